@@ -44,6 +44,7 @@ static inline void *bs_struct_at(const void *first, size_t i)
     return (char *)(uintptr_t)first + i * bs_struct_bytes(first);
 }
 /* The same as bs_read_struct, and that the element says the array's size. */
-mdot_status bs_read_element(const bs_struct_version *type, const void *first, size_t i, void *out_mine, mdot_error *err);
+mdot_status bs_read_element(const bs_struct_version *type, const void *first, size_t i, void *out_mine,
+                            mdot_error *err);
 
 #endif

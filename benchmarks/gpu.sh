@@ -42,7 +42,7 @@ find_model() {
 # compile MODEL NAME COMPUTE
 compile() {
     "$build/cli/mdot" compile "$1" -o "$pack/$2.$3.mdot" --name "$2" --target "cpu,$targets" \
-        ${buckets:+--buckets "$buckets"} --compute "cpu=fp32,cuda=$3"
+        ${buckets:+--buckets "$buckets"} --kernel-precision "cpu=fp32,cuda=$3"
 }
 
 pack() {

@@ -57,7 +57,7 @@ if [ -z "$model" ]; then
     model="$out/reference.onnx"
     "$venv/bin/python" "$tools/common/reference.py" "$model"
 fi
-"$build/cli/mdot" compile "$model" -o "$out/model.mdot" --compute cpu=fp32,bf16 --quiet
+"$build/cli/mdot" compile "$model" -o "$out/model.mdot" --kernel-precision cpu=fp32,bf16 --quiet
 rm -rf "$out/inductor" # a run that was killed leaves half-written libraries there
 # shellcheck disable=SC2086 # numbers and names without spaces
 TORCHINDUCTOR_CACHE_DIR="$out/inductor" "$venv/bin/python" "$tools/cpu/measure.py" "$model" "$out/model.mdot" \

@@ -46,7 +46,7 @@ static bool is_on_cpu(const benchmark *s)
 /* What runs the calls: "x86-64-v4", "NVIDIA H200". */
 static const char *processor(const benchmark *s)
 {
-    return is_on_cpu(s) ? s->info.cpu_level : s->info.device_name;
+    return is_on_cpu(s) ? s->info.cpu_isa : s->info.device_name;
 }
 
 static void print_text(const benchmark *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *r)
@@ -83,11 +83,12 @@ static void print_json(const benchmark *s, const mdot_bucket_info *bucket, int64
         cli_json_string(stdout, s->info.name);
         printf(", \"entry\": ");
         cli_json_string(stdout, s->entry_info.name);
-        printf(", \"level\": \"%s\", \"device\": \"%s\", \"device_name\": ", s->info.cpu_level, s->info.device);
+        printf(", \"isa\": \"%s\", \"device\": \"%s\", \"device_name\": ", s->info.cpu_isa, s->info.device);
         cli_json_string(stdout, s->info.device_name);
-        printf(", \"device_compute\": \"%s\", \"threads\": %lld, \"workers\": %lld, \"open_us\": %.1f,\n"
+        printf(", \"device_kernel_precision\": \"%s\", \"threads\": %lld, \"workers\": %lld, \"open_us\": %.1f,\n"
                "  \"rows\": [",
-               s->info.device_compute, (long long)s->request->threads, (long long)s->request->workers, s->open_us);
+               s->info.device_kernel_precision, (long long)s->request->threads, (long long)s->request->workers,
+               s->open_us);
     }
     printf("%s\n    {\"bucket\": %lld, \"length\": %lld, \"calls\": %zu", s->rows == 0 ? "" : ",",
            (long long)bucket->max_length, (long long)length, r->calls);
@@ -178,7 +179,8 @@ static void print_profile_json(const benchmark *s, size_t bucket, int64_t length
         cli_json_string(stdout, s->info.name);
         printf(", \"entry\": ");
         cli_json_string(stdout, s->entry_info.name);
-        printf(", \"level\": \"%s\", \"compute\": \"%s\",\n  \"rows\": [", s->info.cpu_level, s->info.compute);
+        printf(", \"isa\": \"%s\", \"kernel_precision\": \"%s\",\n  \"rows\": [", s->info.cpu_isa,
+               s->info.kernel_precision);
     }
     printf("%s\n    {\"bucket\": %lld, \"length\": %lld, \"turns\": %zu, \"call_us\": %.3f, \"steps_us\": %.3f",
            s->rows == 0 ? "" : ",", (long long)info.max_length, (long long)length, p->turns, p->call_us, p->steps_us);
@@ -308,7 +310,7 @@ static void print_round_json(const benchmark *s, const bench_round *round, const
 {
     printf("{\n  \"name\": ");
     cli_json_string(stdout, s->info.name);
-    printf(", \"level\": \"%s\", \"device\": \"%s\",\n", s->info.cpu_level, s->info.device);
+    printf(", \"isa\": \"%s\", \"device\": \"%s\",\n", s->info.cpu_isa, s->info.device);
     printf("  \"jobs\": %zu, \"configurations\": %zu, \"operators\": %.1f, \"rounds\": %zu,\n", round->jobs,
            round->configurations, r->mean_operators, r->cold.rounds);
     printf("  \"cold_ms\": %.4f, \"encode_ms\": %.4f, \"encoded_ms\": %.4f,\n", r->cold.median_ms, r->encode.median_ms,
@@ -343,7 +345,7 @@ static mdot_status bench(const bench_request *request, mdot_error *err)
 {
     benchmark s = {
         .request = request, .info = MDOT_INIT(mdot_predictor_info), .entry_info = MDOT_INIT(mdot_entry_info)};
-    mdot_open_options options = {.struct_size = sizeof options, .cpu_level = request->level, .device = request->device};
+    mdot_open_options options = {.struct_size = sizeof options, .cpu_isa = request->level, .device = request->device};
     if (request->profile && options.device == NULL) options.device = "cpu"; /* a GPU runs a bucket in one launch */
     double begin = bench_now();
     mdot_status status = mdot_predictor_open(request->path, &options, &s.predictor, err);

@@ -105,7 +105,7 @@ mdot_status bench_measure_profile(const bench_profile_task *task, bench_profile 
 {
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(task->predictor, &info);
-    profiler p = {.task = task, .level = info.cpu_level};
+    profiler p = {.task = task, .level = info.cpu_isa};
     mdot_status status = bench_make_tensors(task->predictor, task->entry, task->length, &p.tensors, err);
     if (status == MDOT_OK) status = find_steps(&p, err);
     if (status == MDOT_OK) status = make_room(&p, err);

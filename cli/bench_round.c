@@ -125,7 +125,7 @@ static mdot_status price_all(queue *q, mdot_error *err)
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < q->round->jobs; i++)
         status = mdot_evaluate(q->context, q->encodings[i], &q->configurations[i * count], count,
-                            &q->predictions[i * count], err);
+                               &q->predictions[i * count], err);
     return status;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 const cli_command *const cli_commands[] = {&cli_predict, &cli_report_command, &cli_calibrate, &cli_compile,
-                                           &cli_extract,  &cli_inspect,        &cli_bench,     &cli_verify,
+                                           &cli_extract, &cli_inspect,        &cli_bench,     &cli_verify,
                                            &cli_check,   &cli_gpus_command,   &cli_help,      NULL};
 
 static const cli_option options[] = {{.name = "version", .help = "show the version", .kind = CLI_FLAG}};
@@ -16,7 +16,7 @@ static const cli_variable environment[] = {
      "the predictor that `mdot predict` uses where --model names none; else the one that mdot comes with"},
     {"MDOT_DEVICE", "where predictors run when an option does not say: cpu, cuda, cuda:1, …, or auto: what is faster"},
     {"MDOT_CPU_ISA", "the CPU level whose code runs where an option does not say: x86-64-v3, x86-64-v4, "
-                       "x86-64-bf16, x86-64-amx"},
+                     "x86-64-bf16, x86-64-amx"},
     {"MDOT_NVRTC, CUDA_HOME",
      "the NVRTC library that compiles for GPUs, and the CUDA toolkit that has one; else it is found "
      "as other libraries are"},
@@ -40,6 +40,7 @@ const cli_command cli_mdot = {
 
 const cli_command *cli_find_command(const char *name)
 {
+    if (strcmp(name, "tokens") == 0) name = "extract"; /* the command's name until 0.3; remove the alias in 0.4 */
     bs_suggest near = bs_suggest_begin(name);
     for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
         if (strcmp(name, (*command)->name) == 0) return *command;

@@ -139,15 +139,20 @@ static const cli_option options[] = {
      .repeats = true,
      .names = target_names,
      .is_list = true},
-    {.name = "compute",
+    {.name = "kernel-precision",
      .value = "A,A,…",
      .help = "arithmetic of matrices: cuda=bf16 (fp16 on sm_75; default), cuda=fp32, cpu=fp32 (default), cpu=bf16; "
              "without a kind of processor, both are meant. Of several for one kind each target gets code in all, and "
              "the first is used "
              "unless a program asks for another",
      .kind = CLI_TEXT,
-     .at = offsetof(compile_request, options.compute),
+     .at = offsetof(compile_request, options.kernel_precision),
      .names = compute_names,
+     .is_list = true},
+    {.name = "compute", /* the option's name until 0.3; remove the alias in 0.4 */
+     .value = "A,A,…",
+     .kind = CLI_TEXT,
+     .at = offsetof(compile_request, options.kernel_precision),
      .is_list = true},
     {.name = "entry",
      .letter = 'e',

@@ -159,7 +159,7 @@ mdot_explanation_info predict_explained(const mdot_explanation *explanation, con
 }
 
 mdot_operator_time predict_explained_operator(const mdot_explanation *explanation, const mdot_prediction *p,
-                                               size_t index)
+                                              size_t index)
 {
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
     mdot_operator_time share = MDOT_INIT(mdot_operator_time);

@@ -4,12 +4,12 @@
 
 #include <inttypes.h>
 
-typedef struct tokens_request {
+typedef struct extract_request {
     cli_reading reading;
     int64_t batch; /* 0: the file's */
     int optimizer; /* CLI_NO_CHOICE: the file's */
     bool json;
-} tokens_request;
+} extract_request;
 
 /* ---- Printing --------------------------------------------------------------------------------------------------- */
 
@@ -152,18 +152,18 @@ static void print_json(const mdot_job *job, double batch, mdot_optimizer optimiz
 
 static int run(int argc, char **argv)
 {
-    tokens_request r = {.optimizer = CLI_NO_CHOICE};
+    extract_request r = {.optimizer = CLI_NO_CHOICE};
     cli_operands operands;
     int usage;
     if (!cli_read_line(&cli_extract, argc, argv, &r, &operands, &usage)) return usage;
-    if (operands.count == 0) return cli_usage_error("tokens", "no job given");
+    if (operands.count == 0) return cli_usage_error("extract", "no job given");
     if (operands.count > 1)
-        return cli_usage_error("tokens", "one job at a time, not \"%s\" and \"%s\"", operands.item[0],
+        return cli_usage_error("extract", "one job at a time, not \"%s\" and \"%s\"", operands.item[0],
                                operands.item[1]);
 
     mdot_error err = {0};
     mdot_job *job = NULL;
-    mdot_status status = cli_read_job("tokens", operands.item[0], &r.reading, &job, &err);
+    mdot_status status = cli_read_job("extract", operands.item[0], &r.reading, &job, &err);
     if (status == MDOT_OK && r.reading.output != NULL) status = mdot_job_save(job, r.reading.output, &err);
     if (status == MDOT_OK) {
         mdot_job_info info = MDOT_INIT(mdot_job_info);
@@ -179,7 +179,7 @@ static int run(int argc, char **argv)
         }
     }
     mdot_job_destroy(job);
-    return status == MDOT_OK ? CLI_OK : cli_report("tokens", &err);
+    return status == MDOT_OK ? CLI_OK : cli_report("extract", &err);
 }
 
 static const cli_option options[] = {
@@ -188,38 +188,38 @@ static const cli_option options[] = {
      .value = "N",
      .help = "count a step of N samples (default: the file's batch, or 1)",
      .kind = CLI_WHOLE,
-     .at = offsetof(tokens_request, batch),
+     .at = offsetof(extract_request, batch),
      .least = 1,
      .most = CLI_MAX_BATCH},
-    CLI_READING_OPTIONS(tokens_request, reading),
+    CLI_READING_OPTIONS(extract_request, reading),
     {.name = "optimizer",
      .value = "O",
      .help = "sgd, adam, adamw (default: the file's, or sgd)",
      .kind = CLI_CHOICE,
-     .at = offsetof(tokens_request, optimizer),
+     .at = offsetof(extract_request, optimizer),
      .choices = cli_optimizer_names},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
      .help = "also write the sequence as a .job file, which holds no weights, and no names unless kept",
      .kind = CLI_TEXT,
-     .at = offsetof(tokens_request, reading.output),
+     .at = offsetof(extract_request, reading.output),
      .files = "job"},
     {.name = "keep-names",
      .help = "keep the names of the modules that operators stand in, for --json and the .job file",
      .kind = CLI_FLAG,
-     .at = offsetof(tokens_request, reading.keep_names)},
-    {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(tokens_request, json)},
+     .at = offsetof(extract_request, reading.keep_names)},
+    {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(extract_request, json)},
     {.name = "quiet",
      .letter = 'q',
      .help = "no warnings",
      .kind = CLI_FLAG,
-     .at = offsetof(tokens_request, reading.quiet)},
+     .at = offsetof(extract_request, reading.quiet)},
 };
 static const char *const synopsis[] = {"JOB.onnx [OPTION]…", "JOB.job [OPTION]…", NULL};
 
 const cli_command cli_extract = {
-    .name = "tokens",
+    .name = "extract",
     .summary = "show a training job (ONNX) as the operator sequence that a predictor reads",
     .synopsis = synopsis,
     .description =

@@ -1,6 +1,6 @@
 /* gpu_spec.c — see gpus.h. */
-#include "base/suggest.h"
 #include "base/printable.h"
+#include "base/suggest.h"
 #include "cli/gpus.h"
 
 #include <math.h>

@@ -157,8 +157,8 @@ static void print_image(const view *v, size_t index, size_t entry_count)
 {
     mdot_image_info image = MDOT_INIT(mdot_image_info);
     mdot_predictor_get_image(v->predictor, index, &image);
-    printf("\nimage %s, compute %s, %zu bytes, weights %zu\n", image.target, image.compute, image.image_bytes,
-           image.weights_bytes);
+    printf("\nimage %s, kernel precision %s, %zu bytes, weights %zu\n", image.target, image.kernel_precision,
+           image.image_bytes, image.weights_bytes);
     if (strcmp(image.kind, "cpu") == 0) {
         print_image_scratch(v, index, entry_count);
         return;
@@ -179,14 +179,14 @@ static void print_text(const view *v)
     cli_text name;
     printf("predictor  %s\n", cli_printable(&name, info.name));
     printf("compiler   %s\n", info.compiler);
-    printf("compute    %s\n", info.compute);
+    printf("precision  %s\n", info.kernel_precision);
     printf("images     ");
     for (size_t i = 0; i < info.image_count; i++) {
         mdot_image_info image = MDOT_INIT(mdot_image_info);
         mdot_predictor_get_image(v->predictor, i, &image);
         printf("%s%s", i > 0 ? ", " : "", image.target);
     }
-    printf(" (this machine's CPU runs %s%s%s)\n", info.cpu_level, info.cpu_reason[0] != '\0' ? "; " : "",
+    printf(" (this machine's CPU runs %s%s%s)\n", info.cpu_isa, info.cpu_reason[0] != '\0' ? "; " : "",
            info.cpu_reason);
     cli_print_reads(v->predictor);
     printf("size       %zu bytes, of which weights %zu\n", info.file_bytes, info.weights_bytes);
@@ -276,7 +276,7 @@ static void json_image(const view *v, size_t index, size_t entry_count)
     mdot_predictor_get_image(v->predictor, index, &image);
     json_field(index > 0 ? ",\n    {" : "\n    {", "kind", image.kind);
     json_field(", ", "target", image.target);
-    json_field(", ", "compute", image.compute);
+    json_field(", ", "kernel_precision", image.kernel_precision);
     printf(", \"image_bytes\": %zu, \"weights_bytes\": %zu, \"kernels\": [", image.image_bytes, image.weights_bytes);
     for (size_t e = 0; e < entry_count; e++) {
         mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
@@ -292,8 +292,8 @@ static void print_json(const view *v)
     mdot_predictor_get_info(v->predictor, &info);
     json_field("{\n  ", "name", info.name);
     json_field(",\n  ", "compiler", info.compiler);
-    json_field(",\n  ", "compute", info.compute);
-    json_field(",\n  ", "cpu_level", info.cpu_level);
+    json_field(",\n  ", "kernel_precision", info.kernel_precision);
+    json_field(",\n  ", "cpu_isa", info.cpu_isa);
     json_field(",\n  ", "cpu_reason", info.cpu_reason);
     cli_json_reads(v->predictor);
     printf(",\n  \"file_bytes\": %zu,\n  \"weights_bytes\": %zu,\n  \"sections\": [", info.file_bytes,

@@ -197,7 +197,7 @@ mdot_status bench_measure(const bench_task *task, bench_result *out_result, mdot
     mdot_status status = MDOT_OK;
     for (int i = 0; i < task->threads && status == MDOT_OK; i++) {
         workers[i].task = task;
-        workers[i].level = info.cpu_level;
+        workers[i].level = info.cpu_isa;
         status = worker_init(&workers[i], err);
     }
     if (status == MDOT_OK) status = run_workers(workers, task->threads, err);

@@ -3,8 +3,8 @@
  */
 #include "cli/measurements_csv.h"
 #include "base/file.h"
-#include "base/suggest.h"
 #include "base/number.h"
+#include "base/suggest.h"
 #include "cli/training_options.h"
 
 #include <inttypes.h>

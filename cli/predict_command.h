@@ -74,7 +74,7 @@ mdot_status predict_print(const predict_request *request, const predict_answers 
 /* explain.c: what an explanation says of its prediction, times scaled to what a calibration has made of that. */
 mdot_explanation_info predict_explained(const mdot_explanation *explanation, const mdot_prediction *p);
 mdot_operator_time predict_explained_operator(const mdot_explanation *explanation, const mdot_prediction *p,
-                                               size_t index);
+                                              size_t index);
 
 /* Where the time and the memory of the only prediction go, to stdout; those of one as a field of JSON. */
 mdot_status predict_explain(const predict_answers *answers, mdot_error *err);

@@ -242,7 +242,8 @@ static int run(int argc, char **argv)
     mdot_error err = {0};
     bs_memstream page;
     size_t size_bytes = 0;
-    mdot_status status = bs_memstream_open(&page) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page");
+    mdot_status status =
+        bs_memstream_open(&page) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page");
     for (int i = 0; status == MDOT_OK && i < operands.count; i++)
         status = bs_check_replaces(request.output, operands.item[i], &err);
     if (status == MDOT_OK) status = write_page(&request, &operands, page.file, &err);

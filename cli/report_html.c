@@ -1,6 +1,6 @@
 /* report_html.c — a report as one HTML file that needs nothing else: no script, no font, no network. */
-#include "cli/report.h"
 #include "cli/predict_command.h"
+#include "cli/report.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -288,8 +288,8 @@ bool page_write_job(FILE *out, const page_job *job, const cli_training *training
     page_text(out, job->path);
     fprintf(out, "</h1>\n<p class=\"soft\">batch %lld, ", (long long)first->configuration.batch);
     bool is_estimated = (first->prediction.warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0;
-    page_text(out,
-              cli_describe_training(&sentence, training, &first->configuration, &job->info, job->attends, is_estimated));
+    page_text(
+        out, cli_describe_training(&sentence, training, &first->configuration, &job->info, job->attends, is_estimated));
     fprintf(out, ". %s parameters, %s FLOP a sample.", cli_short_number(first->prediction.parameters, parameters),
             cli_short_number(first->prediction.flops_per_sample, flops));
     if (job->calibrated_rows > 0) fprintf(out, " Calibrated by %zu measured steps.", job->calibrated_rows);

@@ -1,8 +1,8 @@
 /* support.c — values of options, messages and JSON for all subcommands. */
 #include "base/file.h"
 #include "base/join.h"
-#include "base/suggest.h"
 #include "base/printable.h"
+#include "base/suggest.h"
 #include "cli/cli.h"
 
 #include <errno.h>

@@ -47,7 +47,7 @@ typedef struct cg_backend {
 
     /* The targets that a name means, ascending, where `compute` is asked for: a target without it takes the nearest
      * that it has. NOT_FOUND: the name is none of this backend's. INVALID_ARGUMENT: nothing near. */
-    mdot_status (*parse)(const char *name, cg_compute compute, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
+    mdot_status (*parse)(const char *name, cg_compute kernel_precision, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
                          int *out_count, mdot_error *err);
     /* Adds the names that parse knows, less those without number. */
     void (*list)(bs_join *names);

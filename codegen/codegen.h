@@ -23,13 +23,13 @@ typedef struct cg_entry {
 
 /* What the factors of matrix kernels are rounded to. Sums, norms, softmax and the residual stream are f32 in all. */
 typedef enum cg_compute { CG_FP32, CG_BF16, CG_FP16, CG_COMPUTES } cg_compute;
-const char *cg_compute_name(cg_compute compute); /* "fp32", "bf16", "fp16": mdot_abi_image.compute_at */
+const char *cg_compute_name(cg_compute kernel_precision); /* "fp32", "bf16", "fp16": mdot_abi_image.compute_at */
 
 /* What one image is made for. Targets stand in lists in the order of mdot_abi_table.images_at, none twice. */
 typedef struct cg_target {
     mdot_image_kind kind; /* these three are mdot_abi_image's */
     uint32_t number, variant;
-    cg_compute compute;
+    cg_compute kernel_precision;
 } cg_target;
 
 typedef struct cg_options {

@@ -187,8 +187,8 @@ static mdot_status explain_no_child(int reason, mdot_error *err)
                      "no child process could be started for LLVM: %s", strerror(reason));
 }
 
-mdot_status cg_run_subprocess(cg_work work, void *user, const cg_options *options, void **out_bytes, size_t *out_size_bytes,
-                        mdot_error *err)
+mdot_status cg_run_subprocess(cg_work work, void *user, const cg_options *options, void **out_bytes,
+                              size_t *out_size_bytes, mdot_error *err)
 {
     int ends[2];
     if (options->in_process) return work(user, options, out_bytes, out_size_bytes, err);

@@ -21,7 +21,7 @@ typedef mdot_status (*cg_work)(void *user, const cg_options *options, void **out
  * calling thread. A child that ends without an answer is TOOLCHAIN, or OUT_OF_MEMORY where it said so or was killed,
  * with the last line that it wrote to stderr; so is a child that cannot be started, OUT_OF_MEMORY for want of memory.
  * With options->in_process the work is done in this process, which it may then end. */
-mdot_status cg_run_subprocess(cg_work work, void *user, const cg_options *options, void **out_bytes, size_t *out_size_bytes,
-                        mdot_error *err);
+mdot_status cg_run_subprocess(cg_work work, void *user, const cg_options *options, void **out_bytes,
+                              size_t *out_size_bytes, mdot_error *err);
 
 #endif

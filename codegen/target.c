@@ -1,10 +1,10 @@
 /* target.c — lists of targets, as cg_options has them, and the names of arithmetics. */
 #include "codegen/backend.h"
 
-const char *cg_compute_name(cg_compute compute)
+const char *cg_compute_name(cg_compute kernel_precision)
 {
     static const char *const names[CG_COMPUTES] = {[CG_FP32] = "fp32", [CG_BF16] = "bf16", [CG_FP16] = "fp16"};
-    return names[compute];
+    return names[kernel_precision];
 }
 
 /* Arithmetics are not compared: those of one target stand as they were asked for (mdot_abi_table.images_at). */
@@ -19,7 +19,7 @@ mdot_status cg_add_target(cg_target *targets, int *count, cg_target target, mdot
     int at = *count;
     while (at > 0 && is_before(&target, &targets[at - 1])) at--;
     for (int i = at - 1; i >= 0 && !is_before(&targets[i], &target); i--)
-        if (targets[i].compute == target.compute) return MDOT_OK;
+        if (targets[i].kernel_precision == target.kernel_precision) return MDOT_OK;
     if (*count == MDOT_ABI_MAX_IMAGES)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "more than %d targets", MDOT_ABI_MAX_IMAGES);
     for (int i = (*count)++; i > at; i--) targets[i] = targets[i - 1];

@@ -1,8 +1,8 @@
 /* compile_model.c — the whole compilation in one function, a call a stage: mdotc_compile. */
 #include "base/file.h"
 #include "base/join.h"
-#include "base/suggest.h"
 #include "base/struct_version.h"
+#include "base/suggest.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
@@ -232,7 +232,7 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
     mdot_status status = co_check_entries(entries, entry_count, err);
     if (status == MDOT_OK) status = co_check_options(o, err);
     if (status == MDOT_OK) status = bs_check_output(artefact_path, err);
-    if (status == MDOT_OK) status = co_parse_targets(o->targets, o->target_count, o->compute, &targets, err);
+    if (status == MDOT_OK) status = co_parse_targets(o->targets, o->target_count, o->kernel_precision, &targets, err);
     if (status == MDOT_OK) status = check_dump(o->dump_pass, &targets, err);
     for (size_t i = 0; status == MDOT_OK && i < entry_count; i++) {
         ir_graph *graph = NULL;

@@ -67,8 +67,8 @@ typedef struct co_targets {
  * what has none is that of every backend but those that stand behind. NULL, and where a backend is not named: its
  * first. Of several arithmetics for one backend a target gets an image each, the first being preferred. Where no target
  * of a backend that stands behind is named, its usual ones are there. INVALID_ARGUMENT lists the known. */
-mdot_status co_parse_targets(const char *const *names, size_t count, const char *compute, co_targets *out_targets,
-                             mdot_error *err);
+mdot_status co_parse_targets(const char *const *names, size_t count, const char *kernel_precision,
+                             co_targets *out_targets, mdot_error *err);
 
 /* A tensor of a run: dense data of a dtype under concrete dims. */
 typedef struct co_tensor {
@@ -114,12 +114,12 @@ typedef struct co_verify_inputs {
     int64_t length;
 } co_verify_inputs;
 /* FOLDER/input_0.pb and so on, as ONNX's tests have them. INVALID_ARGUMENT where they are not the graph's inputs. */
-mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder, ir_arena *arena, co_verify_inputs *out_given,
-                            mdot_error *err);
+mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder, ir_arena *arena,
+                                       co_verify_inputs *out_given, mdot_error *err);
 /* What the entry reads of jobs[i] under configuration i: mdot_job_inputs_create's errors, with the pair's number. */
-mdot_status co_verify_inputs_of_jobs(const ir_graph *graph, mdot_context *context, size_t entry, const mdot_job *const *jobs,
-                          const mdot_configuration *configurations, size_t count, ir_arena *arena, co_verify_inputs *out_given,
-                          mdot_error *err);
+mdot_status co_verify_inputs_of_jobs(const ir_graph *graph, mdot_context *context, size_t entry,
+                                     const mdot_job *const *jobs, const mdot_configuration *configurations,
+                                     size_t count, ir_arena *arena, co_verify_inputs *out_given, mdot_error *err);
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */
 uint64_t co_next_random(uint64_t *state);

@@ -183,7 +183,7 @@ static mdot_status run_data_sets(test *t, int first, int end, mdot_error *err)
 {
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
-    mdot_open_options options = {.struct_size = sizeof options, .cpu_level = t->options->level, .device = "cpu"};
+    mdot_open_options options = {.struct_size = sizeof options, .cpu_isa = t->options->level, .device = "cpu"};
     mdot_status status = mdot_predictor_open(t->artefact_path, &options, &predictor, err);
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, err);
     for (int i = first; status == MDOT_OK && i < end; i++)

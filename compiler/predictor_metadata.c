@@ -5,9 +5,9 @@
  *     mdot.reads.configuration = "batch, is_amp, torch"     which numbers of a configuration its columns are, all of
  *                                                           them, by MDOT_CONFIGURATION_MAP's names
  */
-#include "base/suggest.h"
 #include "base/number.h"
 #include "base/printable.h"
+#include "base/suggest.h"
 #include "compiler/compiler.h"
 
 #include <math.h>

@@ -24,11 +24,11 @@ static bool find_compute(const cg_backend *backend, const char *name, size_t len
     return false;
 }
 
-static void ask(computes *c, int backend, cg_compute compute)
+static void ask(computes *c, int backend, cg_compute kernel_precision)
 {
     for (int i = 0; i < c->count[backend]; i++)
-        if (c->asked[backend][i] == compute) return;
-    c->asked[backend][c->count[backend]++] = compute;
+        if (c->asked[backend][i] == kernel_precision) return;
+    c->asked[backend][c->count[backend]++] = kernel_precision;
 }
 
 /* "cpu=fp32, cpu=bf16, cuda=bf16, cuda=fp32, bf16, fp32" */
@@ -61,9 +61,9 @@ static bool parse_compute(const char *item, size_t length, computes *c)
         const cg_backend *backend = cg_backends[b];
         bool is_meant =
             equals == NULL || (strlen(backend->name) == kind_length && strncmp(backend->name, item, kind_length) == 0);
-        cg_compute compute;
-        if (!is_meant || !find_compute(backend, name, length - (size_t)(name - item), &compute)) continue;
-        ask(c, b, compute);
+        cg_compute kernel_precision;
+        if (!is_meant || !find_compute(backend, name, length - (size_t)(name - item), &kernel_precision)) continue;
+        ask(c, b, kernel_precision);
         is_known = true;
     }
     return is_known;
@@ -122,13 +122,13 @@ static mdot_status add_named(const char *name, const computes *c, co_targets *ta
     return unknown_target(name, err);
 }
 
-mdot_status co_parse_targets(const char *const *names, size_t count, const char *compute, co_targets *out_targets,
-                             mdot_error *err)
+mdot_status co_parse_targets(const char *const *names, size_t count, const char *kernel_precision,
+                             co_targets *out_targets, mdot_error *err)
 {
     co_targets targets = {.count = 0};
     bool is_named[CG_BACKENDS] = {false};
     computes c;
-    mdot_status status = parse_computes(compute, &c, err);
+    mdot_status status = parse_computes(kernel_precision, &c, err);
     for (size_t i = 0; i < count && status == MDOT_OK; i++) status = add_named(names[i], &c, &targets, is_named, err);
     for (int b = 0; b < CG_BACKENDS && status == MDOT_OK; b++)
         if (cg_backends[b]->stands_behind && !is_named[b])

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder, ir_arena *arena, co_verify_inputs *out_given,
-                            mdot_error *err)
+mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder, ir_arena *arena,
+                                       co_verify_inputs *out_given, mdot_error *err)
 {
     int count;
     co_verify_inputs given = {.tensors = IR_NEW_ARRAY(arena, const ir_tensor *, CO_MAX_TENSORS)};
@@ -65,9 +65,9 @@ static mdot_status copy_inputs(const ir_graph *graph, const mdot_job_inputs *inp
     return MDOT_OK;
 }
 
-mdot_status co_verify_inputs_of_jobs(const ir_graph *graph, mdot_context *context, size_t entry, const mdot_job *const *jobs,
-                          const mdot_configuration *configurations, size_t count, ir_arena *arena, co_verify_inputs *out_given,
-                          mdot_error *err)
+mdot_status co_verify_inputs_of_jobs(const ir_graph *graph, mdot_context *context, size_t entry,
+                                     const mdot_job *const *jobs, const mdot_configuration *configurations,
+                                     size_t count, ir_arena *arena, co_verify_inputs *out_given, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {

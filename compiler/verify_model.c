@@ -5,8 +5,8 @@
  * reference is evaluated once a length and serves every CPU level, and the GPU where there is one.
  */
 #include "base/join.h"
-#include "base/suggest.h"
 #include "base/struct_version.h"
+#include "base/suggest.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
@@ -277,24 +277,24 @@ static mdot_status add_level(verification *v, const char *path, const mdot_open_
     v->level_count++;
     mdot_predictor_info opened = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(level->predictor, &opened);
-    bool on_cpu = strcmp(opened.device, "cpu") == 0, rounds = strcmp(opened.device_compute, "fp32") != 0;
-    bool is_usual = on_cpu ? !rounds : options->compute == NULL;
-    snprintf(level->name, sizeof level->name, "%s%s%s", on_cpu ? opened.cpu_level : opened.device, is_usual ? "" : " ",
-             is_usual ? "" : opened.device_compute);
+    bool on_cpu = strcmp(opened.device, "cpu") == 0, rounds = strcmp(opened.device_kernel_precision, "fp32") != 0;
+    bool is_usual = on_cpu ? !rounds : options->kernel_precision == NULL;
+    snprintf(level->name, sizeof level->name, "%s%s%s", on_cpu ? opened.cpu_isa : opened.device, is_usual ? "" : " ",
+             is_usual ? "" : opened.device_kernel_precision);
     level->half = -1;
     for (int h = 0; rounds && h < HALVES; h++)
-        if (strcmp(opened.device_compute, half_names[h]) == 0) level->half = h;
+        if (strcmp(opened.device_kernel_precision, half_names[h]) == 0) level->half = h;
     if (level->half >= 0) v->rounds[level->half] = true;
     return mdot_context_create(level->predictor, &level->context, err);
 }
 
 /* Most machines have no GPU, or none that the artefact has code for: what is not verified is told. */
-static mdot_status add_gpu(verification *v, const char *path, const char *compute, mdot_error *err)
+static mdot_status add_gpu(verification *v, const char *path, const char *kernel_precision, mdot_error *err)
 {
     mdot_error reason = {0};
-    mdot_open_options options = {.struct_size = sizeof options, .device = "cuda", .compute = compute};
+    mdot_open_options options = {.struct_size = sizeof options, .device = "cuda", .kernel_precision = kernel_precision};
     mdot_status status = add_level(v, path, &options, &reason);
-    if (status == MDOT_INCOMPATIBLE && compute != NULL) return MDOT_OK; /* other architectures have it */
+    if (status == MDOT_INCOMPATIBLE && kernel_precision != NULL) return MDOT_OK; /* other architectures have it */
     if (status != MDOT_DEVICE) {
         if (status != MDOT_OK && err != NULL) *err = reason;
         return status;
@@ -315,11 +315,11 @@ static mdot_status add_gpus(verification *v, const char *path, const mdot_predic
     size_t done_count = 0;
     for (size_t i = first; status == MDOT_OK && mdot_predictor_get_image(opened, i, &image) == MDOT_OK; i++) {
         bool is_other = i > first && strcmp(image.target, before.target) == 0;
-        for (size_t k = 0; k < done_count; k++) is_other = is_other && strcmp(done[k], image.compute) != 0;
+        for (size_t k = 0; k < done_count; k++) is_other = is_other && strcmp(done[k], image.kernel_precision) != 0;
         before = image;
         if (!is_other || done_count == CG_COMPUTES) continue;
-        done[done_count++] = image.compute;
-        status = add_gpu(v, path, image.compute, err);
+        done[done_count++] = image.kernel_precision;
+        status = add_gpu(v, path, image.kernel_precision, err);
     }
     return status;
 }
@@ -338,8 +338,10 @@ static mdot_status open_levels(verification *v, const char *path, mdot_error *er
         mdot_image_info image = MDOT_INIT(mdot_image_info);
         status = mdot_predictor_get_image(best, i, &image);
         if (status != MDOT_OK || strcmp(image.kind, "cpu") != 0) break;
-        mdot_open_options options = {
-            .struct_size = sizeof options, .cpu_level = image.target, .device = "cpu", .compute = image.compute};
+        mdot_open_options options = {.struct_size = sizeof options,
+                                     .cpu_isa = image.target,
+                                     .device = "cpu",
+                                     .kernel_precision = image.kernel_precision};
         status = add_level(v, path, &options, err);
         if (status == MDOT_INCOMPATIBLE) status = MDOT_OK; /* a level beyond this machine */
     }
@@ -413,9 +415,10 @@ static mdot_status read_given(verification *v, ir_arena *arena, mdot_error *err)
     if (v->given_count == 0) return MDOT_OK;
     v->given = IR_NEW_ARRAY(arena, co_verify_inputs, v->given_count);
     if (v->given == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    mdot_status status = o->inputs != NULL ? co_verify_inputs_in_folder(v->graph, o->inputs, arena, v->given, err)
-                                           : co_verify_inputs_of_jobs(v->graph, v->levels[0].context, v->entry, o->jobs,
-                                                           o->configurations, o->job_count, arena, v->given, err);
+    mdot_status status = o->inputs != NULL
+                             ? co_verify_inputs_in_folder(v->graph, o->inputs, arena, v->given, err)
+                             : co_verify_inputs_of_jobs(v->graph, v->levels[0].context, v->entry, o->jobs,
+                                                        o->configurations, o->job_count, arena, v->given, err);
     mdot_bucket_info last = MDOT_INIT(mdot_bucket_info);
     if (status == MDOT_OK)
         status = mdot_predictor_get_bucket(v->levels[0].predictor, v->entry, v->info.bucket_count - 1, &last);

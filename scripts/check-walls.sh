@@ -24,7 +24,9 @@ base            mdot/mdot_base.h
 runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/predict/predict_extension.h
 runtime/core    base/ mdot/mdot.h mdot/mdot_abi.h
 runtime/cuda    base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h
-runtime/job     base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h
+runtime/job     base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/perf/
+runtime/perf    base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/job/
+runtime/predict base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/job/ runtime/perf/
 ir              base/ mdot/mdot_base.h
 frontend/onnx   base/ mdot/mdot_base.h ir/ onnx.pb-c.h
 frontend/job    base/ mdot/mdotjob.h mdot/mdot.h ir/ frontend/onnx/
@@ -34,15 +36,16 @@ codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h cod
 compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/backend.h codegen/codegen.h
 cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/measured_gpus.def
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
+benchmarks      mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 integrations/slurm  mdot/mdot_base.h mdot/mdot.h
-simulator          mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/
-simulator/core     mdot/mdot_base.h
-simulator/policy   mdot/mdot_base.h simulator/core/ simulator/solve/
-simulator/solve    mdot/mdot_base.h
-simulator/estimate mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/core/ simulator/input/
-simulator/input    mdot/mdot_base.h simulator/core/
-simulator/report   mdot/mdot_base.h simulator/core/
-simulator/idle     mdot/mdot_base.h simulator/core/ simulator/input/
+simulator           mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/
+simulator/core      mdot/mdot_base.h
+simulator/policy    mdot/mdot_base.h simulator/core/ simulator/solve/
+simulator/solve     mdot/mdot_base.h
+simulator/estimate  mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/core/ simulator/input/
+simulator/input     mdot/mdot_base.h simulator/core/
+simulator/report    mdot/mdot_base.h simulator/core/
+simulator/idle      mdot/mdot_base.h simulator/core/ simulator/input/
 simulator/experiment mdot/mdot_base.h simulator/
 WALLS
 # Measures what libmdot does not show (subject.h says why), with cubins of its own.
@@ -55,7 +58,7 @@ libmdotjob base ir frontend
 libmdotc   base ir frontend/onnx codegen compiler
 LIBRARIES
 
-find include base runtime ir frontend codegen compiler cli examples -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
+find include base runtime ir frontend codegen compiler cli examples benchmarks integrations simulator -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
     LC_ALL=C sort > "$work/files"
 [ -s "$work/files" ] || { echo "check-walls.sh: no sources in $(pwd)" >&2; exit 2; }
 # "FILE HEADER" for every line #include "HEADER"

@@ -3,8 +3,8 @@
 #include "simulator/estimate/sweep.h"
 #include "simulator/idle/idle.h"
 #include "simulator/make_estimate.h"
-#include "simulator/simulate_options.h"
 #include "simulator/report/report.h"
+#include "simulator/simulate_options.h"
 
 #include <errno.h>
 #include <math.h>

@@ -17,12 +17,12 @@ class Failure(RuntimeError):
 
 
 class Predictor:
-    """One context of an opened artefact. `device`, `compute` and `level` are those of mdot_open_options."""
+    """One context of an opened artefact. `device`, `kernel_precision` and `level` are those of mdot_open_options."""
 
-    def __init__(self, library, artefact, device="cpu", compute=None, level=None):
+    def __init__(self, library, artefact, device="cpu", kernel_precision=None, level=None):
         self.lib = ctypes.CDLL(library)
         self.error, self.predictor, self.context = c.mdot_error(), ctypes.c_void_p(), ctypes.c_void_p()
-        texts = {"device": device, "compute": compute, "cpu_level": level}
+        texts = {"device": device, "kernel_precision": kernel_precision, "cpu_isa": level}
         options = c.new(c.mdot_open_options, **{name: text.encode() for name, text in texts.items() if text})
         self.check(self.lib.mdot_predictor_open(artefact.encode(), ctypes.byref(options), ctypes.byref(self.predictor),
                                                 ctypes.byref(self.error)))

@@ -27,14 +27,14 @@ def imported(name):
 class Mdot:
     def __init__(self, context, precision):
         try:
-            self.predictor = Predictor(context.library, context.artefact, compute=precision)
+            self.predictor = Predictor(context.library, context.artefact, kernel_precision=precision)
         except Failure as reason:
             raise Absent(str(reason)) from reason
         info = self.predictor.info()
-        if info.compute.decode() != precision:
-            raise Absent(f"the artefact's code for this CPU computes in {info.compute.decode()}")
+        if info.kernel_precision.decode() != precision:
+            raise Absent(f"the artefact's code for this CPU computes in {info.kernel_precision.decode()}")
         self.name, self.precision, self.outputs = "mdot", precision, context.outputs
-        self.level, self.version = info.cpu_level.decode(), info.compiler.decode()
+        self.level, self.version = info.cpu_isa.decode(), info.compiler.decode()
 
     def prepare(self, inputs, length):
         outputs = [np.zeros_like(a) for a in self.outputs(length)]

@@ -55,7 +55,7 @@ static void write_case(const check *k, const check_case *c, const difference *d,
 {
     row_begin(k->out, "check");
     row_text(k->out, "artefact", k->options->name);
-    row_text(k->out, "compute", k->s.info.device_compute);
+    row_text(k->out, "kernel_precision", k->s.info.device_kernel_precision);
     row_text(k->out, "entry", rt_string(k->s.table, c->entry->name_at));
     row_number(k->out, "bucket", (double)c->max_length);
     row_number(k->out, "length", (double)c->length);
@@ -151,7 +151,7 @@ mdot_status bench_check(const bench_options *options, FILE *out, mdot_error *err
 {
     check k = {.options = options, .out = out};
     mdot_status status = subject_open(&k.s, options->artefact, err);
-    if (status == MDOT_OK) k.limit = strcmp(k.s.info.device_compute, "fp32") == 0 ? LIMIT_FP32 : LIMIT_ROUNDED;
+    if (status == MDOT_OK) k.limit = strcmp(k.s.info.device_kernel_precision, "fp32") == 0 ? LIMIT_FP32 : LIMIT_ROUNDED;
     for (uint32_t e = 0; status == MDOT_OK && e < k.s.table->entry_count; e++) {
         const mdot_abi_entry *entry = rt_entry(k.s.table, e);
         const mdot_abi_bucket *buckets = rt_buckets(k.s.table, entry);

@@ -78,13 +78,13 @@ static mdot_status measure_host(latency *l, const batch *b, const mdot_abi_bucke
     if (status != MDOT_OK) return status;
     begin_row(l, "latency", b, bucket);
     row_text(l->out, "side", "mdot");
-    row_text(l->out, "compute", l->s.info.device_compute);
+    row_text(l->out, "kernel_precision", l->s.info.device_kernel_precision);
     row_samples(l->out, &l->times);
     row_end(l->out);
     measure(l, l->s.cpu_context, b, rt_run_on_cpu, CPU_SECONDS);
     begin_row(l, "latency", b, bucket);
     row_text(l->out, "side", "mdot on the CPU, one thread");
-    row_text(l->out, "compute", l->s.info.compute);
+    row_text(l->out, "kernel_precision", l->s.info.kernel_precision);
     row_samples(l->out, &l->times);
     row_end(l->out);
     return MDOT_OK;

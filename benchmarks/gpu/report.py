@@ -74,20 +74,20 @@ def steps_table(sections):
 def checks_table(sections):
     groups = {}
     for row in sections.get("check", []):
-        groups.setdefault((row["artefact"], row["compute"], row["entry"], int(row["bucket"])), []).append(row)
+        groups.setdefault((row["artefact"], row["kernel_precision"], row["entry"], int(row["bucket"])), []).append(row)
     rows = []
-    for (artefact, compute, entry, bucket), cases in groups.items():
+    for (artefact, kernel_precision, entry, bucket), cases in groups.items():
         errors = [case["error"] for case in cases]
         worst = "not finite" if None in errors else f"{max(errors):.1e}"
         spreads = [case["of_spread"] for case in cases]
         share = "not finite" if None in spreads else f"{max(spreads):.1%}"
         wrong = sum(not case["right"] for case in cases)
         lengths = sorted({int(case["length"]) for case in cases})
-        rows.append([artefact, compute, entry, bucket, " ".join(map(str, lengths)),
+        rows.append([artefact, kernel_precision, entry, bucket, " ".join(map(str, lengths)),
                      max(int(case["items"]) for case in cases), len(cases), worst, f"{cases[0]['limit']:.0e}", share,
                      "all" if wrong == 0 else f"**{wrong} wrong**"])
     return "## The GPU's answers against the CPU's\n\n" + table(
-        ["artefact", "compute", "entry", "bucket", "lengths", "items to", "cases", "worst error", "limit", "of the spread",
+        ["artefact", "kernel_precision", "entry", "bucket", "lengths", "items to", "cases", "worst error", "limit", "of the spread",
          "right"], rows)
 
 
@@ -103,7 +103,7 @@ def latency_table(sections):
     rows = []
     for section in ("latency", "kernel"):
         for row in sections.get(section, []):
-            side = "mdot, the kernel alone" if section == "kernel" else f"{row['side']}, {row['compute']}"
+            side = "mdot, the kernel alone" if section == "kernel" else f"{row['side']}, {row['kernel_precision']}"
             rows.append([row["artefact"], row["entry"], int(row["length"]), side, us(row["p50_us"]), us(row["p99_us"]),
                          us(row["p999_us"]), int(row["count"])])
     rows.sort(key=lambda row: row[:3])

@@ -160,8 +160,8 @@ static void *work(void *argument)
             atomic_store(&s->taken[w->number], o.generation);
         }
         int j = (int)(i % (uint64_t)s->job_count), batch = (int)(i / (uint64_t)s->job_count % BATCHES);
-        fine =
-            evaluate_block(s, &o, j, batch) && predict_alone(s, &o, j, batch, (int)(i % BLOCK), i % UNENCODED_EVERY != 0);
+        fine = evaluate_block(s, &o, j, batch) &&
+               predict_alone(s, &o, j, batch, (int)(i % BLOCK), i % UNENCODED_EVERY != 0);
         if (atomic_fetch_add(&s->made, BLOCK + 1) + BLOCK + 1 >= s->wanted) atomic_store(&s->over, true);
     }
     drop(&o, s->job_count);

@@ -10,8 +10,7 @@
 
 mdot_dtype cg_stored_dtype(const cg_cpu_target *target, const pl_buffer *buffer)
 {
-    bool narrows =
-        buffer->kind == PL_WEIGHT ? target->products != CG_MATMUL_F32 : target->products > CG_MATMUL_WIDENED;
+    bool narrows = buffer->kind == PL_WEIGHT ? target->products != CG_MATMUL_F32 : target->products > CG_MATMUL_WIDENED;
     return narrows && pl_is_half(buffer) ? MDOT_DTYPE_BF16 : buffer->type.dtype;
 }
 

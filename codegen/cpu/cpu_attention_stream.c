@@ -254,8 +254,8 @@ static void emit_weighing_tile(cg_emitter *e, const cg_stream *s, int channels, 
         LLVMValueRef splat = cg_splat(e, scalar, e->target->lanes);
         for (int j = 0; j < s->vectors; j++) {
             LLVMValueRef before = step.carried[i * s->vectors + j];
-            carried[i * s->vectors + j] = s->head->pairs ? cg_bf16_dot(e, splat, weight[j], before)
-                                                         : cg_fma(e, splat, weight[j], before);
+            carried[i * s->vectors + j] =
+                s->head->pairs ? cg_bf16_dot(e, splat, weight[j], before) : cg_fma(e, splat, weight[j], before);
         }
     }
     cg_loop_end(e, &step, carried);

@@ -35,18 +35,18 @@
 typedef enum cg_matmul_kind {
     CG_MATMUL_F32,     /* f32 by f32 */
     CG_MATMUL_WIDENED, /* the same; weights are bf16 in memory, and widened before they are multiplied */
-    CG_MATMUL_BF16,   /* bf16 by bf16, two products to a lane: vdpbf16ps */
-    CG_MATMUL_AMX,   /* bf16 by bf16, tiles of 16 rows: AMX */
+    CG_MATMUL_BF16,    /* bf16 by bf16, two products to a lane: vdpbf16ps */
+    CG_MATMUL_AMX,     /* bf16 by bf16, tiles of 16 rows: AMX */
 } cg_matmul_kind;
 
 /* One feature level in one arithmetic. A register tile is tile_rows × tile_vectors accumulators. */
 typedef struct cg_cpu_target {
     mdot_cpu_isa level;
-    cg_compute compute;
+    cg_compute kernel_precision;
     const char *name;   /* "x86-64-v3" */
     const char *suffix; /* "v3", of symbol names: its own */
     cg_matmul_kind products;
-    bool use_generic_vectors;             /* products of bf16 in instructions that every level has: for tests */
+    bool use_generic_vectors;          /* products of bf16 in instructions that every level has: for tests */
     const cg_machine *machine;         /* of the module, shared by every level of an architecture */
     const cg_layout *layout;           /* the forms in which its linear kernels read constants */
     const char *cpu, *features, *tune; /* attributes of each function */
@@ -56,7 +56,7 @@ typedef struct cg_cpu_target {
 } cg_cpu_target;
 
 /* NULL: there is none. */
-const cg_cpu_target *cg_cpu_target_find(mdot_cpu_isa level, cg_compute compute);
+const cg_cpu_target *cg_cpu_target_find(mdot_cpu_isa level, cg_compute kernel_precision);
 
 /* ".text.v3": where a target's functions stand in the object. */
 enum { CG_SECTION_NAME_BYTES = 32 };

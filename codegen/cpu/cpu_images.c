@@ -23,7 +23,7 @@ static void list_targets(bs_join *names)
 }
 
 /* "cpu" is every level, as far as it computes in what is asked or in f32; "cpu:x86-64-v4" is that one. */
-static mdot_status parse(const char *name, cg_compute compute, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
+static mdot_status parse(const char *name, cg_compute kernel_precision, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
                          int *out_count, mdot_error *err)
 {
     static const char prefix[] = "cpu:";
@@ -33,12 +33,13 @@ static mdot_status parse(const char *name, cg_compute compute, cg_target out_tar
     for (int i = 0; i < LEVEL_COUNT; i++) {
         if (!is_every && strcmp(level, levels[i].name) != 0) continue;
         is_known = true;
-        const cg_cpu_target *row = cg_cpu_target_find(levels[i].level, compute);
+        const cg_cpu_target *row = cg_cpu_target_find(levels[i].level, kernel_precision);
         if (row == NULL) row = cg_cpu_target_find(levels[i].level, CG_FP32);
         if (row != NULL)
-            out_targets[count++] = (cg_target){MDOT_IMAGE_CPU, row->level, 0, row->compute};
+            out_targets[count++] = (cg_target){MDOT_IMAGE_CPU, row->level, 0, row->kernel_precision};
         else if (!is_every)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s does not compute in %s", name, cg_compute_name(compute));
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s does not compute in %s", name,
+                             cg_compute_name(kernel_precision));
     }
     if (!is_known) return MDOT_NOT_FOUND;
     *out_count = count;
@@ -100,10 +101,10 @@ mdot_status cg_cpu_make_images(const cg_entry *entries, int entry_count, const c
     const cg_cpu_target *rows[MDOT_ABI_MAX_IMAGES];
     *out_images = (cg_cpu_images){0};
     for (int i = 0; i < count && i < MDOT_ABI_MAX_IMAGES; i++) {
-        rows[i] = cg_cpu_target_find((mdot_cpu_isa)targets[i].number, targets[i].compute);
+        rows[i] = cg_cpu_target_find((mdot_cpu_isa)targets[i].number, targets[i].kernel_precision);
         if (rows[i] == NULL)
             return mdot_fail(err, MDOT_UNSUPPORTED, "CPU level number %u in %s is unknown", targets[i].number,
-                             cg_compute_name(targets[i].compute));
+                             cg_compute_name(targets[i].kernel_precision));
     }
     return cg_cpu_make_images_for(rows, count, entries, entry_count, options, arena, out_images, err);
 }
@@ -167,7 +168,7 @@ static void describe(const void *made, const cg_entry *entries, int entry_count,
         mdot_abi_image record = {.kind = MDOT_IMAGE_CPU,
                                  .number = image->target->level,
                                  .target_at = cg_table_string(table, image->target->name),
-                                 .compute_at = cg_table_string(table, cg_compute_name(image->target->compute)),
+                                 .compute_at = cg_table_string(table, cg_compute_name(image->target->kernel_precision)),
                                  .kernels_at = add_functions(images, i, entries, entry_count, table),
                                  .kernel_count = table->bucket_count,
                                  .code_bytes = image->code_bytes,

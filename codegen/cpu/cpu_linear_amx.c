@@ -10,8 +10,8 @@
  * tiles there; what is left of the last group is copied, so that tiles read nothing beyond.
  */
 #include "codegen/cpu/amx.h"
-#include "codegen/cpu/cpu_linear.h"
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_linear.h"
 
 enum { SIDE = 2, TILE_COLUMNS = CG_AMX_ROW_BYTES / 4, LEFT = SIDE * SIDE, RIGHT = LEFT + SIDE };
 

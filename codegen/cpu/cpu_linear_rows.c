@@ -1,6 +1,6 @@
 /* cpu_linear_rows.c — what comes before and behind a linear kernel's products: cpu_linear.h. */
-#include "codegen/cpu/cpu_linear.h"
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_linear.h"
 
 /* ---- Behind: epilogues ------------------------------------------------------------------------------------------ */
 

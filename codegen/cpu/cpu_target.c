@@ -42,7 +42,7 @@ const cg_machine cg_machine_x86_64 = {
 static const cg_cpu_target targets[] = {
     {
         .level = MDOT_CPU_X86_64_V3,
-        .compute = CG_FP32,
+        .kernel_precision = CG_FP32,
         .name = "x86-64-v3",
         .suffix = "v3",
         .products = CG_MATMUL_F32,
@@ -54,7 +54,7 @@ static const cg_cpu_target targets[] = {
     },
     {
         .level = MDOT_CPU_X86_64_V4,
-        .compute = CG_FP32,
+        .kernel_precision = CG_FP32,
         .name = "x86-64-v4",
         .suffix = "v4",
         .products = CG_MATMUL_F32,
@@ -66,7 +66,7 @@ static const cg_cpu_target targets[] = {
     },
     {
         .level = MDOT_CPU_X86_64_V3,
-        .compute = CG_BF16,
+        .kernel_precision = CG_BF16,
         .name = "x86-64-v3",
         .suffix = "v3bf16",
         .products = CG_MATMUL_WIDENED,
@@ -78,7 +78,7 @@ static const cg_cpu_target targets[] = {
     },
     {
         .level = MDOT_CPU_X86_64_V4,
-        .compute = CG_BF16,
+        .kernel_precision = CG_BF16,
         .name = "x86-64-v4",
         .suffix = "v4bf16",
         .products = CG_MATMUL_WIDENED,
@@ -90,7 +90,7 @@ static const cg_cpu_target targets[] = {
     },
     {
         .level = MDOT_CPU_X86_64_BF16,
-        .compute = CG_BF16,
+        .kernel_precision = CG_BF16,
         .name = "x86-64-bf16",
         .suffix = "bf16",
         .products = CG_MATMUL_BF16,
@@ -102,7 +102,7 @@ static const cg_cpu_target targets[] = {
     },
     {
         .level = MDOT_CPU_X86_64_AMX,
-        .compute = CG_BF16,
+        .kernel_precision = CG_BF16,
         .name = "x86-64-amx",
         .suffix = "amx",
         .products = CG_MATMUL_AMX,
@@ -114,10 +114,10 @@ static const cg_cpu_target targets[] = {
     },
 };
 
-const cg_cpu_target *cg_cpu_target_find(mdot_cpu_isa level, cg_compute compute)
+const cg_cpu_target *cg_cpu_target_find(mdot_cpu_isa level, cg_compute kernel_precision)
 {
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
-        if (targets[i].level == level && targets[i].compute == compute) return &targets[i];
+        if (targets[i].level == level && targets[i].kernel_precision == kernel_precision) return &targets[i];
     return NULL;
 }
 

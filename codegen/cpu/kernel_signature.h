@@ -20,7 +20,7 @@ int *cg_key_positions(const pl_plan *plan, ir_arena *arena);
 /* Of the kernel's code for a target, in the arena. `positions` are as they were afterwards. False when memory is out.
  */
 bool cg_signature_of(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel, int *positions,
-               ir_arena *arena, cg_signature *out_key);
+                     ir_arena *arena, cg_signature *out_key);
 
 static inline bool cg_signature_equal(const cg_signature *a, const cg_signature *b)
 {

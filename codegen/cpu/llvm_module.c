@@ -7,11 +7,11 @@
  * `.n<max_length>` inserted from the second on.
  */
 #include "base/elf_read.h"
-#include "codegen/subprocess.h"
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/bf16.h"
 #include "codegen/cpu/hash_map.h"
 #include "codegen/cpu/kernel_signature.h"
+#include "codegen/subprocess.h"
 
 #include <stdio.h>
 #include <stdlib.h>

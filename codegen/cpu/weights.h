@@ -2,9 +2,9 @@
 #ifndef CG_CPU_WEIGHTS_H
 #define CG_CPU_WEIGHTS_H
 
+#include "codegen/byte_pool.h"
 #include "codegen/codegen.h"
 #include "codegen/cpu/pack.h"
-#include "codegen/byte_pool.h"
 
 /* Where the constants lie that the code of one layout reads. */
 typedef struct cg_placement {

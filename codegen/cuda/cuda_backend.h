@@ -12,8 +12,8 @@
 #define CU_CUDA_BACKEND_H
 
 #include "codegen/backend.h"
-#include "codegen/cuda/cubin.h"
 #include "codegen/byte_pool.h"
+#include "codegen/cuda/cubin.h"
 
 /* CG_BF16 is mma.m16n8k16, sm_80 and later; CG_FP16 is mma.m16n8k8, sm_75; CG_FP32 takes no tensor cores and is for
  * verification. */
@@ -30,8 +30,8 @@ extern const cu_target cu_targets[CU_TARGETS]; /* what `--target cuda` stands fo
 
 size_t cu_shared_limit_bytes(uint32_t sm);
 /* cg_backend.parse and .list */
-mdot_status cu_parse(const char *name, cg_compute compute, cg_target out_targets[MDOT_ABI_MAX_IMAGES], int *out_count,
-                     mdot_error *err);
+mdot_status cu_parse(const char *name, cg_compute kernel_precision, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
+                     int *out_count, mdot_error *err);
 void cu_list(bs_join *names);
 
 /* ---- Programs: one persistent kernel for each bucket of each entry ----------------------------------------------- */

@@ -2,9 +2,9 @@
  */
 #include "codegen/cuda/cuda_generate.h"
 
+#include "codegen/cuda/barriers.h"
 #include "codegen/cuda/cuda_step.h"
 #include "codegen/cuda/prelude.h"
-#include "codegen/cuda/barriers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ typedef struct function {
 } function;
 
 typedef struct generator {
-    cg_compute compute;
+    cg_compute kernel_precision;
     const cu_schedule *schedule;
     ir_arena *arena;
     mdot_error *err;
@@ -307,7 +307,7 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     bool *before, *again;
     mdot_status status = check_sizes(plan, g->err);
     if (status == MDOT_OK) status = cu_find_stages(plan, g->schedule, g->arena, &stages, g->err);
-    if (status == MDOT_OK) status = cu_lay_out(&stages, g->compute, g->arena, &layout, g->err);
+    if (status == MDOT_OK) status = cu_lay_out(&stages, g->kernel_precision, g->arena, &layout, g->err);
     if (status == MDOT_OK && layout.scratch_bytes > INT32_MAX)
         status = mdot_fail(g->err, MDOT_UNSUPPORTED, "%s: %zu bytes between kernels; CUDA code reaches 2 GB",
                            entry->name, layout.scratch_bytes);
@@ -357,8 +357,8 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     if (weights->size_bytes > INT32_MAX)
         return mdot_fail(g->err, MDOT_UNSUPPORTED, "%zu bytes of weights; CUDA code reaches 2 GB", weights->size_bytes);
     bool failed = weights->failed || g->functions_text.failed || g->kernels_text.failed;
-    const char *products = g->compute == CG_BF16 ? cu_bf16 : g->compute == CG_FP16 ? cu_f16 : "";
-    bool is_half = g->compute != CG_FP32;
+    const char *products = g->kernel_precision == CG_BF16 ? cu_bf16 : g->kernel_precision == CG_FP16 ? cu_f16 : "";
+    bool is_half = g->kernel_precision != CG_FP32;
     program->prelude = cu_prelude;
     program->source =
         ir_arena_printf(g->arena, "%s%s%s%s\n%s%s", products, is_half ? cu_halves : "", cu_common,
@@ -367,11 +367,12 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     return MDOT_OK;
 }
 
-mdot_status cu_generate(const cg_entry *entries, int entry_count, cg_compute compute, const cu_schedule *schedule,
-                        ir_arena *arena, cu_program *out_program, mdot_error *err)
+mdot_status cu_generate(const cg_entry *entries, int entry_count, cg_compute kernel_precision,
+                        const cu_schedule *schedule, ir_arena *arena, cu_program *out_program, mdot_error *err)
 {
     cu_program program = {0};
-    generator g = {.compute = compute, .schedule = schedule, .arena = arena, .err = err, .program = &program};
+    generator g = {
+        .kernel_precision = kernel_precision, .schedule = schedule, .arena = arena, .err = err, .program = &program};
     mdot_status status = generate(&g, entries, entry_count, &program);
     cu_text_done(&g.functions_text);
     cu_text_done(&g.kernels_text);

@@ -14,8 +14,8 @@
 
 /* UNSUPPORTED names the plan kernel and the reason where a plan is not encoder-shaped; such entries stay on the CPU.
  * The program is the caller's to end with cu_program_done. */
-mdot_status cu_generate(const cg_entry *entries, int entry_count, cg_compute compute, const cu_schedule *schedule,
-                        ir_arena *arena, cu_program *out_program, mdot_error *err);
+mdot_status cu_generate(const cg_entry *entries, int entry_count, cg_compute kernel_precision,
+                        const cu_schedule *schedule, ir_arena *arena, cu_program *out_program, mdot_error *err);
 void cu_program_done(cu_program *program);
 
 #endif

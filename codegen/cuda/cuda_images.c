@@ -34,12 +34,12 @@ static bool dumps(const cg_options *options, const char *what)
 
 /* ---- Programs ---------------------------------------------------------------------------------------------------- */
 
-static mdot_status generate(const cg_entry *entries, int entry_count, const cg_options *options, cg_compute compute,
-                            ir_arena *arena, cu_images *images, mdot_error *err)
+static mdot_status generate(const cg_entry *entries, int entry_count, const cg_options *options,
+                            cg_compute kernel_precision, ir_arena *arena, cu_images *images, mdot_error *err)
 {
-    cu_program *program = &images->program[compute];
+    cu_program *program = &images->program[kernel_precision];
     if (program->source != NULL) return MDOT_OK;
-    mdot_status status = cu_generate(entries, entry_count, compute, &cu_blocks, arena, program, err);
+    mdot_status status = cu_generate(entries, entry_count, kernel_precision, &cu_blocks, arena, program, err);
     if (status != MDOT_OK || !dumps(options, "cuda")) return status;
     options->dump_text(options->user, program->prelude);
     options->dump_text(options->user, program->source);
@@ -55,7 +55,7 @@ static mdot_status generate_all(const cg_entry *entries, int entry_count, const 
     if (count == 0) return generate(entries, entry_count, options, cu_backend.computes[0], arena, images, err);
     mdot_status status = MDOT_OK;
     for (int i = 0; i < count && status == MDOT_OK; i++)
-        status = generate(entries, entry_count, options, targets[i].compute, arena, images, err);
+        status = generate(entries, entry_count, options, targets[i].kernel_precision, arena, images, err);
     return status;
 }
 
@@ -122,7 +122,7 @@ static mdot_status compile_all(const cg_target *targets, int count, cu_images *i
     for (int i = 0; i < q.count; i++) {
         job *j = &q.jobs[i];
         j->target = targets[i];
-        j->program = &images->program[j->target.compute];
+        j->program = &images->program[j->target.kernel_precision];
         j->arena = ir_arena_create(0);
         if (j->arena == NULL || !ir_arena_defer(arena, destroy_arena, j->arena)) {
             ir_arena_destroy(j->arena);
@@ -327,16 +327,16 @@ static void describe(const void *made, const cg_entry *entries, int entry_count,
     uint32_t kernels_at[CG_COMPUTES] = {0};
     for (int i = 0; i < images->count; i++) {
         const cu_image *image = &images->image[i];
-        cg_compute compute = image->target.compute;
-        const cu_program *program = &images->program[compute];
-        if (kernels_at[compute] == 0) kernels_at[compute] = add_kernels(table, program);
+        cg_compute kernel_precision = image->target.kernel_precision;
+        const cu_program *program = &images->program[kernel_precision];
+        if (kernels_at[kernel_precision] == 0) kernels_at[kernel_precision] = add_kernels(table, program);
         char target[NAME_BYTES];
         mdot_abi_image record = {.kind = MDOT_IMAGE_CUDA,
                                  .number = image->target.number,
                                  .variant = image->target.variant,
                                  .target_at = cg_table_string(table, print_target(&image->target, target)),
-                                 .compute_at = cg_table_string(table, cg_compute_name(compute)),
-                                 .kernels_at = kernels_at[compute],
+                                 .compute_at = cg_table_string(table, cg_compute_name(kernel_precision)),
+                                 .kernels_at = kernels_at[kernel_precision],
                                  .kernel_count = (uint32_t)program->kernel_count,
                                  .resources_at = add_resources(table, program, &image->cubin),
                                  .code_offset = image->image_offset,

@@ -186,7 +186,7 @@ static const char *fragment_pointer(cu_function *f)
         f->status = mdot_fail(f->err, MDOT_OUT_OF_MEMORY, "memory ran out");
         return "";
     }
-    cu_pack_fragments(cu_buffer(f, k->weight)->constant, k->k, k->columns, f->layout->compute, fragments);
+    cu_pack_fragments(cu_buffer(f, k->weight)->constant, k->k, k->columns, f->layout->kernel_precision, fragments);
     const char *name = cu_weight_pointer(f, "weight", "fragment", fragments, size_bytes);
     free(fragments);
     return name;
@@ -220,8 +220,8 @@ static void put_staging(cu_function *f)
            "            const int r = first + i / (STEPS * 16 / %d), i0 = t.first * SCALE + r;\n"
            "            const int i1 = i %% (STEPS * 16 / %d) * %d;\n"
            "            half_t *const to = staged + (r - first) * PITCH + i1;\n",
-           is_copy ? PARALLELISM_INPUTS : 1, cu_threads(f), is_copy ? PARALLELISM_INPUTS : 1, is_copy ? PARALLELISM_INPUTS : 1,
-           is_copy ? PARALLELISM_INPUTS : 1);
+           is_copy ? PARALLELISM_INPUTS : 1, cu_threads(f), is_copy ? PARALLELISM_INPUTS : 1,
+           is_copy ? PARALLELISM_INPUTS : 1, is_copy ? PARALLELISM_INPUTS : 1);
     if (is_copy)
         cu_put(&f->body, "            cp_async_16(to, &%s);\n", element);
     else if (k->k % CU_FRAGMENT == 0)

@@ -45,22 +45,22 @@ static bool parse_architecture(const char *name, cu_target *out_target)
 }
 
 /* bf16 came with sm_80; before, f16 is what tensor cores multiply. */
-static cg_target make_target(cu_target target, cg_compute compute)
+static cg_target make_target(cu_target target, cg_compute kernel_precision)
 {
-    if (compute == CG_BF16 && target.sm < 80) compute = CG_FP16;
-    return (cg_target){MDOT_IMAGE_CUDA, target.sm, target.is_accelerated, compute};
+    if (kernel_precision == CG_BF16 && target.sm < 80) kernel_precision = CG_FP16;
+    return (cg_target){MDOT_IMAGE_CUDA, target.sm, target.is_accelerated, kernel_precision};
 }
 
-mdot_status cu_parse(const char *name, cg_compute compute, cg_target out_targets[MDOT_ABI_MAX_IMAGES], int *out_count,
-                     mdot_error *err)
+mdot_status cu_parse(const char *name, cg_compute kernel_precision, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
+                     int *out_count, mdot_error *err)
 {
     (void)err; /* every architecture has both arithmetics, or the nearest to it */
     cu_target one;
     if (strcmp(name, "cuda") == 0) {
-        for (int i = 0; i < CU_TARGETS; i++) out_targets[i] = make_target(cu_targets[i], compute);
+        for (int i = 0; i < CU_TARGETS; i++) out_targets[i] = make_target(cu_targets[i], kernel_precision);
         *out_count = CU_TARGETS;
     } else if (parse_architecture(name, &one)) {
-        out_targets[0] = make_target(one, compute);
+        out_targets[0] = make_target(one, kernel_precision);
         *out_count = 1;
     } else {
         return MDOT_NOT_FOUND;

@@ -17,7 +17,7 @@ size_t cu_fragment_bytes(int64_t k, int64_t columns)
     return (size_t)cu_fragment_groups(columns) * steps * CU_FRAGMENT * CU_FRAGMENT * sizeof(uint16_t);
 }
 
-void cu_pack_fragments(const ir_tensor *matrix, int64_t k, int64_t columns, cg_compute compute, void *out)
+void cu_pack_fragments(const ir_tensor *matrix, int64_t k, int64_t columns, cg_compute kernel_precision, void *out)
 {
     enum { LANES = 32, HALVES = 8 };
     const unsigned char *from = matrix->data; /* as it lies in a file: of any alignment */
@@ -31,6 +31,6 @@ void cu_pack_fragments(const ir_tensor *matrix, int64_t k, int64_t columns, cg_c
         float value = 0;
         if (row < k && column < columns)
             memcpy(&value, from + (size_t)(row * columns + column) * sizeof value, sizeof value);
-        to[at] = compute == CG_FP16 ? ir_f32_to_f16(value) : ir_f32_to_bf16(value);
+        to[at] = kernel_precision == CG_FP16 ? ir_f32_to_f16(value) : ir_f32_to_bf16(value);
     }
 }

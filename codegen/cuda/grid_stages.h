@@ -7,8 +7,8 @@
 #ifndef CU_GRID_STAGES_H
 #define CU_GRID_STAGES_H
 
-#include "codegen/cuda/schedule.h"
 #include "codegen/cuda/index_range.h"
+#include "codegen/cuda/schedule.h"
 
 typedef enum cu_spread {
     CU_TILED, /* a tile of units at a time */

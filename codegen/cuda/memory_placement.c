@@ -17,9 +17,9 @@ enum {
 
 /* What a block has on every device: 64 KB on sm_75, 99 KB and more from sm_80 on (CUDA C++ Programming
  * Guide, "Technical Specifications per Compute Capability"). */
-static size_t most_shared_bytes(cg_compute compute)
+static size_t most_shared_bytes(cg_compute kernel_precision)
 {
-    return (compute == CG_FP16 ? 64 << 10 : 99 << 10) - STATIC_BYTES;
+    return (kernel_precision == CG_FP16 ? 64 << 10 : 99 << 10) - STATIC_BYTES;
 }
 
 typedef struct life { /* of a buffer, in steps; last < first: nobody touches it */
@@ -114,7 +114,7 @@ static void find_forms(planner *p)
         const pl_buffer *buffer = &stages->buffers[b];
         bool is_made = buffer->kind == PL_SCRATCH || buffer->kind == PL_OUTPUT;
         unsigned reads = buffer->reads;
-        if (p->layout->compute == CG_FP32 && reads != 0) reads = PL_READ_WHOLE;
+        if (p->layout->kernel_precision == CG_FP32 && reads != 0) reads = PL_READ_WHOLE;
         if (b >= stages->plan->buffer_count) reads = PL_READ_WHOLE; /* partial results */
         if (is_made && reads & PL_READ_WHOLE) home->plain.kind = CU_SCRATCH;
         if (is_made && reads & PL_READ_HALF) home->half = (cu_place){.kind = CU_SCRATCH, .is_half = true};
@@ -271,7 +271,8 @@ static mdot_status refuse_size(const planner *p, mdot_error *err)
         if (p->layout->work_bytes[s] > p->layout->work_bytes[worst]) worst = s;
     const pl_kernel *kernel = p->stages->steps[worst].kernel;
     return mdot_fail(err, MDOT_UNSUPPORTED, "kernel %s (%s): needs %zu bytes of shared memory; a block has %zu",
-                     kernel->name, kernel->origin, p->layout->work_bytes[worst], most_shared_bytes(p->layout->compute));
+                     kernel->name, kernel->origin, p->layout->work_bytes[worst],
+                     most_shared_bytes(p->layout->kernel_precision));
 }
 
 static mdot_status place_all(planner *p, piece *pieces, mdot_error *err)
@@ -279,7 +280,7 @@ static mdot_status place_all(planner *p, piece *pieces, mdot_error *err)
     cu_layout *layout = p->layout;
     for (int b = 0; b < p->stages->buffer_count; b++) place_buffer(p, b, may_be_shared(p, b));
     assign_shared(p, pieces);
-    while (layout->shared_bytes > most_shared_bytes(layout->compute)) {
+    while (layout->shared_bytes > most_shared_bytes(layout->kernel_precision)) {
         int largest = largest_shared(p);
         if (largest < 0) return refuse_size(p, err);
         place_buffer(p, largest, false);
@@ -289,10 +290,10 @@ static mdot_status place_all(planner *p, piece *pieces, mdot_error *err)
     return MDOT_OK;
 }
 
-mdot_status cu_lay_out(const cu_stages *stages, cg_compute compute, ir_arena *arena, cu_layout *out_layout,
+mdot_status cu_lay_out(const cu_stages *stages, cg_compute kernel_precision, ir_arena *arena, cu_layout *out_layout,
                        mdot_error *err)
 {
-    cu_layout layout = {.stages = stages, .compute = compute};
+    cu_layout layout = {.stages = stages, .kernel_precision = kernel_precision};
     planner p = {.stages = stages, .layout = &layout};
     layout.homes = IR_NEW_ARRAY(arena, cu_placement, stages->buffer_count + 1);
     layout.work_offset = IR_NEW_ARRAY(arena, size_t, stages->step_count + 1);

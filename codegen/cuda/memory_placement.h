@@ -31,8 +31,8 @@ typedef struct cu_placement {
 
 typedef struct cu_layout {
     const cu_stages *stages;
-    cg_compute compute;
-    cu_placement *homes;      /* by buffer */
+    cg_compute kernel_precision;
+    cu_placement *homes; /* by buffer */
     size_t *work_offset; /* by step: shared memory of its own … */
     size_t *work_bytes;  /* … and how much */
     size_t shared_bytes, scratch_bytes;
@@ -44,14 +44,14 @@ static inline bool cu_divides(int64_t divisor, ir_dim d)
     return d.scale % divisor == 0 && d.offset % divisor == 0;
 }
 
-mdot_status cu_lay_out(const cu_stages *stages, cg_compute compute, ir_arena *arena, cu_layout *out_layout,
+mdot_status cu_lay_out(const cu_stages *stages, cg_compute kernel_precision, ir_arena *arena, cu_layout *out_layout,
                        mdot_error *err);
 
 /* Whether a step multiplies 16-bit factors by matrix instructions: the plan's decision, where the arithmetic has them.
  */
 static inline bool cu_is_matrix(const cu_layout *layout, const cu_step *step)
 {
-    return layout->compute != CG_FP32 && pl_is_matrix(layout->stages->plan, step->kernel);
+    return layout->kernel_precision != CG_FP32 && pl_is_matrix(layout->stages->plan, step->kernel);
 }
 
 #endif

@@ -52,7 +52,8 @@ void fe_job_reduce_embedding_bags(ir_builder *b, ir_node *node)
 {
     int64_t bags;
     int known = 0;
-    if (fe_job_op_role_of(node) != FE_JOB_OP_EMBEDDING_BAGS || node->input_count < 2 || node->outputs[0] == NULL) return;
+    if (fe_job_op_role_of(node) != FE_JOB_OP_EMBEDDING_BAGS || node->input_count < 2 || node->outputs[0] == NULL)
+        return;
     if (node->inputs[0] == NULL || !ir_value_ints(node->inputs[0], &bags, &known) || known != 1 || bags < 1) return;
     ir_value *rows = rows_of(b, node);
     if (rows == NULL || rows->type.dim[0].offset % bags != 0) return;

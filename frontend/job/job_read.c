@@ -7,8 +7,13 @@
 
 /* Those that recognise, in the order of passes.def. Not those that compute with weights (linears, merge) or take
  * recognised operators apart again (expand). */
-static const char *const recognising[] = {"simplify",    "contrib",   "norms", "group_norms",
-                                          "activations", "attention", "tidy"};
+static const char *const recognising[] = {"simplify",
+                                          "lower_contrib",
+                                          "recognise_norms",
+                                          "recognise_group_norms",
+                                          "recognise_activations",
+                                          "recognise_attention",
+                                          "simplify_2"};
 
 static mdot_status recognise(fe_job *job)
 {

@@ -15,7 +15,7 @@ typedef struct fe_parameters fe_parameters;
 
 typedef struct fe_job {
     ir_graph *graph;
-    fe_parameters *learnt;               /* which constants training learns */
+    fe_parameters *learnt;           /* which constants training learns */
     const mdot_job_options *options; /* never NULL */
     int64_t batch;                   /* samples that the graph's dimensions stand for */
     bool has_optimizer;
@@ -33,7 +33,7 @@ typedef enum fe_gradient {
     FE_GRADIENT_NOTHING,    /* comparisons, indices: no gradient passes */
     FE_GRADIENT_POINTWISE,  /* reads the gradient and what was saved, computes about what the forward phase did */
     FE_GRADIENT_SUM,        /* hands the gradient on; where an operand was broadcast, sums it */
-    FE_GRADIENT_MATMUL,    /* one product for the data, one for the weights, each as large as the forward one */
+    FE_GRADIENT_MATMUL,     /* one product for the data, one for the weights, each as large as the forward one */
     FE_GRADIENT_NORM,       /* two passes over the row: the mean of the gradient, and its part along the data */
     FE_GRADIENT_BATCH_NORM, /* the same over the batch, with statistics that the forward phase computes in training */
     FE_GRADIENT_MOVE,       /* the move backwards */
@@ -49,7 +49,7 @@ typedef enum fe_settings {
     FE_SETTINGS_POOL,        /* window, channels, sizes */
     FE_SETTINGS_GLOBAL_POOL, /* channels, sizes */
     FE_SETTINGS_CHANNELS,    /* channels, sizes, and groups or extent where it has them */
-    FE_SETTINGS_MATMUL,     /* channels, sizes, bias; groups where both factors are data */
+    FE_SETTINGS_MATMUL,      /* channels, sizes, bias; groups where both factors are data */
     FE_SETTINGS_ATTENTION,   /* heads, head_size, queries, keys */
     FE_SETTINGS_FIRST_AXIS,  /* axis and extent of its data, the first axis where it says nothing */
     FE_SETTINGS_LAST_AXIS,   /* the same, the last */

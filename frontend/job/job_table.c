@@ -39,15 +39,15 @@ _Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "ops_job.def has other rows t
 
 static const fe_row rows[IR_OP_COUNT] = {
 #define JOB(id, type_id, type_number, gradient_kind, settings_kind, autocast_class, written, fused, recomputed, more,  \
-            all_traits, parameter_operands)                                                                               \
+            all_traits, parameter_operands)                                                                            \
     [IR_OP_##id] = {.type = IR_OP_##type_id,                                                                           \
-                    .traits = {.number = type_number,                                                                   \
-                              .autocast = MDOT_AUTOCAST_##autocast_class,                                              \
-                              .saved_written = written,                                                                \
-                              .saved_fused = fused,                                                                    \
-                              .saved_recomputed = recomputed,                                                          \
-                              .reserve = more,                                                                         \
-                              .traits = (all_traits) & (FE_FREE - 1)},                                                 \
+                    .traits = {.number = type_number,                                                                  \
+                               .autocast = MDOT_AUTOCAST_##autocast_class,                                             \
+                               .saved_written = written,                                                               \
+                               .saved_fused = fused,                                                                   \
+                               .saved_recomputed = recomputed,                                                         \
+                               .reserve = more,                                                                        \
+                               .traits = (all_traits) & (FE_FREE - 1)},                                                \
                     .gradient = FE_GRADIENT_##gradient_kind,                                                           \
                     .settings = FE_SETTINGS_##settings_kind,                                                           \
                     .is_free = ((all_traits)&FE_FREE) != 0,                                                            \

@@ -235,7 +235,7 @@ static void describe_recurrent(const fe_job *job, const fe_operator *token, int6
 static const describe_fn describe_of[FE_SETTINGS_COUNT] = {
     [FE_SETTINGS_CONVOLUTION] = describe_convolution, [FE_SETTINGS_POOL] = describe_pool,
     [FE_SETTINGS_GLOBAL_POOL] = describe_global_pool, [FE_SETTINGS_CHANNELS] = describe_channels,
-    [FE_SETTINGS_MATMUL] = describe_product,         [FE_SETTINGS_ATTENTION] = describe_attention,
+    [FE_SETTINGS_MATMUL] = describe_product,          [FE_SETTINGS_ATTENTION] = describe_attention,
     [FE_SETTINGS_FIRST_AXIS] = describe_first_axis,   [FE_SETTINGS_LAST_AXIS] = describe_last_axis,
     [FE_SETTINGS_RESULT_AXIS] = describe_result_axis, [FE_SETTINGS_REDUCTION] = describe_reduction,
     [FE_SETTINGS_RECURRENT] = describe_recurrent,

@@ -35,7 +35,7 @@ static void note_optimizer(fe_job *job, const ir_node *node)
     job->has_optimizer = true;
     job->optimizer = role == FE_JOB_OP_SGD    ? MDOT_OPTIMIZER_SGD
                      : role == FE_JOB_OP_ADAM ? MDOT_OPTIMIZER_ADAM
-                                               : MDOT_OPTIMIZER_ADAMW;
+                                              : MDOT_OPTIMIZER_ADAMW;
 }
 
 /* ---- Cutting ---------------------------------------------------------------------------------------------------- */

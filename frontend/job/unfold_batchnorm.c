@@ -122,7 +122,8 @@ static mdot_status unfold(fe_job *job, ir_node *node)
     if (normalised == NULL) return b.status;
     ir_replace(&b, result, normalised);
     ir_node_set_input(norm, 0, result);
-    if (!fe_parameters_add(job->learnt, scale) || !fe_parameters_add(job->learnt, shift)) return fe_job_out_of_memory(job);
+    if (!fe_parameters_add(job->learnt, scale) || !fe_parameters_add(job->learnt, shift))
+        return fe_job_out_of_memory(job);
     return ir_node_set_int(job->graph, node, FE_FOLDED_NORMALISATION, 0) ? MDOT_OK : fe_job_out_of_memory(job);
 }
 

@@ -48,7 +48,7 @@ enum { MDOT_ABI_CUDA_ALIGNMENT = 256, MDOT_ABI_CUDA_MAX_TENSORS = 16 };
 /* What the CPU images of an artefact can be made for, lesser first within a machine; values are stored in artefacts:
  * append only. name, value, text. The first are the levels of the x86-64 psABI; the next adds AVX512_BF16, products of
  * pairs of bfloat16 (vdpbf16ps), and the last AMX_BF16, products of tiles. */
-#define MDOT_CPU_ISA_MAP(X)                                                                                          \
+#define MDOT_CPU_ISA_MAP(X)                                                                                            \
     X(X86_64_V3, 1, "x86-64-v3")                                                                                       \
     X(X86_64_V4, 2, "x86-64-v4")                                                                                       \
     X(X86_64_BF16, 3, "x86-64-bf16")                                                                                   \
@@ -179,7 +179,7 @@ typedef struct mdot_abi_table {
     uint64_t checksum;
     uint64_t weights_bytes;           /* of all CPU images together */
     uint32_t name_at;                 /* the predictor's name */
-    uint32_t compiler_at;             /* "mdot 0.2.0, LLVM 19.1.7"; with CUDA images ", NVRTC 13.0" behind it */
+    uint32_t compiler_at;             /* "mdot 0.3.0, LLVM 19.1.7"; with CUDA images ", NVRTC 13.0" behind it */
     uint32_t entries_at, entry_count; /* mdot_abi_entry[] */
     uint32_t images_at, image_count;  /* mdot_abi_image[], ascending in kind, number, variant, each of one target in
                                          another arithmetic; the first is for a CPU */

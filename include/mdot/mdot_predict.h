@@ -288,7 +288,7 @@ typedef struct mdot_configuration {
     const char *gpu; /* a name that mdot_gpu_find knows, or NULL and */
     const mdot_gpu
         *gpu_spec; /* the GPU itself: what mdot_gpu_find gave, or one that it does not know. NULL otherwise */
-    int gpu_count;    /* that work on a step; 0 means 1 */
+    int gpu_count; /* that work on a step; 0 means 1 */
     mdot_precision precision;
     mdot_layout layout;
     mdot_optimizer optimizer;
@@ -351,7 +351,7 @@ typedef struct mdot_configuration {
       "batch, GPU, precision, software or loads lie beyond what the predictor was trained on")                         \
     X(SHORTENED, 2, "shortened", "operators were merged to fit the predictor's longest sequence")                      \
     X(FALLBACK, 3, "fallback", "a GPU failed to compute the prediction and the CPU did")                               \
-    X(MODELLED, 4, "analytic-estimate",                                                                                         \
+    X(ANALYTIC_ESTIMATE, 4, "analytic-estimate",                                                                       \
       "the predictor has no input for part of what was asked; physics without a measurement stands in")                \
     X(IMPLAUSIBLE, 5, "implausible",                                                                                   \
       "the step would use more of the card's peak than programs reach, or next to nothing of it")                      \
@@ -362,7 +362,7 @@ typedef struct mdot_configuration {
     X(BATCH_BELOW_DATA, 9, "batch-below-data", "the batch is smaller than any that was measured")                      \
     X(BATCH_ABOVE_DATA, 10, "batch-above-data", "the batch is larger than any that was measured")                      \
     X(OPERATORS_BEYOND_DATA, 11, "operators-beyond-data", "the job has operators larger than any that were measured")  \
-    X(GPU_NOT_MEASURED, 12, "gpu-not-measured", "no step was measured on this card")                                 \
+    X(GPU_NOT_MEASURED, 12, "gpu-not-measured", "no step was measured on this card")                                   \
     X(PRECISION_NOT_MEASURED, 13, "precision-not-measured", "no step was measured in this precision")                  \
     X(SOFTWARE_NOT_MEASURED, 14, "software-not-measured", "no step was measured with this version of PyTorch")         \
     X(TYPES_NOT_MEASURED, 15, "types-not-measured", "the job has operators of types that were never measured")         \
@@ -375,7 +375,7 @@ typedef struct mdot_configuration {
     X(0, BATCH_BELOW_DATA)                                                                                             \
     X(1, BATCH_ABOVE_DATA)                                                                                             \
     X(2, OPERATORS_BEYOND_DATA)                                                                                        \
-    X(3, GPU_NOT_MEASURED)                                                                                            \
+    X(3, GPU_NOT_MEASURED)                                                                                             \
     X(4, PRECISION_NOT_MEASURED)                                                                                       \
     X(5, SOFTWARE_NOT_MEASURED)                                                                                        \
     X(6, TYPES_NOT_MEASURED)                                                                                           \
@@ -494,8 +494,9 @@ void mdot_encoding_destroy(mdot_encoding *encoding);
 /* The encoded job under `count` configurations: as mdot_sweep, with the same answers. The context is any of the
  * predictor that encoded. Configurations of one micro-batch that follow each other cost little more than one of them;
  * those that divide the job over GPUs (tensor and pipeline parallelism) are encoded anew in every call. */
-mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding, const mdot_configuration *configurations,
-                       size_t count, mdot_prediction *out_predictions, mdot_error *err);
+mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding,
+                          const mdot_configuration *configurations, size_t count, mdot_prediction *out_predictions,
+                          mdot_error *err);
 
 /* What an entry reads of a job: the tensors that the calls above hand to it, for programs that run an entry themselves
  * (mdot_run) or check it on real rows (mdotc_verify). It refers to neither job nor context, and keeps the predictor as
@@ -521,7 +522,8 @@ typedef struct mdot_explanation mdot_explanation;
 enum {
     MDOT_EXPLAINED_BY_ROOFLINE = 1u << 0, /* the predictor does not say what its answer is made of (it has no entry
                                              "explain"): the step is divided as the card's peak rates would */
-    MDOT_EXPLAINED_BY_MODEL = 1u << 1     /* MDOT_WARN_ANALYTIC_ESTIMATE: times of operators were moved as their rooflines do */
+    MDOT_EXPLAINED_BY_MODEL =
+        1u << 1 /* MDOT_WARN_ANALYTIC_ESTIMATE: times of operators were moved as their rooflines do */
 };
 
 /* Of one GPU; of a pipeline the one that does most. The seven times add up to step_ms, of which the first four are the

@@ -20,7 +20,7 @@ typedef struct mdot_predictor mdot_predictor;
 
 typedef struct mdot_open_options { /* zero means default throughout */
     size_t struct_size;
-    const char *cpu_level; /* "x86-64-v3": use this level's code instead of the best one that the CPU runs. NULL: what
+    const char *cpu_isa; /* "x86-64-v3": use this level's code instead of the best one that the CPU runs. NULL: what
                               the environment variable MDOT_CPU_ISA says, if it is set */
     const char *device; /* where calls run. "cpu"; "cuda:1", the driver's second GPU, or "cuda", its first; "auto": that
                            first one or the CPU, whichever answers faster when tried here. NULL: what the environment
@@ -31,7 +31,8 @@ typedef struct mdot_open_options { /* zero means default throughout */
     void *(*allocate)(void *user, size_t bytes, size_t alignment); /* NULL: aligned_alloc and free */
     void (*release)(void *user, void *memory); /* both or neither; called by the threads that create and destroy */
     void *user;
-    const char *compute; /* "fp32", "bf16", "fp16": of the artefact's images those of this arithmetic alone. NULL: the
+    const char
+        *kernel_precision; /* "fp32", "bf16", "fp16": of the artefact's images those of this arithmetic alone. NULL: the
                             predictor's choice. Where a GPU answers, the CPU behind it may have to do so in another */
 } mdot_open_options;
 
@@ -101,11 +102,11 @@ typedef struct mdot_entry_info {
 /* Code for one kind of processor, with the weights that it reads. */
 typedef struct mdot_image_info {
     size_t struct_size;
-    const char *kind;     /* "cpu", "cuda" */
-    const char *target;   /* "x86-64-v4"; "sm_90a", an architecture of NVIDIA's GPUs */
-    const char *compute;  /* arithmetic of the matrix kernels: "bf16", "fp16", "fp32" */
-    size_t image_bytes;   /* of its code; on a GPU of the cubin */
-    size_t weights_bytes; /* that it reads; images share in the file what is equal */
+    const char *kind;             /* "cpu", "cuda" */
+    const char *target;           /* "x86-64-v4"; "sm_90a", an architecture of NVIDIA's GPUs */
+    const char *kernel_precision; /* arithmetic of the matrix kernels: "bf16", "fp16", "fp32" */
+    size_t image_bytes;           /* of its code; on a GPU of the cubin */
+    size_t weights_bytes;         /* that it reads; images share in the file what is equal */
 } mdot_image_info;
 
 typedef struct mdot_image_kernel_info { /* what one bucket runs: on a GPU in one launch, on a CPU in one call */
@@ -128,17 +129,17 @@ typedef struct mdot_image_kernel_info { /* what one bucket runs: on a GPU in one
 typedef struct mdot_predictor_info {
     size_t struct_size;
     const char *name;
-    const char *compiler;  /* "mdot 0.2.0, LLVM 19.1.7" */
-    const char *compute;   /* arithmetic of the matrix kernels on the CPU: "fp32", "bf16" */
-    const char *cpu_level; /* target of the CPU image in use: "x86-64-v4" */
+    const char *compiler;         /* "mdot 0.3.0, LLVM 19.1.7" */
+    const char *kernel_precision; /* arithmetic of the matrix kernels on the CPU: "fp32", "bf16" */
+    const char *cpu_isa;          /* target of the CPU image in use: "x86-64-v4" */
     size_t entry_count;
     size_t image_count; /* kinds of processors that the artefact has code for, CPUs first */
     size_t weights_bytes, file_bytes;
-    const char *device;         /* "cpu", "cuda:0" */
-    const char *device_name;    /* "NVIDIA H200"; empty for the CPU */
-    const char *device_compute; /* arithmetic of the matrix kernels there: "fp32", "bf16", "fp16" */
-    const char *device_reason;  /* why it is that one: "cuda:0 answers in 28 us, the CPU in 5231 us" */
-    const char *cpu_reason;     /* why no later one of the CPU images: "x86-64-amx needs AMX-TILE, which this machine
+    const char *device;                  /* "cpu", "cuda:0" */
+    const char *device_name;             /* "NVIDIA H200"; empty for the CPU */
+    const char *device_kernel_precision; /* arithmetic of the matrix kernels there: "fp32", "bf16", "fp16" */
+    const char *device_reason;           /* why it is that one: "cuda:0 answers in 28 us, the CPU in 5231 us" */
+    const char *cpu_reason; /* why no later one of the CPU images: "x86-64-amx needs AMX-TILE, which this machine
                                    lacks"; empty where the last is in use */
 } mdot_predictor_info;
 

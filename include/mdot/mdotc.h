@@ -15,7 +15,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* The library's version: "0.2.0", static, and as MDOT_VERSION_NUMBER. */
+/* The library's version: "0.3.0", static, and as MDOT_VERSION_NUMBER. */
 const char *mdotc_version(void);
 uint32_t mdotc_version_number(void);
 
@@ -41,7 +41,8 @@ typedef struct mdotc_options { /* zero means default throughout */
                                    "cuda" (those in use). NULL: "cpu". There is CPU code in any case: every level, where
                                    only GPUs are named */
     size_t target_count;
-    const char *compute; /* arithmetic of matrix kernels: "cuda=bf16" (fp16 on sm_75, which lacks it), "cuda=fp32",
+    const char
+        *kernel_precision; /* arithmetic of matrix kernels: "cuda=bf16" (fp16 on sm_75, which lacks it), "cuda=fp32",
                             "cpu=fp32", "cpu=bf16" (where a CPU lacks it, weights alone are bf16) or several of them
                             after commas; without a kind, "bf16", both are meant. Of several for one kind each target gets code in all, the first being used unless another is
                             asked for at open. NULL: "cuda=bf16,cpu=fp32". Sums are f32 in all of them */

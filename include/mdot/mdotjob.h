@@ -16,7 +16,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* The library's version: "0.2.0", static, and as MDOT_VERSION_NUMBER. */
+/* The library's version: "0.3.0", static, and as MDOT_VERSION_NUMBER. */
 const char *mdotjob_version(void);
 uint32_t mdotjob_version_number(void);
 

@@ -6,7 +6,7 @@
  *   pooling             the greatest or the mean of each window
  *
  * In one dimension the rows lie in the padded input as they are, overlapping: nothing is copied. Channels come back to
- * the front behind the product, where that order meets the one before it is undone (transposes.c).
+ * the front behind the product, where that order meets the one before it is undone (sink_transposes.c).
  */
 #include "ir/ops.h"
 #include "ir/ops/window_geometry.h"

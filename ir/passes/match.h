@@ -15,13 +15,13 @@
 enum { IR_MATCH_SLOTS = 10, IR_PATTERN_ARGS = 4 };
 
 typedef enum ir_pattern_kind {
-    IR_PATTERN_ANY,     /* any value, kept in the slot */
-    IR_PATTERN_NUMBER,  /* a constant every element of which is `number` up to its type's rounding */
-    IR_PATTERN_SCALAR,  /* any scalar constant, kept in the slot */
-    IR_PATTERN_OP,      /* the first output of such a node */
+    IR_PATTERN_ANY,    /* any value, kept in the slot */
+    IR_PATTERN_NUMBER, /* a constant every element of which is `number` up to its type's rounding */
+    IR_PATTERN_SCALAR, /* any scalar constant, kept in the slot */
+    IR_PATTERN_OP,     /* the first output of such a node */
     IR_PATTERN_MATMUL, /* arg[0] * arg[1] * arg[2], associated and ordered in any way */
-    IR_PATTERN_EITHER,  /* the first of the arguments that lets everything match */
-    IR_PATTERN_LET      /* arg[0], its value kept in the slot */
+    IR_PATTERN_EITHER, /* the first of the arguments that lets everything match */
+    IR_PATTERN_LET     /* arg[0], its value kept in the slot */
 } ir_pattern_kind;
 
 typedef struct ir_pattern ir_pattern;

@@ -5,20 +5,23 @@
 
 #include "ir/passes.h"
 
-mdot_status ir_pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err);       /* fold.c */
-mdot_status ir_pass_promote_f16(ir_graph *graph, bool *out_changed, mdot_error *err);       /* promote_f16.c */
-mdot_status ir_pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err);    /* simplify.c */
-mdot_status ir_pass_lower_contrib(ir_graph *graph, bool *out_changed, mdot_error *err);     /* lower_contrib.c */
-mdot_status ir_pass_lower_quantised(ir_graph *graph, bool *out_changed, mdot_error *err);   /* lower_quantised.c */
-mdot_status ir_pass_einsum_to_matmul(ir_graph *graph, bool *out_changed, mdot_error *err);    /* einsum_to_matmul.c */
-mdot_status ir_pass_norms(ir_graph *graph, bool *out_changed, mdot_error *err);       /* recognise_norms.c */
-mdot_status ir_pass_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err); /* group_norms.c */
-mdot_status ir_pass_activations(ir_graph *graph, bool *out_changed, mdot_error *err); /* recognise_activations.c */
-mdot_status ir_pass_fuse_rotary(ir_graph *graph, bool *out_changed, mdot_error *err);   /* fuse_rotary.c */
-mdot_status ir_pass_form_linear(ir_graph *graph, bool *out_changed, mdot_error *err);     /* form_linear.c */
-mdot_status ir_pass_attention(ir_graph *graph, bool *out_changed, mdot_error *err);   /* recognise_attention.c */
-mdot_status ir_pass_fuse_qkv(ir_graph *graph, bool *out_changed, mdot_error *err);       /* fuse_qkv.c */
-mdot_status ir_pass_expand(ir_graph *graph, bool *out_changed, mdot_error *err);      /* expand.c */
-mdot_status ir_pass_transposes(ir_graph *graph, bool *out_changed, mdot_error *err);  /* transposes.c */
+mdot_status ir_pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err);            /* fold.c */
+mdot_status ir_pass_promote_f16(ir_graph *graph, bool *out_changed, mdot_error *err);      /* promote_f16.c */
+mdot_status ir_pass_simplify(ir_graph *graph, bool *out_changed, mdot_error *err);         /* simplify.c */
+mdot_status ir_pass_lower_contrib(ir_graph *graph, bool *out_changed, mdot_error *err);    /* lower_contrib.c */
+mdot_status ir_pass_lower_quantised(ir_graph *graph, bool *out_changed, mdot_error *err);  /* lower_quantised.c */
+mdot_status ir_pass_einsum_to_matmul(ir_graph *graph, bool *out_changed, mdot_error *err); /* einsum_to_matmul.c */
+mdot_status ir_pass_recognise_norms(ir_graph *graph, bool *out_changed, mdot_error *err);  /* recognise_norms.c */
+mdot_status ir_pass_recognise_group_norms(ir_graph *graph, bool *out_changed,
+                                          mdot_error *err); /* recognise_group_norms.c */
+mdot_status ir_pass_recognise_activations(ir_graph *graph, bool *out_changed,
+                                          mdot_error *err);                           /* recognise_activations.c */
+mdot_status ir_pass_fuse_rotary(ir_graph *graph, bool *out_changed, mdot_error *err); /* fuse_rotary.c */
+mdot_status ir_pass_form_linear(ir_graph *graph, bool *out_changed, mdot_error *err); /* form_linear.c */
+mdot_status ir_pass_recognise_attention(ir_graph *graph, bool *out_changed,
+                                        mdot_error *err);                                 /* recognise_attention.c */
+mdot_status ir_pass_fuse_qkv(ir_graph *graph, bool *out_changed, mdot_error *err);        /* fuse_qkv.c */
+mdot_status ir_pass_expand(ir_graph *graph, bool *out_changed, mdot_error *err);          /* expand.c */
+mdot_status ir_pass_sink_transposes(ir_graph *graph, bool *out_changed, mdot_error *err); /* sink_transposes.c */
 
 #endif

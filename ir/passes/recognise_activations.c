@@ -115,7 +115,7 @@ static void recognise(ir_builder *b, ir_node *node)
     }
 }
 
-mdot_status ir_pass_activations(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_recognise_activations(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     return ir_rewrite(graph, recognise, out_changed, err);
 }

@@ -262,7 +262,7 @@ static void recognise(ir_builder *b, ir_node *node)
     ir_replace(b, result, ir_build_reshape(b, fused(b, &s, e), result->type.dim, result->type.rank));
 }
 
-mdot_status ir_pass_attention(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_recognise_attention(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     bool moved_any = false, recognised = false;
     mdot_status status = ir_rewrite(graph, move_weighing, &moved_any, err);

@@ -216,7 +216,7 @@ static void recognise(ir_builder *b, ir_node *node)
     if (rule != NULL) rule(b, node);
 }
 
-mdot_status ir_pass_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_recognise_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     return ir_rewrite(graph, recognise, out_changed, err);
 }

@@ -5,10 +5,10 @@
  * as do chains of Transpose. Every rule keeps the value's type, or ir_replace refuses it.
  */
 #include "ir/ops.h"
+#include "ir/passes/cse.h"
 #include "ir/passes/fold.h"
 #include "ir/passes/match.h"
 #include "ir/passes/pass.h"
-#include "ir/passes/cse.h"
 
 #include <math.h>
 #include <stdlib.h>

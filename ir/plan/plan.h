@@ -181,10 +181,11 @@ typedef struct pl_recurrence {
 
 typedef struct pl_kernel {
     pl_kind kind;
-    const char *name;    /* "linear.layers_0_f1", a C identifier but for the dots; unique in the plan */
-    const char *origin;  /* the ONNX nodes it stands for, for people */
-    double flops;        /* at max_length */
-    bool is_rowwise;     /* the units of several items may stand behind one another in a call (ir/plan/batched_kernels.c) … */
+    const char *name;   /* "linear.layers_0_f1", a C identifier but for the dots; unique in the plan */
+    const char *origin; /* the ONNX nodes it stands for, for people */
+    double flops;       /* at max_length */
+    bool
+        is_rowwise; /* the units of several items may stand behind one another in a call (ir/plan/batched_kernels.c) … */
     int64_t unit_offset; /* … of which there are length + unit_offset */
     union {
         pl_linear linear;

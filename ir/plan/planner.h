@@ -240,7 +240,7 @@ void pl_transfer_index(pl_builder *b, const ir_type *from, const pl_expr *const 
 mdot_status pl_emit_value(pl_builder *b, const ir_value *v);            /* nest.c: an inlinable value gets a buffer */
 mdot_status pl_emit_copy(pl_builder *b, const ir_value *v, int output); /* nest.c: a graph output from elsewhere */
 mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node);      /* reduce_nests.c */
-mdot_status pl_emit_matmul(pl_builder *b, const ir_node *node);        /* matmul.c: MatMul, Einsum, odd linears */
+mdot_status pl_emit_matmul(pl_builder *b, const ir_node *node);         /* matmul.c: MatMul, Einsum, odd linears */
 mdot_status pl_emit_linear(pl_builder *b, const ir_node *node);         /* fused.c */
 mdot_status pl_emit_norm(pl_builder *b, const ir_node *node);
 mdot_status pl_emit_norm_nests(pl_builder *b, const ir_node *node); /* norm_nests.c: other normalisations */

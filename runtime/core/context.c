@@ -112,7 +112,7 @@ mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_contex
 }
 
 static mdot_status create_validated(const mdot_predictor *predictor, const mdot_context_options *options,
-                                  mdot_context **out_context, const char *function, mdot_error *err)
+                                    mdot_context **out_context, const char *function, mdot_error *err)
 {
     if (predictor == NULL || out_context == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s needs a predictor and a place for the result", function);

@@ -69,9 +69,9 @@ bool rt_fell_back(const mdot_context *context);
 /* A device made ready for one predictor: the room's own structure begins with what mdot_predictor_info tells of it,
  * lent as long as it is open. */
 typedef struct rt_device {
-    const char *id;      /* "cuda:0" */
-    const char *name;    /* "NVIDIA H200" */
-    const char *compute; /* "bf16" */
+    const char *id;               /* "cuda:0" */
+    const char *name;             /* "NVIDIA H200" */
+    const char *kernel_precision; /* "bf16" */
 } rt_device;
 
 /* What one thread needs on it; only the room knows what that is. */
@@ -80,8 +80,8 @@ typedef struct rt_device_context rt_device_context;
 typedef struct rt_device_request {
     const rt_artefact *artefact; /* outlives the device */
     int ordinal;
-    uint32_t timeout_ms; /* a device that does not answer within this time has failed */
-    const char *compute; /* of the artefact's images those in this arithmetic alone; NULL: any */
+    uint32_t timeout_ms;          /* a device that does not answer within this time has failed */
+    const char *kernel_precision; /* of the artefact's images those in this arithmetic alone; NULL: any */
 } rt_device_request;
 
 typedef struct rt_device_ops {

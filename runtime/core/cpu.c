@@ -161,13 +161,13 @@ static void list_targets(const mdot_abi_table *table, char *text, size_t size)
 /* Of the last target that the machine runs, and no slower than the one before, or of the one asked for, the first image
  * of the arithmetic asked for. */
 static const mdot_abi_image *find_image(const rt_cpu *cpu, const mdot_abi_table *table, uint32_t level,
-                                        const char *compute)
+                                        const char *kernel_precision)
 {
     const mdot_abi_image *best = NULL;
     for (uint32_t i = 0; is_cpu_image(table, i); i++) {
         const mdot_abi_image *image = rt_image(table, i);
         if (level != MDOT_CPU_NONE && image->number != level) continue;
-        if (compute != NULL && strcmp(rt_string(table, image->compute_at), compute) != 0) continue;
+        if (kernel_precision != NULL && strcmp(rt_string(table, image->compute_at), kernel_precision) != 0) continue;
         if (rt_cpu_missing(cpu, image->number) != NULL) continue;
         if (best != NULL && rt_cpu_slower(cpu, image->number) != NULL) continue;
         if (best == NULL || best->number != image->number) best = image;
@@ -175,15 +175,15 @@ static const mdot_abi_image *find_image(const rt_cpu *cpu, const mdot_abi_table 
     return best;
 }
 
-mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced, const char *compute,
-                          const mdot_abi_image **out_image, mdot_error *err)
+mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced,
+                          const char *kernel_precision, const mdot_abi_image **out_image, mdot_error *err)
 {
     char held[256];
     list_targets(table, held, sizeof held);
     uint32_t level = forced != NULL ? rt_cpu_isa_find(forced) : MDOT_CPU_NONE;
     if (forced != NULL && level == MDOT_CPU_NONE)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no CPU level \"%s\"; the artefact has %s", forced, held);
-    const mdot_abi_image *image = find_image(cpu, table, level, compute), *least = rt_image(table, 0);
+    const mdot_abi_image *image = find_image(cpu, table, level, kernel_precision), *least = rt_image(table, 0);
     if (image == NULL) image = find_image(cpu, table, level, NULL);
     if (image != NULL) {
         *out_image = image;

@@ -244,7 +244,7 @@ static mdot_status open_device(mdot_predictor *predictor, const rt_device_ops *o
         .artefact = &predictor->library->artefact,
         .ordinal = ordinal,
         .timeout_ms = options->device_timeout_ms > 0 ? options->device_timeout_ms : DEFAULT_TIMEOUT_MS,
-        .compute = options->compute,
+        .kernel_precision = options->kernel_precision,
     };
     mdot_status status = ops->open(&request, &predictor->device, err);
     if (status != MDOT_OK) return status;
@@ -255,9 +255,10 @@ static mdot_status open_device(mdot_predictor *predictor, const rt_device_ops *o
     return status;
 }
 
-static bool cpu_computes_in(const mdot_predictor *predictor, const char *compute)
+static bool cpu_computes_in(const mdot_predictor *predictor, const char *kernel_precision)
 {
-    return compute == NULL || strcmp(rt_string(predictor->table, predictor->image->compute_at), compute) == 0;
+    return kernel_precision == NULL ||
+           strcmp(rt_string(predictor->table, predictor->image->compute_at), kernel_precision) == 0;
 }
 
 /* The first device of each kind, until one is faster than the CPU, where that may answer; the reason is the last one's.
@@ -265,7 +266,7 @@ static bool cpu_computes_in(const mdot_predictor *predictor, const char *compute
 static void choose(mdot_predictor *predictor, const mdot_open_options *options)
 {
     const rt_device_ops *const *devices = predictor->rooms->devices;
-    bool compare = cpu_computes_in(predictor, options->compute);
+    bool compare = cpu_computes_in(predictor, options->kernel_precision);
     snprintf(predictor->device_reason, sizeof predictor->device_reason, "no other device is known");
     for (size_t i = 0; devices[i] != NULL && predictor->device == NULL; i++) {
         mdot_error reason = {0};
@@ -273,7 +274,7 @@ static void choose(mdot_predictor *predictor, const mdot_open_options *options)
             snprintf(predictor->device_reason, sizeof predictor->device_reason, "%s", reason.message);
         else if (!compare)
             snprintf(predictor->device_reason, sizeof predictor->device_reason, "the CPU's code does not compute in %s",
-                     options->compute);
+                     options->kernel_precision);
     }
 }
 
@@ -291,8 +292,8 @@ mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *o
         return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "device %s: %s", device, reason.message);
     }
     if (w.choice == CHOOSE_AUTO) choose(predictor, options);
-    if (predictor->device != NULL || cpu_computes_in(predictor, options->compute)) return MDOT_OK;
+    if (predictor->device != NULL || cpu_computes_in(predictor, options->kernel_precision)) return MDOT_OK;
     return mdot_fail(err, MDOT_INCOMPATIBLE, "%s was asked for; what the artefact has for this CPU computes in %s (%s)",
-                     options->compute, rt_string(predictor->table, predictor->image->compute_at),
+                     options->kernel_precision, rt_string(predictor->table, predictor->image->compute_at),
                      predictor->device_reason);
 }

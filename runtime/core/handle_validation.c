@@ -56,7 +56,8 @@ static grave *find(graveyard *in, const void *object)
 {
     uint64_t hash = (uint64_t)(uintptr_t)object * UINT64_C(0x9E3779B97F4A7C15); /* Knuth's multiplicative hash */
     size_t at = (size_t)(hash >> 32) & (in->capacity - 1);
-    while (in->destroyed_objects[at].object != NULL && in->destroyed_objects[at].object != object) at = (at + 1) & (in->capacity - 1);
+    while (in->destroyed_objects[at].object != NULL && in->destroyed_objects[at].object != object)
+        at = (at + 1) & (in->capacity - 1);
     return &in->destroyed_objects[at];
 }
 

@@ -25,15 +25,16 @@ mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predic
     const mdot_predictor_info info = {
         .name = rt_string(table, table->name_at),
         .compiler = rt_string(table, table->compiler_at),
-        .compute = rt_string(table, predictor->image->compute_at),
-        .cpu_level = rt_string(table, predictor->image->target_at),
+        .kernel_precision = rt_string(table, predictor->image->compute_at),
+        .cpu_isa = rt_string(table, predictor->image->target_at),
         .entry_count = table->entry_count,
         .image_count = table->image_count,
         .weights_bytes = (size_t)table->weights_bytes,
         .file_bytes = (size_t)table->file_bytes,
         .device = device != NULL ? device->id : "cpu",
         .device_name = device != NULL ? device->name : "",
-        .device_compute = device != NULL ? device->compute : rt_string(table, predictor->image->compute_at),
+        .device_kernel_precision =
+            device != NULL ? device->kernel_precision : rt_string(table, predictor->image->compute_at),
         .device_reason = predictor->device_reason,
         .cpu_reason = predictor->cpu_reason,
     };
@@ -156,7 +157,7 @@ mdot_status mdot_predictor_get_image(const mdot_predictor *predictor, size_t ima
     const mdot_image_info info = {
         .kind = i->kind == MDOT_IMAGE_CPU ? "cpu" : "cuda",
         .target = rt_string(table, i->target_at),
-        .compute = rt_string(table, i->compute_at),
+        .kernel_precision = rt_string(table, i->compute_at),
         .image_bytes = (size_t)i->code_bytes,
         .weights_bytes = (size_t)i->weights_bytes,
     };

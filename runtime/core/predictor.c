@@ -34,8 +34,8 @@ static mdot_status copy_file(const char *path, rt_copy *out_copy, mdot_error *er
     return status;
 }
 
-static mdot_status load(mdot_predictor *predictor, opening *file, const char *forced_level, const char *compute,
-                        mdot_error *err)
+static mdot_status load(mdot_predictor *predictor, opening *file, const char *forced_level,
+                        const char *kernel_precision, mdot_error *err)
 {
     mdot_status status = rt_elf_read(file->copy.bytes, file->copy.size_bytes, &file->elf, err);
     if (status != MDOT_OK) return status;
@@ -46,7 +46,7 @@ static mdot_status load(mdot_predictor *predictor, opening *file, const char *fo
     const mdot_abi_table *table = (const mdot_abi_table *)(file->copy.bytes + file->elf.table.offset);
     if (rt_cpu_has_tiles(table)) rt_cpu_ask_for_tiles(&cpu);
     const mdot_abi_image *image;
-    status = rt_cpu_choose(&cpu, table, forced_level, compute, &image, err);
+    status = rt_cpu_choose(&cpu, table, forced_level, kernel_precision, &image, err);
     if (status != MDOT_OK) return status;
     status = rt_library_open(&file->copy, &file->elf, &predictor->library, err);
     if (status != MDOT_OK) return status;
@@ -63,7 +63,7 @@ static mdot_status open_file(mdot_predictor *predictor, const char *path, const 
     opening file;
     mdot_status status = copy_file(path, &file.copy, err);
     if (status != MDOT_OK) return status;
-    status = in_file(path, load(predictor, &file, level, options->compute, err), err);
+    status = in_file(path, load(predictor, &file, level, options->kernel_precision, err), err);
     if (status == MDOT_OK) {
         status = in_file(path, rt_device_open(predictor, options, err), err);
         if (status == MDOT_OK)
@@ -88,7 +88,7 @@ mdot_status rt_predictor_open(const rt_components *rooms, const char *path, cons
     rt_allocator allocator;
     status = rt_allocator_init(&allocator, &o, err);
     if (status != MDOT_OK) return status;
-    const char *level = o.cpu_level != NULL ? o.cpu_level : getenv("MDOT_CPU_ISA");
+    const char *level = o.cpu_isa != NULL ? o.cpu_isa : getenv("MDOT_CPU_ISA");
     if (level != NULL && level[0] == '\0') level = NULL;
     mdot_predictor *predictor = rt_alloc(&allocator, sizeof *predictor);
     if (predictor == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for a predictor", path);

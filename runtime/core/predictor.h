@@ -52,8 +52,8 @@ const char *rt_cpu_slower(const rt_cpu *cpu, uint32_t level);
 /* The image that `cpu` runs (mdot_abi_image says which), of those for the level named `forced` and, where it runs
  * one, in the arithmetic `compute`; NULL: any. INVALID_ARGUMENT when `forced` is no level's name, INCOMPATIBLE when the
  * artefact has none that the machine runs. */
-mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced, const char *compute,
-                          const mdot_abi_image **out_image, mdot_error *err);
+mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const char *forced,
+                          const char *kernel_precision, const mdot_abi_image **out_image, mdot_error *err);
 
 /* Why `image` and not the last of the CPU's: "x86-64-amx needs AMX-TILE, which this machine lacks"; "" where it is. */
 void rt_cpu_explain(const rt_cpu *cpu, const mdot_abi_table *table, const mdot_abi_image *image, char *text,
@@ -193,7 +193,7 @@ struct mdot_context {
     rt_workers *workers; /* NULL: the caller's thread alone */
     const void **inputs; /* of the call being prepared; room for the entry with the most */
     void **outputs;
-    rt_ragged_batch joint;            /* of items that are taken together */
+    rt_ragged_batch joint;     /* of items that are taken together */
     void **states;             /* of the rooms' extensions, in their order */
     rt_device_context *device; /* NULL: calls run on the CPU */
     mdot_error device_error;   /* why they do although the predictor has a device; MDOT_OK otherwise */

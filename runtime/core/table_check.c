@@ -327,11 +327,12 @@ static bool ascends(const mdot_abi_image *a, const mdot_abi_image *b)
 static mdot_status check_order(const mdot_abi_table *table, uint32_t number, mdot_error *err)
 {
     const mdot_abi_image *image = rt_image(table, number);
-    const char *compute = rt_string(table, image->compute_at);
+    const char *kernel_precision = rt_string(table, image->compute_at);
     if (number > 0 && !ascends(rt_image(table, number - 1), image)) return MALFORMED(err, "images do not ascend");
     for (uint32_t i = number; i-- > 0 && is_same_target(rt_image(table, i), image);)
-        if (strcmp(rt_string(table, rt_image(table, i)->compute_at), compute) == 0)
-            return MALFORMED(err, "there are two images for %s in %s", rt_string(table, image->target_at), compute);
+        if (strcmp(rt_string(table, rt_image(table, i)->compute_at), kernel_precision) == 0)
+            return MALFORMED(err, "there are two images for %s in %s", rt_string(table, image->target_at),
+                             kernel_precision);
     return MDOT_OK;
 }
 

@@ -75,7 +75,7 @@ static bool has_images(const mdot_abi_table *table)
 
 /* The first of the highest target that fits, which is the accelerated one where there are two, since it comes later; of
  * the arithmetic asked for. See mdot_abi_image. */
-static mdot_status choose_image(rt_cuda *cuda, const char *compute, mdot_error *err)
+static mdot_status choose_image(rt_cuda *cuda, const char *kernel_precision, mdot_error *err)
 {
     const mdot_abi_table *table = cuda->artefact->table;
     bool fits_in_another = false;
@@ -88,12 +88,12 @@ static mdot_status choose_image(rt_cuda *cuda, const char *compute, mdot_error *
                     (image->variant != 0 ? minor == (uint32_t)cuda->minor : minor <= (uint32_t)cuda->minor);
         if (!fits) continue;
         fits_in_another = true;
-        if (compute != NULL && strcmp(rt_string(table, image->compute_at), compute) != 0) continue;
+        if (kernel_precision != NULL && strcmp(rt_string(table, image->compute_at), kernel_precision) != 0) continue;
         if (best == NULL || best->number != image->number || best->variant != image->variant) best = image;
     }
     if (best == NULL && fits_in_another)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact's CUDA code for %s (%s) does not compute in %s",
-                         cuda->id, cuda->name, compute);
+                         cuda->id, cuda->name, kernel_precision);
     if (best == NULL) {
         char held[256];
         list_images(table, held, sizeof held);
@@ -166,13 +166,13 @@ static const rt_cuda_step finding = {.what = "start", .run = find},
                           loading = {.what = "load the artefact's code", .run = load};
 
 /* Of a step that fails because the thread is left behind, `cuda` is the thread's alone. */
-static mdot_status make_ready(rt_cuda *cuda, rt_cuda_thread *thread, const char *compute, mdot_error *err)
+static mdot_status make_ready(rt_cuda *cuda, rt_cuda_thread *thread, const char *kernel_precision, mdot_error *err)
 {
     uint64_t limit_ms = rt_cuda_open_limit_ms(cuda);
     mdot_status status = rt_cuda_ask(thread, &finding, limit_ms, err);
-    if (status == MDOT_OK) status = choose_image(cuda, compute, err);
+    if (status == MDOT_OK) status = choose_image(cuda, kernel_precision, err);
     if (status != MDOT_OK) return status;
-    cuda->device.compute = rt_string(cuda->artefact->table, cuda->image->compute_at);
+    cuda->device.kernel_precision = rt_string(cuda->artefact->table, cuda->image->compute_at);
     cuda->kernels = calloc(cuda->image->kernel_count, sizeof *cuda->kernels);
     if (cuda->kernels == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %u kernels", cuda->image->kernel_count);
@@ -194,7 +194,7 @@ mdot_status rt_cuda_open(const rt_device_request *request, rt_device **out_devic
         return mdot_fail(err, MDOT_DEVICE, "the artefact has no CUDA code: compile it with --target sm_…");
     rt_cuda *cuda = calloc(1, sizeof *cuda);
     if (cuda == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a CUDA device");
-    cuda->device = (rt_device){.id = cuda->id, .name = cuda->name, .compute = ""};
+    cuda->device = (rt_device){.id = cuda->id, .name = cuda->name, .kernel_precision = ""};
     cuda->artefact = request->artefact;
     cuda->ordinal = request->ordinal;
     cuda->timeout_ms = request->timeout_ms;
@@ -206,7 +206,7 @@ mdot_status rt_cuda_open(const rt_device_request *request, rt_device **out_devic
         return status;
     }
     cuda->thread = thread;
-    status = make_ready(cuda, thread, request->compute, err);
+    status = make_ready(cuda, thread, request->kernel_precision, err);
     if (status != MDOT_OK) {
         rt_cuda_thread_end(thread, limit_ms);
         return status;

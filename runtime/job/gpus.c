@@ -1,8 +1,8 @@
 /* gpus.c — the GPUs of gpus.def, by name. */
 #include "base/join.h"
-#include "base/suggest.h"
 #include "base/printable.h"
 #include "base/struct_version.h"
+#include "base/suggest.h"
 #include "runtime/predict/predict.h"
 
 #include <stdio.h>

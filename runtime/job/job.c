@@ -222,8 +222,8 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, mdot_e
     if (status != MDOT_OK) return status;
     if (!own_operators(job)) return fail_memory(d, err);
     work_out_positions(job);
-    bool known = rt_job_measure_costs(job) && rt_job_shard(job) && rt_job_group_operators(job) && rt_job_collect_roofline_inputs(job) &&
-                 rt_job_compare_blocks(job) && rt_job_measure_activations(job);
+    bool known = rt_job_measure_costs(job) && rt_job_shard(job) && rt_job_group_operators(job) &&
+                 rt_job_collect_roofline_inputs(job) && rt_job_compare_blocks(job) && rt_job_measure_activations(job);
     if (!known) return fail_memory(d, err);
     rt_job_add_up(job);
     return MDOT_OK;

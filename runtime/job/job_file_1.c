@@ -35,12 +35,12 @@ static mdot_operator_traits traits_of(const char *name)
     for (uint32_t i = 0; i < sizeof types_1 / sizeof *types_1; i++) {
         if (strcmp(types_1[i].name, name) != 0) continue;
         return (mdot_operator_traits){.number = i + 1,
-                                     .autocast = types_1[i].autocast,
-                                     .saved_written = types_1[i].saved,
-                                     .saved_fused = types_1[i].saved,
-                                     .saved_recomputed = types_1[i].saved,
-                                     .reserve = types_1[i].reserve,
-                                     .traits = types_1[i].traits};
+                                      .autocast = types_1[i].autocast,
+                                      .saved_written = types_1[i].saved,
+                                      .saved_fused = types_1[i].saved,
+                                      .saved_recomputed = types_1[i].saved,
+                                      .reserve = types_1[i].reserve,
+                                      .traits = types_1[i].traits};
     }
     return (mdot_operator_traits){.saved_written = INPUTS, .saved_fused = INPUTS, .saved_recomputed = INPUTS};
 }

@@ -60,9 +60,9 @@ struct mdot_job {
     double *costs;           /* of one operator, to compare operators with each other */
     rt_operator_groups classes;
     rt_operator_groups sharded_groups; /* of which operators of a class also divide and fuse alike */
-    double *fused_bytes;        /* of an operator and one sample: what its result and the reading of it move, where one
+    double *fused_bytes;      /* of an operator and one sample: what its result and the reading of it move, where one
                                    that is no product alone reads it, and it is none itself */
-    rt_roofline_inputs *work;              /* of each of the divided classes, undivided */
+    rt_roofline_inputs *work; /* of each of the divided classes, undivided */
     rt_sharding division;
     rt_activations activations[RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS];
     double flops_per_sample;      /* of all phases */
@@ -140,7 +140,8 @@ uint64_t rt_job_hash_operator(const mdot_job_operator *op);
 bool rt_job_collect_roofline_inputs(mdot_job *job);
 /* Of one operator as one GPU of the share has it; of divided class i, the job's own or in *room. */
 rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, size_t index, const rt_shard *share);
-const rt_roofline_inputs *rt_get_roofline_inputs(const mdot_job *job, size_t i, const rt_shard *share, rt_roofline_inputs *room);
+const rt_roofline_inputs *rt_get_roofline_inputs(const mdot_job *job, size_t i, const rt_shard *share,
+                                                 rt_roofline_inputs *room);
 
 /* sharding.c: fills `division` from operators and costs. False: memory ran out. */
 bool rt_job_shard(mdot_job *job);
@@ -170,6 +171,7 @@ typedef struct rt_roofline_terms {
 } rt_roofline_terms;
 /* Fills what the prediction can be judged by from its step_ms, and warns (MDOT_WARN_IMPLAUSIBLE and its like). Types
  * from type_count on are unknown to the predictor. */
-void rt_check_plausibility(const mdot_job *job, const rt_roofline_terms *effort, uint32_t type_count, mdot_prediction *prediction);
+void rt_check_plausibility(const mdot_job *job, const rt_roofline_terms *effort, uint32_t type_count,
+                           mdot_prediction *prediction);
 
 #endif

@@ -115,7 +115,8 @@ static double borders_ms(const exchange *e, double passes)
 double rt_communication_ms(const mdot_job *job, const rt_resolved_configuration *setup, double backward_ms)
 {
     const mdot_configuration *c = &setup->c;
-    exchange e = {job, c, rt_resolved_shard(setup, job), rt_is_half(c->precision) ? 0.5 : 1, (double)setup->micro_batch};
+    exchange e = {job, c, rt_resolved_shard(setup, job), rt_is_half(c->precision) ? 0.5 : 1,
+                  (double)setup->micro_batch};
     double passes = rt_micro_steps(setup);
     return workers_ms(&e, backward_ms) + sums_ms(&e, passes) + tokens_ms(&e, passes) + borders_ms(&e, passes);
 }

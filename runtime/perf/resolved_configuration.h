@@ -23,8 +23,8 @@ typedef struct rt_gpu_names {
 } rt_gpu_names;
 
 /* Configuration i of the caller's array. */
-mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names, rt_resolved_configuration *out_setup,
-                          mdot_error *err);
+mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names,
+                                  rt_resolved_configuration *out_setup, mdot_error *err);
 /* Fills defaults in a configuration whose numbers are right, and refuses what contradicts itself. */
 mdot_status rt_configuration_resolve(rt_resolved_configuration *setup, mdot_error *err);
 /* Whether the job can be trained like that: it has blocks to recompute or to deal out, and products to divide. */
@@ -65,8 +65,8 @@ typedef struct rt_roofline {
     double optimizer_ms;
 } rt_roofline;
 /* Of one operator, by phase; of an update of so many parameters; of all. */
-void rt_operator_roofline(const mdot_job *job, size_t index, const rt_resolved_configuration *setup, const rt_shard *share,
-                          double out_ms[MDOT_PHASE_COUNT]);
+void rt_operator_roofline(const mdot_job *job, size_t index, const rt_resolved_configuration *setup,
+                          const rt_shard *share, double out_ms[MDOT_PHASE_COUNT]);
 double rt_optimizer_ms(const rt_resolved_configuration *setup, double parameters);
 rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration *setup, const rt_shard *share);
 /* The two times apart, of a whole step. */

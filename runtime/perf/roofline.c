@@ -71,7 +71,8 @@ static rates rates_of(const rt_resolved_configuration *setup)
                                     : 1};
 }
 
-static rt_roofline_terms phase_terms(const rates *r, const rt_roofline_inputs *work, mdot_phase phase, const rt_resolved_configuration *setup)
+static rt_roofline_terms phase_terms(const rates *r, const rt_roofline_inputs *work, mdot_phase phase,
+                                     const rt_resolved_configuration *setup)
 {
     const rt_moved *sample = &work->sample[phase], *step = &work->step[phase];
     const mdot_configuration *c = &setup->c;
@@ -98,7 +99,8 @@ static double times_again(const rt_roofline_inputs *work, mdot_recompute recompu
     return recompute == MDOT_RECOMPUTE_SELECTIVE && work->is_selected ? 1 : 0;
 }
 
-static void phases_ms(const rates *r, const rt_roofline_inputs *work, const rt_resolved_configuration *setup, double out_ms[MDOT_PHASE_COUNT])
+static void phases_ms(const rates *r, const rt_roofline_inputs *work, const rt_resolved_configuration *setup,
+                      double out_ms[MDOT_PHASE_COUNT])
 {
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         rt_roofline_terms effort = phase_terms(r, work, (mdot_phase)phase, setup);
@@ -107,8 +109,8 @@ static void phases_ms(const rates *r, const rt_roofline_inputs *work, const rt_r
     out_ms[MDOT_PHASE_DATA_GRADIENT] += times_again(work, setup->c.recompute) * out_ms[MDOT_PHASE_FORWARD];
 }
 
-void rt_operator_roofline(const mdot_job *job, size_t index, const rt_resolved_configuration *setup, const rt_shard *share,
-                          double out_ms[MDOT_PHASE_COUNT])
+void rt_operator_roofline(const mdot_job *job, size_t index, const rt_resolved_configuration *setup,
+                          const rt_shard *share, double out_ms[MDOT_PHASE_COUNT])
 {
     rates r = rates_of(setup);
     rt_roofline_inputs work = rt_roofline_inputs_of(job, index, share);

@@ -20,15 +20,15 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, size_t index, cons
     const mdot_job_operator *op = rt_sharded_operator(job, index, share, &room);
     double part = job->division.role[index] == RT_ROLE_SHARDED ? 1 / share->tensor : 1;
     rt_roofline_inputs work = {.count = 1,
-                    .score_bytes = rt_score_bytes(op),
-                    .fused_bytes = part * job->fused_bytes[index],
-                    .weights = op->parameters + op->frozen_parameters,
-                    .rate = (uint8_t)rate_of(op),
-                    .place = job->division.place[index],
-                    .is_kept = op->traits.autocast == MDOT_AUTOCAST_FULL,
-                    .is_product = rt_uses_tensor_cores(op),
-                    .is_in_block = op->block > 0,
-                    .is_selected = op->known && !rt_uses_tensor_cores(op)};
+                               .score_bytes = rt_score_bytes(op),
+                               .fused_bytes = part * job->fused_bytes[index],
+                               .weights = op->parameters + op->frozen_parameters,
+                               .rate = (uint8_t)rate_of(op),
+                               .place = job->division.place[index],
+                               .is_kept = op->traits.autocast == MDOT_AUTOCAST_FULL,
+                               .is_product = rt_uses_tensor_cores(op),
+                               .is_in_block = op->block > 0,
+                               .is_selected = op->known && !rt_uses_tensor_cores(op)};
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
         work.sample[phase] = (rt_moved){sample->flops, sample->bytes_read + sample->bytes_written};
@@ -49,7 +49,8 @@ bool rt_job_collect_roofline_inputs(mdot_job *job)
     return true;
 }
 
-const rt_roofline_inputs *rt_get_roofline_inputs(const mdot_job *job, size_t i, const rt_shard *share, rt_roofline_inputs *room)
+const rt_roofline_inputs *rt_get_roofline_inputs(const mdot_job *job, size_t i, const rt_shard *share,
+                                                 rt_roofline_inputs *room)
 {
     if (share->tensor == 1 && share->experts == 1) return &job->work[i];
     *room = rt_roofline_inputs_of(job, job->sharded_groups.items[i].first, share);

@@ -204,9 +204,9 @@ static void find_places(const mdot_job *job, rt_sharding *d)
     double cost[RT_PIPELINE_POSITIONS] = {0};
     for (size_t i = 0; i < count; i++) {
         rt_pipeline_position place = first == count ? RT_PIPELINE_BLOCKS
-                         : i < first    ? RT_PIPELINE_BEFORE
-                         : i > last     ? RT_PIPELINE_AFTER
-                                        : RT_PIPELINE_BLOCKS;
+                                     : i < first    ? RT_PIPELINE_BEFORE
+                                     : i > last     ? RT_PIPELINE_AFTER
+                                                    : RT_PIPELINE_BLOCKS;
         d->place[i] = (uint8_t)place;
         cost[place] += job->costs[i];
         double parameters = job->operators[i].parameters, weights = weights_of(&job->operators[i]);
@@ -351,7 +351,8 @@ double rt_shard_divisor(const mdot_job *job, size_t index, const rt_shard *share
     return (d->role[index] != RT_ROLE_REPLICATED ? share->tensor : 1) * (d->is_expert[index] ? share->experts : 1);
 }
 
-const mdot_job_operator *rt_sharded_operator(const mdot_job *job, size_t index, const rt_shard *share, mdot_job_operator *room)
+const mdot_job_operator *rt_sharded_operator(const mdot_job *job, size_t index, const rt_shard *share,
+                                             mdot_job_operator *room)
 {
     rt_role role = (rt_role)job->division.role[index];
     if (rt_shard_divisor(job, index, share) == 1) return &job->operators[index];

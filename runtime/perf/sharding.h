@@ -8,20 +8,26 @@
 
 /* What tensor parallelism makes of an operator. */
 typedef enum rt_role {
-    RT_ROLE_REPLICATED,   /* every GPU computes all of it */
-    RT_ROLE_SHARDED, /* its operands are divided, and so is its result */
-    RT_ROLE_COLUMNS, /* a product of a whole operand with some columns of its parameters: the result is divided */
-    RT_ROLE_ROWS,    /* a product of a divided operand with some rows: results of all GPUs are summed */
-    RT_ROLE_TABLE    /* a look-up in some rows of its table: the same */
+    RT_ROLE_REPLICATED, /* every GPU computes all of it */
+    RT_ROLE_SHARDED,    /* its operands are divided, and so is its result */
+    RT_ROLE_COLUMNS,    /* a product of a whole operand with some columns of its parameters: the result is divided */
+    RT_ROLE_ROWS,       /* a product of a divided operand with some rows: results of all GPUs are summed */
+    RT_ROLE_TABLE       /* a look-up in some rows of its table: the same */
 } rt_role;
 
 /* Where an operator stands, seen from the blocks. All are in them where a job has none. */
-typedef enum rt_pipeline_position { RT_PIPELINE_BEFORE, RT_PIPELINE_BLOCKS, RT_PIPELINE_AFTER, RT_PIPELINE_POSITIONS } rt_pipeline_position;
+typedef enum rt_pipeline_position {
+    RT_PIPELINE_BEFORE,
+    RT_PIPELINE_BLOCKS,
+    RT_PIPELINE_AFTER,
+    RT_PIPELINE_POSITIONS
+} rt_pipeline_position;
 
 /* Elements by place: all, of them those in operators that tensor parallelism divides, in experts, and in experts
  * that it divides. */
 typedef struct rt_parts {
-    double all[RT_PIPELINE_POSITIONS], divided[RT_PIPELINE_POSITIONS], experts[RT_PIPELINE_POSITIONS], divided_experts[RT_PIPELINE_POSITIONS];
+    double all[RT_PIPELINE_POSITIONS], divided[RT_PIPELINE_POSITIONS], experts[RT_PIPELINE_POSITIONS],
+        divided_experts[RT_PIPELINE_POSITIONS];
 } rt_parts;
 
 typedef struct rt_sharding {
@@ -74,6 +80,7 @@ double rt_shard_divisor(const mdot_job *job, size_t index, const rt_shard *share
 
 /* The operator as one GPU of the share has it: loads, parameters and the settings that say how wide it is. The
  * job's own, or in *room. */
-const mdot_job_operator *rt_sharded_operator(const mdot_job *job, size_t index, const rt_shard *share, mdot_job_operator *room);
+const mdot_job_operator *rt_sharded_operator(const mdot_job *job, size_t index, const rt_shard *share,
+                                             mdot_job_operator *room);
 
 #endif

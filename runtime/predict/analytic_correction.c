@@ -29,7 +29,7 @@
 enum { TYPICAL_BATCH = 32 };
 
 /* What GPUs do together but for their number: a predictor that reads this alone is asked for plain workers. */
-#define PARALLELISM_INPUTS                                                                                                       \
+#define PARALLELISM_INPUTS                                                                                             \
     (1u << RT_CONFIGURATION_LINK_GBPS | 1u << RT_CONFIGURATION_NETWORK_GBPS | 1u << RT_CONFIGURATION_NODE_COUNT |      \
      1u << RT_CONFIGURATION_DATA_PARALLEL | 1u << RT_CONFIGURATION_TENSOR_PARALLEL |                                   \
      1u << RT_CONFIGURATION_PIPELINE_PARALLEL | 1u << RT_CONFIGURATION_EXPERT_PARALLEL |                               \
@@ -45,7 +45,8 @@ static bool lacks(rt_configuration_set reads, int number)
     return (reads & 1u << number) == 0;
 }
 
-void rt_project_configuration(const rt_resolved_configuration *asked, const mdot_job *job, rt_configuration_set reads, rt_resolved_configuration *out_queried)
+void rt_project_configuration(const rt_resolved_configuration *asked, const mdot_job *job, rt_configuration_set reads,
+                              rt_resolved_configuration *out_queried)
 {
     rt_resolved_configuration told = *asked;
     mdot_configuration *c = &told.c;
@@ -85,7 +86,8 @@ static double step_of(const rt_roofline *r, double passes)
     return passes * (r->forward_ms + r->backward_ms) + r->optimizer_ms;
 }
 
-static rt_resolved_configuration with_kernels_of(const rt_resolved_configuration *setup, const rt_resolved_configuration *other)
+static rt_resolved_configuration with_kernels_of(const rt_resolved_configuration *setup,
+                                                 const rt_resolved_configuration *other)
 {
     rt_resolved_configuration changed = *setup;
     changed.c.attention = other->c.attention;
@@ -111,7 +113,8 @@ static rt_roofline roofline_beside(const mdot_job *job, const rt_resolved_config
     return r;
 }
 
-rt_correction rt_correct(const rt_resolved_configuration *asked, const rt_resolved_configuration *told, const mdot_job *job, double step_ms)
+rt_correction rt_correct(const rt_resolved_configuration *asked, const rt_resolved_configuration *told,
+                         const mdot_job *job, double step_ms)
 {
     rt_correction none = {.step_ms = step_ms, .wider = 1};
     bool attention_differs = job->attends && asked->c.attention != told->c.attention;

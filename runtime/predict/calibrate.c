@@ -19,8 +19,8 @@
  */
 #include "base/printable.h"
 #include "runtime/predict/calibration.h"
-#include "runtime/predict/predict_extension.h"
 #include "runtime/predict/predict.h"
+#include "runtime/predict/predict_extension.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -64,8 +64,7 @@ typedef struct row {
 static mdot_status find_gpu_name(const mdot_configuration *c, const char **out_name, mdot_error *err)
 {
     const mdot_gpu *gpu = c->gpu_spec;
-    mdot_status status =
-        gpu == NULL ? rt_gpu_find(c->gpu, &gpu, err) : bs_check_struct(&rt_gpu_type, c->gpu_spec, err);
+    mdot_status status = gpu == NULL ? rt_gpu_find(c->gpu, &gpu, err) : bs_check_struct(&rt_gpu_type, c->gpu_spec, err);
     if (status == MDOT_OK) status = rt_gpu_check_name(gpu->name, err);
     if (status == MDOT_OK) *out_name = gpu->name;
     return status;

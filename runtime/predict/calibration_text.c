@@ -12,9 +12,9 @@
  * Anyone may have written it: every line is checked, sizes and numbers are bounded.
  */
 #include "base/file.h"
+#include "base/memstream.h"
 #include "base/number.h"
 #include "base/printable.h"
-#include "base/memstream.h"
 #include "runtime/core/core.h"
 #include "runtime/predict/calibration.h"
 

@@ -1,6 +1,6 @@
 /* encoding.c — what prices read of a job: made from its rows once, kept by the caller or for a call's time. */
-#include "runtime/predict/predict_extension.h"
 #include "runtime/predict/predict.h"
+#include "runtime/predict/predict_extension.h"
 
 #include <string.h>
 

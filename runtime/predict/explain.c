@@ -9,8 +9,8 @@
  * Memory. Weights, gradients and the optimizer's state go with parameters. Activations are those tensors that are there
  * at the peak (activation_memory.c), each its operator's; where the optimizer's update takes more, they go with parameters.
  */
-#include "runtime/predict/predict_extension.h"
 #include "runtime/predict/predict.h"
+#include "runtime/predict/predict_extension.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* job_inputs.c — mdot_job_inputs: what an entry reads of a job, as predictions hand it over, for callers that run or
  * check the entry themselves. */
-#include "runtime/predict/predict_extension.h"
 #include "runtime/predict/predict.h"
+#include "runtime/predict/predict_extension.h"
 
 #include <string.h>
 

@@ -26,7 +26,8 @@ static double unknown_share(const mdot_job *job, uint32_t type_count)
     double unknown = job->unnumbered_cost;
     for (size_t i = 0; job->highest_number >= type_count && i < job->classes.count; i++) {
         const rt_operator_group *class = &job->classes.items[i];
-        if (job->operators[class->first].traits.number >= type_count) unknown += job->costs[class->first] * class->count;
+        if (job->operators[class->first].traits.number >= type_count)
+            unknown += job->costs[class->first] * class->count;
     }
     return job->cost > 0 ? unknown / job->cost : 0;
 }
@@ -39,7 +40,8 @@ static bool is_implausible(const mdot_job *job, const mdot_prediction *p, double
     return p->step_ms > launch_ms * (double)job->info.operator_count;
 }
 
-void rt_check_plausibility(const mdot_job *job, const rt_roofline_terms *effort, uint32_t type_count, mdot_prediction *p)
+void rt_check_plausibility(const mdot_job *job, const rt_roofline_terms *effort, uint32_t type_count,
+                           mdot_prediction *p)
 {
     p->parameters = job->info.parameters;
     p->flops_per_sample = job->flops_per_sample;

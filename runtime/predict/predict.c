@@ -121,9 +121,9 @@ static uint32_t read_outside(const rt_job_schema *schema, const rt_job_pair *pai
     return warnings;
 }
 
-static mdot_status read_pair(const mdot_context *context, const rt_job_schema *schema, const rt_cached_features *encoded,
-                             const rt_job_pair *pair, const mdot_job *job, mdot_prediction *out_prediction,
-                             mdot_error *err)
+static mdot_status read_pair(const mdot_context *context, const rt_job_schema *schema,
+                             const rt_cached_features *encoded, const rt_job_pair *pair, const mdot_job *job,
+                             mdot_prediction *out_prediction, mdot_error *err)
 {
     const float *answers = pair->block->step_ms + pair->at;
     const float ms[RT_STEP_NUMBERS] = {answers[0], answers[schema->block], answers[2 * schema->block]};
@@ -204,7 +204,8 @@ static void refuse(call *c, size_t i, const mdot_error *reason)
                                      : mdot_fail(c->err, reason->status, "pair %zu: %s", i, reason->message);
 }
 
-static mdot_status read_setup(call *c, const mdot_job *job, size_t i, rt_resolved_configuration *out_setup, mdot_error *err)
+static mdot_status read_setup(call *c, const mdot_job *job, size_t i, rt_resolved_configuration *out_setup,
+                              mdot_error *err)
 {
     if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no job");
     mdot_status status = rt_configuration_read(c->pairs->configurations, i, &c->names, out_setup, err);
@@ -375,8 +376,9 @@ mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_co
     return predict_validated(context, &all, "mdot_sweep", err);
 }
 
-mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding, const mdot_configuration *configurations,
-                       size_t count, mdot_prediction *out_predictions, mdot_error *err)
+mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding,
+                          const mdot_configuration *configurations, size_t count, mdot_prediction *out_predictions,
+                          mdot_error *err)
 {
     if (context == NULL || encoding == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,

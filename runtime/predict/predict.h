@@ -121,10 +121,10 @@ typedef struct rt_cached_tensor {
 
 /* The entries of an artefact that predict or explain jobs. */
 typedef struct rt_job_schema {
-    uint32_t rows_entry, evaluate_entry;   /* the same where the predictor is in one piece */
-    int input_at[RT_JOB_INPUT_COUNT];   /* among the inputs of the entry that reads it; RT_NOT_THERE: none does */
-    size_t columns[RT_JOB_INPUT_COUNT]; /* that the entry reads of it */
-    size_t known[RT_JOB_INPUT_COUNT];   /* of these the first so many are this runtime's to fill */
+    uint32_t rows_entry, evaluate_entry; /* the same where the predictor is in one piece */
+    int input_at[RT_JOB_INPUT_COUNT];    /* among the inputs of the entry that reads it; RT_NOT_THERE: none does */
+    size_t columns[RT_JOB_INPUT_COUNT];  /* that the entry reads of it */
+    size_t known[RT_JOB_INPUT_COUNT];    /* of these the first so many are this runtime's to fill */
     const float *defaults[RT_JOB_INPUT_COUNT]; /* what the others are, the predictor's; in the artefact */
     uint8_t number[RT_CONFIGURATION_NUMBERS];  /* RT_CONFIGURATION_… of each known column of `configuration` */
     rt_configuration_set reads;                /* all of these */
@@ -207,7 +207,7 @@ void rt_encode(mdot_context *context, rt_job_tensors *tensors, const mdot_job *j
 struct mdot_encoding {
     const mdot_predictor *predictor; /* kept */
     const mdot_job *job;             /* the caller's */
-    rt_cached_features encoded;              /* of all of the job on one GPU */
+    rt_cached_features encoded;      /* of all of the job on one GPU */
 };
 
 /* gpus.c: the table's row; lent. INVALID_ARGUMENT names those that there are. */
@@ -220,7 +220,8 @@ extern const bs_struct_version rt_configuration_type; /* configuration.c */
 /* ---- analytic_correction.c -------------------------------------------------------------------------------------------------- */
 
 /* What a predictor that reads these numbers of configurations is told of one. */
-void rt_project_configuration(const rt_resolved_configuration *asked, const mdot_job *job, rt_configuration_set reads, rt_resolved_configuration *out_queried);
+void rt_project_configuration(const rt_resolved_configuration *asked, const mdot_job *job, rt_configuration_set reads,
+                              rt_resolved_configuration *out_queried);
 
 /* An answer to what was told → the answer to what was asked. */
 typedef struct rt_correction {
@@ -231,7 +232,8 @@ typedef struct rt_correction {
     bool exchanges;
     double exchanged_ms; /* of step_ms, what GPUs wait for, where it is counted here (exchanges) */
 } rt_correction;
-rt_correction rt_correct(const rt_resolved_configuration *asked, const rt_resolved_configuration *told, const mdot_job *job, double step_ms);
+rt_correction rt_correct(const rt_resolved_configuration *asked, const rt_resolved_configuration *told,
+                         const mdot_job *job, double step_ms);
 
 /* ---- operator_features.c ------------------------------------------------------------------------------------------------------ */
 

@@ -2,8 +2,8 @@
  * predict.h, or by two, "encode" and "price", of which the second reads what the first has written. The entry
  * "explain" reads what "predict" does.
  */
-#include "runtime/predict/predict_extension.h"
 #include "runtime/predict/predict.h"
+#include "runtime/predict/predict_extension.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* predictor_tensors.c — memory for what predictions of jobs read and write: one block in every context. */
-#include "runtime/predict/predict_extension.h"
 #include "runtime/predict/predict.h"
+#include "runtime/predict/predict_extension.h"
 
 #include <string.h>
 

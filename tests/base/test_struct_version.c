@@ -123,7 +123,7 @@ static void elements_lie_as_far_apart_as_the_caller_says(void **state)
 #define ENDS_WITH(type, last)                                                                                          \
     _Static_assert(sizeof(type) == offsetof(type, last) + sizeof(((type *)NULL)->last),                                \
                    #type " has padding behind " #last ": fill it with a field that is reserved, or order fields anew")
-ENDS_WITH(mdot_open_options, compute);
+ENDS_WITH(mdot_open_options, kernel_precision);
 ENDS_WITH(mdot_predictor_info, cpu_reason);
 ENDS_WITH(mdot_entry_info, items_together);
 ENDS_WITH(mdot_tensor_info, columns);

@@ -160,7 +160,7 @@ static void names_cannot_move_the_cursor(void **state)
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "in?[2J");
     assert_null(strchr(f->result.out, '\033'));
-    RUN(f, "tokens", unknown);
+    RUN(f, "extract", unknown);
     assert_null(strchr(f->result.out, '\033'));
     assert_null(strchr(f->result.err, '\033'));
     RUN(f, "compile", unknown, "-o", f->artefact);
@@ -214,7 +214,8 @@ static void two_entry_points_share_an_artefact(void **state)
 static void every_pass_and_plan_can_be_dumped(void **state)
 {
     fixture *f = *state;
-    static const char *const what[] = {"import", "infer", "attention", "clean", "plan", "llvm", "asm", "cuda"};
+    static const char *const what[] = {"import", "infer", "recognise_attention", "simplify_3", "plan", "llvm",
+                                       "asm",    "cuda"};
     for (size_t i = 0; i < sizeof what / sizeof what[0]; i++) {
         RUN(f, "compile", f->model, "-o", f->artefact, "-b", "16", "-t", "cpu:x86-64-v3", "--dump", what[i]);
         assert_int_equal(f->result.status, OK);
@@ -285,7 +286,7 @@ static void unknown_targets_and_dumps_list_the_known_ones(void **state)
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "\"sm_1\"");
     expect_contains(f->result.err, "sm_90a");
-    RUN(f, "compile", f->model, "-o", f->artefact, "--compute", "int8");
+    RUN(f, "compile", f->model, "-o", f->artefact, "--kernel-precision", "int8");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "bf16, fp32");
     RUN(f, "compile", f->model, "-o", f->artefact, "--dump", "ptxas");

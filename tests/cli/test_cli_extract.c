@@ -20,7 +20,7 @@ typedef struct fixture {
     process_result result;
 } fixture;
 
-#define RUN(f, ...) process_run((const char *const[]){MDOT_CLI, "tokens", __VA_ARGS__, NULL}, &(f)->result)
+#define RUN(f, ...) process_run((const char *const[]){MDOT_CLI, "extract", __VA_ARGS__, NULL}, &(f)->result)
 
 /* A linear layer of 64 → 10 with an operator behind it that nobody knows. */
 static pb_buffer model(void)
@@ -181,7 +181,7 @@ static void what_fails_says_why(void **state)
 static void wrong_command_lines_are_refused(void **state)
 {
     fixture *f = *state;
-    process_run((const char *const[]){MDOT_CLI, "tokens", NULL}, &f->result);
+    process_run((const char *const[]){MDOT_CLI, "extract", NULL}, &f->result);
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "no job given");
     RUN(f, f->model, f->model);

@@ -41,7 +41,7 @@ static int tear_down(void **state)
 static void expect_refused(fixture *f, const char *job, const char *extra, int status, const char *first,
                            const char *second)
 {
-    const char *const tokens[] = {MDOT_CLI, "tokens", job, extra, NULL};
+    const char *const tokens[] = {MDOT_CLI, "extract", job, extra, NULL};
     const char *const predict[] = {MDOT_CLI, "predict", "--gpu=T4", job, extra, NULL};
     const char *const *const lines[] = {tokens, predict};
     for (int i = 0; i < 2; i++) {
@@ -143,7 +143,7 @@ static void damaged_job_files_are_refused(void **state)
     fixture *f = *state;
     char *model = write_model(f->folder, "net.onnx", linear("N,64")), *saved = NULL;
     assert_true(asprintf(&saved, "%s/net.job", f->folder) > 0);
-    process_run((const char *const[]){MDOT_CLI, "tokens", model, "-o", saved, NULL}, &f->result);
+    process_run((const char *const[]){MDOT_CLI, "extract", model, "-o", saved, NULL}, &f->result);
     assert_int_equal(f->result.status, 0);
     size_t size;
     unsigned char *bytes = read_bytes(saved, &size);

@@ -164,7 +164,8 @@ static void a_job_file_predicts_what_its_model_does(void **state)
     predict_command *f = *state;
     char *saved = NULL, *head;
     assert_true(asprintf(&saved, "%s/net.job", f->folder) > 0);
-    process_run((const char *const[]){MDOT_CLI, "tokens", bert, "--dim", "sequence=64", "-o", saved, NULL}, &f->result);
+    process_run((const char *const[]){MDOT_CLI, "extract", bert, "--dim", "sequence=64", "-o", saved, NULL},
+                &f->result);
     assert_int_equal(f->result.status, OK);
     RUN(f, bert, "--dim", "sequence=64", "--gpu", "T4", "-b", "8", "--json", "-q");
     assert_int_equal(f->result.status, OK);

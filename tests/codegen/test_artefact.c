@@ -122,7 +122,7 @@ static mdot_predictor *open_or_skip(const char *path, const char *level)
     if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) skip();
     mdot_predictor *predictor = NULL;
     mdot_error err = {0};
-    if (mdot_predictor_open(path, &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_level = level},
+    if (mdot_predictor_open(path, &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_isa = level},
                             &predictor, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     return predictor;
@@ -194,7 +194,7 @@ static void table_describes_the_plans(void **state)
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     assert_string_equal(info.name, "hand-made");
-    assert_string_equal(info.compute, "fp32");
+    assert_string_equal(info.kernel_precision, "fp32");
     assert_non_null(strstr(info.compiler, "mdot " MDOT_VERSION_STRING ", LLVM "));
     assert_null(strstr(info.compiler, "NVRTC"));
     assert_int_equal(info.image_count, 2);
@@ -203,7 +203,7 @@ static void table_describes_the_plans(void **state)
         assert_int_equal(mdot_predictor_get_image(predictor, i, &image), MDOT_OK);
         assert_string_equal(image.kind, "cpu");
         assert_string_equal(image.target, i == 0 ? "x86-64-v3" : "x86-64-v4");
-        assert_string_equal(image.compute, "fp32");
+        assert_string_equal(image.kernel_precision, "fp32");
         assert_true(image.image_bytes > 0);
         assert_int_equal(image.weights_bytes, MDOT_ABI_ALIGNMENT); /* one number; both images read it */
     }
@@ -285,11 +285,12 @@ static void make_images(ir_arena *arena, cu_kernel kernels[BUCKETS], cu_images *
     for (int i = 0; i < IMAGES; i++) {
         cu_image *image = &out->image[i];
         *image = (cu_image){.target = image_target[i], .weights_bytes = 4};
-        out->program[image->target.compute] = (cu_program){.kernel_count = BUCKETS, .kernels = kernels};
+        out->program[image->target.kernel_precision] = (cu_program){.kernel_count = BUCKETS, .kernels = kernels};
         assert_int_equal(cu_cubin_read(cubin, bytes, NULL, arena, &image->cubin, NULL), MDOT_OK);
         image->image_offset = cg_pool_reserve(&out->cubins, bytes, MDOT_ABI_CUDA_ALIGNMENT);
         memcpy(out->cubins.bytes + image->image_offset, cubin, bytes);
-        image->weights_offset = cg_pool_intern(&out->weights, &image->target.compute, 4, MDOT_ABI_CUDA_ALIGNMENT);
+        image->weights_offset =
+            cg_pool_intern(&out->weights, &image->target.kernel_precision, 4, MDOT_ABI_CUDA_ALIGNMENT);
     }
 }
 
@@ -343,7 +344,7 @@ static void images_are_read_as_they_were_written(void **state)
         mdot_image_info image = MDOT_INIT(mdot_image_info);
         assert_int_equal(mdot_predictor_get_image(predictor, 2 + i, &image), MDOT_OK);
         assert_string_equal(image.target, targets[i]);
-        assert_string_equal(image.compute, computes[i]);
+        assert_string_equal(image.kernel_precision, computes[i]);
         assert_int_equal(image.image_bytes, images.image[i].cubin.size_bytes);
         assert_int_equal(image.weights_bytes, 4);
         for (size_t b = 0; b < BUCKETS; b++) {

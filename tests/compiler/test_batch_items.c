@@ -84,13 +84,13 @@ static const ir_graph *graphs[ENTRIES];
 static ir_arena *arena;
 
 /* The first `count` of the entries. */
-static void compile(int count, int64_t bucket, const char *target, const char *compute)
+static void compile(int count, int64_t bucket, const char *target, const char *kernel_precision)
 {
     static const co_hooks silent;
     cg_entry planned[ENTRIES];
     mdot_error err = {0};
     co_targets targets;
-    if (co_parse_targets(&target, 1, compute, &targets, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (co_parse_targets(&target, 1, kernel_precision, &targets, &err) != MDOT_OK) fail_msg("%s", err.message);
     for (int e = 0; e < count; e++) {
         ir_graph *graph = graph_from_notation(entries[e].notation, INT64_MAX, arena);
         if (strstr(entries[e].notation, "L,") == NULL && strstr(entries[e].notation, "L]") == NULL)
@@ -179,7 +179,7 @@ static mdot_context *open_level(const char *level, uint32_t threads)
     mdot_predictor *predictor;
     mdot_context *context;
     mdot_error err = {0};
-    const mdot_open_options options = {.struct_size = sizeof options, .cpu_level = level, .device = "cpu"};
+    const mdot_open_options options = {.struct_size = sizeof options, .cpu_isa = level, .device = "cpu"};
     mdot_status status = mdot_predictor_open(artefact, &options, &predictor, &err);
     if (status == MDOT_INCOMPATIBLE) {
         print_message("%s\n", err.message);

@@ -21,7 +21,7 @@ static void show_row(void *user, const mdotc_verify_row *row)
                     (long long)row->max_length, row->worst_error, (long long)row->worst_length, row->bound);
 }
 
-static bool agrees(const char *folder, const char *compute, int seed)
+static bool agrees(const char *folder, const char *kernel_precision, int seed)
 {
     static const int64_t buckets[] = {40};
     uint8_t bytes[BYTES];
@@ -34,7 +34,7 @@ static bool agrees(const char *folder, const char *compute, int seed)
     assert_true(asprintf(&artefact, "%s/random.mdot", folder) > 0);
     const mdotc_entry entry = {sizeof entry, "run", model};
     const mdotc_options options = {
-        .struct_size = sizeof options, .buckets = buckets, .bucket_count = 1, .compute = compute};
+        .struct_size = sizeof options, .buckets = buckets, .bucket_count = 1, .kernel_precision = kernel_precision};
     const mdotc_verify_options verify = {.struct_size = sizeof verify, .row = show_row, .user = &seed};
     mdot_error err = {0};
     bool passed = false;

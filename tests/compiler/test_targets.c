@@ -10,15 +10,15 @@
 #include <cmocka.h>
 
 #define PARSE(...) PARSE_IN(NULL, __VA_ARGS__)
-#define PARSE_IN(compute, ...)                                                                                         \
+#define PARSE_IN(kernel_precision, ...)                                                                                \
     parse((const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *),       \
-          compute)
+          kernel_precision)
 
-static co_targets parse(const char *const *names, size_t count, const char *compute)
+static co_targets parse(const char *const *names, size_t count, const char *kernel_precision)
 {
     co_targets targets;
     mdot_error err;
-    if (co_parse_targets(names, count, compute, &targets, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (co_parse_targets(names, count, kernel_precision, &targets, &err) != MDOT_OK) fail_msg("%s", err.message);
     return targets;
 }
 
@@ -31,7 +31,7 @@ static void assert_targets(const co_targets *targets, const char *want)
     for (int i = 0; i < targets->count; i++) {
         const cg_target *t = &targets->target[i];
         bs_join_add(&list, "%s %u%s %s", t->kind == MDOT_IMAGE_CPU ? "cpu" : "cuda", t->number,
-                    t->variant != 0 ? "a" : "", cg_compute_name(t->compute));
+                    t->variant != 0 ? "a" : "", cg_compute_name(t->kernel_precision));
     }
     assert_string_equal(text, want);
 }
@@ -168,7 +168,7 @@ static void the_name_that_was_meant_is_asked_for(void **state)
 {
     (void)state;
     static const struct {
-        const char *target, *compute, *asks;
+        const char *target, *kernel_precision, *asks;
     } cases[] = {
         {"cuad", NULL, "no target \"cuad\" (did you mean cuda?)"},
         {"sm86", NULL, "no target \"sm86\" (did you mean sm_86?)"},
@@ -180,8 +180,9 @@ static void the_name_that_was_meant_is_asked_for(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         co_targets targets;
         mdot_error err;
-        assert_int_equal(co_parse_targets(&cases[i].target, cases[i].target != NULL, cases[i].compute, &targets, &err),
-                         MDOT_INVALID_ARGUMENT);
+        assert_int_equal(
+            co_parse_targets(&cases[i].target, cases[i].target != NULL, cases[i].kernel_precision, &targets, &err),
+            MDOT_INVALID_ARGUMENT);
         if (strstr(err.message, cases[i].asks) == NULL) fail_msg("%s", err.message);
     }
 }

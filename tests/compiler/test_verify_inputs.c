@@ -111,13 +111,13 @@ static void tensors_that_are_no_inputs_are_refused(void **state)
 
 /* ---- Jobs -------------------------------------------------------------------------------------------------------- */
 
-static void compile(onnx_builder *b, const char *compute)
+static void compile(onnx_builder *b, const char *kernel_precision)
 {
     write_bytes(model, onnx_finish(b));
     const mdotc_entry entry = {.struct_size = sizeof entry, .name = "predict", .model_path = model};
     const int64_t bucket = 8;
     const mdotc_options options = {
-        .struct_size = sizeof options, .buckets = &bucket, .bucket_count = 1, .compute = compute};
+        .struct_size = sizeof options, .buckets = &bucket, .bucket_count = 1, .kernel_precision = kernel_precision};
     mdot_error err;
     if (mdotc_compile(&entry, 1, artefact, &options, &err) != MDOT_OK) fail_msg("%s", err.message);
 }

@@ -54,7 +54,8 @@ typedef struct ch_thread {
     ch_copy *copies;
     int copy_count, copy_capacity, group;
     ch_time peer[CH_WARP]; /* happens_before.c: up to when the lanes of the warp are known */
-    ch_time *acquired; /* happens_before.c: up to when all threads are known beyond the block's knowledge; NULL: nothing more */
+    ch_time *
+        acquired; /* happens_before.c: up to when all threads are known beyond the block's knowledge; NULL: nothing more */
     ch_time *seen, *fenced; /* happens_before.c: what relaxed reads saw; what was known at the last fence; or NULL */
 } ch_thread;
 

@@ -36,7 +36,7 @@ static bool compile(program *p, const int64_t *buckets, const cu_schedule *sched
     while (buckets[count] != 0) count++;
     mdot_status status = co_plan_entry("predict", p->model, buckets, count, false, &no_hooks, p->arena, &p->entry, err);
     if (status != MDOT_OK) fail_msg("%s", err->message);
-    status = cu_generate(&p->entry, 1, p->compute, schedule, p->arena, &p->code, err);
+    status = cu_generate(&p->entry, 1, p->kernel_precision, schedule, p->arena, &p->code, err);
     if (status == MDOT_UNSUPPORTED && err->message[0] != '\0') return false;
     if (status != MDOT_OK) fail_msg("%s", err->message);
     const char *save = getenv("MDOT_SAVE_CUDA"); /* for people: the source that is tested */
@@ -50,10 +50,10 @@ static bool compile(program *p, const int64_t *buckets, const cu_schedule *sched
     return true;
 }
 
-bool program_try_file(const char *path, const int64_t *buckets, cg_compute compute, cuda_host_mode checks,
+bool program_try_file(const char *path, const int64_t *buckets, cg_compute kernel_precision, cuda_host_mode checks,
                       program *out_program, mdot_error *err)
 {
-    program p = {.arena = ir_arena_create(0), .compute = compute};
+    program p = {.arena = ir_arena_create(0), .kernel_precision = kernel_precision};
     ir_graph *model = NULL;
     assert_non_null(p.arena);
     if (fe_import(path, NULL, p.arena, &model, err) != MDOT_OK) fail_msg("%s", err->message);
@@ -64,23 +64,24 @@ bool program_try_file(const char *path, const int64_t *buckets, cg_compute compu
     return is_supported;
 }
 
-program program_from_file(const char *path, const int64_t *buckets, cg_compute compute, cuda_host_mode checks)
+program program_from_file(const char *path, const int64_t *buckets, cg_compute kernel_precision, cuda_host_mode checks)
 {
     program p;
     mdot_error err = {0};
-    if (!program_try_file(path, buckets, compute, checks, &p, &err)) fail_msg("%s", err.message);
+    if (!program_try_file(path, buckets, kernel_precision, checks, &p, &err)) fail_msg("%s", err.message);
     return p;
 }
 
-program program_from_notation(const char *graph, const int64_t *buckets, cg_compute compute, cuda_host_mode checks)
+program program_from_notation(const char *graph, const int64_t *buckets, cg_compute kernel_precision,
+                              cuda_host_mode checks)
 {
-    return program_from_variant(graph, &(program_variant){0}, buckets, compute, checks);
+    return program_from_variant(graph, &(program_variant){0}, buckets, kernel_precision, checks);
 }
 
 program program_from_variant(const char *graph, const program_variant *variant, const int64_t *buckets,
-                             cg_compute compute, cuda_host_mode checks)
+                             cg_compute kernel_precision, cuda_host_mode checks)
 {
-    program p = {.arena = ir_arena_create(0), .compute = compute};
+    program p = {.arena = ir_arena_create(0), .kernel_precision = kernel_precision};
     assert_non_null(p.arena);
     ir_graph *model = graph_from_notation(graph, INT64_MAX, p.arena);
     if (buckets[0] == 0) model->symbol = NULL;
@@ -238,7 +239,9 @@ static bool results_agree(launch *l, char *message, size_t size)
 {
     const ir_graph *model = l->program->model;
     const cu_kernel *kernel = l->kernel;
-    double tolerance = l->run->tolerance > 0 ? l->run->tolerance : l->program->compute == CG_FP32 ? 1e-5 : 1e-2;
+    double tolerance = l->run->tolerance > 0                     ? l->run->tolerance
+                       : l->program->kernel_precision == CG_FP32 ? 1e-5
+                                                                 : 1e-2;
     unsigned blocks = l->run->blocks ? l->run->blocks : 1;
     for (unsigned item = 0; item < l->items; item++) {
         unsigned counted = l->barrier[item] - l->parameter.call.barrier_base;
@@ -296,8 +299,9 @@ void assert_program_right(const program *p, const program_run *run)
     static cuda_host_report report;
     char message[512];
     if (!program_try(p, run, &report, message, sizeof message))
-        fail_msg("%s, bucket %d, length %" PRId64 ", %u blocks, %u items, seed %u: %s", cg_compute_name(p->compute),
-                 run->bucket, run->length, run->blocks, run->items, run->seed, message);
+        fail_msg("%s, bucket %d, length %" PRId64 ", %u blocks, %u items, seed %u: %s",
+                 cg_compute_name(p->kernel_precision), run->bucket, run->length, run->blocks, run->items, run->seed,
+                 message);
 }
 
 /* ---- On a card --------------------------------------------------------------------------------------------------- */

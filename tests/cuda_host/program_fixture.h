@@ -12,24 +12,25 @@ typedef struct program {
     ir_arena *arena;
     const ir_graph *model; /* as imported, for the reference */
     cg_entry entry;
-    cg_compute compute;
+    cg_compute kernel_precision;
     cu_program code;
     cuda_host_module *module;
 } program;
 
 /* A program of one entry "predict" for ascending buckets (end with 0; just 0 where the model has no length). */
-program program_from_file(const char *path, const int64_t *buckets, cg_compute compute, cuda_host_mode checks);
+program program_from_file(const char *path, const int64_t *buckets, cg_compute kernel_precision, cuda_host_mode checks);
 /* False, with a message and no program, where the model has no CUDA code (MDOT_UNSUPPORTED); else as above. */
-bool program_try_file(const char *path, const int64_t *buckets, cg_compute compute, cuda_host_mode checks,
+bool program_try_file(const char *path, const int64_t *buckets, cg_compute kernel_precision, cuda_host_mode checks,
                       program *out_program, mdot_error *err);
-program program_from_notation(const char *graph, const int64_t *buckets, cg_compute compute, cuda_host_mode checks);
+program program_from_notation(const char *graph, const int64_t *buckets, cg_compute kernel_precision,
+                              cuda_host_mode checks);
 /* The same with what is not NULL here. */
 typedef struct program_variant {
     const char *const *names; /* of the inputs, then of each node and its results, in order */
     const cu_schedule *schedule;
 } program_variant;
 program program_from_variant(const char *graph, const program_variant *variant, const int64_t *buckets,
-                             cg_compute compute, cuda_host_mode checks);
+                             cg_compute kernel_precision, cuda_host_mode checks);
 void program_done(program *p);
 
 typedef struct program_run {

@@ -22,19 +22,19 @@ static char *encoder_path(int layers)
     return write_model("/tmp", name, encoder_model(layers));
 }
 
-static program encoder(int layers, cg_compute compute, cuda_host_mode checks)
+static program encoder(int layers, cg_compute kernel_precision, cuda_host_mode checks)
 {
     char *path = encoder_path(layers);
-    program p = program_from_file(path, BUCKETS, compute, checks);
+    program p = program_from_file(path, BUCKETS, kernel_precision, checks);
     unlink(path);
     free(path);
     return p;
 }
 
-static void assert_encoder_right(cg_compute compute)
+static void assert_encoder_right(cg_compute kernel_precision)
 {
     static const int64_t lengths[][8] = {{1, 15, 16, 17, 31, 32, 0}, {33, 63, 64, 0}};
-    program p = encoder(2, compute, CUDA_HOST_CHECKED);
+    program p = encoder(2, kernel_precision, CUDA_HOST_CHECKED);
     unsigned seed = 1;
     for (int bucket = 0; bucket < 2; bucket++)
         for (const int64_t *length = lengths[bucket]; *length; length++, seed++)

@@ -24,7 +24,7 @@ static const model models[] = {
     {MDOT_SHARED_ONNX "/predictor/reference_b/model.onnx", 5},
 };
 
-static void assert_right(const model *m, cg_compute compute)
+static void assert_right(const model *m, cg_compute kernel_precision)
 {
     static const program_run runs[] = {
         {.bucket = 0, .length = 32, .blocks = 2, .seed = 1, .magnitude = MAGNITUDE},
@@ -35,7 +35,7 @@ static void assert_right(const model *m, cg_compute compute)
         {.bucket = 4, .length = 33, .blocks = 2, .seed = 6, .magnitude = MAGNITUDE},
         {.bucket = 5, .length = 80, .blocks = 64, .seed = 7, .magnitude = MAGNITUDE}, /* more blocks than tiles */
     };
-    program p = program_from_file(m->path, BUCKETS, compute, CUDA_HOST_UNCHECKED);
+    program p = program_from_file(m->path, BUCKETS, kernel_precision, CUDA_HOST_UNCHECKED);
     for (int k = 0; k < p.code.kernel_count; k++) {
         assert_int_equal(p.code.kernels[k].grid_barriers, m->grid_barriers);
         assert_int_equal(p.code.kernels[k].tile_rows, 16);
@@ -44,17 +44,18 @@ static void assert_right(const model *m, cg_compute compute)
     program_done(&p);
 }
 
-static void assert_models_right(cg_compute compute)
+static void assert_models_right(cg_compute kernel_precision)
 {
     for (size_t k = 0; k < sizeof models / sizeof *models; k++)
-        if (access(models[k].path, R_OK) == 0) assert_right(&models[k], compute);
+        if (access(models[k].path, R_OK) == 0) assert_right(&models[k], kernel_precision);
 }
 
 static void shipped_pieces_are_right(void **state)
 {
     (void)state;
     static const int64_t buckets[] = {32, 64, 0};
-    static const char *const pieces[] = {MDOT_SOURCE_DIR "/weights/encode.onnx", MDOT_SOURCE_DIR "/weights/evaluate.onnx"};
+    static const char *const pieces[] = {MDOT_SOURCE_DIR "/weights/encode.onnx",
+                                         MDOT_SOURCE_DIR "/weights/evaluate.onnx"};
     static const program_run runs[] = {
         {.bucket = 0, .length = 32, .blocks = 2, .seed = 1, .magnitude = 1},
         {.bucket = 1, .length = 40, .blocks = 3, .items = 2, .seed = 2, .magnitude = 1},

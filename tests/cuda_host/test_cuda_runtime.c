@@ -196,26 +196,26 @@ static void assert_alike(const prediction *gpu, device *cpu, int64_t length, dou
         fail_msg("length %d: %.9g, and %.9g on the CPU", (int)length, (double)gpu->latency, (double)latency);
 }
 
-static void compile(const char *compute, char *path, size_t size)
+static void compile(const char *kernel_precision, char *path, size_t size)
 {
     static const char *const targets[] = {"cpu", "sm_90a"};
-    snprintf(path, size, "%s/%s.mdot", folder, compute);
+    snprintf(path, size, "%s/%s.mdot", folder, kernel_precision);
     const mdotc_entry entry = {sizeof entry, "predict", model};
     const mdotc_options options = {.struct_size = sizeof options,
                                    .buckets = buckets,
                                    .bucket_count = 2,
                                    .targets = targets,
                                    .target_count = 2,
-                                   .compute = compute};
+                                   .kernel_precision = kernel_precision};
     mdot_error err = {0};
     if (mdotc_compile(&entry, 1, path, &options, &err) != MDOT_OK) fail_msg("%s", err.message);
 }
 
-static void assert_right_on_gpu(cg_compute compute, double tolerance)
+static void assert_right_on_gpu(cg_compute kernel_precision, double tolerance)
 {
     char path[512];
-    compile(cg_compute_name(compute), path, sizeof path);
-    program p = program_from_file(model, buckets, compute, CUDA_HOST_CHECKED);
+    compile(cg_compute_name(kernel_precision), path, sizeof path);
+    program p = program_from_file(model, buckets, kernel_precision, CUDA_HOST_CHECKED);
     plug_in(&p);
     device cpu = open_on(path, "cpu"), gpu = open_on(path, "cuda:0");
     assert_no_fault();

@@ -20,12 +20,12 @@ static cu_schedule schedule_of(int tile_units, int threads)
     return schedule;
 }
 
-static void assert_schedule_right(const char *graph, int tile_units, int threads, cg_compute compute)
+static void assert_schedule_right(const char *graph, int tile_units, int threads, cg_compute kernel_precision)
 {
     static const int64_t lengths[] = {1, 37, 64};
     cu_schedule schedule = schedule_of(tile_units, threads);
-    program p =
-        program_from_variant(graph, &(program_variant){.schedule = &schedule}, BUCKET, compute, CUDA_HOST_CHECKED);
+    program p = program_from_variant(graph, &(program_variant){.schedule = &schedule}, BUCKET, kernel_precision,
+                                     CUDA_HOST_CHECKED);
     assert_int_equal(p.code.kernels[0].tile_rows, tile_units);
     assert_int_equal(p.code.kernels[0].threads, threads);
     for (unsigned k = 0; k < 3; k++)

@@ -67,7 +67,7 @@ mdot_status cuda_fixture_predictor(const cuda_fixture *f, const char *device, md
                                    mdot_error *err)
 {
     const mdot_open_options options = {
-        .struct_size = sizeof options, .cpu_level = "x86-64-v3", .device = device, .device_timeout_ms = f->timeout_ms};
+        .struct_size = sizeof options, .cpu_isa = "x86-64-v3", .device = device, .device_timeout_ms = f->timeout_ms};
     return mdot_predictor_open(f->path, &options, out_predictor, err);
 }
 

@@ -80,7 +80,8 @@ static void pass_barriers(const kernel *k, const mdot_abi_cuda_call *call, uint3
     *counter += k->abi.grid_barriers * blocks;
 }
 
-static void compute(const kernel *k, const mdot_abi_cuda_call *call, const unsigned char *inline_inputs, uint32_t item)
+static void kernel_precision(const kernel *k, const mdot_abi_cuda_call *call, const unsigned char *inline_inputs,
+                             uint32_t item)
 {
     const unsigned char *input =
         call->inline_input ? inline_inputs : at(call->input, item * call->input_stride, call->input_stride);
@@ -105,7 +106,7 @@ static void answer(const object *function, const unsigned char *parameter, uint3
     const kernel *k = find_kernel(function->name);
     if (k != NULL) {
         pass_barriers(k, call, blocks, item);
-        compute(k, call, parameter + sizeof *call, item);
+        kernel_precision(k, call, parameter + sizeof *call, item);
     }
     uint32_t *done = at(call->done, item * sizeof *done, sizeof *done);
     if (done == NULL) return;

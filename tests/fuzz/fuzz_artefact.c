@@ -73,7 +73,7 @@ static size_t visit_images(const mdot_predictor *predictor, const rt_elf *elf)
     for (size_t i = 0; mdot_predictor_get_image(predictor, i, &image) == MDOT_OK; i++) {
         const mdot_abi_image *record = rt_image(predictor->table, i);
         bool is_cuda = record->kind == MDOT_IMAGE_CUDA;
-        sum += strlen(image.target) + strlen(image.compute);
+        sum += strlen(image.target) + strlen(image.kernel_precision);
         if (is_cuda) sum += visit_bytes(elf, &elf->cubins, record->code_offset, record->code_bytes);
         sum += visit_bytes(elf, is_cuda ? &elf->cuda_weights : &elf->weights, record->weights_offset,
                            record->weights_bytes);
@@ -109,7 +109,7 @@ static size_t visit(const mdot_predictor *predictor, const rt_elf *elf)
 {
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
-    size_t sum = strlen(info.name) + strlen(info.compiler) + strlen(info.compute);
+    size_t sum = strlen(info.name) + strlen(info.compiler) + strlen(info.kernel_precision);
     for (size_t e = 0; e < info.entry_count; e++) {
         mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
         if (mdot_predictor_get_entry(predictor, e, &entry) != MDOT_OK) abort();

@@ -72,7 +72,8 @@ static void write_rows(const mdot_job *job)
             if (!(fabsf(setting[i]) <= MOST_SETTING)) abort();
         }
     }
-    rt_resolved_configuration setup = {.c = {.batch = 1 << 24, .gpu_count = 4, .precision = MDOT_PRECISION_AMP, .zero_stage = 1}};
+    rt_resolved_configuration setup = {
+        .c = {.batch = 1 << 24, .gpu_count = 4, .precision = MDOT_PRECISION_AMP, .zero_stage = 1}};
     if (rt_configuration_resolve(&setup, NULL) != MDOT_OK) abort();
     if (rt_peak_memory_bytes(job, &setup) == 0 && job->info.parameters > 0) abort();
 }

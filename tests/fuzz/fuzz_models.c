@@ -30,8 +30,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *model = model_file(data + 1, size - 1);
     snprintf(artefact, sizeof artefact, "/tmp/fuzz_models.%d.mdot", (int)getpid());
     const mdotc_entry entry = {sizeof entry, "run", model};
-    const mdotc_options options = {
-        .struct_size = sizeof options, .buckets = buckets, .bucket_count = 1, .compute = arithmetics[data[0] % 2]};
+    const mdotc_options options = {.struct_size = sizeof options,
+                                   .buckets = buckets,
+                                   .bucket_count = 1,
+                                   .kernel_precision = arithmetics[data[0] % 2]};
     const mdotc_verify_options verify = {.struct_size = sizeof verify, .row = show_row};
     mdot_error err = {0};
     bool passed = false;

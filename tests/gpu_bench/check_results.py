@@ -29,11 +29,11 @@ def check_floors(results, table):
 
 
 def check_answers(results):
-    for compute, limit in (("bf16", 1e-2), ("fp32", 1e-5)):
-        rows = [row for row in results["check"] if row["artefact"] == "reference" and row["compute"] == compute]
-        expect({row["length"] for row in rows if row["bucket"] == 16} == {1, 2, 15, 16}, f"{compute}: partial lengths")
-        expect({row["items"] for row in rows} == {1, 3, 65}, f"{compute}: several items")
-        expect(all(row["right"] and row["repeatable"] and row["limit"] == limit for row in rows), f"{compute}: right")
+    for kernel_precision, limit in (("bf16", 1e-2), ("fp32", 1e-5)):
+        rows = [row for row in results["check"] if row["artefact"] == "reference" and row["kernel_precision"] == kernel_precision]
+        expect({row["length"] for row in rows if row["bucket"] == 16} == {1, 2, 15, 16}, f"{kernel_precision}: partial lengths")
+        expect({row["items"] for row in rows} == {1, 3, 65}, f"{kernel_precision}: several items")
+        expect(all(row["right"] and row["repeatable"] and row["limit"] == limit for row in rows), f"{kernel_precision}: right")
 
 
 def check_latency(results):

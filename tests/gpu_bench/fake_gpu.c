@@ -6,8 +6,8 @@
  * off, which the checks have to find. What the fake driver complains of is said when the process ends, which then
  * fails.
  */
-#include "benchmarks/gpu/gpu_device.h"
 #include "benchmarks/gpu/floors.h"
+#include "benchmarks/gpu/gpu_device.h"
 #include "runtime/core/predictor.h"
 #include "tests/fake_cuda/machine.h"
 

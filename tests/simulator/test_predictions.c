@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include "simulator/experiment/experiment.h"
-#include "simulator/solve/linear.h"
 #include "mdot/mdot.h"
 #include "mdot/mdotjob.h"
+#include "simulator/experiment/experiment.h"
+#include "simulator/solve/linear.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 

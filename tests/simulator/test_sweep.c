@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
+#include "mdot/mdotjob.h"
 #include "simulator/estimate/sweep.h"
 #include "simulator/input/input.h"
-#include "mdot/mdotjob.h"
 #include "tests/simulator/support/workloads.h"
 #include "tests/support/process.h"
 

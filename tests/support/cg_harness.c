@@ -38,7 +38,7 @@ static cg_cpu_target in_bf16(mdot_cpu_isa level, const char *name, cg_matmul_kin
 {
     cg_cpu_target target = *cg_cpu_target_find(level, CG_FP32);
     target.name = name;
-    target.compute = CG_BF16;
+    target.kernel_precision = CG_BF16;
     target.products = products;
     target.layout = &cg_layout_bf16;
     return target;

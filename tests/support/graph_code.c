@@ -60,7 +60,7 @@ static void run(const ir_graph *graph, const harness_plan *code, const cg_cpu_ta
         outputs[o] = ir_arena_alloc(arena, (size_t)wanted[o]->count + 1, mdot_dtype_size_bytes(wanted[o]->dtype));
     harness_call_plan(code, inputs, outputs, length);
     for (int o = 0; o < graph->output_count; o++)
-        compare(wanted[o], outputs[o], target->name, o, length, target->compute == CG_FP32 ? 2e-5 : 4e-2);
+        compare(wanted[o], outputs[o], target->name, o, length, target->kernel_precision == CG_FP32 ? 2e-5 : 4e-2);
     ir_arena_destroy(arena);
 }
 
@@ -78,7 +78,7 @@ static void check(const char *notation, const int64_t *lengths, bool everywhere)
     for (int l = 0; l < count; l++) assert_plan_agrees(graph, plan, lengths[l], 2e-5);
     for (int t = 0; t < targets; t++) {
         harness_plan code;
-        if (target[t]->compute != CG_FP32 && !everywhere) continue;
+        if (target[t]->kernel_precision != CG_FP32 && !everywhere) continue;
         harness_load_plan_for(&code, plan, target[t]);
         for (int l = 0; l < count; l++) run(graph, &code, target[t], lengths[l]);
         harness_unload_plan(&code);

@@ -24,12 +24,12 @@ mdot_job_description job_file_describe(mdot_job_operator operators[4])
     operators[0].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){9007199254740992.0, 602112, 3211264};
     operators[0].per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 6912;
     operators[0].traits = (mdot_operator_traits){.number = 125,
-                                               .autocast = MDOT_AUTOCAST_HALF,
-                                               .saved_written = MDOT_SAVES_INPUTS,
-                                               .saved_fused = MDOT_SAVES_INPUTS | MDOT_SAVES_RESULT,
-                                               .saved_recomputed = MDOT_SAVES_NOTHING,
-                                               .reserve = 6,
-                                               .traits = MDOT_TRAIT_VIEW};
+                                                 .autocast = MDOT_AUTOCAST_HALF,
+                                                 .saved_written = MDOT_SAVES_INPUTS,
+                                                 .saved_fused = MDOT_SAVES_INPUTS | MDOT_SAVES_RESULT,
+                                                 .saved_recomputed = MDOT_SAVES_NOTHING,
+                                                 .reserve = 6,
+                                                 .traits = MDOT_TRAIT_VIEW};
     operators[1] = (mdot_job_operator){
         .struct_size = sizeof(mdot_job_operator), .type = "Relu", .known = true, .inputs = first, .input_count = 1};
     operators[2] = (mdot_job_operator){

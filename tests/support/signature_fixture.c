@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "tests/support/signature_fixture.h"
 #include "tests/support/mutate.h"
+#include "tests/support/signature_fixture.h"
 
 void key_fixture_begin(key_fixture *f)
 {

@@ -118,7 +118,7 @@ class Image:
     """"cpu", "cuda"."""
     target: str
     """"x86-64-v4", "sm_90a"."""
-    compute: str
+    kernel_precision: str
     """Arithmetic of its matrix kernels: "fp32", "bf16", "fp16"."""
     image_bytes: int
     weights_bytes: int

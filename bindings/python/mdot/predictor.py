@@ -57,20 +57,20 @@ class Predictor:
         path: str | os.PathLike[str] | None = None,
         *,
         device: str | None = None,
-        cpu_level: str | None = None,
-        compute: str | None = None,
+        cpu_isa: str | None = None,
+        kernel_precision: str | None = None,
         device_timeout_ms: int = 0,
         threads: int = 1,
         calibration: Calibration | None = None,
     ) -> None:
         """Opens the artefact at `path`, by default MDOT_PREDICTOR's or the one that the package brings.
 
-        An artefact is native code: open only what you trust. `device`, `cpu_level`, `compute` and `device_timeout_ms` are
+        An artefact is native code: open only what you trust. `device`, `cpu_isa`, `kernel_precision` and `device_timeout_ms` are
         mdot_open_options', `threads` are those that share a call on the CPU (mdot_context_options). Answers are corrected
         by the calibration, which must be of this predictor.
         """
         self.path = os.fspath(path) if path is not None else str(shipped_predictor())
-        given = {"device": device, "cpu_level": cpu_level, "compute": compute}
+        given = {"device": device, "cpu_isa": cpu_isa, "kernel_precision": kernel_precision}
         options = c.new(
             c.mdot_open_options,
             device_timeout_ms=device_timeout_ms,
@@ -97,7 +97,7 @@ class Predictor:
 
     @property
     def info(self) -> Mapping[str, str | int]:
-        """name, compiler, compute, cpu_level, device and more (mdot.h, mdot_predictor_info)."""
+        """name, compiler, kernel_precision, cpu_isa, device and more (mdot.h, mdot_predictor_info)."""
         info = c.new(c.mdot_predictor_info)
         check(runtime().mdot_predictor_get_info(self._handle, ctypes.byref(info)))
         return {

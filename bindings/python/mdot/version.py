@@ -1,3 +1,3 @@
 """The package's version; a test holds it to mdot_base.h."""
 
-VERSION = "0.2.0"
+VERSION = "0.3.0"

@@ -29,7 +29,7 @@ class Compiler(support.TestCase):
             progress=lambda *step: steps.append(step),
         )
         self.assertEqual(predictor.info["name"], "mine")
-        self.assertEqual(predictor.info["cpu_level"], "x86-64-v3")
+        self.assertEqual(predictor.info["cpu_isa"], "x86-64-v3")
         self.assertGreater(len(steps), 0)
         job = self.bert()
         shipped = mdot.predict(job, "A100", 64)

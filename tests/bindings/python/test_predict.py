@@ -176,7 +176,7 @@ class Faults(support.TestCase):
         with self.assertRaisesRegex(mdot.NotFoundError, "nowhere.mdot"):
             mdot.Predictor("nowhere.mdot")
         self.assertRaises(mdot.MalformedError, mdot.Predictor, __file__)
-        self.assertRaises(mdot.Error, mdot.Predictor, cpu_level="x86-64-v9")
+        self.assertRaises(mdot.Error, mdot.Predictor, cpu_isa="x86-64-v9")
 
     def test_warnings_have_their_names_and_the_line_that_asked(self) -> None:
         job = self.bert()

@@ -116,7 +116,7 @@ static void linear_kernels_load_each_factor_once_and_spill_nothing(void **state)
     (void)state;
     static const struct {
         mdot_cpu_isa level;
-        cg_compute compute;
+        cg_compute kernel_precision;
         const char *product;
         int products, reads, tile_loads;
     } cases[] = {
@@ -128,14 +128,14 @@ static void linear_kernels_load_each_factor_once_and_spill_nothing(void **state)
         {MDOT_CPU_X86_64_AMX, CG_BF16, "tdpbf16ps", 4, 4, 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const cg_cpu_target *target = cg_cpu_target_find(cases[i].level, cases[i].compute);
+        const cg_cpu_target *target = cg_cpu_target_find(cases[i].level, cases[i].kernel_precision);
         char *text = assembly_of(target, linear);
         counts c = busiest_loop(text, cases[i].product);
         free(text);
         if (c.products != cases[i].products || c.reads != cases[i].reads || c.tile_loads != cases[i].tile_loads ||
             c.stack != 0)
             fail_msg("%s, %s: %d products, %d reads, %d tile loads, %d on the stack", target->name,
-                     cg_compute_name(cases[i].compute), c.products, c.reads, c.tile_loads, c.stack);
+                     cg_compute_name(cases[i].kernel_precision), c.products, c.reads, c.tile_loads, c.stack);
     }
 }
 

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "tests/support/signature_fixture.h"
 #include "tests/support/mutate.h"
+#include "tests/support/signature_fixture.h"
 
 #pragma GCC diagnostic error "-Wmissing-field-initializers"
 

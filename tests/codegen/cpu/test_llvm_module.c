@@ -58,8 +58,8 @@ static void keep_text(void *user, const char *text)
     ((text_sink *)user)->text = strdup(text);
 }
 
-static mdot_status compile(plan_fixture *const *plans, int count, mdot_cpu_isa level, const char *dump,
-                           char **out_text, mdot_error *err)
+static mdot_status compile(plan_fixture *const *plans, int count, mdot_cpu_isa level, const char *dump, char **out_text,
+                           mdot_error *err)
 {
     pl_plan *list[4];
     for (int p = 0; p < count; p++) list[p] = &plans[p]->plan;

@@ -31,11 +31,11 @@ static const ir_graph *without_length(const char *text)
     return graph;
 }
 
-static cu_program generate(const cg_entry *entries, int count, cg_compute compute)
+static cu_program generate(const cg_entry *entries, int count, cg_compute kernel_precision)
 {
     mdot_error err = {0};
     cu_program program;
-    if (cu_generate(entries, count, compute, &cu_blocks, cuda_arena, &program, &err) != MDOT_OK)
+    if (cu_generate(entries, count, kernel_precision, &cu_blocks, cuda_arena, &program, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     return program;
 }

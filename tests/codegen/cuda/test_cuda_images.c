@@ -64,8 +64,8 @@ static void keep_dump(void *user, const char *text)
     f->dump_bytes += bytes;
 }
 
-static mdot_status compile(fixture *f, const char *model, const char *target, const char *compute, const char *dump,
-                           mdot_error *err)
+static mdot_status compile(fixture *f, const char *model, const char *target, const char *kernel_precision,
+                           const char *dump, mdot_error *err)
 {
     static const int64_t buckets[] = {40};
     const mdotc_options options = {.struct_size = sizeof options,
@@ -73,7 +73,7 @@ static mdot_status compile(fixture *f, const char *model, const char *target, co
                                    .bucket_count = 1,
                                    .targets = &target,
                                    .target_count = target != NULL,
-                                   .compute = compute,
+                                   .kernel_precision = kernel_precision,
                                    .dump_pass = dump,
                                    .dump = keep_dump,
                                    .warning = keep_warning,
@@ -82,11 +82,11 @@ static mdot_status compile(fixture *f, const char *model, const char *target, co
     return mdotc_compile(&entry, 1, f->artefact, &options, err);
 }
 
-static mdot_predictor *compile_and_open(fixture *f, const char *model, const char *target, const char *compute)
+static mdot_predictor *compile_and_open(fixture *f, const char *model, const char *target, const char *kernel_precision)
 {
     mdot_error err;
     mdot_predictor *predictor = NULL;
-    if (compile(f, model, target, compute, NULL, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (compile(f, model, target, kernel_precision, NULL, &err) != MDOT_OK) fail_msg("%s", err.message);
     if (mdot_predictor_open(f->artefact,
                             &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .device = "cpu"}, &predictor,
                             &err) == MDOT_INCOMPATIBLE)
@@ -106,13 +106,13 @@ static unsigned block_registers(const mdot_image_kernel_info *kernel)
 
 static void assert_kernel_fits(const mdot_image_info *image, uint32_t sm, const mdot_image_kernel_info *kernel)
 {
-    bool multiplies = strcmp(image->compute, "fp32") != 0;
+    bool multiplies = strcmp(image->kernel_precision, "fp32") != 0;
     if (kernel->spill_bytes != 0 || kernel->local_bytes != 0)
         fail_msg("%s, %s: %zu bytes of stack, %zu spilled", image->target, kernel->name, kernel->local_bytes,
                  kernel->spill_bytes);
     if (multiplies != (kernel->tensor_instructions > 0))
         fail_msg("%s, %s: %u tensor instructions in %s", image->target, kernel->name, kernel->tensor_instructions,
-                 image->compute);
+                 image->kernel_precision);
     if (block_registers(kernel) > 65536)
         fail_msg("%s, %s: %u registers in %u threads", image->target, kernel->name, kernel->registers, kernel->threads);
     if (kernel->shared_bytes > cu_shared_limit_bytes(sm))
@@ -167,9 +167,9 @@ static void kernels_fit_every_architecture(void **state)
     size_t first;
     cuda_image_count(predictor, &first);
     assert_int_equal(mdot_predictor_get_image(predictor, first, &image), MDOT_OK);
-    assert_string_equal(image.compute, "fp16");
+    assert_string_equal(image.kernel_precision, "fp16");
     assert_int_equal(mdot_predictor_get_image(predictor, first + 1, &image), MDOT_OK);
-    assert_string_equal(image.compute, "bf16");
+    assert_string_equal(image.kernel_precision, "bf16");
     mdot_predictor_close(predictor);
 }
 

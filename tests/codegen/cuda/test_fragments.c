@@ -18,7 +18,7 @@ static float element(int64_t row, int64_t column)
     return (float)(row * 3 - column * 5) / 4.0f; /* exact in both 16-bit types */
 }
 
-static uint16_t *pack(int64_t k, int64_t columns, cg_compute compute)
+static uint16_t *pack(int64_t k, int64_t columns, cg_compute kernel_precision)
 {
     /* Behind a byte, as constants lie in a file. */
     unsigned char *bytes = malloc((size_t)(k * columns) * sizeof(float) + 1);
@@ -30,16 +30,16 @@ static uint16_t *pack(int64_t k, int64_t columns, cg_compute compute)
         memcpy(bytes + 1 + at * (int64_t)sizeof value, &value, sizeof value);
     }
     ir_tensor matrix = {.dtype = MDOT_DTYPE_F32, .rank = 2, .count = k * columns, .data = bytes + 1};
-    cu_pack_fragments(&matrix, k, columns, compute, out);
+    cu_pack_fragments(&matrix, k, columns, kernel_precision, out);
     free(bytes);
     return out;
 }
 
 /* PTX ISA, mma.m16n8k16, operand B: lane l holds b0, b1 of rows 2 (l % 4) and the next, b2, b3 of those 8 below, all of
  * column l / 4. A fragment is two such operands, of columns 0 to 7 and 8 to 15. */
-static void assert_fragments(int64_t k, int64_t columns, cg_compute compute)
+static void assert_fragments(int64_t k, int64_t columns, cg_compute kernel_precision)
 {
-    uint16_t *packed = pack(k, columns, compute);
+    uint16_t *packed = pack(k, columns, kernel_precision);
     int64_t steps = (k + 15) / 16, groups = (columns + 15) / 16;
     assert_int_equal(cu_fragment_groups(columns), groups);
     assert_int_equal(cu_fragment_bytes(k, columns), groups * steps * LANES * HALVES * 2);
@@ -53,7 +53,7 @@ static void assert_fragments(int64_t k, int64_t columns, cg_compute compute)
                         int64_t column = group * 16 + operand * 8 + lane / 4;
                         float want = row < k && column < columns ? element(row, column) : 0.0f;
                         uint16_t half = fragment[lane * HALVES + operand * 4 + b];
-                        float got = compute == CG_FP16 ? ir_f16_to_f32(half) : ir_bf16_to_f32(half);
+                        float got = kernel_precision == CG_FP16 ? ir_f16_to_f32(half) : ir_bf16_to_f32(half);
                         if (got != want)
                             fail_msg("row %d column %d: %g, not %g", (int)row, (int)column, (double)got, (double)want);
                     }

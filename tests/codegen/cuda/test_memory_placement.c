@@ -15,16 +15,16 @@
 
 enum { MAX_LENGTH = 128 };
 
-static mdot_status lay_out(ir_graph *graph, cg_compute compute, cu_layout *out_layout, mdot_error *err)
+static mdot_status lay_out(ir_graph *graph, cg_compute kernel_precision, cu_layout *out_layout, mdot_error *err)
 {
-    return cu_lay_out(cuda_stages_of(graph, MAX_LENGTH), compute, cuda_arena, out_layout, err);
+    return cu_lay_out(cuda_stages_of(graph, MAX_LENGTH), kernel_precision, cuda_arena, out_layout, err);
 }
 
-static cu_layout layout_of(const char *text, cg_compute compute)
+static cu_layout layout_of(const char *text, cg_compute kernel_precision)
 {
     mdot_error err = {0};
     cu_layout layout;
-    if (lay_out(graph_from_notation(text, MAX_LENGTH, cuda_arena), compute, &layout, &err) != MDOT_OK)
+    if (lay_out(graph_from_notation(text, MAX_LENGTH, cuda_arena), kernel_precision, &layout, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     return layout;
 }
@@ -361,14 +361,14 @@ static void the_items_own_memory_counts(void **state)
 }
 
 /* Inputs are staged whole: 16 rows of 16-bit elements and eight behind each. */
-static void assert_rows_fit(int64_t k, cg_compute compute, bool fit)
+static void assert_rows_fit(int64_t k, cg_compute kernel_precision, bool fit)
 {
     char text[256];
     snprintf(text, sizeof text, "x = input f32[1,L,%d]\nw = weights f32[%d,16]\ny = mdot.Linear(x, w)\nreturn y\n",
              (int)k, (int)k);
     mdot_error err = {0};
     cu_layout layout = {.shared_bytes = 12345};
-    mdot_status status = lay_out(graph_from_notation(text, MAX_LENGTH, cuda_arena), compute, &layout, &err);
+    mdot_status status = lay_out(graph_from_notation(text, MAX_LENGTH, cuda_arena), kernel_precision, &layout, &err);
     if (fit) {
         assert_int_equal(status, MDOT_OK);
         assert_int_equal(layout.shared_bytes, 16 * (k + 8) * 2);

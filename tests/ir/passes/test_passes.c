@@ -74,7 +74,7 @@ static void the_dump_shows_the_graph_after_its_pass(void **state)
     (void)state;
     static char text[1 << 16];
     ir_arena *arena = ir_arena_create(0);
-    ir_pass_options options = {.dump_pass = "linears", .dump = keep_text, .user = text};
+    ir_pass_options options = {.dump_pass = "form_linear", .dump = keep_text, .user = text};
     assert_int_equal(ir_run_passes(graph_from_notation(encoder, 16, arena), &options, NULL), MDOT_OK);
     assert_non_null(strstr(text, "mdot.Linear"));
     assert_non_null(strstr(text, "Softmax")); /* attention comes later */

@@ -90,11 +90,11 @@ static void names_and_levels_agree(void **state)
 
 typedef struct offer { /* an image of the artefact */
     uint32_t level;
-    const char *compute; /* "fp32" or "bf16" */
+    const char *kernel_precision; /* "fp32" or "bf16" */
 } offer;
 
 static mdot_status choose(const rt_cpu *cpu, uint32_t count, const offer *offers, const char *forced,
-                          const char *compute, uint32_t *out_index, mdot_error *err)
+                          const char *kernel_precision, uint32_t *out_index, mdot_error *err)
 {
     struct {
         mdot_abi_table head;
@@ -106,7 +106,7 @@ static mdot_status choose(const rt_cpu *cpu, uint32_t count, const offer *offers
     table.head.image_count = count + 1;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t level = offers[i].level;
-        bool is_bf16 = strcmp(offers[i].compute, "bf16") == 0;
+        bool is_bf16 = strcmp(offers[i].kernel_precision, "bf16") == 0;
         table.image[i] = (mdot_abi_image){.kind = MDOT_IMAGE_CPU,
                                           .number = level,
                                           .target_at = text_at + (level == v3   ? 0
@@ -116,7 +116,7 @@ static mdot_status choose(const rt_cpu *cpu, uint32_t count, const offer *offers
     }
     table.image[count] = (mdot_abi_image){.kind = MDOT_IMAGE_CUDA, .number = 80}; /* not a CPU's: never chosen */
     const mdot_abi_image *image = NULL;
-    mdot_status status = rt_cpu_choose(cpu, &table.head, forced, compute, &image, err);
+    mdot_status status = rt_cpu_choose(cpu, &table.head, forced, kernel_precision, &image, err);
     if (status == MDOT_OK) *out_index = (uint32_t)(image - table.image);
     return status;
 }

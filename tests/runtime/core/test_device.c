@@ -29,7 +29,7 @@ typedef struct behaviour {
     /* What was asked of it. */
     int ordinal;
     uint32_t timeout_ms;
-    const char *compute;
+    const char *kernel_precision;
     int opened, open_devices, open_contexts, runs;
 } behaviour;
 
@@ -41,12 +41,12 @@ static mdot_status open_metal(behaviour *b, const char *name, const rt_device_re
     b->opened++;
     b->ordinal = request->ordinal;
     b->timeout_ms = request->timeout_ms;
-    b->compute = request->compute;
+    b->kernel_precision = request->kernel_precision;
     if (b->open != MDOT_OK) return mdot_fail(err, b->open, "%s is rusty", name);
     metal *m = calloc(1, sizeof *m);
     assert_non_null(m);
     snprintf(m->id, sizeof m->id, "%s:%d", name, request->ordinal);
-    m->device = (rt_device){.id = m->id, .name = "a sheet", .compute = "int8"};
+    m->device = (rt_device){.id = m->id, .name = "a sheet", .kernel_precision = "int8"};
     b->open_devices++;
     *out_device = &m->device;
     return MDOT_OK;
@@ -116,12 +116,12 @@ static int reset(void **state)
     return 0;
 }
 
-static mdot_status open_in(const rt_components *rooms, const char *device, const char *compute,
+static mdot_status open_in(const rt_components *rooms, const char *device, const char *kernel_precision,
                            mdot_predictor **out_predictor, mdot_error *err)
 {
     fixture_skip_unless_v3();
     const mdot_open_options options = {
-        .struct_size = sizeof options, .device = device, .device_timeout_ms = 77, .compute = compute};
+        .struct_size = sizeof options, .device = device, .device_timeout_ms = 77, .kernel_precision = kernel_precision};
     char *path = fixture_save(&fixture_shared, fixture_shared.bytes, fixture_shared.size_bytes);
     mdot_status status = rt_predictor_open(rooms, path, &options, out_predictor, err);
     unlink(path);
@@ -129,7 +129,8 @@ static mdot_status open_in(const rt_components *rooms, const char *device, const
     return status;
 }
 
-static mdot_status open_over(const rt_components *rooms, const char *device, mdot_predictor **out_predictor, mdot_error *err)
+static mdot_status open_over(const rt_components *rooms, const char *device, mdot_predictor **out_predictor,
+                             mdot_error *err)
 {
     return open_in(rooms, device, NULL, out_predictor, err);
 }
@@ -176,7 +177,7 @@ static void kind_of_the_table_answers(void **state)
     assert_int_equal(tin.opened, 0);
     assert_string_equal(info_of(predictor).device, "zinc:3");
     assert_string_equal(info_of(predictor).device_name, "a sheet");
-    assert_string_equal(info_of(predictor).device_compute, "int8");
+    assert_string_equal(info_of(predictor).device_kernel_precision, "int8");
     assert_int_equal(mdot_context_create(predictor, &context, NULL), MDOT_OK);
     assert_int_equal(run_double(context), 15);
     assert_false(rt_fell_back(context));
@@ -334,7 +335,7 @@ static void auto_is_who_has_the_arithmetic_asked_for(void **state)
     zinc.delay_ns = 20000000; /* slower than the CPU */
     mdot_predictor *predictor = NULL;
     assert_int_equal(open_in(&metals, "auto", "int8", &predictor, NULL), MDOT_OK);
-    assert_string_equal(zinc.compute, "int8");
+    assert_string_equal(zinc.kernel_precision, "int8");
     assert_string_equal(info_of(predictor).device, "zinc:0");
     assert_string_equal(info_of(predictor).device_reason, "the CPU's code does not compute in int8");
     mdot_predictor_close(predictor);

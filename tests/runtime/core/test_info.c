@@ -16,7 +16,7 @@ static void accessors_tell_what_the_table_holds(void **state)
     mdot_predictor_get_info(p, &info);
     assert_string_equal(info.name, "fixture");
     assert_string_equal(info.compiler, "by hand");
-    assert_string_equal(info.compute, "fp32");
+    assert_string_equal(info.kernel_precision, "fp32");
     assert_int_equal(info.image_count, FIXTURE_LEVELS);
     assert_int_equal(info.entry_count, 2);
     assert_int_equal(info.weights_bytes, 64);
@@ -25,7 +25,7 @@ static void accessors_tell_what_the_table_holds(void **state)
     assert_int_equal(mdot_predictor_get_image(p, 1, &image), MDOT_OK);
     assert_string_equal(image.kind, "cpu");
     assert_string_equal(image.target, "x86-64-v4");
-    assert_string_equal(image.compute, "fp32");
+    assert_string_equal(image.kernel_precision, "fp32");
     assert_int_equal(image.image_bytes, 100);
     assert_int_equal(image.weights_bytes, 64);
     mdot_image_kernel_info needs = MDOT_INIT(mdot_image_kernel_info);

@@ -42,7 +42,7 @@ static void accessors_tell_what_the_images_need(void **state)
         assert_int_equal(mdot_predictor_get_image(p, FIXTURE_LEVELS + i, &image), MDOT_OK);
         assert_string_equal(image.kind, "cuda");
         assert_string_equal(image.target, targets[i]);
-        assert_string_equal(image.compute, "bf16");
+        assert_string_equal(image.kernel_precision, "bf16");
         assert_int_equal(image.image_bytes, FIXTURE_IMAGE_BYTES);
         assert_int_equal(image.weights_bytes, FIXTURE_IMAGE_BYTES);
     }

@@ -244,8 +244,8 @@ static const char *level_in_use(const mdot_open_options *options)
     if (mdot_predictor_open(path, options, &predictor, &err) != MDOT_OK) fail_msg("%s", err.message);
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
-    const char *level = strcmp(info.cpu_level, "x86-64-v3") == 0 ? "x86-64-v3" : "x86-64-v4";
-    assert_string_equal(info.cpu_level, level);
+    const char *level = strcmp(info.cpu_isa, "x86-64-v3") == 0 ? "x86-64-v3" : "x86-64-v4";
+    assert_string_equal(info.cpu_isa, level);
     mdot_predictor_close(predictor);
     unlink(path);
     free(path);
@@ -264,13 +264,13 @@ static void level_is_forced_by_option_and_by_environment(void **state)
     (void)state;
     fixture_skip_unless_v3();
     assert_string_equal(
-        level_in_use(&(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_level = "x86-64-v3"}),
+        level_in_use(&(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_isa = "x86-64-v3"}),
         "x86-64-v3");
     setenv("MDOT_CPU_ISA", "x86-64-v3", 1);
     assert_string_equal(level_in_use(NULL), "x86-64-v3");
     setenv("MDOT_CPU_ISA", "x86-64-v9", 1);
     assert_string_equal(
-        level_in_use(&(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_level = "x86-64-v3"}),
+        level_in_use(&(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_isa = "x86-64-v3"}),
         "x86-64-v3");
     mdot_error err;
     assert_int_equal(open_bytes(fixture_shared.bytes, fixture_shared.size_bytes, NULL, &err), MDOT_INVALID_ARGUMENT);
@@ -288,10 +288,10 @@ static void level_that_the_artefact_lacks_is_incompatible(void **state)
     table->cpu_image[0] = table->cpu_image[1];
     fixture_seal(&f);
     mdot_error err;
-    assert_int_equal(
-        open_bytes(f.bytes, f.size_bytes,
-                   &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_level = "x86-64-v3"}, &err),
-        MDOT_INCOMPATIBLE);
+    assert_int_equal(open_bytes(f.bytes, f.size_bytes,
+                                &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_isa = "x86-64-v3"},
+                                &err),
+                     MDOT_INCOMPATIBLE);
     assert_says(&err, "x86-64-v3 was asked for");
     assert_says(&err, "x86-64-v4 only");
     free(f.bytes);
@@ -329,13 +329,13 @@ static void assert_computes_in(const fixture *f, const char *asked, const char *
 {
     char *path = fixture_save(&fixture_shared, f->bytes, f->size_bytes);
     mdot_predictor *predictor = NULL;
-    mdot_open_options options = {.struct_size = sizeof options, .compute = asked};
+    mdot_open_options options = {.struct_size = sizeof options, .kernel_precision = asked};
     mdot_error err = {0};
     if (mdot_predictor_open(path, &options, &predictor, &err) != MDOT_OK) fail_msg("%s", err.message);
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
-    assert_string_equal(info.compute, want);
-    assert_string_equal(info.cpu_level, "x86-64-v3");
+    assert_string_equal(info.kernel_precision, want);
+    assert_string_equal(info.cpu_isa, "x86-64-v3");
     mdot_predictor_close(predictor);
     unlink(path);
     free(path);
@@ -357,7 +357,7 @@ static void arithmetic_that_the_artefact_lacks_is_incompatible(void **state)
     (void)state;
     fixture_skip_unless_v3();
     mdot_error err;
-    mdot_open_options options = {.struct_size = sizeof options, .compute = "bf16"};
+    mdot_open_options options = {.struct_size = sizeof options, .kernel_precision = "bf16"};
     assert_int_equal(open_bytes(fixture_shared.bytes, fixture_shared.size_bytes, &options, &err), MDOT_INCOMPATIBLE);
     assert_says(&err, "bf16 was asked for");
     assert_says(&err, "computes in fp32");

@@ -26,7 +26,7 @@ static int setup(void **state)
     char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
     mdot_error err = {0};
     if (mdot_predictor_open(path,
-                            &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_level = "x86-64-v3"},
+                            &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_isa = "x86-64-v3"},
                             &predictor, &err) != MDOT_OK ||
         mdot_context_create(predictor, &context, &err) != MDOT_OK)
         fail_msg("%s", err.message);

@@ -23,15 +23,15 @@ static void info_tells_the_device(void **state)
     mdot_predictor_info info = info_of(&o);
     assert_string_equal(info.device, "cuda:1");
     assert_string_equal(info.device_name, "Fake GPU 1");
-    assert_string_equal(info.device_compute, "bf16");
-    assert_string_equal(info.compute, "fp32");
+    assert_string_equal(info.device_kernel_precision, "bf16");
+    assert_string_equal(info.kernel_precision, "fp32");
     assert_string_equal(info.device_reason, "it was asked for");
     cuda_finish(&o);
     o = cuda_open_fresh(&cuda_fixture_shared, "cpu");
     info = info_of(&o);
     assert_string_equal(info.device, "cpu");
     assert_string_equal(info.device_name, "");
-    assert_string_equal(info.device_compute, "fp32");
+    assert_string_equal(info.device_kernel_precision, "fp32");
     assert_int_equal(fake_cuda_calls("cuInit"), 0);
     cuda_finish(&o);
 }

@@ -294,7 +294,7 @@ static mdot_status live_in(int granted, int granted_by_libc)
     cuda_fixture_reset(&cuda_fixture_shared);
     ledger l = {.limit = granted};
     const mdot_open_options options = {.struct_size = sizeof options,
-                                       .cpu_level = "x86-64-v3",
+                                       .cpu_isa = "x86-64-v3",
                                        .device = "cuda:0",
                                        .device_timeout_ms = cuda_fixture_shared.timeout_ms,
                                        .allocate = take,

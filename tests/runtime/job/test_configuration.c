@@ -117,11 +117,11 @@ static void figures_beyond_physics_are_refused_by_name(void **state)
         mdot_gpu gpu = known;                                                                                          \
         mdot_error err = {0};                                                                                          \
         gpu.field = wrong[i];                                                                                          \
-        assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_INVALID_ARGUMENT);         \
+        assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_INVALID_ARGUMENT);            \
         expect_contains(err.message, "the GPU's " #field " is ");                                                      \
         expect_contains(err.message, ", not 1e-06 to 1e+09");                                                          \
         gpu.field = right[i % 3];                                                                                      \
-        assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_OK);                       \
+        assert_int_equal(read_status((mdot_configuration){.gpu_spec = &gpu}, &err), MDOT_OK);                          \
     }
     RT_GPU_COLUMN_MAP(EXPECT)
 #undef EXPECT

@@ -83,8 +83,8 @@ static bool change(mdot_job_description *d, mdot_job_operator *operators, int wh
         return true;
     }
     uint32_t *const traits[] = {&op->traits.number,      &op->traits.autocast,         &op->traits.saved_written,
-                               &op->traits.saved_fused, &op->traits.saved_recomputed, &op->traits.reserve,
-                               &op->traits.traits};
+                                &op->traits.saved_fused, &op->traits.saved_recomputed, &op->traits.reserve,
+                                &op->traits.traits};
     which -= LOADS;
     if (which < 7) {
         *traits[which] += 1000;

@@ -306,7 +306,7 @@ static onnx_builder *knowing_model_of(uint32_t numbers)
 
 #define ALL ((1u << RT_CONFIGURATION_NUMBERS) - 1)
 #define BIT(number) (1u << RT_CONFIGURATION_##number)
-#define PARALLELISM_INPUTS                                                                                                       \
+#define PARALLELISM_INPUTS                                                                                             \
     (BIT(LINK_GBPS) | BIT(NETWORK_GBPS) | BIT(NODE_COUNT) | BIT(DATA_PARALLEL) | BIT(TENSOR_PARALLEL) |                \
      BIT(PIPELINE_PARALLEL) | BIT(EXPERT_PARALLEL) | BIT(MICRO_BATCHES) | BIT(ZERO_STAGE))
 
@@ -337,7 +337,8 @@ static void exactly_what_is_not_read_is_modelled(void **state)
         predict_open(&f, knowing_model_of(ALL & ~options[without].without));
         for (size_t i = 0; i < COUNT_OF; i++) {
             uint32_t taken = options[without].without, wants = options[i].without;
-            bool lacks = (taken & wants) != 0 || ((taken & PARALLELISM_INPUTS) != 0 && (wants & PARALLELISM_INPUTS) != 0);
+            bool lacks =
+                (taken & wants) != 0 || ((taken & PARALLELISM_INPUTS) != 0 && (wants & PARALLELISM_INPUTS) != 0);
             bool is_default = wants == BIT(IS_PYTORCH); /* fp32, to a job without convolutions */
             uint32_t said = predict_warnings(predict_one(&f, job, &options[i].c));
             if (said != (lacks && !is_default ? MDOT_WARN_ANALYTIC_ESTIMATE : 0))

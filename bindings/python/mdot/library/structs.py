@@ -61,13 +61,13 @@ class mdot_dim_binding(Struct):
 class mdot_open_options(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
-        ("cpu_level", c_char_p),
+        ("cpu_isa", c_char_p),
         ("device", c_char_p),
         ("device_timeout_ms", c_uint32),
         ("allocate", c_void_p),
         ("release", c_void_p),
         ("user", c_void_p),
-        ("compute", c_char_p),
+        ("kernel_precision", c_char_p),
     ]
 
 
@@ -76,15 +76,15 @@ class mdot_predictor_info(Sized):
         ("struct_size", c_size_t),
         ("name", c_char_p),
         ("compiler", c_char_p),
-        ("compute", c_char_p),
-        ("cpu_level", c_char_p),
+        ("kernel_precision", c_char_p),
+        ("cpu_isa", c_char_p),
         ("entry_count", c_size_t),
         ("image_count", c_size_t),
         ("weights_bytes", c_size_t),
         ("file_bytes", c_size_t),
         ("device", c_char_p),
         ("device_name", c_char_p),
-        ("device_compute", c_char_p),
+        ("device_kernel_precision", c_char_p),
         ("device_reason", c_char_p),
         ("cpu_reason", c_char_p),
     ]
@@ -144,7 +144,7 @@ class mdot_image_info(Sized):
         ("struct_size", c_size_t),
         ("kind", c_char_p),
         ("target", c_char_p),
-        ("compute", c_char_p),
+        ("kernel_precision", c_char_p),
         ("image_bytes", c_size_t),
         ("weights_bytes", c_size_t),
     ]
@@ -453,7 +453,7 @@ class mdotc_options(Sized):
         ("bucket_count", c_size_t),
         ("targets", POINTER(c_char_p)),
         ("target_count", c_size_t),
-        ("compute", c_char_p),
+        ("kernel_precision", c_char_p),
         ("dims", POINTER(mdot_dim_binding)),
         ("dim_count", c_size_t),
         ("name", c_char_p),

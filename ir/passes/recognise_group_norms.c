@@ -1,4 +1,4 @@
-/* group_norms.c — recognises GroupNormalization written as PyTorch's exporters do: the groups as channels of an
+/* recognise_group_norms.c — recognises GroupNormalization written as PyTorch's exporters do: the groups as channels of an
  * InstanceNormalization without an affine part, reshaped back, then a product and a sum with a vector for each channel.
  *
  * As in recognise_norms.c the core comes first; the product becomes its scale and the sum its bias.
@@ -78,7 +78,7 @@ static void recognise(ir_builder *b, ir_node *node)
     if (rule != NULL) rule(b, node);
 }
 
-mdot_status ir_pass_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_recognise_group_norms(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     return ir_rewrite(graph, recognise, out_changed, err);
 }

@@ -1,4 +1,4 @@
-/* transposes.c — brings transposes behind elementwise operators, to the transposes that undo them.
+/* sink_transposes.c — brings transposes behind elementwise operators, to the transposes that undo them.
  *
  * Convolutions bring their channels to the end and back; with activations, residuals and normalisations between two of
  * them, neither transpose meets the other: T'(f(T(x), T(y))) becomes f(x, y). Only where a transpose behind does undo
@@ -114,7 +114,7 @@ static void bring_behind(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], ir_build_transpose(b, ir_build_infer(b, moved), perm.at));
 }
 
-mdot_status ir_pass_transposes(ir_graph *graph, bool *out_changed, mdot_error *err)
+mdot_status ir_pass_sink_transposes(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     return ir_rewrite(graph, bring_behind, out_changed, err);
 }
