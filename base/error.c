@@ -1,7 +1,7 @@
-/* error.c — mdot_base.h: status and element type tables, error messages. The one public part of base/, in libmdot
- * alone.
+/* error.c — mdot_base.h: tables of statuses and element types, error messages. It is the only public part of base/,
+ * and only libmdot contains it.
  *
- * Everything here is stateless, so it may be called from any thread and before anything is opened.
+ * All functions here are stateless, so they may be called from any thread and before anything is opened.
  */
 #include "base/printable.h"
 #include "mdot/mdot_base.h"
@@ -62,8 +62,9 @@ size_t mdot_dtype_size_bytes(mdot_dtype dtype)
     return 0;
 }
 
-/* Formats aside first: a caller that adds context passes err->message itself as an argument. Names from files and a
- * tool's output end up in messages, and a message is one line that a terminal can show. */
+/* Formats into a separate buffer first, because a caller that adds context passes err->message itself as an argument.
+ * The result is then reduced to one printable line, because messages contain names from files and the output of
+ * tools. */
 mdot_status mdot_fail(mdot_error *err, mdot_status status, const char *format, ...)
 {
     if (err == NULL) return status;
@@ -75,7 +76,7 @@ mdot_status mdot_fail(mdot_error *err, mdot_status status, const char *format, .
     if (wanted < 0) snprintf(text, sizeof text, "%s", mdot_status_text(status));
     if (wanted >= (int)sizeof text) {
         size_t cut = sizeof text - sizeof "...";
-        while (cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--; /* no part of a character */
+        while (cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--; /* cut before a whole character */
         memcpy(text + cut, "...", sizeof "...");
     }
     bs_make_printable(text);

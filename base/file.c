@@ -1,7 +1,7 @@
 /* file.c — see file.h.
  *
- * What is renamed has been synchronised: else a machine that loses power may keep the new name and no content. The
- * folder is not: either of the two files, whole, is a right answer then.
+ * A file is synchronised before it is renamed. Otherwise a machine that loses power may keep the new name with empty
+ * content. The folder is left unsynchronised, because either of the two complete files is a correct result then.
  */
 #include "base/file.h"
 
@@ -58,7 +58,7 @@ static mdot_status read_all(int descriptor, const char *path, unsigned char *byt
         ssize_t count = read(descriptor, bytes + have, size_bytes - have);
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) return fail_file(err, path);
-        if (count == 0) break; /* cut short meanwhile */
+        if (count == 0) break; /* the file was truncated meanwhile */
         have += (size_t)count;
     }
     bytes[have] = '\0';
@@ -95,16 +95,16 @@ mdot_status bs_read_file_within(const char *path, uint64_t most_bytes, unsigned 
     return status;
 }
 
-/* ---- What may be written ---------------------------------------------------------------------------------------- */
+/* ---- Outputs that may be written --------------------------------------------------------------------------------- */
 
-/* The length of the folder's part of a path with its slash; 0 for a bare name. */
+/* Length of the folder in a path, including its slash; 0 for a bare name. */
 static size_t folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash == NULL ? 0 : (size_t)(slash - path) + 1;
 }
 
-/* /dev, or a folder of /proc, where names lead to what processes have open. */
+/* Returns whether the folder is /dev or within /proc, where names refer to open files of processes. */
 static bool is_for_devices(const char *path)
 {
     size_t length = folder_length(path);
@@ -152,7 +152,7 @@ static bool write_all(int descriptor, const unsigned char *bytes, size_t size_by
     return true;
 }
 
-/* Some file systems have nothing to synchronise, and say so. */
+/* Some file systems do not support synchronisation and report that. */
 static bool synchronise(int descriptor)
 {
     return fsync(descriptor) == 0 || errno == EINVAL || errno == ENOTSUP || errno == ENOSYS;
@@ -163,8 +163,8 @@ static mdot_status rename_file(const char *temporary, const char *path, mdot_err
     return rename(temporary, path) == 0 ? MDOT_OK : fail_file(err, path);
 }
 
-/* Differs between processes, threads and calls; a name that is taken is tried again. (The multipliers are splitmix64's,
- * Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.) */
+/* A name that differs between processes, threads and calls; if it is taken, another is tried. (The multipliers are
+ * splitmix64's: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.) */
 static uint64_t next_name(void)
 {
     static atomic_uint_fast64_t calls;
@@ -177,8 +177,8 @@ static uint64_t next_name(void)
     return x ^ x >> 31;
 }
 
-/* A new file beside `path` in `temporary`, held, or -1. The kernel takes the umask off its permissions: asking for the
- * mask would change it for the whole process. */
+/* Creates a locked new file beside `path` and stores its name in `temporary`; -1 on failure. The kernel applies the
+ * umask, because reading the mask would change it for the whole process. */
 static int create_beside(const char *path, char *temporary, size_t size)
 {
     enum { ATTEMPTS = 100 };
@@ -219,7 +219,7 @@ mdot_status bs_write_file(const char *path, const void *bytes, size_t size_bytes
         status = fail_file(err, path);
     } else {
         if (!write_all(descriptor, bytes, size_bytes) || !synchronise(descriptor)) status = fail_file(err, path);
-        int held = fcntl(descriptor, F_DUPFD_CLOEXEC, 0); /* until the file has its name */
+        int held = fcntl(descriptor, F_DUPFD_CLOEXEC, 0); /* keeps the lock until the file has its name */
         if (close(descriptor) != 0 && status == MDOT_OK) status = fail_file(err, path);
         if (status == MDOT_OK) status = rename_file(temporary, path, err);
         if (status != MDOT_OK) unlink(temporary);

@@ -1,5 +1,4 @@
-/* join.c — see join.h. Items that do not fit are counted; the last that stand where the count must go give way to it.
- */
+/* join.c — see join.h. Items that do not fit are counted. The last items give way if the count needs their space. */
 #include "base/join.h"
 
 #include <stdarg.h>

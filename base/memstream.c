@@ -1,4 +1,4 @@
-/* memstream.c — see memstream.h: a buffer that grows behind a FILE of its own kind, whose failures stdio keeps in mind. */
+/* memstream.c — see memstream.h: a growing buffer behind a custom FILE, whose stdio error flag records failures. */
 #include "base/memstream.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ static bool make_room(bs_memstream *s, size_t more_bytes)
 {
     size_t capacity_bytes = s->capacity_bytes > 0 ? s->capacity_bytes : FIRST_BYTES;
     if (more_bytes >= SIZE_MAX / 4 - s->size_bytes) return false;
-    while (capacity_bytes <= s->size_bytes + more_bytes) capacity_bytes *= 2; /* the NUL included */
+    while (capacity_bytes <= s->size_bytes + more_bytes) capacity_bytes *= 2; /* including the NUL */
     if (capacity_bytes == s->capacity_bytes) return true;
     char *bytes = realloc(s->bytes, capacity_bytes);
     if (bytes == NULL) return false;
@@ -21,7 +21,7 @@ static bool make_room(bs_memstream *s, size_t more_bytes)
     return true;
 }
 
-/* 0 is how a cookie's writer says that it failed. */
+/* A cookie's writer reports failure by returning 0. */
 static ssize_t take(void *cookie, const char *bytes, size_t size_bytes)
 {
     bs_memstream *s = cookie;

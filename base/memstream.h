@@ -1,6 +1,5 @@
-/* memstream.h — text that is written into memory as into a file. open_memstream does the same, but where memory runs out
- * glibc's drops what it had no room for, and neither ferror nor fclose tells.
- */
+/* memstream.h — text that is written into memory through a FILE. open_memstream is similar, but if memory runs out,
+ * glibc's version drops the rest, and both ferror and fclose report success. */
 #ifndef BS_MEMSTREAM_H
 #define BS_MEMSTREAM_H
 
@@ -8,16 +7,16 @@
 #include <stdio.h>
 
 typedef struct bs_memstream {
-    FILE *file; /* to write to, with all of stdio */
+    FILE *file; /* for writing, with all of stdio */
     char *bytes;
     size_t size_bytes, capacity_bytes;
 } bs_memstream;
 
-/* False, with file NULL, when memory is out. The stream stays where it is until it is closed. */
+/* False, with file NULL, if memory ran out. Keep the struct at its address until it is closed. */
 bool bs_memstream_open(bs_memstream *s);
 
-/* Closes it: the whole text, NUL behind it, which the caller frees; its length where out_size_bytes is not NULL. NULL
- * when memory ran out on the way, or at opening. */
+/* Closes the stream. Returns the whole text with a NUL behind it, which the caller frees; *out_size_bytes is its
+ * length unless the pointer is NULL. Returns NULL if memory ran out at opening or later. */
 char *bs_memstream_close(bs_memstream *s, size_t *out_size_bytes);
 
 #endif

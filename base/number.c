@@ -1,4 +1,4 @@
-/* number.c — see number.h. Setting a locale, if only for a moment and this thread, is not a library's to do. */
+/* number.c — see number.h. A library must not set the locale, even briefly and for one thread only. */
 #include "base/number.h"
 
 #include <locale.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The C locale as an object. Where none can be had, which glibc and musl rule out, there is no number. */
+/* The C locale as an object. Creation always succeeds in glibc and musl; if it fails, reading finds no number. */
 static locale_t begin(void)
 {
     return newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -36,8 +36,8 @@ float bs_number_read_f32(const char *text, const char **out_end)
     return value;
 }
 
-/* There is no snprintf that takes a locale. What stands behind the first digits and is none, nor an exponent's letter,
- * is the point, of one byte or several. */
+/* snprintf lacks a variant with a locale argument. Therefore the decimal point is found in its output: the bytes (one
+ * or several) behind the first digits that are neither digits nor an exponent's letter. */
 const char *bs_number_print(double value, int digits, char out[BS_NUMBER_BYTES])
 {
     snprintf(out, BS_NUMBER_BYTES, "%.*g", digits, value);
@@ -46,7 +46,7 @@ const char *bs_number_print(double value, int digits, char out[BS_NUMBER_BYTES])
     size_t before = strspn(point, figures);
     point += before;
     size_t bytes = strcspn(point, "0123456789e");
-    if (before == 0 || bytes == 0) return out; /* inf, nan, no point */
+    if (before == 0 || bytes == 0) return out; /* inf, nan, or a number that has no point */
     *point = '.';
     memmove(point + 1, point + bytes, strlen(point + bytes) + 1);
     return out;

@@ -1,17 +1,17 @@
-/* number.h — numbers as text whose decimal point is ".", whatever the locale of the program that a library serves. What
- * only people read, as messages, may have the locale's. */
+/* number.h — numbers as text with "." as the decimal point, independent of the locale of the program that uses the
+ * library. Text that only people read, such as messages, may follow the locale. */
 #ifndef BS_NUMBER_H
 #define BS_NUMBER_H
 
 #include <stddef.h>
 
-enum { BS_NUMBER_BYTES = 40 }; /* room for what bs_number_print writes */
+enum { BS_NUMBER_BYTES = 40 }; /* buffer size for bs_number_print */
 
-/* As strtod: hexadecimal numbers, "inf" and "nan" as well. `*out_end` is `text` where there is no number. */
+/* Like strtod, including hexadecimal numbers, "inf" and "nan". `*out_end` is `text` if there is no number. */
 double bs_number_read(const char *text, const char **out_end);
-/* The same, rounded once: to the f32 next to what is written. */
+/* Like bs_number_read, rounded once: to the f32 nearest to the written number. */
 float bs_number_read_f32(const char *text, const char **out_end);
-/* As "%.*g", of at most 17 digits; returns `out`. */
+/* Like "%.*g", with at most 17 digits; returns `out`. */
 const char *bs_number_print(double value, int digits, char out[BS_NUMBER_BYTES]);
 
 #endif

@@ -1,7 +1,7 @@
 /* stale_temp.c — see stale_temp.h.
  *
- * The locks are those of open file descriptions (fcntl): the kernel takes them back with the process, they hold among
- * threads, too, and where few system calls are allowed fcntl is one of those that a save takes anyway.
+ * The locks belong to open file descriptions (fcntl). The kernel releases them when the process ends, and they also
+ * work between threads. In a sandbox that allows few system calls, fcntl is one that saving a file needs anyway.
  */
 #include "base/stale_temp.h"
 
@@ -19,7 +19,7 @@ static bool lock(int descriptor)
     return fcntl(descriptor, F_OFD_SETLK, &all) == 0;
 }
 
-/* A lock that was had too late is one on a file without a name. */
+/* If another process took the file first, the lock comes too late: the file is unlinked, so its link count is zero. */
 bool bs_hold(int descriptor)
 {
     struct stat info;

@@ -1,17 +1,18 @@
-/* stale_temp.h — temporary files of bs_write_file, which a process that is killed meanwhile leaves beside its output. */
+/* stale_temp.h — temporary files of bs_write_file. A process that is killed while it writes leaves one beside its output. */
 #ifndef BS_STALE_TEMP_H
 #define BS_STALE_TEMP_H
 
 #include <stdbool.h>
 
-#define BS_TEMPORARY_PREFIX ".mdot-" /* and 16 hexadecimal digits behind it */
+#define BS_TEMPORARY_PREFIX ".mdot-" /* followed by 16 hexadecimal digits */
 
-/* Locks a new file for as long as it is open, by which others see that it is somebody's. False: somebody has taken it
- * for left behind before that and removes it; another name is needed. Where there are no locks it is held without. */
+/* Locks a new file while it is open, so that others see that it is in use. False if another process has meanwhile
+ * taken it for an abandoned file and removes it; the caller needs another name then. If the file system lacks locks,
+ * the file is used unlocked. */
 bool bs_hold(int descriptor);
 
-/* Removes a file from a folder where it has such a name, is this user's and locked by nobody. Nothing is followed, and
- * nothing waited for; what is refused stays. */
+/* Removes a file from a folder if it has such a name, belongs to this user and is unlocked. It never follows links or
+ * waits. If the removal is refused, the file stays. */
 void bs_remove_if_stale(int folder, const char *name);
 
 #endif

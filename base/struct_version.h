@@ -1,7 +1,7 @@
-/* struct_version.h — structs that cross the border of a library and may grow: mdot_base.h, "How this interface grows".
+/* struct_version.h — structs that cross a library's interface and may grow: mdot_base.h, "How this interface grows".
  *
- * A library copies what it is handed into its own form of the struct, and what it hands out into the caller's. The
- * rules stand here once, for all libraries.
+ * A library copies a struct that it receives into its own form, and copies a result into the caller's form. This
+ * header holds the rules once, for all libraries.
  */
 #ifndef BS_STRUCT_VERSION_H
 #define BS_STRUCT_VERSION_H
@@ -10,31 +10,32 @@
 
 typedef struct bs_struct_version {
     const char *name;
-    size_t size_bytes;  /* as this library knows the struct */
-    size_t least_bytes; /* as version 0.2 did: no program says less */
+    size_t size_bytes;  /* size of the struct in this library */
+    size_t least_bytes; /* size in version 0.2, which is the smallest that a program can pass */
 } bs_struct_version;
 
-/* `last` is the last field that the struct had when it first appeared in a release. It stays when fields are added. */
+/* `last` is the last field of the struct in its first release. It stays when fields are added. */
 /* clang-format off */
 #define BS_SIZED(type, last) {#type, sizeof(type), offsetof(type, last) + sizeof(((type *)NULL)->last)}
 /* clang-format on */
 
-/* A program that claims more has not set the size; nor one whose elements of an array would not be aligned. */
+/* A larger size, or one that would misalign the elements of an array, means that the program has left the field
+ * unset. */
 enum { BS_SIZED_MOST_BYTES = 4096 };
 
-/* Whether the struct's size can be one: INVALID_ARGUMENT otherwise, also where there is no struct. */
+/* Checks the struct's size. INVALID_ARGUMENT for an impossible size and for NULL. */
 mdot_status bs_check_struct(const bs_struct_version *type, const void *theirs, mdot_error *err);
 
-/* A caller's struct in this library's form: fields that the caller does not know are zero. INVALID_ARGUMENT for its
- * size, INCOMPATIBLE where it asks for something that this library does not know. */
+/* Copies a caller's struct into this library's form. Fields that the caller lacks become zero. INVALID_ARGUMENT for
+ * an impossible size, INCOMPATIBLE if it requests a feature that this library does not know. */
 mdot_status bs_read_struct(const bs_struct_version *type, const void *theirs, void *out_mine, mdot_error *err);
 
-/* Fills a caller's struct, whose size has been checked: fields that this library does not know become zero. */
+/* Fills a caller's struct whose size has been checked. Fields that this library does not know become zero. */
 void bs_write_struct(const bs_struct_version *type, const void *mine, void *theirs, size_t their_bytes);
-/* The same, the size checked here. */
+/* Like bs_write_struct, with a check of the size. */
 mdot_status bs_fill_struct(const bs_struct_version *type, const void *mine, void *theirs, mdot_error *err);
 
-/* Element i of a caller's array, whose first one has been checked. */
+/* Element i of a caller's array, whose first element has been checked. */
 static inline size_t bs_struct_bytes(const void *first)
 {
     return *(const size_t *)first;
@@ -43,7 +44,7 @@ static inline void *bs_struct_at(const void *first, size_t i)
 {
     return (char *)(uintptr_t)first + i * bs_struct_bytes(first);
 }
-/* The same as bs_read_struct, and that the element says the array's size. */
+/* Like bs_read_struct. It also checks that the element's size is that of the first element. */
 mdot_status bs_read_element(const bs_struct_version *type, const void *first, size_t i, void *out_mine,
                             mdot_error *err);
 

@@ -11,8 +11,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Edits between two names without regard to case, a swap of neighbours being one (optimal string alignment: Boytsov,
- * "Indexing methods for approximate dictionary searching", 2011, section 2.2). */
+/* Edit distance of two names, ignoring case; a swap of neighbouring letters is one edit (optimal string alignment:
+ * Boytsov, "Indexing methods for approximate dictionary searching", 2011, section 2.2). */
 static size_t count_edits(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     size_t rows[3][BS_NEAR_LENGTH + 1], *before = rows[0], *last = rows[1], *row = rows[2];

@@ -1,35 +1,38 @@
-/* suggest.h — the name that a wrong one was meant to be: "--precison" was meant to be "--precision". */
+/* suggest.h — suggest a known name for a misspelt one, for example "--precision" for "--precison". */
 #ifndef BS_SUGGEST_H
 #define BS_SUGGEST_H
 
 #include <stddef.h>
 
-/* Longer names are compared as far as this. */
+/* Only this many letters of a name are compared. */
 enum { BS_NEAR_LENGTH = 32 };
 
 typedef struct bs_suggest {
     const char *wrong;
-    const char *found; /* the nearest so far, the first of several; NULL: none is near */
+    const char *found; /* the nearest name so far, the first of several; NULL: none is near */
     size_t distance;
 } bs_suggest;
 
-/* Offered names are kept by address. Near is what differs in case alone, is a part of the other (of at least three
- * letters), or is one edit away (a letter more, less, another, or two swapped), two from six letters on; of two
- * letters, what begins alike. */
+/* bs_suggest_offer keeps the address of a name. A name is near if it differs only in case, if one of the two contains
+ * the other, or if few edits turn one into the other. An edit adds, removes or replaces a letter, or swaps two
+ * neighbours. The length of the shorter name determines the limit: two edits from six letters on, one from three on.
+ * For two letters, one edit is allowed if both names begin with the same letter. Containment requires at least three
+ * letters. */
 static inline bs_suggest bs_suggest_begin(const char *wrong)
 {
     return (bs_suggest){.wrong = wrong};
 }
 void bs_suggest_offer(bs_suggest *near, const char *name);
-/* The same by `alias`, which is not kept: what is found is `name`. */
+/* Like bs_suggest_offer, but compares `alias`, whose address is not kept; the name found is `name`. */
 void bs_suggest_offer_alias(bs_suggest *near, const char *alias, const char *name);
 
-/* For a message behind the wrong name: " (did you mean precision?)", or nothing where none is near. */
+/* Text for a message behind the wrong name: " (did you mean precision?)", or empty if no name is near. */
 typedef struct bs_suggest_hint {
     char text[BS_NEAR_LENGTH + 20];
 } bs_suggest_hint;
 bs_suggest_hint bs_suggest_end(const bs_suggest *near);
-/* The same of the `names` "a, b, c" that a message lists (base/join.h); what has a space is a remark and no name. */
+/* Finds the nearest of the `names` "a, b, c" that a message lists (base/join.h). An item with a space is a remark,
+ * and is skipped. */
 bs_suggest_hint bs_suggest_among(const char *wrong, const char *names);
 
 #endif

@@ -1,4 +1,4 @@
-/* bench.c — `mdot bench`: the latency of an artefact on this machine, and how near that is to what the core can do. */
+/* bench.c — `mdot bench`: the latency of an artefact on this machine, compared with the peak rate of the core. */
 #include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/job_argument.h"
@@ -10,10 +10,10 @@ enum { MAX_THREADS = 1024, MAX_JOBS = 100000, MAX_CONFIGURATIONS = 1000, MAX_WOR
 
 typedef struct bench_request {
     const char *path, *entry_name, *device, *level;
-    int64_t bucket, length, threads, workers; /* bucket and length: 0 when not given */
+    int64_t bucket, length, threads, workers; /* bucket and length: 0 if absent */
     double seconds;
     bool json, round, profile;
-    int64_t jobs, configurations; /* of a round */
+    int64_t jobs, configurations; /* sizes of a round */
     cli_reading reading;
     char *const *job_paths;
     size_t job_count;
@@ -31,7 +31,7 @@ typedef struct benchmark {
 
 /* ---- Output ------------------------------------------------------------------------------------------------------ */
 
-/* FLOPs of a call are known at a bucket's full length; 0: not at this one. */
+/* Returns the rate. The FLOPs of a call are known only at a bucket's full length; 0 for other lengths. */
 static double gflops(const benchmark *s, const mdot_bucket_info *bucket, int64_t length, const bench_result *result)
 {
     bool full = !s->entry_info.has_length || length == bucket->max_length;
@@ -43,7 +43,7 @@ static bool is_on_cpu(const benchmark *s)
     return strcmp(s->info.device, "cpu") == 0;
 }
 
-/* What runs the calls: "x86-64-v4", "NVIDIA H200". */
+/* Returns the processor that runs the calls: "x86-64-v4", "NVIDIA H200". */
 static const char *processor(const benchmark *s)
 {
     return is_on_cpu(s) ? s->info.cpu_isa : s->info.device_name;
@@ -111,7 +111,7 @@ static mdot_kernel_info kernel_of(const benchmark *s, size_t bucket, size_t kern
     return info;
 }
 
-/* What all kernels of a step are. */
+/* Returns the common kind of a step's kernels, or "several". */
 static const char *step_kind(const benchmark *s, size_t bucket, const bench_step *step)
 {
     const char *kind = kernel_of(s, bucket, step->first_kernel).kind;
@@ -129,7 +129,7 @@ static void print_step(const char *name, const char *kind, const bench_step *ste
     printf("\n");
 }
 
-/* Steps of a kind together, where its first one stands. */
+/* Prints the sum of all steps of one kind, at the position of the first one. */
 static void print_kinds(const benchmark *s, size_t bucket, const bench_profile *p)
 {
     for (size_t i = 0; i < p->step_count; i++) {
@@ -241,7 +241,7 @@ static mdot_status run_row(benchmark *s, size_t bucket, int64_t length, mdot_err
     return MDOT_OK;
 }
 
-/* The length decides the bucket; a bucket that was asked for must be the one. */
+/* The length selects the bucket; if a bucket was requested, it must be the same. */
 static mdot_status run_length(benchmark *s, mdot_error *err)
 {
     size_t bucket;

@@ -1,8 +1,9 @@
-/* bench_peak.c — what this core could do at best: multiply-adds on registers alone, for `mdot bench` to compare with.
+/* bench_peak.c — the peak rate of this core: multiply-adds on registers only, as a reference for `mdot bench`.
  *
- * In assembly, so that the figure does not depend on how the tool was compiled. Twelve independent accumulators cover
- * every x86-64 core to date (at most two FMAs a cycle, four to five cycles each), six tiles of sums its matrix unit (a
- * product each sixteen cycles, ready after 52: Intel's optimization manual, chapter on AMX).
+ * The loops are in assembly so that the result is independent of the compiler's options. Twelve independent
+ * accumulators cover every x86-64 core to date (at most two FMAs per cycle, four to five cycles each). Six tiles of
+ * sums cover its matrix unit (a matmul every sixteen cycles, with a latency of 52: Intel's optimization manual,
+ * chapter on AMX).
  */
 #include "cli/bench.h"
 
@@ -11,7 +12,7 @@
 
 #if defined(__x86_64__)
 
-/* Of this thread only: what the core gave to others does not count against it. */
+/* CPU time of this thread only, so that time given to other threads is excluded. */
 static double processor_seconds(void)
 {
     struct timespec time;
@@ -26,10 +27,10 @@ static double processor_seconds(void)
     ONE(r, "3") ONE(r, "4") ONE(r, "5") ONE(r, "6") ONE(r, "7") ONE(r, "8") ONE(r, "9") ONE(r, "10") ONE(r, "11")
 #define CLEAR(r, n) "vxorps %%xmm" n ", %%xmm" n ", %%xmm" n "\n\t"
 #define FMA(r, n) "vfmadd231ps %%" r "14, %%" r "15, %%" r n "\n\t"
-#define DOT(r, n) "vdpbf16ps %%" r "14, %%" r "15, %%" r n "\n\t" /* of pairs of bf16, sums in f32 */
+#define DOT(r, n) "vdpbf16ps %%" r "14, %%" r "15, %%" r n "\n\t" /* dot product of bf16 pairs, sums in f32 */
 
-/* Zero accumulators and a product of 2^-40 stay normal numbers for any number of turns. As pairs of bf16, the operand
- * is itself and 0. */
+/* With zero accumulators and a product of 2^-40, all values stay normal numbers for any number of turns. Read as a
+ * pair of bf16, the operand is itself and 0. */
 #define PEAK_FUNCTION(name, r, ONE)                                                                                    \
     static void name(int64_t turns)                                                                                    \
     {                                                                                                                  \
@@ -48,7 +49,7 @@ PEAK_FUNCTION(turn_ymm, "ymm", FMA)
 PEAK_FUNCTION(turn_zmm, "zmm", FMA)
 PEAK_FUNCTION(turn_pairs, "zmm", DOT)
 
-/* Eight tiles of 16 rows of 64 bytes (Intel SDM volume 1, 18.3): six of sums, two of operands. */
+/* Eight tiles of 16 rows of 64 bytes (Intel SDM volume 1, 18.3): six for sums, two for operands. */
 typedef struct tile_configuration {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
@@ -75,8 +76,8 @@ static void turn_tiles(int64_t turns)
 static const struct {
     const char *level;
     void (*turn)(int64_t turns);
-    int products, instructions; /* of an instruction; of a turn */
-    int64_t turns;              /* between two looks at the clock, tens of microseconds */
+    int products, instructions; /* multiply-adds per instruction; instructions per turn */
+    int64_t turns;              /* turns between two readings of the clock, tens of microseconds */
 } loops[] = {
     {"x86-64-v3", turn_ymm, 8, 12, 20000},
     {"x86-64-v4", turn_zmm, 16, 12, 20000},

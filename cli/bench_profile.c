@@ -1,7 +1,8 @@
-/* bench_profile.c — `mdot bench --profile`: the time of each kernel of a bucket, or of those that run together as a step.
+/* bench_profile.c — `mdot bench --profile`: the time of each kernel of a bucket, or of a step of kernels that run together.
  *
- * Every turn is a whole call and then the same call step by step, so that what reading the clock adds shows: the steps'
- * times together, beside the call's. The core's peak is taken in between, as for whole calls (measure.c).
+ * Every turn is a whole call, followed by the same call step by step. Printing the sum of the steps beside the whole
+ * call shows the overhead of reading the clock. The core's peak is measured in between, as for whole calls
+ * (measure.c).
  */
 #include "cli/bench.h"
 
@@ -20,7 +21,7 @@ typedef struct profiler {
     void **outputs;
     bench_step *steps;
     size_t step_count;
-    float *us; /* of each step, each turn; the whole call's come last */
+    float *us; /* times of each step in each turn; those of the whole call come last */
     float *peak_gflops;
     size_t turns, slices;
 } profiler;
@@ -30,7 +31,7 @@ static float *times_of(const profiler *p, size_t step)
     return p->us + step * MAX_TURNS;
 }
 
-/* The steps, with their kernels and how much these compute. */
+/* Lists the steps with their kernels and FLOPs. */
 static mdot_status find_steps(profiler *p, mdot_error *err)
 {
     const bench_profile_task *task = p->task;
@@ -82,7 +83,7 @@ static mdot_status run_turn(profiler *p, mdot_error *err)
 
 static mdot_status run_turns(profiler *p, mdot_error *err)
 {
-    mdot_status status = run_turn(p, err); /* finds everything cold, and does not count */
+    mdot_status status = run_turn(p, err); /* warm-up with cold caches; excluded from the results */
     p->turns = 0;
     double end = bench_now() + p->task->seconds;
     while (status == MDOT_OK && p->turns < MAX_TURNS && (p->turns < LEAST_TURNS || bench_now() < end)) {
@@ -116,7 +117,7 @@ mdot_status bench_measure_profile(const bench_profile_task *task, bench_profile 
             profile.steps_us += p.steps[i].p50_us = median(times_of(&p, i), p.turns);
         profile.call_us = median(times_of(&p, p.step_count), p.turns);
         profile.peak_gflops = median(p.peak_gflops, p.slices);
-        p.steps = NULL; /* the caller's */
+        p.steps = NULL; /* owned by the caller now */
         *out_profile = profile;
     }
     bench_free_tensors(&p.tensors);

@@ -1,6 +1,6 @@
-/* bench_round.c — `mdot bench --round`: what a round of a scheduler costs that asks for many jobs under many configurations.
+/* bench_round.c — `mdot bench --round`: the cost of a scheduler's round that predicts many jobs under many configurations.
  *
- * Every job is an object of its own, as in a scheduler, so that none is found in a cache because another was asked for.
+ * Every job is a separate object, as in a scheduler, so that cached data of one job cannot speed up another.
  */
 #include "cli/bench.h"
 
@@ -14,12 +14,12 @@ typedef struct queue {
     const bench_round *round;
     mdot_context *context;
     size_t pairs;
-    mdot_job **jobs;                    /* copies, one for each job of the round */
-    const mdot_job **job_of;            /* each pair */
-    mdot_configuration *configurations; /* of each pair */
+    mdot_job **jobs;                    /* one copy for each job of the round */
+    const mdot_job **job_of;            /* job of each pair */
+    mdot_configuration *configurations; /* configuration of each pair */
     mdot_prediction *predictions;
     mdot_encoding **encodings;
-    float *us; /* of each pair; of each round */
+    float *us; /* one per pair, or one per round */
 } queue;
 
 /* ---- The queue --------------------------------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static void free_queue(queue *q)
     free(q->us);
 }
 
-/* ---- What is measured -------------------------------------------------------------------------------------------- */
+/* ---- Measurements ------------------------------------------------------------------------------------------------ */
 
 static mdot_status predict_all(queue *q, mdot_error *err)
 {
@@ -129,7 +129,7 @@ static mdot_status price_all(queue *q, mdot_error *err)
     return status;
 }
 
-/* `before` is not counted. */
+/* `before` is excluded from the measurement. */
 static mdot_status measure(queue *q, void (*before)(queue *q), mdot_status (*call)(queue *q, mdot_error *err),
                            bench_round_time *out, mdot_error *err)
 {
@@ -147,7 +147,7 @@ static mdot_status measure(queue *q, void (*before)(queue *q), mdot_status (*cal
     return MDOT_OK;
 }
 
-/* Every pair once, one at a time, in an order in which neighbours are of different jobs. */
+/* Predicts every pair once, one at a time, in an order in which neighbours belong to different jobs. */
 static mdot_status measure_prices(queue *q, bench_round_result *out, mdot_error *err)
 {
     size_t jobs = q->round->jobs, count = q->round->configurations;

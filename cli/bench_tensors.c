@@ -1,4 +1,4 @@
-/* bench_tensors.c — what `mdot bench` calls an entry with: made-up inputs of a length, and room for the outputs. */
+/* bench_tensors.c — tensors for `mdot bench`: pseudo-random inputs of a length, and memory for the outputs. */
 #include "cli/bench.h"
 
 #include <stdlib.h>
@@ -25,14 +25,14 @@ void *bench_allocate(size_t bytes)
     return memory;
 }
 
-/* In [-1, 1), the same on every machine: the multiplier is Knuth's MMIX generator (TAOCP 2, 3.3.4). */
+/* In [-1, 1), the same on every machine. The multiplier is that of Knuth's MMIX generator (TAOCP 2, 3.3.4). */
 static double next_random(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (double)(int64_t)*state * 0x1p-63;
 }
 
-/* Integers are indices more often than not: zero is one that every table has. f16 and bf16 keep zeros too. */
+/* Integers are usually indices, and zero is valid in every table. f16 and bf16 stay zero, too. */
 static void fill(const mdot_tensor_info *info, void *data, size_t bytes)
 {
     uint64_t state = 1;

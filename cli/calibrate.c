@@ -1,7 +1,7 @@
-/* calibrate.c — `mdot calibrate`: measured steps in, a calibration out, which `mdot predict --calibration` applies.
+/* calibrate.c — `mdot calibrate`: makes a calibration from measured steps, for `mdot predict --calibration`.
  *
- * A row of the table is a job, a GPU, a batch, the measured milliseconds, and whatever options of `mdot predict` say
- * how the job trained, a column each by their names (measurements_csv.h).
+ * A row of the table is a job, a GPU, a batch and the measured milliseconds. Options of `mdot predict` describe how
+ * the job trained; each is a column of that name (measurements_csv.h).
  */
 #include "cli/measurements_csv.h"
 #include "cli/predict_command.h"
@@ -38,9 +38,9 @@ static const cli_option options[] = {
 };
 static const char *const synopsis[] = {"MEASURED.csv -o FILE.cal [OPTION]…", NULL};
 
-/* ---- How good it is ---------------------------------------------------------------------------------------------- */
+/* ---- Accuracy ---------------------------------------------------------------------------------------------------- */
 
-/* Every second row, from `first` on. */
+/* Fits a calibration to every second row, from `first` on. */
 static mdot_status fit_half(mdot_context *context, const measured_steps *m, size_t first, mdot_calibration **out,
                             mdot_error *err)
 {
@@ -63,7 +63,7 @@ static mdot_status fit_half(mdot_context *context, const measured_steps *m, size
     return status;
 }
 
-/* Adds up how far predictions are from measurements, as logarithms, in every second row; `calibration` may be NULL. */
+/* Sums the absolute errors of predictions, as logarithms, over every second row; `calibration` may be NULL. */
 static mdot_status measure_half(mdot_context *context, const measured_steps *m, size_t first,
                                 const mdot_calibration *calibration, double *io_sum, mdot_error *err)
 {
@@ -83,7 +83,7 @@ static mdot_status measure_half(mdot_context *context, const measured_steps *m, 
     return status;
 }
 
-/* Either half predicted with a calibration from the other, and without. */
+/* Predicts each half of the rows with a calibration fitted to the other half, and also uncalibrated. */
 static mdot_status leave_out(mdot_context *context, const measured_steps *m, double *out_before, double *out_after,
                              mdot_error *err)
 {
@@ -101,7 +101,7 @@ static mdot_status leave_out(mdot_context *context, const measured_steps *m, dou
     return status;
 }
 
-/* ---- What is said ------------------------------------------------------------------------------------------------ */
+/* ---- Output ------------------------------------------------------------------------------------------------------ */
 
 static void print_correction(const char *name, const char *precision, size_t rows, double factor, double interval)
 {

@@ -1,4 +1,4 @@
-/* check.c — `mdot check`: ONNX test directories through compiled code. */
+/* check.c — `mdot check`: run ONNX test directories through compiled code. */
 #include "cli/command.h"
 #include "mdot/mdotc.h"
 
@@ -12,7 +12,7 @@ typedef struct tally {
     mdotc_check_options options;
     bool json, quiet;
     size_t passed, failed, unsupported, rows;
-    bool broken; /* a path could not be read */
+    bool broken; /* a path was unreadable */
 } tally;
 
 static const char *const result_names[] = {"pass", "fail", "unsupported"};
@@ -64,8 +64,7 @@ static void fail_path(tally *t, const char *path, const char *reason)
     t->broken = true;
 }
 
-/* A test directory is checked; any other folder is searched, in alphabetical order. Links are not followed below PATH.
- */
+/* Checks a test directory; searches any other folder in alphabetical order. Links below PATH are skipped. */
 static void walk(tally *t, const char *path, bool given)
 {
     if (is_file(path, "model.onnx")) {

@@ -1,4 +1,4 @@
-/* command.c — the options of a subcommand, of which the last is the one that every subcommand has. */
+/* command.c — the options of a subcommand, ending with --help, which every subcommand has. */
 #include "cli/command.h"
 
 static const cli_option help_option = {.name = "help", .letter = 'h', .help = "show this help", .kind = CLI_FLAG};

@@ -1,4 +1,4 @@
-/* commands.c — all subcommands, `mdot` itself as a table, and `mdot help`, which knows them all. */
+/* commands.c — the list of all subcommands, `mdot` itself as a table, and `mdot help`, which prints from them. */
 #include "base/suggest.h"
 #include "cli/command.h"
 

@@ -1,4 +1,4 @@
-/* compile.c — `mdot compile`: ONNX predictors in, one artefact out. */
+/* compile.c — `mdot compile`: compile ONNX predictors into one artefact. */
 #include "cli/command.h"
 #include "mdot/mdotc.h"
 
@@ -70,7 +70,7 @@ static bool add_entry(compile_request *r, const char *name, const char *model)
     return true;
 }
 
-/* NAME=MODEL, taken apart in place. */
+/* Splits NAME=MODEL in place. */
 static bool parse_entry(const char *command, char *text, void *request)
 {
     char *equals = strchr(text, '=');

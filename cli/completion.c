@@ -1,6 +1,5 @@
-/* completion.c — completion in bash and zsh as scripts that are made once, when mdot is built, from the same tables as
- * `--help`: pressing Tab starts no program.
- */
+/* completion.c — completion scripts for bash and zsh. They are generated once, when mdot is built, from the same
+ * tables as `--help`, so that pressing Tab starts no program. */
 #include "cli/command.h"
 
 #include <string.h>
@@ -10,8 +9,8 @@ static bool is_shown(const cli_option *option)
     return option->help != NULL;
 }
 
-/* The words that an option's value may be; those of the tables hold nothing that a shell would read as more than a
- * word, but for the colons that zsh wants quoted. */
+/* Prints the possible values of an option. Values in the tables are plain words for a shell, except that zsh requires
+ * colons to be quoted. */
 static void put_words(FILE *stream, const cli_option *option, const char *colon)
 {
     const char *const *words = option->names != NULL ? option->names() : option->choices;
@@ -59,7 +58,7 @@ static const char bash_head[] =
     "    if ((COMP_CWORD == 1)); then\n"
     "        _mdot_words '";
 
-/* bash takes words apart at '=' and ':', and wants back what stands behind the last of them. */
+/* bash splits words at '=' and ':' and expects only the text behind the last of them. */
 static const char bash_tail[] =
     "    esac\n"
     "}\n"
@@ -133,7 +132,7 @@ static void print_bash(FILE *stream, const cli_command *whole)
 
 /* ---- zsh -------------------------------------------------------------------------------------------------------- */
 
-/* In single quotes, within brackets or between colons (zshcompsys(1), _arguments). */
+/* Prints text for zsh in single quotes, within brackets or between colons (zshcompsys(1), _arguments). */
 static void put_zsh_text(FILE *stream, const char *text)
 {
     for (; *text != '\0'; text++) {

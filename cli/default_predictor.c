@@ -1,5 +1,5 @@
-/* default_predictor.c — what answers: the predictor that mdot comes with, found wherever mdot was moved to, or another; and a
- * calibration of it. */
+/* default_predictor.c — opens the predictor, by default the one that mdot ships with, found relative to the executable, and
+ * loads its calibration. */
 #include "cli/predict_command.h"
 
 #include <errno.h>
@@ -10,14 +10,15 @@
 
 #define SHIPPED "/share/mdot/predictor.mdot"
 
-/* The path of the file beside this executable's folder; malloc'ed, NULL where the kernel does not say. */
+/* Returns the path of the file beside this executable's folder, malloc'ed; NULL if the kernel does not report the
+ * executable. */
 static char *beside_executable(void)
 {
     char executable[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", executable, sizeof executable - 1);
     if (length <= 0) return NULL;
     executable[length] = '\0';
-    for (int level = 0; level < 2; level++) { /* the name, and the folder it is in */
+    for (int level = 0; level < 2; level++) { /* removes the executable's name and its folder */
         char *slash = strrchr(executable, '/');
         if (slash == NULL) return NULL;
         *slash = '\0';

@@ -1,7 +1,8 @@
-/* explain.c — `mdot predict --explain`: where the time of a step and its memory go, by phase, block, operator, module.
+/* explain.c — `mdot predict --explain`: where the time of a step and its memory go, by phase, block, operator,
+ * module.
  *
- * Each table adds up to the prediction: what has no line of its own is in the one called others, and what is no
- * operator's in the last one.
+ * Each table adds up to the prediction. Operators beyond the table's length are summed in the line "others", and the
+ * last line holds the time and memory that belong to no operator.
  */
 #include "cli/predict_command.h"
 
@@ -11,21 +12,21 @@
 #include <string.h>
 
 #define GIB ((double)(1 << 30))
-#define PERCENT_OF_EQUAL 0.1 /* blocks are equal that differ by less: what is left at the peak differs a little */
+#define PERCENT_OF_EQUAL 0.1 /* largest difference of equal blocks; memory at the peak differs a little between them */
 
 enum { MOST_LINES = 14, NAME_COLUMNS = 27 };
 
-/* Operators that are one line of a table. */
+/* Operators that share one line of a table. */
 typedef struct group {
     char name[96];
-    size_t count; /* of operators, or of equal blocks */
+    size_t count; /* number of operators, or of equal blocks */
     double forward_ms, backward_ms, optimizer_ms, bytes;
 } group;
 
 typedef struct groups {
     group *items; /* in the order of their first operators */
     size_t count;
-    void *by_name; /* tsearch(3)'s tree of them, while they are collected */
+    void *by_name; /* tsearch(3) tree of the groups, while they are collected */
 } groups;
 
 static double all_ms(const group *g)
@@ -58,7 +59,7 @@ static void add_group(group *to, const group *from)
 
 /* ---- Grouping ---------------------------------------------------------------------------------------------------- */
 
-/* The names that modules of a block begin with, as in "encoder.layer.3"; "" where they have none in common. */
+/* Common prefix of a block's module names, as in "encoder.layer.3"; "" if there is none. */
 typedef char block_name[96];
 
 static void shorten_to_common(block_name name, const char *module)
@@ -70,7 +71,7 @@ static void shorten_to_common(block_name name, const char *module)
     name[ends ? common : whole] = '\0';
 }
 
-/* One for each block, from 1 on. False: memory ran out. */
+/* Finds the names of all blocks, from 1 on. False: memory ran out. */
 static bool name_blocks(const predict_answers *answers, block_name **out_names)
 {
     block_name *names = calloc((size_t)answers->job.block_count + 1, sizeof *names);
@@ -97,7 +98,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const group *)a)->name, ((const group *)b)->name);
 }
 
-/* The group of this name, a new one where there is none; NULL: memory ran out. */
+/* Finds or creates the group of this name; NULL: memory ran out. */
 static group *find_group(groups *all, const char *name)
 {
     group *next = &all->items[all->count];
@@ -116,7 +117,7 @@ static void keep_node(void *of_groups)
 
 typedef enum grouping { BY_BLOCK, BY_TYPE, BY_MODULE } grouping;
 
-/* The end of a long name, which says more than its beginning. */
+/* Returns the end of a long name, which is more specific than its beginning. */
 static const char *end_of(const char *name, size_t room)
 {
     size_t length = strlen(name);
@@ -183,11 +184,11 @@ static mdot_operator_time share_of(const predict_answers *answers, size_t i, siz
     return predict_explained_operator(answers->explanations[i], &answers->predictions[i], index);
 }
 
-/* The items are the caller's to free. */
+/* The caller frees the items. */
 static mdot_status collect(const predict_answers *answers, grouping by, groups *out, mdot_error *err)
 {
     block_name *blocks = NULL;
-    /* one more than there can be: what find_group compares with */
+    /* one more than needed, because find_group builds the name to compare in the next free item */
     *out = (groups){.items = calloc(answers->job.operator_count + 1, sizeof *out->items)};
     bool is_allocated = out->items != NULL && name_blocks(answers, &blocks), behind = false;
     for (size_t i = 0; i < answers->job.operator_count && is_allocated; i++) {
@@ -214,7 +215,7 @@ static bool is_number(char first)
     return first >= '0' && first <= '9';
 }
 
-/* Neighbouring blocks that take equally long become one line, with their number. */
+/* Joins neighbouring blocks that take equal time into one line with their number. */
 static void join_equal_blocks(groups *all)
 {
     size_t kept = 0;
@@ -240,7 +241,7 @@ static int compare(const void *a, const void *b)
     return x > y ? -1 : x < y ? 1 : strcmp(((const group *)a)->name, ((const group *)b)->name);
 }
 
-/* The longest ones, the rest in one. */
+/* Keeps the longest lines and sums the rest in one. */
 static void keep_longest(groups *all)
 {
     qsort(all->items, all->count, sizeof *all->items, compare);

@@ -1,4 +1,4 @@
-/* extract.c — `mdot extract`: a training job as the operator sequence that a predictor reads. */
+/* extract.c — `mdot extract`: prints a training job as the operator sequence that a predictor reads. */
 #include "cli/command.h"
 #include "cli/job_argument.h"
 
@@ -6,8 +6,8 @@
 
 typedef struct extract_request {
     cli_reading reading;
-    int64_t batch; /* 0: the file's */
-    int optimizer; /* CLI_NO_CHOICE: the file's */
+    int64_t batch; /* 0: the file's batch */
+    int optimizer; /* CLI_NO_CHOICE: the file's optimizer */
     bool json;
 } extract_request;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "2.5" or "2.5/h"; what stands behind it is blank. */
+/* Parses "2.5" or "2.5/h", followed by blanks only. */
 static bool is_price(const char *text, double *out)
 {
     char *end;
@@ -16,7 +16,7 @@ static bool is_price(const char *text, double *out)
     return end[strspn(end, " \t\r")] == '\0';
 }
 
-/* "NAME PRICE", where the name may have blanks in it. */
+/* Parses "NAME PRICE"; the name may contain blanks. */
 static bool read_line(const char *command, const char *path, int number, char *line, cli_gpu_prices *prices)
 {
     line[strcspn(line, "#\n")] = '\0';
@@ -37,7 +37,7 @@ static bool read_line(const char *command, const char *path, int number, char *l
         cli_usage_error(command, "--price: %s has more than %d prices", path, CLI_MAX_GPUS);
         return false;
     }
-    const char *name = mdot_gpu_find(start, &gpu, NULL) == MDOT_OK ? gpu.name : start; /* or a --gpu-spec's */
+    const char *name = mdot_gpu_find(start, &gpu, NULL) == MDOT_OK ? gpu.name : start; /* or the name of a --gpu-spec */
     cli_copy_gpu_name(name, prices->item[prices->count].name);
     prices->item[prices->count++].an_hour = price;
     return true;

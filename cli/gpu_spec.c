@@ -46,7 +46,7 @@ bool cli_add_gpus(const char *command, char *text, cli_gpus *gpus)
     return true;
 }
 
-/* ---- By figures ---------------------------------------------------------------------------------------------- */
+/* ---- By spec values ---------------------------------------------------------------------------------------------- */
 
 static const struct figure {
     const char *name, *short_name;
@@ -69,7 +69,7 @@ enum { FIGURE_COUNT = sizeof figures / sizeof *figures, TFLOPS = 0, NAME = FIGUR
 
 typedef struct spec {
     const char *command;
-    const char *like; /* a card of the table */
+    const char *like; /* name of a GPU in the table */
     char name[CLI_GPU_NAME_BYTES];
     double value[FIGURE_COUNT];
     bool given[KEY_COUNT];
@@ -100,7 +100,7 @@ static bool refuse_key(const spec *s, const char *key)
     return false;
 }
 
-/* The index of a figure, NAME, LIKE, or KEY_COUNT. */
+/* Returns the index of a spec value, or NAME or LIKE; KEY_COUNT if the key is unknown. */
 static int find_key(const char *key)
 {
     if (strcasecmp(key, "name") == 0) return NAME;
@@ -119,7 +119,7 @@ static bool read_figure(spec *s, int figure, const char *key, const char *value)
     return false;
 }
 
-/* "key=value", taken apart in place. */
+/* Splits "key=value" in place. */
 static bool read_setting(spec *s, char *text)
 {
     char *equals = strchr(text, '=');
@@ -149,7 +149,7 @@ static bool read_setting(spec *s, char *text)
     return true;
 }
 
-/* The card that figures are taken of which are not given. */
+/* Finds the GPU that missing spec values are taken from. */
 static bool find_base(const spec *s, mdot_gpu *out_gpu)
 {
     mdot_error err = {0};
@@ -185,7 +185,7 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
     double scale = s->given[TFLOPS] ? s->value[TFLOPS] / gpu.fp16_tflops : 1;
     gpu.tf32_tflops *= scale;
     gpu.fp32_tflops *= scale;
-    gpu.watts *= scale; /* so that its clock falls as the other's does */
+    gpu.watts *= scale; /* keeps the ratio of power limit to rate, so that the clock falls in the same way */
     for (int i = 0; i < FIGURE_COUNT; i++)
         if (s->given[i]) *figure_of(&gpu, i) = s->value[i];
     char *name = gpus->names[gpus->count];
@@ -198,7 +198,7 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
     return true;
 }
 
-/* Settings of a file: lines, blank ones and those behind '#' left out. */
+/* Reads settings from the lines of a file, except blank lines and comments behind '#'. */
 static bool read_file(spec *s, const char *path, char *text, size_t size)
 {
     mdot_error err;
@@ -230,7 +230,7 @@ static bool read_file(spec *s, const char *path, char *text, size_t size)
 bool cli_add_gpu_spec(const char *command, char *text, cli_gpus *gpus)
 {
     spec s = {.command = command};
-    char content[4096]; /* what the spec points into */
+    char content[4096]; /* storage of the strings in the spec */
     if (strchr(text, '=') == NULL) return read_file(&s, text, content, sizeof content) && add_spec(&s, gpus);
     const char *items[FIGURE_COUNT + 2];
     size_t count;

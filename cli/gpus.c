@@ -1,4 +1,4 @@
-/* gpus.c — `mdot gpus`: the cards that predictions may be asked for, with their figures. */
+/* gpus.c — `mdot gpus`: list the known GPU models with their spec values. */
 #include "cli/gpus.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
-/* help.c — `--help` of every subcommand and of `mdot` itself, from its table. */
+/* help.c — `--help` of every subcommand and of `mdot` itself, printed from its table. */
 #include "cli/command.h"
 
 #include <string.h>
 
 enum { COLUMNS = 80, MOST_LABEL = 26, LABEL_BYTES = 128 };
 
-/* Columns of a word: what begins a character counts, what continues one does not. */
+/* Number of columns of a UTF-8 word: the first byte of each character counts, continuation bytes do not. */
 static int width_of(const char *text, size_t length)
 {
     int width = 0;
@@ -50,7 +50,7 @@ void cli_print_wrapped(FILE *stream, const char *text, int indent, int column)
     fputc('\n', stream);
 }
 
-/* "  -b, --batch N" */
+/* Writes " -b, --batch N". */
 static int label_option(char text[LABEL_BYTES], const cli_option *option)
 {
     const char letter[] = {'-', option->letter, ',', ' ', '\0'};

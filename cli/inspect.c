@@ -1,4 +1,4 @@
-/* inspect.c — `mdot inspect`: what an artefact holds, as tables for people or as JSON. */
+/* inspect.c — `mdot inspect`: prints the contents of an artefact, as tables for people or as JSON. */
 #include "cli/command.h"
 #include "cli/predictor_inputs.h"
 #include "cli/sections.h"
@@ -16,7 +16,7 @@ typedef struct view {
 
 typedef mdot_status (*get_tensor)(const mdot_predictor *, size_t, size_t, mdot_tensor_info *);
 
-/* "2L+1", "L", "40" */
+/* Prints "2L+1", "L" or "40". */
 static void print_dim(mdot_dim dim)
 {
     if (dim.scale == 0) {
@@ -62,8 +62,8 @@ static void print_kernels(const view *v, size_t entry, size_t index, const mdot_
     }
 }
 
-/* What was recognised, and what stayed general loops, which nests are: how many kernels of each kind, and their share
- * of the work at the longest length. */
+/* Prints the number of kernels of each kind and their fraction of the FLOPs at the longest length. This shows which
+ * patterns were fused and which remained general loops (nests). */
 static void print_kinds(const view *v, size_t entry, size_t index, const mdot_bucket_info *bucket)
 {
     enum { MAX_KINDS = 16 };
@@ -123,7 +123,8 @@ static void print_entry(const view *v, size_t index)
     }
 }
 
-/* One line a bucket: everything that decides how many blocks run side by side, and what should be zero. */
+/* Prints one line per bucket: the resources that limit the number of resident blocks, and the values that should be
+ * zero. */
 static void print_image_kernel(const view *v, size_t image, size_t entry, size_t bucket)
 {
     mdot_image_kernel_info kernel = MDOT_INIT(mdot_image_kernel_info);
@@ -134,7 +135,7 @@ static void print_image_kernel(const view *v, size_t image, size_t entry, size_t
            kernel.grid_barriers, kernel.code_bytes);
 }
 
-/* On a CPU a call needs nothing but scratch memory. */
+/* The only resource of a CPU call is scratch memory. */
 static void print_image_scratch(const view *v, size_t image, size_t entry_count)
 {
     printf("  %-24s %7s %14s\n", "entry", "bucket", "scratch bytes");

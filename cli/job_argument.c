@@ -1,4 +1,4 @@
-/* job_argument.c — training jobs for the subcommands: read from ONNX or from a .job file, with warnings on stderr. */
+/* job_argument.c — reads training jobs for the subcommands, from ONNX or from a .job file, with warnings on stderr. */
 #include "cli/job_argument.h"
 #include "base/file.h"
 #include "mdot/mdotjob.h"
@@ -30,7 +30,7 @@ static bool is_job_file(const char *path)
     return dot != NULL && strcmp(dot, ".job") == 0;
 }
 
-/* What PyTorch saves holds weights or code, and no graph. */
+/* Files that PyTorch saves hold weights or code, but lack a graph. */
 static bool is_pytorch_file(const char *path)
 {
     static const char *const suffixes[] = {".pt", ".pth", ".pt2", ".ckpt", ".safetensors"};
@@ -47,8 +47,8 @@ static bool begins_as_job(const unsigned char *bytes, size_t size)
     return size >= sizeof job_magic && memcmp(bytes, job_magic, sizeof job_magic) == 0;
 }
 
-/* All of stdin, unless it gets longer than what it begins as can be: a .job file as mdot_job_load takes it, a model as
- * protobuf does. The caller frees it. */
+/* Reads all of stdin, up to the size limit of the format that its first bytes indicate: that of mdot_job_load for a
+ * .job file, that of protobuf for a model. The caller frees the bytes. */
 static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot_error *err)
 {
     static const size_t most_of_job = (size_t)1 << 28, most_of_model = (size_t)1 << 31;
@@ -81,7 +81,7 @@ static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot
     return MDOT_OK;
 }
 
-/* A job from stdin, where it can be read once: a .job file or a model, as its first bytes say. */
+/* Reads a job from stdin, which can be read only once. The first bytes distinguish a .job file from a model. */
 static mdot_status read_job_stream(const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
 {
     unsigned char *bytes = NULL;
@@ -129,7 +129,7 @@ static mdot_status read_job(const char *command, const char *path, const cli_rea
 
 /* ---- Freezing ------------------------------------------------------------------------------------------------ */
 
-/* The job without names of modules. */
+/* Replaces the job by a copy that lacks module names. */
 static mdot_status forget_names(mdot_job **job, mdot_error *err)
 {
     mdot_job_info info = MDOT_INIT(mdot_job_info);

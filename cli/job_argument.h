@@ -1,4 +1,4 @@
-/* job_argument.h — what the subcommands that take a training job share: reading it, and the words for how it trains. */
+/* job_argument.h — helpers of the subcommands that take a training job: reading it, and the names of training options. */
 #ifndef CLI_JOB_ARGUMENT_H
 #define CLI_JOB_ARGUMENT_H
 
@@ -6,22 +6,22 @@
 
 enum { CLI_MAX_BATCH = 1 << 24 };
 
-/* How a job is read: what the options of a subcommand say. Zero: nothing. */
+/* Options for reading a job, from the command line. All zero: defaults. */
 typedef struct cli_reading {
     cli_dims dims;
-    cli_texts frozen, trained; /* patterns of modules: mdot_job_freezing */
+    cli_texts frozen, trained; /* module patterns: mdot_job_freezing */
     bool quiet, keep_names;
-    const char *output; /* what the command will write; NULL: nothing */
+    const char *output; /* file that the command will write; may be NULL */
 } cli_reading;
 
-/* Reads JOB.onnx, or JOB.job by its suffix, for `command`. Warnings go to stderr unless quiet, the first twenty of
- * them. INVALID_ARGUMENT for dimensions that a .job file does not have any more, and where `output` is one of the
- * files that the job is read from or none that can be written. Names of modules are kept from a model where asked
- * for; a .job file has what it was made with. */
+/* Reads JOB.onnx, or JOB.job according to its suffix, for `command`. The first twenty warnings go to stderr unless
+ * `quiet` is set. INVALID_ARGUMENT for dimensions that a .job file has lost, and if `output` is one of the files that
+ * the job is read from, or cannot be written. Module names of a model are kept on request; a .job file has the names
+ * that it was made with. */
 mdot_status cli_read_job(const char *command, const char *path, const cli_reading *reading, mdot_job **out_job,
                          mdot_error *err);
 
-/* Rows of a table of options for a cli_reading at `member` of `request`. */
+/* Rows of an option table for a cli_reading at `member` of `request`. */
 #define CLI_READING_OPTIONS(request, member)                                                                           \
     {.name = "dim",                                                                                                    \
      .letter = 'd',                                                                                                    \
@@ -44,10 +44,10 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
         .kind = CLI_TEXTS, .at = offsetof(request, member.trained), .repeats = true                                    \
     }
 
-/* The batch that the job's file was made for, 1 where it does not say. */
+/* Returns the batch of the job's file; 1 if the file leaves it open. */
 int64_t cli_job_batch(const mdot_job_info *info);
 
-/* "sgd", "adam", "adamw", in the order of mdot_optimizer, ending with NULL. */
+/* "sgd", "adam", "adamw", in the order of mdot_optimizer, terminated by NULL. */
 enum { CLI_OPTIMIZER_COUNT = MDOT_OPTIMIZER_ADAMW + 1 };
 extern const char *const cli_optimizer_names[CLI_OPTIMIZER_COUNT + 1];
 

@@ -1,4 +1,4 @@
-/* main.c — the `mdot` command: finds the subcommand and hands over. */
+/* main.c — the `mdot` command: finds the subcommand and runs it. */
 #include "cli/command.h"
 
 #include <string.h>

@@ -1,12 +1,12 @@
-/* man.c — man pages in roff, section 1: mdot(1) and one for each subcommand, from the same tables as `--help`. */
+/* man.c — man pages in roff, section 1: mdot(1) and one for each subcommand, made from the same tables as `--help`. */
 #include "base/printable.h"
 #include "cli/command.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* Text between markup. A dash is one that can be copied, characters beyond ASCII stand by their code, and a line never
- * begins with what would be a request (groff_char(7), man-pages(7)). */
+/* Prints text between markup. A dash becomes one that can be copied, non-ASCII characters become their codes, and the
+ * start of a line is protected from being read as a request (groff_char(7), man-pages(7)). */
 static void put_text(FILE *stream, const char *text, size_t length)
 {
     for (const char *end = text + length; text < end;) {
@@ -41,7 +41,7 @@ static void put(FILE *stream, const char *text)
     put_text(stream, text, strlen(text));
 }
 
-/* One paragraph a macro; `commands in backquotes` are bold. */
+/* Prints one macro per paragraph; `commands in backquotes` become bold. */
 static void put_paragraphs(FILE *stream, const char *text)
 {
     while (*text != '\0') {
@@ -139,7 +139,7 @@ static void put_environment(FILE *stream, const cli_command *whole)
     }
 }
 
-/* The whole names its subcommands under COMMANDS. */
+/* The page of `mdot` lists its subcommands under COMMANDS. */
 static void put_see_also(FILE *stream, const cli_command *own, const cli_command *whole)
 {
     fputs(".SH SEE ALSO\n\\fBmdot\\fR(1)", stream);

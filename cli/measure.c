@@ -1,7 +1,9 @@
-/* measure.c — `mdot bench`'s measurement: every call timed by itself, in slices between which the core's peak is taken.
+/* measure.c — the measurement of `mdot bench`. Every call is timed separately. Calls run in slices, and the core's
+ * peak is measured between slices.
  *
- * Taking turns keeps both under the same clock frequency and the same neighbours, so their quotient means something
- * even where the frequency wanders. Everything is allocated and touched before the clock starts.
+ * Alternating keeps both measurements under the same clock frequency and the same load from neighbours. Therefore
+ * their quotient is meaningful even if the frequency varies. All memory is allocated and touched before the clock
+ * starts.
  */
 #include "cli/bench.h"
 
@@ -23,10 +25,10 @@ double bench_now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Holds the threads back until all exist, or sends them home when one could not be made. */
+/* Holds the threads back until all exist, or cancels them if one of them fails to start. */
 typedef enum gate { GATE_CLOSED, GATE_OPEN, GATE_CANCELLED } gate;
 
-/* One thread's own context, tensors and times. */
+/* Context, tensors and times of one thread. */
 typedef struct worker {
     const bench_task *task;
     const char *level;
@@ -64,7 +66,7 @@ static void worker_done(worker *w)
 
 /* ---- The loop ---------------------------------------------------------------------------------------------------- */
 
-/* One call; returns when it ended. */
+/* Runs one call and returns its end time. */
 static double timed_call(worker *w, double begin)
 {
     const bench_tensors *t = &w->tensors;
@@ -74,7 +76,7 @@ static double timed_call(worker *w, double begin)
     return end;
 }
 
-/* The CPU answers for a GPU that has failed: its times are not what is measured. */
+/* If the GPU has failed, the CPU answers, and its times must be excluded from the measurement. */
 static mdot_status check_device(worker *w)
 {
     const char *reason;

@@ -1,6 +1,5 @@
-/* measurements_csv.c — see measurements_csv.h. CSV as RFC 4180 has it, but for line ends within quotes: what takes lists stands in
- * quotes, as "dp=4,tp=2".
- */
+/* measurements_csv.c — see measurements_csv.h. The format is CSV as in RFC 4180, except that quoted cells must stay on one line.
+ * Values with commas are quoted: for example, "dp=4,tp=2". */
 #include "cli/measurements_csv.h"
 #include "base/file.h"
 #include "base/number.h"
@@ -13,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What a row says, by the options of `mdot predict` ----------------------------------------------------------- */
+/* ---- A row as options of `mdot predict` -------------------------------------------------------------------------- */
 
 typedef struct row_request {
-    cli_training training; /* first: the calls of its options find it there */
+    cli_training training; /* must be first: the calls of its options expect it there */
     cli_reading reading;
     int64_t batch;
     const char *gpu;
@@ -62,7 +61,7 @@ fail_line(const table *t, mdot_status status, const char *format, ...)
     return mdot_fail(t->err, status, "%s, line %d: %s", t->path, t->line, what);
 }
 
-/* Takes a line apart in place. */
+/* Splits a line in place. */
 static mdot_status split(const table *t, char *line, char *cells[MEASURED_MAX_COLUMNS], size_t *out_count)
 {
     size_t count = 0;
@@ -142,7 +141,7 @@ static bool is_no(const char *text)
     return *text == '\0' || strcmp(text, "0") == 0 || strcmp(text, "no") == 0 || strcmp(text, "false") == 0;
 }
 
-/* The cells as a command line, in `text`; false: a flag that is neither yes nor no, or too much text. */
+/* Writes the cells as a command line into `text`. False if a flag is neither yes nor no, or if the text is too long. */
 static bool write_line(const table *t, char *const *cells, char *text, size_t size, char **argv, int *out_argc)
 {
     size_t used = 0;
@@ -163,7 +162,7 @@ static bool write_line(const table *t, char *const *cells, char *text, size_t si
     return true;
 }
 
-/* A path as seen from the table's folder; the caller frees it. */
+/* Resolves a path relative to the table's folder; the caller frees it. */
 static char *path_from(const char *table_path, const char *path)
 {
     const char *slash = strrchr(table_path, '/');

@@ -8,19 +8,19 @@
 
 enum { MEASURED_MAX_ROWS = 10000, MEASURED_MAX_COLUMNS = 32, MEASURED_MAX_BYTES = 1 << 26 };
 
-/* Step i: of jobs[i] under configurations[i] one took ms[i]. Jobs that rows share are read once. */
+/* Step i took ms[i] for jobs[i] under configurations[i]. A job that several rows share is read once. */
 typedef struct measured_steps {
     const mdot_job **jobs;
     mdot_configuration *configurations;
-    mdot_gpu *gpus; /* that the configurations point at */
+    mdot_gpu *gpus; /* referenced by the configurations */
     double *ms;
     size_t count;
-    mdot_job **owned; /* the jobs, each once, */
-    char **owned_by;  /* and what of a row each was read by */
+    mdot_job **owned; /* each job once */
+    char **owned_by;  /* for each owned job, the cells of its row that it was read by */
     size_t owned_count;
 } measured_steps;
 
-/* MALFORMED and INVALID_ARGUMENT name file and line; what an option's value lacks is said on stderr, too. */
+/* MALFORMED and INVALID_ARGUMENT name file and line. An invalid option value is also reported on stderr. */
 mdot_status measured_read(const char *command, const char *path, bool quiet, measured_steps *out, mdot_error *err);
 void measured_free(measured_steps *steps);
 

@@ -1,4 +1,4 @@
-/* options.c — the one loop that reads command lines, by the table of a subcommand (command.h). */
+/* options.c — the loop that reads command lines according to the table of a subcommand (command.h). */
 #include "base/suggest.h"
 #include "cli/command.h"
 
@@ -12,7 +12,7 @@ enum { MAX_OPTIONS = 64 };
 typedef struct line {
     const cli_command *command;
     void *request;
-    int argc, at; /* the next argument to look at */
+    int argc, at; /* index of the next argument */
     char **argv;
     bool given[MAX_OPTIONS];
     bool helped;
@@ -20,7 +20,7 @@ typedef struct line {
 
 /* ---- Values ----------------------------------------------------------------------------------------------------- */
 
-/* "--name", as a usage error shows an option. */
+/* "--name", as it appears in a usage error. */
 typedef struct label {
     char text[64];
 } label;
@@ -87,7 +87,7 @@ static bool set(const line *l, const cli_option *option, char *value)
 
 /* ---- Finding ---------------------------------------------------------------------------------------------------- */
 
-/* By name, of which `length` letters are given; a beginning that fits just one option will do. */
+/* Finds an option by the first `length` letters of its name; an abbreviation must fit exactly one option. */
 static const cli_option *find_name(const line *l, const char *name, size_t length, bool *out_ambiguous)
 {
     const cli_option *found = NULL, *option;
@@ -141,7 +141,7 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
     }
     l->given[index] = true;
     if (option->fallback != NULL && value == NULL) {
-        char fallback[64]; /* values may be changed in place */
+        char fallback[64]; /* a copy, because values may be changed in place */
         snprintf(fallback, sizeof fallback, "%s", option->fallback);
         return set(l, option, fallback);
     }
@@ -155,7 +155,7 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
     return set(l, option, value);
 }
 
-/* "--name" or "--name=VALUE" */
+/* Reads "--name" or "--name=VALUE". */
 static bool read_long(line *l, char *argument)
 {
     char *name = argument + 2, *value = strchr(name, '=');
@@ -172,7 +172,7 @@ static bool read_long(line *l, char *argument)
     return apply(l, option, spelling.text, value != NULL ? value + 1 : NULL);
 }
 
-/* "-q", "-qk", "-bVALUE" */
+/* Reads "-q", "-qk" or "-bVALUE". */
 static bool read_letters(line *l, char *argument)
 {
     for (char *letter = argument + 1; *letter != '\0' && !l->helped; letter++) {
@@ -197,7 +197,7 @@ static bool is_given(const line *l, const char *name)
     return false;
 }
 
-/* What only the whole line shows. */
+/* Checks rules that involve several options. */
 static bool check_together(const line *l)
 {
     for (size_t i = 0; i < l->command->option_count; i++) {
@@ -222,7 +222,8 @@ static bool read_arguments(line *l, cli_operands *operands)
         char *argument = l->argv[l->at++];
         bool read = true;
         if (is_options_end || argument[0] != '-' || argument[1] == '\0')
-            operands->item[operands->count++] = argument; /* never ahead of what is still to be read */
+            operands->item[operands->count++] = argument; /* safe in place: operands never overtake the arguments that
+                                                           * are still unread */
         else if (argument[1] != '-')
             read = read_letters(l, argument);
         else if (argument[2] != '\0')

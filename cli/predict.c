@@ -1,4 +1,4 @@
-/* predict.c — `mdot predict`: how long a training step of a job takes, on which GPU, at which batch. */
+/* predict.c — `mdot predict`: how long a training step of a job takes, for each GPU and batch. */
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/predict_command.h"
@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STEPS (INT64_C(1) << 50) /* exact in a double with room for a product */
+#define MAX_STEPS (INT64_C(1) << 50) /* exact in a double, with space for a product */
 
 /* ---- Options ------------------------------------------------------------------------------------------- */
 
-/* CLI_USAGE after a message that ends in the names of all GPUs. */
+/* Returns CLI_USAGE after a message that ends with the names of all GPUs. */
 static int refuse_gpu(const char *reason)
 {
     fprintf(stderr, "mdot predict: %s", reason);
@@ -229,9 +229,9 @@ static const cli_option options[] = {
 };
 static const char *const synopsis[] = {"JOB.onnx --gpu NAME [OPTION]…", "JOB.job --gpu NAME [OPTION]…", NULL};
 
-/* ---- Asking ----------------------------------------------------------------------------------------------------- */
+/* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
-/* A job whose tensors are all empty takes no time that could be predicted. */
+/* Collects properties of the job. A job whose tensors are all empty is refused, because its time is unpredictable. */
 static mdot_status look_through(const predict_request *r, predict_variant *v, bool *out_attends, mdot_error *err)
 {
     bool works = false, looks_up = false;
@@ -251,7 +251,8 @@ static mdot_status look_through(const predict_request *r, predict_variant *v, bo
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is nothing to compute: every tensor is empty", r->job_path);
 }
 
-/* A job that can be read without the dimension does not have it: every value would give the same. */
+/* If the job can be read although the dimension is unbound, it lacks that dimension, and every value would give the
+ * same answer. */
 static mdot_status check_swept(const predict_request *r, mdot_error *err)
 {
     cli_reading reading = r->reading;
@@ -265,7 +266,7 @@ static mdot_status check_swept(const predict_request *r, mdot_error *err)
                      r->swept_dim, bs_suggest_end(&near).text);
 }
 
-/* The job once for each value of the swept dimension. */
+/* Reads the job once for each value of the swept dimension. */
 static mdot_status read_variants(const predict_request *r, predict_answers *answers, mdot_error *err)
 {
     size_t count = r->swept_dim != NULL ? r->dim_value_count : 1;
@@ -299,7 +300,8 @@ static size_t at_least_one(size_t count)
     return count > 0 ? count : 1;
 }
 
-/* One configuration for each variant, GPU, batch and version of PyTorch, in this order, with defaults from the job. */
+/* Lists one configuration for each variant, GPU, batch and version of PyTorch, in this order, with defaults from the
+ * job. */
 static mdot_status list_configurations(const predict_request *r, predict_answers *answers, mdot_error *err)
 {
     size_t batch_count = at_least_one(r->batch_count), torch_count = at_least_one(r->training.torch_count);
@@ -324,7 +326,8 @@ static mdot_status list_configurations(const predict_request *r, predict_answers
     return MDOT_OK;
 }
 
-/* The largest batch whose step fits, in *c; the smallest where none does. Memory grows with the batch. */
+/* Finds the largest batch whose step fits, and stores it in *c; the smallest if none fits. Memory grows with the
+ * batch. */
 static mdot_status find_fit(mdot_context *context, const mdot_job *job, mdot_configuration *c, mdot_error *err)
 {
     int64_t unit = c->micro_batches > 0 ? c->micro_batches : c->pipeline_parallel > 0 ? c->pipeline_parallel : 1;
@@ -373,7 +376,7 @@ static mdot_status calibrate_all(const predict_request *r, predict_answers *answ
     return status;
 }
 
-/* Opens the predictor and has it answer every configuration. */
+/* Opens the predictor and evaluates every configuration. */
 static mdot_status ask(const predict_request *r, predict_answers *answers, mdot_error *err)
 {
     mdot_predictor *predictor = NULL;
@@ -402,7 +405,7 @@ static mdot_status ask(const predict_request *r, predict_answers *answers, mdot_
 
 static int run(int argc, char **argv)
 {
-    static predict_request request; /* too large for a stack */
+    static predict_request request; /* too large for the stack */
     request = (predict_request){.sort = CLI_NO_CHOICE};
     cli_training_begin(&request.training);
     cli_operands operands;

@@ -1,4 +1,4 @@
-/* predict_print.c — the answers of `mdot predict`: a paragraph for one prediction, a table for several, JSON for programs. */
+/* predict_print.c — prints the answers of `mdot predict`: a paragraph for one prediction, a table for several, or JSON. */
 #include "base/join.h"
 #include "cli/predict_command.h"
 
@@ -17,13 +17,13 @@ static const uint32_t warnings[] = {
 };
 enum { WARNING_COUNT = sizeof warnings / sizeof warnings[0] };
 
-/* ---- What both forms show --------------------------------------------------------------------------------------- */
+/* ---- Shared by both forms ---------------------------------------------------------------------------------------- */
 
 typedef struct cell {
     char text[128];
 } cell;
 
-/* Three significant digits or the whole number: more would pretend. */
+/* Formats three significant digits or the whole number, because the precision of a prediction is lower than that. */
 static const char *number(cell *out, double value)
 {
     int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
@@ -31,7 +31,7 @@ static const char *number(cell *out, double value)
     return out->text;
 }
 
-/* "830 ms", "45.0 s", "12 min 5 s", "3 h 20 min", "4 d 7 h": the two units that matter. */
+/* Formats "830 ms", "45.0 s", "12 min 5 s", "3 h 20 min" or "4 d 7 h": the two largest units. */
 static const char *duration(cell *out, double seconds)
 {
     static const struct {
@@ -71,11 +71,11 @@ static uint32_t all_warnings(const predict_answers *answers)
     return bits;
 }
 
-/* ": Loop, SequenceEmpty; 12 % of the work". Of types, so many are told apart and no more. */
+/* Prints ": Loop, SequenceEmpty; 12 % of the work". At most MOST different types are listed. */
 static void explain_unknown(const predict_answers *answers)
 {
     enum { MOST = 4 };
-    const char *seen[MOST]; /* the job's */
+    const char *seen[MOST]; /* borrowed from the job */
     int named = 0;
     for (size_t i = 0; i < answers->job.operator_count && named <= MOST; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
@@ -101,8 +101,8 @@ static size_t count_touched(const predict_answers *answers, uint32_t warning)
     return touched;
 }
 
-/* Each kind once, with the number of predictions that it touches; reasons to be outside of what was measured, which
- * come in numbers, in one line. */
+/* Prints each kind of warning once, with the number of predictions that it affects. Reasons for being outside of the
+ * measured data often come together, so they share one line. */
 static void explain_warnings(const predict_answers *answers)
 {
     uint32_t all = all_warnings(answers), reasons = all & MDOT_WARN_OUTSIDE_REASONS;
@@ -123,7 +123,7 @@ static void explain_warnings(const predict_answers *answers)
     }
 }
 
-/* What all predictions of a command have in common, in lines; `column` is where the first one begins. */
+/* Prints the properties that all predictions of a command share, in lines; the first one begins at `column`. */
 static void print_common(const predict_request *r, const predict_answers *answers, const char *before, int indent,
                          int column)
 {
@@ -136,7 +136,7 @@ static void print_common(const predict_request *r, const predict_answers *answer
     cli_print_wrapped(stdout, all, indent, column);
 }
 
-/* "25.6M parameters, 24.5 GFLOP a sample": what the job is, by which a reader sees whether it was read right. */
+/* Prints "25.6M parameters, 24.5 GFLOP a sample", so that a reader can check that the job was read correctly. */
 static void print_work(const predict_answers *answers)
 {
     char parameters[16], flops[16];
@@ -243,8 +243,9 @@ static void fill_row(const predict_request *r, const predict_answers *answers, s
     warning_words(&out[WARNINGS], cli_said_warnings(p));
 }
 
-/* Tables have the 80 columns of a terminal; what goes first where they would have more stands first here. What is
- * warned of is said behind the table, too, and both ends of the interval go together. --wide shows all. */
+/* Tables are limited to the 80 columns of a terminal. If a table is wider, columns are dropped in this order.
+ * Warnings are also printed behind the table. Both ends of the interval are dropped together. --wide shows all
+ * columns. */
 enum { TABLE_COLUMNS = 80 };
 static const int dropped[] = {PEAK, OF, TOKENS, WARNINGS, LOWER, UPPER, FITS};
 
@@ -391,7 +392,7 @@ mdot_status predict_print(const predict_request *request, const predict_answers 
     } else {
         print_table(request, answers);
     }
-    fflush(stdout); /* what is said about the answers follows them */
+    fflush(stdout); /* comments on the answers follow the answers */
     if (status == MDOT_OK && !request->reading.quiet) explain_warnings(answers);
     return status;
 }

@@ -18,7 +18,7 @@ static const char *const names[NUMBER_COUNT] = {
 #undef NAME
 };
 
-/* By which option of `mdot predict` each is said. */
+/* The option of `mdot predict` that sets each number. */
 static const char *const options[NUMBER_COUNT] = {
     [NUMBER_BATCH] = "batch",
     [NUMBER_GPU_COUNT] = "gpus",
@@ -49,14 +49,14 @@ static const char *const options[NUMBER_COUNT] = {
 };
 _Static_assert(NUMBER_COUNT == 26, "a new number of a configuration is said by an option, too");
 
-/* ---- What it reads ----------------------------------------------------------------------------------------------- */
+/* ---- Inputs of the predictor ------------------------------------------------------------------------------------- */
 
 typedef struct reads {
-    bool any; /* it is a predictor of jobs */
+    bool any; /* the artefact is a job predictor */
     bool number[NUMBER_COUNT];
 } reads;
 
-/* The columns' own names, or the first so many numbers. */
+/* Reads the names of the columns; if they are absent, the columns are the first numbers. */
 static void read_columns(const mdot_tensor_info *info, reads *out)
 {
     out->any = true;
@@ -92,7 +92,7 @@ static reads find_reads(const mdot_predictor *predictor)
     return found;
 }
 
-/* ---- What it says ------------------------------------------------------------------------------------------------ */
+/* ---- Output ------------------------------------------------------------------------------------------------------ */
 
 static bool is_first(int number)
 {
@@ -101,7 +101,7 @@ static bool is_first(int number)
     return true;
 }
 
-/* Of an option's numbers those that are read, or not. */
+/* Returns the number of an option's numbers that are read, or that are ignored. */
 static int count(const reads *r, const char *option, bool read)
 {
     int found = 0;
@@ -109,7 +109,7 @@ static int count(const reads *r, const char *option, bool read)
     return found;
 }
 
-/* Options all of whose numbers are read, or none, or some. */
+/* Prints the options whose numbers are all read, all ignored, or partly read. */
 static void print_options(const reads *r, const char *title, bool some_read, bool some_not)
 {
     char line[512];

@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct page_request {
-    cli_training training; /* first: the calls of its options find it there */
+    cli_training training; /* must be first: the calls of its options expect it there */
     cli_reading reading;
     cli_gpus gpus;
     int64_t batch; /* 0: the default */
@@ -88,7 +88,7 @@ static const cli_option options[] = {
 };
 static const char *const synopsis[] = {"JOB… -o FILE.html [OPTION]…", NULL};
 
-/* ---- Asking ------------------------------------------------------------------------------------------------------ */
+/* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
 static void list_batches(page_job *job, int64_t unit)
 {
@@ -97,16 +97,16 @@ static void list_batches(page_job *job, int64_t unit)
         job->batches[job->batch_count++] = batch;
 }
 
-/* A predictor, and what corrects it. */
+/* A predictor and its calibration. */
 typedef struct answerer {
     mdot_predictor *predictor;
     mdot_context *context;
-    mdot_calibration *calibration; /* NULL: none */
+    mdot_calibration *calibration; /* may be NULL */
     mdot_predictor_info info;
     size_t calibrated_rows;
 } answerer;
 
-/* A calibrated prediction; the explanation that it takes is handed out where the caller has a place for it. */
+/* Makes a calibrated prediction. The explanation that this needs is returned if out_explanation is set. */
 static mdot_status predict_one(const answerer *who, const mdot_job *job, const mdot_configuration *c,
                                mdot_prediction *out, mdot_explanation **out_explanation, mdot_error *err)
 {
@@ -187,7 +187,7 @@ static void free_job(page_job *job)
 
 /* ---- The subcommand ---------------------------------------------------------------------------------------------- */
 
-/* answerer_close follows, also after a failure. */
+/* The caller calls answerer_close, also after a failure. */
 static mdot_status answerer_open(answerer *who, const page_request *r, mdot_error *err)
 {
     mdot_calibration_info calibration = MDOT_INIT(mdot_calibration_info);
@@ -210,7 +210,7 @@ static void answerer_close(answerer *who)
 
 static mdot_status write_page(const page_request *r, const cli_operands *jobs, FILE *out, mdot_error *err)
 {
-    static page_job job; /* too large for a stack */
+    static page_job job; /* too large for the stack */
     answerer who;
     mdot_status status = answerer_open(&who, r, err);
     page_begin(out);
@@ -227,7 +227,7 @@ static mdot_status write_page(const page_request *r, const cli_operands *jobs, F
 
 static int run(int argc, char **argv)
 {
-    static page_request request; /* too large for a stack */
+    static page_request request; /* too large for the stack */
     request = (page_request){.batch = 0};
     cli_training_begin(&request.training);
     cli_operands operands;

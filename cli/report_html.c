@@ -1,4 +1,4 @@
-/* report_html.c — a report as one HTML file that needs nothing else: no script, no font, no network. */
+/* report_html.c — a report as one self-contained HTML file, free of scripts, fonts and network access. */
 #include "cli/predict_command.h"
 #include "cli/report.h"
 
@@ -71,7 +71,7 @@ static double rate_of(const page_card *card)
     return 1000 * cli_samples_of_step(&card->configuration) / card->prediction.step_ms;
 }
 
-/* The card that trains most samples a second of those that the job fits; the first where it fits none. */
+/* Returns the GPU with the highest throughput among those that the job fits; the first if it fits none. */
 static size_t best_card(const page_job *job)
 {
     size_t best = 0;
@@ -123,7 +123,7 @@ static void write_table(FILE *out, const page_job *job)
     fputs("</table></div>\n", out);
 }
 
-/* A line for each GPU, a column for each version of PyTorch. */
+/* Writes one line per GPU and one column per version of PyTorch. */
 static void write_versions(FILE *out, const page_job *job, const cli_training *t)
 {
     if (t->torch_count < 2) return;
@@ -194,7 +194,7 @@ static void write_memory(FILE *out, const page_job *job)
 
 /* ---- By type of operator, on the best card ----------------------------------------------------------------------- */
 
-/* Parts have the colours of those above: the optimizer's is the fourth, what is waited for the fifth. */
+/* Parts use the colours of the charts above: the optimizer is the fourth, waiting the fifth. */
 enum { MOST_TYPES = 8, OPTIMIZER_PART = 3, WAITING_PART, TYPE_PARTS };
 
 typedef struct type_time {
@@ -215,7 +215,7 @@ static int compare(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-/* False when memory is out. */
+/* False if memory ran out. */
 static bool write_types(FILE *out, const page_job *job)
 {
     const page_card *card = &job->cards[best_card(job)];

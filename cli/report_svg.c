@@ -1,4 +1,4 @@
-/* report_svg.c — the drawings of a report: lines and bars as SVG, whose colours are the page's (report_html.c). */
+/* report_svg.c — the drawings of a report: lines and bars as SVG, in the page's colours (report_html.c). */
 #include "cli/report.h"
 
 #include <math.h>
@@ -9,8 +9,8 @@ enum { WIDTH = 860, NAME_WIDTH = 170, BAR_HEIGHT = 18, ROW_HEIGHT = 30 };
 /* ---- Lines ------------------------------------------------------------------------------------------------------- */
 
 typedef struct frame {
-    double left, top, width, height; /* of what is drawn in */
-    double least, most;              /* logarithms of the vertical axis */
+    double left, top, width, height; /* area of the plot */
+    double least, most;              /* logarithms; range of the vertical axis */
     size_t columns;
 } frame;
 
@@ -63,7 +63,7 @@ static void draw_axes(FILE *out, const page_job *job, const frame *f)
     fprintf(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">ms a step</text>\n", f->left - 44, f->top - 12);
 }
 
-/* Names stand at the ends of their lines, pushed apart where they would touch. */
+/* Places each name at the end of its line, and moves names apart if they would touch. */
 static void place_names(const page_job *job, const frame *f, double out_y[PAGE_MAX_GPUS])
 {
     enum { APART = 16 };

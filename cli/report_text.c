@@ -1,4 +1,4 @@
-/* report_text.c — names from files as text of a page. */
+/* report_text.c — writes names from files as text of a page. */
 #include "base/printable.h"
 #include "cli/report.h"
 

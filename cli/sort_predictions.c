@@ -1,10 +1,10 @@
-/* sort_predictions.c — what the answers of `mdot predict` are compared by: time, throughput and cost. */
+/* sort_predictions.c — values by which the answers of `mdot predict` are compared: time, throughput and cost. */
 #include "cli/predict_command.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* A last batch that is not full is a step. */
+/* A last batch that is partly filled counts as a step. */
 double predict_total_steps(const predict_request *r, const mdot_configuration *c)
 {
     if (r->steps > 0) return (double)r->steps;
@@ -33,7 +33,7 @@ double predict_cost(const predict_request *r, const mdot_configuration *c, const
 /* ---- Sorting ---------------------------------------------------------------------------------------------------- */
 
 typedef struct line {
-    double key; /* the smaller the better */
+    double key; /* smaller is better */
     size_t index, variant;
     mdot_configuration configuration;
     mdot_prediction prediction;

@@ -1,4 +1,4 @@
-/* support.c — values of options, messages and JSON for all subcommands. */
+/* support.c — option values, messages and JSON for all subcommands. */
 #include "base/file.h"
 #include "base/join.h"
 #include "base/printable.h"
@@ -168,7 +168,7 @@ void cli_json_string(FILE *stream, const char *text)
         if (length == 0) {
             fputs("\xEF\xBF\xBD", stream);
             text++;
-        } else if (bs_printable_length(text) == 0) { /* all of them below U+10000 */
+        } else if (bs_printable_length(text) == 0) { /* all of these are below U+10000 */
             fprintf(stream, "\\u%04x", (unsigned)bs_utf8_code(text));
             text += length;
         } else {

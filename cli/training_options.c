@@ -22,8 +22,8 @@ const char *const cli_recompute_names[CLI_RECOMPUTE_COUNT + 1] = {[MDOT_RECOMPUT
                                                                   [MDOT_RECOMPUTE_SELECTIVE] = "selective",
                                                                   NULL};
 
-/* Lightning's words for precisions, and transformers' for optimizers and attention, among them. Weights in half
- * precision are not what mdot knows. */
+/* Other words for the choices, including Lightning's for precisions and transformers' for optimizers and attention.
+ * Weights in half precision are unsupported. */
 const cli_word cli_precision_words[] = {{"amp", "amp-fp16", true},          {"amp_fp16", "amp-fp16", true},
                                         {"16-mixed", "amp-fp16", true},     {"amp_bf16", "amp-bf16", true},
                                         {"amp_bfloat16", "amp-bf16", true}, {"bf16-mixed", "amp-bf16", true},
@@ -105,10 +105,10 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
     return true;
 }
 
-/* "2.4", and what a wheel says of itself: "2.4.1+cu121". */
+/* Parses "2.4", or the version of a wheel: "2.4.1+cu121". */
 static bool read_version(const char *command, const char *text, uint32_t *out)
 {
-    enum { DIGITS = 2 }; /* of either number */
+    enum { DIGITS = 2 }; /* most digits of either number */
     size_t major = strspn(text, "0123456789");
     const char *point = text + major, *behind = point + (*point == '.');
     size_t minor = strspn(behind, "0123456789");
@@ -162,7 +162,7 @@ void cli_training_apply(const cli_training *t, const mdot_job_info *job, mdot_co
     c->torch = t->torch_count > 0 ? t->torch[0] : 0;
 }
 
-/* ---- What a configuration says ----------------------------------------------------------------------------------- */
+/* ---- Description of a configuration ------------------------------------------------------------------------------ */
 
 static int at_least_one(uint32_t number)
 {
@@ -176,7 +176,7 @@ int cli_gpu_count(const mdot_configuration *c)
            at_least_one(c->expert_parallel);
 }
 
-/* A worker is the GPUs that share its batch: data-parallel ones, and expert-parallel ones beside them. */
+/* A worker is the group of GPUs that share a batch. Workers are data-parallel and, beside that, expert-parallel. */
 static int worker_count(const mdot_configuration *c)
 {
     return cli_gpu_count(c) / at_least_one(c->tensor_parallel) / at_least_one(c->pipeline_parallel);
@@ -255,7 +255,8 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
 
 uint32_t cli_said_warnings(const mdot_prediction *p)
 {
-    /* alone, this one may be said of a predictor that reads no versions, and then explains nothing else */
+    /* This reason is excluded because it is also set for a predictor that ignores versions, which explains nothing
+     * else. */
     uint32_t reasons = MDOT_WARN_OUTSIDE_REASONS & ~(uint32_t)MDOT_WARN_SOFTWARE_NOT_MEASURED;
     return (p->warnings & reasons) != 0 ? p->warnings & ~(uint32_t)MDOT_WARN_OUTSIDE_TRAINING : p->warnings;
 }

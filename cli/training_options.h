@@ -1,5 +1,5 @@
-/* training_options.h — how a job trains, as the command line says it: options that become an mdot_configuration, and the
- * words for what a configuration says. Shared by the subcommands that predict. */
+/* training_options.h — training options on the command line: they become an mdot_configuration, and a configuration is
+ * described in words. The subcommands that predict share them. */
 #ifndef CLI_TRAINING_OPTIONS_H
 #define CLI_TRAINING_OPTIONS_H
 
@@ -8,17 +8,17 @@
 
 enum { CLI_MAX_VERSIONS = 16 };
 
-/* Defaults: CLI_NO_CHOICE, 0 and false; cli_training_begin sets them. */
+/* Defaults are CLI_NO_CHOICE, 0 and false, as set by cli_training_begin. */
 typedef struct cli_training {
     int precision, layout, optimizer, attention, recompute;
     bool compiled;
     int64_t accumulate;
-    int64_t gpu_count, node_count; /* that work on a step */
+    int64_t gpu_count, node_count; /* number of GPUs that work on a step, and of their nodes */
     mdot_link link;
     double link_gbps, network_gbps;
     uint32_t data_parallel, tensor_parallel, pipeline_parallel, expert_parallel, micro_batches, zero_stage;
-    uint32_t torch[CLI_MAX_VERSIONS]; /* 100 * major + minor, */
-    size_t torch_count;               /* each a prediction of its own */
+    uint32_t torch[CLI_MAX_VERSIONS]; /* 100 * major + minor */
+    size_t torch_count;               /* number of versions; each gets its own prediction */
 } cli_training;
 
 enum {
@@ -27,45 +27,45 @@ enum {
     CLI_ATTENTION_COUNT = MDOT_ATTENTION_EAGER + 1,
     CLI_RECOMPUTE_COUNT = MDOT_RECOMPUTE_SELECTIVE + 1
 };
-/* In the order of the enums, ending with NULL. */
+/* In the order of the enums, terminated by NULL. */
 extern const char *const cli_precision_names[CLI_PRECISION_COUNT + 1];
 extern const char *const cli_layout_names[CLI_LAYOUT_COUNT + 1];
 extern const char *const cli_attention_names[CLI_ATTENTION_COUNT + 1];
 extern const char *const cli_recompute_names[CLI_RECOMPUTE_COUNT + 1];
-/* What PyTorch and the libraries over it call the same. */
+/* Names of PyTorch, and of the libraries built on it, for the same choices. */
 extern const cli_word cli_precision_words[], cli_layout_words[], cli_optimizer_words[], cli_attention_words[],
     cli_recompute_words[];
 
 void cli_training_begin(cli_training *training);
-/* What the command line says, and else the job's, in a configuration with its GPU and batch; of several versions of
- * PyTorch the first. */
+/* Completes a configuration that has its GPU and batch: from the command line, else from the job. Of several versions
+ * of PyTorch it takes the first. */
 void cli_training_apply(const cli_training *training, const mdot_job_info *job, mdot_configuration *configuration);
-/* GPUs that work on a step, and samples of one. */
+/* Number of GPUs that work on a step, and number of samples in a step. */
 int cli_gpu_count(const mdot_configuration *configuration);
 double cli_samples_of_step(const mdot_configuration *configuration);
 
-/* "pytorch (default), nchw (default), …, 8 GPUs": what is said and what is taken without, for people. `attends`:
- * the job has attention. `is_estimated`: the answer is, in part (MDOT_WARN_ANALYTIC_ESTIMATE). */
+/* Describes the configuration for people: "pytorch (default), nchw (default), …, 8 GPUs". It marks defaults.
+ * `attends`: the job has attention. `is_estimated`: part of the answer is an analytic estimate (MDOT_WARN_ANALYTIC_ESTIMATE). */
 typedef struct cli_sentence {
     char text[640];
 } cli_sentence;
 const char *cli_describe_training(cli_sentence *out, const cli_training *training, const mdot_configuration *c,
                                   const mdot_job_info *job, bool attends, bool is_estimated);
-/* The same as members of a JSON object, each behind a comma and a blank. */
+/* Prints the configuration as members of a JSON object, each behind a comma and a blank. */
 void cli_json_training(FILE *stream, const mdot_configuration *c);
 
-/* The warnings that people are told of: those that say why an answer is outside of what was measured stand for the one
- * that says that it is. */
+/* Returns the warnings to print. The reasons why an answer is outside of the measured data replace the general
+ * warning that it is outside. */
 uint32_t cli_said_warnings(const mdot_prediction *prediction);
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
-/* The calls find the cli_training at the start of the request. */
+/* These calls expect the cli_training at the start of the request. */
 bool cli_parse_link(const char *command, char *text, void *training);
 bool cli_parse_parallel(const char *command, char *text, void *training);
 bool cli_parse_torch(const char *command, char *text, void *training);
 
-/* Rows of a table of options, in two parts: how it trains, and where. */
+/* Rows of an option table, in two parts: how the job trains, and where. */
 #define CLI_TRAINING_OPTIONS                                                                                           \
     {.heading = "How it trains",                                                                                       \
      .name = "precision",                                                                                              \

@@ -1,4 +1,4 @@
-/* verify.c — `mdot verify`: compiled code against the double-precision evaluation of the model. */
+/* verify.c — `mdot verify`: compares compiled code with the double-precision evaluation of the model. */
 #include "cli/command.h"
 #include "cli/job_argument.h"
 #include "mdot/mdotc.h"
@@ -54,7 +54,7 @@ typedef struct verify_request {
 /* Every job on every GPU. */
 typedef struct pairs {
     size_t count;
-    mdot_job **made; /* as many as files */
+    mdot_job **made; /* one per file */
     const mdot_job **jobs;
     mdot_configuration *configurations;
 } pairs;

@@ -1,13 +1,13 @@
-/* bind_shapes.c — a test's data bound into its model where an operator's shape depends on it.
+/* bind_shapes.c — bind data of a test into its model if an operator's shape depends on it.
  *
- * A compiler for fixed shapes cannot leave the axes of a reduction or the pads of a Pad to the run. Conformance tests
- * give such operands as graph inputs; here the ones that only matter through them become the constants that they are in
- * exported models. The inputs stay in the schema, unread.
+ * The compiler needs fixed shapes, so the axes of a reduction or the pads of a Pad must be known at compile time.
+ * Conformance tests pass such operands as graph inputs. Inputs that matter only through such operands become
+ * constants here, as in exported models. They stay in the schema, but compiled code ignores them.
  */
 #include "compiler/compiler.h"
 #include "ir/ops.h"
 
-/* Operands, as bits, whose content decides a shape, or whether a Dropout drops. */
+/* Operands, as bits, whose contents determine a shape, or whether a Dropout drops elements. */
 static const unsigned char shape_operands[IR_OP_COUNT] = {
     [IR_OP_Reshape] = 1 << 1,
     [IR_OP_Expand] = 1 << 1,
@@ -35,7 +35,7 @@ static const unsigned char shape_operands[IR_OP_COUNT] = {
     [IR_OP_ReduceSumSquare] = 1 << 1,
 };
 
-/* Marks every input that `value` is computed from, but not those of which only the shape is read. */
+/* Marks every input that `value` is computed from, except inputs of which only the shape is read. */
 static void mark_sources(const ir_value *value, bool *marked_inputs, bool *visited)
 {
     if (value == NULL || visited[value->id]) return;

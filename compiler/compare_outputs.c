@@ -1,4 +1,4 @@
-/* compare_outputs.c — running compiled code on tensors and comparing what comes out; used by check and verify. */
+/* compare_outputs.c — run compiled code on tensors and compare the results; used by check and verify. */
 #include "compiler/compiler.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ mdot_status co_run(mdot_context *context, size_t entry, const co_tensor *inputs,
     return mdot_run(context, entry, in, input_count, out, output_count, err);
 }
 
-/* |got - want|, with NaN equal to NaN and infinities to themselves. */
+/* Returns |got - want|; NaN equals NaN and an infinity equals itself. */
 static double distance(double got, double want)
 {
     if (got == want || (isnan(got) && isnan(want))) return 0;

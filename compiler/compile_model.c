@@ -1,4 +1,4 @@
-/* compile_model.c — the whole compilation in one function, a call a stage: mdotc_compile. */
+/* compile_model.c — mdotc_compile: the whole compilation in one function, one call per stage. */
 #include "base/file.h"
 #include "base/join.h"
 #include "base/struct_version.h"
@@ -15,7 +15,7 @@ static const int64_t default_buckets[] = {32, 64, 128, 256, 512, 1024};
 enum { DEFAULT_BUCKET_COUNT = sizeof default_buckets / sizeof default_buckets[0], PROGRESS_TOTAL = 1000 };
 enum { PROGRESS_PLANNED = PROGRESS_TOTAL / 10 }; /* measured: planning takes about a tenth of a compilation */
 
-/* What --dump takes beside the passes and what the backends show. */
+/* Values of --dump besides the passes and the backends' dumps. */
 static const char *const other_dumps[] = {"import", "plan"};
 enum { OTHER_DUMP_COUNT = sizeof other_dumps / sizeof other_dumps[0] };
 
@@ -79,7 +79,7 @@ static void dump_text(const co_hooks *hooks, const char *what, const char *text)
     hooks->dump(hooks->user, text);
 }
 
-/* The graph of one bucket, which bound L to its range. */
+/* Clones the graph for one bucket and binds the range of L to it. */
 static ir_graph *bind_bucket(const ir_graph *imported, int64_t min_length, int64_t max_length, ir_arena *arena)
 {
     ir_graph *graph = ir_graph_clone(imported, arena);
@@ -89,7 +89,7 @@ static ir_graph *bind_bucket(const ir_graph *imported, int64_t min_length, int64
     return graph;
 }
 
-/* The least length from which on a model that is refused is accepted; 0: there is none up to the bucket's. */
+/* Returns the smallest length from which a rejected model is accepted, up to the bucket's length; 0 if it is absent. */
 static int64_t find_min_length(const ir_graph *imported, int64_t bucket, ir_arena *arena)
 {
     int64_t refused = ir_first_length(imported), accepted = 0;
@@ -167,7 +167,7 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
 
 /* ---- The compilation -------------------------------------------------------------------------------------------- */
 
-/* The file's name without folder and suffix. */
+/* Returns the file's name less folder and suffix. */
 static const char *predictor_name(ir_arena *arena, const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
@@ -198,7 +198,7 @@ static void dump_code(void *user, const char *text)
 static const bs_struct_version entry_type = BS_SIZED(mdotc_entry, model_path);
 static const bs_struct_version options_type = BS_SIZED(mdotc_options, user);
 
-/* The caller's array in this library's form, in the arena. */
+/* Copies the caller's array into this library's form, in the arena. */
 static mdot_status read_entries(const mdotc_entry *theirs, size_t count, ir_arena *arena, const mdotc_entry **out_mine,
                                 mdot_error *err)
 {

@@ -1,18 +1,18 @@
-/* compiler.h — what the functions of mdotc.h share. This folder is the outermost layer of libmdotc: it alone, beside
- * cli/, may use the frontend, ir, the code generator and the runtime together.
+/* compiler.h — declarations shared by the functions of mdotc.h. This folder is the outermost layer of libmdotc. Only
+ * this folder and cli/ may use the frontend, ir, the code generator and the runtime together.
  *
- *   compile_model.c     mdotc_compile: the whole compilation, a call a stage
- *   predictor_metadata.c     what a model says of its inputs' columns: their names, and what a runtime takes that lacks some
- *   validate_options.c   what a program may hand to these functions
- *   targets.c     names of targets and of arithmetics → what images are made for
- *   onnx_test_check.c       mdotc_check: an ONNX test directory through compiled code
- *   verify_model.c      mdotc_verify: compiled code against the reference evaluator
- *   verify_inputs.c       inputs that are not random, to verify on
- *   fusion_hints.c       what was spelt in a way that is not recognised
+ *   compile_model.c     mdotc_compile: the whole compilation, one call per stage
+ *   predictor_metadata.c     column names and defaults of inputs, read from a model's metadata
+ *   validate_options.c   validation of a caller's arguments
+ *   targets.c     names of targets and precisions → targets of images
+ *   onnx_test_check.c       mdotc_check: run an ONNX test directory through compiled code
+ *   verify_model.c      mdotc_verify: compare compiled code with the reference evaluator
+ *   verify_inputs.c       inputs to verify on, other than random ones
+ *   fusion_hints.c       hints for patterns that were not fused
  *   data_set.c    tensors in files
  *   random_inputs.c        random inputs that a model can read
- *   bind_shapes.c  data of a test bound into its model where shapes depend on it
- *   compare_outputs.c     tensors out of a run against the tensors that should be
+ *   bind_shapes.c  binds data of a test into its model if shapes depend on it
+ *   compare_outputs.c     compares tensors of a run with the expected ones
  */
 #ifndef CO_COMPILER_H
 #define CO_COMPILER_H
@@ -22,14 +22,14 @@
 #include "mdot/mdot.h"
 #include "mdot/mdotc.h"
 
-/* INVALID_ARGUMENT for names that are missing or there twice, buckets that do not ascend or are out of bounds, lists
- * that are counted and not there. */
+/* INVALID_ARGUMENT for missing or repeated names, for buckets that do not ascend or are out of bounds, and for NULL
+ * lists with a count above zero. */
 mdot_status co_check_entries(const mdotc_entry *entries, size_t count, mdot_error *err);
 mdot_status co_check_options(const mdotc_options *options, mdot_error *err);
-/* `what` names it: "tolerance". Finite and not negative. */
+/* Checks that a tolerance is finite and at least 0. `what` names it in the message: "tolerance". */
 mdot_status co_check_tolerance(const char *what, double tolerance, mdot_error *err);
 
-typedef struct co_hooks { /* all may be NULL */
+typedef struct co_hooks { /* every field may be NULL */
     const char *dump_pass;
     mdotc_message_fn dump;
     mdotc_message_fn warning;
@@ -37,40 +37,42 @@ typedef struct co_hooks { /* all may be NULL */
     void *user;
 } co_hooks;
 
-/* Runs the passes and the planner on a copy of the imported `graph` for every bucket. A graph without a symbol makes
- * one plan and `buckets` is not read. With `drop_infeasible`, buckets from the first on that the model cannot reach (a
- * table of 512 positions, say) are left out with a warning, so long as one remains. INVALID_ARGUMENT for a graph with a
- * symbol and no bucket. */
+/* Runs the passes and the planner for every bucket, on a copy of the imported `graph`. A graph without a symbol makes
+ * one plan and ignores `buckets`. With `drop_infeasible`, a bucket that the model cannot reach (for example because
+ * of a table of 512 positions) is dropped with a warning, and so are the later ones; at least one bucket must remain.
+ * INVALID_ARGUMENT for a graph with a symbol if there are zero buckets. */
 mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t *buckets, size_t bucket_count,
                           bool drop_infeasible, const co_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
                           mdot_error *err);
 
-/* Of each of the graph's inputs what its metadata says of the columns, in the arena; NULL: nothing. MALFORMED for what
- * is no list of numbers for an input's last columns, or of names for those of a configuration; a warning for notes that
- * mdot does not know. */
+/* Reads the columns of each of the graph's inputs from its metadata, into the arena; NULL if the metadata omits them.
+ * MALFORMED for an invalid list of default numbers for an input's last columns, or of names for the columns of a
+ * configuration. A note that mdot does not know causes a warning. */
 mdot_status co_read_columns(const ir_graph *graph, const co_hooks *hooks, ir_arena *arena,
                             const cg_columns **out_columns, mdot_error *err);
 
-/* Tells which matrix products and softmaxes of a graph after its passes no fused kernel was found for. */
+/* Issues hints about the matmuls and softmaxes that were not fused, in a graph after its passes. */
 void co_hint_unfused(const ir_graph *graph, const co_hooks *hooks);
 
-/* Turns the graph's inputs whose content decides a shape (axes, pads, …) into constants, values[i] being input i's
- * tensor; they stay in the list of inputs. *out_names lists them, NULL for none. False when memory is out. */
+/* Turns inputs of the graph whose contents determine a shape (axes, pads, …) into constants; values[i] is the tensor
+ * of input i. They stay in the list of inputs. *out_names lists them; NULL if there are none. False if memory ran
+ * out. */
 bool co_bind_shape_inputs(ir_graph *graph, const ir_tensor *const *values, const char **out_names);
 
 typedef struct co_targets {
-    cg_target target[MDOT_ABI_MAX_IMAGES]; /* as cg_options wants them; at least one for a CPU */
+    cg_target target[MDOT_ABI_MAX_IMAGES]; /* in the order of cg_options; at least one is for a CPU */
     int count;
 } co_targets;
 
-/* `names` are those that the backends parse, and `compute` a list of "KIND=ARITHMETIC", KIND being a backend's name;
- * what has none is that of every backend but those that stand behind. NULL, and where a backend is not named: its
- * first. Of several arithmetics for one backend a target gets an image each, the first being preferred. Where no target
- * of a backend that stands behind is named, its usual ones are there. INVALID_ARGUMENT lists the known. */
+/* Parses target `names`, by the backends' parsers, and `compute`, a list of "KIND=PRECISION" in which KIND is a
+ * backend's name. An item without a kind applies to every backend that has the precision. A backend that the list
+ * omits uses its first precision, and so do all if `compute` is NULL. If a backend gets several precisions, each
+ * target gets one image per precision, and the first is preferred. A fallback backend (`stands_behind`) gets its
+ * usual targets if none of them is named. INVALID_ARGUMENT lists the known names. */
 mdot_status co_parse_targets(const char *const *names, size_t count, const char *kernel_precision,
                              co_targets *out_targets, mdot_error *err);
 
-/* A tensor of a run: dense data of a dtype under concrete dims. */
+/* A tensor of a run: dense data of a dtype with constant dims. */
 typedef struct co_tensor {
     const char *name;
     mdot_dtype dtype;
@@ -80,55 +82,59 @@ typedef struct co_tensor {
     void *data; /* 64-byte aligned */
 } co_tensor;
 
-/* Storage for one input or output of an entry at a length. */
+/* Allocates one input or output of an entry at a length. */
 mdot_status co_tensor_create(ir_arena *arena, const mdot_tensor_info *info, int64_t length, co_tensor *out_tensor,
                              mdot_error *err);
 
-/* Largest differences between what came and what should have come (ir_wide keeps the reference's double precision).
- * NaN agrees with NaN and an infinity with itself. Non-floating types must be equal: any difference is infinite. */
+/* Largest differences between the tensor of a run and the expected one (ir_wide keeps the reference's double
+ * precision). NaN equals NaN and an infinity equals itself. Non-floating types must be equal: any difference is
+ * infinite. */
 typedef struct co_difference {
     double absolute; /* max |got - want| */
-    double relative; /* the same over max(1, |want|), element by element */
+    double relative; /* max of |got - want| / max(1, |want|), element by element */
     double scaled;   /* max |got - want| / max(1e-3, max |want|) */
-    double excess;   /* max of |got - want| / (absolute tolerance + relative tolerance * |want|): above 1 fails */
-    int64_t where;   /* the element of `excess` */
+    double excess;   /* max of |got - want| / (absolute tolerance + relative tolerance * |want|); fails above 1 */
+    int64_t where;   /* index of the element of `excess` */
 } co_difference;
-/* Fails when memory is out alone. */
+/* Fails only if memory ran out. */
 mdot_status co_compare(const co_tensor *got, const ir_wide *want, double relative_tolerance, double absolute_tolerance,
                        co_difference *out_difference, mdot_error *err);
-/* `scaled` of two of the evaluator's results of one type. */
+/* Returns `scaled` for two of the evaluator's results of one type. */
 double co_scaled_difference(const ir_wide *got, const ir_wide *want);
 
 enum { CO_MAX_TENSORS = 256 };
-/* FOLDER/KIND_0.pb, FOLDER/KIND_1.pb, … up to the first that is not there; room for CO_MAX_TENSORS. */
+/* Reads FOLDER/KIND_0.pb, FOLDER/KIND_1.pb, … up to the first missing file. The array holds CO_MAX_TENSORS. */
 mdot_status co_read_tensors(ir_arena *arena, const char *folder, const char *kind, const ir_tensor **out_tensors,
                             int *out_count, mdot_error *err);
-/* ONNX's data sets hold bfloat16 as the same bits under u16, for want of a type in NumPy. */
+/* Reinterprets a tensor as the declared type. ONNX's data sets store bfloat16 bits as u16, because NumPy lacks the
+ * type. */
 const ir_tensor *co_under_type(ir_arena *arena, const ir_tensor *stored, mdot_dtype declared);
-/* The length at which a symbolic type has the tensor's dims; -1 where there is none, 0 where no dim is symbolic. */
+/* Returns the length at which a symbolic type has the tensor's dims; -1 if it is absent, 0 if every dim is constant. */
 int64_t co_solve_length(const ir_type *type, const ir_tensor *tensor);
 
-/* Inputs of an entry that were given, in the graph's order, and the length at which they are; 0: it has none. */
+/* Inputs of an entry that the caller provides, in the graph's order, and their length; 0 if the entry has no length. */
 typedef struct co_verify_inputs {
     const ir_tensor **tensors;
     int64_t length;
 } co_verify_inputs;
-/* FOLDER/input_0.pb and so on, as ONNX's tests have them. INVALID_ARGUMENT where they are not the graph's inputs. */
+/* Reads FOLDER/input_0.pb and so on, as in ONNX's tests. INVALID_ARGUMENT if they differ from the graph's inputs. */
 mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder, ir_arena *arena,
                                        co_verify_inputs *out_given, mdot_error *err);
-/* What the entry reads of jobs[i] under configuration i: mdot_job_inputs_create's errors, with the pair's number. */
+/* Creates the entry's inputs for jobs[i] under configuration i. Errors are those of mdot_job_inputs_create, with the
+ * pair's index. */
 mdot_status co_verify_inputs_of_jobs(const ir_graph *graph, mdot_context *context, size_t entry,
                                      const mdot_job *const *jobs, const mdot_configuration *configurations,
                                      size_t count, ir_arena *arena, co_verify_inputs *out_given, mdot_error *err);
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */
 uint64_t co_next_random(uint64_t *state);
-/* Content for input `input` of a graph that has types, of the shape that it has at the length: floats are normal, masks
- * scattered, integers that index a table, a dimension or the length itself lie within it. NULL when memory is out. */
+/* Fills input `input` of a typed graph, at a length and with that shape. Floats are normally distributed and masks
+ * are scattered. Integers that index a table, a dimension or the length stay within its range. NULL if memory ran
+ * out. */
 ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const co_tensor *shape, uint64_t *state,
                          ir_arena *arena);
-/* How far off an output may be, relative to the largest, because the model itself computes in 16 bits: a few times the
- * spacing of its coarsest type. 0 for a model that does not. */
+/* Returns the error, relative to the largest value, that an output may have because the model itself computes in 16
+ * bits: a few times the spacing of its coarsest type. 0 if the model computes in wider types only. */
 double co_rounding(const ir_graph *typed);
 
 /* Runs one entry of an opened predictor. */

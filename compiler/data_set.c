@@ -1,4 +1,4 @@
-/* data_set.c — tensors in files, as ONNX's tests keep them: input_0.pb, input_1.pb, … in a folder. */
+/* data_set.c — tensors in files, laid out as in ONNX's tests: input_0.pb, input_1.pb, … in a folder. */
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 

@@ -1,6 +1,5 @@
-/* fusion_hints.c — what a compiled model spells in a way that no fused kernel was found for: matrix products of two computed
- * matrices and softmaxes that stayed apart. They are right and slow; the table in docs/FUSED.md says what is known.
- */
+/* fusion_hints.c — hints for patterns of a compiled model that match no fused kernel: matmuls of two computed matrices, and
+ * softmaxes, that were not fused. They are correct but slow. The table in docs/FUSED.md lists the known cases. */
 #include "compiler/compiler.h"
 #include "ir/ops.h"
 
@@ -20,7 +19,7 @@ static void note(found *f, const ir_node *node)
     f->count++;
 }
 
-/* A product of matrices that both depend on the inputs: with one constant it is a linear. */
+/* Returns whether both matrices of a matmul depend on the inputs; with one constant it is a linear. */
 static bool is_general_product(const ir_node *node)
 {
     if (node->op != &ir_ops[IR_OP_MatMul] && node->op != &ir_ops[IR_OP_Einsum]) return false;
@@ -49,7 +48,7 @@ void co_hint_unfused(const ir_graph *graph, const co_hooks *hooks)
         if (is_general_product(node)) note(&products, node);
         if (node->op == &ir_ops[IR_OP_Softmax]) note(&softmaxes, node);
     }
-    /* A softmax alone pools or classifies; beside products of computed matrices it may be attention. */
+    /* A lone softmax pools or classifies; next to matmuls of computed matrices it may be attention. */
     hint(hooks, &products, "matrix products stay", "they run as general loops");
     if (products.count > 0)
         hint(hooks, &softmaxes, "softmaxes stay", "attention written otherwise would be one kernel");

@@ -1,8 +1,8 @@
-/* onnx_test_check.c — mdotc_check: an ONNX test directory (model.onnx, test_data_set_N/{input,output}_k.pb) through compiled
- * code.
+/* onnx_test_check.c — mdotc_check: run an ONNX test directory (model.onnx, test_data_set_N/{input,output}_k.pb) through
+ * compiled code.
  *
- * Where the model has one symbolic dimension and every data set agrees with it, one artefact is compiled with a bucket
- * for each length that occurs. Otherwise each data set gets an artefact bound to its own shapes.
+ * If the model has one symbolic dimension and every data set agrees with it, one artefact is compiled, with a bucket
+ * for each length that occurs. Otherwise each data set gets its own artefact, bound to its shapes.
  */
 #include "base/struct_version.h"
 #include "compiler/compiler.h"
@@ -21,7 +21,7 @@ typedef struct data_set {
     const char *path;
     int input_count, output_count;
     const ir_tensor *inputs[CO_MAX_TENSORS], *outputs[CO_MAX_TENSORS];
-    int64_t length; /* of the model's symbolic dimension; 0 without one */
+    int64_t length; /* value of the model's symbolic dimension; 0 if it has none */
 } data_set;
 
 typedef struct test {
@@ -66,9 +66,9 @@ static mdot_status read_data_sets(test *t, mdot_error *err)
     return status;
 }
 
-/* ---- Which lengths ---------------------------------------------------------------------------------------------- */
+/* ---- Lengths ----------------------------------------------------------------------------------------------------- */
 
-/* Every data set's length; false where one does not agree with the graph. */
+/* Determines every data set's length; false if one contradicts the graph. */
 static bool solve_lengths(test *t, const ir_graph *graph)
 {
     for (int s = 0; s < t->data_set_count; s++) {
@@ -178,7 +178,7 @@ static mdot_status run_data_set(test *t, const mdot_predictor *predictor, mdot_c
     return status;
 }
 
-/* Opens what was compiled and runs data sets [first, end). */
+/* Opens the compiled artefact and runs data sets [first, end). */
 static mdot_status run_data_sets(test *t, int first, int end, mdot_error *err)
 {
     mdot_predictor *predictor = NULL;
@@ -201,7 +201,7 @@ static mdot_status check_symbolic(test *t, const ir_graph *graph, mdot_error *er
     return status == MDOT_OK ? run_data_sets(t, 0, t->data_set_count, err) : status;
 }
 
-/* The model bound to the shapes of one data set, and to what decides shapes in its data. */
+/* Binds the model to the shapes of one data set, and to those of its data that determine shapes. */
 static mdot_status import_static(test *t, const data_set *set, ir_graph **out_graph, mdot_error *err)
 {
     ir_type types[CO_MAX_TENSORS];
@@ -237,7 +237,7 @@ static mdot_status check_model(test *t, mdot_error *err)
     ir_graph *graph = NULL;
     fe_options options = {0};
     mdot_error reason = {0};
-    /* The data of a model with sequences or unknown operators need not be readable: look at the model first. */
+    /* The data of a model with sequences or unknown operators may be unreadable, so the model is checked first. */
     mdot_status imported = fe_import(t->model_path, &options, t->arena, &graph, &reason);
     if (imported == MDOT_OK) imported = ir_check_supported(graph, &reason);
     if (imported == MDOT_UNSUPPORTED) {

@@ -1,9 +1,9 @@
-/* predictor_metadata.c — what a predictor of jobs says of the columns that its inputs have, in its model's metadata:
+/* predictor_metadata.c — column metadata of the inputs of a job predictor, read from its model:
  *
- *     mdot.defaults.gpu = "1, 0.5"                          what an input's last columns are, as many as it likes, to a
- *                                                           runtime that does not have them
- *     mdot.reads.configuration = "batch, is_amp, torch"     which numbers of a configuration its columns are, all of
- *                                                           them, by MDOT_CONFIGURATION_MAP's names
+ *     mdot.defaults.gpu = "1, 0.5"                          defaults of an input's last columns, in any number, for a
+ *                                                           runtime that lacks them
+ *     mdot.reads.configuration = "batch, is_amp, torch"     the numbers of a configuration in its columns, all of them,
+ *                                                           by MDOT_CONFIGURATION_MAP's names
  */
 #include "base/number.h"
 #include "base/printable.h"
@@ -35,8 +35,8 @@ static int find_input(const ir_graph *graph, const char *name)
     return i;
 }
 
-/* The first dimension that is a number: rows stand before columns, and configurations that are priced together behind.
- * 0: there is none. */
+/* Returns the first dimension that is a constant, because rows come before columns, and jointly evaluated
+ * configurations come behind. 0 if there is none. */
 static int64_t column_count(const ir_type *type)
 {
     if (type->dtype != MDOT_DTYPE_F32) return 0;
@@ -54,7 +54,7 @@ static int count_items(const char *list)
 
 /* ---- Defaults ---------------------------------------------------------------------------------------------------- */
 
-/* Separated by commas; false: something is no number of f32. */
+/* Reads numbers separated by commas; false if an item is not an f32 number. */
 static bool read_numbers(const char *list, int count, float *out_values)
 {
     for (int i = 0; i < count; i++) {
@@ -89,7 +89,7 @@ static mdot_status read_defaults(const ir_graph *graph, const ir_note *note, ir_
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
-/* The list without blanks, in `out`, which has room for it; false: something is no name. */
+/* Writes the list without blanks to `out`, which is large enough; false if an item is not a name. */
 static bool write_names(const char *list, char *out)
 {
     for (;;) {
@@ -129,7 +129,7 @@ static bool is_listed_before(const char *names, const char *name, size_t length)
     return false;
 }
 
-/* A name that this mdot does not know is that of a later number, and needs a default. */
+/* A name that this mdot does not know belongs to a later version, and needs a default. */
 static mdot_status check_names(const ir_graph *graph, const cg_columns *columns, mdot_error *err)
 {
     if (columns->names == NULL) return MDOT_OK;

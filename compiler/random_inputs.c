@@ -1,4 +1,4 @@
-/* random_inputs.c — random inputs for a model, such as it can read, and how far its own number types let it be off. */
+/* random_inputs.c — random inputs that a model can read, and the error that the model's own number types permit. */
 #include "compiler/compiler.h"
 #include "ir/ops.h"
 
@@ -19,15 +19,15 @@ static double next_uniform(uint64_t *state)
     return (double)(co_next_random(state) >> 11) * 0x1p-53;
 }
 
-static double next_normal(uint64_t *state) /* Box and Muller */
+static double next_normal(uint64_t *state) /* Box-Muller transform */
 {
     double radius = sqrt(-2 * log(1 - next_uniform(state)));
     return radius * cos(2 * 3.14159265358979323846 * next_uniform(state));
 }
 
-/* ---- What an integer input indexes ------------------------------------------------------------------------------- */
+/* ---- Range of an integer input ----------------------------------------------------------------------------------- */
 
-enum { MAX_DEPTH = 8 }; /* operators between an input and what it indexes */
+enum { MAX_DEPTH = 8 }; /* most operators between an input and the tensor that it indexes */
 
 static int64_t extent(const ir_value *value, int64_t axis, int64_t length)
 {
@@ -35,7 +35,7 @@ static int64_t extent(const ir_value *value, int64_t axis, int64_t length)
     return axis >= 0 && axis < value->type.rank ? ir_dim_at(value->type.dim[axis], length) : INT64_MAX;
 }
 
-/* The shortest of the dimensions that rows of indices go through. */
+/* Returns the shortest of the dimensions that rows of indices address. */
 static int64_t shortest_extent(const ir_node *node, int64_t first, int64_t length)
 {
     const ir_type *indices = &node->inputs[1]->type;
@@ -49,7 +49,7 @@ static int64_t shortest_extent(const ir_node *node, int64_t first, int64_t lengt
 
 static int64_t bound_of(const ir_graph *graph, const ir_value *value, int64_t length, int depth);
 
-/* What operand `i` of the node must stay below; INT64_MAX: anything. */
+/* Returns the exclusive upper bound of operand `i` of the node; INT64_MAX if it is unlimited. */
 static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, int64_t length, int depth)
 {
     double number;
@@ -65,7 +65,7 @@ static int64_t operand_bound(const ir_graph *graph, const ir_node *node, int i, 
     case IR_OP_OneHot:
         return i == 0 ? extent(node->outputs[0], ir_node_int(node, "axis", -1), length) : INT64_MAX;
     case IR_OP_Add:
-    case IR_OP_Sub: { /* positions that begin behind the padding's */
+    case IR_OP_Sub: { /* positions that begin after those of the padding */
         if (!ir_value_scalar(node->inputs[1 - i], &number) || (ir_node_opcode(node) == IR_OP_Sub && i == 1))
             return INT64_MAX;
         int64_t bound = bound_of(graph, node->outputs[0], length, depth + 1);
@@ -117,7 +117,8 @@ ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const
     }
     int64_t bound = bound_of(typed, typed->inputs[input], length, 0);
     if (bound == INT64_MAX || bound < 1 || shape->dtype == MDOT_DTYPE_BOOL) {
-        /* A scattered mask: a fifth is off, never a whole row, since a mean over nothing has no value. */
+        /* A scattered mask: a fifth is off, but at least one element per row is on, because a mean over nothing is
+         * undefined. */
         for (int64_t i = 0; i < wide->count; i++) wide->i[i] = next_uniform(state) < 0.8;
         int64_t row = shape->rank > 0 ? shape->dims[shape->rank - 1] : 1;
         for (int64_t i = 0; i < wide->count; i += row)
@@ -130,7 +131,7 @@ ir_wide *co_random_input(const ir_graph *typed, int input, int64_t length, const
 
 /* ---- Rounding ---------------------------------------------------------------------------------------------------- */
 
-/* Spacings that rounding may add up to on the way to an output. */
+/* Number of spacings that rounding may add up to on the way to an output. */
 static const double roundings = 8;
 
 double co_rounding(const ir_graph *typed)
@@ -139,7 +140,7 @@ double co_rounding(const ir_graph *typed)
     for (const ir_node *node = typed->first; node != NULL; node = node->next) {
         bool quantises = node->op != NULL && (ir_node_opcode(node) == IR_OP_QuantizeLinear ||
                                               ir_node_opcode(node) == IR_OP_DynamicQuantizeLinear);
-        if (quantises) spacing = fmax(spacing, 0x1p-8); /* a step of 8 bits */
+        if (quantises) spacing = fmax(spacing, 0x1p-8); /* one step of 8 bits */
         for (int i = 0; i < node->output_count; i++) {
             mdot_dtype dtype = node->outputs[i] != NULL ? node->outputs[i]->type.dtype : MDOT_DTYPE_NONE;
             if (dtype == MDOT_DTYPE_F16) spacing = fmax(spacing, 0x1p-10);

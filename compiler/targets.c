@@ -1,4 +1,4 @@
-/* targets.c — names of targets and arithmetics, as --target and --compute take them, into what images are made for. */
+/* targets.c — turn names of targets and precisions, as in --target and --compute, into targets of images. */
 #include "base/join.h"
 #include "base/suggest.h"
 #include "compiler/compiler.h"
@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Arithmetics ------------------------------------------------------------------------------------------------- */
+/* ---- Precisions -------------------------------------------------------------------------------------------------- */
 
-typedef struct computes { /* what each backend is asked for, in the order of preference; none: its first */
+typedef struct computes { /* requested precisions of each backend in order of preference; empty: its first */
     cg_compute asked[CG_BACKENDS][CG_COMPUTES];
     int count[CG_BACKENDS];
 } computes;
@@ -50,7 +50,7 @@ static mdot_status unknown_compute(const char *item, size_t length, mdot_error *
                      bs_suggest_among(wrong, text).text, text);
 }
 
-/* "cuda=bf16", or "bf16" for every kind that has it. */
+/* Parses "cuda=bf16", or "bf16" for every kind that has it. */
 static bool parse_compute(const char *item, size_t length, computes *c)
 {
     const char *equals = memchr(item, '=', length);
@@ -96,7 +96,7 @@ static mdot_status unknown_target(const char *name, mdot_error *err)
                      bs_suggest_among(name, text).text, text);
 }
 
-/* NOT_FOUND: the name is none of the backend's. */
+/* NOT_FOUND: the backend does not know the name. */
 static mdot_status add_targets(const char *name, int backend, const computes *c, co_targets *targets, mdot_error *err)
 {
     for (int i = 0; i < c->count[backend]; i++) {

@@ -1,6 +1,6 @@
-/* validate_options.c — what a program hands to mdotc.h, before anything is done with it. What the command line refuses is
- * refused here, too: an artefact that cannot be opened must not come of it. Dimensions are the frontend's (fe_options),
- * names of targets those of targets.c. */
+/* validate_options.c — validates the arguments of mdotc.h's functions before any work is done. The same faults are refused
+ * here as on the command line, because they would otherwise lead to an artefact that fails to open. The frontend
+ * validates dimensions (fe_options) and targets.c the names of targets. */
 #include "compiler/compiler.h"
 
 #include <math.h>
@@ -24,7 +24,8 @@ mdot_status co_check_entries(const mdotc_entry *entries, size_t count, mdot_erro
     return MDOT_OK;
 }
 
-/* As the runtime wants them in a table (runtime/core/table_check.c), which looks for the first that holds a length. */
+/* The runtime requires ascending buckets in a table (runtime/core/table_check.c), because it uses the first that holds a
+ * length. */
 static mdot_status check_buckets(const int64_t *buckets, size_t count, mdot_error *err)
 {
     if (count > 0 && buckets == NULL)

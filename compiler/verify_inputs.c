@@ -1,5 +1,5 @@
-/* verify_inputs.c — inputs that an artefact is verified on, where random ones would not do: tensors in a folder, or what
- * predictions of jobs read. */
+/* verify_inputs.c — inputs to verify an artefact on if random ones are unsuitable: tensors in a folder, or the inputs of job
+ * predictions. */
 #include "base/struct_version.h"
 #include "compiler/compiler.h"
 
@@ -30,7 +30,7 @@ mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder
     return MDOT_OK;
 }
 
-/* A copy, since inputs of jobs are destroyed before they are verified on. */
+/* Copies the input, because inputs of jobs are destroyed before the verification uses them. */
 static const ir_tensor *copy_input(ir_arena *arena, const mdot_input *input)
 {
     ir_tensor *tensor = IR_NEW(arena, ir_tensor);

@@ -1,8 +1,9 @@
-/* verify_model.c — mdotc_verify: an artefact's code against the reference evaluation of its model, on random inputs or given
- * ones.
+/* verify_model.c — mdotc_verify: compare an artefact's code with the reference evaluation of its model, on random or given
+ * inputs.
  *
- * For each bucket: full length, one more than the bucket before (the shortest that lands here) and one between. The
- * reference is evaluated once a length and serves every CPU level, and the GPU where there is one.
+ * For each bucket, three lengths are tested: the full length, the shortest (one more than the previous bucket), and
+ * one between. The reference is evaluated once per length and serves every CPU ISA level and the GPU, if there is
+ * one.
  */
 #include "base/join.h"
 #include "base/struct_version.h"
@@ -18,33 +19,33 @@
 
 enum { MAX_LENGTHS = 3, MAX_LEVELS = MDOT_ABI_MAX_IMAGES + 1 + CG_COMPUTES };
 
-/* Code that multiplies in 16 bits rounds the same factors as the evaluator does where it is asked to, but not each at
- * the same place: scales are in weights, results of products are kept rounded. So it may be so many times as far off.
- */
+/* Code that multiplies in 16 bits rounds the same factors as the rounding evaluator, but at other places: for
+ * example, scales are folded into weights and results of matmuls stay rounded. Its error may therefore be this many
+ * times as large. */
 static const double rounded_margin = 4;
 enum { HALVES = 2 };
 static const mdot_dtype half_types[HALVES] = {MDOT_DTYPE_BF16, MDOT_DTYPE_F16};
-static const char *const half_names[HALVES] = {"bf16", "fp16"}; /* as an image's arithmetic */
-/* Two factors, each off by half a spacing, which no model is spared. */
+static const char *const half_names[HALVES] = {"bf16", "fp16"}; /* names of the precisions of an image */
+/* Two factors, each off by half a spacing: every model has at least this error. */
 static const double half_units[HALVES] = {0x1p-8, 0x1p-11};
 
 /* ---- One length ------------------------------------------------------------------------------------------------- */
 
-typedef struct level_state { /* the CPU's images, and a GPU in each arithmetic */
-    char name[64];           /* "x86-64-v4", "cuda:0"; with the arithmetic where it is not the usual one */
-    int half;                /* of half_types, that it multiplies in; -1: f32 */
+typedef struct level_state { /* one per CPU image, and one per precision of the GPU */
+    char name[64];           /* "x86-64-v4", "cuda:0"; followed by the precision unless it is the usual one */
+    int half;                /* index in half_types of the type that it multiplies in; -1: f32 */
     mdot_predictor *predictor;
     mdot_context *context;
-    mdotc_verify_row row; /* of the bucket at hand */
+    mdotc_verify_row row; /* for the current bucket */
 } level_state;
 
-typedef struct tally { /* of the reference's values of one output, at all lengths of a bucket */
+typedef struct tally { /* counts of the reference's values of one output, over all lengths of a bucket */
     int64_t count, nan, infinite;
 } tally;
 
 typedef struct verification {
     const ir_graph *graph;
-    const ir_graph *typed; /* a copy with the types of the bucket at hand */
+    const ir_graph *typed; /* a copy with the types of the current bucket */
     const mdotc_verify_options *options;
     double tolerance;
     size_t entry;
@@ -53,9 +54,9 @@ typedef struct verification {
     level_state levels[MAX_LEVELS];
     co_verify_inputs *given; /* NULL: inputs are random */
     size_t given_count;
-    tally *tallies; /* by output, of the bucket at hand */
+    tally *tallies; /* one per output, for the current bucket */
     bool rounds[HALVES];
-    double rounded[HALVES]; /* how far off rounded products were, in the bucket at hand */
+    double rounded[HALVES]; /* error of rounded matmuls in the current bucket */
     uint64_t random;
 } verification;
 
@@ -99,7 +100,8 @@ static mdot_status run_levels(verification *v, int64_t length, const co_tensor *
     return status;
 }
 
-/* What rounding the factors of all products costs on these inputs. Where it overflows the type it says nothing. */
+/* Measures the error of rounding the factors of all matmuls on these inputs. Infinite errors are ignored: they mean
+ * that the type overflowed. */
 static mdot_status measure_rounding(verification *v, const ir_wide *const *inputs, ir_wide *const *want,
                                     ir_arena *arena, mdot_error *err)
 {
@@ -165,8 +167,8 @@ static void warn(const verification *v, const char *text)
     if (v->options->warning != NULL) v->options->warning(v->options->user, text);
 }
 
-/* NaN agrees with NaN, so that an output that is nothing else agrees with any code that loses itself: it has not been
- * verified. Returns whether every output has; tells where fewer values were compared than there are. */
+/* NaN equals NaN, so an output that is entirely NaN would agree with any wrong code that returns NaN. It counts as
+ * unverified. Returns whether every output is verified. Warns if fewer values were compared than exist. */
 static bool judge_reference(const verification *v, int64_t longest)
 {
     bool is_verified = true;
@@ -202,7 +204,7 @@ static bool holds(const co_verify_inputs *given, int64_t shortest, int64_t longe
     return given->length == 0 || (shortest <= given->length && given->length <= longest);
 }
 
-/* At random lengths of the bucket, or on the inputs that were given and fall into it. */
+/* Verifies random lengths of the bucket, or the given inputs whose length is in the bucket. */
 static mdot_status verify_lengths(verification *v, int64_t shortest, int64_t longest, mdot_error *err)
 {
     int64_t lengths[MAX_LENGTHS];
@@ -288,13 +290,16 @@ static mdot_status add_level(verification *v, const char *path, const mdot_open_
     return mdot_context_create(level->predictor, &level->context, err);
 }
 
-/* Most machines have no GPU, or none that the artefact has code for: what is not verified is told. */
+/* Most machines lack a GPU that can run the artefact's code, so a missing GPU only causes a warning that names the
+ * unverified code. */
 static mdot_status add_gpu(verification *v, const char *path, const char *kernel_precision, mdot_error *err)
 {
     mdot_error reason = {0};
     mdot_open_options options = {.struct_size = sizeof options, .device = "cuda", .kernel_precision = kernel_precision};
     mdot_status status = add_level(v, path, &options, &reason);
-    if (status == MDOT_INCOMPATIBLE && kernel_precision != NULL) return MDOT_OK; /* other architectures have it */
+    if (status == MDOT_INCOMPATIBLE && kernel_precision != NULL)
+        return MDOT_OK; /* only other architectures have code in this
+                                                                         * precision */
     if (status != MDOT_DEVICE) {
         if (status != MDOT_OK && err != NULL) *err = reason;
         return status;
@@ -305,7 +310,7 @@ static mdot_status add_gpu(verification *v, const char *path, const char *kernel
     return MDOT_OK;
 }
 
-/* The predictor's own choice on the GPU, and behind it the arithmetics that targets have beside theirs: each once. */
+/* Verifies the predictor's own choice on the GPU, and then each further precision of the targets once. */
 static mdot_status add_gpus(verification *v, const char *path, const mdot_predictor *opened, size_t first,
                             mdot_error *err)
 {
@@ -324,7 +329,7 @@ static mdot_status add_gpus(verification *v, const char *path, const mdot_predic
     return status;
 }
 
-/* Opens the artefact once for each image that this machine's CPU runs, and on the first GPU that it has code for. */
+/* Opens the artefact once for each image that this machine's CPU can run, and on the first GPU that it has code for. */
 static mdot_status open_levels(verification *v, const char *path, mdot_error *err)
 {
     mdot_predictor *best;
@@ -343,7 +348,7 @@ static mdot_status open_levels(verification *v, const char *path, mdot_error *er
                                      .device = "cpu",
                                      .kernel_precision = image.kernel_precision};
         status = add_level(v, path, &options, err);
-        if (status == MDOT_INCOMPATIBLE) status = MDOT_OK; /* a level beyond this machine */
+        if (status == MDOT_INCOMPATIBLE) status = MDOT_OK; /* an ISA level that this machine lacks */
     }
     if (status == MDOT_OK && i < info.image_count) status = add_gpus(v, path, best, i, err);
     mdot_predictor_close(best);
@@ -407,7 +412,7 @@ static mdot_status check_schema(const verification *v, const char *model_path, m
                      model_path, v->info.name);
 }
 
-/* The inputs that the options give, which must fall into the entry's buckets. */
+/* Reads the inputs that the options provide. Their lengths must lie within the entry's buckets. */
 static mdot_status read_given(verification *v, ir_arena *arena, mdot_error *err)
 {
     const mdotc_verify_options *o = v->options;

@@ -1,6 +1,5 @@
-/* components.c — the one file that knows every room of the runtime, and with it the door: mdot_predictor_open. core.h says
- * how the rooms meet.
- */
+/* components.c — the only file that knows every component of the runtime, and its entry point, mdot_predictor_open.
+ * core.h defines how the components connect. */
 #include "runtime/core/core.h"
 #include "runtime/cuda/cuda.h"
 #include "runtime/predict/predict_extension.h"

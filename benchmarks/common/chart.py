@@ -4,7 +4,7 @@ import math
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 1000, 500
-LEFT, RIGHT, TOP, BOTTOM = 70, 390, 50, 60  # margins; the legend stands in the right one
+LEFT, RIGHT, TOP, BOTTOM = 70, 390, 50, 60  # margins; the right one holds the legend
 COLOURS = ["#0b6e4f", "#c8553d", "#3a6ea5", "#8e5572", "#b8860b", "#4d4d4d", "#7fb069", "#9a8fc0", "#d98880",
            "#17a2b8"]
 
@@ -19,7 +19,7 @@ def line(x1, y1, x2, y2, colour, width=1.0):
 
 
 class Axis:
-    """Values between two powers of `base` → pixels."""
+    """Map values between two powers of `base` to pixels."""
 
     def __init__(self, values, base, first, last):
         self.base = base
@@ -36,7 +36,7 @@ class Axis:
 
 
 def draw(title, x_title, y_title, curves):
-    """curves: {name: {x: y}}, all of them positive; they are drawn in their order."""
+    """Draw curves ({name: {x: y}}, positive values) in their order."""
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
            'font-size="12">', f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
            text(LEFT, 28, title, extra=' font-size="15"')]

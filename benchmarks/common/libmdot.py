@@ -1,6 +1,6 @@
-"""An artefact through libmdot's C interface, for callers that settled names and shapes before: calls without checks.
+"""Run an artefact through libmdot's C interface, for callers that have fixed names and shapes: calls are unchecked.
 
-The package mdot (bindings/python), whose structs these are, predicts for jobs; this runs any entry point.
+The package mdot (bindings/python) provides the structs and predicts for jobs, while this module runs any entry point.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ from mdot.library import structs as c  # noqa: E402  pylint: disable=wrong-impor
 
 
 class Failure(RuntimeError):
-    """What libmdot says of a call that failed."""
+    """libmdot's message about a failed call."""
 
 
 class Predictor:
@@ -41,7 +41,7 @@ class Predictor:
         return info
 
     def bind(self, inputs, outputs, length):
-        """A call of the first entry over these arrays, in the entry's order; it returns the outputs."""
+        """Bind these arrays, in the entry's order, to a call of the first entry; the call returns the outputs."""
         pointers_in = (ctypes.c_void_p * len(inputs))(*[a.ctypes.data for a in inputs])
         pointers_out = (ctypes.c_void_p * len(outputs))(*[a.ctypes.data for a in outputs])
         run, context, error = self.lib.mdot_run_ordered, self.context, ctypes.byref(self.error)
@@ -52,7 +52,7 @@ class Predictor:
                 self.check(status)
             return outputs
 
-        call.keeps = inputs, outputs  # bare addresses are handed over
+        call.keeps = inputs, outputs  # keep the arrays alive, because the call holds only their addresses
         return call
 
     def still_on_device(self):

@@ -1,7 +1,7 @@
-"""ONNX files without the onnx package: as much of the format as a reference predictor takes.
+"""Read and write ONNX files without the onnx package, as far as a reference predictor needs it.
 
-Protobuf's wire format is tag-value pairs, a message in a message being bytes; field numbers are those of onnx.proto3.
-Used by reference.py, which writes a model, and by peers.py, which reads its weights.
+Protobuf's wire format is a sequence of tag-value pairs, and a nested message is a byte string. Field numbers are those of
+onnx.proto3. reference.py writes a model with this module, and peers.py reads its weights.
 """
 
 import struct
@@ -25,7 +25,7 @@ def varint(value):
 
 
 def field(number, value):
-    """One field: integers as varints, floats as four bytes, text and messages with their length before them."""
+    """One field: integers as varints, floats as four bytes, text and messages with a length prefix."""
     if isinstance(value, float):
         return varint(number << 3 | 5) + struct.pack("<f", value)
     if isinstance(value, int):
@@ -45,7 +45,7 @@ def floats(values):
 
 
 def value_info(name, kind, dims):
-    """A ValueInfoProto; a dimension is a number or a symbol's name."""
+    """A ValueInfoProto; a dimension is a number or the name of a symbol."""
     shape = b"".join(field(1, field(2 if isinstance(d, str) else 1, d)) for d in dims)
     return field(1, name) + field(2, field(1, field(1, kind) + field(2, shape)))
 
@@ -85,7 +85,7 @@ def _varint(data, at):
 
 
 def fields(data):
-    """(number, value) of every field: integers, or the bytes of anything else."""
+    """(number, value) of every field; a value is an integer, or bytes for any other type."""
     at = 0
     while at < len(data):
         tag, at = _varint(data, at)
@@ -108,10 +108,10 @@ def _texts(message, number):
 
 
 def read_linears(path):
-    """The learnt tensors of a predictor by the names of its modules: {"c1.weight": (dims, bytes), …}.
+    """The parameters of a predictor by the names of its modules: {"c1.weight": (dims, bytes), …}.
 
-    Exporters give the matrix of a MatMul a number for a name; the bias that is added to its result tells whose it is.
-    Those matrices are [inputs, outputs], a Gemm's [outputs, inputs]; `dims` come with "t" where they are the former.
+    Exporters name the matrix of a MatMul by a number. The bias that is added to the result identifies its module. Those
+    matrices are [inputs, outputs], and "t" is appended to their `dims`. A Gemm's matrices are [outputs, inputs].
     """
     with open(path, "rb") as stream:
         data = memoryview(stream.read())

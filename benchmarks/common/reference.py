@@ -1,11 +1,11 @@
-"""Writes the reference predictor: a Transformer encoder over an operator sequence, with random weights, as ONNX.
+"""Write the reference predictor: a Transformer encoder over an operator sequence, with random weights, as ONNX.
 
-    reference.py MODEL.onnx [--width 128] [--hidden 512] [--layers 4]
+  reference.py MODEL.onnx [--width 128] [--hidden 512] [--layers 4]
 
-Token: embedding of the operator's type + MLP of its configuration + MLP of its loads, normalised, + position. Then
-pre-norm layers with masked attention in heads of 32 channels, a masked mean and a two-layer head. It is written as
-PyTorch's exporter writes such a module (decomposed GELU and attention), and is the same file every time. Standard
-library only.
+A token is the normalised sum of three parts, plus the position: the embedding of the operator's type, an MLP of its
+configuration, and an MLP of its FLOPs and bytes. Pre-norm layers with masked attention in heads of 32 channels follow, then a
+masked mean and a two-layer head. The graph has the form that PyTorch's exporter gives such a module (decomposed GELU and
+attention). The output is the same file every time. Standard library only.
 """
 
 import argparse
@@ -18,7 +18,7 @@ TYPES, CONFIGURATION, LOADS, POSITION, HEAD = 128, 16, 8, 16, 32
 
 
 class Writer:
-    """Nodes and initializers in the order of the calls; each call returns its result's name."""
+    """Nodes and initializers in the order of the calls; each call returns the name of its result."""
 
     def __init__(self):
         self.nodes, self.initializers = [], []
@@ -47,7 +47,7 @@ class Writer:
         return name
 
     def linear(self, x, name, rows, columns):
-        """Weights as torch.nn.Linear draws them."""
+        """A linear layer with the weight distribution of torch.nn.Linear."""
         limit = 1 / math.sqrt(rows)
         matrix = self.weight(f"matrix.{name}", [rows, columns], 0, limit)
         product = self.apply("MatMul", x, matrix)

@@ -6,7 +6,7 @@ from onnx_file import read_linears
 
 
 def make_module(torch, path):
-    """The reference predictor over the model's weights, with PyTorch's fused functions."""
+    """The reference predictor with the model's weights and PyTorch's fused functions."""
     functional, head = torch.nn.functional, 32
 
     class Reference(torch.nn.Module):

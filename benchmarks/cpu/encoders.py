@@ -1,9 +1,9 @@
-"""Encoders in every spelling, compiled, against ONNX Runtime: table.md and results.json. Started by encoders.sh.
+"""Measure encoders in every supported pattern against ONNX Runtime: table.md and results.json. Started by encoders.sh.
 
-A round takes one sample of both sides of every encoder, one behind the other and in turns forwards and backwards. A
-sample is some milliseconds of calls, of which the median is taken, by the thread's own processor time: on a machine with
-neighbours the clock on the wall tells of them. Ratios are of samples that stood side by side, and the table has the
-median over the rounds; beside it are the least times of both sides.
+A round takes one sample of both sides of every encoder, one directly after the other, alternately forwards and backwards. A
+sample is the median over a few milliseconds of calls. It uses the thread's own processor time, because wall time includes the
+load of neighbours on the machine. A ratio compares two adjacent samples, and the table contains the median over the rounds.
+It also contains the minimum times of both sides.
 """
 
 import argparse
@@ -22,11 +22,11 @@ from peers import Mdot, OnnxRuntime
 
 GROUPS = {"reference": "reference predictor", "minilm": "MiniLM's shape", "two-layers": "two layers of width 128",
           "fp16": "two layers in fp16"}
-HALF_BOUND = 2e-2  # ONNX Runtime's answer in fp16, of the greatest output
+HALF_BOUND = 2e-2  # for ONNX Runtime's output in fp16, relative to the greatest output
 
 
 class Encoder:
-    """Both sides of a model, made ready for a length, and the samples taken of them."""
+    """Both sides of a model, prepared for a length, and their samples."""
 
     def __init__(self, args, file, name, group):
         self.name, self.group = name, group
@@ -39,11 +39,11 @@ class Encoder:
         self.level, self.ours = mdot.level, mdot.prepare(inputs, args.length)
         runtime = OnnxRuntime(context, "fp32")
         self.version, self.theirs = runtime.version, runtime.prepare(inputs, args.length)
-        self.refused = self.difference = None  # why ONNX Runtime does not run it; how far the answers are apart
+        self.refused = self.difference = None  # why ONNX Runtime cannot run the model; difference of the outputs
         self.samples = []  # (ours, theirs)
         try:
             wanted = [np.array(o, np.float64) for o in self.theirs()]
-        except Exception as reason:  # pylint: disable=broad-except # it has a class of its own for each
+        except Exception as reason:  # pylint: disable=broad-except # each failure has its own class
             self.refused, self.agrees = str(reason), True
             return
         scale = [max(1e-3, float(np.max(np.abs(o)))) for o in wanted]
@@ -56,7 +56,8 @@ class Encoder:
         self.samples.append((times[self.ours], times.get(self.theirs)))
 
     def row(self, plain, gflops):
-        """`plain`: the encoder that is nothing but attention's scale, in the same rounds; `gflops`: the core's rate."""
+        """A row of the results. `plain` is the encoder with attention's scale only, in the same rounds; `gflops` is the
+        core's peak rate."""
         ours, theirs = zip(*self.samples)
         ran = not self.refused
         return {"name": self.name, "group": self.group, "us": min(ours), "peer_us": min(theirs) if ran else None,
@@ -67,7 +68,7 @@ class Encoder:
 
 
 def sample(call, seconds):
-    """Median µs of processor time; the first call finds caches as the side before left them, and does not count."""
+    """Median µs of processor time. The first call is excluded, because it finds the caches as the previous side left them."""
     call()
     times, end = [], time.perf_counter() + seconds
     while len(times) < 3 or time.perf_counter() < end:
@@ -78,7 +79,7 @@ def sample(call, seconds):
 
 
 def ratio_at_peak(rows):
-    """The median ratio that kernels at the core's whole rate would have, by all operations that mdot counts."""
+    """The median ratio for hypothetical kernels at the core's peak rate, by all operations that mdot counts."""
     return statistics.median(row["peak_us"] / row["peer_us"] for row in rows)
 
 
@@ -87,26 +88,26 @@ def write_table(results, path):
     lines = [f"# Encoders on one thread, {results['length']} rows", "",
              f"{processor_name['name']} (family {processor_name['family']}, model {processor_name['model']}), "
              f"{results['machine']['system']}; mdot's {results['level']}, fp32; ONNX Runtime {results['runtime']}. "
-             f"{results['rounds']} rounds, interleaved in one process. Times are the thread's own, the least of the rounds, in "
-             "µs; a ratio is the median of the rounds' ratios, mdot's time by ONNX Runtime's. Then mdot's share of the "
-             f"core's rate of multiply-adds, {results['gflops']:.1f} GFLOP/s, and its time by that of the plain encoder.", "",
-             "| encoder | mdot | ONNX Runtime | ratio | % of peak | of the plain one |", "| --- | --- | --- | --- | --- | --- |"]
+             f"{results['rounds']} rounds, interleaved in one process. Times are the thread's processor time in µs, the "
+             "minimum over the rounds. A ratio is mdot's time divided by ONNX Runtime's, the median over the rounds. `% of peak` is "
+             f"mdot's utilisation of the core's multiply-add rate, {results['gflops']:.1f} GFLOP/s. `of plain` is mdot's "
+             "time divided by that of the plain encoder.", "",
+             "| encoder | mdot | ONNX Runtime | ratio | % of peak | of plain |", "| --- | --- | --- | --- | --- | --- |"]
     for row in rows:
         name = row["name"] + {"minilm": ", MiniLM's shape", "fp16": ", fp16"}.get(row["group"], "")
         name += "" if row["agrees"] else " **differs**"
-        theirs = "refuses it | " if row["refused"] else f"{row['peer_us']:.0f} | {row['ratio']:.2f}"
+        theirs = "unsupported | " if row["refused"] else f"{row['peer_us']:.0f} | {row['ratio']:.2f}"
         of_plain = f"{row['of_plain']:.2f}" if row["group"] == "two-layers" else ""
         lines.append(f"| {name} | {row['us']:.0f} | {theirs} | {100 * row['peak_us'] / row['us']:.0f} | {of_plain} |")
     groups = {group: [row for row in rows if row["group"] == group and not row["refused"]] for group in GROUPS}
-    lines += ["", "| | encoders | median ratio | greatest | with kernels at the core's whole rate |",
-              "| --- | --- | --- | --- | --- |"]
+    lines += ["", "| | encoders | median ratio | greatest ratio | ratio at peak rate |", "| --- | --- | --- | --- | --- |"]
     for group, name in GROUPS.items():
         ratios = [row["ratio"] for row in groups[group]]
         if ratios:
             lines.append(f"| {name} | {len(ratios)} | {statistics.median(ratios):.3f} | {max(ratios):.3f} | "
                          f"{ratio_at_peak(groups[group]):.3f} |")
     worst = max(row["difference"] or 0 for row in rows if row["group"] != "fp16")
-    lines += ["", f"Answers in fp32 differ by up to {worst:.0e} of the greatest output."]
+    lines += ["", f"The outputs in fp32 differ by at most {worst:.0e}, relative to the greatest output."]
     with open(path, "w", encoding="utf-8") as stream:
         stream.write("\n".join(lines) + "\n")
 

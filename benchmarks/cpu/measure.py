@@ -1,10 +1,9 @@
 """Latency of a compiled predictor against its peers on one core, interleaved in one process, outputs compared.
 
-A sample is the median of calls that follow one another for some milliseconds. Before and after it the core's rate of
-multiply-adds is probed: where that is less than nearly the best of the run, or where the process had not nearly all of
-the time, a neighbour was busy, and the sample does not count as quiet. Rounds go on until every side has its quiet
-samples at every length or the time is used up. Started by run.sh, which builds what this needs; report.py makes the
-table and the plots.
+A sample is the median over a few milliseconds of successive calls. Before and after it, the multiply-add rate of the core is
+probed. A sample counts as quiet if that rate is close to the best of the run and the process had nearly all of the time;
+otherwise a neighbour was busy. Rounds continue until every side has its quiet samples at every length, or until the time is
+used up. run.sh builds the inputs and starts this program. report.py makes the table and the plots.
 """
 
 import argparse
@@ -23,8 +22,8 @@ from libmdot import Failure, Predictor
 from peers import PRECISIONS, SIDES, Absent
 
 LEVELS = {"fp32": ["x86-64-v3", "x86-64-v4"], "bf16": ["x86-64-bf16", "x86-64-amx"]}
-BOUNDS = {"fp32": 1e-4, "bf16": 5e-2}  # of the greatest output; peers in bf16 keep residuals and sums in it, too
-QUIET_RATE, QUIET_SHARE = 0.97, 0.97  # of the best rate; of the time, by the process's own clock
+BOUNDS = {"fp32": 1e-4, "bf16": 5e-2}  # relative to the greatest output; peers in bf16 keep residuals and sums in bf16, too
+QUIET_RATE, QUIET_SHARE = 0.97, 0.97  # relative to the best rate; relative to the elapsed time, by the process's own clock
 CEILING_SECONDS, CEILING_PIECE, PROBE_SECONDS = 0.3, 0.002, 0.0005
 SCALE_ITEMS = 16
 DTYPES = {"i64": np.int64, "i32": np.int32, "f16": np.float16, "f32": np.float32, "f64": np.float64, "bool": np.bool_}
@@ -49,7 +48,7 @@ def random_array(rng, tensor, length):
 
 
 class Context:
-    """What sides are told of the model."""
+    """The description of the model that all sides get."""
 
     def __init__(self, args):
         self.model, self.artefact, self.library = args.model, args.artefact, args.library
@@ -76,7 +75,7 @@ class Context:
         return [np.zeros(concrete(t["dims"], length), DTYPES[t["dtype"]]) for t in self.entry["outputs"]]
 
     def flops(self, length):
-        """Of a call; None where it is not the full length of a bucket."""
+        """FLOPs of a call; None unless the length is the full length of a bucket."""
         return next((b["flops"] for b in self.entry["buckets"] if b["max_length"] == length), None)
 
 
@@ -84,7 +83,7 @@ class Context:
 
 
 class Core:
-    """The core's multiply-adds a second, by the loops that `mdot bench` compares with (cli/bench_peak.c)."""
+    """The core's multiply-adds per second, measured by the loops that `mdot bench` compares with (cli/bench_peak.c)."""
 
     def __init__(self, context, probe):
         self.gflops = ctypes.CDLL(probe).bench_peak_gflops
@@ -92,7 +91,7 @@ class Core:
         self.ceilings = {}
         for level in (level for levels in LEVELS.values() for level in levels):
             try:
-                Predictor(context.library, context.artefact, level=level)  # which asks for the permission, too
+                Predictor(context.library, context.artefact, level=level)  # opening also requests the permission
             except Failure as reason:
                 self.ceilings[level] = {"absent": str(reason)}
             else:
@@ -108,7 +107,7 @@ class Core:
         return self.ceilings[level].get("gflops", 0)
 
     def peak(self, precision):
-        """The ceiling of what computes in this precision here; f32 where nothing does in pairs or tiles."""
+        """The ceiling of this CPU in this precision; that of f32 if the CPU has neither bf16 dot products nor tiles."""
         return max([self.of(level) for level in LEVELS[precision]] + [0]) or self.best
 
     def probe(self):
@@ -121,12 +120,12 @@ class Core:
 
 
 def attempt(notes, label, make):
-    """What `make` gives; None, with a note that says why, where it cannot."""
+    """The result of `make`; None if it fails, with the reason in a note."""
     try:
         return make()
     except Absent as reason:
         notes.append({**label, "absent": str(reason)})
-    except Exception as reason:  # pylint: disable=broad-except # peers fail in ways of their own
+    except Exception as reason:  # pylint: disable=broad-except # each peer has its own exceptions
         notes.append({**label, "failed": f"{type(reason).__name__}: {reason}".split("\n", maxsplit=1)[0][:300]})
     return None
 
@@ -147,7 +146,7 @@ def difference(got, wanted, scale):
 
 
 def make_cases(context, oracle, sides, length, notes):
-    """Every side at one length, on the same inputs, with how far its answer is from ONNX Runtime's in f32."""
+    """Prepare every side at one length on the same inputs, with its difference from ONNX Runtime's outputs in f32."""
     rng = np.random.default_rng(length)
     scale = [1e-3 for _ in context.outputs(length)]
     for _ in range(SCALE_ITEMS):
@@ -174,7 +173,7 @@ def make_cases(context, oracle, sides, length, notes):
 
 
 def sample(core, call, seconds):
-    """The first call finds caches as the side before left them, and does not count."""
+    """Take a sample. The first call is excluded, because it finds the caches as the previous side left them."""
     call()
     before = core.probe()
     times, begin, own = [], time.perf_counter(), time.process_time()
@@ -196,7 +195,7 @@ def quiet(core, case):
 
 
 def measure(core, cases, args):
-    """Round after round, over all lengths, in turns forwards and backwards."""
+    """Run rounds over all lengths, alternately forwards and backwards."""
     end, number = time.monotonic() + args.seconds, 0
     lengths = sorted({case["length"] for case in cases})
     while time.monotonic() < end:
@@ -215,7 +214,7 @@ def measure(core, cases, args):
 
 
 def summary(core, context, case):
-    """A row of the results. Without a quiet sample its time is the median of all, which `quiet` tells."""
+    """A row of the results. If there are no quiet samples, its time is the median of all samples, and `quiet` is 0."""
     silent = quiet(core, case)
     times = [one["us"] for one in silent or case["samples"]]
     row = {key: case[key] for key in ("side", "precision", "length", "difference", "agrees")}

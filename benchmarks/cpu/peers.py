@@ -1,8 +1,8 @@
-"""Who is measured on the CPU, each on one thread and over inputs that stay where they are.
+"""The sides that are measured on the CPU, each on one thread and on inputs at fixed addresses.
 
-A side is a class with a `name`, a `precision`, the `version` of what runs, and `prepare(inputs, shapes)`: a call without
-arguments that returns the outputs as arrays. Peers know the length beforehand, where they make use of it. What cannot
-run here raises Absent with the reason.
+A side is a class with a `name`, a `precision`, the `version` of its software, and `prepare(inputs, shapes)`. This method
+returns a call that takes no arguments and returns the outputs as arrays. Peers know the length in advance if they can use it.
+A side that cannot run here raises Absent with the reason.
 """
 
 import re
@@ -14,7 +14,7 @@ from reference_module import make_module
 
 
 class Absent(Exception):
-    """A side cannot run on this machine, or not this model."""
+    """A side cannot run on this machine, or cannot run this model."""
 
 
 def imported(name):
@@ -82,14 +82,14 @@ class OpenVino:
         self.version = re.match(r"[\d.]*\d", self.ov.get_version()).group()
 
     def prepare(self, inputs, length):
-        del length  # the inputs' shapes say it
+        del length  # the shapes of the inputs contain the length
         core = self.ov.Core()
         model = core.read_model(self.model)
         model.reshape({name: list(a.shape) for name, a in inputs.items()})
         hint = self.hints[self.precision]
         compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": 1,
                                                      "NUM_STREAMS": 1, "ENABLE_CPU_PINNING": False})
-        # Where the CPU has no such instructions it computes otherwise, and says so here.
+        # A CPU that lacks the instructions computes in another precision, which this property reports.
         taken = compiled.get_property("INFERENCE_PRECISION_HINT").to_string()
         if taken != hint:
             raise Absent(f"computes in {taken} on this CPU")
@@ -107,7 +107,7 @@ class OpenVino:
 
 
 class Torch:
-    """The reference predictor as a module of PyTorch's fused functions; other models are not known as modules."""
+    """The reference predictor as a module of PyTorch's fused functions; other models lack a module."""
 
     name = "PyTorch, eager"
 

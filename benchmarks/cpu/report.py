@@ -1,8 +1,8 @@
 """Results of measure.py → table.md and a plot for each precision.
 
-    report.py RESULTS.json FOLDER
+  report.py RESULTS.json FOLDER
 
-Exit status 1 where a side's answer is not what it should be. Standard library only.
+The exit status is 1 if the output of a side differs too much from the expected one. Standard library only.
 """
 
 import argparse

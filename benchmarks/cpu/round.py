@@ -1,9 +1,9 @@
-"""How a scheduler's round grows with the operators of its jobs and with configurations: `mdot bench --round`, drawn.
+"""Cost of a scheduler's round against the operators of its jobs and the configurations: plots of `mdot bench --round`.
 
-    round.py MDOT PREDICTOR.mdot FOLDER [--seconds S]
+  round.py MDOT PREDICTOR.mdot FOLDER [--seconds S]
 
-FOLDER gets round.json, operators.svg and configurations.svg. Least times of a round are taken: what neighbours on the
-machine left alone. Started by round.sh; standard library only.
+FOLDER receives round.json, operators.svg and configurations.svg. The values are the minimum over the rounds, because other
+work on the machine disturbs some rounds. round.sh starts this program. Standard library only.
 """
 
 import argparse
@@ -17,12 +17,12 @@ import onnx_file as onnx
 
 OPERATORS = [8, 16, 32, 64, 128, 256, 512]
 CONFIGURATIONS = [1, 2, 4, 8, 16, 32, 64, 128]
-FEW_OPERATORS, FEW_CONFIGURATIONS, JOBS = 32, 20, 5  # few jobs: a short round is sooner left alone
-LEAST_WIDTH, WIDTHS = 8, 37  # a prime: a stride of any length comes by all of them
+FEW_OPERATORS, FEW_CONFIGURATIONS, JOBS = 32, 20, 5  # few jobs, because a short round is more likely to be undisturbed
+LEAST_WIDTH, WIDTHS = 8, 37  # a prime, so that a stride of any length visits all widths
 
 
 def widths(count):
-    """A walk over widths on which no two steps are alike, so that every product is an operator of its own."""
+    """A walk over widths in which all steps differ, so that every matrix product is a distinct operator."""
     walk = [LEAST_WIDTH]
     for step in range(count):
         stride = 1 + step // WIDTHS
@@ -31,7 +31,7 @@ def widths(count):
 
 
 def write_job(path, count):
-    """A network of `count` distinct products."""
+    """Write a network of `count` distinct matrix products."""
     walk = widths(count)
     assert len(set(zip(walk, walk[1:]))) == count
     nodes, initializers = [], []
@@ -45,7 +45,7 @@ def write_job(path, count):
 
 
 def measure(args, job, operators, configurations):
-    """Microseconds a job: with nothing known, encoding it, pricing it once it is encoded."""
+    """Microseconds per job: cold, encoding, and evaluation with cached features."""
     text = subprocess.run([args.mdot, "bench", args.predictor, "--device", "cpu", "--round", job, "--jobs", str(JOBS),
                            "--configurations", str(configurations), "--seconds", str(args.seconds), "--json"], check=True,
                           capture_output=True).stdout
@@ -56,9 +56,9 @@ def measure(args, job, operators, configurations):
 
 
 def draw(rows, key, title):
-    names = {"cold": "nothing known", "encode": "encoding", "encoded": "prices, encoded before"}
+    names = {"cold": "cold", "encode": "encoding", "encoded": "evaluation with cached features"}
     curves = {name: {row[key]: row[of] for row in rows} for of, name in names.items()}
-    return chart.draw(title, key, "µs a job, least of the rounds", curves)
+    return chart.draw(title, key, "µs per job, minimum over the rounds", curves)
 
 
 def main():
@@ -85,7 +85,7 @@ def main():
     for key, title in titles.items():
         with open(os.path.join(args.folder, key + ".svg"), "w", encoding="utf-8") as stream:
             stream.write(draw(results[key], key, title))
-        print(f"| {key} | nothing known, µs a job | encoding | prices, encoded before |\n| --- | --- | --- | --- |")
+        print(f"| {key} | cold, µs per job | encoding | evaluation with cached features |\n| --- | --- | --- | --- |")
         for row in results[key]:
             print(f"| {row[key]} | {row['cold']:.0f} | {row['encode']:.0f} | {row['encoded']:.0f} |")
         print()

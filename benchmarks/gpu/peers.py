@@ -1,11 +1,11 @@
 """Latency of mdot on a GPU against PyTorch and ONNX Runtime there, interleaved in one process, outputs compared.
 
-    peers.py --model MODEL.onnx --artefact MODEL.mdot --library libmdot.so --rows ROWS.jsonl
+  peers.py --model MODEL.onnx --artefact MODEL.mdot --library libmdot.so --rows ROWS.jsonl
 
-Every side takes a prediction's inputs in the host's memory and leaves its result there, as a scheduler calls it; what
-can be prepared before (weights, static buffers, graphs) is. PyTorch runs the reference predictor (reference.py) as a
-module of its own fused functions, in bf16 throughout. A side that cannot run here is named with the reason. Started by
-gpu.sh run; needs numpy, and of the others what is there.
+Every side takes the inputs of a prediction in the host's memory and leaves its result there, as a scheduler calls it.
+Everything that can be prepared beforehand (weights, static buffers, graphs) is prepared. PyTorch runs the reference predictor
+(reference.py) as a module of its own fused functions, in bf16 throughout. A side that cannot run here is listed with the
+reason. `gpu.sh run` starts this program. It needs numpy, and uses the other packages if they are installed.
 """
 
 import argparse
@@ -20,8 +20,8 @@ from reference_module import make_module
 
 ROUNDS = 10
 SCALE_ITEMS = 16
-SANE_DIFFERENCE = 0.1  # far beyond bf16's rounding: then it is another model
-ORDER = [128, 64, 256, 512, 1024, 32]  # what matters most first: time may run out
+SANE_DIFFERENCE = 0.1  # far beyond the rounding of bf16; a larger difference means another model
+ORDER = [128, 64, 256, 512, 1024, 32]  # most important lengths first, because the time may run out
 
 
 class Absent(Exception):
@@ -57,7 +57,7 @@ def torch_on_gpu():
 
 
 class Torch:
-    """Inputs go over by themselves, the result comes back: what a program without further thought does."""
+    """Inputs are copied implicitly and the result is copied back, as in a straightforward program."""
 
     name = "torch eager, bf16"
 
@@ -80,17 +80,17 @@ class Torch:
 
 
 class TorchReduceOverhead(Torch):
-    """torch.compile with the CUDA graphs that it makes itself."""
+    """torch.compile with the CUDA graphs that it creates."""
 
     name = "torch.compile, reduce-overhead (CUDA graphs), bf16"
 
     def compile(self):
-        self.torch._dynamo.reset()  # pylint: disable=protected-access # for each length code of its own
+        self.torch._dynamo.reset()  # pylint: disable=protected-access # generate new code for each length
         return self.torch.compile(self.module, mode="reduce-overhead", dynamic=False)
 
 
 class TorchGraph(Torch):
-    """The compiled module and both copies in one CUDA graph: the least that PyTorch takes."""
+    """The compiled module and both copies in one CUDA graph: the lower bound of PyTorch."""
 
     name = "torch.compile, one CUDA graph with the copies, bf16"
 
@@ -165,7 +165,7 @@ class OnnxRuntime:
 
 
 class OnnxRuntimeGraph(OnnxRuntime):
-    """With its CUDA graph, which wants inputs and outputs that stay where they are on the GPU."""
+    """ONNX Runtime with its CUDA graph, which requires inputs and outputs at fixed addresses on the GPU."""
 
     name = "ONNX Runtime CUDA, CUDA graph, fp32"
     options = {"enable_cuda_graph": "1"}
@@ -192,7 +192,7 @@ class OnnxRuntimeGraph(OnnxRuntime):
 
 
 def random_inputs(rng, length):
-    """Inputs that differ in how large they are and how much of them counts: else all answers are nearly the same."""
+    """Inputs of different magnitudes and different masks, because otherwise all outputs would be nearly equal."""
     mask = rng.random((1, length)) < rng.uniform(0.3, 1)
     mask[0, 0] = True
 
@@ -204,7 +204,7 @@ def random_inputs(rng, length):
 
 
 def timed(call, seconds):
-    """Times of single calls in µs; the first of a slice is left out."""
+    """Times of single calls in µs, excluding the first call of a slice."""
     call()
     times, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 3:
@@ -216,7 +216,7 @@ def timed(call, seconds):
 
 class Rows:
     def __init__(self, path):
-        self.stream = open(path, "a", encoding="utf-8")  # pylint: disable=consider-using-with # to the end
+        self.stream = open(path, "a", encoding="utf-8")  # pylint: disable=consider-using-with # open until the program ends
 
     def write(self, section, **row):
         self.stream.write(json.dumps({"section": section, **row}) + "\n")
@@ -224,12 +224,12 @@ class Rows:
 
 
 def attempt(rows, label, make):
-    """What `make` gives; None, with a row that says why, where it cannot."""
+    """The result of `make`; None if it fails, with the reason in a row."""
     try:
         return make()
     except Absent as reason:
         rows.write("peer", **label, absent=str(reason))
-    except Exception as reason:  # pylint: disable=broad-except # peers fail in ways of their own
+    except Exception as reason:  # pylint: disable=broad-except # each peer has its own exceptions
         rows.write("peer", **label, failed=f"{type(reason).__name__}: {reason}".split("\n", maxsplit=1)[0][:300])
     return None
 

@@ -1,8 +1,8 @@
 """Rows of measurements (result_rows.h) → results.json, table.md and plot.svg.
 
-    report.py ROWS.jsonl FOLDER
+  report.py ROWS.jsonl FOLDER
 
-Shows what is there: a run that was cut short has a table too. Standard library only.
+The report contains all rows that exist, so that an interrupted run has a table, too. Standard library only.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import chart
 
 
 def read_rows(path):
-    """By section. A last line may have been cut off with the program that wrote it."""
+    """Rows by section. The last line may be incomplete if the program that wrote it was interrupted."""
     sections = {}
     with open(path, encoding="utf-8") as stream:
         for line in stream:
@@ -37,7 +37,7 @@ def us(value):
 
 
 def outcome(row):
-    """What stands where a number would: why there is none."""
+    """The text in place of a missing number: the reason why it is missing."""
     return "absent: " + row["absent"] if "absent" in row else "**failed**: " + row["failed"]
 
 

@@ -1,4 +1,5 @@
-"""A wheel for one platform and any Python 3: the C libraries are data that ctypes opens. pyproject.toml has the rest."""
+"""A wheel for one platform and any Python 3, because the C libraries are data files that ctypes opens. The remaining metadata
+is in pyproject.toml."""
 
 from __future__ import annotations
 

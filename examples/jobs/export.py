@@ -1,5 +1,6 @@
-"""Writes the graphs of this folder: ResNet-50 and BERT-base as torchvision and transformers define them, with an open batch
-(and, of BERT, an open sentence length), in training mode and without weights. See README.md.
+"""Write the graphs of this folder: ResNet-50 from torchvision and BERT-base from transformers, in training mode.
+
+The batch is symbolic, and so is BERT's sentence length. Weights are left out. See README.md.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ sys.path.insert(0, str(HERE.parents[1] / "weights" / "training"))
 
 from collect.export import leave_weights_out  # noqa: E402 - the path must be known first
 
-OPSET = 17      # the first that has LayerNormalization
-EXAMPLES = 2    # tracing computes the network; BatchNormalization may refuse one
+OPSET = 17      # the first opset that has LayerNormalization
+EXAMPLES = 2    # tracing runs the network, and BatchNormalization may reject a batch of one
 
 
 def resnet50() -> tuple[torch.nn.Module, dict[str, torch.Tensor], dict[str, dict[int, str]]]:
@@ -27,7 +28,7 @@ def resnet50() -> tuple[torch.nn.Module, dict[str, torch.Tensor], dict[str, dict
 
 
 def bert_base() -> tuple[torch.nn.Module, dict[str, torch.Tensor], dict[str, dict[int, str]]]:
-    """Fine-tuning for a choice of two classes."""
+    """BERT-base, fine-tuned for a choice of two classes."""
     import transformers
 
     config = transformers.BertConfig(num_labels=2, return_dict=False)
@@ -38,7 +39,7 @@ def bert_base() -> tuple[torch.nn.Module, dict[str, torch.Tensor], dict[str, dic
 
 
 def shorten_names(serialised: bytes) -> bytes:
-    """Tracing names each value and node by its path of modules, which is three quarters of BERT's file."""
+    """Replace the names of values and nodes by numbers, because module paths take three quarters of BERT's file."""
     import onnx
 
     model = onnx.load_model_from_string(serialised)
@@ -54,7 +55,7 @@ def shorten_names(serialised: bytes) -> bytes:
 def graph(model: torch.nn.Module, inputs: dict[str, torch.Tensor], axes: dict[str, dict[int, str]], name: str) -> bytes:
     stream = io.BytesIO()
     with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")     # of tracing, about values that an open dimension does not change
+        warnings.simplefilter("ignore")     # tracing warns about values that are independent of the symbolic dimension
         torch.onnx.export(model.train(), tuple(inputs.values()), stream, dynamo=False, opset_version=OPSET,
                           input_names=list(inputs), output_names=["output"], dynamic_axes={**axes, "output": {0: "batch"}},
                           export_params=False, do_constant_folding=False, training=torch.onnx.TrainingMode.TRAINING)

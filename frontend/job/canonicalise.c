@@ -1,11 +1,11 @@
-/* canonicalise.c — one form for what exporters and models write in several, before anything is recognised.
+/* canonicalise.c — canonical forms for patterns that exporters and models write in several ways. Runs before recognition.
  *
- *   - A pointwise operator broadcasts by itself: an Expand in front of it (PyTorch's expand_as) is no operator.
- *   - Picking one index of an axis (PyTorch's x[i]) is a Slice, like picking a range; Gather is left to tables.
- *   - A mean over the whole map is GlobalAveragePool, where it is written as ReduceMean or as AveragePool with a large
+ *   - A pointwise operator broadcasts by itself, so an Expand in front of it (PyTorch's expand_as) is removed.
+ *   - Selecting one index of an axis (PyTorch's x[i]) becomes a Slice, like a range. Gather is reserved for tables.
+ *   - A mean over the whole map becomes GlobalAveragePool, whether written as ReduceMean or as AveragePool with a large
  *     kernel.
- *   - A bias of zeros (PyTorch's dynamo exporter, where a convolution has none) is none.
- *   - A constant that is added between two reshapes that cancel (Swin's masks, for each window) is added without them.
+ *   - A bias of zeros is removed. PyTorch's dynamo exporter writes one if a convolution has no bias.
+ *   - A constant that is added between two reshapes that cancel (Swin's masks, one per window) is added without them.
  */
 #include "frontend/job/job_reader.h"
 
@@ -14,7 +14,7 @@
 
 /* ---- Broadcasts ------------------------------------------------------------------------------------------------- */
 
-/* Another operand has the result's type already. */
+/* Does another operand already have the result's type? */
 static bool is_full_without(const ir_node *node, int operand)
 {
     for (int i = 0; i < node->input_count; i++) {
@@ -49,7 +49,7 @@ static void gather(ir_builder *b, ir_node *node)
     if (axis < 0) axis += data->type.rank;
     int64_t extent = data->type.dim[axis].offset;
     if (number < 0) number += extent;
-    if (number < 0 || number >= extent) return; /* the Gather's fault, if it is run */
+    if (number < 0 || number >= extent) return; /* an error of the Gather, reported if it is run */
     ir_value *slice = ir_build_slice(b, data, axis, number, number + 1);
     ir_replace(b, result, ir_build_reshape(b, slice, result->type.dim, result->type.rank));
 }
@@ -105,7 +105,8 @@ static ir_value *under_reshape(const ir_value *value)
     return value->def != NULL && value->def->op == &ir_ops[IR_OP_Reshape] ? value->def->inputs[0] : NULL;
 }
 
-/* `added`, which broadcasts against [A, B, …], against [A · B, …]; NULL: the types are no such pair. */
+/* Converts `added`, which broadcasts against [A, B, …], to broadcast against [A · B, …]. NULL: the types do not match
+ * this. */
 static ir_value *joined(ir_builder *b, ir_value *added, const ir_type *split, const ir_type *whole)
 {
     ir_type type = added->type;

@@ -1,6 +1,5 @@
-/* embedding_bag.c — an EmbeddingBag, which files spell as a loop (frontend/onnx/loops.h), is a Gather and a reduction. Bags
- * count as equally long; where they cannot be, the loop stays an operator of its own kind.
- */
+/* embedding_bag.c — rewrites an EmbeddingBag, which files express as a loop (frontend/onnx/loops.h), as a Gather and a
+ * reduction. Bags count as equally long. If the rows cannot be divided equally, the loop remains an opaque operator. */
 #include "frontend/job/job_reader.h"
 
 static bool is_one(const ir_value *value)
@@ -12,7 +11,8 @@ static bool is_one(const ir_value *value)
     return true;
 }
 
-/* Rows without the weight of each that an exporter multiplies them by, where nobody gave any: it is one then. */
+/* The rows before multiplication by per-sample weights. An exporter writes that multiplication with ones if the model
+ * has no weights. */
 static ir_value *unweighted(ir_value *rows)
 {
     ir_value *value = rows;
@@ -24,8 +24,8 @@ static ir_value *unweighted(ir_value *rows)
     return whole != NULL && ir_type_equal(&whole->type, &value->type) ? whole : rows;
 }
 
-/* What is put into bags, [rows, width]: the loop's input, or rows of a table that it picks itself. NULL: it is not
- * known. */
+/* The rows that are put into bags, [rows, width]: the loop's input, or rows that the loop gathers from a table. NULL:
+ * unknown. */
 static ir_value *rows_of(ir_builder *b, const ir_node *loop)
 {
     ir_value *rows = loop->inputs[1], *indices = ir_node_input(loop, 2);
@@ -35,12 +35,12 @@ static ir_value *rows_of(ir_builder *b, const ir_node *loop)
     return ir_build_infer(b, ir_build_node(b, IR_OP_Gather, (ir_value *[]){rows, indices}, 2, 1));
 }
 
-/* A list of bags, joined, is what they are side by side. */
+/* Joining a list of bags gives the bags themselves, so the join is replaced by them. */
 static void replace_joined(ir_builder *b, const ir_value *list, ir_value *bags)
 {
     for (const ir_use *use = list->uses, *next; use != NULL; use = next) {
         ir_node *reader = use->node;
-        next = use->next; /* the reader may go */
+        next = use->next; /* read now, because the reader may be removed */
         if (reader == NULL || fe_job_op_role_of(reader) != FE_JOB_OP_JOIN) continue;
         if (reader->output_count < 1 || reader->outputs[0] == NULL) continue;
         reader->outputs[0]->type = bags->type;

@@ -1,8 +1,8 @@
-/* extract_operators.c — a typed and recognised graph → mdot_job.
+/* extract_operators.c — converts a typed graph with recognised patterns into an mdot_job.
  *
- * A node is a token, but for what moves no data: changes of shape, casts between floating types, and what folded. What
- * exporters write in several nodes and frameworks run as one operator is one token: a product or a convolution with the
- * learnt vector behind it, a convolution with its BatchNormalization.
+ * Each node becomes a token, except nodes that move no data: changes of shape, casts between floating types, and
+ * folded nodes. Nodes that exporters write separately but frameworks run as one operator become one token: a matmul
+ * or a convolution with the bias vector behind it, or a convolution with its BatchNormalization.
  */
 #include "frontend/job/job_reader.h"
 
@@ -14,11 +14,12 @@ typedef struct tokeniser {
     fe_job *job;
     fe_operator *tokens;
     int count;
-    int *token_of;        /* by value id: the token that gives it, or NONE */
+    int *token_of;        /* by value id: the token that produces it, or NONE */
     bool *needs_gradient; /* by value id */
 } tokeniser;
 
-/* ---- Which nodes are tokens ------------------------------------------------------------------------------------- */
+/* ---- Selection of nodes
+ * --------------------------------------------------------------------------------------------- */
 
 static bool is_free(const ir_node *node)
 {
@@ -32,7 +33,8 @@ static bool is_convolution(const ir_node *node)
     return fe_row_of(node)->settings == FE_SETTINGS_CONVOLUTION;
 }
 
-/* The token that gives `value` and may take the node behind it in: nobody else reads the value. */
+/* The token that produces `value` and may absorb the node behind it, because that node is the only reader. NULL:
+ * none. */
 static fe_operator *absorbing(const tokeniser *t, const ir_value *value)
 {
     int token = value != NULL && value->constant == NULL ? t->token_of[value->id] : NONE;
@@ -40,8 +42,7 @@ static fe_operator *absorbing(const tokeniser *t, const ir_value *value)
     return ir_value_single_user(value) != NULL ? &t->tokens[token] : NULL;
 }
 
-/* Whether a constant has one element for each of several channels, and is 1 wide otherwise. `axis` counts from the end.
- */
+/* Does a constant have one element per channel and width 1 in all other axes? `axis` counts from the end. */
 static bool is_channel_vector(const ir_value *value, int axis, int64_t channels)
 {
     if (value->constant == NULL || !ir_dtype_is_float(value->type.dtype)) return false;
@@ -55,7 +56,7 @@ static void absorb(tokeniser *t, fe_operator *token, const ir_node *node)
     t->token_of[node->outputs[0]->id] = (int)(token - t->tokens);
 }
 
-/* Add(product, vector): the vector is the product's bias. */
+/* Add(matmul, vector): the vector becomes the bias. */
 static bool absorb_bias(tokeniser *t, const ir_node *node)
 {
     for (int i = 0; i < 2; i++) {
@@ -85,11 +86,12 @@ static bool absorb_normalisation(tokeniser *t, const ir_node *node)
     return true;
 }
 
-/* ---- A normalisation written as arithmetic ---------------------------------------------------------------------- */
+/* ---- A normalisation written as pointwise operators
+ * ----------------------------------------------------------------- */
 
 enum { SHIFTS = 1, SCALES = 2 };
 
-/* Whether `node` adds to `map`, or multiplies it with, a constant for each channel; 0: neither. */
+/* Does `node` add a constant per channel to `map` or multiply `map` by one? 0: neither. */
 static int channel_step(const ir_node *node, const ir_value *map)
 {
     static const unsigned char step_of[IR_OP_COUNT] = {
@@ -100,9 +102,10 @@ static int channel_step(const ir_node *node, const ir_value *map)
     return is_channel_vector(vector, map->type.rank - 2, map->type.dim[1].offset) ? step : 0;
 }
 
-/* Some exporters write a BatchNormalization of inference as (x - mean) * scale + shift, and Caffe's as one with a scale
- * and a shift behind it: a run of such steps behind a convolution or a normalisation. Among them are both kinds, which
- * a bias alone or a learnt scale alone is not. */
+/* Some exporters write an inference BatchNormalization as (x - mean) * scale + shift. Exporters for Caffe write it
+ * with a further scale and shift behind it. The result is a run of such steps behind a convolution or a
+ * normalisation. The run must contain both additions and multiplications, because a bias alone or a scale alone is
+ * not a normalisation. */
 static bool absorb_channel_step(tokeniser *t, const ir_node *node)
 {
     for (int i = 0; i < node->input_count && i < 2; i++) {
@@ -159,7 +162,7 @@ static void spread_gradient(tokeniser *t, const ir_node *node, bool needed)
     }
 }
 
-/* By value id: the value that a view shows, or the value itself. */
+/* By value id: the value behind a view, or the value itself. */
 static void find_shown(const tokeniser *t, int *shown)
 {
     const ir_graph *graph = t->job->graph;
@@ -172,7 +175,7 @@ static void find_shown(const tokeniser *t, int *shown)
     }
 }
 
-/* An operator hands each value that it reads one gradient; those of a view are its value's. */
+/* An operator sends one gradient to each value that it reads. Gradients of a view count for the value behind it. */
 static mdot_status count_gradients(const tokeniser *t)
 {
     fe_job *job = t->job;
@@ -229,7 +232,7 @@ static void take_node(tokeniser *t, const ir_node *node)
 
 /* ---- Dependencies ----------------------------------------------------------------------------------------------- */
 
-/* The tokens that `token` reads, ascending and each once. */
+/* The tokens that `token` reads, in ascending order and without duplicates. */
 static size_t list_inputs(const tokeniser *t, const fe_operator *token, uint32_t *out)
 {
     size_t count = 0;
@@ -247,7 +250,7 @@ static size_t list_inputs(const tokeniser *t, const fe_operator *token, uint32_t
     return count;
 }
 
-/* A parameter that several operators share is counted at the first. */
+/* A parameter that several operators share is counted at the first of them. */
 static double own_parameters(const fe_job *job, const fe_operator *token, bool *counted)
 {
     const ir_node *node = token->node;
@@ -297,7 +300,7 @@ static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
     mdot_error reason;
     status = mdot_job_create(&description, out_job, &reason);
     if (status == MDOT_OK) return MDOT_OK;
-    if (status == MDOT_INVALID_ARGUMENT) status = MDOT_MALFORMED; /* the file's dimensions are beyond all bounds */
+    if (status == MDOT_INVALID_ARGUMENT) status = MDOT_MALFORMED; /* the dimensions in the file exceed every limit */
     return mdot_fail(job->err, status, "%s: %s", job->graph->name, reason.message);
 }
 

@@ -1,14 +1,15 @@
-/* folded_norm_warnings.c — what the sequence of a job makes one doubt, where nothing proves it.
+/* folded_norm_warnings.c — warns about a whole sequence that is suspicious without proof of an error.
  *
- * A network whose BatchNormalizations were folded without a trace (unfold_batchnorm.c) is one of convolutions alone. So are
- * networks that never had any, AlexNet, VGG, SqueezeNet, those for super-resolution and for speech. What tells them
- * apart is what nobody trains without a normalisation, and in a graph that holds none of any kind
+ * If the BatchNormalizations of a network were folded without a trace (unfold_batchnorm.c), only convolutions remain. Other
+ * networks never had any: AlexNet, VGG, SqueezeNet, and networks for super-resolution and speech. They are
+ * distinguished by structures that are always trained with a normalisation. In a graph without normalisation of any
+ * kind, the signs are
  *
- *   - sums of branches in front of a ReLU, as ResNets have them;
- *   - convolutions in front of a Swish, a HardSwish or a ReLU up to 6, as EfficientNets, MobileNets and YOLO have them;
- *   - convolutions of a channel each, with more convolutions around them.
+ *   - sums of branches in front of a ReLU, as in ResNets;
+ *   - convolutions in front of a Swish, a HardSwish or a ReLU up to 6, as in EfficientNets, MobileNets and YOLO;
+ *   - convolutions of one channel each, with more convolutions around them.
  *
- * Where one of these stands several times, the reader warns and counts the network as it is.
+ * If one of these signs occurs several times, the reader warns and counts the network as it is.
  */
 #include "frontend/job/job_reader.h"
 
@@ -53,13 +54,13 @@ static bool is_depthwise(const ir_node *node)
     return ir_node_int(node, "group", 1) > 1 && ir_node_int(node, "group", 1) == node->inputs[0]->type.dim[1].offset;
 }
 
-/* A token whose result the node reads and that is a convolution. */
+/* Does the node read the result of a convolution? */
 static bool reads_convolution(const ir_node *node)
 {
     const ir_value *value = ir_node_input(node, 0);
     while (value != NULL && value->def != NULL && value->def->op == &ir_ops[IR_OP_Add] &&
            value->def->inputs[1]->constant != NULL) {
-        value = value->def->inputs[0]; /* a bias that stands behind it */
+        value = value->def->inputs[0]; /* skip a bias that follows the convolution */
     }
     return value != NULL && value->def != NULL && is_convolution(value->def);
 }
@@ -69,7 +70,8 @@ void fe_job_warn_folded_norms(fe_job *job, const fe_operator *tokens, int count)
     int convolutions = 0, gates = 0, sums = 0, depthwise = 0;
     for (int i = 0; i < count; i++) {
         const ir_node *node = tokens[i].node;
-        if (normalises(&tokens[i]) || node->op == &ir_ops[IR_OP_Opaque]) return; /* it may be one, too */
+        /* an opaque operator may be a normalisation */
+        if (normalises(&tokens[i]) || node->op == &ir_ops[IR_OP_Opaque]) return;
         convolutions += is_convolution(node);
         depthwise += is_convolution(node) && node->inputs[0]->type.rank > 2 && is_depthwise(node);
         gates += is_gated(node) && reads_convolution(node);

@@ -1,4 +1,4 @@
-/* job_only_ops.c — job_only_ops.def as a table: what a job's reader makes of operators that ir/ops.def does not have. */
+/* job_only_ops.c — job_only_ops.def as a table: how the job reader treats operators that ir/ops.def lacks. */
 #include "frontend/job/job_reader.h"
 
 #include <limits.h>
@@ -19,7 +19,7 @@ static const fe_job_op rows[] = {
 #undef FOREIGN
 };
 
-/* A * in the pattern stands for any letters. */
+/* A * in the pattern matches any characters. */
 static bool matches(const char *pattern, const char *text)
 {
     for (; *pattern != '*'; pattern++, text++) {

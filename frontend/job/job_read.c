@@ -1,12 +1,12 @@
-/* job_read.c — mdotjob.h: an ONNX file → mdot_job, a call a stage. */
+/* job_read.c — mdotjob.h: reads an ONNX file into an mdot_job, with one call per stage. */
 #include "frontend/job/job_reader.h"
 
 #include "base/struct_version.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/passes.h"
 
-/* Those that recognise, in the order of passes.def. Not those that compute with weights (linears, merge) or take
- * recognised operators apart again (expand). */
+/* The passes that recognise patterns, in the order of passes.def. Passes that compute with weights (linears, merge)
+ * and passes that decompose recognised operators (expand) are excluded. */
 static const char *const recognising[] = {"simplify",
                                           "lower_contrib",
                                           "recognise_norms",
@@ -25,7 +25,7 @@ static mdot_status recognise(fe_job *job)
     return status;
 }
 
-/* How many sequences the first recurrence runs side by side; 0: there is none. */
+/* The number of sequences that the first recurrence processes in parallel; 0: the graph has no recurrence. */
 static int64_t sequences_of(const ir_graph *graph)
 {
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
@@ -35,8 +35,9 @@ static int64_t sequences_of(const ir_graph *graph)
     return 0;
 }
 
-/* What the file calls so, which may stand behind a sequence's length; else the first dimension of the first input that
- * has more than one, but for its second where recurrences say that this is it: PyTorch's take sequences first. */
+/* The dimension that the file names as batch, which may follow a sequence's length. Otherwise, the first dimension of
+ * the first input that has more than one dimension. The second dimension is used instead if it equals the batch of a
+ * recurrence, because PyTorch's recurrences take the sequence axis first. */
 static int64_t batch_of(const ir_graph *graph)
 {
     if (graph->batch > 0) return graph->batch;
@@ -67,7 +68,7 @@ static mdot_status read_graph(fe_job *job, mdot_job **out_job)
 }
 
 typedef struct source {
-    const char *name; /* a path where bytes is NULL */
+    const char *name; /* a path if bytes is NULL */
     const void *bytes;
     size_t size_bytes;
 } source;

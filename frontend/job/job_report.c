@@ -1,4 +1,4 @@
-/* job_report.c — what every stage of the job reader says in the same way. */
+/* job_report.c — messages that every stage of the job reader shares. */
 #include "frontend/job/job_reader.h"
 
 #include "frontend/onnx/context.h"

@@ -1,11 +1,11 @@
-/* job_table.c — ir/ops_job.def as a table: what a training step does with each operator. */
+/* job_table.c — ir/ops_job.def as a table: how a training step treats each operator. */
 #include "frontend/job/job_reader.h"
 
 #include <limits.h>
 #include <string.h>
 
-/* ---- The rows are those of ops.def, in its order --------------------------------------------------------------------
- */
+/* ---- The rows match ops.def, in the same order
+ * ---------------------------------------------------------------------- */
 
 enum {
 #define JOB(id, ...) ROW_##id,
@@ -21,7 +21,7 @@ _Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "ops_job.def has other rows t
 /* ---- The table ------------------------------------------------------------------------------------------------------
  */
 
-#define ALL 0 /* operands; tensors, as what is not known saves them */
+#define ALL 0 /* all operands; for saved tensors, the treatment of unknown operators */
 #define NOTHING MDOT_SAVES_NOTHING
 #define INPUTS MDOT_SAVES_INPUTS
 #define RESULT MDOT_SAVES_RESULT

@@ -1,16 +1,17 @@
-/* layers.c — which block (layer) each operator of a job belongs to.
+/* layers.c — finds the block (layer) that each operator of a job belongs to.
  *
- * Names say it where exporters left any: "encoder.layer.3.output" stands in block 3 of the level "encoder.layer". The
- * outermost level counts of which at least two blocks are equal, as libmdot compares them, and have more than one
- * operator; the other blocks of such a level count, too. A block is a stretch of the sequence: what stands between its
- * operators belongs to it, and what stands between it and the next of its level and has no name. A level whose blocks
- * overlap is none. Without names, what repeats is a block: repeats.c.
+ * If the exporter kept names, they define the blocks: "encoder.layer.3.output" is in block 3 of the level
+ * "encoder.layer". The outermost level is used that contains at least two equal blocks of more than one operator,
+ * where libmdot's comparison decides equality. The other blocks of such a level count as well. A block is a
+ * contiguous stretch of the sequence. It includes all operators between its own, and the nameless operators between
+ * it and the next block of its level. A level whose blocks overlap is ignored. If names are missing, repeated
+ * stretches become blocks (repeats.c).
  *
- * Nodes' scopes are asked before parameters, and never both together: PyTorch writes "/layer1/layer1.0/conv1/Conv"
- * beside "layer1.0.conv1.weight".
+ * The scopes of nodes are tried before parameters, and the two are used separately, because PyTorch writes
+ * "/layer1/layer1.0/conv1/Conv" beside "layer1.0.conv1.weight".
  *
- * Work: no stretch is longer than SPARSEST times the operators that name it, so that each of at most DEEPEST levels of
- * indices costs O(n log n).
+ * Work: a stretch is at most SPARSEST times as long as the number of operators that name it. Therefore each of at
+ * most DEEPEST levels of indices costs O(n log n).
  */
 #include "frontend/job/job_reader.h"
 
@@ -19,14 +20,14 @@
 
 enum { DEEPEST = 8, SPARSEST = 16 };
 
-/* Equal operators, as libmdot compares them, have equal kinds. */
+/* Operators that libmdot considers equal have equal kinds. */
 typedef struct layers {
     const fe_job *job;
     const mdot_job_operator *operators;
     uint32_t count;
     uint32_t *kind;
-    uint32_t *mark;    /* by operator: 0, or its block, in any order */
-    uint32_t marked;   /* blocks */
+    uint32_t *mark;    /* by operator: 0, or the number of its block, in any order */
+    uint32_t marked;   /* number of blocks */
     const char **path; /* by operator: its module, or NULL */
 } layers;
 
@@ -82,7 +83,7 @@ static bool equal_stretches(const layers *l, const fe_stretch *x, const fe_stret
     return true;
 }
 
-/* Of the kinds alone. */
+/* A hash over the kinds alone. */
 static uint64_t hash_stretch(const layers *l, const fe_stretch *s)
 {
     uint64_t hash = s->end - s->first;
@@ -104,7 +105,7 @@ static int compare_places(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Whether two of them are equal; leaves them in the order of their places. */
+/* Are two of the stretches equal? On return they are sorted by position. */
 static bool any_equal(const layers *l, fe_stretch *stretches, uint32_t count)
 {
     bool equal = false;
@@ -125,14 +126,14 @@ static void mark_block(layers *l, const fe_stretch *s)
 
 /* ---- Levels in names -------------------------------------------------------------------------------------------- */
 
-/* An operator whose path has an index at some depth: "encoder.layer" . "3". */
+/* An operator whose path has an index at a given depth, for example "encoder.layer" . "3". */
 typedef struct site {
     const char *path;
-    size_t level, block; /* how much of the path names each */
+    size_t level, block; /* length of the path's prefix that names the level, and the block */
     uint32_t at;
 } site;
 
-/* The component that is the path's index number `depth`, counted from 0. */
+/* Finds the path's index number `depth`, counted from 0. */
 static bool find_index(const char *path, int depth, site *out)
 {
     for (const char *part = path; *part != '\0';) {
@@ -180,7 +181,7 @@ static bool is_free_stretch(const layers *l, const fe_stretch *s)
     return true;
 }
 
-/* The blocks of a level, of those with more than one operator; 0: they are none. */
+/* Lists the blocks of a level that have more than one operator. 0: the level has no valid blocks. */
 static uint32_t list_blocks(const layers *l, const site *sites, uint32_t count, fe_stretch *out)
 {
     uint32_t found = 0;
@@ -203,8 +204,8 @@ static bool is_nameless(const layers *l, uint32_t at)
     return at < l->count && l->path[at] == NULL && l->mark[at] == 0;
 }
 
-/* What has no name behind a block carries it on, up to the next; behind the last, as far as it is what the one before
- * it ends with. */
+/* Nameless operators behind a block extend it up to the next block. Behind the last block, they extend it as far as
+ * they match the end of the block before it. */
 static void carry_on(const layers *l, fe_stretch *blocks, uint32_t count)
 {
     uint32_t tail = 0;
@@ -264,7 +265,7 @@ static mdot_status find_repeated(layers *l)
     if (status != MDOT_OK) return status;
     for (uint32_t i = 0, next; i < count; i = next) {
         for (next = i + 1; next < count && blocks[next].hash == blocks[i].hash;) next++;
-        if (!any_equal(l, &blocks[i], next - i)) continue; /* of the same kinds, but joined otherwise */
+        if (!any_equal(l, &blocks[i], next - i)) continue; /* the same kinds, but different connections */
         for (uint32_t k = i; k < next; k++) mark_block(l, &blocks[k]);
     }
     return MDOT_OK;

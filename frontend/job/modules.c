@@ -1,15 +1,15 @@
-/* modules.c — the module that an operator was exported from, for users who want names kept: "encoder.layer.3.output";
- * and for layers.c, which finds the blocks that such modules are.
+/* modules.c — the module that an operator was exported from, for example "encoder.layer.3.output". It serves users
+ * who request names, and layers.c, which finds blocks among the modules.
  *
- * A parameter's name says it best, "encoder.layer.3.output.dense.weight", as PyTorch's exporters keep it; an operator
- * without one has it in its node's, "/encoder/layer.3/output/Add", as the TorchScript exporter writes it and the import
- * what the dynamo exporter has in metadata.
+ * The best source is a parameter's name, which PyTorch's exporters keep: "encoder.layer.3.output.dense.weight". For
+ * an operator without parameters, the name of its node contains the module: "/encoder/layer.3/output/Add". The
+ * TorchScript exporter writes such names, and the import builds them from the metadata of the dynamo exporter.
  */
 #include "frontend/job/job_reader.h"
 
 #include <string.h>
 
-/* What the exporter computed itself it calls "onnx::MatMul_123". */
+/* Constants that the exporter computed have names such as "onnx::MatMul_123", without a module. */
 static bool names_module(const ir_value *value)
 {
     return strrchr(value->name, '.') != NULL && strstr(value->name, "::") == NULL;

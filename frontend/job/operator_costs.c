@@ -1,9 +1,10 @@
-/* operator_costs.c — what an operator of the forward graph costs in each phase of a training step.
+/* operator_costs.c — FLOPs and bytes of a forward operator in each phase of a training step.
  *
- * Values that depend on the inputs scale with the batch and are counted per sample; constants are counted per step.
- * Gradients are counted from the forward operator, as frameworks compute them, also where the file holds gradient
- * nodes: equal operators cost the same in every export. Where a value has several readers, adding their gradients is
- * counted with the operator that gives it. FLOPs of the forward phase are the operator table's.
+ * Values that depend on the inputs scale with the batch and are counted per sample. Constants are counted per step.
+ * Gradients are derived from the forward operator, as frameworks compute them, even if the file contains gradient
+ * nodes. Therefore equal operators cost the same in every export. If a value has several readers, the sum of their
+ * gradients is counted with the operator that produces the value. FLOPs of the forward phase come from the operator
+ * table.
  */
 #include "frontend/job/job_reader.h"
 
@@ -23,7 +24,7 @@ typedef struct counter {
     const fe_job *job;
     const ir_node *node;
     mdot_job_operator *op;
-    double result; /* elements of the result, of one sample */
+    double result; /* elements of the result, per sample */
 } counter;
 
 static double elements(const ir_value *value)
@@ -31,7 +32,7 @@ static double elements(const ir_value *value)
     return ir_value_elements(value, 1);
 }
 
-/* Of all of the value, in fp32. */
+/* Size of the whole value, with floating types counted as fp32. */
 static double bytes(const ir_value *value)
 {
     if (value == NULL) return 0;
@@ -91,7 +92,7 @@ static void read_gradient(const counter *c, mdot_phase phase)
 
 /* ---- Forward ---------------------------------------------------------------------------------------------------- */
 
-/* A move reads what it writes, not all of the table or tensor that it picks from. */
+/* A move reads as much as it writes, instead of the whole table or tensor from which it selects. */
 static void count_forward(const counter *c)
 {
     const ir_node *node = c->node;
@@ -124,7 +125,7 @@ static void count_product(const counter *c, const fe_operator *token)
         activations += i < 2 && takes_gradient(value) && !ir_node_reads_before(c->node, i);
         learns = learns || fe_is_parameter(c->job, value);
     }
-    if (token->needs_data_gradient) { /* of each factor that is data, with the other factor */
+    if (token->needs_data_gradient) { /* the gradient of each factor that is data needs the other factor */
         op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops += flops * activations;
         read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
         for (int i = 0; i < c->node->input_count; i++) {
@@ -144,7 +145,8 @@ static void count_product(const counter *c, const fe_operator *token)
     }
 }
 
-/* Parameters of other operators: a multiply-add for each element of the result, beside the data gradient's reads. */
+/* Parameters of other operators: one multiply-add per element of the result, on top of the reads of the data
+ * gradient. */
 static void count_parameters(const counter *c)
 {
     bool learns = false;
@@ -203,7 +205,7 @@ static void count_data_gradient(const counter *c, fe_gradient kind)
     load->flops += flops;
 }
 
-/* Gradients of several readers are added, one to the sum of those before. */
+/* Gradients of several readers are added one after another to a running sum. */
 static void count_additions(const counter *c, const ir_value *result)
 {
     if (!takes_gradient(result)) return;
@@ -224,9 +226,10 @@ static void count_fan_out(const counter *c, const fe_operator *token)
     for (int i = 0; i < c->node->output_count; i++) count_additions(c, c->node->outputs[i]);
 }
 
-/* ---- What was merged -------------------------------------------------------------------------------------------- */
+/* ---- Merged operators
+ * ----------------------------------------------------------------------------------------------- */
 
-/* A learnt vector added to the result: no traffic of its own in the forward phase but the vector's. */
+/* A parameter vector added to the result. In the forward phase only the vector itself adds traffic. */
 static void count_bias(const counter *c, const ir_value *bias)
 {
     c->op->per_sample[MDOT_PHASE_FORWARD].flops += c->result;
@@ -235,9 +238,9 @@ static void count_bias(const counter *c, const ir_value *bias)
     write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, bias);
 }
 
-/* BatchNormalization in training, on n elements of c channels: statistics in one pass (three FLOPs an element), then
- * the result (two, as many as a scale and a shift) in another; backward the sums over the gradient and over its product
- * with the data, then the data gradient. */
+/* BatchNormalization in training, on n elements of c channels. Forward: statistics in one pass (three FLOPs per
+ * element), then the result in another (two FLOPs: scale and shift). Backward: the sums over the gradient and over
+ * its product with the data, then the data gradient. */
 enum { BATCH_NORM_FLOPS = 5, BATCH_NORM_DATA_FLOPS = 5, BATCH_NORM_WEIGHT_FLOPS = 3 };
 
 static void count_batch_norm(const counter *c, double channels, bool data_gradient)
@@ -262,7 +265,8 @@ static void count_batch_norm(const counter *c, double channels, bool data_gradie
 
 /* ---- An operator ------------------------------------------------------------------------------------------------ */
 
-/* A bias in front of a BatchNormalization, which takes it out again, counts as a parameter alone. */
+/* A bias in front of a BatchNormalization has no effect, because the mean is subtracted. It counts only as a
+ * parameter. */
 static void drop_bias(const counter *c, const ir_node *node)
 {
     const ir_value *bias = ir_node_input(node, 2);

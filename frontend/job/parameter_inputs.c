@@ -1,14 +1,15 @@
-/* parameter_inputs.c — parameters that a file leaves as inputs of its graph.
+/* parameter_inputs.c — parameters that a file stores as inputs of its graph.
  *
- * PyTorch writes them so with export_params=False, and training frameworks hand them in. They have the names that the
- * model gives them, "layer1.0.conv1.weight"; or they stand where only a parameter can stand: the kernel of a
- * convolution, the scale of a normalisation. Where a file stores no parameters at all, tables and matrices count, too.
+ * PyTorch exports them this way with export_params=False, and training frameworks pass them as inputs. They keep the
+ * names that the model gives them, for example "layer1.0.conv1.weight". Otherwise their position identifies them: the
+ * kernel of a convolution or the scale of a normalisation is always a parameter. If a file stores no parameters at
+ * all, tables and matrices count as well.
  */
 #include "frontend/job/job_reader.h"
 
 #include <string.h>
 
-/* Operands that are parameters wherever they are not computed: a bit each. */
+/* One bit per operand that is a parameter unless it is computed. */
 static const unsigned certain[IR_OP_COUNT] = {
     [IR_OP_Conv] = 1 << 1 | 1 << 2,
     [IR_OP_ConvTranspose] = 1 << 1 | 1 << 2,
@@ -23,7 +24,7 @@ static const unsigned certain[IR_OP_COUNT] = {
     [IR_OP_RNN] = 1 << 1 | 1 << 2 | 1 << 3,
 };
 
-/* Those that data may be as well: of two dimensions, in a graph that has no parameters otherwise. */
+/* Operands that may also be data. They count if they have two dimensions and the graph stores no parameters. */
 static const unsigned likely[IR_OP_COUNT] = {
     [IR_OP_MatMul] = 1 << 1, [IR_OP_Gemm] = 1 << 1 | 1 << 2, [IR_OP_Gather] = 1 << 0};
 
@@ -38,7 +39,7 @@ static bool is_named(const ir_value *value)
     return ends_with(value->name, ".weight") || ends_with(value->name, ".bias");
 }
 
-/* The graph input that the value is, as it stands or moved. */
+/* The graph input behind the value, directly or through operators that only move data. */
 static ir_value *input_under(ir_value *value)
 {
     while (value != NULL && value->def != NULL) {
@@ -74,7 +75,7 @@ static void mark(const ir_graph *graph, bool alone, bool *is_parameter)
         if (node->op == NULL) continue;
         for (int i = 0; i < node->input_count && i < 8; i++) {
             const ir_value *input = input_under(node->inputs[i]);
-            if (input == NULL || input->input == 0) continue; /* the first is data */
+            if (input == NULL || input->input == 0) continue; /* the first input is data */
             bool sure = (certain[ir_node_opcode(node)] >> i & 1) != 0;
             bool matrix = alone && input->type.rank <= 2 && (likely[ir_node_opcode(node)] >> i & 1) != 0;
             if (sure || matrix) is_parameter[input->input] = true;

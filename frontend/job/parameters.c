@@ -1,11 +1,13 @@
-/* parameters.c — which constants of a job training learns, and how many parameters stand behind each.
+/* parameters.c — finds the constants that training updates, and counts the parameters behind each.
  *
- * Floating initializers of more than one element are parameters. One of a single element is where the file says no
- * number for it (the temperature of CLIP), and with a number where it stands or is called as a weight: the bias of one
- * unit; an exporter's own scalars have no dimension. What follows from them alone (a table that was picked
- * from, a vector put together of two) is computed anew in every step and becomes a constant that is learnt as well, but
- * holds no more parameters than went into it. Parameters that flow into one constant form a group, which is counted
- * whole where it is first read. Other constants are numbers.
+ * Floating initializers of more than one element are parameters. An initializer of one element is a parameter if the
+ * file leaves its value open (the temperature of CLIP). If it has a value, it is a parameter where its position or
+ * name marks it as a weight, for example the bias of one unit. An exporter's own scalars have rank 0.
+ *
+ * A value computed from parameters alone (a row gathered from a table, a vector joined from two) is recomputed in
+ * every step. It becomes a constant that counts as a parameter too, but adds no parameters to those it was computed
+ * from. Parameters that flow into one constant form a group, which is counted as a whole where it is first read.
+ * Other constants are plain numbers.
  */
 #include "frontend/job/job_reader.h"
 
@@ -13,16 +15,16 @@
 
 #include <string.h>
 
-/* PyTorch exports buffers as it does parameters; these are known by the last part of their names. Swin's masks count
- * for one in a hundred of its parameters. */
+/* PyTorch exports buffers like parameters. These are recognised by the last part of their names. Swin's masks would
+ * add one in a hundred to its parameters. */
 static const char *const buffers[] = {"attn_mask", "inv_freq", "running_mean", "running_var"};
 
 enum { NO_GROUP = -1 };
 
-/* By value id. A group is a tree whose root counts its parameters. */
+/* Indexed by value id. A group is a tree whose root counts its parameters. */
 struct fe_parameters {
     ir_arena *arena;
-    int *parent; /* NO_GROUP: not learnt */
+    int *parent; /* NO_GROUP: not a parameter */
     double *elements;
     int capacity;
 };
@@ -34,7 +36,7 @@ static int root_of(const fe_parameters *l, int id)
     return id;
 }
 
-/* Room for the ids up to `id`; false: memory is out. */
+/* Grows the arrays to hold ids up to `id`. False: out of memory. */
 static bool reach(fe_parameters *l, int id)
 {
     if (id < l->capacity) return true;
@@ -58,13 +60,13 @@ static bool is_float_constant(const ir_value *value)
     return value != NULL && value->constant != NULL && ir_dtype_is_float(value->type.dtype);
 }
 
-/* Operators that mdot does not know have no row yet: fe_job_infer makes them opaque. */
+/* The gradient of the node. Unknown operators have no row yet, because fe_job_infer makes them opaque later. */
 static fe_gradient gradient_of(const ir_node *node)
 {
     return node->op != NULL ? fe_row_of(node)->gradient : FE_GRADIENT_NOTHING;
 }
 
-/* The product with a constant of one column that a value is added to; the value is its bias then. */
+/* Is the value the bias of one unit, that is, added to a matmul with a constant of one column? */
 static bool is_added_to_a_unit(const ir_node *node, int input)
 {
     if (gradient_of(node) != FE_GRADIENT_SUM || node->input_count != 2) return false;
@@ -76,8 +78,8 @@ static bool is_added_to_a_unit(const ir_node *node, int input)
     return factor->type.dim[factor->type.rank - 1].offset == 1;
 }
 
-/* "act.weight", "head.in_proj_bias": what PyTorch's modules call theirs. Their buffers have other names, and what an
- * exporter computed is "onnx::Mul_12". */
+/* Is the name that of a weight in PyTorch, for example "act.weight" or "head.in_proj_bias"? Buffers have other names,
+ * and a constant that an exporter computed is called, for example, "onnx::Mul_12". */
 static bool is_called_weight(const char *name)
 {
     static const char *const ends[] = {"weight", "bias"};
@@ -90,7 +92,7 @@ static bool is_called_weight(const char *name)
     return false;
 }
 
-/* Of one element, with a number. */
+/* Is this constant of one element, with a value, a parameter? */
 static bool is_single_weight(const ir_node *node, int input)
 {
     const ir_value *value = node->inputs[input];
@@ -133,7 +135,7 @@ static bool mark_parameters(const ir_graph *graph, fe_parameters *l, bool stored
     return found;
 }
 
-/* Some files hold their weights in Constant nodes. */
+/* If no initializer is a parameter, Constant nodes count, because some files hold their weights there. */
 mdot_status fe_parameters_create(fe_job *job)
 {
     fe_parameters *l = IR_NEW(job->graph->arena, fe_parameters);
@@ -145,7 +147,8 @@ mdot_status fe_parameters_create(fe_job *job)
     return MDOT_OK;
 }
 
-/* Files that carry no weights spell them so: onnx's light_*.onnx. A graph's own zeros have a shape among the nodes. */
+/* Is the node a placeholder for weights? Files without weights write them this way, for example onnx's light_*.onnx.
+ * The shape of a graph's own zeros is computed instead of stored. */
 static bool stands_for_weights(const ir_node *node)
 {
     return node->op == &ir_ops[IR_OP_ConstantOfShape] && node->inputs[0]->stored &&

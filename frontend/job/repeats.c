@@ -1,10 +1,11 @@
-/* repeats.c — stretches of a sequence that stand there several times in a row, for layers.c where no names are left.
+/* repeats.c — finds stretches of a sequence that repeat several times in a row. layers.c uses it where names are
+ * missing.
  *
- * A run of period p is a longest stretch in which each operator is of the kind of the one p before it. Where one block
- * is three times in a row, the p operators that it begins with, and up to 2p of them, come again p later for the first
- * time: p is a distance of equal words of some length that is a power of two. With two blocks such a word must stand
- * once in the block only. Of these distances the MOST_PERIODS commonest are tried, so that the work is O(n log^2 n); a
- * job with more different networks in it than that has blocks that are not found.
+ * A run of period p is a longest stretch in which each operator has the same kind as the operator p places before it.
+ * If a block repeats three times in a row, each word of up to 2p operators at its start recurs p places later for the
+ * first time. Therefore p is the distance between equal words whose length is some power of two. With two
+ * repetitions, such a word must also be unique in the block. The search tries the MOST_PERIODS commonest distances,
+ * so that the work is O(n log^2 n). In a job with more different networks than that, some blocks remain undetected.
  */
 #include "frontend/job/job_reader.h"
 
@@ -21,8 +22,8 @@ typedef struct search {
     const fe_job *job;
     const uint32_t *kind;
     uint32_t count;
-    uint32_t *votes;  /* by period */
-    uint32_t *across; /* by operator: how many results from before it are read by it or behind it */
+    uint32_t *votes;  /* indexed by period */
+    uint32_t *across; /* indexed by operator: number of earlier results that this or a later operator reads */
     run *runs;
     uint32_t run_count;
     fe_stretch *out;
@@ -33,7 +34,7 @@ typedef struct search {
 /* ---- Periods ---------------------------------------------------------------------------------------------------- */
 
 typedef struct word {
-    uint32_t half, rest, at; /* numbers of the halves */
+    uint32_t half, rest, at; /* numbers of the two halves */
 } word;
 
 static int compare_words(const void *a, const void *b)
@@ -49,7 +50,7 @@ static bool same_words(const word *x, const word *y)
     return x->half == y->half && x->rest == y->rest;
 }
 
-/* Each length's words are numbered by those of half the length. */
+/* Numbers the words of each length by the numbers of their halves. */
 static mdot_status vote(const search *s)
 {
     ir_arena *arena = s->job->graph->arena;
@@ -72,7 +73,7 @@ static mdot_status vote(const search *s)
     return MDOT_OK;
 }
 
-/* The most voted period that is left, the shortest of several; 0: none. */
+/* The remaining period with the most votes; the shortest wins a tie. 0: all periods are taken. */
 static uint32_t take_period(const search *s)
 {
     uint32_t best = 0;
@@ -85,7 +86,7 @@ static uint32_t take_period(const search *s)
 
 /* ---- Runs ------------------------------------------------------------------------------------------------------- */
 
-/* One operator again and again is no block of several. */
+/* Do all operators of the period have the same kind? Such a repetition is not a block of several operators. */
 static bool is_monotone(const search *s, uint32_t first, uint32_t period)
 {
     for (uint32_t i = 1; i < period; i++) {
@@ -94,13 +95,13 @@ static bool is_monotone(const search *s, uint32_t first, uint32_t period)
     return true;
 }
 
-/* How much of a run whole blocks cover. */
+/* The number of operators of a run that whole blocks cover. */
 static uint32_t coverage(const run *r)
 {
     return r->length - r->length % r->period;
 }
 
-/* For one period runs overlap by less than it, and each is at least two long. */
+/* Runs of one period overlap by less than the period, and each covers at least two periods. */
 static void list_runs(search *s, uint32_t period)
 {
     for (uint32_t i = 0; i + period < s->count; i++) {
@@ -119,7 +120,7 @@ static int compare_runs(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Blocks hand on one result, as a rule: the run is cut where the fewest cross, as late as it can be. */
+/* Blocks usually pass on one result. Therefore the run is cut where the fewest results cross, as late as possible. */
 static uint32_t find_start(const search *s, const run *r)
 {
     uint32_t best = r->first;
@@ -138,7 +139,7 @@ static void take_run(search *s, const run *r, uint32_t group)
     }
 }
 
-/* What longer runs left of it, where that is two blocks or more. */
+/* Takes the parts that longer runs left of this one, where they hold two blocks or more. */
 static void take_rest(search *s, const run *r, uint32_t *group)
 {
     uint32_t end = r->first + r->length;

@@ -1,6 +1,5 @@
-/* sequences.c — lists of tensors whose members are known, which PyTorch's dynamo exporter makes of unbind and split
- * (SplitToSequence, SequenceAt), are a Split and its results.
- */
+/* sequences.c — rewrites lists of tensors with known members as a Split and its results. PyTorch's dynamo exporter
+ * makes such lists from unbind and split (SplitToSequence, SequenceAt). */
 #include "frontend/job/job_reader.h"
 
 typedef struct list {
@@ -17,7 +16,8 @@ static bool make_whole(const int64_t *extents, int count, int64_t whole)
     return count > 0 && whole == 0;
 }
 
-/* The parts' extents: as many as the operand lists, parts of its one number, or of one each. */
+/* Reads the extents of the parts: the list in the operand, equal parts of the operand's one number, or parts of
+ * extent 1. */
 static bool read_extents(const ir_node *node, int64_t whole, int64_t *extents, int *out_count)
 {
     const ir_value *operand = ir_node_input(node, 1);
@@ -50,14 +50,15 @@ static bool split(ir_builder *b, const ir_node *node, list *out)
         return false;
     }
     if (!ir_build_split(b, x, axis, extents, out->count, out->member)) return false;
-    /* ONNX ignores keepdims beside a split. ONNX Runtime heeds it where parts are one wide, and PyTorch builds on that.
-     */
+    /* ONNX ignores keepdims if `split` is present. ONNX Runtime honours it for parts of extent 1, and PyTorch relies
+     * on that. */
     bool drops = !ir_node_int(node, "keepdims", 1) && out->count == x->type.dim[axis].offset;
     for (int i = 0; i < out->count && drops; i++) out->member[i] = without_axis(b, out->member[i], (int)axis);
     return b->status == MDOT_OK;
 }
 
-/* The place that a SequenceAt reads, from the start; false: another reader, or a place that data decides. */
+/* Finds the index that a SequenceAt reads, counted from the start. False: the reader is another operator, or the
+ * index depends on data. */
 static bool place_of(const ir_node *reader, const ir_value *sequence, int count, int64_t *out_place)
 {
     int known = 0;
@@ -76,7 +77,7 @@ void fe_job_split_list(ir_builder *b, ir_node *node)
     for (const ir_use *use = sequence->uses, *next; use != NULL; use = next) {
         ir_node *reader = use->node;
         int64_t place;
-        next = use->next; /* the reader may go */
+        next = use->next; /* read now, because the reader may be removed */
         if (reader == NULL || !place_of(reader, sequence, members.count, &place)) continue;
         ir_value *result = reader->outputs[0];
         result->type = members.member[place]->type;

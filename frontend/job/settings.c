@@ -1,4 +1,4 @@
-/* settings.c — an operator's canonical type and configuration. */
+/* settings.c — an operator's canonical type and attributes. */
 #include "frontend/job/job_reader.h"
 
 #include "ir/ops/window_geometry.h"
@@ -12,7 +12,7 @@ static int64_t dim(const ir_value *value, int i)
     return value->type.dim[i].offset;
 }
 
-/* Saturated: a file may say what no memory holds. */
+/* Saturates, because the shapes in a file may exceed any memory. */
 static int64_t times(int64_t a, int64_t b)
 {
     int64_t product;
@@ -49,7 +49,8 @@ const fe_row *fe_type_row(const fe_job *job, const ir_node *node)
     return fe_row_at(fe_matmul_weight(job, node) != NULL ? IR_OP_Linear : fe_row_of(node)->type);
 }
 
-/* ---- Configurations --------------------------------------------------------------------------------------------- */
+/* ---- Attributes
+ * ----------------------------------------------------------------------------------------------------- */
 
 typedef void (*describe_fn)(const fe_job *job, const fe_operator *token, int64_t *setting);
 
@@ -76,7 +77,7 @@ static void describe_window(const ir_window *w, int64_t *setting)
     setting[MDOT_SETTING_PADDING_W] = padding[W];
 }
 
-/* Feature maps: channels in dimension 1. */
+/* Feature maps have their channels in dimension 1. */
 static void describe_map(const fe_operator *token, int64_t *setting)
 {
     const ir_value *in = token->node->inputs[0], *out = token->node->outputs[0];
@@ -128,7 +129,8 @@ static void describe_global_pool(const fe_job *job, const fe_operator *token, in
     setting[MDOT_SETTING_SIZE_OUT] = 1;
 }
 
-/* Rows of the data times a matrix; without parameters, groups of products: batched over what is not summed. */
+/* Rows of the data times a parameter matrix. If both factors are data: matmuls in groups, batched over the outer
+ * dimensions. */
 static void describe_product(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     const ir_node *node = token->node;
@@ -157,7 +159,7 @@ static void describe_product(const fe_job *job, const fe_operator *token, int64_
     setting[MDOT_SETTING_GROUPS] = matrix > 0 ? elements(out) / matrix / job->batch : 0;
 }
 
-/* Q [B, H, N, D] or [B, N, H * D]; both have as many queries as their last but one dimension. */
+/* Q is [B, H, N, D] or [B, N, H * D]. In both, the last but one dimension is the number of queries. */
 static void describe_attention(const fe_job *job, const fe_operator *token, int64_t *setting)
 {
     (void)job;

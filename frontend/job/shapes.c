@@ -1,8 +1,8 @@
-/* shapes.c — types every value of a job's graph, whatever the graph holds.
+/* shapes.c — infers the type of every value of a job's graph, including values of unknown operators.
  *
- * A compiler refuses what it does not know; a job must still be priced. An operator that is not in the table, or whose
- * rule fails, becomes mdot.Opaque: its outputs have the types that the file states, or else that of its first input,
- * which is right for most operators that are left, pointwise ones.
+ * The compiler refuses unknown operators, but the time of a job must still be estimated. An operator that is missing
+ * from the table, or whose rule fails, becomes mdot.Opaque. Its outputs get the types that the file states, or else
+ * the type of its first input. That is right for most of the remaining operators, because they are pointwise.
  */
 #include "frontend/job/job_reader.h"
 
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Larger constants are not computed: they are weights that a test file spells as ConstantOfShape. */
+/* Larger constants are not computed, because they are weights that a test file writes as ConstantOfShape. */
 enum { MAX_COMPUTED = 8192 };
 
 typedef struct inferrer {
@@ -20,10 +20,12 @@ typedef struct inferrer {
     ir_builder builder;
 } inferrer;
 
-/* Attributes of an opaque node, for the warning: nodes of branches that are not taken go without one. */
+/* Attributes of an opaque node, read by the warning. The warning comes later, because nodes of untaken branches need
+ * none. */
 static const char reason_name[] = "reason", guessed_name[] = "guessed";
 
-/* ---- Operators that mdot does not know --------------------------------------------------------------------------- */
+/* ---- Unknown operators
+ * ---------------------------------------------------------------------------------------------- */
 
 static bool is_number_type(const ir_type *type)
 {
@@ -32,8 +34,8 @@ static bool is_number_type(const ir_type *type)
     return numbers;
 }
 
-/* Of the inputs the likeliest to be as large as the result: floating data before other data before constants, and
- * never a condition. */
+/* The type of the input that is most likely as large as the result: floating data first, then other data, then
+ * constants. Conditions are skipped. */
 static ir_type guess_type(const ir_node *node)
 {
     ir_type best = {.dtype = MDOT_DTYPE_F32};
@@ -49,7 +51,8 @@ static ir_type guess_type(const ir_node *node)
     return best;
 }
 
-/* What shape_opaque reads, of all outputs at once: there may be thousands. False: memory ran out. */
+/* Sets the attributes that shape_opaque reads, for all outputs at once because there may be thousands. False: out of
+ * memory. */
 static bool state_types(ir_graph *graph, ir_node *node, const ir_type *const *types)
 {
     int count = node->output_count, dim_count = 0;
@@ -89,7 +92,7 @@ static mdot_status make_opaque(const inferrer *in, ir_node *node, const ir_type 
     return ir_infer_node(graph, node, in->job->err);
 }
 
-/* Once an operator: a graph may hold thousands. */
+/* Warns once per operator type, because a graph may hold thousands of such nodes. */
 static mdot_status warn(const fe_job *job, const ir_node *node, fe_names *warned)
 {
     bool guessed = ir_node_int(node, guessed_name, 0) != 0;
@@ -116,13 +119,13 @@ static mdot_status warn_of_unknown(const fe_job *job)
 
 /* ---- Branches --------------------------------------------------------------------------------------------------- */
 
-/* Read with its branches; where the frontend could not, an If is opaque. */
+/* Is the node an If whose branches were read? An If that the frontend could not read is opaque. */
 static bool is_if(const ir_node *node)
 {
     return fe_job_op_role_of(node) == FE_JOB_OP_BRANCHES && node->input_count == 1 + 2 * node->output_count;
 }
 
-/* The results of the branch that is taken stand for those of the If. A condition on data is taken to hold. */
+/* Replaces the results of the If by those of the branch taken. A condition that depends on data counts as true. */
 static void take_branch(inferrer *in, ir_node *node)
 {
     int64_t condition;
@@ -145,7 +148,7 @@ static void take_branch(inferrer *in, ir_node *node)
 
 /* ---- Constants without data ------------------------------------------------------------------------------------- */
 
-/* Whether the node computes from constants alone. */
+/* Does the node compute from constants alone? */
 static bool is_constant(const ir_node *node)
 {
     if (!(node->op->traits & IR_STATELESS) || node->input_count == 0) return false;
@@ -178,7 +181,7 @@ static void freeze(ir_builder *b, ir_node *node)
     }
 }
 
-/* Values from first_made on were made of the node's inputs. */
+/* Records that the values with ids from first_made on were computed from the node's inputs. */
 static mdot_status derive(const inferrer *in, const ir_node *node, int first_made)
 {
     for (int id = first_made; id < in->job->graph->value_count; id++) {
@@ -197,7 +200,7 @@ static bool is_large(const ir_node *node)
 
 /* ---- Inference -------------------------------------------------------------------------------------------------- */
 
-/* A value whose content cannot be computed stays one that is computed in every step. */
+/* Folds the node. If a value cannot be computed, the node stays and runs in every step. */
 static void fold(ir_builder *b, ir_node *node)
 {
     mdot_error *err = b->err, reason;
@@ -208,7 +211,7 @@ static void fold(ir_builder *b, ir_node *node)
     if (b->status != MDOT_OUT_OF_MEMORY) b->status = MDOT_OK;
 }
 
-/* Rules put the file and the node in front of their reasons, as the warning does. */
+/* The message without the file and node that rules put in front, because the warning prints them itself. */
 static const char *without_place(const char *message)
 {
     const char *reason = strstr(message, "): ");
@@ -247,8 +250,9 @@ static mdot_status infer(inferrer *in, ir_node *node)
     return b->status == MDOT_OK ? derive(in, node, first_made) : b->status;
 }
 
-/* Small weights were read with the numbers that shapes need. Without data no pass takes two for one because they are
- * equal, as freshly made ones are. The scales of a Resize are numbers, wherever they stand. */
+/* Drops the data of small weights, which were read along with the numbers that shapes need. Otherwise a pass would
+ * merge weights that are equal only because they are freshly initialised. The scales of a Resize are numbers and
+ * stay. */
 static mdot_status forget_weights(const fe_job *job)
 {
     for (ir_node *node = job->graph->first; node != NULL; node = node->next) {
@@ -268,7 +272,7 @@ static mdot_status forget_weights(const fe_job *job)
 
 typedef mdot_status (*visit_fn)(inferrer *in, ir_node *node);
 
-/* Unlike ir_rewrite, this walk meets nodes without an operator. */
+/* Visits all nodes, including those without an operator, which ir_rewrite skips. */
 static mdot_status visit_all(fe_job *job, visit_fn visit)
 {
     ir_graph *graph = job->graph;

@@ -1,11 +1,11 @@
-/* strip_backward.c — a training graph → its forward graph.
+/* strip_backward.c — reduces a training graph to its forward graph.
  *
- * A node is of the backward pass or the optimizer when it is an operator that only those have, or reads what one of
- * them gives. What is left is the forward graph, and equals that of an export for inference: gradients and updates are
- * loads of the operator they serve (operator_costs.c), counted in one way for every export. A graph that holds nothing else,
- * such as an optimizer alone, is left as it is.
+ * A node belongs to the backward pass or the optimizer if its operator occurs only there, or if it reads the result
+ * of such a node. The remaining nodes form the forward graph, which equals an export for inference. Gradients and
+ * updates are counted with the operator that they belong to (operator_costs.c), in the same way for every export. A graph that
+ * contains only such nodes, for example an optimizer alone, stays as it is.
  *
- * job_only_ops.def has the operators.
+ * job_only_ops.def lists the operators.
  */
 #include "frontend/job/job_reader.h"
 
@@ -40,7 +40,7 @@ static void note_optimizer(fe_job *job, const ir_node *node)
 
 /* ---- Cutting ---------------------------------------------------------------------------------------------------- */
 
-/* Marks the values of the backward pass by id; how many nodes are forward. */
+/* Marks the values of the backward pass by id and returns the number of forward nodes. */
 static int mark(fe_job *job, bool *is_backward)
 {
     int forward = 0;
@@ -72,8 +72,8 @@ static bool is_forward(void *is_backward, const ir_value *output)
     return !((const bool *)is_backward)[output->id];
 }
 
-/* The forward graph ends in the outputs that are not gradients, in what YieldOp hands out (ORTModule's), or, where
- * there is neither, in the last value that the backward pass reads. */
+/* The outputs of the forward graph are the outputs that are not gradients, and the values that YieldOp returns
+ * (ORTModule's). If both are absent, the output is the last value that the backward pass reads. */
 static mdot_status choose_outputs(const fe_job *job, const bool *is_backward)
 {
     ir_graph *graph = job->graph;
@@ -120,7 +120,7 @@ static fe_names *gradient_names(const fe_job *job, const bool *is_backward)
     return names;
 }
 
-/* ONNX Runtime calls the gradient of X "X_grad": an input with a gradient of its own is a parameter. */
+/* ONNX Runtime names the gradient of X "X_grad". Therefore an input with such a gradient is a parameter. */
 static mdot_status find_parameters(const fe_job *job, const bool *is_backward)
 {
     ir_graph *graph = job->graph;
@@ -146,11 +146,11 @@ static mdot_status find_parameters(const fe_job *job, const bool *is_backward)
 
 static void cut_inputs(const fe_job *job, ir_node *node, int count)
 {
-    /* Fewer take no memory. */
+    /* Shortening the list allocates no memory. */
     if (node->input_count > count) ir_node_set_input_count(job->graph, node, count);
 }
 
-/* False: an output that would go is read. */
+/* Removes the outputs from `count` on. False: one of them is read. */
 static bool cut_outputs(ir_node *node, int count)
 {
     for (int i = count; i < node->output_count; i++) {
@@ -168,7 +168,8 @@ static bool has_what_it_needs(const ir_node *node, const ir_op *op)
     return node->output_count >= op->min_outputs && node->outputs[0] != NULL;
 }
 
-/* Forward operators, most of training graphs, that are others with more outputs or inputs. */
+/* Rewrites forward operators that equal an operator of ops.def with more outputs or inputs. Most occur in training
+ * graphs. */
 static void take_alias(const fe_job *job, ir_node *node)
 {
     const fe_job_op *row = fe_job_op_of(node);
@@ -179,14 +180,14 @@ static void take_alias(const fe_job *job, ir_node *node)
     node->op_type = node->op->name;
 }
 
-/* A model that hands out its running statistics does not compute anything for that. */
+/* Returning the running statistics of a model costs no computation, so these outputs are removed. */
 static bool is_first_or_of_others(void *node, const ir_value *output)
 {
     return output->def != node || output->output == 0;
 }
 
-/* An export for inference has neither Dropout nor batch statistics, so the sequence has them as in inference; that
- * training normalises by the batch's statistics is in the loads. */
+/* An export for inference has neither Dropout nor batch statistics, so the sequence uses the inference form. operator_costs.c
+ * accounts for normalisation by the batch's statistics in training. */
 static mdot_status use_inference_form(const fe_job *job, ir_node *node)
 {
     if (node->op == &ir_ops[IR_OP_Dropout]) cut_inputs(job, node, 1);

@@ -1,22 +1,22 @@
-/* strip_dropout.c — takes stochastic depth and dropout out that an exporter has written as random numbers.
+/* strip_dropout.c — removes stochastic depth and dropout that an exporter wrote as random numbers.
  *
- * A mask of Bernoulli numbers is a uniform one that is compared or rounded, perhaps scaled by the share that is kept;
- * the data that it multiplies goes on without it, as an export for inference has it. Other random numbers (the noise of
- * a diffusion model, a sampled latent) are data and stay.
+ * A Bernoulli mask is a uniform random tensor that is compared or rounded, and perhaps scaled by the keep
+ * probability. The data that it multiplies bypasses the mask, as in an export for inference. Other random numbers,
+ * for example the noise of a diffusion model or a sampled latent, are data and stay.
  *
- * Sources: Huang et al., "Deep Networks with Stochastic Depth", 2016; how PyTorch's exporter writes torch.rand,
- * Tensor.bernoulli_ and Tensor.floor_.
+ * Sources: Huang et al., "Deep Networks with Stochastic Depth", 2016; the output of PyTorch's exporter for
+ * torch.rand, Tensor.bernoulli_ and Tensor.floor_.
  */
 #include "frontend/job/job_reader.h"
 
 typedef enum content {
     DATA = 0,
-    NUMBERS, /* follows from constants alone */
-    UNIFORM, /* evenly distributed numbers, shifted by a constant */
+    NUMBERS, /* depends on constants alone */
+    UNIFORM, /* uniformly distributed numbers, shifted by a constant */
     MASK     /* zeros and one other number */
 } content;
 
-/* Of the results, by value id. */
+/* The content of the results, indexed by value id. */
 typedef struct reader {
     const ir_graph *graph;
     content *of;
@@ -27,7 +27,7 @@ static content content_of(const reader *r, const ir_value *value)
     return value->constant != NULL ? NUMBERS : r->of[value->id];
 }
 
-/* What an operator makes of a random operand beside numbers. */
+/* The content of an operator's result for one random operand, if its other operands are numbers. */
 static content through(const ir_node *node, content random)
 {
     switch (ir_node_opcode(node)) {
@@ -58,7 +58,7 @@ static content through(const ir_node *node, content random)
     }
 }
 
-/* Operands behind the first that say how, not what. */
+/* Operands behind the first that give a shape or type instead of data. */
 static bool is_shape_operand(const ir_node *node, int i)
 {
     if (i == 0) return false;
@@ -82,7 +82,7 @@ static content read_node(const reader *r, const ir_node *node)
     return random == NUMBERS ? NUMBERS : through(node, random);
 }
 
-/* The share that is kept may divide the data instead of the mask. */
+/* The keep probability may divide the data instead of the mask; this skips that division. */
 static ir_value *without_share(const reader *r, ir_value *data)
 {
     const ir_node *node = data->def;
@@ -90,7 +90,7 @@ static ir_value *without_share(const reader *r, ir_value *data)
     return scaled && data->use_count == 1 ? node->inputs[0] : data;
 }
 
-/* Data that is multiplied with a mask, or selected by one, goes on itself. NULL: the node is nothing of that kind. */
+/* The data that a mask multiplies or selects. NULL: the node applies no mask. */
 static ir_value *unmasked(const reader *r, const ir_node *node)
 {
     ir_opcode op = ir_node_opcode(node);

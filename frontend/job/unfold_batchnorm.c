@@ -1,17 +1,18 @@
-/* unfold_batchnorm.c — BatchNormalizations that an exporter folded into the weights before them stand behind them again.
+/* unfold_batchnorm.c — restores BatchNormalizations that an exporter folded into the weights in front of them.
  *
- * BatchNormalization(x · W + b) is x · W' + b' for inference, and exporters and optimizers write it so, PyTorch's
- * dynamo exporter also in training mode. A step of training normalises nevertheless: the job gets the node back, with a
- * scale and a shift to learn.
+ * In inference BatchNormalization(x · W + b) equals x · W' + b'. Exporters and optimizers write it this way, and
+ * PyTorch's dynamo exporter does so even in training mode. A training step normalises nevertheless. Therefore the job
+ * gets the node back, with a scale and a shift as parameters.
  *
- * What was folded is known by the traces that those who fold leave:
- *   - onnxscript, behind PyTorch's dynamo exporter, names the rule and the ATen operator in the node's metadata, and a
- *     bias that it makes after the weight, "conv1.weight_bias" (rewriter/rules/common/_fuse_batchnorm.py);
- *   - PyTorch's TorchScript exporter calls what it computed "onnx::Conv_123", until 1.9 "123", where parameters of the
- *     model keep their own names (torch/csrc/jit/passes/onnx/eval_peephole.cpp); so do ONNX's optimizer and onnxsim;
- *   - ONNX Runtime calls it "ConvBnFusion_W_…" (core/optimizer/conv_bn_fusion.cc), tf2onnx "…_fused_bn"
+ * Folding is detected by the traces that the tools leave:
+ *   - onnxscript, behind PyTorch's dynamo exporter, names the rule and the ATen operator in the node's metadata. It names
+ *     a bias that it makes after the weight: "conv1.weight_bias" (rewriter/rules/common/_fuse_batchnorm.py);
+ *   - PyTorch's TorchScript exporter names the constants that it computes "onnx::Conv_123" (until 1.9 "123"), whereas
+ *     parameters of the model keep their own names (torch/csrc/jit/passes/onnx/eval_peephole.cpp). ONNX's optimizer
+ *     and onnxsim do the same;
+ *   - ONNX Runtime uses the name "ConvBnFusion_W_…" (core/optimizer/conv_bn_fusion.cc), and tf2onnx "…_fused_bn"
  *     (tf2onnx/optimizer/back_to_back_optimizer.py).
- * folded_norm_warnings.c warns of what looks like folded without a trace.
+ * folded_norm_warnings.c warns of networks that look folded but have no trace.
  */
 #include "frontend/job/job_reader.h"
 
@@ -35,7 +36,7 @@ static bool is_number(const char *text)
     return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* Whether parameters have names of modules, "fc.weight", so that a number is none. */
+/* Do parameters carry module names such as "fc.weight"? Then a number as a name marks a computed constant. */
 static bool names_modules(const ir_graph *graph)
 {
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
@@ -71,8 +72,8 @@ static bool can_hold_one(const ir_node *node)
            node->op == &ir_ops[IR_OP_Gemm];
 }
 
-/* Exporters let initializers that are equal stand for each other, with an Identity between, so that names tell only
- * here what was folded. */
+/* Must run before constants are folded: exporters share equal initializers through an Identity, and folding it would
+ * lose the name that shows the trace. */
 mdot_status fe_job_find_folded(fe_job *job)
 {
     bool numbers = names_modules(job->graph);
@@ -83,7 +84,7 @@ mdot_status fe_job_find_folded(fe_job *job)
     return MDOT_OK;
 }
 
-/* Whether the model had the bias before: then it has a name of its own, as the weight has. */
+/* Did the model have the bias before folding? Then its name matches that of the weight. */
 static bool is_of_model(const ir_node *node)
 {
     const ir_value *weight = node->inputs[1], *bias = ir_node_input(node, 2);

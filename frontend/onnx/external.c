@@ -1,8 +1,8 @@
-/* external.c — tensors whose bytes stand in another file (ONNX's ExternalData.md).
+/* external.c — tensors whose bytes are in another file (ONNX's ExternalData.md).
  *
- * A model comes from anywhere, and a location that escapes its folder would let it read the user's other files: the
- * path is walked component by component from the model's folder, without following links, and the file must be a
- * regular one with a single name, since a hard link would escape as well.
+ * A model may come from an untrusted source, and a location outside its folder would expose the user's other files.
+ * Therefore the path is walked component by component from the model's folder, without following links. The file must
+ * be a regular one with a single name, because a hard link would escape as well.
  */
 #include "base/file.h"
 #include "frontend/onnx/context.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What passes make of a weight: other layouts, and wider numbers while folding. */
+/* Memory for the results of passes on a weight: other layouts, and wider numbers while folding. */
 enum { GRAPH_BYTES_PER_BYTE = 32 };
 
 typedef struct location {
@@ -36,14 +36,14 @@ static bool parse_decimal(const char *text, uint64_t *out)
     for (; *text; text++) {
         if (*text < '0' || *text > '9') return false;
         uint64_t digit = (uint64_t)(*text - '0');
-        if (value > (INT64_MAX - digit) / 10) return false; /* files end at 2^63 - 1 */
+        if (value > (INT64_MAX - digit) / 10) return false; /* the largest file size is 2^63 - 1 */
         value = 10 * value + digit;
     }
     *out = value;
     return true;
 }
 
-/* Entries are key and value pairs; a checksum is not verified, as nowhere in practice. */
+/* Entries are pairs of key and value. A checksum is ignored, as in other implementations. */
 static mdot_status parse_location(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
                                   const char *name, location *out)
 {
@@ -67,7 +67,7 @@ static mdot_status parse_location(const fe_context *context, const Onnx__TensorP
     return MDOT_OK;
 }
 
-/* Opens the component [begin, end) of a path in `folder_fd`; -1 and a reason. */
+/* Opens the component [begin, end) of a path in `folder_fd`. On failure, returns -1 and a reason. */
 static int open_component(int folder_fd, const char *begin, const char *end, bool last, const char **out_reason)
 {
     char component[256]; /* NAME_MAX and a NUL */

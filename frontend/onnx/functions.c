@@ -1,7 +1,7 @@
-/* functions.c — GraphProto's nodes → flat list, with calls of model-local functions replaced by their bodies
- * (ONNX IR specification, "Functions").
+/* functions.c — converts GraphProto's nodes into a flat list, in which the bodies of model-local functions replace
+ * their calls (ONNX IR specification, "Functions").
  *
- * A function that the model defines is what its nodes mean, even where an operator of the same name is known: the file
+ * If the model defines a function, its body takes precedence over a known operator of the same name, because the file
  * is the authority on itself.
  */
 #include "frontend/onnx/flat.h"
@@ -12,14 +12,14 @@
 
 enum { MAX_NODE_EDGES = 1 << 16, MAX_ATTRIBUTES = 1 << 10 }; /* per node; the checks for repeats are quadratic */
 
-/* Where nodes stand: the graph itself, one call of a function, or in either a branch of an If. */
+/* The place of nodes: the graph itself, one call of a function, or a branch of an If in either. */
 typedef struct scope {
     const struct scope *caller; /* NULL: the graph */
-    const struct scope *around; /* of a branch: whose names it sees as well; NULL: none */
+    const struct scope *around; /* of a branch: the scope whose names it also sees; NULL: none */
     const Onnx__FunctionProto *function;
     const fe_node *call;
-    const fe_branch *branch; /* the innermost of a predictor; NULL: none */
-    fe_names *names;         /* name → value number + 1; 0 is an input that the call leaves out */
+    const fe_branch *branch; /* the innermost branch, for a predictor; NULL: none */
+    fe_names *names;         /* name → value number + 1; 0 marks an input that the call omits */
     int64_t opset;
     int depth;
 } scope;
@@ -36,7 +36,7 @@ static const char *domain_of(const char *domain)
     return domain == NULL || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 }
 
-/* Calls find functions by domain, name and overload. */
+/* Functions are identified by domain, name and overload. */
 static const char *key_of(const flattener *f, const char *domain, const char *name, const char *overload)
 {
     return ir_arena_printf(f->context->scratch, "%s\n%s\n%s", domain_of(domain), fe_text(name), fe_text(overload));
@@ -44,8 +44,8 @@ static const char *key_of(const flattener *f, const char *domain, const char *na
 
 /* ---- Growing the lists ------------------------------------------------------------------------------------------ */
 
-/* Room for one more element, in the scratch arena: capacities double. That arena's bound also ends the growth of
- * functions that call functions, which can be exponential. */
+/* Makes space for one more element in the scratch arena, doubling the capacity. The arena's limit also bounds nested
+ * functions, whose expansion can be exponential. */
 static bool reserve(const fe_context *context, void **array, int count, int *capacity, size_t element_bytes)
 {
     if (count < *capacity) return true;
@@ -79,10 +79,11 @@ static mdot_status add_node(const fe_context *context, fe_flat *flat, const fe_n
     return MDOT_OK;
 }
 
-/* ---- Names → numbers -------------------------------------------------------------------------------------------- */
+/* ---- Names to numbers
+ * ----------------------------------------------------------------------------------------------- */
 
-/* A name that is new is one of the graph's or the function's, where a branch may be the first to read it: what branches
- * define, they know beforehand (add_names). */
+/* A new name belongs to the graph or the function, even if a branch reads it first. Names that a branch defines are
+ * added beforehand (add_names). */
 static mdot_status lookup(const flattener *f, const scope *in, const char *name, int *out_value)
 {
     const fe_context *context = f->context;
@@ -108,7 +109,7 @@ mdot_status fe_flat_value(const fe_context *context, fe_flat *flat, const char *
     return lookup(&f, &graph, name, out_value);
 }
 
-/* "" is an absent value; absent ones at the end are cut off. */
+/* "" is an absent value; absent values at the end are dropped. */
 static mdot_status number_values(const flattener *f, const scope *in, size_t count, char **names, int **out_values,
                                  int *out_count)
 {
@@ -133,7 +134,7 @@ static mdot_status number_values(const flattener *f, const scope *in, size_t cou
 
 /* ---- Attributes ------------------------------------------------------------------------------------------------- */
 
-/* What the call, or else the function's default, gives for a reference; NULL: the attribute is absent. */
+/* The value of a reference: the call's attribute, or else the function's default. NULL: the attribute is absent. */
 static const Onnx__AttributeProto *resolve(const scope *in, const char *name)
 {
     for (int i = 0; i < in->call->attribute_count; i++) {
@@ -186,7 +187,7 @@ static mdot_status flatten_attributes(const flattener *f, const scope *in, const
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------ */
 
-/* Opset of domain "" among imports, 0 for none. */
+/* Opset of domain "" among the imports; 0: absent. */
 static int64_t import_of(size_t count, Onnx__OperatorSetIdProto *const *imports)
 {
     for (size_t i = 0; i < count; i++) {
@@ -201,7 +202,7 @@ static mdot_status fail_call(const fe_context *context, const fe_node *call, con
                      call->domain, call->op_type, reason);
 }
 
-/* A formal output that is an input of the function, or another output, passes through an Identity. */
+/* If an output of a function is an input of it, or another output, it passes through an Identity. */
 static mdot_status pass_through(const flattener *f, const scope *in, int from, int to)
 {
     int *edges = IR_NEW_ARRAY(f->context->scratch, int, 2);
@@ -282,8 +283,9 @@ static mdot_status inline_call(const flattener *f, const scope *in, const fe_nod
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------------ */
 
-/* "name", or "Add→first output" without one; behind the call's name in a function. In jobs behind the module's, too,
- * where only the metadata say it: "/layers.0.attn/node_view", as PyTorch's TorchScript exporter names nodes. */
+/* The node's name, or "Add→first output" if it has none. Inside a function, the name of the call comes first. In
+ * jobs, the module comes first if only the metadata contain it: "/layers.0.attn/node_view", like the names of
+ * PyTorch's TorchScript exporter. */
 static mdot_status name_node(const fe_context *context, const scope *in, const Onnx__NodeProto *proto,
                              const char **out_name)
 {
@@ -299,7 +301,8 @@ static mdot_status name_node(const fe_context *context, const scope *in, const O
 
 /* ---- Branches --------------------------------------------------------------------------------------------------- */
 
-/* The branch of an If as it can stand among the nodes around it: nothing but nodes, as many outputs as the If. */
+/* The branch of an If, if it can be inlined among the surrounding nodes: it has only nodes, and as many outputs as
+ * the If. */
 static const Onnx__GraphProto *branch_of(const fe_node *node, const char *name)
 {
     for (int i = 0; i < node->attribute_count; i++) {
@@ -311,7 +314,7 @@ static const Onnx__GraphProto *branch_of(const fe_node *node, const char *name)
     return NULL;
 }
 
-/* What a branch defines is its own, also where the other branch has it. */
+/* Names that a branch defines are its own, even if the other branch defines them, too. */
 static mdot_status add_names(const flattener *f, const scope *in, const Onnx__GraphProto *branch)
 {
     for (size_t i = 0; i < branch->n_node; i++) {
@@ -343,9 +346,9 @@ static mdot_status inline_branch(const flattener *f, const scope *around, const 
     return status;
 }
 
-/* An If reads, behind its condition, what its first and then what its second branch gives; both branches stand among
- * the nodes around it. Which of them counts is seen when the condition is known: a job's in shapes.c, a predictor's in
- * import.c, where the nodes of the other branch are left out. */
+/* An If reads its condition, then the results of its first and of its second branch. Both branches are inlined among
+ * the surrounding nodes. The branch is chosen when the condition is known: for a job in shapes.c, for a predictor in
+ * import.c, which leaves out the nodes of the other branch. */
 static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
 {
     const Onnx__GraphProto *first = branch_of(node, "then_branch"), *second = branch_of(node, "else_branch");
@@ -370,14 +373,14 @@ static mdot_status add_if(const flattener *f, const scope *in, fe_node *node)
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
 
-/* A job's EmbeddingBag reads how many bags there are, and their rows, or its table and its indices. */
+/* In a job, an EmbeddingBag reads the number of bags, and their rows or its table and indices. */
 static mdot_status add_loop(const flattener *f, const scope *in, fe_node *node)
 {
     fe_embedding_bags bags;
     for (int i = 0; i < node->attribute_count; i++) {
         const Onnx__GraphProto *body = node->attributes[i].proto->g;
         if (body == NULL || node->input_count < 1 || !fe_find_embedding_bags(body, &bags)) continue;
-        if (node->output_count != (int)body->n_output - 1) continue; /* but for whether to go on */
+        if (node->output_count != (int)body->n_output - 1) continue; /* all outputs except the loop condition */
         const char *reads[] = {bags.rows != NULL ? bags.rows : bags.table, bags.indices};
         int *inputs = IR_NEW_ARRAY(f->context->scratch, int, 3), count = 1;
         if (inputs == NULL) return fe_out_of_memory(f->context);
@@ -389,7 +392,7 @@ static mdot_status add_loop(const flattener *f, const scope *in, fe_node *node)
         node->op_type = bags.op_type;
         node->inputs = inputs;
         node->input_count = count;
-        node->outputs += node->output_count - 1; /* the bags */
+        node->outputs += node->output_count - 1; /* the output that holds the bags */
         node->output_count = 1;
         break;
     }
@@ -468,7 +471,7 @@ mdot_status fe_flatten(const fe_context *context, const Onnx__ModelProto *model,
     mdot_status status = index_functions(&f);
     if (status != MDOT_OK) return status;
     scope graph = {.names = flat.names, .opset = import_of(model->n_opset_import, model->opset_import)};
-    /* Before IR version 3 models named no operator sets and meant the first. */
+    /* Models before IR version 3 list no operator sets and mean the first one. */
     if (model->n_opset_import == 0 && model->has_ir_version && model->ir_version < 3) graph.opset = 1;
     status = flatten_nodes(&f, &graph, model->graph->n_node, model->graph->node);
     if (status == MDOT_OK) *out_flat = flat;

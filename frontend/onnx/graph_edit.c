@@ -1,4 +1,4 @@
-/* graph_edit.c — small changes to the graph that upgrades are made of (upgrade.h). */
+/* graph_edit.c — small changes to the graph from which upgrades are built (upgrade.h). */
 #include "frontend/onnx/upgrade.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@ static bool has_typed_inputs(const ir_node *node)
     return true;
 }
 
-/* Types nodes in front of `end` (NULL: all) until the value has a type. What a rule refuses stays untyped: the error is
- * reported where types are needed. */
+/* Infers types of the nodes in front of `end` (NULL: all) until the value has a type. Nodes that a rule refuses stay
+ * untyped; the error is reported where types are needed. */
 static void type_up_to(fe_upgrader *u, const ir_value *value, const ir_node *end)
 {
     while (value->type.rank < 0 && value->def != NULL && u->typed != value->def) {
@@ -25,7 +25,7 @@ static void type_up_to(fe_upgrader *u, const ir_value *value, const ir_node *end
     }
 }
 
-/* The nodes in front of `u->graph->last` are in their final form, so the shape rules may read them. */
+/* Shape rules may read the nodes in front of `u->graph->last`, because those are in their final form. */
 const ir_type *fe_type_of(fe_upgrader *u, const ir_value *value)
 {
     type_up_to(u, value, u->graph->last);
@@ -103,7 +103,7 @@ static ir_node *insert(const fe_upgrader *u, const ir_node *node, ir_node *befor
                        ir_value *const *inputs, int count)
 {
     for (int i = 0; i < count; i++) {
-        if (inputs[i] == NULL) return NULL; /* a constant or a node before it could not be made */
+        if (inputs[i] == NULL) return NULL; /* making an earlier constant or node failed */
     }
     const char *name = ir_arena_printf(u->graph->arena, "%s.%s", node->name, ir_ops[op].name);
     return name != NULL ? ir_graph_add_node(u->graph, before, &ir_ops[op], name, inputs, count, 1) : NULL;

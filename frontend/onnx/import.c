@@ -1,7 +1,7 @@
-/* import.c — the frontend in one place: bytes → messages → flat nodes in order → graph, node by node upgraded.
+/* import.c — the whole frontend: bytes → messages → flat nodes in order → graph, with each node upgraded.
  *
- * Two arenas: the caller's keeps the graph, a scratch one keeps messages, names and numbers until the end. Both are
- * bounded in proportion to the file, so that no file can exhaust memory.
+ * There are two arenas. The caller's arena holds the graph. A scratch arena holds messages, names and numbers until
+ * the end. Both are bounded in proportion to the file, so that no file can exhaust memory.
  */
 #include "base/file.h"
 #include "frontend/onnx/onnx.h"
@@ -13,10 +13,10 @@
 
 #include <string.h>
 
-/* An empty NodeProto takes two bytes on the wire, some 150 unpacked, and about as much again as a flat node. */
+/* An empty NodeProto takes two bytes on the wire, about 150 unpacked, and about as much again as a flat node. */
 enum { SCRATCH_BYTES_BASE = 64 << 20, SCRATCH_BYTES_PER_BYTE = 512 };
-/* A graph and what passes make of it: 10 to 30 bytes for each of a file without weights, hardly any for those of
- * weights, and folded constants beside them, which jobs have few of. */
+/* Memory for a graph and the results of passes: 10 to 30 bytes per byte of a file without weights, and hardly any per
+ * byte of weights. Folded constants come on top, which are few in jobs. */
 enum { JOB_BYTES_BASE = 128 << 20, MODEL_BYTES_BASE = 1 << 30, GRAPH_BYTES_PER_BYTE = 512 };
 
 typedef struct importer {
@@ -24,13 +24,14 @@ typedef struct importer {
     const Onnx__GraphProto *proto;
     fe_flat flat;
     ir_graph *graph;
-    ir_value **values; /* by value number */
+    ir_value **values; /* indexed by value number */
     fe_names *bound;   /* symbolic dimensions that became numbers */
     fe_upgrader upgrader;
     bool warned_of_opset;
 } importer;
 
-/* ---- What can be said of a model before its nodes --------------------------------------------------------------- */
+/* ---- Checks of a model before its nodes are read
+ * -------------------------------------------------------------------- */
 
 static mdot_status check_model(const fe_context *context, const Onnx__ModelProto *model)
 {
@@ -71,8 +72,9 @@ static mdot_status import_initializers(importer *im)
     return MDOT_OK;
 }
 
-/* The constant without elements that an input without any is, and so no input of the graph; NULL: it stays one. A
- * test's data counts the inputs as the file does, a job's are only looked at, and strings nothing computes with. */
+/* An input without elements becomes a constant without elements and leaves the graph's inputs; NULL: it stays an
+ * input. It stays if a test's data counts the inputs as in the file, in jobs, which are only analysed, and for
+ * strings, because no operator computes with strings. */
 static mdot_status empty_constant(const importer *im, const char *name, const ir_type *type, ir_value **out_constant)
 {
     const fe_options *options = im->context.options;
@@ -117,8 +119,9 @@ static mdot_status import_inputs(importer *im)
     return status;
 }
 
-/* An output's element type is that of the caller's buffer: it must be what the graph computes, which inference checks
- * where a node makes it. A job's says nothing: its outputs are not read. */
+/* Declares the element type of an output, which is that of the caller's buffer. It must match the computed type;
+ * inference checks this where a node produces the output. The outputs of a job are not read, so their types are
+ * ignored. */
 static mdot_status declare_output(const importer *im, const Onnx__ValueInfoProto *info, ir_value *value)
 {
     const Onnx__TypeProto__Tensor *tensor = info->type != NULL ? info->type->tensor_type : NULL;
@@ -160,7 +163,7 @@ static mdot_status fail_node(const importer *im, const ir_node *node, const char
                      node->op_type, reason);
 }
 
-/* Everything behind the frontend may read the inputs that the operator table promises. */
+/* Checks the number of inputs, so that all later stages may read the inputs that the operator table promises. */
 static mdot_status check_arity(const importer *im, const ir_node *node)
 {
     const ir_op *op = node->op;
@@ -243,9 +246,10 @@ static mdot_status import_node(importer *im, const fe_node *source)
     return status == MDOT_OK ? check_arity(im, node) : status;
 }
 
-/* ---- Branches: both stand among the nodes around their If (functions.c) ------------------------------------------ */
+/* ---- Branches: both are inlined among the nodes around their If (functions.c)
+ * --------------------------------------- */
 
-/* 0 or 1 where constants or shapes decide a condition; -1: data does. */
+/* 0 or 1 if constants or shapes decide a condition; -1 if it depends on data. */
 static int known_condition(importer *im, int number)
 {
     int64_t content;
@@ -256,7 +260,7 @@ static int known_condition(importer *im, int number)
     return ir_value_ints(value, &content, &count) && count == 1 ? content != 0 : -1;
 }
 
-/* Whether a condition takes the other branch of the node's If, or of one around it. */
+/* Does a known condition select the other branch of the node's If, or of an enclosing If? */
 static bool is_left_out(importer *im, const fe_node *source)
 {
     for (const fe_branch *branch = source->branch; branch != NULL; branch = branch->around) {
@@ -266,7 +270,7 @@ static bool is_left_out(importer *im, const fe_node *source)
     return false;
 }
 
-/* Whether both values are there and of one type, and the condition a number that such a value can be chosen by. */
+/* Do both values exist with equal types, and can the condition select between them? */
 static bool can_choose(importer *im, int condition, int first, int second)
 {
     if (condition == FE_NO_VALUE || first == FE_NO_VALUE || second == FE_NO_VALUE) return false;
@@ -278,8 +282,9 @@ static bool can_choose(importer *im, int condition, int first, int second)
     return ir_type_equal(type, fe_type_of_upgraded(&im->upgrader, b)) && ir_type_count_at(chooser, 1) == 1;
 }
 
-/* What an If gives: the results of the branch that is known to be taken, or a selection of both where data decides and
- * they are alike. Otherwise the If stays, which is reported with all that cannot be compiled. */
+/* Replaces an If by the results of the branch that is known to be taken. If the condition depends on data and both
+ * branches have the same types, a selection between their results replaces it. Otherwise the If stays, and is
+ * reported with the other unsupported nodes. */
 static mdot_status import_if(importer *im, const fe_node *source)
 {
     int count = source->output_count;
@@ -317,7 +322,7 @@ static mdot_status import_nodes(importer *im)
     return status;
 }
 
-/* What the file states of its values, for a job's operators that mdot does not know. */
+/* Imports the value types that the file states, for a job's unknown operators. */
 static void import_stated_types(importer *im)
 {
     const Onnx__GraphProto *proto = im->proto;

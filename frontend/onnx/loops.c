@@ -34,13 +34,13 @@ static bool is_around(const Onnx__GraphProto *body, const char *name)
     return *name && definer(body, name) == NULL;
 }
 
-/* The rows that the value is: of a table around the loop, by indices cut out of a list there. */
+/* Is the value a Gather of rows from a table outside the loop, by indices sliced from a list outside the loop? */
 static bool is_pick(const Onnx__GraphProto *body, const char *name, fe_embedding_bags *out)
 {
     const Onnx__NodeProto *gather = definer(body, name);
     if (!is(gather, "Gather") || gather->n_input != 2 || !is_around(body, gather->input[0])) return false;
     for (size_t i = 0; i < gather->n_attribute; i++)
-        if (gather->attribute[i]->i != 0) return false; /* its axis */
+        if (gather->attribute[i]->i != 0) return false; /* the axis of the Gather */
     const Onnx__NodeProto *slice = definer(body, gather->input[1]);
     if (!is(slice, "Slice") || slice->n_input < 3 || !is_around(body, slice->input[0])) return false;
     out->table = gather->input[0];
@@ -58,9 +58,10 @@ static bool find_kind(const Onnx__NodeProto *reduction, fe_embedding_bags *out)
     return false;
 }
 
-/* ---- The dynamo exporter's --------------------------------------------------------------------------------------- */
+/* ---- The dynamo exporter's loop
+ * ------------------------------------------------------------------------------------- */
 
-enum { MOST_BRANCHES = 8 }; /* within each other; it writes four */
+enum { MOST_BRANCHES = 8 }; /* limit on nesting; the exporter writes four */
 
 static bool read_number(const Onnx__GraphProto *graph, const char *name, int64_t *out)
 {
@@ -74,7 +75,7 @@ static bool read_number(const Onnx__GraphProto *graph, const char *name, int64_t
     return value->t->n_int64_data == 1 || value->t->raw_data.len == sizeof *out;
 }
 
-/* Whether an If's condition compares two constants, and what comes of it. */
+/* Does an If's condition compare two constants? *out is the result. */
 static bool is_decided(const Onnx__GraphProto *graph, const Onnx__NodeProto *branches, bool *out)
 {
     int64_t left, right;
@@ -85,7 +86,7 @@ static bool is_decided(const Onnx__GraphProto *graph, const Onnx__NodeProto *bra
     return true;
 }
 
-/* The reduction of a slice of rows around the loop, in the graph or in branches that may be taken. */
+/* Finds the reduction of a slice of rows outside the loop, in the graph or in branches that may be taken. */
 static bool find_slice(const Onnx__GraphProto *body, const Onnx__GraphProto *graph, int depth, fe_embedding_bags *out)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
@@ -107,7 +108,7 @@ static bool find_slice(const Onnx__GraphProto *body, const Onnx__GraphProto *gra
     return false;
 }
 
-/* What the loop's number is compared with to go on. */
+/* Finds the value with which the loop compares its iteration number. */
 static bool find_count(const Onnx__GraphProto *body, fe_embedding_bags *out)
 {
     const Onnx__NodeProto *less = definer(body, body->output[0]->name);
@@ -128,8 +129,8 @@ bool fe_find_embedding_bags(const Onnx__GraphProto *body, fe_embedding_bags *out
     *out_bags = (fe_embedding_bags){0};
     for (size_t i = 0; i < body->n_output; i++)
         if (body->output[i]->name == NULL) return false;
-    if (body->n_output == 3) return is_listed(body, out_bags); /* whether to go on, a number, the bags */
-    if (body->n_output != 2) return false;                     /* whether to go on, and the bag */
+    if (body->n_output == 3) return is_listed(body, out_bags); /* outputs: the condition, a number, the bags */
+    if (body->n_output != 2) return false;                     /* outputs: the condition and the bag */
     const Onnx__NodeProto *reduction = definer(body, body->output[1]->name);
     return find_kind(reduction, out_bags) && is_pick(body, reduction->input[0], out_bags);
 }

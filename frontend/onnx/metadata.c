@@ -1,4 +1,4 @@
-/* metadata.c — what PyTorch's dynamo exporter and onnxscript say of a job's nodes in their metadata_props. */
+/* metadata.c — reads the metadata_props that PyTorch's dynamo exporter and onnxscript write on a job's nodes. */
 #include "frontend/onnx/flat.h"
 
 #include <string.h>
@@ -24,8 +24,8 @@ bool fe_says_folded(const Onnx__NodeProto *proto)
     return false;
 }
 
-/* The next string of a list as Python prints it, "['', 'a', 'a.b']", from *at on, which moves behind it. False: there
- * is none, or one that Python would not print so. */
+/* Reads the next string of a list in Python's print format, "['', 'a', 'a.b']", from *at and moves *at behind it.
+ * False: the list has ended, or its format differs. */
 static bool next_string(const char **at, const char **out_start, size_t *out_length)
 {
     const char *start = *at + strspn(*at, "[, ");
@@ -39,7 +39,7 @@ static bool next_string(const char **at, const char **out_start, size_t *out_len
     return true;
 }
 
-/* The scopes' last is the operator's own, "linear_3"; the one before it is the whole path of its module. */
+/* The last scope is the operator's own, for example "linear_3". The scope before it is the full path of its module. */
 mdot_status fe_said_module(const fe_context *context, const Onnx__NodeProto *proto, const char **out_module)
 {
     const char *scopes = value_of(proto, "pkg.torch.onnx.name_scopes"), *scope, *last = NULL, *module = NULL;

@@ -19,7 +19,7 @@ struct fe_names {
 
 enum { FIRST_CAPACITY = 16 };
 
-/* FNV-1a, 64 bits; the upper half is folded down because the table uses the low bits. */
+/* FNV-1a, 64 bits. The upper half is folded into the lower one, because the table uses the low bits. */
 static uint64_t hash_of(const char *key)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -27,7 +27,7 @@ static uint64_t hash_of(const char *key)
     return hash ^ hash >> 32;
 }
 
-/* The entry of `key`, or the free one where it belongs. */
+/* The entry of `key`, or the free entry where it belongs. */
 static entry *slot_of(entry *table, size_t capacity, const char *key, uint64_t hash)
 {
     for (size_t i = hash & (capacity - 1);; i = (i + 1) & (capacity - 1)) {

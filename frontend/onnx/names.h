@@ -6,11 +6,11 @@
 
 typedef struct fe_names fe_names;
 
-/* NULL when memory is out. Keys are lent to the map and must outlive it. */
+/* NULL: out of memory. The map borrows its keys, which must outlive it. */
 fe_names *fe_names_create(ir_arena *arena);
-/* The number that `key` was added with, -1 for none. */
+/* The number that `key` was added with; -1: absent. */
 int fe_names_find(const fe_names *names, const char *key);
-/* Adds a key that is not in the map yet, with a number of at least 0; false when memory is out. */
+/* Adds a new key with a number of at least 0. The key must be absent from the map. False: out of memory. */
 bool fe_names_add(fe_names *names, const char *key, int number);
 
 #endif

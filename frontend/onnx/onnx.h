@@ -1,7 +1,7 @@
-/* onnx.h — ONNX bytes → ir_graph.
+/* onnx.h — reads ONNX bytes into an ir_graph.
  *
  * read (bytes checked on the wire, then protobuf-c) → inline local functions → import (values, initializers,
- * attributes) → upgrade every node to the newest opset's form. Nothing is inferred or folded here.
+ * attributes) → upgrade every node to the newest opset's form. Type inference and folding happen later.
  */
 #ifndef FE_ONNX_H
 #define FE_ONNX_H
@@ -11,47 +11,49 @@
 typedef struct fe_options {
     const mdot_dim_binding *bindings;
     size_t binding_count;
-    /* Concrete shapes for the inputs, in the graph's order (the shapes of a test's data); NULL: take the file's. An
-     * input's entry of rank -1 means the file's. */
+    /* Concrete shapes for the inputs, in the graph's order (the shapes of a test's data); NULL: use the file's. An
+     * entry of rank -1 also means the file's. */
     const ir_type *input_types;
     size_t input_type_count;
-    const char *output; /* a file that will be written from the model: refused where the model or its external data is
-                           that file, or it is none that can be written (bs_check_replaces); NULL: none */
+    const char *output; /* a file that will be written from the model; NULL: none. Refused if it is the model or its
+                         * external data, or if it is unwritable (bs_check_replaces) */
     bool skip_weights;  /* leave the data of large initializers unread (ir_tensor.data NULL) */
-    /* The model is a training job, to be looked at and not to be run. Every dimension becomes a number: the batch (a
-     * symbol that leads the first input, that only ever leads, or that is called a batch) 1, the others by `bindings`,
-     * or INVALID_ARGUMENT lists them. Inputs that are no tensors, or have no shape, are taken as scalars with a
-     * warning. Values get the types that the file's value_info gives them, where it does. Branches of an If stand among
-     * the nodes around it: behind its condition it reads the results of the first and then those of the second. */
+    /* The model is a training job, which is analysed but not run. Every dimension becomes a number. The batch becomes
+     * 1: a symbol that leads the first input, that occurs only as a leading dimension, or that is named as a batch.
+     * `bindings` set the others; INVALID_ARGUMENT lists those that remain. Inputs that are not tensors, or that have
+     * no shape, become scalars with a warning. Values get the types that the file's value_info states. Branches of an
+     * If are inlined among the nodes around it: the If reads its condition, the results of the first branch, then
+     * those of the second. */
     bool job;
-    /* Calls of local functions that the caller understands better than their bodies; NULL: none. PyTorch's dynamo
-     * exporter spells a view in another memory format element by element, in a loop that no rule can type. */
+    /* Calls of local functions that the caller understands better than their bodies; NULL: none. For example,
+     * PyTorch's dynamo exporter writes a view in another memory format element by element, in a loop that no rule can
+     * type. */
     bool (*stays_call)(const char *domain, const char *op_type);
     void (*warning)(void *user, const char *message);
     void *user;
 } fe_options;
 
-/* An attribute that a job's nodes have, 1, into which an exporter says it has folded a BatchNormalization. */
+/* Attribute of a job's node, with value 1: an exporter folded a BatchNormalization into the node. */
 #define FE_FOLDED_NORMALISATION "mdot.folded_normalisation"
 
-/* No file may take more memory to read than a generous multiple of its size: an arena without a limit of its own gets
- * one here, which holds from then on, for what is worked out of the graph, too. OUT_OF_MEMORY because of that limit
- * says so, with file and limit; every other status stays as it is. */
+/* Reading a file may use memory up to a generous multiple of its size. An arena without its own limit gets one here.
+ * The limit stays in force for everything that is later computed from the graph. If OUT_OF_MEMORY is due to this
+ * limit, the message names the file and the limit. Every other status stays as it is. */
 mdot_status fe_explain_memory(const ir_arena *arena, const char *name, mdot_status status, mdot_error *err);
 
-/* Imports the model at `path` into the arena. What is mapped or opened is released with the arena. Nodes whose operator
- * is not in the table are kept with op = NULL: ir_check_supported reports them all. graph->symbol is set when one
- * symbolic dimension is left. With several left: those that occur only as the first dimension of inputs are bound to 1
- * with a warning if exactly one other remains; else INVALID_ARGUMENT lists them and says how to bind them. */
+/* Imports the model at `path` into the arena. Mappings and open files are released with the arena. A node whose
+ * operator is not in the table is kept with op = NULL; ir_check_supported reports them all. graph->symbol is set if
+ * one symbolic dimension remains. If several remain and all but one occur only as the first dimension of inputs,
+ * these are bound to 1 with a warning. Otherwise INVALID_ARGUMENT lists the dimensions and explains how to bind them. */
 mdot_status fe_import(const char *path, const fe_options *options, ir_arena *arena, ir_graph **out_graph,
                       mdot_error *err);
 
-/* The same from memory; `name` stands for the file in messages, external data is looked for in `folder` (NULL:
+/* Imports from memory. `name` replaces the file name in messages. External data is looked up in `folder` (NULL:
  * refused). The bytes must outlive the arena's content. */
 mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *name, const char *folder,
                             const fe_options *options, ir_arena *arena, ir_graph **out_graph, mdot_error *err);
 
-/* A TensorProto file, as in ONNX's test data sets. */
+/* Reads a TensorProto file, as in ONNX's test data sets. */
 mdot_status fe_read_tensor(const char *path, ir_arena *arena, ir_tensor **out_tensor, const char **out_name,
                            mdot_error *err);
 

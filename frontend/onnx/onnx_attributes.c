@@ -1,12 +1,14 @@
-/* onnx_attributes.c — the attributes of nodes, by a table over AttributeProto's types (see onnx_attributes.h). */
+/* onnx_attributes.c — converts the attributes of nodes through a table over AttributeProto's types (see
+ * onnx_attributes.h). */
 #include "frontend/onnx/onnx_attributes.h"
 
 #include <string.h>
 
-/* Converters fill everything but the name; false: memory ran out. */
+/* Converters fill everything except the name. False: out of memory. */
 typedef bool (*convert_fn)(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out);
 
-/* ---- One converter a type --------------------------------------------------------------------------------------- */
+/* ---- One converter per type
+ * ----------------------------------------------------------------------------------------- */
 
 static bool convert_float(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
 {
@@ -81,7 +83,7 @@ static bool convert_opaque(ir_arena *arena, const Onnx__AttributeProto *proto, i
 
 #define TYPE(name) ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__##name
 
-/* By AttributeType; TENSOR is converted apart, since reading data can fail in more ways. */
+/* Indexed by AttributeType. TENSOR is converted separately, because reading its data can fail in more ways. */
 static const convert_fn converters[] = {
     [TYPE(FLOAT)] = convert_float,           [TYPE(INT)] = convert_int,
     [TYPE(STRING)] = convert_string,         [TYPE(GRAPH)] = convert_opaque,
@@ -101,7 +103,7 @@ static mdot_status fail(const fe_context *context, const fe_node *node, const ch
                      node->op_type, attribute, reason);
 }
 
-/* Until IR version 2 attributes carried no type: it follows from the field that is there. */
+/* Until IR version 2 attributes had no type. It is derived from the field that is present. */
 static int type_of(const Onnx__AttributeProto *proto)
 {
     if (proto->has_type && proto->type != TYPE(UNDEFINED)) return (int)proto->type;
@@ -114,7 +116,7 @@ static int type_of(const Onnx__AttributeProto *proto)
     if (proto->n_strings) return TYPE(STRINGS);
     if (proto->n_tensors) return TYPE(TENSORS);
     if (proto->n_graphs) return TYPE(GRAPHS);
-    return TYPE(INTS); /* or an empty list of any type, which all read alike */
+    return TYPE(INTS); /* also an empty list of any type, because all empty lists read alike */
 }
 
 static mdot_status import_attribute(const fe_context *context, const fe_node *source, const fe_attribute *attribute,
@@ -161,7 +163,7 @@ typedef enum constant_form {
     FORM_SPARSE
 } constant_form;
 
-/* Constant-12 has one of these attributes. */
+/* A node of Constant-12 has one of these attributes. */
 static const struct {
     const char *name;
     constant_form form;
@@ -173,7 +175,7 @@ static const struct {
     {"value_strings", FORM_STRINGS, TYPE(STRINGS)}, {"sparse_value", FORM_SPARSE, TYPE(SPARSE_TENSOR)},
 };
 
-/* A scalar (rank 0) or a list as a tensor with a copy of `data`; strings have none. */
+/* Makes a tensor of a scalar (rank 0) or a list, with a copy of `data`. Strings have no data. */
 static mdot_status make_tensor(const fe_context *context, mdot_dtype dtype, int rank, size_t count, const void *data,
                                const ir_tensor **out_tensor)
 {

@@ -4,11 +4,11 @@
 
 #include "frontend/onnx/flat.h"
 
-/* Converts all attributes of `source` into `node`'s. Graphs, types and lists of tensors, which only operators that mdot
- * does not have use, become IR_ATTR_GRAPH without content. */
+/* Converts all attributes of `source` into attributes of `node`. Graphs, types and lists of tensors become
+ * IR_ATTR_GRAPH with empty content, because only operators that mdot lacks use them. */
 mdot_status fe_import_attributes(const fe_context *context, const fe_node *source, ir_node *node);
 
-/* What a Constant node holds, whichever of its attributes gives it. */
+/* The tensor that a Constant node holds, from any of its attributes. */
 mdot_status fe_import_constant(const fe_context *context, const fe_node *source, const ir_tensor **out_tensor);
 
 #endif

@@ -1,12 +1,12 @@
-/* onnx_tensor.c — TensorProto → ir_tensor: shapes checked, data lent from the file or widened from ONNX's typed
- * fields. */
+/* onnx_tensor.c — converts a TensorProto to an ir_tensor: checks the shape, and borrows data from the file or widens
+ * it from ONNX's typed fields. */
 #include "frontend/onnx/context.h"
 
 #include "frontend/onnx/wire.h"
 
 #include <string.h>
 
-/* ---- Where elements stand -------------------------------------------------------------------------------------- */
+/* ---- Location of elements -------------------------------------------------------------------------------------- */
 
 typedef enum source { SOURCE_FLOAT, SOURCE_DOUBLE, SOURCE_INT32, SOURCE_INT64, SOURCE_UINT64 } source;
 
@@ -53,7 +53,7 @@ static mdot_status fail(const fe_context *context, mdot_status status, const cha
 
 /* ---- Copying --------------------------------------------------------------------------------------------------- */
 
-/* What an integer field may hold for `dtype`: the range of the type, of its bits for the short floats. */
+/* The values that an integer field may hold for `dtype`: the range of the type, or of its bits for 16-bit floats. */
 static void range_of(mdot_dtype dtype, int64_t *out_lowest, int64_t *out_highest)
 {
     int bits = dtype == MDOT_DTYPE_BOOL ? 1 : 8 * (int)mdot_dtype_size_bytes(dtype);
@@ -62,7 +62,7 @@ static void range_of(mdot_dtype dtype, int64_t *out_lowest, int64_t *out_highest
     *out_lowest = is_signed ? -*out_highest - 1 : 0;
 }
 
-/* Elements of int32_data, or of uint64_data for u32, cut to their type's width. */
+/* Narrows elements of int32_data, or of uint64_data for u32, to the width of their type. */
 static mdot_status narrow(const fe_context *context, const Onnx__TensorProto *proto, const char *kind, const char *name,
                           mdot_dtype dtype, size_t count, unsigned char *out)
 {
@@ -103,7 +103,8 @@ static mdot_status copy_typed(const fe_context *context, const Onnx__TensorProto
     return MDOT_OK;
 }
 
-/* Raw bytes as constant data: lent when they are aligned to their element, copied otherwise. Bools become 0 and 1. */
+/* Uses raw bytes as constant data. They are borrowed if aligned to their element and copied otherwise. Bools become 0
+ * and 1. */
 static const void *adopt(const fe_context *context, const unsigned char *raw, mdot_dtype dtype, size_t size_bytes)
 {
     bool clean = dtype != MDOT_DTYPE_BOOL;
@@ -139,7 +140,7 @@ static mdot_status import_raw(const fe_context *context, const Onnx__TensorProto
                               const char *name, ir_tensor *tensor, size_t size_bytes)
 {
     fe_span span;
-    memcpy(&span, proto->raw_data.data, sizeof span); /* made by wire.c: within the file */
+    memcpy(&span, proto->raw_data.data, sizeof span); /* made by wire.c, which keeps it within the file */
     if (span.size_bytes != size_bytes) {
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': raw_data has %llu bytes, its shape needs %zu",
                          context->file, kind, name, (unsigned long long)span.size_bytes, size_bytes);
@@ -169,9 +170,9 @@ static bool is_external(const Onnx__TensorProto *proto)
     return proto->has_data_location && proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
 }
 
-/* What shape arithmetic and pattern recognition can do without: large tensors, what an exporter put into another file,
- * and what somebody cut out before handing the model on. A tensor of no elements has no data and lacks none: it is the
- * shape of a scalar. */
+/* Is the tensor one that shape computation and pattern recognition can do without? These are large tensors, external
+ * data, and data that was removed before the model was passed on. A tensor of no elements is excluded, because it is
+ * complete: it is the shape of a scalar. */
 static bool is_weight(const Onnx__TensorProto *proto, const ir_tensor *tensor)
 {
     if (tensor->count == 0) return false;

@@ -1,8 +1,9 @@
-/* q_operators.c — operators that read and give bytes with their scales and zero points (QLinearMatMul and QLinearConv
- * of ONNX; QLinearAdd, QGemm, QAttention and others of com.microsoft, as in docs/ContribOperators.md of onnxruntime) →
- * DequantizeLinear, the operator on floats, QuantizeLinear. So ONNX Runtime defines them, too, but for how it rounds.
+/* q_operators.c — rewrites operators on bytes with scales and zero points as DequantizeLinear, the operator on
+ * floats, and QuantizeLinear. They are QLinearMatMul and QLinearConv of ONNX, and QLinearAdd, QGemm, QAttention and
+ * others of com.microsoft (docs/ContribOperators.md of onnxruntime). ONNX Runtime defines them in the same way,
+ * except for rounding.
  *
- * A triple is three inputs that follow one another: bytes, scale, zero point.
+ * A triple is three consecutive inputs: bytes, scale, zero point.
  */
 #include "frontend/onnx/upgrade.h"
 
@@ -10,10 +11,10 @@
 
 typedef struct writer {
     const fe_upgrader *u;
-    ir_node *node; /* what is rewritten: the last node of what it becomes */
+    ir_node *node; /* the node to rewrite, which becomes the last node of the result */
 } writer;
 
-enum { NO_AXIS = -128 }; /* one scale for all */
+enum { NO_AXIS = -128 }; /* one scale for the whole tensor */
 
 /* ---- Parts ------------------------------------------------------------------------------------------------------ */
 
@@ -23,7 +24,7 @@ static ir_value *add(const writer *w, ir_opcode op, ir_value *const *inputs, int
     return made != NULL ? made->outputs[0] : NULL;
 }
 
-/* Bytes as floats; a scale that is a vector runs along the axis. `zero` may be NULL. */
+/* Dequantises bytes. A scale that is a vector runs along the axis. `zero` may be NULL. */
 static ir_value *as_floats(const writer *w, ir_value *bytes, ir_value *scale, ir_value *zero, int axis)
 {
     ir_value *inputs[] = {bytes, scale, zero};
@@ -38,7 +39,7 @@ static ir_value *floats_of(const writer *w, int triple, int axis)
     return as_floats(w, bytes, scale, ir_node_input(w->node, triple + 2), axis);
 }
 
-/* What the node itself becomes. False: memory ran out. */
+/* Turns the node itself into the operator. False: out of memory. */
 static bool become(const writer *w, ir_opcode op, ir_value *const *inputs, int count)
 {
     ir_node *node = w->node;
@@ -55,8 +56,9 @@ static bool become(const writer *w, ir_opcode op, ir_value *const *inputs, int c
     return true;
 }
 
-/* The operator on floats, which takes the node's attributes over, and the node as its quantisation by the scale at
- * input `scale` and the zero point behind it; where none is given, the operator itself. */
+/* Inserts the operator on floats, which takes over the node's attributes, and turns the node into its quantisation.
+ * The scale is input `scale`, and the zero point follows it. If the scale is absent, the node becomes the operator
+ * itself. */
 static bool finish(const writer *w, ir_opcode op, ir_value *const *inputs, int count, int scale)
 {
     ir_node *node = w->node;
@@ -72,12 +74,13 @@ static bool finish(const writer *w, ir_opcode op, ir_value *const *inputs, int c
     return become(w, IR_OP_QuantizeLinear, given, 3);
 }
 
-/* ---- Forms ------------------------------------------------------------------------------------------------------ */
+/* ---- Operators
+ * ------------------------------------------------------------------------------------------------------ */
 
 static bool one_operand(const writer *w, ir_opcode op)
 {
     ir_value *x = floats_of(w, 0, NO_AXIS);
-    /* QLinearSoftmax says whose Softmax it is: before opset 13 all dimensions from the axis on were one. */
+    /* QLinearSoftmax states its opset, because before opset 13 Softmax flattened all dimensions from the axis on. */
     if (ir_node_int(w->node, "opset", 13) < 13 && ir_node_int(w->node, "axis", -1) != -1)
         return fe_give_up(w->u, w->node, "of an opset before 13 and an axis that is not the last");
     ir_node_remove_attr(w->node, "opset");
@@ -86,18 +89,18 @@ static bool one_operand(const writer *w, ir_opcode op)
 
 static bool two_operands(const writer *w, ir_opcode op)
 {
-    bool multiplies = op == IR_OP_MatMul; /* scales of rows and of columns */
+    bool multiplies = op == IR_OP_MatMul; /* scales per row and per column */
     ir_value *inputs[] = {floats_of(w, 0, multiplies ? -2 : NO_AXIS), floats_of(w, 3, multiplies ? -1 : NO_AXIS)};
     return finish(w, op, inputs, 2, 6);
 }
 
-/* The scale of sums of products, which are what a bias is added to. */
+/* The scale of a sum of products, which is also the scale of the bias added to it. */
 static ir_value *product_scale(const writer *w, int left, int right)
 {
     return add(w, IR_OP_Mul, (ir_value *[]){ir_node_input(w->node, left), ir_node_input(w->node, right)}, 2);
 }
 
-/* x, weights, result and a bias of 32 bits. */
+/* Inputs: x, weights, result and a bias of 32 bits. */
 static bool convolution(const writer *w, ir_opcode op)
 {
     ir_value *inputs[] = {floats_of(w, 0, NO_AXIS), floats_of(w, 3, 0), NULL}, *bias = ir_node_input(w->node, 8);
@@ -105,7 +108,7 @@ static bool convolution(const writer *w, ir_opcode op)
     return (bias == NULL || inputs[2] != NULL) && finish(w, op, inputs, bias != NULL ? 3 : 2, 6);
 }
 
-/* a, b, a bias of 32 bits and, where the result is quantised, its scale and zero point. */
+/* Inputs: a, b, a bias of 32 bits and, if the result is quantised, its scale and zero point. */
 static bool gemm(const writer *w, ir_opcode op)
 {
     int columns = ir_node_int(w->node, "transB", 0) != 0 ? 0 : 1;
@@ -122,7 +125,7 @@ static bool gemm(const writer *w, ir_opcode op)
     return finish(w, op, inputs, bias != NULL ? 3 : 2, 7);
 }
 
-/* x, weights, a bias in floats, the scales of x and of the weights, a mask, both zero points, past keys. */
+/* Inputs: x, weights, a bias in floats, the scales of x and of the weights, a mask, both zero points, past keys. */
 static bool attention(const writer *w, ir_opcode op)
 {
     ir_value *const *in = w->node->inputs, *past = ir_node_input(w->node, 8);
@@ -142,7 +145,7 @@ static bool sum_with_bias(const writer *w, ir_value *left, ir_value *right, ir_v
     return product != NULL && become(w, IR_OP_Add, (ir_value *[]){product, bias}, 2);
 }
 
-/* Floats that are quantised on the way, bytes, their scale, zero point and a bias. */
+/* Inputs: floats that are quantised dynamically, bytes, their scale, zero point and a bias. */
 static bool dynamic_product(const writer *w, ir_opcode op)
 {
     (void)op;
@@ -157,7 +160,7 @@ static bool dynamic_product(const writer *w, ir_opcode op)
     return sum_with_bias(w, left, right, ir_node_input(w->node, 4));
 }
 
-/* Bytes a and b, their scales, their zero points and a bias. */
+/* Inputs: bytes a and b, their scales, their zero points and a bias. */
 static bool product_to_float(const writer *w, ir_opcode op)
 {
     (void)op;
@@ -171,8 +174,8 @@ static bool product_to_float(const writer *w, ir_opcode op)
 
 /* clang-format off */
 static const struct {
-    const char *op_type; /* as ir_node.op_type has it */
-    int least_inputs;    /* which must all be there, but for those in `optional` */
+    const char *op_type; /* as in ir_node.op_type */
+    int least_inputs;    /* number of required inputs, including those in `optional` */
     unsigned optional;   /* bit i: input i may be absent */
     ir_opcode op;
     bool (*write)(const writer *w, ir_opcode op);

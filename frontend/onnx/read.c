@@ -1,7 +1,7 @@
-/* read.c — files as read-only mapped bytes: models, external data, tensors of test data sets.
+/* read.c — maps files read-only: models, external data, tensors of test data sets.
  *
- * A mapping reads a file while it is used; cutting the file short meanwhile ends the process with SIGBUS, as with every
- * mapped file.
+ * A mapping reads the file while it is in use. If another process truncates the file meanwhile, SIGBUS ends the
+ * process, as with every mapped file.
  */
 #include "base/file.h"
 #include "base/printable.h"

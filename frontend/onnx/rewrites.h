@@ -1,6 +1,5 @@
-/* rewrites.h — the functions of upgrade.c's table. Each takes a node of a lower opset than its row's to that opset's
- * form, or gives the node up with a reason; false when memory is out. Private to frontend/.
- */
+/* rewrites.h — the functions of upgrade.c's table. Each rewrites a node of an opset below that of its row into the
+ * form of that opset, or gives the node up with a reason. False: out of memory. Private to frontend/. */
 #ifndef FE_REWRITES_H
 #define FE_REWRITES_H
 

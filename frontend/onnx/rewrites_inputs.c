@@ -1,9 +1,9 @@
-/* rewrites_inputs.c — upgrades of operators whose attributes became inputs, so that values may be computed. */
+/* rewrites_inputs.c — upgrades of operators whose attributes became inputs, which may be computed. */
 #include "frontend/onnx/rewrites.h"
 
 #include <string.h>
 
-/* A list attribute as input `index`; an absent one leaves the input absent. */
+/* Turns a list attribute into input `index`. An absent attribute leaves the input absent. */
 static bool list_to_input(const fe_upgrader *u, ir_node *node, const char *name, int index)
 {
     const ir_attr *attr = ir_node_attr(node, name);
@@ -13,7 +13,7 @@ static bool list_to_input(const fe_upgrader *u, ir_node *node, const char *name,
     return true;
 }
 
-/* The same where an empty list says nothing. */
+/* Does the same, but treats an empty list as absent. */
 static bool optional_list_to_input(const fe_upgrader *u, ir_node *node, const char *name, int index)
 {
     const ir_attr *attr = ir_node_attr(node, name);
@@ -21,7 +21,7 @@ static bool optional_list_to_input(const fe_upgrader *u, ir_node *node, const ch
     return list_to_input(u, node, name, index);
 }
 
-/* A number in the element type of input 0, where that is known; else it is cast to it. */
+/* A number in the element type of input 0; cast to that type if it is unknown here. */
 static ir_value *scalar_like(fe_upgrader *u, ir_node *node, const char *name, double value)
 {
     ir_value *like = ir_node_input(node, 0);
@@ -63,21 +63,21 @@ bool fe_rewrite_slice(fe_upgrader *u, ir_node *node, int64_t opset)
            optional_list_to_input(u, node, "axes", 3);
 }
 
-/* Split-13 takes the sizes as input; Split-18 wants the number of equal parts where there are none. */
+/* Split-13 takes the sizes as an input. Split-18 requires the number of equal parts if the sizes are absent. */
 bool fe_rewrite_split(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     if (opset < 13 && !optional_list_to_input(u, node, "split", 1)) return false;
     return ir_node_input(node, 1) != NULL || ir_node_set_int(u->graph, node, "num_outputs", node->output_count);
 }
 
-/* Pad-2 renamed `paddings`, Pad-11 made inputs of both attributes. */
+/* Pad-2 renamed `paddings`. Pad-11 turned both attributes into inputs. */
 bool fe_rewrite_pad(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     const char *pads = opset < 2 ? "paddings" : "pads";
     return list_to_input(u, node, pads, 1) && number_to_input(u, node, "value", 2);
 }
 
-/* Clip-11. Before, an absent bound was the lowest or highest f32: no bound for the floats it was defined on. */
+/* Clip-11. Before, an absent bound was the lowest or highest f32, which left the floats of that opset unbounded. */
 bool fe_rewrite_clip(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
@@ -95,8 +95,8 @@ bool fe_rewrite_top_k(fe_upgrader *u, ir_node *node, int64_t opset)
     return true;
 }
 
-/* Dropout-12 takes the ratio and the mode as inputs. Dropout-7 dropped is_test, whose default was training, and always
- * meant inference; Dropout-10 made the mask bool. */
+/* Dropout-12 takes the ratio and the mode as inputs. Dropout-7 dropped is_test, whose default was training, and
+ * always meant inference. Dropout-10 made the mask bool. */
 bool fe_rewrite_dropout(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     double ratio = ir_node_float(node, "ratio", 0.5);
@@ -115,7 +115,7 @@ bool fe_rewrite_dropout(fe_upgrader *u, ir_node *node, int64_t opset)
     return true;
 }
 
-/* Tile-6 repeats along every axis; before, `tiles` times along one. */
+/* Tile-6 repeats along every axis. Before, Tile repeated `tiles` times along one axis. */
 bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
@@ -134,8 +134,8 @@ bool fe_rewrite_tile(fe_upgrader *u, ir_node *node, int64_t opset)
     return ir_node_set_input_count(u->graph, node, 2);
 }
 
-/* Resize-11 has a region of interest before the scales, and names how positions correspond. Before it, Resize and
- * Upsample had one way, and Upsample-7 its scales as an attribute. */
+/* Resize-11 has a region of interest before the scales, and names the mapping of coordinates. Before it, Resize and
+ * Upsample had a fixed mapping, and Upsample-7 had its scales as an attribute. */
 bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
@@ -150,7 +150,7 @@ bool fe_rewrite_resize(fe_upgrader *u, ir_node *node, int64_t opset)
         if (scales == NULL) return false;
         ir_node_remove_attr(node, "scales");
     }
-    if (scales == NULL) return true; /* an error of the node's, reported with its shape */
+    if (scales == NULL) return true; /* an error of the node, reported with its shape */
     if (node->input_count > 1) ir_node_set_input(node, 1, NULL);
     return fe_set_input(u, node, 2, scales) &&
            ir_node_set_string(u->graph, node, "coordinate_transformation_mode", "asymmetric");

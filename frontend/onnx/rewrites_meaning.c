@@ -3,9 +3,10 @@
 
 #include <string.h>
 
-/* ---- Broadcasting before opset 7: by attribute, of the second operand only -------------------------------------- */
+/* ---- Broadcasting before opset 7: by attribute, only of the second operand
+ * ------------------------------------------ */
 
-/* Gives input 1 trailing dimensions of size 1, `count` of them. */
+/* Appends `count` dimensions of size 1 to input 1. */
 static bool append_ones(fe_upgrader *u, ir_node *node, int rank, int count)
 {
     int64_t axes[MDOT_MAX_RANK];
@@ -17,11 +18,11 @@ static bool append_ones(fe_upgrader *u, ir_node *node, int rank, int count)
     return true;
 }
 
-/* The second operand's first dimension stands at dimension `axis` of the first operand. */
+/* Aligns the second operand's first dimension with dimension `axis` of the first operand. */
 static bool align_operand(fe_upgrader *u, ir_node *node, int64_t axis)
 {
     ir_value *a = ir_node_input(node, 0), *b = ir_node_input(node, 1);
-    if (a == NULL || b == NULL) return true; /* an error of the node's, reported with its arity */
+    if (a == NULL || b == NULL) return true; /* an error of the node, reported with its arity */
     int rank = fe_type_of(u, a)->rank, other = fe_type_of(u, b)->rank;
     if (rank < 0 || other < 0) return fe_give_up(u, node, "broadcast along an axis of an input of unknown rank");
     if (axis < 0) axis += rank;
@@ -30,7 +31,7 @@ static bool align_operand(fe_upgrader *u, ir_node *node, int64_t axis)
     return missing == 0 || append_ones(u, node, other, missing);
 }
 
-/* Without an axis the shapes are aligned at their ends, as they are since opset 7. */
+/* If the axis is absent, shapes are aligned at their ends, as they are since opset 7. */
 bool fe_rewrite_broadcast(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
@@ -42,7 +43,7 @@ bool fe_rewrite_broadcast(fe_upgrader *u, ir_node *node, int64_t opset)
     return true;
 }
 
-/* PRelu-7 broadcasts; before, a slope of several elements had one per channel, dimension 1. */
+/* PRelu-7 broadcasts. Before, a slope of several elements had one element per channel (dimension 1). */
 bool fe_rewrite_prelu(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
@@ -63,7 +64,7 @@ bool fe_rewrite_gemm(fe_upgrader *u, ir_node *node, int64_t opset)
 
 /* ---- Defaults --------------------------------------------------------------------------------------------------- */
 
-/* Selu-6 gave the constants more digits. */
+/* Selu-6 added digits to the default constants. */
 bool fe_rewrite_selu(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
@@ -97,7 +98,7 @@ bool fe_rewrite_cast(fe_upgrader *u, ir_node *node, int64_t opset)
     return true;
 }
 
-/* One f32 zero. Made explicit in every opset, so that no reader needs to know the default. */
+/* The default is one f32 zero. It is made explicit in every opset, so that readers can ignore the default. */
 bool fe_rewrite_constant_of_shape(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
@@ -109,8 +110,8 @@ bool fe_rewrite_constant_of_shape(fe_upgrader *u, ir_node *node, int64_t opset)
 
 /* ---- Softmax ---------------------------------------------------------------------------------------------------- */
 
-/* Softmax-13 works along one axis. Before, all axes from `axis` on counted as one, so a node on the last axis means the
- * same; others go through a matrix and back. */
+/* Softmax-13 works along one axis. Before, all axes from `axis` on were flattened into one. A node on the last axis
+ * keeps its meaning; others are reshaped to a matrix and back. */
 bool fe_rewrite_softmax(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;
@@ -133,8 +134,8 @@ bool fe_rewrite_softmax(fe_upgrader *u, ir_node *node, int64_t opset)
 
 /* ---- Normalization ---------------------------------------------------------------------------------------------- */
 
-/* BatchNormalization-14 names the mode; before, from opset 7 on, further outputs meant training, and until then the
- * attribute is_test (default: training) told. BatchNormalization-9 dropped `spatial`. */
+/* BatchNormalization-14 states the mode. From opset 7 on, further outputs implied training; before opset 7, the
+ * attribute is_test (default: training) selected it. BatchNormalization-9 dropped `spatial`. */
 bool fe_rewrite_batch_normalization(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     if (opset < 9 && ir_node_int(node, "spatial", 1) == 0) return fe_give_up(u, node, "with spatial=0");
@@ -145,7 +146,7 @@ bool fe_rewrite_batch_normalization(fe_upgrader *u, ir_node *node, int64_t opset
     return ir_node_set_int(u->graph, node, "training_mode", training);
 }
 
-/* One element a group → one a channel: [G] → [G, 1] → [G, C / G] → [C]. */
+/* Expands one element per group to one per channel: [G] → [G, 1] → [G, C / G] → [C]. */
 static bool repeat_per_channel(fe_upgrader *u, ir_node *node, int index, int64_t groups, int64_t channels)
 {
     int64_t axis = 1, grid[] = {groups, channels / groups};
@@ -162,7 +163,7 @@ static bool repeat_per_channel(fe_upgrader *u, ir_node *node, int index, int64_t
     return true;
 }
 
-/* GroupNormalization-21 has scale and bias per channel, not per group. */
+/* GroupNormalization-21 has scale and bias per channel instead of per group. */
 bool fe_rewrite_group_normalization(fe_upgrader *u, ir_node *node, int64_t opset)
 {
     (void)opset;

@@ -1,7 +1,7 @@
-/* symbols.c — which dimensions of the inputs are numbers, and which one is the length (rules in onnx.h).
+/* symbols.c — resolves the dimensions of the inputs to numbers and the one symbolic length (rules in onnx.h).
  *
- * A dimension's name is a symbol of the whole model; a dimension with neither name nor number is a symbol of its own,
- * named after its input and axis: "tokens.1".
+ * A dimension's name is a symbol of the whole model. A dimension that has neither name nor number becomes its own
+ * symbol, named after its input and axis: "tokens.1".
  */
 #include "frontend/onnx/symbols.h"
 
@@ -17,12 +17,12 @@ enum { NO_SYMBOL = -1 };
 typedef struct symbol {
     const char *name;
     bool bound;
-    bool merged;       /* another name of a symbol that stands for both */
-    bool only_leading; /* occurs as first dimension only: a batch */
+    bool merged;       /* this symbol was merged into another, which represents both */
+    bool only_leading; /* occurs only as first dimension: a batch */
     int64_t value;
 } symbol;
 
-typedef struct input_dims { /* of one input: a symbol, or NO_SYMBOL and a number */
+typedef struct input_dims { /* of one input: per dimension a symbol, or NO_SYMBOL and a number */
     int symbol[MDOT_MAX_RANK];
     int64_t number[MDOT_MAX_RANK];
 } input_dims;
@@ -67,7 +67,7 @@ static mdot_status read_dim(binder *b, int input, int axis, const Onnx__TensorSh
         dims->number[axis] = dim->dim_value;
         if (dim->dim_value >= 0) return MDOT_OK;
         if (dim->dim_value != -1) return fail_input(b, input, MDOT_MALFORMED, "a dimension is negative");
-    } /* -1 leaves the dimension open, as no name does */
+    } /* -1 leaves the dimension open, like an absent name */
     const char *name = dim->has_dim_value ? "" : fe_text(dim->dim_param);
     if (!*name) name = ir_arena_printf(b->context->scratch, "%s.%d", b->inputs[input]->name, axis);
     return find_symbol(b, name, axis, &dims->symbol[axis]);
@@ -78,7 +78,7 @@ static bool is_element(int32_t elem_type)
     return elem_type == MDOT_DTYPE_STRING || mdot_dtype_size_bytes((mdot_dtype)elem_type) > 0;
 }
 
-/* What a job's reader does with an input whose size nothing tells. */
+/* Treats a job's input of unknown size as a scalar. */
 static mdot_status take_as_scalar(const binder *b, int input)
 {
     ir_type *type = &b->types[input];
@@ -89,7 +89,7 @@ static mdot_status take_as_scalar(const binder *b, int input)
     return MDOT_OK;
 }
 
-/* Leaves rank -1 where the file gives no shape. */
+/* Leaves rank -1 if the file gives no shape. */
 static mdot_status read_type(binder *b, int input)
 {
     const Onnx__TypeProto *proto = b->inputs[input]->type;
@@ -138,7 +138,7 @@ static mdot_status bind(const binder *b, symbol *s, int64_t value)
     return MDOT_OK;
 }
 
-/* Makes one symbol of two. */
+/* Merges two symbols into one. */
 static mdot_status merge(const binder *b, int from, const mdot_dim_binding *binding)
 {
     int into = fe_names_find(b->names, binding->same_as);
@@ -195,7 +195,7 @@ static mdot_status apply_bindings(const binder *b)
     return MDOT_OK;
 }
 
-/* A concrete shape in place of the file's. */
+/* Applies a given concrete shape, which replaces that of the file. */
 static mdot_status apply_type(const binder *b, int input, const ir_type *given)
 {
     ir_type *type = &b->types[input];
@@ -244,7 +244,8 @@ static mdot_status apply_types(const binder *b)
     return MDOT_OK;
 }
 
-/* ---- The one that is left --------------------------------------------------------------------------------------- */
+/* ---- The remaining symbol
+ * ------------------------------------------------------------------------------------------- */
 
 static bool is_open(const symbol *s)
 {
@@ -264,7 +265,7 @@ static mdot_status fail_symbols(const binder *b, const char *which, const char *
                      b->context->file, which, text, to_bind);
 }
 
-/* Takes a symbol as a batch of one. */
+/* Binds a symbol to 1, as a batch of one. */
 static void bind_batch(const binder *b, symbol *s)
 {
     s->bound = true;
@@ -272,7 +273,7 @@ static void bind_batch(const binder *b, symbol *s)
     fe_warn(b->context, "%s: dimension '%s' is taken as 1, a batch of one", b->context->file, s->name);
 }
 
-/* What exporters and the users of PyTorch's dynamic_axes call it. */
+/* The names that exporters and users of PyTorch's dynamic_axes give to the batch. */
 static const char *const batch_names[] = {"batch", "batch_size", "batchsize", "batch_dim", "Batch", "BatchSize"};
 
 static bool is_batch_name(const char *name)
@@ -292,7 +293,7 @@ int64_t fe_named_batch(const fe_names *bound)
     return 0;
 }
 
-/* A job's: the batch is counted per sample, so that one is no loss; nothing may be left. */
+/* Binds every symbol of a job. A batch of one loses nothing, because costs are counted per sample. */
 static mdot_status settle_job(const binder *b)
 {
     bool left = false;
@@ -347,7 +348,8 @@ static mdot_status settle_type(const binder *b, int input)
     return MDOT_OK;
 }
 
-/* Bound symbols by name. Numbers beyond what the map holds are left out: no shape that it is asked for has them. */
+/* Lists the bound symbols by name. Numbers too large for the map are left out, because lookups concern smaller shapes
+ * only. */
 static mdot_status list_bound(const binder *b, fe_names **out_bound)
 {
     fe_names *bound = fe_names_create(b->context->scratch);

@@ -1,7 +1,8 @@
-/* topological_order.c — single assignment and topological order of a flat model.
+/* topological_order.c — checks single assignment and sorts a flat model topologically.
  *
- * ONNX demands both; some tools write nodes in another order, which is put right here. The order is the file's wherever
- * that is topological: a depth-first walk over the nodes in the file's order that emits a node after its producers.
+ * ONNX requires both, but some tools write nodes in another order, which is corrected here. A topological order in
+ * the file is kept, because a depth-first walk visits the nodes in the file's order and emits each node after its
+ * producers.
  */
 #include "frontend/onnx/onnx_attributes.h"
 
@@ -38,7 +39,7 @@ static mdot_status define_name(const fe_context *context, fe_flat *flat, const c
     return status == MDOT_OK ? define(context, flat, value, definer, index) : status;
 }
 
-/* Until IR version 4 every initializer was listed among the inputs too: such an input is a constant. */
+/* Until IR version 4 every initializer was listed among the inputs, too. Such an input is a constant. */
 static mdot_status define_inputs(const fe_context *context, const Onnx__GraphProto *graph, fe_flat *flat)
 {
     for (size_t i = 0; i < graph->n_input; i++) {
@@ -63,8 +64,8 @@ static bool is_same_tensor(const ir_tensor *a, const ir_tensor *b)
            memcmp(a->data, b->data, bytes) == 0;
 }
 
-/* Some exporters write several Constants under one name. Where they say the same, the later is dropped with a warning;
- * where they differ, a job, of which only sizes are asked, takes the last, as ONNX Runtime does. */
+/* Some exporters write several Constants under one name. If they are equal, the later one is dropped with a warning.
+ * If they differ, a job uses the last one, like ONNX Runtime, because only sizes matter to a job. */
 static mdot_status drop_repetition(const fe_context *context, fe_flat *flat, int index, bool *out_dropped)
 {
     fe_node *node = &flat->nodes[index];
@@ -117,7 +118,7 @@ mdot_status fe_define_values(const fe_context *context, const Onnx__GraphProto *
 
 typedef enum mark { UNSEEN, OPEN, EMITTED } mark;
 
-typedef struct step { /* a node on the walk's stack and its input to look at next */
+typedef struct step { /* a node on the walk's stack, and the next input to examine */
     int node, input;
 } step;
 
@@ -128,7 +129,8 @@ static mdot_status check_inputs(const fe_context *context, const fe_flat *flat)
         for (int k = 0; k < node->input_count; k++) {
             int value = node->inputs[k];
             if (value == FE_NO_VALUE || flat->values[value].definer != FE_UNDEFINED) continue;
-            /* PyTorch's dynamo exporter writes such files: export_params=False, save(include_initializers=False). */
+            /* PyTorch's dynamo exporter writes such files with export_params=False or
+             * save(include_initializers=False). */
             return mdot_fail(context->err, MDOT_MALFORMED,
                              "%s: node '%s' (%s): input %d, '%s', is defined by nothing%s", context->file, node->name,
                              node->op_type, k, flat->values[value].name,
@@ -140,7 +142,7 @@ static mdot_status check_inputs(const fe_context *context, const fe_flat *flat)
     return MDOT_OK;
 }
 
-/* The producer of an input that is still to be emitted; -1: none. */
+/* The producer of an input that must still be emitted; -1: none. */
 static int pending_producer(const fe_flat *flat, const unsigned char *marks, int value)
 {
     if (value == FE_NO_VALUE) return -1;

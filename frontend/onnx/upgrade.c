@@ -1,8 +1,8 @@
-/* upgrade.c — the table of what changed between opsets, and the rewriting of every node along it.
+/* upgrade.c — the table of changes between opsets, and the rewriting of every node by that table.
  *
- * Each row takes a node that is older than an opset to that opset's form; rows of one operator run from old to new.
- * Changes that only widened types or added attributes with the old meaning as default need no row. Source: the version
- * history in ONNX's Changelog.md.
+ * Each row rewrites a node of an older opset into the form of the row's opset. The rows of one operator run from old
+ * to new. Changes that only widened types, or that added attributes whose default keeps the old meaning, need no row.
+ * Source: the version history in ONNX's Changelog.md.
  */
 #include "frontend/onnx/upgrade.h"
 
@@ -64,7 +64,7 @@ static const row table[] = {
     {IR_OP_ConstantOfShape, ALWAYS, fe_rewrite_constant_of_shape},
 };
 
-/* Operators that go on under another name: old name, opset that brought the new one, new name. */
+/* Renamed operators: old name, first opset of the new name, new name. */
 static const struct { const char *old; int64_t before; const char *name; } renamed[] = {
     {"Scatter", 11, "ScatterElements"},
     {"Upsample", 11, "Resize"},
@@ -81,7 +81,7 @@ const ir_op *fe_find_operator(const char *domain, const char *op_type, int64_t o
 
 mdot_status fe_upgrade_node(fe_upgrader *u, ir_node *node, int64_t opset)
 {
-    /* A hint to Caffe2 about memory, until opset 6. */
+    /* A memory hint for Caffe2, until opset 6. */
     if (opset < 6) ir_node_remove_attr(node, "consumed_inputs");
     ir_opcode op = ir_node_opcode(node);
     for (size_t i = 0; i < sizeof table / sizeof *table && node->op != NULL; i++) {

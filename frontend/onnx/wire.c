@@ -1,8 +1,9 @@
-/* wire.c — bytes → protobuf-c messages: the scan of the wire format that makes unpacking safe and cheap (see wire.h).
+/* wire.c — converts bytes into protobuf-c messages. The scan of the wire format makes unpacking safe and cheap (see
+ * wire.h).
  *
- * The scan is driven by protobuf-c's own descriptors, so that it and the unpacking read the same onnx.proto. Every
- * nested message of a skeleton is written with a length of five bytes (a varint may be padded with continuation bits),
- * which is filled in once its content is known.
+ * The scan uses protobuf-c's own descriptors, so that scan and unpacking read the same onnx.proto. Every nested
+ * message of a skeleton is written with a length of five bytes, because a varint may be padded with continuation
+ * bits. The length is filled in once the content is complete.
  *
  * Wire format: protobuf's "Encoding" guide.
  */
@@ -28,10 +29,10 @@ typedef struct scanner {
 } scanner;
 
 typedef struct field {
-    const unsigned char *begin; /* of its tag */
+    const unsigned char *begin; /* start of the tag */
     uint32_t number;
     wire_type wire;
-    const unsigned char *value, *end; /* the payload: after the length where there is one */
+    const unsigned char *value, *end; /* the payload, behind the length if there is one */
 } field;
 
 static mdot_status malformed(const scanner *s, const unsigned char *at, const char *what)
@@ -64,7 +65,7 @@ static mdot_status read_varint(const scanner *s, const unsigned char **at, const
     return malformed(s, *at, "a number takes more than 64 bits");
 }
 
-/* Moves *at behind the field that stands there. */
+/* Reads the field at *at and moves *at behind it. */
 static mdot_status read_field(const scanner *s, const unsigned char **at, const unsigned char *end, field *out)
 {
     field f = {.begin = *at};
@@ -125,7 +126,7 @@ static wire_type wire_type_of(ProtobufCType type)
     }
 }
 
-/* The payload of packed elements divides into them. */
+/* Checks that the payload of a packed field consists of whole elements. */
 static mdot_status check_packed(const scanner *s, const field *f, const ProtobufCMessageDescriptor *message,
                                 const ProtobufCFieldDescriptor *d)
 {
@@ -163,7 +164,7 @@ static mdot_status put(scanner *s, const void *bytes, size_t count)
     return MDOT_OK;
 }
 
-/* The tag of a length-delimited field as it stands in the file, then a length of LENGTH_BYTES. */
+/* Writes the tag of a length-delimited field as in the file, then a length of LENGTH_BYTES. */
 static mdot_status put_header(scanner *s, const field *f, size_t length)
 {
     unsigned char header[2 * VARINT_MAX_BYTES];
@@ -236,7 +237,7 @@ static mdot_status scan_field(scanner *s, const field *f, const ProtobufCMessage
 static mdot_status scan_message(scanner *s, const ProtobufCMessageDescriptor *type, const unsigned char *at,
                                 const unsigned char *end)
 {
-    uint64_t seen = 0; /* singular messages, by index among the fields: onnx.proto's largest message has 15 */
+    uint64_t seen = 0; /* singular messages seen, by field index; onnx.proto's largest message has 15 */
     while (at < end) {
         field f = {0};
         mdot_status status = read_field(s, &at, end, &f);

@@ -1,9 +1,9 @@
-/* wire.h — what is checked and cut away between a file's bytes and protobuf-c.
+/* wire.h — checks and shortens a file's bytes before protobuf-c reads them.
  *
- * protobuf-c recurses once a nested message and copies every byte field, so a hostile file could exhaust the stack, and
- * a large one costs its weights twice. The scan walks the wire format first, without recursion beyond a fixed depth,
- * and makes the model's skeleton: the same message without the fields that onnx.proto does not list, in which
- * TensorProto.raw_data holds, instead of the data, where it stands in the file.
+ * protobuf-c recurses once per nested message and copies every byte field. Therefore a hostile file could exhaust the
+ * stack, and a large file would hold its weights twice in memory. The scan walks the wire format first, with a fixed
+ * limit on recursion. It builds the model's skeleton: the same message, reduced to the fields that onnx.proto lists.
+ * In the skeleton, TensorProto.raw_data holds the data's position in the file instead of the data.
  */
 #ifndef FE_WIRE_H
 #define FE_WIRE_H
@@ -20,12 +20,12 @@ enum {
 
 /* The content of raw_data in a skeleton. */
 typedef struct fe_span {
-    uint64_t offset, size_bytes; /* in the file */
+    uint64_t offset, size_bytes; /* position and size in the file */
 } fe_span;
 
-/* Checks `bytes` as one message of the given type and unpacks its skeleton into `scratch`; `file` names it in messages.
- * MALFORMED: truncated fields, overlong varints, groups, wrong wire types, singular messages that occur twice, names
- * with a NUL. UNSUPPORTED: deeper nesting than the limits above, or more than protobuf's two gigabytes. */
+/* Checks `bytes` as one message of the given type and unpacks its skeleton into `scratch`. `file` is the name for
+ * messages. MALFORMED: truncated fields, overlong varints, groups, wrong wire types, singular messages that occur
+ * twice, names with a NUL. UNSUPPORTED: deeper nesting than the limits above, or more than protobuf's two gigabytes. */
 mdot_status fe_wire_unpack(const void *bytes, size_t size_bytes, const ProtobufCMessageDescriptor *type,
                            const char *file, ir_arena *scratch, ProtobufCMessage **out_message, mdot_error *err);
 

@@ -1,23 +1,26 @@
 /* mdot.h — predict how long a deep-learning training step takes, in microseconds, from a scheduler's loop.
  *
- * Two layers share one artefact (predictor.mdot), in headers which this one includes:
+ * Two layers share one artefact (predictor.mdot). Their headers are included by this one:
  *
- *   mdot_predict.h     mdot_job + mdot_configuration → mdot_prediction. What a scheduler uses.
- *   mdot_calibrate.h   predictions corrected to a site's own measurements.
- *   mdot_run.h         an artefact opened, and an entry point of it on named tensors. What the job layer is built on.
+ *   mdot_predict.h     mdot_job + mdot_configuration → mdot_prediction. The layer for schedulers.
+ *   mdot_calibrate.h   corrects predictions with a site's own measurements.
+ *   mdot_run.h         opens an artefact and runs an entry point on named tensors. The job layer is built on it.
  *
- * Jobs are read from ONNX by libmdotjob (mdotjob.h) or loaded from .job files.
+ * libmdotjob (mdotjob.h) reads jobs from ONNX; mdot_job_load reads them from .job files.
  *
- * Ownership   create and open hand over an object, destroy and close take it back and accept NULL. Pointers got by an
- *             accessor are lent and live as long as their object. Arrays and strings passed in are the caller's.
- * Threading   A predictor and a job are immutable once made: any number of threads may share them. A context belongs to
- *             one thread at a time. Nothing takes a lock. With MDOT_VALIDATE=1 in the environment misuse is refused.
- * Memory      Opening and creating allocate, map and touch everything. Running and predicting allocate nothing and, on
- *             the CPU, make no system call, but with MDOT_VALIDATE=1. CUDA's driver library keeps its own house.
- * Units       Times are milliseconds of wall clock, sizes are bytes, as the names say.
- * Errors      See mdot_base.h. On failure results are untouched. NULL for what a function needs is INVALID_ARGUMENT, an
- *             index beyond its count OUT_OF_RANGE.
- * Trust       An artefact is native code. Checksums find damage, not malice: open only what you trust.
+ *   Ownership   create and open give the caller an object; destroy and close release it and accept NULL. Pointers from
+ *               accessors are borrowed: they are valid as long as their object. The caller owns the arrays and strings
+ *               that it passes in.
+ *   Threading   A predictor and a job are immutable, so that any number of threads may share them. A context belongs to
+ *               one thread at a time. The library is free of locks unless MDOT_VALIDATE=1 is set in the environment, which
+ *               validates handles and refuses misuse: for example, a destroyed object or a context in use.
+ *   Memory      Opening and creating allocate, map and touch all memory. Running and predicting on the CPU are free of
+ *               allocations and, unless MDOT_VALIDATE=1 is set, of system calls. CUDA's driver library manages its own
+ *               memory and may make system calls.
+ *   Units       Times are milliseconds of wall clock; sizes are bytes. Names carry their unit.
+ *   Errors      See mdot_base.h. On failure, results stay as they were. NULL for a required argument is
+ *               INVALID_ARGUMENT; an index beyond its count is OUT_OF_RANGE.
+ *   Trust       An artefact is native code. Checksums detect damage only, so open only artefacts that you trust.
  */
 #ifndef MDOT_H
 #define MDOT_H
@@ -34,7 +37,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* The library's version: "0.3.0", static, and as MDOT_VERSION_NUMBER. */
+/* Version of the library: "0.2.0" as a static string, and as a number like MDOT_VERSION_NUMBER. */
 const char *mdot_version(void);
 uint32_t mdot_version_number(void);
 

@@ -1,10 +1,10 @@
-/* mdot_base.h — what every mdot library shares: status codes, error messages, element types.
+/* mdot_base.h — status codes, error messages and element types of all mdot libraries.
  *
- * Included by mdot.h, mdotc.h and mdot_abi.h; include one of those instead.
+ * mdot.h, mdotc.h and mdot_abi.h include this header; include one of them instead.
  *
- * Errors: every function that can fail returns an mdot_status and takes, last, an optional mdot_error. On failure
- * the results are untouched and the error, when given, holds the reason as one line of text without a newline. The
- * libraries never print, exit or abort.
+ * Errors: every function that can fail returns an mdot_status and takes an optional mdot_error as its last argument.
+ * On failure, results stay as they were, and the error (if given) holds the reason as one line of text without a
+ * newline. The libraries never print, exit or abort.
  */
 #ifndef MDOT_BASE_H
 #define MDOT_BASE_H
@@ -20,8 +20,8 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* The version of these headers; mdot_version, mdotjob_version and mdotc_version say that of the library in use. As one
- * number, 1.2.3 is 1002003. The build takes its version from here. */
+/* Version of these headers; mdot_version, mdotjob_version and mdotc_version return that of the library in use. As one
+ * number, 1.2.3 is 1002003. The build reads the version from here. */
 #define MDOT_VERSION_MAJOR 0
 #define MDOT_VERSION_MINOR 3
 #define MDOT_VERSION_PATCH 0
@@ -30,26 +30,29 @@ extern "C" {
 
 /* ---- How this interface grows -------------------------------------------------------------------------------------
  *
- * A program built against one version of the libraries runs with every later one of the same SOVERSION.
+ * A program that was built against one version of the libraries runs with every later one of the same SOVERSION.
  *
- * Structs that begin with struct_size may get more fields, always at their end. Whoever makes one sets struct_size to
- * sizeof the struct and what it does not use to zero, which always means the default:
+ * Structs that begin with struct_size may get more fields, always at their end. The program that creates such a
+ * struct sets struct_size to sizeof the struct and unused fields to zero, which always selects the default:
  *
  *     mdot_configuration c = {.struct_size = sizeof c, .batch = 64, .gpu = "A100"};
  *     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
  *
- *   handed in   Fields that an older program does not have count as zero. Bytes that a newer program has beyond what
- *               the library knows must be zero; INCOMPATIBLE otherwise, since it asks for what the library cannot do.
- *   filled      As much as struct_size says is filled, and zero beyond what the library knows. struct_size is kept.
- *   arrays      The first struct_size is the distance between elements. Of an array handed in each element says the
- *               same; of an array to be filled the first one counts, and the library writes the others.
+ *   passed in   Fields that an older program lacks count as zero. Bytes of a newer program that the library does not
+ *               know must be zero. Otherwise the result is INCOMPATIBLE, because they request an unknown feature.
+ *   filled      The library fills the first struct_size bytes, and writes zero to the bytes that it does not know.
+ *               struct_size keeps its value.
+ *   arrays      The first struct_size is the distance between elements. In an array passed in, each element has the
+ *               same struct_size. In an array to be filled, the first one counts and the library writes the others.
  *
- * A struct_size that is zero or otherwise none is INVALID_ARGUMENT, with the struct's name; nothing is guessed.
+ * A struct_size that is zero or otherwise invalid is INVALID_ARGUMENT, with the struct's name; the library makes no
+ * guess.
  *
  * All other structs stay as they are: mdot_error, mdot_dim, mdot_dim_binding, mdot_load, mdot_input, mdot_output,
- * mdot_operator_traits. What is called reserved is zero.
- * Values of enums and rows of maps are appended. A function that must change gets another name. HACKING.md, "The
- * interface", has the rest: what SOVERSION means, and what a test compares. */
+ * mdot_operator_traits. Fields called reserved must be zero. Enum values and rows of maps are appended. A function
+ * that must change gets another name. HACKING.md, "The interface", explains the rest: the meaning of SOVERSION and
+ * the comparisons that a test makes.
+ */
 
 /* name, value, description. Values are part of the ABI: append only. */
 #define MDOT_STATUS_MAP(X)                                                                                             \
@@ -72,25 +75,25 @@ typedef enum mdot_status {
 #undef MDOT_STATUS_ENUM
 } mdot_status;
 
-/* "MDOT_CORRUPT" and "a checksum does not match …"; static strings, never NULL. Thread-safe. */
+/* "MDOT_CORRUPT" and "a checksum does not match …". The strings are static and never NULL. Thread-safe. */
 const char *mdot_status_name(mdot_status status);
 const char *mdot_status_text(mdot_status status);
 
-/* Caller-owned and of fixed size, so that reporting an error never allocates. */
+/* Owned by the caller and of fixed size, so that error reports need no allocation. */
 typedef struct mdot_error {
     mdot_status status;
     char message[1024];
 } mdot_error;
 
-/* Fills *err (NULL is allowed) like printf and returns `status`, so that a fault reads `return mdot_fail(...)`.
- * A message that does not fit is cut and ends in "...". */
+/* Fills *err (may be NULL) like printf and returns `status`, so that a caller can write `return mdot_fail(...)`. A
+ * message that is too long is cut and ends in "...". */
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
 mdot_status
 mdot_fail(mdot_error *err, mdot_status status, const char *format, ...);
 
-/* Element types. name, value, size in bytes, text. Values are those of ONNX's TensorProto.DataType (onnx.proto3). */
+/* Element types: name, value, size in bytes, text. Values are those of ONNX's TensorProto.DataType (onnx.proto3). */
 #define MDOT_DTYPE_MAP(X)                                                                                              \
     X(F32, 1, 4, "f32")                                                                                                \
     X(U8, 2, 1, "u8")                                                                                                  \
@@ -114,15 +117,15 @@ typedef enum mdot_dtype {
 #undef MDOT_DTYPE_ENUM
 } mdot_dtype;
 
-/* "f32"; "?" for a value that is no dtype. Size in bytes, 0 for strings and unknown values. Thread-safe. */
+/* "f32", or "?" for an unknown value. The size is in bytes; 0 for strings and unknown values. Thread-safe. */
 const char *mdot_dtype_name(mdot_dtype dtype);
 size_t mdot_dtype_size_bytes(mdot_dtype dtype);
 
 enum { MDOT_MAX_RANK = 8 };
 
-/* What one named dimension of an ONNX model is taken as: a number of at least 1 or, where `same_as` is set, whatever
- * the dimension of that name is. A predictor's may be 0: inputs that it leaves without elements, such as the keys and
- * values of a past, are none of the artefact's. */
+/* Binds one named dimension of an ONNX model to `value`, which is at least 1, or to the dimension named `same_as` if
+ * that is set. For a predictor, `value` may be 0: inputs that become empty, such as the keys and values of a past,
+ * are removed from the artefact. */
 typedef struct mdot_dim_binding {
     const char *name;
     int64_t value;
@@ -135,7 +138,7 @@ typedef struct mdot_dim_binding {
 #ifdef __cplusplus
 }
 
-/* A struct with its size set and everything else zero. */
+/* A struct with struct_size set and all other fields zero. */
 template <typename type> inline type mdot_init()
 {
     type value = type();

@@ -1,6 +1,6 @@
-/* mdot_run.h — an artefact opened, what is in it, and its entry points on named tensors.
+/* mdot_run.h — open an artefact, inspect it, and run its entry points on named tensors.
  *
- * mdot.h includes this header and says what holds for all of the library: ownership, threading, memory, errors.
+ * mdot.h includes this header and states the rules of the whole library: ownership, threading, memory, errors.
  */
 #ifndef MDOT_RUN_H
 #define MDOT_RUN_H
@@ -18,49 +18,54 @@ extern "C" {
 
 typedef struct mdot_predictor mdot_predictor;
 
-typedef struct mdot_open_options { /* zero means default throughout */
+typedef struct mdot_open_options { /* zero selects the default of every field */
     size_t struct_size;
-    const char *cpu_isa; /* "x86-64-v3": use this level's code instead of the best one that the CPU runs. NULL: what
-                              the environment variable MDOT_CPU_ISA says, if it is set */
-    const char *device; /* where calls run. "cpu"; "cuda:1", the driver's second GPU, or "cuda", its first; "auto": that
-                           first one or the CPU, whichever answers faster when tried here. NULL: what the environment
-                           variable MDOT_DEVICE says, else "auto" */
-    uint32_t device_timeout_ms; /* a GPU that does not answer within this time has failed, and so has a driver that does
-                                   not launch within it, or takes thirty times as long for anything else: to start, to
-                                   load code, to find memory or to free it; 0: 1000 */
+    const char *cpu_isa; /* "x86-64-v3": use this ISA level's code instead of the best one that the CPU supports.
+                            * NULL: the environment variable MDOT_CPU_ISA if it is set */
+    const char *device;  /* processor that runs calls: "cpu"; "cuda:1", the driver's second GPU; "cuda", its first;
+                         * "auto", that first GPU or the CPU, depending on which answers faster in a trial at open.
+                         * NULL: the environment variable MDOT_DEVICE, else "auto" */
+    uint32_t device_timeout_ms; /* in milliseconds; 0: 1000. The GPU has failed if it takes longer than this to answer
+                                 * or if the driver takes longer to launch. For other work (starting, loading code,
+                                 * allocating, freeing) the driver has thirty times as long */
     void *(*allocate)(void *user, size_t bytes, size_t alignment); /* NULL: aligned_alloc and free */
-    void (*release)(void *user, void *memory); /* both or neither; called by the threads that create and destroy */
+    void (*release)(void *user, void *memory); /* set both or neither; called by the threads that create and destroy
+                                                * objects */
     void *user;
     const char
-        *kernel_precision; /* "fp32", "bf16", "fp16": of the artefact's images those of this arithmetic alone. NULL: the
-                            predictor's choice. Where a GPU answers, the CPU behind it may have to do so in another */
+        *kernel_precision; /* "fp32", "bf16" or "fp16": use only images of this precision. NULL: the predictor's choice.
+                          * If a GPU runs the calls, the CPU behind it may have to use another precision */
 } mdot_open_options;
 
-/* Opens, checks and loads the artefact at `path`; options may be NULL. Everything that can fail later fails here:
- * NOT_FOUND, IO (no regular file), MALFORMED (no artefact, truncated), INCOMPATIBLE (ABI version, CPU level,
- * arithmetic), CORRUPT (checksum), DEVICE (a GPU that was asked for by name is not there, lacks code in the artefact or
- * fails), OUT_OF_MEMORY. The file is copied: it may be replaced, overwritten, truncated or removed while it is open.
+/* Opens, checks and loads the artefact at `path`; options may be NULL. All checks happen here, so that later calls
+ * are safe from a bad file. Errors: NOT_FOUND; IO (the path is no regular file); MALFORMED (another kind of file, or
+ * a truncated one); INCOMPATIBLE (ABI version, CPU ISA level, precision); CORRUPT (checksum); DEVICE (a GPU that was
+ * requested by name is absent, fails, or lacks code in the artefact); OUT_OF_MEMORY. The file is copied: it may be
+ * replaced, overwritten, truncated or removed while the artefact is open.
  *
- * One thing changes the process: where the artefact has code for AMX tiles and the CPU has tiles, Linux is asked to
- * permit them (arch_prctl(2)), to all threads and for good. Frames of signals may then be some 8 KB larger.
+ * One effect is process-wide: if the artefact has code for AMX tiles and the CPU has tiles, the library requests
+ * Linux's permission to use them (arch_prctl(2)), for all threads and permanently. Signal frames may then be about 8
+ * KB larger.
  *
- * A GPU is looked for only when the artefact has code for one. On a GPU each kernel has run once when this returns.
- * The CPU stands behind it: a call that the GPU fails, or does not answer in time, is answered by the CPU, and so is
- * every later one of its context (mdot_context_get_device_status).
+ * The library looks for a GPU only if the artefact has code for one. Each GPU kernel has run once when this function
+ * returns. The CPU is the fallback: if the GPU fails a call or misses the time limit, the CPU answers that call and
+ * every later call of the same context (mdot_context_get_device_status).
  *
- * The driver's calls are made by threads of the library's own, one for a predictor on a GPU and one for each of its
- * contexts, so that opening, creating, running, destroying and closing return within limits whatever the driver does.
- * What a call that does not return still holds is left behind until it does, and no GPU is asked for before. Handing a
- * launch to the thread takes about a microsecond; ten to thirty where the last one is more than some 0.2 ms ago and the
- * thread has gone to sleep. A child of fork has no such threads: the CPU answers there. */
+ * Threads of the library call the driver: one per predictor on a GPU and one per context of it. Therefore opening,
+ * creating, running, destroying and closing return within limits even if the driver hangs. Resources of a hung call
+ * are released when it returns; until then, open requests no GPU. Handing a launch to its thread takes about a
+ * microsecond, or 10 to 30 us if the last launch was more than about 0.2 ms ago, because the thread sleeps by then. A
+ * child of fork lacks these threads, so that the CPU answers there.
+ */
 mdot_status mdot_predictor_open(const char *path, const mdot_open_options *options, mdot_predictor **out_predictor,
                                 mdot_error *err);
-/* Contexts made from the predictor go on answering, and keep it, with what it lends and the memory functions of its
- * options, until the last of them is destroyed: to take a new artefact, open it, make contexts, close the old one and
- * let each thread change over when it likes. The predictor itself is not used any more. */
+/* Existing contexts keep working, and keep the predictor's memory, borrowed pointers and memory functions alive,
+ * until the last of them is destroyed. To switch to a new artefact, for example, open it, create contexts, close the
+ * old predictor, and let each thread change over at its own time. The caller must not use the closed predictor any
+ * more. */
 void mdot_predictor_close(mdot_predictor *predictor);
 
-typedef struct mdot_dim { /* scale * length + offset elements */
+typedef struct mdot_dim { /* extent: scale * length + offset elements */
     int64_t scale, offset;
 } mdot_dim;
 
@@ -70,20 +75,21 @@ typedef struct mdot_tensor_info { /* one input or output of an entry point; tens
     mdot_dtype dtype;
     int rank;
     mdot_dim dim[MDOT_MAX_RANK];
-    const char *columns; /* what its columns are, names separated by commas; empty where the artefact does not say */
+    const char *columns; /* names of its columns, separated by commas; empty if the artefact omits them */
 } mdot_tensor_info;
 
 typedef struct mdot_kernel_info {
     size_t struct_size;
-    const char *name; /* with ".v3" or ".v4" appended, the symbol in the artefact */
+    const char *name; /* symbol in the artefact less its suffix, such as ".v3" or ".v4" */
     const char *kind; /* "linear", "attention", "norm", "nest", "sequential" */
     double flops;     /* at full length */
-    size_t step;      /* of the bucket's, that it is part of: what is small runs together (mdot_run_step) */
+    size_t step;      /* index of the bucket's step that contains this kernel; small kernels run together in one step
+                       * (mdot_run_step) */
 } mdot_kernel_info;
 
 typedef struct mdot_bucket_info {
     size_t struct_size;
-    int64_t max_length;   /* 0 in an entry without a length */
+    int64_t max_length;   /* 0 in an entry that has no length */
     size_t scratch_bytes; /* working memory of one call; part of every context */
     double flops;         /* of one call at full length */
     size_t kernel_count;
@@ -93,58 +99,58 @@ typedef struct mdot_entry_info {
     size_t struct_size;
     const char *name;
     size_t input_count, output_count, bucket_count;
-    bool has_length;       /* false: every dimension is a number */
+    bool has_length;       /* false: every dimension is a constant */
     uint64_t schema_hash;  /* equal for equal input and output names, types and shapes */
-    int64_t min_length;    /* the least length of a call: 1 unless compiled otherwise; 0 without a length */
-    size_t items_together; /* that mdot_run_many takes at once, at most; 1: one after the other */
+    int64_t min_length;    /* shortest length of a call: 1 by default; 0 for an entry that has no length */
+    size_t items_together; /* most items that mdot_run_many computes together; 1: one after the other */
 } mdot_entry_info;
 
 /* Code for one kind of processor, with the weights that it reads. */
 typedef struct mdot_image_info {
     size_t struct_size;
     const char *kind;             /* "cpu", "cuda" */
-    const char *target;           /* "x86-64-v4"; "sm_90a", an architecture of NVIDIA's GPUs */
-    const char *kernel_precision; /* arithmetic of the matrix kernels: "bf16", "fp16", "fp32" */
-    size_t image_bytes;           /* of its code; on a GPU of the cubin */
-    size_t weights_bytes;         /* that it reads; images share in the file what is equal */
+    const char *target;           /* "x86-64-v4"; or "sm_90a", an architecture of NVIDIA's GPUs */
+    const char *kernel_precision; /* precision of the matrix kernels: "bf16", "fp16", "fp32" */
+    size_t image_bytes;           /* size of the code; on a GPU, size of the cubin */
+    size_t weights_bytes;         /* size of the weights that it reads; images share equal weights in the file */
 } mdot_image_info;
 
-typedef struct mdot_image_kernel_info { /* what one bucket runs: on a GPU in one launch, on a CPU in one call */
+typedef struct mdot_image_kernel_info { /* code of one bucket: one launch on a GPU, one call on a CPU */
     size_t struct_size;
-    const char *name;             /* the function in the cubin; empty in a CPU image, of which threads, 1, and
-                                     scratch_bytes alone are told */
-    unsigned threads;             /* of a block */
-    unsigned grid_barriers;       /* how often all blocks of a prediction wait for one another */
-    unsigned registers;           /* of a thread */
-    unsigned tensor_instructions; /* for tensor cores, in the code */
-    unsigned barriers;            /* of a block in hardware, of 16 */
-    size_t shared_bytes;          /* of a block, dynamic ones included */
-    size_t local_bytes;           /* of a thread, in memory: 0 in a kernel that keeps all in registers */
-    size_t spill_bytes;           /* stores and loads of registers that did not suffice, in the code */
-    size_t inline_input_bytes;    /* inputs up to this size travel with the launch */
-    size_t scratch_bytes;         /* of a prediction */
+    const char *name;             /* name of the function in the cubin. Empty in a CPU image, which sets only
+                                   * `threads` (to 1) and scratch_bytes */
+    unsigned threads;             /* threads per block */
+    unsigned grid_barriers;       /* number of times that all blocks of a prediction wait for one another */
+    unsigned registers;           /* registers per thread */
+    unsigned tensor_instructions; /* number of tensor-core instructions in the code */
+    unsigned barriers;            /* hardware barriers per block, of 16 */
+    size_t shared_bytes;          /* static and dynamic shared memory per block */
+    size_t local_bytes;           /* local memory per thread; 0 if all values are in registers */
+    size_t spill_bytes;           /* size of the code's register spills, stores and loads together */
+    size_t inline_input_bytes;    /* inputs up to this size are passed with the launch */
+    size_t scratch_bytes;         /* scratch memory per prediction */
     size_t code_bytes;
 } mdot_image_kernel_info;
 
 typedef struct mdot_predictor_info {
     size_t struct_size;
     const char *name;
-    const char *compiler;         /* "mdot 0.3.0, LLVM 19.1.7" */
-    const char *kernel_precision; /* arithmetic of the matrix kernels on the CPU: "fp32", "bf16" */
+    const char *compiler;         /* "mdot 0.2.0, LLVM 19.1.7" */
+    const char *kernel_precision; /* precision of the matrix kernels on the CPU: "fp32", "bf16" */
     const char *cpu_isa;          /* target of the CPU image in use: "x86-64-v4" */
     size_t entry_count;
-    size_t image_count; /* kinds of processors that the artefact has code for, CPUs first */
+    size_t image_count; /* number of images in the artefact, CPUs first */
     size_t weights_bytes, file_bytes;
     const char *device;                  /* "cpu", "cuda:0" */
     const char *device_name;             /* "NVIDIA H200"; empty for the CPU */
-    const char *device_kernel_precision; /* arithmetic of the matrix kernels there: "fp32", "bf16", "fp16" */
-    const char *device_reason;           /* why it is that one: "cuda:0 answers in 28 us, the CPU in 5231 us" */
-    const char *cpu_reason; /* why no later one of the CPU images: "x86-64-amx needs AMX-TILE, which this machine
-                                   lacks"; empty where the last is in use */
+    const char *device_kernel_precision; /* precision of the matrix kernels on the device: "fp32", "bf16", "fp16" */
+    const char *device_reason; /* reason for the choice of device: "cuda:0 answers in 28 us, the CPU in 5231 us" */
+    const char *cpu_reason;    /* reason why a more capable CPU image is unused: "x86-64-amx needs AMX-TILE, which
+                                 * this machine lacks"; empty if the last image is in use */
 } mdot_predictor_info;
 
-/* Accessors. Indices beyond the counts are OUT_OF_RANGE, a struct_size that is none INVALID_ARGUMENT; strings are lent
- * by the predictor. */
+/* Accessors. OUT_OF_RANGE for an index beyond its count; INVALID_ARGUMENT for an invalid struct_size. Strings are
+ * borrowed from the predictor. */
 mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info);
 mdot_status mdot_predictor_find_entry(const mdot_predictor *predictor, const char *name, size_t *out_entry);
 mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t entry, mdot_entry_info *out_info);
@@ -160,41 +166,45 @@ mdot_status mdot_predictor_get_image(const mdot_predictor *predictor, size_t ima
 mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, size_t image, size_t entry, size_t bucket,
                                             mdot_image_kernel_info *out_info);
 
-/* ---- Contexts: what one thread needs to run -------------------------------------------------------------------- */
+/* ---- Contexts: the working memory of one thread ------------------------------------------------------------------ */
 
 typedef struct mdot_context mdot_context;
 
-/* Allocates and touches the scratch memory of the largest bucket of every entry and, on a GPU, what launches of many
- * predictions at once need: up to 256 MiB there, less where less is free, and 64 MiB of pinned memory here.
- * OUT_OF_MEMORY; DEVICE where a GPU was asked for by name and fails. */
+/* Allocates and touches the scratch memory of the largest bucket of every entry. On a GPU it also allocates the
+ * memory for launches of many predictions at once: up to 256 MiB of device memory, less if less is free, and 64 MiB
+ * of pinned host memory. Errors: OUT_OF_MEMORY; DEVICE if the GPU was requested by name and fails. */
 mdot_status mdot_context_create(const mdot_predictor *predictor, mdot_context **out_context, mdot_error *err);
 
-/* Runs work(argument, i) for every i below `count`, each once, on any threads and side by side or not, and returns when
- * all have returned. */
+/* Calls work(argument, i) once for every i below `count`, on any threads, in parallel or in sequence. Returns when
+ * all calls have returned. */
 typedef void (*mdot_parallel_for_fn)(void *user, void (*work)(void *argument, uint32_t i), void *argument,
                                      uint32_t count);
 
-typedef struct mdot_context_options { /* zero means default throughout */
+typedef struct mdot_context_options { /* zero selects the default of every field */
     size_t struct_size;
-    uint32_t threads;                  /* that share a call on the CPU, the caller's included, up to 64; 0: 1 */
-    uint32_t reserved;                 /* 0 */
-    mdot_parallel_for_fn parallel_for; /* the caller's threads: called once in a call that is shared, with `threads`
-                                          pieces of work. NULL: threads of the context's own */
+    uint32_t threads;                  /* threads that share a call on the CPU, the caller's included, up to 64; 0: 1 */
+    uint32_t reserved;                 /* must be 0 */
+    mdot_parallel_for_fn parallel_for; /* runs the work on the caller's threads; called once per shared call, with
+                                        * `threads` pieces of work. NULL: the context starts its own threads */
     void *user;
 } mdot_context_options;
 
-/* A context whose calls several threads share; options may be NULL. Calls at lengths from 256 on are divided, shorter
- * ones are the caller's alone and cost what they do without threads. Results are the same, bit for bit, for any number
- * of them. Threads of its own sleep between calls, block all signals, and end with the context; a call wakes them by
- * one system call, or none where they have not gone to sleep yet, and waits for none that does not come. A child of
- * fork has none of them: there its calls are the caller's alone, and it is destroyed as ever.
- * INVALID_ARGUMENT for more threads than there may be; OUT_OF_MEMORY also where a thread cannot be made. */
+/* Creates a context whose calls are shared by several threads; options may be NULL. Calls at a length of 256 or more
+ * are divided. Shorter calls run on the caller's thread and cost the same as in a single-threaded context. Results
+ * are identical bit for bit for any number of threads.
+ *
+ * The context's own threads sleep between calls, block all signals, and end with the context. A call wakes sleeping
+ * threads with one system call, and it never waits for a thread that fails to arrive. A child of fork lacks these
+ * threads: its calls run on the caller's thread only, and the context is destroyed as usual.
+ *
+ * INVALID_ARGUMENT for more than 64 threads; OUT_OF_MEMORY also if thread creation fails.
+ */
 mdot_status mdot_context_create_with(const mdot_predictor *predictor, const mdot_context_options *options,
                                      mdot_context **out_context, mdot_error *err);
 void mdot_context_destroy(mdot_context *context);
 
-/* MDOT_OK while calls run where mdot_predictor_get_info says. Otherwise the GPU has failed this context: what happened,
- * and the reason in *out_message, lent. Calls run on the CPU since then. */
+/* MDOT_OK while calls run on the device that mdot_predictor_get_info reports. Otherwise the GPU has failed this
+ * context and calls run on the CPU. The status is that of the failure, and *out_message is the reason (borrowed). */
 mdot_status mdot_context_get_device_status(const mdot_context *context, const char **out_message);
 
 typedef struct mdot_input { /* a dense row-major tensor, aligned to its element size */
@@ -208,51 +218,57 @@ typedef struct mdot_input { /* a dense row-major tensor, aligned to its element 
 typedef struct mdot_output {
     const char *name;
     void *data;        /* aligned to the element size */
-    size_t size_bytes; /* of `data`; too little is OUT_OF_RANGE */
+    size_t size_bytes; /* size of `data`; OUT_OF_RANGE if it is too small */
 } mdot_output;
 
-/* Runs entry point `entry` (an index) once. Inputs and outputs may come in any order but each exactly once; the inputs'
- * dimensions settle the length, and the smallest bucket that holds it runs, at the cost of the length, not of the
- * bucket. INVALID_ARGUMENT for a missing, unknown or repeated name, dtype or rank; OUT_OF_RANGE for a length beyond the
- * largest bucket or inputs whose lengths differ. Indices in the data (of an embedding, say) that are outside their
- * table are clamped to it, and a query that a mask of -inf hides every key from attends to nothing: zeros, not NaN. */
+/* Runs entry point `entry` (an index) once. Inputs and outputs may come in any order, each exactly once. The
+ * dimensions of the inputs determine the length, and the smallest bucket that holds it runs. The cost depends on the
+ * length, rather than on the bucket.
+ *
+ * INVALID_ARGUMENT for a missing, unknown or repeated name and for a wrong dtype or rank. OUT_OF_RANGE for a length
+ * beyond the largest bucket and for inputs of different lengths. Indices in the data (for example of an embedding)
+ * are clamped to their table. If a mask of -inf hides every key from a query, its attention result is zero, rather
+ * than NaN.
+ */
 mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
                      const mdot_output *outputs, size_t output_count, mdot_error *err);
 
-/* The same without names and checks of names: arrays in the entry's order, the length given (0 without one). Only the
- * length is checked. For callers that settled everything else once. */
+/* Like mdot_run, with arrays in the entry's order instead of names. `length` is 0 for an entry that has no length.
+ * Only the length is checked, so use it after all other properties have been checked once. */
 mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
                              void *const *outputs, mdot_error *err);
 
-/* One step of such a call alone, for measuring: step 0 and on, as mdot_kernel_info tells them, on the CPU and on the
- * calling thread. All steps of a bucket, each once and in their order, on the same inputs and outputs and with no other
- * call of the context between them, give what mdot_run_ordered gives on the CPU, bit for bit. OUT_OF_RANGE for a length
- * or a step that is not there. */
+/* Runs a single step of such a call, for measurements. `step` counts from 0 as in mdot_kernel_info. The step runs on
+ * the CPU on the calling thread. To get the result of mdot_run_ordered on the CPU bit for bit, run all steps of a
+ * bucket once, in order, on the same inputs and outputs, and make no other call of the context in between.
+ * OUT_OF_RANGE for an invalid length or step. */
 mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, const void *const *inputs,
                           void *const *outputs, size_t step, mdot_error *err);
 
-typedef struct mdot_item { /* one of several calls of an entry: what mdot_run_ordered takes */
+typedef struct mdot_item { /* one of several calls of an entry; the fields are arguments of mdot_run_ordered */
     int64_t length;
     const void *const *inputs;
     void *const *outputs;
 } mdot_item;
 
-/* mdot_run_ordered for each of `count` items, whose lengths may differ, without padding. An item's answer is its own
- * call's, whatever the others are; only how a vector's last elements round may differ.
+/* Runs mdot_run_ordered for each of `count` items, whose lengths may differ, without padding. The result of an item
+ * is that of a separate call, independent of the other items; only the rounding of a vector's last elements may
+ * differ.
  *
- * Items are taken together, up to mdot_entry_info.items_together one after the other in the array, as long as their
- * lengths add up to 128 or less (to the smallest bucket, where that is greater): what computes each row by itself, as
- * linears and norms do, then does the rows of all of them at once and reads its weights once. That pays for items of a
- * few rows, and for models whose weights no cache holds; beyond some 30 rows it hardly matters. What looks across the
- * length, as attention does, is done item by item. Entries without a length, and those that look across it for the most
- * part, run an item after the other: items_together is 1. A GPU takes the items of each length together.
+ * Consecutive items are computed together, up to mdot_entry_info.items_together of them, while their lengths add up
+ * to at most 128 (or the smallest bucket, if that is greater). Row-wise kernels such as linears and norms then
+ * process the rows of all items at once and read their weights once. This pays for items of a few rows and for models
+ * whose weights exceed every cache; beyond about 30 rows it hardly matters. Kernels that look across the length, such
+ * as attention, run item by item. Entries that have no length, and those that mostly look across it, run one item
+ * after the other: items_together is 1. A GPU computes all items of equal length together.
  *
- * INVALID_ARGUMENT for an item without inputs or outputs, OUT_OF_RANGE for a length that the entry does not take; the
- * message has the item's number, and then none has run. Of no items it does nothing. Outputs of different items do not
- * overlap. */
+ * INVALID_ARGUMENT for an item that lacks inputs or outputs, OUT_OF_RANGE for a length that the entry does not
+ * accept. The message names the item's index, and all items are skipped. A count of 0 does nothing. Outputs of
+ * different items must not overlap.
+ */
 mdot_status mdot_run_many(mdot_context *context, size_t entry, const mdot_item *items, size_t count, mdot_error *err);
 
-/* Bucket index that a length would run in. OUT_OF_RANGE beyond the largest. */
+/* Returns the index of the bucket that a call of this length would run in. OUT_OF_RANGE beyond the largest. */
 mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t entry, int64_t length,
                                        size_t *out_bucket);
 

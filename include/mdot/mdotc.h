@@ -1,7 +1,8 @@
-/* mdotc.h — compile trained predictors (ONNX) into artefacts, and check compiled code against the reference evaluator.
+/* mdotc.h — compile trained predictors (ONNX) into artefacts, and check compiled code against the reference
+ * evaluator.
  *
- * Library libmdotc. Functions may be called from several threads at once on different files. Nothing is printed;
- * warnings and progress go to callbacks. Strings passed in are read during the call only.
+ * The library is libmdotc. Functions may be called from several threads at once on different files. The library
+ * prints to no stream: warnings and progress go to callbacks. Strings passed in are read during the call only.
  */
 #ifndef MDOTC_H
 #define MDOTC_H
@@ -15,100 +16,104 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* The library's version: "0.3.0", static, and as MDOT_VERSION_NUMBER. */
+/* Version of the library: "0.2.0" as a static string, and as a number like MDOT_VERSION_NUMBER. */
 const char *mdotc_version(void);
 uint32_t mdotc_version_number(void);
 
-/* Of a bucket. */
+/* Largest max_length of a bucket. */
 enum { MDOTC_MAX_LENGTH = 1 << 20 };
 
 typedef struct mdotc_entry {
     size_t struct_size;
-    const char *name;       /* the entry point's name, "predict" by custom */
-    const char *model_path; /* an ONNX file */
+    const char *name;       /* name of the entry point; "predict" by convention */
+    const char *model_path; /* path of an ONNX file */
 } mdotc_entry;
 
-/* Called with text that is valid during the call only. `done` of `total` steps. */
+/* The text is valid during the call only. `done` counts the finished steps, of `total`. */
 typedef void (*mdotc_progress_fn)(void *user, const char *step, size_t done, size_t total);
 typedef void (*mdotc_message_fn)(void *user, const char *message);
 
-typedef struct mdotc_options { /* zero means default throughout */
+typedef struct mdotc_options { /* zero selects the default of every field */
     size_t struct_size;
-    const int64_t *buckets; /* ascending lengths up to MDOTC_MAX_LENGTH; none: 32, 64, 128, 256, 512, 1024, less those
-                               the model is too short for */
+    const int64_t *buckets; /* ascending lengths up to MDOTC_MAX_LENGTH. Empty: 32, 64, 128, 256, 512 and 1024, except
+                             * those that are too long or too short for the model */
     size_t bucket_count;
-    const char *const *targets; /* "cpu" (every CPU level), "cpu:x86-64-v3", …; "sm_90a" and other GPU architectures,
-                                   "cuda" (those in use). NULL: "cpu". There is CPU code in any case: every level, where
-                                   only GPUs are named */
+    const char *const *targets; /* "cpu" (every CPU ISA level), "cpu:x86-64-v3", …; "sm_90a" and other GPU
+                                 * architectures, "cuda" (those in use). NULL: "cpu". If only GPUs are named, CPU code
+                                 * for every ISA level is added */
     size_t target_count;
     const char
-        *kernel_precision; /* arithmetic of matrix kernels: "cuda=bf16" (fp16 on sm_75, which lacks it), "cuda=fp32",
-                            "cpu=fp32", "cpu=bf16" (where a CPU lacks it, weights alone are bf16) or several of them
-                            after commas; without a kind, "bf16", both are meant. Of several for one kind each target gets code in all, the first being used unless another is
-                            asked for at open. NULL: "cuda=bf16,cpu=fp32". Sums are f32 in all of them */
-    const mdot_dim_binding *dims; /* for models with several symbolic dimensions: all but one must be bound. An unbound
-                              one that only ever leads (a batch) is bound to 1 with a warning. */
+        *kernel_precision; /* precisions of the matrix kernels, separated by commas: "cuda=bf16" (fp16 on sm_75, which
+                          * lacks bf16), "cuda=fp32", "cpu=fp32", "cpu=bf16" (on a CPU that lacks bf16, only the
+                          * weights are bf16). "bf16" without a kind means both kinds. If several are given for one
+                          * kind, each target gets code in all of them; the first is used unless the caller of open
+                          * selects another. NULL: "cuda=bf16,cpu=fp32". All of them accumulate in f32 */
+    const mdot_dim_binding *dims; /* for models with several symbolic dimensions: bind all except one. An unbound
+                                   * dimension that is always the leading one (a batch) is bound to 1 with a warning */
     size_t dim_count;
-    const char *name;      /* of the predictor; NULL: the first model's file name without its suffix */
-    const char *dump_pass; /* a pass, or "import", "plan", "llvm", "asm", "cuda" (the kernels' source),
-                              "ptxas" (what NVIDIA's assembler says of them); text goes to `dump` */
+    const char *name;      /* name of the predictor; NULL: the first model's file name less its suffix */
+    const char *dump_pass; /* name of a pass, or "import", "plan", "llvm", "asm", "cuda" (source of the CUDA kernels),
+                            * "ptxas" (report of NVIDIA's assembler on them). The text goes to `dump` */
     mdotc_message_fn dump;
     mdotc_message_fn warning;
     mdotc_progress_fn progress;
-    void *user; /* handed to the callbacks */
-    int64_t
-        min_length; /* calls are at least so long, which a model may need (TopK of 8 elements); 0: 1. Shorter ones are
-                           OUT_OF_RANGE. Default buckets below it are left out */
+    void *user;         /* passed to the callbacks */
+    int64_t min_length; /* shortest length of a call, for models that need one (for example TopK of 8 elements); 0: 1. A
+                     * shorter call is OUT_OF_RANGE. Default buckets below it are omitted */
 } mdotc_options;
 
-/* Compiles the entries into one artefact at `artefact_path`, which appears complete or not at all: it is written beside
- * itself under another name and renamed. UNSUPPORTED lists every unsupported operator with its node.
+/* Compiles the entries into one artefact at `artefact_path`. The file appears only when it is complete, because it is
+ * written under another name in the same folder and then renamed. UNSUPPORTED lists every unsupported operator with
+ * its node.
  *
- * A GPU architecture takes NVRTC: TOOLCHAIN says what to install. A model whose plan is not a Transformer encoder's
- * gets no GPU code, and one whose kernels take more than some architecture has gets none for that one: both are
- * warnings, and the artefact runs on CPUs.
+ * A GPU architecture requires NVRTC; TOOLCHAIN names the package to install. A model gets GPU code only if its plan
+ * is that of a Transformer encoder, and only for architectures that have enough resources for its kernels. Otherwise
+ * a warning is issued and the artefact runs on CPUs.
  *
- * LLVM runs in a child process, and the linker is another: where none can be started, TOOLCHAIN, or OUT_OF_MEMORY for
- * want of memory. */
+ * LLVM and the linker run in child processes. If a process fails to start, the status is TOOLCHAIN, or OUT_OF_MEMORY
+ * if memory is the reason.
+ */
 mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
                           const mdotc_options *options, mdot_error *err);
 
-/* Worst difference found for one bucket on one CPU level or GPU, over full and partial lengths and several random
+/* Worst difference for one bucket on one CPU ISA level or GPU, over full and partial lengths and several random
  * inputs. Relative error: max |got - want| / max(1e-3, max |want|) over one output. */
 typedef struct mdotc_verify_row {
-    size_t struct_size; /* as the library knows the struct */
+    size_t struct_size; /* set by the library to its own size of the struct */
     const char *entry;
-    const char *level;    /* "x86-64-v4", "cuda:0" */
-    bool passed;          /* never where an output is NaN throughout: then nothing was verified */
-    int64_t max_length;   /* the bucket; 0 without a length */
-    int64_t worst_length; /* where the worst error was seen */
+    const char *level;    /* for example "x86-64-v4" or "cuda:0" */
+    bool passed;          /* false also if an output is entirely NaN, because its values are unverifiable then */
+    int64_t max_length;   /* the bucket's largest length; 0 for an entry that has no length */
+    int64_t worst_length; /* length of the worst error */
     double worst_error;
-    double bound; /* that it was held to */
+    double bound; /* limit of worst_error */
 } mdotc_verify_row;
 
 typedef struct mdotc_verify_options {
     size_t struct_size;
-    const mdot_dim_binding *dims; /* as compiled */
+    const mdot_dim_binding *dims; /* same bindings as in the compilation */
     size_t dim_count;
-    const char *entry; /* NULL: the only one, or "predict" */
-    double tolerance;  /* 0: 1e-4; more where bf16 or fp16 is multiplied: four times what rounding the factors of every
-                          product costs the evaluator on the same inputs, at least one such rounding */
-    uint64_t seed;     /* of the random inputs */
+    const char *entry; /* NULL: the only entry, or "predict" */
+    double tolerance;  /* 0: 1e-4, and more for kernels that multiply bf16 or fp16. Their bound is four times the
+                        * error that the evaluator makes on the same inputs when it rounds the factors of every
+                        * matmul, but at least one such rounding */
+    uint64_t seed;     /* seed of the random inputs */
     void (*row)(void *user, const mdotc_verify_row *row);
-    mdotc_message_fn warning; /* CUDA code that no GPU here can run; outputs of the model that are not finite */
+    mdotc_message_fn warning; /* receives a warning for CUDA code that no GPU of this machine can run, and for
+                               * infinite or NaN outputs of the model */
     void *user;
-    const char *inputs; /* a folder with input_0.pb, input_1.pb, … (TensorProto, as in ONNX's tests), verified on
-                           instead of random inputs: for models that cannot read any number; NULL: random */
-    /* Rows of real jobs instead of random inputs: what the entry reads of jobs[i] under configurations[i], as
-     * mdot_predict would have it (mdot_job_inputs). Not with `inputs`. */
+    const char *inputs; /* folder with input_0.pb, input_1.pb, … (TensorProto, as in ONNX's tests) to verify on. Use
+                         * it for models that accept only certain values; NULL: random inputs */
+    /* Verify on features of real jobs instead of random inputs. The inputs are those that mdot_predict would pass to
+     * the entry for jobs[i] under configurations[i] (mdot_job_inputs). Excludes `inputs`. */
     const struct mdot_job *const *jobs;
     const struct mdot_configuration *configurations;
     size_t job_count;
 } mdotc_verify_options;
 
-/* Holds an artefact's code, on every CPU level that this machine runs and on its first GPU where the artefact has code
- * for it, to the double-precision evaluation of the model. OK when it ran; *out_passed says whether every row passed.
- * DEVICE when the GPU failed on the way. */
+/* Compares an artefact's code with a double-precision evaluation of the model. It covers every CPU ISA level that
+ * this machine can run, and the first GPU if the artefact has code for it. Returns OK if the comparison ran;
+ * *out_passed is true if every row passed. DEVICE means that the GPU failed during the comparison. */
 mdot_status mdotc_verify(const char *artefact_path, const char *model_path, const mdotc_verify_options *options,
                          bool *out_passed, mdot_error *err);
 
@@ -116,23 +121,23 @@ typedef enum mdotc_check_result { MDOTC_CHECK_PASS, MDOTC_CHECK_FAIL, MDOTC_CHEC
 
 typedef struct mdotc_check_options {
     size_t struct_size;
-    const char *level;         /* CPU level to run on; NULL: the best this machine has */
-    double relative_tolerance; /* 0: 1e-4; |got - want| <= absolute + relative * |want|, ONNX's own rule */
+    const char *level;         /* CPU ISA level to run on; NULL: the best of this machine */
+    double relative_tolerance; /* 0: 1e-4; |got - want| <= absolute + relative * |want|, which is ONNX's own rule */
     double absolute_tolerance; /* 0: 1e-6 */
 } mdotc_check_options;
 
 typedef struct mdotc_check_report {
     size_t struct_size;
     mdotc_check_result result;
-    double worst_error; /* largest |got - want| / max(|want|, 1) of a floating output */
-    size_t data_sets;   /* test_data_set_* folders run */
-    char detail[1024];  /* of a failure the output and element, of an unsupported model the operators; of a pass
-                           the inputs whose content decides shapes, which were compiled in as constants */
+    double worst_error; /* largest |got - want| / max(|want|, 1) over all floating-point outputs */
+    size_t data_sets;   /* number of test_data_set_* folders that ran */
+    char detail[1024];  /* FAIL: the output and the element. UNSUPPORTED: the operators. PASS: the inputs that were
+                         * compiled in as constants because their contents determine shapes */
 } mdotc_check_report;
 
-/* Compiles DIRECTORY/model.onnx and runs every test_data_set_*: input_k.pb in, output_k.pb compared. The model is
- * bound to the inputs' shapes; where one dimension is symbolic, one bucket is compiled per length. Returns OK with a
- * report whether or not the outputs agree; an error means that the directory could not be read. */
+/* Compiles DIRECTORY/model.onnx and runs every test_data_set_*: it feeds input_k.pb and compares the results with
+ * output_k.pb. The model is bound to the shapes of the inputs; if one dimension is symbolic, one bucket is compiled
+ * per length. Returns OK with a report, also if outputs differ. An error means that the directory is unreadable. */
 mdot_status mdotc_check(const char *directory, const mdotc_check_options *options, mdotc_check_report *out_report,
                         mdot_error *err);
 

@@ -1,8 +1,8 @@
-/* mdotjob.h — training jobs (ONNX) into operator sequences: the job reader.
+/* mdotjob.h — the job reader: reads a training job from ONNX into an operator sequence.
  *
- * Library libmdotjob. A job may be exported for inference or for training, by any exporter: what comes out is its
- * forward graph in canonical form, each operator with the load of a whole training step (mdot.h, mdot_job_operator).
- * Functions may be called from several threads at once. Nothing is printed.
+ * The library is libmdotjob. A job may be exported for inference or for training, by any exporter. The result is its
+ * forward graph in canonical form, in which each operator carries the FLOPs and bytes of a whole training step
+ * (mdot.h, mdot_job_operator). Functions may be called from several threads at once. The library prints to no stream.
  */
 #ifndef MDOTJOB_H
 #define MDOTJOB_H
@@ -16,32 +16,35 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* The library's version: "0.3.0", static, and as MDOT_VERSION_NUMBER. */
+/* Version of the library: "0.2.0" as a static string, and as a number like MDOT_VERSION_NUMBER. */
 const char *mdotjob_version(void);
 uint32_t mdotjob_version_number(void);
 
-typedef struct mdot_job_options { /* zero means default throughout */
+typedef struct mdot_job_options { /* zero selects the default of every field */
     size_t struct_size;
-    const mdot_dim_binding *dims; /* every symbolic dimension but the batch must be bound */
+    const mdot_dim_binding *dims; /* bindings of symbolic dimensions; all except the batch are required */
     size_t dim_count;
-    void (*warning)(void *user, const char *message); /* text that is valid during the call only */
+    void (*warning)(void *user, const char *message); /* called for each warning; the text is valid during the call
+                                                       * only */
     void *user;
-    uint32_t keep_names; /* 1: operators keep the names of the modules that they stand in. 0: the job holds no names */
-    uint32_t reserved;   /* 0 */
-    const char *output;  /* a file that will be written from the job, or NULL: INVALID_ARGUMENT where the job is read
-                           from it (the model, its external data), or it is a device or a pipe; IO for a directory */
+    uint32_t keep_names; /* 1: operators keep the names of their modules. 0: the job omits all names */
+    uint32_t reserved;   /* must be 0 */
+    const char *output;  /* path of a file that will be written from the job, or NULL. The reader checks it in
+                          * advance: INVALID_ARGUMENT if the job is read from that file (the model or its external
+                          * data) or if it is a device or a pipe; IO for a directory */
 } mdot_job_options;
 
-/* Reads the ONNX file at `path`; options may be NULL. Weights are not read. Operators that mdot does not know become
- * operators of their own type, with their tensors' sizes, and a warning. INVALID_ARGUMENT lists symbolic dimensions
- * that are left; MALFORMED: no ONNX, or a graph without any operator. The caller destroys the job. */
+/* Reads the ONNX file at `path`; options may be NULL. Weights are skipped. An unknown operator becomes an operator of
+ * its own type, with the sizes of its tensors, and causes a warning. INVALID_ARGUMENT lists the symbolic dimensions
+ * that are unbound. MALFORMED means that the file is invalid ONNX or that its graph is empty. The caller destroys the
+ * job. */
 mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err);
-/* The same from memory, which is not kept; `name` stands for the file in messages. */
+/* Like mdot_job_read, from memory that the caller may free afterwards. `name` replaces the file name in messages. */
 mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char *name, const mdot_job_options *options,
                                 mdot_job **out_job, mdot_error *err);
 
-/* What training does with operators of a type, as mdot_job_create takes it, for jobs that are not read from ONNX.
- * NOT_FOUND, all zero then: mdot knows no such type. */
+/* Finds the traits of an operator type, in the form that mdot_job_create takes. Use it for jobs that come from a
+ * source other than ONNX. NOT_FOUND for an unknown type; *out_traits is all zero then. */
 mdot_status mdot_operator_traits_find(const char *type, mdot_operator_traits *out_traits);
 
 #if defined(__GNUC__)

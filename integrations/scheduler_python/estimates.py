@@ -1,8 +1,8 @@
-"""What a scheduler written in Python asks mdot: how long a job still runs, where, and by when it should be over.
+"""The interface between a scheduler written in Python and mdot: run times, GPU types and time limits of jobs.
 
-The seam between any scheduler and mdot. A job is priced once on every type of GPU, when it is submitted, in one call of the
-library; rounds only look up. A file that is missing, broken or hostile never raises and never holds up a submission: such a job has
-no estimate, and `refused` says why.
+When a job is submitted, one call of the library evaluates it on every GPU type. Rounds only look up the results. A file that
+is missing, damaged or hostile never raises and never delays a submission. Such a job lacks an estimate, and `refused` gives
+the reason.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Iterable, Mapping
 import mdot
 
 MOST_BYTES = 1 << 20
-"""Of a .job file that somebody submits: a network of thousands of operators has some hundred kilobytes."""
+"""Maximum size of a submitted .job file. For example, a network of thousands of operators takes some hundred kilobytes."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What a user says. `configuration` is a keyword of mdot.Configuration each: batch, precision, gpus …"""
+    """A user's submission. The items of `configuration` are keywords of mdot.Configuration: batch, precision, gpus …"""
 
     job_id: str
     path: str | os.PathLike[str]
@@ -28,7 +28,7 @@ class Request:
 
 
 class Estimates:
-    """Estimates of all jobs that wait or run. Any number of threads may ask; submissions come from one at a time."""
+    """Estimates of all jobs that wait or run. Any number of threads may query them; only one thread may submit at a time."""
 
     def __init__(self, gpu_types: Iterable[str], predictor: mdot.Predictor | None = None) -> None:
         self._types = tuple(gpu_types)
@@ -36,10 +36,10 @@ class Estimates:
         self._answers: dict[str, dict[str, mdot.Prediction]] = {}
         self._steps: dict[str, int] = {}
         self.refused: dict[str, str] = {}
-        """Jobs without any estimate, and why."""
+        """Jobs that lack an estimate, with the reason."""
 
     def submit(self, request: Request) -> bool:
-        """Prices a job on every type of GPU; False where that gives nothing."""
+        """Evaluate a job on every GPU type; False if there is no result."""
         try:
             if os.stat(request.path).st_size > MOST_BYTES:
                 raise ValueError(f"{request.path}: more than {MOST_BYTES} bytes")
@@ -58,22 +58,22 @@ class Estimates:
         return True
 
     def forget(self, job_id: str) -> None:
-        """A job that is over."""
+        """Remove a finished job."""
         self._answers.pop(job_id, None)
         self._steps.pop(job_id, None)
         self.refused.pop(job_id, None)
 
     def types(self, job_id: str) -> list[str]:
-        """Types of GPUs that the job fits, the fastest first."""
+        """GPU types that the job fits, the fastest first."""
         answers = self._answers.get(job_id, {})
         return sorted(answers, key=lambda gpu: answers[gpu].step_ms)
 
     def remaining_s(self, job_id: str, gpu: str, steps_done: int = 0) -> float | None:
-        """The median, for order: a bias that all jobs share changes none."""
+        """Remaining time at the median, for ordering, because a bias that all jobs share leaves the order unchanged."""
         answer = self._answers.get(job_id, {}).get(gpu)
         return (self._steps[job_id] - steps_done) * answer.step_ms / 1000 if answer is not None else None
 
     def limit_s(self, job_id: str, gpu: str, steps_done: int = 0) -> float | None:
-        """The upper end of the 90 % interval, for time limits and gaps: one job in twenty takes longer."""
+        """Remaining time at the upper end of the 90 % interval, for time limits and gaps: one job in twenty takes longer."""
         answer = self._answers.get(job_id, {}).get(gpu)
         return (self._steps[job_id] - steps_done) * answer.upper_ms / 1000 if answer is not None else None

@@ -1,10 +1,11 @@
 """One round of a scheduler: which waiting jobs start, on which GPUs, with which time limit.
 
-    python3 round.py QUEUE.csv --free A100=4,T4=8
+  python3 round.py QUEUE.csv --free A100=4,T4=8
 
-QUEUE.csv has a line for each waiting job: job_id,path,steps,gpus,batch and, if it likes, precision and other options of
-mdot.Configuration. Shortest remaining service first (predicted time × GPUs), each job on the fastest type that is free; what has
-no estimate comes last, first come, first served, with no limit. Prints job_id, type, GPUs, seconds, limit.
+QUEUE.csv has one line for each waiting job: job_id,path,steps,gpus,batch and, optionally, precision and other options of
+mdot.Configuration. The order is shortest remaining service first (predicted time × GPUs), and each job gets the fastest type
+that is free. Jobs that lack an estimate come last, first come, first served, and have no limit. The program prints job_id,
+type, GPUs, seconds and limit.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ COLUMNS = ("job_id", "path", "steps", "gpus")
 
 
 def read_queue(path: str) -> list[tuple[Request, int]]:
-    """Requests and how many GPUs each wants, in the order of their submission."""
+    """Requests in the order of their submission, each with its number of GPUs."""
     with open(path, newline="") as file:
         reader = csv.DictReader(file)
         missing = [name for name in COLUMNS if name not in (reader.fieldnames or [])]
@@ -48,7 +49,7 @@ def _value(text: str) -> Any:
 def decide(
     queue: Sequence[tuple[Request, int]], free: dict[str, int], estimates: Estimates
 ) -> list[tuple[str, str, int, float | None, float | None]]:
-    """Jobs that start: (job_id, type, GPUs, predicted seconds, limit in seconds). `free` is what is left afterwards."""
+    """Jobs that start: (job_id, type, GPUs, predicted seconds, limit in seconds). Afterwards, `free` holds the free GPUs."""
 
     def service(place: int) -> tuple[float, int]:
         request, gpus = queue[place]

@@ -1,8 +1,8 @@
-/* attention_scores.c — reads attention off the graph from its second product downwards: softmax over the keys; masks
- * that are added or taken away (any broadcastable shape) or selected (Where with a negative number); a cap; scales on
- * the scores, behind the masks or on either operand; reshapes between one dimension for batch and heads and two; the
- * first product. Weights that are zeroed behind the softmax where the scores were masked are masked by -inf instead.
- */
+/* attention_scores.c — reads attention from the graph, from its second matmul downwards. The steps are a softmax over
+ * the keys; masks that are added or subtracted (any broadcastable shape) or selected (Where with a negative number);
+ * a cap; scales on the scores, behind the masks or on either operand; reshapes between one dimension for batch and
+ * heads and two; and the first matmul. If weights are zeroed behind the softmax where the scores were masked, the
+ * mask becomes -inf. */
 #include "ir/passes/attention_scores.h"
 
 #include "ir/ops.h"
@@ -10,18 +10,18 @@
 
 #include <math.h>
 
-/* Selecting this number or less equals adding it: exp(s - 1e9) is zero beside any unmasked score, and in a row without
- * one s - 1e9 rounds to the same f32 for every ordinary score s, as the selection would give. A greater one must be
- * selected. This is -1e9 as bf16 has it. */
+/* Selecting this number or a lesser one equals adding it: exp(s - 1e9) is zero beside any unmasked score. In a row
+ * without an unmasked score, s - 1e9 rounds to the same f32 for every ordinary score s, as with selection. A greater
+ * number must be selected. This is -1e9 as rounded to bf16. */
 static const double least_selected = -998244352;
-/* What is masked by this number or less weighs nothing beside any score of an ordinary model: exp(-1e4 + 104) is zero
- * in f32. This is -1e4 as bf16 has it. */
+/* A score masked by this number or a lesser one has no weight beside any score of an ordinary model, because exp(-1e4
+ * + 104) is zero in f32. This is -1e4 as rounded to bf16. */
 static const double surely_masked = -9984;
 
 enum { X, FACTOR };
 static const ir_pattern *const times = P(Mul, P_ANY(X), P_SCALAR(FACTOR));
 static const ir_pattern *const over = P(Div, P_ANY(X), P_SCALAR(FACTOR));
-/* With this, PyTorch gives rows that are masked whole the weight 0, as the kernel does. */
+/* PyTorch uses this to give fully masked rows the weight 0, as the kernel does. */
 static const ir_pattern *const safe_softmax = P(Where, P(IsNaN, P_ANY(X)), P_NUMBER(0), P_ANY(X));
 
 /* ---- Scales and reshapes ---------------------------------------------------------------------------------------- */
@@ -37,8 +37,8 @@ ir_value *ir_without_scale(ir_value *value, double *scale)
     }
 }
 
-/* [B, H, N, M] ↔ [B · H, N, M]: a reshape that leaves the last two dimensions alone. What is under it, and the type of
- * four dimensions; NULL: `value` is no such reshape. */
+/* [B, H, N, M] ↔ [B · H, N, M]: a reshape that keeps the last two dimensions. Returns the value below it and records
+ * the type with four dimensions. NULL: `value` is not such a reshape. */
 static ir_value *without_split(ir_value *value, ir_scores *s)
 {
     if (value->def == NULL || value->def->op != &ir_ops[IR_OP_Reshape] || value->use_count != 1) return NULL;
@@ -56,7 +56,7 @@ static ir_value *without_split(ir_value *value, ir_scores *s)
 
 enum { MAX_DEPTH = 12 };
 
-/* A number that no element of the value is below; -INFINITY: none is known. */
+/* A lower bound for the elements of the value; -INFINITY: unknown. */
 static double least_of(const ir_value *value, int depth)
 {
     const ir_node *node = value->def;
@@ -65,7 +65,7 @@ static double least_of(const ir_value *value, int depth)
         double least = INFINITY;
         for (int64_t i = 0; i < value->constant->count; i++) {
             double element = ir_tensor_real(value->constant, i);
-            least = element >= least ? least : element; /* NaN is kept, and below everything */
+            least = element >= least ? least : element; /* NaN is kept and counts as the least */
         }
         return isnan(least) ? -INFINITY : least;
     }
@@ -98,7 +98,7 @@ static double least_of(const ir_value *value, int depth)
 
 static bool read_scores(ir_value *value, ir_scores *s);
 
-/* Not(c) → c; *negated tells how often. */
+/* Removes Not: Not(c) becomes c. Each removal flips *negated. */
 static ir_value *without_not(ir_value *condition, bool *negated)
 {
     for (; condition->def != NULL && condition->def->op == &ir_ops[IR_OP_Not]; *negated = !*negated)
@@ -106,7 +106,7 @@ static ir_value *without_not(ir_value *condition, bool *negated)
     return condition;
 }
 
-/* Masks are outside of the cap. A factor above a mask is the mask's, too. */
+/* Adds a mask; masks are outside of the cap. A factor above a mask applies to the mask, too. */
 static bool add_mask(ir_scores *s, ir_mask mask)
 {
     if (s->mask_count == IR_MAX_MASKS || s->softcap != 0 || !(s->scale > 0)) return false;
@@ -147,13 +147,13 @@ static bool read_selection(ir_node *node, ir_scores *s)
     return false;
 }
 
-/* Whether one mask can say what all do: a number that must replace the score is told from what is added to it by being
- * less, and nothing may be added to it. */
+/* Can one mask express all masks? A number that must replace the score has to be less than any sum of the added
+ * masks, and nothing may be added to it. */
 static bool settle_replacement(ir_scores *s)
 {
     double least_added = 0;
     bool adds = false;
-    for (int i = s->mask_count - 1; i >= 0; i--) { /* from the innermost */
+    for (int i = s->mask_count - 1; i >= 0; i--) { /* from the innermost mask outwards */
         const ir_mask *mask = &s->masks[i];
         if (mask->condition != NULL && mask->number > least_selected) {
             if (s->replaces == 0 || mask->number > s->replaces) s->replaces = mask->number;
@@ -168,14 +168,15 @@ static bool settle_replacement(ir_scores *s)
 
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
 
-/* softcap * tanh(x / softcap), the scale apart; false: `value` is none such. */
+/* Reads softcap * tanh(x / softcap) and separates the scale. False: `value` has another form. */
 static bool read_cap(ir_value *value, ir_scores *s)
 {
     if (s->softcap != 0 || value->use_count != 1 || value->def == NULL || value->def->op != &ir_ops[IR_OP_Tanh])
         return false;
     double outer = s->scale, inner = 1;
     ir_value *argument = ir_without_scale(value->def->inputs[0], &inner);
-    /* outer * tanh(inner * x) = cap(outer * inner * x) with outer as the cap. Masks above took their share already. */
+    /* outer * tanh(inner * x) = cap(outer * inner * x) with outer as the cap. Masks above already include their
+     * factor. */
     for (int i = 0; i < s->mask_count; i++) {
         if (s->masks[i].factor != 1) return false;
     }
@@ -214,8 +215,8 @@ static bool read_scores(ir_value *value, ir_scores *s)
     }
 }
 
-/* Weights that a condition zeroes, or a factor that is one: what is under them, and the condition in *out_condition.
- * NULL: `weights` are none such. */
+/* Weights that a condition zeroes, by Where or by a factor: returns the value below, and the condition in
+ * *out_condition. NULL: `weights` have another form. */
 static ir_value *without_zeroing(const ir_value *weights, ir_value **out_condition, bool *out_zeroes_where)
 {
     const ir_node *node = weights->def;
@@ -241,7 +242,7 @@ static ir_value *without_zeroing(const ir_value *weights, ir_value **out_conditi
     return NULL;
 }
 
-/* Softmax over the last axis whose result nobody else reads; NULL: it is none. */
+/* The Softmax over the last axis whose result has a single reader; NULL if there is none. */
 static const ir_node *softmax_of(ir_value *probabilities, ir_scores *s)
 {
     ir_match m;
@@ -257,8 +258,8 @@ static const ir_node *softmax_of(ir_value *probabilities, ir_scores *s)
     return axis == -1 || axis == probabilities->type.rank - 1 ? node : NULL;
 }
 
-/* Zeroing what the scores were masked by already: masked keys weigh nothing, and a row of them alone becomes zeros, as
- * -inf gives. False: the condition masks no scores. */
+/* Merges zeroing with a mask of the same condition. Masked keys have no weight, and a row of them alone becomes
+ * zeros, which -inf gives. False: the condition masks no scores. */
 static bool zero_masked(ir_scores *s, const ir_value *condition, bool zeroes_where)
 {
     for (int i = 0; i < s->mask_count; i++) {

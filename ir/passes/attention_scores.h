@@ -1,4 +1,4 @@
-/* attention_scores.h — what stands between the two matrix products of attention, read off the graph. */
+/* attention_scores.h — reads the operators between the two matmuls of attention from the graph. */
 #ifndef IR_PASSES_ATTENTION_SCORES_H
 #define IR_PASSES_ATTENTION_SCORES_H
 
@@ -8,35 +8,36 @@ enum { IR_MAX_MASKS = 3 };
 
 typedef struct ir_mask {
     ir_value *condition; /* NULL: an additive mask */
-    ir_value *added;     /* additive: the values */
-    double number;       /* with a condition: what it selects instead of the score */
-    bool masks_where;    /* the condition says where the number goes, not where the score stays */
-    bool subtracted;     /* an additive mask that is taken away */
-    bool joined;         /* it masks scores [batch · heads, N, M] */
-    double factor;       /* of the scale behind the mask; numbers have it already */
+    ir_value *added;     /* additive mask: its values */
+    double number;       /* with a condition: the number selected instead of the score */
+    bool masks_where;    /* the condition marks the places of the number rather than those of the score */
+    bool subtracted;     /* an additive mask that is subtracted */
+    bool joined;         /* the mask applies to scores [batch · heads, N, M] */
+    double factor;       /* factor of the scale behind the mask; `number` already includes it */
 } ir_mask;
 
 /* softmax(masks on softcap * tanh(scale * q k_transposed / softcap)) v. */
 typedef struct ir_scores {
     ir_value *q, *k_transposed, *v;
     double scale;
-    double softcap;  /* 0: none */
-    double replaces; /* the greatest number that a condition selects where adding it is not as good: a score is to be
-                        replaced by elements of the mask up to it; 0: none */
+    double softcap;  /* 0: no cap */
+    double replaces; /* scores are replaced where the mask is at most this number: the greatest number selected by a
+                      * condition for which addition is not equivalent; 0: always add */
     int mask_count;
-    ir_mask masks[IR_MAX_MASKS]; /* the outermost first */
-    const ir_type *split; /* the scores as [batch, heads, N, M], where the products see batch · heads as one; NULL: they
-                             do not, or nothing in between says so */
+    ir_mask masks[IR_MAX_MASKS]; /* outermost mask first */
+    const ir_type *split;        /* type of the scores as [batch, heads, N, M] if the matmuls see batch · heads as one
+                           * dimension; NULL: they do not, or the operators between them do not show it */
 } ir_scores;
 
-/* Reads downwards from the second product, a MatMul. False: it is no attention, or something in between is read
- * elsewhere, too. */
+/* Reads downwards from the second matmul. False: the pattern is not attention, or an operator in between has other
+ * readers. */
 bool ir_read_attention(const ir_node *product, ir_scores *out);
 
-/* The Softmax over the last axis, guarded or not, that alone makes these weights, which one reads; NULL: none does. */
+/* The Softmax over the last axis, guarded or not, that computes these weights and has one reader; NULL if there is
+ * none. */
 const ir_node *ir_softmax_behind(ir_value *probabilities);
 
-/* x·c, c·x and x/c → x; *scale takes the factor. Any number of them. */
+/* Removes factors: x·c, c·x and x/c become x, any number of times. *scale is multiplied by them. */
 ir_value *ir_without_scale(ir_value *value, double *scale);
 
 #endif

@@ -1,4 +1,4 @@
-/* builder.c — making nodes inside a pass (builder.h), and the loop that applies rules to a graph. */
+/* builder.c — creates nodes inside a pass (builder.h), and applies rules to a graph. */
 #include "ir/passes/builder.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static bool is_dead(const ir_node *node)
     return true;
 }
 
-/* What an operator that mdot does not know leads to has no type. */
+/* Results of unknown operators, and the values that depend on them, have no type. */
 static bool has_typed_inputs(const ir_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
@@ -38,7 +38,7 @@ mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_er
             if (b.status != MDOT_OK) return b.status;
         }
         any = any || b.changed;
-        /* What the rule made stands between prev and node, and is looked at next. */
+        /* The nodes that the rule made are between prev and node, and are visited next. */
         ir_node *next = !b.changed ? node->next : prev != NULL ? prev->next : graph->first;
         if (is_dead(node)) {
             if (next == node) next = node->next;
@@ -120,7 +120,7 @@ ir_value *ir_build_infer(ir_builder *b, ir_node *node)
     return b->status == MDOT_OK ? node->outputs[0] : NULL;
 }
 
-/* A node with one output and no attributes; every input must be there. */
+/* Builds a node with one output and no attributes. Every input is required. */
 static ir_value *apply(ir_builder *b, ir_opcode op, ir_value *const *inputs, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -161,7 +161,7 @@ ir_value *ir_build_reduce(ir_builder *b, ir_opcode op, ir_value *x, const int64_
     return ir_build_infer(b, node);
 }
 
-/* A transpose that moves only dimensions of extent one keeps the order of the elements. */
+/* Does the transpose keep the order of elements, because it moves only dimensions of extent one? */
 static bool keeps_order(const ir_type *type, const int64_t *perm)
 {
     int64_t last = -1;
@@ -350,8 +350,8 @@ static bool same_shape(const ir_type *type, const ir_dim *dims, int rank)
     return true;
 }
 
-/* The shape as numbers, with -1 for the one dimension that follows from the others and 0 for those that stand at the
- * same place in `from`. False where that cannot say it: two dimensions would have to follow, or 0 means an empty
+/* Writes the shape as numbers. -1 is the one dimension that follows from the others, and 0 a dimension equal to the
+ * one at the same place in `from`. False: more than one dimension would have to follow, or 0 means an empty
  * dimension. */
 static bool shape_as_numbers(const ir_type *from, const ir_dim *dims, int rank, int64_t *out)
 {
@@ -373,7 +373,7 @@ static bool shape_as_numbers(const ir_type *from, const ir_dim *dims, int rank, 
     return empty ? symbols == 0 : following <= 1;
 }
 
-/* Squeezes or unsqueezes the dimensions that are one in `dims`. */
+/* Squeezes or unsqueezes the dimensions that are 1 in `dims`. */
 static ir_value *move_ones(ir_builder *b, ir_opcode op, ir_value *x, const ir_dim *dims, int rank)
 {
     int64_t axes[MDOT_MAX_RANK];
@@ -419,7 +419,7 @@ ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int r
     if (inputs[1] == NULL) return NULL;
     ir_node *node = ir_build_node(b, IR_OP_Reshape, inputs, 2, 1);
     for (int i = 0; i < rank; i++) {
-        if (ir_dim_is(dims[i], 0)) ir_build_set_int(b, node, "allowzero", 1); /* its 0 is no copied dimension then */
+        if (ir_dim_is(dims[i], 0)) ir_build_set_int(b, node, "allowzero", 1); /* then 0 means empty instead of copied */
     }
     return ir_build_infer(b, node);
 }
@@ -431,7 +431,7 @@ ir_value *ir_build_expand(ir_builder *b, ir_value *x, const ir_dim *dims, int ra
     for (int i = 0; i < rank; i++) {
         int axis = i - (rank - x->type.rank);
         bool there = axis >= 0 && ir_dim_equal(x->type.dim[axis], dims[i]);
-        asked[i] = there ? ir_dim_number(1) : dims[i]; /* Expand leaves a dimension alone where 1 is asked for */
+        asked[i] = there ? ir_dim_number(1) : dims[i]; /* Expand keeps a dimension where 1 is requested */
     }
     return ir_build_op2(b, IR_OP_Expand, x, ir_build_dims(b, asked, rank));
 }

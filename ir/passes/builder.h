@@ -1,14 +1,14 @@
-/* builder.h — making nodes inside a pass, so that a rewrite reads like its formula:
+/* builder.h — creates nodes inside a pass, so that a rewrite reads like its formula:
  *
  *     ir_value *gate = ir_build_op1(b, IR_OP_Sigmoid, ir_build_mul(b, x, ir_build_scalar(b, 1.702)));
  *     ir_replace(b, node->outputs[0], ir_build_mul(b, x, gate));
  *
- * Of a call's arguments one makes a node at most, beside constants: which comes first is the C compiler's choice, and
- * graphs have one order whatever built mdot.
+ * At most one argument of a call may create a node, besides constants. The C compiler chooses the order of
+ * evaluation, and the order of nodes must be the same with every compiler.
  *
- * New nodes go in front of the node being rewritten, carry its name (or another that a rule sets), and are typed as
- * they are made. Failures stick: after the first, every call returns NULL and changes nothing, and NULL operands give
- * NULL results, so that a rule need not look at the status; ir_rewrite does.
+ * New nodes go in front of the node being rewritten, carry its name (or another that a rule sets), and are typed at
+ * once. Failures persist: after the first, every call returns NULL and changes nothing, and NULL operands give NULL
+ * results. Therefore a rule may ignore the status; ir_rewrite checks it.
  */
 #ifndef IR_PASSES_BUILDER_H
 #define IR_PASSES_BUILDER_H
@@ -17,36 +17,37 @@
 
 typedef struct ir_builder {
     ir_graph *graph;
-    ir_node *at;      /* new nodes go before it */
-    const char *name; /* of new nodes; at first that of at */
+    ir_node *at;      /* new nodes are inserted before it */
+    const char *name; /* name of new nodes; initially that of `at` */
     mdot_dtype
-        dtype; /* of the constants that ir_build_scalar and ir_build_filled make; at first that of at's first output */
-    int first_new;      /* values with ids from here on were made for `at` */
-    bool changed;       /* set by ir_replace, or by a rule that changes the graph otherwise */
+        dtype;     /* dtype of the constants that ir_build_scalar and ir_build_filled make; initially that of the first
+                * output of `at` */
+    int first_new; /* values with this id or a higher one were made for `at` */
+    bool changed;  /* set by ir_replace, or by a rule that changes the graph in another way */
     mdot_status status; /* the first failure */
     mdot_error *err;
 } ir_builder;
 
-/* A rule looks at one node and, where it applies, builds what stands for it and calls ir_replace. */
+/* A rule examines one node. If it applies, it builds the replacement and calls ir_replace. */
 typedef void (*ir_rule)(ir_builder *b, ir_node *node);
 
-/* Applies the rule to every node from the first to the last, to those that it makes as well, and removes what dies.
- * Rules must come to an end: none may make what it would rewrite again. */
+/* Applies the rule to every node from first to last, including the nodes it creates, and removes dead nodes. Rules
+ * must terminate, so a rule must not create a node that it would rewrite again. */
 mdot_status ir_rewrite(ir_graph *graph, ir_rule rule, bool *out_changed, mdot_error *err);
 
-/* Every use of `old` reads `replacement` afterwards. Nothing happens, and false comes back, when replacement is NULL or
- * not of old's type. A graph output keeps its name and a node of its own: where the replacement is an input, a constant
- * or another output, an Identity is put between. */
+/* Redirects every use of `old` to `replacement`. Returns false, with the graph unchanged, if replacement is NULL or
+ * its type differs. A graph output keeps its name and its own node: if the replacement is an input, a constant or
+ * another output, an Identity is inserted. */
 bool ir_replace(ir_builder *b, ir_value *old, ir_value *replacement);
 
-/* Output i when it is there and somebody reads it, else NULL. */
+/* Output i if it exists and has readers, else NULL. */
 static inline ir_value *ir_read_output(const ir_node *node, int i)
 {
     ir_value *value = i < node->output_count ? node->outputs[i] : NULL;
     return value != NULL && value->use_count ? value : NULL;
 }
 
-/* Whether the value is another one under another shape (Reshape and its kin). */
+/* Is the value another one with a different shape (Reshape, Squeeze and similar)? */
 static inline bool ir_is_reshaped(const ir_value *value)
 {
     return value->def != NULL && value->def->op != NULL && value->def->op->lowering == IR_LOWER_ALIAS;
@@ -54,16 +55,16 @@ static inline bool ir_is_reshaped(const ir_value *value)
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------------ */
 
-/* Not typed yet, so that attributes can be set. Inputs may be NULL: absent. */
+/* Leaves the node untyped, so that attributes can be set. Inputs may be NULL: absent. */
 ir_node *ir_build_node(ir_builder *b, ir_opcode op, ir_value *const *inputs, int input_count, int output_count);
 void ir_build_set_int(ir_builder *b, ir_node *node, const char *name, int64_t value);
 void ir_build_set_ints(ir_builder *b, ir_node *node, const char *name, const int64_t *values, int count);
 void ir_build_set_float(ir_builder *b, ir_node *node, const char *name, double value);
 void ir_build_set_string(ir_builder *b, ir_node *node, const char *name, const char *value);
-/* Types the node; its first output. */
+/* Infers the node's types and returns its first output. */
 ir_value *ir_build_infer(ir_builder *b, ir_node *node);
 
-/* Operators without attributes, all of whose inputs must be there. */
+/* Operators without attributes. All inputs are required. */
 ir_value *ir_build_op1(ir_builder *b, ir_opcode op, ir_value *x);
 ir_value *ir_build_op2(ir_builder *b, ir_opcode op, ir_value *x, ir_value *y);
 ir_value *ir_build_op3(ir_builder *b, ir_opcode op, ir_value *x, ir_value *y, ir_value *z);
@@ -109,42 +110,43 @@ static inline ir_value *ir_build_where(ir_builder *b, ir_value *condition, ir_va
     return ir_build_op3(b, IR_OP_Where, condition, yes, no);
 }
 
-/* x itself where it has the type already. */
+/* Returns x itself if it already has the type. */
 ir_value *ir_build_cast(ir_builder *b, ir_value *x, mdot_dtype dtype);
-/* `op` is one of the Reduce operators; dimensions are kept. */
+/* `op` is one of the Reduce operators; reduced dimensions are kept with extent 1. */
 ir_value *ir_build_reduce(ir_builder *b, ir_opcode op, ir_value *x, const int64_t *axes, int axis_count);
-/* Joined with the transpose that x may be; a reshape, or x itself, where that changes no order. */
+/* Combines the transpose with one that produces x. If the order of elements stays the same, returns a reshape or x
+ * itself. */
 ir_value *ir_build_transpose(ir_builder *b, ir_value *x, const int64_t *perm);
 void ir_read_perm(const ir_node *transpose, int64_t *out_perm);
 ir_value *ir_build_concat(ir_builder *b, int64_t axis, ir_value *const *parts, int count);
 /* x[..., from:to, ...] along one axis. */
 ir_value *ir_build_slice(ir_builder *b, ir_value *x, int64_t axis, int64_t from, int64_t to);
-/* Splits into parts of the given extents along an axis; false: failed. */
+/* Splits into parts of the given extents along an axis. False: failure. */
 bool ir_build_split(ir_builder *b, ir_value *x, int64_t axis, const int64_t *extents, int count, ir_value **out_parts);
-/* Reshape, with a constant shape where 0 and -1 can say it; or Squeeze and Unsqueeze. x itself, or what is under its
- * own changes of shape, where that has the shape already. */
+/* Reshapes x. The shape is a constant if 0 and -1 can express it; otherwise Squeeze and Unsqueeze are used. Returns x
+ * itself, or the value below its own changes of shape, if that already has the shape. */
 ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int rank);
 ir_value *ir_build_expand(ir_builder *b, ir_value *x, const ir_dim *dims, int rank);
 
 /* ---- Constants -------------------------------------------------------------------------------------------------- */
 
-/* A rank-0 constant of the builder's dtype, rounded to it. */
+/* A constant of rank 0 in the builder's dtype, rounded to it. */
 ir_value *ir_build_scalar(ir_builder *b, double value);
-/* One value in every element. */
+/* A constant with one value in every element. */
 ir_value *ir_build_filled(ir_builder *b, const int64_t *dims, int rank, double value);
 ir_value *ir_build_integer(ir_builder *b, int64_t value);                     /* i64, rank 0 */
 ir_value *ir_build_integers(ir_builder *b, const int64_t *values, int count); /* i64, rank 1 */
 /* `data` must live as long as the graph. */
 ir_value *ir_build_constant(ir_builder *b, mdot_dtype dtype, const int64_t *dims, int rank, const void *data);
 
-/* i64 values that are these dimensions at run time: constants where they are numbers, else arithmetic on the shape of a
- * graph input that has the symbol. Rank 0, and rank 1. */
+/* The dimensions as i64 values at run time, of rank 0 and rank 1. Numbers become constants. Symbolic dimensions are
+ * computed from the shape of a graph input that has the symbol. */
 ir_value *ir_build_dim(ir_builder *b, ir_dim dim);
 ir_value *ir_build_dims(ir_builder *b, const ir_dim *dims, int count);
 /* 0 … count - 1, i64. */
 ir_value *ir_build_range(ir_builder *b, ir_dim count);
 
-/* Room in the graph's arena; NULL and a failed builder when memory is out. */
+/* Allocates from the graph's arena. If memory is exhausted, returns NULL and the builder fails. */
 void *ir_build_alloc(ir_builder *b, int64_t count, size_t size_bytes);
 
 #endif

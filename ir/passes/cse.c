@@ -1,8 +1,9 @@
-/* cse.c — common subexpressions (cse.h): one walk in topological order with a hash table of the nodes seen.
+/* cse.c — common subexpression elimination (cse.h): one walk in topological order with a hash table of the nodes
+ * seen.
  *
- * Two nodes are equal when operator, attributes and inputs are. Small constants (scalars, axes, shapes) are made one by
- * content first: exporters write them anew for every use. Large ones are left to the weight packer, which stores equal
- * bytes once.
+ * Two nodes are equal if their operator, attributes and inputs are equal. Small constants (scalars, axes, shapes) are
+ * first merged by content, because exporters write them anew for every use. Large ones are left to the weight packer,
+ * which stores equal bytes once.
  */
 #include "ir/passes/cse.h"
 
@@ -13,7 +14,7 @@
 
 enum { SMALL_BYTES = 256 };
 
-typedef struct table { /* open addressing; a power of two, at least twice the entries */
+typedef struct table { /* open addressing; the size is a power of two, at least twice the number of entries */
     size_t size;
     ir_node **nodes;
     ir_value **constants;
@@ -48,7 +49,7 @@ static bool equal_tensors(const ir_tensor *a, const ir_tensor *b)
            memcmp(a->data, b->data, tensor_bytes(a)) == 0;
 }
 
-/* The first constant seen with this content: `value` itself, or the one to read instead. */
+/* The first constant seen with this content: `value` itself, or the constant that replaces it. */
 static ir_value *shared_constant(table *seen, ir_value *value)
 {
     const ir_tensor *tensor = value->constant;
@@ -82,7 +83,7 @@ static bool equal_attrs(const ir_attr *a, const ir_attr *b)
         return a->count == b->count && equal_bytes(a->ints, b->ints, a->count, sizeof *a->ints);
     case IR_ATTR_FLOATS:
         return a->count == b->count && equal_bytes(a->floats, b->floats, a->count, sizeof *a->floats);
-    default: /* strings, tensors and sub-graphs: rare, and never worth the comparison */
+    default: /* strings, tensors and sub-graphs are rare and not worth the comparison */
         return false;
     }
 }

@@ -1,4 +1,4 @@
-/* cse.h — common subexpressions: equal operators on equal inputs are computed once. */
+/* cse.h — common subexpression elimination: equal operators on equal inputs are computed once. */
 #ifndef IR_PASSES_CSE_H
 #define IR_PASSES_CSE_H
 

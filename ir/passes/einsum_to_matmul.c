@@ -1,9 +1,9 @@
-/* einsum_to_matmul.c — writes an Einsum of two operands as Transpose, Reshape and MatMul where it is a matrix product, so that
+/* einsum_to_matmul.c — rewrites an Einsum of two operands as Transpose, Reshape and MatMul if it is a matrix product, so that
  * linears and attention are recognised in it.
  *
- * Every label is one of four: of both operands and the result (batch), of the first and the result (rows), of the
- * second and the result (columns), or of both operands alone (summed). A label of one operand alone, one that occurs
- * twice in an operand and an ellipsis are left to Einsum's own nest.
+ * Every label must be in one of four classes: in both operands and the result (batch), in the first and the result
+ * (rows), in the second and the result (columns), or in both operands alone (summed). Einsum's own nest handles an
+ * ellipsis, a label of one operand alone, and a label that occurs twice in an operand.
  */
 #include "ir/ops.h"
 #include "ir/ops/families.h"
@@ -28,7 +28,7 @@ static int place_of(const labels *l, char label)
     return (int)((const char *)memchr(l->label, label, (size_t)l->count) - l->label);
 }
 
-/* Letters up to `end`, each once; false: anything else. */
+/* Reads distinct letters up to one of `ends`. False: another character, or a repeated letter. */
 static bool read_labels(const char **cursor, const char *ends, labels *out)
 {
     out->count = 0;
@@ -43,7 +43,8 @@ static bool read_labels(const char **cursor, const char *ends, labels *out)
 
 typedef struct equation {
     labels a, b, out;
-    labels batch, rows, columns, summed; /* in the order of the result, those that are summed in the second's */
+    labels batch, rows, columns, summed; /* in the order of the result; summed labels in the order of the second
+                                          * operand */
 } equation;
 
 static bool read_equation(const ir_node *node, equation *e)
@@ -61,7 +62,7 @@ static void put(labels *l, char label)
     l->label[l->count++] = label;
 }
 
-/* False: some label is none of the four. */
+/* False: a label is in none of the four classes. */
 static bool classify(equation *e)
 {
     for (int i = 0; i < e->out.count; i++) {
@@ -86,7 +87,7 @@ static ir_dim extent_of(const equation *e, const ir_node *node, char label)
     return node->inputs[1]->type.dim[place_of(&e->b, label)];
 }
 
-/* Labels of both operands have one extent: a matrix product repeats no dimension of one. */
+/* Do shared labels have equal extents in both operands? A matmul does not broadcast a dimension of extent 1. */
 static bool extents_agree(const equation *e, const ir_node *node)
 {
     for (int i = 0; i < e->a.count; i++) {
@@ -98,7 +99,8 @@ static bool extents_agree(const equation *e, const ir_node *node)
     return true;
 }
 
-/* Appends the extents of the labels, or their product where they become one. False: it is not affine, or too large. */
+/* Appends the extents of the labels, or their product if they become one dimension. False: the product is not affine,
+ * or too large. */
 static bool append(const equation *e, const ir_node *node, const labels *l, bool joined, ir_dim *dims, int *rank)
 {
     ir_dim product = ir_dim_number(1);
@@ -111,8 +113,7 @@ static bool append(const equation *e, const ir_node *node, const labels *l, bool
     return true;
 }
 
-/* The operand with the labels of `order`, one list after the other, and the lists that `joined` says as one dimension
- * each. */
+/* The operand with its labels ordered by the lists in `order`. Each list marked in `joined` becomes one dimension. */
 static ir_value *arranged(ir_builder *b, const equation *e, const ir_node *node, int operand,
                           const labels *const *order, const bool *joined)
 {
@@ -132,7 +133,7 @@ static void as_product(ir_builder *b, ir_node *node)
     equation e = {.batch = {.count = 0}};
     if (node->op != &ir_ops[IR_OP_Einsum] || node->input_count != 2) return;
     if (!read_equation(node, &e) || !classify(&e) || !extents_agree(&e, node)) return;
-    /* Without a batch the rows may stay several: a matrix on the right is repeated for all. */
+    /* If there is no batch, several row dimensions may remain, because a matrix on the right applies to all of them. */
     bool plain = e.batch.count == 0 && e.rows.count > 0;
     const labels *const left[] = {&e.batch, &e.rows, &e.summed}, *const right[] = {&e.batch, &e.summed, &e.columns};
     ir_value *x = arranged(b, &e, node, 0, left, (const bool[]){false, !plain, true});
@@ -155,7 +156,7 @@ static void as_product(ir_builder *b, ir_node *node)
 static void rewrite(ir_builder *b, ir_node *node)
 {
     as_product(b, node);
-    if (!b->changed) ir_fold_node(b, node); /* weights, before linears are recognised */
+    if (!b->changed) ir_fold_node(b, node); /* folds weights before linears are recognised */
 }
 
 mdot_status ir_pass_einsum_to_matmul(ir_graph *graph, bool *out_changed, mdot_error *err)

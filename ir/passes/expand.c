@@ -1,14 +1,14 @@
-/* expand.c — rewrites operators without a kernel of their own into those that have one: the table of rules.
+/* expand.c — the table of rules that rewrite operators without their own kernel into those that have one.
  *
- * Runs late, when everything that is worth recognising is recognised. A rule's result may hold operators that are
- * expanded in their turn (a softmax in f64 inside an attention in f64).
+ * Runs late, after all recognition. The result of a rule may contain operators that are expanded in turn, for example
+ * a softmax in f64 inside an attention in f64.
  */
 #include "ir/passes/expand.h"
 
 #include "ir/ops.h"
 #include "ir/passes/pass.h"
 
-/* What `simplify` left draws random numbers. */
+/* Refuses a Dropout that `simplify` kept, because it draws random numbers. */
 static void refuse_dropout(ir_builder *b, ir_node *node)
 {
     b->status = mdot_fail(b->err, MDOT_UNSUPPORTED,

@@ -1,5 +1,5 @@
-/* expand.h — rules that rewrite one operator into others that have a kernel; the table is in expand.c. A rule leaves a
- * node alone whose kernel can express it as it is. */
+/* expand.h — rules that rewrite one operator into others that have a kernel. The table is in expand.c. A rule leaves
+ * a node unchanged if its kernel can express it directly. */
 #ifndef IR_PASSES_EXPAND_H
 #define IR_PASSES_EXPAND_H
 

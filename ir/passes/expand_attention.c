@@ -1,9 +1,9 @@
-/* expand_attention.c — ONNX's Attention (opset 24) into the kernel's form (attention.h), or into MatMul, Softmax and
- * arithmetic as the operator's function body defines it.
+/* expand_attention.c — rewrites ONNX's Attention (opset 24) into the kernel's form (attention.h), or decomposes it
+ * into MatMul, Softmax and pointwise operators as in the operator's function body.
  *
- * The kernel takes f32, an additive mask or none, and causality for square scores. Boolean masks, masks shorter than
- * the keys, causal masks with an offset, windows and nonpad_kv_seqlen all become one additive mask; past keys and
- * values are concatenated. The scores as an output and other types need the primitive operators.
+ * The kernel takes f32, at most one additive mask, and causality for square scores. Boolean masks, masks shorter than
+ * the keys, causal masks with an offset, windows and nonpad_kv_seqlen are combined into one additive mask. Past keys
+ * and values are concatenated. Scores as an output and other types require the primitive operators.
  */
 #include "ir/ops.h"
 #include "ir/ops/attention.h"
@@ -14,18 +14,18 @@
 
 typedef struct attention {
     const ir_node *node;
-    ir_value *q, *k, *v; /* 4-D, past included */
-    ir_value *bias;      /* additive mask over [B, heads, N, M]; NULL: none */
+    ir_value *q, *k, *v; /* 4-D, including the past */
+    ir_value *bias;      /* additive mask over [B, heads, N, M]; NULL: absent */
     int64_t heads, kv_heads;
     double scale, softcap;
     ir_dim queries, keys;
-    ir_dim offset; /* keys before the first query's: the past */
+    ir_dim offset; /* number of keys before the first query's key: the past */
     bool causal;
 } attention;
 
 /* ---- Masks ------------------------------------------------------------------------------------------------------ */
 
-/* 0, 1, … as i64, along axis 2 or 3 of four. */
+/* The positions 0, 1, … as i64, along axis 2 or 3 of four. */
 static ir_value *positions(ir_builder *b, ir_dim count, int axis)
 {
     ir_value *range = ir_build_range(b, count);
@@ -34,14 +34,14 @@ static ir_value *positions(ir_builder *b, ir_dim count, int axis)
     return ir_build_reshape(b, range, dims, 4);
 }
 
-/* 0 where the condition holds, -inf elsewhere. */
+/* 0 where the condition is true, -inf elsewhere. */
 static ir_value *allowed(ir_builder *b, ir_value *condition)
 {
     ir_value *nothing = ir_build_scalar(b, 0);
     return ir_build_where(b, condition, nothing, ir_build_scalar(b, -INFINITY));
 }
 
-/* The model's own mask: additive, and filled up with -inf to all keys (opset 24). */
+/* The model's own mask as an additive mask, padded with -inf to all keys (opset 24). */
 static ir_value *given_mask(ir_builder *b, const attention *a)
 {
     ir_value *mask = ir_node_input(a->node, 3);
@@ -63,7 +63,7 @@ static ir_value *sum_of(ir_builder *b, ir_value *mask, ir_value *more)
     return mask != NULL ? ir_build_add(b, mask, more) : more;
 }
 
-/* nonpad_kv_seqlen [B], along the batch of four dimensions. */
+/* nonpad_kv_seqlen [B], shaped along the batch of four dimensions. */
 static ir_value *valid_keys(ir_builder *b, const attention *a)
 {
     ir_value *count = ir_node_input(a->node, 6);
@@ -77,7 +77,8 @@ static bool has_window(const ir_node *node)
     return ir_node_int(node, "left_window_size", -1) >= 0 || ir_node_int(node, "right_window_size", -1) >= 0;
 }
 
-/* Keys from `left` before a query's own position to `right` behind it; a negative size is no bound. */
+/* Restricts keys to those from `left` before a query's own position to `right` behind it. A negative size means
+ * unbounded. */
 static ir_value *with_window(ir_builder *b, const attention *a, ir_value *mask, ir_value *own)
 {
     int64_t left = ir_node_int(a->node, "left_window_size", -1), right = ir_node_int(a->node, "right_window_size", -1);
@@ -93,7 +94,7 @@ static ir_value *with_window(ir_builder *b, const attention *a, ir_value *mask, 
     return mask;
 }
 
-/* All masks as one; a causal one only where the kernel's flag cannot say it. */
+/* Combines all masks into one. It includes the causal mask only if the kernel's flag cannot express it. */
 static ir_value *combined_mask(ir_builder *b, attention *a, bool for_kernel)
 {
     ir_value *mask = given_mask(b, a), *valid = valid_keys(b, a), *own = NULL;
@@ -113,9 +114,10 @@ static ir_value *combined_mask(ir_builder *b, attention *a, bool for_kernel)
     return mask;
 }
 
-/* ---- The two ways ----------------------------------------------------------------------------------------------- */
+/* ---- Kernel form and decomposition
+ * ---------------------------------------------------------------------------------- */
 
-/* The result for a kernel: on the node's own rows where they serve, else on four dimensions. */
+/* The result for a kernel: on the node's own rows if possible, else on four dimensions. */
 static ir_value *as_kernel(ir_builder *b, const attention *a)
 {
     const ir_node *node = a->node;
@@ -143,7 +145,7 @@ static ir_value *as_kernel(ir_builder *b, const attention *a)
     return ir_build_attention(b, &spec);
 }
 
-/* Every key or value head once for each query head that reads it. */
+/* Repeats every key or value head for each query head that reads it. */
 static ir_value *repeated_heads(ir_builder *b, ir_value *value, int64_t heads, int64_t kv_heads)
 {
     if (heads == kv_heads) return value;
@@ -162,7 +164,7 @@ static ir_value *softmax(ir_builder *b, ir_value *x)
     return ir_build_infer(b, node);
 }
 
-/* Softmax over the keys, in f32 at least; rows that the bias masks whole are zero. */
+/* Softmax over the keys, in f32 at least. Rows that the bias masks completely become zero. */
 static ir_value *probabilities(ir_builder *b, const attention *a, ir_value *scores)
 {
     bool narrow = b->dtype == MDOT_DTYPE_F16 || b->dtype == MDOT_DTYPE_BF16;
@@ -178,7 +180,7 @@ static ir_value *probabilities(ir_builder *b, const attention *a, ir_value *scor
 static ir_value *as_primitives(ir_builder *b, const attention *a)
 {
     ir_value *k = repeated_heads(b, a->k, a->heads, a->kv_heads), *v = repeated_heads(b, a->v, a->heads, a->kv_heads);
-    ir_value *stages[4]; /* what qk_matmul_output_mode chooses from */
+    ir_value *stages[4]; /* the candidates for qk_matmul_output_mode */
     ir_value *scaled = ir_build_mul(b, a->q, ir_build_scalar(b, a->scale)), *columns = ir_build_swap_last(b, k);
     stages[0] = ir_build_mat_mul(b, scaled, columns);
     stages[1] = stages[0];
@@ -208,7 +210,7 @@ static bool is_in_kernel_form(const ir_node *node)
                             ir_dim_equal(mask->type.dim[3], k->dim[k->rank - 2]));
 }
 
-/* The operands with four dimensions and the past in front. */
+/* Reads the operands with four dimensions and the past in front. */
 static void read_operands(ir_builder *b, attention *a)
 {
     const ir_node *node = a->node;

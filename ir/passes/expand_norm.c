@@ -1,9 +1,10 @@
-/* expand_norm.c — normalisations beyond the norm kernel, and those that ONNX defines by others.
+/* expand_norm.c — decomposes normalisations that the norm kernel cannot express, and those that ONNX defines by
+ * others.
  *
- * The kernel takes f32, the trailing dimensions, parameters of exactly their shape, and gives one result. Other types
- * of 16 bits go through f32; other axes are transposed to the end; means and deviations as outputs, odd parameters and
- * f64 are written out as the operators' function bodies define them, with the variance as the mean of squared
- * deviations.
+ * The kernel takes f32, the trailing dimensions and parameters of exactly their shape, and gives one result. 16-bit
+ * types are computed in f32. Other axes are transposed to the end. Norms with means and deviations as outputs,
+ * parameters of other shapes, or f64 are decomposed as in the operators' function bodies, with the variance as the
+ * mean of squared deviations.
  */
 #include "ir/ops.h"
 #include "ir/ops/families.h"
@@ -56,7 +57,7 @@ void ir_expand_softmax(ir_builder *b, ir_node *node)
     }
 }
 
-/* log Σ exp x = max + log Σ exp(x - max), with 0 for a maximum that is infinite. */
+/* log Σ exp x = max + log Σ exp(x - max), with 0 in place of an infinite maximum. */
 void ir_expand_log_sum_exp(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *result = node->outputs[0];
@@ -83,7 +84,7 @@ void ir_expand_log_sum_exp(ir_builder *b, ir_node *node)
 
 /* ---- LayerNormalization, RMSNormalization ----------------------------------------------------------------------- */
 
-/* Whether a parameter has exactly the dimensions of x from `axis` on. */
+/* Does a parameter have exactly the dimensions of x from `axis` on? */
 static bool fits(const ir_value *parameter, const ir_type *x, int axis)
 {
     if (parameter == NULL) return true;
@@ -108,7 +109,8 @@ typedef struct standardised {
     ir_value *result, *mean, *inverse_deviation;
 } standardised;
 
-/* (x - mean) / √(variance + ε) over the axes from `axis` on; without a mean for RMS. The builder's dtype is x's. */
+/* (x - mean) / √(variance + ε) over the axes from `axis` on; RMS norms skip the mean. The builder's dtype is that of
+ * x. */
 static standardised standardise(ir_builder *b, ir_value *x, int axis, double epsilon, bool centred)
 {
     int64_t axes[MDOT_MAX_RANK];
@@ -126,7 +128,7 @@ static standardised standardise(ir_builder *b, ir_value *x, int axis, double eps
     return s;
 }
 
-/* The last operator of a norm: result, means and deviations in their places. */
+/* Decomposes a norm and connects its result, means and deviations to the node's outputs. */
 static void write_out(ir_builder *b, ir_node *node, int axis, double epsilon, bool centred)
 {
     mdot_dtype outer = node->inputs[0]->type.dtype, inner = is_narrow_float(outer) ? MDOT_DTYPE_F32 : outer;
@@ -166,7 +168,7 @@ void ir_expand_layer_norm(ir_builder *b, ir_node *node)
     expand_row_norm(b, node, IR_OP_LayerNormalization);
 }
 
-/* SimplifiedLayerNormalization, too: ONNX Runtime's older name for it. */
+/* Also handles SimplifiedLayerNormalization, ONNX Runtime's older name for it. */
 void ir_expand_rms_norm(ir_builder *b, ir_node *node)
 {
     expand_row_norm(b, node, IR_OP_RMSNormalization);
@@ -174,7 +176,7 @@ void ir_expand_rms_norm(ir_builder *b, ir_node *node)
 
 /* ---- Norms over groups of channels ------------------------------------------------------------------------------- */
 
-/* A parameter of C channels against [N, C, …], of the builder's dtype. */
+/* Reshapes a parameter of C channels to broadcast against [N, C, …], in the builder's dtype. */
 static ir_value *per_channel(ir_builder *b, ir_value *parameter, int rank)
 {
     parameter = ir_build_cast(b, parameter, b->dtype);
@@ -185,7 +187,7 @@ static ir_value *per_channel(ir_builder *b, ir_value *parameter, int rank)
     return ir_build_reshape(b, parameter, dims, rank);
 }
 
-/* [N, C, …] as [N, groups, rest]; false when rest is not affine in the length. */
+/* [N, C, …] as [N, groups, rest]. False: rest is not affine in the length. */
 static bool grouped_shape(const ir_type *x, int64_t groups, ir_dim *out)
 {
     ir_dim rest = ir_dim_number(1);
@@ -232,7 +234,7 @@ void ir_expand_instance_norm(ir_builder *b, ir_node *node)
 
 /* ---- BatchNormalization, MeanVarianceNormalization, LpNormalization ---------------------------------------------- */
 
-/* What inputs of different types are computed in: the same for all, else the wider of f32 and theirs. */
+/* The type for computation on inputs of several types: their common type, else the wider of f32 and theirs. */
 static mdot_dtype common_dtype(const ir_node *node)
 {
     mdot_dtype common = node->inputs[0]->type.dtype;
@@ -277,7 +279,7 @@ void ir_expand_mean_variance_norm(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], ir_build_div(b, deviation, divisor));
 }
 
-/* x / ‖x‖, zero where the norm is. */
+/* x / ‖x‖, and zero if the norm is zero. */
 void ir_expand_lp_norm(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0];

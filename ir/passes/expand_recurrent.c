@@ -1,9 +1,9 @@
-/* expand_recurrent.c — LSTM, GRU and RNN as products that need not wait, and what has to go step by step:
+/* expand_recurrent.c — rewrites LSTM, GRU and RNN as parallel matmuls and a sequential part:
  *
- *   x W' + b of all steps and directions      one mdot.Linear, as fast as any
+ *   x W' + b of all steps and directions      one mdot.Linear, at full speed
  *   the rest of each direction                an mdot.Recurrence (ir/ops/recurrent.h)
  *
- * Weights are brought into form by operators, which are folded where the weights are constants, as trained ones are.
+ * Operators bring the weights into the required layout. They fold if the weights are constants, as trained ones are.
  */
 #include "ir/ops.h"
 #include "ir/ops/recurrent.h"
@@ -11,11 +11,11 @@
 
 typedef struct recurrent {
     const ir_node *node;
-    ir_recurrent how; /* of the direction in the making */
+    ir_recurrent how; /* attributes of the current direction */
     int directions;
     bool batch_first;
     ir_dim steps, batch;
-    int64_t inputs, hidden, columns; /* columns: gates · hidden, of one direction */
+    int64_t inputs, hidden, columns; /* columns: gates · hidden, per direction */
 } recurrent;
 
 static ir_value *reshaped(ir_builder *b, ir_value *x, int64_t rows, int64_t columns)
@@ -24,9 +24,10 @@ static ir_value *reshaped(ir_builder *b, ir_value *x, int64_t rows, int64_t colu
     return ir_build_reshape(b, x, dims, 2);
 }
 
-/* ---- The products of all steps ----------------------------------------------------------------------------------- */
+/* ---- The matmuls of all steps
+ * --------------------------------------------------------------------------------------- */
 
-/* What is added to the inputs' product: Wb + Rb, but for what a GRU's reset gate multiplies. [directions · columns] */
+/* The bias of the input matmul: Wb + Rb, without the part that a GRU's reset gate multiplies. [directions · columns] */
 static ir_value *input_bias(ir_builder *b, const recurrent *r)
 {
     ir_value *both = ir_node_input(r->node, 3);
@@ -55,7 +56,7 @@ static ir_value *products(ir_builder *b, const recurrent *r)
 
 /* ---- One direction ----------------------------------------------------------------------------------------------- */
 
-/* A direction's part of an operand whose dimension `axis` is the directions'; NULL: it is absent. */
+/* One direction's part of an operand whose dimension `axis` runs over directions. NULL: the operand is absent. */
 static ir_value *part_of(ir_builder *b, const recurrent *r, int input, int axis, int number, const ir_dim *dims,
                          int rank)
 {
@@ -75,7 +76,7 @@ static ir_value *recurrence_weights(ir_builder *b, const recurrent *r, int numbe
     return ir_build_transpose(b, rows, swap);
 }
 
-/* Rb of a candidate that is reset behind its product. */
+/* Rb of a candidate that is reset after its matmul. */
 static ir_value *candidate_bias(ir_builder *b, const recurrent *r, int number)
 {
     ir_dim dims[] = {ir_dim_number(2 * r->columns)};
@@ -123,7 +124,7 @@ static ir_node *recurrence(ir_builder *b, const recurrent *r, ir_value *x, int n
 
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 
-/* Output `i` of each direction, with a dimension for the directions, side by side. */
+/* Output `i` of all directions, concatenated along a dimension for the directions. */
 static ir_value *joined(ir_builder *b, const recurrent *r, ir_node *const *made, int i)
 {
     static const int64_t batch_first_all[] = {2, 0, 1, 3}, batch_first_last[] = {1, 0, 2};

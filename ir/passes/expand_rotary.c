@@ -1,15 +1,13 @@
-/* expand_rotary.c — RotaryEmbedding (ONNX opset 23) into slices and arithmetic: pairs of channels turned by the angle
- * of their position (Su et al., "RoFormer", 2021).
- */
+/* expand_rotary.c — decomposes RotaryEmbedding (ONNX opset 23) into slices and pointwise operators. Pairs of channels
+ * are rotated by the angle of their position (Su et al., "RoFormer", 2021). */
 #include "ir/ops.h"
 #include "ir/passes/expand.h"
 
 typedef struct rotation {
-    ir_value *cosine, *sine; /* against [batch, …, half] */
+    ir_value *cosine, *sine; /* broadcastable to [batch, …, half] */
 } rotation;
 
-/* The part of a cache that belongs to the input's positions: [B, S, half] with one more dimension for the heads at
- * `axis`. */
+/* The part of a cache for the input's positions: [B, S, half] with an additional dimension for the heads at `axis`. */
 static ir_value *angles(ir_builder *b, ir_node *node, ir_value *cache, int64_t half, int axis)
 {
     ir_value *positions = ir_node_input(node, 3);

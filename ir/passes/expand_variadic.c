@@ -1,5 +1,5 @@
-/* expand_variadic.c — Sum, Mean, Min and Max of very many inputs, as trees of the same of a few. What a kernel
- * computes is one expression, and working on it recurses: a sum of 60,000 inputs would overflow the stack. */
+/* expand_variadic.c — rewrites Sum, Mean, Min and Max of many inputs as trees of operators with few inputs. A kernel
+ * computes one expression, which is processed recursively, so that a sum of 60,000 inputs would overflow the stack. */
 #include "ir/passes/expand.h"
 
 #include "ir/ops.h"
@@ -8,7 +8,7 @@
 
 enum { FEW = 32 };
 
-/* One value for each FEW of the `count` in `values`, in their place; how many. */
+/* Replaces each FEW of the `count` values in `values` by one value, in place, and returns the new count. */
 static int join_groups(ir_builder *b, ir_opcode op, ir_value **values, int count)
 {
     int joined = 0;

@@ -1,12 +1,12 @@
-/* expand_windows.c — convolutions and poolings as windows (mdot.Windows) and what is computed of each.
+/* expand_windows.c — rewrites convolutions and poolings as sliding windows (mdot.Windows) and a computation on each.
  *
- *   Conv, one group     channels last, windows side by side are the rows of an mdot.Linear
+ *   Conv, one group     channels last; adjacent windows are the rows of an mdot.Linear
  *   Conv by channel     Σ windows · weights, a reduction
- *   Conv of groups      one of the first kind a group
- *   pooling             the greatest or the mean of each window
+ *   Conv of groups      one of the first kind per group
+ *   pooling             the maximum or the mean of each window
  *
- * In one dimension the rows lie in the padded input as they are, overlapping: nothing is copied. Channels come back to
- * the front behind the product, where that order meets the one before it is undone (sink_transposes.c).
+ * In one dimension the rows are overlapping parts of the padded input, so that nothing is copied. Behind the matmul,
+ * channels return to the front; transposes.c cancels this order against the one before it.
  */
 #include "ir/ops.h"
 #include "ir/ops/window_geometry.h"
@@ -17,11 +17,11 @@
 typedef struct sliding {
     const ir_node *node;
     ir_window window;
-    int spatial;                       /* dimensions */
+    int spatial;                       /* number of spatial dimensions */
     ir_dim batch, out[IR_MAX_SPATIAL]; /* extents of the result */
 } sliding;
 
-/* False: inference has failed it, or does; the builder knows. */
+/* False: inference has failed or fails here; the builder records the error. */
 static bool read_sliding(ir_builder *b, const ir_node *node, const int64_t *kernel, sliding *s)
 {
     const ir_type *x = &node->inputs[0]->type;
@@ -32,7 +32,7 @@ static bool read_sliding(ir_builder *b, const ir_node *node, const int64_t *kern
     return b->status == MDOT_OK;
 }
 
-/* x with its spatial dimensions, which begin at `first`, padded with `value`. */
+/* Pads the spatial dimensions of x, which begin at `first`, with `value`. */
 static ir_value *padded(ir_builder *b, const sliding *s, ir_value *x, int first, double value)
 {
     int64_t pads[2 * MDOT_MAX_RANK] = {0};
@@ -48,7 +48,7 @@ static ir_value *padded(ir_builder *b, const sliding *s, ir_value *x, int first,
     return ir_build_op3(b, IR_OP_Pad, x, widths, ir_build_scalar(b, value));
 }
 
-/* The windows along spatial dimension `i`, which is x's `axis`. */
+/* The windows along spatial dimension `i`, which is `axis` of x. */
 static ir_value *along(ir_builder *b, const ir_window *w, int i, ir_value *x, int axis)
 {
     ir_dim dims[MDOT_MAX_RANK];
@@ -66,7 +66,8 @@ static ir_value *along(ir_builder *b, const ir_window *w, int i, ir_value *x, in
     return ir_build_infer(b, node);
 }
 
-/* Windows over the spatial dimensions, then the order: what stands before them, windows, taps, what stands behind. */
+/* Forms windows over the spatial dimensions and orders the axes: leading dimensions, windows, taps, trailing
+ * dimensions. */
 static ir_value *windows(ir_builder *b, const sliding *s, ir_value *x, int first)
 {
     int64_t perm[MDOT_MAX_RANK];
@@ -80,7 +81,7 @@ static ir_value *windows(ir_builder *b, const sliding *s, ir_value *x, int first
     return ir_build_transpose(b, x, perm);
 }
 
-/* The dimension of the channels to the end, or back to its place. */
+/* Moves the channel dimension to the end, or back to its place. */
 static ir_value *channels_last(ir_builder *b, const sliding *s, ir_value *x)
 {
     int64_t perm[MDOT_MAX_RANK] = {0};
@@ -109,7 +110,7 @@ static ir_value *reshaped(ir_builder *b, const sliding *s, ir_value *x, const in
 
 typedef struct convolution {
     sliding s;
-    int64_t groups, channels, filters, taps; /* channels and filters of a group; taps of a kernel */
+    int64_t groups, channels, filters, taps; /* channels and filters per group; taps of a kernel */
 } convolution;
 
 /* [M, channels, taps …] → [taps …, channels, M] */
@@ -144,7 +145,8 @@ static ir_value *each_group(ir_builder *b, const convolution *c, ir_value *x, ir
     return parts != NULL ? ir_build_concat(b, 1 + c->s.spatial, parts, (int)c->groups) : NULL;
 }
 
-/* Every channel by itself, into `filters` results: [batch, windows …, taps …, channel, filter] is summed over taps. */
+/* Convolves every channel separately, giving `filters` results: [batch, windows …, taps …, channel, filter], summed
+ * over taps. */
 static ir_value *each_channel(ir_builder *b, const convolution *c, ir_value *x, ir_value *weights, ir_value *bias)
 {
     int64_t perm[MDOT_MAX_RANK], taps[IR_MAX_SPATIAL], last = c->groups * c->filters;
@@ -190,7 +192,7 @@ void ir_expand_convolution(ir_builder *b, ir_node *node)
 
 /* ---- Pooling ----------------------------------------------------------------------------------------------------- */
 
-/* A last window may reach beyond the padding (ceil_mode). */
+/* Extends the padding, because the last window may reach beyond it (ceil_mode). */
 static void pad_behind(sliding *s)
 {
     const ir_type *x = &s->node->inputs[0]->type;
@@ -217,7 +219,7 @@ static ir_value *pooled(ir_builder *b, const sliding *s, ir_value *x, ir_opcode 
     return ir_build_reshape(b, result, dims, x->type.rank);
 }
 
-/* How many elements that are no padding each window has: what they are divided by, where padding does not count. */
+/* The number of elements other than padding in each window: the divisor of the mean if padding does not count. */
 static ir_value *counts(ir_builder *b, const sliding *s)
 {
     const ir_type *x = &s->node->inputs[0]->type;
@@ -248,7 +250,8 @@ void ir_expand_average_pool(ir_builder *b, ir_node *node)
     for (int i = 0; i < s.spatial; i++) {
         taps *= (double)s.window.kernel[i];
         pads = pads || s.window.before[i] != 0 || s.window.after[i] != 0;
-        if (counts_padding && s.window.after[i] != before.after[i]) return; /* what lies beyond counts differently */
+        /* elements beyond the padding would be counted differently */
+        if (counts_padding && s.window.after[i] != before.after[i]) return;
     }
     ir_value *sum = pooled(b, &s, x, IR_OP_ReduceSum, 0);
     if (pads && !counts_padding)

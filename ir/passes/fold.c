@@ -1,23 +1,24 @@
-/* fold.c — infers types, and replaces what is known at compile time by constants.
+/* fold.c — infers types and folds constants: values known at compile time are replaced by constants.
  *
- * Three sources: content that the shape rules found (ir_value.known), or that there is none; operators that read only
- * shapes; and operators all of whose inputs are constants, which the reference evaluator computes in double precision;
- * results are rounded to their nominal type. An initializer whose data was not read (a job's weights) folds nothing.
+ * There are three sources: content that the shape rules found (ir_value.known), or empty content; operators that read
+ * only shapes; and operators whose inputs are all constants. The reference evaluator computes these in double
+ * precision and rounds the results to their nominal type. An initializer whose data was not read (a job's weights)
+ * folds nothing.
  */
 #include "ir/passes/fold.h"
 
 #include "ir/ops.h"
 #include "ir/passes/pass.h"
 
-/* No folded constant is larger: it would only move work from the CPU to the file. */
+/* Upper limit for folded constants, because larger ones would only move work from the CPU to the file. */
 enum { MAX_BYTES = 64 << 20 };
-/* Nor is one that merely repeats a small operand (Expand, Tile, ConstantOfShape): reading it costs as much as making
- * it. */
+/* Upper limit for constants that merely repeat a small operand (Expand, Tile, ConstantOfShape), because reading them
+ * costs as much as computing them. */
 enum { MAX_GROWN_BYTES = 4 << 20, GROWTH = 4 };
 
 static int64_t size_bytes(const ir_value *value, int64_t element_bytes)
 {
-    int64_t count = ir_type_count_at(&value->type, 0); /* types without the symbol are the same at every length */
+    int64_t count = ir_type_count_at(&value->type, 0); /* types without the symbol are equal at every length */
     int64_t bytes;
     return count < 0 || __builtin_mul_overflow(count, element_bytes, &bytes) ? INT64_MAX : bytes;
 }
@@ -55,7 +56,7 @@ static bool is_worthwhile(const ir_node *node)
 
 /* ---- Known content ---------------------------------------------------------------------------------------------- */
 
-/* The constant that `value` is when all of its known content is numbers, or it has no content; NULL when it is not. */
+/* The constant that equals `value` if its known content is all numbers, or if it is empty. Otherwise NULL. */
 static ir_value *known_constant(ir_builder *b, const ir_value *value)
 {
     int64_t content[IR_MAX_KNOWN], dims[MDOT_MAX_RANK];
@@ -81,7 +82,7 @@ static ir_value *known_constant(ir_builder *b, const ir_value *value)
 
 /* ---- Evaluation ------------------------------------------------------------------------------------------------- */
 
-/* What an operator must know of its input i to be computed. */
+/* The information about input i that is required to compute an operator. */
 typedef enum need { NEEDS_CONTENT, NEEDS_SHAPE, NEEDS_DTYPE } need;
 
 static need need_of(const ir_node *node, int i)
@@ -107,7 +108,7 @@ static bool is_computable(const ir_node *node)
 static ir_wide *operand(ir_arena *arena, const ir_value *value)
 {
     if (value->constant != NULL && value->constant->data != NULL) return ir_wide_from_tensor(arena, value->constant);
-    ir_wide *shape = IR_NEW(arena, ir_wide); /* no content: the operator reads none */
+    ir_wide *shape = IR_NEW(arena, ir_wide); /* the operator reads only the shape */
     if (shape == NULL) return NULL;
     shape->dtype = value->type.dtype;
     shape->rank = value->type.rank;
@@ -116,7 +117,7 @@ static ir_wide *operand(ir_arena *arena, const ir_value *value)
     return shape;
 }
 
-/* The type whose rounding a cast to a wider one leaves in a constant. */
+/* The narrow type whose rounding remains in a constant after a cast to a wider type. */
 static mdot_dtype rounded_by(const ir_node *node)
 {
     if (node->op != &ir_ops[IR_OP_Cast]) return MDOT_DTYPE_NONE;
@@ -124,7 +125,7 @@ static mdot_dtype rounded_by(const ir_node *node)
     return from == MDOT_DTYPE_F16 || from == MDOT_DTYPE_BF16 ? from : MDOT_DTYPE_NONE;
 }
 
-/* Evaluates the node in `arena`; the outputs become constants of the graph. */
+/* Evaluates the node in `arena` and turns its outputs into constants of the graph. */
 static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
 {
     const ir_wide **in = IR_NEW_ARRAY(arena, const ir_wide *, node->input_count);
@@ -152,7 +153,7 @@ static void evaluate(ir_builder *b, ir_node *node, ir_arena *arena)
 
 void ir_fold_node(ir_builder *b, ir_node *node)
 {
-    if (node->op == &ir_ops[IR_OP_Identity]) { /* a copy less */
+    if (node->op == &ir_ops[IR_OP_Identity]) { /* saves a copy */
         if (node->inputs[0]->constant != NULL) ir_replace(b, node->outputs[0], node->inputs[0]);
         return;
     }
@@ -177,7 +178,7 @@ static void infer_and_fold(ir_builder *b, ir_node *node)
     if (b->status == MDOT_OK) ir_fold_node(b, node);
 }
 
-/* Both in one walk: a shape may follow from numbers that only folding computes. */
+/* Infers and folds in one walk, because a shape may depend on numbers that only folding computes. */
 mdot_status ir_pass_infer(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     bool folded;

@@ -1,10 +1,10 @@
-/* fold.h — constant folding of one node, for the passes that do it in their own walk. */
+/* fold.h — folds the constants of one node, for passes that fold during their own walk. */
 #ifndef IR_PASSES_FOLD_H
 #define IR_PASSES_FOLD_H
 
 #include "ir/passes/builder.h"
 
-/* Replaces those outputs of a typed node that are known at compile time by constants. */
+/* Replaces the outputs of a typed node by constants if they are known at compile time. */
 void ir_fold_node(ir_builder *b, ir_node *node);
 
 #endif

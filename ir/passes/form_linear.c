@@ -1,8 +1,8 @@
-/* form_linear.c — matrix products with constant weights become mdot.Linear(x, W [K, C], bias [C]), which reads packed
- * weights; the other Gemm and FusedMatMul nodes become MatMul and arithmetic.
+/* form_linear.c — rewrites matmuls with constant weights as mdot.Linear(x, W [K, C], bias [C]), which reads packed
+ * weights. The other Gemm and FusedMatMul nodes become MatMul and pointwise operators.
  *
- * Only f32 weights: the linear kernel computes in f32. Scales and transposes of constant operands are folded into the
- * constant here, at compile time.
+ * Weights must be f32, because the linear kernel computes in f32. Scales and transposes of constant operands are
+ * folded into the constant here, at compile time.
  */
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
@@ -17,7 +17,7 @@ static bool is_weight(const ir_value *value, int rank)
            value->type.dtype == MDOT_DTYPE_F32;
 }
 
-/* scale * matrix, transposed if asked; the matrix itself where nothing changes. */
+/* scale * matrix, transposed on request; the matrix itself if nothing changes. */
 static ir_value *prepared_weight(ir_builder *b, ir_value *matrix, bool transposed, float scale)
 {
     if (!transposed && scale == 1) return matrix;
@@ -34,7 +34,7 @@ static ir_value *prepared_weight(ir_builder *b, ir_value *matrix, bool transpose
     return ir_build_constant(b, MDOT_DTYPE_F32, (int64_t[]){rows, columns}, 2, out);
 }
 
-/* scale * value as a bias of `columns` elements; NULL: it is no constant that is the same for every row. */
+/* scale * value as a bias of `columns` elements. NULL: the value is not a constant that is equal for every row. */
 static ir_value *prepared_bias(ir_builder *b, ir_value *value, int64_t columns, float scale)
 {
     const ir_tensor *from = value->constant;
@@ -65,14 +65,14 @@ static void mat_mul(ir_builder *b, ir_node *node)
     if (!is_weight(weight, 2)) return;
     if (x->type.rank >= 2) {
         ir_replace(b, result, linear(b, x, weight, NULL));
-    } else { /* a vector is a matrix of one row */
+    } else { /* a vector counts as a matrix of one row */
         ir_dim row[] = {ir_dim_number(1), x->type.dim[0]};
         ir_value *product = linear(b, ir_build_reshape(b, x, row, 2), weight, NULL);
         ir_replace(b, result, ir_build_reshape(b, product, result->type.dim, result->type.rank));
     }
 }
 
-/* Add(Linear(x, W), constant vector): the vector becomes the bias, if nobody else reads the product. */
+/* Add(Linear(x, W), constant vector): the vector becomes the bias if the sum is the only reader of the matmul. */
 static void add(ir_builder *b, ir_node *node)
 {
     for (int i = 0; i < 2; i++) {

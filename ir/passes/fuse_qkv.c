@@ -1,9 +1,9 @@
-/* fuse_qkv.c — the linears that make Q, K and V of one attention from the same input become one linear over all their
- * columns, split afterwards.
+/* fuse_qkv.c — merges the linears that compute Q, K and V of one attention from the same input into one linear over all
+ * their columns, followed by a split.
  *
- * One pass over the input instead of three; the parts of the split are views by their row stride, which the attention
- * kernel reads in place. Other readers of a part (an activation fused into the linear, say) would lose by it, so a
- * linear is merged only when attention alone reads it.
+ * This reads the input once instead of three times. The parts of the split are views with a row stride, which the
+ * attention kernel reads in place. Other readers of a part, for example an activation fused into the linear, would
+ * become slower. Therefore a linear is merged only if attention is its only reader.
  */
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
@@ -33,7 +33,7 @@ static int uses_by(const ir_node *node, const ir_value *value)
     return uses;
 }
 
-/* The linear that makes operand i for this attention alone; NULL: there is none. */
+/* The linear that produces operand i for this attention alone, or NULL. */
 static ir_node *linear_of(const ir_node *attention, int i)
 {
     const ir_value *operand = attention->inputs[i];
@@ -42,7 +42,7 @@ static ir_node *linear_of(const ir_node *attention, int i)
     return is_linear && operand->use_count == uses_by(attention, operand) ? made : NULL;
 }
 
-/* The linears of the attention that read the same input as that of operand `first`. */
+/* The linears of the attention that read the same input as the linear of operand `first`. */
 static group linears_of(const ir_node *attention, int first)
 {
     group g = {.count = 0};
@@ -64,7 +64,7 @@ static const float *data_of(const ir_value *constant)
     return constant->constant->data;
 }
 
-/* The weights side by side. */
+/* Concatenates the weights by columns. */
 static ir_value *merged_weight(ir_builder *b, const group *g, int64_t columns)
 {
     int64_t depth = g->linears[0]->inputs[1]->type.dim[0].offset;
@@ -82,7 +82,7 @@ static ir_value *merged_weight(ir_builder *b, const group *g, int64_t columns)
     return ir_build_constant(b, MDOT_DTYPE_F32, (int64_t[]){depth, columns}, 2, all);
 }
 
-/* The biases one after another, zeros for a linear without one. */
+/* Concatenates the biases, with zeros for a linear without bias. */
 static ir_value *merged_bias(ir_builder *b, const group *g, int64_t columns)
 {
     float *all = ir_build_alloc(b, columns, sizeof *all); /* zeroed */
@@ -101,7 +101,7 @@ static void merge(ir_builder *b, ir_node *node)
 {
     if (node->op != &ir_ops[IR_OP_Attention] || node->inputs[0]->type.rank != 3) return;
     group g = linears_of(node, 0);
-    if (g.count < 2) g = linears_of(node, 1); /* attention over another sequence: K and V */
+    if (g.count < 2) g = linears_of(node, 1); /* attention over another sequence merges only K and V */
     if (g.count < 2) return;
     b->name = g.linears[0]->name;
     int64_t widths[MAX_PARTS], columns = 0;

@@ -1,8 +1,9 @@
-/* fuse_rotary.c — recognises rotary embeddings by halves (Su et al., "RoFormer", 2021) as PyTorch models write them,
+/* fuse_rotary.c — recognises rotary embeddings by halves (Su et al., "RoFormer", 2021) in the form of PyTorch models,
  *
  *     x cos + concat(-x₂, x₁) sin      with x = concat(x₁, x₂)
  *
- * and writes them as concat(x₁ cos₁ - x₂ sin₁, x₂ cos₂ + x₁ sin₂): one loop over pairs, without a rotated copy of x.
+ * and rewrites them as concat(x₁ cos₁ - x₂ sin₁, x₂ cos₂ + x₁ sin₂): one loop over pairs, without a rotated copy of
+ * x.
  */
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
@@ -14,7 +15,7 @@ enum { X, SECOND, COSINE, SINE, ROTATED };
 static const ir_pattern *const rotation =
     P(Add, P(Mul, P_ANY(X), P_ANY(COSINE)), P(Mul, P_LET(ROTATED, P(Concat, P(Neg, P_ANY(SECOND)))), P_ANY(SINE)));
 
-/* Whether `value` is x[…, from:from + half] along its last axis. */
+/* Is `value` x[…, from:from + half] along its last axis? */
 static bool is_half(const ir_value *value, const ir_value *x, int64_t from, int64_t half)
 {
     const ir_node *node = value->def;
@@ -34,8 +35,8 @@ static bool is_half(const ir_value *value, const ir_value *x, int64_t from, int6
     return (starts[0] < 0 ? starts[0] + 2 * half : starts[0]) == from;
 }
 
-/* A factor's half: all of it where it is the same for all channels. Models repeat the angles for either half before
- * they take cosines and sines, which are then the same. */
+/* One half of a factor, or all of it if it is equal for all channels. Models repeat the angles for both halves before
+ * computing cosines and sines, so that both halves are equal. */
 static ir_value *half_of(ir_builder *b, ir_value *factor, int64_t from, int64_t half)
 {
     const ir_node *node = factor->def;

@@ -1,6 +1,5 @@
-/* lower_contrib.c — writes ONNX Runtime's contributed operators in ONNX's, before anything is recognised: what they fuse is
- * then fused again by the same rules as everybody's.
- */
+/* lower_contrib.c — rewrites ONNX Runtime's contributed operators in terms of ONNX's before recognition. The same rules as
+ * for other models then fuse the parts again. */
 #include "ir/passes/lower_contrib.h"
 
 #include "ir/ops.h"
@@ -17,7 +16,7 @@ static ir_value *gelu(ir_builder *b, ir_value *x, const char *approximate)
     return ir_build_infer(b, node);
 }
 
-/* Gelu and BiasGelu by erf, FastGelu by tanh; each of x, or of x + bias. */
+/* Gelu and BiasGelu use erf, FastGelu uses tanh; each of x, or of x + bias. */
 static void bias_gelu(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *bias = ir_node_input(node, 1);
@@ -34,8 +33,8 @@ static void quick_gelu(ir_builder *b, ir_node *node)
 
 /* ---- LayerNormalization of sums ---------------------------------------------------------------------------------- */
 
-/* LayerNormalization over the last dimension; mean and inverse deviation go to those outputs of `node` that are read.
- */
+/* LayerNormalization over the last dimension. Mean and inverse deviation go to the outputs of `node` that have
+ * readers. */
 static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value *gamma, ir_value *beta, ir_value *mean,
                             ir_value *inverse_deviation)
 {
@@ -55,7 +54,7 @@ static ir_value *layer_norm(ir_builder *b, ir_node *node, ir_value *x, ir_value 
 static void skip_layer_norm(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *bias = ir_node_input(node, 4);
-    if (bias != NULL) x = ir_build_add(b, x, bias); /* first, so that the linear that makes x can take it */
+    if (bias != NULL) x = ir_build_add(b, x, bias); /* added first, so that the linear that produces x can absorb it */
     ir_value *sum = ir_build_add(b, x, node->inputs[1]);
     ir_value *norm = layer_norm(b, node, sum, node->inputs[2], ir_node_input(node, 3), ir_read_output(node, 1),
                                 ir_read_output(node, 2));
@@ -108,7 +107,7 @@ static void embed_layer_norm(ir_builder *b, ir_node *node)
 
 /* ---- RotaryEmbedding --------------------------------------------------------------------------------------------- */
 
-/* Inputs: x, position ids, cosine and sine caches. One position id is that of the first token. */
+/* Inputs: x, position ids, cosine and sine caches. A single position id is that of the first token. */
 static void rotary_embedding(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *positions = node->inputs[1];
@@ -129,7 +128,8 @@ static void rotary_embedding(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], ir_build_infer(b, rotary));
 }
 
-/* ---- Products ---------------------------------------------------------------------------------------------------- */
+/* ---- Matmuls
+ * -------------------------------------------------------------------------------------------------------- */
 
 static void fused_gemm(ir_builder *b, ir_node *node)
 {

@@ -1,22 +1,22 @@
-/* lower_contrib_attention.c — ONNX Runtime's Attention and MultiHeadAttention as ONNX's Attention (opset 24).
+/* lower_contrib_attention.c — rewrites ONNX Runtime's Attention and MultiHeadAttention as ONNX's Attention (opset 24).
  *
- * Both come to operands of heads side by side in rows, or by head where they are given packed or so, and one additive
- * mask. Integer masks say with 0 which keys to leave out; those are filled with mask_filter_value, as ONNX Runtime
- * does. Past keys the shape rules have refused, but for none.
+ * Both are reduced to one additive mask and operands whose heads are adjacent in rows. The operands are by head if
+ * they are given packed or by head. In integer masks, 0 marks the keys to leave out; those are filled with
+ * mask_filter_value, as in ONNX Runtime. The shape rules have refused past keys, except empty ones.
  */
 #include "ir/ops.h"
 #include "ir/passes/lower_contrib.h"
 #include "ir/passes/recognise_attention.h"
 
 typedef struct operands {
-    ir_value *q, *k, *v;                    /* [B, rows, heads · D], or all of them [B, heads, rows, D] */
-    ir_value *integer_mask, *additive_mask; /* NULL: none */
+    ir_value *q, *k, *v;                    /* [B, rows, heads · D], or all three [B, heads, rows, D] */
+    ir_value *integer_mask, *additive_mask; /* NULL: absent */
 } operands;
 
 /* ---- Masks ------------------------------------------------------------------------------------------------------ */
 
-/* Which of the keys may be seen, as a bool that broadcasts to [B, heads, N, keys]. Masks are [B] counts of valid keys,
- * [B, keys] or [B, N, keys]. */
+/* The visible keys, as a bool that broadcasts to [B, heads, N, keys]. Masks are [B] counts of valid keys, [B, keys]
+ * or [B, N, keys]. */
 static ir_value *visible_keys(ir_builder *b, ir_value *mask, ir_dim keys)
 {
     ir_dim one = ir_dim_number(1);
@@ -42,7 +42,7 @@ static ir_value *combined_mask(ir_builder *b, const ir_node *node, const operand
 
 /* ---- The node --------------------------------------------------------------------------------------------------- */
 
-/* Attention with `output_count` outputs; NULL: building failed. */
+/* Builds Attention with `output_count` outputs. NULL: building failed. */
 static ir_node *attention_node(ir_builder *b, const ir_node *node, const operands *o, int output_count)
 {
     if (o->q == NULL || o->k == NULL || o->v == NULL) return NULL;
@@ -52,7 +52,8 @@ static ir_node *attention_node(ir_builder *b, const ir_node *node, const operand
     ir_build_set_int(b, made, "q_num_heads", heads);
     ir_build_set_int(b, made, "kv_num_heads", heads);
     ir_build_set_int(b, made, "is_causal", ir_node_int(node, "unidirectional", 0));
-    double scale = ir_node_float(node, "scale", 0); /* 0 stands for the root of the head's size */
+    double scale = ir_node_float(node, "scale", 0); /* 0 selects the default, one over the square root of the head
+                                                     * size */
     if (scale != 0) ir_build_set_float(b, made, "scale", scale);
     return ir_build_infer(b, made) != NULL ? made : NULL;
 }
@@ -74,7 +75,7 @@ void ir_contrib_attention(ir_builder *b, ir_node *node)
     if (made != NULL) ir_replace(b, node->outputs[0], made->outputs[0]);
 }
 
-/* Adds to rows, or to heads, their share of the bias for Q, K and V, which starts at *at. */
+/* Adds the slice of the bias for Q, K or V, which starts at *at, to rows or to heads. */
 static ir_value *with_bias(ir_builder *b, ir_value *x, ir_value *bias, int64_t *at)
 {
     if (bias == NULL || x == NULL) return x;
@@ -87,7 +88,7 @@ static ir_value *with_bias(ir_builder *b, ir_value *x, ir_value *bias, int64_t *
     return ir_build_add(b, x, share);
 }
 
-/* One of the parts that lie side by side in each head, [B, rows, heads, parts, D] → [B, heads, rows, D]. */
+/* One of the parts that are adjacent in each head: [B, rows, heads, parts, D] → [B, heads, rows, D]. */
 static ir_value *part_of(ir_builder *b, ir_value *packed, int64_t part)
 {
     static const int64_t by_head[] = {0, 2, 1, 3};
@@ -97,7 +98,7 @@ static ir_value *part_of(ir_builder *b, ir_value *packed, int64_t part)
     return own != NULL ? ir_build_transpose(b, own, by_head) : NULL;
 }
 
-/* Query, key and value as given, packed or not; all of them by head where one is. */
+/* Reads query, key and value, packed or separate. If one of them is by head, all are brought to that form. */
 static void read_multi_head(ir_builder *b, const ir_node *node, operands *o)
 {
     ir_value *q = node->inputs[0], *k = ir_node_input(node, 1), *v = ir_node_input(node, 2);

@@ -1,8 +1,8 @@
-/* lower_quantised.c — writes quantisation as arithmetic in f32, so that what surrounds it is fused with it and products are
- * linears: weights come out of it as f32 constants.
+/* lower_quantised.c — rewrites quantisation as f32 operators, so that neighbouring operators fuse with it and matmuls
+ * become linears. Weights become f32 constants.
  *
- * Sums of products of bytes are integers, and exact in f32 up to 2^24, some 260 products of the largest factors;
- * beyond, they are rounded as every sum in f32 is.
+ * Sums of products of bytes are integers. They are exact in f32 up to 2^24, which is about 260 products of the
+ * largest factors. Beyond that they are rounded like every sum in f32.
  */
 #include "ir/ops.h"
 #include "ir/ops/families.h"
@@ -12,7 +12,8 @@
 
 #include <math.h>
 
-/* A scale or zero point of a vector along `axis` of data of this rank; one number as it is. NULL: absent. */
+/* Reshapes a scale or zero point that is a vector to lie along `axis` of data of this rank. A single number becomes a
+ * scalar. NULL: absent. */
 static ir_value *along_axis(ir_builder *b, ir_value *operand, int rank, int64_t axis)
 {
     ir_dim dims[MDOT_MAX_RANK];
@@ -23,15 +24,15 @@ static ir_value *along_axis(ir_builder *b, ir_value *operand, int rank, int64_t 
     return ir_build_reshape(b, operand, dims, rank);
 }
 
-/* Round, or Round + a zero point. */
+/* Is the node a Round, or a Round plus a zero point? */
 static bool has_whole_elements(const ir_node *node)
 {
     if (node->op == &ir_ops[IR_OP_Add] && node->inputs[0]->def != NULL) node = node->inputs[0]->def;
     return node->op == &ir_ops[IR_OP_Round];
 }
 
-/* A quantised value as a float: what was clipped to the type's range before it was brought into it, where it was made
- * here. */
+/* A quantised value as a float. If it was quantised by this pass, the value before the cast is used, after clipping
+ * to the type's range. */
 static ir_value *as_float(ir_builder *b, ir_value *x, mdot_dtype dtype)
 {
     const ir_node *cast = x->def, *clip = cast != NULL && cast->op == &ir_ops[IR_OP_Cast] ? cast->inputs[0]->def : NULL;
@@ -56,7 +57,7 @@ static void dequantise(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], ir_build_mul(b, less_zero(b, x, zero, b->dtype), scale));
 }
 
-/* round(x / scale) + zero, within the type. */
+/* round(x / scale) + zero, clipped to the type. */
 static ir_value *quantised(ir_builder *b, ir_value *x, ir_value *scale, ir_value *zero, mdot_dtype dtype)
 {
     int bits = 8 * (int)mdot_dtype_size_bytes(dtype);
@@ -80,7 +81,7 @@ static void quantise(ir_builder *b, ir_node *node)
     ir_replace(b, result, quantised(b, ir_build_cast(b, x, b->dtype), scale, zero, result->type.dtype));
 }
 
-/* The greatest or least element of all, or zero. */
+/* The maximum or minimum over all elements and zero. */
 static ir_value *extreme(ir_builder *b, ir_opcode reduce, ir_opcode choose, ir_value *x)
 {
     int64_t axes[MDOT_MAX_RANK];
@@ -90,7 +91,7 @@ static ir_value *extreme(ir_builder *b, ir_opcode reduce, ir_opcode choose, ir_v
     return ir_build_op2(b, choose, scalar, ir_build_scalar(b, 0));
 }
 
-/* A tensor of zeros has the scale 0: it is divided by 1, and is all zeros. */
+/* A tensor of zeros has the scale 0. It is divided by 1 instead, and all its elements stay zero. */
 static void quantise_dynamically(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0];
@@ -111,7 +112,7 @@ static void quantise_dynamically(ir_builder *b, ir_node *node)
 static void multiply(ir_builder *b, ir_node *node)
 {
     ir_value *left_zero = ir_node_input(node, 2), *right_zero = ir_node_input(node, 3);
-    if (left_zero != NULL && left_zero->type.rank == 1) { /* of all, or one for each row */
+    if (left_zero != NULL && left_zero->type.rank == 1) { /* one zero point for all rows, or one per row */
         ir_dim rows[] = {left_zero->type.dim[0], ir_dim_number(1)};
         left_zero = ir_build_reshape(b, left_zero, rows, ir_dim_is(rows[0], 1) ? 0 : 2);
     }
@@ -135,7 +136,7 @@ static void write_out(ir_builder *b, ir_node *node)
 {
     ir_rule rule = rule_of[ir_node_opcode(node)];
     if (rule != NULL) rule(b, node);
-    if (!b->changed) ir_fold_node(b, node); /* weights, before linears are recognised */
+    if (!b->changed) ir_fold_node(b, node); /* folds weights before linears are recognised */
 }
 
 mdot_status ir_pass_lower_quantised(ir_graph *graph, bool *out_changed, mdot_error *err)

@@ -1,8 +1,8 @@
-/* match.c — matching patterns (match.h) by a depth-first search over a list of goals.
+/* match.c — matches patterns (match.h) by a depth-first search over a list of goals.
  *
- * A goal is a pattern that must fit a value. Solving the first goal may add goals in front of the rest; because the
- * rest is always at hand, a choice made early (which operand is which) is undone when a later goal fails. Goals live on
- * the C stack; patterns are a dozen nodes, so the depth is small.
+ * A goal is a pattern that must match a value. Solving the first goal may add goals in front of the rest. Because the
+ * rest is always available, an early choice (for example, the order of operands) is undone if a later goal fails.
+ * Goals live on the C stack. Patterns have about a dozen nodes, so the depth is small.
  */
 #include "ir/passes/match.h"
 
@@ -16,8 +16,8 @@ typedef struct goal {
 
 static bool solve(ir_match *match, const goal *first);
 
-/* How far a constant may lie from the number that the formula means: the rounding of its type, or of the one that it
- * was cast from, and for f32 the digits that people write (1.4142135, 0.797885). Relative. */
+/* The relative tolerance between a constant and the number in the formula: the rounding of its type or of the type
+ * that it was cast from, and for f32 the precision of typed digits (1.4142135, 0.797885). */
 static double rounding(const ir_value *value)
 {
     switch (value->rounded != MDOT_DTYPE_NONE ? value->rounded : value->type.dtype) {
@@ -44,7 +44,7 @@ bool ir_value_is_filled(const ir_value *value, double number, double tolerance)
     return true;
 }
 
-/* Binds the slot to the value for the goals of `rest`, and frees it again when they fail. */
+/* Binds the slot to the value while solving the goals of `rest`, and frees it if they fail. */
 static bool bind(ir_match *match, int slot, ir_value *value, const goal *rest)
 {
     if (match->slot[slot] != NULL) return match->slot[slot] == value && solve(match, rest);
@@ -76,7 +76,7 @@ static bool solve_op(ir_match *match, const ir_pattern *pattern, ir_value *value
     return swappable && solve_operands(match, pattern, node, true, rest);
 }
 
-/* One factor against either operand of a Mul, the product of the others against the other. */
+/* Matches one factor with either operand of a Mul, and the product of the other factors with the other operand. */
 static bool solve_product(ir_match *match, const ir_pattern *pattern, ir_value *value, const goal *rest)
 {
     ir_node *node = value->def;

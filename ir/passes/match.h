@@ -2,10 +2,10 @@
  *
  *     static const ir_pattern *const silu = P(Mul, P_ANY(X), P(Sigmoid, P_ANY(X)));
  *
- * A pattern is a constant tree. Matching is a search with backtracking: operands of commutative operators are tried
- * both ways, alternatives in order, and a slot that occurs twice must be the same value twice. Operands that a pattern
- * does not mention (the axes of a reduction) and attributes are for the rule to look at: P_LET keeps the value it
- * needs.
+ * A pattern is a constant tree. Matching is a search with backtracking. Operands of commutative operators are tried
+ * in both orders, and alternatives in sequence. A slot that occurs twice must match the same value twice. A pattern
+ * may omit operands (for example, the axes of a reduction) and attributes; then the rule must check them. P_LET keeps
+ * the value it needs.
  */
 #ifndef IR_PASSES_MATCH_H
 #define IR_PASSES_MATCH_H
@@ -15,13 +15,13 @@
 enum { IR_MATCH_SLOTS = 10, IR_PATTERN_ARGS = 4 };
 
 typedef enum ir_pattern_kind {
-    IR_PATTERN_ANY,    /* any value, kept in the slot */
-    IR_PATTERN_NUMBER, /* a constant every element of which is `number` up to its type's rounding */
-    IR_PATTERN_SCALAR, /* any scalar constant, kept in the slot */
-    IR_PATTERN_OP,     /* the first output of such a node */
-    IR_PATTERN_MATMUL, /* arg[0] * arg[1] * arg[2], associated and ordered in any way */
-    IR_PATTERN_EITHER, /* the first of the arguments that lets everything match */
-    IR_PATTERN_LET     /* arg[0], its value kept in the slot */
+    IR_PATTERN_ANY,    /* any value, stored in the slot */
+    IR_PATTERN_NUMBER, /* a constant whose elements all equal `number` up to the rounding of its type */
+    IR_PATTERN_SCALAR, /* any scalar constant, stored in the slot */
+    IR_PATTERN_OP,     /* the first output of a node with this operator */
+    IR_PATTERN_MATMUL, /* arg[0] * arg[1] * arg[2], in any association and order */
+    IR_PATTERN_EITHER, /* the first argument for which the whole pattern matches */
+    IR_PATTERN_LET     /* arg[0], whose value is stored in the slot */
 } ir_pattern_kind;
 
 typedef struct ir_pattern ir_pattern;
@@ -30,7 +30,7 @@ struct ir_pattern {
     ir_opcode op;
     int slot;
     double number;
-    const ir_pattern *arg[IR_PATTERN_ARGS]; /* up to the first NULL */
+    const ir_pattern *arg[IR_PATTERN_ARGS]; /* terminated by the first NULL */
 };
 
 #define P(name, ...) (&(const ir_pattern){.kind = IR_PATTERN_OP, .op = IR_OP_##name, .arg = {__VA_ARGS__}})
@@ -44,17 +44,17 @@ struct ir_pattern {
 #define P_ROOT(...) P_EITHER(P(Sqrt, __VA_ARGS__), P(Pow, __VA_ARGS__, P_NUMBER(0.5)))
 
 typedef struct ir_match {
-    ir_value *slot[IR_MATCH_SLOTS]; /* NULL: not bound */
+    ir_value *slot[IR_MATCH_SLOTS]; /* NULL: unbound */
 } ir_match;
 
-/* False leaves *out_match undefined. */
+/* If the result is false, *out_match is undefined. */
 bool ir_match_value(const ir_pattern *pattern, ir_value *value, ir_match *out_match);
 
-/* A bound scalar slot's number. */
+/* The number in a bound scalar slot. */
 double ir_match_scalar(const ir_match *match, int slot);
 
-/* Whether the value is a constant, of any shape but not empty, whose elements all lie within the relative tolerance of
- * the number. */
+/* Is the value a constant, of any shape except empty, whose elements all equal the number within the relative
+ * tolerance? */
 bool ir_value_is_filled(const ir_value *value, double number, double tolerance);
 
 #endif

@@ -1,5 +1,5 @@
-/* pass.h — the functions that passes.def names. Each does what its row says and keeps what the head of that file
- * says. */
+/* pass.h — the functions that passes.def names. Each implements its row and keeps the properties listed at the head
+ * of that file. */
 #ifndef IR_PASSES_PASS_H
 #define IR_PASSES_PASS_H
 

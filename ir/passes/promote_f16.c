@@ -1,8 +1,10 @@
-/* promote_f16.c — computes in f32 what a model computes in 16 bits, so that every kernel and every pass behind serves it.
+/* promote_f16.c — computes in f32 the operators that a model computes in 16 bits, so that all kernels and later passes
+ * apply.
  *
- * Each node is made again on f32 operands and its results are cast back; a node that reads such a result reads what was
- * cast. So values are rounded to 16 bits where the model's inputs and outputs are, and where it decides by one: results
- * lie within the type's own rounding of what the model says, and nearer to what it means.
+ * Each node is rebuilt on f32 operands, and its results are cast back. A node that reads such a result reads the f32
+ * value instead. Therefore values are rounded to 16 bits only at the model's inputs and outputs, and where the model
+ * decides by a value. Results differ from the model's by at most the rounding of its type, and are closer to the
+ * exact result.
  */
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
@@ -13,7 +15,7 @@ static bool is_narrow(const ir_value *value)
     return value != NULL && (value->type.dtype == MDOT_DTYPE_F16 || value->type.dtype == MDOT_DTYPE_BF16);
 }
 
-/* What a cast of f32 or bool made narrow, from which f32 is had without rounding; NULL: the value is none such. */
+/* The f32 or bool value that a cast narrowed, which gives f32 without rounding. NULL: the value has another origin. */
 static ir_value *before_narrowing(const ir_value *value)
 {
     const ir_node *node = value->def;
@@ -22,7 +24,7 @@ static ir_value *before_narrowing(const ir_value *value)
     return dtype == MDOT_DTYPE_F32 || dtype == MDOT_DTYPE_BOOL ? node->inputs[0] : NULL;
 }
 
-/* The value in f32: what a cast made narrow, or a cast of it. */
+/* The value in f32: the value before a narrowing cast, or a cast of the value. */
 static ir_value *widened(ir_builder *b, ir_value *value)
 {
     if (!is_narrow(value)) return value;
@@ -30,7 +32,8 @@ static ir_value *widened(ir_builder *b, ir_value *value)
     return ir_build_cast(b, wide != NULL ? wide : value, MDOT_DTYPE_F32);
 }
 
-/* Decisions are the model's own: they read rounded values. Scans and scatters have kernels of any type. */
+/* Is the node kept as it is? Decisions are the model's own, so they read rounded values. Scans and scatters have
+ * kernels for every type. */
 static bool is_kept(const ir_node *node)
 {
     switch (ir_node_opcode(node)) {

@@ -1,8 +1,8 @@
-/* recognise_activations.c — recognises activation functions that exporters have written out: GELU by erf and by tanh, SiLU and
- * its sigmoid approximation of GELU, Mish, HardSigmoid and HardSwish.
+/* recognise_activations.c — recognises decomposed activation functions: GELU by erf and by tanh, SiLU and its sigmoid
+ * approximation of GELU, Mish, HardSigmoid and HardSwish.
  *
- * Products are matched in any association and order, so one line stands for all of PyTorch's, TensorFlow's and ONNX
- * Runtime's spellings.
+ * Products match in any association and order, so that one line covers the patterns of PyTorch, TensorFlow and ONNX
+ * Runtime.
  */
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
@@ -25,7 +25,7 @@ static const ir_pattern *const erf_gelu =
     P_EITHER(P_PRODUCT(P_ANY(X), HALF, ERF_TERM), P(Mul, P(Div, P_ANY(X), P_NUMBER(2)), ERF_TERM),
              P(Div, P(Mul, P_ANY(X), ERF_TERM), P_NUMBER(2)));
 
-/* x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), and with √(2/π) x taken out: √(2/π) x (1 + 0.044715 x²). */
+/* x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))), and the same with √(2/π) x factored out: √(2/π) x (1 + 0.044715 x²). */
 #define CUBE P_EITHER(P(Pow, P_ANY(X), P_NUMBER(3)), P_PRODUCT(P_ANY(X), P_ANY(X), P_ANY(X)))
 #define CUBIC_TERM                                                                                                     \
     P_EITHER(P(Mul, CUBE, P_NUMBER(0.044715)), P_PRODUCT(P_ANY(X), P_ANY(X), P_ANY(X), P_NUMBER(0.044715)))
@@ -47,7 +47,7 @@ static const ir_pattern *const swish = P(Mul, P_ANY(X), P(Sigmoid, P(Mul, P_ANY(
 /* x tanh(softplus(x)): Misra, "Mish", 2019. */
 static const ir_pattern *const mish = P(Mul, P_ANY(X), P(Tanh, P(Softplus, P_ANY(X))));
 
-/* relu6(x + 3) / 6, and x times that: Howard et al., "Searching for MobileNetV3", 2019. */
+/* relu6(x + 3) / 6, and its product with x: Howard et al., "Searching for MobileNetV3", 2019. */
 #define SHIFTED_RELU6 P(Clip, P(Add, P_ANY(X), P_NUMBER(3)), P_NUMBER(0), P_NUMBER(6))
 #define SIXTH P_NUMBER(1.0 / 6)
 static const ir_pattern *const hard_sigmoid =
@@ -78,7 +78,7 @@ static ir_value *hard_sigmoid_of(ir_builder *b, ir_value *x)
     return ir_build_infer(b, node);
 }
 
-/* With the slope of HardSwish, not that which ONNX gives a HardSigmoid by default. */
+/* Does the gate have the slope of HardSwish instead of ONNX's default slope of HardSigmoid? */
 static bool is_sixth(const ir_value *gate)
 {
     return fabs(ir_node_float(gate->def, "alpha", 0.2) - 1.0 / 6) < 1e-6 &&

@@ -1,9 +1,9 @@
-/* recognise_attention.c — recognises attention written as MatMul, Softmax, MatMul (read by attention_scores.c) and
- * makes ONNX's Attention of it, in the form of recognise_attention.h.
+/* recognise_attention.c — recognises the attention pattern MatMul, Softmax, MatMul (read by attention_scores.c) and
+ * replaces it by ONNX's Attention in the form of recognise_attention.h.
  *
- * All operands are first seen as [batch, heads, rows, channels], whatever the model's products see. Where they are
- * heads split off rows (Reshape and Transpose), the 3-D form reads the rows where they lie; else the 4-D form reads
- * heads. The layout changes made here cancel against the model's, at once or in `simplify`.
+ * All operands are first viewed as [batch, heads, rows, channels], regardless of the shapes in the model's matmuls.
+ * If they are heads split from rows (Reshape and Transpose), the 3-D form reads the rows in place; otherwise the 4-D
+ * form reads heads. The layout changes made here cancel against the model's, at once or in `simplify`.
  */
 #include "ir/passes/recognise_attention.h"
 
@@ -20,8 +20,8 @@ typedef struct extents {
 
 /* ---- Batch and heads -------------------------------------------------------------------------------------------- */
 
-/* Batch and heads of products in three dimensions, batch · heads first: as the reshapes around the softmax tell, or
- * those that made the operand; else there is one head. */
+/* Batch and heads of matmuls in three dimensions, with batch · heads first. They are derived from the reshapes around
+ * the softmax, or from those that produced the operand. Otherwise there is one head. */
 static extents extents_of_joined(const ir_scores *s)
 {
     const ir_type *q = &s->q->type, *split = s->split;
@@ -37,7 +37,8 @@ static extents extents_of_joined(const ir_scores *s)
     return (extents){q->dim[0], 1};
 }
 
-/* Whatever stands before the heads (windows, groups of windows) is batch. False: a symbol that no product holds. */
+/* All dimensions before the heads (windows, groups of windows) count as batch. False: the product with a symbol is
+ * not affine. */
 static bool extents_of_split(const ir_type *q, extents *out)
 {
     ir_dim batch = q->dim[0];
@@ -48,7 +49,7 @@ static bool extents_of_split(const ir_type *q, extents *out)
     return ir_dim_is_number(q->dim[q->rank - 3]);
 }
 
-/* Masks broadcast from the last dimension: with more than one dimension before the heads, those that have none. */
+/* Masks broadcast from the last dimension. If there are several dimensions before the heads, masks must lack those. */
 static bool masks_fit(const ir_scores *s, int rank)
 {
     for (int i = 0; i < s->mask_count && rank > 4; i++) {
@@ -59,7 +60,7 @@ static bool masks_fit(const ir_scores *s, int rank)
     return true;
 }
 
-/* False: the operands' shapes are beyond the kernel. */
+/* False: the kernel does not support the operands' shapes. */
 static bool read_extents(const ir_scores *s, extents *out)
 {
     const ir_type *q = &s->q->type, *k = &s->k_transposed->type, *v = &s->v->type;
@@ -84,8 +85,8 @@ static ir_value *as_heads(ir_builder *b, ir_value *value, extents e)
     return ir_build_reshape(b, value, dims, 4);
 }
 
-/* Keys or values that were repeated for each query head of a group (Unsqueeze, Expand or Tile, Reshape) → what was
- * repeated; else the value itself. */
+/* Keys or values before they were repeated for each query head of a group (Unsqueeze, Expand or Tile, Reshape).
+ * Otherwise the value itself. */
 static ir_value *ungrouped(ir_builder *b, ir_value *heads)
 {
     const ir_node *join = heads->def;
@@ -103,7 +104,7 @@ static ir_value *ungrouped(ir_builder *b, ir_value *heads)
     return ir_dim_is_number(source[1]) ? ir_build_reshape(b, expand->inputs[0], source, 4) : heads;
 }
 
-/* A part of every head's channels: heads do not lie side by side. */
+/* Is the value a part of every head's channels? Then heads are not adjacent in memory. */
 static bool is_cut_in_channels(const ir_value *value)
 {
     const ir_node *node = value->def;
@@ -112,7 +113,7 @@ static bool is_cut_in_channels(const ir_value *value)
     return !ir_dim_equal(whole->dim[whole->rank - 1], value->type.dim[value->type.rank - 1]);
 }
 
-/* Whether [B, H, rows, D] is a view of [B, rows, H · D]: transposed out of it, or with nothing to transpose. */
+/* Is [B, H, rows, D] a view of [B, rows, H · D], by a transpose or because a transpose would change nothing? */
 static bool is_split_off_rows(const ir_value *heads)
 {
     static const int in_rows[] = {0, 2, 1, 3};
@@ -122,7 +123,7 @@ static bool is_split_off_rows(const ir_value *heads)
     if (node == NULL || node->op != &ir_ops[IR_OP_Transpose] || is_cut_in_channels(node->inputs[0])) return false;
     int64_t perm[MDOT_MAX_RANK], last = -1;
     ir_read_perm(node, perm);
-    for (int i = 0; i < 4; i++) { /* dimensions of one lie anywhere */
+    for (int i = 0; i < 4; i++) { /* dimensions of extent one may be anywhere */
         if (ir_dim_is(dim[in_rows[i]], 1)) continue;
         if (perm[in_rows[i]] < last) return false;
         last = perm[in_rows[i]];
@@ -132,7 +133,7 @@ static bool is_split_off_rows(const ir_value *heads)
 
 /* ---- Masks ------------------------------------------------------------------------------------------------------ */
 
-/* A mask over scores [batch · heads, N, M], against [batch, heads, N, M]. */
+/* Reshapes a mask over scores [batch · heads, N, M] to match [batch, heads, N, M]. */
 static ir_value *as_heads_mask(ir_builder *b, ir_value *mask, extents e)
 {
     if (mask == NULL || mask->type.rank != 3 || ir_dim_is(mask->type.dim[0], 1)) return mask;
@@ -140,7 +141,7 @@ static ir_value *as_heads_mask(ir_builder *b, ir_value *mask, extents e)
     return ir_build_reshape(b, mask, dims, 4);
 }
 
-/* The masks as one, from the innermost on; NULL: there is none, or building failed. */
+/* Combines the masks into one, starting with the innermost. NULL: the list is empty, or building failed. */
 static ir_value *additive_mask(ir_builder *b, const ir_scores *s, extents e)
 {
     ir_value *sum = NULL;
@@ -172,7 +173,7 @@ static ir_value *fused(ir_builder *b, const ir_scores *s, extents e)
     spec.k = as_heads(b, ir_build_swap_last(b, s->k_transposed), e);
     spec.v = as_heads(b, s->v, e);
     if (spec.q != NULL) spec.q = ir_without_scale(spec.q, &spec.scale);
-    if (spec.k != NULL) spec.k = ir_without_scale(spec.k, &spec.scale); /* under the transpose of the keys */
+    if (spec.k != NULL) spec.k = ir_without_scale(spec.k, &spec.scale); /* scales below the transpose of the keys */
     if (spec.q == NULL || spec.k == NULL || spec.v == NULL || (s->mask_count && spec.mask == NULL)) return NULL;
     ir_value *k = ungrouped(b, spec.k), *v = ungrouped(b, spec.v);
     if (k == NULL || v == NULL) return NULL;
@@ -196,8 +197,8 @@ static ir_value *fused(ir_builder *b, const ir_scores *s, extents e)
 
 /* ---- Weights behind the softmax --------------------------------------------------------------------------------- */
 
-/* What weights are multiplied by or zeroed where, by key alone or by query alone, belongs to the values or to the
- * result: Σ p m v. The weights themselves are attention's then. */
+/* A factor or zeroing of weights that depends on the key alone or the query alone moves to the values or to the
+ * result: Σ p m v. Then the weights themselves are those of attention. */
 static bool moves_to(const ir_value *mask, const ir_type *weights, bool *out_to_values)
 {
     int rank = mask->type.rank;
@@ -208,7 +209,7 @@ static bool moves_to(const ir_value *mask, const ir_type *weights, bool *out_to_
     return !(by_query && by_key);
 }
 
-/* The mask along the rows of the values: [M] or […, 1, M] → […, M, 1]. */
+/* Reshapes the mask to run along the rows of the values: [M] or […, 1, M] → […, M, 1]. */
 static ir_value *along_rows(ir_builder *b, ir_value *mask)
 {
     if (mask->type.rank == 0) return mask;

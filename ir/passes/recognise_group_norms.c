@@ -1,7 +1,8 @@
-/* recognise_group_norms.c — recognises GroupNormalization written as PyTorch's exporters do: the groups as channels of an
- * InstanceNormalization without an affine part, reshaped back, then a product and a sum with a vector for each channel.
+/* group_norms.c — recognises the GroupNormalization pattern of PyTorch's exporters: the groups become channels of an
+ * InstanceNormalization without scale and bias, then a reshape back, a product and a sum with one vector per channel
+ * each.
  *
- * As in recognise_norms.c the core comes first; the product becomes its scale and the sum its bias.
+ * As in recognise_norms.c, the core is recognised first. Then the product becomes its scale and the sum its bias.
  */
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
@@ -40,7 +41,7 @@ static void core(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], group_norm(b, norm, x, scale, bias, groups));
 }
 
-/* A constant [channels, 1, …] as [channels]; NULL: it is none. */
+/* A constant [channels, 1, …] as [channels]. NULL: the value has another form. */
 static ir_value *channel_vector(ir_builder *b, const ir_type *x, ir_value *value)
 {
     const ir_type *type = &value->type;

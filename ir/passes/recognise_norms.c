@@ -1,8 +1,8 @@
-/* recognise_norms.c — recognises normalisations that exporters have written out: LayerNormalization (PyTorch up to opset 16,
- * TensorFlow), RMSNormalization and Softmax.
+/* recognise_norms.c — recognises decomposed normalisations: LayerNormalization (PyTorch up to opset 16, TensorFlow),
+ * RMSNormalization and Softmax.
  *
- * First the core, with a scale of ones; then a following product with a vector becomes the scale and a following sum
- * the bias. Affine parts that are themselves written in an odd way then still leave the core recognised.
+ * First the core is recognised, with a scale of ones. Then a following product with a vector becomes the scale, and a
+ * following sum the bias. If the affine part has an unknown pattern, the core is still recognised.
  */
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
@@ -14,14 +14,14 @@ enum { X, CENTRED, MEAN, VARIANCE, EPSILON, FACTOR, SCALE, BIAS, MAXIMUM, TOTAL 
 /* ---- Patterns --------------------------------------------------------------------------------------------------- */
 
 #define MEAN_OF(...) P(ReduceMean, __VA_ARGS__)
-/* y / √(v + ε) in the ways in which it is written. */
+/* y / √(v + ε) in its usual patterns. */
 #define OVER_ROOT(y, v)                                                                                                \
     P_EITHER(P(Div, y, P_ROOT(P(Add, v, P_SCALAR(EPSILON)))),                                                          \
              P(Mul, y, P(Reciprocal, P_ROOT(P(Add, v, P_SCALAR(EPSILON))))),                                           \
              P(Mul, y, P(Div, P_NUMBER(1), P_ROOT(P(Add, v, P_SCALAR(EPSILON))))),                                     \
              P(Mul, y, P(Pow, P(Add, v, P_SCALAR(EPSILON)), P_NUMBER(-0.5))))
 
-/* (x - mean) / √(mean of squares + ε); the variance also as E[x²] - E[x]², as ONNX defines the operator. */
+/* (x - mean) / √(mean of squares + ε). The variance may also be E[x²] - E[x]², as in ONNX's definition. */
 static const ir_pattern *const layer_norm =
     OVER_ROOT(P_LET(CENTRED, P(Sub, P_ANY(X), P_LET(MEAN, MEAN_OF(P_ANY(X))))),
               P_EITHER(P_LET(VARIANCE, MEAN_OF(P_SQUARE(P_ANY(CENTRED)))),
@@ -47,7 +47,7 @@ static const ir_pattern *const softmax =
 
 /* ---- Cores ------------------------------------------------------------------------------------------------------ */
 
-/* The first of the trailing axes that a reduction with kept dimensions covers; -1 where it is none such. */
+/* The first of the trailing axes that a reduction with kept dimensions covers; -1: it covers other axes. */
 static int trailing_axis(const ir_value *reduced)
 {
     const ir_node *node = reduced->def;
@@ -79,7 +79,7 @@ static ir_value *norm_without_scale(ir_builder *b, ir_opcode op, const ir_match 
     int64_t dims[MDOT_MAX_RANK];
     int count = x->type.rank - axis;
     for (int i = 0; i < count; i++) {
-        if (!ir_dim_is_number(x->type.dim[axis + i])) return NULL; /* no constant of ones has such a shape */
+        if (!ir_dim_is_number(x->type.dim[axis + i])) return NULL; /* a constant of ones needs a shape of numbers */
         dims[i] = x->type.dim[axis + i].offset;
     }
     return norm(b, op, x, ir_build_filled(b, dims, count, 1), NULL, axis, ir_match_scalar(m, EPSILON));
@@ -116,8 +116,7 @@ static bool recognise_softmax(ir_builder *b, ir_value *result)
 
 /* ---- Scale and bias --------------------------------------------------------------------------------------------- */
 
-/* `value` as a tensor of x's dimensions from `axis` on: itself, or with leading ones taken off; NULL: it is no such
- * tensor. */
+/* `value` as a tensor of x's dimensions from `axis` on, with leading ones removed. NULL: its shape differs. */
 static ir_value *as_parameter(ir_builder *b, const ir_type *x, int axis, ir_value *value)
 {
     int rank = x->rank - axis, extra = value->type.rank - rank;
@@ -129,7 +128,7 @@ static ir_value *as_parameter(ir_builder *b, const ir_type *x, int axis, ir_valu
     return ir_build_reshape(b, value, x->dim + axis, rank);
 }
 
-/* The norm that makes `value`, when nobody else reads it and it has no other results. */
+/* The norm that produces `value` if it has a single reader and a single result. */
 static ir_node *norm_of(const ir_value *value)
 {
     ir_node *node = value->def;

@@ -1,4 +1,4 @@
-/* run_passes.c — runs the passes of passes.def in their order; dumps and verifies between them. */
+/* run_passes.c — runs the passes in the order of passes.def, with dumps and verification in between. */
 #include "ir/ops.h"
 #include "ir/passes/pass.h"
 

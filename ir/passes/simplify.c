@@ -1,8 +1,9 @@
-/* simplify.c — removes what computes nothing: identities, casts to the same type, arithmetic with neutral constants,
- * layout changes that cancel out.
+/* simplify.c — removes operators without effect: identities, casts to the same type, pointwise operators with neutral
+ * constants, layout changes that cancel out.
  *
- * Squeeze, Unsqueeze and Flatten become Reshape, so that later passes know one spelling; chains of Reshape become one,
- * as do chains of Transpose. Every rule keeps the value's type, or ir_replace refuses it.
+ * Squeeze, Unsqueeze and Flatten become Reshape, so that later passes handle a single operator. Chains of Reshape
+ * become one Reshape, and chains of Transpose one Transpose. Every rule keeps the value's type, or ir_replace refuses
+ * it.
  */
 #include "ir/ops.h"
 #include "ir/passes/cse.h"
@@ -20,7 +21,7 @@ static void forward_input(ir_builder *b, ir_node *node)
 
 /* ---- Layout ----------------------------------------------------------------------------------------------------- */
 
-/* What stands under `value` behind all changes of shape, and how many those are. */
+/* The value below all changes of shape of `value`, and the number of those changes. */
 static ir_value *under_reshapes(ir_value *value, int *out_count)
 {
     *out_count = 0;
@@ -33,9 +34,9 @@ static bool is_constant_reshape(const ir_node *node)
     return node->op == &ir_ops[IR_OP_Reshape] && node->inputs[1]->constant != NULL;
 }
 
-/* [A, B, N, D] joined to [A · B, N, D], transposed and split to [A, B, D, N], as PyTorch's dynamo exporter writes the
- * keys of scaled_dot_product_attention: a transpose of the last two dimensions. One that others read is not made twice.
- */
+/* [A, B, N, D] joined to [A · B, N, D], transposed and split to [A, B, D, N] becomes a transpose of the last two
+ * dimensions. PyTorch's dynamo exporter writes the keys of scaled_dot_product_attention this way. A transpose that
+ * has other readers stays. */
 static bool transpose_of_joined(ir_builder *b, ir_node *node)
 {
     const ir_node *transpose = node->inputs[0]->def;
@@ -59,7 +60,7 @@ static bool transpose_of_joined(ir_builder *b, ir_node *node)
     return ir_replace(b, node->outputs[0], ir_build_transpose(b, x, perm));
 }
 
-/* x[i] along an axis that is a number, as a view: a slice of one and a reshape. */
+/* Rewrites x[i] along an axis, with a number as index, as a view: a slice of extent one and a reshape. */
 static void gather(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *result = node->outputs[0];
@@ -76,7 +77,7 @@ static void gather(ir_builder *b, ir_node *node)
     ir_replace(b, result, one != NULL ? ir_build_reshape(b, one, result->type.dim, result->type.rank) : NULL);
 }
 
-/* The transpose under a value, where it is one; its permutation in `perm`. */
+/* The transpose that produces a value, with its permutation in `perm`. NULL: another operator produces it. */
 static ir_node *transpose_under(const ir_value *value, int64_t *perm)
 {
     ir_node *node = value->def;
@@ -85,8 +86,8 @@ static ir_node *transpose_under(const ir_value *value, int64_t *perm)
     return node;
 }
 
-/* One of many along an axis: Slice(Transpose(x)) → Transpose(Slice(x)), so that heads of a packed projection are rows
- * that a transpose alone splits. */
+/* Rewrites a slice of extent one along an axis: Slice(Transpose(x)) → Transpose(Slice(x)). Then heads of a packed
+ * projection are rows that a transpose alone splits. */
 static bool slice_of_transposed(ir_builder *b, ir_node *node)
 {
     int64_t perm[MDOT_MAX_RANK], axes[IR_MAX_KNOWN];
@@ -102,7 +103,7 @@ static bool slice_of_transposed(ir_builder *b, ir_node *node)
     return ir_replace(b, node->outputs[0], ir_build_transpose(b, part, perm));
 }
 
-/* The same of a Split into ones. */
+/* Does the same for a Split into parts of extent one. */
 static bool split_of_transposed(ir_builder *b, ir_node *node)
 {
     int64_t perm[MDOT_MAX_RANK], axis = ir_node_int(node, "axis", 0), extents[MDOT_MAX_RANK];
@@ -136,7 +137,7 @@ static bool is_part(const ir_value *value)
     return value->def != NULL && (value->def->op == &ir_ops[IR_OP_Slice] || value->def->op == &ir_ops[IR_OP_Split]);
 }
 
-/* A part of one along an axis, transposed, without that axis → the part without it, transposed. */
+/* If a part of extent one is transposed and then loses that axis, removes the axis first and then transposes. */
 static bool squeeze_of_transposed(ir_builder *b, ir_node *node)
 {
     int64_t perm[MDOT_MAX_RANK], kept_perm[MDOT_MAX_RANK];
@@ -162,8 +163,8 @@ static bool squeeze_of_transposed(ir_builder *b, ir_node *node)
     return ir_replace(b, node->outputs[0], ir_build_transpose(b, part, kept_perm));
 }
 
-/* A chain of shape changes → the shortest: none, or one Reshape by a constant. A shape that no constant can say is left
- * in the model's own words. */
+/* Reduces a chain of shape changes to the shortest form: nothing, or one Reshape by a constant. If a constant cannot
+ * express the shape, the model's own operators stay. */
 static void reshape(ir_builder *b, ir_node *node)
 {
     int count, new_count;
@@ -191,7 +192,7 @@ static void transpose(ir_builder *b, ir_node *node)
     if (!same) ir_replace(b, node->outputs[0], transposed);
 }
 
-/* All of it, unless it reverses. */
+/* Removes a slice of the whole axis, unless it reverses the order. */
 static void slice(ir_builder *b, ir_node *node)
 {
     if (slice_of_transposed(b, node)) return;
@@ -210,7 +211,7 @@ static void pad(ir_builder *b, ir_node *node)
     if (ir_value_is_filled(node->inputs[1], 0, 0)) forward_input(b, node);
 }
 
-/* Max and its like of one part. */
+/* Removes Max and similar operators with a single input. */
 static void single_part(ir_builder *b, ir_node *node)
 {
     if (node->input_count == 1) forward_input(b, node);
@@ -223,7 +224,7 @@ static bool is_empty(const ir_value *value)
     return false;
 }
 
-/* Parts without elements are left out, such as the keys of a past that is not there. */
+/* Drops parts without elements, for example the keys of an empty past. */
 static void concat(ir_builder *b, ir_node *node)
 {
     int count = 0;
@@ -240,8 +241,8 @@ static void concat(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], ir_build_infer(b, made));
 }
 
-/* Softmax(Reshape(x)) = Reshape(Softmax(x)) where rows stay rows: so the flattening with which the frontend writes the
- * Softmax of old opsets cancels against the reshape behind it. */
+/* Softmax(Reshape(x)) = Reshape(Softmax(x)) if rows stay rows. Therefore the flattening that the frontend adds for
+ * the Softmax of old opsets cancels against the reshape behind it. */
 static void softmax(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *result = node->outputs[0];
@@ -256,9 +257,10 @@ static void softmax(ir_builder *b, ir_node *node)
     ir_replace(b, result, ir_build_reshape(b, ir_build_infer(b, rows), result->type.dim, result->type.rank));
 }
 
-/* ---- Arithmetic ------------------------------------------------------------------------------------------------- */
+/* ---- Pointwise operators
+ * -------------------------------------------------------------------------------------------- */
 
-/* node reads a constant full of `number` as operand `i`: it is the other operand. */
+/* If operand `i` is a constant filled with `number`, replaces the node by its other operand. */
 static bool drop_neutral(ir_builder *b, ir_node *node, int i, double number)
 {
     return ir_value_is_filled(node->inputs[i], number, 0) && ir_replace(b, node->outputs[0], node->inputs[1 - i]);
@@ -279,7 +281,7 @@ static void multiply(ir_builder *b, ir_node *node)
     if (!drop_neutral(b, node, 0, 1)) drop_neutral(b, node, 1, 1);
 }
 
-/* x / c = x * (1/c) exactly where c is a power of two and 1/c is a normal number of every type. */
+/* x / c equals x * (1/c) exactly if c is a power of two and 1/c is a normal number of every type. */
 static void divide(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0], *divisor = node->inputs[1];
@@ -291,7 +293,7 @@ static void divide(ir_builder *b, ir_node *node)
                ir_build_mul(b, x, ir_build_filled(b, divisor->constant->dims, divisor->type.rank, 1 / number)));
 }
 
-/* Whole powers up to three, as products. */
+/* Rewrites whole powers up to three as products. */
 static void power(ir_builder *b, ir_node *node)
 {
     ir_value *x = node->inputs[0];
@@ -319,7 +321,7 @@ static void cast_like(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], ir_build_cast(b, node->inputs[0], node->inputs[1]->type.dtype));
 }
 
-/* Inference: the input itself, and a mask (ONNX Dropout-22) that keeps everything. */
+/* In inference, Dropout is the input itself, and the mask (ONNX Dropout-22) keeps everything. */
 static void dropout(ir_builder *b, ir_node *node)
 {
     const ir_value *ratio = ir_node_input(node, 1), *training = ir_node_input(node, 2);

@@ -1,15 +1,15 @@
-/* sink_transposes.c — brings transposes behind elementwise operators, to the transposes that undo them.
+/* transposes.c — moves transposes behind elementwise operators, so that they meet the transposes that undo them.
  *
- * Convolutions bring their channels to the end and back; with activations, residuals and normalisations between two of
- * them, neither transpose meets the other: T'(f(T(x), T(y))) becomes f(x, y). Only where a transpose behind does undo
- * it, through elementwise operators at most.
+ * Convolutions move their channels to the end and back. Activations, residuals and normalisations between two
+ * convolutions separate the two transposes: T'(f(T(x), T(y))) becomes f(x, y). This is done only if a later transpose
+ * does undo the first one and at most elementwise operators are in between.
  */
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
 #include "ir/passes/pass.h"
 
-/* Elementwise operators that are looked through, one behind the other; readers that are looked at in all, since each
- * may have many of its own. */
+/* Limits of the search: consecutive elementwise operators to look through, and readers in total, because each
+ * operator may have many. */
 enum { MOST_BETWEEN = 8, MOST_READERS = 64 };
 
 typedef struct permutation {
@@ -39,7 +39,7 @@ static bool undoes(const permutation *second, const permutation *first)
     return true;
 }
 
-/* Whether a transpose of a value, read in that order, is undone by a reader. */
+/* Does a reader undo a transpose of a value with this permutation? */
 static bool is_undone(const ir_value *value, const permutation *first, int left, int *readers_left)
 {
     permutation second;
@@ -54,7 +54,7 @@ static bool is_undone(const ir_value *value, const permutation *first, int left,
     return false;
 }
 
-/* The operand as it is before the transpose; a smaller one that broadcasts, put into that order. */
+/* The operand before the transpose; a smaller operand that broadcasts is transposed to that order. */
 static ir_value *before(ir_builder *b, ir_value *operand, const permutation *perm)
 {
     permutation own;
@@ -70,7 +70,8 @@ static ir_value *before(ir_builder *b, ir_value *operand, const permutation *per
     return ir_build_transpose(b, ir_build_reshape(b, operand, dims, perm->rank), inverse);
 }
 
-/* Operands of the result's shape are transposed in the same way, all others are constants that broadcast. */
+/* Finds the common permutation: operands of the result's shape share one transpose, and all others are constants that
+ * broadcast. */
 static bool find_common(const ir_node *node, permutation *out)
 {
     bool found = false;
@@ -87,7 +88,7 @@ static bool find_common(const ir_node *node, permutation *out)
     return found;
 }
 
-/* At once, or every operator behind would pass by all pairs before it. */
+/* Cancels a pair at once, because otherwise each later operator would have to search past all earlier pairs. */
 static bool cancel(ir_builder *b, ir_node *node)
 {
     permutation first, second;

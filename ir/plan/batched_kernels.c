@@ -1,31 +1,32 @@
-/* batched_kernels.c — which kernels take the rows of several items at once, where a call is given several: one decision for every
- * backend.
+/* batched_kernels.c — selects the kernels that process the rows of several items at once, in a call with several items. The
+ * decision is common to all backends.
  *
- * Items are calls of one entry at lengths of their own. Their tensors stand behind one another without padding, so that
- * to a kernel which computes each unit of the length from that unit alone they are one call at the sum of the lengths:
- * its matrices have that many more rows, and its weights are read once. What looks across the length, as attention
- * does, is done item by item.
+ * Items are calls of one entry at individual lengths. Their tensors are concatenated without padding. A kernel that
+ * computes each unit of the length from that unit alone sees them as one call at the sum of the lengths: its matrices
+ * have that many more rows, and its weights are read once. Kernels that combine units across the length, for example
+ * attention, run item by item.
  *
- * A kernel is of the first kind if going on by one unit moves every access of a tensor with the length by that tensor's
- * unit, and changes nothing else. Every index then differs between an item's own call and the joint one by the units of
- * the items before, which is where the item's tensor lies. Extents may be more than the length by a number of units, as
- * behind a token that is put in front of the sequence, if it is the same number in the kernel and all it touches.
+ * A kernel can process items together if advancing by one unit moves every access of a tensor with the length by that
+ * tensor's unit, and changes nothing else. Then each index differs between an item's own call and the joint call by
+ * the units of the preceding items, which is the position of the item's tensor. Extents may exceed the length by a
+ * number of units, for example behind a token that is put in front of the sequence. The number must be equal in the
+ * kernel and in all its tensors.
  */
 #include "ir/plan/plan.h"
 
 enum { MOST_ITEMS = 64 };
 
-/* What one unit of the length is to the kernel that is looked at. */
+/* The meaning of one unit of the length in the current kernel. */
 typedef struct units {
     const pl_plan *plan;
-    int loop;       /* that runs over the units */
-    int64_t scale;  /* its points to a unit */
+    int loop;       /* the loop over the units */
+    int64_t scale;  /* points of the loop per unit */
     int64_t offset; /* units beyond the length */
 } units;
 
 /* ---- Tensors ----------------------------------------------------------------------------------------------------- */
 
-/* scale * (L + offset); false: another form, or a number. */
+/* Matches scale * (L + offset). False: another form, or a number. */
 static bool find_units(ir_dim d, int64_t *out_offset)
 {
     if (d.scale <= 0 || d.offset % d.scale != 0) return false;
@@ -33,7 +34,7 @@ static bool find_units(ir_dim d, int64_t *out_offset)
     return true;
 }
 
-/* Elements to a unit of a tensor of so many units as the kernel has; 0: it has not. */
+/* Elements per unit of a tensor with as many units as the kernel; 0: it has another number of units. */
 static int64_t unit_elements(const units *u, int buffer)
 {
     const ir_type *type = &u->plan->buffers[buffer].type;
@@ -49,7 +50,7 @@ static int64_t unit_elements(const units *u, int buffer)
     return has_units ? elements : 0;
 }
 
-/* An access whose index goes on by `step` elements from unit to unit; constants are the same for every item. */
+/* Does the access advance by `step` elements per unit, as the tensor does? Constants are equal for every item. */
 static bool access_follows(const units *u, int buffer, int64_t step)
 {
     if (buffer < 0) return true;
@@ -60,7 +61,7 @@ static bool access_follows(const units *u, int buffer, int64_t step)
 
 /* ---- Expressions ------------------------------------------------------------------------------------------------- */
 
-/* By how much the expression's value grows from unit to unit; false: not by a number, or nobody can tell. */
+/* The increase of the expression's value from unit to unit. False: it is not a number, or unknown. */
 static bool find_step(const units *u, const pl_expr *e, int64_t *out_step);
 
 static bool is_number(const pl_expr *e, int64_t *out_number)
@@ -69,7 +70,7 @@ static bool is_number(const pl_expr *e, int64_t *out_number)
     return e->op == PL_CONST && e->dtype == MDOT_DTYPE_I64;
 }
 
-/* Rounded quotients and remainders follow where whole divisors are gone on by. */
+/* Rounded quotients and remainders have a constant step if the operand's step is a multiple of the divisor. */
 static bool divide_step(const pl_expr *e, int64_t step, int64_t *out_step)
 {
     int64_t divisor;
@@ -112,7 +113,7 @@ static bool find_step(const units *u, const pl_expr *e, int64_t *out_step)
     return stays || (e->dtype == MDOT_DTYPE_I64 && combine_steps(e, step, out_step));
 }
 
-/* A value that is the same for equal rows, wherever they stand. */
+/* Is the value equal for equal rows, at any position? */
 static bool is_of_unit(const units *u, const pl_expr *e)
 {
     int64_t step;
@@ -159,7 +160,7 @@ static bool heads_follow(const units *u, const pl_heads *h)
            stride_follows(u, h->buffer, h->offset, h->batch_stride);
 }
 
-/* Attention within each unit, as among the parts of an operator: units are its batch. */
+/* Attention within each unit, for example among the parts of an operator: the batch runs over the units. */
 static bool attention_is_rowwise(units *u, const pl_attention *k)
 {
     const pl_heads mask = {k->mask, ir_dim_number(0), k->mask_batch, k->mask_head, k->mask_query};
@@ -174,7 +175,7 @@ static bool store_follows(const units *u, const pl_store *s)
     return find_step(u, s->index, &step) && access_follows(u, s->buffer, step) && is_of_unit(u, s->value);
 }
 
-/* One loop over the units, and every other of a number of points. */
+/* There must be exactly one loop over the units, and every other loop must have a fixed number of points. */
 static bool nest_is_rowwise(units *u, const pl_nest *k)
 {
     int loop = -1;
@@ -207,11 +208,12 @@ static bool is_rowwise(units *u, const pl_kernel *kernel)
     return false;
 }
 
-/* ---- How many ---------------------------------------------------------------------------------------------------- */
+/* ---- Number of items
+ * ------------------------------------------------------------------------------------------------- */
 
-/* Extents are products of scale * (L + r). Of items whose lengths, and for each but the first the greatest r in it, add
- * up to no more than max_length, they add up to no more than a single call's at max_length: sums of products of numbers
- * that are not negative are no more than products of sums. */
+/* Extents are products of scale * (L + r). Suppose that the items' lengths, plus the greatest r for each item except
+ * the first, add up to at most max_length. Then the items' tensors need at most the memory of a single call at
+ * max_length, because sums of products of non-negative numbers are at most products of sums. */
 static bool note_offsets(pl_plan *plan, const ir_type *type)
 {
     int lengths = 0;
@@ -225,7 +227,8 @@ static bool note_offsets(pl_plan *plan, const ir_type *type)
     return true;
 }
 
-/* Each item has tensors of its own that have no length. They take no more memory than all that have one do. */
+/* Each item has its own tensors without the length. Together they may take at most as much memory as all tensors with
+ * the length. */
 static int count_items(pl_plan *plan)
 {
     int64_t fixed = 0, growing = 0;
@@ -241,7 +244,8 @@ static int count_items(pl_plan *plan)
     return most < 2 ? 0 : most > MOST_ITEMS ? MOST_ITEMS : (int)most;
 }
 
-/* It has to be worth it: what is done item by item goes through all items' memory, a kernel at a time. */
+/* Items are combined only if it is worthwhile, because work that is done item by item walks through the memory of all
+ * items once per kernel. */
 void pl_decide_items(pl_plan *plan)
 {
     double together = 0;

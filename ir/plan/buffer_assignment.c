@@ -1,44 +1,46 @@
-/* buffer_assignment.c — the memory plan: an offset in the scratch memory for every SCRATCH buffer, so that buffers that live at
- * the same time do not overlap.
+/* buffer_assignment.c — the memory plan: an offset in the scratch memory for every SCRATCH buffer, so that buffers that are live
+ * at the same time do not overlap.
  *
  * Greedy by size with best fit, after Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference"
- * (2020): the largest buffers are placed first, each in the smallest gap that holds it between the buffers placed so
- * far whose lives overlap its own, or after them all. Which those are a tree over the kernels knows, so that a model of
- * many short lives is planned in a time that grows as it does.
+ * (2020). The largest buffers are placed first. Each goes into the smallest sufficient gap between the placed buffers
+ * whose lifetimes overlap its own, or behind them all. A tree over the kernels finds those buffers, so that planning
+ * time grows in proportion to the model if its lifetimes are short.
  */
 #include "ir/plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64 }; /* a cache line, and the widest vector */
+enum { ALIGNMENT = 64 }; /* a cache line, which is also the widest vector */
 
 typedef struct block {
     int buffer;
     int64_t bytes; /* rounded up to the alignment */
     int64_t offset;
     int first, last;
-    const struct block *found_for; /* by the search for this one, last */
+    const struct block *found_for; /* the block whose search found this one last */
 } block;
 
-/* ---- Lives that overlap ------------------------------------------------------------------------------------------ */
+/* ---- Overlapping lifetimes
+ * ------------------------------------------------------------------------------------------- */
 
-/* A segment tree over the kernels (Bentley 1977): a block stands at the few nodes whose ranges make up its life. */
+/* A segment tree over the kernels (Bentley 1977). A block is entered at the few nodes whose ranges make up its
+ * lifetime. */
 typedef struct entry {
     block *block;
     const struct entry *next;
 } entry;
 typedef struct tree_node {
     const entry *entries;
-    int below; /* entries at this node and under it */
+    int below; /* entries at this node and below it */
 } tree_node;
 typedef struct tree {
     ir_arena *arena;
-    tree_node *nodes; /* node 1 is the root, 2n and 2n + 1 are the halves of n */
-    int kernels;      /* a power of two */
+    tree_node *nodes; /* node 1 is the root; 2n and 2n + 1 are the halves of n */
+    int kernels;      /* rounded up to a power of two */
 } tree;
 
-/* `node` stands for the kernels first … last. */
+/* `node` covers the kernels first … last. */
 static bool add_life(const tree *t, int node, int first, int last, block *placed)
 {
     if (placed->last < first || placed->first > last) return true;
@@ -83,7 +85,8 @@ static int compare_offsets(const void *left, const void *right)
     return a->buffer < b->buffer ? -1 : a->buffer > b->buffer;
 }
 
-/* ---- Places ------------------------------------------------------------------------------------------------------ */
+/* ---- Offsets
+ * --------------------------------------------------------------------------------------------------------- */
 
 static int compare_blocks(const void *left, const void *right)
 {
@@ -93,7 +96,7 @@ static int compare_blocks(const void *left, const void *right)
     return a->buffer < b->buffer ? -1 : 1;
 }
 
-/* `placed` is in the order of offsets. */
+/* `placed` is sorted by offset. */
 static int64_t best_fit(const block *wanted, block *const *placed, int placed_count)
 {
     int64_t end = 0, best = -1, best_gap = 0;
@@ -124,8 +127,8 @@ static void insert_by_offset(block *new_block, block **placed, int placed_count)
     placed[low] = new_block;
 }
 
-/* Where few lives overlap the block's they are looked for and sorted; where many do, walking through all that are
- * placed, in the order of offsets, takes less. */
+/* If few lifetimes overlap that of the block, they are collected and sorted. If many do, walking through all placed
+ * blocks in the order of offsets is faster. */
 static int64_t place(const tree *t, const block *wanted, block **placed, int placed_count, block **found)
 {
     enum { FEW = 32, SHARE = 16 };

@@ -1,14 +1,15 @@
-/* build.c — graph → plan, once all passes ran: the whole of planning in one function.
+/* build.c — converts a graph into a plan after all passes; the whole of planning is in one function.
  *
- * Chains are claimed first, because they decide which values never exist. Then one walk in topological order settles
- * for every other value whether it is a view, inlined or stored (decide.c), and emits the kernels, each where the tail
- * of its chain stands.
+ * Chains are claimed first, because they decide which values are never stored. Then one walk in topological order
+ * decides for every other value whether it is a view, inlined or stored (decide.c). It emits each kernel at the tail
+ * of its chain.
  */
 #include "ir/plan/planner.h"
 
 #include <string.h>
 
-/* ---- What is known before ---------------------------------------------------------------------------------------- */
+/* ---- Preparation
+ * ----------------------------------------------------------------------------------------------------- */
 
 static bool add_inputs_and_outputs(pl_builder *b)
 {
@@ -56,7 +57,7 @@ static bool collect_uses(pl_builder *b)
     return true;
 }
 
-/* Operators that are an expression for every element of their results. */
+/* Operators with an expression for every element of their results. */
 static const pl_define_fn definitions[IR_LOWER_COUNT] = {
     [IR_LOWER_POINTWISE] = pl_define_pointwise,
     [IR_LOWER_MOVE] = pl_define_move,
@@ -87,7 +88,7 @@ static const emit_fn emitters[IR_LOWER_COUNT] = {
     [IR_LOWER_SEQUENTIAL] = pl_emit_sequential, [IR_LOWER_RECURRENCE] = pl_emit_recurrence,
 };
 
-/* Most kernels of a fixed form compute their first output; the passes rewrite nodes whose others are read. */
+/* Most kernels of a fixed form compute only the first output. Passes rewrite nodes whose other outputs are read. */
 static bool only_first_is_read(const pl_builder *b, const ir_node *node)
 {
     for (int k = 1; k < node->output_count; k++) {
@@ -108,7 +109,7 @@ static mdot_status emit_node(pl_builder *b, const ir_node *node)
     return b->status != MDOT_OK ? b->status : emit(b, node);
 }
 
-/* Operators that have an expression for every element; any operator has when its results follow from the length. */
+/* Does the operator have an expression for every element? Every operator does if its results follow from the length. */
 static bool has_expressions(const ir_node *node)
 {
     if (definitions[node->op->lowering] != NULL) return true;
@@ -130,7 +131,7 @@ static mdot_status plan_node(pl_builder *b, const ir_node *node)
     return MDOT_OK;
 }
 
-/* Outputs that are inputs, constants, views or outputs already get a copy. */
+/* Copies outputs that are inputs, constants, views, or the same value as another output. */
 static mdot_status copy_outputs(pl_builder *b)
 {
     for (int k = 0; k < b->graph->output_count; k++) {

@@ -1,11 +1,12 @@
-/* chain.c — which pointwise operators continue which kernel.
+/* chain.c — finds the pointwise operators that continue each kernel.
  *
- * A root (linear, norm, reduction) computes a value; as long as that value has one reader, and the reader is pointwise
- * on the same shape, the reader's work belongs to the root's kernel, as its epilogue. Roots claim in reverse order, so
- * that of two linears under one Add the later takes it: the other's result is there by then.
+ * A root (linear, norm, reduction) computes a value. As long as that value has one reader, and the reader is
+ * pointwise on the same shape, the reader joins the root's kernel as its epilogue. Roots claim in reverse order.
+ * Therefore, of two linears under one Add, the later one takes the Add, because the other's result is available by
+ * then.
  *
- * The kernel runs at the place of its chain's tail in the topological order. What the links read besides is defined
- * before the tail, and nothing outside of the chain reads its links, so the order holds.
+ * The kernel runs at the position of its chain's tail in the topological order. The order is valid: other operands of
+ * the links are defined before the tail, and only the chain reads its links.
  */
 #include "ir/plan/planner.h"
 
@@ -21,7 +22,7 @@ static bool is_root(const ir_node *node)
     }
 }
 
-/* The node that all uses of a value belong to; NULL: there are several, or it is a result of the graph. */
+/* The node that contains all uses of a value. NULL: there are several, or the value is a result of the graph. */
 static const ir_node *only_reader(const pl_builder *b, const ir_value *v)
 {
     const pl_value *info = pl_info(b, v);
@@ -31,7 +32,7 @@ static const ir_node *only_reader(const pl_builder *b, const ir_value *v)
     return info->uses[0].node;
 }
 
-/* The last `count` dimensions are the same. */
+/* Are the last `count` dimensions equal? */
 static bool same_trailing(const ir_type *a, const ir_type *b, int count)
 {
     if (a->rank < count || b->rank < count) return false;
@@ -48,14 +49,15 @@ static bool same_shape(const ir_type *a, const ir_type *b)
     return extra >= 0 && same_trailing(a, b, b->rank);
 }
 
-/* A kernel on a matrix, whose columns are so many last dimensions; 0: a nest, whose loops follow the dimensions. */
+/* The number of last dimensions that form the columns of a matrix kernel; 0: a nest, whose loops follow the
+ * dimensions. */
 static int matrix_columns(const ir_node *root)
 {
     if (root->op->lowering == IR_LOWER_LINEAR) return pl_is_linear(root) ? 1 : 0;
     return root->op->lowering == IR_LOWER_NORM && pl_is_norm(root) ? pl_norm_trailing(root) : 0;
 }
 
-/* Matrix kernels keep their columns and compute in f32. */
+/* Can `reader` be linked? Matrix kernels keep their columns and compute in f32. */
 static bool can_link(const ir_node *root, const ir_value *from, const ir_node *reader)
 {
     const ir_value *to = reader->outputs[0];
@@ -71,7 +73,7 @@ static bool can_link(const ir_node *root, const ir_value *from, const ir_node *r
     }
 }
 
-/* The nodes of the chain's expression with one more link, as a tree. */
+/* The size of the chain's expression with one more link, in nodes of a tree. */
 static int grown(pl_builder *b, int nodes, const ir_value *tail, const ir_node *reader)
 {
     if (reader->op->lowering == IR_LOWER_ALIAS) return nodes;
@@ -79,7 +81,7 @@ static int grown(pl_builder *b, int nodes, const ir_value *tail, const ir_node *
     return growth.nodes + growth.copies * nodes;
 }
 
-/* Claims what continues `root`; the value at which the chain ends. */
+/* Claims the operators that continue `root` and returns the value at the end of the chain. */
 static const ir_value *claim_chain(pl_builder *b, const ir_node *root)
 {
     const ir_value *tail = root->outputs[0];

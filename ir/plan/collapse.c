@@ -1,9 +1,8 @@
-/* collapse.c — adjacent loops of a nest that run through memory like one become one, so that short inner dimensions do
- * not make short vectors.
+/* collapse.c — merges adjacent loops of a nest that run through memory like one loop, because short inner dimensions
+ * would give short vectors.
  *
- * Loops a and b = a + 1, with b's extent E, are one loop n = a E + b if every expression uses them as (Z + a) E + b
- * only, which is what Horner's form makes of a dense access; it becomes Z E + n. Whatever else reads a or b keeps them
- * apart.
+ * Loops a and b = a + 1, with b's extent E, are one loop n = a E + b if every expression uses them only as (Z + a) E
+ * + b. Horner's form gives a dense access this shape; it becomes Z E + n. Any other use of a or b prevents the merge.
  */
 #include "ir/plan/planner.h"
 
@@ -11,7 +10,7 @@
 typedef struct rewrite {
     pl_builder *b;
     int loop;
-    const pl_expr *outer_extent, *extent, *merged_extent; /* of the outer, the inner and the one loop */
+    const pl_expr *outer_extent, *extent, *merged_extent; /* extents of the outer, the inner and the merged loop */
     bool failed;
     pl_pair *done; /* shared sub-trees stay shared */
     int done_count, done_capacity;
@@ -22,7 +21,7 @@ static bool is_index(const pl_expr *e, int loop)
     return e->op == PL_INDEX && e->i == loop;
 }
 
-/* Z for (Z + a) E + b; the zero for a E + b. NULL: another form. */
+/* Z for (Z + a) E + b; the constant zero for a E + b. NULL: another form. */
 static const pl_expr *outer_part(const rewrite *r, const pl_expr *e)
 {
     if (e->op != PL_ADD || !is_index(e->arg[1], r->loop + 1) || e->arg[0]->op != PL_MUL) return NULL;
@@ -52,7 +51,7 @@ static const pl_expr *rewrite_operands(rewrite *r, const pl_expr *e)
     return copy;
 }
 
-/* Z E; of Z = Y F with the outer loop's extent F, Y (F E), which is Horner's form again. */
+/* Z E. For Z = Y F with the outer loop's extent F, returns Y (F E), which is Horner's form again. */
 static const pl_expr *scale_outer(rewrite *r, const pl_expr *outer)
 {
     if (outer == NULL) return NULL;
@@ -84,7 +83,7 @@ static const pl_expr *rewrite_expr(rewrite *r, const pl_expr *e)
     return result;
 }
 
-/* True when the loops became one. */
+/* True if the loops were merged. */
 static bool merge_into(pl_builder *b, pl_nest *nest, int loop)
 {
     pl_nest merged = *nest;

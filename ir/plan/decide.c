@@ -1,20 +1,20 @@
-/* decide.c — whether a value gets an address or is computed where it is read.
+/* decide.c — decides whether a value gets an address or is computed by its readers.
  *
- * In topological order, so that the states of a value's operands are settled. First choice: a strided view, which costs
- * nothing; then inlining, where readers can take an expression and recomputing costs less than storing and loading;
- * else a buffer.
+ * The walk is in topological order, so that the states of a value's operands are known. The first choice is a strided
+ * view, which costs nothing. The second is inlining, if readers can take an expression and recomputing costs less
+ * than storing and loading. Otherwise the value gets a buffer.
  */
 #include "ir/plan/planner.h"
 
-/* A buffer costs one store and a load a read; both at least as much as a few operations on registers. */
+/* A buffer costs one store, and one load per read. Each costs at least as much as a few operations on registers. */
 static const double store_cost = 2, load_cost = 2;
 
 /* ---- Readers ----------------------------------------------------------------------------------------------------- */
 
-/* A reader that works on memory of a given form, and not on an expression. */
+/* Does the reader need memory of a given form instead of an expression? */
 static bool needs_place(const pl_use *use)
 {
-    if (ir_node_opcode(use->node) == IR_OP_Windows) return true; /* its elements are read again and again */
+    if (ir_node_opcode(use->node) == IR_OP_Windows) return true; /* reads its elements many times */
     switch (use->node->op->lowering) {
     case IR_LOWER_LINEAR:
         return use->operand == 0 && pl_is_linear(use->node);
@@ -36,13 +36,13 @@ static bool attention_accepts(const pl_use *use, const pl_place *place)
                             : pl_mask_view(use->node, place, stride);
 }
 
-/* Whether a reader can do with this strided view. Where a reshape cannot, one copy here beats one there that computes
+/* Can a reader use this strided view? If a reshape cannot, one copy here is cheaper than a copy there that computes
  * quotients. */
 static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, const pl_place *place)
 {
     pl_matrix matrix;
     if (!needs_place(use)) return true;
-    if (use->node->op->lowering == IR_LOWER_SEQUENTIAL) /* it takes its operands' shapes from their buffers */
+    if (use->node->op->lowering == IR_LOWER_SEQUENTIAL) /* takes its operands' shapes from their buffers */
         return place->dense && ir_type_equal(&b->plan->buffers[place->buffer].type, &v->type);
     if (place->dense) return true;
     switch (use->node->op->lowering) {
@@ -60,7 +60,7 @@ static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, co
 
 /* ---- Cost of inlining -------------------------------------------------------------------------------------------- */
 
-/* How often one element is read by this use, when the reader's result is computed once. */
+/* The number of times that this use reads an element, if the reader's result is computed once. */
 static double reads_per_element(const pl_builder *b, const pl_use *use, double elements)
 {
     const ir_node *node = use->node;
@@ -105,7 +105,7 @@ static int depth_of(const pl_builder *b, const ir_value *v)
     return depth + 1;
 }
 
-/* Concatenation is better written part by part than selected element by element. */
+/* Concatenation is faster when written part by part than when selected element by element. */
 static bool can_inline(const pl_builder *b, const ir_value *v)
 {
     const pl_value *info = pl_info(b, v);
@@ -117,7 +117,7 @@ static bool can_inline(const pl_builder *b, const ir_value *v)
     return pl_only_units_differ(&v->def->inputs[0]->type, &v->type);
 }
 
-/* False also when the expression cannot be made: emitting it reports why. */
+/* False also if the expression cannot be built; emitting it then reports the reason. */
 static bool is_cheap(pl_builder *b, const ir_value *v)
 {
     const pl_expr *index[MDOT_MAX_RANK];
@@ -131,7 +131,7 @@ static bool is_cheap(pl_builder *b, const ir_value *v)
     return reads <= 1 || cost * (reads - 1) <= store_cost + load_cost * reads;
 }
 
-/* Whether a view serves all readers; for a graph output, whether it is that output already. */
+/* Does a view serve all readers? For a graph output: is the view that output already? */
 static bool can_stay(pl_builder *b, const ir_value *v, const pl_place *place)
 {
     const pl_value *info = pl_info(b, v);

@@ -1,7 +1,8 @@
-/* expr.c — expression builders, with the little algebra that keeps index arithmetic readable, and questions about them.
+/* expr.c — expression builders, with the simplifications that keep index arithmetic readable, and queries on
+ * expressions.
  *
- * Index expressions are built in Horner form, (i0 * d1 + i1) * d2 + i2, so that flattening what was unflattened meets
- * the pattern (a / d) * d + a % d and folds back to `a`.
+ * Index expressions are built in Horner form, (i0 * d1 + i1) * d2 + i2. Therefore flattening an unflattened index
+ * matches the pattern (a / d) * d + a % d, which folds back to `a`.
  */
 #include "ir/plan/expr.h"
 
@@ -86,7 +87,7 @@ static bool is_integer(const pl_expr *expr, int64_t value)
     return expr->op == PL_CONST && !ir_dtype_is_float(expr->dtype) && expr->n == value;
 }
 
-/* -0 is not 0, since 1 / x tells them apart; any NaN is any other. */
+/* -0 differs from 0, because 1 / x distinguishes them. All NaN are equal. */
 static bool is_same_real(double a, double b)
 {
     return isnan(a) ? isnan(b) : a == b && signbit(a) == signbit(b);
@@ -121,7 +122,7 @@ static pl_scalar value_of(const pl_expr *expr)
     return ir_dtype_is_float(expr->dtype) ? (pl_scalar){.f = expr->f} : (pl_scalar){.n = expr->n};
 }
 
-/* An operator on its operands; a constant when they all are. */
+/* Applies an operator to its operands; the result is a constant if they all are. */
 static const pl_expr *apply(ir_arena *arena, pl_expr_op op, mdot_dtype dtype, const pl_expr *const *arg)
 {
     int count = pl_expr_operand_count(op);
@@ -159,7 +160,8 @@ const pl_expr *pl_select(ir_arena *arena, const pl_expr *cond, const pl_expr *ye
     return apply(arena, PL_SELECT, yes->dtype, (const pl_expr *[]){cond, yes, no});
 }
 
-/* (x ∘ c1) ∘ c2 = x ∘ (c1 ∘ c2) for a constant c2 and ∘ one of + and × on integers, which wrap and so associate. */
+/* (x ∘ c1) ∘ c2 = x ∘ (c1 ∘ c2) for a constant c2 and ∘ one of + and × on integers, which wrap and are therefore
+ * associative. */
 static const pl_expr *reassociate(ir_arena *arena, pl_expr_op op, const pl_expr *a, const pl_expr *b)
 {
     if (b->op != PL_CONST || a->op != op || a->arg[1]->op != PL_CONST) return NULL;
@@ -174,7 +176,7 @@ static const pl_expr *rejoin(const pl_expr *a, const pl_expr *b)
     return pl_expr_equal(a->arg[0]->arg[0], b->arg[0]) ? b->arg[0] : NULL;
 }
 
-/* Integer identities. NULL: none applies. */
+/* Applies integer identities. NULL: none applies. */
 static const pl_expr *simplify(ir_arena *arena, pl_expr_op op, const pl_expr *a, const pl_expr *b)
 {
     const pl_expr *found;
@@ -215,7 +217,8 @@ const pl_expr *pl_binary(ir_arena *arena, pl_expr_op op, const pl_expr *a, const
     return apply(arena, op, result_type(op, a), (const pl_expr *[]){a, b});
 }
 
-/* ---- Questions --------------------------------------------------------------------------------------------------- */
+/* ---- Queries
+ * --------------------------------------------------------------------------------------------------------- */
 
 bool pl_expr_uses_index(const pl_expr *expr, int loop)
 {

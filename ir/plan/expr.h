@@ -1,11 +1,12 @@
-/* expr.h — scalar expressions: what a kernel computes for one point of its iteration space.
+/* expr.h — scalar expressions: the computation of a kernel for one point of its iteration space.
  *
- * Pointwise operators, index arithmetic and epilogues all become these, and both backends translate them. Expressions
- * are immutable trees (shared sub-trees allowed) in the plan's arena, typed by dtype. Index expressions are I64.
+ * Pointwise operators, index arithmetic and epilogues all become expressions, and both backends translate them.
+ * Expressions are immutable trees (shared sub-trees allowed) in the plan's arena, typed by dtype. Index expressions
+ * are I64.
  *
- * Meaning follows ONNX and, below it, C: integer arithmetic wraps, integer division truncates (FLOORDIV and PYMOD round
- * down), MIN and MAX return NaN when either side is NaN, comparisons and logic are BOOL. Floating f16 and bf16 compute
- * in f32 and round when stored or cast.
+ * The semantics follow ONNX and, below it, C: integer arithmetic wraps, integer division truncates (FLOORDIV and
+ * PYMOD round down), MIN and MAX return NaN if either side is NaN, comparisons and logic are BOOL. Floating f16 and
+ * bf16 compute in f32 and round when stored or cast.
  */
 #ifndef IR_PLAN_EXPR_H
 #define IR_PLAN_EXPR_H
@@ -14,9 +15,9 @@
 
 /* name, operands, text */
 #define PL_EXPR_MAP(X)                                                                                                 \
-    X(CONST, 0, "const") /* number or integer literal */                                                               \
+    X(CONST, 0, "const") /* floating or integer literal */                                                             \
     X(INDEX, 0, "i")     /* loop variable number `i` of the kernel, I64 */                                             \
-    X(STEP, 0, "step")   /* the step of the recurrence that the kernel is a part of, I64 */                            \
+    X(STEP, 0, "step")   /* the step of the enclosing recurrence, I64 */                                               \
     X(LENGTH, 0, "L")    /* the run-time length, I64 */                                                                \
     X(LOAD, 1, "load")   /* element arg[0] (an offset in elements, I64) of buffer `i` */                               \
     X(ACC, 0, "acc")     /* accumulator `i` of a reduction, or the value an epilogue continues */                      \
@@ -32,7 +33,7 @@
     X(TANH, 1, "tanh")                                                                                                 \
     X(ERF, 1, "erf")                                                                                                   \
     X(SIGMOID, 1, "sigmoid")                                                                                           \
-    X(GELU, 1, "gelu")           /* x/2 (1 + erf(x/√2)): one node so that backends may use a faster form */          \
+    X(GELU, 1, "gelu")           /* x/2 (1 + erf(x/√2)): one node, so that backends may use a faster form */         \
     X(GELU_TANH, 1, "gelu_tanh") /* x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))) */                                     \
     X(FLOOR, 1, "floor")                                                                                               \
     X(CEIL, 1, "ceil")                                                                                                 \
@@ -43,10 +44,10 @@
     X(ADD, 2, "add")                                                                                                   \
     X(SUB, 2, "sub")                                                                                                   \
     X(MUL, 2, "mul")                                                                                                   \
-    X(DIV, 2, "div")           /* integers truncate; a zero divisor gives zero */                                      \
-    X(FLOORDIV, 2, "floordiv") /* integers */                                                                          \
-    X(PYMOD, 2, "pymod")       /* sign of the divisor, integers and floats */                                          \
-    X(FMOD, 2, "fmod")         /* sign of the dividend */                                                              \
+    X(DIV, 2, "div")           /* integers truncate; division by zero gives zero */                                    \
+    X(FLOORDIV, 2, "floordiv") /* for integers */                                                                      \
+    X(PYMOD, 2, "pymod")       /* the sign is that of the divisor; integers and floats */                              \
+    X(FMOD, 2, "fmod")         /* the sign is that of the dividend */                                                  \
     X(POW, 2, "pow")                                                                                                   \
     X(MIN, 2, "min")                                                                                                   \
     X(MAX, 2, "max")                                                                                                   \
@@ -54,13 +55,11 @@
     X(OR, 2, "or")                                                                                                     \
     X(XOR, 2, "xor")                                                                                                   \
     X(SHL, 2, "shl")                                                                                                   \
-    X(SHR, 2, "shr") /* logical: ONNX shifts unsigned types only */                                                    \
+    X(SHR, 2, "shr") /* logical, because ONNX shifts only unsigned types */                                            \
     X(EQ, 2, "eq")                                                                                                     \
     X(LT, 2, "lt")                                                                                                     \
     X(LE, 2, "le")                                                                                                     \
-    X(SELECT, 3,                                                                                                       \
-      "select") /* arg[0] ? arg[1] : arg[2]; both sides are evaluated, so loads in them must be in bounds   \
-                            */
+    X(SELECT, 3, "select") /* arg[0] ? arg[1] : arg[2]; both sides are evaluated, so loads in them must be in bounds */
 
 typedef enum pl_expr_op {
 #define PL_EXPR_ENUM(name, operands, text) PL_##name,
@@ -72,7 +71,7 @@ typedef enum pl_expr_op {
 typedef struct pl_expr pl_expr;
 struct pl_expr {
     pl_expr_op op;
-    mdot_dtype dtype; /* of the value */
+    mdot_dtype dtype; /* type of the value */
     int i;            /* loop, buffer or accumulator number */
     double f;         /* CONST of a floating type */
     int64_t n;        /* CONST of an integer or BOOL */
@@ -82,8 +81,7 @@ struct pl_expr {
 int pl_expr_operand_count(pl_expr_op op);
 const char *pl_expr_op_name(pl_expr_op op);
 
-/* Builders; they fold constants and drop +0 and ×1 in index arithmetic. NULL when memory is out or an argument is NULL.
- */
+/* Builders. They fold constants and drop +0 and ×1 in index arithmetic. NULL: out of memory, or an argument is NULL. */
 const pl_expr *pl_const_f(ir_arena *arena, mdot_dtype dtype, double value);
 const pl_expr *pl_const_i(ir_arena *arena, mdot_dtype dtype, int64_t value);
 const pl_expr *pl_index(ir_arena *arena, int loop);
@@ -94,14 +92,14 @@ const pl_expr *pl_acc(ir_arena *arena, int number, mdot_dtype dtype);
 const pl_expr *pl_unary(ir_arena *arena, pl_expr_op op, const pl_expr *a);
 const pl_expr *pl_binary(ir_arena *arena, pl_expr_op op, const pl_expr *a, const pl_expr *b);
 const pl_expr *pl_select(ir_arena *arena, const pl_expr *cond, const pl_expr *yes, const pl_expr *no);
-const pl_expr *pl_cast(ir_arena *arena, const pl_expr *a, mdot_dtype dtype); /* `a` itself where nothing changes */
+const pl_expr *pl_cast(ir_arena *arena, const pl_expr *a, mdot_dtype dtype); /* returns `a` itself if nothing changes */
 
-/* How an index expression moves with one loop variable, all else fixed: true and a constant stride, in elements, when
- * it is affine in that variable with a compile-time coefficient (0: it does not depend on it). Backends vectorise by
- * it. */
+/* The stride of an index expression in one loop variable, with all others fixed. True if the expression is affine in
+ * that variable with a compile-time coefficient; the stride is in elements, and 0 means independence. Backends use it
+ * to vectorise. */
 bool pl_expr_stride(const pl_expr *index, int loop, int64_t *out_stride);
 bool pl_expr_uses_index(const pl_expr *expr, int loop);
-/* The same tree, whether or not it is the same object. */
+/* Compares the trees, even if they are different objects. */
 bool pl_expr_equal(const pl_expr *a, const pl_expr *b);
 /* Appends text like "add(load b3[i0*128 + i1], const 1.0)" to the arena. */
 char *pl_expr_print(const pl_expr *expr, ir_arena *arena);

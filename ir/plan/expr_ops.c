@@ -1,4 +1,4 @@
-/* expr_ops.c — the operators of expressions: what they are called, and how many operands they take. */
+/* expr_ops.c — names and operand counts of the expression operators. */
 #include "ir/plan/expr.h"
 
 static const struct {

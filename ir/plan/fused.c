@@ -1,6 +1,6 @@
-/* fused.c — kernels of fixed form: linear, norm and attention, with what surrounds them as expressions.
+/* fused.c — kernels of fixed form: linear, norm and attention, with the surrounding operators as expressions.
  *
- * Linear and norm work on a matrix: INDEX 0 is the row, INDEX 1 the column, and the index of any tensor in their chain
+ * Linear and norm work on a matrix: INDEX 0 is the row, INDEX 1 the column. The index of any tensor in their chain
  * follows from the two, because its last dimensions are the columns.
  */
 #include "ir/ops/attention.h"
@@ -14,7 +14,7 @@ static mdot_status reject(pl_builder *b, const ir_node *node, const char *reason
     return pl_fault(b);
 }
 
-/* The product of dimensions as one; false where it is not affine. */
+/* The product of dimensions as one dimension. False: it is not affine. */
 static bool product(const ir_dim *dims, int count, ir_dim *out)
 {
     ir_dim result = ir_dim_number(1);
@@ -32,7 +32,7 @@ static bool matrix_index(pl_builder *b, const ir_type *type, int trailing, const
            pl_unflatten(b, pl_index(b->arena, 1), trailing, type->dim + leading, out_index + leading);
 }
 
-/* The epilogue of a chain as a function of `result`, which is the root's value; and a home for the tail. */
+/* Builds the epilogue of a chain as a function of `result`, the root's value, and chooses the place of the tail. */
 static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, const pl_expr *result,
                           const pl_expr **out_epilogue, pl_matrix *out_matrix)
 {
@@ -49,7 +49,7 @@ static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, cons
     return pl_matrix_view(&pl_info(b, tail)->place, &tail->type, trailing, out_matrix);
 }
 
-/* The buffer of a vector of `count` elements that a kernel reads itself; -1: it has none and becomes an expression. */
+/* The buffer of a vector of `count` elements that a kernel reads directly. -1: it has none and becomes an expression. */
 static int vector_buffer(pl_builder *b, const ir_value *v, ir_dim count, pl_weight_use use)
 {
     ir_dim own;
@@ -114,7 +114,7 @@ static const struct norm_row {
     [IR_OP_LogSoftmax] = {PL_NORM_LOG_SOFTMAX, true},
 };
 
-/* Scale and shift as buffers where both are; else they begin the epilogue. */
+/* Uses buffers for scale and shift if both have one. Otherwise they begin the epilogue. */
 static const pl_expr *scale_and_shift(pl_builder *b, const ir_node *node, pl_norm *norm, const pl_expr *const *index)
 {
     const ir_value *gamma = ir_node_input(node, 1), *beta = ir_node_input(node, 2);
@@ -180,17 +180,17 @@ static bool read_heads(const ir_node *node, int operand, int64_t *out_heads, ir_
     return true;
 }
 
-/* Whether whoever reads (batch, heads, queries, channels) brings the heads back beside the channels. */
+/* Do all readers of (batch, heads, queries, channels) move the heads back beside the channels? */
 static bool is_read_in_rows(const pl_builder *b, const ir_value *v)
 {
-    static const int place_in_row[] = {0, 2, 1, 3}; /* of batch, heads, queries, channels */
+    static const int place_in_row[] = {0, 2, 1, 3}; /* order of batch, heads, queries, channels */
     const pl_value *info = pl_info(b, v);
     if (v->type.rank != 4 || info->output >= 0 || info->use_count == 0) return false;
     for (int u = 0; u < info->use_count; u++) {
         const ir_node *reader = info->uses[u].node;
         const ir_attr *perm = ir_node_ints(reader, "perm");
         if (ir_node_opcode(reader) != IR_OP_Transpose || perm == NULL || perm->count != 4) return false;
-        for (int k = 0, last = -1; k < 4; k++) { /* dimensions of one lie anywhere */
+        for (int k = 0, last = -1; k < 4; k++) { /* dimensions of extent one may be anywhere */
             if (pl_is_unit(v->type.dim[perm->ints[k]])) continue;
             if (place_in_row[perm->ints[k]] < last) return false;
             last = place_in_row[perm->ints[k]];
@@ -199,7 +199,7 @@ static bool is_read_in_rows(const pl_builder *b, const ir_value *v)
     return true;
 }
 
-/* The result as rows of all heads, of which the value is a view. */
+/* Stores the result as rows of all heads, of which the value is a view. */
 static bool place_in_rows(pl_builder *b, const ir_value *v, pl_attention *attention)
 {
     ir_dim channels = ir_dim_number(attention->value_dim);
@@ -232,14 +232,14 @@ static bool place_result(pl_builder *b, const ir_node *node, pl_attention *atten
     return ir_dim_mul(attention->queries, width, &out->batch_stride);
 }
 
-/* Copies a mask so that the queries are its outermost dimension; false: its strides are not affine even so. */
+/* Copies a mask so that the queries are its outermost dimension. False: its strides are still not affine. */
 static bool regroup_mask(pl_builder *b, const ir_node *node, const ir_value *mask, pl_place *out)
 {
     const ir_type *type = &mask->type;
     int keys = type->rank - 1, queries = keys - 1;
     ir_type grouped = {.dtype = type->dtype, .rank = type->rank};
     pl_place place = {.offset = ir_dim_number(0)};
-    int source[MDOT_MAX_RANK] = {queries}; /* the mask's dimension that is dimension k of the copy */
+    int source[MDOT_MAX_RANK] = {queries}; /* the mask's dimension for dimension k of the copy */
     for (int d = 0; d < queries; d++) source[d + 1] = d;
     source[keys] = keys;
     for (int k = 0; k < type->rank; k++) grouped.dim[k] = type->dim[source[k]];
@@ -264,8 +264,8 @@ static bool regroup_mask(pl_builder *b, const ir_node *node, const ir_value *mas
     return true;
 }
 
-/* Checks the mask and finds its strides. One of several heads over all queries and keys has strides of L² when dense,
- * which a kernel has no form for: it is copied, and layers after this one find the copy. */
+/* Checks the mask and computes its strides. A dense mask of several heads over all queries and keys has strides of
+ * L², which kernels cannot express. It is copied, and later layers reuse the copy. */
 static mdot_status settle_mask(pl_builder *b, const ir_node *node, pl_attention *attention)
 {
     const ir_value *mask = node->inputs[3];

@@ -1,7 +1,7 @@
-/* gather_nests.c — operators that read where their data says.
+/* gather_nests.c — operators that read at indices given by data.
  *
- * An index may be negative (it counts from the end) and, in a wrong input, anything else: it is clamped into its
- * dimension, so that no input makes a kernel read outside of a buffer.
+ * A negative index counts from the end. A wrong input may hold any index. Therefore an index is clamped into its
+ * dimension, so that a kernel always reads inside the buffer.
  */
 #include "ir/plan/planner.h"
 
@@ -75,7 +75,7 @@ static const pl_expr *define_gather_nd(pl_builder *b, const ir_node *node, int o
     return pl_value_at(b, table, own);
 }
 
-/* ONNX OneHot: negative positions count from the end, those out of range give rows without the hot value. */
+/* ONNX OneHot: negative positions count from the end. Positions out of range give rows without the hot value. */
 static const pl_expr *define_one_hot(pl_builder *b, const ir_node *node, int output, indices index)
 {
     const ir_value *positions = node->inputs[0], *values = node->inputs[2];

@@ -1,4 +1,4 @@
-/* interpret.c — a plan on concrete data, in naive loops (see interpret.h). */
+/* interpret.c — runs a plan on concrete data with naive loops (see interpret.h). */
 #include "ir/plan/interpret.h"
 
 #include <inttypes.h>
@@ -42,7 +42,7 @@ static void store(pl_machine *m, int buffer, int64_t at, pl_scalar value)
         wide->i[at] = ir_wrap_integer(wide->dtype, value.n);
 }
 
-/* A factor of a product: matrix kernels round it. */
+/* A factor of a product, which matrix kernels round. */
 static double factor(const pl_machine *m, double value)
 {
     return m->is_matrix && m->half != MDOT_DTYPE_F32 ? ir_round_float(m->half, value) : value;
@@ -68,7 +68,7 @@ static void destroy(ir_wide *wide)
     }
 }
 
-/* Buffers that come to life with kernel `number` overwrite those that lie under them. */
+/* Buffers that become live at kernel `number` overwrite the buffers below them. */
 static void bring_to_life(pl_machine *m, int number)
 {
     const pl_plan *plan = m->plan;
@@ -95,7 +95,7 @@ static bool make_memory(pl_machine *m, const ir_wide *const *inputs)
         int64_t dims[MDOT_MAX_RANK];
         for (int d = 0; d < buffer->type.rank; d++) dims[d] = at_length(m, buffer->type.dim[d]);
         if (buffer->kind == PL_INPUT)
-            m->memory[k] = (ir_wide *)(uintptr_t)inputs[buffer->index]; /* never written */
+            m->memory[k] = (ir_wide *)(uintptr_t)inputs[buffer->index]; /* read only */
         else if (buffer->kind == PL_WEIGHT)
             m->memory[k] = ir_wide_from_tensor(m->arena, buffer->constant);
         else
@@ -142,7 +142,7 @@ static void store_matrix(pl_machine *m, const pl_matrix *out, int64_t row, int64
     store(m, out->buffer, at, (pl_scalar){.f = value});
 }
 
-/* The value at (row, column) goes through the epilogue into the result. */
+/* Passes the value at (row, column) through the epilogue into the result. */
 static void finish_element(pl_machine *m, const pl_expr *epilogue, const pl_matrix *out, int64_t row, int64_t column,
                            double value)
 {
@@ -282,7 +282,7 @@ static bool advance(const pl_machine *m, const ir_dim *extent, int64_t *index, i
     return false;
 }
 
-/* Begins the loops at zero; false when there is no point. */
+/* Sets the loop indices to zero. False: the loops have no point. */
 static bool begin(const pl_machine *m, const ir_dim *extent, int64_t *index, int count)
 {
     bool any = true;
@@ -329,7 +329,7 @@ static void reduce_values(pl_machine *m, const pl_nest *k)
     m->acc_n = acc.n;
 }
 
-/* The first or last of the largest or smallest. */
+/* Position of the first or last maximum or minimum. */
 static void reduce_position(pl_machine *m, const pl_nest *k)
 {
     mdot_dtype dtype = k->body->dtype;

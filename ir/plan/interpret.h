@@ -1,20 +1,21 @@
-/* interpret.h — runs a plan on concrete data, slowly and checked: the planner's test, before and beside any backend.
+/* interpret.h — runs a plan on concrete data, slowly and with checks. It tests the planner independently of any
+ * backend.
  *
- * Double precision, naive loops. Every access is held to its buffer's run-time size, and scratch memory is shared as
- * the memory plan says: a buffer that comes to life destroys what lies under it.
+ * It uses double precision and naive loops. Every access is checked against its buffer's run-time size. Scratch
+ * memory is shared according to the memory plan: a buffer that becomes live overwrites the buffers below it.
  */
 #ifndef IR_PLAN_INTERPRET_H
 #define IR_PLAN_INTERPRET_H
 
 #include "ir/plan/plan.h"
 
-/* Inputs are in the graph's order, with the shapes that `length` gives them; outputs are made in `arena`. OUT_OF_RANGE
- * names the kernel and the access that left its buffer. */
+/* Inputs are in the graph's order, with the shapes for `length`. Outputs are allocated in `arena`. OUT_OF_RANGE names
+ * the kernel and the access that left its buffer. */
 mdot_status pl_interpret(const pl_plan *plan, int64_t length, const ir_wide *const *inputs, ir_arena *arena,
                          ir_wide **out_outputs, mdot_error *err);
 
-/* The same as an image does it that computes in `half` (BF16, F16): what matrix kernels multiply is rounded to it, and
- * buffers that the plan keeps in 16 bits hold it. F32: pl_interpret. */
+/* Runs the plan like an image that computes in `half` (BF16, F16): factors of matrix kernels are rounded to it, and
+ * buffers that the plan keeps in 16 bits hold it. F32 equals pl_interpret. */
 mdot_status pl_interpret_in(const pl_plan *plan, mdot_dtype half, int64_t length, const ir_wide *const *inputs,
                             ir_arena *arena, ir_wide **out_outputs, mdot_error *err);
 
@@ -22,15 +23,15 @@ mdot_status pl_interpret_in(const pl_plan *plan, mdot_dtype half, int64_t length
 
 typedef struct pl_machine {
     const pl_plan *plan;
-    mdot_dtype half; /* F32: there is none */
+    mdot_dtype half; /* F32: no 16-bit type */
     int64_t length;
     ir_arena *arena;
-    ir_wide **memory; /* by buffer */
+    ir_wide **memory; /* indexed by buffer */
     const pl_kernel *kernel;
-    bool is_matrix;     /* the kernel */
-    mdot_status status; /* of the first fault */
+    bool is_matrix;     /* the current kernel is a matrix kernel */
+    mdot_status status; /* status of the first error */
     mdot_error *err;
-    int64_t step; /* of the recurrence that runs */
+    int64_t step; /* step of the running recurrence */
     int64_t index[PL_MAX_LOOPS];
     double acc_f;
     int64_t acc_n;

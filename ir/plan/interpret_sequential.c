@@ -1,4 +1,4 @@
-/* interpret_sequential.c — the sequential kernels of a plan on concrete data (see interpret.h). */
+/* interpret_sequential.c — runs the sequential kernels of a plan on concrete data (see interpret.h). */
 #include <stdlib.h>
 
 #include "ir/ops/families.h"
@@ -34,7 +34,7 @@ static void run_cumulate(const pl_sequential *k, const ir_wide *in, ir_wide *out
     }
 }
 
-/* Whether x ranks strictly before y: NaN is above all numbers, and equal ones keep their order. */
+/* Does x rank strictly before y? NaN is above all numbers, and equal values keep their order. */
 static bool ranks_before(mdot_dtype dtype, bool largest, pl_scalar x, pl_scalar y)
 {
     bool x_nan = ir_dtype_is_float(dtype) && x.f != x.f, y_nan = ir_dtype_is_float(dtype) && y.f != y.f;
@@ -43,7 +43,7 @@ static bool ranks_before(mdot_dtype dtype, bool largest, pl_scalar x, pl_scalar 
     return pl_scalar_apply(PL_LT, MDOT_DTYPE_BOOL, dtype, pair).n != 0;
 }
 
-/* Selection: each place in turn takes the best of those not taken yet. */
+/* Selection: each place in turn takes the best remaining element. */
 static void run_top_k(pl_machine *m, const pl_sequential *k, const ir_wide *in, ir_wide *values, ir_wide *places)
 {
     ir_axis_view view = ir_view_axis(in, k->axis);

@@ -1,4 +1,4 @@
-/* kernel.c — buffers and kernels join the plan here, and get their names. */
+/* kernel.c — adds buffers and kernels to the plan, and names them. */
 #include "ir/plan/planner.h"
 
 #include <ctype.h>
@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Faults ------------------------------------------------------------------------------------------------------ */
+/* ---- Errors
+ * ---------------------------------------------------------------------------------------------------------- */
 
 const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ...)
 {
-    if (b->status != MDOT_OK) return NULL; /* the first fault counts */
+    if (b->status != MDOT_OK) return NULL; /* keep the first error */
     char reason[512];
     va_list args;
     va_start(args, format);
@@ -30,7 +31,7 @@ mdot_status pl_fault(pl_builder *b)
 
 /* ---- Buffers ----------------------------------------------------------------------------------------------------- */
 
-/* Room for one more element in an arena array; the old array stays behind in the arena. */
+/* Makes space for one more element in an arena array. The old array remains in the arena. */
 static bool reserve(ir_arena *arena, void **array, int count, int *capacity, size_t element_bytes)
 {
     if (count < *capacity) return true;
@@ -43,7 +44,7 @@ static bool reserve(ir_arena *arena, void **array, int count, int *capacity, siz
     return true;
 }
 
-/* Bytes at the length at which they are most, dimension by dimension; -1 on overflow. */
+/* Size in bytes at the length that maximises it, dimension by dimension; -1 on overflow. */
 static int64_t most_bytes(const pl_builder *b, const ir_type *type)
 {
     int64_t bytes = (int64_t)mdot_dtype_size_bytes(type->dtype);
@@ -74,10 +75,11 @@ int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir
     return plan->buffer_count++;
 }
 
-/* ---- What was seen ----------------------------------------------------------------------------------------------- */
+/* ---- Hash table
+ * ------------------------------------------------------------------------------------------------------ */
 
-/* The place of a key among those seen, which is empty (its key NULL) the first time; NULL: memory ran out. Two keys are
- * the same when `same` says so. */
+/* The entry of a key. It is empty (its key is NULL) for a new key. NULL: out of memory. `same` decides whether two
+ * keys are equal. */
 static pl_seen_entry *find_seen(ir_arena *arena, pl_seen *seen, uint64_t hash, const void *key,
                                 bool (*same)(const void *a, const void *b))
 {
@@ -106,7 +108,7 @@ static void add_seen(pl_seen *seen, pl_seen_entry *entry, uint64_t hash, const v
     seen->count++;
 }
 
-/* FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), folded so that its low bits depend on all. */
+/* FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), folded so that its low bits depend on all bits. */
 static uint64_t hash_of(const void *data, size_t size)
 {
     const unsigned char *byte = data;
@@ -165,7 +167,7 @@ static int order_of(const pl_builder *b, const ir_node *node)
     return 0;
 }
 
-/* How many of the origins stand before `node` in the graph. */
+/* The number of origins that precede `node` in the graph. */
 static int origins_before(const pl_builder *b, const ir_node *node)
 {
     int order = order_of(b, node), low = 0, high = b->origin_count;
@@ -192,7 +194,8 @@ void pl_note_origin(pl_builder *b, const ir_node *node)
     b->origin_count++;
 }
 
-/* "/layers.0/f1/MatMul" becomes "layers_0_f1": exporters put the operator last, and the module before it says more. */
+/* "/layers.0/f1/MatMul" becomes "layers_0_f1": exporters put the operator last, and the module before it is more
+ * informative. */
 static const char *plain_name(pl_builder *b, const char *name)
 {
     while (*name == '/') name++;
@@ -218,7 +221,7 @@ static const char *unique_name(pl_builder *b, pl_kind kind, const char *wanted)
             add_seen(&b->names, entry, hash, name, 1);
             break;
         }
-        /* All numbers up to the one that its entry has are taken. */
+        /* All numbers up to that of the entry are taken. */
         if (name == first) number = entry->number;
         name = ir_arena_printf(b->arena, "%s_%d", first, ++number);
     }
@@ -227,7 +230,7 @@ static const char *unique_name(pl_builder *b, pl_kind kind, const char *wanted)
     return name;
 }
 
-/* Names of the nodes in the graph's order, nodes of one name that follow each other once. */
+/* Joins the names of the nodes in the graph's order; consecutive nodes of one name are listed once. */
 static const char *join_origins(pl_builder *b)
 {
     if (b->origin_count == 0) return "";
@@ -245,7 +248,7 @@ static const char *join_origins(pl_builder *b)
     return text;
 }
 
-/* Inlined values that several kernels compute count in each. */
+/* Inlined values that several kernels compute count in each of them. */
 static bool describe(pl_builder *b, pl_kernel *kernel)
 {
     for (int k = 0; k < b->origin_count; k++) {

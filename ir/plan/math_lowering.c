@@ -1,7 +1,6 @@
-/* math_lowering.c — functions that expressions lack, written with those they have: log(1 + x), e^x - 1, arc tangent.
+/* math_lowering.c — functions that expressions lack, built from existing ones: log(1 + x), e^x - 1, arc tangent.
  *
- * They are accurate relative to their result as long as log, exp and division are, also where the textbook form
- * cancels.
+ * Their relative error is as small as that of log, exp and division, even where the textbook form cancels.
  */
 #include "ir/plan/planner.h"
 
@@ -26,7 +25,8 @@ const pl_expr *pl_log1p(ir_arena *a, const pl_expr *x)
     return pl_select(a, tiny, x, pl_select(a, is_whole, log, corrected));
 }
 
-/* e^x - 1 = (u - 1) x / log(u) with u = fl(e^x), by the same argument. Outside of [-1, 1] nothing cancels. */
+/* e^x - 1 = (u - 1) x / log(u) with u = fl(e^x), by the same argument. Outside of [-1, 1] the plain form is exact
+ * enough, because nothing cancels. */
 const pl_expr *pl_expm1(ir_arena *a, const pl_expr *x)
 {
     const pl_expr *one = number(a, x, 1);
@@ -53,14 +53,14 @@ static const double atan_coefficients[] = {
     -0.025345761550124305,
 };
 
-/* |x| is brought below tan(π/8) by atan x = π/2 + atan(-1/x) and atan x = π/4 + atan((x - 1) / (x + 1)). */
+/* |x| is reduced below tan(π/8) by atan x = π/2 + atan(-1/x) and atan x = π/4 + atan((x - 1) / (x + 1)). */
 const pl_expr *pl_atan(ir_arena *a, const pl_expr *x)
 {
     const pl_expr *one = number(a, x, 1), *zero = number(a, x, 0);
     const pl_expr *positive = pl_unary(a, PL_ABS, x);
     const pl_expr *is_large = pl_binary(a, PL_LT, number(a, x, 1 + M_SQRT2), positive); /* tan(3π/8) */
     const pl_expr *is_middle = pl_binary(a, PL_LT, number(a, x, M_SQRT2 - 1), positive);
-    /* Divisors are replaced where the branch is not taken, so that no 0 / 0 is computed. */
+    /* Divisors are replaced in the branch that is not taken, so that 0 / 0 never occurs. */
     const pl_expr *inverse = pl_binary(a, PL_DIV, number(a, x, -1), pl_select(a, is_large, positive, one));
     const pl_expr *turned =
         pl_binary(a, PL_DIV, pl_binary(a, PL_SUB, positive, one), pl_binary(a, PL_ADD, positive, one));

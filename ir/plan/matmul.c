@@ -1,5 +1,5 @@
-/* matmul.c — products of tensors that are no linear kernels: MatMul with broadcast batches, Einsum, and linears whose
- * rows are not affine in L. One nest each: the body is the product of the operands, summed over the shared indices. */
+/* matmul.c — matmuls that are not linear kernels: MatMul with broadcast batches, Einsum, and linears whose rows are
+ * not affine in L. Each becomes one nest, whose body is the product of the operands, summed over the shared indices. */
 #include "ir/plan/planner.h"
 
 #include <ctype.h>
@@ -20,9 +20,10 @@ static mdot_status finish(pl_builder *b, const ir_node *node, pl_nest *nest, con
     return pl_finish_nest(b, node, nest, result, index);
 }
 
-/* ---- Matrix products --------------------------------------------------------------------------------------------- */
+/* ---- MatMul
+ * ---------------------------------------------------------------------------------------------------------- */
 
-/* Operand index: batch dimensions from the result's, right-aligned and broadcast, then the two given. */
+/* Operand index: the batch dimensions of the result, right-aligned and broadcast, then the given row and column. */
 static const pl_expr *matrix_at(pl_builder *b, const ir_value *v, const pl_expr *const *batch, int batch_rank,
                                 const pl_expr *row, const pl_expr *column)
 {
@@ -35,7 +36,7 @@ static const pl_expr *matrix_at(pl_builder *b, const ir_value *v, const pl_expr 
     return pl_value_at(b, v, index);
 }
 
-/* A vector operand is a matrix of one row (left) or one column (right) whose dimension the result lacks. */
+/* A vector operand is a matrix of one row (left) or one column (right); the result lacks that dimension. */
 static mdot_status emit_matrix_product(pl_builder *b, const ir_node *node)
 {
     const ir_value *left = node->inputs[0], *right = node->inputs[1], *result = node->outputs[0];
@@ -58,7 +59,7 @@ static mdot_status emit_matrix_product(pl_builder *b, const ir_node *node)
 
 enum { MAX_LABELS = 52 + MDOT_MAX_RANK, ELLIPSIS_LABEL = 52 };
 
-/* Labels of one term, one a dimension: 0 … 51 for letters, from ELLIPSIS_LABEL on the dimensions of "...",
+/* Labels of one term, one per dimension: 0 … 51 for letters, from ELLIPSIS_LABEL on for the dimensions of "...",
  * right-aligned so that shorter ones broadcast. -1: malformed for this rank. */
 static int read_term(const char *text, const char *end, int rank, int *out_labels)
 {
@@ -83,13 +84,13 @@ static int read_term(const char *text, const char *end, int rank, int *out_label
 typedef struct einsum {
     int term_count;
     int rank[MDOT_MAX_RANK + 1];
-    int label[MDOT_MAX_RANK + 1][MDOT_MAX_RANK]; /* the operands', then the result's */
+    int label[MDOT_MAX_RANK + 1][MDOT_MAX_RANK]; /* labels of the operands, then of the result */
     ir_dim dim[MAX_LABELS];
     bool is_used[MAX_LABELS];
-    int times[MAX_LABELS]; /* that a label occurs in the operands */
+    int times[MAX_LABELS]; /* occurrences of a label in the operands */
 } einsum;
 
-/* Without "->" the result has the ellipsis and then the letters that occur once, in alphabetical order. */
+/* If "->" is absent, the result has the ellipsis and then the letters that occur once, in alphabetical order. */
 static int implicit_result(const einsum *e, int *out_labels)
 {
     int count = 0;

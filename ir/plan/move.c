@@ -1,7 +1,7 @@
-/* move.c — operators that move elements: which element of an input stands at an index of the output.
+/* move.c — operators that move elements: maps an index of the output to the element of an input.
  *
- * What can be a strided view is one already (view.c) when its input has an address; here the same operators are
- * functions of the index, for inputs that have none. Indices from data are in gather_nests.c.
+ * If the input has an address, such an operator is a strided view where possible (view.c). Here the same operators
+ * are functions of the index, for inputs without an address. Indices that come from data are in gather_nests.c.
  */
 #include "ir/plan/planner.h"
 
@@ -75,8 +75,8 @@ static const pl_expr *define_tile(pl_builder *b, const ir_node *node, int output
 
 /* ---- Blocks ------------------------------------------------------------------------------------------------------ */
 
-/* Pixel (y, x) lies in block (y / s, x / s) at (y % s, x % s); modes differ in how the depth counts channel and place.
- */
+/* Pixel (y, x) is in block (y / s, x / s) at (y % s, x % s). The modes differ in the order of channel and position
+ * within the depth. */
 static const pl_expr *define_depth_to_space(pl_builder *b, const ir_node *node, int output, indices index)
 {
     (void)output;
@@ -123,7 +123,7 @@ static const pl_expr *clamp_to(pl_builder *b, const pl_expr *at, ir_dim extent)
     return pl_op2(b, PL_MAX, pl_op2(b, PL_MIN, at, last_of(b, extent)), b->zero);
 }
 
-/* Back and forth with period 2 (extent - 1), the borders once; a single element repeats. */
+/* Mirrors with period 2 (extent - 1), without repeating the borders. A single element repeats. */
 static const pl_expr *reflect(pl_builder *b, const pl_expr *at, ir_dim extent)
 {
     const pl_expr *period = pl_op2(b, PL_MUL, last_of(b, extent), pl_int(b, 2));
@@ -153,7 +153,7 @@ static bool read_pads(const ir_node *node, int rank, ir_dim *out_before)
     return true;
 }
 
-/* The value of one element, however many dimensions it has. */
+/* The value of a tensor of one element, of any rank. */
 static const pl_expr *only_value(pl_builder *b, const ir_value *value)
 {
     const pl_expr *first[MDOT_MAX_RANK];
@@ -161,7 +161,7 @@ static const pl_expr *only_value(pl_builder *b, const ir_value *value)
     return pl_value_at(b, value, first);
 }
 
-/* The element that stands outside: the given constant or zero. */
+/* The value of elements outside: the given constant or zero. */
 static const pl_expr *pad_constant(pl_builder *b, const ir_node *node)
 {
     const ir_value *given = ir_node_input(node, 2);
@@ -201,8 +201,8 @@ static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output,
     return inside != NULL ? pl_select(b->arena, inside, element, pad_constant(b, node)) : element;
 }
 
-/* Concatenation inside another kernel: a chain of selections, each operand read where it is in range. A concatenation
- * with a buffer of its own is one nest an operand instead (nest.c). */
+/* Concatenation inside another kernel: a chain of selections, where each operand is read within its range. A
+ * concatenation with its own buffer uses one nest per operand instead (nest.c). */
 static const pl_expr *define_concat(pl_builder *b, const ir_node *node, int output, indices index)
 {
     const ir_type *to = &node->outputs[output]->type;
@@ -223,7 +223,8 @@ static const pl_expr *define_concat(pl_builder *b, const ir_node *node, int outp
     return result != NULL ? result : pl_const_i(b->arena, to->dtype, 0);
 }
 
-/* ---- Made from indices ------------------------------------------------------------------------------------------- */
+/* ---- Values computed from indices
+ * ------------------------------------------------------------------------------------ */
 
 static const pl_expr *define_trilu(pl_builder *b, const ir_node *node, int output, indices index)
 {
@@ -287,7 +288,8 @@ const pl_expr *pl_define_move(pl_builder *b, const ir_node *node, int output, in
     return define != NULL ? define(b, node, output, index) : pl_reject(b, node, "has no element rule");
 }
 
-/* ---- Reshape and its kin ----------------------------------------------------------------------------------------- */
+/* ---- Reshape and similar operators
+ * ----------------------------------------------------------------------------------- */
 
 void pl_transfer_index(pl_builder *b, const ir_type *from, indices index, const ir_type *to, const pl_expr **out_index)
 {

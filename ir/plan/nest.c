@@ -1,4 +1,4 @@
-/* nest.c — values that get a buffer by a loop nest over their elements, and the ends of reductions' nests. */
+/* nest.c — loop nests that store a value's elements in a buffer, and the ends of reductions' nests. */
 #include "ir/plan/planner.h"
 
 #include <string.h>
@@ -36,7 +36,7 @@ static void add_store(pl_builder *b, pl_nest *nest, const pl_place *place, const
     nest->store[nest->store_count++] = (pl_store){place->buffer, pl_position(b, place, type, index), value};
 }
 
-/* A nest whose expressions could not be made is a fault; one without points is no kernel. */
+/* If an expression of the nest could not be built, this is an error. A nest without points becomes no kernel. */
 mdot_status pl_end_nest(pl_builder *b, const char *name, const pl_nest *nest)
 {
     for (int k = 0; k < nest->store_count; k++)
@@ -61,7 +61,7 @@ mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, co
     return pl_end_nest(b, node->name, nest);
 }
 
-/* Whether one nest can write all parts: they have one shape, and none was computed right there. */
+/* Can one nest write all parts? They must have equal shapes, and all must still be uncomputed. */
 static bool parts_are_alike(const pl_builder *b, const ir_node *node)
 {
     int buffer = pl_info(b, node->outputs[0])->place.buffer;
@@ -74,7 +74,8 @@ static bool parts_are_alike(const pl_builder *b, const ir_node *node)
     return true;
 }
 
-/* What parts share is loaded and computed once: a rotation reads both halves for either. */
+/* Loads and computes common subexpressions of the parts once. For example, a rotation reads both halves for each
+ * half. */
 static mdot_status emit_alike(pl_builder *b, const ir_node *node)
 {
     const ir_value *v = node->outputs[0];
@@ -98,7 +99,7 @@ static mdot_status emit_alike(pl_builder *b, const ir_node *node)
     return pl_end_nest(b, node->name, &nest);
 }
 
-/* One nest an operand, each writing its part of the result; but for parts that were computed right there. */
+/* Emits one nest per operand, each writing its part of the result. Parts that were computed in place are skipped. */
 static mdot_status emit_concat(pl_builder *b, const ir_node *node)
 {
     const ir_value *v = node->outputs[0];

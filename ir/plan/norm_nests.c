@@ -1,19 +1,19 @@
-/* norm_nests.c — normalisations that are no norm kernels (rows or columns not affine in L, other types than f32,
- * softmax over another axis than the last): their statistics as reductions of their own, then one nest over the
- * elements.
- */
+/* norm_nests.c — normalisations that the norm kernel cannot express (rows or columns not affine in L, types other
+ * than f32, softmax over an axis other than the last). Their statistics are separate reductions, followed by one nest
+ * over the elements. */
 #include "ir/plan/planner.h"
 
 typedef struct norm_nests {
     pl_builder *b;
     const ir_node *node;
     const ir_value *x;
-    mdot_dtype real;   /* the type that is computed in */
+    mdot_dtype real;   /* the type of the computation */
     unsigned reduced;  /* bit d: the statistics run over dimension d */
-    ir_type statistic; /* x's shape with ones there */
+    ir_type statistic; /* x's shape with 1 in the reduced dimensions */
 } norm_nests;
 
-/* What a statistic reduces at one element, and what becomes of the sum; `known` are the statistics before it. */
+/* The value that a statistic reduces at one element, and the function of the sum. `known` are the preceding
+ * statistics. */
 typedef const pl_expr *(*formula_fn)(const norm_nests *n, const pl_expr *x, const pl_expr *const *known);
 
 static const pl_expr *op(const norm_nests *n, pl_expr_op what, const pl_expr *a, const pl_expr *b)
@@ -106,7 +106,7 @@ static const struct norm_rule {
 
 /* ---- Nests ------------------------------------------------------------------------------------------------------- */
 
-/* The statistics made so far, at the element's row. */
+/* Loads the statistics computed so far, at the element's row. */
 static void load_statistics(const norm_nests *n, const int *buffers, int count, const pl_expr *const *index,
                             const pl_expr **out)
 {
@@ -142,7 +142,7 @@ static mdot_status emit_statistic(const norm_nests *n, const struct norm_rule *r
     return pl_end_nest(b, n->node->name, &nest);
 }
 
-/* The result at one element, scaled and shifted where the node asks for it. */
+/* The result at one element, with scale and shift if the node has them. */
 static const pl_expr *result_at(const norm_nests *n, const struct norm_rule *rule, const int *buffers,
                                 const pl_expr *const *index)
 {

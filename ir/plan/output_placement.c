@@ -1,8 +1,8 @@
-/* output_placement.c — where a value goes that is about to be computed: not into a buffer of its own if its reader only moves it
- * on. */
+/* output_placement.c — chooses the place of a value about to be computed. It needs no buffer of its own if its reader only moves
+ * it. */
 #include "ir/plan/planner.h"
 
-/* The graph output that is this value, or a reshape of it that nothing stands between; -1: none. */
+/* The graph output that is this value, or a direct reshape of it; -1: none. */
 static int output_of(const pl_builder *b, const ir_value *v)
 {
     for (;;) {
@@ -13,7 +13,7 @@ static int output_of(const pl_builder *b, const ir_value *v)
     }
 }
 
-/* The Concat that alone reads the value, through reshapes by dimensions of one element. */
+/* The Concat that is the only reader of the value, possibly through reshapes by dimensions of one element. */
 static const pl_use *concat_of(const pl_builder *b, const ir_value *v)
 {
     for (;;) {
@@ -27,7 +27,7 @@ static const pl_use *concat_of(const pl_builder *b, const ir_value *v)
     }
 }
 
-/* The result of a Concat gets its place with the first of its parts. */
+/* Places the value in the result of a Concat, which gets its own place with the first of its parts. */
 static bool place_in_concat(pl_builder *b, const ir_value *v, int trailing, pl_place *out)
 {
     const pl_use *use = concat_of(b, v);

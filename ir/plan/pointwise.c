@@ -1,7 +1,7 @@
-/* pointwise.c — one table: pointwise operators of ops.def → expressions, by ONNX's definitions.
+/* pointwise.c — a table that maps the pointwise operators of ops.def to expressions, by ONNX's definitions.
  *
- * A row gives either an expression operator that means the same, or a formula. Formulas see their operands as
- * expressions, already broadcast to the output's index.
+ * A row gives either an equivalent expression operator or a formula. Formulas receive their operands as expressions
+ * that are already broadcast to the output's index.
  */
 #include "ir/plan/planner.h"
 
@@ -12,9 +12,9 @@ typedef struct operands {
     ir_arena *arena;
     const ir_node *node;
     int count;
-    const pl_expr *const *x; /* NULL elements for absent inputs */
-    mdot_dtype dtype;        /* of the output */
-    pl_expr_op op;           /* of the row, for the forms that serve several */
+    const pl_expr *const *x; /* elements are NULL for absent inputs */
+    mdot_dtype dtype;        /* dtype of the output */
+    pl_expr_op op;           /* operator of the row, for functions that serve several rows */
 } operands;
 
 typedef const pl_expr *(*formula_fn)(const operands *o);
@@ -73,7 +73,8 @@ static const pl_expr *clamp(const operands *o, const pl_expr *x, double low, dou
     return binary(o, PL_MIN, binary(o, PL_MAX, x, number(o, low)), number(o, high));
 }
 
-/* ---- Forms that need no formula ---------------------------------------------------------------------------------- */
+/* ---- Rows without a formula
+ * ------------------------------------------------------------------------------------------ */
 
 static const pl_expr *direct(const operands *o)
 {
@@ -97,7 +98,7 @@ static const pl_expr *all_inputs(const operands *o)
     return fold_inputs(o, o->op);
 }
 
-/* Rounding an integer changes nothing. */
+/* Applies the row's operator to floats. Rounding an integer changes nothing. */
 static const pl_expr *of_floats(const operands *o)
 {
     return ir_dtype_is_float(o->x[0]->dtype) ? unary(o, o->op, o->x[0]) : o->x[0];
@@ -115,7 +116,7 @@ static const pl_expr *tangent(const operands *o)
     return quotient(o, unary(o, PL_SIN, o->x[0]), unary(o, PL_COS, o->x[0]));
 }
 
-/* asin x = atan(x / √(1 - x²)), the root from factors that do not cancel */
+/* asin x = atan(x / √(1 - x²)), with the root factored so that nothing cancels */
 static const pl_expr *arc_sine(const operands *o)
 {
     const pl_expr *x = o->x[0], *one = number(o, 1);
@@ -151,10 +152,10 @@ static const pl_expr *cosine_hyperbolic(const operands *o)
     return mul(o, add(o, unary(o, PL_EXP, x), unary(o, PL_EXP, unary(o, PL_NEG, x))), number(o, 0.5));
 }
 
-/* asinh |x| = log1p(|x| + x² / (1 + √(1 + x²))), and log |x| + log 2 where x² may overflow */
+/* asinh |x| = log1p(|x| + x² / (1 + √(1 + x²))), and log |x| + log 2 if x² may overflow */
 static const pl_expr *area_sine(const operands *o)
 {
-    const double large = 1e9; /* √(1 + x²) = |x| to the last bit of f32 and f64 from here on */
+    const double large = 1e9; /* from here on, √(1 + x²) = |x| to the last bit of f32 and f64 */
     const pl_expr *x = o->x[0], *one = number(o, 1), *positive = unary(o, PL_ABS, x);
     const pl_expr *bounded = binary(o, PL_MIN, positive, number(o, large));
     const pl_expr *square = mul(o, bounded, bounded);
@@ -226,7 +227,7 @@ static const pl_expr *leaky_relu(const operands *o)
     return choose(o, less(o, x, number(o, 0)), mul(o, x, number(o, attribute(o, "alpha", 0.01))), x);
 }
 
-/* alpha (e^x - 1), the exponent kept from overflowing where the other branch is taken */
+/* alpha (e^x - 1), with the exponent clamped so that it does not overflow when the other branch is taken */
 static const pl_expr *exponential_part(const operands *o, const pl_expr *x, double alpha)
 {
     return mul(o, number(o, alpha), pl_expm1(o->arena, binary(o, PL_MIN, x, number(o, 0))));
@@ -334,7 +335,7 @@ static const pl_expr *where(const operands *o)
     return choose(o, o->x[0], o->x[1], o->x[2]);
 }
 
-/* Small constant exponents, which is what models have, cost a product or a root. */
+/* Small constant exponents, which are common in models, cost a product or a root. */
 static const pl_expr *power_constant(const operands *o, const pl_expr *x, double exponent)
 {
     if (exponent == 1) return x;
@@ -345,7 +346,8 @@ static const pl_expr *power_constant(const operands *o, const pl_expr *x, double
     return exponent == -1 ? quotient(o, number(o, 1), x) : NULL;
 }
 
-/* The result has the base's type; integers go through f64, and what is an integer up to rounding counts as one. */
+/* The result has the base's type. Integers are computed in f64, and a result that is an integer up to rounding counts
+ * as one. */
 static const pl_expr *power(const operands *o)
 {
     const pl_expr *x = o->x[0], *y = o->x[1];
@@ -439,7 +441,7 @@ static const struct {
     [IR_OP_Where] = {.make = where},
 };
 
-/* CastLike's second operand gives a type, not a value. */
+/* The number of operands that are values. The second operand of CastLike only gives a type. */
 static int value_operands(const ir_node *node)
 {
     return ir_node_opcode(node) == IR_OP_CastLike ? 1 : node->input_count;

@@ -1,16 +1,17 @@
-/* precision.c — which buffers are kept in 16 bits, where an image computes in 16 bits: one decision for every backend.
+/* precision.c — selects the buffers that images with 16-bit precision keep in 16 bits. The decision is common to all
+ * backends.
  *
- * A matrix kernel rounds the factors of its products as it reads them. So a buffer that only matrix kernels read holds
- * no more than the rounded values, and is kept so; a residual, which a norm reads as well, stays whole, as do sums,
- * statistics and what the caller gives and gets. Rounding changes no result twice: whether a matrix kernel rounds what
- * it reads or finds it rounded is the same.
+ * A matrix kernel rounds the factors of its products when it reads them. Therefore a buffer that only matrix kernels
+ * read is stored in rounded form. A residual, which a norm also reads, stays in f32, and so do sums, statistics,
+ * inputs and outputs. The results are the same whether a matrix kernel rounds a factor or reads it in rounded form,
+ * because rounding twice changes nothing.
  */
 #include "ir/plan/plan.h"
 
 enum {
-    FEWEST_ROWS = 8,    /* below, most of a matrix instruction would be wasted, and what f32 costs is little */
-    CHANNELS = 16,      /* a step of k of a matrix instruction, or two: heads of other widths would need padding */
-    MOST_CHANNELS = 128 /* of a head: its sums live in registers */
+    FEWEST_ROWS = 8,    /* with fewer rows, most of a matrix instruction would be wasted, and f32 costs little */
+    CHANNELS = 16,      /* one or two k steps of a matrix instruction; heads of other widths would need padding */
+    MOST_CHANNELS = 128 /* per head, because its sums are kept in registers */
 };
 
 static bool divides(int64_t divisor, ir_dim d)
@@ -31,13 +32,13 @@ static bool linear_is_matrix(const pl_linear *k)
     return !ir_dim_is_number(k->rows) || k->rows.offset >= FEWEST_ROWS;
 }
 
-/* `elements` at a time lie together, aligned as such. */
+/* Are `elements` consecutive elements contiguous and aligned to their number? */
 static bool is_aligned(const pl_heads *h, int64_t elements)
 {
     return divides(elements, h->offset) && divides(elements, h->head_stride) && divides(elements, h->row_stride);
 }
 
-/* Rows of heads make up the buffer: a position's channels are in one row, whatever the length. */
+/* Do rows of heads fill the buffer? Then the channels of a position are in one row at every length. */
 static bool fills_rows(const pl_plan *plan, const pl_heads *h, int64_t heads, int64_t dim)
 {
     const ir_type *type = &plan->buffers[h->buffer].type;
@@ -48,14 +49,15 @@ static bool fills_rows(const pl_plan *plan, const pl_heads *h, int64_t heads, in
            last < row;
 }
 
-/* The same for every target: the strictest one decides, CUDA's 16-row matrix instructions, whose lanes the alignments
- * below are of, so that what is kept in 16 bits does not depend on the image.
+/* The rule is the same for every target, so that the 16-bit buffers do not depend on the image. The strictest target
+ * decides: the alignments below are those of the lanes of CUDA's 16-row matrix instructions.
  *
- * Self-attention of one sequence over the length. Others are short (the tokens of an operator), or their queries are a
- * fixed number: they are computed in f32. */
+ * It applies to self-attention of one sequence over the length. Other attentions are short (the tokens of an
+ * operator) or have a fixed number of queries; they are computed in f32.
+ */
 static bool attention_is_matrix(const pl_plan *plan, const pl_attention *k)
 {
-    int64_t value_lane = k->value_dim / 8; /* channels of v to each of eight lanes: a power of two */
+    int64_t value_lane = k->value_dim / 8; /* channels of v per lane, for eight lanes: must be a power of two */
     bool is_sequence = ir_dim_is(k->batch, 1) && k->queries.scale == 1 && k->queries.offset == 0;
     bool is_even = k->dim % CHANNELS == 0 && k->value_dim % CHANNELS == 0 && (value_lane & (value_lane - 1)) == 0;
     if (!is_sequence || !is_even || k->dim > MOST_CHANNELS || k->value_dim > MOST_CHANNELS) return false;
@@ -89,7 +91,7 @@ static void note_read(void *user, int buffer, bool is_written)
     if (!is_written) plan->buffers[buffer].reads |= PL_READ_WHOLE;
 }
 
-/* The factors of a matrix kernel's products apart: an epilogue may read the same buffer whole. */
+/* Factors of a matrix kernel's products are noted separately, because an epilogue may read the same buffer in f32. */
 static void note_factor(const pl_plan *plan, int buffer)
 {
     plan->buffers[buffer].reads |= PL_READ_HALF;
@@ -111,7 +113,7 @@ static void note_matrix_reads(pl_plan *plan, const pl_kernel *kernel)
     pl_kernel_visit_buffers(&rest, note_read, plan);
 }
 
-/* A scatter combines with what is there, so that what such a kernel writes it reads, too. */
+/* A scatter combines with existing content, so that a buffer it writes also counts as read. */
 static void note_use(void *user, int buffer, bool is_written)
 {
     (void)is_written;

@@ -1,4 +1,4 @@
-/* print_plan.c — expressions and plans as text, for --dump plan, golden tests and messages. */
+/* print_plan.c — prints expressions and plans as text, for --dump plan, golden tests and messages. */
 #include "base/number.h"
 #include "ir/ops/families.h"
 #include "ir/plan/plan.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A string that grows by doubling in the arena; `failed` once memory ran out. */
+/* A string that grows by doubling in the arena; `failed` is set when memory is exhausted. */
 typedef struct text {
     ir_arena *arena;
     char *bytes;
@@ -84,7 +84,7 @@ static const char *infix_sign(const pl_expr *e)
     }
 }
 
-enum { F32_DIGITS = 9 }; /* tell any two apart */
+enum { F32_DIGITS = 9 }; /* enough digits to distinguish any two values */
 
 static void put_real(text *t, const char *word, double value, int digits)
 {

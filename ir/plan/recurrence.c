@@ -1,13 +1,13 @@
-/* recurrence.c — mdot.Recurrence: a kernel of the states before the first step, then the steps, each a linear for the
- * product with the last state and a nest for all that follows it. A GRU that resets before its candidate's product has
- * two of both.
+/* recurrence.c — mdot.Recurrence: a kernel for the states before the first step, then the steps. Each step is a
+ * linear for the matmul with the previous state, and a nest for everything behind it. A GRU that resets before its
+ * candidate's matmul has two of both.
  *
- * The states have buffers of their own, which each step overwrites: ir/ops/recurrent.h has operands and gates.
+ * The states have their own buffers, which each step overwrites. ir/ops/recurrent.h describes operands and gates.
  */
 #include "ir/ops/recurrent.h"
 #include "ir/plan/planner.h"
 
-enum { CANDIDATE = 2 }; /* of a GRU's gates: z, r, h */
+enum { CANDIDATE = 2 }; /* index among a GRU's gates: z, r, h */
 
 typedef struct recurrence {
     pl_builder *b;
@@ -17,10 +17,11 @@ typedef struct recurrence {
     ir_dim steps, batch;
     int64_t hidden;
     int states, cells;       /* buffers [batch, hidden] */
-    int sums, own, reset;    /* buffers: the products [batch, columns], a GRU's candidate's, and what that one reads */
-    int64_t columns;         /* of `sums` */
-    const pl_expr *step;     /* of the sequence: steps - 1 - STEP in a reverse direction */
-    const pl_expr *index[3]; /* step, item and unit of the nest in the making */
+    int sums, own, reset;    /* buffers: the matmul results [batch, columns]; for a GRU, those of the candidate and
+                              * the input of its matmul */
+    int64_t columns;         /* columns of `sums` */
+    const pl_expr *step;     /* position in the sequence: STEP, or steps - 1 - STEP in a reverse direction */
+    const pl_expr *index[3]; /* step, item and unit of the current nest */
 } recurrence;
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
@@ -150,7 +151,7 @@ static int row_buffer(const recurrence *r, const char *what, int64_t columns)
     return name != NULL ? pl_add_buffer(r->b, PL_SCRATCH, name, &type) : -1;
 }
 
-/* The buffer of a state: where the last one goes, if anybody reads it. */
+/* The buffer of a state: the place of the final state if that is read. */
 static int state_buffer(const recurrence *r, int output)
 {
     const ir_value *v = output < r->node->output_count ? r->node->outputs[output] : NULL;
@@ -186,7 +187,7 @@ static mdot_status emit_start(recurrence *r)
     return pl_end_nest(r->b, r->node->name, &nest);
 }
 
-/* out = in · weights, rows of the batch, by a linear. */
+/* Computes out = in · weights over the rows of the batch by a linear. */
 static mdot_status emit_linear_product(const recurrence *r, const ir_value *weights, int in, int out)
 {
     int64_t columns = weights->type.dim[1].offset;
@@ -202,7 +203,7 @@ static mdot_status emit_linear_product(const recurrence *r, const ir_value *weig
     return pl_end_kernel(r->b, PL_LINEAR, r->node->name, &(pl_kernel){.linear = linear});
 }
 
-/* The same by a nest: weights that are known at run time only, and f64. */
+/* Computes the same by a nest, for weights that are known only at run time and for f64. */
 static mdot_status emit_nest_product(const recurrence *r, const ir_value *weights, int in, int out)
 {
     pl_builder *b = r->b;
@@ -211,7 +212,7 @@ static mdot_status emit_nest_product(const recurrence *r, const ir_value *weight
     pl_nest nest = {.reducer = PL_REDUCE_SUM};
     pl_begin_kernel(b);
     pl_add_loops(b, &nest, 2, dims, index);
-    nest.extent[nest.loop_count] = rows[1]; /* a loop also where it has one turn: a reduction has one */
+    nest.extent[nest.loop_count] = rows[1]; /* a loop even if it has one iteration, because a reduction needs one */
     const pl_expr *k = pl_index(b->arena, nest.loop_count + nest.reduce_count++);
     at[0] = index[0];
     at[1] = k;
@@ -302,7 +303,7 @@ static bool make_buffers(recurrence *r)
     return all == NULL || all->use_count == 0 || pl_place_output(r->b, all, PL_PLACE_ANYWHERE);
 }
 
-/* Kernels from number `first` on become the steps of one. */
+/* Turns the kernels from number `first` on into the steps of one recurrence. */
 static mdot_status gather_steps(recurrence *r, int first)
 {
     pl_plan *plan = r->b->plan;

@@ -1,11 +1,11 @@
-/* reduce_nests.c — reductions over axes: one nest each, with what the operator does before and after the sum. */
+/* reduce_nests.c — reductions over axes: one nest each, with the operator's computation before and after the sum. */
 #include "ir/plan/planner.h"
 
 typedef struct reduction {
     pl_builder *b;
     const ir_node *node;
-    mdot_dtype dtype;     /* of the result */
-    const pl_expr *count; /* elements that become one */
+    mdot_dtype dtype;     /* type of the result */
+    const pl_expr *count; /* number of elements reduced to one */
 } reduction;
 
 typedef const pl_expr *(*step_fn)(const reduction *r, const pl_expr *x);
@@ -19,7 +19,7 @@ static const pl_expr *absolute(const reduction *r, const pl_expr *x)
     return pl_op1(r->b, PL_ABS, x);
 }
 
-/* Functions of real numbers go through f64 for integers. */
+/* For integers, functions of real numbers are computed in f64. */
 static const pl_expr *real_function(const reduction *r, pl_expr_op op, const pl_expr *x)
 {
     mdot_dtype real = ir_dtype_is_float(r->dtype) ? r->dtype : MDOT_DTYPE_F64;
@@ -40,7 +40,7 @@ static const pl_expr *mean(const reduction *r, const pl_expr *x)
     return pl_op2(r->b, PL_DIV, x, pl_cast(r->b->arena, r->count, r->dtype));
 }
 
-/* The order of false and true is that of 0 and 1. */
+/* Compares false and true as 0 and 1. */
 static const pl_expr *bool_as_number(const reduction *r, const pl_expr *x)
 {
     return r->dtype == MDOT_DTYPE_BOOL ? pl_cast(r->b->arena, x, MDOT_DTYPE_U8) : x;
@@ -68,7 +68,8 @@ static const struct {
 
 /* ---- Axes -------------------------------------------------------------------------------------------------------- */
 
-/* From the second input, or the attribute that ArgMax has. No axes means all, or none where the node says so. */
+/* Reads the axes from the second input, or from the attribute of ArgMax. If the axes are absent, all are reduced, or
+ * none if the node requests that. */
 static bool reduced_axes(const ir_node *node, unsigned *out_mask)
 {
     int rank = node->inputs[0]->type.rank, count = 0;
@@ -83,7 +84,7 @@ static bool reduced_axes(const ir_node *node, unsigned *out_mask)
     return true;
 }
 
-/* Loops over what stays, then over what goes; the input's and the result's index. */
+/* Loops over the kept dimensions, then over the reduced ones; the index into the input and into the result. */
 typedef struct geometry {
     const pl_expr *input[MDOT_MAX_RANK], *result[MDOT_MAX_RANK];
     const pl_expr *count;
@@ -110,7 +111,8 @@ static void make_loops(pl_builder *b, const ir_node *node, unsigned mask, pl_nes
     }
 }
 
-/* Makes `body` the reduction's; the expression of its result. Without loops there is nothing to reduce. */
+/* Makes `body` the body of the reduction and returns the expression of its result. If there are no loops, that is
+ * `body`. */
 static const pl_expr *reduce_over(pl_builder *b, pl_nest *nest, pl_reducer reducer, const pl_expr *body)
 {
     if (body == NULL || nest->reduce_count == 0) return body;
@@ -121,7 +123,7 @@ static const pl_expr *reduce_over(pl_builder *b, pl_nest *nest, pl_reducer reduc
 
 /* ---- log Σ e^x, without overflow --------------------------------------------------------------------------------- */
 
-/* The largest element of each group, 0 where it is infinite, in a buffer of its own. */
+/* Stores the maximum of each group, or 0 if it is infinite, in its own buffer. */
 static mdot_status emit_largest(pl_builder *b, const ir_node *node, unsigned mask, int *out_buffer)
 {
     const ir_value *v = node->outputs[0];
@@ -159,7 +161,8 @@ static mdot_status emit_log_sum_exp(pl_builder *b, const ir_node *node, unsigned
     return pl_finish_nest(b, node, &nest, pl_op2(b, PL_ADD, pl_op1(b, PL_LOG, sum), largest), g.result);
 }
 
-/* ---- Position of the largest or smallest ------------------------------------------------------------------------- */
+/* ---- Position of the maximum or minimum
+ * ------------------------------------------------------------------------------ */
 
 static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
 {

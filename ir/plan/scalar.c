@@ -1,4 +1,4 @@
-/* scalar.c — one expression operator on one value (see scalar.h). */
+/* scalar.c — applies one expression operator to one value (see scalar.h). */
 #include "ir/plan/scalar.h"
 
 #include "ir/ops/families.h"
@@ -83,11 +83,11 @@ static int64_t integer_unary(pl_expr_op op, mdot_dtype dtype, int64_t x)
     case PL_NOT:
         return dtype == MDOT_DTYPE_BOOL ? !x : ~x;
     default:
-        return x; /* rounding an integer */
+        return x; /* rounding an integer changes nothing */
     }
 }
 
-/* Squaring; the exponent's sign decides the rest: only ±1 have integral inverses. */
+/* Power by squaring. For a negative exponent, only a base of ±1 has an integral inverse; others give 0. */
 static int64_t integer_power(int64_t base, int64_t exponent)
 {
     if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
@@ -97,7 +97,7 @@ static int64_t integer_power(int64_t base, int64_t exponent)
     return (int64_t)result;
 }
 
-/* Quotient and remainder as C has them, with x / 0 = x % 0 = 0 and INT64_MIN / -1 wrapping. */
+/* Quotient and remainder as in C, with x / 0 = x % 0 = 0 and INT64_MIN / -1 wrapping. */
 static void divide(bool is_unsigned, int64_t a, int64_t b, int64_t *quotient, int64_t *remainder)
 {
     *quotient = *remainder = 0;

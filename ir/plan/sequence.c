@@ -1,13 +1,13 @@
-/* sequence.c — operators that are no loop nest: scans, sorting, scatter. Their operands are whole dense buffers. */
+/* sequence.c — operators that are not loop nests: scans, sorting, scatter. Their operands are whole dense buffers. */
 #include "ir/plan/planner.h"
 
 #include <string.h>
 
 static const struct sequence_row {
     pl_sequence what;
-    unsigned data; /* bit i: input i is read by the kernel; the others are settled here */
-    bool has_axis; /* an attribute */
-    int64_t axis;  /* its default */
+    unsigned data; /* bit i: the kernel reads input i; the others are resolved here */
+    bool has_axis; /* the axis is an attribute */
+    int64_t axis;  /* default of the axis */
 } rows[IR_OP_COUNT] = {
     [IR_OP_CumSum] = {PL_SEQ_CUMULATE, 1u, false, 0},
     [IR_OP_TopK] = {PL_SEQ_TOP_K, 1u, true, -1},
@@ -48,7 +48,7 @@ static bool read_axis(const ir_node *node, const struct sequence_row *row, int *
     return true;
 }
 
-/* A second output that nobody reads has no buffer; the first always has one. */
+/* An unread second output gets no buffer; the first always has one. */
 static bool place_outputs(pl_builder *b, const ir_node *node, pl_sequential *sequential)
 {
     for (int k = 0; k < 2; k++) {

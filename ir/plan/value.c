@@ -1,4 +1,4 @@
-/* value.c — a value at an index, as an expression: a load where it has a place, its definition where it is inlined. */
+/* value.c — a value at an index, as an expression: a load if it has a place, its definition if it is inlined. */
 #include "ir/plan/planner.h"
 
 #include <string.h>
@@ -60,14 +60,14 @@ static bool has_no_elements(const ir_type *type)
 
 const pl_expr *pl_load_at(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index)
 {
-    /* A gather from an empty table has no element to clamp to. */
+    /* An empty table has no element to which a gather could be clamped. */
     if (has_no_elements(type)) return pl_const_i(b->arena, type->dtype, 0);
     return pl_load(b->arena, place->buffer, type->dtype, pl_position(b, place, type, index));
 }
 
 /* ---- Constants --------------------------------------------------------------------------------------------------- */
 
-/* A constant all of whose elements are the same needs no memory. */
+/* A constant whose elements are all equal needs no memory. */
 static bool is_uniform(const ir_tensor *tensor)
 {
     size_t size = mdot_dtype_size_bytes(tensor->dtype);
@@ -106,7 +106,7 @@ static const pl_expr *constant_at(pl_builder *b, const ir_value *v, const pl_exp
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
-/* Content that follows from the length (a shape, a count, 0 … n-1): its dimensions, chosen by the position. */
+/* Content that follows from the length (a shape, a count, 0 … n-1): its dimensions, selected by the position. */
 static const pl_expr *known_at(pl_builder *b, const ir_value *v, const pl_expr *const *index)
 {
     const ir_known *known = v->known;
@@ -126,15 +126,15 @@ const pl_expr *pl_define(pl_builder *b, const ir_value *v, const pl_expr *const 
     return b->definitions[v->def->op->lowering](b, v->def, v->output, index);
 }
 
-/* The last that the kernel in the making remembers of a value. A number from an earlier kernel is known by its being
- * another value's now, or beyond the end. */
+/* The last memo of a value in the current kernel. A number from an earlier kernel is recognised because it belongs to
+ * another value now, or lies beyond the end. */
 static const pl_memo *last_memo(const pl_builder *b, const ir_value *v)
 {
     int k = pl_info(b, v)->memo;
     return k < b->memo_count && b->memo[k].value == v ? &b->memo[k] : NULL;
 }
 
-/* The same value at the same index is one expression, so that backends compute it once. */
+/* Finds the expression of the same value at the same index, so that backends compute it once. */
 static const pl_memo *find_memo(const pl_builder *b, const ir_value *v, const pl_expr *const *index)
 {
     size_t bytes = (size_t)v->type.rank * sizeof *index;
@@ -195,7 +195,8 @@ double pl_elements(const pl_builder *b, const ir_value *v)
     return count;
 }
 
-/* Rough costs in simple vector operations; what matters is that an addition is cheap and an exponential is not. */
+/* Rough costs in simple vector operations. The essential point is that an addition is cheap and an exponential
+ * expensive. */
 static double operator_cost(const pl_expr *expr)
 {
     switch (expr->op) {
@@ -228,7 +229,7 @@ static double operator_cost(const pl_expr *expr)
     }
 }
 
-/* Index arithmetic is mostly hoisted out of inner loops: sums and products in it are free. */
+/* Sums and products in index arithmetic are free, because they are mostly hoisted out of inner loops. */
 static double walk_cost(const pl_expr *expr, bool in_index, int *budget)
 {
     if (--*budget < 0) return 0;

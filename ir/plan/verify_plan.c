@@ -1,6 +1,5 @@
-/* verify_plan.c — what plan.h promises, checked: buffer numbers, types, operands of kernels, and index bounds where
- * they are affine in the loops. For debug builds and tests.
- */
+/* verify_plan.c — checks the rules of plan.h: buffer numbers, types, operands of kernels, and index bounds that are
+ * affine in the loops. For debug builds and tests. */
 #include "ir/ops/families.h"
 #include "ir/plan/plan.h"
 
@@ -10,9 +9,9 @@
 typedef struct checker {
     const pl_plan *plan;
     const pl_kernel *kernel;
-    ir_dim extent[PL_MAX_LOOPS]; /* of the kernel's loops */
+    ir_dim extent[PL_MAX_LOOPS]; /* extents of the kernel's loops */
     int loop_count;
-    ir_dim steps; /* of the recurrence that the kernel is a part of; 0: of none */
+    ir_dim steps; /* steps of the enclosing recurrence; 0: none */
     int acc_count;
     mdot_dtype acc_dtype;
     mdot_status status;
@@ -32,8 +31,8 @@ static const pl_buffer *buffer_of(checker *c, int number)
     return NULL;
 }
 
-/* A read of whole values, or of factors that a matrix kernel rounds, is one that the buffer's element type was decided
- * by. */
+/* Checks that the buffer's `reads` include this read, of whole values or of factors that a matrix kernel rounds,
+ * because `reads` decided the buffer's element type. */
 static void check_read(checker *c, int number, bool is_factor)
 {
     const pl_buffer *buffer = number >= 0 ? buffer_of(c, number) : NULL;
@@ -50,7 +49,7 @@ static void check_read(checker *c, int number, bool is_factor)
 
 __extension__ typedef __int128 wide_int;
 
-/* Least and greatest value of an index expression at one length; false: not affine (data, quotients). */
+/* Minimum and maximum of an index expression at one length. False: not affine (data, quotients). */
 typedef struct range {
     wide_int least, most;
 } range;
@@ -108,7 +107,7 @@ static void check_position(checker *c, int number, const pl_expr *index)
     }
 }
 
-/* A view of rows and columns lies inside of its buffer. */
+/* Checks that a view of rows and columns is inside its buffer. */
 static void check_matrix(checker *c, const pl_matrix *m, ir_dim rows, ir_dim columns)
 {
     const pl_buffer *buffer = buffer_of(c, m->buffer);
@@ -156,7 +155,7 @@ static void check_leaf(checker *c, const pl_expr *e)
     }
 }
 
-/* Operands of one type; a selection's condition apart. */
+/* Checks that operands have one type, apart from a selection's condition. */
 static void check_types(checker *c, const pl_expr *e)
 {
     int count = pl_expr_operand_count(e->op), first = e->op == PL_SELECT ? 1 : 0;
@@ -298,7 +297,7 @@ static void check_nest(checker *c, const pl_nest *k)
 static void check_sequential(checker *c, const pl_sequential *k)
 {
     for (int i = 0; i < 4; i++) check_read(c, k->input[i], false);
-    for (int i = 0; i < 2; i++) check_read(c, k->output[i], false); /* where it combines with what is there */
+    for (int i = 0; i < 2; i++) check_read(c, k->output[i], false); /* read if it combines with existing content */
     const pl_buffer *in = buffer_of(c, k->input[0]);
     if (in != NULL && k->axis >= in->type.rank && in->type.rank > 0) report(c, "there is no such axis", k->axis);
 }

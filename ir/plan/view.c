@@ -1,9 +1,8 @@
-/* view.c — strided views: what a transpose, slice, split, expand or reshape of a placed value is without moving
- * anything.
+/* view.c — strided views: a transpose, slice, split, expand or reshape of a placed value that moves no data.
  *
- * A view is a place with a stride a dimension. Strides and offsets are affine in L; what is not affine (or no view at
- * all, like a gather) becomes code instead. Kernels with operands of a fixed form (matrix, heads) ask whether a view
- * has it.
+ * A view is a place with one stride per dimension. Strides and offsets are affine in L. Operators that are not
+ * affine, or that are not views (for example, a gather), become code instead. Kernels with operands of a fixed form
+ * (matrix, heads) query whether a view has that form.
  */
 #include "ir/plan/planner.h"
 
@@ -13,7 +12,7 @@ int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank)
     return (int)(axis < 0 ? axis + rank : axis);
 }
 
-/* Row-major strides. Dimensions of one element need none, so the product may leave the affine before them. */
+/* Row-major strides. Dimensions of one element need none, so the product before them may be non-affine. */
 static bool dense_strides(const ir_type *type, ir_dim *out_stride)
 {
     ir_dim step = ir_dim_number(1);
@@ -113,13 +112,13 @@ bool pl_only_units_differ(const ir_type *from, const ir_type *to)
     }
 }
 
-/* Dimensions without those of one element, and their strides. */
+/* The dimensions other than those of one element, and their strides. */
 typedef struct axes {
     int count;
     ir_dim dim[MDOT_MAX_RANK], stride[MDOT_MAX_RANK];
 } axes;
 
-/* The dims from `begin` to `end` run through memory like one dimension, whose stride is that of the last. */
+/* Do the dims from `begin` to `end` run through memory like one dimension, with the stride of the last? */
 static bool is_contiguous(const axes *a, int begin, int end)
 {
     for (int d = begin; d + 1 < end; d++) {
@@ -129,7 +128,7 @@ static bool is_contiguous(const axes *a, int begin, int end)
     return true;
 }
 
-/* The shortest runs of old and new dims, from `f` and `t`, that have the same number of elements. */
+/* Finds the shortest runs of old and new dims, from `f` and `t`, that have the same number of elements. */
 static bool next_group(const axes *from, int f, const axes *to, int t, int *out_f_end, int *out_t_end)
 {
     for (int f_end = f + 1; f_end <= from->count; f_end++) {
@@ -143,7 +142,7 @@ static bool next_group(const axes *from, int f, const axes *to, int t, int *out_
     return false;
 }
 
-/* Where each group of old dims is contiguous, the new dims of the group get strides by splitting its one. */
+/* If each group of old dims is contiguous, splits it into the new dims of the group and gives them strides. */
 static bool restride(const axes *from, axes *to)
 {
     int f = 0, t = 0;
@@ -205,7 +204,7 @@ bool pl_view_from(pl_builder *b, const ir_node *node, int k, const pl_place *sou
     view_fn view = views[ir_node_opcode(node)];
     if (view == NULL) return false;
     if (view == view_reshape && source->dense) {
-        *out = *source; /* whatever the strides */
+        *out = *source; /* for any strides */
         return true;
     }
     const ir_type *type = &node->inputs[0]->type;
@@ -233,9 +232,10 @@ bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_place *out)
     return true;
 }
 
-/* ---- Forms that kernels want ------------------------------------------------------------------------------------- */
+/* ---- Operand forms of kernels
+ * --------------------------------------------------------------------------------------- */
 
-/* Rows of a dense place are as far apart as they are long, whatever the strides of what they are made of. */
+/* The row stride of a dense place is the row's length, whatever strides its dimensions have. */
 static bool dense_matrix(const pl_place *place, const ir_type *type, int trailing, pl_matrix *out)
 {
     ir_dim width = ir_dim_number(1);
@@ -299,13 +299,13 @@ bool pl_mask_view(const ir_node *node, const pl_place *place, ir_dim out_stride[
 
 /* ---- Operands of Slice and Split --------------------------------------------------------------------------------- */
 
-/* An ONNX start brought into the dimension: negative ones count from the end, and all are clamped to where a slice of
- * that direction may begin. False where L decides it. */
+/* Normalises an ONNX start: negative values count from the end, and all are clamped to the range in which a slice of
+ * that direction may begin. False: the result depends on L. */
 static bool clamp_start(const ir_graph *graph, ir_dim start, ir_dim extent, int64_t step, ir_dim *out)
 {
     ir_dim zero = ir_dim_number(0), last = extent;
     if (ir_dim_always_lt(graph, start, zero)) {
-        if (!ir_dim_add(start, extent, &start)) start = zero; /* INT64_MIN: from the very beginning */
+        if (!ir_dim_add(start, extent, &start)) start = zero; /* INT64_MIN: from the first element */
     } else if (!ir_dim_always_le(graph, zero, start)) {
         return false;
     }
@@ -343,7 +343,7 @@ bool pl_split(pl_builder *b, const ir_node *node, int k, int *out_axis, ir_dim *
     int axis = pl_axis(node, "axis", 0, node->inputs[0]->type.rank);
     ir_dim begin = ir_dim_number(0);
     for (int i = 0; i < k; i++) {
-        /* The shape rule typed every part; parts that nobody reads may have no value. */
+        /* The shape rule typed every part; an unread part may lack a value. */
         if (node->outputs[i] == NULL || !ir_dim_add(begin, node->outputs[i]->type.dim[axis], &begin)) return false;
     }
     *out_axis = axis;

@@ -1,4 +1,4 @@
-/* visit.c — which buffers a kernel touches: one place that knows where plan.h keeps buffer numbers. */
+/* visit.c — visits the buffers that a kernel accesses. Only this file knows where plan.h stores buffer numbers. */
 #include "ir/plan/plan.h"
 
 typedef struct visitor {

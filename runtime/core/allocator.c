@@ -1,6 +1,7 @@
-/* allocator.c — the runtime's memory: the caller's functions when options bring them, aligned_alloc and free otherwise.
+/* allocator.c — the runtime's memory: the caller's functions if the options supply them, otherwise aligned_alloc and
+ * free.
  *
- * Called while opening and creating only; running needs no memory.
+ * Allocation happens only while opening and creating. Running allocates no memory.
  */
 #include "runtime/core/predictor.h"
 
@@ -32,7 +33,7 @@ mdot_status rt_allocator_init(rt_allocator *allocator, const mdot_open_options *
 void *rt_alloc(const rt_allocator *allocator, size_t bytes)
 {
     if (bytes > SIZE_MAX - MDOT_ABI_ALIGNMENT) return NULL;
-    /* aligned_alloc wants a multiple of the alignment */
+    /* aligned_alloc requires a multiple of the alignment */
     size_t rounded = (bytes + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
     if (rounded == 0) rounded = MDOT_ABI_ALIGNMENT;
     void *memory = allocator->allocate(allocator->user, rounded, MDOT_ABI_ALIGNMENT);

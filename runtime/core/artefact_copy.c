@@ -1,10 +1,10 @@
-/* artefact_copy.c — the artefact's bytes in memory that nobody else can change, and segments mapped from there.
+/* artefact_copy.c — a private copy of the artefact's bytes, and segments mapped from it.
  *
- * A mapping of the file itself would not do: who writes over it in place changes code that runs, and who truncates it
- * takes pages away (SIGBUS). The copy is a memfd: it takes neither /proc nor a folder, a noexec mount of the file does
- * not matter, and code is mapped as from any file, which is allowed where memory that was written may not become code
- * (systemd's MemoryDenyWriteExecute=). Where there is no memfd (seccomp, descriptors used up), or none of this size
- * (RLIMIT_FSIZE), it is ordinary memory.
+ * A mapping of the file itself is unsafe: a process that overwrites the file in place changes running code, and one
+ * that truncates it removes pages (SIGBUS). The copy is a memfd. A memfd needs neither /proc nor a folder, and a
+ * noexec mount of the file is irrelevant to it. Code is mapped from it as from any file. This is allowed even where
+ * memory that was written must not become executable (systemd's MemoryDenyWriteExecute=). The copy is ordinary
+ * memory if a memfd is unavailable (seccomp, descriptors used up) or limited to a smaller size (RLIMIT_FSIZE).
  */
 #include "base/file.h"
 #include "runtime/core/predictor.h"
@@ -27,7 +27,7 @@ static mdot_status read_all(int file, unsigned char *bytes, size_t size_bytes, m
     while (have < size_bytes) {
         ssize_t count = pread(file, bytes + have, size_bytes - have, (off_t)have);
         if (count < 0 && errno == EINTR) continue;
-        /* EFAULT: a page of the copy could not be had */
+        /* EFAULT: a page of the copy could not be allocated */
         if (count < 0 && errno == EFAULT)
             return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu bytes", size_bytes);
         if (count < 0) return mdot_fail(err, MDOT_IO, "reading failed: %s", strerror(errno));
@@ -37,11 +37,11 @@ static mdot_status read_all(int file, unsigned char *bytes, size_t size_bytes, m
     return MDOT_OK;
 }
 
-/* A descriptor of memory of this size; -1: there is none to be had. */
+/* A descriptor of memory of this size, or -1 if it is unavailable. */
 static int make_memory(size_t size_bytes)
 {
-    /* A memfd is a file, too. Where the system does not tell, there is taken to be no limit: ordinary memory in its
-     * place might not be allowed to become code. */
+    /* A memfd counts as a file under RLIMIT_FSIZE. If the limit is unknown, it is taken to be unlimited, because the
+     * alternative, ordinary memory, may be refused as executable code. */
     if (!bs_is_within_limit(size_bytes)) return -1;
     int descriptor = memfd_create("predictor.mdot", MFD_CLOEXEC);
     if (descriptor < 0 || ftruncate(descriptor, (off_t)size_bytes) == 0) return descriptor;
@@ -52,7 +52,7 @@ static int make_memory(size_t size_bytes)
 mdot_status rt_copy_make(int file, uint64_t size_bytes, rt_copy *out_copy, mdot_error *err)
 {
     if (size_bytes == 0) return mdot_fail(err, MDOT_MALFORMED, "an empty file is not an artefact");
-    /* what is no ELF file at all, a film by mistake, is not copied to say so */
+    /* a file of another format, for example a film opened by mistake, is refused without copying all of it */
     enum { ELF_HEADER_BYTES = 64 };
     char magic[4];
     bool is_elf = pread(file, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0;
@@ -88,14 +88,14 @@ mdot_status rt_copy_map(const rt_copy *copy, uint64_t offset, size_t size_bytes,
         return MDOT_OK;
     if (mmap(at, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         return fail_memory("mapping failed", err);
-    uint64_t rest_bytes = copy->size_bytes - offset; /* the last page may go on behind the file's end */
+    uint64_t rest_bytes = copy->size_bytes - offset; /* the last page may extend beyond the file's end */
     memcpy(at, copy->bytes + offset, size_bytes < rest_bytes ? size_bytes : (size_t)rest_bytes);
     if (mprotect(at, size_bytes, protection) != 0)
         return fail_memory("this process may not load code: making memory executable failed", err);
     return MDOT_OK;
 }
 
-/* Best effort: pages that stay cost memory and nothing else. */
+/* Best effort: pages that remain only cost memory. */
 void rt_copy_forget(const rt_copy *copy, uint64_t offset, size_t size_bytes, void *at)
 {
     if (copy->descriptor >= 0)

@@ -1,8 +1,9 @@
-/* batch_items.c — several items of an entry at lengths of their own in one call: mdot_run_many, as mdot_abi_call lays down.
+/* batch_items.c — ragged batches: several items of an entry, each with its own length, in one call. Implements
+ * mdot_run_many as mdot_abi_call specifies.
  *
- * Inputs are copied behind one another, kernels are gone through one after the other, and outputs are copied to where
- * the items want them. A kernel that is rowwise is one call; of another each item is one. A device takes those of each
- * length together.
+ * Inputs are copied one after the other. Kernels run in order, and outputs are copied to the items' buffers. A
+ * rowwise kernel is one call for the whole group; any other kernel is called once for each item. A device runs the
+ * items of each length together.
  */
 #include "runtime/core/predictor.h"
 
@@ -16,11 +17,11 @@ typedef struct group {
     const mdot_abi_bucket *bucket;
     const mdot_item *items;
     uint32_t count;
-    int64_t length; /* of all together */
+    int64_t length; /* sum of the items' lengths */
     rt_code code;
 } group;
 
-/* Copies nothing where there is nothing, which may have no address. */
+/* Handles empty tensors, whose pointers may be NULL. */
 static void copy(void *to, const void *from, size_t bytes)
 {
     if (bytes > 0) memcpy(to, from, bytes);
@@ -42,7 +43,7 @@ static void copy_inputs(const group *g)
     }
 }
 
-/* Where outputs lie until copy_outputs: behind the inputs. */
+/* Places the outputs after the inputs until copy_outputs. */
 static void place_outputs(const group *g)
 {
     const mdot_abi_table *table = g->context->predictor->table;
@@ -69,7 +70,7 @@ static void copy_outputs(const group *g)
                  (size_t)rt_tensor_bytes(&tensors[t], g->items[i].length));
 }
 
-/* Kernels from `begin` on that are rowwise alike, as one call. The next kernel. */
+/* Runs consecutive rowwise kernels with the same unit_offset, from `begin` on, as one call. Returns the next kernel. */
 static int64_t run_together(const group *g, int64_t begin)
 {
     const mdot_abi_kernel *kernels = g->code.kernels;
@@ -118,12 +119,12 @@ static void run_group(const group *g)
 
 /* ---- All items --------------------------------------------------------------------------------------------------- */
 
-/* Sets how many of the items, from the first on, are one group, and its length. */
+/* Sets the number of items, from the first on, that form one group, and its length. */
 static void take_items(group *g, size_t count)
 {
     g->count = 1;
     g->length = g->items[0].length;
-    int64_t most = g->bucket->max_length; /* of what is left to the lengths */
+    int64_t most = g->bucket->max_length; /* remaining space for lengths */
     while (g->count < count && g->count < g->bucket->most_items) {
         most -= g->bucket->unit_offset;
         if (g->length + g->items[g->count].length > most) break;
@@ -148,7 +149,7 @@ static void run_items_on_cpu(mdot_context *context, const mdot_abi_entry *entry,
 
 /* ---- On a device ------------------------------------------------------------------------------------------------- */
 
-/* The least length of an item that is greater than `above`; INT64_MAX: there is none. */
+/* The smallest item length greater than `above`; INT64_MAX if there is none. */
 static int64_t next_length(const mdot_item *items, size_t count, int64_t above)
 {
     int64_t least = INT64_MAX;
@@ -157,7 +158,7 @@ static int64_t next_length(const mdot_item *items, size_t count, int64_t above)
     return least;
 }
 
-/* A device takes items of one length together: those of each length, some at a time. */
+/* Runs the items of each length together, AT_ONCE at a time, because a device takes items of one length. */
 static void run_by_length(mdot_context *context, const mdot_abi_entry *entry, const mdot_item *items, size_t count)
 {
     enum { AT_ONCE = 128 };
@@ -176,7 +177,7 @@ static void run_by_length(mdot_context *context, const mdot_abi_entry *entry, co
 
 /* ---- The call ---------------------------------------------------------------------------------------------------- */
 
-/* What a device that fails half-way has not answered the CPU answers, again as a whole, so that answers agree. */
+/* If a device fails half-way, the CPU recomputes all items, so that the answers are consistent. */
 static void run_items(mdot_context *context, const mdot_abi_entry *entry, const mdot_item *items, size_t count)
 {
     if (context->device != NULL && !rt_fell_back(context)) {

@@ -1,6 +1,5 @@
-/* context.c — what one caller needs to run: scratch memory for the largest bucket, room to put a call in order, what
- * the other rooms keep in a context, and its share of a device where the predictor has one.
- */
+/* context.c — the per-thread state of running: scratch memory for the largest bucket, arrays to order a call's
+ * tensors, the states of the other components, and a device context if the predictor has a device. */
 #include "base/struct_version.h"
 #include "runtime/core/predictor.h"
 
@@ -26,7 +25,7 @@ static mdot_status create_states(mdot_context *context, mdot_error *err)
     return status;
 }
 
-/* "auto" takes the CPU where the device has no room left: a scheduler is to get its answers. */
+/* With "auto", a context falls back to the CPU if the device is out of memory, so that a scheduler gets its answers. */
 static mdot_status use_device(mdot_context *context, mdot_error *err)
 {
     const mdot_predictor *predictor = context->predictor;
@@ -39,7 +38,7 @@ static mdot_status use_device(mdot_context *context, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Of the largest bucket, with what each further worker takes. */
+/* Scratch for the largest bucket, plus the share of each further worker. */
 static size_t scratch_bytes_for(const mdot_predictor *predictor, uint32_t workers)
 {
     const mdot_abi_table *table = predictor->table;
@@ -82,7 +81,7 @@ mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_contex
         output_count = max_size(output_count, rt_entry(table, i)->output_count);
     }
     size_t scratch_bytes = scratch_bytes_for(predictor, options->threads);
-    /* rt_alloc clears what it gives, which touches every page; the counts are bounded by the table's size */
+    /* rt_alloc clears memory, which touches every page. The table's size bounds the counts. */
     mdot_context *context =
         rt_alloc(&predictor->allocator, sizeof *context + (input_count + output_count + state_count) * sizeof(void *));
     void *scratch = rt_alloc(&predictor->allocator, scratch_bytes);
@@ -157,7 +156,7 @@ void mdot_context_destroy(mdot_context *context)
     rt_predictor_release(predictor);
 }
 
-/* ---- For the other rooms ----------------------------------------------------------------------------------------- */
+/* ---- For the other components ------------------------------------------------------------------------------------ */
 
 void *rt_context_state(const mdot_context *context, const rt_extension *extension)
 {

@@ -1,11 +1,11 @@
-/* cpu.c — which of an artefact's CPU images this machine runs.
+/* cpu.c — selects the CPU image that this machine runs.
  *
- * The levels are those of the x86-64 psABI (section 3.1.1, "Processor Architecture"). A level counts only when the CPU
- * has all of its features and the operating system saves the registers that they use (XCR0). Bit numbers: Intel SDM
- * volume 2, CPUID; AMD APM volume 3, appendix E, for leaf 8000'0001h.
+ * ISA levels are those of the x86-64 psABI (section 3.1.1, "Processor Architecture"). A level is available only if
+ * the CPU has all of its features and the operating system saves the registers that they use (XCR0). Bit numbers:
+ * Intel SDM volume 2, CPUID; AMD APM volume 3, appendix E, for leaf 8000'0001h.
  *
- * A CPU may be slower at a level than at the one below: then that one is chosen, unless the other is asked for by its
- * name.
+ * A CPU may be slower at an ISA level than at the next lower one. Then the lower one is chosen, unless the caller
+ * requests the higher one by name.
  */
 #include "base/join.h"
 #include "runtime/core/predictor.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 
 typedef struct feature {
-    uint32_t level; /* the least level that needs it */
+    uint32_t level; /* the lowest ISA level that needs it */
     size_t word;    /* offset in rt_cpu */
     uint32_t mask;
     const char *name;
@@ -33,7 +33,7 @@ typedef struct feature {
         MDOT_CPU_X86_64_##level, offsetof(rt_cpu, word), mask, name                                                    \
     }
 
-/* V3 lists v2's features too; the baseline (SSE2 and older) is what the runtime itself is compiled for. */
+/* V3 includes the features of v2. The runtime itself is compiled for the baseline (SSE2 and older). */
 static const feature features[] = {
     FEATURE(V3, leaf1_ecx, BIT(0), "SSE3"),
     FEATURE(V3, leaf1_ecx, BIT(9), "SSSE3"),
@@ -100,15 +100,16 @@ void rt_cpu_read(rt_cpu *out_cpu)
     *out_cpu = cpu;
 }
 
-/* Linux gives a process the state of tiles, 8 KB a thread, when it asks (arch_prctl(2)); a container may refuse. No
- * thread can ask for itself alone: this is the one thing by which the libraries change the process (SECURITY.md). */
+/* Linux grants a process the state of AMX tiles, 8 KB per thread, on request (arch_prctl(2)). A container may
+ * refuse. The request always covers the whole process. This is the only change that the libraries make to the
+ * process (SECURITY.md). */
 void rt_cpu_ask_for_tiles(rt_cpu *cpu)
 {
 #if defined(__x86_64__) && defined(__linux__)
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
     rt_cpu allowed = *cpu;
     allowed.permissions |= RT_CPU_MAY_USE_TILES;
-    if (rt_cpu_missing(&allowed, MDOT_CPU_X86_64_AMX) != NULL) return; /* nothing to ask for */
+    if (rt_cpu_missing(&allowed, MDOT_CPU_X86_64_AMX) != NULL) return; /* the request would be useless */
     if (syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0) *cpu = allowed;
 #else
     (void)cpu;
@@ -143,13 +144,13 @@ uint32_t rt_cpu_isa_find(const char *name)
     return MDOT_CPU_NONE;
 }
 
-/* CPU images come first, and the first image is one. */
+/* CPU images come first, and there is at least one. */
 static bool is_cpu_image(const mdot_abi_table *table, uint32_t image)
 {
     return image < table->image_count && rt_image(table, image)->kind == MDOT_IMAGE_CPU;
 }
 
-/* "x86-64-v3, x86-64-v4": what the artefact has code for, for messages */
+/* The ISA levels that the artefact has code for, for messages: "x86-64-v3, x86-64-v4". */
 static void list_targets(const mdot_abi_table *table, char *text, size_t size)
 {
     bs_join list;
@@ -158,8 +159,8 @@ static void list_targets(const mdot_abi_table *table, char *text, size_t size)
         bs_join_add(&list, "%s", rt_string(table, rt_image(table, i)->target_at));
 }
 
-/* Of the last target that the machine runs, and no slower than the one before, or of the one asked for, the first image
- * of the arithmetic asked for. */
+/* The first image in the requested precision, for the requested level. If no level is requested, it takes the last
+ * level that the machine runs and that is as fast as the one before. */
 static const mdot_abi_image *find_image(const rt_cpu *cpu, const mdot_abi_table *table, uint32_t level,
                                         const char *kernel_precision)
 {

@@ -1,7 +1,7 @@
-/* device.c — which device a predictor runs on: what the option says, and for "auto" what is faster.
+/* device.c — selects the device of a predictor: the one in the option or, for "auto", the faster one.
  *
- * Before a predictor is handed out every kernel of the device has run once, so that no later call pays for the driver's
- * loading it, and an artefact that does not work on the device is found out here.
+ * Before a predictor is returned, every kernel of the device has run once. Therefore later calls are free of the
+ * driver's loading time, and an artefact that fails on the device is detected here.
  */
 #include "base/join.h"
 #include "base/suggest.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A GPU shared with training may answer late; beyond a second it is hung as far as a scheduler is concerned. */
+/* A GPU shared with training may answer late. After a second, a scheduler has to treat it as hung. */
 enum { DEFAULT_TIMEOUT_MS = 1000 };
 
 /* ---- The option -------------------------------------------------------------------------------------------------- */
@@ -23,11 +23,11 @@ typedef enum choice { CHOOSE_AUTO, CHOOSE_CPU, CHOOSE_DEVICE } choice;
 
 typedef struct wanted {
     choice choice;
-    const rt_device_ops *ops; /* of CHOOSE_DEVICE */
+    const rt_device_ops *ops; /* for CHOOSE_DEVICE */
     int ordinal;
 } wanted;
 
-/* "12"; no sign, no blank, nothing behind. */
+/* Parses digits only, for example "12". */
 static bool parse_ordinal(const char *text, int *out_ordinal)
 {
     if (text[0] < '0' || text[0] > '9') return false;
@@ -39,7 +39,7 @@ static bool parse_ordinal(const char *text, int *out_ordinal)
     return true;
 }
 
-/* "cuda" or "cuda:12", where `name` is "cuda". */
+/* Parses "cuda" or "cuda:12", where `name` is "cuda". */
 static bool parse_name(const char *text, const char *name, int *out_ordinal)
 {
     size_t length = strlen(name);
@@ -84,13 +84,13 @@ static mdot_status parse_device(const rt_components *rooms, const char *text, wa
     return MDOT_OK;
 }
 
-/* ---- Trying out -------------------------------------------------------------------------------------------------- */
+/* ---- Trial runs -------------------------------------------------------------------------------------------------- */
 
-/* A context, and tensors for any entry at any bucket's full length: zeros in, which every entry takes. */
+/* A context and tensors for any entry at any bucket's full length. Inputs are zeros, which every entry accepts. */
 typedef struct trial {
     mdot_context *context;
-    void *zeros;            /* all inputs are these */
-    unsigned char *outputs; /* one behind the other */
+    void *zeros;            /* used for all inputs */
+    unsigned char *outputs; /* the outputs, concatenated */
 } trial;
 
 static void size_tensors(const mdot_abi_table *table, uint64_t *out_input_bytes, uint64_t *out_output_bytes)
@@ -121,7 +121,7 @@ static void close_trial(trial *t, const rt_allocator *allocator)
     mdot_context_destroy(t->context);
 }
 
-/* How the device of the trial's context has failed, if it has. */
+/* The failure of the trial context's device, or MDOT_OK. */
 static mdot_status outcome(const trial *t, mdot_error *err)
 {
     const mdot_error *failure = &t->context->device_error;
@@ -149,7 +149,7 @@ static mdot_status open_trial(const mdot_predictor *predictor, trial *out_trial,
     return MDOT_OK;
 }
 
-/* A call of `entry` at `length`, its pointers in the context's own arrays. */
+/* A call of `entry` at `length`, with its pointers in the context's own arrays. */
 static rt_item prepare_item(const trial *t, const mdot_abi_entry *entry, int64_t length)
 {
     const mdot_abi_table *table = t->context->predictor->table;
@@ -189,7 +189,7 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-/* The least of a few: what disturbs a run only makes it longer. One is enough of what takes long. */
+/* The minimum of a few runs, because disturbances only make a run longer. One run suffices if it takes long. */
 static double fastest_us(const trial *t, const mdot_abi_entry *entry, int64_t length, runner *run)
 {
     enum { RUNS = 5, LONG_US = 20000 };
@@ -203,8 +203,8 @@ static double fastest_us(const trial *t, const mdot_abi_entry *entry, int64_t le
     return least;
 }
 
-/* One call of each entry at its middle bucket's full length: neither the shortest, which a GPU's launch outlasts, nor
- * the longest, which jobs rarely are. */
+/* One call of each entry at its middle bucket's full length. At the shortest length a GPU's launch dominates, and
+ * jobs are rarely as long as the longest. */
 static double measure_us(const trial *t, runner *run)
 {
     const mdot_abi_table *table = t->context->predictor->table;
@@ -216,7 +216,7 @@ static double measure_us(const trial *t, runner *run)
     return sum;
 }
 
-/* Warms the device up and, where `out_is_faster` is there, compares it with the CPU. */
+/* Warms the device up and, unless `out_is_faster` is NULL, compares it with the CPU. */
 static mdot_status try_out(mdot_predictor *predictor, bool *out_is_faster, mdot_error *err)
 {
     trial t;
@@ -236,7 +236,7 @@ static mdot_status try_out(mdot_predictor *predictor, bool *out_is_faster, mdot_
 
 /* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
-/* Sets predictor->device, unless it is to be compared and is not faster. */
+/* Sets predictor->device. If `compare` is set, only a device that is faster than the CPU is used. */
 static mdot_status open_device(mdot_predictor *predictor, const rt_device_ops *ops, int ordinal,
                                const mdot_open_options *options, bool compare, mdot_error *err)
 {
@@ -261,8 +261,8 @@ static bool cpu_computes_in(const mdot_predictor *predictor, const char *kernel_
            strcmp(rt_string(predictor->table, predictor->image->compute_at), kernel_precision) == 0;
 }
 
-/* The first device of each kind, until one is faster than the CPU, where that may answer; the reason is the last one's.
- */
+/* Tries the first device of each kind until one is faster than the CPU, provided that the CPU may answer. The reason
+ * is that of the last device tried. */
 static void choose(mdot_predictor *predictor, const mdot_open_options *options)
 {
     const rt_device_ops *const *devices = predictor->rooms->devices;

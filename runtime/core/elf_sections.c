@@ -1,8 +1,8 @@
-/* elf_sections.c — finds an artefact's sections in the file's bytes, before anything of it is loaded.
+/* elf_sections.c — finds an artefact's sections in the file's bytes, before any of it is loaded.
  *
- * base/elf_read.h keeps everything within the file. What is checked here on top of that promises: each of the
- * artefact's sections is mapped whole, read-only, at the address that its header gives; and loading the file makes the
- * dynamic loader relocate nothing, pull in no other file and call no initialiser. (System V gABI, chapter 5.)
+ * base/elf_read.h keeps all reads within the file. The checks here guarantee two further properties. Each of the
+ * artefact's sections is mapped whole and read-only, at the address in its header. And loading the file needs no
+ * relocation, no other file and no initialiser. (System V gABI, chapter 5.)
  */
 #include "runtime/core/predictor.h"
 
@@ -17,7 +17,7 @@ enum { HOST_MACHINE = EM_AARCH64 };
 enum { HOST_MACHINE = EM_NONE };
 #endif
 
-/* Dynamic tags of which an artefact has none: they would run code, load files or change memory at dlopen. */
+/* Dynamic tags that artefacts must not have, because they run code, load files or change memory at dlopen. */
 static const struct {
     int64_t tag;
     const char *what;
@@ -63,7 +63,7 @@ static mdot_status check_segments(const bs_elf *file, mdot_error *err)
     return MDOT_OK;
 }
 
-/* The whole section is mapped from the file, read-only, where its header says. */
+/* True if the whole section is mapped from the file, read-only, at the address in its header. */
 static bool is_mapped(const bs_elf *file, const bs_elf_section *section)
 {
     for (uint32_t i = 0; i < file->segment_count; i++) {

@@ -1,7 +1,7 @@
-/* handle_validation.c — see handle_validation.h: a hash table of all objects that were made, dead ones included, behind a lock.
+/* handle_validation.c — see handle_validation.h: a hash table of all objects ever created, including destroyed ones, behind a lock.
  *
- * A child of fork may find the table as another thread was changing it (lock.h): each change ends with the one word
- * that brings it in.
+ * A child of fork may find the table in the middle of another thread's change (lock.h). Therefore each change takes
+ * effect with one final store of a word.
  */
 #include "runtime/core/handle_validation.h"
 #include "runtime/core/lock.h"
@@ -24,13 +24,13 @@ typedef struct grave {
 atomic_int rt_validation_state;
 
 typedef struct graveyard {
-    size_t count, capacity; /* the latter a power of two */
+    size_t count, capacity; /* capacity is a power of two */
     grave destroyed_objects[];
 } graveyard;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static rt_lock lock;
-static graveyard *yard; /* NULL: nothing was made yet */
+static graveyard *yard; /* NULL until the first object is created */
 
 static void read_environment(void)
 {
@@ -49,9 +49,10 @@ static const char *name_of(rt_kind kind)
     return names[kind];
 }
 
-/* ---- The table, under the lock ----------------------------------------------------------------------------------- */
+/* ---- The table; the caller holds the lock
+ * ------------------------------------------------------------------------- */
 
-/* The object's place, or the free one that it would get. */
+/* The object's entry, or the free entry that it would get. */
 static grave *find(graveyard *in, const void *object)
 {
     uint64_t hash = (uint64_t)(uintptr_t)object * UINT64_C(0x9E3779B97F4A7C15); /* Knuth's multiplicative hash */
@@ -105,12 +106,13 @@ void rt_handle_register(const void *object, rt_kind kind)
     rt_lock_take(&lock);
     if (make_room())
         bring_in(object, kind);
-    else /* what is not known could not be told from what never was */
+    else /* an unrecorded object would look like one that never existed, so validation is switched off */
         atomic_store(&rt_validation_state, RT_VALIDATION_OFF);
     rt_lock_give(&lock);
 }
 
-/* ---- Answers ----------------------------------------------------------------------------------------------------- */
+/* ---- Results
+ * ------------------------------------------------------------------------------------------------------ */
 
 static mdot_status tell(const void *object, rt_kind kind, life state, const char *function, mdot_error *err)
 {

@@ -1,4 +1,4 @@
-/* info.c — what an opened artefact says about itself: the accessors of mdot.h over the checked table. */
+/* info.c — the accessors of mdot.h that describe an open artefact, from its checked table. */
 #include "base/struct_version.h"
 #include "runtime/core/predictor.h"
 
@@ -107,7 +107,7 @@ mdot_status mdot_predictor_get_output(const mdot_predictor *predictor, size_t en
     return get_tensor(table, rt_outputs(table, e), e->output_count, output, out_info);
 }
 
-/* NULL: one of the indices is beyond its count */
+/* Returns NULL if an index is out of range. */
 static const mdot_abi_bucket *find_bucket(const mdot_abi_table *table, size_t entry, size_t bucket)
 {
     if (entry >= table->entry_count || bucket >= rt_entry(table, entry)->bucket_count) return NULL;

@@ -1,4 +1,4 @@
-/* lifetime.c — how long a predictor lives: until it is closed and the last of its contexts is destroyed. */
+/* lifetime.c — a predictor lives until it is closed and its last context is destroyed. */
 #include "runtime/core/predictor.h"
 
 void rt_device_close(mdot_predictor *predictor)
@@ -7,7 +7,7 @@ void rt_device_close(mdot_predictor *predictor)
     predictor->device = NULL;
 }
 
-/* To its users a predictor is immutable, and so they have it const; how many they are is not theirs to see. */
+/* A predictor is immutable to its users, who hold it as const. The reference count is internal. */
 static mdot_predictor *own(const mdot_predictor *predictor)
 {
     return (mdot_predictor *)(uintptr_t)predictor;

@@ -1,7 +1,8 @@
-/* loader.c — puts a checked artefact's segments where code can run, and warms them up.
+/* loader.c — maps a checked artefact's segments as executable code, and warms them up.
  *
- * An artefact asks nothing of a dynamic loader (elf_sections.c: no relocations, no initialisers, no other libraries), so it
- * takes none: its segments are mapped at their distances, from the copy that was checked. Nothing is writable.
+ * An artefact needs no dynamic loader, because it has neither relocations nor initialisers nor dependencies (elf_sections.c).
+ * Therefore its segments are mapped directly at their relative addresses, from the copy that was checked. All of
+ * them are read-only.
  */
 #include "runtime/core/predictor.h"
 
@@ -10,10 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The least page size of Linux machines: a step that misses no page. */
+/* The smallest page size of Linux machines, so that stepping by it touches every page. */
 enum { PAGE_BYTES = 4096 };
 
-/* Reads one byte of every page, so that no call pays for mapping it. */
+/* Reads one byte of every page, so that later calls find it mapped. */
 static void touch(const void *memory, uint64_t size_bytes)
 {
     const volatile unsigned char *bytes = memory;
@@ -21,8 +22,7 @@ static void touch(const void *memory, uint64_t size_bytes)
     if (size_bytes > 0) (void)bytes[size_bytes - 1];
 }
 
-/* What comes first of the sections that only a GPU reads, from `at` on; one that is empty, at `end`, when none comes.
- */
+/* The first section from `at` on that only a GPU reads. If there is none, an empty section at `end`. */
 static rt_section next_device_section(const rt_elf *elf, uint64_t at, uint64_t end)
 {
     const rt_section sections[] = {elf->cubins, elf->cuda_weights};
@@ -49,7 +49,7 @@ static void touch_segments(const rt_elf *elf, const unsigned char *base)
 
 /* ---- Mapping ----------------------------------------------------------------------------------------------------- */
 
-/* Of the segments that are loaded: what they take together, from the first one's page to the last one's. */
+/* The address range of all loaded segments, from the first one's page to the end of the last one's page. */
 typedef struct span {
     uint64_t start, end, page;
 } span;
@@ -60,7 +60,7 @@ static bool find_loaded(const rt_elf *elf, uint32_t index, bs_elf_segment *out_s
            out_segment->memory_bytes > 0;
 }
 
-/* Segments lie in pages as they lie in the file's: gABI, chapter 5, "Program Loading". */
+/* Segments have the same offset within a page in memory as in the file: gABI, chapter 5, "Program Loading". */
 static mdot_status measure(const rt_elf *elf, span *out_span, mdot_error *err)
 {
     span s = {.start = UINT64_MAX, .page = (uint64_t)sysconf(_SC_PAGESIZE)};
@@ -73,7 +73,7 @@ static mdot_status measure(const rt_elf *elf, span *out_span, mdot_error *err)
         if (start < s.start) s.start = start;
         if (end > s.end) s.end = end;
     }
-    /* at least the sections' segments are there; a size that no memory has is mmap's to refuse */
+    /* At least the sections' segments exist. mmap refuses sizes beyond the memory. */
     if (s.end > UINT64_MAX - s.page) return mdot_fail(err, MDOT_MALFORMED, "an ELF segment ends beyond all addresses");
     s.end = (s.end + s.page - 1) / s.page * s.page;
     *out_span = s;
@@ -83,7 +83,7 @@ static mdot_status measure(const rt_elf *elf, span *out_span, mdot_error *err)
 static mdot_status map_segment(const rt_copy *copy, const bs_elf_segment *segment, const span *s, unsigned char *memory,
                                mdot_error *err)
 {
-    uint64_t before = segment->address % s->page; /* in its first page */
+    uint64_t before = segment->address % s->page; /* offset in its first page */
     unsigned char *at = memory + (segment->address - before - s->start);
     uint64_t file_bytes = (before + segment->file_bytes + s->page - 1) / s->page * s->page;
     uint64_t memory_bytes = (before + segment->memory_bytes + s->page - 1) / s->page * s->page;
@@ -104,7 +104,8 @@ static const unsigned char *section_at(const unsigned char *base, const rt_secti
     return section->address != 0 ? base + section->address : NULL;
 }
 
-/* Of this many bytes, with nothing in it. libc's, since the memory functions of a predictor's options end with it. */
+/* Reserves an empty address range. The structure comes from libc, because the memory functions of a predictor's
+ * options are unavailable after the predictor is freed. */
 static mdot_status reserve(size_t size_bytes, rt_library **out_library, mdot_error *err)
 {
     rt_library *library = calloc(1, sizeof *library);
@@ -149,7 +150,7 @@ mdot_status rt_library_open(const rt_copy *copy, const rt_elf *elf, rt_library *
     return MDOT_OK;
 }
 
-/* The pages that hold nothing but the section. */
+/* Frees the pages that contain only this section. */
 static void forget(const rt_copy *copy, const rt_section *section, const unsigned char *at, uint64_t page)
 {
     if (at == NULL) return;
@@ -169,9 +170,9 @@ void rt_library_forget_device(rt_library *library, const rt_copy *copy, const rt
     library->artefact.cubins = library->artefact.cuda_weights = NULL;
 }
 
-/* ---- How long it stays ------------------------------------------------------------------------------------------- */
+/* ---- Lifetime ---------------------------------------------------------------------------------------------------- */
 
-/* The artefact is the library's first member; to those who read it, it is constant. */
+/* The artefact is the library's first member. Readers hold it as const. */
 static rt_library *library_of(const rt_artefact *artefact)
 {
     return (rt_library *)(uintptr_t)artefact;

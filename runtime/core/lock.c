@@ -10,8 +10,7 @@ void rt_lock_take(rt_lock *lock)
 {
     int self = (int)getpid(), owner = 0;
     while (!atomic_compare_exchange_strong(&lock->owner, &owner, self)) {
-        if (owner != self)
-            continue; /* free meanwhile, or a thread's that stayed with the parent: it is taken from it */
+        if (owner != self) continue; /* the lock is free, or held by a thread of the parent process: take it over */
         atomic_fetch_add(&lock->sleepers, 1);
         syscall(SYS_futex, &lock->owner, FUTEX_WAIT_PRIVATE, self, NULL, NULL, 0);
         atomic_fetch_sub(&lock->sleepers, 1);
@@ -19,7 +18,7 @@ void rt_lock_take(rt_lock *lock)
     }
 }
 
-/* The word changes before sleepers are asked for, so that none is overlooked. */
+/* The word changes before the sleepers are read, so that every sleeper is woken. */
 void rt_lock_give(rt_lock *lock)
 {
     atomic_store(&lock->owner, 0);

@@ -1,20 +1,20 @@
-/* lock.h — a lock that no child of fork is left waiting for: armor's.
+/* lock.h — a lock that a child of fork never blocks on forever; used by handle validation.
  *
- * fork copies a lock that another thread holds as held, and not the thread. Handlers of pthread_atfork would mend that,
- * but they belong to the process: they run in every fork of the program's, with the lock in hand. So the lock's word is
- * the process whose thread holds it, and a child takes what it finds with its parent. What the lock guards must be
- * readable at any moment, since that thread may have stopped half-way.
+ * fork copies a lock that another thread holds, but not that thread. Handlers of pthread_atfork would solve this,
+ * but they belong to the process: they run in every fork of the program, while holding the lock. So the lock's word
+ * is the id of the process whose thread holds it, and a child takes over a lock that its parent holds. The guarded
+ * data must be readable at any moment, because that thread may have stopped half-way.
  *
- * Processes are told apart by number, which fails where the first of a PID namespace forks the first of another: who
- * forks there with threads at work goes without armor.
+ * Processes are distinguished by process id. This fails if the first process of a PID namespace forks the first
+ * process of another. A program that forks there while threads are running cannot use handle validation.
  */
 #ifndef RT_LOCK_H
 #define RT_LOCK_H
 
 #include <stdatomic.h>
 
-typedef struct rt_lock { /* zero is free */
-    atomic_int owner;    /* a process; 0: nobody */
+typedef struct rt_lock { /* zero-initialised: free */
+    atomic_int owner;    /* process id; 0: free */
     atomic_int sleepers;
 } rt_lock;
 

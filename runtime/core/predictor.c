@@ -1,7 +1,7 @@
-/* predictor.c — opening an artefact: one copy of the file is checked and loaded.
+/* predictor.c — opens an artefact: one copy of the file is checked and loaded.
  *
- * Whatever can go wrong with a file, a machine or memory goes wrong here; a predictor that opened cannot fail later. A
- * device can: then the CPU answers (run.c).
+ * All failures of the file, the machine or memory occur here; an open predictor cannot fail later. A device can fail
+ * later; then the CPU answers (run.c).
  */
 #include "runtime/core/predictor.h"
 #include "base/file.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Prefixes the message with the file. The message itself is formatted aside first: see mdot_fail. */
+/* Prefixes the message with the file name. mdot_fail formats the message before it overwrites err. */
 static mdot_status in_file(const char *path, mdot_status status, mdot_error *err)
 {
     if (status == MDOT_OK || err == NULL) return status;
@@ -105,7 +105,7 @@ mdot_status rt_predictor_open(const rt_components *rooms, const char *path, cons
     return MDOT_OK;
 }
 
-/* ---- For the other rooms ----------------------------------------------------------------------------------------- */
+/* ---- For the other components ------------------------------------------------------------------------------------ */
 
 const rt_artefact *rt_predictor_artefact(const mdot_predictor *predictor)
 {

@@ -1,11 +1,12 @@
-/* ragged_batch.c — which of an entry's buckets takes items together, and a context's room for their tensors. */
+/* ragged_batch.c — selects the bucket that runs an entry's items together, and allocates a context's memory for their
+ * tensors. */
 #include "runtime/core/predictor.h"
 
-/* Rows for which weights are read often enough that more of them gain nothing. */
+/* Number of rows at which further reuse of the weights gains nothing. */
 enum { ENOUGH_ROWS = 128 };
 
-/* The bucket whose code takes an entry's items together: kernels are the same for all lengths, so it is one for all
- * groups. NULL: items are not taken together. */
+/* The bucket whose code runs an entry's items together. One bucket serves all groups, because kernels are the same
+ * for all lengths. Returns NULL if items run separately. */
 const mdot_abi_bucket *rt_ragged_bucket(const mdot_abi_table *table, const mdot_abi_entry *entry)
 {
     const mdot_abi_bucket *buckets = rt_buckets(table, entry), *found = NULL;
@@ -29,7 +30,7 @@ static bool has_length(const mdot_abi_tensor *tensor)
     return false;
 }
 
-/* Of a tensor of all items, at most. */
+/* Maximum bytes of a tensor of all items. */
 size_t rt_tensor_capacity_bytes(const mdot_abi_bucket *bucket, const mdot_abi_tensor *tensor)
 {
     size_t bytes = (size_t)rt_tensor_bytes(tensor, bucket->max_length);

@@ -1,13 +1,13 @@
-/* run.c — one call: which length, which bucket, and into its code.
+/* run.c — one call: determines its length and bucket and enters the bucket's code.
  *
- * Nothing here allocates, locks or, on the CPU, calls the operating system; tests/runtime/core/test_runtime_run.c holds
- * it to that.
+ * This file never allocates, locks or, on the CPU, calls the operating system; tests/runtime/core/test_runtime_run.c
+ * checks that.
  */
 #include "runtime/core/predictor.h"
 
 #include <string.h>
 
-/* Buckets are few and ascend. bucket_count: beyond the largest. */
+/* Linear search, because buckets are few and ascending. Returns bucket_count for lengths outside the entry's range. */
 static uint32_t find_bucket(const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length)
 {
     const mdot_abi_bucket *buckets = rt_buckets(table, entry);
@@ -75,7 +75,7 @@ mdot_abi_call rt_call_of(const mdot_context *context, const mdot_abi_bucket *buc
     };
 }
 
-/* Calls that several threads share are handed to them some at a time. */
+/* Passes calls to the workers in groups of AT_ONCE. */
 static void run_shared(mdot_context *context, const rt_code *code, const mdot_abi_call *common, const rt_item *items,
                        size_t count)
 {
@@ -109,8 +109,8 @@ void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t l
     }
 }
 
-/* A device that failed once is not asked again: after most errors of CUDA nothing works until the process ends, and a
- * GPU that does not answer would cost its time limit in every call. */
+/* A device that failed once is never used again. After most CUDA errors all CUDA calls fail until the process ends,
+ * and a hung GPU would cost its time limit in every call. */
 void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t length, const rt_item *items, size_t count)
 {
     mdot_error *failure = &context->device_error;
@@ -191,7 +191,8 @@ mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, c
 
 /* ---- Named tensors ----------------------------------------------------------------------------------------------- */
 
-/* The tensor called `name`, looked for from `guess` on: callers mostly keep the entry's order. NULL: there is none. */
+/* Finds the tensor named `name`, starting at `guess`, because callers usually keep the entry's order. Returns NULL
+ * if it is unknown. */
 static const mdot_abi_tensor *find_tensor(const mdot_abi_table *table, const mdot_abi_tensor *tensors, uint32_t count,
                                           const char *name, size_t guess)
 {
@@ -212,8 +213,8 @@ static mdot_status check_data(const char *name, const void *data, size_t element
     return MDOT_OK;
 }
 
-/* Solves `size` = scale * length + offset for the length, or compares when an earlier dimension has settled it
- * (*length is not 0) or the dimension has none. */
+/* Solves `size` = scale * length + offset for the length. If *length is already known (not 0), or if the dimension
+ * is fixed, it compares instead. */
 static mdot_status match_dim(const mdot_abi_dim *dim, const char *name, int i, int64_t size, int64_t *length,
                              mdot_error *err)
 {
@@ -257,7 +258,7 @@ static mdot_status match_input(const mdot_abi_tensor *tensor, const char *name, 
     return check_data(name, input->data, mdot_dtype_size_bytes(input->dtype), count, err);
 }
 
-/* Fills context->inputs and settles the length: 0 in an entry without one. */
+/* Fills context->inputs and determines the length, which is 0 in an entry of fixed size. */
 static mdot_status order_inputs(mdot_context *context, const mdot_abi_entry *entry, const mdot_input *inputs,
                                 size_t input_count, int64_t *out_length, mdot_error *err)
 {
@@ -278,7 +279,7 @@ static mdot_status order_inputs(mdot_context *context, const mdot_abi_entry *ent
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s is given twice", name);
         mdot_status status = match_input(tensor, name, &inputs[i], &length, err);
         if (status != MDOT_OK) return status;
-        /* an input without elements may have no data; the pointer then only marks it as given */
+        /* an empty input may have NULL data; the pointer then only marks the input as given */
         context->inputs[tensor - tensors] = inputs[i].data != NULL ? inputs[i].data : context->scratch;
     }
     *out_length = length;

@@ -1,14 +1,14 @@
-/* table_check.c — checks an artefact's table (mdot_abi.h), so that everything after may read it in place without looking.
+/* table_check.c — checks an artefact's table (mdot_abi.h), so that all later code can read it in place unchecked.
  *
- * What holds once the check has passed:
+ * After the check the following holds:
  *   - every array is inside the table and aligned, every string ends inside it;
  *   - names are unique among entries, among an entry's inputs and among its outputs;
- *   - at every length from 1 to the largest bucket's, no dimension is negative and no tensor's size overflows;
- *   - where items are taken together, their tensors take no more memory than runtime/core/ragged_batch.c counts on;
- *   - buckets ascend, and some input's shape tells the length where the entry has one;
- *   - every image has something to run for each bucket, and its weights in the section of its kind; they are in order,
- *     no two are of one target and arithmetic, and the first is for CPUs;
- *   - what a CPU image runs is inside an executable segment, and a CUDA image's cubin in its section.
+ *   - at every length from 1 to the largest bucket's, dimensions are at least 0 and tensor sizes fit their type;
+ *   - tensors of items that run together take at most the memory that runtime/core/ragged_batch.c allocates;
+ *   - buckets ascend, and in an entry with a length some input's shape determines it;
+ *   - every image has a function or kernel for each bucket, and its weights are in the section of its kind; images are
+ *     ordered, unique by target and precision, and the first is for CPUs;
+ *   - code of a CPU image is inside an executable segment, and a CUDA image's cubin is in its section.
  */
 #include "runtime/core/predictor.h"
 
@@ -28,7 +28,7 @@ static bool string_fits(const mdot_abi_table *table, uint32_t at)
            (at < table->table_bytes && memchr((const char *)table + at, '\0', table->table_bytes - at) != NULL);
 }
 
-/* scale * length + offset; false when it overflows or is negative */
+/* Computes scale * length + offset. Returns false if it overflows or is negative. */
 static bool dim_at(const mdot_abi_dim *dim, int64_t length, int64_t *out)
 {
     int64_t value;
@@ -39,8 +39,8 @@ static bool dim_at(const mdot_abi_dim *dim, int64_t length, int64_t *out)
     return true;
 }
 
-/* A dimension is linear in the length, so its extremes are at the ends of the range; when the product of the largest
- * ones does not overflow, no length's does. */
+/* A dimension is linear in the length, so its extremes are at the ends of the range. If the product of the largest
+ * dimensions fits, so does that of every length. */
 static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, int64_t least_length,
                                int64_t max_length, mdot_error *err)
 {
@@ -112,7 +112,7 @@ static mdot_status check_bucket(const mdot_abi_table *table, const mdot_abi_buck
     return MDOT_OK;
 }
 
-/* An entry with a length has ascending buckets from 1, another has one bucket of length 0. */
+/* An entry with a length has ascending buckets from 1 on. Any other entry has one bucket of length 0. */
 static mdot_status check_buckets(const mdot_abi_table *table, const mdot_abi_entry *entry, mdot_error *err)
 {
     if (entry->bucket_count == 0 || !array_fits(table, entry->buckets_at, entry->bucket_count, sizeof(mdot_abi_bucket)))
@@ -131,10 +131,10 @@ static mdot_status check_buckets(const mdot_abi_table *table, const mdot_abi_ent
     return MDOT_OK;
 }
 
-/* Far above what a call's tensors take, and so low that the sizes of many items cannot overflow. */
+/* Far above the tensors of any real call, and low enough that the sizes of many items cannot overflow. */
 #define MAX_TENSOR_BYTES (UINT64_C(1) << 40)
 
-/* Extents grow with the length by no more than the bucket says, and what does not grow is there for each item. */
+/* Extents grow with the length by at most the bucket's limits. A fixed-size tensor exists once for each item. */
 static mdot_status check_together(const mdot_abi_table *table, const mdot_abi_bucket *bucket, uint32_t at,
                                   uint32_t count, mdot_error *err)
 {
@@ -226,9 +226,10 @@ static mdot_status check_code(const rt_elf *elf, const mdot_abi_table *table, md
 
 /* ---- CUDA images ------------------------------------------------------------------------------------------------- */
 
-/* The largest parameter of a kernel (CUDA 12.1, compute capability 7.0 and later), and the most threads of a block. */
+/* The largest parameter of a kernel (CUDA 12.1, compute capability 7.0 and later), and the maximum number of threads
+ * in a block. */
 enum { MAX_PARAMETER_BYTES = 32764, MAX_BLOCK_THREADS = 1024 };
-/* Far above any card's memory, and so low that the sizes of a launch's many items cannot overflow. */
+/* Far above any GPU's memory, and low enough that the sizes of a launch's many items cannot overflow. */
 #define MAX_ITEM_BYTES (UINT64_C(1) << 40)
 
 static bool part_fits(const rt_section *section, uint64_t offset, uint64_t size_bytes)
@@ -323,7 +324,7 @@ static bool ascends(const mdot_abi_image *a, const mdot_abi_image *b)
     return a->number < b->number || (a->number == b->number && a->variant <= b->variant);
 }
 
-/* Behind the image before it, and of those of one target the only one of its arithmetic. */
+/* The image must follow the image before it and be unique in target and precision. */
 static mdot_status check_order(const mdot_abi_table *table, uint32_t number, mdot_error *err)
 {
     const mdot_abi_image *image = rt_image(table, number);
@@ -365,7 +366,7 @@ static mdot_status check_images(const rt_elf *elf, const mdot_abi_table *table, 
     return MDOT_OK;
 }
 
-/* Identity and integrity: what must hold before a single offset is worth looking at. */
+/* Identity and integrity, which must hold before any offset is read. */
 static mdot_status check_identity(const rt_elf *elf, const mdot_abi_table *table, mdot_error *err)
 {
     if (elf->table.size_bytes < sizeof *table) return MALFORMED(err, "the section is too small");

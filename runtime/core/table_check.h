@@ -1,6 +1,6 @@
-/* table_check.h — an artefact's table (mdot_abi.h) read in place: from an index or an offset to what stands there.
+/* table_check.h — reads an artefact's table (mdot_abi.h) in place: converts an index or an offset to a pointer.
  *
- * Nothing here looks whether it may: table_check.c has checked every offset and count when the artefact was opened.
+ * These functions check no bounds, because table_check.c has checked every offset and count when the artefact was opened.
  */
 #ifndef RT_TABLE_CHECK_H
 #define RT_TABLE_CHECK_H
@@ -45,7 +45,7 @@ static inline const mdot_abi_image *rt_image(const mdot_abi_table *table, size_t
     return (const mdot_abi_image *)((const char *)table + table->images_at) + image;
 }
 
-/* What a bucket runs in an image stands in these lists under the bucket's number. */
+/* The code of a bucket in an image. These lists are indexed by the bucket's number. */
 static inline const mdot_abi_cpu_function *rt_cpu_functions(const mdot_abi_table *table, const mdot_abi_image *image)
 {
     return (const mdot_abi_cpu_function *)((const char *)table + image->kernels_at);
@@ -65,7 +65,8 @@ static inline bool rt_has_length(const mdot_abi_dim *dim)
 {
     return dim->scale != 0;
 }
-/* The first dimension that is a number: rows stand before columns, and what is priced together behind. 0: none is. */
+/* The first fixed dimension, because rows precede columns and a block of evaluated configurations follows them. 0 if
+ * every dimension depends on the length. */
 static inline int64_t rt_column_count(const mdot_abi_tensor *tensor)
 {
     for (uint32_t i = 0; i < tensor->rank; i++)
@@ -73,7 +74,7 @@ static inline int64_t rt_column_count(const mdot_abi_tensor *tensor)
     return 0;
 }
 
-/* Elements of a tensor; the checks at open have ruled overflow out for lengths up to the largest bucket's. */
+/* Number of elements. The checks at open exclude overflow for lengths up to the largest bucket's. */
 static inline uint64_t rt_element_count(const mdot_abi_tensor *tensor, int64_t length)
 {
     uint64_t count = 1;

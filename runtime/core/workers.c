@@ -1,17 +1,17 @@
-/* workers.c — threads that share a call: each kernel that is worth it is a step of as many shares as there are workers,
- * taken by whoever comes first.
+/* workers.c — threads that share a call. Each split kernel is a step with as many slices as there are workers. A
+ * slice goes to the first worker that takes it.
  *
- * The one who leads a run, the caller where threads are the context's, opens steps one after the other, takes shares
- * like the others, and goes on when all shares of a step are done. Nobody waits for a worker that has not come: a
- * thread that the system does not let run costs nothing but its help. Which worker took which share decides nothing of
- * the results (mdot_abi_call).
+ * The leader of a run is the caller if the threads belong to the context. It opens steps one after the other, takes
+ * slices like the others, and continues when all slices of a step are done. It never waits for a worker that has yet
+ * to arrive: a thread that the system does not schedule costs only its help. Results are independent of the worker
+ * that took a slice (mdot_abi_call).
  *
- *   ticket   the step's number, and behind it how many of its shares are taken. Taking one is one compare and swap,
- *            after which the step stays as it is until the share is done
- *   epoch    odd while a run is on. Workers of the context's own sleep on it between runs (futex)
+ *   ticket   the step's number and, in the low bits, the number of its slices already taken. Taking one is a single
+ *            compare-and-swap. After that the step is unchanged until the slice is done
+ *   epoch    odd during a run. The context's own workers sleep on it between runs (futex)
  *
- * A child of fork has the context, between two runs as its parent left it, and none of its threads: the caller takes
- * all shares there, and nobody is waited for at the end.
+ * A child of fork has the context, between two runs as its parent left it, but lacks its threads. There the caller
+ * takes all slices, and the end of a run waits for nobody.
  */
 #include "runtime/core/predictor.h"
 
@@ -26,10 +26,10 @@
 #include <unistd.h>
 
 enum {
-    LEAST_LENGTH = 256,      /* below, what threads save is less than waking them takes */
-    SHARE_BITS = 16,         /* of a ticket */
-    PAUSES_TO_A_YIELD = 512, /* some ten microseconds: a core may be wanted by the one who is waited for */
-    PAUSES_TO_SLEEP = 2048,  /* runs that follow one another find their workers awake */
+    LEAST_LENGTH = 256,      /* below this length, waking threads costs more than they save */
+    SHARE_BITS = 16,         /* low bits of a ticket */
+    PAUSES_TO_A_YIELD = 512, /* about ten microseconds; the awaited thread may need this core */
+    PAUSES_TO_SLEEP = 2048,  /* in consecutive runs, workers are still awake */
     LINE_BYTES = 64
 };
 
@@ -45,16 +45,16 @@ typedef struct member {
 } member;
 
 struct rt_workers {
-    uint32_t count, started; /* workers; threads of its own that run */
-    pid_t process;           /* which has them */
+    uint32_t count, started; /* number of workers; number of own threads running */
+    pid_t process;           /* process that owns the threads */
     mdot_parallel_for_fn parallel_for;
     void *user;
     step step;
-    const rt_code *code; /* of the run at hand */
+    const rt_code *code; /* code of the current run */
     const mdot_abi_call *calls;
     size_t call_count;
     _Alignas(LINE_BYTES) atomic_ullong ticket;
-    _Alignas(LINE_BYTES) atomic_uint done; /* shares of the step */
+    _Alignas(LINE_BYTES) atomic_uint done; /* finished slices of the step */
     _Alignas(LINE_BYTES) atomic_uint epoch;
     atomic_uint sleepers;
     atomic_bool ends, has_leader;
@@ -67,7 +67,7 @@ static void pause_once(unsigned *pauses)
     if (++*pauses % PAUSES_TO_A_YIELD == 0) sched_yield();
 }
 
-/* ---- Shares ------------------------------------------------------------------------------------------------------ */
+/* ---- Slices ------------------------------------------------------------------------------------------------------ */
 
 static bool take_share(rt_workers *w, uint32_t *out_share)
 {
@@ -102,7 +102,7 @@ static void run_step(rt_workers *w, uint32_t worker)
     while (atomic_load_explicit(&w->done, memory_order_acquire) < w->count) pause_once(&pauses);
 }
 
-/* A step of kernels that are not split the leader does by itself. */
+/* The leader runs a step of kernels that are not split by itself. */
 static void lead_call(rt_workers *w, const rt_code *code, const mdot_abi_call *call, uint32_t worker)
 {
     for (uint32_t begin = (uint32_t)call->kernel_begin, end; begin < call->kernel_end; begin = end) {
@@ -126,7 +126,7 @@ static void lead(rt_workers *w, uint32_t worker)
     atomic_fetch_add(&w->epoch, 1); /* even: the run is over */
 }
 
-/* Until the run of this epoch is over. */
+/* Takes slices until the run of this epoch is over. */
 static void help(rt_workers *w, unsigned epoch, uint32_t worker)
 {
     unsigned pauses = 0;
@@ -141,9 +141,9 @@ static void help(rt_workers *w, unsigned epoch, uint32_t worker)
     }
 }
 
-/* ---- Threads of the context's own -------------------------------------------------------------------------------- */
+/* ---- The context's own threads ----------------------------------------------------------------------------------- */
 
-/* A word that changes before the system has put the thread to sleep does not let it sleep. */
+/* If the word changes before the system has put the thread to sleep, the futex call returns at once. */
 static void sleep_in(rt_workers *w, unsigned epoch)
 {
     for (int pauses = 0; pauses < PAUSES_TO_SLEEP; pauses++) {
@@ -155,7 +155,7 @@ static void sleep_in(rt_workers *w, unsigned epoch)
     atomic_fetch_sub(&w->sleepers, 1);
 }
 
-/* The next epoch begins: the word changes before sleepers are counted, so that none is overlooked. */
+/* Begins the next epoch. The word changes before the sleepers are counted, so that every sleeper is woken. */
 static void wake(rt_workers *w)
 {
     atomic_fetch_add(&w->epoch, 1);
@@ -176,7 +176,7 @@ static void *work(void *argument)
     }
 }
 
-/* As far as it goes. */
+/* Starts threads until one fails. */
 static void start_all(rt_workers *w, const pthread_attr_t *attributes)
 {
     for (; w->started < w->count; w->started++) {
@@ -186,7 +186,7 @@ static void start_all(rt_workers *w, const pthread_attr_t *attributes)
     }
 }
 
-/* With all signals blocked: they are the program's own threads' matter. */
+/* Blocks all signals in the threads, because the program's own threads handle them. */
 static mdot_status start_threads(rt_workers *w, mdot_error *err)
 {
     pthread_attr_t attributes;
@@ -203,7 +203,8 @@ static mdot_status start_threads(rt_workers *w, mdot_error *err)
 
 /* ---- The caller's threads ---------------------------------------------------------------------------------------- */
 
-/* Whoever comes first leads: were that said beforehand, others would wait for one who may come after them. */
+/* The first thread to arrive leads. If the leader were fixed in advance, the others might wait for a thread that
+ * runs only after them. */
 static void take_part(void *argument, uint32_t i)
 {
     rt_workers *w = argument;
@@ -230,7 +231,7 @@ void rt_workers_run(rt_workers *w, const rt_code *code, const mdot_abi_call *cal
     atomic_store(&w->has_leader, false);
     atomic_fetch_add(&w->epoch, 1);
     w->parallel_for(w->user, take_part, w, w->count);
-    if (!atomic_load(&w->has_leader)) take_part(w, 0); /* the callback has called nothing */
+    if (!atomic_load(&w->has_leader)) take_part(w, 0); /* the callback made no calls */
 }
 
 bool rt_workers_split(const rt_workers *workers, int64_t length)
@@ -247,7 +248,7 @@ mdot_status rt_workers_create(const rt_allocator *allocator, const mdot_context_
     w->process = getpid();
     w->parallel_for = options->parallel_for;
     w->user = options->user;
-    atomic_store(&w->ticket, (unsigned long long)w->count); /* nothing to take */
+    atomic_store(&w->ticket, (unsigned long long)w->count); /* all slices are taken */
     mdot_status status = w->parallel_for == NULL ? start_threads(w, err) : MDOT_OK;
     if (status != MDOT_OK) {
         rt_workers_destroy(allocator, w);
@@ -260,7 +261,7 @@ mdot_status rt_workers_create(const rt_allocator *allocator, const mdot_context_
 static void end_threads(rt_workers *w)
 {
     atomic_store(&w->ends, true);
-    atomic_fetch_add(&w->epoch, 2); /* still even: none begins to help */
+    atomic_fetch_add(&w->epoch, 2); /* still even, so that workers do not start to help */
     syscall(SYS_futex, &w->epoch, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     for (uint32_t i = 1; i < w->started; i++) pthread_join(w->members[i].thread, NULL);
 }
@@ -268,6 +269,6 @@ static void end_threads(rt_workers *w)
 void rt_workers_destroy(const rt_allocator *allocator, rt_workers *w)
 {
     if (w == NULL) return;
-    if (w->process == getpid()) end_threads(w); /* a child of fork has none, and what they are called is gone */
+    if (w->process == getpid()) end_threads(w); /* a child of fork lacks the threads, and their ids are invalid there */
     rt_free(allocator, w);
 }

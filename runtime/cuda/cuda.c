@@ -1,4 +1,4 @@
-/* cuda.c — the table by which core reaches the GPUs of CUDA. */
+/* cuda.c — the function table through which core uses CUDA GPUs. */
 #include "runtime/cuda/cuda.h"
 #include "runtime/cuda/cuda_device.h"
 

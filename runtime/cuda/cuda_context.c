@@ -1,16 +1,17 @@
-/* cuda_context.c — what one thread needs on a GPU: a stream, scratch, and memory of the host that the device sees.
+/* cuda_context.c — a thread's resources on a GPU: a stream, scratch, and host memory that the device can access.
  *
- * All of it is made here, so that a call makes nothing. Inputs go into the kernel's parameter or into mapped memory,
- * outputs and the word that tells of their being there come through mapped memory: no call copies.
+ * All of them are allocated here, so that calls allocate nothing. Inputs go into the kernel's parameter or into
+ * mapped memory. Outputs and the word that signals completion come through mapped memory. Therefore calls need no
+ * copies by the driver.
  */
 #include "runtime/cuda/cuda_device.h"
 
 #include <stdlib.h>
 
-/* The words that the host waits on stand apart from the outputs, so that their cache lines are of few writers. */
+/* The words that the host waits on are separate from the outputs, so that few processors write to their cache lines. */
 enum { CACHE_LINE_BYTES = 64 };
 
-/* A GPU that trains has little room left: launches then take fewer items, down to one. */
+/* A GPU that is training has little free memory. Then launches take fewer items, down to one. */
 static mdot_status allocate_scratch(rt_cuda_context *c, mdot_error *err)
 {
     const rt_cuda *cuda = c->cuda;
@@ -77,8 +78,8 @@ static mdot_status acquire(void *object, mdot_error *err)
 
 static const rt_cuda_step acquiring = {.what = "make a stream and find memory", .run = acquire};
 
-/* Freeing waits for what still runs. A kernel that was given up and never ends would be waited for forever, and its
- * memory must outlive it: then all stays as it is until the process ends. */
+/* Freeing waits for running work. An abandoned kernel that never ends would block it forever, and the kernel's
+ * memory must outlive it. In that case all resources remain until the process ends. */
 static void release(rt_cuda_context *c)
 {
     rt_cuda *cuda = c->cuda;

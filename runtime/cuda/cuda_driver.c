@@ -1,11 +1,10 @@
-/* cuda_driver.c — finds the CUDA driver library, puts its errors into words, and enters and leaves a device's context.
- */
+/* cuda_driver.c — loads the CUDA driver library, formats its errors, and enters and leaves a device's context. */
 #include "runtime/cuda/cuda_driver.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 
-/* POSIX has dlsym return functions as `void *`; C alone knows no conversion between the two. */
+/* POSIX dlsym returns functions as `void *`, but plain C lacks a conversion between the two. */
 typedef union symbol {
     void *object;
     void (*function)(void);
@@ -60,7 +59,7 @@ mdot_status rt_cuda_enter(const rt_cuda_driver *driver, rt_cu_context context, m
     return RT_CUDA_CALL(driver, cuCtxPushCurrent, err, context);
 }
 
-/* What it returns may come from an earlier launch; whoever waits for that launch learns of it. */
+/* The result is ignored, because it may come from an earlier launch, whose caller reads it when it waits. */
 void rt_cuda_leave(const rt_cuda_driver *driver)
 {
     rt_cu_context own;

@@ -1,9 +1,10 @@
-/* cuda_driver.h — the CUDA driver library as far as the runtime calls it: types, values, and the table of functions.
+/* cuda_driver.h — the part of the CUDA driver library that the runtime calls: types, values, and the table of
+ * functions.
  *
- * Written out here so that building takes no CUDA header and running takes no CUDA library: libcuda.so.1 comes with
- * NVIDIA's driver and is looked for when a predictor with CUDA code opens. Source of every name, prototype and value:
- * CUDA Driver API reference, modules "Data types used by CUDA driver" to "Occupancy". A suffix _v2 is what cuda.h has
- * renamed the plain name to since CUDA 3.2 (addresses of 64 bits) and 4.0 (contexts).
+ * It is declared here so that building needs no CUDA header and running needs no CUDA library. libcuda.so.1 comes
+ * with NVIDIA's driver and is loaded when a predictor with CUDA code opens. Source of every name, prototype and
+ * value: CUDA Driver API reference, modules "Data types used by CUDA driver" to "Occupancy". The suffix _v2 marks
+ * names that cuda.h maps the plain name to since CUDA 3.2 (64-bit addresses) and 4.0 (contexts).
  */
 #ifndef RT_CUDA_DRIVER_H
 #define RT_CUDA_DRIVER_H
@@ -32,7 +33,7 @@ enum { RT_CU_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 }; /* CUfunction_attribute */
 enum { RT_CU_MEMHOSTALLOC_PORTABLE = 1, RT_CU_MEMHOSTALLOC_DEVICEMAP = 2 };
 enum { RT_CU_STREAM_NON_BLOCKING = 1 };
 
-/* name, version suffix, parameters. The ones that end something come last. */
+/* Name, version suffix, parameters. Functions that release resources come last. */
 #define RT_CUDA_SYMBOL_MAP(X)                                                                                          \
     X(cuGetErrorName, , (int result, const char **out_name))                                                           \
     X(cuGetErrorString, , (int result, const char **out_text))                                                         \
@@ -73,17 +74,17 @@ typedef struct rt_cuda_driver {
 #undef RT_CUDA_MEMBER
 } rt_cuda_driver;
 
-/* Loads libcuda.so.1, or what the environment variable MDOT_LIBCUDA names, and finds every function. It stays loaded
- * until the process ends: the driver has threads of its own that must not lose their code. DEVICE otherwise. */
+/* Loads libcuda.so.1, or the library in the environment variable MDOT_LIBCUDA, and finds every function. The library
+ * stays loaded until the process ends, because the driver's own threads need its code. Returns DEVICE on failure. */
 mdot_status rt_cuda_driver_load(rt_cuda_driver *out_driver, mdot_error *err);
 
-/* MDOT_OK for RT_CU_SUCCESS; OUT_OF_MEMORY or DEVICE, with the driver's words for the result, otherwise. */
+/* Returns MDOT_OK for RT_CU_SUCCESS, otherwise OUT_OF_MEMORY or DEVICE with the driver's error text. */
 mdot_status rt_cuda_check(const rt_cuda_driver *driver, int result, const char *function, mdot_error *err);
 
 /* Calls a function of the driver and checks the result. */
 #define RT_CUDA_CALL(driver, function, err, ...) rt_cuda_check(driver, (driver)->function(__VA_ARGS__), #function, err)
 
-/* Makes `context` current on this thread; rt_cuda_leave puts back what was current before. */
+/* Makes `context` current on this thread. rt_cuda_leave restores the previous one. */
 mdot_status rt_cuda_enter(const rt_cuda_driver *driver, rt_cu_context context, mdot_error *err);
 void rt_cuda_leave(const rt_cuda_driver *driver);
 

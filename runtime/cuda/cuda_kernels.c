@@ -1,10 +1,9 @@
-/* cuda_kernels.c — what a launch of each bucket's kernel looks like on a GPU: how many blocks run at once, how many
- * items fit, where an item's tensors stand.
- */
+/* cuda_kernels.c — the launch parameters of each bucket's kernel on a GPU: the number of blocks that run at once,
+ * the number of items that fit, and the offsets of an item's tensors. */
 #include "runtime/cuda/cuda_device.h"
 
-/* What one context may take for launches of many items. Scratch of 256 MiB holds a batch that fills the largest chips
- * at lengths of hundreds; beyond, launches take fewer items and items more blocks each. */
+/* Memory limits of one context for launches of many items. A scratch of 256 MiB holds a batch that fills the largest
+ * dies at lengths of hundreds. Beyond that, launches take fewer items, and each item more blocks. */
 #define MAX_SCRATCH_BYTES (UINT64_C(256) << 20)
 #define MAX_MAPPED_BYTES (UINT64_C(32) << 20)
 enum { MAX_GRID_Y = 65535 }; /* CUDA programming guide, "Technical Specifications per Compute Capability" */
@@ -19,7 +18,7 @@ static uint64_t at_least(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* Bytes of a tensor at its longest. Dimensions are linear in the length, so each is largest at an end of the range. */
+/* Maximum bytes of a tensor. Dimensions are linear in the length, so each is largest at an end of the range. */
 static uint64_t most_bytes(const mdot_abi_tensor *tensor, int64_t least, int64_t most)
 {
     uint64_t bytes = mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
@@ -30,10 +29,10 @@ static uint64_t most_bytes(const mdot_abi_tensor *tensor, int64_t least, int64_t
     return bytes;
 }
 
-/* Offsets of tensors are of 32 bits; items beyond are refused. */
+/* Tensor offsets have 32 bits; larger items are refused. */
 #define TOO_MANY_BYTES (UINT64_C(1) << 32)
 
-/* Each tensor of an item at its own multiple of 16, the same at every length; returns the bytes of all. */
+/* Places each tensor of an item at a multiple of 16, the same at every length. Returns the total bytes. */
 static uint64_t place(const mdot_abi_tensor *tensors, uint32_t count, int64_t least, int64_t most,
                       uint32_t at[MDOT_ABI_CUDA_MAX_TENSORS])
 {
@@ -92,7 +91,7 @@ static mdot_status find_kernel(rt_cuda *cuda, rt_cuda_kernel *kernel, mdot_error
     return MDOT_OK;
 }
 
-/* A context serves every kernel, so it needs the most of each. */
+/* A context serves every kernel, so its sizes are the maximum over all of them. */
 static void add_needs(rt_cuda *cuda, const rt_cuda_kernel *kernel)
 {
     const mdot_abi_cuda_call *call = &kernel->call;

@@ -1,4 +1,4 @@
-/* cuda_lifetime.c — how long a GPU stays open: until the last of the driver's threads has ended that use it. */
+/* cuda_lifetime.c — a GPU stays open until the last driver thread that uses it has ended. */
 #include "runtime/cuda/cuda_device.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@ void rt_cuda_keep(rt_cuda *cuda)
     atomic_fetch_add(&cuda->references, 1);
 }
 
-/* After a sticky error the driver answers every call with it, while the memory is gone with the context: what these
- * functions return says nothing. */
+/* The results are ignored. After a sticky error the driver returns it for every call, and the memory is freed with
+ * the context. */
 static void unload(const rt_cuda *cuda)
 {
     const rt_cuda_driver *d = &cuda->driver;

@@ -1,4 +1,4 @@
-/* cuda_open.c — a GPU made ready for a predictor: the image that it runs, loaded, and its weights, uploaded. */
+/* cuda_open.c — prepares a GPU for a predictor: selects and loads the image and uploads its weights. */
 #include "base/join.h"
 #include "runtime/cuda/cuda_device.h"
 
@@ -57,7 +57,7 @@ static mdot_status find(void *object, mdot_error *err)
 
 /* ---- The image --------------------------------------------------------------------------------------------------- */
 
-/* "sm_80, sm_90a": the artefact's images, for messages. */
+/* The artefact's CUDA images, for messages: "sm_80, sm_90a". */
 static void list_images(const mdot_abi_table *table, char *text, size_t size)
 {
     bs_join list;
@@ -73,8 +73,8 @@ static bool has_images(const mdot_abi_table *table)
     return rt_image(table, table->image_count - 1)->kind == MDOT_IMAGE_CUDA;
 }
 
-/* The first of the highest target that fits, which is the accelerated one where there are two, since it comes later; of
- * the arithmetic asked for. See mdot_abi_image. */
+/* Selects the first image of the highest target that fits and has the requested precision. The accelerated target
+ * comes later than the plain one and is therefore preferred. See mdot_abi_image. */
 static mdot_status choose_image(rt_cuda *cuda, const char *kernel_precision, mdot_error *err)
 {
     const mdot_abi_table *table = cuda->artefact->table;
@@ -119,7 +119,8 @@ static mdot_status load_image(rt_cuda *cuda, mdot_error *err)
                      reason.message);
 }
 
-/* The copy goes through the default stream, which the contexts' streams do not wait for. */
+/* The copy uses the default stream. It is synchronised here, because the contexts' streams do not wait for the
+ * default stream. */
 static mdot_status upload_weights(rt_cuda *cuda, mdot_error *err)
 {
     const mdot_abi_image *image = cuda->image;
@@ -146,7 +147,7 @@ static mdot_status retain_context(void *object, mdot_error *err)
     return status;
 }
 
-/* Releases the artefact, of which nothing is read later on the driver's threads. */
+/* Releases the artefact, because the driver's threads never read it later. */
 static mdot_status load(void *object, mdot_error *err)
 {
     rt_cuda *cuda = object;
@@ -165,7 +166,7 @@ static const rt_cuda_step finding = {.what = "start", .run = find},
                           retaining = {.what = "make a context", .run = retain_context},
                           loading = {.what = "load the artefact's code", .run = load};
 
-/* Of a step that fails because the thread is left behind, `cuda` is the thread's alone. */
+/* If a step fails because the thread is abandoned, only the thread may use `cuda` afterwards. */
 static mdot_status make_ready(rt_cuda *cuda, rt_cuda_thread *thread, const char *kernel_precision, mdot_error *err)
 {
     uint64_t limit_ms = rt_cuda_open_limit_ms(cuda);

@@ -1,15 +1,15 @@
-/* cuda_run.c — predictions on a GPU: inputs in, one launch, a wait on mapped memory, outputs out.
+/* cuda_run.c — predictions on a GPU: writes inputs, launches once, waits on mapped memory, reads outputs.
  *
- * A lone prediction spreads over as many blocks as its length has tiles. Many run side by side, each on fewer blocks,
- * so that together they fill the chip.
+ * A single prediction uses as many blocks as its length has tiles. Many predictions run side by side, each on fewer
+ * blocks, so that together they fill the die.
  */
 #include "runtime/cuda/cuda_device.h"
 
 #include <string.h>
 #include <time.h>
 
-/* The host looks at the word this often before it asks the driver how the launch does: some 0.1 ms of x86's PAUSE. That
- * is beyond what a healthy launch takes, and often enough to learn of a fault at once. */
+/* The host reads the word this often before it queries the driver for the launch's state: about 0.1 ms of x86's
+ * PAUSE. This is longer than a healthy launch, and short enough to detect a fault at once. */
 enum { LOOKS_BETWEEN_QUERIES = 4096 };
 
 /* ---- Inputs and outputs ------------------------------------------------------------------------------------------ */
@@ -32,7 +32,7 @@ static void unpack_outputs(const mdot_abi_table *table, const mdot_abi_entry *en
 
 /* ---- Launching --------------------------------------------------------------------------------------------------- */
 
-/* What an item's work divides into at most, and no more than all items' blocks find room for together. */
+/* Blocks per item: at most the number of tiles, and at most as many as fit when all items run together. */
 static uint32_t blocks_per_item(const rt_cuda_kernel *kernel, int64_t length, uint32_t items)
 {
     uint32_t tile_rows = kernel->abi->tile_rows;
@@ -41,8 +41,8 @@ static uint32_t blocks_per_item(const rt_cuda_kernel *kernel, int64_t length, ui
     return tiles < room ? (uint32_t)tiles : room;
 }
 
-/* A lone item's counter goes on from call to call. Those of a batch start anew, since batches differ in how many items
- * and blocks take part. */
+/* A single item's counter continues from call to call. Those of a batch restart, because batches differ in the
+ * numbers of items and blocks. */
 static void set_barriers(rt_cuda_context *c, mdot_abi_cuda_call *call, uint32_t items, uint32_t growth)
 {
     if (items == 1) {
@@ -56,8 +56,8 @@ static void set_barriers(rt_cuda_context *c, mdot_abi_cuda_call *call, uint32_t 
     c->launch.barriers = items > 1 ? call->barrier : 0;
 }
 
-/* Never 0, and the items' words are cleared: tickets come again after 2^32 launches, and none of then must look like
- * one of now. */
+/* A ticket is never 0, and the items' words are cleared, because tickets repeat after 2^32 launches and an old word
+ * must differ from a current ticket. */
 static uint32_t take_ticket(rt_cuda_context *c, uint32_t items)
 {
     uint32_t *done = (uint32_t *)c->mapped;
@@ -105,7 +105,7 @@ static mdot_status launch(rt_cuda_context *c, const mdot_abi_entry *entry, rt_cu
                                  .threads = kernel->abi->threads,
                                  .dynamic_shared_bytes = kernel->abi->dynamic_shared_bytes};
     set_barriers(c, call, count, kernel->abi->grid_barriers * blocks);
-    /* its first launch may load a kernel's code */
+    /* a kernel's first launch may load its code */
     bool is_first = !atomic_exchange(&kernel->has_run, true);
     return rt_cuda_ask(c->thread, &launching, is_first ? rt_cuda_open_limit_ms(c->cuda) : c->cuda->timeout_ms, err);
 }
@@ -119,7 +119,7 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* The kernel's release store of the ticket comes after the item's outputs. */
+/* The kernel's release store of the ticket follows the item's outputs. */
 static bool is_done(const uint32_t *done, uint32_t ticket)
 {
     return __atomic_load_n(done, __ATOMIC_ACQUIRE) == ticket;
@@ -151,7 +151,7 @@ static mdot_status wait_for_item(rt_cuda_context *c, uint32_t item, double deadl
         mdot_status status = rt_cuda_ask(c->thread, &querying, c->cuda->timeout_ms, err);
         if (status != MDOT_OK) return status;
         if (!c->is_running) {
-            /* the launch ended, so whatever it wrote is here */
+            /* the launch has ended, so all its writes are visible */
             if (is_done(done, c->ticket)) break;
             return mdot_fail(err, MDOT_DEVICE, "a kernel on %s ended without an answer", c->cuda->id);
         }
@@ -191,7 +191,7 @@ mdot_status rt_cuda_run(rt_device_context *context, const mdot_abi_entry *entry,
     rt_cuda_context *c = (rt_cuda_context *)context;
     rt_cuda_kernel *kernel = rt_cuda_kernel_of(c->cuda, bucket);
     mdot_status status = MDOT_OK;
-    /* evenly: a last launch of few items would leave most of the chip idle */
+    /* equal parts, because a last launch of few items would leave most of the die idle */
     size_t most = items_per_launch(c, kernel), launches = (count + most - 1) / most;
     for (size_t i = 0; i < launches && status == MDOT_OK; i++) {
         size_t first = i * count / launches, end = (i + 1) * count / launches;

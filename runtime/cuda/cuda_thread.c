@@ -1,13 +1,13 @@
-/* cuda_thread.c — the threads that make the driver's calls, each for a GPU of a predictor or for a context on it, so
- * that nobody waits for the driver longer than a limit.
+/* cuda_thread.c — threads that make the driver's calls, one for each GPU of a predictor and one for each context on
+ * it, so that a caller waits for the driver at most a time limit.
  *
- * A thread that is blocked in the driver cannot be ended: it is left behind. What it may touch is its own by then, and
- * libc's memory, since a caller's memory functions end with the predictor. Should it return after all, it ends what it
- * was started for. Until then the driver is not asked for anything new, so that a program that opens predictors all day
- * leaves one thread behind, not one a time.
+ * A thread that is blocked in the driver cannot be ended, so it is abandoned. By then all data that it may touch
+ * belongs to it. That data is in libc's memory, because a caller's memory functions end with the predictor. If the
+ * thread returns later, it releases the object that it serves. Until then the driver gets no new requests. Therefore
+ * a program that opens predictors all day abandons one thread in total, rather than one each time.
  *
- *   turn   whose move it is: the caller writes a step and hands over, the thread answers and hands back. Who waits
- *          looks for a while, since the other is mostly about to come, and then sleeps on the word (futex)
+ *   turn   the side that acts next: the caller writes a step and hands over; the thread answers and hands back. The
+ *          waiting side polls for a while, because the other one usually answers soon, and then sleeps on the word (futex)
  */
 #include "runtime/cuda/cuda_device.h"
 
@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Some 0.1 to 0.4 ms: a thread that has launched is awake when the next launch comes right after its answer. A core may
- * be wanted by the one who is waited for. */
+/* About 0.1 to 0.4 ms. A thread that has launched stays awake if the next launch follows right after its answer. The
+ * thread that is being awaited may need this core. */
 enum { PAUSES_TO_A_YIELD = 64, PAUSES_TO_SLEEP = 8192 };
 
 /* Values of `turn`. */
@@ -32,10 +32,10 @@ struct rt_cuda_thread {
     rt_cuda *cuda;
     rt_cuda_owner owner;
     pid_t process;
-    atomic_uint holders; /* the thread and who has started it; the last one frees */
+    atomic_uint holders; /* the thread and its starter; the last one frees */
     atomic_uint turn;
     atomic_uint sleepers;
-    const rt_cuda_step *step; /* NULL: the end */
+    const rt_cuda_step *step; /* NULL: end the thread */
     mdot_status status;
     mdot_error err;
 };
@@ -59,7 +59,7 @@ static bool look(rt_cuda_thread *t, unsigned turn)
     return false;
 }
 
-/* A word that changes before the system has put the thread to sleep does not let it sleep. */
+/* If the word changes before the system has put the thread to sleep, the futex call returns at once. */
 static void sleep_on(rt_cuda_thread *t, unsigned turn, const struct timespec *limit)
 {
     atomic_fetch_add(&t->sleepers, 1);
@@ -67,7 +67,7 @@ static void sleep_on(rt_cuda_thread *t, unsigned turn, const struct timespec *li
     atomic_fetch_sub(&t->sleepers, 1);
 }
 
-/* The word changes before sleepers are asked for, so that none is overlooked. False: it was not `from`. */
+/* The word changes before the sleepers are read, so that every sleeper is woken. Returns false if it was not `from`. */
 static bool hand_over(rt_cuda_thread *t, unsigned from, unsigned to)
 {
     if (!atomic_compare_exchange_strong(&t->turn, &from, to)) return false;
@@ -75,8 +75,8 @@ static bool hand_over(rt_cuda_thread *t, unsigned from, unsigned to)
     return true;
 }
 
-/* Slept a little at a time: a signal costs what is left of that, and no clock is asked that may be set. False: the
- * limit has passed, or this process is a child of the one that has the thread. */
+/* Sleeps in short slices: a signal costs at most the rest of a slice, and adjustable clocks are avoided. Returns
+ * false if the limit has passed, or if this process is a child of the one that owns the thread. */
 static bool wait_for_answer(rt_cuda_thread *t, uint64_t limit_ms)
 {
     enum { SLICE_MS = 2 };
@@ -89,7 +89,7 @@ static bool wait_for_answer(rt_cuda_thread *t, uint64_t limit_ms)
     return false;
 }
 
-/* False: it has answered after all. */
+/* Returns false if the thread has answered after all. */
 static bool leave_behind(rt_cuda_thread *t)
 {
     atomic_fetch_add(&lost_threads, 1);
@@ -107,7 +107,8 @@ static void let_go(rt_cuda_thread *t)
     free(t);
 }
 
-/* False: the end. A step is run even where nobody waits for it any more: who asked may have counted on that. */
+/* Returns false for the end. A step is run even if its caller has stopped waiting, because the caller may depend on
+ * its effect. */
 static bool wait_for_step(rt_cuda_thread *t)
 {
     while (!look(t, OF_CALLER) && atomic_load(&t->turn) == OF_CALLER) sleep_on(t, OF_CALLER, NULL);
@@ -128,7 +129,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-/* The thread's code must not go while it runs it, and it is left behind where the program unloads this library. */
+/* Keeps this library loaded, because an abandoned thread still needs its code if the program unloads the library. */
 static void keep_code(void)
 {
     Dl_info info;
@@ -138,7 +139,7 @@ static void keep_code(void)
     }
 }
 
-/* Detached, and deaf to the program's signals, which are for its own threads. */
+/* Detached and with all signals blocked, because the program's own threads handle them. */
 static bool start(rt_cuda_thread *t)
 {
     pthread_attr_t attributes;
@@ -183,7 +184,8 @@ mdot_status rt_cuda_ask(rt_cuda_thread *t, const rt_cuda_step *step, uint64_t li
     t->step = step;
     hand_over(t, OF_CALLER, OF_THREAD);
     if (!wait_for_answer(t, limit_ms)) {
-        atomic_fetch_add(&cuda->lost_threads, 1); /* before it is left: it may end the GPU, too */
+        atomic_fetch_add(&cuda->lost_threads, 1); /* set before the thread is abandoned, because the thread may then
+                                                   * close the GPU */
         if (leave_behind(t))
             return mdot_fail(err, MDOT_DEVICE, "the CUDA driver did not %s within %llu ms", step->what,
                              (unsigned long long)limit_ms);
@@ -192,7 +194,7 @@ mdot_status rt_cuda_ask(rt_cuda_thread *t, const rt_cuda_step *step, uint64_t li
     return t->status == MDOT_OK ? MDOT_OK : mdot_fail(err, t->status, "%s", t->err.message);
 }
 
-/* Where another of the GPU's threads is lost, this one is likely to wait for it. */
+/* If another of the GPU's threads is lost, this one is likely to wait for it. Therefore the limit becomes 0. */
 void rt_cuda_thread_end(rt_cuda_thread *t, uint64_t limit_ms)
 {
     if (atomic_load(&t->turn) != LOST) {

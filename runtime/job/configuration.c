@@ -1,22 +1,27 @@
-/* configuration.c — a configuration as the caller gave it: in the library's form, checked, with its GPU and every
- * default filled in (resolved_configuration.h).
+/* configuration.c — reads a caller's configuration: converts it to the library's form, checks it, finds its GPU and
+ * fills in every default (resolved_configuration.h).
  *
- * A GPU is a name or figures. Names are compared letter by letter with all that there are, which a call for many
- * pairs does once for each pointer.
+ * A GPU is given as a name or as spec values. A name is compared with every known name. A call for many pairs does
+ * this once per name pointer.
  */
 #include "runtime/predict/predict.h"
 
 #include <math.h>
 
-enum { MAX_BATCH = 1 << 24, MAX_PASSES = 1 << 16, MAX_ZERO_STAGE = 3 }; /* as far as an f32 holds every whole number */
+enum {
+    MAX_BATCH = 1 << 24,
+    MAX_PASSES = 1 << 16,
+    MAX_ZERO_STAGE = 3
+}; /* MAX_BATCH: f32 represents every integer up
+                                                                         * to 2^24 */
 enum { FIRST_TORCH = 100, FIRST_COMPILED = 200, LAST_TORCH = 9999 };
 
 const bs_struct_version rt_configuration_type = BS_SIZED(mdot_configuration, optimizer);
 
 /* ---- Numbers ---------------------------------------------------------------------------------------------------- */
 
-/* What figures and rates may be, each in its unit: far beyond what there is on either side, and so little that times
- * and ratios that are made of them are numbers. */
+/* Accepted range of spec values and rates, each in its unit. It extends far beyond real GPUs in both directions, yet
+ * times and ratios of such values stay finite. */
 #define LEAST_FIGURE 1e-6
 #define MOST_FIGURE 1e9
 
@@ -72,7 +77,7 @@ static mdot_status check_numbers(const mdot_configuration *c, mdot_error *err)
 
 static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *out_gpu, mdot_error *err)
 {
-    size_t slot = ((uintptr_t)name ^ (uintptr_t)name >> 6) % RT_GPU_SLOTS; /* names of a table lie some bytes apart */
+    size_t slot = ((uintptr_t)name ^ (uintptr_t)name >> 6) % RT_GPU_SLOTS; /* names of a table lie a few bytes apart */
     if (name == NULL || names->slots[slot].name != name) {
         const mdot_gpu *gpu;
         mdot_status status = rt_gpu_find(name, &gpu, err);
@@ -103,8 +108,8 @@ static mdot_status read_figures(const mdot_gpu *figures, mdot_gpu *out_gpu, mdot
 
 /* ---- How GPUs work together ------------------------------------------------------------------------------------- */
 
-/* What collectives reach of a link, and of 200 Gbit/s InfiniBand for each GPU: NCCL's bus bandwidth in NVIDIA's
- * nccl-tests (doc/PERFORMANCE.md) and their published runs. */
+/* Fraction of the bandwidth that collectives reach on a link, and on 200 Gbit/s InfiniBand per GPU. Sources: NCCL's
+ * bus bandwidth in NVIDIA's nccl-tests (doc/PERFORMANCE.md) and their published runs. */
 #define NVLINK_SHARE 0.8
 #define PCIE_SHARE 0.4
 #define NETWORK_GBPS 20.0
@@ -245,7 +250,7 @@ rt_shard rt_resolved_shard(const rt_resolved_configuration *setup, const mdot_jo
     share.of[RT_PIPELINE_BLOCKS] = (double)((blocks + stages - 1) / stages) / blocks;
     rt_pipeline_position lighter =
         job->division.heavier_end == RT_PIPELINE_BEFORE ? RT_PIPELINE_AFTER : RT_PIPELINE_BEFORE;
-    share.of[lighter] = 0; /* another stage's */
+    share.of[lighter] = 0; /* belongs to another stage */
     return share;
 }
 

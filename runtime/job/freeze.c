@@ -1,8 +1,8 @@
-/* freeze.c — jobs of which training leaves some parameters as they are: fine-tuning of heads, LoRA and its kin.
+/* freeze.c — makes jobs in which training leaves some parameters unchanged, for example fine-tuning of heads or LoRA.
  *
- * A frozen parameter has no gradient and no optimizer's state; it is read as before. A gradient passes an operator
- * only where something before it still learns, so that frozen layers at the start of a network have no backward
- * pass at all.
+ * A frozen parameter has neither a gradient nor optimizer state. It is read as before. A gradient passes an operator
+ * only if an operator before it is still trained. Therefore frozen layers at the start of a network skip the backward
+ * pass.
  */
 #include "base/struct_version.h"
 #include "runtime/core/core.h"
@@ -14,10 +14,10 @@ static const bs_struct_version freezing_type = BS_SIZED(mdot_job_freezing, train
 
 /* ---- Patterns ------------------------------------------------------------------------------------------------ */
 
-/* Whether the pattern, in which '*' stands for any letters and '?' for one, fits the module or one that it stands in:
- * the whole name, or what stands before one of its dots. What stands before the last '*' that was met has been fitted
- * as early as can be, which leaves most to the rest; so that alone is tried again, a letter further on, and the work is
- * the name's length times the pattern's at most. */
+/* Does the pattern match the module or a module that contains it, that is the whole name or a prefix that ends before
+ * a dot? '*' matches any letters and '?' matches one. The part before the last '*' seen has been matched as early as
+ * possible, which leaves the most to the rest. So only the rest is retried, one letter further on. The work is at
+ * most the name's length times the pattern's. */
 static bool fits(const char *pattern, const char *name)
 {
     const char *star = NULL, *resumed = NULL;
@@ -49,16 +49,16 @@ static bool fits_any(const char *const *patterns, size_t count, const char *modu
 
 /* ---- Modules -------------------------------------------------------------------------------------------------- */
 
-/* A job's modules, each once: as many operators as there are may stand in one with a long name. */
+/* The job's modules, each once, because many operators may belong to one module with a long name. */
 typedef struct modules {
-    const char *texts; /* the job's, in which the names lie */
+    const char *texts; /* the job's texts, which contain the names */
     const char **names;
     size_t count;
-    uint8_t *frozen; /* by where the name begins in `texts`: MODULE_… */
+    uint8_t *frozen; /* indexed by the name's offset in `texts`: MODULE_… */
 } modules;
 enum { MODULE_UNSEEN, MODULE_TRAINED, MODULE_FROZEN };
 
-/* False: memory ran out. */
+/* Returns false if memory runs out. */
 static bool collect_modules(const mdot_job *job, modules *m)
 {
     *m = (modules){.texts = job->texts};
@@ -89,13 +89,13 @@ static void find_frozen(const mdot_job_freezing *f, modules *m)
     }
 }
 
-/* What has no module is frozen where all is but what is trained. */
+/* An operator that has no module is frozen if the request freezes everything except listed modules. */
 static bool is_frozen(const mdot_job_freezing *f, const modules *m, const char *module)
 {
     return module == NULL ? f->frozen_count == 0 : m->frozen[module - m->texts] == MODULE_FROZEN;
 }
 
-/* Every pattern fits something: one that does not is misspelt. */
+/* Every pattern must match a module, because a pattern that matches none is misspelt. */
 static mdot_status check_patterns(const modules *m, const char *const *patterns, size_t count, mdot_error *err)
 {
     for (size_t i = 0; i < count; i++) {
@@ -128,7 +128,7 @@ static void freeze_parameters(mdot_job_operator *op)
     op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = op->per_step[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){0};
 }
 
-/* `learns` has a place for every operator. True: something still learns. */
+/* `learns` has an element for every operator. Returns true if any operator is still trained. */
 static bool freeze(const mdot_job_freezing *f, const modules *m, mdot_job_operator *operators, size_t count,
                    bool *learns)
 {
@@ -146,7 +146,7 @@ static bool freeze(const mdot_job_freezing *f, const modules *m, mdot_job_operat
     return any;
 }
 
-/* The new job's operators, which the caller frees. */
+/* Creates the new job's operators, which the caller frees. */
 static mdot_status make_operators(const mdot_job *job, const mdot_job_freezing *f, mdot_job_operator **out_operators,
                                   mdot_error *err)
 {

@@ -35,7 +35,7 @@ const char *const *mdot_gpu_names(void)
 
 /* ---- Comparing names --------------------------------------------------------------------------------------------- */
 
-/* The character that *text stands for, in lower case, '\0' at the end of a name; *text moves behind it. */
+/* The next significant character of *text in lower case, or '\0' at the end of a name. *text moves past it. */
 static char next_letter(const char **text)
 {
     while (**text == ' ' || **text == '-' || **text == '_') (*text)++;
@@ -45,7 +45,7 @@ static char next_letter(const char **text)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* `known` may end at a '|', `asked` may not. */
+/* `known` may end at a '|'; `asked` ends at its NUL. */
 static bool equal_names(const char *known, const char *asked)
 {
     for (;;) {
@@ -55,7 +55,7 @@ static bool equal_names(const char *known, const char *asked)
     }
 }
 
-/* What is behind `word` in `name`; NULL where the name does not begin with it. */
+/* The rest of `name` after `word`; NULL if the name does not begin with it. */
 static const char *skip_word(const char *name, const char *word)
 {
     while (*word != '\0') {
@@ -105,7 +105,7 @@ static mdot_status fail_unknown(const char *name, mdot_error *err)
     char known[sizeof err->message - 160];
     bs_join list;
     bs_join_begin(&list, known, sizeof known);
-    char wrong[BS_NEAR_LENGTH + 1]; /* as the table spells names */
+    char wrong[BS_NEAR_LENGTH + 1]; /* in the form of the table's names */
     const char *core = skip_brand(name);
     snprintf(wrong, sizeof wrong, "%s", core + strspn(core, " -_"));
     for (char *c = wrong; *c != '\0'; c++)

@@ -1,7 +1,8 @@
-/* job.c — operator sequences in memory: checked and copied, positions worked out. Files of them: job_file.c.
+/* job.c — operator sequences in memory: checks and copies them and computes positions. job_file.c reads and writes
+ * files.
  *
- * Everything that makes a job, a reader of ONNX or of `.job` files, goes through mdot_job_create, so that one list of
- * checks guards whatever reads jobs.
+ * Every source of jobs, for example a reader of ONNX or of `.job` files, goes through mdot_job_create. Therefore one
+ * list of checks protects all code that reads jobs.
  */
 #include "base/struct_version.h"
 #include "runtime/core/core.h"
@@ -25,12 +26,12 @@ const char *mdot_setting_name(mdot_setting setting)
 
 enum { FLOAT_BYTES = 4 };
 
-/* A step's arithmetic and traffic for one parameter, as PyTorch's torch.optim defines the algorithms:
- * SGD with momentum and weight decay   g += wd w; m = mu m + g; w -= lr m
- * Adam without weight decay            m += (1 - b1)(g - m); v = b2 v + (1 - b2) g g; w -= lr' m / (sqrt(v) / c + eps)
- * AdamW                                the same after w *= 1 - lr wd */
+/* FLOPs and traffic of a step for one parameter, as PyTorch's torch.optim defines the algorithms:
+ *   SGD with momentum and weight decay   g += wd w; m = mu m + g; w -= lr m
+ *   Adam without weight decay            m += (1 - b1)(g - m); v = b2 v + (1 - b2) g g; w -= lr' m / (sqrt(v) / c + eps)
+ *   AdamW                                the same after w *= 1 - lr wd */
 static const struct {
-    int flops, read, written; /* read and written: tensors of the parameters' size */
+    int flops, read, written; /* read and written: numbers of tensors of the parameters' size */
 } steps[] = {
     [MDOT_OPTIMIZER_SGD] = {6, 3, 2},
     [MDOT_OPTIMIZER_ADAM] = {13, 4, 3},
@@ -56,7 +57,7 @@ static bool is_load(const mdot_load *load)
     return is_count(load->flops) && is_count(load->bytes_read) && is_count(load->bytes_written);
 }
 
-/* Of the settings, padding alone may be negative: it crops. */
+/* Padding is the only setting that may be negative: it crops. */
 static bool is_padding(int setting)
 {
     return setting == MDOT_SETTING_PADDING_H || setting == MDOT_SETTING_PADDING_W;
@@ -71,7 +72,7 @@ static const bs_struct_version description_type = BS_SIZED(mdot_job_description,
 static const bs_struct_version operator_type = BS_SIZED(mdot_job_operator, module);
 static const bs_struct_version info_type = BS_SIZED(mdot_job_info, notes);
 
-/* What is there for later versions is zero, as it will be in programs that do not know it. */
+/* Fields reserved for later versions must be zero, as they are in programs that predate them. */
 static bool leaves_room(const mdot_job_operator *op)
 {
     bool is_zero = op->reserved == 0;
@@ -134,7 +135,7 @@ static void round_load(mdot_load *load)
     *load = (mdot_load){rint(load->flops), rint(load->bytes_read), rint(load->bytes_written)};
 }
 
-/* The caller's operators in this library's form, their strings and inputs still the caller's. */
+/* Converts the caller's operators to this library's form. Their strings and inputs remain the caller's. */
 static mdot_status copy_operators(const mdot_job_description *d, mdot_job_operator *operators, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
@@ -189,7 +190,7 @@ static void work_out_positions(mdot_job *job)
     }
 }
 
-/* The strings and inputs become the job's. False: memory ran out. */
+/* Copies the strings and inputs into the job. Returns false if memory runs out. */
 static bool own_operators(mdot_job *job)
 {
     size_t input_count = 0;

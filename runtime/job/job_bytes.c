@@ -108,8 +108,8 @@ rt_reader rt_get_part(rt_reader *r)
     return part;
 }
 
-/* ---- Operators ----------------------------------------------------------------------------------------------------
- */
+/* ---- Operators
+ * ---------------------------------------------------------------------------------------------------- */
 
 double *rt_load_at(mdot_job_operator *op, int k)
 {
@@ -146,7 +146,7 @@ void rt_get_numbers(rt_reader *r, rt_decoded *d, size_t index, size_t *input_cou
     }
     op->input_count = rt_get_below(r, (uint64_t)index + 1);
     op->inputs = d->inputs + *input_count;
-    if (rt_bytes_left(r) < op->input_count) fail(r); /* each takes a byte at least */
+    if (rt_bytes_left(r) < op->input_count) fail(r); /* each input takes at least one byte */
     for (size_t i = 0; i < op->input_count && !r->failed; i++)
         d->inputs[(*input_count)++] = (uint32_t)(index - rt_get_below(r, (uint64_t)index + 1));
     if (r->failed) op->input_count = 0;

@@ -1,30 +1,30 @@
-/* job_bytes.h — the numbers that `.job` files are made of: varints, seven bits a byte, lowest first, as in Protocol
- * Buffers, in their shortest form. Private to runtime/job.
- */
+/* job_bytes.h — the number encoding of `.job` files: varints, seven bits per byte, lowest first, as in Protocol
+ * Buffers, in their shortest form. Private to runtime/job. */
 #ifndef RT_JOB_BYTES_H
 #define RT_JOB_BYTES_H
 
 #include "runtime/job/job_model.h"
 
-/* ---- Writing: what could not be allocated makes it fail ---------------------------------------------------------- */
+/* ---- Writing: an allocation failure sets `failed`
+ * ------------------------------------------------------------------ */
 
 typedef struct rt_writer {
-    unsigned char *bytes; /* the caller's, to free */
+    unsigned char *bytes; /* the caller frees them */
     size_t size, capacity;
     bool failed;
 } rt_writer;
 
 void rt_put_bytes(rt_writer *w, const void *bytes, size_t count);
 void rt_put(rt_writer *w, uint64_t number);
-/* Small for small negative numbers, too: the sign in the lowest bit. */
+/* The sign is in the lowest bit, so that small negative numbers are short, too. */
 void rt_put_signed(rt_writer *w, int64_t number);
 /* Length and bytes. */
 void rt_put_text(rt_writer *w, const char *text);
-/* What `part` holds, behind its size; `part` is empty then. */
+/* Writes the size and content of `part` and empties `part`. */
 void rt_put_part(rt_writer *w, rt_writer *part);
 
-/* ---- Reading: reads past the end and overlong numbers make it fail, and give zeros from then on --------------------
- */
+/* ---- Reading: reads past the end and overlong numbers set `failed`; from then on reads return 0
+ * -------------------- */
 
 typedef struct rt_reader {
     const unsigned char *at, *end;
@@ -34,12 +34,13 @@ typedef struct rt_reader {
 uint64_t rt_get(rt_reader *r);
 /* A number that must be less than `bound`. */
 uint64_t rt_get_below(rt_reader *r, uint64_t bound);
-/* Up to 2^53. */
+/* A number up to 2^53. */
 double rt_get_count(rt_reader *r);
 int64_t rt_get_signed(rt_reader *r);
-/* A text without NUL, of length and bytes, allocated. NULL: it failed, or, where it did not, memory ran out. */
+/* A NUL-free text, stored as length and bytes; allocated. Returns NULL if the read failed or, if `failed` is false,
+ * because memory ran out. */
 char *rt_get_text(rt_reader *r);
-/* A part behind its size: what is not read of it is skipped. */
+/* A part, stored with its size in front. Unread bytes of it are skipped. */
 rt_reader rt_get_part(rt_reader *r);
 
 static inline size_t rt_bytes_left(const rt_reader *r)
@@ -47,8 +48,8 @@ static inline size_t rt_bytes_left(const rt_reader *r)
     return (size_t)(r->end - r->at);
 }
 
-/* ---- A job as its file has it --------------------------------------------------------------------------------------
- */
+/* ---- A decoded job file
+ * -------------------------------------------------------------------------------------------- */
 
 typedef struct rt_job_type {
     char *name;
@@ -63,22 +64,23 @@ typedef struct rt_decoded {
     size_t type_count;
     char **modules;
     size_t module_count;
-    uint32_t *inputs; /* of all operators, one after the other */
+    uint32_t *inputs; /* inputs of all operators, concatenated */
 } rt_decoded;
 
-/* Of an operator in the file, in every version: type, parameters, two masks and a count at least. */
+/* Minimum size of an operator in every version of the file: type, parameters, two masks and a count. */
 enum { RT_MIN_OPERATOR_BYTES = 5 };
 enum { RT_LOADS_PER_PHASE = 6, RT_LOAD_COUNT = MDOT_PHASE_COUNT * RT_LOADS_PER_PHASE };
 
-/* Load k of an operator: the numbers of a phase per sample, then per step. */
+/* Load k of an operator. Each phase has three numbers per sample, then three per step. */
 double *rt_load_at(mdot_job_operator *op, int k);
-/* Room for the operators of a file with this content; false: memory ran out. */
+/* Allocates the operators of a file with this content. Returns false if memory runs out. */
 bool rt_make_tensors(rt_decoded *d, size_t operator_count, size_t content_bytes);
-/* Parameters, settings, loads and what it reads, which all versions have in one form. Settings and loads that this
- * mdot does not have are left out. */
+/* Reads parameters, settings, loads and inputs, whose form is the same in all versions. Unknown settings and loads
+ * are skipped. */
 void rt_get_numbers(rt_reader *r, rt_decoded *d, size_t index, size_t *input_count);
 
-/* job_file_1.c: content of version 1. False: memory ran out; a broken content makes the reader fail. */
+/* job_file_1.c: content of version 1. Returns false if memory runs out. Malformed content sets the reader's
+ * `failed`. */
 bool rt_get_content_1(rt_reader *r, size_t operator_count, rt_decoded *d);
 
 #endif

@@ -1,21 +1,21 @@
-/* job_file.c — `.job` files: a job tokenised once, to be priced where its ONNX file is not.
+/* job_file.c — `.job` files: a job extracted once from its ONNX file, to be evaluated where that file is absent.
  *
  *   magic "MDOTJOB\0" | version u32 | operators u32 | file bytes u64 | checksum u64 | content
  *
- * All little-endian. The checksum (mdot_abi.h) covers the file without itself. The content is made of varints
- * (job_bytes.h): sections, each its tag and its size in bytes before it, tags ascending.
+ * All numbers are little-endian. The checksum (mdot_abi.h) covers the file except the checksum itself. The content
+ * consists of varints (job_bytes.h) in sections. A section starts with its tag and its size in bytes. Tags ascend.
  *
  *   1 JOB        batch, optimizer + 1 (0: none), notes (MDOT_JOB_…)
- *   2 TYPES      their count; a type: size, length and bytes of its name, known, and mdot_operator_traits in its order
- *   3 OPERATORS  an operator: size, its type's place, parameters, and three lists: a bit mask of the settings that are
- *                not 0 with their values, one of the loads that are not 0, and the operators it reads, their count,
- *                then how far before it each stands; its block
- *   4 MODULES    only where names were kept: count of modules, each as length and bytes; for each operator its module's
- *                place + 1, or 0
+ *   2 TYPES      count of types; a type: size, length and bytes of its name, known, and mdot_operator_traits in its order
+ *   3 OPERATORS  an operator: size, index of its type, parameters, a bit mask of the settings other than 0 and their
+ *                values, a bit mask of the loads other than 0 and their values, the count of its inputs and their
+ *                distances back in operators; its block; its frozen parameters
+ *   4 MODULES    only if names were kept: count of modules, each as length and bytes; for each operator the index of its
+ *                module + 1, or 0
  *
- * Positions and equal blocks follow and are not stored. What comes later is appended, to a record or as a section,
- * setting or load: readers skip what they do not know, and take what is not there for 0. What cannot be said in this
- * way is a new version. Version 1 is read by job_file_1.c.
+ * Positions and equal blocks are derived and therefore omitted. Later additions are appended to a record, or as a
+ * section, setting or load. Readers skip unknown ones and take absent ones to be 0. Any other change needs a new
+ * version. Version 1 is read by job_file_1.c.
  */
 #include "base/file.h"
 #include "mdot/mdot_abi.h"
@@ -47,17 +47,18 @@ static uint32_t *fact_at(mdot_operator_traits *traits, int i)
     return numbers[i];
 }
 
-/* ---- Numbering what operators share ---------------------------------------------------------------------------------
- */
+/* ---- Numbering shared types and modules
+ * ---------------------------------------------------------------------------- */
 
-/* Each operator's type, or module, as a number; equal ones have one. */
+/* The type or module of each operator as a number. Equal ones share a number. */
 typedef struct numbering {
     const mdot_job_operator **first; /* an operator of each number */
-    uint32_t *of;                    /* by operator */
+    uint32_t *of;                    /* number of each operator */
     size_t count;
 } numbering;
 
-/* A job holds each text once, in the order of the alphabet (string_pool.c): long ones are not read for each operator. */
+/* A job holds each text once, in alphabetical order (string_pool.c), so that addresses compare as the texts do. Long texts
+ * are thus read only once. */
 static int compare_texts(const char *x, const char *y)
 {
     return (x > y) - (x < y);
@@ -87,7 +88,7 @@ static bool has_type(const mdot_job_operator *op)
     return op->type != NULL;
 }
 
-/* False: memory ran out. The caller frees both arrays either way. */
+/* Returns false if memory runs out. The caller frees both arrays in either case. */
 static bool number_all(const mdot_job *job, bool (*has)(const mdot_job_operator *),
                        int (*compare)(const void *, const void *), numbering *n)
 {
@@ -120,7 +121,7 @@ static void free_numbering(numbering *n)
 
 /* ---- Writing ---------------------------------------------------------------------------------------------------- */
 
-/* Parts under construction: a section and a record of it. */
+/* Buffers for a section and one of its records. */
 typedef struct parts {
     rt_writer section, record;
 } parts;
@@ -160,7 +161,7 @@ static void put_operator(rt_writer *w, const mdot_job_operator *source, size_t i
     rt_put(w, op.input_count);
     for (size_t i = 0; i < op.input_count; i++) rt_put(w, index - op.inputs[i]);
     rt_put(w, op.block);
-    rt_put(w, (uint64_t)op.frozen_parameters); /* files of the first releases end before it */
+    rt_put(w, (uint64_t)op.frozen_parameters); /* files of the first releases end before this field */
 }
 
 static void put_modules(const mdot_job *job, const numbering *modules, rt_writer *w)
@@ -193,7 +194,7 @@ static void put_content(rt_writer *w, const mdot_job *job, const numbering *type
     free(p.record.bytes);
 }
 
-/* The file's bytes; the caller frees w->bytes either way. */
+/* Makes the file's bytes. The caller frees w->bytes in either case. */
 static mdot_status encode(const mdot_job *job, rt_writer *w, mdot_error *err)
 {
     uint32_t version = VERSION, operators = (uint32_t)job->info.operator_count;
@@ -240,11 +241,11 @@ static void get_job(rt_reader *r, rt_decoded *d)
     uint64_t optimizer = rt_get_below(r, MDOT_OPTIMIZER_ADAMW + 2);
     d->description.has_optimizer = optimizer > 0;
     d->description.optimizer = optimizer > 0 ? (mdot_optimizer)(optimizer - 1) : MDOT_OPTIMIZER_SGD;
-    /* Of notes to come nothing is said here. */
+    /* Unknown notes are dropped. */
     if (rt_bytes_left(r) > 0) d->description.notes = (uint32_t)rt_get(r) & MDOT_JOB_NOTES_ALL;
 }
 
-/* False: memory ran out. So for the other sections. */
+/* Returns false if memory runs out, like the readers of the other sections. */
 static bool get_types(rt_reader *r, rt_decoded *d)
 {
     size_t count = rt_get_below(r, (uint64_t)rt_bytes_left(r) + 1);
@@ -306,7 +307,7 @@ static bool get_modules(rt_reader *r, rt_decoded *d, size_t operator_count)
     return true;
 }
 
-/* Each section needs those before it. */
+/* Each section requires the sections before it. */
 static bool get_content(rt_reader *r, size_t operator_count, rt_decoded *d)
 {
     uint64_t last = 0;
@@ -396,7 +397,7 @@ mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_
         status = rt_job_make(&d.description, d.operators, out_job, err);
         d.operators = NULL;
     }
-    /* To who reads a file, a rule that its content breaks is the file's fault. */
+    /* For the reader of a file, content that violates a rule is a malformed file. */
     if (status == MDOT_INVALID_ARGUMENT) status = MDOT_MALFORMED;
     if (status != MDOT_OK && err != NULL) err->status = status;
     free_decoded(&d);

@@ -1,9 +1,9 @@
-/* job_file_1.c — `.job` files of version 1, which mdot 0.1 wrote. Their content says nothing of a type but its name:
+/* job_file_1.c — `.job` files of version 1, which mdot 0.1 wrote. Their content holds only the name of a type:
  *
  *   batch, optimizer + 1 (0: none), count of types, each type as length and bytes;
  *   an operator: its type's number * 2 + known, then as in version 2 (rt_get_numbers).
  *
- * What is to be known of the types that mdot had then stands in job_types_1.def.
+ * job_types_1.def holds the traits of the types that mdot had then.
  */
 #include "runtime/job/job_bytes.h"
 
@@ -29,7 +29,7 @@ static const struct {
 #undef TYPE_1
 };
 
-/* Other types save what they read. */
+/* Unknown types are taken to save their inputs. */
 static mdot_operator_traits traits_of(const char *name)
 {
     for (uint32_t i = 0; i < sizeof types_1 / sizeof *types_1; i++) {

@@ -1,9 +1,9 @@
-/* string_pool.c — the names in a job, types and modules: each is held once, however many operators have it.
+/* string_pool.c — string pool of a job: holds each name of a type or module once, however many operators use it.
  *
- * A `.job` file says a name once, so that a job whose operators held one each could be as large as the square of its
- * file. What is given is told apart by address first, which reads no letter, then by its letters: the work grows as the
- * operators and the letters do. Kept names stand in the order of the alphabet, so that of two names of one job the
- * addresses compare as the letters would.
+ * A `.job` file holds a name once. If every operator held its own copy, a job could take the square of its file's
+ * size. Given names are compared by address first, which reads no letter, and then by their letters. Therefore the
+ * work is linear in the operators and the letters. Pooled names are in alphabetical order, so that comparing the
+ * addresses of two names of one job compares the names.
  */
 #include "runtime/job/job_model.h"
 
@@ -13,10 +13,10 @@ typedef struct text {
     const char *given, *kept;
 } text;
 
-/* Of each address that was given, in a table of open addressing that is half empty at least. */
+/* Open-addressing table of the addresses given, at most half full. */
 typedef struct text_table {
     text *texts;
-    uint32_t *slots; /* a text's place plus one */
+    uint32_t *slots; /* index of a text plus one */
     size_t count, slot_count;
 } text_table;
 
@@ -29,7 +29,7 @@ static uint32_t *find_slot(const text_table *t, const char *given)
     return &t->slots[slot];
 }
 
-/* False: memory ran out. */
+/* Returns false if memory runs out. */
 static bool grow(text_table *t)
 {
     size_t slot_count = t->slot_count > 0 ? 2 * t->slot_count : 64;
@@ -64,7 +64,7 @@ static int compare_letters(const void *a, const void *b)
     return strcmp(x->given, y->given);
 }
 
-/* Copies what is there, equal ones once, into one array. */
+/* Copies the texts into one array, equal ones once. */
 static bool keep(const text_table *t, mdot_job *job)
 {
     text **sorted = calloc(t->count, sizeof(*sorted));

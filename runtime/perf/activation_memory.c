@@ -1,33 +1,39 @@
-/* activation_memory.c — how much memory the tensors of a forward and backward pass take at its peak, as PyTorch runs it:
- * for one sample, by what decides it. Weights and all that stays from step to step: peak_memory.c.
+/* activation_memory.c — the peak memory of the tensors in a forward and backward pass as PyTorch runs it. The values are
+ * for one sample, for each combination of activation type, attention and recomputation. peak_memory.c covers weights and
+ * all other memory that stays allocated from step to step.
  *
- * The largest sum of tensors alive at one moment. The forward pass visits the operators in order, the backward pass
- * in reverse. A tensor lives from its operator to its last reader; where autograd saved it, until the backward pass
- * is through with every operator that saved it; one that several save is there once. A gradient lives from the last
- * reader's backward operation to its own operator's. What an operator saves is what its formula in PyTorch's
- * tools/autograd/derivatives.yaml reads: products, convolutions and normalisations their inputs, ReLU, sigmoid and
- * softmax their result, sums and moves nothing. Transposes and slices are views.
+ * The peak is the largest sum of tensors alive at one moment. The forward pass visits the operators in order, the
+ * backward pass in reverse. A tensor lives from its operator to its last reader. If autograd saved it, it lives until
+ * the backward pass has finished with every operator that saved it. A tensor that several operators save is counted
+ * once. A gradient lives from the backward operation of the last reader to that of its own operator. An operator
+ * saves the tensors that its formula in PyTorch's tools/autograd/derivatives.yaml reads. For example, matmuls,
+ * convolutions and normalisations save their inputs; ReLU, sigmoid and softmax save their result; sums and moves save
+ * nothing. Transposes and slices are views.
  *
- * Attention. Fused, it saves its operands and its result, never the scores. Written out, it saves its operands and
- * the softmax's result, of which autocast keeps an fp16 copy for the product behind it; another tensor of scores is
- * there for the moment, forward the product's result, backward a gradient.
+ * Attention. Fused attention saves its operands and its result, but not the scores. Decomposed attention saves its
+ * operands and the softmax's result, of which autocast keeps an fp16 copy for the matmul after it. Another tensor of
+ * scores is alive temporarily: the matmul's result in the forward pass and a gradient in the backward pass.
  *
- * Recomputation. Around blocks (torch.utils.checkpoint), what a block saves is there from the moment on at which the
- * backward pass reaches its end; what it reads from outside is saved instead. Selective: operators save what
- * ir/ops_job.def says of them, products their results.
+ * Recomputation. With recomputed blocks (torch.utils.checkpoint), the tensors that a block saves are alive from the
+ * moment at which the backward pass reaches the block's end. The tensors that the block reads from outside are saved
+ * instead. With selective recomputation, operators save the tensors that ir/ops_job.def lists for them, and matmuls
+ * save their results.
  *
- * Mixed precision. Autocast runs products in half precision and normalisations, softmax, powers, sums and losses in
- * fp32, and the rest in the widest type of the operands (PyTorch's documentation, "CUDA Op-Specific Behavior").
- * Where an operator's type is not its operand's, it saves a copy. In bf16 throughout every tensor takes half.
+ * Mixed precision. Autocast runs matmuls in half precision. It runs normalisations, softmax, powers, sums and losses
+ * in fp32, and all other operators in the widest type of their operands (PyTorch's documentation, "CUDA Op-Specific
+ * Behavior"). An operator whose type differs from its operand's saves a copy. In pure bf16 every tensor takes half
+ * the bytes.
  *
- * Tensor parallelism. The peak without what is divided (`whole`) and the peak with all of it bound what a part
- * takes: the peak is convex in the divided tensors' size, so that a line between both is never below it.
+ * Tensor parallelism. The peak without the sharded tensors (`whole`) and the peak with all of them bound the peak of
+ * a shard. The peak is convex in the size of the sharded tensors, so that a line between both is an upper bound.
  *
- * Held to what PyTorch 2.6 saves (torch.autograd.graph.saved_tensors_hooks): the peak is 0 to 1 % above it for 20
- * timm networks of convolutions, 2 % for BERT with fused attention, 4 % for mixers.
+ * The result was compared with the tensors that PyTorch 2.6 saves (torch.autograd.graph.saved_tensors_hooks). The
+ * peak is 0 to 1 % above it for 20 timm networks of convolutions, 2 % for BERT with fused attention and 4 % for
+ * mixers.
  *
- * Not counted: dropout, which jobs do not have; what recomputing needs for the moment beyond what it keeps; and
- * workspaces of cuDNN and cuBLAS, fragmentation and the CUDA context, which rt_fits allows for.
+ * The peak excludes dropout, which jobs lack, and the temporary memory that recomputation needs beyond the tensors it
+ * keeps. It also excludes workspaces of cuDNN and cuBLAS, fragmentation and the CUDA context, which rt_fits allows
+ * for.
  */
 #include "runtime/job/job_model.h"
 
@@ -44,43 +50,44 @@ static bool has_trait(const mdot_job_operator *op, uint32_t trait)
 enum { NOBODY = UINT32_MAX };
 
 typedef struct memory_node {
-    double bytes;       /* of one sample's result */
-    uint32_t root;      /* the operator whose memory the result lies in: itself, but for views */
-    uint32_t reader;    /* of a root, the last operator that reads it, or itself */
-    uint32_t saver;     /* of a root, the first operator that saves it, or NOBODY; where blocks are computed again, the
-                        first outside its own block, */
-    uint32_t own_saver; /* and the first inside */
-    bool learns;        /* a parameter lies in it or before it: a gradient passes */
-    bool half;          /* the result takes two bytes an element */
-    bool divided;       /* and is left out, as tensor parallelism divides it and others are measured */
+    double bytes;       /* bytes of the result for one sample */
+    uint32_t root;      /* operator that owns the result's memory: the operator itself, unless it is a view */
+    uint32_t reader;    /* for a root, the last operator that reads it, or the root itself */
+    uint32_t saver;     /* for a root, the first operator that saves it, or NOBODY; if blocks are recomputed, the
+                         * first one outside its own block */
+    uint32_t own_saver; /* for a root, the first operator inside its own block that saves it, or NOBODY */
+    bool learns;        /* this operator or one before it has parameters, so a gradient passes */
+    bool half;          /* the result takes two bytes per element */
+    bool divided;       /* excluded from this measurement because tensor parallelism shards it */
 } memory_node;
 
 typedef struct extent {
-    uint32_t first, last; /* operators of a block */
+    uint32_t first, last; /* first and last operator of a block */
 } extent;
 
-/* Where all that is measured is kept while it is. */
+/* Scratch memory for one measurement. */
 typedef struct room {
     memory_node *nodes;
-    double *change;  /* by moment: bytes that come to life less those that died before it */
-    extent *extents; /* by number of a block */
+    double *change;  /* indexed by moment: bytes allocated at it less bytes freed before it */
+    extent *extents; /* indexed by block number */
 } room;
 
-/* Moments 0 … n - 1 are the forward pass, n … 2n - 1 the backward pass. */
+/* Moments 0 … n - 1 are the forward pass, moments n … 2n - 1 the backward pass. */
 typedef struct step {
     const mdot_job *job;
     size_t count;
     rt_activation_type type;
     mdot_attention attention;
     mdot_recompute recompute;
-    bool whole_only; /* without what tensor parallelism divides */
+    bool whole_only; /* exclude the tensors that tensor parallelism shards */
     memory_node *nodes;
     double *change;
     const extent *extents;
     double input_bytes;
-    size_t peak;     /* the moment of the largest sum */
-    size_t owner;    /* whose tensors are being placed */
-    double *at_peak; /* what each operator's take at `peak`, which is known then; NULL: it is being found */
+    size_t peak;     /* moment of the largest sum */
+    size_t owner;    /* operator whose tensors are being placed */
+    double *at_peak; /* bytes of each operator's tensors at `peak`, which is then known; NULL while the peak is being
+                      * searched */
 } step;
 
 static uint32_t block_of(const step *s, size_t index)
@@ -88,7 +95,8 @@ static uint32_t block_of(const step *s, size_t index)
     return s->recompute == MDOT_RECOMPUTE_BLOCKS ? s->job->operators[index].block : 0;
 }
 
-/* What the operator saves; 0: what is not known saves all it touches. */
+/* Does the operator save these tensors? A mask of 0 marks an unknown operator, which saves all tensors that it
+ * touches. */
 static bool saves(const step *s, const mdot_job_operator *op, uint32_t tensors)
 {
     uint32_t saved = op->traits.saved_fused;
@@ -109,8 +117,8 @@ static void live(step *s, size_t from, size_t to, double bytes)
     if (s->at_peak != NULL && from <= s->peak && s->peak <= to) s->at_peak[s->owner] += bytes;
 }
 
-/* What an operator keeps from its forward operation for its backward one. Where its block is computed again, it is
- * there when that is. */
+/* Bytes that an operator keeps from its forward operation for its backward one. If its block is recomputed, they are
+ * alive only from the recomputation on. */
 static void keep_until(step *s, size_t index, double bytes)
 {
     uint32_t block = block_of(s, index);
@@ -131,14 +139,14 @@ static void save(step *s, memory_node *root, uint32_t saver)
     if (*kept == NOBODY || saver < *kept) *kept = saver;
 }
 
-/* A convolution with its normalisation writes its own result and the normalised one. */
+/* A convolution fused with its normalisation writes its own result and the normalised one. */
 static double result_bytes(const mdot_job_operator *op)
 {
     double written = op->per_sample[MDOT_PHASE_FORWARD].bytes_written;
     return op->setting[MDOT_SETTING_NORMALISED] != 0 ? written / 2 : written;
 }
 
-/* What an operator reads that no other gives: the samples. A normalisation reads its data twice more. */
+/* Bytes of samples: the inputs that come from outside the graph. A normalisation reads its data twice more. */
 static double sample_bytes(const mdot_job_operator *op, const memory_node *node)
 {
     if (op->input_count > 0 || op->setting[MDOT_SETTING_INPUTS] == 0 || has_trait(op, MDOT_TRAIT_PICKS)) return 0;
@@ -164,7 +172,7 @@ static void describe(step *s, size_t index)
 {
     const mdot_job_operator *op = &s->job->operators[index];
     memory_node *node = &s->nodes[index];
-    /* a parameter that several operators share is counted at the first; each has a weight gradient */
+    /* A parameter that several operators share is counted at the first, but each has a weight gradient. */
     bool learns = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
     for (size_t k = 0; k < op->input_count; k++) learns = learns || s->nodes[op->inputs[k]].learns;
     *node = (memory_node){.bytes = result_bytes(op), .saver = NOBODY, .own_saver = NOBODY, .learns = learns};
@@ -181,7 +189,7 @@ static void describe(step *s, size_t index)
     }
 }
 
-/* The operand as the operator takes it: itself, or converted, saved or for the moment. */
+/* The operand in the operator's type. It is used as it is, or as a converted copy that is saved or temporary. */
 static void take_operand(step *s, size_t index, const memory_node *operand, bool saved)
 {
     uint32_t autocast = s->job->operators[index].traits.autocast;
@@ -201,14 +209,14 @@ static void take_operand(step *s, size_t index, const memory_node *operand, bool
 static bool saves_operand(const step *s, const mdot_job_operator *op, const memory_node *node)
 {
     if (!node->learns) return false;
-    /* the gradient of a product's operand takes the parameters alone */
+    /* The gradient of a matmul's operand needs only the parameters. */
     bool is_frozen = op->frozen_parameters > 0 && op->parameters == 0;
     if (is_frozen && rt_uses_tensor_cores(op) && op->input_count <= 1) return false;
     if (saves(s, op, MDOT_SAVES_INPUTS)) return true;
     return saves(s, op, MDOT_SAVES_FACTORS) && (op->input_count > 1 || op->parameters > 0);
 }
 
-/* Scores of an attention that is written out. */
+/* Scores of a decomposed attention. */
 static void keep_scores(step *s, size_t index, const memory_node *node)
 {
     double fp32 = rt_score_bytes(&s->job->operators[index]);
@@ -228,7 +236,7 @@ static void keep_scores(step *s, size_t index, const memory_node *node)
     live(s, backward(s, index), backward(s, index), softmax);
 }
 
-/* What the operator itself keeps for its backward operation, and what that needs for the moment. */
+/* Bytes that the operator itself keeps for its backward operation, and the temporary bytes of that operation. */
 static void keep(step *s, size_t index)
 {
     const mdot_job_operator *op = &s->job->operators[index];
@@ -247,9 +255,9 @@ static void keep(step *s, size_t index)
     bool indexed = (op->traits.saved_fused & MDOT_SAVES_INDICES) != 0 && saves(s, op, MDOT_SAVES_INDICES);
     if (indexed && !node->divided) reserve += 2 * node->bytes;
     if (op->setting[MDOT_SETTING_NORMALISED] != 0) {
-        /* the map before the normalisation; the normalised one can be computed again from it */
+        /* The map before the normalisation. The normalised map can be recomputed from it. */
         if (s->recompute != MDOT_RECOMPUTE_SELECTIVE) reserve += size_of(node);
-        live(s, backward(s, index), backward(s, index), size_of(node)); /* the gradient between the two */
+        live(s, backward(s, index), backward(s, index), size_of(node)); /* gradient between the two */
     }
     keep_until(s, index, reserve);
 }
@@ -264,7 +272,7 @@ static void place_tensor(step *s, size_t index)
     if (node->learns) live(s, backward(s, node->reader), backward(s, index), size_of(node));
 }
 
-/* A tensor that several operators read gets a gradient from each; those behind the first are added to it. */
+/* A tensor with several readers gets a gradient from each. The gradients after the first are added to it. */
 static void place_summands(step *s, size_t index)
 {
     const mdot_job_operator *op = &s->job->operators[index];
@@ -288,7 +296,7 @@ static double find_peak(step *s)
     return largest;
 }
 
-/* The step's other fields are set. */
+/* Requires that all other fields of the step are set. */
 static void place_all(step *s)
 {
     s->input_bytes = 0;
@@ -308,7 +316,7 @@ static double measure(step *s)
     return find_peak(s);
 }
 
-/* What each operator's tensors take at the peak, added to `bytes` with a weight. */
+/* Adds the bytes of each operator's tensors at the peak, times `weight`, to `bytes`. */
 static void measure_each(step *s, double weight, double *room_for_each, double *bytes)
 {
     s->peak = 0;
@@ -319,7 +327,7 @@ static void measure_each(step *s, double weight, double *room_for_each, double *
     for (size_t i = 0; i < s->count; i++) bytes[i] += weight * room_for_each[i];
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------------ */
+/* ---- All combinations ------------------------------------------------------------------------------------------- */
 
 static void find_extents(const mdot_job *job, extent *extents)
 {
@@ -352,7 +360,7 @@ static void measure_all(mdot_job *job, const room *r)
     }
 }
 
-/* False: memory ran out. */
+/* Returns false if memory runs out. */
 static bool make_room(const mdot_job *job, room *r)
 {
     size_t count = job->info.operator_count;

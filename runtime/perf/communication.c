@@ -1,31 +1,33 @@
-/* communication.c — what the GPUs of a step exchange, and what of it a step waits for.
+/* communication.c — the data that the GPUs of a step exchange, and the time that the step waits for it.
  *
- *   data parallelism    Gradients are summed over the workers once a step, 2 (n - 1) / n of their bytes, while the last
- *                       pass runs backward; what that does not hide is waited for, and a tenth in any case: the last
- *                       bucket. With ZeRO 1 and 2 as much passes, in other pieces. At stage 3 weights are gathered for
- *                       both passes, and gradients scattered, in every pass: 3 (n - 1) / n.
- *   tensor parallelism  Every sum (sharding.c) is waited for, 2 (n - 1) / n of its bytes and what starting one costs;
- *                       forward sums again where blocks are computed again.
- *   expert parallelism  Tokens are dealt out to experts and collected (experts.c), (n - 1) / n of their bytes and a
- *                       start each way, their gradients back, and all forward again where blocks are computed again.
- *                       Gradients of experts are summed over data-parallel workers alone, others over both degrees.
- *   pipeline            What passes the border of two stages, there and back, for every micro-batch that one waits for.
+ *   data parallelism    Gradients are summed over the workers once per step: 2 (n - 1) / n of their bytes. The sum
+ *                       overlaps the last backward pass. The step waits for the rest, at least a tenth: the last
+ *                       bucket. ZeRO 1 and 2 move as many bytes, in other pieces. At stage 3 every pass gathers
+ *                       weights forward and backward and scatters gradients: 3 (n - 1) / n.
+ *   tensor parallelism  The step waits for every sum (sharding.c): 2 (n - 1) / n of its bytes and a start-up cost. If
+ *                       blocks are recomputed, forward sums run again.
+ *   expert parallelism  Tokens are sent to experts and collected (experts.c): (n - 1) / n of their bytes and a
+ *                       start-up cost each way. Their gradients return the same way. If blocks are recomputed, the
+ *                       forward exchanges run again. Gradients of experts are summed over data-parallel workers
+ *                       only, all other gradients over both degrees.
+ *   pipeline            Bytes that cross the border of two stages, both ways, for every micro-batch that the step
+ *                       waits for.
  *
- * Gradients and activations are of the precision's width. GPUs that one exchange spans in a node use its link;
- * those that are spread over nodes the slower of link and network. Of that a sum has as much as it has GPUs in a node,
- * since NCCL lays a ring through each; what GPUs send each other goes through the sender's own.
+ * Gradients and activations have the precision's width. An exchange within one node uses its link. An exchange that
+ * spans nodes uses the slower of link and network. A sum uses one network port for each of its GPUs in a node,
+ * because NCCL lays a ring through each. A point-to-point transfer uses the sender's port only.
  */
 #include "runtime/perf/resolved_configuration.h"
 
 #include <math.h>
 
-#define BYTES_PER_MS 1e6 /* of a GB/s */
-/* NCCL's all-reduce of a few KB takes 10, 14 and 22 µs on two, four and eight A100s of a node, 6, 10 and 16 on H100s;
- * one of 2 MB takes 38 and 22 more than its bytes at the link's rate, one of 32 MB 103 and 70: rings fill by and by
- * (aiconfigurator's measured collectives, NCCL 2.23 to 2.27). */
+#define BYTES_PER_MS 1e6 /* bytes/ms of 1 GB/s */
+/* An NCCL all-reduce of a few KB takes 10, 14 and 22 µs on two, four and eight A100s of a node; 6, 10 and 16 µs on
+ * H100s. An all-reduce of 2 MB takes 38 µs (A100) and 22 µs (H100) more than its bytes at the link's rate, one of 32
+ * MB 103 and 70 µs more, because rings fill gradually (aiconfigurator's measured collectives, NCCL 2.23 to 2.27). */
 #define START_MS 0.005
 #define START_OF_EACH_MS 0.002
-#define FILLING 0.14 /* of the root of a transfer's ms, in ms */
+#define FILLING 0.14 /* ms per square root of a transfer's ms: the time to fill the rings */
 enum { MOST_TO_START = 8 };
 #define LEAST_WAITED 0.1
 
@@ -33,11 +35,11 @@ typedef struct exchange {
     const mdot_job *job;
     const mdot_configuration *c;
     rt_shard share;
-    double half; /* bytes for one of fp32 */
+    double half; /* bytes relative to fp32: 0.5 or 1 */
     double micro_batch;
 } exchange;
 
-/* Of a group whose members stand `stride` GPUs apart, with so many ports of the network in a node. */
+/* Rate in bytes/ms of a group whose members are `stride` GPUs apart and use `ports` network ports in a node. */
 static double rate_through(const exchange *e, double members, double stride, double ports)
 {
     double in_node = (double)e->c->gpu_count / e->c->node_count;
@@ -55,14 +57,14 @@ static double send_rate(const exchange *e, double members, double stride)
     return rate_through(e, members, stride, 1);
 }
 
-/* Of `count` exchanges of n GPUs, which take `ms` at the rate of what is between them. */
+/* Time of `count` exchanges between n GPUs. `ms` is their total time at the full rate of the link or network. */
 static double started_ms(double n, double count, double ms)
 {
     if (count == 0) return 0;
     return ms + count * (START_MS + START_OF_EACH_MS * fmin(n, MOST_TO_START) + FILLING * sqrt(ms / count));
 }
 
-/* Gradients of so many parameters over n workers, and weights where they are gathered. */
+/* Time to sum the gradients of `parameters` over n workers and, at ZeRO stage 3, to gather `weights`. */
 static double gradients_ms(const exchange *e, double n, double stride, double parameters, double weights)
 {
     double width = e->c->precision == MDOT_PRECISION_BF16 ? 2 : 4;
@@ -98,7 +100,7 @@ static double sums_ms(const exchange *e, double passes)
     const rt_sharding *d = &e->job->division;
     bool again = e->c->recompute == MDOT_RECOMPUTE_BLOCKS;
     double bytes = e->half * e->micro_batch * (d->summed_forward_bytes * (again ? 2 : 1) + d->summed_backward_bytes);
-    double count = d->summed_count * (again ? 1.5 : 1); /* as many forward as backward */
+    double count = d->summed_count * (again ? 1.5 : 1); /* half of the sums are forward */
     double ms = started_ms(n, count, 2 * (n - 1) / n * bytes / sum_rate(e, n, 1));
     return passes * ms * e->share.of[RT_PIPELINE_BLOCKS];
 }

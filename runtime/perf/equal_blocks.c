@@ -1,23 +1,24 @@
-/* equal_blocks.c — which blocks (layers) of a job are equal: made of the same operators, joined in the same way.
+/* equal_blocks.c — finds the equal blocks (layers) of a job. Equal blocks have the same operators, connected in the same
+ * way.
  *
- * Types, settings and forward loads are compared, and which operators of the block each reads. Loads of gradients are
- * not: the last layer of a stack hands its result to fewer readers. Parameters are not: layers that share them count
- * them once.
+ * The comparison covers types, settings, forward FLOPs and bytes, and the operators of the block that each operator
+ * reads. Gradient FLOPs and bytes are ignored, because the last layer of a stack passes its result to fewer readers.
+ * Parameters are ignored, because layers that share them count them once.
  */
 #include "runtime/job/job_model.h"
 
 #include <stdlib.h>
 
 typedef struct block {
-    uint32_t first, count; /* in `members` */
+    uint32_t first, count; /* range in `members` */
     uint64_t hash;
 } block;
 
 typedef struct blocks {
     const mdot_job *job;
-    block *block;      /* by number, less one */
-    uint32_t *members; /* operators, block after block */
-    uint32_t *place;   /* of an operator in its block */
+    block *block;      /* indexed by block number - 1 */
+    uint32_t *members; /* operators, grouped by block */
+    uint32_t *place;   /* index of an operator in its block */
 } blocks;
 
 static void collect(blocks *b)
@@ -38,7 +39,8 @@ static void collect(blocks *b)
     }
 }
 
-/* The place in its own block of the next operator that `op` reads there, from its input *at on; false: no more. */
+/* Finds the next operator of the same block that `op` reads, starting at its input *at. Stores its index in the
+ * block. Returns false after the last one. */
 static bool next_inside(const blocks *b, const mdot_job_operator *op, size_t *at, uint32_t *out_place)
 {
     while (*at < op->input_count) {
@@ -74,7 +76,7 @@ static bool equal_inside(const blocks *b, const mdot_job_operator *x, const mdot
 
 static bool equal_operators(const mdot_job_operator *x, const mdot_job_operator *y)
 {
-    return x->known == y->known && x->type == y->type && /* string_pool.c: equal ones are one */
+    return x->known == y->known && x->type == y->type && /* Equal strings share one pointer (string_pool.c). */
            memcmp(x->setting, y->setting, sizeof x->setting) == 0 &&
            memcmp(&x->per_sample[MDOT_PHASE_FORWARD], &y->per_sample[MDOT_PHASE_FORWARD], sizeof(mdot_load)) == 0 &&
            memcmp(&x->per_step[MDOT_PHASE_FORWARD], &y->per_step[MDOT_PHASE_FORWARD], sizeof(mdot_load)) == 0;
@@ -91,8 +93,8 @@ static bool equal_blocks(const blocks *b, const block *x, const block *y)
     return true;
 }
 
-/* Slots hold a block's number. The first of equal ones counts them; one that finds none within RT_MOST_PROBES is like
- * no other. */
+/* Slots hold a block's number. The first of several equal blocks counts them. A block that finds an equal one neither
+ * there nor within RT_MOST_PROBES slots is counted as unique. */
 static void count_equal(const blocks *b, uint32_t *slots, size_t slot_count, uint32_t *like, uint32_t *counts)
 {
     for (uint32_t k = 0; k < b->job->info.block_count; k++) {

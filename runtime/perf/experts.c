@@ -1,20 +1,23 @@
-/* experts.c — which operators of a job are a mixture's experts, and what passes to them and back (sharding.h).
+/* experts.c — finds the operators of a job that are the experts of a mixture, and the bytes sent to them and back
+ * (sharding.h).
  *
- * Experts are products of one operand with several equally large matrices, behind a router: an operator TopK in their
- * block, by which each token chooses some of them. Without it several matrices are no more than a product over groups.
- * Exporters that write a loop over experts, or what data decides, leave none to be recognised.
+ * Experts are matmuls of one operand with several equally large matrices, after a router: an operator TopK in their
+ * block, by which each token chooses some of them. Several matrices without a router are a matmul over groups. Some
+ * exporters write a loop over experts or a data-dependent branch; experts in such graphs remain undetected.
  *
- * Expert parallelism is GShard's (Lepikhin et al., 2020) as Megatron-LM and DeepSpeed-MoE have it: every GPU keeps some
- * of the experts of each layer, and tokens travel to the experts that they chose and back, an all-to-all each way, in
- * the backward pass their gradients again. Tokens count as evenly spread, as the router's auxiliary loss has it, so
- * that a GPU's experts do as much work as all of them did on its own tokens, and read fewer weights for it.
+ * Expert parallelism follows GShard (Lepikhin et al., 2020) as implemented in Megatron-LM and DeepSpeed-MoE. Every
+ * GPU keeps some of the experts of each layer. Tokens travel to the experts that they chose and back, an all-to-all
+ * each way, and so do their gradients in the backward pass. Tokens are assumed to be evenly spread, as the router's
+ * auxiliary loss encourages. Therefore a GPU's experts do as much work as all of them did on its own tokens, and read
+ * fewer weights for it.
  */
 #include "runtime/job/job_model.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Matrices of the product's parameters; 0: it is none of one operand, or they are not a whole number of them. */
+/* Number of matrices in the matmul's parameters. 0 if the operator has several operands, is another kind of operator,
+ * or if the parameters are a fractional number of matrices. */
 static uint64_t matrices_of(const mdot_job_operator *op)
 {
     const int64_t *setting = op->setting;
@@ -28,7 +31,7 @@ static uint64_t matrices_of(const mdot_job_operator *op)
 
 static void find_experts(const mdot_job *job, rt_sharding *d)
 {
-    int64_t routed = -1; /* the block of the last router */
+    int64_t routed = -1; /* block of the last router */
     for (size_t i = 0; i < job->info.operator_count; i++) {
         const mdot_job_operator *op = &job->operators[i];
         if (strcmp(op->type, "TopK") == 0) routed = op->block;
@@ -39,8 +42,8 @@ static void find_experts(const mdot_job *job, rt_sharding *d)
     }
 }
 
-/* Within a layer a value reaches the next product of an expert through operators of its block that look nothing up:
- * tokens are dealt out and collected by look-ups. */
+/* Within a layer, a value reaches an expert's next matmul through operators of its block other than look-ups, because
+ * look-ups send and collect tokens. */
 static bool passes(const mdot_job *job, size_t from, size_t to)
 {
     const mdot_job_operator *reader = &job->operators[to];
@@ -49,7 +52,7 @@ static bool passes(const mdot_job *job, size_t from, size_t to)
 
 enum { BEHIND = 1, BEFORE = 2, DEALT_OUT = 4 };
 
-/* Marks what lies behind an expert and what before one, in its layer. */
+/* Marks the operators after an expert and those before one, within its layer. */
 static void mark_neighbours(const mdot_job *job, const rt_sharding *d, uint8_t *marks)
 {
     size_t count = job->info.operator_count;
@@ -69,8 +72,8 @@ static void mark_neighbours(const mdot_job *job, const rt_sharding *d, uint8_t *
     }
 }
 
-/* What the first products of a layer's experts read is dealt out, once where several read it, and what the last ones
- * write is collected. */
+/* The operands of the first matmuls of a layer's experts are sent, each once even if several matmuls read it. The
+ * results of the last matmuls are collected. */
 static void count_exchanges(const mdot_job *job, rt_sharding *d, uint8_t *marks)
 {
     for (size_t i = 0; i < job->info.operator_count; i++) {

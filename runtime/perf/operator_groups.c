@@ -1,15 +1,15 @@
-/* operator_groups.c — what predictions need of a job and no configuration changes: which operators are equal, and which are
- * expensive. mdot_job_create works it out, so that a prediction allocates nothing and a sweep reads a long job as a
- * short list.
- */
+/* operator_groups.c — properties of a job that are independent of the configuration: groups of equal operators, and operator
+ * costs. mdot_job_create computes them once, so that a prediction allocates no memory and a sweep reads a long job as
+ * a short list. */
 #include "runtime/job/job_model.h"
 
 #include <stdlib.h>
 
 /* ---- Costs ------------------------------------------------------------------------------------------------------- */
 
-/* Bytes moved in a step of COST_BATCH samples, and as many more as the GPU could have moved while it computed: GPUs of
- * gpus.def do 12 to 82 fp32 operations in the time of a byte. It decides which neighbours are merged, never a time. */
+/* Cost in bytes: bytes moved in a step of COST_BATCH samples, plus the bytes that the GPU could have moved while it
+ * computed. GPUs of gpus.def do 12 to 82 fp32 operations per byte moved. The cost selects the neighbours that are
+ * merged; it is never used as a time. */
 enum { COST_BATCH = 64, FLOPS_PER_BYTE = 32 };
 
 static double cost_of_load(const mdot_load *load)
@@ -27,7 +27,7 @@ static double cost_of(const mdot_job_operator *op)
 
 /* ---- Fusing ------------------------------------------------------------------------------------------------------ */
 
-/* What compilers of graphs fuse with its neighbours. */
+/* Can graph compilers fuse the operator with its neighbours? */
 static bool can_fuse(const mdot_job_operator *op)
 {
     return op->known && !rt_uses_tensor_cores(op) && (op->traits.traits & MDOT_TRAIT_PICKS) == 0;
@@ -79,7 +79,7 @@ uint64_t rt_job_hash_operator(const mdot_job_operator *op)
     return rt_hash(hash, &op->parameters, sizeof op->parameters);
 }
 
-/* What equal_divisions looks at. */
+/* Adds the fields that equal_divisions compares. */
 static uint64_t hash_division(uint64_t hash, const mdot_job *job, size_t index)
 {
     const rt_sharding *d = &job->division;
@@ -104,7 +104,8 @@ static bool equal_divisions(const mdot_job *job, size_t a, size_t b)
            job->fused_bytes[a] == job->fused_bytes[b] && (job->operators[a].block > 0) == (job->operators[b].block > 0);
 }
 
-/* Slots hold a class's number plus one. An operator that finds none within RT_MOST_PROBES is a class of its own. */
+/* Slots hold a class index plus one. An operator that finds no equal one within RT_MOST_PROBES slots starts a new
+ * class. */
 static void collect_classes(const mdot_job *job, bool by_division, rt_operator_groups *classes, uint32_t *slots,
                             size_t slot_count)
 {

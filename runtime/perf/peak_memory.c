@@ -1,25 +1,25 @@
-/* peak_memory.c — how much memory one training step needs on one GPU at its peak, as PyTorch runs it.
+/* peak_memory.c — the peak memory of one training step on one GPU, as PyTorch runs it.
  *
- *   weights          4 bytes a parameter, 2 in bf16 throughout; under autocast half-precision copies of those that
- *                    products read live through the step
- *                    (frozen ones, too, which have nothing of what follows)
- *   gradients        of the weights' type, kept from pass to pass and from step to step, so that accumulating takes
- *                    nothing more; a second copy in the buckets that several workers exchange them in
+ *   weights          4 bytes per parameter, 2 in pure bf16. Under autocast, half-precision copies of the weights that
+ *                    matmuls read live through the step. Frozen weights count, too, but have none of the following terms
+ *   gradients        of the weights' type, kept from pass to pass and from step to step, so that accumulation needs the
+ *                    same memory; a second copy in the buckets that several workers exchange
  *                    (DistributedDataParallel, gradient_as_bucket_view=False)
  *   optimizer state  of the weights' type: one tensor for SGD, which has momentum here (mdot_optimizer_load), two for
  *                    Adam and AdamW
- *   activations      of a pass at its peak: activation_memory.c. What is compiled keeps what selective recomputation does:
- *                    fused kernels compute again what is no product (torch.compile's min-cut partitioner)
+ *   activations      of a pass at its peak: activation_memory.c. Compiled code saves the tensors that selective
+ *                    recomputation saves, because fused kernels recompute everything except matmuls (torch.compile's
+ *                    min-cut partitioner)
  *   or, if larger    the square roots that the update of Adam and AdamW over lists of tensors holds at once
  *                    (torch/optim/adam.py, _multi_tensor_adam)
  *
- * Several GPUs. ZeRO divides the optimizer's state, from stage 2 on gradients, from stage 3 on weights over the
- * data-parallel workers; at stage 3 the largest block's weights are there as a whole, too. Tensor parallelism
- * divides the parameters and activations of what sharding.c divides. Expert parallelism divides the experts, of which
- * there are as many copies as data-parallel workers, and of everything else as many as both degrees multiply to; a
- * GPU's tokens are as many as before. A stage of a pipeline has its blocks'
- * parameters and those of the heavier end, and keeps the activations of as many micro-batches as there are stages
- * behind it: those of the first stage, of all stages or of all micro-batches.
+ * Several GPUs. ZeRO shards the optimizer's state over the data-parallel workers, from stage 2 on also gradients,
+ * from stage 3 on also weights. At stage 3 the largest block's weights also exist as a whole. Tensor parallelism
+ * shards the parameters and activations of the operators that sharding.c shards. Expert parallelism distributes the
+ * experts, of which there are as many copies as data-parallel workers. All other parameters have as many copies as
+ * the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the parameters of its
+ * blocks and of the heavier end. It keeps the activations of as many micro-batches as there are stages after it. The
+ * estimate takes the first stage: all stages or all micro-batches, whichever is smaller.
  */
 #include "runtime/perf/resolved_configuration.h"
 
@@ -30,7 +30,7 @@ static double min(double a, double b)
     return a < b ? a : b;
 }
 
-/* Of experts, and of everything else, those that one GPU has. */
+/* The elements of experts and of all other operators on one GPU. */
 static rt_elements part_of(const rt_parts *parts, const rt_shard *share)
 {
     double saved = 1 - 1 / share->tensor;
@@ -70,13 +70,13 @@ double rt_weights(const mdot_job *job, const rt_shard *share)
     return both(rt_weights_by_kind(job, share));
 }
 
-/* What a worker keeps of elements that ZeRO divides: experts over those that have the same ones. */
+/* The elements that a worker keeps under ZeRO. Experts are divided over the workers that hold the same ones. */
 static double zero_part(const mdot_configuration *c, rt_elements elements)
 {
     return elements.others / ((double)c->data_parallel * c->expert_parallel) + elements.experts / c->data_parallel;
 }
 
-/* What DistributedDataParallel exchanges with other workers, and has a copy of. */
+/* The elements that DistributedDataParallel exchanges with other workers and therefore copies. */
 static double exchanged_part(const mdot_configuration *c, rt_elements elements)
 {
     bool others = c->data_parallel * c->expert_parallel > 1, experts = c->data_parallel > 1;
@@ -142,8 +142,8 @@ uint64_t rt_peak_memory_bytes(const mdot_job *job, const rt_resolved_configurati
     return rt_sum_memory(&m);
 }
 
-/* What a training job cannot have: a sixteenth, which error correction takes where it is kept in GDDR memory, and
- * fragmentation elsewhere; and half a gibibyte for the CUDA context, the libraries' code and their workspaces. */
+/* Part of the memory is unavailable to a training job. A sixteenth is lost to error correction in GDDR memory, or to
+ * fragmentation elsewhere. Half a gibibyte goes to the CUDA context, the libraries' code and their workspaces. */
 bool rt_fits(uint64_t peak_memory_bytes, double memory_gib)
 {
     double usable_gib = memory_gib * 15 / 16 - 0.5;

@@ -1,38 +1,39 @@
-/* roofline.c — what a pass takes at least of one GPU, by the rates of its figures: for each operator and phase the
- * larger of the times of its arithmetic and of its traffic. Nothing is fitted. Only ratios of it are used, for what
- * a predictor has no input for (analytic_correction.c).
+/* roofline.c — a lower bound of the time of a pass on one GPU, from the rates in its spec values. For each operator
+ * and phase it is the larger of the times of computation and memory traffic. No value is fitted. Only ratios of it
+ * are used, for the parts of a configuration that a predictor has no input for (analytic_correction.c).
  *
- * Arithmetic. Products run on tensor cores at the rate of the precision, everything else and convolutions of one
- * channel a group outside them. PyTorch's default lets convolutions alone compute in TF32. bf16 has fp16's rate
- * from compute capability 8.0 on, and the fp32 rate before.
+ * Computation. Matmuls run on tensor cores at the rate of the precision. All other operators, and convolutions of
+ * one channel per group, run outside them. PyTorch's default computes only convolutions in TF32. bf16 has fp16's
+ * rate from compute capability 8.0 on, and the fp32 rate before.
  *
- * Traffic. Tensors once, as loads count them, in bytes of the precision: under autocast half of fp32's, but for
- * what is kept in fp32, which is widened and narrowed again, twice fp32's; products also read their fp32 parameters
- * and write a copy, once a pass. Attention that is written out writes its scores and reads them again, four times
- * forward and six times backward (product, scale and mask, softmax, product; and their gradients); fused, it
- * computes them again in the backward pass, one product of five more. Compiled, what is no product hands its result
- * on without memory where one such operator alone reads it.
+ * Traffic. Each tensor counts once, as in the loads, in bytes of the precision. Under autocast this is half of
+ * fp32's bytes. Tensors kept in fp32 are widened and narrowed again, which takes twice fp32's bytes. Under autocast,
+ * matmuls also read their fp32 parameters and write a copy, once per pass. Decomposed attention writes its scores
+ * and reads them again: four times forward and six times backward (matmul, scale and mask, softmax, matmul; and
+ * their gradients). Fused attention computes them again in the backward pass: five matmuls instead of four. In
+ * compiled code, an operator other than a matmul passes its result on without memory traffic if one such operator is
+ * its only reader.
  *
- * Recomputation adds the forward pass of what is computed again. The optimizer's load is mdot_optimizer_load's,
+ * Recomputation adds the forward pass of the recomputed operators. The optimizer's load is mdot_optimizer_load's,
  * divided over data-parallel workers by ZeRO.
  */
 #include "runtime/perf/resolved_configuration.h"
 
-#define FLOPS_PER_MS 1e9 /* of a TFLOPS */
-#define BYTES_PER_MS 1e6 /* of a GB/s */
+#define FLOPS_PER_MS 1e9 /* FLOPs/ms of 1 TFLOPS */
+#define BYTES_PER_MS 1e6 /* bytes/ms of 1 GB/s */
 #define FIRST_BF16_CAPABILITY 8.0
 #define SCORE_PASSES_FORWARD 4
 #define SCORE_PASSES_BACKWARD 6
-#define FLASH_BACKWARD_FLOPS 1.25 /* five products for four */
-#define MASKED 0.5                /* of the scores of positions that attend to all before them */
+#define FLASH_BACKWARD_FLOPS 1.25 /* five matmuls instead of four */
+#define MASKED 0.5                /* fraction of the scores that a causal mask removes */
 
 typedef struct rates {
     double flop_ms[RT_RATE_COUNT], byte_ms;
-    double half; /* bytes for one of fp32, of what takes half; 1: nothing does */
-    double kept; /* the same of what autocast keeps in fp32 */
+    double half; /* bytes relative to fp32 for tensors in half precision; 1 in full precision */
+    double kept; /* bytes relative to fp32 for tensors that autocast keeps in fp32 */
 } rates;
 
-/* libm's asks for NaN, in a call. */
+/* libm's fmax checks for NaN, in a function call. */
 static double larger(double a, double b)
 {
     return a > b ? a : b;
@@ -92,7 +93,7 @@ static rt_roofline_terms phase_terms(const rates *r, const rt_roofline_inputs *w
     return (rt_roofline_terms){compute_ms, bytes * r->byte_ms, skips ? MASKED * compute_ms : 0};
 }
 
-/* How often its forward pass is computed again. */
+/* Number of times that the operator's forward pass is recomputed. */
 static double times_again(const rt_roofline_inputs *work, mdot_recompute recompute)
 {
     if (recompute == MDOT_RECOMPUTE_BLOCKS) return work->is_in_block ? 1 : 0;

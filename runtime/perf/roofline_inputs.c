@@ -1,6 +1,5 @@
-/* roofline_inputs.c — what rooflines read of a job: each class of operators in some words, made with the job, so that a prediction
- * reads them in a row and not operators of a kilobyte.
- */
+/* roofline_inputs.c — the inputs of the roofline: each group of operators in a few words, computed with the job. A prediction
+ * then reads them sequentially instead of operators of a kilobyte each. */
 #include "runtime/job/job_model.h"
 
 #include <stdlib.h>

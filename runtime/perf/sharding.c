@@ -1,28 +1,30 @@
 /* sharding.c — see sharding.h.
  *
- * Tensor parallelism as Megatron-LM has it (Shoeybi et al., 2019): of two products in a chain the first has columns
- * of its parameters on each GPU and the second rows; what stands between works on a part of the channels or of an
- * attention's heads, and the results of the second are summed over the GPUs. The backward pass sums the gradients
- * of what products by columns read. Tables of embeddings are divided by rows, and so is the last product, whose
- * result only a loss reads. Everything else is computed on every GPU.
+ * Tensor parallelism follows Megatron-LM (Shoeybi et al., 2019). Of two matmuls in a chain, each GPU has columns of
+ * the first one's parameters and rows of the second one's. The operators between them work on a slice of the channels
+ * or on some of the attention heads. The results of the second matmul are summed over the GPUs. The backward pass
+ * sums the gradients of the operands of column-sharded matmuls. Embedding tables are sharded by rows. So is the last
+ * matmul, whose result is read only by a loss. All other operators are computed on every GPU.
  *
- * Which product is of which kind follows from the graph: it has columns if all that read its result can work on a
- * part, up to products that sum it. An operator that joins a divided tensor with a learnt whole one, as a residual
- * sum does, cannot; nor can what works along the channels.
+ * The graph decides how a matmul is sharded. It is sharded by columns if all readers of its result can work on a
+ * slice, up to the matmuls that sum it. Two kinds of readers need the whole tensor: operators that work along the
+ * channels, and operators that combine a sharded tensor with a whole one that depends on parameters, such as a
+ * residual sum.
  */
 #include "runtime/perf/sharding.h"
 #include "runtime/job/job_model.h"
 
 #include <stdlib.h>
 
-/* ---- What operators can do with a part -------------------------------------------------------------------------- */
+/* ---- Operators and slices
+ * ------------------------------------------------------------------------------------------ */
 
 typedef enum kind {
     KIND_WHOLE,   /* needs all channels */
-    KIND_FLOWS,   /* works on a part as on the whole */
-    KIND_PRODUCT, /* of one operand with parameters */
+    KIND_FLOWS,   /* works on a slice as on the whole tensor */
+    KIND_PRODUCT, /* matmul of one operand with parameters */
     KIND_TABLE,
-    KIND_LOSS /* takes parts of classes, and gives a whole */
+    KIND_LOSS /* accepts slices of the classes and returns a whole result */
 } kind;
 
 static double weights_of(const mdot_job_operator *op)
@@ -30,7 +32,7 @@ static double weights_of(const mdot_job_operator *op)
     return op->parameters + op->frozen_parameters;
 }
 
-/* Of its own, or tied to another operator's, with which they are counted. */
+/* Weights of its own, or weights tied to another operator's, which are counted there. */
 static bool has_weights(const mdot_job_operator *op)
 {
     return weights_of(op) > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
@@ -41,7 +43,7 @@ static bool has_trait(const mdot_job_operator *op, uint32_t trait)
     return (op->traits.traits & trait) != 0;
 }
 
-/* The axis that an operator normalises or reduces over, unless it is as long as an attention's head. */
+/* True if the operator normalises or reduces over an axis whose length differs from that of an attention head. */
 static bool works_along_channels(const mdot_job_operator *op, int64_t head_size)
 {
     bool has_axis = op->setting[MDOT_SETTING_AXIS] > 0 || op->setting[MDOT_SETTING_EXTENT] > 0;
@@ -68,9 +70,9 @@ typedef struct search {
     const mdot_job *job;
     size_t count;
     uint8_t *kind;
-    bool *learns;  /* a parameter lies in it or before it */
-    bool *can;     /* its result may be divided */
-    bool *divided; /* it is */
+    bool *learns;  /* this operator or one before it has parameters */
+    bool *can;     /* its result may be sharded */
+    bool *divided; /* its result is sharded */
 } search;
 
 static void begin(search *s)
@@ -92,7 +94,7 @@ static bool takes_part(const search *s, size_t i)
     return s->kind[i] == KIND_PRODUCT || s->kind[i] == KIND_LOSS || (s->kind[i] == KIND_FLOWS && s->can[i]);
 }
 
-/* What is read by an operator that needs all of it cannot be divided. True: something changed. */
+/* A tensor stays whole if any of its readers needs the whole of it. Returns true if `can` changed. */
 static bool sweep_back(search *s)
 {
     bool changed = false;
@@ -117,7 +119,8 @@ static bool reads(const search *s, size_t i, bool divided)
     return false;
 }
 
-/* What is divided follows the graph. True: an operator that joins a part with a whole was found. */
+/* Propagates sharding along the graph. Returns true if it found an operator that combines a slice with a whole
+ * tensor. */
 static bool sweep_forth(search *s)
 {
     bool changed = false;
@@ -131,7 +134,7 @@ static bool sweep_forth(search *s)
     return changed;
 }
 
-/* False: no division is consistent, which happens only to graphs that keep changing it. */
+/* Returns false if the sweeps do not converge to a consistent sharding. Only graphs that keep changing it cause this. */
 static bool find_division(search *s)
 {
     begin(s);
@@ -153,14 +156,16 @@ static rt_role role_of(const search *s, size_t i)
     return s->divided[i] || (s->kind[i] == KIND_LOSS && reads(s, i, true)) ? RT_ROLE_SHARDED : RT_ROLE_REPLICATED;
 }
 
-/* ---- What is exchanged ------------------------------------------------------------------------------------------ */
+/* ---- Exchanged bytes
+ * ----------------------------------------------------------------------------------------------- */
 
 static double result_bytes(const mdot_job_operator *op)
 {
     return op->per_sample[MDOT_PHASE_FORWARD].bytes_written;
 }
 
-/* `summed` marks operands whose gradients are counted already: several products by columns read one tensor. */
+/* `summed` marks operands whose gradients are already counted, because several column-sharded matmuls may read one
+ * tensor. */
 static void count_sums(search *s, rt_sharding *d, bool *summed)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -182,7 +187,8 @@ static void count_sums(search *s, rt_sharding *d, bool *summed)
     }
 }
 
-/* ---- Places ----------------------------------------------------------------------------------------------------- */
+/* ---- Pipeline positions
+ * -------------------------------------------------------------------------------------------- */
 
 static void add_parts(const rt_sharding *d, size_t index, rt_pipeline_position place, double elements, rt_parts *out)
 {
@@ -231,8 +237,7 @@ static void find_largest_block(const mdot_job *job, rt_sharding *d, const double
             d->largest_block_experts += weights_of(&job->operators[i]);
 }
 
-/* Results that are read in a later block than they come from pass every border between. `at` has a slot a block and
- * two more, all zero. */
+/* A result that is read in a later block crosses every border in between. `at` has block_count + 2 entries, all zero. */
 static void measure_blocks(const mdot_job *job, rt_sharding *d, double *at, uint32_t *last_block)
 {
     size_t count = job->info.operator_count;
@@ -293,7 +298,8 @@ bool rt_job_shard(mdot_job *job)
     return allocated;
 }
 
-/* ---- Operators as one GPU has them ------------------------------------------------------------------------------ */
+/* ---- Operators on one GPU
+ * ------------------------------------------------------------------------------------------ */
 
 static void divide_load(mdot_load *load, double flops, double read, double written)
 {
@@ -309,7 +315,7 @@ static void divide_product(mdot_job_operator *op, bool by_columns, double tensor
 {
     mdot_load *forward = &op->per_sample[MDOT_PHASE_FORWARD], *weight = &op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT];
     double in = by_columns ? 1 : tensor, out = by_columns ? tensor : 1;
-    /* the gradient of the parameters reads operand and gradient of the result, of which one is divided */
+    /* The parameters' gradient reads the operand and the result's gradient, one of which is sharded. */
     double divided = by_columns ? forward->bytes_written : forward->bytes_read;
     weight->bytes_read = less(weight->bytes_read, divided * (1 - 1 / tensor));
     weight->flops /= tensor;
@@ -318,7 +324,7 @@ static void divide_product(mdot_job_operator *op, bool by_columns, double tensor
     op->setting[by_columns ? MDOT_SETTING_CHANNELS_OUT : MDOT_SETTING_CHANNELS_IN] /= (int64_t)tensor;
 }
 
-/* Fewer experts, each with more tokens. */
+/* Each GPU has fewer experts, each with more tokens. */
 static void divide_experts(mdot_job_operator *op, double experts)
 {
     int64_t degree = (int64_t)experts, *setting = op->setting;

@@ -1,34 +1,39 @@
-/* analytic_correction.c — what a predictor has no input for.
+/* analytic_correction.c — analytic correction for the parts of a configuration that a predictor has no input for.
  *
- * A predictor reads some of the numbers of a configuration. What the others say is taken out of what it is told, and
- * its answer corrected:
+ * A predictor reads some of the numbers of a configuration. The others are removed from the queried configuration,
+ * and the answer is corrected for the requested one:
  *
  *   step = answer * passes * work * kernels + exchanged
  *
- * each a ratio of rooflines, which are passes * (forward + backward) + optimizer (roofline.c), and `exchanged` what a
- * step waits for of what GPUs exchange (communication.c). The first counts passes, at the batch asked for. The others
- * are physics, at one batch for all, so that a step still grows with its batch: how much of a small one's time is the
- * host's, which no roofline has, the predictor alone knows. What is computed again or elsewhere changes the host's
- * work, too. Other kernels (fused attention, compiled code, another precision) change the GPU's alone: of a step no
- * more than its roofline takes at ATTAINABLE_EFFICIENCY of the card's rates, so that where the host is the limit they save nothing. A
- * pipeline of p stages takes p - 1 passes of a micro-batch more to fill and empty.
+ * The factors are ratios of rooflines, where a step's roofline is passes * (forward + backward) + optimizer
+ * (roofline.c). `exchanged` is the time that a step waits for the exchanges between GPUs (communication.c). `passes`
+ * counts passes, at the requested batch. The other factors are analytic estimates at one typical batch, so that a
+ * step still grows with its batch. The roofline omits the host's time, and only the predictor knows how much of a
+ * small batch's time that is.
  *
- * How sure that is: passes that are counted only multiply, everything else is physics without a measurement. The
- * interval gets wider, each way, by a quarter of what that part changes, as a logarithm: on vTrain's 1,306 steps with
- * tensor parallelism and pipelines 90 % of the answers are .09 more off than without them, where that part changes .5.
+ * `work` covers recomputation and work on other GPUs, which change the host's work, too. `kernels` covers other
+ * kernels (fused attention, compiled code, another precision), which change only the GPU's time. It applies to at
+ * most the time that the roofline takes at ATTAINABLE_EFFICIENCY of the GPU's rates. Therefore other kernels save nothing where
+ * the host is the limit. A pipeline of p stages takes p - 1 more passes of a micro-batch to fill and empty.
+ *
+ * Uncertainty: counted passes only multiply; the rest is an analytic estimate that lacks a measurement. Therefore
+ * the interval widens, each way, by a quarter of that part's change, as a logarithm. On vTrain's 1,306 steps with
+ * tensor parallelism and pipelines, 90 % of the answers are .09 more off than without them, where that part changes
+ * .5.
  */
 #include "runtime/predict/predict.h"
 
 #include <math.h>
 
 #define NEGLIGIBLE_CHANGE 0.01
-/* Of a roofline, where a step does not wait for the host: the shipped predictor has .41 to .59 for BERT-base. With
- * more, such a step would lose part of what other kernels save. */
+/* Fraction of the roofline's rates that a step reaches if it does not wait for the host. The shipped predictor has
+ * .41 to .59 for BERT-base. A larger value would discard part of the time that other kernels save in such a step. */
 #define ATTAINABLE_EFFICIENCY 0.4
 #define INTERVAL_WIDENING 0.25
 enum { TYPICAL_BATCH = 32 };
 
-/* What GPUs do together but for their number: a predictor that reads this alone is asked for plain workers. */
+/* The inputs on how GPUs work together, except their number. A predictor that reads only the number is queried for
+ * plain data-parallel workers. */
 #define PARALLELISM_INPUTS                                                                                             \
     (1u << RT_CONFIGURATION_LINK_GBPS | 1u << RT_CONFIGURATION_NETWORK_GBPS | 1u << RT_CONFIGURATION_NODE_COUNT |      \
      1u << RT_CONFIGURATION_DATA_PARALLEL | 1u << RT_CONFIGURATION_TENSOR_PARALLEL |                                   \
@@ -96,14 +101,15 @@ static rt_resolved_configuration with_kernels_of(const rt_resolved_configuration
     return changed;
 }
 
-/* What passes take is read of these alone, on one GPU and of one share of a job. */
+/* The fields that determine the time of passes, on one GPU and for one shard of a job. */
 static bool equal_passes(const rt_resolved_configuration *a, const rt_resolved_configuration *b)
 {
     return a->micro_batch == b->micro_batch && a->c.precision == b->c.precision && a->c.attention == b->c.attention &&
            a->c.compiled == b->c.compiled && a->c.recompute == b->c.recompute;
 }
 
-/* rt_roofline_of, which goes through all operators, only where another setup's passes do not take as long. */
+/* Like rt_roofline_of, which visits all operators, but reuses `of_other` if the passes of both configurations are
+ * equal. */
 static rt_roofline roofline_beside(const mdot_job *job, const rt_resolved_configuration *setup, const rt_shard *share,
                                    const rt_resolved_configuration *other, const rt_roofline *of_other)
 {
@@ -140,7 +146,7 @@ rt_correction rt_correct(const rt_resolved_configuration *asked, const rt_resolv
     double exchanged = exchanges ? rt_communication_ms(job, asked, step * after.backward_ms / typical_ms) : 0;
     step += exchanged;
     if (!(step > 0 && isfinite(step)) || !(counted > 0)) return none;
-    /* PyTorch's default is what was told but for a layer or two of most networks */
+    /* for most networks, PyTorch's default differs from the queried precision in only a layer or two */
     bool by_default =
         asked->c.precision == MDOT_PRECISION_PYTORCH && !attention_differs && equal_but_precision(&asked->c, &told->c);
     if (by_default && fabs(step / step_ms - 1) < NEGLIGIBLE_CHANGE)

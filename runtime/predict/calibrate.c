@@ -1,21 +1,22 @@
-/* calibrate.c — a predictor's answers corrected by what a site measures.
+/* calibrate.c — corrects a predictor's answers with a site's measurements.
  *
  * The logarithm of measured over predicted is taken to be
  *
  *   site + GPU + GPU in this arithmetic + several GPUs + Σ slope of a part * (share of the step - mean share)
- *        + what no row tells
+ *        + noise of the row
  *
- * where each term is drawn around zero, with its part of the variance that the predictor's own intervals state. Most
- * of it is a GPU's in one arithmetic (half precision or not): what is measured there is believed soonest, and hardly
- * carries over to what is not. What several GPUs cost a site is widest: a predictor may know their links, not what
- * software makes of them. So without rows nothing changes, and few rows change little. Variances are fitted with the
- * terms, from those parts, which count as PRIOR_ROWS rows (an empirical Bayes estimate of a mixed model by expectation
- * and maximisation: Laird and Ware, Biometrics 38, 1982). Slopes are there from LEAST_ROWS_FOR_PARTS rows on. Rows far
- * from what the others say count less (Huber's weights).
+ * where each term is drawn around zero. Its variance is a fixed part of the variance that the predictor's own
+ * intervals state. Most of it belongs to a GPU in one precision (half precision or full precision). Measurements
+ * there are therefore trusted soonest, and hardly carry over to other GPUs and precisions. The term for several GPUs
+ * is widest, because a predictor may know their links but not how the site's software uses them. So zero rows change
+ * nothing, and few rows change little. Variances are fitted together with the terms. The prior variances count as
+ * PRIOR_ROWS rows (an empirical Bayes estimate of a mixed model by expectation and maximisation: Laird and Ware,
+ * Biometrics 38, 1982). Slopes are fitted from LEAST_ROWS_FOR_PARTS rows on. Rows far from the fit of the other rows
+ * count less (Huber's weights).
  *
- * HELD_BACK standard deviations of what is not known of a correction are not applied: where a predictor is right within
- * its interval, few rows say nothing that would carry over to others, and it is left alone. An interval is then as wide
- * as what is left, what is not known of the terms and what is held back.
+ * A correction is reduced by HELD_BACK standard deviations of its uncertainty. If a predictor is right within its
+ * interval, few rows carry over to other steps, and the prediction stays as it is. The resulting interval covers the
+ * noise that is left, the uncertainty of the terms and the part that is held back.
  */
 #include "base/printable.h"
 #include "runtime/predict/calibration.h"
@@ -27,15 +28,15 @@
 #include <stdlib.h>
 
 #define PRIOR_ROWS 4.0
-#define STRENGTH_ROWS 5.0     /* rows that contradict the terms, taken for granted */
-#define HUBER 2.0             /* standard deviations from which on a row counts less */
-#define QUANTILE_95 1.6448536 /* of the normal distribution */
-#define SITE_PART 0.02        /* of the stated variance, that is drawn for the site, */
-#define GPU_PART 0.03         /* for a GPU, */
-#define CELL_PART 0.25        /* and for a GPU in one arithmetic; the rest is left */
-#define SEVERAL_PART 1.0      /* of the stated variance, beside it: steps of several GPUs */
-#define SLOPE_PRIOR 0.1       /* variance of a slope, in those that intervals state */
-#define HELD_BACK 0.5         /* with STRENGTH_ROWS, none of 162 halves of published steps gets worse */
+#define STRENGTH_ROWS 5.0     /* pseudo-rows that contradict the terms; part of every fit */
+#define HUBER 2.0             /* standard deviations beyond which a row counts less */
+#define QUANTILE_95 1.6448536 /* 95 % quantile of the normal distribution */
+#define SITE_PART 0.02        /* part of the stated variance that is assigned to the site */
+#define GPU_PART 0.03         /* part that is assigned to a GPU */
+#define CELL_PART 0.25        /* part that is assigned to a GPU in one precision; the rest is noise */
+#define SEVERAL_PART 1.0      /* part of the stated variance, added for steps of several GPUs */
+#define SLOPE_PRIOR 0.1       /* variance of a slope, in units of the stated variance */
+#define HELD_BACK 0.5         /* with this and STRENGTH_ROWS, none of 162 halves of published steps gets worse */
 enum {
     LEAST_ROWS_FOR_PARTS = 8,
     ROUNDS = 40,
@@ -52,11 +53,11 @@ static const bs_struct_version gpu_type = BS_SIZED(mdot_calibration_gpu, half_in
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
 typedef struct row {
-    size_t gpu; /* its place among the calibration's */
+    size_t gpu; /* index in the calibration's GPUs */
     rt_precision_class arithmetic;
-    bool is_several;  /* GPUs */
+    bool is_several;  /* more than one GPU */
     double residual;  /* logarithm of measured over predicted */
-    double deviation; /* that the predictor's interval states, of the logarithm */
+    double deviation; /* standard deviation of the logarithm, from the predictor's interval */
     double share[RT_CALIBRATION_PARTS];
     double weight;
 } row;
@@ -70,7 +71,7 @@ static mdot_status find_gpu_name(const mdot_configuration *c, const char **out_n
     return status;
 }
 
-/* Names are kept as far as there is room, up to a whole character. */
+/* Names are cut to RT_CALIBRATION_NAME_BYTES - 1 bytes, at a character boundary. */
 static size_t kept_length(const char *name)
 {
     return bs_cut_length(name, RT_CALIBRATION_NAME_BYTES - 1);
@@ -110,7 +111,7 @@ static mdot_status add_gpu(mdot_calibration *calibration, const char *name, size
     return MDOT_OK;
 }
 
-/* What a file says: text of one line that is there. */
+/* A calibration file holds the name as one line of printable text that must be non-empty. */
 static void keep_predictor_name(mdot_calibration *calibration, const char *name)
 {
     memcpy(calibration->predictor, name, bs_cut_length(name, sizeof calibration->predictor - 1));
@@ -165,11 +166,11 @@ typedef struct fit {
     mdot_calibration *calibration;
     row *rows;
     size_t count;
-    size_t term_count; /* the site's, of several GPUs, a GPU's each, in each arithmetic, a part's each */
+    size_t term_count; /* the site, several GPUs, each GPU, each GPU in each precision, each part */
     bool has_parts;
-    double stated; /* variance that the predictor's intervals state, the mean of all rows */
-    double left, of_site, of_several, of_gpu, of_cell; /* variances of the terms */
-    double *precision, *covariance;                    /* [terms, terms] */
+    double stated;                                     /* mean variance that the predictor's intervals state */
+    double left, of_site, of_several, of_gpu, of_cell; /* variances of the noise and of the terms */
+    double *precision, *covariance;                    /* matrices [terms, terms] */
     double term[MAX_TERMS], right[MAX_TERMS];
 } fit;
 
@@ -183,7 +184,7 @@ static size_t term_of_part(const fit *f, int part)
     return term_of_cell(f, f->calibration->gpu_count, 0) + (size_t)part;
 }
 
-/* What a row reads of the terms: their places and factors; how many. */
+/* The terms that apply to a row: their indices and factors. Returns their number. */
 enum { ROW_TERMS = 4 + RT_CALIBRATION_PARTS };
 static int read_terms(const fit *f, const row *r, size_t place[ROW_TERMS], double factor[ROW_TERMS])
 {
@@ -205,7 +206,7 @@ static int read_terms(const fit *f, const row *r, size_t place[ROW_TERMS], doubl
     return count;
 }
 
-/* The inverse of a positive definite matrix, by Cholesky's factor, which replaces it. */
+/* The inverse of a positive definite matrix. The Cholesky factor replaces the matrix. */
 static void invert(double *a, size_t n, double *out)
 {
     for (size_t j = 0; j < n; j++) {
@@ -259,7 +260,7 @@ static void solve(fit *f)
     }
 }
 
-/* What is applied of terms, and the variance of what is not known of them or held back. */
+/* The part of a sum of terms that is applied, and the variance of the uncertain and held-back part. */
 typedef struct found {
     double log_factor, variance;
 } found;
@@ -280,7 +281,7 @@ static found sum_cell(const fit *f, size_t gpu, int arithmetic)
     return sum_terms(f, (const size_t[]){SITE, FIRST_GPU + gpu, term_of_cell(f, gpu, arithmetic)}, 3);
 }
 
-/* The mean square of terms from one on, which so many prior ones with a variance of `prior` belong to. */
+/* The mean square of `count` terms from `first` on. PRIOR_ROWS pseudo-terms with a variance of `prior` are included. */
 static double mean_square(const fit *f, size_t first, size_t count, double prior)
 {
     double sum = PRIOR_ROWS * prior;
@@ -289,7 +290,7 @@ static double mean_square(const fit *f, size_t first, size_t count, double prior
     return sum / (PRIOR_ROWS + (double)count);
 }
 
-/* Variances for the terms as they are, and weights for those. */
+/* Re-estimates the variances from the current terms, and the row weights from the variances. */
 static void renew_variances(fit *f)
 {
     double squares = 0, left = 1 - SITE_PART - GPU_PART - CELL_PART;
@@ -317,9 +318,9 @@ static double within(double value, double least, double most)
     return fmin(fmax(value, least), most);
 }
 
-/* By how much the terms are believed, from 0 to 1: the least-squares fit of what rows say to what the terms say of each
- * without that row itself (stacking: Wolpert, Neural Networks 5, 1992). A row's own share in its fit is known, so that
- * nothing need be fitted anew. Rows that contradict each other, or one alone, leave nothing to correct. */
+/* How strongly the terms are trusted, from 0 to 1. This is the least-squares fit of the rows' residuals to their
+ * leave-one-out predictions (stacking: Wolpert, Neural Networks 5, 1992). A row's own leverage is known, so that each
+ * leave-one-out prediction follows from the one fit. A single row, or rows that contradict each other, give 0. */
 static double strength_of(const fit *f)
 {
     double agreement = 0, squares = 0;
@@ -346,7 +347,7 @@ static void write_calibrated(rt_calibrated *out, double log_factor, double varia
     out->interval = within(sqrt(variance / stated), RT_CALIBRATION_LEAST_INTERVAL, RT_CALIBRATION_MOST_INTERVAL);
 }
 
-/* The variance that intervals state on a GPU; over all rows where it has none in that arithmetic. */
+/* Mean variance that the intervals state for a GPU in one precision. A cell with zero rows uses the mean of all rows. */
 static double stated_of(const fit *f, size_t gpu, int arithmetic)
 {
     size_t rows = f->calibration->gpus[gpu].in[arithmetic].row_count;
@@ -371,7 +372,7 @@ static void write_calibration(const fit *f)
     const size_t site = SITE, several = SEVERAL;
     found anywhere = sum_terms(f, &site, 1), together = sum_terms(f, &several, 1);
     write_calibrated(&c->others, anywhere.log_factor, f->left + anywhere.variance + f->of_gpu + f->of_cell, f->stated);
-    /* beside a GPU's, whose interval it makes wider */
+    /* This applies on top of a GPU's correction and makes its interval wider. */
     write_calibrated(&c->several, together.log_factor, f->left + together.variance, f->left);
     for (int part = 0; f->has_parts && part < RT_CALIBRATION_PARTS; part++)
         c->slope[part] = within(f->term[term_of_part(f, part)], -RT_CALIBRATION_MOST_SLOPE, RT_CALIBRATION_MOST_SLOPE);

@@ -1,5 +1,5 @@
-/* calibration.h — what a site's measurements say of a predictor's answers, shared by the files that fit, keep and apply
- * it. Private to runtime/job.
+/* calibration.h — the correction of a predictor's answers by a site's measurements, shared by the files that fit,
+ * store and apply it. Private to runtime/job.
  *
  *   calibrate.c          measured steps → a calibration; a prediction → the calibrated one
  *   calibration_text.c   a calibration as text, and back
@@ -11,7 +11,7 @@
 
 enum { RT_CALIBRATION_NAME_BYTES = 64, RT_CALIBRATION_MAX_GPUS = 64, RT_CALIBRATION_MAX_ROWS = 1 << 24 };
 
-/* Name and text: what a step's shares are told apart by. The order is the file's: append only. */
+/* Name and text of each part of a step. The file uses this order: append only. */
 #define RT_CALIBRATION_PART_MAP(X)                                                                                     \
     X(FORWARD, "forward")                                                                                              \
     X(BACKWARD, "backward")                                                                                            \
@@ -26,10 +26,10 @@ enum {
         RT_CALIBRATION_PARTS
 };
 
-/* Kernels of either have their own efficiency, so that measurements of one tell little of the other. */
+/* Kernels of full and half precision have separate efficiencies, so measurements of one hardly inform the other. */
 typedef enum rt_precision_class { RT_PRECISION_FULL, RT_PRECISION_HALF, RT_PRECISION_CLASSES } rt_precision_class;
 
-/* Times are multiplied by factor, an interval's logarithm by interval. */
+/* Times are multiplied by `factor`, and the logarithm of an interval by `interval`. */
 typedef struct rt_calibrated {
     size_t row_count;
     double factor, interval;
@@ -43,15 +43,15 @@ typedef struct rt_calibration_gpu {
 struct mdot_calibration {
     char predictor[2 * RT_CALIBRATION_NAME_BYTES];
     size_t row_count;
-    /* A step whose share of a part lies above the mean is multiplied by e to the slope, for all of a step above. */
+    /* If a part's share of the step differs from the mean share by d, the step is multiplied by exp(slope * d). */
     double mean_share[RT_CALIBRATION_PARTS], slope[RT_CALIBRATION_PARTS];
-    rt_calibrated others;  /* GPUs of no row; no rows of its own */
-    rt_calibrated several; /* beside a GPU's own: steps of several GPUs */
+    rt_calibrated others;  /* correction for GPUs that have zero rows; its row_count is 0 */
+    rt_calibrated several; /* correction for steps of several GPUs, on top of the GPU's own */
     rt_calibration_gpu gpus[RT_CALIBRATION_MAX_GPUS];
     size_t gpu_count;
 };
 
-/* No correction goes further, and no interval gets narrower or wider. */
+/* Limits of a correction and of an interval's factor. */
 #define RT_CALIBRATION_MOST_FACTOR 64.0
 #define RT_CALIBRATION_MOST_SLOPE 64.0
 #define RT_CALIBRATION_LEAST_INTERVAL 0.05

@@ -1,15 +1,15 @@
-/* calibration_text.c — a calibration as text that people read, too:
+/* calibration_text.c — a calibration as human-readable text:
  *
  *     mdot-calibration 2
  *     predictor NAME
  *     rows COUNT
  *     part NAME MEAN-SHARE SLOPE           each of RT_CALIBRATION_PART_MAP, in its order
- *     others FACTOR INTERVAL               GPUs of no line
- *     several ROWS FACTOR INTERVAL         besides, where several GPUs work together
+ *     others FACTOR INTERVAL               GPUs that have no line of their own
+ *     several ROWS FACTOR INTERVAL         on top, for steps of several GPUs
  *     gpu ROWS FACTOR INTERVAL ROWS FACTOR INTERVAL NAME
- *                                          one for each: not in half precision, and in it
+ *                                          one for each GPU: full precision, then half precision
  *
- * Anyone may have written it: every line is checked, sizes and numbers are bounded.
+ * The file is untrusted input. Therefore every line is checked, and sizes and numbers are bounded.
  */
 #include "base/file.h"
 #include "base/memstream.h"
@@ -36,7 +36,7 @@ static const char *const part_names[RT_CALIBRATION_PARTS] = {
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct reader {
-    char *at; /* of a copy that is taken apart in place */
+    char *at; /* position in a copy of the text, which is split in place */
     int line;
     mdot_error *err;
     mdot_status status;
@@ -57,7 +57,8 @@ refuse(reader *r, const char *format, ...)
     return false;
 }
 
-/* The next line, whose end becomes a NUL, behind the word that it must begin with and a blank. */
+/* Reads the next line, which must begin with `word` and a blank. The newline becomes a NUL; *out_rest follows the
+ * blank. */
 static bool next_line(reader *r, const char *word, char **out_rest)
 {
     char *end = strchr(r->at, '\n');
@@ -71,7 +72,7 @@ static bool next_line(reader *r, const char *word, char **out_rest)
     return true;
 }
 
-/* A number and the blank or the end behind it. */
+/* Reads a number and the blank or line end after it. */
 static bool read_number(reader *r, char **text, double least, double most, double *out)
 {
     const char *end;

@@ -1,4 +1,5 @@
-/* encoding.c — what prices read of a job: made from its rows once, kept by the caller or for a call's time. */
+/* encoding.c — cached features: the inputs that an evaluation reads of a job. They are computed from its rows once,
+ * and kept by the caller or for the duration of a call. */
 #include "runtime/predict/predict.h"
 #include "runtime/predict/predict_extension.h"
 
@@ -11,7 +12,7 @@ static const mdot_abi_table *table_of(const mdot_context *context)
 
 /* ---- Encoding ---------------------------------------------------------------------------------------------------- */
 
-/* What the tensors' rows are encoded to. In one piece it is the rows themselves, which a price may read in place. */
+/* Encodes the tensors' rows. A predictor in one piece reads the rows themselves, possibly in place. */
 static void encode_rows(mdot_context *context, const rt_job_tensors *tensors, rt_cached_features *out)
 {
     const rt_job_schema *schema = &tensors->schema;
@@ -42,7 +43,7 @@ void rt_encode(mdot_context *context, rt_job_tensors *tensors, const mdot_job *j
     encode_rows(context, tensors, out);
 }
 
-/* ---- Kept by the caller ------------------------------------------------------------------------------------------ */
+/* ---- Cached by the caller ---------------------------------------------------------------------------------------- */
 
 static mdot_status create(mdot_context *context, const mdot_job *job, mdot_encoding **out_encoding, mdot_error *err)
 {

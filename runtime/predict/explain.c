@@ -1,13 +1,15 @@
-/* explain.c — where a predicted step goes: its time by operator and phase, its memory by operator.
+/* explain.c — breaks a predicted step down: its time by operator and phase, its memory by operator.
  *
- * Time. An artefact with an entry "explain" says what each row of its answer is made of (mdot_predict.h,
- * "Explanations"). A row stands for several operators, which share it as their rooflines compare. What the predictor
- * was not told of moves each operator's time by the ratio of its own rooflines, as it is and as it was told; the
- * whole is then what the prediction says (analytic_correction.c), and the explanation says that it is modelled. An artefact
- * without the entry leaves rooflines alone to divide the step, and the explanation says that, too.
+ * Time. An artefact with an entry "explain" breaks its answer down by row (mdot_predict.h, "Explanations"). A row
+ * stands for several operators, among which its time is divided in proportion to their rooflines. If the requested
+ * configuration differs from the queried one, each operator's time is multiplied by the ratio of its own rooflines,
+ * requested over queried. The total is then scaled to the prediction (analytic_correction.c), and the explanation is marked as
+ * estimated analytically. If the artefact lacks the entry, only rooflines divide the step, and the explanation is
+ * marked accordingly.
  *
- * Memory. Weights, gradients and the optimizer's state go with parameters. Activations are those tensors that are there
- * at the peak (activation_memory.c), each its operator's; where the optimizer's update takes more, they go with parameters.
+ * Memory. Weights, gradients and the optimizer's state are assigned by parameters. Activations are the tensors alive
+ * at the peak (activation_memory.c), each assigned to its operator. If the optimizer's update takes more memory than they
+ * do, its bytes are assigned by parameters.
  */
 #include "runtime/predict/predict.h"
 #include "runtime/predict/predict_extension.h"
@@ -23,7 +25,7 @@ struct mdot_explanation {
 static const bs_struct_version info_type = BS_SIZED(mdot_explanation_info, reserved);
 static const bs_struct_version share_type = BS_SIZED(mdot_operator_time, activation_bytes);
 
-/* What the predictor was told takes, and where from there. */
+/* The step in progress: first the time of the queried configuration, then that of the requested one. */
 typedef struct work {
     mdot_context *context;
     const mdot_job *job;
@@ -44,9 +46,9 @@ static double part_of(const work *w, size_t index)
     return w->share.of[w->job->division.place[index]];
 }
 
-/* ---- Time as the predictor was told ------------------------------------------------------------------------------ */
+/* ---- Time of the queried configuration --------------------------------------------------------------------------- */
 
-/* operator_ms begin as rooflines, which say how operators compare. */
+/* operator_ms starts as rooflines, which give the operators' relative times. */
 static void begin_with_rooflines(work *w)
 {
     for (size_t i = 0; i < count_of(w); i++) {
@@ -65,7 +67,7 @@ static void rely_on_rooflines(work *w)
     w->out->info.approximate |= MDOT_EXPLAINED_BY_ROOFLINE;
 }
 
-/* Each row's answer, divided over its operators as they compare. */
+/* Divides each row's time among its operators in proportion to operator_ms. */
 static void share_rows(work *w, const uint32_t *row_of, const float *row_ms, double *sums, size_t row_count)
 {
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
@@ -149,14 +151,14 @@ static mdot_status explain_told(work *w, mdot_error *err)
     return MDOT_OK;
 }
 
-/* ---- Time as it was asked ---------------------------------------------------------------------------------------- */
+/* ---- Time of the requested configuration ------------------------------------------------------------------------- */
 
 static double ratio(double asked, double told)
 {
     return told > 0 ? asked / told : 1;
 }
 
-/* From what the predictor was told to what was asked; the sum is right only once it has been scaled. */
+/* Converts times from the queried to the requested configuration. The sum is correct only after scaling. */
 static void move_to_asked(work *w)
 {
     double passes = rt_micro_steps(&w->asked) / rt_micro_steps(&w->told);
@@ -172,7 +174,7 @@ static void move_to_asked(work *w)
     w->optimizer_ms *= ratio(rt_optimizer_ms(&w->asked, parameters), rt_optimizer_ms(&w->told, parameters));
 }
 
-/* Adds up what one GPU does. */
+/* Sums the times of one GPU. */
 static double sum_times(const work *w, double out_phase_ms[MDOT_PHASE_COUNT])
 {
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) out_phase_ms[phase] = 0;
@@ -183,13 +185,13 @@ static double sum_times(const work *w, double out_phase_ms[MDOT_PHASE_COUNT])
     return sum;
 }
 
-/* The share of a pipeline's passes in which a GPU waits for the others to fill and to empty it. */
+/* The fraction of a pipeline's passes in which a GPU waits because the pipeline fills and empties. */
 static double idle_share(const work *w)
 {
     return ((double)w->asked.c.pipeline_parallel - 1) / rt_micro_steps(&w->asked);
 }
 
-/* Operators' optimizer time goes with the parameters that they have on this GPU. */
+/* Elements that an operator has on this GPU. The optimizer's time is divided in proportion to them. */
 static double parameters_of(const work *w, size_t index, bool frozen_too)
 {
     const mdot_job_operator *op = &w->job->operators[index];
@@ -200,7 +202,7 @@ static double parameters_of(const work *w, size_t index, bool frozen_too)
 static void write_times(work *w, double step_ms, const rt_correction *corrected)
 {
     mdot_explanation_info *info = &w->out->info;
-    double fixed_ms = 0; /* known as it is; all else is scaled to what is left of the step */
+    double fixed_ms = 0; /* already known; the rest is scaled to the remainder of the step */
     if (corrected->modelled) info->approximate |= MDOT_EXPLAINED_BY_MODEL;
     if (corrected->differs) move_to_asked(w);
     if (corrected->exchanges) {
@@ -208,7 +210,7 @@ static void write_times(work *w, double step_ms, const rt_correction *corrected)
         w->communication_ms = 0;
     }
     double phase_ms[MDOT_PHASE_COUNT], sum = sum_times(w, phase_ms);
-    if (!(sum > 0)) w->host_ms = sum = 1; /* nobody says where the time goes */
+    if (!(sum > 0)) w->host_ms = sum = 1; /* the time cannot be attributed, so the host gets all of it */
     double scale = (step_ms - fixed_ms) / sum;
     double busy = 1 - idle_share(w), all_parameters = 0;
     for (size_t i = 0; i < count_of(w); i++) all_parameters += parameters_of(w, i, false);
@@ -232,7 +234,7 @@ static void write_times(work *w, double step_ms, const rt_correction *corrected)
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-/* Adds `bytes` to a field of every share, as weights compare; equally where they say nothing. */
+/* Adds `bytes` to a field of every operator's result in proportion to `weights`, or equally if all weights are 0. */
 static void spread(work *w, double bytes, const double *weights, size_t field)
 {
     double sum = 0, equal = bytes / (double)count_of(w);
@@ -275,7 +277,7 @@ static mdot_status write_memory(work *w, mdot_error *err)
     return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to explain %zu operators", count);
 }
 
-/* ---- The calls --------------------------------------------------------------------------------------------------- */
+/* ---- Public functions -------------------------------------------------------------------------------------------- */
 
 static mdot_status explain(work *w, const rt_answer *answer, mdot_error *err)
 {

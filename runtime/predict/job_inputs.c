@@ -1,23 +1,23 @@
-/* job_inputs.c — mdot_job_inputs: what an entry reads of a job, as predictions hand it over, for callers that run or
- * check the entry themselves. */
+/* job_inputs.c — mdot_job_inputs: the inputs of an entry for a job, as predictions pass them, for callers that run
+ * or check the entry themselves. */
 #include "runtime/predict/predict.h"
 #include "runtime/predict/predict_extension.h"
 
 #include <string.h>
 
 typedef struct job_input {
-    mdot_input input; /* its dims are those below */
+    mdot_input input; /* its dims point at the array below */
     int64_t dims[MDOT_MAX_RANK];
 } job_input;
 
 struct mdot_job_inputs {
-    const mdot_predictor *predictor; /* kept: names are its artefact's */
+    const mdot_predictor *predictor; /* reference counted: names belong to its artefact */
     rt_job_tensors *tensors;
     size_t count;
     job_input inputs[]; /* in the entry's order */
 };
 
-/* "explain" reads as entries in one piece do; any other entry is asked of as predictions are made. */
+/* "explain" reads its inputs like an entry in one piece. Any other entry must be one that predictions run. */
 static mdot_status read_schema(const mdot_abi_table *table, size_t entry, rt_job_schema *out_schema, mdot_error *err)
 {
     if (rt_job_schema_read(table, RT_JOB_EXPLAIN, out_schema, NULL) == MDOT_OK && out_schema->rows_entry == entry)
@@ -28,7 +28,7 @@ static mdot_status read_schema(const mdot_abi_table *table, size_t entry, rt_job
                      rt_string(table, rt_entry(table, entry)->name_at));
 }
 
-/* Rows of one GPU's share, encoded, and a block that holds the configuration in every column. */
+/* Encodes the rows of one GPU's shard and fills a block whose columns all hold the configuration. */
 static mdot_status fill(mdot_context *context, rt_job_tensors *tensors, const mdot_job *job,
                         const mdot_configuration *configuration, mdot_error *err)
 {
@@ -47,7 +47,7 @@ static mdot_status fill(mdot_context *context, rt_job_tensors *tensors, const md
     return MDOT_OK;
 }
 
-/* Where input `at` of the entry lies. */
+/* The data of input `at` of the entry. */
 static const void *data_of(const rt_job_tensors *tensors, size_t entry, uint32_t at)
 {
     const rt_job_schema *schema = &tensors->schema;

@@ -1,25 +1,25 @@
 /* operator_features.c — a job as the rows that a predictor reads.
  *
- * An entry that reads positions gets the operators in their order. To any other a job is a bag: equal operators are one
- * row and their number (operator_groups.c), which makes a network several times shorter. What is still longer than the largest
- * bucket is shortened: neighbours are merged as long as the cost of a row stays within a limit, and the limit is the
- * least that makes few enough rows, found by bisection. So cheap operators are merged and expensive ones left alone,
- * nothing is ever refused, and no memory is needed however long the job is.
+ * An entry that reads positions gets the operators in their order. For any other entry a job is a multiset: equal
+ * operators become one row with a count (operator_groups.c), which makes a network several times shorter. A job that is
+ * still longer than the largest bucket is shortened. Neighbours are merged as long as the cost of a row stays within
+ * a limit. The limit is the least one that makes few enough rows, found by bisection. So cheap operators are merged
+ * and expensive ones stay separate. A job of any length is accepted and needs no extra memory.
  *
- * A merged row has type, settings and position of its most expensive operator. The loads of all its operators are kept:
- * as a mean where the entry reads how many there are, as a sum where it does not.
+ * A merged row has the type, settings and position of its most expensive operator. It has the loads of all its
+ * operators: their mean if the entry reads counts, otherwise their sum.
  *
- * Where several GPUs divide the operators (sharding.h), rows are what one of them has: loads and widths divided, counts
- * a part of what they were, which need not be whole.
+ * If several GPUs share the operators (sharding.h), rows describe one of them. Loads and widths are those of the
+ * shard, and counts are multiplied by the GPU's part, which can make them fractional.
  */
 #include "runtime/predict/predict.h"
 
 #include <string.h>
 
-/* The job as the entry sees it, before any shortening. */
+/* An element of the job as the entry sees it before shortening. */
 typedef struct item {
     uint32_t index;
-    double count; /* how many equal operators it stands for; a part of them is one GPU's */
+    double count; /* number of equal operators, times the part of them on one GPU */
 } item;
 
 typedef struct sequence {
@@ -46,7 +46,7 @@ static double cost_of(const sequence *s, item i)
 enum { LIMIT_BISECTIONS = 64 };
 static const double nothing_merged = -1;
 
-/* One behind the last item of the row that starts at `start`. */
+/* The index after the last item of the row that starts at `start`. */
 static size_t end_of_row(const sequence *s, size_t start, double limit)
 {
     double cost = cost_of(s, get_item(s, start));
@@ -66,8 +66,8 @@ static size_t count_rows(const sequence *s, double limit)
     return count;
 }
 
-/* Rows become fewer as the limit rises: cutting greedily makes the fewest rows that keep within it. Two neighbouring
- * rows cost more than the limit together, so that twice the mean makes few enough. */
+/* The number of rows falls as the limit rises, because greedy cutting makes the fewest rows within a limit. Two
+ * neighbouring rows together cost more than the limit, so that a limit of twice the mean makes few enough rows. */
 static double find_limit(const sequence *s, size_t capacity)
 {
     if (s->length <= capacity) return nothing_merged;
@@ -108,10 +108,10 @@ static void write_loads(const sequence *s, size_t start, size_t end, double divi
     for (int i = 0; i < RT_LOAD_COLUMNS; i++) row[i] = (float)sums[i];
 }
 
-/* Predictors multiply settings with each other in f32: the sides of a window and channels, or the steps of a
- * recurrence, its directions and its channels twice, by a batch of up to 2^24. What no operator has is cut, so that the
- * products of a job that claims all of it stay numbers: positions and extents to 2^31, directions to 2, all else to
- * 2^24, as far as an f32 holds every whole number. */
+/* Predictors multiply settings with each other in f32. For example, they multiply the sides of a window and
+ * channels, or the steps of a recurrence, its directions and its channels twice, by a batch of up to 2^24. Settings
+ * are therefore cut to values beyond any real operator, so that products of extreme settings stay finite: positions
+ * and extents to 2^31, directions to 2, all others to 2^24, up to which f32 represents every integer. */
 static float cut_setting(size_t setting, int64_t value)
 {
     int64_t most = INT64_C(1) << 24;

@@ -1,14 +1,15 @@
-/* plausibility.c — what a prediction can be judged by: how much of the card's peak a step of that time would make use of.
+/* plausibility.c — plausibility of a prediction: the utilisation of the GPU's peak that a step of the predicted time
+ * implies.
  *
- * A step that needs more of the peak than programs reach is too short to be true, and one that needs next to nothing of
- * it too long, unless starting its kernels takes that time. What a step needs is roofline.c's.
+ * A step that needs more of the peak than programs reach is implausibly short. A step that needs almost none of it
+ * is implausibly long, unless launching its kernels takes that time. roofline.c computes the needs of a step.
  */
 #include "runtime/job/job_model.h"
 
-/* Of the peak. Matrix products of cuBLAS reach 70 to 80 % of it, copies about 90 %; whole steps stay below. */
+/* Utilisation of the peak. cuBLAS matmuls reach 70 to 80 % of it, copies about 90 %; whole steps stay below. */
 static const double most_share = 0.85, least_share = 0.01;
-/* Of starting the kernels of one operator's forward, backward and optimizer pass: about ten, 10 us each where the host
- * is slow. */
+/* Time to launch the kernels of one operator's forward, backward and optimizer pass: about ten, 10 us each on a slow
+ * host. */
 static const double launch_ms = 0.1;
 
 void rt_job_add_up(mdot_job *job)
@@ -32,7 +33,8 @@ static double unknown_share(const mdot_job *job, uint32_t type_count)
     return job->cost > 0 ? unknown / job->cost : 0;
 }
 
-/* `needed_share`: of the card's arithmetic, without what a mask may spare; whether one is causal, no job says. */
+/* `needed_share`: the utilisation of the GPU's peak FLOPS, less the work that a causal mask may skip. A job does not
+ * record whether a mask is causal. */
 static bool is_implausible(const mdot_job *job, const mdot_prediction *p, double needed_share)
 {
     if (needed_share > most_share || p->memory_share > most_share) return true;

@@ -1,8 +1,9 @@
-/* predict.c — predictions of jobs: what prices read of a job and configurations become the inputs of an entry.
+/* predict.c — predictions of jobs: turns jobs and configurations into the inputs of an entry and its outputs into
+ * answers.
  *
- * Each pair of a job and a configuration is checked, answered or refused by itself. Those of one job in a row are
- * answered together: it is encoded once (encoding.c), and configurations of one batch share a block. Nothing here
- * allocates, locks or calls the operating system; tests/runtime/predict/test_predict_calls.c holds it to that.
+ * Each pair of a job and a configuration is checked, answered or refused by itself. Consecutive pairs of one job are
+ * answered together: the job is encoded once (encoding.c), and configurations of one batch share a block. This file
+ * never allocates, locks or calls the operating system; tests/runtime/predict/test_predict_calls.c checks that.
  */
 #include "runtime/predict/predict.h"
 #include "runtime/predict/predict_extension.h"
@@ -10,7 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The pairs of one call: jobs[i], or `job` with every configuration, which the caller may have encoded. */
+/* The pairs of one call: jobs[i] with configuration i, or `job` with every configuration. The caller may have
+ * encoded `job`. */
 typedef struct pairs {
     const mdot_job *const *jobs;
     const mdot_job *job;
@@ -18,7 +20,7 @@ typedef struct pairs {
     const mdot_configuration *configurations;
     size_t count;
     mdot_prediction *out;
-    bool is_one; /* and nothing else: what fails leaves the result as it was */
+    bool is_one; /* a single prediction: a failure leaves the result unchanged */
 } pairs;
 
 static const mdot_job *job_of(const pairs *p, size_t i)
@@ -30,7 +32,7 @@ static const bs_struct_version prediction_type = BS_SIZED(mdot_prediction, warni
 
 /* ---- One pair --------------------------------------------------------------------------------------------------- */
 
-/* Number k to out[k * block], as many as the predictor reads. */
+/* Writes number k to out[k * block], for each number that the predictor reads. */
 static void write_configuration(const rt_resolved_configuration *setup, const rt_job_schema *schema, float *out)
 {
     const mdot_configuration *c = &setup->c;
@@ -95,15 +97,15 @@ static bool is_time(float ms)
     return isfinite(ms) && ms > 0;
 }
 
-/* Types that the predictor takes for unknown: without a number, or with one from after its time. */
+/* True if the predictor treats a type as unknown: one that lacks a type id, or whose id is newer than the predictor. */
 static bool has_unknown(const mdot_job *job, const rt_job_schema *schema)
 {
     bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
     return job->has_unnumbered || (reads_types && job->highest_number >= schema->type_count);
 }
 
-/* What the predictor says of where its training reaches: one number for all, or one for each reason. No number is no
- * promise, either. Of a predictor that says nothing of it there are none. */
+/* The predictor's own report of whether the pair lies outside its training data: one number in total, or one per
+ * reason. NaN counts as outside. A predictor that lacks this output causes no warning. */
 static uint32_t read_outside(const rt_job_schema *schema, const rt_job_pair *pair)
 {
     static const uint32_t reasons[RT_OUTSIDE_NUMBERS] = {
@@ -156,7 +158,7 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     return MDOT_OK;
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------------- */
+/* ---- All pairs --------------------------------------------------------------------------------------------------- */
 
 static const mdot_abi_table *table_of(const mdot_context *context)
 {
@@ -176,13 +178,13 @@ typedef struct call {
     rt_job_tensors *tensors;
     const pairs *pairs;
     rt_gpu_names names;
-    const mdot_job *written; /* what tensors->encoded is of, for one GPU's share of it */
+    const mdot_job *written; /* the job whose shard `share` is in tensors->encoded */
     rt_shard share;
-    mdot_status status; /* the first failure, with its message in err */
+    mdot_status status; /* first failure; its message is in err */
     mdot_error *err;
 } call;
 
-/* Pairs of one job and one share of it, which are answered together. */
+/* Pairs of one job and one shard of it, which are answered together. */
 typedef struct run {
     const mdot_job *job;
     rt_shard share;
@@ -212,7 +214,7 @@ static mdot_status read_setup(call *c, const mdot_job *job, size_t i, rt_resolve
     return status == MDOT_OK ? rt_configuration_check(out_setup, job, err) : status;
 }
 
-/* Gives the pair, whose `asked` is set, a place in a block of its batch. False: all blocks are taken. */
+/* Places the pair, whose `asked` is set, in a block of its batch. Returns false if all blocks are taken. */
 static bool place_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *pair, size_t *block_count)
 {
     const rt_job_schema *schema = &tensors->schema;
@@ -232,7 +234,7 @@ static bool place_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair
     return true;
 }
 
-/* Gathers pairs from `first` on and refuses what is wrong among them; how many it has seen. */
+/* Gathers pairs from `first` on and refuses the invalid ones. Returns the number of pairs that it has processed. */
 static size_t gather(call *c, size_t first, run *out)
 {
     size_t i = first;
@@ -253,7 +255,7 @@ static size_t gather(call *c, size_t first, run *out)
     return i - first;
 }
 
-/* The caller's encoding is of all of the job on one GPU. */
+/* The caller's encoding covers the whole job on one GPU. */
 static const rt_cached_features *encode_run(call *c, const run *r)
 {
     rt_cached_features *own = &c->tensors->encoded;
@@ -308,7 +310,7 @@ static mdot_status predict_pairs(mdot_context *context, const pairs *p, mdot_err
     return c.status;
 }
 
-/* `function` is the caller's, for messages. */
+/* `function` is the name of the public function, for messages. */
 static mdot_status predict_validated(mdot_context *context, const pairs *p, const char *function, mdot_error *err)
 {
     mdot_status status = rt_handle_enter(context, function, err);
@@ -347,7 +349,7 @@ mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot
     mdot_status status = predict_pairs(context, &one, err);
     if (status != MDOT_OK) return status;
     const rt_job_tensors *tensors = rt_context_state(context, &rt_predict_extension);
-    const rt_job_pair *pair = &tensors->pairs[0]; /* which the one configuration was */
+    const rt_job_pair *pair = &tensors->pairs[0]; /* the block of the only configuration */
     answer.asked = pair->asked;
     answer.told = pair->told;
     answer.queried_ms = (double)pair->block->step_ms[tensors->schema.block + pair->at];

@@ -1,7 +1,6 @@
-/* predictor_schema.c — whether an artefact predicts jobs: by an entry "predict" that reads nothing but the tensors of
- * predict.h, or by two, "encode" and "price", of which the second reads what the first has written. The entry
- * "explain" reads what "predict" does.
- */
+/* predictor_schema.c — determines whether an artefact predicts jobs. It does if it has an entry "predict" that reads only
+ * the tensors of predict.h, or two entries, "encode" and "price", of which the second reads the outputs of the
+ * first. The entry "explain" has the inputs of "predict". */
 #include "runtime/predict/predict.h"
 #include "runtime/predict/predict_extension.h"
 
@@ -17,7 +16,7 @@ const rt_job_input_row rt_job_inputs[RT_JOB_INPUT_COUNT] = {
 #undef INPUT
 };
 
-/* Of a block of configurations the last dimension is theirs, and takes a single column's place. */
+/* In a block of configurations, the last dimension indexes them. It replaces the dimension of a single column. */
 static const struct {
     rt_job_question question;
     const char *name;
@@ -33,7 +32,7 @@ static const struct {
 
 static const char *const inabilities[] = {[RT_JOB_PREDICT] = "predicts no jobs", [RT_JOB_EXPLAIN] = "explains no jobs"};
 
-/* An entry as it is read. */
+/* An entry that is being read. */
 typedef struct reading {
     const mdot_abi_table *table;
     const mdot_abi_entry *entry;
@@ -56,13 +55,13 @@ static bool is_fixed_dim(const mdot_abi_dim *dim, int64_t size)
     return dim->scale == 0 && dim->offset == size;
 }
 
-/* Of the dimension; 0 where it is not there or no number. */
+/* The fixed extent of the dimension; 0 if it is absent or symbolic. */
 static int64_t extent_of(const mdot_abi_tensor *tensor, uint32_t dim)
 {
     return dim < tensor->rank && tensor->dim[dim].scale == 0 ? tensor->dim[dim].offset : 0;
 }
 
-/* Rows, then columns, then configurations; 0: it has none of these. */
+/* Dimensions are rows, then columns, then configurations. 0 means that a dimension is absent. */
 static bool has_shape(const mdot_abi_tensor *tensor, bool has_rows, int64_t columns, int64_t block)
 {
     const mdot_abi_dim *dim = tensor->dim;
@@ -86,7 +85,7 @@ static mdot_status fail_tensor(const reading *r, const char *kind, const char *n
 
 /* ---- Inputs ------------------------------------------------------------------------------------------------------ */
 
-/* RT_JOB_INPUT_COUNT: it is none of them. */
+/* Returns RT_JOB_INPUT_COUNT if the name is unknown. */
 static int find_input(const char *name)
 {
     int i = 0;
@@ -106,8 +105,8 @@ static int find_number(const char *name, size_t length)
     return n;
 }
 
-/* Which numbers of a configuration the columns are: those that `names` says, or the first `*known`. *known becomes how
- * many there are before the first that this runtime does not know, which none of the first `needed` may be. */
+/* Maps the columns to numbers of a configuration: those in `names`, or the first `*known`. *known becomes the count
+ * before the first column that this runtime does not know. The first `needed` columns must be known. */
 static mdot_status read_numbers(const reading *r, const char *names, int64_t needed, int64_t *known)
 {
     rt_job_schema *schema = r->schema;
@@ -179,7 +178,7 @@ static mdot_status keep(const reading *r, const mdot_abi_tensor *tensor, uint32_
     return MDOT_OK;
 }
 
-/* Of an entry that reads rows; in one piece they are kept, and a configuration is read, too. */
+/* Reads the inputs of an entry that has rows. In one piece, the rows are kept and a configuration is read, too. */
 static mdot_status read_rows(const reading *r, bool in_one_piece)
 {
     mdot_status status = MDOT_OK;
@@ -231,7 +230,7 @@ static mdot_status read_prices(const reading *r, const mdot_abi_entry *encode)
     return status;
 }
 
-/* "encode" writes all of its outputs, and memory is there for those that are read. */
+/* "encode" writes all of its outputs, but memory is allocated only for those that "price" reads. */
 static mdot_status check_all_read(const reading *prices, const mdot_abi_entry *encode)
 {
     const rt_job_schema *schema = prices->schema;
@@ -249,7 +248,7 @@ static mdot_status check_all_read(const reading *prices, const mdot_abi_entry *e
 
 /* ---- Outputs ----------------------------------------------------------------------------------------------------- */
 
-/* 0: not as many as the output may have. */
+/* 0 if the number of columns is outside the output's range. */
 static int64_t columns_of(const reading *r, const mdot_abi_tensor *tensor, int i)
 {
     bool is_single = r->block > 0 && outputs[i].least_columns == 1 && tensor->rank == 1;
@@ -285,7 +284,7 @@ static mdot_status read_outputs(const reading *r)
     return MDOT_OK;
 }
 
-/* Configurations that "price" takes: the last dimension of its step_ms. */
+/* Number of configurations that "price" takes: the last dimension of its step_ms. */
 static mdot_status read_block(reading *r)
 {
     for (uint32_t at = 0; at < r->entry->output_count; at++) {

@@ -1,10 +1,10 @@
-/* predictor_tensors.c — memory for what predictions of jobs read and write: one block in every context. */
+/* predictor_tensors.c — memory for the inputs and outputs of job predictions: one block in every context. */
 #include "runtime/predict/predict.h"
 #include "runtime/predict/predict_extension.h"
 
 #include <string.h>
 
-/* Hands out parts of one block of memory; without any, adds up how much it takes. */
+/* Divides one block of memory into parts. With `memory` NULL, it only sums their sizes. */
 typedef struct divider {
     char *memory;
     size_t used_bytes;
@@ -19,7 +19,7 @@ static void *take(divider *d, size_t bytes)
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 
-/* Behind the known columns, which alone are written from then on. */
+/* Fills the columns after the known ones. Later writes touch only the known columns. */
 static void write_row_defaults(const rt_job_schema *schema, int input, float *tensor)
 {
     size_t columns = schema->columns[input], known = schema->known[input];
@@ -27,7 +27,7 @@ static void write_row_defaults(const rt_job_schema *schema, int input, float *te
         memcpy(tensor + row * columns + known, schema->defaults[input], (columns - known) * sizeof *tensor);
 }
 
-/* The checks at open have ruled overflow out for lengths up to the largest bucket's. */
+/* The checks at open exclude overflow for lengths up to the largest bucket's. */
 static void divide_rows(divider *d, const rt_job_schema *schema, void *rows[RT_JOB_INPUT_COUNT])
 {
     for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) {
@@ -38,7 +38,7 @@ static void divide_rows(divider *d, const rt_job_schema *schema, void *rows[RT_J
     }
 }
 
-/* In one piece a price reads the rows themselves. */
+/* In one piece, an evaluation reads the rows themselves. */
 static void divide_encoded(divider *d, const rt_job_schema *schema, void *const rows[RT_JOB_INPUT_COUNT],
                            rt_cached_features *out)
 {
@@ -51,7 +51,7 @@ static void divide_encoded(divider *d, const rt_job_schema *schema, void *const 
 
 /* ---- Configurations ---------------------------------------------------------------------------------------------- */
 
-/* A configuration that no caller has filled in is a plausible one: the numbers of what was there before, or ones. */
+/* A column that the caller has yet to fill holds plausible numbers: the predictor's defaults, or ones. */
 static float *divide_numbers(divider *d, const rt_job_schema *schema, int input)
 {
     size_t columns = schema->columns[input], known = schema->known[input], block = schema->block;
@@ -76,7 +76,7 @@ static void divide_block(divider *d, const rt_job_schema *schema, rt_job_block *
     if (out != NULL) *out = block;
 }
 
-/* ---- The whole --------------------------------------------------------------------------------------------------- */
+/* ---- The whole block --------------------------------------------------------------------------------------------- */
 
 static rt_job_tensors *divide(divider *d, const rt_job_schema *schema)
 {
@@ -107,7 +107,7 @@ void rt_job_tensors_destroy(const mdot_predictor *predictor, void *tensors)
     rt_free(rt_predictor_allocator(predictor), tensors);
 }
 
-/* ---- A context's ------------------------------------------------------------------------------------------------- */
+/* ---- State of a context ------------------------------------------------------------------------------------------ */
 
 static mdot_status create_tensors(const mdot_predictor *predictor, void **out_tensors, mdot_error *err)
 {

@@ -17,7 +17,7 @@ static void print_load(FILE *stream, const ex_setup *setup, const ex_results *re
     if (setup->loads[load] > 0)
         fprintf(stream, "\n### At load %.2g\n\n", setup->loads[load]);
     else
-        fprintf(stream, "\n### As the traces are\n\n");
+        fprintf(stream, "\n### Unmodified traces\n\n");
     fputs("| arm | mean error |", stream);
     for (size_t trace = 0; trace <= setup->trace_count; trace++) fprintf(stream, " %s |", trace_name(setup, trace));
     for (size_t trace = 0; trace < setup->trace_count; trace++) fprintf(stream, " %s, h |", trace_name(setup, trace));
@@ -42,10 +42,10 @@ void ex_print_table(FILE *stream, const ex_setup *setup, const ex_results *resul
 {
     fprintf(
         stream,
-        "Mean completion time over that of SRSF with exact durations in the same window: geometric mean over windows "
-        "and "
-        "its 95 %%\nconfidence interval (Student's t); behind them mean completion time in hours. %zu windows of %zu "
-        "jobs of each trace on %d\nGPUs, %zu seeds.\n\nLoads of the windows as they are:",
+        "Each ratio is a mean completion time divided by that of SRSF with exact durations in the same window. It is "
+        "the geometric\nmean over windows, with its 95 %% confidence interval (Student's t). The last columns are mean "
+        "completion times in hours.\nWe ran %zu windows of %zu jobs of each trace on %d GPUs, with %zu seeds.\n\n"
+        "Loads of the unmodified windows:",
         setup->windows, setup->jobs, setup->gpus, setup->seeds);
     for (size_t trace = 0; trace < setup->trace_count; trace++) {
         fprintf(stream, "%s %s", trace > 0 ? ";" : "", setup->trace_names[trace]);

@@ -1,5 +1,5 @@
-/* test_artefact.c — plans → cg_write_artefact → the runtime: what the compiler writes is what a scheduler reads. The
- * plans are made by hand: y[i] = x[i] * factor, for two buckets, the factor a weight. */
+/* test_artefact.c — plans → cg_write_artefact → the runtime: a scheduler reads the data that the compiler writes. The
+ * plans are made by hand: y[i] = x[i] * factor, for two buckets, where the factor is a weight. */
 #include "codegen/artefact.h"
 #include "codegen/cpu/cpu_backend.h"
 #include "codegen/cuda/cuda_backend.h"
@@ -19,7 +19,7 @@
 enum { BUCKETS = 2 };
 static const int64_t max_length[BUCKETS] = {8, 40};
 
-/* One entry point's graph and plans; `name` and `dtype` of the output may be bent before it is compiled. */
+/* The graph and plans of one entry point. Tests may change `name` and `dtype` of the output before it is compiled. */
 typedef struct model {
     ir_arena *arena;
     float factor;
@@ -205,7 +205,7 @@ static void table_describes_the_plans(void **state)
         assert_string_equal(image.target, i == 0 ? "x86-64-v3" : "x86-64-v4");
         assert_string_equal(image.kernel_precision, "fp32");
         assert_true(image.image_bytes > 0);
-        assert_int_equal(image.weights_bytes, MDOT_ABI_ALIGNMENT); /* one number; both images read it */
+        assert_int_equal(image.weights_bytes, MDOT_ABI_ALIGNMENT); /* one number, which both images share */
     }
     assert_true(info.weights_bytes >= sizeof(float));
     mdot_tensor_info tensor = MDOT_INIT(mdot_tensor_info);
@@ -228,7 +228,7 @@ static void table_describes_the_plans(void **state)
     process_remove_folder(p.folder);
 }
 
-/* Whether both buckets point at one list of kernels. */
+/* Whether both buckets point to one list of kernels. */
 static bool buckets_share_kernels(model *m)
 {
     cg_options options = {.predictor_name = "hand-made", .target_count = 2, .targets = both_levels};
@@ -253,7 +253,7 @@ static void buckets_of_the_same_kernels_have_one_list(void **state)
     assert_false(buckets_share_kernels(&m));
     m.kernels[1].name = m.kernels[0].name;
     assert_true(buckets_share_kernels(&m));
-    m.kernels[1].nest.loop_count = 2; /* points enough in a row to be split */
+    m.kernels[1].nest.loop_count = 2; /* enough points per row for a split */
     m.kernels[1].nest.extent[1] = (ir_dim){0, 64};
     assert_true(cg_kernel_is_split(&m.plans[1], &m.kernels[1]) && !cg_kernel_is_split(&m.plans[0], &m.kernels[0]));
     assert_false(buckets_share_kernels(&m));
@@ -266,7 +266,7 @@ enum { IMAGES = 3 };
 static const cg_target image_target[IMAGES] = {
     {MDOT_IMAGE_CUDA, 75, 0, CG_FP16}, {MDOT_IMAGE_CUDA, 80, 0, CG_BF16}, {MDOT_IMAGE_CUDA, 90, 1, CG_BF16}};
 
-/* Two programs, one for each arithmetic, whose two kernels are both the one of the hand-made cubin. */
+/* Two programs, one per precision. The two kernels of both are the kernel of the hand-made cubin. */
 static void make_images(ir_arena *arena, cu_kernel kernels[BUCKETS], cu_images *out)
 {
     *out = (cu_images){
@@ -374,7 +374,7 @@ static void images_are_read_as_they_were_written(void **state)
 
 /* ---- The schema's hash ------------------------------------------------------------------------------------------- */
 
-/* By way of the table alone. */
+/* Reads the hash from the table. */
 static uint64_t schema_hash(model *m)
 {
     cg_options options = {.predictor_name = "hand-made", .target_count = 2, .targets = both_levels};
@@ -403,7 +403,7 @@ static void schema_hash_follows_names_types_and_shapes_only(void **state)
     other.y.type.dim[0].offset = 1;
     assert_int_not_equal(schema_hash(&other), hash);
     other.y.type.dim[0].offset = 0;
-    other.graph.input_count = 0; /* one output "y" is not one input "y" */
+    other.graph.input_count = 0; /* one output "y" differs from one input "y" */
     other.graph.outputs = other.inputs;
     uint64_t output_x = schema_hash(&other);
     other.graph.input_count = 1;

@@ -1,4 +1,4 @@
-/* test_byte_pool.c — bytes that grow, and equal pieces stored once. */
+/* test_byte_pool.c — growing byte pools, and equal pieces that are stored once. */
 #include "codegen/byte_pool.h"
 
 #include <setjmp.h>
@@ -46,7 +46,7 @@ static void shared_bytes_keep_the_alignment_asked_for(void **state)
     cg_pool pool = {0};
     cg_pool_intern(&pool, "x", 1, 1);
     assert_int_equal(cg_pool_intern(&pool, "weights", 7, 1), 1);
-    assert_int_equal(cg_pool_intern(&pool, "weights", 7, 64), 64); /* the first copy is not aligned */
+    assert_int_equal(cg_pool_intern(&pool, "weights", 7, 64), 64); /* the first copy is misaligned */
     assert_int_equal(cg_pool_intern(&pool, "weights", 7, 64), 64);
     cg_pool_done(&pool);
 }

@@ -1,4 +1,4 @@
-/* test_elf_writer.c — objects of data as they are written, read back: for this machine and for another, which is a number. */
+/* test_elf_writer.c — data objects are written and read back, for this machine and for another, which is given by a number. */
 #include "base/elf_read.h"
 #include "codegen/artefact.h"
 #include "tests/support/process.h"
@@ -39,7 +39,7 @@ static void write_and_read_back(uint16_t machine)
     for (size_t i = 0; i < 2; i++) {
         bs_elf_section section;
         assert_true(bs_elf_section_named(&elf, sections[i].name, &section));
-        assert_int_equal(section.flags, SHF_ALLOC); /* neither writable nor code */
+        assert_int_equal(section.flags, SHF_ALLOC); /* read-only data */
         assert_int_equal(section.size_bytes, sections[i].size_bytes);
         assert_memory_equal(section.bytes, sections[i].bytes, section.size_bytes);
         assert_int_equal((size_t)(section.bytes - bytes) % sections[i].alignment, 0);
@@ -54,7 +54,7 @@ static void data_objects_are_of_the_machine_that_is_asked_for(void **state)
     write_and_read_back(EM_AARCH64);
 }
 
-/* The linker is told the machine, and so does not take x86-64's code for another's. */
+/* The linker gets the machine, so that it refuses x86-64 code for another machine. */
 static void code_of_another_machine_is_not_linked(void **state)
 {
     (void)state;

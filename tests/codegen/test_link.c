@@ -1,5 +1,4 @@
-/* test_link.c — the linked artefact as mdot_abi.h promises it, and what linking leaves behind: nothing but the output.
- */
+/* test_link.c — the linked artefact follows mdot_abi.h, and linking leaves only the output behind. */
 #include "base/stale_temp.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/process.h"
@@ -174,7 +173,7 @@ static void failed_link_leaves_the_output_as_it_was(void **state)
     fclose(file);
     mdot_error err;
     assert_int_equal(link_code("no object file", 14, path, &err), MDOT_TOOLCHAIN);
-    assert_non_null(strstr(err.message, "code.o")); /* the linker's own words */
+    assert_non_null(strstr(err.message, "code.o")); /* from the linker's own message */
     file = fopen(path, "r");
     assert_non_null(fgets(text, sizeof text, file));
     fclose(file);
@@ -183,7 +182,7 @@ static void failed_link_leaves_the_output_as_it_was(void **state)
     process_remove_folder(folder);
 }
 
-/* The fixture's code object, to be changed. */
+/* Reads the fixture's code object, which tests then change. */
 static size_t read_code(unsigned char *code, size_t capacity)
 {
     FILE *file = fopen(MDOT_FIXTURE_CODE, "rb");
@@ -228,7 +227,7 @@ static void missing_folder_is_an_io_error(void **state)
     assert_non_null(strstr(err.message, "/nonexistent/predictor.mdot"));
 }
 
-/* Everything works but the last step. */
+/* Only the last step fails. */
 static void output_that_cannot_be_replaced_is_an_io_error(void **state)
 {
     (void)state;
@@ -278,9 +277,9 @@ static void output_in_the_current_folder_needs_no_slash(void **state)
     free(before);
 }
 
-/* ---- Linkers that are none --------------------------------------------------------------------------------------- */
+/* ---- Faulty linkers ---------------------------------------------------------------------------------------------- */
 
-/* A folder with an `ld` that is this script, the first in PATH, and the path of an output. */
+/* A folder with this script as `ld`, which is first in PATH, and the path of an output. */
 typedef struct fake_linker {
     char *folder, *path_before;
     char path[512];
@@ -320,7 +319,7 @@ static int count_outputs(const fake_linker *f)
     return process_count_files(folder);
 }
 
-/* Whatever it leaves beside what it was asked for. */
+/* The linker leaves other files beside its output. */
 static void files_of_a_linker_that_is_killed_are_removed(void **state)
 {
     (void)state;
@@ -332,7 +331,7 @@ static void files_of_a_linker_that_is_killed_are_removed(void **state)
     put_linker_back(&f);
 }
 
-/* Its end of a pipe is closed when it is gone. */
+/* The linker holds one end of a pipe, which closes when the linker has ended. */
 static void a_linker_that_does_not_end_is_killed(void **state)
 {
     (void)state;
@@ -345,14 +344,14 @@ static void a_linker_that_does_not_end_is_killed(void **state)
     assert_int_equal(count_outputs(&f), 0);
     close(ends[1]);
     char byte;
-    alarm(60); /* who still holds the pipe would be waited for */
+    alarm(60); /* if a process still held the pipe, the read would hang */
     assert_int_equal(read(ends[0], &byte, 1), 0);
     alarm(0);
     close(ends[0]);
     put_linker_back(&f);
 }
 
-/* It is of the program's process group. */
+/* The linker runs in the program's process group. */
 static void what_ends_the_program_on_a_terminal_ends_its_linker(void **state)
 {
     (void)state;
@@ -365,7 +364,7 @@ static void what_ends_the_program_on_a_terminal_ends_its_linker(void **state)
     put_linker_back(&f);
 }
 
-/* `ulimit -f`: who writes beyond it is ended by a signal. */
+/* With `ulimit -f`, a signal ends a process that writes beyond the limit. */
 static void what_is_larger_than_files_may_be_is_not_begun(void **state)
 {
     (void)state;
@@ -383,7 +382,7 @@ static void what_is_larger_than_files_may_be_is_not_begun(void **state)
     put_linker_back(&f);
 }
 
-/* ---- What killed compilations leave behind ----------------------------------------------------------------------- */
+/* ---- Files left by killed compilations --------------------------------------------------------------------------- */
 
 static void put(const char *folder, const char *name)
 {
@@ -417,7 +416,7 @@ static void folders_that_no_process_owns_are_removed_and_others_are_not(void **s
     }
     put(".mdot-killed", "linked.mdot");
     put(".mdot-lld-19", "made-by-mdot");
-    put(".mdot-lld-19", "linked.mdot.tmp9f6ebeb"); /* of an lld that was killed with it */
+    put(".mdot-lld-19", "linked.mdot.tmp9f6ebeb"); /* a file of an lld that was killed, too */
     put(".mdot-strang", "letters");
     assert_int_equal(symlink("other", ".mdot-linked"), 0);
     int living = open(".mdot-living", O_RDONLY | O_DIRECTORY);
@@ -438,7 +437,7 @@ static void folders_that_no_process_owns_are_removed_and_others_are_not(void **s
     free(before);
 }
 
-/* Of bs_write_file's: named as theirs are, and locked by nobody. */
+/* The temporary files of bs_write_file: they have its names, and they are unlocked. */
 static void temporary_files_that_no_process_owns_are_removed_and_others_are_not(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_subprocess.c — work in a child process: its bytes and words come back, and whatever ends it becomes a status. */
+/* test_subprocess.c — work in a child process. Its result and its messages come back, and any end of the child becomes a
+ * status. */
 #include "codegen/subprocess.h"
 
 #include <dlfcn.h>
@@ -21,11 +22,11 @@ static mdot_status run(cg_work work, void *user, void **out_bytes, size_t *out_s
 {
     const cg_options options = {.predictor_name = "test"};
     mdot_status status = cg_run_subprocess(work, user, &options, out_bytes, out_size, err);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left, running or not */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* the child has ended and was waited for */
     return status;
 }
 
-/* ---- What comes back --------------------------------------------------------------------------------------------- */
+/* ---- Results ----------------------------------------------------------------------------------------------------- */
 
 static mdot_status make_bytes(void *user, const cg_options *options, void **out_bytes, size_t *out_size,
                               mdot_error *err)
@@ -33,7 +34,7 @@ static mdot_status make_bytes(void *user, const cg_options *options, void **out_
     (void)options, (void)err;
     unsigned char *bytes = malloc(LARGE);
     for (int i = 0; bytes != NULL && i < LARGE; i++) bytes[i] = (unsigned char)(i * 7 + i / 251);
-    *(pid_t *)user = getpid(); /* lost */
+    *(pid_t *)user = getpid(); /* lost, because the child has its own memory */
     *out_bytes = bytes;
     *out_size = LARGE;
     return MDOT_OK;
@@ -75,7 +76,7 @@ static void a_fault_comes_back_with_its_message(void **state)
     assert_int_equal(size, 17);
 }
 
-/* ---- What it says on the way ------------------------------------------------------------------------------------- */
+/* ---- Messages during the work ------------------------------------------------------------------------------------ */
 
 static mdot_status talk(void *user, const cg_options *options, void **out_bytes, size_t *out_size, mdot_error *err)
 {
@@ -114,7 +115,7 @@ static void callbacks_are_called_in_the_parent_in_order(void **state)
     free(bytes);
 }
 
-/* ---- What ends it ------------------------------------------------------------------------------------------------ */
+/* ---- Ends of the child ------------------------------------------------------------------------------------------- */
 
 /* As LLVM does (ErrorHandling.cpp), and libstdc++. */
 static mdot_status end_for_memory(void *user, const cg_options *options, void **out_bytes, size_t *out_size,
@@ -158,7 +159,7 @@ static void memory_that_runs_out_in_a_child_is_out_of_memory(void **state)
 static void a_handler(int number)
 {
     (void)number;
-    _exit(0); /* of the program's: it may not run in the child */
+    _exit(0); /* the program's handler, which must never run in the child */
 }
 
 static void any_other_end_is_the_toolchains(void **state)
@@ -172,13 +173,13 @@ static void any_other_end_is_the_toolchains(void **state)
     assert_int_equal(run(end_by_signal, &number, &bytes, &size, &err), MDOT_TOOLCHAIN);
     signal(SIGABRT, before);
     assert_non_null(strstr(err.message, "signal 6"));
-    number = SIGKILL; /* the kernel's, when the machine has no memory left */
+    number = SIGKILL; /* the kernel's signal when memory is exhausted */
     assert_int_equal(run(end_by_signal, &number, &bytes, &size, &err), MDOT_OUT_OF_MEMORY);
     assert_int_equal(run(leave, NULL, &bytes, &size, &err), MDOT_TOOLCHAIN);
     assert_non_null(strstr(err.message, "without an answer"));
 }
 
-/* A daemon may have closed the standard files: the pipe then gets their numbers. */
+/* A daemon may have closed the standard files. The pipe then gets their numbers. */
 static void closed_standard_files_are_no_harm(void **state)
 {
     (void)state;
@@ -199,9 +200,9 @@ static void closed_standard_files_are_no_harm(void **state)
     free(bytes);
 }
 
-/* ---- Where there can be no child --------------------------------------------------------------------------------- */
+/* ---- Failures to start a child ----------------------------------------------------------------------------------- */
 
-static int fork_error; /* 0: it works */
+static int fork_error; /* errno of fork; 0 = success */
 
 pid_t fork(void)
 {
@@ -217,7 +218,7 @@ static int lowest_free_descriptor(void)
     return descriptor;
 }
 
-/* Not done in the program instead, which the work might end. */
+/* The work is then not done in the program instead, because it might end the program. */
 static void no_child_is_a_status_and_no_work_in_the_program(void **state)
 {
     (void)state;
@@ -255,7 +256,7 @@ static void no_descriptor_for_a_pipe_is_a_status(void **state)
     mdot_error err = {0};
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few = before;
-    few.rlim_cur = (rlim_t)lowest_free_descriptor() + 1; /* a pipe takes two */
+    few.rlim_cur = (rlim_t)lowest_free_descriptor() + 1; /* a pipe needs two */
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     mdot_status status = run(make_bytes, &process, &bytes, &size, &err);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);

@@ -1,8 +1,6 @@
-/* atomic.c — atomics, and flags with acquire and release at device scope.
- *
- * A read-modify-write keeps what was released at the flag before (PTX ISA, "Memory Consistency Model": a release
- * pattern goes on through it); a plain release store starts anew.
- */
+/* atomic.c — atomics, and flags with acquire and release at device scope. A read-modify-write keeps the knowledge
+ * that was released at the flag before (PTX ISA, "Memory Consistency Model": a release pattern continues through it).
+ * A plain release store replaces it. */
 #include "tests/cuda_host/machine.h"
 
 #include <string.h>
@@ -48,7 +46,7 @@ uint32_t ch_load_flag(ch_order order, const uint32_t *address, int line)
 {
     check(address, CH_ATOMIC, line);
     ch_poll(address, *address, "a flag", line);
-    ch.current->polled_value = *address; /* it may have changed meanwhile */
+    ch.current->polled_value = *address; /* the value may have changed in the meantime */
     ch_order_read(ch.current, address, order & CH_ACQUIRE);
     return *address;
 }

@@ -1,10 +1,8 @@
-/* copy.c — cp.async: copies from global to shared memory that arrive late.
- *
- * PTX ISA, "Data Movement and Conversion Instructions: Asynchronous copy": a copy is unordered with everything until
- * the issuing thread waited for it, and its destination is that thread's alone until a barrier after the wait. Until
- * then the destination holds poison here and any access to it is a fault (memory.c); the copy itself happens at the
- * wait, or at random before, so that unchecked code sees late data as well.
- */
+/* copy.c — cp.async: copies from global to shared memory that arrive late. PTX ISA, "Data Movement and Conversion
+ * Instructions: Asynchronous copy": a copy is unordered until the issuing thread has waited for it. Its destination
+ * then belongs to that thread until the next barrier. Before the wait the destination holds poison here, and any
+ * access to it is a fault (memory.c). The emulator copies at the wait, or at a random time before it, so that
+ * unchecked code sees late data as well. */
 #include "tests/cuda_host/machine.h"
 
 #include <stdlib.h>

@@ -65,7 +65,7 @@ static bool shows(cuda_case run, void *user, const cuda_host_site *site, int see
     return false;
 }
 
-/* Synchronisations in the text that the case doesn't come to can't be tested by it. */
+/* A synchronisation that the case never reaches is untested, therefore it is reported. */
 static int report_unreached(const char *source, const cuda_host_report *whole)
 {
     static const char *const names[] = {"__syncthreads(", "__syncwarp(",   "__threadfence(",
@@ -74,7 +74,7 @@ static int report_unreached(const char *source, const cuda_host_report *whole)
     for (const char *at = source; *at; at += strcspn(at, "\n") + 1, line++) {
         char text[160];
         copy_line(at, 1, text, sizeof text);
-        text[strcspn(text, "/")] = '\0'; /* comments name them too */
+        text[strcspn(text, "/")] = '\0'; /* ignores the names in comments */
         bool named = false, reached = false;
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) named |= strstr(text, names[k]) != NULL;
         for (int k = 0; k < whole->site_count; k++) reached |= whole->sites[k].line == line;

@@ -1,9 +1,8 @@
-/* device.h — what a kernel's source sees on the host, in place of CUDA's built-ins and the generator's prelude.
- *
- * Included before the source by the compiler's command line. To add an intrinsic: a function here, by CUDA's name,
- * whose last parameter `line` defaults to __builtin_LINE(), which is the caller's line; where it needs other lanes or
- * memory, a function below it in device_calls.h and, in warp.c, what the last lane does for all.
- */
+/* device.h — the declarations that a kernel's source sees on the host, in place of CUDA's built-ins and the
+ * generator's prelude. The compiler's command line includes it before the source. To add an intrinsic, write a
+ * function here with CUDA's name. Its last parameter `line` defaults to __builtin_LINE(), which is the caller's line.
+ * If it needs other lanes or memory, add a function to device_calls.h and, in warp.c, the work that the last lane
+ * does for all. */
 #ifndef CUDA_HOST_DEVICE_H
 #define CUDA_HOST_DEVICE_H
 
@@ -108,8 +107,7 @@ static inline unsigned atomicExch(unsigned *address, unsigned operand, int line 
     return ch_atomic_rmw(CH_ATOMIC_EXCHANGE, CH_RELAXED, address, operand, line);
 }
 
-/* ---- What kernels have PTX for ------------------------------------------------------------------------------------
- */
+/* ---- Replacements for PTX ---------------------------------------------------------------------------------------- */
 
 /* d += a b: mma.sync.m16n8k16 and m16n8k8. */
 #define CH_MMA(name, element, k)                                                                                       \
@@ -171,8 +169,7 @@ static inline void grid_barrier(unsigned *counter, unsigned target, int line = _
     ch_grid_barrier(counter, target, line);
 }
 
-/* ---- Arithmetic ---------------------------------------------------------------------------------------------------
- */
+/* ---- Mathematical and bit functions ------------------------------------------------------------------------------ */
 
 template <class T> static inline T __ldg(const T *address)
 {
@@ -182,7 +179,8 @@ static inline int min(int a, int b)
 {
     return a < b ? a : b;
 }
-/* Bytes of the eight in y:x by the four selectors' low three bits (CUDA Math API, "Integer Intrinsics"). */
+/* Selects four bytes of the eight in y:x by the low three bits of each selector (CUDA Math API, "Integer
+ * Intrinsics"). */
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector)
 {
     uint64_t bytes = (uint64_t)y << 32 | x;
@@ -210,7 +208,7 @@ static inline float rsqrtf(float x)
 {
     return 1.0f / sqrtf(x);
 }
-#define __expf(x) expf(x) /* the name is taken by glibc */
+#define __expf(x) expf(x) /* glibc already uses this name */
 static inline float __fdividef(float x, float y)
 {
     return x / y;

@@ -1,7 +1,5 @@
-/* device_calls.h — what compiled kernels call in the emulator: the plain C below device.h and hooks.c.
- *
- * `line` is the line of the source that synchronises; `pc` a code address in the kernel.
- */
+/* device_calls.h — the plain C functions of the emulator that compiled kernels call. device.h and hooks.c use them.
+ * `line` is the line of the source that synchronises; `pc` is a code address in the kernel. */
 #ifndef CUDA_HOST_DEVICE_CALLS_H
 #define CUDA_HOST_DEVICE_CALLS_H
 
@@ -12,12 +10,12 @@
 extern "C" {
 #endif
 
-/* Static __shared__ variables lie in a section of their own (hooks.c). */
+/* Static __shared__ variables have their own section (hooks.c). */
 #define CH_SHARED_SECTION "ch_static_shared"
 typedef struct ch_section {
     char *begin, *end;
 } ch_section;
-void ch_module_section(ch_section *out); /* every module has one */
+void ch_module_section(ch_section *out); /* defined once in every module */
 
 /* ---- machine.c --------------------------------------------------------------------------------------------------- */
 
@@ -30,8 +28,10 @@ void *ch_dynamic_shared(void);
 void ch_syncthreads(int line);
 void ch_access(const void *address, size_t bytes, int writes, const void *pc);
 void ch_misuse(const char *what, const void *pc);
-void ch_barrier(int line);                                                  /* a barrier that is part of another */
-void ch_poll(const void *flag, uint32_t value, const char *what, int line); /* waits when seen twice with that value */
+/* a barrier that is a part of another synchronisation */
+void ch_barrier(int line);
+/* waits if the thread has seen the same value twice */
+void ch_poll(const void *flag, uint32_t value, const char *what, int line);
 void ch_wake_pollers(const void *flag);
 
 /* ---- warp.c ------------------------------------------------------------------------------------------------------ */
@@ -41,16 +41,16 @@ typedef enum ch_shuffle { CH_SHUFFLE_IDX, CH_SHUFFLE_UP, CH_SHUFFLE_DOWN, CH_SHU
 uint32_t ch_shfl(ch_shuffle how, uint32_t mask, uint32_t value, unsigned operand, unsigned width, int line);
 uint32_t ch_ballot(uint32_t mask, int predicate, int line);
 typedef enum ch_element { CH_BF16, CH_F16 } ch_element;
-/* d = a b + c of mma.sync.m16n8k{8,16}; registers as in the PTX ISA. */
+/* d = a b + c of mma.sync.m16n8k{8,16}, with registers as in the PTX ISA. */
 void ch_mma(ch_element element, int k, float *d, const uint32_t *a, const uint32_t *b, const float *c, int line);
-/* Two elements, rounded to nearest even, the first in the low half. */
+/* Packs two elements, rounded to nearest even. The first goes into the low half. */
 uint32_t ch_pack(ch_element element, float low, float high);
 /* ldmatrix.m8n8.x{1,2,4}[.trans].b16 */
 void ch_ldmatrix(uint32_t *registers, int matrices, int transposed, const void *row, int line);
 
 /* ---- copy.c ------------------------------------------------------------------------------------------------------ */
 
-/* cp.async of 4, 8 or 16 bytes, of which `source_bytes` come from memory and the rest are zeros. */
+/* cp.async of 4, 8 or 16 bytes. `source_bytes` of them come from memory, the rest are zeros. */
 void ch_copy_async(void *to, const void *from, int bytes, int source_bytes, int line);
 void ch_copy_commit(int line);
 void ch_copy_wait(int pending_groups, int line);
@@ -64,8 +64,8 @@ uint32_t ch_atomic_rmw(ch_atomic what, ch_order order, uint32_t *address, uint32
 uint32_t ch_load_flag(ch_order order, const uint32_t *address, int line);
 void ch_store_flag(ch_order order, uint32_t *address, uint32_t value, int line);
 void ch_threadfence(int line);
-/* All blocks meet: __syncthreads, one release that counts the block, an acquire of all, __syncthreads. The counter
- * grows for ever; the barrier passes at `target`. */
+/* A barrier for all blocks: __syncthreads, one release that counts the block, an acquire of all, __syncthreads. The
+ * counter only grows; the barrier passes at `target`. */
 void ch_grid_barrier(uint32_t *counter, uint32_t target, int line);
 
 #ifdef __cplusplus

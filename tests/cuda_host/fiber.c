@@ -1,8 +1,6 @@
-/* fiber.c — one stack for each CUDA thread, and the switch between two of them.
- *
- * x86-64: the six registers that the System V ABI lets a function keep lie on the stack that is left. Elsewhere
- * ucontext, which also saves the signal mask and is slower by a system call.
- */
+/* fiber.c — one stack for each CUDA thread, and the switch between two of them. On x86-64 the six registers that the
+ * System V ABI preserves across calls are pushed onto the old stack. Other machines use ucontext, which also saves
+ * the signal mask and is slower by a system call. */
 #include "tests/cuda_host/machine.h"
 
 #include <stdlib.h>
@@ -33,7 +31,8 @@ void *ch_prepare_stack(char *stack)
 {
     enum { SAVED_REGISTERS = 6 };
     void **top = (void **)(stack + CH_STACK_BYTES - 64);
-    *--top = NULL; /* the return address of ch_enter, which never returns; leaves the alignment of a call */
+    *--top = NULL; /* the return address of ch_enter, which never returns; it also gives the stack the alignment of a
+                    * call */
     *--top = (void *)ch_enter;
     for (int k = 0; k < SAVED_REGISTERS; k++) *--top = NULL;
     return top;
@@ -42,7 +41,7 @@ void *ch_prepare_stack(char *stack)
 #else
 #include <ucontext.h>
 
-/* The stack "pointer" of a fiber is its context, kept at the stack's low end. */
+/* The stack "pointer" of a fiber is its context, which is stored at the low end of the stack. */
 void *ch_prepare_stack(char *stack)
 {
     ucontext_t *context = (ucontext_t *)stack;

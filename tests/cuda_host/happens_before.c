@@ -1,18 +1,18 @@
 /* happens_before.c — happens-before between the threads of a launch.
  *
- * Time counts synchronisations of the whole launch, which run one after another, so one number stamps an access. A
- * thread knows another up to a time when all that the other did until then happens before what it does next. Knowledge
- * comes from the PTX memory model's morally strong synchronisation (PTX ISA, "Memory Consistency Model"), which is
- * transitive:
+ * Time counts the synchronisations of the whole launch. They run one after another, therefore one number stamps an
+ * access. A thread knows another up to a time if all actions of the other until then happen before its own next
+ * action. Knowledge comes from the PTX memory model's morally strong synchronisation (PTX ISA, "Memory Consistency
+ * Model"), which is transitive:
  *
- *   __syncthreads       the block knows all its threads; what any of them had acquired, the whole block knows
- *   __syncwarp          the lanes of the mask know one another. Shuffles, votes and mma order nothing.
- *   release → acquire   at device scope through a flag: the reader knows what the writer knew. A relaxed write after
- *                       a __threadfence releases what the thread knew at the fence, and a __threadfence after a
- *                       relaxed read acquires what the read saw.
+ *   __syncthreads       the block knows all its threads; the whole block gets the knowledge that any thread acquired
+ *   __syncwarp          the lanes of the mask know one another. Shuffles, votes and mma leave memory unordered.
+ *   release → acquire   at device scope through a flag: the reader gets the writer's knowledge. A relaxed write after
+ *                       a __threadfence releases the knowledge at the fence, and a __threadfence after a relaxed
+ *                       read acquires the knowledge that came with the value.
  *
- * A block holds one vector over the grid's threads; a thread adds the lanes of its warp and, between an acquire and the
- * block's next barrier, a vector of its own.
+ * A block holds one vector over the grid's threads. A thread adds the lanes of its warp and, between an acquire and
+ * the block's next barrier, its own vector.
  */
 #include "tests/cuda_host/machine.h"
 
@@ -21,7 +21,7 @@
 
 typedef struct released {
     const void *flag;
-    ch_time *known; /* by thread */
+    ch_time *known; /* indexed by thread */
 } released;
 
 static released *flags;
@@ -171,7 +171,7 @@ static released *add_flag(const void *flag)
     return r;
 }
 
-/* Adds to `into` what the thread knows, itself included. */
+/* Adds the knowledge of the thread, including itself, to `into`. */
 static void join_knowledge(ch_time *into, const ch_thread *t)
 {
     join(into, t->warp->block->known, ch.thread_count);

@@ -1,9 +1,7 @@
-/* hooks.c — the sanitizers' entry points, linked into every kernel's shared object and hidden there.
- *
- * The compiler calls __tsan_* before each access that another thread could see, and __ubsan_* where a typed access is
- * misaligned or leaves an array. The names are those of compiler-rt's and GCC's run-time libraries, which aren't
- * linked.
- */
+/* hooks.c — the entry points of the sanitizers. They are linked into every kernel's shared object and hidden there.
+ * The compiler calls __tsan_* before each access that another thread could see. It calls __ubsan_* if a typed access
+ * is misaligned or leaves an array. The names are those of the run-time libraries of compiler-rt and GCC, which are
+ * not linked. */
 #include "tests/cuda_host/device_calls.h"
 
 extern char __start_ch_static_shared[] __attribute__((weak, visibility("hidden")));
@@ -60,7 +58,7 @@ void *__tsan_memset(void *to, int value, size_t bytes)
     return __builtin_memset(to, value, bytes);
 }
 
-/* What is of no use here: calls and the library's start. */
+/* Hooks without a use here: calls and the start of the library. */
 HOOK void __tsan_init(void);
 void __tsan_init(void) {}
 HOOK void __tsan_func_entry(void *caller);

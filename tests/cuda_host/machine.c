@@ -1,9 +1,7 @@
-/* machine.c — a launch: every thread of every block as a fiber, all resident, in an order that the seed decides.
- *
- * A thread runs until it waits (a barrier, a collective, a flag that doesn't change) and, from time to time, is
- * pre-empted between two accesses. Whoever wakes others only marks them ready. When nobody is ready and threads are
- * left, they are deadlocked. A fault leaves all fibers where they are: nothing in a kernel needs cleaning up.
- */
+/* machine.c — a launch: every thread of every block is a fiber. All are resident and run in an order that the seed
+ * decides. A thread runs until it waits (for a barrier, a collective, or a flag that stays the same). From time to
+ * time it is pre-empted between two accesses. A thread that wakes others only marks them ready. If threads are left
+ * and all of them wait, they are deadlocked. A fault abandons all fibers, because kernels need no cleaning up. */
 #include "tests/cuda_host/machine.h"
 
 #include <stdarg.h>
@@ -12,7 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Loads of flags in a row without anything else happening: a livelock, where a thread polls several in turn. */
+/* MAX_POLLS flag loads in sequence without any other progress count as a livelock, in which a thread polls several
+ * flags in turn. */
 enum { MAX_POLLS = 1 << 20, PREEMPTION_INTERVAL = 4096 };
 
 ch_machine ch;
@@ -53,7 +52,7 @@ void ch_fault(int line, const void *pc, const char *format, ...)
     r->thread = t->index % (unsigned)ch.threads_per_block;
     snprintf(r->message, sizeof r->message, "line %d, %s: %s", line, ch_place(t), what);
     ch_switch(&t->stack_pointer, ch.main_stack_pointer);
-    abort(); /* nobody resumes it */
+    abort(); /* this fiber is never resumed */
 }
 
 _Noreturn static void report_deadlock(void)
@@ -93,7 +92,8 @@ static ch_thread *ready_in_block(const ch_block *b)
     return NULL;
 }
 
-/* The warp goes on while it can, then the block: few switches between blocks, whose static variables are exchanged. */
+/* Prefers the same warp, then the same block. This keeps switches between blocks rare, because they exchange the
+ * static variables. */
 static ch_thread *choose(void)
 {
     const ch_warp *warp = ch.current->warp;
@@ -113,7 +113,7 @@ static void resume(ch_thread *next)
     ch_switch(&self->stack_pointer, next->stack_pointer);
 }
 
-/* A thread that loads a flag again may be content with what it saw before, so that pollers are asked once more. */
+/* A thread that loads a flag again may accept a value that it saw before. Therefore pollers are woken once more. */
 static ch_thread *last_chance(void)
 {
     if (ch.last_chances++) report_deadlock();
@@ -182,7 +182,7 @@ void ch_enter(void)
 {
     ch.body(ch.user);
     leave();
-    abort(); /* nobody resumes a thread that left */
+    abort(); /* a finished thread is never resumed */
 }
 
 /* ---- Synchronisations -------------------------------------------------------------------------------------------- */
@@ -286,7 +286,7 @@ static ch_index unlinear(unsigned linear, ch_index extent)
     return (ch_index){linear % extent.x, linear / extent.x % extent.y, linear / extent.x / extent.y};
 }
 
-/* 0 stands for 1. */
+/* 0 counts as 1. */
 static ch_index extent_of(const unsigned given[3])
 {
     return (ch_index){given[0] ? given[0] : 1, given[1] ? given[1] : 1, given[2] ? given[2] : 1};
@@ -327,7 +327,8 @@ static bool begin(void)
     ch.threads_per_block = volume(ch.extent);
     ch.thread_count = ch.live = ch.block_count * ch.threads_per_block;
     ch.warps_per_block = ch.threads_per_block / CH_WARP;
-    ch.random = ch.launch->seed * 2654435761u + 1; /* spreads small seeds; xorshift must not begin at 0 */
+    ch.random = ch.launch->seed * 2654435761u + 1; /* spreads small seeds; + 1 because xorshift must start from a
+                                                    * value other than 0 */
     if (!ch.random) ch.random = 1;
     ch.until_preemption = PREEMPTION_INTERVAL;
     ch.blocks = calloc((size_t)ch.block_count, sizeof *ch.blocks);

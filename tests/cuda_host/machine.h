@@ -1,4 +1,5 @@
-/* machine.h — what the emulator's files share: threads, warps, blocks, and who waits for what. Internal to cuda_host.
+/* machine.h — common to the emulator's files: threads, warps, blocks, and the reasons for waiting. Internal to
+ * cuda_host.
  *
  *   fiber.c     a stack and a context switch for every CUDA thread
  *   machine.c   launches: the schedule, barriers, deadlock, faults
@@ -8,7 +9,7 @@
  *   copy.c      cp.async
  *   atomic.c    atomics, releases and acquires
  *   hooks.c     the sanitizers' entry points, linked into every kernel
- *   device.h    what a kernel's source sees
+ *   device.h    the declarations that a kernel's source sees
  *   module.c    source to code, and code addresses to lines
  */
 #ifndef CUDA_HOST_MACHINE_H
@@ -21,47 +22,48 @@ enum { CH_WARP = 32, CH_STACK_BYTES = 64 << 10 };
 
 typedef uint32_t ch_time;
 
-/* What a lane brings to a collective, and takes home. */
+/* The operand of a lane in a collective, and its result. */
 typedef struct ch_request {
     const char *what;
     int line;
     uint32_t mask;
-    void *operand; /* the collective's own structure */
+    void *operand; /* a structure of the collective */
 } ch_request;
 
-typedef struct ch_copy { /* a cp.async on its way */
+typedef struct ch_copy { /* a pending cp.async */
     void *to;
     const void *from;
     int bytes, source_bytes;
-    int group; /* the thread's commit_group that it belongs to */
+    int group; /* number of its commit_group in the thread */
     int line;
 } ch_copy;
 
 typedef struct ch_thread {
     void *stack_pointer;
-    char *stack; /* CH_STACK_BYTES */
+    char *stack; /* CH_STACK_BYTES bytes */
     struct ch_warp *warp;
-    unsigned index; /* in the grid */
+    unsigned index; /* linear index in the grid */
     unsigned lane;
     ch_index position; /* threadIdx */
     bool exited;
-    const char *waits_for; /* NULL: it doesn't wait */
+    const char *waits_for; /* NULL = the thread is running or ready */
     int waits_line;
-    ch_request *request; /* in a collective */
-    const void *polled;  /* the flag last loaded, and what was seen there */
+    ch_request *request; /* the current collective */
+    const void *polled;  /* the flag of the last load, and the value */
     uint32_t polled_value;
-    bool polls; /* waits for it to change */
+    bool polls; /* the thread waits for a change of the flag */
     ch_copy *copies;
     int copy_count, copy_capacity, group;
-    ch_time peer[CH_WARP]; /* happens_before.c: up to when the lanes of the warp are known */
+    ch_time peer[CH_WARP]; /* happens_before.c: the time up to which each lane of the warp is known */
     ch_time *
-        acquired; /* happens_before.c: up to when all threads are known beyond the block's knowledge; NULL: nothing more */
-    ch_time *seen, *fenced; /* happens_before.c: what relaxed reads saw; what was known at the last fence; or NULL */
+        acquired; /* happens_before.c: the time up to which each thread is known beyond the block's knowledge; NULL = the
+                        * block's knowledge only */
+    ch_time *seen, *fenced; /* happens_before.c: knowledge from relaxed reads; knowledge at the last fence; or NULL */
 } ch_thread;
 
 typedef struct ch_warp {
     struct ch_block *block;
-    ch_thread *threads; /* CH_WARP of them */
+    ch_thread *threads; /* CH_WARP threads */
     uint32_t ready, live;
 } ch_warp;
 
@@ -71,9 +73,9 @@ typedef struct ch_block {
     ch_warp *warps;
     int live, at_barrier, barrier_line;
     ch_thread *barrier_first;
-    ch_time *known;        /* happens_before.c: up to when every thread of the grid is known to the whole block */
-    ch_time *known_blocks; /* the least of it, by block */
-    char *statics;         /* content of its static __shared__ variables while another block runs */
+    ch_time *known;        /* happens_before.c: the time up to which the whole block knows each thread of the grid */
+    ch_time *known_blocks; /* minimum of known, for each block */
+    char *statics;         /* content of the block's static __shared__ variables while another block runs */
 } ch_block;
 
 typedef struct ch_machine {
@@ -88,31 +90,31 @@ typedef struct ch_machine {
     ch_warp *warps;
     ch_thread *threads;
     ch_thread *current; /* NULL outside a launch */
-    ch_block *loaded;   /* whose static variables are in place */
+    ch_block *loaded;   /* the block whose static variables are in place */
     void *main_stack_pointer;
     char *stacks, *shared;
     int live;
     ch_time now;
     uint32_t random;
     int until_preemption;
-    long polls;       /* loads of flags since somebody did anything else */
-    int last_chances; /* times all pollers were woken since then */
+    long polls;       /* flag loads since the last other progress */
+    int last_chances; /* how often all pollers were woken since then */
 } ch_machine;
 
-extern ch_machine ch; /* one launch at a time */
+extern ch_machine ch; /* only one launch runs at a time */
 
 /* ---- machine.c --------------------------------------------------------------------------------------------------- */
 
-/* Ends the launch with a fault at a line of the source, or at the code address `pc` where the line is 0. */
+/* Ends the launch with a fault at a line of the source. If line is 0, the code address `pc` gives the line. */
 _Noreturn void ch_fault(int line, const void *pc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint32_t ch_random(void);
-void ch_wait(const char *what, int line); /* until somebody wakes the current thread */
+void ch_wait(const char *what, int line); /* waits until another thread wakes the current one */
 void ch_wake(ch_thread *t);
-void ch_pause(void); /* lets others run */
+void ch_pause(void); /* lets other threads run */
 void ch_enter(void); /* the first function on every fiber */
-/* Counts a synchronisation that the current thread reached; false: the launch leaves it out. */
+/* Counts a synchronisation that the current thread has reached. Returns false if the launch leaves it out. */
 bool ch_reached(const char *what, int line);
-const char *ch_place(const ch_thread *t); /* "block 1 thread 5", in one of a few static strings */
+const char *ch_place(const ch_thread *t); /* returns for example "block 1 thread 5", in one of a few static strings */
 
 /* ---- fiber.c ----------------------------------------------------------------------------------------------------- */
 
@@ -121,18 +123,20 @@ void ch_switch(void **save, void *to);
 
 /* ---- happens_before.c ----------------------------------------------------------------------------------------------------- */
 
-bool ch_order_begin(void); /* false: memory ran out */
+bool ch_order_begin(void); /* returns false if memory ran out */
 void ch_order_end(void);
-bool ch_knows(const ch_thread *t, unsigned thread, ch_time when); /* what `thread` did at `when` happens before now */
+bool ch_knows(const ch_thread *t, unsigned thread, ch_time when); /* whether the actions of `thread` at `when` happen
+                                                                   * before now */
 bool ch_knows_warp(const ch_thread *t, unsigned warp, ch_time when);
 bool ch_knows_block(const ch_thread *t, unsigned block, ch_time when);
-void ch_order_block(ch_block *block);             /* all threads of a block meet */
-void ch_order_warp(ch_warp *warp, uint32_t mask); /* lanes of a warp meet */
-/* A flag is written; `joins`: in a read-modify-write, which keeps what others released there. */
+void ch_order_block(ch_block *block);             /* all threads of a block synchronise */
+void ch_order_warp(ch_warp *warp, uint32_t mask); /* lanes of a warp synchronise */
+/* Records a write of a flag. `joins` marks a read-modify-write, which keeps the knowledge that others have released
+ * there. */
 void ch_order_write(ch_thread *t, const void *flag, bool releases, bool joins);
 void ch_order_read(ch_thread *t, const void *flag, bool acquires);
 void ch_order_fence(ch_thread *t);
-/* Whether what `thread` did at `when` was released at a flag, by the last that wrote it. */
+/* Whether the last writer of a flag released the actions of `thread` at `when`. */
 bool ch_was_released(const void *flag, unsigned thread, ch_time when);
 
 /* ---- memory.c ---------------------------------------------------------------------------------------------------- */
@@ -140,23 +144,23 @@ bool ch_was_released(const void *flag, unsigned thread, ch_time when);
 typedef enum ch_access_kind {
     CH_READ,
     CH_WRITE,
-    CH_ATOMIC,     /* reads and writes, unordered with other atomics */
-    CH_COPY_BEGIN, /* cp.async issues a write … */
-    CH_COPY_END    /* … and the issuing thread waited for it */
+    CH_ATOMIC,     /* reads and writes, unordered with respect to other atomics */
+    CH_COPY_BEGIN, /* cp.async issues a write */
+    CH_COPY_END    /* the issuing thread has waited for the copy */
 } ch_access_kind;
 
 void ch_check(const void *address, size_t bytes, ch_access_kind kind, int line, const void *pc);
 bool ch_memory_begin(size_t shared_bytes);
-void ch_check_published(void); /* reports what the host may read too early */
-void ch_memory_end(void);      /* faults where a guard zone was written */
+void ch_check_published(void); /* reports memory that the host may read too early */
+void ch_memory_end(void);      /* faults if a guard zone was overwritten */
 void *ch_shared(const ch_block *block);
 void ch_load_statics(ch_block *block); /* puts the block's static __shared__ variables in place */
 
 /* ---- module.c ---------------------------------------------------------------------------------------------------- */
 
-bool ch_is_checked(void);               /* else only collectives and atomics show their accesses */
-ch_section ch_static_shared(void);      /* of the launch's module */
-bool ch_in_module(const void *address); /* constants and the like */
+bool ch_is_checked(void);               /* otherwise only collectives and atomics report their accesses */
+ch_section ch_static_shared(void);      /* the section of the launched module */
+bool ch_in_module(const void *address); /* for example constants */
 int ch_line_of(const void *pc);
 
 #endif

@@ -1,22 +1,21 @@
-/* memory.c — global buffers, shared memory, and the check of every access to them.
- *
- * Every granule of writable memory has a cell: who wrote it last and when, who read it since. An access must be ordered
- * after the last write, a write also after the reads. Readers are one thread, or all of a warp or a block with the
- * latest time, or that for each block: coarser than the truth, which only matters to threads that meet by other means
- * than those. (Savage et al., "Eraser", 1997, for shadow memory; Flanagan and Freund, "FastTrack", 2009, for epochs.)
- */
+/* memory.c — global buffers, shared memory, and the check of every access to them. Every granule of writable memory
+ * has a cell, which records the last writer with its time, and the readers since then. An access must be ordered
+ * after the last write. A write must also be ordered after the reads. The readers of a cell are one thread, a whole
+ * warp or block with the latest time, or the latest time of each block. This is coarser than the truth, which only
+ * matters for threads that synchronise by other means. (Savage et al., "Eraser", 1997, for shadow memory; Flanagan
+ * and Freund, "FastTrack", 2009, for epochs.) */
 #include "tests/cuda_host/machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD_BYTES = 256, POISON = 0xff, GUARD = 0xa5 }; /* floats of poison bytes are NaN */
+enum { GUARD_BYTES = 256, POISON = 0xff, GUARD = 0xa5 }; /* floats made of poison bytes are NaN */
 
-/* Writers: nobody, the host (ordered before everything), else a thread. */
+/* The writer of a cell: none, the host (ordered before everything), or a thread. */
 enum { WRITER_NONE = 0, WRITER_HOST = 1, WRITER_FIRST = 2 };
 static const uint32_t WRITER_PENDING = 1u << 31, WRITER_ATOMIC = 1u << 30, WRITER_INDEX = (1u << 30) - 1;
-/* Readers: none or a scope and its index. */
+/* The readers of a cell: none, or a scope and its index. */
 enum { READER_NONE, READER_THREAD, READER_WARP, READER_BLOCK, READER_GRID };
 
 typedef struct cell {
@@ -30,8 +29,8 @@ typedef struct region {
     size_t bytes;
     const char *name;
     unsigned shift; /* a cell covers 1 << shift bytes */
-    int block;      /* shared memory's; -1: global */
-    cell *cells;    /* NULL: constant */
+    int block;      /* block of shared memory; -1 = global */
+    cell *cells;    /* NULL = constant */
 } region;
 
 struct cuda_host_memory {
@@ -39,17 +38,17 @@ struct cuda_host_memory {
     int count, capacity;
 };
 
-/* READER_GRID's times, by block: slots of a pool, of which unused ones are chained through their first element. */
+/* The times of READER_GRID, per block, in slots of a pool. The first element of an unused slot links to the next. */
 static struct {
     ch_time *times;
-    uint32_t count, capacity, free; /* slots; free: one more than the first unused slot's index */
+    uint32_t count, capacity, free; /* unit: slots; free is one more than the index of the first unused slot */
 } grid_readers;
 
-static const unsigned SHARED_SHIFT = 1; /* two bytes: bf16 elements are told apart */
+static const unsigned SHARED_SHIFT = 1; /* two bytes, so that bf16 elements are distinguished */
 
 static struct {
-    region *dynamic, *statics; /* by block */
-    region statics_now;        /* of the loaded block */
+    region *dynamic, *statics; /* one per block */
+    region statics_now;        /* the loaded block's static variables */
     size_t dynamic_stride;
     const region *last;
 } shared;
@@ -159,7 +158,7 @@ bool ch_memory_begin(size_t shared_bytes)
         if (!make_shared(&shared.dynamic[b], "dynamic shared memory", b, begin, shared_bytes)) return false;
         if (!make_shared(&shared.statics[b], "static shared memory", b, section.begin, static_bytes)) return false;
     }
-    /* What earlier launches and the host did happens before this one. */
+    /* The actions of earlier launches and of the host happen before this launch. */
     for (int k = 0; k < ch.memory->count; k++) {
         region *r = &ch.memory->buffers[k];
         size_t cells = r->cells ? (r->bytes + ((size_t)1 << r->shift) - 1) >> r->shift : 0;
@@ -214,7 +213,7 @@ void ch_load_statics(ch_block *block)
     shared.last = NULL;
 }
 
-/* ---- What the host reads ----------------------------------------------------------------------------------------- */
+/* ---- Memory that the host reads ---------------------------------------------------------------------------------- */
 
 static void report_unpublished(const region *r, size_t at, const char *what, unsigned thread)
 {
@@ -395,7 +394,7 @@ static void check_readers(const access *a, const cell *c)
     race(a, "read", who);
 }
 
-/* The smallest scope that has both the readers so far and the current thread. */
+/* Sets the readers to the smallest scope that covers the previous readers and the current thread. */
 static void add_reader(cell *c)
 {
     const ch_thread *t = ch.current;

@@ -1,4 +1,4 @@
-/* module.c — source text to a loaded shared object, and code addresses back to lines. */
+/* module.c — compiles source text to a loaded shared object, and maps code addresses to lines. */
 #include "tests/cuda_host/machine.h"
 
 #include <dlfcn.h>
@@ -14,10 +14,10 @@ struct cuda_host_module {
     ch_section statics;
 };
 
-/* Contraction stays off so that both compilers round alike; nvcc contracts, which only makes results better. */
+/* Contraction is off, so that both compilers round alike. nvcc contracts, which only makes results more accurate. */
 static const char COMPILE[] = "cd '%s' && %s -std=c++17 -O1 -g -fPIC -fno-exceptions -fno-rtti -fno-strict-aliasing "
                               "-ffp-contract=off %s -I '%s' -include tests/cuda_host/device.h -c kernel.cpp 2>&1 && "
-                              "%s -shared -o kernel.so kernel.o '%s' 2>&1"; /* without the sanitizers' libraries */
+                              "%s -shared -o kernel.so kernel.o '%s' 2>&1"; /* the sanitizers' libraries are left out */
 static const char INSTRUMENT[] = "-fsanitize=thread,alignment,bounds";
 
 bool cuda_host_available(void)
@@ -109,7 +109,7 @@ bool ch_in_module(const void *address)
     return dladdr(address, &info) && dladdr(section, &own) && info.dli_fbase == own.dli_fbase;
 }
 
-/* The source's line, also where the code was inlined from device.h. */
+/* Returns the line in the source, also for code that was inlined from device.h. */
 int ch_line_of(const void *pc)
 {
     Dl_info info;

@@ -19,7 +19,8 @@
 
 enum { MOST_PARAMETER_BYTES = 32768, OUTPUT_GUARD = 64 };
 
-/* By value, as large as any kernel's own: a callee reads only as far as its structure goes. */
+/* Passed by value and as large as the largest parameter of a kernel. The callee only reads the part that its
+ * structure covers. */
 typedef struct parameter {
     mdot_abi_cuda_call call;
     unsigned char input[MOST_PARAMETER_BYTES - sizeof(mdot_abi_cuda_call)];
@@ -27,7 +28,7 @@ typedef struct parameter {
 
 /* ---- Programs ---------------------------------------------------------------------------------------------------- */
 
-/* False where CUDA code cannot be had for the model, for a reason that a message gives. */
+/* Returns false if the model has no CUDA code; the message gives the reason. */
 static bool compile(program *p, const int64_t *buckets, const cu_schedule *schedule, cuda_host_mode checks,
                     mdot_error *err)
 {
@@ -39,7 +40,7 @@ static bool compile(program *p, const int64_t *buckets, const cu_schedule *sched
     status = cu_generate(&p->entry, 1, p->kernel_precision, schedule, p->arena, &p->code, err);
     if (status == MDOT_UNSUPPORTED && err->message[0] != '\0') return false;
     if (status != MDOT_OK) fail_msg("%s", err->message);
-    const char *save = getenv("MDOT_SAVE_CUDA"); /* for people: the source that is tested */
+    const char *save = getenv("MDOT_SAVE_CUDA"); /* saves the tested source for inspection */
     if (save) {
         FILE *file = fopen(save, "w");
         assert_non_null(file);
@@ -117,8 +118,8 @@ typedef struct launch {
     int64_t output_bytes;
     unsigned char *input, *output;
     unsigned *barrier, *done;
-    ir_wide ***wanted;              /* by item and output */
-    cuda_host_published *published; /* each item's outputs with its flag */
+    ir_wide ***wanted;              /* indexed by item and output */
+    cuda_host_published *published; /* the outputs of each item, with its flag */
     parameter parameter;
     void (*function)(parameter p);
 } launch;
@@ -134,7 +135,7 @@ static size_t round_up(size_t n)
     return (n + 15) / 16 * 16;
 }
 
-/* Lays out the inputs; then writes the items' own, and evaluates what should come. */
+/* Lays out the inputs, writes those of each item, and computes the expected results. */
 static void prepare_inputs(launch *l)
 {
     const ir_graph *model = l->program->model;
@@ -180,7 +181,7 @@ static void prepare_memory(launch *l)
 {
     const ir_graph *model = l->program->model;
     mdot_abi_cuda_call *call = &l->parameter.call;
-    unsigned start = 0xfffffff0u; /* soon wraps */
+    unsigned start = 0xfffffff0u; /* wraps around soon */
     size_t end = 0, smallest = sizeof(uint32_t);
     for (int k = 0; k < model->output_count; k++) {
         size_t element_bytes = mdot_dtype_size_bytes(l->wanted[0][k]->dtype);
@@ -304,7 +305,7 @@ void assert_program_right(const program *p, const program_run *run)
                  message);
 }
 
-/* ---- On a card --------------------------------------------------------------------------------------------------- */
+/* ---- Compilation for a GPU --------------------------------------------------------------------------------------- */
 
 void assert_program_fits(const program *p, int sm)
 {

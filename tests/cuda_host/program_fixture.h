@@ -1,7 +1,5 @@
-/* program_fixture.h — models as CUDA programs in the emulator, held to the reference evaluation.
- *
- * Failures fail the running test.
- */
+/* program_fixture.h — models as CUDA programs in the emulator, compared with the reference evaluation. Failures fail
+ * the running test. */
 #ifndef PROGRAM_FIXTURE_H
 #define PROGRAM_FIXTURE_H
 
@@ -10,23 +8,23 @@
 
 typedef struct program {
     ir_arena *arena;
-    const ir_graph *model; /* as imported, for the reference */
+    const ir_graph *model; /* as imported, for the reference evaluation */
     cg_entry entry;
     cg_compute kernel_precision;
     cu_program code;
     cuda_host_module *module;
 } program;
 
-/* A program of one entry "predict" for ascending buckets (end with 0; just 0 where the model has no length). */
+/* A program with one entry "predict" for ascending buckets (end with 0; only 0 if the model has no length). */
 program program_from_file(const char *path, const int64_t *buckets, cg_compute kernel_precision, cuda_host_mode checks);
-/* False, with a message and no program, where the model has no CUDA code (MDOT_UNSUPPORTED); else as above. */
+/* The same, but returns false with a message and no program if the model has no CUDA code (MDOT_UNSUPPORTED). */
 bool program_try_file(const char *path, const int64_t *buckets, cg_compute kernel_precision, cuda_host_mode checks,
                       program *out_program, mdot_error *err);
 program program_from_notation(const char *graph, const int64_t *buckets, cg_compute kernel_precision,
                               cuda_host_mode checks);
-/* The same with what is not NULL here. */
+/* The same with the fields that are not NULL here. */
 typedef struct program_variant {
-    const char *const *names; /* of the inputs, then of each node and its results, in order */
+    const char *const *names; /* names of the inputs, then of each node and its results, in order */
     const cu_schedule *schedule;
 } program_variant;
 program program_from_variant(const char *graph, const program_variant *variant, const int64_t *buckets,
@@ -36,22 +34,24 @@ void program_done(program *p);
 typedef struct program_run {
     int bucket;
     int64_t length;
-    unsigned blocks, items; /* 0 stands for 1 */
+    unsigned blocks, items; /* 0 counts as 1 */
     unsigned seed;
-    bool inputs_in_memory; /* though they fit the parameter */
+    bool inputs_in_memory; /* although they would fit into the parameter */
     const char *skip;      /* a deletion, as in cuda_host_launch */
     int skip_line;
-    /* Errors count relative to the greatest output, but no less than this: what outputs usually are, where one may
-     * cancel to nearly nothing. */
+    /* Errors are relative to the greatest output, but at least to this typical magnitude, because an output may
+     * cancel to almost zero. */
     double magnitude;
-    double tolerance; /* 0: the arithmetic's */
+    double tolerance; /* 0 = that of the precision */
 } program_run;
 
-/* Runs it on random inputs, another for each item. False: it faulted or the result is wrong; the message says what. */
+/* Runs the program on random inputs, which differ for each item. Returns false with a message if it faulted or a
+ * result is wrong. */
 bool program_try(const program *p, const program_run *run, cuda_host_report *report, char *message, size_t size);
 void assert_program_right(const program *p, const program_run *run);
 
-/* Compiles it for a card, where NVRTC is installed, and asserts that no kernel keeps anything on a stack. */
+/* Compiles the program for a GPU architecture if NVRTC is installed, and asserts that all kernels keep the stack
+ * empty. */
 void assert_program_fits(const program *p, int sm);
 
 #endif

@@ -1,6 +1,5 @@
-/* test_cuda_deletions.c — every synchronisation of generated kernels is needed: deleted, a fault or a wrong result
- * shows.
- */
+/* test_cuda_deletions.c — every synchronisation of generated kernels is needed: its deletion causes a fault or a
+ * wrong result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +17,7 @@ enum { SEEDS = 2 };
 static bool run(void *user, cuda_host_launch *launch, cuda_host_report *report)
 {
     char message[512];
-    /* Five tiles over two blocks: a block takes several, and the last is not full. */
+    /* Five tiles over two blocks: a block runs several tiles, and the last tile is partial. */
     program_run how = {.length = 70, .blocks = 2, .seed = launch->seed, .magnitude = 1};
     how.skip = launch->skip;
     how.skip_line = launch->skip_line;

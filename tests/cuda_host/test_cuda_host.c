@@ -1,6 +1,5 @@
-/* test_cuda_host.c — the emulator itself: right kernels pass under many schedules, and each kind of fault is found, on
- * its line. The kernels are in kernels/small.cu.
- */
+/* test_cuda_host.c — the emulator itself: correct kernels pass under many schedules, and each kind of fault is
+ * reported on its line. The kernels are in kernels/small.cu. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +32,7 @@ static void body(void *user)
     c->kernel(c->in, c->out, c->flag, c->row);
 }
 
-/* Runs a kernel of small.cu; true with its output when it doesn't fault. */
+/* Runs a kernel of small.cu. Returns true with its output if it runs without a fault. */
 static bool run(const char *kernel, unsigned seed, float *out)
 {
     float in[THREADS];

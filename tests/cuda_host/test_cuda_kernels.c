@@ -1,6 +1,5 @@
-/* test_cuda_kernels.c — generated kernels in the emulator: encoders in every arithmetic, at full and partial lengths,
- * on grids of several sizes, several items at once, under random schedules, every access checked.
- */
+/* test_cuda_kernels.c — generated kernels in the emulator: encoders in every precision, at full and partial lengths,
+ * on grids of several sizes, with several items at once, under random schedules. Every access is checked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

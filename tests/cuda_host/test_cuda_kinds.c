@@ -1,6 +1,6 @@
-/* test_cuda_kinds.c — every kernel kind as generated CUDA code in the emulator, every access checked: shapes that
- * decide which form of code is written, on grids smaller and larger than the tiles, at lengths around their ends.
- */
+/* test_cuda_kinds.c — every kernel kind as generated CUDA code in the emulator, with every access checked. The shapes
+ * select every form of code, the grids are smaller and larger than the number of tiles, and the lengths lie around
+ * the ends of tiles. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "tests/cuda_host/program_fixture.h"
 
-/* The graph in every arithmetic, at every one of the lengths; NULL: it has none. */
+/* Checks the graph in every precision at each of the lengths. NULL means that it has no length. */
 static void assert_graph_right(const char *graph, const int64_t *lengths)
 {
     static const cg_compute computes[] = {CG_FP32, CG_BF16, CG_FP16};
@@ -50,7 +50,7 @@ static void heads_of_16_share_warps(void **state)
                        LENGTHS);
 }
 
-/* By matrix instructions and by threads: a cap, and mask elements that stand instead of the score. */
+/* With matrix instructions and with plain threads: capped scores, and mask elements that replace the score. */
 static void scores_are_capped_and_replaced(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void many_rows_to_a_unit_go_in_chunks(void **state)
                        FEW_LENGTHS);
 }
 
-/* Attention of several sequences is dealt out by rows, so that its result passes through scratch memory. */
+/* Attention over several sequences is distributed by rows, so that its result passes through scratch memory. */
 static void rows_from_scratch_memory_are_staged(void **state)
 {
     (void)state;

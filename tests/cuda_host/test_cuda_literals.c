@@ -1,6 +1,5 @@
-/* test_cuda_literals.c — numbers and names that models bring into generated source: whatever they are, both compilers
- * take the source, and the emulator computes what the reference does.
- */
+/* test_cuda_literals.c — numbers and names that models bring into the generated source. For all of them, both
+ * compilers accept the source, and the emulator computes the values of the reference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +11,7 @@
 
 static const int64_t BUCKET[] = {64, 0};
 
-/* In f32 and in the 16-bit arithmetic of sm_80, each compiled for a card as well. */
+/* Checks in f32 and in the 16-bit precision of sm_80. Each is compiled for a GPU as well. */
 static void assert_numbers_right(const char *graph)
 {
     static const cg_compute computes[] = {CG_FP32, CG_BF16};
@@ -26,7 +25,7 @@ static void assert_numbers_right(const char *graph)
 
 /* ---- Numbers of a kernel kind ------------------------------------------------------------------------------------ */
 
-/* Scores are kept small: what is rounded to 16 bits goes into the exponential. */
+/* Scores are small, because a score that is rounded to 16 bits is the argument of an exponential. */
 static void assert_scale_right(const char *scale)
 {
     static const char matrices[] = "x = input f32[1,L,32]\neighth = constant f32[] [0.125]\ns = Mul(x, eighth)\n"
@@ -72,7 +71,7 @@ static void norms_of_whole_epsilons(void **state)
                          "d = RMSNormalization(x, g) {axis=-1, epsilon=1e12}\nreturn a, b, c, d\n");
 }
 
-/* Past f32's greatest: everything is divided by infinity. */
+/* Beyond the largest f32, everything is divided by infinity. */
 static void norms_of_an_epsilon_past_f32(void **state)
 {
     (void)state;
@@ -110,7 +109,7 @@ static void integers_of_every_size(void **state)
                          "return a, b, c, d, e, f, g, h, k, l, m, n, o\n");
 }
 
-/* Small values of I64 are computed in int: whatever takes two must be given two of one type. */
+/* Small I64 values are computed as int, so functions with two arguments must convert both to one type. */
 static void small_integers_meet_large_ones(void **state)
 {
     (void)state;
@@ -136,7 +135,7 @@ static void reductions_of_small_integers(void **state)
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
-/* They stand in comments, in identifiers, and beside those of the source's own. */
+/* Names stand in comments and in identifiers, and next to the source's own names. */
 static void names_of_any_characters(void **state)
 {
     (void)state;

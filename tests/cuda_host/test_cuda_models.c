@@ -1,6 +1,5 @@
-/* test_cuda_models.c — predictors as CUDA programs in the emulator: both pieces of the one that ships, and the
- * reference predictors, as far as ../shared is there, with their barriers and in every arithmetic.
- */
+/* test_cuda_models.c — predictors as CUDA programs in the emulator, with their barriers and in every precision: both
+ * entries of the shipped predictor, and the reference predictors if ../shared exists. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +11,7 @@
 #include "tests/cuda_host/program_fixture.h"
 
 static const int64_t BUCKETS[] = {32, 64, 128, 256, 512, 1024, 0};
-#define MAGNITUDE 0.1 /* of what the predictors, whose weights are random, answer to random inputs */
+#define MAGNITUDE 0.1 /* magnitude of the answers to random inputs by the predictors, whose weights are random */
 
 typedef struct model {
     const char *path;

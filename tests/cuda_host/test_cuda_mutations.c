@@ -1,6 +1,5 @@
-/* test_cuda_mutations.c — a kernel with every kind of synchronisation (kernels/stages.cu) computes what it should, and
- * the deletion of any of them shows. Generated kernels are put to the same test in test_cuda_deletions.c.
- */
+/* test_cuda_mutations.c — a kernel with every kind of synchronisation (kernels/stages.cu) computes the expected
+ * values, and the deletion of any of them is detected. test_cuda_deletions.c runs the same test on generated kernels. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,7 @@
-/* test_cuda_runtime.c — the whole way of a prediction on a GPU without one: a model compiled for sm_90a, opened by the
- * runtime on the fake libcuda, whose launches run the same source in the emulator; held to the artefact's CPU code.
- *
- * What it adds to the tests of kernels and of the runtime alone: that both mean the same by mdot_abi.h.
- */
+/* test_cuda_runtime.c — the whole path of a prediction on a simulated GPU. A model is compiled for sm_90a, and the
+ * runtime opens it on the fake libcuda, whose launches run the same source in the emulator. The results are compared
+ * with the artefact's CPU code. In addition to the separate tests of kernels and runtime, this shows that both sides
+ * interpret mdot_abi.h alike. */
 #include "tests/cuda_host/program_fixture.h"
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tests/support/encoder_model.h"
@@ -45,7 +44,8 @@ static int teardown(void **state)
 /* ---- The GPU --------------------------------------------------------------------------------------------------------
  */
 
-/* By value, as large as any kernel's own: a callee reads only as far as its structure goes. */
+/* Passed by value and as large as the largest parameter of a kernel. The callee only reads the part that its
+ * structure covers. */
 typedef struct parameter {
     mdot_abi_cuda_call call;
     unsigned char input[MOST_PARAMETER_BYTES - sizeof(mdot_abi_cuda_call)];
@@ -69,10 +69,10 @@ static const cu_kernel *kernel_named(const program *p, const char *name)
     return NULL;
 }
 
-static cuda_host_report fault; /* the first launch's that had one: a launcher must return */
+static cuda_host_report fault; /* the first fault of a launch; stored here because a launcher must return */
 
-/* Memory of the emulator's in place of the driver's, so that every access is checked; scratch and outputs come without
- * content. What the host reads afterwards is copied back. */
+/* Replaces the driver's memory by the emulator's, so that every access is checked. Scratch memory and outputs start
+ * poisoned. The memory that the host reads afterwards is copied back. */
 static void run_in_emulator(const program *p, const cu_kernel *kernel, const cuda_host_launch *how, kernel_call *c,
                             cuda_host_memory *memory)
 {

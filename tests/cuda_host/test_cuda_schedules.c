@@ -1,6 +1,5 @@
-/* test_cuda_schedules.c — schedules that deal work out in other tiles to other blocks than the one that ships: what is
- * generated for them is as right, so that no step holds a size of its own.
- */
+/* test_cuda_schedules.c — schedules that distribute work to other tiles and blocks than the default schedule. The
+ * code generated for them is correct as well, so that no step relies on a hard-coded size. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +32,7 @@ static void assert_schedule_right(const char *graph, int tile_units, int threads
     program_done(&p);
 }
 
-/* Steps of every kind: tiled and free rows, few rows, attention, norms, a reduction in two steps, points. */
+/* Steps of every kind: tiled and free rows, few rows, attention, norms, a two-step reduction, points. */
 static const char ENCODER[] =
     "x = input f32[1,L,40]\nm = input f32[1,1,1,L]\nw = weights f32[40,96]\nb = weights f32[96]\n"
     "e = constant f32[] [0.125]\nd = Mul(x, e)\nh = mdot.Linear(d, w, b)\nsizes = constant i64[3] [32, 32, 32]\n"
@@ -82,7 +81,7 @@ static void large_tiles(void **state)
     assert_schedule_right(UNITS, 32, 256, CG_BF16);
 }
 
-/* What matrix instructions cannot take at once is told, not generated wrong. */
+/* An attention that exceeds the matrix instructions is refused with a message. */
 static void attention_over_more_than_a_fragment_is_refused(void **state)
 {
     (void)state;

@@ -1,10 +1,8 @@
-/* warp.c — collectives of a warp. The lane that comes last does the work for all.
- *
- * Each lane brings a ch_request; the collective happens when all lanes of the mask have brought one, which must be for
- * the same call: same function, line and mask (CUDA programming guide, "Warp Shuffle Functions": all non-exited threads
- * named in mask must execute the same intrinsic with the same mask). Fragment layouts are those of the PTX ISA, "Warp
- * Level Matrix Multiply-Accumulate Instructions".
- */
+/* warp.c — collectives of a warp. The last lane that arrives does the work for all. Each lane passes a ch_request.
+ * The collective runs when all lanes of the mask have arrived, which must be at the same call: same function, line
+ * and mask (CUDA programming guide, "Warp Shuffle Functions": all non-exited threads named in mask must execute the
+ * same intrinsic with the same mask). Fragment layouts are those of the PTX ISA, "Warp Level Matrix
+ * Multiply-Accumulate Instructions". */
 #include "ir/tensor.h"
 #include "tests/cuda_host/machine.h"
 
@@ -12,7 +10,7 @@
 
 static const uint32_t WHOLE_WARP = UINT32_MAX;
 
-/* Brings the lanes of the mask together; the last one runs `perform`. */
+/* Waits for all lanes of the mask. The last one runs `perform`. */
 static void meet(const char *what, int line, uint32_t mask, void *operand,
                  void (*perform)(ch_warp *warp, uint32_t mask, int line))
 {
@@ -68,7 +66,7 @@ typedef struct shuffle {
     unsigned operand, width;
 } shuffle;
 
-/* The source lane; the lane itself where the source lies beyond its segment of `width` lanes. */
+/* Returns the source lane, or the lane itself if the source lies outside its segment of `width` lanes. */
 static int source_lane(const shuffle *s, int lane)
 {
     int width = (int)s->width, operand = (int)s->operand, first = lane / width * width, from = lane;
@@ -85,7 +83,7 @@ static int source_lane(const shuffle *s, int lane)
         from = lane ^ operand;
         break;
     }
-    /* xor may reach lower segments, as shfl.bfly's clamp only bounds above */
+    /* xor may reach lower segments, because shfl.bfly's clamp is only an upper bound */
     return (s->how == CH_SHUFFLE_UP && from < first) || from >= first + width ? lane : from;
 }
 
@@ -200,7 +198,7 @@ typedef struct matrix_load {
     const uint16_t *row;
 } matrix_load;
 
-/* Lanes 8 j … 8 j + 7 bring the rows of matrix j. Lane l receives row l / 4, elements 2 (l % 4) and the next;
+/* Lanes 8 j … 8 j + 7 pass the rows of matrix j. Lane l receives row l / 4, elements 2 (l % 4) and the next;
  * transposed: column l / 4 of those rows (PTX ISA, "Warp-level matrix load instruction: ldmatrix"). */
 static void do_ldmatrix(ch_warp *warp, uint32_t mask, int line)
 {

@@ -1,4 +1,4 @@
-/* test_arena.c — the compiler's memory. */
+/* test_arena.c — the compiler's memory arena. */
 #include "ir/arena.h"
 
 #include <setjmp.h>

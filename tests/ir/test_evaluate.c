@@ -108,7 +108,7 @@ static void shapes_come_from_the_data(void **state)
     ir_arena_destroy(f.arena);
 }
 
-/* Evaluation fails with this status and text, and leaves the results alone. */
+/* Evaluation fails with this status and text, and the results stay as they are. */
 static void expect_failure(const char *text, const ir_wide *in, mdot_status status, const char *want)
 {
     fixture f = parse(text);
@@ -144,7 +144,7 @@ static void faults_leave_the_results_untouched(void **state)
     ir_arena_destroy(f.arena);
 }
 
-/* Values in between live in arenas of their own: a long chain of large tensors leaves little behind. */
+/* Intermediate values have their own arenas, so that a long chain of large tensors leaves little memory allocated. */
 static void intermediate_values_are_given_back(void **state)
 {
     (void)state;
@@ -165,8 +165,8 @@ static void intermediate_values_are_given_back(void **state)
     ir_arena_destroy(arena);
 }
 
-/* 16, 32 and 64 lie on the borders of T5's buckets: log(n / 8) / log(16) * 8 is 2, 4 and 6 in f32, and a hair less in
- * double. */
+/* 16, 32 and 64 lie on the borders of T5's buckets: log(n / 8) / log(16) * 8 is 2, 4 and 6 in f32, and slightly less
+ * in double. */
 static void decisions_are_taken_on_f32(void **state)
 {
     (void)state;
@@ -188,11 +188,11 @@ static void decisions_are_taken_on_f32(void **state)
     const ir_wide *in[] = {floats(&f, 3, (const double[]){16, 32, 64})};
     assert_int_equal(ir_evaluate(f.graph, in, f.arena, out, &f.err), MDOT_OK);
     for (int i = 0; i < 3; i++) assert_int_equal(out[0]->i[i], 2 * i + 2);
-    assert_true(out[1]->f[0] != (float)out[1]->f[0]); /* what decides nothing stays double */
+    assert_true(out[1]->f[0] != (float)out[1]->f[0]); /* values that affect no decision stay double */
     ir_arena_destroy(f.arena);
 }
 
-/* 1 + 2^-10 is no bf16, but an f16; a bias is no factor. */
+/* 1 + 2^-10 is exact in f16 but rounds in bf16. A bias is not a factor, so it is not rounded. */
 static void factors_of_products_are_rounded_where_that_is_asked_for(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@ typedef struct fixture {
     ir_arena *arena;
     ir_graph *graph;
     ir_value *x, *y;         /* inputs */
-    ir_node *sum, *negation; /* sum = x + y, negation = -sum, which is the output */
+    ir_node *sum, *negation; /* sum = x + y; negation = -sum, the output */
 } fixture;
 
 static int set_up(void **state)
@@ -133,10 +133,10 @@ static void a_single_user_is_one_node(void **state)
     assert_ptr_equal(ir_value_single_user(f->sum->outputs[0]), f->negation);
     assert_null(ir_value_single_user(f->negation->outputs[0])); /* a graph output */
     ir_node *twice = ir_graph_add_node(f->graph, NULL, add, "twice", (ir_value *[]){f->y, f->y}, 2, 1);
-    assert_null(ir_value_single_user(f->y)); /* two nodes */
+    assert_null(ir_value_single_user(f->y)); /* two users */
     ir_node_set_input(f->sum, 1, f->x);
-    assert_ptr_equal(ir_value_single_user(f->y), twice);  /* one node that reads it twice */
-    assert_null(ir_value_single_user(twice->outputs[0])); /* none */
+    assert_ptr_equal(ir_value_single_user(f->y), twice);  /* one user that reads it twice */
+    assert_null(ir_value_single_user(twice->outputs[0])); /* zero users */
 }
 
 static void a_clone_shares_nothing_that_changes(void **state)
@@ -242,10 +242,11 @@ static void what_is_not_known_is_said(void **state)
     assert_false(ir_value_ints(constant(f, MDOT_DTYPE_I64, IR_MAX_KNOWN + 1, many), out, &count));
     assert_false(ir_value_ints(constant(f, MDOT_DTYPE_F32, 1, &fraction), out, &count));
     assert_false(ir_value_ints(constant(f, MDOT_DTYPE_U64, 1, &beyond), out, &count));
-    assert_false(ir_value_ints(constant(f, MDOT_DTYPE_I64, 1, NULL), out, &count)); /* not read from the file */
+    /* its data was not read from the file */
+    assert_false(ir_value_ints(constant(f, MDOT_DTYPE_I64, 1, NULL), out, &count));
     f->x->known = &(const ir_known){1, (const ir_dim[]){{1, 0}}};
     assert_true(ir_value_known(f->x, dims, &count));
-    assert_false(ir_value_ints(f->x, out, &count)); /* a length is no number */
+    assert_false(ir_value_ints(f->x, out, &count)); /* a length is symbolic */
 }
 
 static void scalars_of_all_types_are_read(void **state)
@@ -283,7 +284,7 @@ static void counts_at_a_length_check_overflow(void **state)
     assert_int_equal(ir_type_count_at(&type, 2), -1);
 }
 
-/* Every allocation of building and cloning fails once; nothing crashes, and what fails says so. */
+/* Each allocation of building and cloning fails once, and each failure is reported. */
 static void memory_running_out_is_reported(void **state)
 {
     fixture *f = *state;

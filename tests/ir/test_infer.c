@@ -1,4 +1,4 @@
-/* test_infer.c — inference over whole graphs, the operator table, and arithmetic on dimensions. */
+/* test_infer.c — inference over whole graphs, the operator table, and operations on dimensions. */
 #include "ir/ops/families.h"
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@ static ir_graph *parse(const char *text, ir_arena *arena)
 
 /* ---- Graphs ---------------------------------------------------------------------------------------------------- */
 
-/* Flattening heads as PyTorch exports it: the shape is computed and then reshaped to. */
+/* Flattening of heads as PyTorch exports it: the shape is computed and then used by a Reshape. */
 static const char chain[] = "graph \"model.onnx\" {\n"
                             "length \"N\" <= 128\n"
                             "%0 \"x\" : f32[1,4,L,32] = input\n"
@@ -61,7 +61,7 @@ static void inferring_again_forgets_what_was_known(void **state)
                             arena);
     assert_int_equal(ir_infer(graph, NULL), MDOT_OK);
     assert_non_null(graph->outputs[0]->known);
-    graph->max_length = 128; /* the minimum is not decided any more */
+    graph->max_length = 128; /* now the minimum depends on the length */
     assert_int_equal(ir_infer(graph, NULL), MDOT_OK);
     assert_null(graph->outputs[0]->known);
     ir_arena_destroy(arena);
@@ -149,7 +149,7 @@ static void unsupported_operators_are_reported_together(void **state)
     ir_arena_destroy(arena);
 }
 
-/* Operators that move values take them of any type, and no artefact can hold a string. */
+/* Operators that move values accept any type. An artefact, however, cannot store strings. */
 static void strings_are_refused_wherever_they_are(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void strings_are_refused_wherever_they_are(void **state)
     }
 }
 
-/* A result that nobody names is no value, which has no type to look at. */
+/* An unused result has no value, hence no type that inference could read. */
 static void results_may_be_left_out(void **state)
 {
     (void)state;
@@ -204,7 +204,7 @@ static void what_can_be_written_otherwise_is_said(void **state)
     ir_arena_destroy(arena);
 }
 
-/* Whatever they are called, something is said. */
+/* Each unsupported operator is reported, for names of any length. */
 static void unsupported_operators_of_endless_names_are_reported(void **state)
 {
     (void)state;
@@ -294,7 +294,8 @@ static void dims_are_compared_over_the_range(void **state)
     assert_true(truth);
     assert_true(ir_dim_decide_less(&graph, L, number(1), &truth));
     assert_false(truth);
-    /* 2L and L + 1 meet at length 1: neither is always less, but one is never. */
+    /* 2L and L + 1 are equal at length 1. 2L < L + 1 is therefore always false, although the opposite comparison is
+     * undecided. */
     assert_true(ir_dim_decide_less(&graph, (ir_dim){2, 0}, (ir_dim){1, 1}, &truth));
     assert_false(truth);
 }
@@ -344,7 +345,7 @@ static void what_is_not_affine_is_refused(void **state)
     assert_false(ir_dim_add(number(INT64_MAX), number(1), &d));
     assert_false(ir_dim_mul(number(INT64_MAX), number(2), &d));
     assert_false(ir_dim_div_exact(number(INT64_MIN), number(-1), &d));
-    expect_dim(true, d, 7, 7); /* untouched */
+    expect_dim(true, d, 7, 7); /* unchanged */
 }
 
 static void products_cancel_equal_factors(void **state)

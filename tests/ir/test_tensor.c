@@ -1,4 +1,4 @@
-/* test_tensor.c — half formats, wrapping, and the two forms of constant data. */
+/* test_tensor.c — half-precision formats, wrapping, and the two forms of constant data. */
 #include "ir/tensor.h"
 
 #include <math.h>
@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-/* The definition in doubles, which hold all of it exactly: round to a multiple of the last place, then take the fields
- * apart. (The compilers' _Float16 would do the same, but not every Clang has it on every x86-64.) */
+/* The definition in doubles, which represent all values exactly: round to a multiple of the last place, then extract
+ * the fields. (The compilers' _Float16 would do the same, but some versions of Clang lack it on some x86-64 targets.) */
 static uint16_t reference_f16(float value)
 {
     unsigned sign = signbit(value) ? 0x8000 : 0;
@@ -43,7 +43,7 @@ static void every_half_survives_the_way_through_float(void **state)
 static void floats_round_to_the_nearest_half(void **state)
 {
     (void)state;
-    /* All exponents, and fractions around the ties of both formats. */
+    /* All exponents, and fractions near the ties of both formats. */
     static const uint32_t fractions[] = {0,      1,      0xfff,    0x1000,   0x1001,  0x2fff,
                                          0x3000, 0x3001, 0x7fffff, 0x7ff000, 0x7fefff};
     for (uint32_t exponent = 0; exponent < 0x1ff; exponent++) {
@@ -60,7 +60,7 @@ static void bfloat16_rounds_ties_to_even(void **state)
 {
     (void)state;
     assert_int_equal(ir_f32_to_bf16(1.0f), 0x3f80);
-    assert_int_equal(ir_f32_to_bf16(1.00390625f), 0x3f80); /* half way to the next, which is odd */
+    assert_int_equal(ir_f32_to_bf16(1.00390625f), 0x3f80); /* half way to the next value, which is odd */
     assert_int_equal(ir_f32_to_bf16(1.01171875f), 0x3f82);
     assert_int_equal(ir_f32_to_bf16(3.4e38f), 0x7f80);
     assert_int_equal(ir_f32_to_bf16(-INFINITY), 0xff80);
@@ -69,7 +69,8 @@ static void bfloat16_rounds_ties_to_even(void **state)
 static void doubles_round_to_halves_once(void **state)
 {
     (void)state;
-    /* Just above the middle between 1 and the next half: float rounds it to the middle, and ties would then go down. */
+    /* Just above the middle between 1 and the next half. A float rounds it to the middle, and the tie would then go
+     * down. */
     double above = 1 + 0x1p-11 + 0x1p-40;
     assert_int_equal(ir_f64_to_f16(above), 0x3c01);
     assert_int_equal(ir_f64_to_f16(1 + 0x1p-11), 0x3c00);
@@ -78,7 +79,7 @@ static void doubles_round_to_halves_once(void **state)
     assert_int_equal(ir_f64_to_bf16(1 + 0x1p-8 + 0x1p-40), 0x3f81);
     assert_int_equal(ir_f64_to_f16(1e300), 0x7c00);
     assert_int_equal(ir_f64_to_f16(1e-300), 0);
-    assert_int_equal(ir_f64_to_f16(0x1p-25 + 0x1p-60), 1); /* above half the least subnormal */
+    assert_int_equal(ir_f64_to_f16(0x1p-25 + 0x1p-60), 1); /* above half of the smallest subnormal */
 }
 
 static void integers_wrap_to_their_width(void **state)
@@ -107,7 +108,7 @@ static void what_integers_do_not_hold_is_their_end(void **state)
                  {MDOT_DTYPE_I32, INT32_MIN, INT32_MAX},
                  {MDOT_DTYPE_U32, 0, UINT32_MAX},
                  {MDOT_DTYPE_I64, INT64_MIN, INT64_MAX},
-                 {MDOT_DTYPE_U64, 0, -1 /* its bits */},
+                 {MDOT_DTYPE_U64, 0, -1 /* the bits of -1 */},
                  {MDOT_DTYPE_BOOL, 1, 1}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         assert_int_equal(ir_float_to_integer(types[i].dtype, -1e300), types[i].least);
@@ -130,7 +131,7 @@ static void counting_elements_checks_overflow(void **state)
     assert_int_equal(ir_count_elements(3, (const int64_t[]){INT64_MAX, 0, INT64_MAX}), 0);
 }
 
-/* Stored elements of every type, unaligned as in a mapped file, come back from the wide form unchanged. */
+/* Stored elements of every type, unaligned as in a mapped file, survive the conversion to the wide form and back. */
 static void stored_elements_survive_the_wide_form(void **state)
 {
     (void)state;

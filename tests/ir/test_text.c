@@ -1,4 +1,4 @@
-/* test_text.c — graphs printed, and parsed back to the same graph. */
+/* test_text.c — graphs are printed, and parsed back to the same graph. */
 #include "ir/ops.h"
 #include "tests/support/decimal_point.h"
 
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Everything that a graph can hold, in the form in which it prints. */
+/* Everything that a graph can contain, in its printed form. */
 static const char everything[] =
     "graph \"models/odd \\\"name\\\".onnx\" {\n"
     "  length \"sequence\" <= 512\n"
@@ -67,7 +67,7 @@ static void numbers_have_a_point_in_every_locale(void **state)
     ir_arena_destroy(arena);
 }
 
-/* C1 controls, changes of direction and what is no UTF-8: their bytes are shown and read back, letters stay. */
+/* C1 controls, direction marks and invalid UTF-8 are printed as bytes and read back. Letters stay as they are. */
 static void names_that_no_terminal_should_see_are_shown_as_bytes(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void spaces_and_lines_do_not_matter(void **state)
     ir_arena_destroy(arena);
 }
 
-/* What stands for a fault in this body of a graph: its message must contain `want`. */
+/* Parses a graph with this body, which has a fault. The message must contain `want`. */
 static void expect_fault(const char *body, const char *want)
 {
     char text[2048];
@@ -200,7 +200,7 @@ static void faults_say_the_line_and_what_was_expected(void **state)
     expect_fault("", "expected");
 }
 
-/* Any prefix of a valid text is a fault, and none reads beyond its end. */
+/* Any prefix of a valid text is a fault, and the parser stays within it. */
 static void every_prefix_is_refused(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void every_prefix_is_refused(void **state)
     for (size_t end = 0; end + 1 < length; end++) {
         ir_arena *arena = ir_arena_create(0);
         ir_graph *graph = NULL;
-        char *prefix = test_malloc(end + 1); /* of exactly this size, so that a checker sees an overrun */
+        char *prefix = test_malloc(end + 1); /* of exactly this size, so that a checker detects an overrun */
         memcpy(prefix, everything, end);
         prefix[end] = '\0';
         if (ir_graph_parse(prefix, NULL, arena, &graph, NULL) == MDOT_OK) fail_msg("accepted:\n%s", prefix);

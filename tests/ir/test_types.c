@@ -1,6 +1,5 @@
-/* test_types.c — element types against ops_types.def: what the schema forbids is refused with the node and both types,
- * and what it allows never breaks what comes behind.
- */
+/* test_types.c — element types against ops_types.def. A forbidden type is refused with the node and both types. An
+ * allowed type passes all later stages. */
 #include "codegen/codegen.h"
 #include "codegen/cpu/cpu_backend.h"
 #include "ir/passes.h"
@@ -17,7 +16,7 @@
 
 #include <cmocka.h>
 
-/* ---- What the schema says -------------------------------------------------------------------------------------- */
+/* ---- Constraints of the schema ----------------------------------------------------------------------------------- */
 
 static void inputs_of_one_letter_are_of_one_type(void **state)
 {
@@ -70,7 +69,7 @@ static void letters_of_their_own_may_differ(void **state)
     assert_types("f32[4]", .op = "Gather", .inputs = {"f32[6]", "i32[4]"});
 }
 
-/* RMSNormalization's scale and BatchNormalization's parameters may be of types of their own. */
+/* RMSNormalization's scale and BatchNormalization's parameters may have other types than the input. */
 static void norms_of_mixed_types_keep_their_values(void **state)
 {
     (void)state;
@@ -138,8 +137,8 @@ static const mdot_dtype all_dtypes[] = {
 #undef DTYPE
 };
 
-/* A graph of the node alone, input `changed` (-1: none) of another type. Inputs are the graph's where `constants` does
- * not say otherwise. */
+/* Rebuilds a graph of this node alone, where input `changed` has another type (-1: every type stays). Inputs become
+ * graph inputs unless their bit in `constants` is set. */
 static ir_node *rebuild(ir_graph *graph, const ir_node *from, unsigned constants, int changed, mdot_dtype dtype)
 {
     ir_value *inputs[RANDOM_NODE_INPUTS] = {NULL};
@@ -159,7 +158,8 @@ static ir_node *rebuild(ir_graph *graph, const ir_node *from, unsigned constants
     return node;
 }
 
-/* All the way to object code: nothing that inference accepts may crash or be called malformed later. */
+/* Compiles down to object code. A graph that inference accepts must never crash or be called malformed in a later
+ * stage. */
 static void compile(ir_graph *graph, const char *op, bool emits)
 {
     mdot_error err = {.status = MDOT_OK};
@@ -180,7 +180,7 @@ static void compile(ir_graph *graph, const char *op, bool emits)
     if (status != MDOT_OK && status != MDOT_UNSUPPORTED) fail_msg("%s: %s", op, err.message);
 }
 
-/* The node with one input of another type: refused in words that name it and the type, or as good as any. */
+/* Gives one input another type. The node must then be refused with its name and the type, or compile like any other. */
 static bool change_type(const ir_node *from, unsigned constants, int input, mdot_dtype dtype, bool emits)
 {
     ir_arena *arena = ir_arena_create(ARENA_BYTES);
@@ -199,7 +199,7 @@ static bool change_type(const ir_node *from, unsigned constants, int input, mdot
     return status == MDOT_OK;
 }
 
-/* Which inputs must stay constants for inference to accept the node: those that steer. */
+/* Returns the inputs that must stay constant so that inference accepts the node, for example axes and shapes. */
 static unsigned steering_inputs(const ir_node *from)
 {
     unsigned constants = (1u << from->input_count) - 1;

@@ -49,9 +49,9 @@ long amx_emulator_take_products(void)
 /* ---- Decoding ---------------------------------------------------------------------------------------------------- */
 
 typedef struct instruction {
-    int prefix; /* pp: 0 none, 1 66, 2 F3, 3 F2 */
+    int prefix; /* pp: 0 = absent, 1 = 66, 2 = F3, 3 = F2 */
     int opcode, mode, reg, rm, vvvv;
-    uint64_t address, stride; /* of a memory operand */
+    uint64_t address, stride; /* address and stride of a memory operand */
     size_t length;
 } instruction;
 
@@ -71,7 +71,7 @@ static int64_t displacement(const unsigned char *bytes, int size)
     return wide;
 }
 
-/* False: not of AMX. */
+/* Returns false if the instruction is outside AMX. */
 static bool decode(const unsigned char *at, const ucontext_t *context, instruction *out)
 {
     const unsigned char *p = at;
@@ -137,7 +137,7 @@ static void store(int tile, uint64_t address, uint64_t stride)
         memcpy((void *)(uintptr_t)(address + (uint64_t)r * stride), amx.tile[tile][r], (size_t)amx.row_bytes[tile]);
 }
 
-/* A tile's elements in f32: pairs of a row apart. */
+/* Converts a tile's elements to f32. The two elements of each pair go to `even` and `odd`. */
 static void widen(int tile, float even[ROWS][ROWS], float odd[ROWS][ROWS])
 {
     for (int r = 0; r < ROWS; r++)
@@ -149,7 +149,7 @@ static void widen(int tile, float even[ROWS][ROWS], float odd[ROWS][ROWS])
         }
 }
 
-/* Whoever runs AMX kernels has FMA: without the attribute fmaf would be a call. */
+/* Every processor that runs AMX kernels has FMA. The attribute makes fmaf an instruction instead of a call. */
 __attribute__((target("fma"))) static void add_product(int sums, int left, int right)
 {
     float left_even[ROWS][ROWS], left_odd[ROWS][ROWS], right_even[ROWS][ROWS], right_odd[ROWS][ROWS];
@@ -174,7 +174,7 @@ static bool is_register(const instruction *in)
     return in->mode == 3;
 }
 
-/* False: the processor would refuse it. */
+/* Returns false if the processor would refuse the instruction. */
 static bool execute(const instruction *in)
 {
     if (in->opcode == 0x49 && in->prefix == 0 && !is_register(in)) return configure(in->address);
@@ -203,7 +203,7 @@ static void on_illegal_instruction(int number, siginfo_t *info, void *user)
     (void)info;
     const unsigned char *at = (const unsigned char *)(uintptr_t)context->uc_mcontext.gregs[REG_RIP];
     if (!decode(at, context, &in) || !execute(&in)) {
-        signal(number, SIG_DFL); /* and so it happens again */
+        signal(number, SIG_DFL); /* the instruction runs again, and the default action ends the program */
         return;
     }
     context->uc_mcontext.gregs[REG_RIP] += (greg_t)in.length;

@@ -1,18 +1,18 @@
-/* amx_emulator.h — runs the very instructions of AMX kernels where the processor lacks them: each raises SIGILL, and
- * the handler does what Intel's manual says of it. Slow, and for one thread at a time. */
+/* amx_emulator.h — runs the instructions of AMX kernels on processors that lack AMX. Each instruction raises SIGILL,
+ * and the handler performs the operation that Intel's manual defines. It is slow and supports one thread at a time. */
 #ifndef AMX_EMULATOR_H
 #define AMX_EMULATOR_H
 
 #include <stdbool.h>
 
-/* Whether the processor and the operating system run AMX-BF16 themselves; asks for the permission. */
+/* Whether the processor and the operating system run AMX-BF16 themselves. Requests the permission. */
 bool amx_is_native(void);
 
-/* From here on. Instructions that are none of AMX's end the program as they would have. */
+/* Installs the handler. Illegal instructions outside AMX still end the program. */
 void amx_emulator_install(void);
-/* Whether a configuration is loaded and not released. */
+/* Whether a configuration is loaded, that is, still unreleased. */
 bool amx_emulator_is_configured(void);
-/* Tile products since the last call. */
+/* Tile multiplications since the last call. */
 long amx_emulator_take_products(void);
 
 #endif

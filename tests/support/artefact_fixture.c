@@ -88,7 +88,7 @@ static void fill_double(text_builder *b)
                                    .schema_hash = 12};
 }
 
-/* Code numbers count through the buckets and, within each, the images. */
+/* Code numbers are ordered by bucket and, within a bucket, by image. */
 static void fill_cpu_images(text_builder *b)
 {
     static const struct {
@@ -324,7 +324,7 @@ mdot_predictor *fixture_predictor(const fixture *f)
     mdot_predictor *predictor = NULL;
     mdot_error err = {0};
     if (mdot_predictor_open(path, NULL, &predictor, &err) != MDOT_OK) fail_msg("%s", err.message);
-    unlink(path); /* the file may go while it is open */
+    unlink(path); /* the file may be deleted while it is open */
     free(path);
     return predictor;
 }

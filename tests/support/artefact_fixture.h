@@ -1,8 +1,6 @@
-/* artefact_fixture.h — a small artefact made by hand: its table is written out as a C structure, independent of
- * codegen/table_builder.c, its code is fixture/code.c (which says what it computes), and cg_link_artefact puts them together.
- *
- * Tests get its bytes, change them, seal them again where the checksum should hold, and save them under a fresh name.
- */
+/* artefact_fixture.h — a small artefact made by hand. Its table is a C structure that is independent of
+ * codegen/table_builder.c. Its code is fixture/code.c, which documents its results. cg_link_artefact links both. Tests get
+ * its bytes, change them, seal them again if the checksum should be valid, and save them under a new name. */
 #ifndef ARTEFACT_FIXTURE_H
 #define ARTEFACT_FIXTURE_H
 
@@ -20,45 +18,45 @@ enum {
     FIXTURE_IMAGE_BYTES = 512
 };
 
-/* Plain structures instead of offsets: `*_at` fields are offsetof within this. */
+/* Plain structures instead of offsets: the `*_at` fields are offsetof values within this structure. */
 typedef struct fixture_table {
     mdot_abi_table head;
     mdot_abi_entry entry[2];
     mdot_abi_tensor predict_input[3], predict_output[2];
-    float predict_default[2]; /* of the first input's columns */
+    float predict_default[2]; /* defaults for the first input's columns */
     mdot_abi_tensor double_input[1], double_output[1];
     mdot_abi_bucket predict_bucket[FIXTURE_BUCKETS], double_bucket[1];
-    mdot_abi_kernel kernel[2]; /* of both of predict's buckets */
+    mdot_abi_kernel kernel[2]; /* shared by both buckets of predict */
     double kernel_flops[FIXTURE_BUCKETS][2];
-    mdot_abi_image cpu_image[FIXTURE_LEVELS]; /* v3, v4, with the same weights */
-    mdot_abi_image image[FIXTURE_IMAGES]; /* behind them: sm_80, sm_90, sm_90a; one after the other in the section */
+    mdot_abi_image cpu_image[FIXTURE_LEVELS]; /* v3 and v4, with the same weights */
+    mdot_abi_image image[FIXTURE_IMAGES]; /* follow the CPU images: sm_80, sm_90, sm_90a, contiguous in the section */
     mdot_abi_cpu_function function[FIXTURE_LEVELS][FIXTURE_IMAGE_KERNELS];
-    mdot_abi_cuda_kernel image_kernel[FIXTURE_IMAGE_KERNELS]; /* the same ones of every image */
+    mdot_abi_cuda_kernel image_kernel[FIXTURE_IMAGE_KERNELS]; /* shared by all CUDA images */
     mdot_abi_cuda_resources image_resources[FIXTURE_IMAGE_KERNELS];
     char text[512];
 } fixture_table;
 
 typedef struct fixture {
     char *folder;
-    unsigned char *bytes; /* the file */
+    unsigned char *bytes; /* content of the file */
     size_t size_bytes;
     size_t table_at;
 } fixture;
 
-/* Both fail the running test when the linker does. The second kind also has CUDA images: bytes that count from 0 in
- * each image and in their weights, which no driver would take for a cubin. */
+/* Both fail the running test if the linker fails. The second kind also has CUDA images. Their bytes and the bytes of
+ * their weights count from 0 in each image, so every driver would refuse them as cubins. */
 void fixture_open(fixture *f);
 void fixture_open_with_images(fixture *f);
 void fixture_close(fixture *f);
-/* One for all tests of a program, as cmocka_run_group_tests opens and closes it. Without what the environment says of
- * predictors. */
+/* One fixture for all tests of a program. cmocka_run_group_tests opens and closes it. The environment variables that
+ * affect predictors are unset. */
 extern fixture fixture_shared;
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
-/* With bytes of its own, which the test may change, and frees. */
+/* The copy has its own bytes, which the test may change and must free. */
 fixture fixture_copy(const fixture *f);
 
-/* Where a section lies in an ELF file of any kind; false when there is none of the name. */
+/* Finds a section in an ELF file of any kind. Returns false if a section of that name is absent. */
 bool fixture_find_section(const void *file, size_t file_bytes, const char *name, size_t *out_at,
                           size_t *out_size_bytes);
 
@@ -66,15 +64,15 @@ bool fixture_find_section(const void *file, size_t file_bytes, const char *name,
 fixture_table *fixture_table_of(fixture *f);
 /* Recomputes file_bytes and checksum after a change. */
 void fixture_seal(fixture *f);
-/* Writes the bytes to a fresh file in the folder; the name is malloc'ed. */
+/* Writes the bytes to a new file in the folder. The returned name is malloc'ed. */
 char *fixture_save(const fixture *f, const void *bytes, size_t size_bytes);
 
-/* Whether this machine runs the level's code, by the compiler's own means, independent of the runtime's. */
+/* Whether this machine runs the code of the level, according to the compiler's built-ins, independent of the runtime. */
 bool fixture_machine_runs(mdot_cpu_isa level);
-/* Skips the running test where the machine is too old for the fixture's code. */
+/* Skips the running test if the machine is too old for the fixture's code. */
 void fixture_skip_unless_v3(void);
 
-/* The bytes saved and opened; the file is gone again. Fails the running test when they do not open. */
+/* Saves the bytes, opens the file and deletes it. Fails the running test if opening fails. */
 mdot_predictor *fixture_predictor(const fixture *f);
 
 #endif

@@ -1,6 +1,5 @@
-/* call_guard.h — what shows that a call allocates nothing and never enters the kernel. Included by one file of a
- * program, since it puts functions in malloc's place.
- */
+/* call_guard.h — checks that a call allocates zero bytes and stays out of the kernel. Only one file of a program may
+ * include it, because it replaces malloc. */
 #ifndef TEST_CALL_GUARD_H
 #define TEST_CALL_GUARD_H
 
@@ -14,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A sanitizer brings its own malloc; ThreadSanitizer a thread of its own too, which makes system calls. */
+/* A sanitizer has its own malloc. ThreadSanitizer also has its own thread, which makes system calls. */
 #if defined(__SANITIZE_ADDRESS__)
 #define OWN_MALLOC 1
 #elif defined(__SANITIZE_THREAD__)
@@ -30,7 +29,7 @@
 #endif
 
 #ifndef OWN_MALLOC
-/* glibc's own functions under the names that take part in interposition. */
+/* glibc's own functions under their internal names, which interposition leaves alone. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
@@ -62,14 +61,14 @@ void *aligned_alloc(size_t alignment, size_t bytes)
 #ifndef OWN_THREAD
 enum { CALLS_RIGHT = 0, CALLS_WRONG = 1, CALLS_UNGUARDED = 77, CALLS_KILLED = -1 };
 
-/* Runs `calls` in a child where every system call but read, write and exit kills, even the one that would report it;
- * CALLS_RIGHT when they return true, CALLS_UNGUARDED where this kernel has no strict mode. */
+/* Runs `calls` in a child where every system call except read, write and exit kills the process; even reporting the
+ * call would. Returns CALLS_RIGHT if they return true, and CALLS_UNGUARDED if this kernel lacks strict mode. */
 static int run_without_kernel(bool (*calls)(void))
 {
     pid_t child = fork();
     if (child == 0) {
         if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) != 0) _exit(CALLS_UNGUARDED);
-        syscall(SYS_exit, calls() ? CALLS_RIGHT : CALLS_WRONG); /* _exit makes exit_group, which kills, too */
+        syscall(SYS_exit, calls() ? CALLS_RIGHT : CALLS_WRONG); /* _exit calls exit_group, which kills, too */
     }
     int status;
     if (child < 0 || waitpid(child, &status, 0) != child) return CALLS_UNGUARDED;

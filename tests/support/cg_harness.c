@@ -25,7 +25,7 @@ bool harness_runs(mdot_cpu_isa level)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     case MDOT_CPU_X86_64_BF16:
-    case MDOT_CPU_X86_64_AMX: /* whose own instructions can be emulated */
+    case MDOT_CPU_X86_64_AMX: /* its AMX instructions can be emulated */
         return harness_runs(MDOT_CPU_X86_64_V4) && __builtin_cpu_supports("avx512bf16");
     default:
         return false;
@@ -44,7 +44,7 @@ static cg_cpu_target in_bf16(mdot_cpu_isa level, const char *name, cg_matmul_kin
     return target;
 }
 
-/* v4's shape of kernels, for any machine. */
+/* The kernel shapes of v4, for any machine. */
 static cg_cpu_target use_generic_vectors(const char *name, cg_matmul_kind products)
 {
     cg_cpu_target target = in_bf16(MDOT_CPU_X86_64_V4, name, products);
@@ -63,7 +63,7 @@ const cg_cpu_target *const *harness_targets(int *out_count)
     static int count;
     static bool emulates;
     *out_count = count;
-    if (emulates) amx_emulator_install(); /* cmocka takes signals back between tests */
+    if (emulates) amx_emulator_install(); /* cmocka restores signal handlers between tests */
     if (count > 0) return list;
     bool v3 = harness_runs(MDOT_CPU_X86_64_V3), v4 = harness_runs(MDOT_CPU_X86_64_V4);
     if (v3) list[count++] = cg_cpu_target_find(MDOT_CPU_X86_64_V3, CG_FP32);
@@ -100,7 +100,7 @@ static void write_file(const char *path, const void *bytes, size_t count)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Links an object into a shared object that may import nothing, and loads it. */
+/* Links an object into a shared object that is free of imports, and loads it. */
 static void *load_object(const void *object, size_t bytes)
 {
     char folder[] = "/tmp/mdot_harness_XXXXXX", input[64], output[64], command[256];
@@ -211,7 +211,7 @@ static unsigned char *create_scratch(const harness_plan *h, int workers, size_t 
     size_t bytes = h->scratch_bytes + (size_t)(workers - 1) * h->worker_bytes;
     unsigned char *scratch = aligned_alloc(MDOT_ABI_ALIGNMENT, bytes + RED_ZONE);
     assert_non_null(scratch);
-    memset(scratch, 0xA5, bytes + RED_ZONE); /* a kernel that counts on zeros is found out */
+    memset(scratch, 0xA5, bytes + RED_ZONE); /* detects a kernel that relies on zeros */
     *out_bytes = bytes;
     return scratch;
 }

@@ -1,19 +1,16 @@
 /* cg_harness.h — runs generated CPU code in a unit test: LLVM module or plan → object → shared object → function
- * pointer.
- *
- * Linking refuses undefined symbols, as the artefact's does, so every test that uses this also shows that its code
- * calls nothing. Failures of the toolchain fail the running test.
- */
+ * pointer. Linking refuses undefined symbols, as the artefact's linking does. Therefore every test that uses this
+ * also shows that its code makes no calls to libraries. Failures of the toolchain fail the running test. */
 #ifndef CG_HARNESS_H
 #define CG_HARNESS_H
 
 #include "codegen/cpu/emit.h"
 
-/* Whether this machine runs a level's code. */
+/* Whether this machine runs the code of a level. */
 bool harness_runs(mdot_cpu_isa level);
 
-/* What code is tested for here: fp32 and bf16 on every level that this machine runs and, of what it may lack the
- * instructions of, the same code with others in their place. Says aloud, once, which these are. */
+/* The targets that tests run: fp32 and bf16 on every level that this machine supports. For instructions that it may
+ * lack, the same code is run with substitutes. The function prints the list of targets once. */
 const cg_cpu_target *const *harness_targets(int *out_count);
 
 /* ---- Hand-written functions: begin, emit functions with `e`, load, get, end ------------------------------------- */
@@ -27,7 +24,7 @@ typedef struct harness {
 
 void harness_begin(harness *h, mdot_cpu_isa level);
 void harness_begin_for(harness *h, const cg_cpu_target *target);
-void harness_load(harness *h); /* assembles, links and loads what was emitted */
+void harness_load(harness *h); /* assembles, links and loads the emitted code */
 void *harness_get(const harness *h, const char *name);
 void harness_end(harness *h);
 
@@ -39,21 +36,22 @@ typedef struct harness_plan {
     mdot_abi_function function;
     size_t scratch_bytes, worker_bytes;
     int kernel_count;
-    int *step_end; /* of the step that a kernel begins (mdot_abi_call) */
+    int *step_end; /* per kernel: the end of the step that the kernel begins (mdot_abi_call) */
 } harness_plan;
 
-/* One level's code of a plan, and its weights. */
+/* Loads one level's code of a plan, and its weights. */
 void harness_load_plan(harness_plan *h, pl_plan *plan, mdot_cpu_isa level);
 void harness_load_plan_for(harness_plan *h, pl_plan *plan, const cg_cpu_target *target);
-/* Inputs and outputs are in the plan's order. Scratch memory is poisoned before and its end checked after. */
+/* Inputs and outputs are in the plan's order. Scratch memory is poisoned before the call, and its end is checked
+ * after it. */
 void harness_call_plan(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length);
-/* The same, a kernel at a time, each in shares that meet at `cuts`, ascending, as fractions of 2^32; every share is the
- * work of another worker, the last first. */
+/* The same, one kernel at a time. Each kernel is split into slices at `cuts`, which ascend and are fractions of 2^32.
+ * Each slice runs as another worker, the last slice first. */
 void harness_call_shares(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length,
                          const int64_t *cuts, int cut_count);
 void harness_unload_plan(harness_plan *h);
 
-/* All three. */
+/* Loads, calls and unloads. */
 void harness_run_plan(pl_plan *plan, mdot_cpu_isa level, const void *const *inputs, void *const *outputs,
                       int64_t length);
 

@@ -21,7 +21,7 @@ static const char symbol_names[] = "\0scale";
 /* Attributes: format, code, then a 16-bit value, or in format 4 the bytes that follow. */
 static const unsigned char common_attributes[] = {
     4, 0x2f, 8, 0, KERNEL_SYMBOL,     0, 0, 0, 40, 0, 0, 0, /* REGCOUNT */
-    4, 0x2f, 8, 0, KERNEL_SYMBOL + 1, 0, 0, 0, 99, 0, 0, 0, /* of another function */
+    4, 0x2f, 8, 0, KERNEL_SYMBOL + 1, 0, 0, 0, 99, 0, 0, 0, /* belongs to another function */
     4, 0x11, 8, 0, KERNEL_SYMBOL,     0, 0, 0, 8,  0, 0, 0, /* FRAME_SIZE */
     4, 0x12, 8, 0, KERNEL_SYMBOL,     0, 0, 0, 16, 0, 0, 0, /* MIN_STACK_SIZE */
 };
@@ -30,7 +30,7 @@ static const unsigned char own_attributes[] = {
     2, 0x4c, 2,  0,                                      /* NUM_BARRIERS */
     4, 0x05, 12, 0, 64, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, /* MAX_THREADS */
 };
-/* HMMA, HMMA under a predicate, something else, HMMA, and something whose second half looks like HMMA */
+/* HMMA, HMMA under a predicate, another instruction, HMMA, and one whose second half looks like HMMA */
 static const uint64_t code[][2] = {
     {0x000000040a04723c, 0}, {0x000000040a04023c, 0}, {0x0000000000007941, 0}, {0x23c, 0}, {0x7918, 0x23c}};
 
@@ -47,7 +47,9 @@ const unsigned char *cubin_by_hand(ir_arena *arena, size_t *out_bytes)
     const Elf64_Sym symbols[] = {
         {0},
         {.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_other = 0x10, .st_shndx = 6},
-        {.st_name = 1, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC), .st_shndx = 6}, /* not a kernel's */
+        {.st_name = 1,
+         .st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
+         .st_shndx = 6}, /* a local function, not a kernel */
     };
     const struct {
         const char *name;

@@ -35,7 +35,7 @@ ir_graph *cuda_encoder(int layers)
     pb_buffer model = encoder_model(layers);
     ir_graph *graph = NULL;
     mdot_error err = {0};
-    unsigned char *bytes = ir_arena_alloc(cuda_arena, model.size, 1); /* the graph's weights point there */
+    unsigned char *bytes = ir_arena_alloc(cuda_arena, model.size, 1); /* the graph's weights point into these bytes */
     assert_non_null(bytes);
     memcpy(bytes, model.data, model.size);
     size_t size = model.size;

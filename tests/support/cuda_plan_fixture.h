@@ -1,4 +1,4 @@
-/* cuda_plan_fixture.h — graphs as the CUDA generator gets them, in an arena that a program's tests share. */
+/* cuda_plan_fixture.h — graphs in the form that the CUDA generator reads, in an arena that a program's tests share. */
 #ifndef CUDA_PLAN_FIXTURE_H
 #define CUDA_PLAN_FIXTURE_H
 
@@ -6,14 +6,14 @@
 
 extern ir_arena *cuda_arena;
 
-/* For cmocka_run_group_tests: the arena is there meanwhile. */
+/* For cmocka_run_group_tests, which creates and destroys the arena. */
 int cuda_arena_begin(void **state);
 int cuda_arena_end(void **state);
 
-/* encoder_model.h's, imported. */
+/* The model of encoder_model.h, imported. */
 ir_graph *cuda_encoder(int layers);
-/* The graph after all passes, planned and cut for the schedule that there is. Fails the running test where it can't be.
- */
+/* Runs all passes, plans the graph and divides it into stages for the default schedule. Fails the running test if
+ * this fails. */
 cu_stages *cuda_stages_of(ir_graph *graph, int64_t max_length);
 
 #endif

@@ -1,9 +1,10 @@
-/* decimal_point.h — a locale whose decimal point is another, made on the spot, so that none need be installed. */
+/* decimal_point.h — a locale with another decimal point, which is compiled at run time, so that installed locales are
+ * unnecessary. */
 #ifndef DECIMAL_POINT_H
 #define DECIMAL_POINT_H
 
-/* Sets it for this process' numbers, `point` in localedef's spelling: "<U002C>" is a comma. Skips the running test,
- * aloud, where localedef is missing. */
+/* Sets the locale for the numbers of this process. `point` is in localedef's notation: for example, "<U002C>" is a
+ * comma. Skips the running test with a message if localedef is missing. */
 void decimal_point_begin(const char *point);
 void decimal_point_end(void);
 

@@ -13,7 +13,7 @@ typedef struct writer {
     int next; /* number of the next anonymous value */
 } writer;
 
-/* Numerical Recipes' linear congruential generator; the upper bits, scaled to ±limit. */
+/* The linear congruential generator of Numerical Recipes; its upper bits, scaled to ±limit. */
 static float next_value(writer *w, float limit)
 {
     w->random = w->random * UINT32_C(1664525) + UINT32_C(1013904223);
@@ -35,7 +35,7 @@ static void weight(writer *w, const char *name, int rows, int columns, float cen
     free(data);
 }
 
-/* `op` on one or two inputs; the result's name goes to `out`. */
+/* Applies `op` to one or two inputs. The name of the result goes to `out`. */
 static void apply(writer *w, const char *op, const char *a, const char *b, char *out)
 {
     char inputs[3 * NAME], result[NAME];
@@ -107,7 +107,7 @@ static void transpose(writer *w, const char *x, const int64_t *perm, char *out)
     onnx_attr_ints(w->b, "perm", 4, perm);
 }
 
-/* Reshape to [1, N, HEADS, HEAD] with a shape computed from x's own, then to heads first. */
+/* Reshape to [1, N, HEADS, HEAD], with a shape computed from the shape of x, then Transpose to put heads first. */
 static void split_heads(writer *w, const char *x, const int64_t *perm, char *out)
 {
     static const int64_t first[] = {0}, second[] = {1}, heads[] = {HEADS}, head[] = {HEAD};

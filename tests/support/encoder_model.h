@@ -1,7 +1,6 @@
-/* encoder_model.h — a small predictor for tests, as PyTorch exports one: an embedding and a linear summed, pre-norm
- * encoder layers with decomposed GELU and masked attention over Reshape and Transpose chains that compute their shapes,
- * a masked mean pool and a head. Weights are pseudo-random and the same every time.
- */
+/* encoder_model.h — a small predictor for tests, in the form that PyTorch exports. It has a sum of an embedding and a
+ * linear, then pre-norm encoder layers with decomposed GELU and masked attention, whose Reshape and Transpose chains
+ * compute their shapes, then a masked mean pool and a head. The weights are pseudo-random and always the same. */
 #ifndef TEST_ENCODER_MODEL_H
 #define TEST_ENCODER_MODEL_H
 
@@ -11,7 +10,7 @@ enum { ENCODER_TYPES = 10, ENCODER_FEATURES = 5, ENCODER_WIDTH = 32, ENCODER_HEA
 
 /* Inputs "type" i64[1,N], "load" f32[1,N,5], "mask" bool[1,N]; output "latency" f32[1,1]. */
 pb_buffer encoder_model(int layers);
-/* Writes `bytes` to folder/name and frees them; the path is malloc'ed. */
+/* Writes `bytes` to folder/name and frees them. The returned path is malloc'ed. */
 char *write_model(const char *folder, const char *name, pb_buffer bytes);
 
 #endif

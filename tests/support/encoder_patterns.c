@@ -1,9 +1,8 @@
-/* encoder_patterns.c — see encoder_patterns.h. Cases are written in the macros here, one for each part of an encoder
- * that may differ; parts are read in order and know these names: x [1,L,width], n (x normalised), q, k, v
+/* encoder_patterns.c — see encoder_patterns.h. The macros here define cases. Each macro covers one part of an
+ * encoder that may vary. The parts follow one another and use these names: x [1,L,width], n (x normalised), q, k, v
  * [1,heads,L,head], kt (k transposed), s (scaled scores), p (weights), o [1,heads,L,head], a [1,L,width] (heads
- * joined), y (attention's residual), m (normalised), z (the result). `key` is a mask bool[1,1,1,L], `half`, `zero` and
- * `scale` are numbers, `count` the length, `range` 0 … L - 1.
- */
+ * joined), y (attention's residual), m (normalised), z (the result). `key` is a mask bool[1,1,1,L], `half`, `zero`
+ * and `scale` are numbers, `count` the length, `range` 0 … L - 1. */
 #include "tests/support/encoder_patterns.h"
 
 #include <math.h>
@@ -37,7 +36,7 @@
     "q = Transpose(q1) {perm=[0, 2, 1, 3]}\nk = Transpose(k1) {perm=[0, 2, 1, 3]}\n"                                   \
     "v = Transpose(v1) {perm=[0, 2, 1, 3]}\n"
 #define HEADS ROWS SPLIT
-/* The queries and keys are to be rotated yet. */
+/* The queries and keys still lack the rotary embedding. */
 #define HEADS0                                                                                                         \
     ROWS "q1 = Reshape(q0, to_heads)\nk1 = Reshape(k0, to_heads)\nv1 = Reshape(v0, to_heads)\n"                        \
          "q9 = Transpose(q1) {perm=[0, 2, 1, 3]}\nk9 = Transpose(k1) {perm=[0, 2, 1, 3]}\n"                            \
@@ -53,14 +52,18 @@
 #define LAST "g0 = MatMul(f, w2)\ng = Add(g0, b2)\nz = Add(y, g)\nreturn z\n"
 #define BEHIND JOIN OUT SECOND_NORM FEED LAST
 
-/* Whole encoders around what differs. */
-#define WITH_SCORES(text) INPUTS NORM HEADS text CONTEXT BEHIND                                     /* from q, k to p */
-#define MASKED(text) INPUTS NORM HEADS KEYS SCORES text "p = Softmax(t) {axis=-1}\n" CONTEXT BEHIND /* from s to t */
-#define WEIGHED(text) INPUTS NORM HEADS KEYS SCORES text "o = MatMul(w, v)\n" BEHIND                /* from s to w */
-#define WITH_HEADS(text) INPUTS NORM text KEYS SCORES WEIGHTS CONTEXT BEHIND                   /* from n to q, k, v */
-#define ATTENDED(text) INPUTS NORM text OUT SECOND_NORM FEED LAST                              /* from n to a */
-#define FED(text) INPUTS NORM HEADS KEYS SCORES WEIGHTS CONTEXT JOIN OUT SECOND_NORM text LAST /* from m to f */
-#define NORMED(text) INPUTS text HEADS KEYS SCORES WEIGHTS CONTEXT BEHIND                      /* from x to n */
+/* Whole encoders around the part that varies. */
+/* text: from q, k to p */
+#define WITH_SCORES(text) INPUTS NORM HEADS text CONTEXT BEHIND
+/* text: from s to t */
+#define MASKED(text) INPUTS NORM HEADS KEYS SCORES text "p = Softmax(t) {axis=-1}\n" CONTEXT BEHIND
+/* text: from s to w */
+#define WEIGHED(text) INPUTS NORM HEADS KEYS SCORES text "o = MatMul(w, v)\n" BEHIND
+/* text: from n to q, k, v */
+#define WITH_HEADS(text) INPUTS NORM text KEYS SCORES WEIGHTS CONTEXT BEHIND
+#define ATTENDED(text) INPUTS NORM text OUT SECOND_NORM FEED LAST                              /* text: from n to a */
+#define FED(text) INPUTS NORM HEADS KEYS SCORES WEIGHTS CONTEXT JOIN OUT SECOND_NORM text LAST /* text: from m to f */
+#define NORMED(text) INPUTS text HEADS KEYS SCORES WEIGHTS CONTEXT BEHIND                      /* text: from x to n */
 
 #define SELECT(c) "c = constant f32[] [" c "]\nt = Where(key, s, c)\n"
 #define CAUSAL "seen = LessOrEqual(across, down)\n"
@@ -91,7 +94,7 @@ const int encoder_pattern_count = sizeof encoder_patterns / sizeof *encoder_patt
 
 enum { MAX_NAME_BYTES = 64 };
 
-/* The number that "$name" stands for. */
+/* Returns the number for "$name". */
 static double size_of(const char *name, const encoder_form *form)
 {
     const int head = form->width / form->heads;
@@ -117,7 +120,7 @@ static double size_of(const char *name, const encoder_form *form)
     return 0;
 }
 
-/* Copies the word at `at` and gives where it ends. */
+/* Copies the word at `at` and returns its end. */
 static const char *read_word(const char *at, char word[MAX_NAME_BYTES])
 {
     size_t length = strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
@@ -127,7 +130,7 @@ static const char *read_word(const char *at, char word[MAX_NAME_BYTES])
     return at + length;
 }
 
-/* What is no name of a value: numbers, types, attributes. */
+/* Writes the parts other than value names: numbers, types, attributes. */
 static void write_plain(FILE *out, const char *at, const char *end, const encoder_form *form)
 {
     char word[MAX_NAME_BYTES];
@@ -154,7 +157,7 @@ typedef struct nth_layer {
     const char *inputs; /* " x key " */
 } nth_layer;
 
-/* Values of later layers have their number behind their names; what a layer calls x is what the one before calls z. */
+/* Values of later layers have the layer's number after their names. A layer's x is the z of the layer before. */
 static void write_names(FILE *out, const char *at, const char *end, const nth_layer *layer)
 {
     char name[MAX_NAME_BYTES], spaced[MAX_NAME_BYTES + 2];
@@ -202,7 +205,7 @@ static void write_line(FILE *out, const char *line, const char *end, const nth_l
     fputc('\n', out);
 }
 
-/* " x key ", the inputs of a text. */
+/* Returns the inputs of a text, for example " x key ". */
 static char *inputs_of(const char *text)
 {
     char *list = NULL, name[MAX_NAME_BYTES];

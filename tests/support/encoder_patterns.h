@@ -1,8 +1,8 @@
-/* encoder_patterns.h — encoders in the ways in which exporters and people write them.
+/* encoder_patterns.h — encoders in the patterns that exporters and people use.
  *
- * An encoder has layers with a norm, attention, a projection with the residual, a norm and a feed-forward network; a
- * case replaces one or two of these parts. The texts are in graph_notation.h's notation with sizes by name, so that
- * tests take them small and benchmarks/encoders.sh as large as a predictor is.
+ * An encoder has layers with a norm, attention, a projection with the residual, a norm and a feed-forward network. A
+ * case replaces one or two of these parts. The texts are in graph_notation.h's notation and name their sizes, so that
+ * tests use small sizes and benchmarks/encoders.sh uses the size of a predictor.
  */
 #ifndef TEST_ENCODER_PATTERNS_H
 #define TEST_ENCODER_PATTERNS_H
@@ -11,16 +11,17 @@
 
 typedef struct encoder_pattern {
     const char *name, *text;
-    const char *kernels; /* of one layer: "attention linear4 nest2 norm2" */
+    const char *kernels; /* kernels of one layer, for example "attention linear4 nest2 norm2" */
 } encoder_pattern;
 
 extern const encoder_pattern encoder_patterns[];
 extern const int encoder_pattern_count;
 
 typedef struct encoder_form {
-    int width, heads, inner; /* elements of a row, of which each head has its share; of a row in the feed-forward */
+    int width, heads, inner; /* elements of a row, which the heads divide; number of heads; elements of a row in the
+                              * feed-forward network */
     int layers;
-    bool half; /* in f16 throughout */
+    bool half; /* f16 in all layers */
 } encoder_form;
 
 /* The encoder in graph_notation.h's notation, malloc'ed. */

@@ -1,4 +1,4 @@
-/* frontend_fixture.h — importing a built model in one line, and what tests ask about the result. */
+/* frontend_fixture.h — imports a built model in one line, and inspects the result. */
 #ifndef TEST_FRONTEND_FIXTURE_H
 #define TEST_FRONTEND_FIXTURE_H
 
@@ -13,18 +13,18 @@ typedef struct imported {
     ir_arena *arena;
     pb_buffer bytes;
     int warning_count;
-    char warning[512]; /* the last one */
+    char warning[512]; /* the last warning */
 } imported;
 
-/* Finishes the model and imports it; options (may be NULL) need no warning callback. */
+/* Finishes the model and imports it. options may be NULL; a warning callback is optional. */
 imported import_model(onnx_builder *b, const fe_options *options);
-/* Takes the bytes over. */
+/* Takes ownership of the bytes. */
 imported import_bytes(pb_buffer bytes, const char *folder, const fe_options *options);
 void release(imported *model);
 
-/* The model is imported; the message is shown otherwise. */
+/* Expects that the model is imported, and otherwise prints the message. */
 imported expect_imported(onnx_builder *b, const fe_options *options);
-/* The model is refused with this status and a message that contains each of `parts`, which end with NULL. */
+/* Expects that the model is refused with this status. The message must contain each of `parts`, which end with NULL. */
 void expect_refused(onnx_builder *b, const fe_options *options, mdot_status status, const char *part, ...)
     __attribute__((sentinel));
 void expect_refused_bytes(pb_buffer bytes, mdot_status status, const char *part);
@@ -32,9 +32,9 @@ void expect_refused_bytes(pb_buffer bytes, mdot_status status, const char *part)
 int node_count(const ir_graph *graph);
 /* Node i in order. */
 ir_node *node_at(const ir_graph *graph, int i);
-/* The model's only node of this operator; fails the test when there is none. */
+/* Returns the model's only node of this operator, or fails the test if it is absent. */
 ir_node *node_of(const ir_graph *graph, ir_opcode op);
-/* Integers of a constant input. */
+/* Expects a constant input with these integers. */
 void expect_ints(const ir_value *value, int count, const int64_t *expected);
 
 #endif

@@ -1,4 +1,4 @@
-/* graph_notation.c — the notation of graph_notation.h, by rewriting it into the text form that ir_graph_parse reads. */
+/* graph_notation.c — translates the notation of graph_notation.h into the text form that ir_graph_parse reads. */
 #include "tests/support/graph_notation.h"
 
 #include "ir/ops.h"
@@ -25,7 +25,7 @@ static bool is_name_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-/* Copies the name at *at, which moves behind it and the spaces that follow. */
+/* Copies the name at *at, and moves *at past the name and the following spaces. */
 static void read_name(const char **at, char *out)
 {
     int length = 0;
@@ -44,7 +44,7 @@ static int id_of(const notation *n, const char *name)
     return -1;
 }
 
-/* Writes text up to `end` with the names in it as ids, except the first where it is an operator. */
+/* Writes the text up to `end` and replaces names by ids. A leading name that is an operator stays. */
 static void write_uses(notation *n, const char *at, char end)
 {
     char name[MAX_NAME_BYTES];
@@ -62,7 +62,7 @@ static void write_uses(notation *n, const char *at, char end)
     }
 }
 
-/* "f32[4,6]" → 24 numbers that repeat after 101. */
+/* "f32[4,6]" → 24 numbers, which repeat after 101. */
 static void write_weights(notation *n, const char *type)
 {
     int64_t count = 1;
@@ -167,7 +167,7 @@ char *graph_to_golden(const ir_graph *graph, ir_arena *arena)
         }
     }
     *to = 0;
-    /* The frame says nothing: the graph's name, the length, the braces. */
+    /* The frame is redundant: the graph's name, the length, the braces. */
     const char *first = strchr(strchr(start, '\n') + 1, '\n') + 1;
     char *last = strrchr(start, '}');
     *last = 0;

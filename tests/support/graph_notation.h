@@ -1,4 +1,4 @@
-/* graph_notation.h — graphs in few words, for tests of passes:
+/* graph_notation.h — a short notation for graphs, for tests of passes:
  *
  *     x = input f32[2,L,8]
  *     half = constant f32[] [0.5]
@@ -14,18 +14,18 @@
 
 #include "ir/graph.h"
 
-/* The graph, not inferred, with lengths up to max_length; fails the test on a fault in the text. */
+/* Returns the graph before inference, with lengths up to max_length. Fails the test if the text has a fault. */
 ir_graph *graph_from_notation(const char *text, int64_t max_length, ir_arena *arena);
 
-/* The graph's text without names, values renumbered in the order in which they stand: what golden files hold. */
+/* Returns the graph's text for golden files: names are removed, and values are renumbered in order. */
 char *graph_to_golden(const ir_graph *graph, ir_arena *arena);
 
-/* Concrete inputs at a length. Floats lie in [-1, 1), integers in 0 … 3, of bools seven in ten are true and the first
- * of each row always. */
+/* Concrete inputs at a length. Floats lie in [-1, 1), integers in 0 … 3. Of the bools, seven in ten are true, and the
+ * first of each row is always true. */
 ir_wide **random_inputs(const ir_graph *graph, int64_t length, uint64_t seed, ir_arena *arena);
 
-/* Evaluates both on the inputs and asserts that outputs have the same names, types and, within `tolerance` relative to
- * max(1, |a|), elements. */
+/* Evaluates both graphs on the inputs. Asserts that outputs have the same names and types, and that elements agree
+ * within `tolerance` relative to max(1, |a|). */
 void assert_same_results(const ir_graph *a, const ir_graph *b, const ir_wide *const *inputs, double tolerance);
 /* The same on random inputs. */
 void assert_same_values(const ir_graph *a, const ir_graph *b, int64_t length, double tolerance);

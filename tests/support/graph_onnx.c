@@ -14,7 +14,7 @@
 
 enum { OPSET = 23 };
 
-/* "1,L,16" */
+/* Returns for example "1,L,16". */
 static char *text_of_shape(const ir_type *type, const char *symbol)
 {
     char *text = NULL;
@@ -34,7 +34,7 @@ static char *text_of_shape(const ir_type *type, const char *symbol)
     return text;
 }
 
-/* "a,,b" */
+/* Returns for example "a,,b". */
 static char *text_of_names(ir_value *const *values, int count)
 {
     char *text = NULL;

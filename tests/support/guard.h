@@ -1,7 +1,8 @@
-/* guard.h — memory whose bounds are enforced: buffers that touch an inaccessible page, for tests of generated code.
+/* guard.h — memory with enforced bounds: buffers that touch an inaccessible page, for tests of generated code.
  *
- * A buffer either starts right behind such a page or ends right before one, so that one kind finds reads and writes
- * below, the other beyond. The accessible rest of its pages holds a pattern that guard_intact checks.
+ * A buffer either starts right after such a page or ends right before one. The first kind detects accesses below the
+ * buffer, the second accesses beyond it. The accessible rest of the buffer's pages holds a pattern that guard_intact
+ * checks.
  */
 #ifndef GUARD_H
 #define GUARD_H
@@ -18,7 +19,8 @@ typedef struct guarded {
     size_t mapping_bytes;
 } guarded;
 
-/* Filled with a pattern that is a NaN in every floating type. Fails the running test when memory is out. */
+/* Fills the buffer with a pattern that is a NaN in every floating type. Fails the running test if memory is
+ * exhausted. */
 guarded guard_create(size_t bytes, guard_side side);
 bool guard_intact(const guarded *g);
 void guard_destroy(guarded *g);

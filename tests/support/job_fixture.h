@@ -1,4 +1,4 @@
-/* job_fixture.h — reading a built model as a training job in one line, and what tests ask about the result. */
+/* job_fixture.h — reads a built model as a training job in one line, and inspects the result. */
 #ifndef TEST_JOB_FIXTURE_H
 #define TEST_JOB_FIXTURE_H
 
@@ -12,21 +12,21 @@ typedef struct job_reading {
     char warnings[4096];
 } job_reading;
 
-/* Finishes the model and reads it; end every reading with job_end. */
+/* Finishes the model and reads it. End every reading with job_end. */
 job_reading job_read_model(onnx_builder *b, const mdot_dim_binding *dims, size_t dim_count);
-/* The model is read; the message is shown otherwise. */
+/* Expects that the model is read, and otherwise prints the message. */
 job_reading job_expect(onnx_builder *b);
 void job_end(job_reading *r);
 
 mdot_job_info job_info(const job_reading *r);
 mdot_job_operator job_operator(const job_reading *r, size_t index);
-/* The operators' types in order, separated by spaces. */
+/* Expects these operator types in order, separated by spaces. */
 void job_expect_types(const job_reading *r, const char *expected);
 void job_expect_load(mdot_load load, double flops, double read, double written);
-/* Two readings of which everything that a predictor sees is the same. */
+/* Expects that two readings agree in everything that a predictor reads. */
 void job_expect_same(const job_reading *a, const job_reading *b);
 
-/* Adds a Conv with a weight and, where asked, a bias. */
+/* Adds a Conv with a weight and optionally a bias. */
 void job_add_conv(onnx_builder *b, const char *in, const char *out, const char *weight_shape, int64_t group, bool bias);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* Each takes the text at a value and returns what follows it, NULL where the grammar is broken. */
+/* Each function takes the text at a value and returns the text after it, or NULL if the grammar is violated. */
 static const char *skip_value(const char *p);
 
 static const char *skip_blanks(const char *p)
@@ -23,7 +23,7 @@ static const char *skip_string(const char *p)
 {
     if (*p++ != '"') return NULL;
     while (*p != '"') {
-        if ((unsigned char)*p < 0x20) return NULL; /* the end of the text, too */
+        if ((unsigned char)*p < 0x20) return NULL; /* includes the end of the text */
         if (*p == '\\') {
             p++;
             if (*p == 'u') {

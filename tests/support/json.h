@@ -1,15 +1,15 @@
-/* json.h — reading what commands print with --json: is it JSON at all, and what does it hold. */
+/* json.h — checks that the --json output of commands is JSON, and reads values from it. */
 #ifndef TEST_JSON_H
 #define TEST_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* One JSON value (RFC 8259) with nothing but white space around it. */
+/* Whether the text is one JSON value (RFC 8259), surrounded only by white space. */
 bool json_is_valid(const char *text);
 
-/* The numbers behind each `"key":`, in order, at most `most`; returns how many there are. Fails the test where one is
- * no number. */
+/* Reads the numbers after each `"key":` in order, at most `most`, and returns their count. Fails the test if a value
+ * is not a number. */
 size_t json_numbers(const char *text, const char *key, double *out_values, size_t most);
 
 #endif

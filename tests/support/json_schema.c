@@ -1,4 +1,4 @@
-/* json_schema.c — see json_schema.h. Both texts become trees; a schema is walked beside the value. */
+/* json_schema.c — see json_schema.h. Both texts become trees. The schema and the value are walked together. */
 #include "tests/support/json_schema.h"
 #include "tests/support/json.h"
 
@@ -18,10 +18,10 @@
 
 typedef struct node {
     enum { OBJECT, ARRAY, STRING, NUMBER, BOOLEAN, NOTHING } kind;
-    char *name; /* in an object */
-    char *text; /* of a string, escapes left as they are */
+    char *name; /* the name of an object member */
+    char *text; /* content of a string, with escapes as they are */
     double number;
-    struct node *first, *next; /* children; the next one of its parent's */
+    struct node *first, *next; /* first child; next child of the same parent */
 } node;
 
 static const char *skip_blanks(const char *p)
@@ -49,7 +49,7 @@ static void take_children(const char **p, node *parent, char close)
     for (*p = skip_blanks(*p + 1); **p != close;) {
         char *name = parent->kind == OBJECT ? take_string(p) : NULL;
         *p = skip_blanks(*p);
-        if (name != NULL) *p = skip_blanks(*p + 1); /* the colon */
+        if (name != NULL) *p = skip_blanks(*p + 1); /* skips the colon */
         *last = take_value(p);
         (*last)->name = name;
         last = &(*last)->next;
@@ -59,7 +59,7 @@ static void take_children(const char **p, node *parent, char close)
     ++*p;
 }
 
-/* Of a text that is JSON. */
+/* The text must be valid JSON. */
 static node *take_value(const char **p)
 {
     node *n = calloc(1, sizeof *n);

@@ -1,11 +1,12 @@
-/* json_schema.h — whether a JSON text is as a JSON Schema says: the keywords that docs/ uses, of draft 2020-12. */
+/* json_schema.h — checks a JSON text against a JSON Schema. It supports the keywords of draft 2020-12 that docs/
+ * uses. */
 #ifndef TEST_JSON_SCHEMA_H
 #define TEST_JSON_SCHEMA_H
 
-/* Fails the test with the place and the reason where it is not, where either is no JSON, and where the schema has a
- * keyword that is not known here. */
+/* Fails the test with the place and the reason if the text violates the schema, if either text is not JSON, or if the
+ * schema has an unsupported keyword. */
 void json_assert_schema(const char *schema, const char *text);
-/* The same without failing for the text: false where it is not as the schema says. */
+/* The same, but returns false if the text violates the schema. */
 int json_fits_schema(const char *schema, const char *text);
 
 #endif

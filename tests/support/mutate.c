@@ -25,7 +25,7 @@ int mutate_i32(void *at, int step)
 
 int mutate_choice(void *at, int step)
 {
-    int *choice = at; /* the one before, since there may be none behind */
+    int *choice = at; /* takes the previous choice, because the last one may have no successor */
     if (step == 0) *choice = *choice > 0 ? *choice - 1 : 1;
     return 1;
 }

@@ -1,4 +1,4 @@
-/* onnx_builder.c — ONNX models for tests (see onnx_builder.h). Field numbers are those of ONNX's onnx.proto. */
+/* onnx_builder.c — ONNX models for tests (see onnx_builder.h). The field numbers are those of ONNX's onnx.proto. */
 #include "tests/support/onnx_builder.h"
 
 #include <stdlib.h>
@@ -69,7 +69,7 @@ void pb_free(pb_buffer *b)
 
 /* ---- Text lists -------------------------------------------------------------------------------------------------- */
 
-/* The next part of a list up to `separator`, copied into `part`; NULL at the end. */
+/* Copies the next part of a list up to `separator` into `part`. Returns NULL at the end. */
 static const char *next_part(const char *list, char separator, char part[256])
 {
     if (!list) return NULL;
@@ -87,7 +87,7 @@ static void put_names(pb_buffer *b, int field, const char *names)
     while (*names) {
         const char *end = next_part(names, ',', name);
         pb_text(b, field, name);
-        if (!*end && end[-1] == ',') pb_text(b, field, ""); /* "a," ends with an absent one */
+        if (!*end && end[-1] == ',') pb_text(b, field, ""); /* "a," ends with an absent name */
         names = end;
     }
 }
@@ -176,8 +176,8 @@ static pb_buffer value_info(const char *name, mdot_dtype dtype, const char *shap
 
 struct onnx_builder {
     pb_buffer model, graph;
-    pb_buffer node;     /* the last one, still open for attributes */
-    pb_buffer function; /* the one being built */
+    pb_buffer node;     /* the last node, still open for attributes */
+    pb_buffer function; /* the function under construction */
     bool in_node, in_function;
 };
 

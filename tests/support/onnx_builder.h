@@ -1,4 +1,4 @@
-/* onnx_builder.h — ONNX models written in a few lines of a test, byte by byte, without the frontend's own protobuf
+/* onnx_builder.h — ONNX models in a few lines of a test, written byte by byte, without the frontend's own protobuf
  * code.
  *
  *     onnx_builder *b = onnx_begin(17);
@@ -12,8 +12,9 @@
  *     … fe_import_bytes(model.data, model.size, …)
  *     pb_free(&model);
  *
- * Shapes are text: numbers, names of symbolic dimensions, "?" for a dimension without either; "" is a scalar, NULL no
- * shape. Lists of names are separated by commas; an empty name is an absent input or output. Memory running out aborts.
+ * Shapes are text: numbers, names of symbolic dimensions, "?" for an unknown dimension. "" is a scalar, NULL an
+ * unknown shape. Lists of names are separated by commas. An empty name is an absent input or output. If memory runs
+ * out, the program aborts.
  */
 #ifndef TEST_ONNX_BUILDER_H
 #define TEST_ONNX_BUILDER_H
@@ -34,7 +35,7 @@ void pb_int(pb_buffer *b, int field, int64_t value);
 void pb_float(pb_buffer *b, int field, float value);
 void pb_bytes(pb_buffer *b, int field, const void *bytes, size_t size);
 void pb_text(pb_buffer *b, int field, const char *text);
-/* Puts `content` in as a nested message and frees it. */
+/* Appends `content` as a nested message and frees it. */
 void pb_message(pb_buffer *b, int field, pb_buffer *content);
 void pb_free(pb_buffer *b);
 
@@ -42,19 +43,19 @@ void pb_free(pb_buffer *b);
 
 typedef struct onnx_builder onnx_builder;
 
-/* A model that imports this opset of ai.onnx; 0: none. */
+/* A model that imports this opset of ai.onnx; 0 = without an import. */
 onnx_builder *onnx_begin(int opset);
-/* The model's bytes; the builder is gone. */
+/* Returns the model's bytes and destroys the builder. */
 pb_buffer onnx_finish(onnx_builder *b);
 
 void onnx_import(onnx_builder *b, const char *domain, int version);
 void onnx_input(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape);
 void onnx_output(onnx_builder *b, const char *name);
-/* `data` holds the shape's elements and becomes raw_data; NULL: zeros. */
+/* `data` has the shape's elements and becomes raw_data; NULL = zeros. */
 void onnx_initializer(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape, const void *data);
-/* Its data stand in another file, which is not there. */
+/* Its data are in another file, which is absent. */
 void onnx_initializer_elsewhere(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape);
-/* "MatMul", or "com.microsoft:Gelu". Attributes and a name that follow belong to it. */
+/* "MatMul", or "com.microsoft:Gelu". Subsequent attributes and a name belong to this node. */
 void onnx_node(onnx_builder *b, const char *op_type, const char *inputs, const char *outputs);
 void onnx_node_name(onnx_builder *b, const char *name);
 void onnx_node_metadata(onnx_builder *b, const char *key, const char *value);
@@ -65,25 +66,25 @@ void onnx_attr_string(onnx_builder *b, const char *name, const char *value);
 void onnx_attr_ints(onnx_builder *b, const char *name, int count, const int64_t *values);
 void onnx_attr_floats(onnx_builder *b, const char *name, int count, const float *values);
 void onnx_attr_tensor(onnx_builder *b, const char *name, mdot_dtype dtype, const char *shape, const void *data);
-/* An attribute that takes the value of `reference` of the function's call. */
+/* An attribute with the value of attribute `reference` of the function's call. */
 void onnx_attr_reference(onnx_builder *b, const char *name, const char *reference);
 /* Frees `content`, an AttributeProto. */
 void onnx_attr_raw(onnx_builder *b, pb_buffer *content);
 
-/* Nodes between begin and end are the function's body; `name` as in onnx_node, with an overload behind a second colon.
- */
+/* The nodes between begin and end are the function's body. `name` is as in onnx_node, with an overload after a second
+ * colon. */
 void onnx_begin_function(onnx_builder *b, const char *name, const char *inputs, const char *outputs, int opset);
 void onnx_function_attr(onnx_builder *b, const char *name);
 void onnx_function_attr_int(onnx_builder *b, const char *name, int64_t fallback);
 void onnx_end_function(onnx_builder *b);
 
-/* Fields of ModelProto and GraphProto that nothing above writes; frees `content`. */
+/* Adds a field of ModelProto or GraphProto that the functions above omit. Frees `content`. */
 void onnx_model_raw(onnx_builder *b, int field, pb_buffer *content);
 void onnx_graph_raw(onnx_builder *b, int field, pb_buffer *content);
 
 /* A TensorProto with raw_data (NULL: zeros). */
 pb_buffer onnx_tensor(const char *name, mdot_dtype dtype, const char *shape, const void *data);
-/* The start of one: name, type and dims; the data is the caller's to add. */
+/* The start of a TensorProto: name, type and dims. The caller adds the data. */
 pb_buffer onnx_tensor_head(const char *name, int dtype, const char *shape);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct one_node {
 
 /* ---- Text of a graph with one node ------------------------------------------------------------------------------ */
 
-/* "[0, 1, 2, …]" with as many elements as the shape in `type` has. */
+/* Prints "[0, 1, 2, …]" with as many elements as the shape in `type`. */
 static void print_counting(FILE *out, const char *type)
 {
     long count = 1;
@@ -134,9 +134,9 @@ static void print_wide(FILE *out, const ir_wide *wide)
     for (int64_t i = 0; i < wide->count; i++) {
         if (i) fprintf(out, ", ");
         if (wide->f && isnan(wide->f[i])) {
-            fprintf(out, "nan"); /* without its sign */
+            fprintf(out, "nan"); /* the sign is omitted */
         } else if (wide->f) {
-            fprintf(out, "%.6g", wide->f[i] == 0 ? 0.0 : wide->f[i]); /* without the sign of zero */
+            fprintf(out, "%.6g", wide->f[i] == 0 ? 0.0 : wide->f[i]); /* the sign of zero is omitted */
         } else if (wide->dtype == MDOT_DTYPE_U64) {
             fprintf(out, "%llu", (unsigned long long)wide->i[i]);
         } else {
@@ -192,7 +192,7 @@ void op_assert_shape_fault(op_case c, mdot_status status, const char *text, cons
     ir_arena_destroy(made.arena);
 }
 
-/* Runs the evaluator alone, on the inputs' constants. */
+/* Runs only the evaluator, on the constants of the inputs. */
 static mdot_status evaluate(const one_node *made, ir_wide **out, mdot_error *err)
 {
     const ir_wide *in[10] = {NULL};

@@ -88,7 +88,8 @@ static void fill(const plan_fixture *f, int buffer, ir_wide *wide)
             int64_t value = (int64_t)floor(random_between(low, high + 1));
             wide->i[i] = ir_wrap_integer(wide->dtype, value > (int64_t)high ? (int64_t)high : value);
         } else {
-            wide->f[i] = ldexp(floor(ldexp(random_between(low, high), 5)), -5); /* some are equal, some are integers */
+            /* few distinct values, so that some are equal and some are integers */
+            wide->f[i] = ldexp(floor(ldexp(random_between(low, high), 5)), -5);
         }
     }
 }
@@ -153,13 +154,13 @@ static void prepare(plan_fixture *f, ir_arena *arena, int64_t length, run *r)
         fill(f, b, wide);
         const ir_tensor *tensor = ir_tensor_from_wide(arena, wide);
         r->inputs[buffer->index] =
-            ir_wide_from_tensor(arena, tensor); /* rounded to the type: both sides read the same */
+            ir_wide_from_tensor(arena, tensor); /* rounded to the type, so that both sides read the same values */
         r->input_bytes[buffer->index] = tensor->data;
     }
     if (pl_interpret(&f->plan, length, r->inputs, arena, r->expected, &err) != MDOT_OK) fail_msg("%s", err.message);
 }
 
-/* Calls that share the kernels' work give the bits of the one that does it whole. */
+/* Calls that share the kernels' work return the same bits as one call that does all of it. */
 static void check_shares(const plan_fixture *f, const harness_plan *code, const run *r, int64_t length,
                          unsigned char *const *whole, const size_t *bytes)
 {
@@ -177,7 +178,7 @@ static void check_shares(const plan_fixture *f, const harness_plan *code, const 
     }
 }
 
-/* Outputs are exactly as long as they must be, so that an overrun meets the address sanitizer or a guard. */
+/* Outputs have the minimum size, so that the address sanitizer or a guard detects an overrun. */
 static void run_level(plan_fixture *f, const harness_plan *code, ir_arena *arena, const run *r, int64_t length,
                       mdot_cpu_isa level)
 {

@@ -1,6 +1,8 @@
-/* plan_fixture.h — small plans written by hand, held to the plan interpreter on every CPU level and many lengths.
+/* plan_fixture.h — small plans written by hand, compared with the plan interpreter on every CPU level and many
+ * lengths.
  *
- * Inputs are random. An integer input that serves as an index may leave its range on purpose; see plan_input_between.
+ * Inputs are random. An integer input that serves as an index may exceed its range on purpose; see
+ * plan_input_between.
  */
 #ifndef PLAN_FIXTURE_H
 #define PLAN_FIXTURE_H
@@ -14,7 +16,7 @@ typedef struct plan_fixture {
     pl_plan plan;
     pl_buffer buffers[PLAN_MAX_BUFFERS];
     pl_kernel kernels[PLAN_MAX_KERNELS];
-    double low[PLAN_MAX_BUFFERS], high[PLAN_MAX_BUFFERS]; /* of an input's random content */
+    double low[PLAN_MAX_BUFFERS], high[PLAN_MAX_BUFFERS]; /* range of an input's random content */
     int input_count, output_count;
 } plan_fixture;
 
@@ -35,7 +37,7 @@ void plan_end(plan_fixture *f);
         1, 0                                                                                                           \
     }
 
-/* Buffer numbers. */
+/* These functions return buffer numbers. */
 int plan_input(plan_fixture *f, mdot_dtype dtype, int rank, const ir_dim *dims);
 int plan_input_between(plan_fixture *f, mdot_dtype dtype, double low, double high, int rank, const ir_dim *dims);
 int plan_output(plan_fixture *f, mdot_dtype dtype, int rank, const ir_dim *dims);
@@ -43,7 +45,8 @@ int plan_output(plan_fixture *f, mdot_dtype dtype, int rank, const ir_dim *dims)
 void plan_nest(plan_fixture *f, pl_nest nest);
 void plan_sequential(plan_fixture *f, pl_sequential sequential);
 
-/* Runs interpreter and code at each of the lengths (end with 0; {1, 0} for a plan without one) and compares outputs. */
+/* Runs the interpreter and the code at each of the lengths (end with 0; {1, 0} for a plan without a length) and
+ * compares outputs. */
 void plan_check(plan_fixture *f, const int64_t *lengths);
 
 #endif

@@ -1,4 +1,4 @@
-/* plan_oracle.c — plans against the reference evaluation (see plan_oracle.h). */
+/* plan_oracle.c — compares plans with the reference evaluation (see plan_oracle.h). */
 #include "tests/support/plan_oracle.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* predict_command.h — `mdot predict` on the examples' jobs, as the tests of the command run it. */
+/* predict_command.h — runs `mdot predict` on the jobs of the examples, for tests of the command. */
 #ifndef TEST_PREDICT_COMMAND_H
 #define TEST_PREDICT_COMMAND_H
 
@@ -8,11 +8,11 @@
 
 enum { OK = 0, FAILED = 1, USAGE = 2 };
 
-/* Paths. */
+/* Paths of the jobs. */
 extern const char resnet[], bert[];
 
 typedef struct predict_command {
-    char *folder; /* the test's own */
+    char *folder; /* temporary folder of the test */
     process_result result;
 } predict_command;
 

@@ -32,7 +32,7 @@ static void write_model(const char *path, onnx_builder *b)
     pb_free(&bytes);
 }
 
-/* Finishes the models and compiles each as the entry of its name. */
+/* Finishes the models and compiles each as the entry of the same name. */
 static void open_entries(predict_fixture *f, onnx_builder *const *models, const char *const *names, size_t count,
                          const mdot_open_options *open_options)
 {
@@ -154,7 +154,8 @@ static void add_count_column(onnx_builder *b)
     onnx_node(b, "Unsqueeze", "operator_count,last", "count");
 }
 
-/* A model that reads what the bandwidth model does, up to "load", "count", "batch" and the bytes of a ms. */
+/* Begins a model with the inputs of the bandwidth model, and computes "load", "count", "batch" and the bytes per
+ * millisecond. */
 static onnx_builder *begin_bandwidth(void)
 {
     const float bytes_of_ms_of_gbps = 1e6f;
@@ -174,7 +175,7 @@ static onnx_builder *begin_bandwidth(void)
     return b;
 }
 
-/* ms = load · columns, of all operators of a row */
+/* ms = load · columns, for all operators of a row */
 static void add_row_ms(onnx_builder *b, const char *shape, const float *columns)
 {
     onnx_initializer(b, "is_bytes", MDOT_DTYPE_F32, shape, columns);
@@ -216,7 +217,7 @@ onnx_builder *predict_bandwidth_explained(void)
     return b;
 }
 
-/* Bytes of each row, [L, 2]: of its operators' samples, and of their steps. */
+/* The bytes of each row, [L, 2]: those per sample and those per step. */
 onnx_builder *predict_bandwidth_encode(void)
 {
     static const float is_bytes[HALF] = {0, 1, 1, 0, 1, 1, 0, 1, 1};
@@ -249,7 +250,7 @@ onnx_builder *predict_bandwidth_price(const char *row_shape, int64_t block)
     onnx_input(b, "row_bytes", MDOT_DTYPE_F32, row_shape);
     onnx_input(b, "configuration", MDOT_DTYPE_F32, configurations);
     add_slice(b, "configuration", "batches", 0, 1, 0);
-    add_slice(b, "batches", "batch", 0, 1, 1); /* of all */
+    add_slice(b, "batches", "batch", 0, 1, 1); /* for all configurations */
     add_slice(b, "gpu", "gbps", 4, 5, 0);
     onnx_initializer(b, "unit", MDOT_DTYPE_F32, "1", &bytes_of_ms_of_gbps);
     onnx_initializer(b, "most", MDOT_DTYPE_F32, "1", &most);
@@ -282,7 +283,7 @@ onnx_builder *predict_outside_model(int64_t reasons, int64_t block)
     onnx_initializer(b, "half", MDOT_DTYPE_F32, "1", &half);
     add_slice(b, "configuration", "batch", 0, 1, 0);
     add_slice(b, "configuration", "reasons", 0, reasons, 0);
-    if (block > 0) { /* a price reads what was encoded: here it makes no difference */
+    if (block > 0) { /* entry "price" must read the cached features; here they are multiplied by zero */
         static const float nothing = 0;
         const int64_t rows = 0;
         onnx_input(b, "row_bytes", MDOT_DTYPE_F32, "L,2");

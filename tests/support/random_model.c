@@ -1,5 +1,5 @@
-/* random_model.c — see random_model.h. Values are kept with their shapes, so that every node is valid as it is made,
- * and within a few units of zero, so that no f32 sum loses what double precision keeps. */
+/* random_model.c — see random_model.h. Values are stored with their shapes, so that every new node is valid. They
+ * stay within a few units of zero, so that f32 sums lose few digits compared with double precision. */
 #include "tests/support/random_model.h"
 
 #include <stdbool.h>
@@ -10,18 +10,18 @@ enum { MAX_VALUES = 24, MAX_AXES = 4, MAX_NODES = 16, NAME = 16, NAMES = 4 * NAM
 
 typedef struct shape {
     int rank;
-    int dim[MAX_AXES]; /* LENGTH: the model's */
+    int dim[MAX_AXES]; /* LENGTH means the model's length */
 } shape;
 
 typedef struct maker {
     onnx_builder *b;
     const uint8_t *at, *end;
     int value_count, next;
-    shape values[MAX_VALUES]; /* called v0, v1, … */
+    shape values[MAX_VALUES]; /* named v0, v1, … */
     bool is_read[MAX_VALUES];
 } maker;
 
-/* The next byte below `bound`; 0 when the bytes are used up. */
+/* Returns the next byte below `bound`, or 0 if the bytes are used up. */
 static int draw(maker *m, int bound)
 {
     return m->at < m->end ? *m->at++ % bound : 0;
@@ -39,7 +39,7 @@ static int last(const shape *s)
 
 /* ---- Nodes ------------------------------------------------------------------------------------------------------- */
 
-/* A node whose first input is value `v`; `more` are further inputs. Its result is the next value. */
+/* Adds a node whose first input is value `v`; `more` are further inputs. Its result is the next value. */
 static void node(maker *m, const char *op, int v, const char *more, const shape *result)
 {
     char inputs[NAMES + 2 * NAME], output[NAME];
@@ -50,13 +50,13 @@ static void node(maker *m, const char *op, int v, const char *more, const shape 
     m->values[m->value_count++] = *result;
 }
 
-/* Numbers between -0.5 and 0.5 that differ from constant to constant; its name. */
+/* Adds numbers between -0.5 and 0.5 that differ from constant to constant, and returns the name. */
 static void add_weight(maker *m, const char *shape_text, int count, float around, char name[NAME])
 {
     float data[64 * 16];
     uint32_t random = 12345u + 77u * (uint32_t)m->next;
     for (int i = 0; i < count; i++) {
-        random = random * UINT32_C(1664525) + UINT32_C(1013904223); /* Numerical Recipes */
+        random = random * UINT32_C(1664525) + UINT32_C(1013904223); /* constants from Numerical Recipes */
         data[i] = around + (float)(random >> 8) / (float)(1 << 24) - 0.5f;
     }
     snprintf(name, NAME, "w%d", m->next++);
@@ -79,7 +79,7 @@ static void unary(maker *m, int v)
     node(m, ops[draw(m, sizeof ops / sizeof *ops)], v, "", &s);
 }
 
-/* With another value of the shape, or with a constant for each channel. */
+/* Combines the value with another value of the same shape, or with a constant for each channel. */
 static void binary(maker *m, int v)
 {
     static const char *const ops[] = {"Add", "Sub", "Max", "Min", "Mul"};
@@ -87,7 +87,7 @@ static void binary(maker *m, int v)
     const shape s = m->values[v];
     int other = draw(m, m->value_count);
     char name[NAME], text[NAME];
-    if (other != v && is_same(&m->values[other], &s)) { /* of x - x rounding is all that there is */
+    if (other != v && is_same(&m->values[other], &s)) { /* x - x would only leave rounding errors */
         snprintf(name, sizeof name, "v%d", other);
         m->is_read[other] = true;
     } else if (last(&s) > 0) {
@@ -97,7 +97,7 @@ static void binary(maker *m, int v)
         add_weight(m, "", 1, 0, name);
     }
     node(m, op, v, name, &s);
-    node(m, "Tanh", m->value_count - 1, "", &s); /* products do not grow from node to node */
+    node(m, "Tanh", m->value_count - 1, "", &s); /* keeps products from growing with each node */
 }
 
 static void product(maker *m, int v)
@@ -129,7 +129,7 @@ static void normalise(maker *m, int v)
     snprintf(names, sizeof names, "%s,%s", gamma, beta);
     node(m, "LayerNormalization", v, names, &s);
     onnx_attr_int(m->b, "axis", -1);
-    onnx_attr_float(m->b, "epsilon", 0.01f); /* rows of one number are no noise */
+    onnx_attr_float(m->b, "epsilon", 0.01f); /* keeps the noise of constant rows small */
 }
 
 static void reduce(maker *m, int v)
@@ -223,7 +223,7 @@ pb_buffer random_model(const uint8_t *bytes, size_t count)
     m.values[m.value_count++] = (shape){3, {2, LENGTH, 8}};
     for (int i = 0; i < MAX_NODES && m.at < m.end && m.value_count + MOST_A_STEP <= MAX_VALUES; i++) {
         int kind = draw(&m, KINDS), back = draw(&m, m.value_count);
-        makers[kind](&m, m.value_count - 1 - back / 2); /* mostly of what came last */
+        makers[kind](&m, m.value_count - 1 - back / 2); /* mostly reads the latest values */
     }
     for (int v = 0; v < m.value_count; v++) {
         char name[NAME];

@@ -1,6 +1,6 @@
-/* random_model.h — a valid model made of whatever bytes: each chooses an operator and what it reads. For tests and a
- * fuzz target that hold compiled code to the evaluator; operators that jump, as rounding and comparing do, are left
- * out, since there the two may differ rightly. */
+/* random_model.h — makes a valid model from arbitrary bytes: each byte chooses an operator and its inputs. It serves
+ * tests and a fuzz target that compare compiled code with the evaluator. Discontinuous operators, for example
+ * rounding and comparisons, are left out, because there the two may rightly differ. */
 #ifndef TEST_RANDOM_MODEL_H
 #define TEST_RANDOM_MODEL_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* f32 inputs "x" [N,8] and "y" [2,N,8], of which a model may read none; one output "z" or more. Never fails. */
+/* f32 inputs "x" [N,8] and "y" [2,N,8], which a model may leave unused; one output "z" or more. Always succeeds. */
 pb_buffer random_model(const uint8_t *bytes, size_t count);
 
 #endif

@@ -70,7 +70,7 @@ static const struct {
 static void add_random_attr(uint64_t *state, ir_graph *graph, ir_node *node)
 {
     int64_t ints[4], number;
-    double real; /* drawn before the name: arguments have no order */
+    double real; /* drawn in a separate statement, because the evaluation order of arguments is unspecified */
     int count = random_pick(state, 5), which = random_pick(state, (int)(sizeof string_attrs / sizeof *string_attrs));
     switch (random_pick(state, 6)) {
     case 0:
@@ -111,7 +111,7 @@ static ir_wide *random_tensor(uint64_t *state, ir_arena *arena, mdot_dtype dtype
     return wide;
 }
 
-/* The inputs of a node: constants, many of one type and shape, some absent. */
+/* Makes the inputs of a node: constants, many of which have the same type and shape, and some of which are absent. */
 static int random_inputs(uint64_t *state, ir_graph *graph, const ir_op *op, const ir_wide **tensors, ir_value **values)
 {
     int span = op->max_inputs - op->min_inputs, count = op->min_inputs + random_pick(state, span < 5 ? span + 1 : 5);

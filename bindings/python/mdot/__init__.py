@@ -1,4 +1,4 @@
-"""mdot: how long a deep-learning training step takes, on which GPU.
+"""mdot predicts how long a deep-learning training step takes on a given GPU.
 
     import mdot
 
@@ -6,8 +6,9 @@
     print(mdot.predict(job, "A100", batch=64, precision="amp"))
     print(mdot.sweep(job, ["T4", "A100", "H100"], [32, 64, 128]))
 
-Units: times are milliseconds of wall clock, sizes are bytes, as the names say. Threads: jobs, predictors and the functions
-here may be used from any number of threads at once. Errors are `mdot.Error`, what answers stand on `mdot.Warning`.
+Units: times are milliseconds of wall clock and sizes are bytes, as the suffixes of the names state. Threads: any number of
+threads may use jobs, predictors and the functions of this module at once. Failures raise `mdot.Error`. Reasons to trust an
+answer less are issued as `mdot.Warning`.
 """
 
 from mdot.artefact import Entry, Image, Tensor
@@ -58,7 +59,7 @@ from mdot.version import VERSION as __version__
 
 
 def library_version() -> str:
-    """Of libmdot in use; `__version__` is the package's."""
+    """The version of the libmdot in use. `__version__` is the version of the Python package."""
     from mdot.library.libraries import read_text, runtime
 
     return read_text(runtime().mdot_version())

@@ -1,4 +1,4 @@
-"""`python -m mdot`: jobs from networks by their names, and what they take to train, from the shell.
+"""`python -m mdot`: makes jobs from networks by name, and predicts their training steps, from the shell.
 
     python -m mdot export resnet50 -o resnet50.job
     python -m mdot export transformers:GPT2LMHeadModel --set n_layer=48 --set n_embd=1600 --set n_head=25 --length 1024

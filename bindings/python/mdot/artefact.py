@@ -1,4 +1,4 @@
-"""What an artefact holds, and its entry points on named tensors: predictors of any shape (mdot_run.h)."""
+"""Describes the contents of an artefact, and runs its entry points on named tensors (mdot_run.h). Works for any model."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from mdot.job import Job
     from mdot.predictor import Predictor
 
-# What buffers of Python's, numpy's among them, call elements of mdot's types; it has no word for bf16, which travels as
-# 16 bits.
+# Format characters of Python's buffer protocol, which numpy also uses, for mdot's types. The protocol lacks bf16, which is
+# passed as 16-bit integers.
 _FORMATS = {
     "f32": "f", "f64": "d", "f16": "e", "bf16": "H", "bool": "?", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i",
     "u32": "I", "i64": "q", "u64": "Q",
 }  # fmt: skip
-_SAME_FORMATS = {"l": "q", "L": "Q", "n": "q", "N": "Q"}  # on the machines that mdot runs on
+_SAME_FORMATS = {"l": "q", "L": "Q", "n": "q", "N": "Q"}  # equal on the machines that mdot runs on
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Tensor:
 
     name: str
     dtype: str
-    """"f32", "i64" …"""
+    """For example "f32" or "i64"."""
     dims: tuple[tuple[int, int], ...]
-    """scale, offset of each: scale * length + offset elements."""
+    """(scale, offset) of each dimension: scale * length + offset elements."""
     columns: tuple[str, ...]
-    """What its columns are, where the artefact says so."""
+    """Names of the columns, if the artefact holds them."""
     _number: int
     _size: int
 
@@ -57,21 +57,21 @@ def _dim(scale: int, offset: int) -> str:
 class Kernel:
     name: str
     kind: str
-    """"linear", "attention", "norm", "nest", "sequential"."""
+    """One of "linear", "attention", "norm", "nest", "sequential"."""
     flops: float
-    """At full length."""
+    """FLOPs at full length."""
     step: int = 0
-    """Of the bucket's: kernels that run together have one number."""
+    """Step of the bucket. Kernels that run concurrently have the same number."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Bucket:
-    """Code of an entry point for lengths up to one."""
+    """Code of an entry point for lengths up to max_length."""
 
     max_length: int
     scratch_bytes: int
     flops: float
-    """Of one call at full length."""
+    """FLOPs of one call at full length."""
     kernels: tuple[Kernel, ...]
 
 
@@ -82,17 +82,17 @@ class Entry:
     outputs: tuple[Tensor, ...]
     buckets: tuple[Bucket, ...]
     has_length: bool
-    """False: every dimension is a number."""
+    """False: every dimension is a constant."""
     min_length: int
     schema_hash: int
     """Equal for equal names, types and shapes of inputs and outputs."""
     items_together: int = 1
-    """Calls that `Predictor.run_many` takes together, at most."""
+    """Maximum number of items that `Predictor.run_many` processes at once."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ImageKernel:
-    """What one bucket runs on an image's processor (mdot_run.h, mdot_image_kernel_info)."""
+    """The kernel of one bucket on an image's processor (mdot_run.h, mdot_image_kernel_info)."""
 
     entry: str
     max_length: int
@@ -115,11 +115,11 @@ class Image:
     """Code for one kind of processor, with the weights that it reads."""
 
     kind: str
-    """"cpu", "cuda"."""
+    """"cpu" or "cuda"."""
     target: str
-    """"x86-64-v4", "sm_90a"."""
+    """For example "x86-64-v4" or "sm_90a"."""
     kernel_precision: str
-    """Arithmetic of its matrix kernels: "fp32", "bf16", "fp16"."""
+    """Precision of its matrix kernels: "fp32", "bf16" or "fp16"."""
     image_bytes: int
     weights_bytes: int
     kernels: tuple[ImageKernel, ...]
@@ -132,7 +132,7 @@ def _get(function: Any, kind: type[c.SizedType], *at: Any) -> c.SizedType:
 
 
 def _plain(info: c.Sized, kind: Any, **others: Any) -> Any:
-    """The dataclass of a struct's fields, which have its names."""
+    """Makes a dataclass from the fields of a struct, which have the same names."""
     fields = {field.name for field in dataclasses.fields(kind)} - set(others)
     values = {name: getattr(info, name) for name in fields}
     return kind(**{name: read_text(v) if isinstance(v, bytes) else v for name, v in values.items()}, **others)
@@ -161,7 +161,7 @@ def _bucket(handle: ctypes.c_void_p, entry: int, bucket: int) -> Bucket:
 
 
 def entries(handle: ctypes.c_void_p, count: int) -> tuple[Entry, ...]:
-    """Of an opened artefact that has so many."""
+    """The entry points of an opened artefact that has `count` of them."""
     lib, found = runtime(), []
     for i in range(count):
         info = _get(lib.mdot_predictor_get_entry, c.mdot_entry_info, handle, i)
@@ -213,7 +213,7 @@ def _view(name: str, given: Any) -> memoryview:
 
 
 def _dtype(name: str, view: memoryview, declared: Tensor | None) -> int:
-    """mdot_dtype of a buffer: of types that one format stands for the declared one."""
+    """mdot_dtype of a buffer. If the format stands for several types, the declared type is preferred."""
     form = view.format.lstrip("@=<")
     form = _SAME_FORMATS.get(form, form)
     if declared is not None and _FORMATS.get(declared.dtype) == form:
@@ -243,7 +243,7 @@ def _find(predictor: Predictor, name: str) -> int:
 
 
 def inputs_of(predictor: Predictor, name: str, job: Job, configuration: Configuration) -> dict[str, memoryview]:
-    """What `Predictor.inputs_of` does."""
+    """Implements `Predictor.inputs_of`."""
     number = _find(predictor, name)
     keep: list[Any] = []
     handle = ctypes.c_void_p()
@@ -269,7 +269,7 @@ def inputs_of(predictor: Predictor, name: str, job: Job, configuration: Configur
 
 
 def run(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dict[str, memoryview]:
-    """What `Predictor.run` does."""
+    """Implements `Predictor.run`."""
     number = _find(predictor, name)
     entry = predictor.entries[number]
     declared = {tensor.name: tensor for tensor in entry.inputs}
@@ -297,7 +297,8 @@ def run(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dict[str,
 
 
 def _arrays(entry: Entry, inputs: Mapping[str, Any], item: int, keep: list[Any]) -> tuple[int, list[int]]:
-    """Length of an item, and where its inputs lie, in the entry's order: what mdot_run checks and mdot_run_many does not."""
+    """Length of an item, and the addresses of its inputs in the entry point's order. Checks the inputs, because mdot_run_many
+    omits the checks that mdot_run makes."""
     views = {key: _view(key, given) for key, given in inputs.items()}
     unknown = set(views) - {tensor.name for tensor in entry.inputs}
     if unknown:
@@ -316,7 +317,7 @@ def _arrays(entry: Entry, inputs: Mapping[str, Any], item: int, keep: list[Any])
 
 
 def run_many(predictor: Predictor, items: Sequence[Mapping[str, Any]], name: str) -> list[dict[str, memoryview]]:
-    """What `Predictor.run_many` does."""
+    """Implements `Predictor.run_many`."""
     number = _find(predictor, name)
     entry = predictor.entries[number]
     array = (c.mdot_item * max(len(items), 1))()

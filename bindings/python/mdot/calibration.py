@@ -1,4 +1,4 @@
-"""Calibrations: a site's own measurements, by which predictions are corrected (mdot_calibrate.h, mdot_calibration)."""
+"""Calibrations: corrections of predictions that follow from a site's own measurements (mdot_calibrate.h, mdot_calibration)."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Correction:
-    """Of one GPU: in half precision, and not."""
+    """The correction of one GPU model: one set of values for half precision, and one for all other precisions."""
 
     row_count: int
     factor: float
-    """That times are multiplied by."""
+    """Factor on predicted times."""
     interval: float
-    """That the logarithms of their interval's bounds over the median are multiplied by."""
+    """Factor on the logarithms of the interval's bounds over the median."""
     half_row_count: int
     half_factor: float
     half_interval: float
 
 
 class Calibration:
-    """Immutable. It belongs to the predictor whose answers were held to the measurements."""
+    """An immutable calibration. It belongs to the predictor whose answers were compared with the measurements."""
 
     def __init__(self, handle: int) -> None:
-        """Takes an mdot_calibration over: use `load` or `measured`."""
+        """Takes ownership of an mdot_calibration. Use `load` or `measured` instead."""
         self._handle = ctypes.c_void_p(handle)
         weakref.finalize(self, runtime().mdot_calibration_destroy, self._handle)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibration:
-        """From a file, as `save` and `mdot calibrate -o` write it."""
+        """Reads a file that `save` or `mdot calibrate -o` wrote."""
         handle = ctypes.c_void_p()
         call(runtime().mdot_calibration_load, os.fsencode(path), ctypes.byref(handle))
         assert handle.value is not None
@@ -50,7 +50,7 @@ class Calibration:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Calibration:
-        """The same from the bytes of such a file."""
+        """Reads the bytes of such a file."""
         handle = ctypes.c_void_p()
         call(runtime().mdot_calibration_parse, data, len(data), ctypes.byref(handle))
         assert handle.value is not None
@@ -58,7 +58,8 @@ class Calibration:
 
     @classmethod
     def measured(cls, predictor: Predictor, rows: Iterable[tuple[Job, Configuration, float]]) -> Calibration:
-        """From measured steps: job, configuration, milliseconds. As few as three help; none changes nothing."""
+        """Fits a calibration to measured steps, each a job, a configuration and milliseconds. Three steps are enough to help.
+        An empty list gives a calibration that changes nothing."""
         given = list(rows)
         keep: list[Any] = []
         count = max(len(given), 1)
@@ -73,7 +74,7 @@ class Calibration:
         return cls(handle.value)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a text of a few lines, which appears complete or not at all."""
+        """Writes a text file of a few lines. The file appears complete or not at all."""
         call(runtime().mdot_calibration_save, self._handle, os.fsencode(path))
 
     def _info(self) -> c.mdot_calibration_info:
@@ -83,17 +84,17 @@ class Calibration:
 
     @property
     def predictor(self) -> str:
-        """The name of the one that it was made with."""
+        """The name of the predictor that the calibration was made with."""
         return read_text(self._info().predictor)
 
     @property
     def row_count(self) -> int:
-        """Measured steps that it was made of."""
+        """The number of measured steps that the calibration was made from."""
         return int(self._info().row_count)
 
     @property
     def factor(self) -> float:
-        """That times are multiplied by on GPUs without a row; `interval` likewise."""
+        """Factor on times for GPUs without a measured step. `interval` is the corresponding factor of the interval."""
         return float(self._info().factor)
 
     @property
@@ -102,13 +103,14 @@ class Calibration:
 
     @property
     def several(self) -> tuple[int, float, float]:
-        """Rows of several GPUs that worked together; factor and interval, which such steps are multiplied by besides."""
+        """Number of measured steps on several cooperating GPUs, and the factor and interval that are applied to such steps in
+        addition."""
         info = self._info()
         return int(info.several_row_count), float(info.several_factor), float(info.several_interval)
 
     @property
     def gpus(self) -> dict[str, Correction]:
-        """By the names of GPUs that rows were measured on."""
+        """Corrections by the name of the GPU that steps were measured on."""
         found = {}
         for i in range(self._info().gpu_count):
             at = c.new(c.mdot_calibration_gpu)
@@ -120,7 +122,8 @@ class Calibration:
     def _apply(
         self, predictor: Predictor, job: Job, configuration: c.mdot_configuration, answer: c.mdot_prediction
     ) -> None:
-        """Corrects an answer in place, with what steps have in common that spend their time in the same parts."""
+        """Corrects an answer in place. The correction includes the factor of measured steps that spend their time in the same
+        parts, therefore it needs an explanation."""
         explained = Handle(predictor, job, configuration)
         call(
             runtime().mdot_calibration_apply,

@@ -1,4 +1,4 @@
-"""Predictors compiled and verified: libmdotc, which the package mdot-compiler brings."""
+"""Compiles and verifies predictors with libmdotc, which the package mdot-compiler contains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mdot.predictor import Predictor
 
 
 class CompilerWarning(Warning):
-    """From the compiler or the verifier: what an artefact lacks."""
+    """A warning of the compiler or the verifier about something that an artefact lacks."""
 
 
 def compile(
@@ -33,10 +33,12 @@ def compile(
     dump_pass: str | None = None,
     dump: Callable[[str], None] | None = None,
 ) -> Predictor:
-    """Compiles an ONNX model into an artefact at `output`, and opens it; of several, each under its entry's name.
+    """Compiles an ONNX model into an artefact at `output`, and opens it. A mapping compiles several models, each under the
+    name of its entry point.
 
-    The options are mdotc_options' (mdotc.h): lengths to specialise for, "cpu" or GPU architectures, arithmetic, symbolic
-    dimensions, the least length, a step whose text goes to `dump`. ToolchainError where the package mdot-compiler, a linker or NVRTC is missing.
+    The options are those of mdotc_options (mdotc.h): lengths to specialise for, targets ("cpu" or GPU architectures),
+    precision of the kernels, symbolic dimensions, the least length, and a pass whose text goes to `dump`. Raises
+    ToolchainError if the package mdot-compiler, a linker or NVRTC is missing.
     """
     library = compiler()
     entries = model if isinstance(model, Mapping) else {"predict": model}
@@ -72,7 +74,7 @@ def compile(
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """The worst difference found for one bucket on one CPU level or GPU (mdotc.h, mdotc_verify_row)."""
+    """The worst difference found for one bucket on one ISA level or GPU (mdotc.h, mdotc_verify_row)."""
 
     entry: str
     level: str
@@ -103,9 +105,9 @@ def verify(
     inputs: str | os.PathLike[str] | None = None,
     jobs: Sequence[tuple[Job, Configuration]] = (),
 ) -> Verification:
-    """Holds an artefact's code, on every CPU level that this machine runs, to the model in double precision.
+    """Compares an artefact's code, on every ISA level that this machine runs, with the model in double precision.
 
-    The options are mdotc_verify_options' (mdotc.h). True when every row passed.
+    The options are those of mdotc_verify_options (mdotc.h). The result is true if every row passed.
     """
     library = compiler()
     rows: list[Row] = []
@@ -154,15 +156,15 @@ CHECK_RESULTS = ("pass", "fail", "unsupported")
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """What became of a model's test data (mdotc.h, mdotc_check_report)."""
+    """The result of a model's test data (mdotc.h, mdotc_check_report)."""
 
     result: str
-    """pass, fail, unsupported."""
+    """pass, fail or unsupported."""
     worst_error: float
     """Largest |got - want| / max(|want|, 1) of a floating output."""
     data_sets: int
     detail: str
-    """Of a failure the output and element, of an unsupported model the operators."""
+    """The output and element of a failure, or the operators of an unsupported model."""
 
     def __bool__(self) -> bool:
         return self.result == "pass"
@@ -175,7 +177,7 @@ def check(
     relative_tolerance: float = 0.0,
     absolute_tolerance: float = 0.0,
 ) -> Check:
-    """Compiles directory/model.onnx and holds it to every test_data_set_* there, as ONNX's own tests have them."""
+    """Compiles directory/model.onnx and compares it with every test_data_set_* there, in the layout of ONNX's own tests."""
     options = c.new(
         c.mdotc_check_options,
         level=level.encode() if level is not None else None,

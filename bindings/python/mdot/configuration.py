@@ -1,4 +1,4 @@
-"""How a job trains: what mdot_configuration says, in words."""
+"""How a job trains: the options of mdot_configuration as words and numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ATTENTIONS = ("flash", "eager")
 RECOMPUTES = ("nothing", "blocks", "selective")
 LINKS = ("default", "pcie", "nvlink")
 
-# What PyTorch and the libraries over it call the same.
+# Names of the same precisions in PyTorch and in the libraries built on it.
 _PRECISION_WORDS = {
     "amp": "amp-fp16",
     "amp_fp16": "amp-fp16",
@@ -55,7 +55,7 @@ def _rate(option: str, value: Any) -> float:
 
 
 def _version(option: str, value: Any) -> int:
-    """100 * major + minor. A number would not tell 1.1 from 1.10."""
+    """100 * major + minor. The value must be a string, because the numbers 1.1 and 1.10 are equal."""
     found = re.match(r"([1-9]\d?)\.(\d\d?)(?![^.+])", value) if isinstance(value, str) else None
     if found is None:
         raise InvalidArgumentError(f"{option} is a version as \"1.12\" or \"2.4\", not {value!r}")
@@ -64,57 +64,57 @@ def _version(option: str, value: Any) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:
-    """How a job trains. What is not said is the default, which `mdot predict --help` names as well."""
+    """How a job trains. Options that are left out have the defaults that `mdot predict --help` lists."""
 
     gpu: Union[str, GPU]
     batch: int = 1
-    """Samples of one forward and backward pass of a data-parallel worker."""
+    """Samples of one forward and backward pass of one data-parallel worker."""
     precision: str = "pytorch"
-    """fp32, tf32, amp-fp16 (or amp), amp-bf16, bf16: weights, too; pytorch: fp32, and tf32 in convolutions."""
+    """fp32, tf32, amp-fp16 (or amp), amp-bf16, bf16 (weights, too) or pytorch (fp32, with tf32 in convolutions)."""
     layout: str = "nchw"
-    """nchw, nhwc: of images in memory."""
+    """Memory layout of images: nchw or nhwc."""
     optimizer: str = "sgd"
-    """sgd, adam, adamw."""
+    """sgd, adam or adamw."""
     attention: str = "flash"
-    """flash: fused, its scores never written; eager: written out."""
+    """flash: a fused kernel that keeps the scores on the chip; eager: decomposed into its operators."""
     checkpoint: Union[str, None] = None
-    """Computed again in the backward pass: blocks, all of each; selective, all but products."""
+    """Recomputation in the backward pass: blocks recomputes each block; selective recomputes all operators but matmuls."""
     compiled: bool = False
-    """By torch.compile, which fuses what is no product."""
+    """Whether torch.compile compiles the model, which fuses all operators but matmuls."""
     accumulate: int = 1
-    """Passes whose gradients are added up before the optimizer's step."""
+    """Forward and backward passes whose gradients are accumulated before the optimizer's step."""
     gpus: int = 0
-    """That work on a step; 0: as many as the degrees of parallelism multiply to, 1 without any."""
+    """GPUs that share a step; 0: the product of the degrees of parallelism, which is 1 if all are unset."""
     nodes: int = 1
     link: Union[str, float, None] = None
-    """Between the GPUs of a node: pcie, nvlink, or what a collective reaches, in GB/s."""
+    """Link between the GPUs of a node: pcie, nvlink, or the bandwidth that a collective reaches, in GB/s."""
     network: float = 0.0
-    """What a collective reaches between nodes, in GB/s for each GPU; 0: 20."""
+    """Bandwidth that a collective reaches between nodes, in GB/s for each GPU; 0: 20."""
     data_parallel: int = 0
     tensor_parallel: int = 0
     pipeline_parallel: int = 0
     expert_parallel: int = 0
     micro_batches: int = 0
-    """That a pipeline divides the batch into; 0: as many as it has stages."""
+    """Micro-batches that a pipeline splits the batch into; 0: the number of its stages."""
     zero: int = 0
     """Stage of ZeRO, 0 to 3."""
     torch: Union[str, None] = None
-    """PyTorch's version, "1.12" or as torch.__version__ has it; None: the newest that the predictor knows."""
+    """PyTorch's version, for example "1.12", or the form of torch.__version__; None: the newest that the predictor knows."""
 
     def replace(self, **options: Any) -> Configuration:
-        """The same with other options."""
+        """A copy with the given options changed."""
         return dataclasses.replace(self, **options)
 
     @property
     def workers(self) -> int:
-        """Data- and expert-parallel workers, each with a batch of its own."""
+        """Data- and expert-parallel workers, each of which has its own batch."""
         shared = max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1)
         alone = max(self.data_parallel, 1) * max(self.expert_parallel, 1)
         return self.gpus // shared if self.gpus > 0 else alone
 
     @property
     def samples(self) -> int:
-        """Of one step."""
+        """Samples of one step over all workers."""
         return self.batch * self.accumulate * self.workers
 
 
@@ -122,7 +122,7 @@ OPTIONS = tuple(field.name for field in dataclasses.fields(Configuration))
 
 
 class Options(TypedDict, total=False):
-    """Those of a Configuration beside GPU and batch, as keywords."""
+    """The keyword options of a Configuration: all of its fields except GPU and batch."""
 
     precision: str
     layout: str
@@ -145,7 +145,8 @@ class Options(TypedDict, total=False):
 
 
 def fill(out: c.mdot_configuration, given: Configuration, keep: list[Any]) -> None:
-    """Writes the C struct; `keep` holds what it points to. InvalidArgumentError names what is no number or word."""
+    """Writes the C struct; `keep` holds the objects that it points to. Raises InvalidArgumentError for an invalid number or
+    word."""
     out.struct_size = ctypes.sizeof(out)
     if isinstance(given.gpu, GPU):
         figures = given.gpu._as_struct()

@@ -1,4 +1,4 @@
-"""Encodings: what a predictor knows of a job before it hears of a configuration (mdot_predict.h, mdot_encoding)."""
+"""Encodings: the part of a prediction that depends on the job alone, computed once (mdot_predict.h, mdot_encoding)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 class Encoding:
-    """A job that is asked about again and again, read once by a predictor: `Predictor.encode` makes it. Immutable; any
-    number of threads may price it."""
+    """The cached features of a job that is queried repeatedly. `Predictor.encode` makes it. It is immutable, so that any
+    number of threads may evaluate it."""
 
     def __init__(self, predictor: Predictor, job: Job) -> None:
-        self.predictor, self.job = predictor, job  # both are kept as long
+        self.predictor, self.job = predictor, job  # keeps both alive as long as the encoding
         self._handle = ctypes.c_void_p()
         call(runtime().mdot_encoding_create, predictor._context(), job._handle, ctypes.byref(self._handle))
         weakref.finalize(self, _destroy, self._handle, job)
 
     def price(self, configurations: Iterable[Configuration]) -> list[Prediction | Error]:
-        """Answers each configuration as `Predictor.predict_many` would, for a few microseconds each, in one call of the
-        library. One that is wrong leaves the others answered: its place holds the exception that says why.
-        Configurations of one batch that follow each other cost least."""
+        """Predicts each configuration as `Predictor.predict_many` would, for a few microseconds each, in one call of the
+        library. An invalid configuration does not affect the others: its position holds the exception that gives the reason.
+        Consecutive configurations with equal batches cost least."""
         given = list(configurations)
         keep: list[Any] = []
 
@@ -44,5 +44,5 @@ class Encoding:
 
 
 def _destroy(handle: ctypes.c_void_p, job: Job) -> None:
-    """With the job still there, which an encoding borrows."""
+    """Takes the job as an argument, because the job that an encoding borrows must be alive when the encoding is destroyed."""
     runtime().mdot_encoding_destroy(handle)

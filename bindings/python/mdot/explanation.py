@@ -1,4 +1,4 @@
-"""Explanations: where the time and the memory of one step go (mdot_predict.h, mdot_explanation)."""
+"""Explanations: how the time and the memory of one step divide among operators (mdot_predict.h, mdot_explanation)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ APPROXIMATIONS = ("roofline", "model")
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """An operator's part of a step, or of several operators together: times in milliseconds, sizes in bytes."""
+    """The part of a step that belongs to one operator or to several together: times in milliseconds, sizes in bytes."""
 
     forward_ms: float
     data_gradient_ms: float
@@ -33,7 +33,7 @@ class Share:
     gradient_bytes: float
     optimizer_bytes: float
     activation_bytes: float
-    """Of tensors that are there when memory is at its peak."""
+    """Tensors that are alive when memory is at its peak."""
 
     @property
     def ms(self) -> float:
@@ -53,31 +53,32 @@ NOTHING = Share(*[0.0] * len(_SHARE))
 
 @dataclasses.dataclass(frozen=True)
 class Explanation(Sequence[Share]):
-    """Of one GPU; of a pipeline the one that does most. The seven times add up to step_ms, the four sizes to the
-    prediction's peak memory. A sequence of each operator's share, in the job's order."""
+    """The explanation of one GPU's step; in a pipeline, of the busiest GPU. The seven times add up to step_ms, and the four
+    sizes to the prediction's peak memory. As a sequence, it holds the Share of each operator in the job's order."""
 
     job: Job
     configuration: Configuration
     step_ms: float
-    """Without a calibration, which scales all of it."""
+    """The predicted time before calibration. A calibration scales all times alike."""
     forward_ms: float
     data_gradient_ms: float
-    """With what is computed again for it."""
+    """Includes the time of recomputation."""
     weight_gradient_ms: float
     optimizer_ms: float
     host_ms: float
-    """That the GPU waits for the host, which starts its kernels."""
+    """Time that the GPU waits for the host to launch its kernels."""
     communication_ms: float
-    """That it waits for what GPUs exchange."""
+    """Time that the GPU waits for communication between GPUs."""
     idle_ms: float
-    """That a stage of a pipeline waits for others."""
+    """Time that a pipeline stage waits for other stages."""
     weight_bytes: float
     gradient_bytes: float
     optimizer_bytes: float
     activation_bytes: float
     approximate: tuple[str, ...]
-    """Why it is no more than an estimate: roofline, the predictor does not say what its answer is made of; model,
-    operators' times were moved as physics has it. Empty: as predicted."""
+    """Reasons why the explanation is only an estimate. roofline: the predictor lacks the entry point that explains its
+    answer, so that the step is divided by the GPU's peak rates. model: operators' times were adjusted by the analytic
+    estimate. Empty: the times are those that were predicted."""
     operators: tuple[Share, ...]
 
     @overload
@@ -91,7 +92,7 @@ class Explanation(Sequence[Share]):
         return len(self.operators)
 
     def by(self, key: Callable[[Operator], object]) -> dict[object, Share]:
-        """Shares added up by what `key` says of their operators, those that take most time first."""
+        """Sums the shares of operators with equal `key(operator)`, and orders them by decreasing time."""
         sums: dict[object, Share] = {}
         for operator, share in zip(self.job, self.operators):
             name = key(operator)
@@ -99,19 +100,19 @@ class Explanation(Sequence[Share]):
         return dict(sorted(sums.items(), key=lambda item: -item[1].ms))
 
     def by_type(self) -> Mapping[object, Share]:
-        """"Conv", "Linear", "Attention" …"""
+        """Sums by operator type, for example "Conv", "Linear", "Attention"."""
         return self.by(lambda operator: operator.type)
 
     def by_module(self) -> Mapping[object, Share]:
-        """By the module that operators were exported from; None: no name was kept."""
+        """Sums by the module that operators were exported from; None: the job holds no module name."""
         return self.by(lambda operator: operator.module)
 
     def by_block(self) -> Mapping[object, Share]:
-        """By the number of the block (layer); 0: in none."""
+        """Sums by the number of the block (layer); 0: operators outside all blocks."""
         return self.by(lambda operator: operator.block)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row for each operator. Needs pandas."""
+        """A row for each operator. Requires pandas."""
         import pandas
 
         return pandas.DataFrame.from_records(
@@ -140,7 +141,7 @@ class Explanation(Sequence[Share]):
 
 
 class Handle:
-    """An mdot_explanation, destroyed with its last reference."""
+    """Owns an mdot_explanation and destroys it with the last reference."""
 
     def __init__(self, predictor: Predictor, job: Job, configuration: c.mdot_configuration) -> None:
         self.pointer = ctypes.c_void_p()
@@ -155,7 +156,7 @@ class Handle:
 
 
 def explain(predictor: Predictor, job: Job, configuration: Configuration) -> Explanation:
-    """What `Predictor.explain` answers for a configuration."""
+    """Implements `Predictor.explain` for a configuration."""
     keep: list[Any] = []
     handle = Handle(predictor, job, as_array([configuration], keep)[0])
     info = c.new(c.mdot_explanation_info)

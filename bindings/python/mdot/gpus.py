@@ -1,4 +1,4 @@
-"""GPUs that predictions are made for: those that libmdot knows, and others by their figures."""
+"""GPUs that predictions are made for: those that libmdot knows, and others that are described by their spec values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mdot.library.libraries import call, read_text, runtime
 
 @dataclasses.dataclass(frozen=True)
 class GPU:
-    """A GPU's figures; rates are dense, at boost clock, a multiply-add counted as two (mdot.h, mdot_gpu)."""
+    """The spec values of a GPU. Rates are dense rates at boost clock, and a multiply-add counts as two (mdot.h, mdot_gpu)."""
 
     name: str
     compute_capability: float
@@ -24,14 +24,14 @@ class GPU:
     tf32_tflops: float
     fp16_tflops: float
     nvlink_gbps: float = 0.0
-    """0: the board comes without NVLink."""
+    """0: the GPU lacks NVLink."""
     pcie_gbps: float = 0.0
-    """0: not known, and taken as PCIe 4 with 16 lanes."""
+    """0: unknown, which is treated as PCIe 4 with 16 lanes."""
     watts: float = 0.0
-    """The board's power limit, under which its clock may fall; 0: as many as the rates take."""
+    """Power limit, under which the clock may fall; 0: unlimited, so that the rates are sustained."""
 
     def replace(self, **figures: float | str) -> GPU:
-        """One like this with other figures: `mdot.gpu("A100").replace(name="half an A100", sm_count=54)`."""
+        """A copy with other spec values, for example `mdot.gpu("A100").replace(name="half an A100", sm_count=54)`."""
         return dataclasses.replace(self, **figures)  # type: ignore[arg-type]
 
     def _as_struct(self) -> c.mdot_gpu:
@@ -41,7 +41,8 @@ class GPU:
 
 
 def gpu(name: str) -> GPU:
-    """The GPU called so: a name of `gpus()`, an alias, or what the driver calls it. InvalidArgumentError otherwise."""
+    """Finds a GPU by a name of `gpus()`, by an alias, or by the name that the driver reports. Raises InvalidArgumentError if
+    it is unknown."""
     found = c.new(c.mdot_gpu)
     call(runtime().mdot_gpu_find, name.encode(), ctypes.byref(found))
     figures = {field.name: getattr(found, field.name) for field in dataclasses.fields(GPU) if field.name != "name"}
@@ -49,10 +50,10 @@ def gpu(name: str) -> GPU:
 
 
 def gpus() -> list[GPU]:
-    """All that libmdot knows, in its order."""
+    """All GPUs that libmdot knows, in its order."""
     names = runtime().mdot_gpu_names()
     found = []
-    for name in names:  # ends with NULL
+    for name in names:  # the array ends with NULL
         if name is None:
             break
         found.append(gpu(read_text(name)))

@@ -1,4 +1,4 @@
-"""Training jobs: the operators of a network, each with what a training step does with it."""
+"""Training jobs: the operators of a network and the work of each in a training step."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTES = ("folded", "maybe-folded")
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """Work on data: a multiply-add is two FLOPs, floating elements are four bytes whatever the file's type."""
+    """FLOPs and bytes. A multiply-add is two FLOPs, and floating elements count as four bytes in every file type."""
 
     flops: float
     bytes_read: float
@@ -35,22 +35,22 @@ class Load:
 
 @dataclasses.dataclass(frozen=True)
 class Operator:
-    """One operator of a job (mdot.h, mdot_job_operator). At batch B a phase's load is B * per_sample + per_step."""
+    """One operator of a job (mdot.h, mdot_job_operator). At batch B the load of a phase is B * per_sample + per_step."""
 
     type: str
     known: bool
-    """False: mdot knows its tensors' sizes only."""
+    """False: mdot knows only the sizes of its tensors."""
     settings: Mapping[str, int]
-    """By MDOT_SETTING_MAP's names, those that are not zero."""
+    """The non-zero attributes, by the names of MDOT_SETTING_MAP."""
     parameters: float
     """Elements that training learns."""
     frozen_parameters: float
     inputs: tuple[int, ...]
     """Indices of the operators whose results it reads."""
     block: int
-    """The block (layer) that it belongs to: 1 …; 0 where it belongs to none."""
+    """The block (layer) that it belongs to, from 1; 0: outside all blocks."""
     module: str | None
-    """That it was exported from; None where names were not kept."""
+    """The module that it was exported from; None: the job holds no names."""
     per_sample: Mapping[str, Load]
     """By phase: forward, data_gradient, weight_gradient."""
     per_step: Mapping[str, Load]
@@ -68,7 +68,7 @@ def _dims(dims: Mapping[str, int | str]) -> Any:
 
 
 def _warn(message: str, kind: type[Warning] = JobWarning) -> None:
-    """In the name of the line outside of this package that asked."""
+    """Attributes the warning to the caller's line, the nearest one outside this package."""
     depth, package = 2, str(Path(__file__).parent)
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
@@ -77,14 +77,14 @@ def _warn(message: str, kind: type[Warning] = JobWarning) -> None:
 
 
 class Job:
-    """A training job's operator sequence. Immutable; any number of threads may share one.
+    """A training job's operator sequence. It is immutable, so that any number of threads may use one.
 
-    Made by `from_onnx`, `from_torch`, `from_transformers`, `load` and `from_bytes`. It holds no weights, and no names
-    but those of modules, where they were kept.
+    `from_onnx`, `from_torch`, `from_transformers`, `load` and `from_bytes` make jobs. A job holds no weights. It holds the
+    names of modules only if they were kept.
     """
 
     def __init__(self, handle: int) -> None:
-        """Takes an mdot_job over. Use the functions that make jobs instead."""
+        """Takes ownership of an mdot_job. Use the functions that make jobs instead."""
         self._handle = ctypes.c_void_p(handle)
         self._finalizer = weakref.finalize(self, runtime().mdot_job_destroy, self._handle)
         self._info = c.new(c.mdot_job_info)
@@ -101,10 +101,11 @@ class Job:
         keep_names: bool = True,
         name: str = "model",
     ) -> Job:
-        """Reads an ONNX file, or its bytes; weights are not read.
+        """Reads an ONNX file, or its bytes, and skips the weights.
 
-        `dims` binds symbolic dimensions other than the batch: {"sequence": 128}, or {"mask": "sequence"} where they are
-        the same. `name` stands for bytes in messages. What the reader put right or did not understand is a JobWarning.
+        `dims` binds symbolic dimensions other than the batch: for example {"sequence": 128}, or {"mask": "sequence"} if the
+        two are equal. `name` is the file name in messages about bytes. Each repair and each construct that the reader does
+        not understand is a JobWarning.
         """
         said: list[str] = []
         hear = c.MESSAGE_FUNCTION(lambda _, text: said.append(read_text(text)))
@@ -138,15 +139,15 @@ class Job:
         batch: int | None = None,
         name: str | None = None,
     ) -> Job:
-        """Reads a PyTorch module: what it does in training mode on these inputs. Needs PyTorch, 2.4 or newer.
+        """Records the operators of a PyTorch module in training mode on these inputs. Requires PyTorch 2.4 or newer.
 
-        `example_inputs` is a tensor, or a tuple of what the module is called with; `example_kwargs` what it is called
-        with by name. The module may be on the CPU or on the meta device; nothing is computed, and no weights are kept:
-        a language model of 7 billion parameters takes seconds. The batch is the first dimension of the first tensor, or
-        how many images a list has, unless `batch` says how many samples the inputs are; take two or more, since
-        BatchNormalization refuses one. All other shapes are those of the examples.
+        `example_inputs` is a tensor or a tuple of positional arguments, and `example_kwargs` holds the keyword arguments. The
+        module may be on the CPU or on the meta device. Tracing computes nothing and keeps no weights: a language model of 7
+        billion parameters takes seconds. The batch is the first dimension of the first tensor, or the length of a list of
+        images, unless `batch` gives the number of samples. Use at least two samples, because BatchNormalization rejects one.
+        All other shapes are those of the examples.
 
-        Parameters that require no gradient are frozen, module by module. Whatever is special is a JobWarning.
+        Parameters that do not require a gradient are frozen, module by module. Special cases are reported as JobWarning.
         """
         from mdot.trace.onnx_file import BATCH, serialise
         from mdot.trace.run import trace
@@ -162,7 +163,8 @@ class Job:
         if traced.frozen:
             modules = {op.module for op in job if op.parameters > 0}
             frozen = [module for module in traced.frozen if module in modules]
-            # Parameters that are frozen and flow into others', tables of positions, stand in no module's operator.
+            # These frozen parameters flow into other parameters, for example tables of positions. They belong to the operator
+            # of no module.
             traced.make_constant([module for module in traced.frozen if module not in modules])
             job = read().freeze(frozen) if frozen else read()
         for text in traced.notes:
@@ -180,9 +182,9 @@ class Job:
 
         "resnet50" (torchvision), "timm:resnet50d", "transformers:GPT2LMHeadModel", "diffusers:UNet2DConditionModel".
 
-        `settings` change its configuration or are arguments of its function: `from_name("transformers:GPT2LMHeadModel",
-        n_layer=48, n_embd=1600, n_head=25, length=1024)` is GPT-2 XL. `length` is that of its tokens or frames, `size`
-        the pixels of an image's side. Needs PyTorch and the library.
+        `settings` change the network's configuration or are arguments of its function. For example,
+        `from_name("transformers:GPT2LMHeadModel", n_layer=48, n_embd=1600, n_head=25, length=1024)` is GPT-2 XL. `length` is
+        the number of tokens or frames, and `size` the side of an image in pixels. Requires PyTorch and the network's library.
         """
         from mdot.trace.models import build
 
@@ -193,10 +195,11 @@ class Job:
     def from_transformers(
         cls, kind: Any, config: Any = None, *, batch: int = 2, length: int | None = None, size: int | None = None
     ) -> Job:
-        """Reads a class of transformers' (or its name) with a configuration, by default its own, without weights.
+        """Reads a class of transformers, given as the class or its name, without weights. The default is the class's own
+        configuration.
 
-        `from_transformers("LlamaForCausalLM", LlamaConfig(), length=4096)` takes seconds. Example inputs follow from
-        what the class is called with; for others, hand the model to `from_torch`.
+        `from_transformers("LlamaForCausalLM", LlamaConfig(), length=4096)` takes seconds. Example inputs follow from the
+        arguments of the class's forward function. For other classes, pass the model to `from_torch`.
         """
         import transformers
 
@@ -208,9 +211,10 @@ class Job:
 
     @classmethod
     def from_operators(cls, operators: Iterable[Operator], *, batch: int = 1, optimizer: str | None = None) -> Job:
-        """Makes a job of operators, each with what it does in a step (mdot_predict.h, mdot_job_operator): those of another
-        job, changed, or of a network that is in no graph. What training does with a type, which products autocast
-        computes in half precision and what autograd keeps, is looked up by its name, unless `known` is False."""
+        """Makes a job from operators, each with its work in a step (mdot_predict.h, mdot_job_operator). The operators can be
+        changed ones of another job, or describe a network for which there is no graph. The operator's name determines its
+        gradients, whether autocast computes it in half precision and the tensors that autograd saves, unless `known` is
+        False."""
         given = list(operators)
         array = (c.mdot_job_operator * max(len(given), 1))()
         keep: list[Any] = []
@@ -232,7 +236,7 @@ class Job:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Job:
-        """Reads a `.job` file, as `save` and `mdot extract -o` write it."""
+        """Reads a `.job` file that `save` or `mdot extract -o` wrote."""
         handle = ctypes.c_void_p()
         call(runtime().mdot_job_load, os.fsencode(path), ctypes.byref(handle))
         assert handle.value is not None
@@ -240,7 +244,7 @@ class Job:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Job:
-        """The same from the bytes of such a file."""
+        """Reads the bytes of a `.job` file."""
         handle = ctypes.c_void_p()
         call(runtime().mdot_job_parse, data, len(data), ctypes.byref(handle))
         assert handle.value is not None
@@ -248,23 +252,23 @@ class Job:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, dims: Mapping[str, int | str] | None = None) -> Job:
-        """A `.job` file by its suffix, ONNX otherwise."""
+        """Reads a file as a job if its suffix is `.job`, and as ONNX otherwise."""
         if Path(path).suffix != ".job":
             return cls.from_onnx(path, dims=dims)
         if dims:
             raise InvalidArgumentError(f"{path}: a .job file has no dimension to bind; that was done when it was made")
         return cls.load(path)
 
-    # ---- Keeping them ------------------------------------------------------------------------------------------------
+    # ---- Saving and freezing -----------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a `.job` file, which appears complete or not at all."""
+        """Writes a `.job` file. The file appears complete or not at all."""
         call(runtime().mdot_job_save, self._handle, os.fsencode(path))
 
     def freeze(self, frozen: Sequence[str] = (), trained: Sequence[str] = ()) -> Job:
-        """The same job with parameters frozen, by patterns of modules' names (mdot.h, mdot_job_freezing).
+        """A copy of the job with parameters frozen by patterns of module names (mdot.h, mdot_job_freezing).
 
-        `job.freeze(["*"], trained=["*.lora_?"])` trains LoRA adapters alone.
+        For example, `job.freeze(["*"], trained=["*.lora_?"])` trains only LoRA adapters.
         """
         out = ctypes.c_void_p()
         lists = [(ctypes.c_char_p * max(len(p), 1))(*[text.encode() for text in p]) for p in (frozen, trained)]
@@ -279,7 +283,7 @@ class Job:
         assert out.value is not None
         return Job(out.value)
 
-    # ---- Looking at them ---------------------------------------------------------------------------------------------
+    # ---- Properties --------------------------------------------------------------------------------------------------
 
     @property
     def parameters(self) -> int:
@@ -292,27 +296,27 @@ class Job:
 
     @property
     def batch(self) -> int:
-        """That the graph was made for; 1 where it leaves the batch open."""
+        """The batch that the graph was made for; 1 if the graph leaves the batch open."""
         return int(self._info.batch)
 
     @property
     def optimizer(self) -> str | None:
-        """Of the graph, where it holds one."""
+        """The optimizer that the graph contains, or None."""
         return OPTIMIZERS[self._info.optimizer] if self._info.has_optimizer else None
 
     @property
     def block_count(self) -> int:
-        """The highest number of a block."""
+        """The highest block number."""
         return int(self._info.block_count)
 
     @property
     def unknown_count(self) -> int:
-        """Operators of which mdot knows only their tensors' sizes."""
+        """Operators of unknown types, for which mdot knows only the sizes of their tensors."""
         return int(self._info.unknown_count)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader of its graph could not know for sure: folded, maybe-folded (MDOT_JOB_…)."""
+        """Uncertainties of the graph's reader: folded, maybe-folded (MDOT_JOB_…)."""
         return tuple(name for bit, name in enumerate(NOTES) if self._info.notes >> bit & 1)
 
     def __len__(self) -> int:
@@ -347,13 +351,13 @@ class Job:
 
 
 def optimizer_load(optimizer: str, parameters: float) -> Load:
-    """What one optimizer step costs for this many parameters, in fp32."""
+    """The FLOPs and bytes of one optimizer step for this many parameters in fp32."""
     load = runtime().mdot_optimizer_load(choose("optimizer", optimizer, OPTIMIZERS), parameters)
     return Load(load.flops, load.bytes_read, load.bytes_written)
 
 
 def choose(option: str, value: str, choices: tuple[str, ...], aliases: Mapping[str, str] = {}) -> int:
-    """The number of a word in any case, as enums count them. InvalidArgumentError lists them."""
+    """The enum value of a word, in any letter case. For other words, InvalidArgumentError lists the choices."""
     word = str(value).lower()
     word = aliases.get(word, word)
     if word not in choices:
@@ -362,7 +366,7 @@ def choose(option: str, value: str, choices: tuple[str, ...], aliases: Mapping[s
 
 
 def _fill(out: c.mdot_job_operator, op: Operator, names: list[str], keep: list[Any]) -> None:
-    """Writes the C struct; `keep` holds what it points to."""
+    """Writes the C struct; `keep` holds the objects that it points to."""
     unknown = sorted(set(op.settings) - set(names))
     if unknown:
         raise InvalidArgumentError(f"there is no setting {unknown[0]!r}; there are {', '.join(names)}")

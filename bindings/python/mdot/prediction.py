@@ -1,4 +1,4 @@
-"""What a predictor answers, and tables of answers."""
+"""Predictions, and tables of them."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ WARNING_BITS = 32
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """One training step under one configuration (mdot.h, mdot_prediction)."""
+    """The prediction for one training step under one configuration (mdot.h, mdot_prediction)."""
 
     configuration: Configuration
     step_ms: float
-    """Forward and backward passes and the optimizer; the median."""
+    """Median time of the forward pass, the backward pass and the optimizer."""
     lower_ms: float
     upper_ms: float
-    """90 % interval."""
+    """Bounds of the 90 % interval."""
     peak_memory_bytes: int
-    """On one GPU."""
+    """Peak memory of one GPU."""
     fits: bool
     warnings: tuple[str, ...]
-    """What the prediction stands on, by the names of MDOT_WARNING_MAP; any means less trust."""
+    """Reasons for less trust in the prediction, by the names of MDOT_WARNING_MAP."""
     parameters: float
     flops_per_sample: float
     compute_share: float
-    """Of the card's peak arithmetic at this precision."""
+    """Utilisation of the GPU's peak rate at this precision."""
     memory_share: float
-    """Of its memory's peak bandwidth, were each operator to read and write each tensor once."""
+    """Utilisation of the peak memory bandwidth, if each operator reads and writes each tensor once."""
     unknown_share: float
-    """Of the job's work that operators of unknown types make up."""
+    """Share of the job's work in operators of unknown types."""
     weight_bytes: float
     gradient_bytes: float
     optimizer_bytes: float
@@ -53,7 +53,7 @@ class Prediction:
         return self.peak_memory_bytes / GIB
 
     def hours(self, *, steps: int | None = None, epochs: float | None = None, dataset: int | None = None) -> float:
-        """The whole training: so many steps, or so many passes over the samples of a data set."""
+        """Hours of the whole training: either a number of steps, or a number of epochs over a data set of `dataset` samples."""
         if (steps is None) == (epochs is None or dataset is None):
             raise TypeError("hours takes steps, or epochs and dataset")
         if steps is None:
@@ -73,7 +73,7 @@ class Prediction:
 
 
 def _short(value: float) -> str:
-    """Three significant digits or the whole number: more would pretend."""
+    """At most three significant digits, or the whole number, because more digits would suggest an accuracy that is not there."""
     return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
 
 
@@ -91,7 +91,7 @@ def of_struct(configuration: Configuration, answer: c.mdot_prediction) -> Predic
 
 
 class Table(Sequence[Prediction]):
-    """The answers of a sweep, in its order. Prints as a table; `to_pandas` makes a DataFrame."""
+    """The predictions of a sweep, in its order. Prints as a table; `to_pandas` makes a DataFrame."""
 
     def __init__(self, rows: Sequence[Prediction]) -> None:
         self._rows = list(rows)
@@ -110,11 +110,11 @@ class Table(Sequence[Prediction]):
         return iter(self._rows)
 
     def sorted(self, by: str = "step_ms") -> Table:
-        """By an attribute of predictions, the least first; throughput the other way round."""
+        """Sorts by an attribute of the predictions, lowest first; throughput is sorted highest first."""
         return Table(sorted(self._rows, key=lambda row: getattr(row, by), reverse=by == "samples_per_second"))
 
     def records(self) -> list[dict[str, Any]]:
-        """A flat dictionary for each row: options of the configuration, then the answer."""
+        """A flat dictionary for each row: options of the configuration, then values of the prediction."""
         records = []
         for row in self._rows:
             options = {f.name: getattr(row.configuration, f.name) for f in dataclasses.fields(Configuration)}
@@ -126,7 +126,7 @@ class Table(Sequence[Prediction]):
         return records
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The records as a DataFrame. Needs pandas."""
+        """The records as a DataFrame. Requires pandas."""
         import pandas
 
         return pandas.DataFrame.from_records(self.records())
@@ -164,7 +164,7 @@ class Table(Sequence[Prediction]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
+        """The table as HTML for notebooks."""
         import html
 
         heading, *rows = [[html.escape(cell) for cell in line] for line in self._cells()]

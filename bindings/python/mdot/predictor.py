@@ -1,4 +1,4 @@
-"""Predictors: an artefact, opened, that answers how long training steps take."""
+"""Predictors: an opened artefact that predicts the times of training steps."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 JobLike = Union[Job, str, "os.PathLike[str]"]
-"""A job, or a file that `Job.read` takes."""
+"""A job, or a file that `Job.read` reads."""
 
 MAX_BATCH = 1 << 24
 
 
 class _Context:
-    """What one thread needs; destroyed with the thread's last reference."""
+    """The state of one thread. It is destroyed with the thread's last reference."""
 
     def __init__(self, predictor: ctypes.c_void_p, threads: int) -> None:
         self.handle = ctypes.c_void_p()
@@ -50,7 +50,7 @@ class _Context:
 
 
 class Predictor:
-    """An opened artefact. Any number of threads may call one: each gets a context of its own at its first call."""
+    """An opened artefact. Any number of threads may call it, because each thread gets its own context at its first call."""
 
     def __init__(
         self,
@@ -63,11 +63,12 @@ class Predictor:
         threads: int = 1,
         calibration: Calibration | None = None,
     ) -> None:
-        """Opens the artefact at `path`, by default MDOT_PREDICTOR's or the one that the package brings.
+        """Opens the artefact at `path`. The default is the path in MDOT_PREDICTOR, or else the artefact that the package
+        contains.
 
-        An artefact is native code: open only what you trust. `device`, `cpu_isa`, `kernel_precision` and `device_timeout_ms` are
-        mdot_open_options', `threads` are those that share a call on the CPU (mdot_context_options). Answers are corrected
-        by the calibration, which must be of this predictor.
+        An artefact is native code, therefore open only files that you trust. `device`, `cpu_level`, `compute` and
+        `device_timeout_ms` are the fields of mdot_open_options. `threads` is the number of threads that work on one call on
+        the CPU (mdot_context_options). The calibration corrects all predictions and must belong to this predictor.
         """
         self.path = os.fspath(path) if path is not None else str(shipped_predictor())
         given = {"device": device, "cpu_isa": cpu_isa, "kernel_precision": kernel_precision}
@@ -97,7 +98,7 @@ class Predictor:
 
     @property
     def info(self) -> Mapping[str, str | int]:
-        """name, compiler, kernel_precision, cpu_isa, device and more (mdot.h, mdot_predictor_info)."""
+        """name, compiler, compute, cpu_level, device and more (mdot.h, mdot_predictor_info)."""
         info = c.new(c.mdot_predictor_info)
         check(runtime().mdot_predictor_get_info(self._handle, ctypes.byref(info)))
         return {
@@ -108,48 +109,49 @@ class Predictor:
 
     @functools.cached_property
     def entries(self) -> tuple[artefact.Entry, ...]:
-        """Entry points: names, tensors, buckets with their kernels."""
+        """Entry points: names, tensors, and buckets with their kernels."""
         return artefact.entries(self._handle, int(self.info["entry_count"] or 0))
 
     @functools.cached_property
     def images(self) -> tuple[artefact.Image, ...]:
-        """Code for kinds of processors, with what each bucket takes there."""
+        """Code for each kind of processor, with the resources that each bucket uses there."""
         return artefact.images(self._handle, int(self.info["image_count"] or 0), self.entries)
 
     @property
     def device_fault(self) -> str | None:
-        """What happened to the GPU that answered this thread's calls, which the CPU has answered since; None: nothing."""
+        """The fault of the GPU that answered this thread's calls; the CPU has answered since. None: the GPU is without fault."""
         message = ctypes.c_char_p()
         status = runtime().mdot_context_get_device_status(self._context(), ctypes.byref(message))
         return None if status == 0 else read_text(message.value)
 
     def run(self, inputs: Mapping[str, Any], entry: str = "predict") -> dict[str, memoryview]:
-        """Runs an entry point on named tensors, whatever it predicts: `run({"tokens": numpy_array, …})["step_ms"]`.
+        """Runs any entry point on named tensors: `run({"tokens": numpy_array, …})["step_ms"]`.
 
-        Inputs are buffers, such as numpy's arrays, of the entry's types; outputs are memoryviews, which numpy.asarray
-        takes. bf16 travels as 16-bit integers.
+        Inputs are buffers of the entry point's types, for example numpy arrays. Outputs are memoryviews, which numpy.asarray
+        accepts. bf16 is passed as 16-bit integers.
         """
         return artefact.run(self, inputs, entry)
 
     def run_many(self, items: Sequence[Mapping[str, Any]], entry: str = "predict") -> list[dict[str, memoryview]]:
-        """The same for several items, whose lengths may differ, without padding: what computes each row by itself does the rows
-        of many at once. Pays for items of a few rows."""
+        """Runs several items whose lengths may differ, without padding: row-wise kernels compute the rows of many items at
+        once. Worthwhile for items of a few rows."""
         return artefact.run_many(self, items, entry)
 
     def inputs_of(self, job: JobLike, configuration: Configuration, entry: str = "predict") -> dict[str, memoryview]:
-        """What an entry point reads of a job, as predictions hand it over: `run(inputs_of(job, …))` predicts it."""
+        """The inputs of an entry point for a job, as predictions pass them: `run(inputs_of(job, …))` predicts the job."""
         return artefact.inputs_of(self, entry, as_job(job), configuration)
 
     def __repr__(self) -> str:
         return f"<mdot.Predictor {self.info['name']}, by {self.info['compiler']}, on {self.info['device']}>"
 
-    # ---- Asking ------------------------------------------------------------------------------------------------------
+    # ---- Predicting --------------------------------------------------------------------------------------------------
 
     def predict_many(self, pairs: Iterable[tuple[Job, Configuration]]) -> list[Prediction | Error]:
-        """Answers pairs of job and configuration in one call of the library: for a scheduler's loop.
+        """Predicts pairs of job and configuration in one call of the library, for example in a scheduler's loop.
 
-        A pair that is wrong leaves the others answered: its place holds the exception that says why. Nothing is warned
-        of; each answer has its `warnings`. Pairs of one job in a row cost less than the same ones mixed.
+        An invalid pair does not affect the others: its position holds the exception that gives the reason. Instead of issuing
+        warnings, each prediction lists its `warnings`. Consecutive pairs of one job cost less than the same pairs in mixed
+        order.
         """
         asked = list(pairs)
         keep: list[Any] = []
@@ -166,7 +168,7 @@ class Predictor:
     def _answer(
         self, asked: Sequence[tuple[Job, Configuration]], configurations: Any, ask: Callable[[Any, Any, c.mdot_error], int]
     ) -> list[Prediction | Error]:
-        """What a call of the library for many pairs answers, calibrated; each pair's own exception where it is wrong."""
+        """The calibrated predictions of one library call for many pairs. An invalid pair yields its own exception."""
         if not asked:
             return []
         answers = (c.mdot_prediction * len(asked))()
@@ -174,7 +176,7 @@ class Predictor:
         error = c.mdot_error()
         status = ask(configurations, answers, error)
         if status != 0 and all(answer.status == 0 for answer in answers):
-            check(status, error)  # of the whole call
+            check(status, error)  # the whole call failed
         if self.calibration is not None:
             for (job, _), configuration, answer in zip(asked, configurations, answers):
                 if answer.status == 0:
@@ -185,17 +187,18 @@ class Predictor:
         ]
 
     def _why(self, job: Job, configuration: c.mdot_configuration, status: int) -> Error:
-        """The exception for one pair; the call for many has a message for the first alone."""
+        """The exception of one pair. It takes a call of its own, because the call for many pairs reports only the first
+        message."""
         answer, error = c.new(c.mdot_prediction), c.mdot_error()
         array = (c.mdot_configuration * 1)(configuration)
         runtime().mdot_sweep(self._context(), job._handle, array, 1, ctypes.byref(answer), ctypes.byref(error))
         return of_status(status, read_text(error.message))
 
     def predict(self, job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> Prediction:
-        """One step of a job: `predict(job, "A100", 64, precision="amp")`.
+        """Predicts one step of a job: `predict(job, "A100", 64, precision="amp")`.
 
-        The options are those of `Configuration`. The batch is the file's where none is given, the optimizer too. What
-        the answer stands on is warned of, a PredictionWarning for each kind.
+        The options are those of `Configuration`. The default batch and optimizer are those of the job's file. Reasons for
+        less trust are issued as warnings, one PredictionWarning for each kind.
         """
         read = as_job(job)
         answer = self.predict_many([(read, configure(read, gpu, batch, options))])[0]
@@ -211,9 +214,10 @@ class Predictor:
         batch: int | Sequence[int] | None = None,
         **options: Any,
     ) -> Table:
-        """Every combination of what is given as a list: `sweep(job, ["T4", "A100"], [32, 64], precision=["fp32", "amp"])`.
+        """Predicts every combination of the options that are lists: `sweep(job, ["T4", "A100"], [32, 64], precision=["fp32",
+        "amp"])`.
 
-        The first wrong one raises.
+        The first invalid combination raises an exception.
         """
         read = as_job(job)
         lists = {"gpu": gpu, "batch": batch, **options}
@@ -236,16 +240,16 @@ class Predictor:
     def explain(
         self, job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]
     ) -> explanation.Explanation:
-        """Where the time and the memory of one step go: by phase, and by operator, block and module."""
+        """Divides the time and the memory of one step by phase, and by operator, block and module."""
         read = as_job(job)
         return explanation.explain(self, read, configure(read, gpu, batch, options))
 
     def encode(self, job: JobLike) -> Encoding:
-        """Reads a job once, so that asking about it again and again costs a few microseconds: `Encoding.price`."""
+        """Computes the cached features of a job, so that repeated predictions cost a few microseconds: `Encoding.price`."""
         return Encoding(self, as_job(job))
 
     def largest_batch(self, job: JobLike, gpu: str | GPU, **options: Unpack[Options]) -> int:
-        """The largest batch whose step fits the GPU's memory, 0 where none does. Memory grows with the batch."""
+        """The largest batch whose step fits the GPU's memory, or 0 if every batch is too large. Memory grows with the batch."""
         read = as_job(job)
         unit = options.get("micro_batches") or options.get("pipeline_parallel") or 1
 
@@ -266,7 +270,7 @@ class Predictor:
         return least * unit
 
 
-# ---- What is asked ---------------------------------------------------------------------------------------------------
+# ---- Jobs and configurations -----------------------------------------------------------------------------------------
 
 
 def as_job(job: JobLike) -> Job:
@@ -274,7 +278,7 @@ def as_job(job: JobLike) -> Job:
 
 
 def configure(job: Job, gpu: str | GPU, batch: int | None, options: Mapping[str, Any]) -> Configuration:
-    """A configuration with the job's batch and optimizer where none are given."""
+    """Makes a configuration. The batch and the optimizer default to those of the job."""
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise TypeError(f"there is no option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
@@ -284,14 +288,14 @@ def configure(job: Job, gpu: str | GPU, batch: int | None, options: Mapping[str,
 
 
 def _said(row: Prediction) -> list[str]:
-    """What says why an answer is outside of what was measured stands for that alone; but software, of which a predictor
-    that reads no versions knows nothing."""
+    """The warnings of a prediction. The general warning outside-training is dropped if a warning gives its reason. The
+    warning about software versions is no such reason: a predictor that does not read versions issues it, too."""
     reasons = {kind.name for kind in OutsideTrainingWarning.__subclasses__()} - {SoftwareNotMeasuredWarning.name}
     return [name for name in row.warnings if name != OutsideTrainingWarning.name or not reasons & set(row.warnings)]
 
 
 def _warn_of(rows: Sequence[Prediction], job: Job) -> None:
-    """Each kind once."""
+    """Issues each kind of warning once."""
     for name in dict.fromkeys(name for row in rows for name in _said(row)):
         bit = next(bit for bit in range(32) if read_text(runtime().mdot_warning_name(1 << bit)) == name)
         text = f"{name}: {read_text(runtime().mdot_warning_text(1 << bit))}"
@@ -305,7 +309,7 @@ def _warn_of(rows: Sequence[Prediction], job: Job) -> None:
         _warn(text, BY_NAME.get(name, PredictionWarning))
 
 
-# ---- Without a predictor in hand -------------------------------------------------------------------------------------
+# ---- The shipped predictor -------------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=None)
@@ -318,7 +322,7 @@ def _shipped() -> Predictor:
 
 
 def predict(job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> Prediction:
-    """`Predictor.predict` of the predictor that the package brings, opened once."""
+    """Calls `Predictor.predict` of the predictor that the package contains, which is opened once."""
     return _shipped().predict(job, gpu, batch, **options)
 
 
@@ -328,15 +332,15 @@ def sweep(
     batch: int | Sequence[int] | None = None,
     **options: Any,
 ) -> Table:
-    """`Predictor.sweep` of the predictor that the package brings, opened once."""
+    """Calls `Predictor.sweep` of the predictor that the package contains, which is opened once."""
     return _shipped().sweep(job, gpu, batch, **options)
 
 
 def explain(job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> explanation.Explanation:
-    """`Predictor.explain` of the predictor that the package brings, opened once."""
+    """Calls `Predictor.explain` of the predictor that the package contains, which is opened once."""
     return _shipped().explain(job, gpu, batch, **options)
 
 
 def largest_batch(job: JobLike, gpu: str | GPU, **options: Unpack[Options]) -> int:
-    """`Predictor.largest_batch` of the predictor that the package brings, opened once."""
+    """Calls `Predictor.largest_batch` of the predictor that the package contains, which is opened once."""
     return _shipped().largest_batch(job, gpu, **options)

@@ -1,5 +1,5 @@
-/* test_bf16.c — bf16 on the CPU: conversions and products of pairs, one by one, and whole plans of every kernel kind
- * against the plan's interpretation in bf16 and the reference evaluation. */
+/* test_bf16.c — bf16 on the CPU: single conversions and dot products of pairs, and whole plans of every kernel kind.
+ * The plans are compared with their interpretation in bf16 and with the reference evaluation. */
 #include "codegen/cpu/bf16.h"
 #include "ir/ops.h"
 #include "ir/plan/interpret.h"
@@ -22,7 +22,7 @@
 enum { LANES = 16 };
 typedef void (*on_vectors)(const void *a, const void *b, void *out, int64_t length);
 
-/* narrow: out = bf16(a). products: out += pairs of a times pairs of b. */
+/* narrow: out = bf16(a). products: out += dot product of pairs of a and b. */
 static void build_values(cg_emitter *e)
 {
     LLVMTypeRef floats = cg_vector(e, e->f32, LANES), words = cg_vector(e, e->i32, LANES);
@@ -94,12 +94,12 @@ enum { MAX_LENGTH = 130, MAX_TENSORS = 4 };
 
 typedef struct half_case {
     const char *name, *notation;
-    double of_interpretation; /* softmax weights are rounded before they are divided, there behind it */
+    double of_interpretation; /* the kernel rounds softmax weights before the division, the interpreter after it */
     double of_evaluation;
 } half_case;
 
 static const half_case cases[] = {
-    {"two linears", /* between them half, with an odd k */
+    {"two linears", /* the buffer between them has 16 bits and an odd k */
      "x = input f32[L,40]\nw = weights f32[40,37]\nb = weights f32[37]\nh = mdot.Linear(x, w, b)\n"
      "g = Gelu(h)\nu = weights f32[37,70]\ny = mdot.Linear(g, u)\nreturn y\n",
      1e-5, 1e-2},

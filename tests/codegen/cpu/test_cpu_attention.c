@@ -1,5 +1,5 @@
-/* The attention kernel against softmax in double: every remainder of queries, keys and channels, every kind of mask, in
- * fp32 and bf16 on every CPU level, with buffers that end or start at inaccessible memory. */
+/* The attention kernel against softmax in double: every remainder of queries, keys and channels, every kind of mask,
+ * in fp32 and bf16 on every CPU level. The buffers end or start at inaccessible memory. */
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/bf16.h"
 #include "tests/support/cg_harness.h"
@@ -25,9 +25,9 @@ typedef void (*kernel)(void *q, void *k, void *v, void *out, void *mask, void *s
 typedef enum mask_kind {
     MASK_NONE,
     MASK_KEYS,      /* one row for all queries: 0 or -1e9 */
-    MASK_BATCHES,   /* one row a batch: 0 or -inf */
+    MASK_BATCHES,   /* one row per batch item: 0 or -inf */
     MASK_QUERIES,   /* a matrix for all heads, any values */
-    MASK_EVERYTHING /* a matrix a batch and head, of -FLT_MAX, -inf and small values */
+    MASK_EVERYTHING /* a matrix per batch item and head, of -FLT_MAX, -inf and small values */
 } mask_kind;
 
 static const ir_dim the_length = {1, 0};
@@ -37,15 +37,14 @@ typedef struct shape {
     int64_t heads, kv_heads, dim, value_dim;
     mask_kind mask;
     bool causal;
-    bool
-        fused; /* q, k and v are column ranges of one matrix's rows, heads side by side, as one projection makes them */
-    bool aligned; /* fused, and as bf16 wants it: heads and rows at multiples of sixteen channels */
-    bool half;    /* the plan keeps q, k, v and out in 16 bits */
-    int64_t hide; /* MASK_KEYS, MASK_BATCHES: so many keys at the front are masked, of each row's keys; -1: all */
+    bool fused;   /* q, k and v are column ranges of one matrix, heads side by side, as one projection makes them */
+    bool aligned; /* fused, and as bf16 requires: heads and rows start at multiples of sixteen channels */
+    bool half;    /* the plan stores q, k, v and out in 16 bits */
+    int64_t hide; /* MASK_KEYS, MASK_BATCHES: number of masked keys at the start of each row; -1 = all */
     double softcap, replaces;
 } shape;
 
-/* The shape's numbers at one length. Strides of an operand: batch, head, row. */
+/* The shape's numbers at one length. An operand has strides for batch, head and row. */
 typedef struct sizes {
     int64_t batch, queries, keys;
     int64_t stride[4][3], count[4], offset[4];
@@ -59,13 +58,15 @@ static ir_dim times(ir_dim d, int64_t n)
     return (ir_dim){d.scale * n, d.offset * n};
 }
 
-/* [batch, position, head, channel] where fused, else [batch, head, position, channel]. `fused_row` is a row of all. */
+/* [batch, position, head, channel] if fused, otherwise [batch, head, position, channel]. A fused row contains all
+ * operands. */
 static pl_heads operand(const shape *s, int which, int64_t heads, ir_dim positions, int64_t dim)
 {
     if (!s->fused)
         return (pl_heads){which, ir_dim_number(0), times(positions, heads * dim), times(positions, dim),
                           ir_dim_number(dim)};
-    int64_t before = s->aligned ? 16 : 2, row = heads * dim + before + 1; /* the others belong to someone else */
+    /* the other columns belong to other operands */
+    int64_t before = s->aligned ? 16 : 2, row = heads * dim + before + 1;
     if (s->aligned) row += 15;
     return (pl_heads){which, ir_dim_number(before), times(positions, row), ir_dim_number(dim), ir_dim_number(row)};
 }
@@ -90,7 +91,7 @@ static pl_attention describe(const shape *s)
         .softcap = s->softcap,
         .replaces = s->replaces,
     };
-    /* Masks are only tested where one of queries and keys is a number, or both are the length: strides stay affine. */
+    /* Masks are only tested if queries or keys are a number, or both are the length, so that strides stay affine. */
     if (s->mask == MASK_BATCHES) k.mask_batch = s->keys;
     if (s->mask >= MASK_QUERIES) k.mask_query = s->keys;
     if (s->mask == MASK_EVERYTHING) {
@@ -101,7 +102,7 @@ static pl_attention describe(const shape *s)
     return k;
 }
 
-/* Their plan: one kernel over buffers of rows. */
+/* A plan for this kernel: one kernel over buffers of rows. */
 static void make_plan(const shape *s, const pl_attention *k, pl_buffer buffers[BUFFERS], pl_plan *out_plan)
 {
     const pl_heads *operands[] = {&k->q, &k->k, &k->v, &k->out};
@@ -171,7 +172,7 @@ static void fill_mask(const shape *s, const sizes *z, float *mask)
     }
 }
 
-/* One query's context. `none`: it may attend to no key. */
+/* Computes the context of one query. `none`: all keys are masked. */
 static void attend(const pl_attention *k, const sizes *z, float *const data[BUFFERS], int64_t b, int64_t h, int64_t q,
                    double *context)
 {
@@ -190,7 +191,7 @@ static void attend(const pl_attention *k, const sizes *z, float *const data[BUFF
             double mask = data[MASK][b * z->mask_stride[0] + h * z->mask_stride[1] + q * z->mask_stride[2] + i];
             score[i] = k->replaces < 0 && mask <= k->replaces ? mask : score[i] + mask;
         }
-        /* As in the model's own f32, scores drown in such a mask: keys masked alike weigh alike. */
+        /* In the model's f32, such a mask absorbs the scores, so that equally masked keys get equal weights. */
         if (score[i] < -1e8) score[i] = (float)score[i];
         if (k->causal && i > q + z->keys - z->queries) score[i] = -INFINITY;
         largest = fmax(largest, score[i]);
@@ -229,7 +230,7 @@ static void check_context(const pl_attention *k, const sizes *z, float *const da
     free(want);
 }
 
-/* Weights are rounded to 8 bits, each by its own chance, and so is what is stored as such. */
+/* Weights are rounded to 8 bits independently, and so are values that are stored in 16 bits. */
 static double tolerance_of(const cg_cpu_target *target, const pl_plan *plan, const pl_attention *k)
 {
     bool half_out = cg_stored_dtype(target, &plan->buffers[OUT]) == MDOT_DTYPE_BF16;
@@ -290,7 +291,7 @@ static void emit_kernel(harness *h, const shape *s, const char *name, int64_t *o
     make_plan(s, &k, descriptions, &plan);
     cg_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
-    bool has_tiles = h->e.target->products == CG_MATMUL_AMX; /* an entry function sees to them */
+    bool has_tiles = h->e.target->products == CG_MATMUL_AMX; /* normally an entry function does this */
     if (has_tiles) cg_amx_configure(&h->e);
     cg_attention(&h->e, &plan, &k, buffers, cg_pointer(&h->e, SCRATCH));
     if (has_tiles) cg_amx_release(&h->e);
@@ -315,7 +316,7 @@ static void check_on(const cg_cpu_target *target, const shape *s, const int64_t 
     harness_end(&h);
 }
 
-/* In fp32, where all but matrix kernels are the same in every arithmetic, and with `half` in bf16. */
+/* Runs in fp32, because all kernels except matrix kernels are the same in every precision; with `half` also in bf16. */
 static void check_in(bool half, const shape *s, const int64_t *lengths, int count)
 {
     int targets;
@@ -361,7 +362,7 @@ static void causal_at_every_length(void **state)
     check_shape(&s, every_remainder, REMAINDERS);
 }
 
-/* Caps and replaced scores, with every kind of mask, streaming and among a handful of positions. */
+/* Capped and replaced scores with every kind of mask, both streaming and with few positions. */
 static void capped_and_replaced_scores(void **state)
 {
     (void)state;
@@ -418,7 +419,7 @@ static void causal_with_more_keys_or_more_queries(void **state)
     static const int64_t lengths[] = {1, 4, 30, 66, 129};
     shape s = {ir_dim_number(1), the_length, ir_dim_number(130), 1, 1, 4, 4, MASK_NONE, .causal = true};
     check_shape(&s, lengths, 5);
-    s.keys = ir_dim_number(7); /* the first queries see nothing */
+    s.keys = ir_dim_number(7); /* all keys of the first queries are masked */
     s.mask = MASK_KEYS;
     check_shape(&s, lengths, 5);
 }
@@ -454,8 +455,8 @@ static void whole_blocks_of_masked_keys(void **state)
     check_shape(&s, lengths, 4);
 }
 
-/* What the plan takes for a matrix kernel, in all that bf16 does otherwise: pairs of keys, operands in 16 bits or not.
- */
+/* Shapes that the plan runs as matrix kernels, for all special cases of bf16: pairs of keys, and operands in 16 or 32
+ * bits. */
 static void pairs_of_keys_and_channels(void **state)
 {
     (void)state;
@@ -481,7 +482,7 @@ static void pairs_of_keys_and_channels(void **state)
     }
 }
 
-/* Too few channels, batches of a few positions: in f32, where the plan may yet keep `out` in 16 bits. */
+/* Heads of few channels and batches of few positions run in f32, although the plan may store `out` in 16 bits. */
 static void other_kernels_of_bf16_images(void **state)
 {
     (void)state;

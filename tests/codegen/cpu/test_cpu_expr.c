@@ -16,7 +16,7 @@ static const mdot_dtype dtypes[] = {MDOT_DTYPE_F32, MDOT_DTYPE_F64, MDOT_DTYPE_F
                                     MDOT_DTYPE_U32, MDOT_DTYPE_U64, MDOT_DTYPE_BOOL};
 enum { DTYPE_COUNT = sizeof dtypes / sizeof dtypes[0] };
 
-/* Below one vector, whole vectors of both levels, and all kinds of remainder. */
+/* Less than one vector, whole vectors of both levels, and all kinds of remainder. */
 static const int64_t lengths[] = {1, 3, 7, 8, 15, 16, 17, 32, 47, 0};
 
 typedef enum operand_class {
@@ -38,7 +38,7 @@ static operand_class class_of(mdot_dtype dtype)
 typedef struct operator_case {
     pl_expr_op op;
     unsigned classes;
-    double low, high; /* of the operands of signed types */
+    double low, high; /* range of operands of signed types */
 } operator_case;
 
 static const operator_case unary_cases[] = {
@@ -135,7 +135,7 @@ static void every_cast_computes_what_the_interpreter_says(void **state)
     }
 }
 
-/* ---- Values at the edges, which random operands miss ------------------------------------------------------------- */
+/* ---- Boundary values, which random operands miss ----------------------------------------------------------------- */
 
 /* Compiles out[i] = value for vectors and runs it on a pattern that repeats over 35 elements. */
 static void run_on(plan_fixture *f, const void *pattern, size_t size, int count, void *out, mdot_cpu_isa level)
@@ -175,7 +175,7 @@ static void casts_from_floats_out_of_range_are_defined(void **state)
 static void halves_round_to_nearest_even_once(void **state)
 {
     (void)state;
-    /* 1 + 2^-11 + 2^-40 lies above the tie between 1 and 1 + 2^-10; in f32 it would become the tie. */
+    /* 1 + 2^-11 + 2^-40 lies above the tie between 1 and 1 + 2^-10. Rounded to f32 it would become the tie. */
     static const double pattern[] = {1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-11, 1 + 3 * 0x1p-11, 65504, 1e9, -0x1p-25, NAN};
     FOR_EACH_LEVEL(level)
     {

@@ -1,5 +1,5 @@
-/* The linear kernel against sums in double: every remainder of rows, columns and k, every kind of epilogue, in fp32 and
- * bf16 on every CPU level, with buffers that end or start at inaccessible memory. */
+/* The linear kernel against sums in double: every remainder of rows, columns and k, every kind of epilogue, in fp32
+ * and bf16 on every CPU level. The buffers end or start at inaccessible memory. */
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/bf16.h"
 #include "tests/support/cg_harness.h"
@@ -21,17 +21,17 @@ enum { A, WEIGHT, BIAS, OUT, OTHER, BUFFERS, SCRATCH = BUFFERS, POINTERS };
 
 typedef void (*kernel)(void *a, void *weight, void *bias, void *out, void *other, void *scratch, int64_t length);
 
-/* ---- Epilogues: how a plan spells them and what they mean ------------------------------------------------------- */
+/* ---- Epilogues: their expressions in a plan and their reference -------------------------------------------------- */
 
-/* What the plan keeps in 16 bits, of those that it may: the weight, where the target's arithmetic says so, and of every
- * other shape A and out. */
+/* The buffers that the plan stores in 16 bits where it may: the weight if the target's precision requires it, and A
+ * and out in every other shape. */
 typedef struct form {
     const cg_cpu_target *target;
     bool half_a, half_out, whole_weight;
 } form;
 
 typedef struct shape {
-    int64_t rows; /* 0: the run-time length */
+    int64_t rows; /* 0 = the run-time length */
     int64_t k, columns;
     int64_t a_offset, a_stride, out_offset, out_stride;
     bool bias;
@@ -160,7 +160,7 @@ static bool is_bf16(const form *f)
     return f->target->products != CG_MATMUL_F32;
 }
 
-/* The weight as the plan describes it and the target packs it. */
+/* The weight as the plan describes it, packed for the target. */
 static guarded packed(const form *f, const pl_buffer *description, const shape *s, const float *dense, guard_side side)
 {
     ir_tensor tensor = {
@@ -177,7 +177,8 @@ static bool reads_own(const shape *s)
            s->epilogue->build == build_gelu_of_residual || s->epilogue->build == build_gated;
 }
 
-/* A direct strip starts its sums from what `out` held, and so does a residual: then it is whole. */
+/* A direct strip starts its sums from the previous content of `out`, and so does a residual. In these cases out has
+ * 32 bits. */
 static void describe(const form *f, const shape *s, pl_buffer descriptions[BUFFERS])
 {
     for (int b = 0; b < BUFFERS; b++) {
@@ -210,7 +211,7 @@ static void emit_kernel(harness *h, ir_arena *arena, const form *f, const shape 
     };
     cg_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
-    bool has_tiles = f->target->products == CG_MATMUL_AMX; /* an entry function sees to them */
+    bool has_tiles = f->target->products == CG_MATMUL_AMX; /* normally an entry function does this */
     if (has_tiles) cg_amx_configure(&h->e);
     cg_linear(&h->e, &plan, &k, buffers, cg_pointer(&h->e, SCRATCH));
     if (has_tiles) cg_amx_release(&h->e);
@@ -218,9 +219,10 @@ static void emit_kernel(harness *h, ir_arena *arena, const form *f, const shape 
     *out_scratch_bytes = cg_linear_scratch_bytes(&plan, &k, h->e.target);
 }
 
-/* What one run reads and wrote, in f32, whatever it is in memory. */
+/* Inputs and outputs of one run, converted to f32. */
 typedef struct data {
-    const float *a, *turned, *bias, *before, *others, *after; /* turned: the weight, a column's elements together */
+    const float *a, *turned, *bias, *before, *others, *after; /* turned: the weight, where the elements of a column
+                                                               * are adjacent */
 } data;
 
 static double expected(const shape *s, const data *d, int64_t row, int64_t column)
@@ -235,7 +237,7 @@ static double expected(const shape *s, const data *d, int64_t row, int64_t colum
 static void check_result(const form *f, const shape *s, const data *d, int64_t rows, int64_t out_count,
                          double tolerance)
 {
-    int64_t next = 0; /* elements between rows must not change */
+    int64_t next = 0; /* the gaps between rows must stay as they are */
     for (int64_t row = 0; row < rows; row++) {
         int64_t start = s->out_offset + row * s->out_stride;
         for (; next < start; next++) assert_true(d->after[next] == d->before[next]);
@@ -260,7 +262,7 @@ static void round_all(float *values, int64_t count)
     for (int64_t i = 0; i < count; i++) values[i] = rounded(values[i]);
 }
 
-/* Memory of a buffer with these values, in the type that the target stores it in. */
+/* A buffer with these values, in the type that the target stores. */
 static guarded stored(const form *f, const pl_buffer *description, const float *values, int64_t count, guard_side side)
 {
     bool half = cg_stored_dtype(f->target, description) == MDOT_DTYPE_BF16;
@@ -332,7 +334,7 @@ static void run_kernel(kernel run, const form *f, const shape *s, int64_t rows, 
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------ */
 
-/* Emits, links and runs one kernel per shape; shapes with a run-time row count run for many. */
+/* Emits, links and runs one kernel per shape. Shapes with a run-time row count run with many counts. */
 static void check_form(const form *base, const shape *shapes, int count)
 {
     form forms[] = {*base, *base};
@@ -340,7 +342,7 @@ static void check_form(const form *base, const shape *shapes, int count)
     forms[1].half_a = forms[1].half_out = is_bf16(base);
     static const int64_t all_rows[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,  13,  14,
                                        15, 16, 17, 18, 19, 20, 33, 95, 96, 97, 98, 101, 192, 200};
-    static const int64_t some_rows[] = {1, 6, 19, 97}; /* arithmetics share the walk over rows */
+    static const int64_t some_rows[] = {1, 6, 19, 97}; /* all precisions use the same walk over rows */
     const int64_t *row_counts = is_bf16(f) ? some_rows : all_rows;
     size_t row_count = is_bf16(f) ? sizeof some_rows / sizeof *some_rows : sizeof all_rows / sizeof *all_rows;
     ir_arena *arena = ir_arena_create(0);
@@ -370,8 +372,9 @@ static void check_form(const form *base, const shape *shapes, int count)
     ir_arena_destroy(arena);
 }
 
-/* Code in plain vectors differs from the code with instructions in how it multiplies, and in nothing of its walk over
- * rows, columns and k. Where both run, a few shapes tell; LLVM takes ten times as long for it. */
+/* Code for plain vectors differs from code for dot-product instructions only in its multiplications. The walk over
+ * rows, columns and k is the same. If both run here, a few shapes suffice for plain vectors, because LLVM takes ten
+ * times as long for them. */
 static bool is_second(const cg_cpu_target *const *targets, int t)
 {
     for (int first = 0; targets[t]->use_generic_vectors && first < t; first++)
@@ -429,7 +432,7 @@ static void odd_columns_and_k_with_gaps_between_rows(void **state)
     check_shapes(shapes, COUNT);
 }
 
-/* Long epilogues of a strip are computed while the next strip is summed. */
+/* The long epilogue of a strip is computed while the next strip is summed. */
 static void long_epilogues_over_several_strips(void **state)
 {
     (void)state;
@@ -470,7 +473,7 @@ static void random_shapes(void **state)
     check_shapes(shapes, COUNT);
 }
 
-/* Where something else reads a weight whole, it is in f32 for all; what it is multiplied with may be in 16 bits. */
+/* If another kernel reads a weight whole, it is stored in f32 for all kernels. The other factor may have 16 bits. */
 static void weights_that_are_kept_whole(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Loop nests against the plan interpreter: element access, vector remainders, reductions, arg-reductions, products. */
+/* Loop nests against the plan interpreter: element access, vector remainders, reductions, arg-reductions, matmuls. */
 #include "tests/support/plan_fixture.h"
 
 #include "codegen/cpu/vectorise.h"
@@ -90,7 +90,7 @@ static void moves_read_the_right_elements(void **state)
     }
 }
 
-/* out[i, j] = table[ids[i], j] and table[ids[j], i]: rows by a loaded index, and elements. */
+/* out[i, j] = table[ids[i], j] and table[ids[j], i]: gathers rows by a loaded index, and single elements. */
 static void gathers_follow_loaded_indices(void **state)
 {
     (void)state;
@@ -128,7 +128,8 @@ static void several_stores_share_one_nest(void **state)
                               {flag, loop(&f, 0), pl_binary(f.arena, PL_LT, zero, x)},
                               {spread, triple, loop(&f, 0)}}};
     plan_nest(&f, nest);
-    for (int offset = 1; offset < 3; offset++) { /* the interpreter compares every element: fill the gaps too */
+    for (int offset = 1; offset < 3; offset++) { /* the interpreter compares every element, so the gaps are filled,
+                                                  * too */
         nest.store_count = 1;
         nest.store[0] = (pl_store){spread, plus(&f, triple, number(&f, offset)), number(&f, offset)};
         plan_nest(&f, nest);
@@ -138,7 +139,7 @@ static void several_stores_share_one_nest(void **state)
     plan_end(&f);
 }
 
-/* The second nest adds to what the first stored: a point computed twice would show. */
+/* The second nest adds to the results of the first, so that a point that is computed twice is detected. */
 static void nests_in_place_compute_each_point_once(void **state)
 {
     (void)state;
@@ -211,7 +212,7 @@ static void reductions_over_any_axes_match(void **state)
         int in = plan_input(&f, dtypes[d], 3, dims);
         int near_one = plan_input_between(&f, dtypes[d], real ? 0.96875 : 1, real ? 1.03125 : 3, 3, dims);
         for (pl_reducer r = PL_REDUCE_SUM; r <= PL_REDUCE_ARGMIN_LAST; r++)
-            if (d == 0 || (r + d) % 2) /* all for f32; every other one elsewhere, for the sake of time */
+            if (d == 0 || (r + d) % 2) /* all reducers for f32, every other one for other types to save time */
                 reduce_axes(&f, r, r == PL_REDUCE_PROD ? near_one : in, dims);
         srand((unsigned)d);
         plan_check(&f, few_lengths);
@@ -263,7 +264,7 @@ static void product(plan_fixture *f, mdot_dtype dtype, ir_dim batch, ir_dim m, i
 static void products_without_packed_weights_match(void **state)
 {
     (void)state;
-    /* Not f16, whose products the interpreter rounds one by one. */
+    /* f16 is left out, because the interpreter rounds each of its products. */
     static const mdot_dtype dtypes[] = {MDOT_DTYPE_F32, MDOT_DTYPE_F64, MDOT_DTYPE_I32, MDOT_DTYPE_U8};
     static const int64_t few_lengths[] = {1, 9, 32, 65, 0};
     ir_dim l = PLAN_L, two = PLAN_N(2), one = PLAN_N(1), few = PLAN_N(5), many = PLAN_N(70);
@@ -296,7 +297,7 @@ static void adjacent_elements_become_vectors(void **state)
     assert_int_equal(outputs.loop, 2); /* columns of the result */
     assert_int_equal(outputs.lanes, 16);
     cg_vectorisation reduced = cg_choose_vectorisation(&f.plan, &f.kernels[1].nest, target);
-    assert_int_equal(reduced.loop, 3); /* the sum */
+    assert_int_equal(reduced.loop, 3); /* the loop of the sum */
     plan_end(&f);
 }
 

@@ -1,5 +1,5 @@
-/* The norm kernel against its definition in double: every mode, every remainder of columns, rows in registers and rows
- * through scratch, on both CPU levels, with buffers that end or start at inaccessible memory. */
+/* The norm kernel against its definition in double: every mode, every remainder of columns, rows in registers and
+ * rows through scratch memory, on both CPU levels. The buffers end or start at inaccessible memory. */
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 
@@ -27,11 +27,11 @@ typedef struct shape {
     ir_dim rows, columns;
     int64_t gap; /* elements between rows of out and of sum */
     bool gamma, beta;
-    bool residual; /* the input is x + sum's own buffer, and is kept there */
+    bool residual; /* the input is x + the previous content of sum, and the sum is stored there */
     bool epilogue; /* 2 * result + x */
 } shape;
 
-/* ---- The plan's side -------------------------------------------------------------------------------------------- */
+/* ---- Plan -------------------------------------------------------------------------------------------------------- */
 
 static ir_dim plus(ir_dim d, int64_t n)
 {
@@ -79,7 +79,7 @@ static int64_t emit_kernel(harness *h, ir_arena *arena, const shape *s, const ch
     return cg_norm_scratch_bytes(&plan, &k, h->e.target);
 }
 
-/* ---- The definition --------------------------------------------------------------------------------------------- */
+/* ---- Reference --------------------------------------------------------------------------------------------------- */
 
 static double mean_of(const double *x, int64_t count)
 {
@@ -95,7 +95,7 @@ static void scale_by_deviation(double *x, int64_t count)
     for (int64_t i = 0; i < count; i++) x[i] /= sqrt(squares / (double)count + 1e-5);
 }
 
-/* In place: the row's input becomes its result. */
+/* In place: the result replaces the row's input. */
 static void normalise(pl_norm_mode mode, double *x, int64_t count)
 {
     double mean = mean_of(x, count), largest = -INFINITY, sum = 0;
@@ -115,7 +115,7 @@ static void normalise(pl_norm_mode mode, double *x, int64_t count)
 
 typedef struct problem {
     const shape *shape;
-    int64_t rows, columns, stride, count; /* of out and sum: stride and elements */
+    int64_t rows, columns, stride, count; /* stride and element count of out and sum */
     guarded buffer[BUFFERS + 1];
     float *data[BUFFERS], *sum_before;
 } problem;
@@ -136,7 +136,8 @@ static void create_problem(problem *p, const shape *s, int64_t length, int64_t s
         p->data[b] = p->buffer[b].data;
         for (int64_t i = 0; i < counts[b]; i++) p->data[b][i] = b == OUT ? 77 : random_value();
     }
-    /* Behind the vectors' alignment only the start of a page is certain. */
+    /* If the size is not a multiple of the vector alignment, an aligned buffer can only start at a page, so the guard
+     * stands below it. */
     p->buffer[SCRATCH] = guard_create((size_t)scratch_bytes, scratch_bytes % 64 ? GUARD_BELOW : side);
     p->sum_before = malloc((size_t)p->count * sizeof(float));
     assert_non_null(p->sum_before);
@@ -287,7 +288,7 @@ static void softmax_of_extreme_values(void **state)
     check_single_row(PL_NORM_SOFTMAX, 5, x, want, 0);
 }
 
-/* A variance as E[x²] - E[x]² would drown in the mean. */
+/* A variance computed as E[x²] - E[x]² would lose all digits to the mean. */
 static void variance_of_values_far_from_zero(void **state)
 {
     (void)state;

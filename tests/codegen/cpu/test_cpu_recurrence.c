@@ -1,6 +1,5 @@
-/* test_cpu_recurrence.c — LSTM, GRU and RNN from ONNX's operator to code, in the variants that exporters write: the
- * passes, the plan and the code against the evaluation of the operator itself.
- */
+/* test_cpu_recurrence.c — LSTM, GRU and RNN from ONNX operators to code, in the variants that exporters write.
+ * Passes, plan and code are compared with the evaluation of the operator. */
 #include "tests/support/graph_code.h"
 
 #include <setjmp.h>

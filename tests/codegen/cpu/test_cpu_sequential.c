@@ -24,7 +24,7 @@ static void running_sums_match(void **state)
     for (int d = 0; d < DTYPE_COUNT; d++) {
         plan_fixture f;
         plan_begin(&f, 40);
-        ir_dim dims[] = {PLAN_N(3), PLAN_L, PLAN_N(37)}; /* 37: strips of neighbours, and what is left */
+        ir_dim dims[] = {PLAN_N(3), PLAN_L, PLAN_N(37)}; /* 37: strips of adjacent columns, and a remainder */
         int in = plan_input(&f, dtypes[d], 3, dims);
         for (int flags = 0; flags < 4; flags++) {
             for (int axis = 0; axis < 3; axis++) {
@@ -44,7 +44,7 @@ static void running_sums_match(void **state)
     }
 }
 
-/* Few distinct values, so that ties abound. */
+/* Few distinct values, so that ties are frequent. */
 static void the_k_best_are_in_order_and_ties_go_to_the_lower_index(void **state)
 {
     (void)state;
@@ -54,7 +54,8 @@ static void the_k_best_are_in_order_and_ties_go_to_the_lower_index(void **state)
         for (int largest = 0; largest <= 1; largest++) {
             for (int axis = 0; axis < 3; axis++) {
                 ir_dim in_dims[] = {PLAN_N(4), PLAN_L, PLAN_N(6)}, out_dims[] = {PLAN_N(4), PLAN_L, PLAN_N(6)};
-                out_dims[axis] = axis == 1 ? (ir_dim)PLAN_L : (ir_dim)PLAN_N(3); /* all of the middle one: a sort */
+                /* k is the whole middle axis, which makes a sort */
+                out_dims[axis] = axis == 1 ? (ir_dim)PLAN_L : (ir_dim)PLAN_N(3);
                 pl_sequential k = nothing;
                 k.what = PL_SEQ_TOP_K;
                 k.input[0] = plan_input(&f, dtypes[d], 3, in_dims);
@@ -181,7 +182,8 @@ static void updates_of_a_cache_match(void **state)
     }
 }
 
-/* The interpreter refuses such indices; the code must clamp them and stay inside the buffer (a guard follows it). */
+/* The interpreter refuses such indices. The code must clamp them and stay inside the buffer, which a guard page
+ * follows. */
 static void wild_indices_are_clamped(void **state)
 {
     (void)state;

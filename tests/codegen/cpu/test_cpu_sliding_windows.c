@@ -1,6 +1,5 @@
-/* test_cpu_sliding_windows.c — convolutions and poolings from ONNX's operators to code, against their evaluation: which kernels
- * they become, and what these compute at every length.
- */
+/* test_cpu_sliding_windows.c — convolutions and poolings from ONNX operators to code, compared with their evaluation: the
+ * kernels that they become, and their results at every length. */
 #include "tests/support/graph_code.h"
 
 #include <setjmp.h>
@@ -12,7 +11,7 @@
 
 static const int64_t lengths[] = {1, 2, 9, 40, 0};
 
-/* x [B, 6, L], weights of so many filters, channels and taps. */
+/* x [B, 6, L], and weights with the given filters, channels and taps. */
 #define CONV(batch, weights, attributes)                                                                               \
     "x = input f32[" batch ",6,L]\nw = weights f32" weights "\nb = weights f32[12]\n"                                  \
     "y = Conv(x, w, b) {" attributes "}\nreturn y\n"

@@ -1,4 +1,4 @@
-/* The words that emitters are written in: loops, conditions, dimensions, lanes, transposes. */
+/* The primitives of the emitters: loops, conditions, dimensions, lanes, transposes. */
 #include "tests/support/cg_harness.h"
 
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 static const mdot_cpu_isa levels[] = {MDOT_CPU_X86_64_V3, MDOT_CPU_X86_64_V4};
 
-/* Builds a function at every level that runs here, loads it and hands it to `check`. */
+/* Builds a function for every level that runs here, loads it and passes it to `check`. */
 static void at_every_level(void (*build)(cg_emitter *e), void (*check)(const harness *h))
 {
     for (size_t l = 0; l < sizeof levels / sizeof levels[0]; l++) {
@@ -29,7 +29,7 @@ static void at_every_level(void (*build)(cg_emitter *e), void (*check)(const har
 
 typedef void (*counting)(int64_t *out, int64_t length);
 
-/* out[0] = sum of i and out[1] = number of turns of for (i = 2; i < length; i += 3) */
+/* out[0] = sum of i, out[1] = number of iterations of for (i = 2; i < length; i += 3) */
 static void build_loop(cg_emitter *e)
 {
     cg_begin_function(e, "loop", 1);

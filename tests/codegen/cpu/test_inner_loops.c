@@ -1,6 +1,6 @@
-/* test_inner_loops.c — the instructions of the matrix kernels' inner loops, counted in the assembly of every shipped
- * target: products, what they load, and that nothing is spilled. No code runs, so that every machine counts all of
- * them. */
+/* test_inner_loops.c — instructions in the inner loops of the matrix kernels, counted in the assembly of every
+ * shipped target: multiplications, loads, and zero spills. The test executes none of the code, so it counts all
+ * targets on every machine. */
 #include "ir/ops.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
@@ -21,7 +21,7 @@ static void keep_text(void *user, const char *text)
     *(char **)user = strdup(text);
 }
 
-/* The assembly of a plan's kernels on one target; the caller's to free. */
+/* Returns the assembly of a plan's kernels on one target. The caller frees it. */
 static char *assembly_of(const cg_cpu_target *target, const char *notation)
 {
     ir_arena *arena = ir_arena_create(0);
@@ -45,10 +45,10 @@ static char *assembly_of(const cg_cpu_target *target, const char *notation)
 /* ---- Loops ------------------------------------------------------------------------------------------------------- */
 
 typedef struct counts {
-    int products;   /* instructions that multiply and add */
+    int products;   /* multiply-add instructions */
     int tile_loads; /* tileloadd */
-    int reads;      /* operands in memory, read */
-    int stack;      /* operands on the stack */
+    int reads;      /* memory operands that are read */
+    int stack;      /* memory operands on the stack */
 } counts;
 
 static bool begins_with(const char *text, const char *with)
@@ -74,7 +74,7 @@ static void count_line(const char *line, size_t length, const char *product, cou
     c->reads += memory != NULL && !is_store;
 }
 
-/* Where the line begins with `label` and a colon. */
+/* Returns the line that begins with `label` and a colon. */
 static const char *find_label(const char *text, const char *end, const char *label, size_t length)
 {
     for (const char *line = text; line < end; line = strchr(line, '\n') + 1)
@@ -82,7 +82,8 @@ static const char *find_label(const char *text, const char *end, const char *lab
     return NULL;
 }
 
-/* Counts of the loop without branches inside that has the most products: those from a label to a jump back to it. */
+/* Counts the loop with the most multiplications among the loops that have no inner branches. A loop extends from a
+ * label to a jump back to it. */
 static counts busiest_loop(const char *text, const char *product)
 {
     counts most = {0};
@@ -109,8 +110,8 @@ static const char linear[] = "x = input f32[L,64]\nw = weights f32[64,256]\nb = 
                              "h = mdot.Linear(x, w, b)\nr = Relu(h)\nu = weights f32[256,256]\n"
                              "y = mdot.Linear(r, u)\nreturn y\n";
 
-/* Tiles of 6×4 vectors and four steps of k, 6×2 on v3; two steps of pairs; 2×2 matrix tiles. Each row's element and
- * each of the panel's vectors is loaded once. */
+/* Tiles of 6×4 vectors and four steps of k, 6×2 on v3; two steps of pairs; 2×2 matrix tiles. Each element of a row
+ * and each vector of a panel is loaded once. */
 static void linear_kernels_load_each_factor_once_and_spill_nothing(void **state)
 {
     (void)state;

@@ -1,9 +1,10 @@
-/* test_kernel_signature.c — kernels that differ in anything have different keys, or they would share code. What of their buffers
- * counts: test_kernel_signature_buffers.c.
+/* test_kernel_signature.c — kernels that differ in any field have different keys; with equal keys they would share code.
+ * test_kernel_signature_buffers.c tests the fields of their buffers.
  *
- * Every structure of plan.h that a kernel is made of is listed here field by field, with a value and a kind. The list
- * makes the value that the test starts from, by position, so that a field which is missing here does not compile; and
- * each field is changed in every way that its kind has, and must change the key. */
+ * Every structure of plan.h that is a part of a kernel is listed here field by field, with a value and a kind. The
+ * list initialises the value that the test starts from by position, so that a missing field fails to compile. Each
+ * field is then changed in every way that its kind allows, and each change must change the key.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +78,7 @@ static pl_store store(int buffer, const pl_expr *index, const pl_expr *value)
     return s;
 }
 
-/* The elements in use of arrays. */
+/* The elements of arrays that are in use. */
 enum { LOOPS = 3, STORES = 2 };
 
 static int mutate_extents(void *at, int step)
@@ -114,9 +115,9 @@ static int mutate_operands(void *at, int step)
 
 /* ---- Keys -------------------------------------------------------------------------------------------------------- */
 
-/* Operands on two buffers: which of the two each of them is on. `numbers` are in the order in which operands are met;
- * the first names buffer 0. Both buffers are met in the same order whatever the operand in question reads, so that
- * nothing else tells the kernels apart. */
+/* Operands on two buffers: the key must contain the buffer of each operand. `numbers` are in the order of the
+ * operands, and the first operand reads buffer 0. Both buffers are visited in the same order for every choice of the
+ * tested operand, so that only this choice distinguishes the kernels. */
 static void assert_numbers_count(key_fixture *s, const pl_kernel *kernel, int *const *numbers, int count)
 {
     for (int i = 1; i < count; i++) {
@@ -131,7 +132,7 @@ static void assert_numbers_count(key_fixture *s, const pl_kernel *kernel, int *c
     }
 }
 
-/* A load whose buffer can be changed. */
+/* A load whose buffer the test can change. */
 static pl_expr *loose_load(key_fixture *s)
 {
     pl_expr *copy = IR_NEW(s->arena, pl_expr);
@@ -140,7 +141,7 @@ static pl_expr *loose_load(key_fixture *s)
     return copy;
 }
 
-/* Every change of every field of the kernel's structure, which is at `offset` in it. */
+/* Tests every change of every field of a structure at `offset` in the kernel. */
 static void assert_all_count(key_fixture *s, const pl_kernel *kernel, size_t offset, const mutate_field *fields,
                              int count)
 {
@@ -279,7 +280,7 @@ static void every_field_of_a_nest_counts(void **state)
     int *const numbers[] = {&body->i,     &index[0]->i, &value[0]->i,     &stores[0].buffer,
                             &index[1]->i, &value[1]->i, &stores[1].buffer};
     assert_numbers_count(&s, &kernel, numbers, COUNT(numbers));
-    pl_kernel moved_loop = kernel; /* an outer loop less, a reduction loop more */
+    pl_kernel moved_loop = kernel; /* one outer loop fewer, one reduction loop more */
     moved_loop.nest.loop_count--;
     moved_loop.nest.reduce_count++;
     assert_false(key_fixture_same(&s, &kernel, &moved_loop));
@@ -407,7 +408,7 @@ static void the_operation_counts(void **state)
     ir_arena_destroy(s.arena);
 }
 
-/* A node that occurs twice is written once: its second occurrence must still say which it is. */
+/* A node that occurs twice is written once. The second occurrence must still identify the node. */
 static void which_node_occurs_again_counts(void **state)
 {
     (void)state;

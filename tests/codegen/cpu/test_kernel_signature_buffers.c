@@ -1,5 +1,5 @@
-/* test_kernel_signature_buffers.c — what of a kernel's buffers counts for its key: types, uses, what is kept in 16 bits where code
- * sees it; and what does not, so that layers share code. */
+/* test_kernel_signature_buffers.c — the properties of a kernel's buffers that are part of its key: types, uses, and 16-bit storage
+ * if the code depends on it. Other properties are left out, so that layers share code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include "tests/support/signature_fixture.h"
 
-/* On buffers 0 to 4: a, weight, bias, what the epilogue reads, out. */
+/* A linear on buffers 0 to 4: a, weight, bias, the input of the epilogue, out. */
 static pl_kernel make_linear(key_fixture *s)
 {
     ir_dim row = ir_dim_number(32), column = ir_dim_number(16), none = ir_dim_number(0);
@@ -44,7 +44,7 @@ static void types_and_uses_of_buffers_count(void **state)
     ir_arena_destroy(s.arena);
 }
 
-/* Where the arithmetic rounds, code differs in what the plan keeps in 16 bits; in f32 it does not. */
+/* In precisions that round, the code depends on the buffers that the plan stores in 16 bits. In f32 it does not. */
 static void what_is_kept_in_16_bits_counts_in_bf16(void **state)
 {
     (void)state;
@@ -73,7 +73,8 @@ static void what_is_kept_in_16_bits_counts_in_bf16(void **state)
     ir_arena_destroy(s.arena);
 }
 
-/* Attention alike in all but where its queries come from: only those that a kernel made are multiplied in 16 bits. */
+/* Two attentions that differ only in the source of their queries. Queries are multiplied in 16 bits only if a kernel
+ * made them. */
 static void what_is_multiplied_in_16_bits_counts_in_bf16(void **state)
 {
     (void)state;
@@ -111,7 +112,7 @@ static void what_is_multiplied_in_16_bits_counts_in_bf16(void **state)
     ir_arena_destroy(s.arena);
 }
 
-/* Layers share code: names, buffers' numbers, places and contents are not in it. */
+/* Layers share code, because names, buffer numbers, offsets and contents are left out of the key. */
 static void what_code_does_not_see_does_not_count(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What cg_cpu_make_images puts together: shared kernels, names, entry functions, refusals. */
+/* The images that cg_cpu_make_images builds: shared kernels, names, entry functions, refusals. */
 #include "tests/support/plan_fixture.h"
 
 #include <setjmp.h>
@@ -117,7 +117,7 @@ static void different_kernels_of_one_name_are_told_apart_by_their_bucket(void **
     mdot_error err;
     char *text;
     assert_int_equal(compile((plan_fixture *[]){small, large}, 2, MDOT_CPU_X86_64_V4, "llvm", &text, &err), MDOT_OK);
-    assert_int_equal(occurrences(text, "void @k0.v4("), 1 + 1); /* defined and called */
+    assert_int_equal(occurrences(text, "void @k0.v4("), 1 + 1); /* one definition and one call */
     assert_int_equal(occurrences(text, "void @k0.n64.v4("), 1 + 1);
     free(text);
     plan_end(small);
@@ -134,7 +134,7 @@ static void assembly_is_dumped_and_the_object_is_made_all_the_same(void **state)
     mdot_error err;
     char *text;
     assert_int_equal(compile(&f, 1, MDOT_CPU_X86_64_V4, "asm", &text, &err), MDOT_OK);
-    assert_non_null(strstr(text, "zmm")); /* the level's vectors are used whole */
+    assert_non_null(strstr(text, "zmm")); /* the vectors have the full width of the level */
     free(text);
     plan_end(f);
     free(f);

@@ -143,7 +143,7 @@ static double random_between(double low, double high)
     return low + (high - low) * (rand() / (double)RAND_MAX);
 }
 
-/* The neighbour of a result may be a denormal, whose spacing is the format's smallest number. */
+/* The allowed error includes the smallest denormal, because a result may be next to a denormal. */
 static void hold(const char *name, double x, double got, double want, double relative, double absolute, double tiny)
 {
     if (isnan(want) ? isnan(got) : got == want) return;
@@ -212,8 +212,8 @@ static int special_arguments(const function_case *c, double *x)
     return count;
 }
 
-/* Where the mathematical limit exists. exp2_negative gives its smallest result at -infinity, GELU's forms differ there.
- */
+/* Infinite arguments for which the mathematical limit exists. Excluded are exp2_negative, which returns its smallest
+ * result at -infinity, and GELU, whose forms differ there. */
 static int infinite_arguments(const function_case *c, double *x)
 {
     bool limits = c->emit != cg_exp2_negative && c->emit != cg_gelu && c->emit != cg_gelu_tanh;

@@ -1,4 +1,4 @@
-/* test_pack.c — the packed forms of constants, against the formula of pack.h written out. */
+/* test_pack.c — the packed forms of constants, compared with a direct implementation of the formula in pack.h. */
 #include "codegen/cpu/pack.h"
 
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static void check_panels(int rank, const int64_t *dims, int64_t k_count, int64_t
         }
     uint32_t beyond;
     memcpy(&beyond, (char *)out + bytes, sizeof beyond);
-    assert_int_equal(beyond, UINT32_MAX); /* untouched */
+    assert_int_equal(beyond, UINT32_MAX); /* unchanged */
     free(out);
     free(data);
 }
@@ -64,7 +64,7 @@ static void check_pairs(int64_t k_count, int64_t columns)
             float value = p >= padding && c < columns ? data[(p - padding) * columns + c] : 0;
             assert_int_equal(out[((c / 64 * rows / 2 + p / 2) * 64 + c % 64) * 2 + p % 2], ir_f32_to_bf16(value));
         }
-    assert_int_equal(out[bytes / 2], UINT16_MAX); /* untouched */
+    assert_int_equal(out[bytes / 2], UINT16_MAX); /* unchanged */
     free(out);
     free(data);
 }

@@ -1,4 +1,5 @@
-/* test_slices.c — kernels whose work several calls share: the same bits as one call's, whatever the shares. */
+/* test_slices.c — kernels whose work is split into slices for several calls. The results are bit-identical to those
+ * of one call, for any slices. */
 #include "ir/ops.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
@@ -15,7 +16,7 @@
 
 enum { MAX_LENGTH = 300, MAX_TENSORS = 4, GUARD = 64 };
 
-/* Halves; many unequal ones, of which some get nothing; a last one that gets next to nothing. */
+/* Halves; many unequal slices, some of which are empty; a last slice that is almost empty. */
 static const int64_t halves[] = {INT64_C(1) << 31};
 static const int64_t many[] = {1,
                                INT64_C(1) << 20,
@@ -109,7 +110,7 @@ static pl_plan *plan_of(ir_graph *graph)
     return plan;
 }
 
-/* One kernel of the kind, split or not as expected. */
+/* Checks one kernel of the kind, which must be split or whole as expected. */
 static void check_shares(const char *notation, pl_kind kind, bool is_split)
 {
     ir_arena *arena = ir_arena_create(0);
@@ -188,7 +189,7 @@ static void norm_is_shared_by_rows(void **state)
     check_shares("x = input f32[L,100]\ng = weights f32[100]\nb = weights f32[100]\n"
                  "y = LayerNormalization(x, g, b)\nreturn y\n",
                  PL_NORM, true);
-    check_shares("x = input f32[L,L]\ny = Softmax(x)\nreturn y\n", PL_NORM, true); /* through scratch */
+    check_shares("x = input f32[L,L]\ny = Softmax(x)\nreturn y\n", PL_NORM, true); /* through scratch memory */
 }
 
 static void pointwise_nest_is_shared_by_vectors(void **state)
@@ -198,7 +199,7 @@ static void pointwise_nest_is_shared_by_vectors(void **state)
     check_shares("x = input f32[3,L]\nz = input f32[L]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, false);
 }
 
-/* Meeting behind it would take longer than the few points of each row do. */
+/* A row has so few points that a barrier would take longer than the computation. */
 static void nest_of_few_points_a_row_is_one_calls(void **state)
 {
     (void)state;
@@ -207,7 +208,7 @@ static void nest_of_few_points_a_row_is_one_calls(void **state)
     check_shares("x = input f32[64,63]\nn = input f32[L]\ny = Tanh(x)\nm = Neg(n)\nreturn y, m\n", PL_NEST, false);
 }
 
-/* Two that are not split, one that is, two that are not. */
+/* Two whole kernels, a split one, two whole ones. */
 static void kernels_that_are_not_split_are_one_step(void **state)
 {
     (void)state;

@@ -22,7 +22,7 @@ static pl_buffer weight(const ir_tensor *tensor, pl_weight_use use)
     return (pl_buffer){.kind = PL_WEIGHT, .name = "w", .constant = tensor, .use = use};
 }
 
-/* A packing of a second layout: the matrix as it is, its first element last. */
+/* A second packing layout: the plain matrix, with its first element moved to the end. */
 static int64_t dense_bytes(const ir_tensor *tensor)
 {
     return tensor->count * 4;
@@ -56,10 +56,10 @@ static void plans_share_equal_weights(void **state)
     ir_arena *arena = ir_arena_create(0);
     assert_int_equal(cg_place_weights(entries, 2, panels_only, 1, &weights, &placement, arena, NULL), MDOT_OK);
     const int64_t *at = placement.offset[0], *at_second = placement.offset[1];
-    assert_int_equal(first[2].offset_bytes, 7); /* not a weight */
+    assert_int_equal(first[2].offset_bytes, 7); /* a buffer other than a weight */
     assert_int_equal(at_second[1], at[0]);      /* equal bytes */
-    assert_int_equal(at_second[2], at[1]);      /* equal panels */
-    assert_int_equal(at_second[4], at[0]);      /* another shape of the same bytes */
+    assert_int_equal(at_second[2], at[1]);      /* the same panels */
+    assert_int_equal(at_second[4], at[0]);      /* the same bytes in another shape */
     assert_int_not_equal(at_second[3], at[1]);  /* panels of another matrix */
     assert_int_not_equal(at_second[0], at[0]);
     const int64_t all[] = {at[0], at[1], at_second[0], at_second[3]};
@@ -99,12 +99,12 @@ static void layouts_share_all_but_matrices(void **state)
     assert_memory_equal(weights.bytes + at[0][1], b, sizeof b);
     assert_memory_equal(weights.bytes + at[1][0], ((const float[]){2, 3, 4, 1}), sizeof a);
     assert_int_equal(placement[1].first % MDOT_ABI_ALIGNMENT, 0);
-    assert_int_not_equal(placement[1].first, 0); /* the panels are not of it */
+    assert_int_not_equal(placement[1].first, 0); /* these panels are excluded */
     cg_pool_done(&weights);
     ir_arena_destroy(arena);
 }
 
-/* What is kept in 16 bits lies so in the one, and what is not lies once for both. */
+/* Each image has its own copies of the 16-bit weights, and both images share the 32-bit weights. */
 static void bf16_shares_what_is_whole_with_fp32(void **state)
 {
     (void)state;

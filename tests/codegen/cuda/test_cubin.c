@@ -1,4 +1,4 @@
-/* test_cubin.c — what is read from a cubin, and from what is none. Real cubins are test_nvrtc.c's. */
+/* test_cubin.c — reading of valid and invalid cubins. test_nvrtc.c tests real cubins. */
 #include "tests/support/cubin_fixture.h"
 
 #include <setjmp.h>
@@ -68,7 +68,7 @@ static void spills_are_those_of_the_log(void **state)
     assert_int_equal(read_made(log).kernels[0].spill_bytes, 32);
 }
 
-/* Better too much than nothing: what spills is on the stack. */
+/* An overestimate is safe: spilled registers are on the stack, so the whole stack counts. */
 static void without_words_on_spilling_all_of_the_stack_counts(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static void without_words_on_spilling_all_of_the_stack_counts(void **state)
 
 /* ---- Damage ------------------------------------------------------------------------------------------------------ */
 
-/* In a block of its own size, so that a sanitizer sees the first byte beyond. */
+/* The copy has a block of its own size, so that a sanitizer detects the first byte beyond. */
 static mdot_status read_copy(const unsigned char *bytes, size_t size_bytes, mdot_error *err)
 {
     unsigned char *copy = malloc(size_bytes > 0 ? size_bytes : 1);
@@ -126,8 +126,8 @@ static void truncated_cubin_is_malformed(void **state)
     }
 }
 
-/* Every byte becomes each of these in turn. What comes out may be wrong, but nothing outside the file is read, which is
- * the sanitizers' to see, and a refusal has a reason. */
+/* Every byte takes each of these values in turn. The result may be wrong, but all reads stay inside the file, which
+ * the sanitizers check, and a refusal has a reason. */
 static void damaged_bytes_are_read_within_bounds(void **state)
 {
     (void)state;

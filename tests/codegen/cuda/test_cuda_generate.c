@@ -1,6 +1,5 @@
-/* test_cuda_generate.c — entries into CUDA programs: what the caller is told of each kernel, what steps share, and what
- * is refused. What the kernels compute is tests/cuda_host's to test.
- */
+/* test_cuda_generate.c — generation of CUDA programs from entries: the description of each kernel, sharing between
+ * steps, and refusals. tests/cuda_host tests the results of the kernels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +73,7 @@ static void kernels_come_by_entry_and_bucket(void **state)
     cu_program_done(&program);
 }
 
-/* An entry may have any name; a kernel must be a C identifier that nothing else has. */
+/* An entry may have any name. A kernel's name must be a unique C identifier. */
 static void kernels_of_any_entries_have_names_of_their_own(void **state)
 {
     (void)state;
@@ -88,7 +87,7 @@ static void kernels_of_any_entries_have_names_of_their_own(void **state)
     cu_program_done(&program);
 }
 
-/* type i64, five loads f32, mask bool: each input rounded up to 16 bytes. */
+/* type i64, five loads f32, mask bool: each input is rounded up to 16 bytes. */
 static void inputs_go_into_the_parameter_where_they_fit(void **state)
 {
     (void)state;

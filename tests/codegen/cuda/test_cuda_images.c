@@ -1,7 +1,6 @@
-/* test_cuda_images.c — predictors compiled for GPUs, as far as a machine without one can judge: what NVIDIA's compiler made
- * of the kernels keeps within what they are launched with, on every architecture; what cannot be compiled is told. What
- * the kernels compute is tests/cuda_host's to test.
- */
+/* test_cuda_images.c — predictors compiled for GPUs, as far as a machine without a GPU can check them. On every
+ * architecture, the kernels from NVIDIA's compiler stay within their launch parameters. Failures to compile are
+ * reported. tests/cuda_host tests the results of the kernels. */
 #include "codegen/cuda/cuda_backend.h"
 #include "mdot/mdot.h"
 #include "mdot/mdotc.h"
@@ -22,7 +21,7 @@ typedef struct fixture {
     char *folder, *model;
     char artefact[512];
     char warning[2048]; /* the last one */
-    char *dump;         /* all that was dumped */
+    char *dump;         /* all dumped text */
     size_t dump_bytes;
 } fixture;
 
@@ -95,9 +94,9 @@ static mdot_predictor *compile_and_open(fixture *f, const char *model, const cha
     return predictor;
 }
 
-/* ---- What NVRTC made --------------------------------------------------------------------------------------------- */
+/* ---- Kernels compiled by NVRTC ----------------------------------------------------------------------------------- */
 
-/* Registers are handed out to warps, 256 at a time. (CUDA C++ Programming Guide, "Technical Specifications".) */
+/* Registers are allocated to warps in units of 256. (CUDA C++ Programming Guide, "Technical Specifications".) */
 static unsigned block_registers(const mdot_image_kernel_info *kernel)
 {
     unsigned of_a_warp = (kernel->registers * 32 + 255) / 256 * 256;
@@ -210,7 +209,7 @@ static void assembler_and_source_can_be_dumped(void **state)
 /* ---- Verification ------------------------------------------------------------------------------------------------ */
 
 typedef struct rows {
-    fixture *f; /* keeps the warning */
+    fixture *f; /* holds the warning */
     int cpu_passed, gpu_passed, gpu_failed;
 } rows;
 
@@ -240,7 +239,7 @@ static rows verify(fixture *f, const char *libcuda, bool *out_passed)
     return r;
 }
 
-/* The fake driver's GPU is an sm_90, whose kernels answer without computing: who looks at it must see a failure. */
+/* The fake driver has an sm_90 whose kernels answer without computing, so verification must fail. */
 static void verification_looks_at_what_the_gpu_answers(void **state)
 {
     fixture *f = *state;
@@ -268,7 +267,7 @@ static void verification_without_a_gpu_says_so(void **state)
     assert_non_null(strstr(f->warning, "CUDA code is not verified"));
 }
 
-/* ---- Without NVRTC ----------------------------------------------------------------------------------------------- */
+/* ---- If NVRTC is absent ------------------------------------------------------------------------------------------ */
 
 static void source_can_be_dumped_without_nvrtc(void **state)
 {
@@ -291,11 +290,11 @@ static void without_nvrtc_the_message_says_what_to_install(void **state)
     assert_int_equal(compile(f, f->model, "cpu", NULL, NULL, &err), MDOT_OK);
 }
 
-/* y = the running sum of x: one element after the other. */
+/* y = the running sum of x, one element after the other. */
 static void what_is_no_encoder_stays_on_the_cpu_with_a_warning(void **state)
 {
     fixture *f = *state;
-    setenv("MDOT_NVRTC", "/nonexistent", 1); /* nor is it missed */
+    setenv("MDOT_NVRTC", "/nonexistent", 1); /* NVRTC is unnecessary in this case */
     onnx_builder *b = onnx_begin(17);
     const int64_t axis = 0;
     onnx_input(b, "x", MDOT_DTYPE_F32, "N");

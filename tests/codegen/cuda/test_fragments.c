@@ -1,6 +1,5 @@
-/* test_fragments.c — weights as the lanes of a matrix instruction hold them, against the PTX ISA's description of
- * operand B, register by register.
- */
+/* test_fragments.c — weights in the order in which the lanes of a matrix instruction hold them, compared register by
+ * register with the PTX ISA's description of operand B. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +19,7 @@ static float element(int64_t row, int64_t column)
 
 static uint16_t *pack(int64_t k, int64_t columns, cg_compute kernel_precision)
 {
-    /* Behind a byte, as constants lie in a file. */
+    /* The data starts one byte into the block, because constants in a file may be unaligned. */
     unsigned char *bytes = malloc((size_t)(k * columns) * sizeof(float) + 1);
     uint16_t *out = malloc(cu_fragment_bytes(k, columns));
     assert_non_null(bytes);
@@ -35,8 +34,8 @@ static uint16_t *pack(int64_t k, int64_t columns, cg_compute kernel_precision)
     return out;
 }
 
-/* PTX ISA, mma.m16n8k16, operand B: lane l holds b0, b1 of rows 2 (l % 4) and the next, b2, b3 of those 8 below, all of
- * column l / 4. A fragment is two such operands, of columns 0 to 7 and 8 to 15. */
+/* PTX ISA, mma.m16n8k16, operand B: lane l holds b0, b1 of rows 2 (l % 4) and the next, b2, b3 of those 8 below, all
+ * of column l / 4. A fragment is two such operands, of columns 0 to 7 and 8 to 15. */
 static void assert_fragments(int64_t k, int64_t columns, cg_compute kernel_precision)
 {
     uint16_t *packed = pack(k, columns, kernel_precision);

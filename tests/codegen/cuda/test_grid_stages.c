@@ -1,4 +1,4 @@
-/* test_grid_stages.c — plans cut into stages: how many barriers, where each kernel goes, and what refuses. */
+/* test_grid_stages.c — plans divided into stages: number of barriers, stage of each kernel, and refused plans. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,8 @@ static const cu_step *find(const cu_stages *stages, const char *part_of_name)
     return NULL;
 }
 
-/* A letter a step, a bar a barrier; small: by block 0 alone, n and f of reductions for partial and finish. */
+/* `wanted` has a letter per step and a bar per barrier. Small letters run in block 0 alone; n and f are partial and
+ * finishing steps of reductions. */
 static void assert_steps(const cu_stages *stages, const char *wanted)
 {
     static const char letters[] = {[PL_LINEAR] = 'L', [PL_ATTENTION] = 'A', [PL_NORM] = 'N', [PL_NEST] = 'E'};
@@ -90,7 +91,7 @@ static void tokens_of_a_unit_attend_without_a_barrier(void **state)
     assert_steps(&stages, "LAEL");
     assert_int_equal(find(&stages, "linear.p")->scale, 3);
     assert_int_equal(find(&stages, "attention")->loop, 0);
-    assert_true(stages.meets_at_end); /* each block writes its rows of y */
+    assert_true(stages.meets_at_end); /* each block writes its own rows of y */
 }
 
 static void a_neighbours_row_needs_a_barrier(void **state)

@@ -1,4 +1,5 @@
-/* test_index_range.c — what spans say of index expressions: never less than the truth, and the unit where it is followed. */
+/* test_index_range.c — spans of index expressions. A span always covers the true range, and it keeps the unit as far as it
+ * can be followed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +19,7 @@ static const pl_expr *binary(pl_expr_op op, const pl_expr *a, const pl_expr *b)
     return pl_binary(cuda_arena, op, a, b);
 }
 
-/* Loop 0 runs over three rows to a unit, loop 1 over 8 columns; lengths go to 64. */
+/* Loop 0 runs over three rows per unit, loop 1 over 8 columns. Lengths go up to 64. */
 static cu_range span_of(const pl_expr *e)
 {
     cu_space space = {.max_length = 64, .loop_count = 2, .loop = {{3, 0, 2}, {0, 0, 7}}};

@@ -1,6 +1,5 @@
-/* test_literal.c — numbers as CUDA C: what is written reads back as the same f32 or integer, of the type that overloads
- * are chosen by, and no literal is one that a compiler refuses.
- */
+/* test_literal.c — numbers as CUDA C. A literal reads back as the same f32 or integer, has the type that selects the
+ * right overload, and is accepted by every compiler. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -71,7 +70,7 @@ static void denormals_stay_and_what_is_less_is_zero(void **state)
     assert_float(1e-300, "0.0f");
 }
 
-/* What a compiler makes of a literal: its value without parentheses and suffix. */
+/* Returns the value of a literal as a compiler reads it, without parentheses and suffix. */
 static float read_back(const char *text)
 {
     return strtof(text + (text[0] == '('), NULL);
@@ -93,7 +92,8 @@ static void every_float_reads_back(void **state)
     }
 }
 
-/* Between two f32: nine digits of the double would be read as the one, the double itself is nearer to the other. */
+/* A double between two f32 values: its nine-digit form rounds to one of them, but the double itself is nearer to the
+ * other. */
 static void a_double_becomes_the_f32_next_to_it(void **state)
 {
     (void)state;
@@ -108,7 +108,7 @@ static void a_double_becomes_the_f32_next_to_it(void **state)
         others += strtof(nine, NULL) != (float)value;
         if (read_back(cu_float_text(cuda_arena, value)) != (float)value) fail_msg("%.17g", value);
     }
-    assert_true(others > 1000); /* or the digits would not have been put to the test */
+    assert_true(others > 1000); /* otherwise the test of the digits would be vacuous */
 }
 
 static void the_locale_has_no_say(void **state)

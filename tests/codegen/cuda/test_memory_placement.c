@@ -1,6 +1,5 @@
-/* test_memory_placement.c — where buffers are kept: in which form, in shared memory or not, and never two at one place while both
- * live.
- */
+/* test_memory_placement.c — memory placement of buffers: their form, and whether they are in shared memory. Two live buffers
+ * must never overlap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,13 +38,12 @@ static const cu_placement *home_of(const cu_layout *layout, const char *name)
     return NULL;
 }
 
-/* ---- Nothing lies on what is still used ----------------------------------------------------------------------------
- */
+/* ---- Live buffers stay apart ------------------------------------------------------------------------------------- */
 
 typedef struct piece {
     cu_space_kind kind;
     size_t begin, end;
-    int first, last; /* steps of shared memory, stages of scratch memory */
+    int first, last; /* in steps for shared memory, in stages for scratch memory */
 } piece;
 
 static int pieces_of(const cu_layout *layout, piece *out)
@@ -92,7 +90,8 @@ static void assert_apart(const cu_layout *layout)
     }
 }
 
-/* A block's memory is its own, and gone when its stage ends: nothing is there that others, or later stages, touch. */
+/* Shared memory belongs to one block and ends with its stage, so it holds only buffers that other blocks and later
+ * stages leave alone. */
 static void assert_shared_stays_in_its_block(const cu_layout *layout)
 {
     const cu_stages *stages = layout->stages;
@@ -128,7 +127,7 @@ static void nothing_lies_on_what_is_still_used(void **state)
     }
 }
 
-/* Each layer's buffers follow those of the one before. */
+/* The buffers of each layer follow those of the previous layer. */
 static void memory_does_not_grow_with_a_chain(void **state)
 {
     (void)state;
@@ -146,7 +145,7 @@ static void memory_does_not_grow_with_a_chain(void **state)
 /* ---- Forms ---------------------------------------------------------------------------------------------------------
  */
 
-/* h goes into a product and a sum, n into a product alone, s into a norm. */
+/* h is the input of a matmul and of a sum, n only of a matmul, s of a norm. */
 static const char RESIDUAL[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\nh = mdot.Linear(x, w)\n"
                                "p = mdot.Linear(h, w)\ns = Add(p, h)\ng = weights f32[32]\n"
                                "n = LayerNormalization(s, g) {axis=-1}\ny = mdot.Linear(n, w)\nreturn y\n";
@@ -181,7 +180,7 @@ static void what_comes_and_goes_stays_where_the_caller_has_it(void **state)
     assert_int_equal(x->plain.kind, CU_INPUT);
     assert_int_equal(x->half.kind, CU_NOWHERE);
     assert_int_equal(y->output.kind, CU_OUTPUT);
-    assert_int_equal(y->plain.kind, CU_NOWHERE); /* nobody reads it */
+    assert_int_equal(y->plain.kind, CU_NOWHERE); /* its plain form is unused */
 }
 
 static void an_output_that_is_read_has_a_copy(void **state)
@@ -199,7 +198,7 @@ static void an_output_that_is_read_has_a_copy(void **state)
 /* ---- Shared memory -------------------------------------------------------------------------------------------------
  */
 
-/* A tile of rows; eight elements behind each, so that eight rows' heads lie in different banks. */
+/* A tile of rows. Each row is padded by eight elements, so that the starts of eight rows lie in different banks. */
 static void rows_of_a_tile_are_padded(void **state)
 {
     (void)state;
@@ -225,7 +224,7 @@ static void assert_width(const char *columns, int64_t width, int64_t pitch)
     assert_int_equal(h->size_bytes, 16 * pitch * 4);
 }
 
-/* Narrow rows would double, and behind odd ones nothing could be read eight elements at a time. */
+/* Padding would double narrow rows. After odd rows, reads of eight elements would be unaligned. */
 static void only_wide_and_even_rows_are_padded(void **state)
 {
     (void)state;
@@ -235,7 +234,8 @@ static void only_wide_and_even_rows_are_padded(void **state)
     assert_width("24", 24, 32);
 }
 
-/* Written as rows of 64, read as twice as many of 32: padding stands where both have ends of rows. */
+/* The rows are written with width 64 and read as twice as many rows with width 32. Padding stands at ends of rows
+ * that both have in common. */
 static void rows_are_as_wide_as_the_narrowest_reader_has_them(void **state)
 {
     (void)state;
@@ -250,7 +250,7 @@ static void rows_are_as_wide_as_the_narrowest_reader_has_them(void **state)
     assert_int_equal(h->size_bytes, 16 * 2 * 40 * 2);
 }
 
-/* What one block does alone, up to 16 KB at 8 bytes an element. */
+/* Results that one block computes alone may take up to 16 KB, at 8 bytes per element. */
 static void small_results_stay_with_the_block_that_has_them(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void small_results_stay_with_the_block_that_has_them(void **state)
     }
 }
 
-/* L rows and as many fewer of another: the most elements are at neither end of each dimension. */
+/* One dimension grows with L, the other shrinks. The number of elements is largest between the extremes. */
 static void scratch_memory_is_of_the_length_that_takes_most(void **state)
 {
     (void)state;
@@ -285,7 +285,7 @@ static void scratch_memory_is_of_the_length_that_takes_most(void **state)
     assert_int_equal(layout.homes[shrinking].plain.size_bytes, 999 * MAX_LENGTH * 4);
 }
 
-/* A row of the residual's sum may be narrower than its buffer's last dimension says. */
+/* The row of a residual's sum may be narrower than the last dimension of its buffer. */
 static void a_norms_sum_is_as_wide_as_it_is_written(void **state)
 {
     (void)state;
@@ -318,7 +318,7 @@ static void what_other_tiles_read_lies_in_scratch_memory(void **state)
     assert_int_equal(layout.scratch_bytes, MAX_LENGTH * 96 * 2);
 }
 
-/* 16 rows of 1024 f32 are 64 KB, of which a block has one, not two. */
+/* 16 rows of 1024 f32 take 64 KB. A block has room for only one such buffer. */
 static void the_largest_makes_way_where_shared_memory_ends(void **state)
 {
     (void)state;
@@ -339,7 +339,8 @@ static void the_largest_makes_way_where_shared_memory_ends(void **state)
     assert_apart(&layout);
 }
 
-/* Rows of a and b, of which neither is padded, live at once: as many bytes as 1577 and more columns take. */
+/* Unpadded rows of a and b are live at the same time. Together they take the bytes of `columns` columns, from 1577
+ * upwards. */
 static void assert_both_stay(int columns, bool stay)
 {
     char text[256];
@@ -360,7 +361,7 @@ static void the_items_own_memory_counts(void **state)
     assert_both_stay(7, false);
 }
 
-/* Inputs are staged whole: 16 rows of 16-bit elements and eight behind each. */
+/* Inputs are staged whole: 16 rows of 16-bit elements, each with eight elements of padding. */
 static void assert_rows_fit(int64_t k, cg_compute kernel_precision, bool fit)
 {
     char text[256];
@@ -383,7 +384,7 @@ static void assert_rows_fit(int64_t k, cg_compute kernel_precision, bool fit)
 static void what_a_step_itself_needs_must_fit(void **state)
 {
     (void)state;
-    /* 64 bytes are the item's own. */
+    /* 64 bytes belong to the item. */
     assert_rows_fit(((99 << 10) - 64) / 32 / 16 * 16 - 16, CG_BF16, true);
     assert_rows_fit(((99 << 10) - 64) / 32 / 16 * 16 + 16, CG_BF16, false);
     assert_rows_fit(((64 << 10) - 64) / 32 / 16 * 16 - 16, CG_FP16, true);

@@ -1,5 +1,5 @@
-/* test_nvrtc.c — CUDA C through NVRTC into cubins of every architecture, without a GPU. Skips where NVRTC is absent,
- * but for what happens then. */
+/* test_nvrtc.c — CUDA C compiled by NVRTC into cubins for every architecture, without a GPU. If NVRTC is absent, only
+ * the test of its absence runs. */
 #include "tests/support/cubin_fixture.h"
 
 #include <pthread.h>
@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-/* Kernels that need what can be counted: one with shared memory and a barrier, one whose array is indexed at run time
- * and so lies on the stack of a function that it calls, one with eight products of matrices, and one with more values
- * at once than the 64 registers that 1024 threads leave to each. */
+/* Kernels with resources that can be counted. One has shared memory and a barrier. One calls a function whose array
+ * is indexed at run time and is therefore on the stack. One has eight matrix multiplications. One has more live
+ * values than the 64 registers that each of 1024 threads gets. */
 static const char *const parts[] = {
     "struct arguments { float *out; const unsigned *in; int stride; unsigned char rest[44]; };\n"
     "__device__ inline void product(float *c, const unsigned *w)\n"
@@ -74,7 +74,8 @@ static cu_cubin compile_for(const cu_nvrtc *nvrtc, const cubin_architecture *arc
     return cubin;
 }
 
-/* The number before `unit` in ptxas's words on a kernel, two lines behind its name; 0 where they do not name it. */
+/* Returns the number before `unit` in ptxas's report on a kernel, two lines after its name, or 0 if the report lacks
+ * it. */
 static unsigned told(const char *log, const char *kernel, const char *unit)
 {
     char title[128];
@@ -103,7 +104,7 @@ static void resources_are_what_ptxas_says_on_every_architecture(void **state)
         for (int k = 0; k < cubin.kernel_count; k++) {
             const cu_cubin_kernel *kernel = &cubin.kernels[k];
             assert_int_equal(kernel->registers, told(cubin.log, kernel->name, "registers"));
-            if (strstr(cubin.log, " barriers") != NULL) /* from CUDA 12 on */
+            if (strstr(cubin.log, " barriers") != NULL) /* since CUDA 12 */
                 assert_int_equal(kernel->barriers, told(cubin.log, kernel->name, "barriers"));
             assert_int_equal(kernel->shared_bytes, told(cubin.log, kernel->name, "bytes smem"));
             assert_int_equal(kernel->local_bytes, told(cubin.log, kernel->name, "bytes stack frame"));
@@ -125,7 +126,7 @@ static void resources_are_what_ptxas_says_on_every_architecture(void **state)
     }
 }
 
-/* Bits all over a real cubin flipped: what is read stays inside, which is the sanitizers' to see. */
+/* Bits all over a real cubin are flipped. The reads must stay inside the file, which the sanitizers check. */
 static void damaged_real_cubin_is_read_within_bounds(void **state)
 {
     (void)state;
@@ -134,7 +135,7 @@ static void damaged_real_cubin_is_read_within_bounds(void **state)
     cu_cubin cubin = compile_for(&nvrtc, &cubin_architectures[1], arena);
     unsigned char *changed = malloc(cubin.size_bytes);
     memcpy(changed, cubin.bytes, cubin.size_bytes);
-    for (size_t i = 0; i < 8 * cubin.size_bytes; i += 61) { /* a prime: every bit's place is met */
+    for (size_t i = 0; i < 8 * cubin.size_bytes; i += 61) { /* because 61 is prime, every bit position is covered */
         changed[i / 8] ^= (unsigned char)(1u << i % 8);
         ir_arena *own = ir_arena_create(0);
         cu_cubin damaged;
@@ -217,7 +218,7 @@ static void threads_compile_each_its_own(void **state)
     }
 }
 
-/* ---- Without NVRTC ----------------------------------------------------------------------------------------------- */
+/* ---- If NVRTC is absent ------------------------------------------------------------------------------------------ */
 
 static void missing_library_is_told_by_its_path(void **state)
 {

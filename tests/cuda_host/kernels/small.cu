@@ -1,5 +1,5 @@
-// small.cu: small kernels for the emulator's own tests: right ones, and ones with a single fault on the line
-// marked "FAULT <kernel>". All run with blocks of 64 threads; `out` has 64 floats a block, `in` 64.
+// small.cu: small kernels for the emulator's own tests. Some are correct, others have a single fault on the line
+// with the comment "FAULT <kernel>". All run with blocks of 64 threads; `out` has 64 floats per block, `in` has 64.
 
 extern "C" __global__ void reverse(const float *in, float *out)
 {
@@ -16,7 +16,7 @@ extern "C" __global__ void reverse_without_barrier(const float *in, float *out)
     out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
 }
 
-// The second round's writes meet the first round's reads.
+// The writes of the second round race with the reads of the first.
 extern "C" __global__ void reused_without_barrier(const float *in, float *out)
 {
     __shared__ float tile[64];
@@ -50,7 +50,7 @@ extern "C" __global__ void exchange_in_warp(const float *in, float *out)
     out[blockIdx.x * 64 + threadIdx.x] = tile[threadIdx.x ^ 1];
 }
 
-// A shuffle brings lanes together but orders no memory.
+// A shuffle synchronises lanes but leaves memory unordered.
 extern "C" __global__ void shuffle_is_no_barrier(const float *in, float *out)
 {
     __shared__ float tile[64];
@@ -142,14 +142,14 @@ extern "C" __global__ void exit_during_collective(const float *in, float *out)
     out[blockIdx.x * 64 + threadIdx.x] = __shfl_xor_sync(0xffffffffu, in[threadIdx.x], 1);
 }
 
-// A block that waits for a flag nobody sets.
+// A block waits for a flag that stays unset.
 extern "C" __global__ void flag_never_set(const float *in, float *out, unsigned *flag)
 {
     while (ch_load_flag(CH_ACQUIRE, flag, 0) == 0) continue;
     out[blockIdx.x * 64 + threadIdx.x] = in[threadIdx.x];
 }
 
-// Block 0 hands a row to the others: the lanes write, one of them releases, everybody acquires.
+// Block 0 passes a row to the others: its lanes write, one lane releases, all threads acquire.
 extern "C" __global__ void handed_over(const float *in, float *out, unsigned *flag, float *row)
 {
     if (blockIdx.x == 0) {
@@ -183,7 +183,7 @@ extern "C" __global__ void handed_over_unacquired(const float *in, float *out, u
     out[blockIdx.x * 64 + threadIdx.x] = row[63 - threadIdx.x]; // FAULT handed_over_unacquired
 }
 
-// The same by fences around relaxed accesses, as CUDA's own atomics are used.
+// The same with fences around relaxed accesses, which is how CUDA's own atomics are used.
 extern "C" __global__ void handed_over_by_fences(const float *in, float *out, unsigned *flag, float *row)
 {
     if (blockIdx.x == 0) {
@@ -207,7 +207,7 @@ extern "C" __global__ void handed_over_without_second_fence(const float *in, flo
     out[blockIdx.x * 64 + threadIdx.x] = row[63 - threadIdx.x]; // FAULT handed_over_without_second_fence
 }
 
-// Reads of several blocks, at times of their own, and then writes.
+// Several blocks read at different times, and then write.
 extern "C" __global__ void shifted_by_grid_barriers(const float *in, float *out, unsigned *flag, float *row)
 {
     if (blockIdx.x == 0) row[threadIdx.x] = in[threadIdx.x];
@@ -229,8 +229,8 @@ extern "C" __global__ void shifted_without_second_barrier(const float *in, float
     if (blockIdx.x == 1) row[threadIdx.x] = 1;
 }
 
-// ldmatrix against plain loads, and products of depth 16 against pairs of depth 8 and against sums: 1 where all agree.
-// bf16 and fp16 elements are 1 or 0, which only differ in the bits of 1.
+// ldmatrix is compared with plain loads, and matmuls of depth 16 with two of depth 8 and with sums: 1 if all agree.
+// Elements are 1 or 0, because bf16 and fp16 then differ only in the bits of 1.
 extern "C" __global__ void fragments(const float *in, float *out)
 {
     __shared__ __align__(16) unsigned short a[2][16][16], b[2][16][8];
@@ -282,7 +282,7 @@ extern "C" __global__ void copied(const float *in, float *out)
     out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x];
 }
 
-// A wait is for the thread's own copies.
+// A wait only covers the thread's own copies.
 extern "C" __global__ void copied_without_barrier(const float *in, float *out)
 {
     __shared__ __align__(16) float tile[64];
@@ -300,7 +300,7 @@ extern "C" __global__ void copied_without_wait(const float *in, float *out)
     out[blockIdx.x * 64 + threadIdx.x] = tile[63 - threadIdx.x]; // FAULT copied_without_wait
 }
 
-// Two groups, of which all but the latest are waited for.
+// Two groups. The wait covers all groups except the latest.
 extern "C" __global__ void copied_latest_group_read(const float *in, float *out)
 {
     __shared__ __align__(16) float tile[64];
@@ -323,7 +323,7 @@ extern "C" __global__ void copied_misaligned(const float *in, float *out)
     out[blockIdx.x * 64 + threadIdx.x] = tile[threadIdx.x % 60];
 }
 
-// 1 + 2^-8 lies between two bf16 numbers, and rounds to the even one; of f16 it is one.
+// 1 + 2^-8 lies between two bf16 numbers and rounds to the even one. In f16 it is exact.
 extern "C" __global__ void packed(const float *in, float *out)
 {
     float x = 1.00390625f;

@@ -1,6 +1,6 @@
-// stages.cu: two products in one launch, for the test of deletions: c = (a b) b for 96 x 96 bf16 matrices, a block of two
-// warps a tile of 32 x 32. Slices of 32 columns come by cp.async into two buffers in turn; a grid barrier stands between
-// the products. Rows are padded by 8 elements, so that ldmatrix's eight rows lie in different banks.
+// stages.cu: two matmuls in one launch, for the test of deletions: c = (a b) b for 96 x 96 bf16 matrices. A block of two
+// warps computes a 32 x 32 tile. cp.async loads slices of 32 columns into two alternating buffers. A grid barrier separates
+// the matmuls. Rows are padded by 8 elements, so that the eight rows of an ldmatrix lie in different banks.
 
 typedef unsigned short bf16;
 enum { SIZE = 96, TILE = 32, PITCH = TILE + 8, WARPS = 2 };
@@ -11,7 +11,7 @@ __device__ unsigned short round_bf16(float x)
     return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-// Rows `row`… of a and columns `column`… of b, for the product's slice k.
+// Loads rows `row`… of a and columns `column`… of b, for slice k of the matmul.
 __device__ void fetch(bf16 *tile_a, bf16 *tile_b, const bf16 *a, const bf16 *b, int row, int column, int k)
 {
     for (int i = threadIdx.x; i < TILE * TILE / 8; i += WARPS * 32) {
@@ -37,7 +37,7 @@ __device__ void product(const bf16 *a, const bf16 *b, bf16 *c)
         } else {
             cp_async_wait(0); // the last slice
         }
-        __syncthreads(); // the slice is there for all
+        __syncthreads(); // all threads see the slice
         for (int step = 0; step < TILE; step += 16) {
             unsigned fragment_a[4], fragment_b[4];
             ldmatrix_x4(fragment_a, tile_a[now] + (warp * 16 + lane % 16) * PITCH + step + lane / 16 * 8);
@@ -55,16 +55,16 @@ __device__ void product(const bf16 *a, const bf16 *b, bf16 *c)
                 round_bf16(sum[n][i]);
 }
 
-// The largest of what a warp's lanes bring, through shared memory.
+// Returns the largest value of a warp's lanes, using shared memory.
 __device__ float warp_largest(float value)
 {
     __shared__ float lanes[WARPS][32];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     lanes[warp][lane] = value;
-    __syncwarp(); // written
+    __syncwarp(); // all lanes have written
     float largest = lanes[warp][0];
     for (int i = 1; i < 32; i++) largest = fmaxf(largest, lanes[warp][i]);
-    __syncwarp(); // read
+    __syncwarp(); // all lanes have read
     return largest;
 }
 
@@ -74,7 +74,7 @@ extern "C" __global__ void stages(const bf16 *a, const bf16 *b, bf16 *middle, bf
     product(a, b, middle);
     grid_barrier(counter, gridDim.x);
     product(middle, b, c);
-    grid_barrier(counter, 2 * gridDim.x); // all of c
+    grid_barrier(counter, 2 * gridDim.x); // c is complete
     if (blockIdx.x) return;
     float most = 0;
     for (int i = threadIdx.x % 32; i < SIZE * SIZE; i += 32)

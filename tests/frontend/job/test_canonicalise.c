@@ -1,5 +1,5 @@
-/* test_canonicalise.c — frontend/job/: what operators cost, against closed forms, and the one form of a job however it
- * is written. */
+/* test_canonicalise.c — frontend/job/: the costs of operators against closed forms, and the canonical form of a job for all
+ * ways to write a network. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* ---- Counts against closed forms -------------------------------------------------------------------------------- */
+/* ---- Costs against closed forms ---------------------------------------------------------------------------------- */
 
 static void convolutions_cost_their_closed_form(void **state)
 {
@@ -28,7 +28,7 @@ static void convolutions_cost_their_closed_form(void **state)
     double map16 = 4 * 16 * 64, map32 = 4 * 32 * 64, macs = 9 * 16 * 32 * 64, weights = 9 * 16 * 32;
     job_expect_load(full.per_sample[MDOT_PHASE_FORWARD], 2 * macs + 32 * 64, map16, map32);
     job_expect_load(full.per_step[MDOT_PHASE_FORWARD], 0, 4 * (weights + 32), 0);
-    job_expect_load(full.per_sample[MDOT_PHASE_DATA_GRADIENT], 0, 0, 0); /* nothing to learn lies before */
+    job_expect_load(full.per_sample[MDOT_PHASE_DATA_GRADIENT], 0, 0, 0); /* the inputs before it need no gradient */
     job_expect_load(full.per_sample[MDOT_PHASE_WEIGHT_GRADIENT], 2 * macs + 32 * 64, map32 + map16, 0);
     job_expect_load(full.per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, 4 * (weights + 32));
     assert_true(full.parameters == weights + 32);
@@ -49,7 +49,7 @@ static void convolutions_cost_their_closed_form(void **state)
     job_end(&r);
 }
 
-/* Gemm with a transposed weight, MatMul and Add: one layer in two spellings. */
+/* Gemm with a transposed weight, and MatMul with Add: one layer in two patterns. */
 static void linear_layers_are_one_operator_however_written(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void attention_is_recognised_with_its_heads(void **state)
     assert_int_equal(op.setting[MDOT_SETTING_HEAD_SIZE], 64);
     assert_int_equal(op.setting[MDOT_SETTING_QUERIES], 128);
     assert_int_equal(op.setting[MDOT_SETTING_KEYS], 128);
-    /* two products and five FLOPs of softmax a score */
+    /* two matmuls, and five FLOPs of softmax per score */
     job_expect_load(op.per_sample[MDOT_PHASE_FORWARD], 4.0 * 128 * 128 * (2 * 64 * 2 + 5), 4.0 * 3 * 4 * 128 * 64,
                     4.0 * 4 * 128 * 64);
     job_end(&r);
@@ -126,7 +126,7 @@ static void recurrent_layers_cost_every_step(void **state)
     job_expect_types(&r, "LSTM");
     mdot_job_operator op = job_operator(&r, 0);
     double flops = 16 * (2.0 * 256 * (32 + 64) + 10 * 256);
-    assert_true(job_info(&r).batch == 1); /* of 16 steps */
+    assert_true(job_info(&r).batch == 1); /* one sample of 16 steps */
     assert_true(op.per_sample[MDOT_PHASE_FORWARD].flops == flops);
     assert_true(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == flops);
     assert_true(op.parameters == 256 * (32 + 64));
@@ -134,7 +134,7 @@ static void recurrent_layers_cost_every_step(void **state)
     job_end(&r);
 }
 
-/* As a sample of images has its rows as sequences: 7 of them, of 16 steps. */
+/* The rows of an image can be sequences. Here a sample has 7 sequences of 16 steps. */
 static void a_recurrence_says_its_steps_beside_its_positions(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static void batch_norm(onnx_builder *b, const char *in, const char *out, int cha
     onnx_node(b, "BatchNormalization", inputs, out);
 }
 
-/* training_mode, and the running statistics among the model's outputs. */
+/* A BatchNormalization with training_mode, whose running statistics are outputs of the model. */
 static void a_norm_in_training_mode_is_one_too(void **state)
 {
     (void)state;
@@ -267,7 +267,7 @@ static void a_norm_that_others_read_or_that_stands_alone_stays(void **state)
     batch_norm(b, "x", "first", 3);
     job_add_conv(b, "first", "c", "3,3,3,3", 1, false);
     batch_norm(b, "c", "n", 3);
-    onnx_node(b, "Add", "n,c", "y"); /* reads the convolution too */
+    onnx_node(b, "Add", "n,c", "y"); /* reads the convolution's result, too */
     onnx_output(b, "y");
     job_reading r = job_expect(b);
     job_expect_types(&r, "BatchNormalization Conv BatchNormalization Add");
@@ -306,16 +306,16 @@ static void shape_arithmetic_and_dropout_are_gone(void **state)
     job_expect_types(&r, "Relu Sigmoid");
     assert_int_equal(job_operator(&r, 1).input_count, 1);
     assert_int_equal(job_operator(&r, 1).inputs[0], 0);
-    /* Half precision counts like single: precision is the configuration's. */
+    /* A half-precision file has the same counts as a single-precision file, because the configuration sets the
+     * precision. */
     job_expect_load(job_operator(&r, 1).per_sample[MDOT_PHASE_FORWARD],
                     job_operator(&r, 1).per_sample[MDOT_PHASE_FORWARD].flops, 4 * 192, 4 * 192);
     job_end(&r);
 }
 
-/* ---- One form -----------------------------------------------------------------------------------------------------
- */
+/* ---- Canonical form ---------------------------------------------------------------------------------------------- */
 
-/* PyTorch's expand_as, in front of a product that broadcasts by itself. */
+/* PyTorch's expand_as before a multiplication that broadcasts by itself. */
 static void pointwise_operators_broadcast_by_themselves(void **state)
 {
     (void)state;
@@ -440,7 +440,7 @@ static void an_index_beyond_the_axis_is_left_to_the_gather(void **state)
     job_end(&r);
 }
 
-/* Global pooling of a map in channels-last form, by the dynamo exporter. */
+/* Global pooling of a channels-last feature map, as the dynamo exporter writes it. */
 static void a_view_in_another_memory_format_is_no_operator(void **state)
 {
     (void)state;
@@ -463,7 +463,7 @@ static void a_view_in_another_memory_format_is_no_operator(void **state)
     job_end(&r);
 }
 
-/* Swin's shifted windows: scores [batch · windows, heads, N, N], seen apart for the masks of the windows. */
+/* Swin's shifted windows: the scores [batch · windows, heads, N, N] are reshaped, so that each window gets its mask. */
 static void masks_of_windows_are_part_of_the_attention(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_embedding_bag.c — frontend/onnx/loops.c and frontend/job/embedding_bag.c: EmbeddingBag, which PyTorch writes as a Loop. */
+/* test_embedding_bag.c — frontend/onnx/loops.c and frontend/job/embedding_bag.c: EmbeddingBag, which PyTorch exports as a Loop. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -27,7 +27,8 @@ static void body_value(pb_buffer *graph, int field, const char *name)
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* One bag, as PyTorch 2.15's TorchScript exporter writes it: its bounds by the loop's number, its rows, their sum. */
+/* One bag as PyTorch 2.15's TorchScript exporter writes it: its bounds come from the iteration number, then its rows
+ * are gathered and summed. */
 static pb_buffer one_bag(const char *reduction, const char *table)
 {
     pb_buffer graph = {0};
@@ -87,7 +88,7 @@ static void a_loop_over_bags_is_a_gather_and_a_reduction(void **state)
     }
 }
 
-/* ---- The dynamo exporter's --------------------------------------------------------------------------------------- */
+/* ---- The Loop of the dynamo exporter ----------------------------------------------------------------------------- */
 
 static void body_number(pb_buffer *graph, const char *name, int64_t value)
 {
@@ -127,7 +128,8 @@ static pb_buffer reduced(const char *reduction, const char *rows, const char *ou
     return graph;
 }
 
-/* One bag as onnxscript writes it: nothing of an empty one, else by its mode, 0, 1 or 2, a sum, a mean or a maximum. */
+/* One bag as onnxscript writes it. An empty bag gives zeros. Other bags are reduced by the mode: 0 sum, 1 mean, 2
+ * maximum. */
 static pb_buffer one_listed_bag(int mode, const char *rows)
 {
     pb_buffer graph = {0}, empty = {0}, some = {0}, other = {0};
@@ -224,7 +226,7 @@ static void other_lists_stay_what_they_are(void **state)
         assert_true(job_info(&r).unknown_count >= 1);
         job_end(&r);
     }
-    /* a join of it that nobody gives a name */
+    /* A concatenation of the list whose result is unnamed. */
     onnx_builder *b = with_listed_bags(one_listed_bag(0, "rows"), 8, 1);
     onnx_node(b, "ConcatFromSequence", "list_of_bags", "");
     job_reading r = job_expect(b);
@@ -232,7 +234,7 @@ static void other_lists_stay_what_they_are(void **state)
     job_end(&r);
 }
 
-/* What picks from something that the loop makes, bags that cannot be equal, another body. */
+/* Loops that gather from a value that the loop makes, bags of unequal size, and other bodies. */
 static void other_loops_stay_what_they_are(void **state)
 {
     (void)state;

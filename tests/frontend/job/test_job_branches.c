@@ -1,4 +1,4 @@
-/* test_job_branches.c — frontend/job/: an If in a job, of which the branch that is taken counts. */
+/* test_job_branches.c — frontend/job/: an If in a job. Only the branch that is taken counts. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static void add_branch_node(pb_buffer *graph, const char *op_type, const char *i
     pb_message(graph, 1, &node);
 }
 
-/* A GraphProto of one node that reads a value around it; both branches call their result "inner". */
+/* A GraphProto of one node that reads a value of the outer graph. Both branches name their result "inner". */
 static pb_buffer branch_of(const char *input, const char *op_type, bool with_weight)
 {
     pb_buffer graph = {0};
@@ -99,8 +99,8 @@ static void branches_with_weights_of_their_own_stay_opaque(void **state)
     job_end(&r);
 }
 
-/* What only branches read: an input, an initializer, a result that stands behind the If in the file; and all of them
- * from a branch of a branch. */
+/* Values with readers only in branches: an input, an initializer, or a result that follows the If in the file. With
+ * `nested`, the readers are in a branch of a branch. */
 static onnx_builder *with_if_alone(const char *read, bool nested)
 {
     onnx_builder *b = onnx_begin(17);
@@ -141,7 +141,7 @@ static void a_branch_may_be_the_first_to_read_a_value(void **state)
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         for (int nested = 0; nested < 2; nested++) {
             job_reading r = job_expect(with_if_alone(values[i], nested != 0));
-            bool constant = strcmp(values[i], "w") == 0; /* then the branch is one, too */
+            bool constant = strcmp(values[i], "w") == 0; /* then the branch is constant, too */
             assert_int_equal(job_info(&r).unknown_count, 0);
             assert_int_equal(job_info(&r).operator_count, constant ? 2 : 3);
             job_end(&r);

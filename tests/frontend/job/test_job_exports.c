@@ -1,6 +1,5 @@
-/* test_job_exports.c — the job reader on networks as PyTorch's exporters write them: fixture/exports holds graphs
- * without weights, made by weights/training/checks/exporters.py.
- */
+/* test_job_exports.c — the job reader on networks in the forms that PyTorch's exporters write. fixture/exports holds
+ * graphs without weights, made by weights/training/checks/exporters.py. */
 #include "tests/support/job_fixture.h"
 
 #include <math.h>
@@ -22,7 +21,8 @@ static job_reading read_export(const char *network, const char *kind)
     return r;
 }
 
-/* Weights apart or folded with the normalisation, gradients wanted or not, operators of ATen or of TorchScript. */
+/* Compares exports with separate or folded normalisations, with or without gradients, and with operators of ATen or
+ * of TorchScript. */
 static void expect_one_sequence(const char *network, const char *other)
 {
     job_reading reference = read_export(network, "training"), r = read_export(network, other);
@@ -50,7 +50,7 @@ static void torchscript_and_dynamo_have_one_sequence(void **state)
     }
 }
 
-/* Multiply-adds of convolutions and linear layers: what remains of the FLOPs without biases and normalisations. */
+/* Multiply-adds of convolutions and linear layers, that is, the FLOPs except biases and normalisations. */
 static double giga_macs(const job_reading *r)
 {
     double macs = 0;
@@ -65,8 +65,8 @@ static double giga_macs(const job_reading *r)
     return macs / 1e9;
 }
 
-/* As timm publishes them (results/benchmark-infer-amp-nchw-pt113-cu117-rtx3090.csv, gmacs and param_count): fvcore's
- * count, which gives a normalisation two an element. */
+/* The counts that timm publishes (results/benchmark-infer-amp-nchw-pt113-cu117-rtx3090.csv, gmacs and param_count).
+ * They are fvcore's counts, which give a normalisation two FLOPs per element. */
 static void counts_are_those_that_timm_publishes(void **state)
 {
     (void)state;

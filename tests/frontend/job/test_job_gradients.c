@@ -1,5 +1,5 @@
-/* test_job_gradients.c — frontend/job/: what the backward pass adds where a value has several readers, as automatic
- * differentiation does it. */
+/* test_job_gradients.c — frontend/job/: the additions of the backward pass for a value with several readers, as
+ * automatic differentiation does them. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -10,7 +10,8 @@
 
 enum { ELEMENTS = 16 * 64, MAP = 4 * ELEMENTS };
 
-/* x → Conv → Relu: "r" [N, 16, 8, 8] is the first value that an operator without parameters makes of learnt ones. */
+/* x → Conv → Relu: "r" [N, 16, 8, 8] is the first value that needs a gradient and that an operator without parameters
+ * makes. */
 static onnx_builder *begin(void)
 {
     onnx_builder *b = onnx_begin(17);
@@ -25,7 +26,8 @@ static mdot_load data_gradient(const job_reading *r, size_t index)
     return job_operator(r, index).per_sample[MDOT_PHASE_DATA_GRADIENT];
 }
 
-/* Relu alone reads its input and the gradient, and writes one; every further reader's gradient is added to the sum. */
+/* With one reader, Relu reads its input and the gradient, and writes one gradient. The gradient of each further
+ * reader is added to the sum. */
 static void expect_additions(const job_reading *r, int additions)
 {
     job_expect_load(data_gradient(r, 1), (1 + additions) * ELEMENTS, (2 + 2 * additions) * MAP, (1 + additions) * MAP);
@@ -100,7 +102,7 @@ static void readers_without_a_gradient_do_not_count(void **state)
     job_end(&r);
 }
 
-/* A normalisation that was merged into the convolution is what has the readers. */
+/* If a normalisation is merged into a convolution, its readers become those of the merged operator. */
 static void a_merged_operator_adds_where_its_result_is_read(void **state)
 {
     (void)state;
@@ -115,7 +117,7 @@ static void a_merged_operator_adds_where_its_result_is_read(void **state)
     onnx_output(b, "y");
     job_reading r = job_expect(b);
     job_expect_types(&r, "Conv Sigmoid Tanh Add");
-    /* the normalisation: five FLOPs an element, two maps read and one written; then the addition */
+    /* the normalisation: five FLOPs per element, two maps read and one written; then the addition */
     job_expect_load(data_gradient(&r, 0), 6 * ELEMENTS, 4 * MAP, 2 * MAP);
     job_end(&r);
 }
@@ -135,7 +137,7 @@ static void parts_of_a_split_are_values_of_their_own(void **state)
     job_end(&r);
 }
 
-/* Parts of the gradient of a Concat are views: copied, where nothing is added to them. */
+/* The parts of a Concat's gradient are views. A part is copied if there is no addition for it. */
 static void a_concat_copies_gradients_of_what_nobody_else_reads(void **state)
 {
     (void)state;
@@ -146,13 +148,15 @@ static void a_concat_copies_gradients_of_what_nobody_else_reads(void **state)
     onnx_output(b, "y");
     job_reading r = job_expect(b);
     job_expect_types(&r, "Conv Relu Sigmoid Concat");
-    expect_additions(&r, 1);                            /* of the Sigmoid and the Concat */
-    job_expect_load(data_gradient(&r, 3), 0, MAP, MAP); /* of s: r has another reader, and x learns nothing */
+    expect_additions(&r, 1);                            /* adds the gradients of the Sigmoid and the Concat */
+    job_expect_load(data_gradient(&r, 3), 0, MAP, MAP); /* only the part for s is copied: r has another reader, and x
+                                                         * needs no gradient */
     job_end(&r);
 }
 
-/* Scale, shift and both running statistics are read and the latter written, the gradients of the first two written,
- * once a step whatever the batch: by a BatchNormalization alone, and by one that is part of a convolution. */
+/* Scale, shift and both running statistics are read, the running statistics are written, and the gradients of scale
+ * and shift are written. This happens once per step for any batch, both for a BatchNormalization alone and for one
+ * that is part of a convolution. */
 static void batch_normalization_has_vectors_for_each_step(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_job_models.c — other people's networks from ../shared/onnx as jobs. */
+/* test_job_models.c — published networks from ../shared/onnx as jobs. */
 #include "mdot/mdotjob.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static int need_models(void **state)
     return 1;
 }
 
-/* How many operators of a type, and a sum over all. */
+/* The number of operators of a type, and a sum over all operators. */
 static int count_type(const mdot_job *job, const char *type)
 {
     mdot_job_info info = MDOT_INIT(mdot_job_info);
@@ -89,7 +89,7 @@ static void known_networks_have_their_known_counts(void **state)
     }
 }
 
-/* Written by PyTorch 2.2's dynamo exporter: functions with branches, BatchNormalization as arithmetic. */
+/* A file of PyTorch 2.2's dynamo exporter: functions with branches, and a decomposed BatchNormalization. */
 static void branches_are_taken_and_norms_found(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void a_training_graph_is_its_forward_graph(void **state)
     static const mdot_dim_binding dims[] = {{"inputs_attention_mask_dim1", 128, NULL},
                                             {"inputs_labels_dim1", 128, NULL}};
     mdot_job *job = read_shared("real/training/3layer_bloom_optimized_training.onnx", dims, 2);
-    assert_int_equal(count_type(job, "Linear"), 13); /* four a layer and the head */
+    assert_int_equal(count_type(job, "Linear"), 13); /* four per layer, and the head */
     assert_int_equal(count_type(job, "LayerNormalization"), 8);
     assert_int_equal(count_type(job, "SoftmaxCrossEntropyLoss"), 1);
     mdot_job_destroy(job);

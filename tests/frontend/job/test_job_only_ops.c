@@ -1,4 +1,5 @@
-/* test_job_only_ops.c — frontend/job/job_only_ops.def: each row is found by its names, by no other, and is not in ops.def. */
+/* test_job_only_ops.c — frontend/job/job_only_ops.def: each row is found only by its own names, and ops.def does not contain
+ * it. */
 #include "frontend/job/job_reader.h"
 
 #include <limits.h>
@@ -19,7 +20,7 @@ static const fe_job_op rows[] = {
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
-/* The pattern with something for each star. */
+/* Returns the pattern with some text for each star. */
 static const char *name_by(const char *pattern, char *name, size_t size)
 {
     size_t length = 0;
@@ -34,7 +35,7 @@ static const char *name_by(const char *pattern, char *name, size_t size)
     return name;
 }
 
-/* What is known of a node of that name; "" is ONNX's own domain. */
+/* Finds the row of a node with that name. The domain "" is ONNX's own. */
 static const fe_job_op *find(const char *domain, const char *op_type, const char *function)
 {
     char name[256];

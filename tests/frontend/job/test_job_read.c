@@ -60,7 +60,7 @@ static void symbols_that_are_left_are_listed(void **state)
     job_end(&fixed);
 }
 
-/* PyTorch's nn.Transformer and nn.LSTM take sequences first. */
+/* PyTorch's nn.Transformer and nn.LSTM have the sequence dimension first. */
 static onnx_builder *sequence_first(const char *shape)
 {
     onnx_builder *b = onnx_begin(17);
@@ -87,7 +87,7 @@ static void a_batch_is_known_by_its_name_wherever_it_stands(void **state)
     job_end(&bound);
 }
 
-/* An embedding and a recurrence over its rows, as PyTorch exports an LSTM without and with batch_first. */
+/* An embedding and a recurrence over its rows, as PyTorch exports an LSTM with and without batch_first. */
 static onnx_builder *recurrent(const char *shape, bool turned)
 {
     onnx_builder *b = onnx_begin(17);
@@ -122,7 +122,7 @@ static void recurrences_say_where_the_batch_stands(void **state)
     job_end(&batches);
 }
 
-/* ---- What mdot does not know ------------------------------------------------------------------------------------ */
+/* ---- Unknown operators ------------------------------------------------------------------------------------------- */
 
 static onnx_builder *with_unknown(bool stated)
 {
@@ -181,7 +181,7 @@ static void a_known_operator_that_breaks_its_rules_is_one_too(void **state)
 
 /* ---- Training graphs -------------------------------------------------------------------------------------------- */
 
-/* Linear, Relu, Linear, loss; `training` adds gradients as ONNX Runtime writes them, and an optimizer. */
+/* Linear, Relu, Linear, loss. `training` adds gradients as ONNX Runtime writes them, and an optimizer. */
 static onnx_builder *classifier(bool training)
 {
     onnx_builder *b = onnx_begin(17);
@@ -210,7 +210,7 @@ static onnx_builder *classifier(bool training)
     onnx_attr_int(b, "transA", 1);
     onnx_node(b, "ReduceSum", "scores_grad", "b2_grad");
     onnx_node(b, "com.microsoft:ReluGrad", "r_grad,r", "h_grad");
-    onnx_node(b, "Transpose", "x", "xt"); /* of the forward graph by its place, but nobody there reads it */
+    onnx_node(b, "Transpose", "x", "xt"); /* stands in the forward graph, but only the gradients read it */
     onnx_node(b, "MatMul", "xt,h_grad", "w1_grad");
     onnx_node(b, "ReduceSum", "h_grad", "b1_grad");
     onnx_node(b, "com.microsoft:AdamWOptimizer", "w1,w1_grad,w2,w2_grad,b1,b1_grad,b2,b2_grad", "updated");
@@ -234,7 +234,7 @@ static void gradients_and_updates_fold_into_what_they_serve(void **state)
     job_end(&training);
 }
 
-/* Operators of training graphs are taken for others only where those find what they need. */
+/* An operator of training graphs is only treated as an alias if it has the inputs that the other operator needs. */
 static void an_alias_without_its_inputs_stays_unknown(void **state)
 {
     (void)state;
@@ -315,7 +315,7 @@ static void loads_beyond_all_bounds_are_refused(void **state)
     assert_int_equal(r.status, MDOT_MALFORMED);
     assert_non_null(strstr(r.err.message, "job.onnx: operator 0 of the job (Relu)"));
     job_end(&r);
-    b = onnx_begin(17); /* more is summed over than an integer counts, though each operand has less */
+    b = onnx_begin(17); /* the summed dimension exceeds an integer's range, although each operand is smaller */
     onnx_input(b, "x", MDOT_DTYPE_F32, "1,1048576,1048576");
     onnx_input(b, "y", MDOT_DTYPE_F32, "1048576,1048576");
     onnx_node(b, "Einsum", "x,y", "z");
@@ -327,7 +327,7 @@ static void loads_beyond_all_bounds_are_refused(void **state)
     job_end(&r);
 }
 
-/* Every byte of a small training graph changed once: refused or read, never a crash. */
+/* Each byte of a small training graph is changed once. The file is then refused or read. */
 static void damaged_models_are_refused_or_read(void **state)
 {
     (void)state;
@@ -426,7 +426,7 @@ static void names_of_modules_are_kept_where_asked_for(void **state)
     }
 }
 
-/* PyTorch's dynamo exporter names nodes after their operators, and says in their metadata where they stand. */
+/* PyTorch's dynamo exporter names nodes after their operators, and stores their place in the network in metadata. */
 static void scopes_in_metadata_name_modules(void **state)
 {
     (void)state;
@@ -435,13 +435,13 @@ static void scopes_in_metadata_name_modules(void **state)
     } rows[] = {
         {"['', 'layers.0', 'layers.0.attn', 'view_3']", "layers.0.attn"},
         {"['', \"it's\", 'gelu']", "it's"},
-        {"['', 'relu']", NULL}, /* the network itself */
+        {"['', 'relu']", NULL}, /* the whole network */
         {"['relu']", NULL},
         {"[]", NULL},
         {"", NULL},
         {"['', 'layers.0', 'cut", NULL},
         {"['', 'layers.0', 'relu'", NULL},
-        {"['', 'a\\'b', 'relu']", NULL}, /* which Python prints in double quotes */
+        {"['', 'a\\'b', 'relu']", NULL}, /* Python prints this string in double quotes */
         {"layers.0", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -464,7 +464,7 @@ static void scopes_in_metadata_name_modules(void **state)
 /* ---- Memory ---------------------------------------------------------------------------------------------------------
  */
 
-/* "c0,c1,c2 …": the caller frees it. */
+/* Returns "c0,c1,c2 …". The caller frees it. */
 static char *list_names(char letter, int count)
 {
     char *names = malloc((size_t)count * 8), *at = names;
@@ -480,7 +480,7 @@ static long peak_kib(void)
     return usage.ru_maxrss;
 }
 
-/* What mdot says of one output it says once, not once for each of all others. */
+/* mdot reports an output once, rather than once for each of the other outputs. */
 static void an_unknown_operator_of_thousands_of_outputs_takes_little(void **state)
 {
     (void)state;
@@ -500,7 +500,7 @@ static void an_unknown_operator_of_thousands_of_outputs_takes_little(void **stat
     free(names);
 }
 
-/* Each node takes twenty bytes of the file and a thousand times as much when it is folded. */
+/* Each node takes twenty bytes of the file, and a thousand times as much after constant folding. */
 static void a_job_that_takes_more_memory_than_its_size_explains_is_refused(void **state)
 {
     (void)state;
@@ -529,7 +529,7 @@ static void a_job_that_takes_more_memory_than_its_size_explains_is_refused(void 
     free(names);
 }
 
-/* Equal nodes are found in one walk: each that was looked for by itself would make this a matter of minutes. */
+/* Equal nodes are found in one walk. A separate search for each node would take minutes. */
 static void a_hundred_thousand_equal_readers_are_one(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
-/* test_job_small.c — frontend/job*.c: scalars, tensors without elements and operands of no known rank, of which shapes
- * and masks are made; and that no operator of the table is at a loss before them.
- */
+/* test_job_small.c — frontend/job*.c: scalars, empty tensors and operands of unknown rank, which occur in
+ * computations of shapes and masks. Every operator of the table handles them. */
 #include "ir/ops.h"
 #include "tests/support/job_fixture.h"
 
@@ -12,11 +11,11 @@
 
 #include <cmocka.h>
 
-/* ---- Masks as transformers writes them -------------------------------------------------------------------------- */
+/* ---- Masks in the form that transformers exports ----------------------------------------------------------------- */
 
 typedef enum empty_form { AS_CONSTANT, AS_INITIALIZER, AS_VALUE_INTS } empty_form;
 
-/* ConstantOfShape(i64[0]) is a scalar: torch.ones(()), with which an export of transformers begins its mask. */
+/* ConstantOfShape(i64[0]) is a scalar: torch.ones(()), with which the export of a mask begins in transformers. */
 static onnx_builder *with_mask(empty_form form)
 {
     static const bool yes = true;
@@ -61,7 +60,8 @@ static void a_shape_without_dimensions_is_a_scalars(void **state)
 
 /* ---- Every operator --------------------------------------------------------------------------------------------- */
 
-/* As many inputs as the operator needs, all of this shape; they come through a Neg, so that none is a constant. */
+/* One operator with the number of inputs that it needs, all of this shape. They come through a Neg, so that each
+ * input is variable. */
 static onnx_builder *alone(const ir_op *op, mdot_dtype dtype, const char *shape, int inputs)
 {
     char names[256] = "", outputs[256] = "", type[128];

@@ -1,4 +1,4 @@
-/* test_job_table.c — ir/ops_job.def: numbers that predictors hold, and rows that agree with themselves. */
+/* test_job_table.c — ir/ops_job.def: type ids that predictors store, and the consistency of the rows. */
 #include "frontend/job/job_reader.h"
 
 #include <limits.h>
@@ -28,7 +28,7 @@ static void every_operator_of_a_sequence_has_a_number(void **state)
     }
 }
 
-/* What is spelt in several ways has one name, one number and the same traits. */
+/* A type with several patterns has one name, one id and the same traits. */
 static void one_type_has_one_number(void **state)
 {
     (void)state;
@@ -52,7 +52,7 @@ static void expect_number(const char *type, uint32_t number)
     if (traits.number != number) fail_msg("%s has number %u, not %u", type, traits.number, number);
 }
 
-/* Trained predictors hold these: a type that moved would be read as another. */
+/* Trained predictors store these ids. A type with another id would be taken for a different type. */
 static void numbers_do_not_move(void **state)
 {
     (void)state;
@@ -79,8 +79,8 @@ static void types_that_jobs_do_not_have_are_not_found(void **state)
     }
 }
 
-/* Nothing keeps less than nothing, and fusing or recomputing never keeps a tensor that writing out does not, but for
- * the result. */
+/* The number of saved tensors is at least zero. The fused and the recomputing variants only save tensors that the
+ * decomposed variant saves, except for the result. */
 static void what_is_saved_makes_sense(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_layers.c — frontend/job/layers.c and repeats.c: the blocks of a job, by names and by what repeats. */
+/* test_layers.c — frontend/job/layers.c and repeats.c: the blocks of a job, found by names and by repetition. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static void name_node(onnx_builder *b, naming how, int layer, const char *module
     onnx_node_name(b, name);
 }
 
-/* x + down(activation(up(x))) into h<layer + 1>, from h<layer>. */
+/* Adds x + down(activation(up(x))), from h<layer> to h<layer + 1>. */
 static void add_layer(onnx_builder *b, naming how, int layer, int hidden, const char *activation)
 {
     char up[64], down[64], shape[32], inputs[160], outputs[64];
@@ -69,7 +69,8 @@ static onnx_builder *end(onnx_builder *b, int layers)
     return b;
 }
 
-/* Blocks of the operators, one after another, and how many are equal: "0 1/2 1/2 2/2 2/2 0". */
+/* Expects block/count of each operator in order, for example "0 1/2 1/2 2/2 2/2 0". The count is the number of equal
+ * blocks. */
 static void expect_blocks(onnx_builder *b, const char *expected)
 {
     char text[1024] = "";
@@ -100,7 +101,8 @@ static void scopes_name_blocks(void **state)
     expect_blocks(three_layers(BY_METADATA), three);
 }
 
-/* The Sigmoid stands between two that have names; the Add behind them, up to the next block and after the last. */
+/* The Sigmoid stands between two operators with names. The Add follows them, before the next block and after the
+ * last. */
 static void parameters_name_blocks_and_what_lies_between(void **state)
 {
     (void)state;
@@ -136,7 +138,7 @@ static void a_level_without_equal_blocks_is_none(void **state)
     }
 }
 
-/* stages.0 and stages.1 differ, and hold two equal blocks each: stages.0.0 … */
+/* stages.0 and stages.1 differ, and each has two equal blocks: stages.0.0 … */
 static void a_level_inside_counts_where_the_outer_one_has_none(void **state)
 {
     (void)state;
@@ -158,7 +160,7 @@ static void a_level_inside_counts_where_the_outer_one_has_none(void **state)
     expect_blocks(end(b, at), "0 1/2 1/2 2/2 2/2 3/3 3/3 4/3 4/3 5/3 5/3 0");
 }
 
-/* A chain of pointwise operators by their initials: S(igmoid), T(anh), R(elu), E(xp), A(bs). */
+/* A chain of pointwise operators, given by their initials: S(igmoid), T(anh), R(elu), E(xp), A(bs). */
 static onnx_builder *chain(const char *letters)
 {
     static const char *const types[] = {"Sigmoid", "Tanh", "Relu", "Exp", "Abs"};
@@ -188,15 +190,15 @@ static void one_operator_again_and_again_is_no_block(void **state)
 static void the_longest_repetition_comes_before_those_inside_it(void **state)
 {
     (void)state;
-    /* (STSTR)(STSTR) covers ten, ST twice four */
+    /* (STSTR)(STSTR) covers ten operators, ST twice only four */
     expect_blocks(chain("ESTSTRSTSTRA"), "0 1/2 1/2 1/2 1/2 1/2 2/2 2/2 2/2 2/2 2/2 0");
-    /* the shortest period of the same coverage */
+    /* the shortest period with the same coverage */
     expect_blocks(chain("STSTSTST"), "1/4 1/4 2/4 2/4 3/4 3/4 4/4 4/4");
-    /* two repetitions beside each other */
+    /* two repetitions in sequence */
     expect_blocks(chain("STSTARERERE"), "1/2 1/2 2/2 2/2 0 3/3 3/3 4/3 4/3 5/3 5/3");
 }
 
-/* Where a run could be cut at several places: behind the sum, where one result goes on, not before it. */
+/* If a run can be cut at several places, it is cut after the sum, because only one result continues there. */
 static void repeats_are_cut_where_one_result_goes_on(void **state)
 {
     (void)state;
@@ -204,7 +206,7 @@ static void repeats_are_cut_where_one_result_goes_on(void **state)
     onnx_input(b, "x", MDOT_DTYPE_F32, "N,4,16");
     onnx_node(b, "Exp", "x", "p");
     onnx_node(b, "Abs", "x", "q");
-    onnx_node(b, "Add", "p,q", "h0"); /* as each layer's last operator */
+    onnx_node(b, "Add", "p,q", "h0"); /* the same as the last operator of each layer */
     for (int i = 0; i < 3; i++) add_layer(b, NO_NAMES, i, 32, "Sigmoid");
     expect_blocks(end(b, 3), "0 0 0 1/3 1/3 1/3 1/3 2/3 2/3 2/3 2/3 3/3 3/3 3/3 3/3 0");
 }
@@ -225,7 +227,7 @@ static mdot_job *read_example(const char *file)
     return job;
 }
 
-/* By block, from 1: its operators and how many are equal. */
+/* Per block, from 1: its number of operators and the number of equal blocks. */
 static void expect_example(const char *file, const uint32_t (*expected)[2], uint32_t count)
 {
     mdot_job *job = read_example(file);
@@ -254,7 +256,7 @@ static void bert_has_twelve_equal_layers(void **state)
     expect_example("bert_base.onnx", (const uint32_t(*)[2])layers, 12);
 }
 
-/* Four stages of 3, 4, 6 and 3 blocks, of which the first has one convolution more. */
+/* Four stages of 3, 4, 6 and 3 blocks. The first block of each stage has one additional convolution. */
 static void resnet_has_the_blocks_of_its_stages(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* test_parameter_inputs.c — frontend/job/parameter_inputs.c: parameters that a file leaves as inputs of its graph.
- */
+/* test_parameter_inputs.c — frontend/job/parameter_inputs.c: parameters that a file declares as inputs of its graph. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -10,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* A value that the file stores, or leaves as an input. */
+/* Adds a value that the file stores or declares as an input. */
 static void parameter(onnx_builder *b, bool stored, const char *name, const char *shape)
 {
     if (stored) {
@@ -20,7 +19,7 @@ static void parameter(onnx_builder *b, bool stored, const char *name, const char
     }
 }
 
-/* With names as PyTorch gives them, or such as say nothing. */
+/* Names the parameters as PyTorch does, or with meaningless names. */
 static onnx_builder *classifier(bool stored, bool named)
 {
     static const char *const names[][2] = {
@@ -97,7 +96,7 @@ static void data_stay_data(void **state)
     (void)state;
     static const struct {
         const char *op_type, *first, *second;
-        bool stored; /* there are parameters */
+        bool stored; /* whether the file stores the parameters */
     } rows[] = {{"MatMul", "N,8", "8,8", true}, {"MatMul", "N,4,8", "N,8,8", false}, {"Add", "N,8", "8", false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         onnx_builder *b = onnx_begin(17);
@@ -116,7 +115,7 @@ static void data_stay_data(void **state)
     }
 }
 
-/* As PyTorch's dynamo exporter writes it with export_params=False: nothing says what shape a parameter has. */
+/* A file of PyTorch's dynamo exporter with export_params=False. The shapes of its parameters are unknown. */
 static void parameters_that_are_left_out_are_refused_with_the_remedy(void **state)
 {
     (void)state;

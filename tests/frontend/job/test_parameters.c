@@ -1,4 +1,4 @@
-/* test_parameters.c — frontend/job/parameters.c: what counts as a parameter, and how often. */
+/* test_parameters.c — frontend/job/parameters.c: which values count as parameters, and how often. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Swin's and BEiT's biases: a table of 49 rows read by 400 places. */
+/* The position biases of Swin and BEiT: a table of 49 rows, gathered at 400 positions. */
 static onnx_builder *with_table(int readers)
 {
     static int64_t places[400];
@@ -38,7 +38,7 @@ static void a_table_that_is_picked_from_counts_its_own_rows(void **state)
     job_reading r = job_expect(with_table(1));
     job_expect_types(&r, "Add");
     assert_true(job_operator(&r, 0).parameters == 49 * 4);
-    /* What is added is as large as what was picked, in every step. */
+    /* In every step, the added bias is as large as the gathered one. */
     job_expect_load(job_operator(&r, 0).per_step[MDOT_PHASE_FORWARD], 0, 4 * 1600, 0);
     job_expect_load(job_operator(&r, 0).per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, 4 * 1600);
     job_end(&r);
@@ -101,19 +101,20 @@ static void single_elements_count_where_the_file_has_no_number(void **state)
     job_end(&r);
 }
 
-/* Of one element, with its number in the file: what it is follows from where it stands and what it is called. */
+/* The file stores one element and its value. Its position and its name decide whether it is a parameter. */
 static void single_elements_with_numbers_count_where_they_are_weights(void **state)
 {
     (void)state;
     static const struct {
-        const char *name, *shape, *before, *op_type; /* of the operator that reads it behind the one before */
+        const char *name, *shape, *before, *op_type; /* name and shape of the element, the operator before its reader,
+                                                      * and the reader */
         int parameters;
     } rows[] = {
         {"b", "1", "MatMul", "Add", 1},          /* the bias of a layer with one unit */
-        {"head.bias", "1", "MatMul", "Add", 1},  /* the same by its name */
-        {"one", "", "MatMul", "Add", 0},         /* a number: an exporter's scalars have no dimension, */
-        {"model.scale", "", "MatMul", "Mul", 0}, /* also where a module keeps them */
-        {"eps", "1", "Relu", "Add", 0},          /* or are no module's */
+        {"head.bias", "1", "MatMul", "Add", 1},  /* the same, recognised by its name */
+        {"one", "", "MatMul", "Add", 0},         /* a constant, because exporters write scalars with zero dimensions */
+        {"model.scale", "", "MatMul", "Mul", 0}, /* also if its name has a module */
+        {"eps", "1", "Relu", "Add", 0},          /* a constant whose name has no module */
         {"onnx::Mul_12", "1", "Relu", "Mul", 0},  {"norm.middle", "1", "Relu", "Mul", 0}, /* buffers */
         {"act.weight", "1", "Relu", "PRelu", 1},  {"gate.scale_weight", "1", "Relu", "Mul", 1},
         {"attn.inv_freq", "1", "Relu", "Mul", 0}, {"w2", "1,1", "Relu", "MatMul", 1},
@@ -137,7 +138,7 @@ static void single_elements_with_numbers_count_where_they_are_weights(void **sta
     }
 }
 
-/* Of operators that mdot does not know nothing is known of their inputs; names still say what they are. */
+/* For an operator that mdot does not know, the role of its inputs is unknown, but names still identify parameters. */
 static void single_elements_of_unknown_operators_count_by_their_names(void **state)
 {
     (void)state;
@@ -148,14 +149,14 @@ static void single_elements_of_unknown_operators_count_by_their_names(void **sta
     onnx_initializer(b, "a", MDOT_DTYPE_F32, "1", &number);
     onnx_initializer(b, "odd.weight", MDOT_DTYPE_F32, "1", &number);
     onnx_node(b, "some.domain:Odd", "x,a,odd.weight", "p");
-    onnx_node(b, "Add", "p,a", "y"); /* what is added to stands behind an unknown operator */
+    onnx_node(b, "Add", "p,a", "y"); /* the other operand comes from an unknown operator */
     onnx_output(b, "y");
     job_reading r = job_expect(b);
     assert_true(job_info(&r).parameters == 1);
     job_end(&r);
 }
 
-/* Linear(n, 1), by Gemm; and a convolution of one channel. */
+/* Linear(n, 1), by Gemm; and a convolution with one channel. */
 static void single_biases_and_factors_count(void **state)
 {
     (void)state;
@@ -174,11 +175,11 @@ static void single_biases_and_factors_count(void **state)
     job_reading r = job_expect(b);
     job_expect_types(&r, "Linear Conv");
     assert_true(job_operator(&r, 0).parameters == 9);
-    assert_true(job_operator(&r, 1).parameters == 1); /* the bias is shared */
+    assert_true(job_operator(&r, 1).parameters == 1); /* the bias is counted at its first reader */
     job_end(&r);
 }
 
-/* A class token before every sample of a batch that is written into the file. */
+/* A class token before every sample, where the file has a fixed batch. */
 static void a_parameter_that_is_repeated_counts_once(void **state)
 {
     (void)state;
@@ -272,7 +273,7 @@ static void weights_may_be_left_out_as_constants_of_a_shape(void **state)
     job_end(&r);
 }
 
-/* The passes type nodes again, after weights were forgotten. */
+/* The passes infer types again after the weights' data were dropped. */
 static void the_scales_of_a_resize_are_never_weights(void **state)
 {
     (void)state;
@@ -295,7 +296,7 @@ static void the_scales_of_a_resize_are_never_weights(void **state)
     job_end(&r);
 }
 
-/* Weights that are standardised in every step, as NFNet's: PyTorch's TorchScript exporter stores them once for the
+/* Weights that are standardised in every step, as in NFNet. PyTorch's TorchScript exporter stores them once for the
  * normalisation and once for its mean. */
 static void what_a_normalisation_measures_holds_no_parameters(void **state)
 {

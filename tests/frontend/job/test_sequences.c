@@ -1,4 +1,4 @@
-/* test_sequences.c — frontend/job/sequences.c: lists with known members are splits. */
+/* test_sequences.c — frontend/job/sequences.c: lists with known members become splits. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@ static onnx_builder *begin(void)
     return b;
 }
 
-/* torch.unbind by the dynamo exporter, and by TorchScript's. */
+/* torch.unbind as the dynamo exporter and the TorchScript exporter write it. */
 static void an_unbound_tensor_is_a_split(void **state)
 {
     (void)state;

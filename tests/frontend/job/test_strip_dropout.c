@@ -1,4 +1,4 @@
-/* test_strip_dropout.c — frontend/job/strip_dropout.c: random masks are no operators of a job, other random numbers are. */
+/* test_strip_dropout.c — frontend/job/strip_dropout.c: random masks are removed from a job, other random numbers remain. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* Relu, then something that ends in `masked`, then Sigmoid. */
+/* Relu, then operators that end in `masked`, then Sigmoid. */
 static onnx_builder *begin(void)
 {
     static const float keep = 0.8F;
@@ -79,7 +79,7 @@ static void a_selection_by_a_random_mask_is_gone(void **state)
     expect_no_trace(b);
 }
 
-/* A sampled latent: the mean plus noise times the deviation. */
+/* A sampled latent: the mean plus noise times the standard deviation. */
 static void noise_that_is_data_stays(void **state)
 {
     (void)state;
@@ -103,7 +103,8 @@ static void a_uniform_factor_is_no_mask(void **state)
     job_end(&r);
 }
 
-/* The threshold depends on the data: what is random is not known to be a mask alone. */
+/* The threshold depends on the data. Therefore the random value may be more than a mask, and the multiplication
+ * stays. */
 static void a_threshold_from_data_keeps_the_product(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* test_unfold_batchnorm.c — frontend/job/unfold_batchnorm.c and folded_norm_warnings.c: BatchNormalizations that exporters folded into weights are put
- * back where they left a trace, and doubted where they left none; networks that never had any are left alone.
- */
+/* test_unfold_batchnorm.c — frontend/job/unfold_batchnorm.c and folded_norm_warnings.c. BatchNormalizations that exporters folded into weights are
+ * restored if the folding left a trace, and a warning is given if the trace is missing. Networks without
+ * normalisation stay as they are. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* ---- With a trace ----------------------------------------------------------------------------------------------- */
+/* ---- Foldings that left a trace ---------------------------------------------------------------------------------- */
 
 static void add_norm(onnx_builder *b, const char *in, const char *out)
 {
@@ -25,12 +25,12 @@ static void add_norm(onnx_builder *b, const char *in, const char *out)
 }
 
 typedef struct form {
-    const char *op_type, *shape, *weight_shape; /* 16 channels come out */
+    const char *op_type, *shape, *weight_shape; /* 16 output channels */
 } form;
 static const form forms[] = {
     {"Conv", "N,3,8,8", "16,3,3,3"}, {"ConvTranspose", "N,3,8,8", "3,16,3,3"}, {"Gemm", "N,3", "3,16"}};
 
-/* An operator with the weight and the bias of these names (NULL: none), an activation behind it. */
+/* An operator with the weight and the bias of these names (NULL: absent), followed by an activation. */
 static onnx_builder *layer(const form *f, const char *weight, const char *bias, bool normalised)
 {
     char inputs[256];
@@ -46,17 +46,17 @@ static onnx_builder *layer(const form *f, const char *weight, const char *bias, 
     }
     onnx_node(b, "PRelu", "n,act.weight", "y");
     onnx_output(b, "y");
-    if (!normalised) onnx_node(b, f->op_type, inputs, "n"); /* metadata come behind it */
+    if (!normalised) onnx_node(b, f->op_type, inputs, "n"); /* the metadata follow the node */
     return b;
 }
 
 static const char rule_key[] = "pkg.onnxscript.rewriter.rule_name";
 
-/* A file with names or metadata as they are, and the file of the same network for training. */
+/* Files with names or metadata as exporters write them, each with the file of the same network for training. */
 static const struct {
     const char *weight, *bias;
-    const char *key, *value; /* metadata of the node */
-    bool own_bias;           /* the model has one, beside the normalisation */
+    const char *key, *value; /* the node's metadata */
+    bool own_bias;           /* the convolution has its own bias besides the normalisation */
 } traces[] = {
     {"onnx::Conv_12", "onnx::Conv_13", NULL, NULL, false},
     {"193", "194", NULL, NULL, false},
@@ -64,7 +64,7 @@ static const struct {
     {"ConvBnFusion_W_conv1.weight", "ConvBnFusion_BN_B_bn1.bias", NULL, NULL, false},
     {"conv1/Conv2D_weights_fused_bn", "conv1/Conv2D_bias_fused_bn", NULL, NULL, false},
     {"conv1.weight", "conv1.bias", rule_key, "FuseBatchNormIntoConv", true},
-    /* a bias that is all zeros, as that of a fresh normalisation, was taken out, too */
+    /* an all-zero bias, such as that of a fresh normalisation, was removed, too */
     {"conv1.weight", NULL, rule_key, "RemoveOptionalBiasFromConv, FuseBatchNormIntoConv, RemoveOptionalBiasFromConv",
      false},
     {"conv1.weight", NULL, "pkg.torch.onnx.class_hierarchy", "['', 'torch.nn.modules.batchnorm.BatchNorm2d', 'aten.x']",
@@ -121,7 +121,7 @@ static void what_leaves_no_trace_was_not_folded(void **state)
     }
 }
 
-/* PyTorch 0.4 numbered all parameters. */
+/* PyTorch 0.4 gave numbers to all parameters. */
 static void numbers_are_names_where_no_parameter_has_another(void **state)
 {
     (void)state;
@@ -137,11 +137,11 @@ static void numbers_are_names_where_no_parameter_has_another(void **state)
     job_end(&r);
 }
 
-/* ---- Without a trace -------------------------------------------------------------------------------------------- */
+/* ---- Foldings whose trace is missing ----------------------------------------------------------------------------- */
 
 typedef enum block { PLAIN, RESIDUAL, SILU, DEPTHWISE, SUPER_RESOLUTION } block;
 
-/* Ten blocks of convolutions with biases of their own. */
+/* Ten blocks of convolutions that have biases. */
 static onnx_builder *network(block kind, bool with_bias, bool with_norm)
 {
     char in[32] = "x", conv[32], out[32], pair[80];

@@ -1,5 +1,5 @@
-/* test_branches.c — frontend/onnx/functions.c and import.c: an If in a predictor, of which constants or shapes take one
- * branch, and data an element of either. */
+/* test_branches.c — frontend/onnx/functions.c and import.c: an If in a predictor. Constants or shapes select one
+ * branch. Data select elements of either branch. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* An attribute with a GraphProto of one node that reads x; both branches call their result "inner". */
+/* An attribute with a GraphProto of one node that reads x. Both branches name their result "inner". */
 static pb_buffer branch(const char *name, const char *op_type)
 {
     pb_buffer node = {0}, graph = {0}, info = {0}, attr = {0};
@@ -49,7 +49,7 @@ static void expect_operator(onnx_builder *b, const char *op_type)
     bool found = false;
     for (const ir_node *node = m.graph->first; node != NULL; node = node->next) {
         assert_string_not_equal(node->op_type, "If");
-        assert_string_not_equal(node->op_type, "Size"); /* the other branch */
+        assert_string_not_equal(node->op_type, "Size"); /* the operator of the other branch */
         found = found || strcmp(node->op_type, op_type) == 0;
     }
     assert_true(found);
@@ -80,7 +80,7 @@ static void a_constant_takes_a_branch(void **state)
     expect_operator(b, "Sigmoid");
 }
 
-/* x's second dimension is 4, and what its first one is the length decides. */
+/* x's second dimension is 4. Its first dimension is the length, which decides. */
 static void a_shape_takes_a_branch(void **state)
 {
     (void)state;
@@ -133,7 +133,7 @@ static void results_that_differ_in_type_stay_an_if(void **state)
     release(&m);
 }
 
-/* One input, whose name is empty: the builder's names cannot say so. */
+/* One input with an empty name. The builder's name list cannot express it. */
 static void an_absent_condition_decides_nothing(void **state)
 {
     (void)state;

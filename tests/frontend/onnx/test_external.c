@@ -1,5 +1,4 @@
-/* test_external.c — external data: read from the model's folder, and from nowhere else; files that are none.
- */
+/* test_external.c — external data, which may only be read from the model's folder, and invalid files. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -12,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* A folder with model/, model/sub/weights.bin and secret.bin beside model/. */
+/* A folder with model/, model/sub/weights.bin, and secret.bin beside model/. */
 typedef struct sandbox {
     char root[64], model[96];
 } sandbox;
@@ -76,7 +75,7 @@ static void put_entry(pb_buffer *tensor, const char *key, const char *value)
     pb_message(tensor, 13, &entry);
 }
 
-/* x + w, with w: f32[shape] in another file; NULL for an absent entry. */
+/* x + w, where w: f32[shape] is in another file. NULL omits the entry. */
 static pb_buffer model_with(const char *shape, const char *location, const char *offset, const char *length)
 {
     onnx_builder *b = onnx_begin(17);
@@ -270,7 +269,7 @@ static void files_that_are_no_model_are_refused(void **state)
     assert_non_null(strstr(err.message, "not a regular file"));
     assert_int_equal(unlink(path), 0);
     write_floats(s->model, "pipe", 1);
-    if (geteuid() != 0) { /* root reads everything */
+    if (geteuid() != 0) { /* root may read every file */
         assert_int_equal(chmod(path, 0), 0);
         assert_int_equal(import_path(path, &err), MDOT_IO);
     }

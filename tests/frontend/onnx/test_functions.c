@@ -1,4 +1,4 @@
-/* test_functions.c — model-local functions: inlined with their own names, opsets and attributes. */
+/* test_functions.c — model-local functions, which are inlined with their own names, opsets and attributes. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static void names_inside_are_the_calls_own(void **state)
 {
     (void)state;
     onnx_builder *b = begin_model();
-    onnx_begin_function(b, "local:F", "x", "y", 17); /* the graph's names, other values */
+    onnx_begin_function(b, "local:F", "x", "y", 17); /* the same names as in the graph, for other values */
     onnx_node(b, "Neg", "x", "h");
     onnx_node(b, "Abs", "h", "y");
     onnx_end_function(b);
@@ -77,7 +77,7 @@ static void body_uses_the_functions_opset(void **state)
     (void)state;
     static const int64_t axes[] = {0};
     onnx_builder *b = begin_model();
-    onnx_begin_function(b, "local:F", "a", "c", 11); /* before axes became an input */
+    onnx_begin_function(b, "local:F", "a", "c", 11); /* an opset in which axes is an attribute */
     onnx_node(b, "Unsqueeze", "a", "c");
     onnx_attr_ints(b, "axes", 1, axes);
     onnx_end_function(b);
@@ -213,7 +213,7 @@ static void recursion_is_refused(void **state)
     expect_refused(b, NULL, MDOT_MALFORMED, "local.F", "calls itself", NULL);
 }
 
-/* A chain of functions, each of which calls the next `calls` times. */
+/* A chain of functions. Each calls the next `calls` times. */
 static onnx_builder *chain(int depth, int calls)
 {
     onnx_builder *b = begin_model();
@@ -279,7 +279,7 @@ static void undefined_name_inside_is_refused(void **state)
     (void)state;
     onnx_builder *b = begin_model();
     onnx_begin_function(b, "local:F", "a", "c", 17);
-    onnx_node(b, "Add", "a,x", "c"); /* the graph's x is not visible */
+    onnx_node(b, "Add", "a,x", "c"); /* the graph's x is invisible inside */
     onnx_end_function(b);
     onnx_node(b, "local:F", "x", "y");
     onnx_node_name(b, "call");

@@ -1,5 +1,4 @@
-/* test_import.c — nodes and values: names, order, single assignment, attributes, and what breaks their rules.
- */
+/* test_import.c — nodes and values: names, order, single assignment, attributes, and models that break their rules. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -9,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* x: f32[4] → y, with nothing in between yet. */
+/* x: f32[4] → y, before any node is added. */
 static onnx_builder *begin_model(void)
 {
     onnx_builder *b = onnx_begin(17);
@@ -43,7 +42,7 @@ static void nodes_leave_types_to_inference(void **state)
     onnx_input(b, "x", MDOT_DTYPE_F32, "2,4");
     onnx_output(b, "y");
     onnx_node(b, "Relu", "x", "h");
-    onnx_node(b, "Softmax", "h", "y"); /* its upgrade asks for the rank of h */
+    onnx_node(b, "Softmax", "h", "y"); /* its upgrade needs the rank of h */
     imported m = expect_imported(b, NULL);
     assert_int_equal(node_at(m.graph, 0)->outputs[0]->type.rank, -1);
     assert_int_equal(node_at(m.graph, 0)->outputs[0]->type.dtype, MDOT_DTYPE_NONE);
@@ -215,7 +214,7 @@ static void every_kind_of_attribute_is_read(void **state)
     release(&m);
 }
 
-/* Models of IR version 1 and 2 have no AttributeProto.type. */
+/* Models of IR version 1 and 2 lack AttributeProto.type. */
 static void attribute_without_type_is_read_by_its_field(void **state)
 {
     (void)state;
@@ -270,7 +269,7 @@ static void input_may_be_an_output(void **state)
     release(&m);
 }
 
-/* A chain as long as large networks are wide; each node is found by name once. */
+/* A chain as long as large networks are. Each node is found by name once. */
 static void twenty_thousand_nodes_import(void **state)
 {
     (void)state;
@@ -288,7 +287,7 @@ static void twenty_thousand_nodes_import(void **state)
     release(&m);
 }
 
-/* The walk that sorts must not recurse once a node. */
+/* The sorting walk must not recurse once per node. */
 static void long_chain_in_reverse_order_is_sorted(void **state)
 {
     (void)state;
@@ -306,16 +305,16 @@ static void long_chain_in_reverse_order_is_sorted(void **state)
     release(&m);
 }
 
-/* The third IR version brought opset_import. */
+/* opset_import exists since the third IR version. */
 static void model_from_before_opsets_is_of_the_first(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(0);
     onnx_input(b, "x", MDOT_DTYPE_F32, "4,4");
     onnx_output(b, "y");
-    onnx_node(b, "Concat", "x,x", "y"); /* whose axis was optional then */
+    onnx_node(b, "Concat", "x,x", "y"); /* its axis was optional then */
     pb_buffer bytes = onnx_finish(b);
-    pb_int(&bytes, 1, 2); /* the last one counts */
+    pb_int(&bytes, 1, 2); /* the last value of a repeated field counts */
     imported m = import_bytes(bytes, NULL, NULL);
     assert_int_equal(m.status, MDOT_OK);
     assert_int_equal(ir_node_int(node_of(m.graph, IR_OP_Concat), "axis", 0), 1);

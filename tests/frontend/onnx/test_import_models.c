@@ -1,4 +1,4 @@
-/* test_import_models.c — other people's files from ../shared/onnx: each imports, or is refused with a message. */
+/* test_import_models.c — published files from ../shared/onnx: each imports, or is refused with a message. */
 #include "tests/support/frontend_fixture.h"
 
 #include <dirent.h>
@@ -129,7 +129,7 @@ static void reference_predictor_has_its_length_and_inputs(void **state)
     release(&m);
 }
 
-/* 185 local functions, weights cut out of the file: what a job reader gets. */
+/* 185 local functions, and weights removed from the file, as in files for the job reader. */
 static void functions_of_an_exporter_are_inlined(void **state)
 {
     (void)state;
@@ -140,7 +140,7 @@ static void functions_of_an_exporter_are_inlined(void **state)
     release(&m);
 }
 
-/* A real file cut off at every 64th byte: refused every time. */
+/* A real file, truncated at every 64th byte, is refused every time. */
 static void truncated_real_model_is_refused(void **state)
 {
     (void)state;

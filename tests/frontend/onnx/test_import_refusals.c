@@ -1,4 +1,4 @@
-/* test_import_refusals.c — models that break ONNX's rules: each refused with file, node and reason. */
+/* test_import_refusals.c — models that break ONNX's rules. Each is refused with file, node and reason. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* x: f32[4] → y, with nothing in between yet. */
+/* x: f32[4] → y, before any node is added. */
 static onnx_builder *begin_model(void)
 {
     onnx_builder *b = onnx_begin(17);
@@ -253,7 +253,7 @@ static void out_of_memory_is_reported(void **state)
     pb_free(&bytes);
 }
 
-/* The arena is bounded by the file's size from then on, and who runs into that is told. */
+/* From this point on, the arena's limit depends on the file's size, and the message names the limit. */
 static void the_bound_on_memory_is_named(void **state)
 {
     (void)state;

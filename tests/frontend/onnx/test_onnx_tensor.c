@@ -1,4 +1,4 @@
-/* test_onnx_tensor.c — TensorProto's element types and places for data, and shapes that do not fit them. */
+/* test_onnx_tensor.c — TensorProto's element types and data fields, and shapes that contradict the data. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -58,7 +58,7 @@ static void raw_bools_become_zero_and_one(void **state)
     release(&m);
 }
 
-/* The element that a list of one or two integers in a typed field becomes, in the low bytes. */
+/* Expects the low bytes of the element that one or two integers in a typed field become. */
 static void expect_element(int dtype, int field, int64_t given, uint64_t expected)
 {
     pb_buffer tensor = onnx_tensor_head("w", dtype, "1"), packed = {0};
@@ -104,7 +104,7 @@ static void typed_floats_are_read(void **state)
     release(&m);
 }
 
-/* Parsers have to take both forms of a repeated number. */
+/* Parsers must accept both forms of a repeated number. */
 static void unpacked_elements_are_read(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void wrong_amount_of_typed_data_is_refused(void **state)
     pb_buffer tensor = onnx_tensor_head("w", MDOT_DTYPE_I64, "3");
     pb_int(&tensor, INT64_DATA, 1);
     expect_refused(model_with(tensor), NULL, MDOT_MALFORMED, "has 1 elements of i64", "needs 3", NULL);
-    /* data of another type does not count */
+    /* Data in the field of another type is ignored. */
     tensor = onnx_tensor_head("w", MDOT_DTYPE_I64, "1");
     pb_float(&tensor, FLOAT_DATA, 1);
     expect_refused(model_with(tensor), NULL, MDOT_MALFORMED, "has 0 elements of i64", NULL);
@@ -179,7 +179,7 @@ static void shapes_that_are_none_are_refused(void **state)
 static void types_that_mdot_lacks_are_refused(void **state)
 {
     (void)state;
-    static const int dtypes[] = {0, 14, 17, 22, 99, -1}; /* none, complex64, float8, int4, unknown */
+    static const int dtypes[] = {0, 14, 17, 22, 99, -1}; /* undefined, complex64, float8, int4, unknown */
     for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
         pb_buffer tensor = onnx_tensor_head("w", dtypes[i], "1");
         expect_refused(model_with(tensor), NULL, MDOT_UNSUPPORTED, "initializer 'w'", "element type", NULL);
@@ -231,7 +231,7 @@ static void skipping_leaves_large_tensors_unread_and_small_ones_read(void **stat
     m = expect_imported(model_with(onnx_tensor("w", MDOT_DTYPE_I64, "256", NULL)), &options);
     assert_non_null(tensor_of(&m)->data);
     release(&m);
-    /* its data may have been cut out of the file */
+    /* its data may have been removed from the file */
     m = expect_imported(model_with(onnx_tensor_head("w", MDOT_DTYPE_F32, "32")), &options);
     assert_int_equal(tensor_of(&m)->count, 32);
     assert_null(tensor_of(&m)->data);

@@ -1,5 +1,5 @@
-/* test_q_operators.c — operators on bytes with scales compute what dequantisation, the operator on floats and
- * quantisation do. */
+/* test_q_operators.c — operators on quantised bytes compute the same values as dequantisation, the operator on floats
+ * and quantisation. */
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/graph_notation.h"
 
@@ -37,7 +37,7 @@ static onnx_builder *begin(void)
     return b;
 }
 
-/* The operator, and the same in floats: `floats` gives "r", which is quantised again where `quantises`. */
+/* Compares the operator with the same in floats. `floats` makes "r", which is quantised again if `quantises` is set. */
 static void check(const char *op_type, const char *inputs, void (*attributes)(onnx_builder *b),
                   void (*floats)(onnx_builder *b), bool quantises)
 {
@@ -154,7 +154,7 @@ static void they_compute_what_floats_between_bytes_do(void **state)
     check("com.microsoft:DynamicQuantizeMatMul", "x,w,ws,wz,fbias", NULL, dynamic_product, false);
 }
 
-/* [1, 4, N] of x, quantised as qc, in floats fc. */
+/* x reshaped to [1, 4, N]: quantised as qc, in floats as fc. */
 static void turn(onnx_builder *b)
 {
     static const int64_t axis = 0;
@@ -207,7 +207,7 @@ static void attention_becomes_that_of_floats(void **state)
         if (quantised)
             node_of(m.graph, IR_OP_MSAttention);
         else
-            assert_null(m.graph->last->op); /* past keys */
+            assert_null(m.graph->last->op); /* past keys are unsupported */
         release(&m);
     }
 }

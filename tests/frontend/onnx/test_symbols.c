@@ -1,4 +1,4 @@
-/* test_symbols.c — symbolic dimensions: which one is the length, which are bound, by whom. */
+/* test_symbols.c — symbolic dimensions: which one is the length, which are bound, and by which option. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>

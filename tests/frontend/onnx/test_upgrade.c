@@ -1,4 +1,4 @@
-/* test_upgrade.c — nodes of old opsets arrive in the newest form, with the old meaning. */
+/* test_upgrade.c — nodes of old opsets are imported in the newest form with the old meaning. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -230,7 +230,7 @@ static void dropout_states_its_mode(void **state)
 {
     (void)state;
     static const struct {
-        int opset, is_test; /* -1: no attribute */
+        int opset, is_test; /* -1: the attribute is absent */
         bool training;
     } cases[] = {{6, 1, false}, {6, 0, true}, {6, -1, true}, {10, -1, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -283,11 +283,11 @@ static void softmax_on_the_last_axis_stays(void **state)
     (void)state;
     static const struct {
         const char *shape;
-        int axis; /* 99: no attribute, which meant 1 */
+        int axis; /* 99: the attribute is absent, which means 1 */
     } cases[] = {{"2,N", 99}, {"2,N,4", 2}, {"2,N,4", -1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         onnx_builder *b = begin_model(12, cases[i].shape);
-        onnx_node(b, "Relu", "x", "h"); /* the rank has to be inferred */
+        onnx_node(b, "Relu", "x", "h"); /* the rank must be inferred */
         onnx_node(b, "Softmax", "h", "y");
         if (cases[i].axis != 99) onnx_attr_int(b, "axis", cases[i].axis);
         imported m = expect_imported(b, NULL);
@@ -350,7 +350,7 @@ static void aligned_operand_gets_trailing_ones(void **state)
 static void operand_aligned_at_the_end_stays(void **state)
 {
     (void)state;
-    static const int axes[] = {2, -1, 99}; /* 99: no attribute */
+    static const int axes[] = {2, -1, 99}; /* 99: the attribute is absent */
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
         onnx_builder *b = begin_model(6, "1,3,4");
         onnx_initializer(b, "scale", MDOT_DTYPE_F32, "4", NULL);
@@ -493,7 +493,7 @@ static void batch_normalization_states_its_mode(void **state)
 {
     (void)state;
     static const struct {
-        int opset, is_test; /* -1: no attribute */
+        int opset, is_test; /* -1: the attribute is absent */
         const char *outputs;
         int training;
     } cases[] = {{6, 1, "y", 0}, {6, -1, "y", 1}, {9, -1, "y", 0}, {9, -1, "y,m,v", 1}, {7, -1, "y", 0}};

@@ -1,4 +1,4 @@
-/* test_upgrade_values.c — what upgraded nodes compute is what their own opset's definition says. */
+/* test_upgrade_values.c — upgraded nodes compute the values that their own opset defines. */
 #include "tests/support/frontend_fixture.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* test_wire.c — damaged and hostile bytes: refused with a message, never followed. */
+/* test_wire.c — damaged and hostile bytes are refused with a message, and are never trusted. */
 #include "tests/support/frontend_fixture.h"
 
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* A model with everything that messages are made of: tensors, functions, every kind of attribute, a subgraph. */
+/* A model with all parts of the message types: tensors, functions, every kind of attribute, a subgraph. */
 static pb_buffer sample_model(void)
 {
     static const float weights[16] = {1, 2, 3, 4, 5};
@@ -43,7 +43,7 @@ static pb_buffer sample_model(void)
     return onnx_finish(b);
 }
 
-/* Imports a heap copy of exactly this size, so that a sanitizer sees every read beyond it. */
+/* Imports a heap copy of exactly this size, so that a sanitizer detects every read beyond it. */
 static mdot_status import_copy(const unsigned char *bytes, size_t size, mdot_error *err)
 {
     unsigned char *copy = malloc(size ? size : 1);
@@ -211,7 +211,7 @@ static void unknown_fields_are_ignored(void **state)
     release(&model);
 }
 
-/* `depth` graphs within each other: graph → node → attribute → graph. */
+/* `depth` nested graphs: graph → node → attribute → graph. */
 static pb_buffer nested_graphs(int depth)
 {
     pb_buffer graph = {0};
@@ -252,7 +252,7 @@ static void graphs_nest_64_deep_and_no_deeper(void **state)
     }
 }
 
-/* Two bytes a node on the wire: unpacked they take a hundred times as much. */
+/* Each node has two bytes in the file. Unpacked, it takes a hundred times as much. */
 static void millions_of_empty_nodes_are_refused(void **state)
 {
     (void)state;

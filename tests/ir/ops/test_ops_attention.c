@@ -1,8 +1,6 @@
-/* test_ops_attention.c — ir/ops/attention.c, attention_fused.c and rotary.c.
- *
- * Numbers come from the reference implementations: onnx 1.23's for ONNX operators, ONNX Runtime 1.30's CPU kernels for
- * those of com.microsoft.
- */
+/* test_ops_attention.c — ir/ops/attention.c, attention_fused.c and rotary.c. The expected values come from the
+ * reference implementations: onnx 1.23's for ONNX operators, ONNX Runtime 1.30's CPU kernels for those of
+ * com.microsoft. */
 #include "tests/support/op_fixture.h"
 
 #include <setjmp.h>
@@ -35,7 +33,7 @@ static void attention_weighs_values(void **state)
     assert_values("f32[1,1,2,1] [0.5, 0.731059]", "Attention", "scale=1.0", .inputs = {TWO, TWO, TWO});
     assert_values("f32[1,1,1,1] [0.622459]", "Attention",
                   .inputs = {"f32[1,1,1,4] [1, 0, 0, 0]", "f32[1,1,2,4] [0, 0, 0, 0, 1, 0, 0, 0]", TWO});
-    /* Two query heads share the one head of keys; in three dimensions heads lie side by side. */
+    /* Two query heads share one key head. In three dimensions the heads lie side by side. */
     assert_values("f32[1,2,2] [1.5, 1.73106, 1.8808, 1.95257]", "Attention", "q_num_heads=2, kv_num_heads=1, scale=1.0",
                   .inputs = {"f32[1,2,2] 0..", "f32[1,2,1] 0..", "f32[1,2,1] [1, 2]"});
 }
@@ -47,7 +45,7 @@ static void attention_masks_are_bool_or_added(void **state)
                   .inputs = {TWO, TWO, TWO, "f32[2,2] [0, 1, 2, 0]"});
     assert_values("f32[1,1,2,1] [1, 0]", "Attention", "scale=1.0", .inputs = {TWO, TWO, TWO, "bool[2,2] [0, 1, 1, 0]"});
     assert_values("f32[1,1,2,1] [1, 1]", "Attention", "scale=1.0", .inputs = {TWO, TWO, TWO, "bool[1,1,1,2] [0, 1]"});
-    /* A mask of fewer keys hides the others, even where it is one key wide. */
+    /* A mask that covers fewer keys hides the others. A mask of one column also covers only one key. */
     assert_values("f32[1,1,2,1] [0, 0]", "Attention", "scale=1.0", .inputs = {TWO, TWO, TWO, "f32[2,1] [3, 4]"});
 }
 
@@ -128,7 +126,7 @@ static void attention_refuses_what_does_not_fit(void **state)
                        .inputs = {"f32[1,L,2,8]", "f32[1,L,2,8]", "f32[1,L,2,8]"});
 }
 
-/* ---- Of ONNX Runtime --------------------------------------------------------------------------------------------- */
+/* ---- Operators of ONNX Runtime ----------------------------------------------------------------------------------- */
 
 #define MHA "com.microsoft.MultiHeadAttention"
 #define QUERY "f32[1,2,2] [0, 1, 1, 0]"
@@ -150,7 +148,7 @@ static void multi_head_attention_matches_onnx_runtime(void **state)
     assert_values("f32[1,2,2] [0, 1, 1.46212, 2]", MHA, "num_heads=2, unidirectional=1", .inputs = {QUERY, KEY, VALUE});
 }
 
-/* The same numbers in each form. */
+/* The same values in each operand layout. */
 static void multi_head_attention_takes_packed_operands(void **state)
 {
     (void)state;
@@ -212,7 +210,8 @@ static void ms_attention_matches_onnx_runtime(void **state)
     assert_values("f32[1,2,2] [1, 1.35761, 0.537883, 1.80682]", MSA, "num_heads=2", .inputs = {TOKENS, WEIGHTS, BIAS});
     assert_values("f32[1,2,2] [0, 4, 0, 4]", MSA, "num_heads=1", .inputs = {TOKENS, WEIGHTS, BIAS, "i32[1] [1]"});
     assert_values("f32[1,2,2] [2, 1, 2, 1]", MSA, "num_heads=1", .inputs = {TOKENS, WEIGHTS, BIAS, "i32[1,2] [0, 1]"});
-    /* All keys masked alike: none is. ONNX Runtime has 1.60881 and 1.58678: its floats round score - 10000. */
+    /* If all keys are masked alike, the mask has no effect. ONNX Runtime has 1.60881 and 1.58678, because its floats
+     * round score - 10000. */
     assert_values("f32[1,2,2] [1.60886, 1.58671, 1, 2.5]", MSA, "num_heads=1",
                   .inputs = {TOKENS, WEIGHTS, BIAS, "i32[1,2] [0, 0]"});
     assert_values("f32[1,2,2] [0, 4, 1, 2.5]", MSA, "num_heads=1, unidirectional=1", .inputs = {TOKENS, WEIGHTS, BIAS});
@@ -273,7 +272,7 @@ static void rotary_refuses_what_does_not_fit(void **state)
 static void attention_costs_both_products_and_a_softmax(void **state)
 {
     (void)state;
-    /* 10 × 10 scores: 2 FLOPs for each of 8 channels in both products, and 5 of the softmax. */
+    /* 10 × 10 scores: 2 FLOPs for each of 8 channels in both matmuls, and 5 of the softmax. */
     assert_cost(100 * (16 + 16 + 5), 3 * 320, 320, 0, "Attention",
                 .inputs = {"f32[1,1,L,8]", "f32[1,1,L,8]", "f32[1,1,L,8]"});
     assert_cost(2 * 100 * (8 + 8 + 5), 3 * 320, 320, 0, MHA, "num_heads=2",

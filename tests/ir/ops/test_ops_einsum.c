@@ -38,7 +38,7 @@ static void einsum_without_an_arrow_keeps_single_labels_in_order(void **state)
     (void)state;
     assert_values("f32[2,2] [2, 3, 6, 11]", "Einsum", "equation=\"ij,jk\"", .inputs = {"f32[2,2] 0..", "f32[2,2] 0.."});
     assert_types("f32[3,2]", "Einsum", "equation=\"ba\"", .inputs = {"f32[2,3]"});
-    assert_types("f32[2,3]", "Einsum", "equation=\"Ba\"", .inputs = {"f32[2,3]"}); /* capitals come first */
+    assert_types("f32[2,3]", "Einsum", "equation=\"Ba\"", .inputs = {"f32[2,3]"}); /* capital letters sort first */
     assert_types("f32[5,3,2]", "Einsum", "equation=\"...ba\"", .inputs = {"f32[5,2,3]"});
 }
 

@@ -37,10 +37,10 @@ static void unary_operators_on_floats_follow_their_definition(void **state)
     assert_values("f32[2] [-2, 1]", .op = "Floor", .inputs = {"f32[2] [-1.5, 1.5]"});
     assert_values("f32[2] [-1, 2]", .op = "Ceil", .inputs = {"f32[2] [-1.5, 1.5]"});
     assert_values("f32[4] [0, 2, 2, -2]", .op = "Round",
-                  .inputs = {"f32[4] [0.5, 1.5, 2.5, -2.5]"});                            /* round goes to even */
+                  .inputs = {"f32[4] [0.5, 1.5, 2.5, -2.5]"});                            /* round: ties go to even */
     assert_values("f32[3] [0, 2, nan]", .op = "Relu", .inputs = {"f32[3] [-1, 2, nan]"}); /* relu keeps nan */
     assert_values("f64[3] [0.693147, 1000, 0.313262]", .op = "Softplus",
-                  .inputs = {"f64[3] [0, 1000, -1]"}); /* softplus does not overflow */
+                  .inputs = {"f64[3] [0, 1000, -1]"}); /* softplus of a large number is finite */
     assert_values("f32[2] [-0.5, 0.75]", .op = "Softsign", .inputs = {"f32[2] [-1, 3]"});
     assert_values("bool[3] [1, 0, 0]", .op = "IsNaN", .inputs = {"f32[3] [nan, 1, inf]"});
     assert_values("f64[4] [0, 0, 0.666667, 4]", .op = "HardSwish", .inputs = {"f64[4] [-4, 0, 1, 4]"});
@@ -66,7 +66,7 @@ static void unary_operators_on_floats_follow_their_definition(void **state)
     assert_values("f64[1] [0.841345]", .op = "com.microsoft.Gelu", .inputs = {"f64[1] [1]"});
     assert_values("f64[1] [0.880797]", .op = "com.microsoft.QuickGelu", .attrs = "alpha=2.0", .inputs = {"f64[1] [1]"});
     assert_values("f64[1] [0.841192]", .op = "com.microsoft.FastGelu",
-                  .inputs = {"f64[1] [1]"}); /* fast gelu without bias */
+                  .inputs = {"f64[1] [1]"}); /* fast gelu, bias absent */
     assert_values("f64[1,2] [0.841192, 0.841192]", .op = "com.microsoft.FastGelu",
                   .inputs = {"f64[1,2] [0, 1]", "f64[2] [1, 0]"}); /* fast gelu adds bias */
     assert_values("f64[1] [0.841345]", .op = "com.microsoft.BiasGelu", .inputs = {"f64[1] [0.5]", "f64[1] [0.5]"});
@@ -101,7 +101,7 @@ static void binary_operators_follow_their_definition(void **state)
     assert_values("f32[2,2] [11, 21, 12, 22]", .op = "Add",
                   .inputs = {"f32[2,1] [1, 2]", "f32[1,2] [10, 20]"});                     /* add repeats columns */
     assert_values("f32[] [3]", .op = "Add", .inputs = {"f32[] [1]", "f32[] [2]"});         /* add scalar to scalar */
-    assert_values("f32[0,2] []", .op = "Add", .inputs = {"f32[0,2] []", "f32[2] [1, 2]"}); /* add of nothing */
+    assert_values("f32[0,2] []", .op = "Add", .inputs = {"f32[0,2] []", "f32[2] [1, 2]"}); /* add of an empty tensor */
     assert_values("u8[1] [4]", .op = "Add", .inputs = {"u8[1] [250]", "u8[1] [10]"});      /* add wraps */
     assert_values("i64[1] [-9223372036854775808]", .op = "Add",
                   .inputs = {"i64[1] [9223372036854775807]", "i64[1] [1]"}); /* add wraps 64 bits */
@@ -190,11 +190,11 @@ static void selections_and_copies_follow_their_definition(void **state)
     assert_values("f32[4] [-1, 0, 1, nan]", .op = "Clip",
                   .inputs = {"f32[4] [-2, 0, 2, nan]", "f32[] [-1]", "f32[] [1]"}); /* clip between */
     assert_values("i32[2] [-9, 5]", .op = "Clip",
-                  .inputs = {"i32[2] [-9, 9]", "_", "i32[] [5]"});               /* clip without least */
-    assert_values("f32[2] [-9, 9]", .op = "Clip", .inputs = {"f32[2] [-9, 9]"}); /* clip without limits */
+                  .inputs = {"i32[2] [-9, 9]", "_", "i32[] [5]"});               /* clip, lower limit absent */
+    assert_values("f32[2] [-9, 9]", .op = "Clip", .inputs = {"f32[2] [-9, 9]"}); /* clip, both limits absent */
     assert_values(
         "f32[3] [1, 1, 1]", .op = "Clip",
-        .inputs = {"f32[3] [-2, 0, 6]", "f32[] [2]", "f32[] [1]"}); /* clip with crossed limits gives the greatest */
+        .inputs = {"f32[3] [-2, 0, 6]", "f32[] [2]", "f32[] [1]"}); /* clip with crossed limits gives the upper limit */
     assert_values("i8[2] [-1, 1]", .op = "Identity", .inputs = {"i8[2] [-1, 1]"});
     assert_values("f32[2] [1, 2]; bool[2] [1, 1]", .op = "Dropout", .inputs = {"f32[2] [1, 2]"},
                   .output_count = 2); /* dropout passes through */
@@ -202,7 +202,7 @@ static void selections_and_copies_follow_their_definition(void **state)
                   .inputs = {"f32[2] [1, 2]", "f32[] [0]", "bool[] [1]"},
                   .output_count = 2); /* dropout trains at ratio zero */
     assert_values("f32[2] [1, 2]", .op = "Dropout",
-                  .inputs = {"f32[2] [1, 2]", "f32[] [0.75]", "bool[] [0]"}); /* dropout says that it is not training */
+                  .inputs = {"f32[2] [1, 2]", "f32[] [0.75]", "bool[] [0]"}); /* dropout with training_mode false */
 }
 
 static void casts_round_truncate_saturate_and_wrap(void **state)
@@ -264,19 +264,20 @@ static void known_content_is_carried_along(void **state)
     assert_types("i64[] known [L]", .op = "Sub", .inputs = {"i64[] known [2L]", "i64[] known [L]"});  /* sub of known */
     assert_types("i64[1] known [3L+3]", .op = "Mul", .inputs = {"i64[1] known [L+1]", "i64[1] [3]"}); /* mul of known */
     assert_types("i64[1]", .op = "Mul",
-                 .inputs = {"i64[1] known [L]", "i64[1] known [L]"}); /* mul of two lengths is not affine */
+                 .inputs = {"i64[1] known [L]", "i64[1] known [L]"}); /* mul of two lengths: the known value is lost */
     assert_types("i64[1] known [2L]", .op = "Div", .inputs = {"i64[1] known [4L]", "i64[1] [2]"}); /* div of known */
     assert_types("i64[2] known [-3, 3]", .op = "Div",
                  .inputs = {"i64[2] [-7, 7]", "i64[1] [2]"}); /* div truncates known */
     assert_types("i64[1] known [4]", .op = "Div",
                  .inputs = {"i64[1] known [4L]", "i64[1] known [L]"}); /* div of length by length */
     assert_types("i64[1] known [L]", .op = "Div",
-                 .inputs = {"i64[1] known [2L+1]", "i64[1] [2]"}); /* div rounds down where affine */
-    assert_types("i64[1]", .op = "Div", .inputs = {"i64[1] known [L]", "i64[1] [0]"}); /* div by zero is not known */
+                 .inputs = {"i64[1] known [2L+1]", "i64[1] [2]"}); /* div of an affine length rounds down */
+    /* div by zero: the known value is lost */
+    assert_types("i64[1]", .op = "Div", .inputs = {"i64[1] known [L]", "i64[1] [0]"});
     assert_types("i64[1] known [3]", .op = "Mod", .inputs = {"i64[1] known [4L+3]", "i64[1] [4]"}); /* mod of known */
     assert_types("i64[1] known [L]", .op = "Min",
                  .inputs = {"i64[1] known [L]", "i64[1] [64]"}); /* min is decided by the range */
-    assert_types("i64[1]", .op = "Min", .inputs = {"i64[1] known [L]", "i64[1] [63]"}); /* min is not decided */
+    assert_types("i64[1]", .op = "Min", .inputs = {"i64[1] known [L]", "i64[1] [63]"}); /* min depends on the length */
     assert_types("i64[1] known [L]", .op = "Max",
                  .inputs = {"i64[1] known [L]", "i64[1] [1]"});                     /* max is decided by the range */
     assert_types("i64[1] known [-L]", .op = "Neg", .inputs = {"i64[1] known [L]"}); /* neg of known */
@@ -292,8 +293,9 @@ static void known_content_is_carried_along(void **state)
     assert_types("bf16[1]", .op = "Cast", .attrs = "to=16",
                  .inputs = {"i64[1] known [8L]"}); /* 512 needs 9 bits: may round */
     assert_types("bool[2] known [0, 1]", .op = "Equal",
-                 .inputs = {"i64[2] known [L, 0]", "i64[] [0]"});                        /* equal of length and zero */
-    assert_types("bool[1]", .op = "Equal", .inputs = {"i64[1] known [L]", "i64[] [5]"}); /* equal is not decided */
+                 .inputs = {"i64[2] known [L, 0]", "i64[] [0]"}); /* equal of length and zero */
+    /* equal depends on the length */
+    assert_types("bool[1]", .op = "Equal", .inputs = {"i64[1] known [L]", "i64[] [5]"});
     assert_types("bool[1] known [1]", .op = "Less", .inputs = {"i64[1] known [L]", "i64[] [65]"}); /* less is decided */
     assert_types("bool[1] known [1]", .op = "GreaterOrEqual",
                  .inputs = {"i64[1] known [L]", "i64[] [1]"});                       /* greater or equal is decided */
@@ -301,15 +303,15 @@ static void known_content_is_carried_along(void **state)
     assert_types("i64[2] known [L, 2L]", .op = "Where",
                  .inputs = {"bool[2] [1, 0]", "i64[2] known [L, 2]", "i64[2] known [3, 2L]"}); /* where of known */
     assert_types("i64[1]", .op = "Add",
-                 .inputs = {"i64[1] [9223372036854775807]", "i64[1] [1]"});      /* overflow is not known */
-    assert_types("u8[1]", .op = "Add", .inputs = {"u8[1] [250]", "u8[1] [10]"}); /* wrapping is not known */
+                 .inputs = {"i64[1] [9223372036854775807]", "i64[1] [1]"});      /* overflow: the known value is lost */
+    assert_types("u8[1]", .op = "Add", .inputs = {"u8[1] [250]", "u8[1] [10]"}); /* wrapping: the known value is lost */
 }
 
 static void wrong_operands_are_named(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "3 and 4", .op = "Add",
-                       .inputs = {"f32[3]", "f32[4]"}); /* different dims do not broadcast */
+                       .inputs = {"f32[3]", "f32[4]"}); /* different dims fail to broadcast */
     assert_shape_fault(MDOT_MALFORMED, "f64", .op = "Add",
                        .inputs = {"f32[3]", "f64[3]"}); /* operands differ in type */
     assert_shape_fault(MDOT_MALFORMED, "is of type i32, where the operator takes", .op = "Exp",
@@ -344,13 +346,13 @@ static void what_cannot_be_typed_is_unsupported(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_UNSUPPORTED, "L and 3", .op = "Add",
-                       .inputs = {"f32[L]", "f32[3]"}); /* length does not broadcast against three */
+                       .inputs = {"f32[L]", "f32[3]"}); /* length fails to broadcast against three */
     assert_shape_fault(MDOT_UNSUPPORTED, "element type 17", .op = "Cast", .attrs = "to=17",
                        .inputs = {"f32[3]"}); /* cast to float8 */
     assert_shape_fault(MDOT_UNSUPPORTED, "element type 8", .op = "Cast", .attrs = "to=8",
                        .inputs = {"f32[3]"}); /* cast to string */
     assert_shape_fault(MDOT_UNSUPPORTED, "element type 0", .op = "Cast",
-                       .inputs = {"f32[3]"}); /* cast without target */
+                       .inputs = {"f32[3]"}); /* cast, target absent */
 }
 
 static void dropping_at_random_is_unsupported(void **state)

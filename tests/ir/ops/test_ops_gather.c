@@ -101,7 +101,7 @@ static void gathering_reads_the_rows_it_fetches(void **state)
 {
     (void)state;
     assert_cost(0, 160 + 80, 160, 400, "Gather",
-                .inputs = {"f32[100,4] 0..", "i64[L]"}); /* training learns the table */
+                .inputs = {"f32[100,4] 0..", "i64[L]"}); /* the table is a parameter that training updates */
     assert_cost(0, 64 + 80, 160, 0, "Gather", .inputs = {"f32[4,4]", "i64[L]"});
 }
 

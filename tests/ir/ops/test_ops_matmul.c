@@ -66,7 +66,7 @@ static void gemm_transposes_scales_and_adds(void **state)
     assert_values("i32[1,1] [7]", "Gemm", .inputs = {"i32[1,1] [2]", "i32[1,1] [3]", "i32[] [1]"});
     assert_values("i32[1,1] [-13]", "Gemm", "alpha=-2.5, beta=2.0",
                   .inputs = {"i32[1,1] [2]", "i32[1,1] [3]", "i32[] [1]"});
-    /* what 64 bits do not hold is their end */
+    /* a result beyond 64 bits saturates */
     assert_values("i64[1,1] [9223372036854775807]", "Gemm", "alpha=4e37", .inputs = {"i64[1,1] [2]", "i64[1,1] [3]"});
     assert_values("i64[1,1] [-9223372036854775808]", "Gemm", "beta=-4e37",
                   .inputs = {"i64[1,1] [0]", "i64[1,1] [3]", "i64[] [1]"});

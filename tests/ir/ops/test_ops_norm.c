@@ -141,7 +141,7 @@ static void embed_layer_norm_sums_rows_of_tables(void **state)
                   .inputs = {"i32[1,2] [1, 0]", "i32[1,2] [1, 1]", "f32[2,2] 0..", "f32[2,2] [10, 0, 0, 10]",
                              "f32[2,2] [0, 0, 1, 0]", "f32[2] [1, 2]", "f32[2] [0, 1]", "i32[1,2] [1, 0]"},
                   .output_count = 3);
-    /* Without segments and mask, at given positions that serve both sequences. */
+    /* Segments and mask are absent. The given positions apply to both sequences. */
     assert_values("f32[2,1,2] [-1, 1, -1, 1]; i32[2] [0, 0]; f32[2,1,2] [0, 11, 2, 13]", EMBED,
                   .inputs = {"i32[2,1] [0, 1]", "_", "f32[2,2] 0..", "f32[2,2] [10, 0, 0, 10]", "_", "f32[2] [1, 1]",
                              "f32[2] [0, 0]", "_", "i32[1,1] [1]"},
@@ -185,7 +185,7 @@ static void running_statistics_are_no_parameters(void **state)
 static void embeddings_read_the_rows_they_fetch(void **state)
 {
     (void)state;
-    /* Ten tokens: ids of four bytes, ten rows of two floats from each table, though they have a hundred. */
+    /* Ten tokens: ids of four bytes. Each table has a hundred rows, of which ten rows of two floats are read. */
     assert_cost(9 * 20, 40 + 80 + 80 + 16, 80, 200 + 4, EMBED,
                 .inputs = {"i32[1,L]", "_", "f32[100,2] 0..", "f32[100,2]", "_", "f32[2] 0..", "f32[2] 0.."});
 }

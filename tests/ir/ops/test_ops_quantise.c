@@ -15,7 +15,7 @@ static void quantised_numbers_are_rounded_and_kept_in_range(void **state)
     assert_types("u8[L,3]", "QuantizeLinear", .inputs = {"f32[L,3]", "f32[]"});
     assert_types("i8[L,3]", "QuantizeLinear", .inputs = {"f32[L,3]", "f32[3]", "i8[3]"});
     assert_types("f32[L,3]", "DequantizeLinear", .inputs = {"u8[L,3]", "f32[]", "u8[]"});
-    /* half to even, as ONNX has it */
+    /* ties go to even, as in ONNX */
     assert_values("u8[5] [0, 10, 12, 12, 255]", "QuantizeLinear",
                   .inputs = {"f32[5] [-100, 0, 1, 1.25, 900]", "f32[] [0.5]", "u8[] [10]"});
     assert_values("f32[3] [-5, 0, 122.5]", "DequantizeLinear",
@@ -75,7 +75,7 @@ static void zero_points_that_do_not_fit_are_refused(void **state)
                        .inputs = {"u8[2,6]", "i8[6,4]", "u8[3]"});
     assert_shape_fault(MDOT_MALFORMED, "\"in3\" has no element for each of the factor's columns", "MatMulInteger",
                        .inputs = {"u8[2,6]", "i8[6,4]", "_", "i8[6]"});
-    /* a vector has neither */
+    /* a vector has one dimension, so zero points per row or column are refused */
     assert_shape_fault(MDOT_MALFORMED, "rows", "MatMulInteger", .inputs = {"u8[6]", "i8[6,4]", "u8[6]"});
     assert_shape_fault(MDOT_MALFORMED, "columns", "MatMulInteger", .inputs = {"u8[2,6]", "i8[6]", "_", "i8[6]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "more than one dimension", "MatMulInteger",

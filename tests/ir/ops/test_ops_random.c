@@ -1,8 +1,6 @@
-/* test_ops_random.c — every row of the operator table on random nodes: whatever a file says, no rule reads what is not
- * there, inference and evaluation agree on types, too little memory is reported, and every message names its node.
- *
- * The seed is fixed.
- */
+/* test_ops_random.c — every row of the operator table on random nodes. For any content of a file, the rules read only
+ * inputs that exist, inference and evaluation agree on types, too little memory is reported, and every message names
+ * its node. The seed is fixed. */
 #include "tests/support/random_node.h"
 
 #include <setjmp.h>
@@ -13,7 +11,7 @@
 #include <cmocka.h>
 
 enum { NODES_PER_OPERATOR = 400, MOST_OUTPUTS = 4 };
-enum { ARENA_BYTES = 1 << 26 }; /* what random shapes may claim of a machine that promises more than it has */
+enum { ARENA_BYTES = 1 << 26 }; /* memory limit for random shapes, because a machine may overcommit its memory */
 
 static ir_type type_of(const ir_wide *wide)
 {
@@ -28,7 +26,7 @@ static void expect_named(mdot_status status, const mdot_error *err, const char *
         fail_msg("%s does not name its node: %s", op, err->message);
 }
 
-/* Evaluates again in ever more memory: what is too little is reported, until it is enough. */
+/* Evaluates again with more and more memory. Too little memory is reported until it suffices. */
 static void expect_memory_is_reported(const ir_op *op, const ir_node *node, const ir_wide *const *in)
 {
     mdot_status status = MDOT_OUT_OF_MEMORY;
@@ -43,7 +41,7 @@ static void expect_memory_is_reported(const ir_op *op, const ir_node *node, cons
     }
 }
 
-/* Runs one random node; true where inference and evaluation both accept it. */
+/* Runs one random node. Returns true if inference and evaluation both accept it. */
 static bool run_node(uint64_t *state, const ir_op *op)
 {
     const ir_wide *in[RANDOM_NODE_INPUTS];
@@ -54,7 +52,7 @@ static bool run_node(uint64_t *state, const ir_op *op)
     ir_node *node = random_node(state, graph, op, in);
     ir_cost cost;
     mdot_status inferred = ir_infer_node(graph, node, &infer_err);
-    bool evaluates = inferred != MDOT_MALFORMED && op->eval; /* some operators have a shape and a cost only */
+    bool evaluates = inferred != MDOT_MALFORMED && op->eval; /* some operators have only a shape and a cost */
     mdot_status evaluated = evaluates ? op->eval(arena, node, in, out, &eval_err) : MDOT_UNSUPPORTED;
     expect_named(inferred, &infer_err, op->name);
     if (evaluates) expect_named(evaluated, &eval_err, op->name);
@@ -73,7 +71,8 @@ static void random_nodes_agree_or_are_refused(void **unused)
 {
     (void)unused;
     uint64_t state = UINT64_C(0x2545F4914F6CDD1D);
-    int operators = 0; /* with a node that both accepted: nearly all, or this test has lost its reach */
+    int operators = 0; /* operators with a node that inference and evaluation accept; nearly all, otherwise the test
+                        * covers too little */
     int evaluators = 0;
     for (int op = 0; op < IR_OP_COUNT; op++) {
         int accepted = 0;

@@ -24,9 +24,11 @@ static void reductions_follow_their_definition(void **state)
     assert_values("f32[] [5]", .op = "ReduceSum", .attrs = "keepdims=0",
                   .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[0] []"}); /* empty axes mean all */
     assert_values("f32[2,3] [1, -2, 3, 4, 5, -6]", .op = "ReduceSum", .attrs = "noop_with_empty_axes=1",
-                  .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[0] []"}); /* empty axes may mean none */
+                  /* with this attribute, empty axes reduce zero axes */
+                  .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[0] []"});
     assert_values("f32[3] [1, 4, 9]", .op = "ReduceSumSquare", .attrs = "noop_with_empty_axes=1",
-                  .inputs = {"f32[3] [1, -2, 3]"});                         /* none still squares */
+                  /* with zero axes, elements are still squared */
+                  .inputs = {"f32[3] [1, -2, 3]"});
     assert_values("f32[] [3]", .op = "ReduceSum", .inputs = {"f32[] [3]"}); /* sum of a scalar */
     assert_values("f32[2] [0.666667, 1]", .op = "ReduceMean", .attrs = "keepdims=0",
                   .inputs = {"f32[2,3] [1, -2, 3, 4, 5, -6]", "i64[1] [1]"}); /* mean */
@@ -53,7 +55,7 @@ static void reductions_follow_their_definition(void **state)
     assert_values("f32[1] [5]", .op = "ReduceL2", .inputs = {"f32[2] [3, -4]"});          /* l2 */
     assert_values("f64[1] [1.38629]", .op = "ReduceLogSum", .inputs = {"f64[2] [1, 3]"}); /* log sum */
     assert_values("f64[1] [1000.69]", .op = "ReduceLogSumExp",
-                  .inputs = {"f64[2] [1000, 1000]"}); /* log sum exp does not overflow */
+                  .inputs = {"f64[2] [1000, 1000]"}); /* log sum exp of large numbers is finite */
     assert_values("f64[3] [-inf, inf, nan]", .op = "ReduceLogSumExp", .attrs = "keepdims=0",
                   .inputs = {"f64[3,2] [-inf, -inf, inf, 0, nan, 0]", "i64[1] [1]"});    /* log sum exp of infinities */
     assert_values("f32[1] [25]", .op = "ReduceSumSquare", .inputs = {"f32[2] [3, -4]"}); /* sum square */
@@ -64,16 +66,20 @@ static void reductions_follow_their_definition(void **state)
 static void reductions_of_nothing_give_the_start(void **state)
 {
     (void)state;
-    assert_values("f32[2,1] [0, 0]", .op = "ReduceSum", .inputs = {"f32[2,0] []", "i64[1] [1]"});  /* sum of nothing */
-    assert_values("f32[2,1] [1, 1]", .op = "ReduceProd", .inputs = {"f32[2,0] []", "i64[1] [1]"}); /* prod of nothing */
+    /* sum of an empty tensor */
+    assert_values("f32[2,1] [0, 0]", .op = "ReduceSum", .inputs = {"f32[2,0] []", "i64[1] [1]"});
+    /* prod of an empty tensor */
+    assert_values("f32[2,1] [1, 1]", .op = "ReduceProd", .inputs = {"f32[2,0] []", "i64[1] [1]"});
     assert_values("f32[2,1] [-inf, -inf]", .op = "ReduceMax",
-                  .inputs = {"f32[2,0] []", "i64[1] [1]"});                                     /* max of nothing */
-    assert_values("i8[1,1] [-128]", .op = "ReduceMax", .inputs = {"i8[1,0] []", "i64[1] [1]"}); /* max of no integers */
-    assert_values("bool[1,1] [1]", .op = "ReduceMin", .inputs = {"bool[1,0] []", "i64[1] [1]"}); /* min of no bools */
+                  /* max of an empty tensor */
+                  .inputs = {"f32[2,0] []", "i64[1] [1]"});
+    /* max of zero integers */
+    assert_values("i8[1,1] [-128]", .op = "ReduceMax", .inputs = {"i8[1,0] []", "i64[1] [1]"});
+    assert_values("bool[1,1] [1]", .op = "ReduceMin", .inputs = {"bool[1,0] []", "i64[1] [1]"}); /* min of zero bools */
     assert_values("f32[1,1] [-inf]", .op = "ReduceLogSumExp",
-                  .inputs = {"f32[1,0] []", "i64[1] [1]"}); /* log sum exp of nothing */
+                  .inputs = {"f32[1,0] []", "i64[1] [1]"}); /* log sum exp of an empty tensor */
     assert_values("f32[1,0] []", .op = "ReduceSum",
-                  .inputs = {"f32[2,0] []", "i64[1] [0]"}); /* nothing along another axis */
+                  .inputs = {"f32[2,0] []", "i64[1] [0]"}); /* empty along another axis */
 }
 
 static void arguments_are_indices_of_the_extreme(void **state)
@@ -107,9 +113,10 @@ static void shapes_follow_from_axes(void **state)
                  .inputs = {"i64[3] known [2, L, 3]"}); /* product of known dims */
     assert_types("i64[1] known [L+3]", .op = "ReduceSum", .inputs = {"i64[2] known [L, 3]"}); /* sum of known */
     assert_types("i64[1] known [L]", .op = "ReduceMax", .inputs = {"i64[2] known [L, 1]"});   /* max of known */
-    assert_types("i64[1]", .op = "ReduceMax", .inputs = {"i64[2] known [L, 5]"});             /* max is not decided */
+    /* max depends on the length */
+    assert_types("i64[1]", .op = "ReduceMax", .inputs = {"i64[2] known [L, 5]"});
     assert_types("i64[1]", .op = "ReduceProd",
-                 .inputs = {"i64[2] known [L, L]"}); /* product of lengths is not affine */
+                 .inputs = {"i64[2] known [L, L]"}); /* product of two lengths: the known value is lost */
 }
 
 static void wrong_axes_are_named(void **state)
@@ -123,7 +130,7 @@ static void wrong_axes_are_named(void **state)
     assert_shape_fault(MDOT_MALFORMED, "axis -3", .op = "ArgMax", .attrs = "axis=-3",
                        .inputs = {"f32[2,3]"}); /* argmax axis out of range */
     assert_shape_fault(MDOT_MALFORMED, "is of type bool, where the operator takes", .op = "ReduceSum",
-                       .inputs = {"bool[2]"}); /* bools have no sum */
+                       .inputs = {"bool[2]"}); /* sum of bools is refused */
 }
 
 static void axes_must_be_known(void **state)
@@ -137,7 +144,7 @@ static void nothing_has_no_extreme(void **state)
 {
     (void)state;
     assert_eval_fault(MDOT_MALFORMED, "empty", .op = "ArgMax", .attrs = "axis=0",
-                      .inputs = {"f32[0,3] []"}); /* argmax of nothing */
+                      .inputs = {"f32[0,3] []"}); /* argmax of an empty tensor */
 }
 
 /* ---- Costs ----------------------------------------------------------------------------------------------------- */

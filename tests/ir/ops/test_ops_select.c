@@ -169,7 +169,7 @@ static void pad_refuses_what_does_not_fit(void **state)
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "take more from axis 0", "Pad", .inputs = {"f32[2]", "i64[2] [-2, -1]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "take more from axis 0", "Pad", .inputs = {"f32[L]", "i64[2] [-2, 0]"});
-    /* ... and where only both together leave something: places are counted from either end */
+    /* The same if the two pads only leave something together, because each pad must fit into the axis by itself. */
     assert_shape_fault(MDOT_MALFORMED, "take more from axis 0", "Pad",
                        .inputs = {"f32[2]", "i64[2] [" LEAST ", " GREATEST "]"});
     assert_eval_fault(MDOT_MALFORMED, "take more from axis 0", "Pad",

@@ -57,7 +57,7 @@ static void conv_costs_a_multiply_add_for_each_weight_and_position(void **state)
     /* 3x3, 16 → 32 channels, 8x8 positions, with a bias */
     assert_cost(2 * 9 * 16 * 32 * 64 + 32 * 64, 4 * (16 * 64 + 9 * 16 * 32 + 32), 4 * 32 * 64, 0, "Conv",
                 "pads=[1,1,1,1]", .inputs = {"f32[1,16,8,8]", "f32[32,16,3,3]", "f32[32]"});
-    /* depthwise: 9 a position and channel; two samples */
+    /* depthwise: 9 per position and channel; two samples */
     assert_cost(2 * 9 * 16 * 64 * 2, 4 * (16 * 64 * 2 + 9 * 16), 4 * 16 * 64 * 2, 0, "Conv", "pads=[1,1,1,1], group=16",
                 .inputs = {"f32[2,16,8,8]", "f32[16,1,3,3]"});
 }
@@ -99,7 +99,7 @@ static void ceil_mode_counts_windows_that_start_inside(void **state)
     assert_types("f32[1,1,4,4]", "MaxPool", "kernel_shape=[3,3], strides=[2,2], ceil_mode=1",
                  .inputs = {"f32[1,1,8,8]"});
     assert_types("f32[1,1,3,3]", "MaxPool", "kernel_shape=[3,3], strides=[2,2]", .inputs = {"f32[1,1,8,8]"});
-    /* The second window would start in the padding behind. */
+    /* The second window would start in the padding after the data. */
     assert_types("f32[1,1,1]", "AveragePool", "kernel_shape=[1], strides=[2], pads=[0,1], ceil_mode=1",
                  .inputs = {"f32[1,1,2]"});
 }

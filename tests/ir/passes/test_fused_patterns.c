@@ -1,6 +1,5 @@
-/* test_fused_patterns.c — encoders in the ways in which exporters and people write them: each becomes the kernels that it
- * should, and computes what it did before; written as ONNX and read again, it is the same.
- */
+/* test_fused_patterns.c — encoders in the patterns that exporters and people use. Each pattern becomes the expected
+ * kernels and computes the same values as before. Written as ONNX and read again, it is the same. */
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "ir/plan/plan.h"
@@ -17,7 +16,7 @@
 
 #include <cmocka.h>
 
-/* "attention linear4 norm2": kinds that occur, and how often where more than once. */
+/* Returns for example "attention linear4 norm2": the kinds of kernels, and the count if it is above one. */
 static const char *kernels_of(const pl_plan *plan, ir_arena *arena)
 {
     static const pl_kind order[] = {PL_ATTENTION, PL_LINEAR, PL_NEST, PL_NORM, PL_SEQUENTIAL};
@@ -48,7 +47,7 @@ static bool check(const encoder_pattern *s)
     ir_graph *before = graph_of(s, &small, arena), *after = ir_graph_clone(before, arena);
     mdot_error err;
     pl_plan *plan = NULL;
-    print_message("%s\n", s->name); /* of which a failed comparison is */
+    print_message("%s\n", s->name); /* names the pattern if the comparison fails */
     if (ir_run_passes(after, NULL, &err) != MDOT_OK || pl_build(after, arena, &plan, &err) != MDOT_OK)
         fail_msg("%s: %s", s->name, err.message);
     assert_same_values(before, after, 1, 2e-6);

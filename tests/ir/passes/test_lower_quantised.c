@@ -1,4 +1,4 @@
-/* test_lower_quantised.c — quantised operators from ONNX's to code, against their evaluation, and the kernels that they
+/* test_lower_quantised.c — quantised operators from ONNX to code, compared with their evaluation, and the kernels that they
  * become. */
 #include "tests/support/graph_code.h"
 
@@ -18,7 +18,7 @@ static void numbers_are_quantised_and_back(void **state)
     assert_code_agrees("x = input f32[L,6]\ns = constant f32[] [0.0078]\nz = constant u8[] [120]\n"
                        "q = QuantizeLinear(x, s, z)\ny = DequantizeLinear(q, s, z)\nreturn q, y\n",
                        lengths);
-    assert_code_agrees("x = input f32[L,6]\ns = constant f32[] [0.002]\n" /* leaves the range on both sides */
+    assert_code_agrees("x = input f32[L,6]\ns = constant f32[] [0.002]\n" /* exceeds the range on both sides */
                        "q = QuantizeLinear(x, s) {output_dtype=3}\ny = DequantizeLinear(q, s)\nreturn q, y\n",
                        lengths);
 }
@@ -29,7 +29,7 @@ static void scales_and_zero_points_follow_their_axis(void **state)
     assert_code_agrees("x = input f32[L,3,4]\ns = constant f32[3] [0.01, 0.1, 0.005]\nz = constant i8[3] [-3, 0, 100]\n"
                        "q = QuantizeLinear(x, s, z)\ny = DequantizeLinear(q, s, z)\nreturn q, y\n",
                        lengths);
-    /* one of them alone, as QLinearConv has it */
+    /* Only one of them is a vector, as in QLinearConv. */
     assert_code_agrees("x = input f32[L,3,4]\ns = constant f32[3] [0.01, 0.1, 0.005]\nz = constant i8[] [-3]\n"
                        "q = QuantizeLinear(x, s, z)\ny = DequantizeLinear(q, s, z)\nreturn q, y\n",
                        lengths);
@@ -62,7 +62,7 @@ static void products_of_bytes_are_sums_of_32_bits(void **state)
                        lengths);
 }
 
-/* Factors may be vectors, and a zero point of one element is none of rows. */
+/* Factors may be vectors. A zero point of one element applies to all rows. */
 static void zero_points_of_one_element_fit_any_factor(void **state)
 {
     (void)state;
@@ -79,7 +79,7 @@ static void zero_points_of_one_element_fit_any_factor(void **state)
         }
 }
 
-/* A layer as ONNX Runtime's dynamic quantisation writes it. */
+/* A layer in the form that ONNX Runtime's dynamic quantisation writes. */
 #define LAYER                                                                                                          \
     "x = input f32[L,4]\nb = constant i8[4,3] [1, -2, 3, 100, 5, -128, 127, 8, 9, -7, 11, 12]\n"                       \
     "zb = constant i8[3] [0, 1, -1]\nsb = constant f32[3] [0.01, 0.02, 0.015]\nbias = constant f32[3] [1, 2, 3]\n"     \
@@ -97,7 +97,7 @@ static void a_quantised_layer_is_a_linear(void **state)
                    "linear");
 }
 
-/* One number may be written as a vector of one element, for scalars too. */
+/* One value may be stored as a vector of one element, also for scalars. */
 static void scales_of_one_element_fit_any_rank(void **state)
 {
     (void)state;

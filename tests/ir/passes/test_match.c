@@ -28,7 +28,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The only output of a graph of inputs x, y and z. */
+/* Returns the only output of a graph with inputs x, y and z. */
 static ir_value *value_of(const char *nodes)
 {
     char text[1024];
@@ -51,7 +51,7 @@ static void operands_of_commutative_operators_match_either_way(void **state)
     assert_true(matches(add_of_product, "m = Mul(x, y)\nr = Add(x, m)"));
 }
 
-/* Only the second order of Mul leaves y for the sum: the choice made first must be taken back. */
+/* Only the second operand order of Mul leaves y for the sum, therefore the first choice must be undone. */
 static void a_choice_is_undone_when_a_later_goal_fails(void **state)
 {
     (void)state;
@@ -88,7 +88,8 @@ static void products_match_in_any_association(void **state)
 static void alternatives_are_tried_with_what_follows(void **state)
 {
     (void)state;
-    /* Both alternatives fit the first operand; only the second binds x to what the second operand needs. */
+    /* Both alternatives match the first operand, but only the second binds x to the value that the second operand
+     * needs. */
     const ir_pattern *either = P(Sub, P_EITHER(P_ANY(X), P(Exp, P_ANY(X))), P_ANY(X));
     assert_true(matches(either, "e = Exp(x)\nr = Sub(e, x)"));
     assert_true(matches(either, "e = Exp(x)\nr = Sub(e, e)"));

@@ -1,4 +1,4 @@
-/* test_passes.c — the runner of the passes, the builder that they share, and what happens when memory runs out. */
+/* test_passes.c — the pass runner, the builder that the passes share, and failures of allocation. */
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "ir/passes/builder.h"
@@ -51,7 +51,7 @@ static void an_unknown_pass_is_not_found(void **state)
     ir_graph *graph = graph_from_notation(encoder, 16, arena);
     assert_int_equal(ir_run_pass(graph, "no_such_pass", &changed, &err), MDOT_NOT_FOUND);
     assert_non_null(strstr(err.message, "no_such_pass"));
-    assert_true(changed); /* untouched */
+    assert_true(changed); /* the output argument is unchanged */
     ir_arena_destroy(arena);
 }
 
@@ -77,7 +77,7 @@ static void the_dump_shows_the_graph_after_its_pass(void **state)
     ir_pass_options options = {.dump_pass = "form_linear", .dump = keep_text, .user = text};
     assert_int_equal(ir_run_passes(graph_from_notation(encoder, 16, arena), &options, NULL), MDOT_OK);
     assert_non_null(strstr(text, "mdot.Linear"));
-    assert_non_null(strstr(text, "Softmax")); /* attention comes later */
+    assert_non_null(strstr(text, "Softmax")); /* the attention pass runs later */
     ir_arena_destroy(arena);
 }
 
@@ -97,7 +97,7 @@ static void a_second_run_of_every_pass_changes_nothing(void **state)
     ir_arena_destroy(arena);
 }
 
-/* "OP(x, v0, v1, …)" of so many inputs, of which some are the same. */
+/* Writes "OP(x, v0, v1, …)" with so many inputs, some of which are equal. */
 static const char *sum_like(const char *op, int inputs, char *text, size_t size)
 {
     enum { VALUES = 17 };
@@ -112,7 +112,7 @@ static const char *sum_like(const char *op, int inputs, char *text, size_t size)
     return text;
 }
 
-/* The depth of kernels' expressions, and of the recursion over them, is bounded. */
+/* The depth of kernel expressions is bounded, and so is the recursion over them. */
 static void operators_of_many_inputs_become_trees(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void operators_of_many_inputs_become_trees(void **state)
     }
 }
 
-/* Jobs may hold operators that mdot does not know: what is around them is still simplified. */
+/* A job may have operators that mdot does not know. The operators around them are still simplified. */
 static void unknown_operators_are_left_alone(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ static void unknown_operators_are_left_alone(void **state)
     ir_arena_destroy(arena);
 }
 
-/* Every allocation in turn is the one that fails. */
+/* Each allocation fails in turn. */
 static void memory_that_runs_out_is_reported(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static void memory_that_runs_out_is_reported(void **state)
 
 /* ---- The builder ------------------------------------------------------------------------------------------------- */
 
-/* A builder in front of the first node of an inferred graph. */
+/* Returns a builder that inserts before the first node of an inferred graph. */
 static ir_builder builder_for(const char *text, ir_arena *arena)
 {
     ir_graph *graph = graph_from_notation(text, 16, arena);
@@ -212,7 +212,7 @@ static void a_replacement_of_another_type_is_refused(void **state)
     assert_false(b.changed);
     assert_true(ir_replace(&b, y, ir_build_mul(&b, x, ir_build_scalar(&b, 2))));
     assert_true(b.changed);
-    assert_string_equal(b.graph->last->inputs[0]->name, "y"); /* the name goes over */
+    assert_string_equal(b.graph->last->inputs[0]->name, "y"); /* the new value takes over the name */
     ir_arena_destroy(arena);
 }
 
@@ -225,7 +225,7 @@ static void failures_stick_and_absent_operands_give_nothing(void **state)
     assert_null(ir_build_add(&b, x, NULL));
     assert_int_equal(b.status, MDOT_OK);
     int64_t dims[] = {3, 3};
-    assert_null(ir_build_add(&b, x, ir_build_filled(&b, dims, 2, 1))); /* 4 against 3 does not broadcast */
+    assert_null(ir_build_add(&b, x, ir_build_filled(&b, dims, 2, 1))); /* 4 and 3 fail to broadcast */
     mdot_status first = b.status;
     assert_int_not_equal(first, MDOT_OK);
     assert_null(ir_build_exp(&b, x));
@@ -273,9 +273,11 @@ static void reshapes_say_their_shape_with_constants(void **state)
     ir_value *copied = ir_build_reshape(&b, x, (ir_dim[]){two, L, L, two, three}, 5);
     expect_known(copied->def->inputs[1], "0L+2 0L+0 0L+0 0L+2 0L+3");
     ir_value *ones =
-        ir_build_reshape(&b, x, (ir_dim[]){one, one, two, L, L, six}, 6); /* 0 and -1 cannot say the second L */
+        /* Reshape's 0 and -1 can express only one of the two Ls */
+        ir_build_reshape(&b, x, (ir_dim[]){one, one, two, L, L, six}, 6);
     assert_string_equal(ones->def->op->name, "Unsqueeze");
-    assert_ptr_equal(ir_build_reshape(&b, ones, x->type.dim, 4), x); /* it lies under that already */
+    assert_ptr_equal(ir_build_reshape(&b, ones, x->type.dim, 4), x); /* the builder returns the value that has this
+                                                                      * shape already */
     assert_string_equal(ir_build_reshape(&b, ir_build_exp(&b, ones), x->type.dim, 4)->def->op->name, "Squeeze");
     ir_arena_destroy(arena);
 }

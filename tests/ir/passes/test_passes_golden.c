@@ -1,17 +1,17 @@
-/* test_passes_golden.c — every case of tests/golden/passes: a graph, the passes to run, and the graph that they must
- * make; before and after must also evaluate to the same values.
+/* test_passes_golden.c — every case of tests/golden/passes: a graph, the passes to run, and the expected graph. The
+ * graphs before and after must also evaluate to the same values.
  *
  * A case reads
  *
- *     === what it shows
- *     passes: norms                  (or `all`)
- *     tolerance: 1e-6                (optional; 1e-9 where no constant is rounded to f32)
- *     … the graph in the notation of graph_notation.h
- *     ---
- *     … the graph afterwards, or the word `unchanged`
+ *   === title
+ *   passes: norms                  (or `all`)
+ *   tolerance: 1e-6                (optional; default 1e-9, for cases that round no constant to f32)
+ *   … the graph in the notation of graph_notation.h
+ *   ---
+ *   … the graph afterwards, or the word `unchanged`
  *
- * Types are inferred first unless the passes begin with `infer` or `all`. With MDOT_UPDATE_GOLDEN set, the files are
- * rewritten with what the passes make now.
+ * Types are inferred first unless the passes begin with `infer` or `all`. If MDOT_UPDATE_GOLDEN is set, the test
+ * rewrites the files with the current output of the passes.
  */
 #include "ir/ops.h"
 #include "ir/passes.h"

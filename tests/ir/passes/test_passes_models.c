@@ -1,9 +1,7 @@
-/* test_passes_models.c — all passes together on other people's models: ONNX's node tests and trained predictors. What a
- * graph computes must stay what it was; the shapes of the reference predictors' results are known by heart.
- *
- * Constants are rounded to f32 when they are folded, which the evaluation of the untouched graph does not do: the
- * tolerance is f32's.
- */
+/* test_passes_models.c — all passes together on models from other sources: ONNX's node tests and trained predictors.
+ * The values that a graph computes must stay the same. The expected shapes of the reference predictors' results are
+ * constants of this test. Folding rounds constants to f32, and evaluating the original graph skips that rounding,
+ * therefore the tolerance is that of f32. */
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
@@ -59,7 +57,7 @@ static ir_graph *import_test(const node_test *t)
     return graph;
 }
 
-/* Inputs that shapes may depend on (scalars and vectors) become constants with the content of the data set. */
+/* Makes constants of the inputs that shapes may depend on (scalars and vectors), with the values of the data set. */
 static void bind_small_inputs(const node_test *t, ir_graph *graph)
 {
     for (int i = 0; i < graph->input_count; i++) {
@@ -79,7 +77,7 @@ static void expect_ready_for_planning(const ir_graph *graph)
     }
 }
 
-/* Whether the model could be compiled at all; fails the test when it could and came out wrong. */
+/* Returns true if the model can be compiled. The test fails if the compiled model is wrong. */
 static bool check_node_test(node_test *t, bool binds)
 {
     mdot_error err;
@@ -176,14 +174,15 @@ static void expect_model(const char *name, int64_t batch, composition expected)
     ir_arena_destroy(arena);
 }
 
-/* Four layers of Q, K and V in one, the output and two of the FFN; five embeddings and a head of two. */
+/* Four layers, each with one Linear for Q, K and V, one for the output and two for the FFN; five embeddings and a
+ * head of two. */
 static void reference_a_becomes_fused_operators(void **state)
 {
     (void)state;
     expect_model("predictor/reference_a/model.onnx", 0, (composition){4, 4 * 4 + 5 + 2, 10, 7});
 }
 
-/* One layer more, over the three tokens of every operator. */
+/* One additional layer, over the three tokens of every operator. */
 static void reference_b_becomes_fused_operators(void **state)
 {
     (void)state;
@@ -197,7 +196,7 @@ static void bert_becomes_fused_operators(void **state)
     expect_model("real/transformer/bert_toy_optimized.onnx", 2, (composition){5, 5 * 4 + 4, 12, 6});
 }
 
-/* Codegen stores constants of equal bytes once: each bucket must fold to the same ones. */
+/* Codegen stores constants of equal bytes once, so each bucket must fold to the same constants. */
 static void buckets_differ_only_in_their_length(void **state)
 {
     (void)state;

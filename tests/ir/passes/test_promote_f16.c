@@ -1,4 +1,5 @@
-/* test_promote_f16.c — models in 16 bits are computed in f32, within the rounding of their type; decisions stay theirs. */
+/* test_promote_f16.c — 16-bit models are computed in f32, within the rounding of their type. Decisions are made on rounded
+ * values. */
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "tests/support/graph_notation.h"
@@ -18,7 +19,7 @@ static ir_graph *after_passes(const ir_graph *before, ir_arena *arena)
     return after;
 }
 
-/* Nodes that make values of a type, casts apart; casts to it. */
+/* Counts the nodes that make values of a type, except casts, and the casts to that type. */
 static void count_nodes(const ir_graph *graph, mdot_dtype dtype, int *out_others, int *out_casts)
 {
     *out_others = *out_casts = 0;
@@ -53,13 +54,13 @@ static void whole_models_are_computed_in_f32(void **state)
         ir_graph *before = graph_from_notation(cases[i].text, 16, arena), *after = after_passes(before, arena);
         count_nodes(after, cases[i].dtype, &others, &casts);
         assert_int_equal(others, 0);
-        assert_int_equal(casts, 1); /* the output's */
+        assert_int_equal(casts, 1); /* the cast of the output */
         assert_same_values(before, after, 5, cases[i].tolerance);
         ir_arena_destroy(arena);
     }
 }
 
-/* 2047 + 0.6 is 2048 in f16: a decision on f32 would be another. */
+/* In f16, 2047 + 0.6 is 2048. A comparison in f32 would decide otherwise. */
 static void decisions_are_taken_on_rounded_values(void **state)
 {
     (void)state;
@@ -76,7 +77,7 @@ static void decisions_are_taken_on_rounded_values(void **state)
     ir_arena_destroy(arena);
 }
 
-/* 2049 is 2048 in f16, and no other number than the model's in f32. */
+/* 2049 is 2048 in f16. The f32 computation must have the rounded integer, too. */
 static void integers_are_rounded_as_the_model_says(void **state)
 {
     (void)state;
@@ -93,8 +94,8 @@ static void integers_are_rounded_as_the_model_says(void **state)
     ir_arena_destroy(arena);
 }
 
-/* Constants that a narrow type rounded are the formula's: √2 is 1.4140625 in both, 0.044715 in bf16 0.04467…, and a
- * mask of -1e4 one of -9984. */
+/* A pattern also matches its constants after they were rounded to a narrow type: √2 is 1.4140625 in both, 0.044715 is
+ * 0.04467… in bf16, and a mask of -1e4 is -9984. */
 static void formulas_are_recognised_by_rounded_constants(void **state)
 {
     (void)state;

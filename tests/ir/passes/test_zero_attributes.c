@@ -1,5 +1,6 @@
-/* test_zero_attributes.c — 0 is a value, not the absence of one: operators with an attribute that is 0 go through all
- * passes and the planner and still compute what the reference evaluation computes, which differs from the default. */
+/* test_zero_attributes.c — 0 differs from an absent attribute. Operators with an attribute that is 0 go through all
+ * passes and the planner. They still compute the values of the reference evaluation, which differ from those of the
+ * default. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,8 @@
 
 enum { MAX_LENGTH = 16, LENGTH = 5 };
 
-/* Graphs up to the node that defines y; the node without its attributes; those it has besides; the one that is 0. */
+/* before: the graph up to the node that defines y; node: that node without attributes; others: its other attributes;
+ * zero: the attribute that is 0. */
 typedef struct zero_case {
     const char *before, *node, *others, *zero;
 } zero_case;
@@ -121,7 +123,7 @@ static void zeros_are_kept(void **state)
     }
 }
 
-/* ONNX's reference caps scores by a positive number only. */
+/* In ONNX's reference only a positive number caps scores. */
 static void a_negative_softcap_is_none(void **state)
 {
     (void)state;

@@ -122,7 +122,7 @@ static void selections_of_constants_choose(void **state)
     assert_ptr_equal(op(PL_MIN, i, i), i);
 }
 
-/* 1 / x tells the one zero from the other; of NaN there is one. */
+/* 1 / x distinguishes the two zeros. There is only one NaN. */
 static void zeros_of_two_signs_are_two_constants(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void zeros_of_two_signs_are_two_constants(void **state)
     assert_true(pl_expr_equal(op(PL_ADD, x, real(-0.0)), op(PL_ADD, x, real(-0.0))));
 }
 
-/* By way of f32 they would meet the half between two values and go to the even one. */
+/* With an intermediate rounding to f32 they would become ties and go to even. */
 static void halves_are_rounded_once(void **state)
 {
     (void)state;

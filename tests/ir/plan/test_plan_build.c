@@ -1,4 +1,5 @@
-/* test_plan_build.c — what planning refuses, what it calls kernels, odd shapes, and memory that runs out anywhere. */
+/* test_plan_build.c — graphs that planning refuses, names of kernels, odd shapes, and allocation failures at every
+ * point. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,7 +106,7 @@ static int kernels_of_kind(const pl_plan *p, pl_kind kind)
     return count;
 }
 
-/* Relative position biases of T5 and ALiBi; a mask of several samples over queries and keys. */
+/* Relative position biases of T5 and ALiBi, and a mask of several samples over queries and keys. */
 static void masks_of_heads_and_queries_are_copied_once_for_all_layers(void **state)
 {
     (void)state;
@@ -179,7 +180,7 @@ static void kernels_without_elements_are_dropped(void **state)
     pl_plan *p = plan("x = input f32[0,4]\ny = Exp(x)\nw = weights f32[4,3]\nz = mdot.Linear(y, w)\nreturn z\n", arena);
     assert_int_equal(p->kernel_count, 0);
     p = plan("x = input f32[2,0]\naxes = constant i64[1] [1]\ny = ReduceSum(x, axes)\nreturn y\n", arena);
-    assert_int_equal(p->kernel_count, 1); /* sums of nothing are zeros */
+    assert_int_equal(p->kernel_count, 1); /* sums of empty rows are zeros */
     ir_arena_destroy(arena);
 }
 
@@ -205,7 +206,7 @@ static void constants_are_held_once_a_use(void **state)
 
 /* ---- Bounds ------------------------------------------------------------------------------------------------------ */
 
-/* Kernels of `before`, which defines v0, and as many operators in a row as are asked for. */
+/* Returns the number of kernels for `before`, which defines v0, followed by a chain of `count` operators. */
 static int kernels_of_row(const char *before, int count)
 {
     char text[8192];
@@ -220,7 +221,7 @@ static int kernels_of_row(const char *before, int count)
     return kernels;
 }
 
-/* PL_MAX_DEPTH links behind a root, or as many inlined values in an expression: recursion stays shallow. */
+/* PL_MAX_DEPTH links after a root, or so many inlined values in an expression: the recursion stays shallow. */
 static void chains_end_at_the_depth_limit(void **state)
 {
     (void)state;
@@ -233,11 +234,11 @@ static void expressions_end_at_the_depth_limit(void **state)
 {
     (void)state;
     const char before[] = "v0 = input f32[L,4]\n";
-    assert_int_equal(kernels_of_row(before, 65), 1); /* the last is stored, and not inlined */
+    assert_int_equal(kernels_of_row(before, 65), 1); /* the last result is stored instead of inlined */
     assert_int_equal(kernels_of_row(before, 66), 2);
 }
 
-/* Every allocation in turn fails: the fault is told, nothing is written, nothing crashes. */
+/* Each allocation fails in turn. The failure is reported, and the output stays as it is. */
 static void memory_running_out_anywhere_is_reported(void **state)
 {
     (void)state;

@@ -1,14 +1,15 @@
-/* test_plan_golden.c — every case of tests/golden/plan: a graph, and the plan that it must become.
+/* test_plan_golden.c — every case of tests/golden/plan: a graph and its expected plan.
  *
  * A case reads
  *
- *     === what it shows
- *     … the graph in the notation of graph_notation.h
- *     ---
- *     … the plan's text
+ *   === title
+ *   … the graph in the notation of graph_notation.h
+ *   ---
+ *   … the plan's text
  *
- * The graph is inferred and planned as it stands, without passes. The plan must also verify, and compute at several
- * lengths what the graph evaluates to. With MDOT_UPDATE_GOLDEN set, the files are rewritten with the plans made now.
+ * The graph is inferred and planned as it is, without passes. The plan must also verify, and it must compute the
+ * values of the graph at several lengths. If MDOT_UPDATE_GOLDEN is set, the test rewrites the files with the current
+ * plans.
  */
 #include <dirent.h>
 #include <setjmp.h>
@@ -48,7 +49,7 @@ static char *read_text(const char *path)
     return text;
 }
 
-/* Cuts `text` at the next line that begins with `mark`; what follows that line's mark, or NULL. */
+/* Cuts `text` at the next line that begins with `mark`. Returns the text after that mark, or NULL. */
 static char *cut(char *text, const char *mark)
 {
     char *at = strstr(text, mark);

@@ -1,4 +1,5 @@
-/* test_plan_memory.c — the memory plan: lives that overlap never share bytes, others do. */
+/* test_plan_memory.c — buffer assignment: buffers with overlapping live ranges have separate bytes, other buffers
+ * share them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -90,7 +91,7 @@ static void offsets_are_aligned_to_cache_lines(void **state)
     assert_int_equal(f->plan.scratch_bytes, 64 + 128 + 64);
 }
 
-/* Two gaps are free at the time; the tighter one is taken. */
+/* Two gaps are free at this time, and the smaller one is used. */
 static void the_smallest_gap_that_holds_is_taken(void **state)
 {
     fixture *f = *state;
@@ -126,7 +127,7 @@ static void buffers_without_bytes_are_sound(void **state)
     assert_int_equal(f->plan.scratch_bytes, 128);
 }
 
-/* An encoder layer's lives: the peak is that of the widest moment, two residuals and the hidden layer. */
+/* The live ranges of an encoder layer. The peak is at the widest moment: two residuals and the hidden layer. */
 static void an_encoder_needs_no_more_than_its_widest_moment(void **state)
 {
     fixture *f = *state;
@@ -136,7 +137,7 @@ static void an_encoder_needs_no_more_than_its_widest_moment(void **state)
         add(f, row, k, k + 1);         /* norm */
         add(f, 3 * row, k + 1, k + 2); /* q, k, v */
         add(f, row, k + 2, k + 3);     /* attention */
-        add(f, row, k + 3, k + 6);     /* residual; the second residual follows below */
+        add(f, row, k + 3, k + 6);     /* residual; the second residual is assigned below it */
         add(f, row, k + 4, k + 5);     /* norm */
         add(f, 4 * row, k + 5, k + 6); /* hidden */
         add(f, row, k + 6, k + 9);

@@ -1,6 +1,6 @@
-/* test_plan_models.c — whole models: how many kernels of which kind they become, and that the plan computes what the
- * model does; and ONNX's node tests through the plan interpreter. Skips what needs ../shared/onnx without it.
- */
+/* test_plan_models.c — whole models: the number of kernels of each kind, and a comparison of the plan's values with
+ * the model's. ONNX's node tests run through the plan interpreter. Tests that need ../shared/onnx are skipped if it
+ * is absent. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static model load(const char *path, int64_t max_length)
     return m;
 }
 
-/* One letter a kernel: linear, attention, norm, nest (e for elementwise), sequential. */
+/* One letter per kernel: linear, attention, norm, nest (e for elementwise), sequential. */
 static void assert_kinds(const pl_plan *plan, const char *expected)
 {
     static const char letters[] = {
@@ -116,7 +116,7 @@ static void predictors_compute_what_they_mean(void **state)
     for (size_t k = 0; k < sizeof paths / sizeof *paths; k++) {
         if (!is_there(paths[k])) continue;
         model m = load(paths[k], 32);
-        /* Folded and fused constants are rounded to f32, and large negative masks swallow digits. */
+        /* Folded and fused constants are rounded to f32, and large negative masks lose digits. */
         for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
             assert_plan_agrees(m.original, m.plan, lengths[l], 1e-5);
         ir_arena_destroy(m.arena);
@@ -154,7 +154,7 @@ static void read_inputs(node_test *t)
     }
 }
 
-/* Small vectors of integers, which axes and shapes are, and scalars become constants: shapes may depend on them. */
+/* Small integer vectors (axes and shapes) and scalars become constants, because shapes may depend on them. */
 static bool settle(const node_test *t, ir_graph *graph)
 {
     for (int k = 0; k < t->input_count && k < graph->input_count; k++) {
@@ -188,7 +188,7 @@ static void check_outputs(const node_test *t, const pl_plan *plan)
         if (!read_tensor(t, "output", k, &tensor)) fail_msg("%s: output %d cannot be read", t->folder, k);
         outputs[k] = ir_wide_from_tensor(t->arena, tensor);
     }
-    /* What the tests give was computed in f32, or f16 and bf16 with their three and two digits. */
+    /* The expected values were computed in f32, or in f16 and bf16, which have three and two digits. */
     mdot_dtype dtype = outputs[0]->dtype;
     bool is_half = dtype == MDOT_DTYPE_F16 || dtype == MDOT_DTYPE_BF16;
     assert_plan_computes(plan, 0, inputs, outputs, is_half ? 1e-2 : 1e-3, 1e-5);

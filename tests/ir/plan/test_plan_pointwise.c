@@ -1,6 +1,5 @@
-/* test_plan_pointwise.c — every pointwise operator in every element type that it is defined for, planned and held to
- * the reference evaluation; attributes and special values by hand.
- */
+/* test_plan_pointwise.c — every pointwise operator in every element type that it supports, planned and compared with
+ * the reference evaluation. Attributes and special values are tested by hand. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +26,8 @@ static ir_graph *create_graph(ir_arena *arena)
     return graph;
 }
 
-/* One node on `count` inputs of shape [3,L], the last of which broadcasts. NULL: not defined for these types. */
+/* Makes one node with `count` inputs of shape [3,L], the last of which broadcasts. Returns NULL if these types are
+ * unsupported. */
 static ir_node *make_node(ir_graph *graph, const ir_op *op, const mdot_dtype *types, int count)
 {
     ir_value *inputs[4];
@@ -51,7 +51,7 @@ static bool plan_and_check(ir_graph *graph, ir_node *node, double tolerance)
     return true;
 }
 
-/* f16 and bf16 round at other places here than the reference does: between the operators of a formula. */
+/* The plan and the reference round f16 and bf16 at different points between the operators of a formula. */
 static double tolerance_of(mdot_dtype dtype)
 {
     switch (dtype) {
@@ -121,7 +121,7 @@ static void powers_of_mixed_types(void **state)
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
-/* The plan's answer for one number. */
+/* Returns the plan's result for one number. */
 static double apply(ir_opcode opcode, double x, void (*attributes)(ir_graph *graph, ir_node *node))
 {
     ir_arena *arena = ir_arena_create(0);

@@ -1,8 +1,6 @@
-/* test_plan_random.c — random graphs, planned and held to the reference evaluation: views of views, reshapes in chains,
- * concatenations of parts that are views, outputs that alias, and whatever nobody thought of.
- *
- * Every graph follows from its number. A failure names it; MDOT_RANDOM_GRAPH=number shows that graph and its plan.
- */
+/* test_plan_random.c — random graphs, planned and compared with the reference evaluation. They have views of views,
+ * chains of reshapes, concatenations of views, aliasing outputs, and other unforeseen combinations. Every graph
+ * follows from its number. A failure names the number; for example, MDOT_RANDOM_GRAPH=7 prints graph 7 and its plan. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,7 +29,7 @@ static int below(maker *m, int limit)
     return (int)((m->random >> 33) % (uint64_t)limit);
 }
 
-/* Half of the choices are among the latest, so that chains grow. */
+/* Half of the choices are among the latest values, so that chains grow. */
 static ir_value *any(maker *m)
 {
     int latest = m->pool_count < 4 || below(m, 2) ? m->pool_count : 4;
@@ -58,7 +56,7 @@ static ir_value *floats(maker *m, int rank, const int64_t *dims)
     return ir_graph_add_constant(m->graph, "floats", tensor);
 }
 
-/* Keeps the node when its types are right and its results are not too large; its f32 results join the pool. */
+/* Keeps the node if its types are valid and its results are small enough. Its f32 results join the pool. */
 static bool keep(maker *m, ir_node *node)
 {
     bool fits = ir_infer_node(m->graph, node, NULL) == MDOT_OK;
@@ -315,7 +313,7 @@ static ir_graph *make_graph(ir_arena *arena, int number)
     return m.graph;
 }
 
-/* The number of the graph in hand, for whoever looks into a failure. */
+/* The number of the current graph, for failure messages. */
 static int current;
 
 static int tell_which(void **state)

@@ -1,5 +1,5 @@
-/* test_precision.c — which kernels round, which buffers are kept in 16 bits, and what the interpreter and the verifier
- * make of it. Golden plans are in tests/golden/plan/precision.txt. */
+/* test_precision.c — which kernels round and which buffers have 16 bits, and how the interpreter and the verifier
+ * handle them. Golden plans are in tests/golden/plan/precision.txt. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,7 +66,8 @@ static void linears_are_matrix_kernels_from_eight_rows_on(void **state)
     assert_true(linear_is_matrix("3,L"));
 }
 
-/* `channels` of the heads of q and k, and of v, behind linears, so that they are made. */
+/* Attention with so many channels in the heads of q and k, and of v. Linears produce the operands, so that buffers
+ * hold them. */
 static bool attention_is_matrix(const char *batch, const char *rows, int heads, int dim, int value_dim)
 {
     char text[1024];
@@ -94,7 +95,7 @@ static void attention_over_the_length_is_a_matrix_kernel(void **state)
     assert_false(attention_is_matrix("1", "L", 2, 16, 8));
     assert_false(attention_is_matrix("1", "L", 2, 144, 128));
     assert_false(attention_is_matrix("1", "L", 2, 128, 144));
-    assert_false(attention_is_matrix("1", "L", 1, 16, 48)); /* six channels a lane */
+    assert_false(attention_is_matrix("1", "L", 1, 16, 48)); /* 48 = six channels per lane, which is unsupported */
     assert_false(attention_is_matrix("2", "L", 2, 16, 16));
     assert_false(attention_is_matrix("L", "3", 2, 16, 16));
     assert_false(attention_is_matrix("1", "12", 2, 16, 16));
@@ -130,10 +131,10 @@ static void heads_at_odd_addresses_are_no_factors(void **state)
             distances[d]->offset--;
         }
     }
-    kernel->attention.out.offset.offset++; /* beyond the row */
+    kernel->attention.out.offset.offset++; /* exceeds the row */
     assert_false(pl_is_matrix(p, kernel));
     kernel->attention.out.offset.offset--;
-    kernel->attention.out.row_stride.offset *= 2; /* rows apart */
+    kernel->attention.out.row_stride.offset *= 2; /* leaves gaps between rows */
     assert_false(pl_is_matrix(p, kernel));
     ir_arena_destroy(arena);
 }
@@ -224,11 +225,12 @@ static void halves_cost_what_their_digits_say(void **state)
     double bf16 = worst(interpret(p, MDOT_DTYPE_BF16, inputs, arena), whole) / largest;
     double f16 = worst(interpret(p, MDOT_DTYPE_F16, inputs, arena), whole) / largest;
     if (bf16 < 1e-3 || bf16 > 3e-2) fail_msg("bf16: %g", bf16);
-    if (f16 < 1e-4 || f16 > bf16 / 4) fail_msg("f16: %g, bf16: %g", f16, bf16); /* three digits more: an eighth */
+    /* f16 has three more bits: an eighth of the error */
+    if (f16 < 1e-4 || f16 > bf16 / 4) fail_msg("f16: %g, bf16: %g", f16, bf16);
     ir_arena_destroy(arena);
 }
 
-/* Factors are rounded by who reads them, so the element type of a buffer changes no result. */
+/* The reader of a factor rounds it, so the element type of the buffer leaves the result unchanged. */
 static void keeping_a_factor_in_half_changes_nothing(void **state)
 {
     (void)state;
@@ -242,7 +244,7 @@ static void keeping_a_factor_in_half_changes_nothing(void **state)
     ir_arena_destroy(arena);
 }
 
-/* … whereas a sum kept in half would be another one. */
+/* In contrast, a sum that is stored in half precision would change the result. */
 static void a_residual_is_never_rounded(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_context.c — what other rooms keep in a context, rt_extension (core.h), with rooms made up here; and how long a
- * context keeps its predictor. */
+/* test_context.c — the state that other components keep in a context (rt_extension in core.h), tested with components
+ * that this file defines. It also tests how long a context keeps its predictor. */
 #include "tests/support/artefact_fixture.h"
 
 #include "runtime/core/core.h"
@@ -14,11 +14,11 @@
 
 #include <cmocka.h>
 
-/* ---- Rooms that note what is asked of them ----------------------------------------------------------------------- */
+/* ---- Components that record their calls -------------------------------------------------------------------------- */
 
-static char journal[64]; /* "+a" made, "-a" destroyed */
+static char journal[64]; /* "+a": state a is created; "-a": it is destroyed */
 static bool b_fails;
-static int a_state, b_state; /* c makes none */
+static int a_state, b_state; /* component c creates no state */
 
 static mdot_status create_a(const mdot_predictor *predictor, void **out_state, mdot_error *err)
 {
@@ -81,7 +81,7 @@ static void states_live_as_long_as_their_context(void **state)
     assert_ptr_equal(rt_context_state(context, &a), &a_state);
     assert_ptr_equal(rt_context_state(context, &b), &b_state);
     mdot_context_destroy(context);
-    assert_string_equal(journal, "+a+c+b-b-a"); /* c has made nothing */
+    assert_string_equal(journal, "+a+c+b-b-a"); /* c has no state, so it is not destroyed */
     mdot_predictor_close(predictor);
 }
 

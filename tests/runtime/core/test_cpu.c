@@ -1,4 +1,4 @@
-/* test_cpu.c — which feature level a machine runs, on made-up machines and on this one. */
+/* test_cpu.c — the choice of the CPU feature level, on simulated machines and on this one. */
 #include "runtime/core/predictor.h"
 #include "tests/support/artefact_fixture.h"
 
@@ -16,7 +16,7 @@ static const rt_cpu everything = EVERYTHING("AuthenticAMD"), intels = EVERYTHING
 static const uint32_t v3 = MDOT_CPU_X86_64_V3, v4 = MDOT_CPU_X86_64_V4, bf16 = MDOT_CPU_X86_64_BF16,
                       amx = MDOT_CPU_X86_64_AMX;
 
-/* As a Zen 3 reports them: no AVX-512, XCR0 with x87, SSE and AVX. */
+/* The registers of a Zen 3: AVX-512 is absent, XCR0 has x87, SSE and AVX. */
 static const rt_cpu without_avx512 = {0x7EF8320B, 0x219C97A9, 0, 0, 0x75C237FF, 0, 0x7, "AuthenticAMD"};
 
 static void machine_with_everything_runs_every_level(void **state)
@@ -36,7 +36,7 @@ static void machine_without_avx512_runs_v3_only(void **state)
     assert_string_equal(rt_cpu_missing(&without_avx512, v4), "AVX512F");
 }
 
-/* The psABI's lists: which bits, taken away alone, take the level away. */
+/* The feature lists of the psABI. Removing any one bit removes the level. */
 static void every_feature_of_a_level_is_needed(void **state)
 {
     (void)state;
@@ -114,7 +114,8 @@ static mdot_status choose(const rt_cpu *cpu, uint32_t count, const offer *offers
                                                                                 : 20),
                                           .compute_at = text_at + (is_bf16 ? 31 : 26)};
     }
-    table.image[count] = (mdot_abi_image){.kind = MDOT_IMAGE_CUDA, .number = 80}; /* not a CPU's: never chosen */
+    /* a CUDA image: the CPU never chooses it */
+    table.image[count] = (mdot_abi_image){.kind = MDOT_IMAGE_CUDA, .number = 80};
     const mdot_abi_image *image = NULL;
     mdot_status status = rt_cpu_choose(cpu, &table.head, forced, kernel_precision, &image, err);
     if (status == MDOT_OK) *out_index = (uint32_t)(image - table.image);
@@ -137,7 +138,8 @@ static void best_common_level_is_chosen(void **state)
     assert_int_equal(index, 0);
 }
 
-/* The last target decides; among its images the first, unless another arithmetic is asked for. */
+/* The last target that the machine supports is chosen. Its first image is chosen, unless the caller requests another
+ * precision. */
 static void arithmetic_is_the_predictors_choice_or_the_one_asked_for(void **state)
 {
     (void)state;
@@ -154,14 +156,16 @@ static void arithmetic_is_the_predictors_choice_or_the_one_asked_for(void **stat
     assert_int_equal(index, 1);
     assert_int_equal(choose(&everything, 3, fp32_first, "x86-64-v4", "bf16", &index, NULL), MDOT_OK);
     assert_int_equal(index, 2);
-    assert_int_equal(choose(&without_avx512, 3, fp32_first, NULL, "bf16", &index, NULL), MDOT_OK); /* there is none */
+    /* this machine has no bf16 image */
+    assert_int_equal(choose(&without_avx512, 3, fp32_first, NULL, "bf16", &index, NULL), MDOT_OK);
     assert_int_equal(index, 0);
     const offer last_in_bf16[] = {{v3, "fp32"}, {v4, "bf16"}};
     assert_int_equal(choose(&everything, 2, last_in_bf16, NULL, "fp32", &index, NULL), MDOT_OK);
     assert_int_equal(index, 0);
 }
 
-/* Products of pairs are an instruction of half the rate there; who asks for them gets them. */
+/* VDPBF16PS runs at half the rate on these CPUs. Therefore the level is chosen only if the caller names it, or if the
+ * artefact has no other image. */
 static void a_slower_level_is_chosen_by_name_alone(void **state)
 {
     (void)state;
@@ -181,7 +185,7 @@ static void a_slower_level_is_chosen_by_name_alone(void **state)
     assert_int_equal(index, 0);
 }
 
-/* What inspect shows: the last of the CPU's images, and what keeps the machine from it. */
+/* The values that inspect prints: the last CPU image, and the features that this machine lacks for it. */
 static void what_keeps_a_machine_from_the_last_image_is_told(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
-/* test_device.c — core over devices that it has never heard of: kinds made up here, brought by a table (core.h). What
- * is CUDA's own is tested in ../cuda.
- */
+/* test_device.c — core with devices that it does not know: a table brings kinds of device that this file defines
+ * (core.h). The CUDA device has its own tests in ../cuda. */
 #include "tests/support/artefact_fixture.h"
 
 #include "runtime/core/core.h"
@@ -17,16 +16,16 @@
 
 /* ---- Devices of tin and zinc ------------------------------------------------------------------------------------- */
 
-/* A device that answers entry "double" with three times its input, so that one sees who has answered. */
+/* A device that answers entry "double" with three times its input, so that a test can see which device has answered. */
 typedef struct metal {
     rt_device device;
     char id[16];
 } metal;
 
 typedef struct behaviour {
-    mdot_status open, context, run; /* what these answer */
-    long delay_ns;                  /* of a run */
-    /* What was asked of it. */
+    mdot_status open, context, run; /* the status that each call returns */
+    long delay_ns;                  /* duration of a run */
+    /* The calls and arguments that the device has received. */
     int ordinal;
     uint32_t timeout_ms;
     const char *kernel_precision;
@@ -152,7 +151,7 @@ static mdot_predictor_info info_of(const mdot_predictor *predictor)
     return info;
 }
 
-/* What entry "double" makes of 5, by whichever device. */
+/* The result of entry "double" for the input 5, on any device. */
 static int32_t run_double(mdot_context *context)
 {
     const int32_t a[3] = {5, 5, 5};
@@ -173,7 +172,7 @@ static void kind_of_the_table_answers(void **state)
     assert_int_equal(open_over(&metals, "zinc:3", &predictor, NULL), MDOT_OK);
     assert_int_equal(zinc.ordinal, 3);
     assert_int_equal(zinc.timeout_ms, 77);
-    assert_int_equal(zinc.runs, 3); /* each bucket of each entry once */
+    assert_int_equal(zinc.runs, 3); /* one run per bucket of each entry */
     assert_int_equal(tin.opened, 0);
     assert_string_equal(info_of(predictor).device, "zinc:3");
     assert_string_equal(info_of(predictor).device_name, "a sheet");
@@ -187,7 +186,7 @@ static void kind_of_the_table_answers(void **state)
     assert_int_equal(zinc.open_devices, 0);
 }
 
-/* What is tried out at open is a context of a predictor that is none yet. */
+/* At open, the trial run uses a context of a predictor that is not registered yet. */
 static void devices_are_tried_out_under_armor(void **state)
 {
     (void)state;
@@ -270,7 +269,7 @@ static void cpu_answers_when_the_device_fails_and_from_then_on(void **state)
     assert_int_equal(mdot_context_get_device_status(context, &message), MDOT_DEVICE);
     assert_string_equal(message, "bent");
     assert_true(rt_fell_back(context));
-    assert_int_equal(run_double(other), 15); /* one context's failure is its own */
+    assert_int_equal(run_double(other), 15); /* the failure of one context leaves the others unchanged */
     assert_false(rt_fell_back(other));
     mdot_context_destroy(context);
     mdot_context_destroy(other);
@@ -278,7 +277,7 @@ static void cpu_answers_when_the_device_fails_and_from_then_on(void **state)
     mdot_predictor_close(predictor);
 }
 
-/* Entry "predict" is of x [L,2], keep [L] and bias; the metals answer it with nothing. */
+/* Entry "predict" takes x [L,2], keep [L] and bias. The simulated devices leave its outputs unchanged. */
 static void items_of_a_length_go_to_the_device_together(void **state)
 {
     (void)state;
@@ -304,7 +303,7 @@ static void items_of_a_length_go_to_the_device_together(void **state)
     assert_int_equal(mdot_run_many(context, 0, items, ITEMS, NULL), MDOT_OK);
     assert_int_equal(tin.runs, runs + 3);
     assert_true(y[0][0] == -1);
-    tin.run = MDOT_DEVICE; /* the first that fails is the last that is asked for; the CPU answers them all */
+    tin.run = MDOT_DEVICE; /* after the first failure the device gets no further calls, and the CPU answers all items */
     assert_int_equal(mdot_run_many(context, 0, items, ITEMS, NULL), MDOT_OK);
     assert_int_equal(tin.runs, runs + 4);
     for (int i = 0; i < ITEMS; i++) assert_true(y[i][0] == 4);
@@ -312,7 +311,7 @@ static void items_of_a_length_go_to_the_device_together(void **state)
     mdot_predictor_close(predictor);
 }
 
-/* The fixture's kernels take far less than a millisecond. */
+/* The kernels of the fixture take far less than one millisecond. */
 static void auto_tries_every_kind_and_leaves_what_is_slower(void **state)
 {
     (void)state;
@@ -327,7 +326,7 @@ static void auto_tries_every_kind_and_leaves_what_is_slower(void **state)
     mdot_predictor_close(predictor);
 }
 
-/* The artefact's CPU code computes in fp32, the metals in int8. */
+/* The artefact's CPU code computes in fp32, the simulated devices compute in int8. */
 static void auto_is_who_has_the_arithmetic_asked_for(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_lock.c — armor's lock: one thread at a time, and none that a child of fork waits for in vain. */
+/* test_lock.c — the lock of handle validation: one thread at a time holds it, and a child of fork never waits for it
+ * in vain. */
 #include "runtime/core/lock.h"
 
 #include <pthread.h>
@@ -14,7 +15,7 @@
 enum { THREADS = 4, ROUNDS = 20000 };
 
 static rt_lock lock;
-static int sum; /* which the lock guards */
+static int sum; /* guarded by the lock */
 
 static void *add(void *argument)
 {
@@ -44,11 +45,11 @@ static void *take(void *argument)
     return argument;
 }
 
-/* A thread took it, and is not in the child; or a grandchild's parent was it. */
+/* A thread that is absent in the child holds the lock, or the parent of a grandchild held it. */
 static void a_child_takes_it_from_a_thread_that_stayed_behind(void **state)
 {
     (void)state;
-    enum { PATIENCE_S = 60 }; /* after which it is taken to hang */
+    enum { PATIENCE_S = 60 }; /* time limit, after which the child counts as hanging */
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, take, NULL), 0);
     pthread_join(thread, NULL);
@@ -68,7 +69,7 @@ static void a_child_takes_it_from_a_thread_that_stayed_behind(void **state)
     int ended = -1;
     assert_int_equal(waitpid(child, &ended, 0), child);
     assert_int_equal(ended, 0);
-    assert_int_equal(lock.owner, owner); /* the parent's is as it was */
+    assert_int_equal(lock.owner, owner); /* the parent's lock is unchanged */
     rt_lock_give(&lock);
 }
 

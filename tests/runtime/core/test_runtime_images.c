@@ -1,5 +1,5 @@
-/* test_runtime_images.c — CUDA images in an artefact, without any GPU: what open refuses, and what the accessors say.
- */
+/* test_runtime_images.c — CUDA images in an artefact, on a machine that needs no GPU: the tables that open refuses,
+ * and the results of the accessors. */
 #include "runtime/core/predictor.h"
 #include "tests/support/artefact_fixture.h"
 
@@ -82,7 +82,7 @@ static void indices_beyond_the_images_are_out_of_range(void **state)
     mdot_predictor_close(p);
 }
 
-/* A device that looks at the images while it is opened, and is none. */
+/* A device that inspects the images when it is opened, and then refuses to open. */
 static int images_looked_at;
 
 static mdot_status look_at_images(const rt_device_request *request, rt_device **out_device, mdot_error *err)
@@ -139,7 +139,7 @@ static void artefact_without_images_has_neither_section(void **state)
     fixture_close(&f);
 }
 
-/* ---- Tables that lie --------------------------------------------------------------------------------------------- */
+/* ---- Inconsistent tables ----------------------------------------------------------------------------------------- */
 
 /* Opens the fixture with one field of its table changed: the field's 4 or 8 bytes at `at` become `value`. */
 static mdot_status open_with(size_t at, uint64_t value, size_t field_bytes, mdot_error *err)
@@ -174,15 +174,15 @@ static void lying_image_is_malformed(void **state)
         uint64_t value;
     } lies[] = {
         LIE(image[0].kind, 0),
-        LIE(image[0].kind, MDOT_IMAGE_CPU), /* and weights that are not there */
+        LIE(image[0].kind, MDOT_IMAGE_CPU), /* and its weights are absent */
         LIE(image[0].kind, MDOT_IMAGE_CUDA + 1),
         LIE(image[0].number, 0),
-        LIE(image[0].number, 91), /* above the next */
-        LIE(image[1].variant, 1), /* the next one's twin */
+        LIE(image[0].number, 91), /* higher than that of the next image */
+        LIE(image[1].variant, 1), /* equal to the next image */
         LIE(image[2].variant, 2),
         LIE(image[0].target_at, UINT32_MAX),
         LIE(image[0].compute_at, UINT32_MAX),
-        LIE(image[0].code_offset, 64), /* not aligned */
+        LIE(image[0].code_offset, 64), /* misaligned */
         LIE(image[2].code_offset, UINT64_MAX - 255),
         LIE(image[2].code_offset, FIXTURE_IMAGES * FIXTURE_IMAGE_BYTES),
         LIE(image[2].code_bytes, FIXTURE_IMAGE_BYTES + 1),

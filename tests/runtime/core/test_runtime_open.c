@@ -1,4 +1,4 @@
-/* test_runtime_open.c — what mdot_predictor_open takes and what it refuses. */
+/* test_runtime_open.c — the files that mdot_predictor_open accepts and the files that it refuses. */
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/process.h"
 
@@ -47,7 +47,7 @@ static void assert_says(const mdot_error *err, const char *words)
     if (strstr(err->message, words) == NULL) fail_msg("\"%s\" does not say \"%s\"", err->message, words);
 }
 
-/* ---- Files that are no artefact ---------------------------------------------------------------------------------- */
+/* ---- Files that are not artefacts -------------------------------------------------------------------------------- */
 
 static void missing_file_is_not_found(void **state)
 {
@@ -153,8 +153,9 @@ static void longer_file_is_malformed(void **state)
     free(longer);
 }
 
-/* Every byte of the headers and of the table, and every 61st byte elsewhere (a prime: all columns of records are met),
- * one bit each. The machine and the ABI version are the two fields that are judged before the checksum can be. */
+/* One bit is flipped in every byte of the headers and of the table, and in every 61st byte elsewhere. Because 61 is
+ * prime, all columns of records are covered. The machine and the ABI version are the two fields that are checked
+ * before the checksum can be. */
 static void one_flipped_bit_is_found(void **state)
 {
     (void)state;
@@ -202,7 +203,7 @@ static void other_abi_version_is_incompatible(void **state)
     free(f.bytes);
 }
 
-/* ---- Files that ask something of the loader ---------------------------------------------------------------------- */
+/* ---- Files that request something of the loader ------------------------------------------------------------------ */
 
 static void section_in_a_writable_segment_is_malformed(void **state)
 {
@@ -312,9 +313,9 @@ static void levels_of_newer_compilers_are_passed_over(void **state)
     free(f.bytes);
 }
 
-/* ---- Arithmetic -------------------------------------------------------------------------------------------------- */
+/* ---- Precision --------------------------------------------------------------------------------------------------- */
 
-/* Two images of one target, the second in "double" (a name that the table has). */
+/* Two images of one target. The second has precision "double", a name that is in the table already. */
 static fixture fixture_of_two_arithmetics(void)
 {
     fixture f = fixture_copy(&fixture_shared);
@@ -391,7 +392,7 @@ static bool answers(const mdot_predictor *predictor)
            info.file_bytes == fixture_shared.size_bytes;
 }
 
-/* As `cp new.mdot predictor.mdot` does it, and as a full disk leaves it. */
+/* The file is overwritten as by `cp new.mdot predictor.mdot`, and truncated as by a full disk. */
 static void artefact_overwritten_or_truncated_in_place_goes_on_answering(void **state)
 {
     (void)state;
@@ -412,9 +413,9 @@ static void artefact_overwritten_or_truncated_in_place_goes_on_answering(void **
     mdot_predictor_close(predictor);
 }
 
-/* ---- Where a process may do little ------------------------------------------------------------------------------ */
+/* ---- Restricted processes ---------------------------------------------------------------------------------------- */
 
-/* In a child, since a limit that was lowered stays. */
+/* Runs in a child, because a lowered limit cannot be raised again. */
 static void assert_opens_in_a_child(void (*restrict_process)(void))
 {
     char *path = fixture_save(&fixture_shared, fixture_shared.bytes, fixture_shared.size_bytes);
@@ -435,7 +436,7 @@ static void assert_opens_in_a_child(void (*restrict_process)(void))
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Of descriptors there is one left, which the file takes. */
+/* One free descriptor remains, and the file takes it. */
 static void leave_one_descriptor(void)
 {
     int next = dup(0);
@@ -443,7 +444,7 @@ static void leave_one_descriptor(void)
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)next + 1, (rlim_t)next + 1});
 }
 
-/* As where a seccomp filter does not know memfd_create. */
+/* Simulates a seccomp filter that does not know memfd_create. */
 static void refuse_memfd(void)
 {
     struct sock_filter filter[] = {
@@ -463,7 +464,7 @@ static void limit_files(void)
     setrlimit(RLIMIT_FSIZE, &(struct rlimit){most_file_bytes, most_file_bytes});
 }
 
-/* systemd's MemoryDenyWriteExecute=: memory becomes executable when it is mapped or never. */
+/* Simulates systemd's MemoryDenyWriteExecute=: memory can only become executable at the time when it is mapped. */
 static void refuse_written_code(void)
 {
     struct sock_filter filter[] = {
@@ -493,7 +494,7 @@ static void opens_without_memfd(void **state)
     assert_opens_in_a_child(refuse_memfd);
 }
 
-/* The limit holds for a memfd, too: beyond it there is a signal, which ends the process. */
+/* The limit applies to a memfd, too. A write beyond it raises a signal, which ends the process. */
 static void opens_where_files_are_limited(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_runtime_run.c — running an entry: results, what mdot_run refuses, and that it allocates nothing and never enters
- * the kernel. */
+/* test_runtime_run.c — running an entry: its results, the calls that mdot_run refuses, and the guarantee that it
+ * allocates nothing and stays out of the kernel. */
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/call_guard.h"
 
@@ -43,7 +43,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- A call of entry "predict" that tests bend ------------------------------------------------------------------- */
+/* ---- A call of entry "predict" that tests modify ----------------------------------------------------------------- */
 
 enum { CAPACITY = FIXTURE_MAX_LENGTH + 1 };
 
@@ -319,7 +319,7 @@ static void call_after_a_refused_one_is_right(void **state)
     assert_result(&c, 6);
 }
 
-/* ---- No memory, no system call ----------------------------------------------------------------------------------- */
+/* ---- Zero allocations and zero system calls ---------------------------------------------------------------------- */
 
 #ifndef OWN_MALLOC
 static void running_allocates_nothing(void **state)
@@ -338,7 +338,7 @@ static void running_allocates_nothing(void **state)
     assert_int_equal(allocations, before);
     mdot_context *counted = NULL;
     assert_int_equal(mdot_context_create(predictor, &counted, NULL), MDOT_OK);
-    assert_int_equal(allocations, before + 2); /* the counter counts */
+    assert_int_equal(allocations, before + 2); /* checks that the counter works */
     mdot_context_destroy(counted);
 }
 #endif

@@ -1,4 +1,4 @@
-/* test_table_check.c — runtime/core/table_check.c: tables that lie, under a checksum that holds. */
+/* test_table_check.c — runtime/core/table_check.c: inconsistent tables with a valid checksum. */
 #include "tests/support/artefact_fixture.h"
 
 #include <setjmp.h>
@@ -48,18 +48,18 @@ static const lie lies[] = {
     LIE(head.name_at, UINT32_MAX),
     LIE(head.compiler_at, UINT32_MAX),
     LIE(head.images_at, UINT32_MAX - 7),
-    LIE(head.images_at, 4), /* not aligned */
+    LIE(head.images_at, 4), /* misaligned */
     LIE(head.image_count, 0),
     LIE(head.image_count, MDOT_ABI_MAX_IMAGES + 1),
     LIE(head.image_count, UINT32_MAX),
-    LIE(head.image_count, 3),  /* the next is all zeros */
-    LIE(head.bucket_count, 2), /* fewer than there are */
+    LIE(head.image_count, 3),  /* the third image is all zeros */
+    LIE(head.bucket_count, 2), /* fewer than the table contains */
     LIE(head.bucket_count, 4),
     LIE(cpu_image[0].kind, 0),
-    LIE(cpu_image[0].kind, MDOT_IMAGE_CUDA), /* none is for CPUs */
-    LIE(cpu_image[1].kind, MDOT_IMAGE_CUDA), /* without a cubin */
+    LIE(cpu_image[0].kind, MDOT_IMAGE_CUDA), /* all CPU images are gone */
+    LIE(cpu_image[1].kind, MDOT_IMAGE_CUDA), /* its cubin is absent */
     LIE(cpu_image[0].number, 0),
-    LIE(cpu_image[1].number, 1), /* twice */
+    LIE(cpu_image[1].number, 1), /* duplicate number */
     LIE(cpu_image[0].target_at, UINT32_MAX),
     LIE(cpu_image[0].compute_at, UINT32_MAX),
     LIE(cpu_image[0].kernels_at, UINT32_MAX - 7),
@@ -67,7 +67,7 @@ static const lie lies[] = {
     LIE(cpu_image[0].kernel_count, 2),
     LIE(cpu_image[0].kernel_count, UINT32_MAX),
     LIE(cpu_image[0].weights_offset, 1),
-    LIE(cpu_image[0].weights_offset, 64), /* as many bytes lie behind it as none */
+    LIE(cpu_image[0].weights_offset, 64), /* fewer bytes than the weights follow this offset */
     LIE(cpu_image[0].weights_offset, UINT64_MAX - 63),
     LIE(cpu_image[0].weights_bytes, 65),
     LIE(cpu_image[0].weights_bytes, UINT64_MAX),
@@ -75,7 +75,7 @@ static const lie lies[] = {
     LIE(function[1][2].code, UINT32_MAX),
     LIE(function[0][0].scratch_bytes, UINT64_MAX),
     LIE(function[0][0].worker_bytes, 32),
-    LIE(function[0][0].worker_bytes, 1 << 20), /* more than the first worker's */
+    LIE(function[0][0].worker_bytes, 1 << 20), /* more than the scratch memory of the first worker */
     LIE(function[0][0].worker_bytes, UINT64_MAX - 63),
     LIE(head.entries_at, offsetof(fixture_table, entry) + 4),
     LIE(head.entries_at, UINT32_MAX - 7),
@@ -87,7 +87,7 @@ static const lie lies[] = {
     LIE(entry[0].inputs_at, UINT32_MAX - 7),
     LIE(entry[0].inputs_at, 12),
     LIE(entry[0].input_count, UINT32_MAX),
-    LIE(entry[0].input_count, 0), /* nothing tells the length */
+    LIE(entry[0].input_count, 0), /* without inputs, the length is undefined */
     LIE(entry[0].outputs_at, UINT32_MAX - 7),
     LIE(entry[0].output_count, UINT32_MAX),
     LIE(entry[0].buckets_at, UINT32_MAX - 7),
@@ -107,16 +107,16 @@ static const lie lies[] = {
     LIE(predict_input[0].dim[0].offset, INT64_MAX),
     LIE(predict_input[0].dim[0].offset, INT64_MIN),
     LIE(predict_input[0].dim[1].offset, INT64_MAX),
-    LIE(predict_input[0].default_count, 3), /* more than columns */
+    LIE(predict_input[0].default_count, 3), /* more than the input has columns */
     LIE(predict_input[0].default_count, UINT32_MAX),
     LIE(predict_input[0].defaults_at, offsetof(fixture_table, predict_default) + 4),
     LIE(predict_input[0].defaults_at, UINT32_MAX - 7),
     LIE(predict_input[0].columns_at, UINT32_MAX - 7),
     LIE(predict_input[0].columns_at, sizeof(fixture_table)),
-    LIE(predict_input[0].columns_at, offsetof(fixture_table, text) + 1), /* a name for two columns */
-    LIE(predict_input[1].default_count, 1),                              /* as many as the length */
-    LIE(predict_input[2].default_count, 1),                              /* a scalar */
-    LIE(double_input[0].default_count, 1),                               /* integers */
+    LIE(predict_input[0].columns_at, offsetof(fixture_table, text) + 1), /* one name for two columns */
+    LIE(predict_input[1].default_count, 1),                              /* the number of columns is the length */
+    LIE(predict_input[2].default_count, 1),                              /* the input is a scalar */
+    LIE(double_input[0].default_count, 1),                               /* the input has integers */
     LIE(predict_output[1].dim[0].offset, -4),
     LIE(double_input[0].dim[0].scale, 1),
     LIE(predict_bucket[0].max_length, 0),
@@ -129,7 +129,7 @@ static const lie lies[] = {
     LIE(predict_bucket[0].kernel_count, UINT32_MAX),
     LIE(predict_bucket[0].kernel_flops_at, UINT32_MAX - 7),
     LIE(predict_bucket[0].kernel_flops_at, offsetof(fixture_table, kernel_flops) + 4),
-    LIE(predict_bucket[1].kernel_flops_at, sizeof(fixture_table) - 8), /* of two numbers one */
+    LIE(predict_bucket[1].kernel_flops_at, sizeof(fixture_table) - 8), /* only one of two values is in the table */
     LIE(kernel[1].name_at, UINT32_MAX),
     LIE(kernel[1].kind_at, sizeof(fixture_table)),
     LIE(double_bucket[0].max_length, 3),
@@ -151,7 +151,8 @@ static void lying_table_is_malformed(void **state)
     }
 }
 
-/* A bucket that takes two items together, and one field of it or of what it takes. */
+/* Opens a table with a bucket that runs two items together. `change` modifies one field of the bucket or of its
+ * inputs. */
 static mdot_status open_joint(void (*change)(fixture_table *table), mdot_error *err)
 {
     fixture f = fixture_copy(&fixture_shared);

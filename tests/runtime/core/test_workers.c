@@ -1,6 +1,5 @@
-/* test_workers.c — calls that several threads share: the bits of one thread's, whoever comes and in which order;
- * threads that sleep between calls, and are woken by one system call.
- */
+/* test_workers.c — calls that several threads share. The results are bit-identical to those of one thread, for any
+ * set and order of threads. The threads sleep between calls, and one system call wakes them. */
 #include "mdot/mdotc.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/encoder_model.h"
@@ -22,7 +21,7 @@
 
 #include <cmocka.h>
 
-/* ---- In place of libc's: the library's system calls, counted ----------------------------------------------------- */
+/* ---- Replacements of libc functions, which count the library's system calls -------------------------------------- */
 
 static atomic_int waits, wakes;
 static atomic_int *calls_of(long operation)
@@ -91,7 +90,7 @@ typedef struct input {
 static void fill(input *in, unsigned seed)
 {
     for (int i = 0; i < LONGEST; i++) {
-        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes */
+        seed = seed * 1664525u + 1013904223u; /* constants from Numerical Recipes */
         in->type[i] = seed >> 8 & 7;
         for (int k = 0; k < ENCODER_FEATURES; k++) in->load[i][k] = (float)(seed >> (4 * k + 8) & 15) / 8 - 1;
         in->mask[i] = i == 0 || (seed >> 24 & 3) != 0;
@@ -132,7 +131,7 @@ static size_t count_steps(size_t bucket)
         if (i > 0 && kernel.step == step) joined++;
         step = kernel.step;
     }
-    assert_true(joined > 0); /* the encoder has small kernels side by side */
+    assert_true(joined > 0); /* the encoder has small kernels that run side by side */
     return step + 1;
 }
 
@@ -153,7 +152,7 @@ static void steps_in_their_order_give_the_bits_of_a_call(void **state)
         assert_int_equal(mdot_predictor_find_bucket(predictor, 0, length, &bucket), MDOT_OK);
         count = count_steps(bucket);
         for (size_t step = 0; step < count; step++) {
-            assert_int_equal(got, 0); /* the last step alone writes the answer */
+            assert_int_equal(got, 0); /* only the last step writes the answer */
             assert_int_equal(mdot_run_step(context, 0, length, inputs, outputs, step, NULL), MDOT_OK);
         }
         assert_int_equal(got, want);
@@ -249,7 +248,7 @@ static void callers_threads_give_the_same_bits_however_they_come(void **state)
         expect_same_bits((mdot_context_options){.threads = 5, .parallel_for = ways[i], .user = &one});
         int shared = 0;
         for (int k = 0; k < LENGTHS; k++) shared += lengths[k] >= LEAST_SHARED;
-        assert_int_equal(callbacks, shared * ROUNDS); /* once a call that is shared */
+        assert_int_equal(callbacks, shared * ROUNDS); /* one callback per call that is shared */
     }
 }
 
@@ -287,7 +286,9 @@ static void idle_threads_sleep_and_one_call_wakes_them(void **state)
     mdot_context *shared = make_context((mdot_context_options){.threads = THREADS});
     for (int run = 0; run < 3; run++) {
         asleep += THREADS - 1;
-        while (atomic_load(&waits) < asleep) sched_yield(); /* all three have gone to sleep, or this never ends */
+        while (atomic_load(&waits) < asleep)
+            sched_yield(); /* waits until all three threads sleep; a thread that
+                                                             * stays awake hangs the test */
         asleep = atomic_load(&waits);
         int before = atomic_load(&wakes);
         answer(shared, in, LONGEST);
@@ -316,7 +317,7 @@ static bool child_is_right(mdot_context *shared, const input *in, uint32_t want)
 {
     bool same = answer(shared, in, LONGEST) == want;
     mdot_context_destroy(shared);
-#ifndef MDOT_SANITIZED /* ThreadSanitizer ends a child of a program with threads that starts one */
+#ifndef MDOT_SANITIZED /* ThreadSanitizer ends a child that starts threads if its parent had threads */
     mdot_context *own = make_context((mdot_context_options){.threads = 3});
     same = same && answer(own, in, LONGEST) == want;
     mdot_context_destroy(own);
@@ -324,20 +325,22 @@ static bool child_is_right(mdot_context *shared, const input *in, uint32_t want)
     return same;
 }
 
-/* Its threads stay with the parent: calls are the caller's alone there, and the end waits for nobody. */
+/* The threads stay with the parent. In the child the caller runs its calls alone, and the destructor waits for no
+ * thread. */
 static void a_child_of_fork_goes_on_without_the_threads(void **state)
 {
     (void)state;
 #ifdef MDOT_SANITIZED
-    skip(); /* whose locks a thread holds while it starts: in a child forked meanwhile for ever */
+    skip(); /* a sanitizer thread holds the sanitizer's locks while it starts, and a child forked at that moment never
+             * gets them */
 #endif
-    enum { CHILDREN = 8, PATIENCE_S = 60 }; /* after which a child is taken to hang */
+    enum { CHILDREN = 8, PATIENCE_S = 60 }; /* time limit, after which a child counts as hanging */
     input *in = calloc(1, sizeof *in);
     assert_non_null(in);
     fill(in, 3);
     mdot_context *shared = make_context((mdot_context_options){.threads = 4});
     uint32_t want = answer(shared, in, LONGEST);
-    for (int i = 0; i < CHILDREN; i++) { /* right after a call, and so with threads that are awake */
+    for (int i = 0; i < CHILDREN; i++) { /* forks right after a call, so that the threads are awake */
         pid_t child = fork();
         assert_true(child >= 0);
         if (child == 0) {
@@ -347,7 +350,7 @@ static void a_child_of_fork_goes_on_without_the_threads(void **state)
         int ended = -1;
         assert_int_equal(waitpid(child, &ended, 0), child);
         assert_int_equal(ended, 0);
-        assert_int_equal(answer(shared, in, LONGEST), want); /* the child's end is its own */
+        assert_int_equal(answer(shared, in, LONGEST), want); /* the child's exit leaves the parent's context usable */
     }
     free(in);
     mdot_context_destroy(shared);

@@ -1,6 +1,5 @@
-/* test_runtime_cuda.c — predictions on a GPU, played by the fake libcuda: results, and how launches look. What device
- * is taken is in test_runtime_cuda_device.c, what fails in test_runtime_cuda_faults.c.
- */
+/* test_runtime_cuda.c — predictions on a GPU that the fake libcuda simulates: results and launch parameters.
+ * test_runtime_cuda_device.c tests the choice of the device, test_runtime_cuda_faults.c tests failures. */
 #include "tests/fake_cuda/cuda_fixture.h"
 
 #include "runtime/core/predictor.h"
@@ -131,7 +130,8 @@ static void call_is_one_launch_and_no_copy(void **state)
     cuda_finish(&o);
 }
 
-/* 16 blocks are resident: up to 16 items a launch, and what is over is spread evenly. */
+/* 16 blocks are resident. Therefore a launch has up to 16 items, and the remaining items are spread evenly over the
+ * launches. */
 static void many_items_fill_the_chip(void **state)
 {
     (void)state;
@@ -186,15 +186,15 @@ static void many_items_without_a_length_run_side_by_side(void **state)
     cuda_finish(&o);
 }
 
-/* Of kernels that need much scratch, launches take what 256 MiB hold or, on a card with less memory left, what that
- * holds, and at least one item. */
+/* If kernels need much scratch memory, a launch takes as many items as fit into 256 MiB, or into the free memory of a
+ * GPU that has less left. It takes at least one item. */
 static void memory_bounds_the_items_of_a_launch(void **state)
 {
     (void)state;
     enum { COUNT = 4 };
     const struct {
         size_t scratch_mib, memory_mib;
-        uint32_t items; /* of the last launch; 0: there is no room for one */
+        uint32_t items; /* items of the last launch; 0 = the memory is too small for one item */
     } expected[] = {{100, 0, 2}, {300, 0, 1}, {40, 0, 4}, {40, 200, 2}, {40, 60, 1}, {40, 30, 0}};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         cuda_fixture large = cuda_fixture_shared;
@@ -226,7 +226,7 @@ static void memory_bounds_the_items_of_a_launch(void **state)
     }
 }
 
-/* A lone item's barrier goes on from where it was, in whatever order buckets and batches come. */
+/* The barrier of a single item continues from its last value, in any order of buckets and batches. */
 static void lone_items_and_batches_take_turns(void **state)
 {
     (void)state;
@@ -247,7 +247,8 @@ static void lone_items_and_batches_take_turns(void **state)
     cuda_finish(&o);
 }
 
-/* 2^32 launches pass in half a day. The answers come late, so that a word which looks like one too early shows. */
+/* The ticket wraps around after 2^32 launches, which take half a day. The answers come late, so that a test can see
+ * if a ticket is mistaken for an earlier one. */
 static void tickets_begin_again(void **state)
 {
     (void)state;
@@ -268,9 +269,9 @@ static void tickets_begin_again(void **state)
     cuda_finish(&o);
 }
 
-/* ---- The program around ------------------------------------------------------------------------------------------ */
+/* ---- Other users of the device in the process -------------------------------------------------------------------- */
 
-/* The fake's functions, which this program is linked to. */
+/* Functions of the fake libcuda, which is linked into this program. */
 int cuDevicePrimaryCtxRetain(rt_cu_context *out_context, rt_cu_device device);
 int cuDevicePrimaryCtxRelease_v2(rt_cu_device device);
 int cuCtxPushCurrent_v2(rt_cu_context context);

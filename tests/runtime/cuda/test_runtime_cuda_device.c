@@ -1,5 +1,5 @@
-/* test_runtime_cuda_device.c — which device an option, a machine and an artefact come down to, with the fake libcuda.
- */
+/* test_runtime_cuda_device.c — the choice of the device from the option, the machine and the artefact, with the fake
+ * libcuda. */
 #include "tests/fake_cuda/cuda_fixture.h"
 
 #include <setjmp.h>
@@ -106,7 +106,8 @@ static void wrong_device_names_are_refused(void **state)
     cuda_fixture_assert_clean();
 }
 
-/* Explicit: DEVICE with both pieces of text. "auto": the CPU, and the reason says the same. */
+/* An explicit device fails with DEVICE, and the message contains both pieces of text. "auto" opens on the CPU, and
+ * the reason contains the same text. */
 static void expect_no_device(const char *device, const char *says, const char *says_too)
 {
     mdot_predictor *predictor = NULL;
@@ -148,7 +149,7 @@ static void device_that_is_not_there_is_named(void **state)
     expect_no_device("cuda:0", "no CUDA device 0", "shows 0");
 }
 
-/* The fixture's images: 0 is sm_80, 1 is sm_90, 2 is sm_90a. */
+/* The images of the fixture are 0: sm_80, 1: sm_90, 2: sm_90a. */
 static void image_is_the_best_that_the_device_runs(void **state)
 {
     (void)state;

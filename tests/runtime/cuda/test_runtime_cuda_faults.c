@@ -1,8 +1,6 @@
 /* test_runtime_cuda_faults.c — a GPU that fails: every error at every call of the driver, kernels that do not answer,
- * memory that runs out. What must hold: opening and creating fail cleanly or, for "auto", take the CPU; a call is
- * always answered, and right; what happened is told; nothing is left over. Calls that do not return are in
- * test_runtime_cuda_limits.c.
- */
+ * memory that runs out. Opening and creating fail cleanly or, for "auto", use the CPU. Every call gets a correct
+ * answer, the failure is reported, and everything is freed. test_runtime_cuda_limits.c tests calls that hang. */
 #include "tests/fake_cuda/cuda_life.h"
 
 #include "runtime/core/predictor.h"
@@ -28,7 +26,8 @@ enum { /* CUresult */
 
 /* ---- Every error at every call ----------------------------------------------------------------------------------- */
 
-/* Their results change nothing: what they end is ended, what they say for messages only is left out. */
+/* These functions may fail unnoticed, because they only end something that is no longer used or add detail to a
+ * message. */
 static bool may_pass_unnoticed(const char *function)
 {
     static const char *const names[] = {
@@ -55,7 +54,7 @@ static void fail_each_call(const char *device, const char *function, int calls)
             if (fake_cuda_calls(function) < call) fail_msg("%s is called less than %d times", function, call);
             cuda_life_check(&l, strcmp(device, "auto") != 0);
             cuda_fixture_assert_clean();
-            /* where memory is short a context takes less */
+            /* if memory is short, a context allocates less */
             bool takes_less = strcmp(function, "cuMemAlloc") == 0 && errors[i].result == RT_CU_OUT_OF_MEMORY;
             if (!cuda_life_was_noticed(&l) && !takes_less && !may_pass_unnoticed(function))
                 fail_msg("call %d of %s: error %d passed unnoticed", call, function, errors[i].result);
@@ -76,8 +75,8 @@ static void fail_everything(const char *device)
         fail_each_call(device, cuda_functions[i], calls[i]);
         called += calls[i] > 0;
     }
-    /* all but the two that put errors into words, the version, which is asked when a module is refused, and the query
-     */
+    /* All functions except four: the two that translate errors, the version query after a refused module, and the
+     * status query. */
     assert_int_equal(called, CUDA_FUNCTION_COUNT - 4);
 }
 
@@ -97,7 +96,7 @@ static void errors_are_told_in_the_drivers_words(void **state)
 {
     (void)state;
     cuda_fixture_reset(&cuda_fixture_shared);
-    fake_cuda_fail("cuMemHostAlloc", 2, RT_CU_OUT_OF_MEMORY, false); /* the first is of trying out */
+    fake_cuda_fail("cuMemHostAlloc", 2, RT_CU_OUT_OF_MEMORY, false); /* the first allocation belongs to the trial run */
     cuda_life l = cuda_live("cuda:0");
     assert_int_equal(l.create_status, MDOT_OUT_OF_MEMORY);
     assert_non_null(strstr(l.err.message, "cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY (2, out of memory)"));
@@ -138,8 +137,9 @@ static void lost_device_in_mid_loop_is_answered_by_the_cpu_in_the_same_call(void
             assert_int_equal(is_told, i >= LOST_AT);
         }
         assert_non_null(strstr(message, "719"));
-        assert_int_equal(fake_cuda_calls("cuLaunchCooperativeKernel"), before + LOST_AT + 1); /* not asked again */
-        /* a context made now */
+        /* the device gets no further launches */
+        assert_int_equal(fake_cuda_calls("cuLaunchCooperativeKernel"), before + LOST_AT + 1);
+        /* A context that is created after the loss. */
         mdot_status status = mdot_context_create(predictor, &late, &err);
         assert_int_equal(status, is_auto ? MDOT_OK : MDOT_DEVICE);
         if (is_auto) assert_int_equal(mdot_context_get_device_status(late, &message), MDOT_DEVICE);
@@ -166,7 +166,7 @@ static void kernel_that_faults_is_noticed_while_waiting(void **state)
     cuda_finish(&o);
 }
 
-/* Of a batch, too, when some items were answered. */
+/* This holds for a batch, too, if the kernel has answered some of its items. */
 static void kernel_that_ends_without_an_answer_is_noticed(void **state)
 {
     (void)state;
@@ -188,13 +188,13 @@ static void kernel_that_ends_without_an_answer_is_noticed(void **state)
     }
 }
 
-/* So that the limit is near. */
+/* Makes the fake clock run fast, so that the time limit is reached soon. */
 static void pass_time_quickly(void)
 {
     cuda_fixture_set_clock(UINT64_C(10000000000), UINT64_C(10000000000));
 }
 
-/* Its memory must outlive it, so that is left alone: nothing is freed, and nothing waits. */
+/* The kernel may still use its memory, therefore the memory is never freed. The caller does not wait for it. */
 static void kernel_that_never_ends_is_given_up_and_left_alone(void **state)
 {
     (void)state;
@@ -217,7 +217,7 @@ static void kernel_that_never_ends_is_given_up_and_left_alone(void **state)
     assert_null(fake_cuda_complaint());
 }
 
-/* One that ended after all is cleaned up behind. */
+/* If the kernel ends after all, its memory is freed later. */
 static void kernel_that_ends_too_late_is_cleaned_up(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void kernel_that_ends_too_late_is_cleaned_up(void **state)
     assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
     predict_assert(&c, false);
     fake_cuda_end_now();
-    predict_assert(&c, false); /* the late answer goes where nobody looks */
+    predict_assert(&c, false); /* the late answer goes into a buffer that is no longer read */
     const char *message;
     assert_int_equal(mdot_context_get_device_status(o.context, &message), MDOT_DEVICE);
     cuda_finish(&o);
@@ -254,7 +254,7 @@ static void kernel_that_never_ends_when_tried_out_is_refused(void **state)
     assert_null(fake_cuda_complaint());
 }
 
-/* ---- Memory of the host ------------------------------------------------------------------------------------------ */
+/* ---- Host memory ------------------------------------------------------------------------------------------------- */
 
 typedef struct ledger {
     int limit, granted, live;
@@ -266,7 +266,7 @@ static void *take(void *user, size_t bytes, size_t alignment)
     if (l->granted >= l->limit) return NULL;
     void *memory = aligned_alloc(alignment, bytes);
     assert_non_null(memory);
-    memset(memory, 0xA5, bytes); /* nothing may rely on fresh memory being zero */
+    memset(memory, 0xA5, bytes); /* fresh memory may contain anything */
     l->granted++;
     l->live++;
     return memory;
@@ -279,7 +279,8 @@ static void give_back(void *user, void *memory)
     free(memory);
 }
 
-/* libc's, for what the driver's threads may touch: the linker leads the runtime's calls here. */
+/* Counts the allocations of libc that the driver's threads may touch. The linker redirects the runtime's calls to
+ * this function. */
 static atomic_int callocs_left = INT_MAX;
 void *__real_calloc(size_t count, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
@@ -288,7 +289,7 @@ void *__wrap_calloc(size_t count, size_t bytes)
     return atomic_fetch_sub(&callocs_left, 1) > 0 ? __real_calloc(count, bytes) : NULL;
 }
 
-/* With that many allocations of each kind granted. */
+/* Runs a predictor's life with so many allocations of each kind granted. */
 static mdot_status live_in(int granted, int granted_by_libc)
 {
     cuda_fixture_reset(&cuda_fixture_shared);
@@ -326,11 +327,11 @@ static void every_refused_allocation_is_a_clean_failure(void **state)
     enum { ENOUGH = 100 };
     int limit = 0;
     while (live_in(limit, INT_MAX) != MDOT_OK && limit < ENOUGH) limit++;
-    /* predictor, a context with its scratch twice, what trying out takes */
+    /* the predictor, a context with its scratch memory (twice), the trial run */
     assert_in_range(limit, 7, ENOUGH - 1);
     limit = 0;
     while (live_in(ENOUGH, limit) != MDOT_OK && limit < ENOUGH) limit++;
-    /* the artefact, the GPU, its thread and kernels, a context with its parameter and thread twice */
+    /* the artefact, the GPU, its thread and kernels, a context with its parameter and thread (twice) */
     assert_in_range(limit, 10, ENOUGH - 1);
 }
 

@@ -1,9 +1,7 @@
-/* test_runtime_cuda_limits.c — a driver whose calls do not return: opening, creating, running, destroying and closing
- * do, each within its limit, and are told; what was left behind ends by itself once the driver goes on.
- *
- * Limits are short here. On a busy machine a healthy call may take longer, and is left behind, too; what comes behind
- * it is not reached then.
- */
+/* test_runtime_cuda_limits.c — a driver whose calls hang. Opening, creating, running, destroying and closing return
+ * within their limits and report the call. Abandoned threads end by themselves when the driver continues. The limits
+ * are short here, so that on a busy machine a healthy call may exceed them and is abandoned, too. Later calls are not
+ * reached in that case. */
 #include "tests/fake_cuda/cuda_life.h"
 
 #include "runtime/core/predictor.h"
@@ -27,7 +25,7 @@ static mdot_status open_on(const char *device, mdot_error *err)
     return status;
 }
 
-/* Until nothing is left of who was left behind, and the driver is asked again. */
+/* Waits until all abandoned threads have ended and the driver is called again. */
 static void let_go_on(void)
 {
     fake_cuda_block(NULL, 0);
@@ -89,7 +87,7 @@ static void hang_at_any_call_leaves_auto_answering(void **state)
     hang_at_each_call("auto");
 }
 
-/* ---- What is told ------------------------------------------------------------------------------------------------ */
+/* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
 static void opening_tells_what_the_driver_did_not_do(void **state)
 {
@@ -107,12 +105,12 @@ static void opening_tells_what_the_driver_did_not_do(void **state)
         mdot_predictor *predictor = NULL;
         mdot_error err = {0};
         mdot_status status = MDOT_OK;
-        /* on a busy machine an earlier step may be late: then once more */
+        /* On a busy machine an earlier step may be late, therefore the test tries again. */
         for (int tries = 0; tries < 100 && fake_cuda_calls(silent[i].function) == 0; tries++)
             status = open_on("cuda", &err);
         assert_int_equal(status, MDOT_DEVICE);
         if (strstr(err.message, silent[i].told) == NULL) fail_msg("%s", err.message);
-        /* nor is it asked again, and "auto" takes the CPU */
+        /* The driver gets no further calls, and "auto" uses the CPU. */
         assert_int_equal(open_on("cuda", &err), MDOT_DEVICE);
         if (strstr(err.message, "an earlier call") == NULL) fail_msg("%s", err.message);
         assert_int_equal(fake_cuda_calls(silent[i].function), 1);
@@ -124,7 +122,7 @@ static void opening_tells_what_the_driver_did_not_do(void **state)
     cuda_fixture_shared.timeout_ms = timeout_ms;
 }
 
-/* One thread is lost: the GPU's other contexts ask nothing any more, and none waits to be destroyed. */
+/* The thread of the GPU is lost. Its other contexts stop calling the driver, and they are destroyed at once. */
 static void hung_launch_ends_the_gpu_for_all_contexts_of_its_predictor(void **state)
 {
     (void)state;
@@ -142,7 +140,7 @@ static void hung_launch_ends_the_gpu_for_all_contexts_of_its_predictor(void **st
     assert_int_equal(mdot_context_get_device_status(o.context, &message), MDOT_DEVICE);
     assert_non_null(strstr(message, "did not launch a kernel within 1 ms"));
     int calls = fake_cuda_calls("cuLaunchCooperativeKernel");
-    ((rt_cuda *)o.predictor->device)->timeout_ms = 1000000; /* nobody waits for this */
+    ((rt_cuda *)o.predictor->device)->timeout_ms = 1000000; /* calls return at once, although this limit is long */
     for (int i = 0; i < CONTEXTS; i++) {
         assert_int_equal(predict_run(others[i], &c, NULL), MDOT_OK);
         predict_assert(&c, false);
@@ -159,7 +157,7 @@ static void hung_launch_ends_the_gpu_for_all_contexts_of_its_predictor(void **st
     cuda_fixture_assert_clean();
 }
 
-/* A child has the predictor and none of its threads. It waits for nobody. */
+/* A child has the predictor, but its threads are absent, so the child answers on the CPU at once. */
 static void child_of_the_process_is_answered_by_the_cpu(void **state)
 {
     (void)state;
@@ -182,7 +180,7 @@ static void child_of_the_process_is_answered_by_the_cpu(void **state)
     cuda_finish(&o);
 }
 
-/* mdot_predictor_open of a library that was loaded by hand. */
+/* mdot_predictor_open of a library that was loaded with dlopen. */
 static mdot_status open_by(void *library, uint32_t timeout_ms, mdot_predictor **out_predictor, mdot_error *err)
 {
     union {
@@ -194,7 +192,7 @@ static mdot_status open_by(void *library, uint32_t timeout_ms, mdot_predictor **
     return symbol.open(cuda_fixture_shared.path, &options, out_predictor, err);
 }
 
-/* As a program does that unloads a plugin: whoever was left behind goes on in the library's code. */
+/* Simulates a program that unloads a plugin: the abandoned thread still runs the library's code. */
 static void library_is_unloaded_while_a_call_hangs(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_configuration.c — configurations with their defaults filled in: degrees of parallelism, micro-batches, rates of
- * links, and what one GPU of many does. What is refused: test_predict.c. */
+/* test_configuration.c — resolved configurations: degrees of parallelism, micro-batches, rates of links, and the work
+ * of one GPU of many. test_predict.c tests refused configurations. */
 #include "runtime/predict/predict.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
@@ -68,7 +68,7 @@ static void pipeline_has_as_many_micro_batches_as_stages(void **state)
     assert_int_equal(s.micro_batch, 1);
 }
 
-/* Shares of the table's rates: V100 has 150 GB/s of NVLink, T4 PCIe 3. */
+/* Fractions of the rates in the table: V100 has 150 GB/s of NVLink, T4 has PCIe 3. */
 static void links_reach_a_part_of_their_rate(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void links_reach_a_part_of_their_rate(void **state)
     predict_assert_close(read((mdot_configuration){.gpu = "T4", .network_gbps = 3}).c.network_gbps, 3);
 }
 
-/* Figures from before these were known, and from a card without NVLink. */
+/* Spec values of callers that predate the link fields, and of a GPU model that lacks NVLink. */
 static void figures_without_links_are_pcie_4_and_may_lack_watts(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_freeze.c — jobs with frozen parameters: which patterns fit, what is left of gradients, memory and files. */
+/* test_freeze.c — jobs with frozen parameters: matching of patterns, and the remaining gradients, memory and files. */
 #include "runtime/perf/resolved_configuration.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
@@ -16,7 +16,7 @@ enum { COUNT = 4 };
 static const char *const modules[COUNT] = {"model.embed", "model.layers.0.query", "model.layers.0.query.lora_A",
                                            "model.head"};
 
-/* Four products in a row of 100, 200, 10 and 50 parameters, each with all phases. */
+/* A chain of four matmuls with 100, 200, 10 and 50 parameters, each with all phases. */
 static mdot_job *make_job(bool named)
 {
     static const double parameters[COUNT] = {100, 200, 10, 50};
@@ -41,7 +41,7 @@ static mdot_status freeze(const mdot_job *job, const char *frozen, const char *t
     return mdot_job_freeze(job, &f, out, err);
 }
 
-/* "ftff": frozen or trained, an operator a letter. */
+/* `result` has one letter per operator, for example "ftff": f frozen, t trained. */
 static void expect(const char *frozen, const char *trained, const char *result)
 {
     mdot_job *job = make_job(true), *after = NULL;
@@ -72,13 +72,13 @@ static void patterns_fit_modules_and_what_is_in_them(void **state)
     expect("model.lay?rs.*", NULL, "tfft");
 }
 
-/* Gradients pass only where something before them learns. */
+/* An operator computes the gradient of its input only if an operator before it is trained. */
 static void frozen_beginnings_have_no_backward_pass(void **state)
 {
     (void)state;
     mdot_job *job = make_job(true), *lora = NULL, *embedding = NULL;
     assert_int_equal(freeze(job, NULL, "*.lora_A", &lora, NULL), MDOT_OK);
-    static const double of_lora[COUNT] = {0, 0, 0, 10}; /* of the adapter's operand nothing learns */
+    static const double of_lora[COUNT] = {0, 0, 0, 10}; /* the adapter's input needs no gradient */
     for (size_t i = 0; i < COUNT; i++)
         assert_true(lora->operators[i].per_sample[MDOT_PHASE_DATA_GRADIENT].flops == of_lora[i]);
     assert_int_equal(freeze(job, "model.layers", NULL, &embedding, NULL), MDOT_OK);
@@ -89,7 +89,7 @@ static void frozen_beginnings_have_no_backward_pass(void **state)
     mdot_job_destroy(embedding);
 }
 
-/* Weights stay, gradients and Adam's state go; products that are frozen keep no operand. */
+/* The weights remain in memory, their gradients and Adam's state disappear. Frozen matmuls save no operand. */
 static void frozen_parameters_take_their_weights_alone(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void what_cannot_be_frozen_is_refused(void **state)
 
 /* ---- Patterns ---------------------------------------------------------------------------------------------------- */
 
-/* As the header says it, letter by letter. */
+/* A direct implementation of the definition in the header, letter by letter. */
 static bool fits_whole(const char *pattern, const char *name, size_t length)
 {
     if (*pattern == '\0') return length == 0;
@@ -189,7 +189,8 @@ static void random_patterns_fit_what_the_header_says(void **state)
                 out[k] = letters[part][((seed = seed * 1664525 + 1013904223) >> 16) % strlen(letters[part])];
         }
         mdot_job *job = make_job_of(module, 1), *out = NULL;
-        mdot_status status = freeze(job, pattern, NULL, &out, NULL); /* INVALID_ARGUMENT: nothing is left that learns */
+        mdot_status status = freeze(job, pattern, NULL, &out, NULL); /* INVALID_ARGUMENT, because all parameters are
+                                                                      * frozen */
         bool fits = fits_module(pattern, module);
         if (status != (fits ? MDOT_INVALID_ARGUMENT : MDOT_NOT_FOUND)) fail_msg("\"%s\" on \"%s\"", pattern, module);
         fitted += fits;
@@ -198,7 +199,8 @@ static void random_patterns_fit_what_the_header_says(void **state)
     assert_in_range(fitted, CASES / 10, CASES / 2);
 }
 
-/* Work that grew as the square of a name, or as the name times the operators, would not end. */
+/* The test would not end if the work grew with the square of a name's length, or with its length times the number of
+ * operators. */
 static void long_names_cost_what_they_have_letters(void **state)
 {
     (void)state;

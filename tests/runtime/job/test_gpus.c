@@ -1,4 +1,5 @@
-/* test_gpus.c — the GPU table: names are found as people and drivers write them, and figures agree with each other. */
+/* test_gpus.c — the GPU table: names are found in the forms that people and drivers use, and spec values agree with
+ * each other. */
 #include "mdot/mdot.h"
 
 #include <math.h>
@@ -94,13 +95,13 @@ static void a_near_name_is_named(void **state)
     (void)state;
     expect_hint("RTX-309", "\"RTX-309\" (did you mean RTX-3090?); known are ");
     expect_hint("NVIDIA GeForce RTX-409", "(did you mean RTX-4090?)");
-    expect_hint("H10O", "(did you mean H100-SXM-80GB?)"); /* an alias, misspelt */
+    expect_hint("H10O", "(did you mean H100-SXM-80GB?)"); /* a misspelt alias */
     expect_hint("A1OO 80GB", "(did you mean A100-SXM-80GB?)");
     expect_hint("Radeon VII", "\"Radeon VII\"; known are ");
     expect_hint("", "\"\"; known are ");
 }
 
-/* Every name and alias leads to the row that it stands in: none is taken by an earlier row. */
+/* Every name and alias finds the row in which it stands, because it is absent from all earlier rows. */
 static void no_two_gpus_share_a_name(void **state)
 {
     (void)state;
@@ -120,8 +121,9 @@ static void no_two_gpus_share_a_name(void **state)
     }
 }
 
-/* Cores for fp32 in an SM: CUDA C++ programming guide, arithmetic instructions by compute capability. A compute unit of
- * CDNA 2, which says 8.0, has 64, too; of CDNA 3 and 4, which say 9.0, 128 in pairs. */
+/* The fp32 cores of an SM: CUDA C++ programming guide, throughput of arithmetic instructions by compute capability. A
+ * compute unit of CDNA 2 (listed as 8.0) also has 64. A compute unit of CDNA 3 and 4 (listed as 9.0) has 128 in
+ * pairs. */
 static double cores_of_an_sm(const mdot_gpu *gpu)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* test_job.c — runtime/job/job.c: jobs made of a description, and descriptions that are none. */
+/* test_job.c — runtime/job/job.c: jobs from valid and invalid descriptions. */
 #include "tests/support/job_file_fixture.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static void descriptions_that_are_no_jobs_are_refused(void **state)
     mdot_job_description d = job_file_describe(operators);
     d.operator_count = 0;
     expect_invalid(&d, "no operators");
-    d.operator_count = ((size_t)1 << 22) + 1; /* of which none is read */
+    d.operator_count = ((size_t)1 << 22) + 1; /* refused before any operator is read */
     expect_invalid(&d, "more than 4194304");
     d = job_file_describe(operators);
     operators[3].inputs = itself;

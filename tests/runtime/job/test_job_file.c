@@ -1,4 +1,4 @@
-/* test_job_file.c — runtime/job/job_file.c: jobs in `.job` files, whole, damaged, and of later versions. */
+/* test_job_file.c — runtime/job/job_file.c: `.job` files that are intact, damaged, or of later versions. */
 #include "tests/support/job_file_fixture.h"
 #include "tests/support/process.h"
 
@@ -55,7 +55,7 @@ static void a_saved_job_loads_as_it_was(void **state)
     mdot_error err = {0};
     if (mdot_job_load(f->path, &loaded, &err) != MDOT_OK) fail_msg("%s", err.message);
     job_file_expect_same(job, loaded);
-    assert_int_equal(mdot_job_save(loaded, f->path, &err), MDOT_OK); /* over itself */
+    assert_int_equal(mdot_job_save(loaded, f->path, &err), MDOT_OK); /* overwrites the file that was loaded */
     mdot_job_destroy(loaded);
     assert_int_equal(mdot_job_load(f->path, &loaded, &err), MDOT_OK);
     job_file_expect_same(job, loaded);
@@ -66,7 +66,7 @@ static void a_saved_job_loads_as_it_was(void **state)
 /* ---- Every field ----------------------------------------------------------------------------------------------------
  */
 
-/* Change number `which` of a job; false: there are no more. */
+/* Changes field number `which` of a job. Returns false if the job has fewer fields. */
 static bool change(mdot_job_description *d, mdot_job_operator *operators, int which)
 {
     enum { SETTINGS = MDOT_SETTING_COUNT, LOADS = 6 * MDOT_PHASE_COUNT };
@@ -184,7 +184,7 @@ static void every_flipped_bit_is_found(void **state)
     }
 }
 
-/* Damage that a checksum does not find, because it was computed afterwards. */
+/* Damage that the checksum misses because it was computed after the damage. */
 static void broken_content_is_refused_or_a_job(void **state)
 {
     file *f = *state;
@@ -207,7 +207,7 @@ static void broken_content_is_refused_or_a_job(void **state)
     }
     assert_true(refused > 1000);
     int whole = 0;
-    for (size_t size = JOB_FILE_HEADER_BYTES; size < f->size; size++) { /* cut, and signed again */
+    for (size_t size = JOB_FILE_HEADER_BYTES; size < f->size; size++) { /* cut, and sealed with a new checksum */
         unsigned char bytes[MAX_FILE_BYTES];
         mdot_job *job = NULL;
         memcpy(bytes, f->bytes, size);
@@ -217,7 +217,7 @@ static void broken_content_is_refused_or_a_job(void **state)
         whole += status == MDOT_OK;
         mdot_job_destroy(job);
     }
-    assert_int_equal(whole, 1); /* without the last section, which not every job has */
+    assert_int_equal(whole, 1); /* the file up to the last section, which is optional */
 }
 
 static void more_operators_than_a_job_may_have_are_refused(void **state)
@@ -235,15 +235,15 @@ static void more_operators_than_a_job_may_have_are_refused(void **state)
     }
 }
 
-/* A setting of 2^40 takes as many bytes as some that are beyond it; the checksum is right. */
+/* A setting of 2^40 has the same encoded length as some values beyond the range. The checksum is valid. */
 static void settings_beyond_their_range_are_refused(void **state)
 {
     file *f = *state;
     static const unsigned char most[] = {0x80, 0x80, 0x80, 0x80, 0x80, 0x40};
-    static const unsigned char more[][6] = {{0x82, 0x80, 0x80, 0x80, 0x80, 0x40},  /* one more */
+    static const unsigned char more[][6] = {{0x82, 0x80, 0x80, 0x80, 0x80, 0x40},  /* one above the limit */
                                             {0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F},  /* 2^41 - 1 */
                                             {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F},  /* -2^41 */
-                                            {0x81, 0x80, 0x80, 0x80, 0x80, 0x00}}; /* -1, with a byte too many */
+                                            {0x81, 0x80, 0x80, 0x80, 0x80, 0x00}}; /* -1 with a superfluous byte */
     mdot_job_operator operators[4];
     mdot_job_description d = job_file_describe(operators);
     operators[1].setting[MDOT_SETTING_GROUPS] = INT64_C(1) << 40;
@@ -268,8 +268,8 @@ static void settings_beyond_their_range_are_refused(void **state)
 /* ---- Versions -------------------------------------------------------------------------------------------------------
  */
 
-/* A file as a later mdot may write it: the section with this tag has bytes more behind each of its records, or, with
- * tag 0, there is a section more. Sizes and records of the test's job fit in a byte each. */
+/* Simulates a file of a later mdot. The section with this tag has extra bytes after each of its records. With tag 0,
+ * there is an additional section instead. Sizes and records of the test's job fit into one byte each. */
 static size_t append_to_section(const file *f, int tag, unsigned char *out)
 {
     size_t size = JOB_FILE_HEADER_BYTES, at = JOB_FILE_HEADER_BYTES;
@@ -287,7 +287,7 @@ static size_t append_to_section(const file *f, int tag, unsigned char *out)
             out[size++] = 77;
             at = end;
         }
-        if (section[0] == tag && tag == 2) out[size++] = f->bytes[at++]; /* how many */
+        if (section[0] == tag && tag == 2) out[size++] = f->bytes[at++]; /* the count of records */
         while (at < end) {
             size_t record = section[0] == tag ? 1u + f->bytes[at] : end - at;
             memcpy(out + size, f->bytes + at, record);
@@ -355,7 +355,7 @@ static void files_that_cannot_be_read_or_written_are_named(void **state)
     mdot_job_destroy(job);
 }
 
-/* A sparse file, which takes no room on the disk, and one in memory, of which the header alone is there. */
+/* A sparse file, which takes no disk space, and a file in memory of which only the header exists. */
 static void larger_files_than_any_job_has_are_refused_unread(void **state)
 {
     file *f = *state;
@@ -370,7 +370,7 @@ static void larger_files_than_any_job_has_are_refused_unread(void **state)
     assert_null(job);
 }
 
-/* Neither waits for another end, nor puts a file where the pipe was. */
+/* Loading and saving return at once, and the pipe stays a pipe. */
 static void a_pipe_is_no_job(void **state)
 {
     file *f = *state;

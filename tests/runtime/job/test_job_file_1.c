@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* As mdot 0.1 wrote the job of this test, less what that had no words for. */
+/* The job of this test as mdot 0.1 wrote it, without the fields that version 1 lacks. */
 static const unsigned char version_1[] = {
     0x4d, 0x44, 0x4f, 0x54, 0x4a, 0x4f, 0x42, 0x00, 0x01, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00, 0x76,
     0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xc6, 0x7c, 0x8f, 0x3d, 0x8d, 0x57, 0xd9, 0x71, 0x08, 0x03,
@@ -18,7 +18,7 @@ static const unsigned char version_1[] = {
     0x80, 0xe0, 0x24, 0x80, 0x80, 0xc4, 0x01, 0x80, 0x36, 0x00, 0x03, 0x00, 0x00, 0x00, 0x01, 0x01, 0x04,
     0x00, 0x00, 0x00, 0x01, 0x02, 0x07, 0x00, 0x80, 0x80, 0x80, 0x08, 0x04, 0x00, 0x02, 0x02, 0x01};
 
-/* Facts of its types follow from their names. */
+/* The operator traits follow from the names of the types. */
 static void files_of_version_1_are_read(void **state)
 {
     (void)state;
@@ -29,7 +29,7 @@ static void files_of_version_1_are_read(void **state)
         operators[i].block = 0;
         operators[i].module = NULL;
         if (operators[i].known) mdot_operator_traits_find(operators[i].type, &operators[i].traits);
-        /* version 1 knew one way of saving */
+        /* version 1 had a single value for saved tensors */
         operators[i].traits.saved_written = operators[i].traits.saved_recomputed = operators[i].traits.saved_fused;
     }
     mdot_job *job = job_file_create(&d), *old = NULL;
@@ -46,7 +46,7 @@ static void files_of_version_1_are_read(void **state)
     }
 }
 
-/* What version 1 says of each type is what the table says today. */
+/* For each type, the traits in a version 1 file equal those in the current table. */
 static void types_of_version_1_are_those_of_the_table(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_string_pool.c — runtime/job/string_pool.c: a job holds each name once; what it asks of memory grows as its file does. */
+/* test_string_pool.c — runtime/job/string_pool.c: a job stores each name once, and its memory grows in proportion to its file. */
 #include "runtime/job/job_model.h"
 #include "tests/support/job_file_fixture.h"
 #include "tests/support/process.h"
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* ---- Bytes asked of malloc and its kin: linked with --wrap (tests/CMakeLists.txt) -------------------------------- */
+/* ---- Counters of the bytes allocated by malloc, calloc and realloc: linked with --wrap (tests/CMakeLists.txt) ---- */
 
 static size_t asked_bytes;
 
@@ -53,7 +53,7 @@ static char *make_name(size_t length, char letter)
     return name;
 }
 
-/* `type` and `module` are all operators', every second one's from another place in memory. */
+/* All operators have the same `type` and `module`. Every second operator has them at another address. */
 static mdot_job *make_job(const char *type, const char *module)
 {
     char *types[] = {strdup(type), strdup(type)}, *modules[] = {strdup(module), strdup(module)};
@@ -78,7 +78,7 @@ static mdot_job *make_job(const char *type, const char *module)
     return job;
 }
 
-/* What making, saving, loading and freezing such a job ask of memory; its file's size. */
+/* The bytes allocated to make, save, load and freeze such a job, and the size of its file. */
 typedef struct asked {
     size_t make, save, load, freeze, file;
 } asked;
@@ -131,7 +131,7 @@ static void a_name_is_held_once_however_many_operators_have_it(void **state)
     assert_true(with.freeze - without.freeze <= COPIES * NAMES);
 }
 
-/* What mdot_predict.h says an operator costs. */
+/* The memory per operator that mdot_predict.h states. */
 static void an_operator_costs_what_the_header_says(void **state)
 {
     (void)state;
@@ -141,9 +141,10 @@ static void an_operator_costs_what_the_header_says(void **state)
     assert_true(a.load >= OPERATORS * sizeof(mdot_job_operator));
 }
 
-/* ---- Which names are one ----------------------------------------------------------------------------------------- */
+/* ---- Equality of names ------------------------------------------------------------------------------------------- */
 
-/* Types and modules of few letters and short, many of them equal, given at as many addresses; and absent modules. */
+/* Short types and modules of few different letters. Many are equal but stand at different addresses, and some modules
+ * are absent. */
 static void equal_names_are_one_and_others_as_they_were(void **state)
 {
     (void)state;

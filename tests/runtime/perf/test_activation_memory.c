@@ -1,9 +1,7 @@
-/* test_activation_memory.c — what activations take at the peak of a pass against sums made by hand, for networks small
- * enough to follow every tensor.
- *
- * Sizes are in units of a tensor of 1024 fp32 elements a sample. In the comments, f3 is the forward operation of
- * operator 3, b3 its backward operation, g3 the gradient of its result.
- */
+/* test_activation_memory.c — the memory of activations at the peak of a pass, compared with sums made by hand for networks
+ * that are small enough to follow every tensor. Sizes are in units of a tensor of 1024 fp32 elements per sample. In
+ * the comments, f3 is the forward operation of operator 3, b3 its backward operation, r3 its result and g3 the
+ * gradient of its result. */
 #include "runtime/job/job_model.h"
 #include "tests/support/predict_fixture.h"
 
@@ -23,7 +21,8 @@ typedef struct network {
     size_t count;
 } network;
 
-/* An operator whose result has `units`; inputs as "0,3". The first of a network reads samples of one unit. */
+/* Adds an operator whose result has `units`. `inputs` is a list, for example "0,3". The first operator of a network
+ * reads samples of one unit. */
 static mdot_job_operator *add(network *n, const char *type, double units, double parameters, const char *inputs)
 {
     mdot_job_operator *op = &n->operators[n->count];
@@ -73,8 +72,8 @@ static void small_cnn(void **state)
     expect_units(&n, 1 + 24, 1 + 0.5 + 12);
 }
 
-/* The convolution's own result is saved for its normalisation. fp32, at b1: samples, both maps, g1, g0: 1 + 4 * 8;
- * at b0: samples, the map before the normalisation and two gradients. */
+/* The convolution's own result is saved for the normalisation that follows. fp32, at b1: samples, both maps, g1, g0:
+ * 1 + 4 * 8; at b0: samples, the map before the normalisation and two gradients. */
 static void convolution_keeps_what_its_normalisation_reads(void **state)
 {
     (void)state;
@@ -87,8 +86,8 @@ static void convolution_keeps_what_its_normalisation_reads(void **state)
     expect_units(&n, 1 + 4 * 8, 1 + 0.5 + 4 * 4);
 }
 
-/* No operator saves anything. At b1: samples, g1 4, g0 4 with what b3 added to it, 4 more for what b1 adds. A table's
- * rows are fp32 under autocast, and so is all that follows. */
+/* The operators save nothing. At b1: samples, g1 4, g0 4 with the part that b3 added, 4 more for the part that b1
+ * adds. The rows of a table are fp32 under autocast, and so are all results that follow. */
 static void residual_sum_saves_nothing(void **state)
 {
     (void)state;
@@ -130,7 +129,7 @@ static void transformer_block(void **state)
     expect_units(&n, 1 + 16 + 6, 1.5 + 10 + 3);
 }
 
-/* r0 is there once, whether its view is saved or it is itself. fp32, at b2: samples, r0 4, g2 2, g0 4. */
+/* r0 is counted once, whether a view of it or the tensor itself is saved. fp32, at b2: samples, r0 4, g2 2, g0 4. */
 static void views_take_no_memory(void **state)
 {
     (void)state;
@@ -151,7 +150,7 @@ static void max_pool_keeps_indices(void **state)
     expect_units(&n, 1 + 8 + 4 + 2 + 8, 1.5 + 4 + 4 + 1 + 4);
 }
 
-/* Softmax is fp32 under autocast and saves its result; the product behind it saves an fp16 copy. fp32, at b1:
+/* Softmax is fp32 under autocast and saves its result. The matmul that follows saves an fp16 copy. fp32, at b1:
  * samples, r1 4, g1 4, g0 4. amp, at b2: samples 1.5, r1 4, its copy 2, g2 .5, g1 4. */
 static void softmax_is_fp32_under_autocast(void **state)
 {
@@ -163,7 +162,8 @@ static void softmax_is_fp32_under_autocast(void **state)
     expect_units(&n, 1 + 12, 1.5 + 4 + 2 + 0.5 + 4);
 }
 
-/* No parameter: no gradient passes, nothing is kept for one. At f1: samples and two results. */
+/* The network has zero parameters. Therefore gradients are not computed, and activations are not saved for them. At
+ * f1: samples and two results. */
 static void what_learns_nothing_saves_nothing(void **state)
 {
     (void)state;
@@ -173,7 +173,8 @@ static void what_learns_nothing_saves_nothing(void **state)
     expect_units(&n, 1 + 16, 1 + 16);
 }
 
-/* A factor is saved for the other one's gradient: both of two tensors; one for a parameter; none for a number. */
+/* A multiplication saves a factor for the gradient of the other factor: both of two tensors, one if the other is a
+ * parameter, zero if the other is a number. */
 static void products_save_factors(void **state)
 {
     (void)state;
@@ -189,10 +190,10 @@ static void products_save_factors(void **state)
     add(&number, "Linear", 4, 10, "");
     add(&number, "Mul", 4, 0, "0");
     add(&number, "Neg", 4, 0, "1");
-    expect_units(&number, 1 + 8, 1.5 + 4); /* two at any moment */
+    expect_units(&number, 1 + 8, 1.5 + 4); /* two tensors at any moment */
 }
 
-/* What mdot does not know saves all it touches. */
+/* An operator that mdot does not know saves all its inputs and results. */
 static void unknown_operators_save_everything(void **state)
 {
     (void)state;
@@ -205,7 +206,7 @@ static void unknown_operators_save_everything(void **state)
 
 /* ---- Variants --------------------------------------------------------------------------------------------------- */
 
-/* In bf16 everything but the samples takes half of fp32's. */
+/* In bf16 everything except the samples takes half of the fp32 size. */
 static void bf16_takes_half(void **state)
 {
     (void)state;
@@ -224,9 +225,8 @@ static void make_transformer_with_scores(network *n)
     attention->per_sample[MDOT_PHASE_FORWARD].flops = 256 * (4 * 4 + 5);
 }
 
-/* The peak is in the feed-forward part, where probabilities are kept and nothing passes: .25 of a unit in fp32;
- * under autocast with an fp16 copy for the product behind them. The attention's result is read by a product that
- * saves it. */
+/* The peak is in the feed-forward part, where probabilities are saved: .25 of a unit in fp32. Under autocast there is
+ * also an fp16 copy for the matmul that follows. The attention's result is the input of a matmul that saves it. */
 static void scores_are_kept_where_attention_is_written_out(void **state)
 {
     (void)state;
@@ -238,8 +238,8 @@ static void scores_are_kept_where_attention_is_written_out(void **state)
     expect_case(&n, RT_ACTIVATION_BF16, MDOT_ATTENTION_EAGER, MDOT_RECOMPUTE_NOTHING, 1 + (16 + 6 + 0.25) / 2);
 }
 
-/* Products keep their results. At b10: samples, r0, q, k, v, the attention's, its projection, 4 of the first wide
- * one; g10 4, g9 4, g7 1. */
+/* Matmuls keep their results. At b10: samples, r0, q, k, v, the attention's, its projection, 4 of the first wide one;
+ * g10 4, g9 4, g7 1. */
 static void selective_recomputation_keeps_products(void **state)
 {
     (void)state;
@@ -248,9 +248,9 @@ static void selective_recomputation_keeps_products(void **state)
     expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_SELECTIVE, 1 + 10 + 9);
 }
 
-/* Three blocks of two products, 4 and 1 units, after a product of 1. Each block keeps what it reads, 1 unit, and
- * while it runs backward what its products save. At the last one's b6: samples 1, r0 1, r2 1, r4 1; computed again
- * r5 4; r6 1 was read by nobody; g6 1, g5 4. */
+/* Three blocks of two matmuls, 4 and 1 units, after a matmul of 1. Each block keeps its input, 1 unit, and during its
+ * backward pass the tensors that its matmuls save. At b6 of the last block: samples 1, r0 1, r2 1, r4 1; recomputed
+ * r5 4; r6 1 has no reader; g6 1, g5 4. */
 static void recomputed_blocks_keep_what_they_read(void **state)
 {
     (void)state;
@@ -263,14 +263,14 @@ static void recomputed_blocks_keep_what_they_read(void **state)
         add(&n, "Linear", 4, 10, first)->block = b;
         add(&n, "Linear", 1, 10, second)->block = b;
     }
-    /* kept: samples, r0 1, r1 4, r2 1, r3 4, r4 1, r5 4; at b6 g6 1, g5 4 */
+    /* without recomputation: samples, r0 1, r1 4, r2 1, r3 4, r4 1, r5 4; at b6 g6 1, g5 4 */
     expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_NOTHING, 1 + 15 + 5);
     expect_case(&n, RT_ACTIVATION_FP32, MDOT_ATTENTION_FLASH, MDOT_RECOMPUTE_BLOCKS, 1 + 3 + 4 + 5);
 }
 
-/* What tensor parallelism divides is left out of `whole`: of the block above q, k, v, the attention's result, and
- * the two wide ones. At b8, where the rest is most: samples, r0, its norm, r7 and its norm, saved; g7, g8, and g7
- * from the sum. */
+/* `whole` omits the tensors that tensor parallelism shards: of the block above q, k, v, the attention's result, and
+ * the two wide ones. The rest is largest at b8: samples, r0, its norm, r7 and its norm, saved; g7, g8, and g7 from
+ * the sum. */
 static void whole_leaves_out_what_is_divided(void **state)
 {
     (void)state;

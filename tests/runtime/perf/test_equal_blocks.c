@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-/* Three blocks of three operators behind one that is in none: a fork and a join each. */
+/* Three blocks of three operators after one operator that belongs to no block. Each block has a fork and a join. */
 enum { BLOCKS = 3, EACH = 3, COUNT = 1 + BLOCKS * EACH };
 
 typedef struct stack {
@@ -65,15 +65,15 @@ static void what_computes_otherwise_is_apart(void **state)
         if (k == 2) op->setting[MDOT_SETTING_BIAS] = 1;
         if (k == 3) op->per_sample[MDOT_PHASE_FORWARD].flops += 1;
         if (k == 4) op->per_step[MDOT_PHASE_FORWARD].bytes_read += 1;
-        if (k == 5) s.operators[6].input_count = 1; /* joined otherwise */
+        if (k == 5) s.operators[6].input_count = 1; /* a missing join */
         expect_equal_blocks(&s, 2, 1, 2);
     }
     describe(&s);
-    s.operators[3].block = 2; /* an operator less, and one more */
+    s.operators[3].block = 2; /* one block loses an operator and the next gains it */
     expect_equal_blocks(&s, 1, 1, 1);
 }
 
-/* The last layer hands its gradient to fewer readers, and one may own what all share. */
+/* The last layer passes its gradient to fewer readers, and one layer may own the parameters that all layers share. */
 static void gradients_and_parameters_may_differ(void **state)
 {
     (void)state;
@@ -85,7 +85,7 @@ static void gradients_and_parameters_may_differ(void **state)
     expect_equal_blocks(&s, 3, 3, 3);
 }
 
-/* What stands outside may be anywhere. */
+/* An input from outside the block may come from any operator. */
 static void readers_of_other_blocks_do_not_matter(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_experts.c — experts of a mixture as they are recognised in a job, and what expert parallelism makes of its
- * parameters, memory and exchange. */
+/* test_experts.c — recognition of the experts of a mixture in a job, and the effect of expert parallelism on
+ * parameters, memory and exchanges. */
 #include "runtime/perf/resolved_configuration.h"
 #include "tests/support/predict_fixture.h"
 
@@ -42,7 +42,7 @@ static void put_experts(network *n, size_t at, uint32_t block, int in, int out, 
     op->per_sample[MDOT_PHASE_FORWARD].flops = 1e6;
 }
 
-/* Layers of a router, a choice, and experts with two products of their tokens and one behind. */
+/* Each layer has a router, a choice, and experts. An expert has two matmuls on its tokens and one matmul after them. */
 static void make_mixture(network *n, const char *choice)
 {
     for (uint32_t layer = 0; layer < LAYERS; layer++) {
@@ -80,7 +80,8 @@ static void experts_stand_behind_a_router(void **state)
         assert_int_equal(d->is_expert[i], at == UP || at == GATE || at == DOWN);
     }
     assert_int_equal(d->experts, EXPERTS);
-    assert_true(d->exchanged_bytes == LAYERS * 2 * TOKEN_BYTES); /* tokens once for two products, and back */
+    assert_true(d->exchanged_bytes == LAYERS * 2 * TOKEN_BYTES); /* two matmuls receive the tokens once, and one
+                                                                  * result returns */
     assert_int_equal(d->exchange_count, LAYERS * 2);
     assert_true(d->parameters.experts[RT_PIPELINE_BLOCKS] == LAYERS * OF_EXPERTS);
     assert_true(d->parameters.all[RT_PIPELINE_BLOCKS] == LAYERS * (OF_EXPERTS + DENSE));
@@ -96,7 +97,7 @@ static void several_matrices_without_a_router_are_none(void **state)
     mdot_job_destroy(job);
     network n;
     make_mixture(&n, "TopK");
-    for (size_t i = UP; i < LAYERS * EACH; i++) n.operators[i].parameters *= 1.01; /* no whole number of matrices */
+    for (size_t i = UP; i < LAYERS * EACH; i++) n.operators[i].parameters *= 1.01; /* a fractional number of matrices */
     job = predict_make_job(n.operators, LAYERS * EACH);
     assert_int_equal(job->division.experts, 0);
     mdot_job_destroy(job);
@@ -127,7 +128,7 @@ static void a_gpu_keeps_its_experts_and_all_else(void **state)
     const double dense = LAYERS * DENSE, experts = LAYERS * OF_EXPERTS;
     const struct {
         mdot_configuration c;
-        double weights, gradients, optimizer; /* elements */
+        double weights, gradients, optimizer; /* numbers of elements */
     } cases[] = {
         {{.gpu_count = 1}, dense + experts, dense + experts, dense + experts},
         {{.expert_parallel = 4}, dense + experts / 4, 2 * dense + experts / 4, dense + experts / 4},
@@ -174,22 +175,22 @@ static double exchange_ms(const mdot_job *job, mdot_configuration c)
     return rt_communication_ms(job, &setup, 1e9);
 }
 
-/* A way of all tokens that takes so long at the link's rate: each of its exchanges is started by four GPUs, and
- * fills. */
+/* The time of one direction in which all tokens take `ms` at the link's rate. Each of its exchanges also takes time
+ * until four GPUs have started and until the link is filled. */
 static double way_ms(double ms)
 {
     const double exchanges = 2 * LAYERS;
     return ms + exchanges * (0.013 + 0.14 * sqrt(ms / exchanges));
 }
 
-/* At 1 GB/s. A tenth of the sums of gradients is waited for in any case. Between two nodes of two GPUs, what GPUs send
- * goes through a port, and sums through two. */
+/* The link has 1 GB/s. In every case a step waits for a tenth of the gradients' all-reduce. Between two nodes of two
+ * GPUs, the tokens of the GPUs go through one port, and sums go through two. */
 static void tokens_travel_there_and_back(void **state)
 {
     (void)state;
     mdot_job *job = mixture("TopK");
     const double gradients = 0.1 * 2 * 4 * LAYERS * DENSE * 3 / 4 / 1e6;
-    double tokens = 8.0 * LAYERS * 2 * TOKEN_BYTES * 3 / 4 / 1e6; /* of a way */
+    double tokens = 8.0 * LAYERS * 2 * TOKEN_BYTES * 3 / 4 / 1e6; /* ms of one direction */
     double four = exchange_ms(job, (mdot_configuration){.expert_parallel = 4, .link_gbps = 1});
     assert_float_equal(four, 2 * way_ms(tokens) + gradients, 1e-9);
     double again = exchange_ms(

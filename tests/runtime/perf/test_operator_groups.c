@@ -1,4 +1,5 @@
-/* test_operator_groups.c — what mdot_job_create works out for predictions: type numbers, equal operators, costs. */
+/* test_operator_groups.c — the data that mdot_job_create derives for predictions: type ids, groups of equal operators and
+ * their costs. */
 #include "runtime/job/job_model.h"
 #include "tests/support/predict_fixture.h"
 
@@ -28,7 +29,7 @@ static void a_job_with_a_type_without_number_is_known(void **state)
     mdot_job_destroy(job);
 }
 
-/* Every field that a row holds tells operators apart. */
+/* Two operators are in different groups if any field of their operator features differs. */
 static void operators_that_differ_anywhere_are_apart(void **state)
 {
     (void)state;

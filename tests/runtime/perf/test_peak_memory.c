@@ -1,4 +1,4 @@
-/* test_peak_memory.c — peak memory of a step on one GPU: what each part of a configuration adds to it or takes from it. */
+/* test_peak_memory.c — peak memory of a step on one GPU: the amount that each option of a configuration adds or saves. */
 #include "runtime/perf/resolved_configuration.h"
 #include "tests/support/predict_fixture.h"
 
@@ -18,7 +18,7 @@ static mdot_job_operator make(const char *type, double units, double parameters)
     return op;
 }
 
-/* Products of 600 and 400 parameters, of which a tensor-parallel GPU has a part, and a normalisation of 24. */
+/* Matmuls of 600 and 400 parameters, which tensor parallelism shards, and a normalisation of 24. */
 static mdot_job *small_network(uint32_t block_count)
 {
     static const uint32_t before[3] = {0, 1, 2};
@@ -96,7 +96,7 @@ static void peak_is_weights_gradients_state_and_activations(void **state)
     mdot_job_destroy(job);
 }
 
-/* Adam on four workers: each stage divides one part more. 1000 of the 1024 parameters are in the block. */
+/* Adam on four workers: each ZeRO stage shards one more part. 1000 of the 1024 parameters are in the block. */
 static void zero_divides_over_workers(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void zero_divides_over_workers(void **state)
         {c[0], w + 2 * w + 2 * w + 4 * a},
         {c[1], w + w + 2 * w / 4 + 4 * a},
         {c[2], w + w / 4 + 2 * w / 4 + 4 * a},
-        /* the whole block beside one's own part */
+        /* the whole block, in addition to the GPU's own shard */
         {c[3], (w / 4 + 4000 < w ? w / 4 + 4000 : w) + w / 4 + 2 * w / 4 + 4 * a},
     };
     check(job, cases, sizeof cases / sizeof *cases);
@@ -129,8 +129,8 @@ static void tensor_parallelism_divides_products(void **state)
     mdot_job_destroy(job);
 }
 
-/* Two blocks, one a stage: the one with the normalisation before it or without. In flight are two micro-batches, as
- * many as there are stages, or fewer where there are fewer. */
+/* Two blocks, one per stage. One stage may also have the normalisation before the blocks. The number of micro-batches
+ * in flight is the number of stages or, if it is smaller, the number of micro-batches. */
 static void pipeline_deals_out_blocks(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void pipeline_deals_out_blocks(void **state)
     mdot_job_destroy(job);
 }
 
-/* Few activations: what Adam's update holds is more. */
+/* The activations are small, so that the temporary memory of Adam's update is larger. */
 static void update_of_adam_may_be_the_peak(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_sharding.c — how tensor parallelism divides networks small enough to follow, and what one GPU then has of an
- * operator. */
+/* test_sharding.c — how tensor parallelism shards networks that are small enough to follow, and the part of each
+ * operator that one GPU then runs. */
 #include "runtime/job/job_model.h"
 #include "tests/support/predict_fixture.h"
 
@@ -48,7 +48,7 @@ static void add_norm(network *n, const char *inputs)
     op->setting[MDOT_SETTING_EXTENT] = 64;
 }
 
-/* "-dcrt": whole, divided, columns, rows, table, an operator a letter. */
+/* `roles` has one letter per operator: - replicated, d sharded, c columns, r rows, t table. */
 static mdot_job *expect_roles(const network *n, const char *roles)
 {
     mdot_job *job = predict_make_job(n->operators, n->count);
@@ -67,7 +67,7 @@ static void make_transformer(network *n)
     add_product(n, 64, 64, "1"); /* 2, 3, 4: q, k, v */
     add_product(n, 64, 64, "1");
     add_product(n, 64, 64, "1");
-    add(n, "Sigmoid", 0, ""); /* 5: a mask, of which nothing is learnt */
+    add(n, "Sigmoid", 0, ""); /* 5: a mask that depends on zero parameters */
     mdot_job_operator *attention = add(n, "Attention", 0, "2,3,4,5");
     attention->setting[MDOT_SETTING_HEADS] = 4;
     attention->setting[MDOT_SETTING_HEAD_SIZE] = 16;
@@ -90,14 +90,15 @@ static void transformer_is_divided_as_in_megatron(void **state)
     make_transformer(&n);
     mdot_job *job = expect_roles(&n, "t-ccc-dr--cdr--cd");
     const rt_sharding *d = &job->division;
-    assert_int_equal(d->common, 4);                /* heads 4, rows of 64 and 256 */
-    assert_true(d->summed_forward_bytes == 3000);  /* the table, the projection, the second product */
-    assert_true(d->summed_backward_bytes == 3000); /* what q, k, v read, once; the first product's; the head's */
+    assert_int_equal(d->common, 4);                /* gcd of 4 heads and of matrix extents 64 and 256 */
+    assert_true(d->summed_forward_bytes == 3000);  /* the table, the projection, the second matmul */
+    assert_true(d->summed_backward_bytes == 3000); /* the common input of q, k, v, once; the first matmul's input; the
+                                                    * head's input */
     assert_int_equal(d->summed_count, 6);
     mdot_job_destroy(job);
 }
 
-/* The parameters of the last product are the table's, and counted there. */
+/* The last matmul uses the table's parameters, which are counted there. */
 static void tied_product_is_divided_as_one_of_its_own(void **state)
 {
     (void)state;
@@ -109,7 +110,8 @@ static void tied_product_is_divided_as_one_of_its_own(void **state)
     mdot_job_destroy(expect_roles(&n, "t-ccc-dr--cdr--cd"));
 }
 
-/* A convolution, a normalisation over the channels between two products, an operator that mdot does not know. */
+/* Replicated are a convolution, a normalisation over the channels between two matmuls, and an operator that mdot does
+ * not know. */
 static void what_needs_all_channels_stays_whole(void **state)
 {
     (void)state;
@@ -129,7 +131,8 @@ static void what_needs_all_channels_stays_whole(void **state)
     mdot_job_destroy(expect_roles(&unknown, "--c"));
 }
 
-/* What has an axis and yet works on a part says so in its row of the operator table, not by its name. */
+/* Some operators have an axis and still work on a shard. A trait in the operator table marks them, so that names are
+ * irrelevant. */
 static void traits_say_what_works_on_a_part(void **state)
 {
     (void)state;
@@ -148,8 +151,8 @@ static void traits_say_what_works_on_a_part(void **state)
     }
 }
 
-/* A sum of a product's result with a whole tensor that learns keeps the product whole; a sum of two divided ones does
- * not. */
+/* If a matmul's result is added to a replicated tensor that needs a gradient, the matmul is replicated. The sum of
+ * two sharded tensors stays sharded. */
 static void residual_sums_join_whole_tensors(void **state)
 {
     (void)state;
@@ -166,11 +169,11 @@ static void residual_sums_join_whole_tensors(void **state)
     add(&gated, "Mul", 0, "2,3");
     add_product(&gated, 256, 64, "4");
     mdot_job *job = expect_roles(&gated, "-ccddr");
-    assert_true(job->division.summed_backward_bytes == 1000); /* both products read one tensor */
+    assert_true(job->division.summed_backward_bytes == 1000); /* both matmuls read one tensor */
     mdot_job_destroy(job);
 }
 
-/* A normalisation of each head's channels works on a part of the heads. */
+/* A normalisation over the channels of each head works on a shard of the heads. */
 static void norms_of_heads_are_divided(void **state)
 {
     (void)state;
@@ -185,7 +188,7 @@ static void norms_of_heads_are_divided(void **state)
     mdot_job_destroy(expect_roles(&n, "cddr"));
 }
 
-/* Each GPU of four has a quarter of the FLOPs and parameters, and of the operands and results what is divided. */
+/* Each GPU of four has a quarter of the FLOPs and parameters, and a quarter of the sharded operands and results. */
 static void a_part_is_what_one_gpu_has(void **state)
 {
     (void)state;
@@ -221,8 +224,8 @@ static void a_part_is_what_one_gpu_has(void **state)
     mdot_job_destroy(job);
 }
 
-/* Operators 1 to 7 in one block, 8 to 13 in another: what stands before, in and behind them, and what passes
- * between. */
+/* Operators 1 to 7 are one block, 8 to 13 another. The test checks the operators before, in and after the blocks, and
+ * the tensors between the blocks. */
 static void places_follow_the_blocks(void **state)
 {
     (void)state;
@@ -237,7 +240,8 @@ static void places_follow_the_blocks(void **state)
     assert_int_equal(d->place[14], RT_PIPELINE_AFTER);
     assert_true(d->parameters.all[RT_PIPELINE_BEFORE] == 6400 && d->parameters.all[RT_PIPELINE_AFTER] == 6402);
     assert_true(d->largest_block_parameters == 2 + 2 * 64 * 256);
-    assert_true(d->border_bytes == 1000); /* the projection; the table's result comes from before */
+    assert_true(d->border_bytes == 1000); /* only the projection, because the table's result comes from before the
+                                           * blocks */
     mdot_job_destroy(job);
 }
 

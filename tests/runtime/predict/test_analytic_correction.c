@@ -1,5 +1,5 @@
-/* test_analytic_correction.c — what a predictor has no input for: in which direction and how far each option moves a step's
- * time, that it is said, and that a predictor with the input has the last word. */
+/* test_analytic_correction.c — options for which a predictor has no input. The tests check the direction and size of each
+ * option's effect on the step time, and the warning. If a predictor has the input, its answer is used as it is. */
 #include "runtime/job/job_model.h"
 #include "runtime/predict/predict.h"
 #include "tests/support/predict_fixture.h"
@@ -15,7 +15,7 @@
 
 enum { BLOCKS = 4, OF_A_BLOCK = 5, COUNT = BLOCKS * OF_A_BLOCK };
 
-/* Four blocks: product, Relu, Gelu, attention, product; operands of ten megabytes a sample, products of 64 by 64. */
+/* Four blocks: matmul, Relu, Gelu, attention, matmul; operands of ten megabytes a sample, matrices of 64 by 64. */
 static mdot_job *make_job(const char *product)
 {
     mdot_job_operator operators[COUNT];
@@ -51,10 +51,10 @@ static double step_ms(const mdot_job *job, const mdot_configuration *c)
     return predict_one(&predict_bandwidth, job, c).step_ms;
 }
 
-/* One thing said beside the default, which eager attention and fp32 are to this predictor. */
+/* One option that differs from the base. This predictor assumes eager attention and fp32 as defaults. */
 typedef struct option_case {
     mdot_configuration c;
-    double least, most; /* of the step without it */
+    double least, most; /* range of the ratio to the base step time */
 } option_case;
 
 #define BASE .struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100", .attention = MDOT_ATTENTION_EAGER
@@ -79,7 +79,7 @@ static void options_move_the_step_as_physics_says(void **state)
 {
     (void)state;
     static const option_case cases[] = {
-        {{.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}, 0.2, 0.95}, /* flash */
+        {{.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}, 0.2, 0.95}, /* flash attention */
         {{BASE, .compiled = 1}, 0.5, 0.99},
         {{BASE, .recompute = MDOT_RECOMPUTE_BLOCKS}, 1.2, 1.4},
         {{BASE, .recompute = MDOT_RECOMPUTE_SELECTIVE}, 1.01, 1.2},
@@ -92,7 +92,8 @@ static void options_move_the_step_as_physics_says(void **state)
     check("Linear", cases, sizeof cases / sizeof *cases);
 }
 
-/* Where the host is the limit, the predictor alone knows: physics does not take away what a larger batch costs. */
+/* If the host is the limit, only the predictor can estimate the time. The analytic estimate keeps the cost of a
+ * larger batch. */
 static void steps_grow_with_the_batch(void **state)
 {
     (void)state;
@@ -115,7 +116,7 @@ static void steps_grow_with_the_batch(void **state)
     mdot_job_destroy(job);
 }
 
-/* Two seconds, whatever the batch, for what a GPU does in milliseconds. */
+/* The predictor answers two seconds for any batch, for work that a GPU finishes in milliseconds. */
 static void kernels_save_nothing_of_a_step_that_waits_for_the_host(void **state)
 {
     (void)state;
@@ -123,7 +124,7 @@ static void kernels_save_nothing_of_a_step_that_waits_for_the_host(void **state)
         mdot_configuration c;
         double least, most;
     } cases[] = {
-        {{.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}, 0.98, 1}, /* flash */
+        {{.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}, 0.98, 1}, /* flash attention */
         {{BASE, .compiled = 1}, 0.98, 1},
         {{BASE, .precision = MDOT_PRECISION_BF16}, 0.98, 1},
         {{BASE, .recompute = MDOT_RECOMPUTE_BLOCKS}, 1.2, 1.4},
@@ -154,14 +155,14 @@ static void default_precision_helps_convolutions_alone(void **state)
     p = predict_one(&predict_bandwidth, convolutions, &pytorch);
     assert_true(p.step_ms == step_ms(convolutions, &tf32) && predict_warnings(p) == 0);
     mdot_configuration old = pytorch, old_fp32 = fp32;
-    old.gpu = old_fp32.gpu = "V100"; /* which has no TF32 */
+    old.gpu = old_fp32.gpu = "V100"; /* V100 lacks TF32 */
     p = predict_one(&predict_bandwidth, convolutions, &old);
     assert_true(p.step_ms == step_ms(convolutions, &old_fp32) && predict_warnings(p) == 0);
     mdot_job_destroy(linear);
     mdot_job_destroy(convolutions);
 }
 
-/* Counting passes is exact; what else is modelled widens the interval. */
+/* The number of micro-steps is exact. All other analytic estimates widen the interval. */
 static void intervals_widen_with_what_is_not_measured(void **state)
 {
     (void)state;
@@ -172,13 +173,13 @@ static void intervals_widen_with_what_is_not_measured(void **state)
                     many = predict_one(&predict_bandwidth, job, &counted);
     mdot_prediction again = predict_one(&predict_bandwidth, job, &blocks);
     predict_assert_close(many.upper_ms / many.lower_ms, p.upper_ms / p.lower_ms);
-    /* by a quarter of what it changes, each way */
+    /* in each direction by a quarter of the change (as a power) */
     double wider = sqrt(again.step_ms / p.step_ms);
     predict_assert_close(again.upper_ms / again.lower_ms, p.upper_ms / p.lower_ms * wider);
     mdot_job_destroy(job);
 }
 
-/* The same step on two nodes takes longer where the network is slower, and ZeRO 3 exchanges more. */
+/* The same step on two nodes takes longer if the network is slower, and ZeRO 3 exchanges more. */
 static void exchanges_take_the_slowest_way(void **state)
 {
     (void)state;
@@ -195,7 +196,7 @@ static void exchanges_take_the_slowest_way(void **state)
     mdot_job_destroy(job);
 }
 
-/* An exchange over nodes has a ring through each of its GPUs there, and as many ports of the network. */
+/* An exchange over nodes has one ring through each of the node's GPUs, and as many network ports. */
 static void neighbours_share_the_way_to_other_nodes(void **state)
 {
     (void)state;
@@ -203,10 +204,10 @@ static void neighbours_share_the_way_to_other_nodes(void **state)
     mdot_configuration many = {BASE, .gpu_count = 16, .node_count = 2, .link_gbps = 1, .network_gbps = 0.05};
     mdot_configuration alone = {BASE, .gpu_count = 16, .node_count = 16, .link_gbps = 1, .network_gbps = 0.4};
     predict_assert_close(step_ms(job, &many), step_ms(job, &alone));
-    many.network_gbps = 5; /* the link is the slower one */
+    many.network_gbps = 5; /* the link is slower than the ports together */
     alone.network_gbps = 1;
     predict_assert_close(step_ms(job, &many), step_ms(job, &alone));
-    /* Where tensor parallelism takes a node's GPUs, the gradients' exchange has one of them there. */
+    /* If tensor parallelism takes all GPUs of a node, the gradient exchange has one GPU per node. */
     mdot_configuration apart = {BASE, .gpu_count = 8, .node_count = 2, .tensor_parallel = 4, .link_gbps = 1};
     apart.network_gbps = 1e-3;
     double one_port = step_ms(job, &apart);
@@ -224,8 +225,8 @@ static double exchanged_ms(const mdot_job *job, const mdot_configuration *c)
     return rt_communication_ms(job, &setup, 0);
 }
 
-/* Sums of a tensor-parallel group over a link that takes next to no time: what starting them costs, and half as many
- * again where blocks are computed again. test_experts.c has what filling a link costs. */
+/* The all-reduces of a tensor-parallel group over a link whose transfer time is negligible. The time is that of
+ * starting them, and half as much again if blocks are recomputed. test_experts.c tests the time of filling a link. */
 static void starting_a_sum_costs(void **state)
 {
     (void)state;
@@ -241,7 +242,7 @@ static void starting_a_sum_costs(void **state)
     mdot_job_destroy(job);
 }
 
-/* In one sweep, rows change with the degree of parallelism and back. */
+/* In one sweep, the operator features change with the degree of parallelism and change back. */
 static void sweep_over_degrees_gives_what_single_calls_give(void **state)
 {
     (void)state;
@@ -256,9 +257,9 @@ static void sweep_over_degrees_gives_what_single_calls_give(void **state)
     mdot_job_destroy(job);
 }
 
-/* ---- Predictors that know ---------------------------------------------------------------------------------------- */
+/* ---- Predictors that have the inputs ----------------------------------------------------------------------------- */
 
-/* 1 ms plus the configuration's numbers, number i times 0.001 * (i + 1). */
+/* The answer is 1 ms plus 0.001 * (i + 1) times value i of the configuration. */
 static onnx_builder *knowing_model(int count)
 {
     char shape[16], pick[16];
@@ -281,7 +282,7 @@ static onnx_builder *knowing_model(int count)
     return b;
 }
 
-/* The same of numbers by name: bit RT_CONFIGURATION_… of each. */
+/* The same for values by name. `numbers` has the bit RT_CONFIGURATION_… of each value. */
 static onnx_builder *knowing_model_of(uint32_t numbers)
 {
     static const char *const names[] = {
@@ -291,7 +292,7 @@ static onnx_builder *knowing_model_of(uint32_t numbers)
     };
     char list[512] = "";
     int count = 0;
-    for (int i = RT_CONFIGURATION_NUMBERS - 1; i >= 0; i--) { /* in another order than the map's */
+    for (int i = RT_CONFIGURATION_NUMBERS - 1; i >= 0; i--) { /* in an order that differs from the map's */
         if ((numbers & 1u << i) == 0) continue;
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", count++ > 0 ? ", " : "", names[i]);
@@ -310,7 +311,8 @@ static onnx_builder *knowing_model_of(uint32_t numbers)
     (BIT(LINK_GBPS) | BIT(NETWORK_GBPS) | BIT(NODE_COUNT) | BIT(DATA_PARALLEL) | BIT(TENSOR_PARALLEL) |                \
      BIT(PIPELINE_PARALLEL) | BIT(EXPERT_PARALLEL) | BIT(MICRO_BATCHES) | BIT(ZERO_STAGE))
 
-/* Each option is modelled for a predictor that reads all numbers but the option's, whatever stands behind. */
+/* Each option is estimated analytically for a predictor that reads all values except the option's, for any model
+ * behind it. */
 static void exactly_what_is_not_read_is_modelled(void **state)
 {
     (void)state;
@@ -321,7 +323,7 @@ static void exactly_what_is_not_read_is_modelled(void **state)
         {BIT(IS_AMP_BF16), {BASE, .precision = MDOT_PRECISION_AMP_BF16}},
         {BIT(IS_BF16), {BASE, .precision = MDOT_PRECISION_BF16}},
         {BIT(IS_PYTORCH), {BASE, .precision = MDOT_PRECISION_PYTORCH}},
-        {BIT(IS_EAGER), {.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}}, /* flash */
+        {BIT(IS_EAGER), {.struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"}}, /* flash attention */
         {BIT(IS_COMPILED), {BASE, .compiled = 1}},
         {BIT(RECOMPUTES_BLOCKS), {BASE, .recompute = MDOT_RECOMPUTE_BLOCKS}},
         {BIT(RECOMPUTES_SELECTIVELY), {BASE, .recompute = MDOT_RECOMPUTE_SELECTIVE}},
@@ -339,7 +341,7 @@ static void exactly_what_is_not_read_is_modelled(void **state)
             uint32_t taken = options[without].without, wants = options[i].without;
             bool lacks =
                 (taken & wants) != 0 || ((taken & PARALLELISM_INPUTS) != 0 && (wants & PARALLELISM_INPUTS) != 0);
-            bool is_default = wants == BIT(IS_PYTORCH); /* fp32, to a job without convolutions */
+            bool is_default = wants == BIT(IS_PYTORCH); /* fp32, for a job that has zero convolutions */
             uint32_t said = predict_warnings(predict_one(&f, job, &options[i].c));
             if (said != (lacks && !is_default ? MDOT_WARN_ANALYTIC_ESTIMATE : 0))
                 fail_msg("without %x, option %zu warns of %x", (unsigned)taken, i, (unsigned)said);
@@ -349,7 +351,7 @@ static void exactly_what_is_not_read_is_modelled(void **state)
     mdot_job_destroy(job);
 }
 
-/* A predictor of versions, torch.compile and precisions that knows nothing of several GPUs. */
+/* A predictor that reads versions, torch.compile and precisions, but nothing about several GPUs. */
 static void predictor_that_knows_software_alone_is_told_of_it(void **state)
 {
     (void)state;
@@ -359,7 +361,7 @@ static void predictor_that_knows_software_alone_is_told_of_it(void **state)
     mdot_job *job = make_job("Linear");
     mdot_configuration c = {BASE, .precision = MDOT_PRECISION_AMP_BF16, .compiled = 1, .torch = 204};
     mdot_prediction one = predict_one(&f, job, &c);
-    /* columns in the map's order backwards: torch, compiled, eager, amp in bf16, amp, batch */
+    /* The columns are in the reverse order of the map: torch, compiled, eager, amp in bf16, amp, batch. */
     predict_assert_close(one.step_ms, 1 + 1e-3 * (1 * 204 + 2 * 1 + 3 * 1 + 4 * 1 + 5 * 1 + 6 * 8));
     assert_int_equal(predict_warnings(one), 0);
     c.accumulate = 4;
@@ -369,7 +371,7 @@ static void predictor_that_knows_software_alone_is_told_of_it(void **state)
     c.accumulate = 0;
     c.gpu_count = 4;
     mdot_prediction together = predict_one(&f, job, &c);
-    c.link = MDOT_LINK_NVLINK; /* an A100's own */
+    c.link = MDOT_LINK_NVLINK; /* the default link of an A100 */
     assert_true(together.step_ms > one.step_ms && together.step_ms == predict_one(&f, job, &c).step_ms);
     assert_int_equal(predict_warnings(together), MDOT_WARN_ANALYTIC_ESTIMATE);
     mdot_job_destroy(job);
@@ -411,7 +413,7 @@ static void predictor_that_reads_an_option_is_told_and_believed(void **state)
     predict_close(&f);
 }
 
-/* It knows of attention, and not of what was appended behind it. */
+/* The predictor reads the attention kernel but lacks the values that later versions appended. */
 static void predictor_that_reads_some_is_told_some(void **state)
 {
     (void)state;
@@ -432,7 +434,7 @@ static void predictor_that_reads_some_is_told_some(void **state)
     predict_close(&f);
 }
 
-/* What software does is nothing that physics knows: the answer is that of the predictor's own. */
+/* The analytic estimate has no model of software versions, so the predictor's own answer stays as it is. */
 static void version_that_is_not_read_changes_nothing_and_is_said(void **state)
 {
     (void)state;

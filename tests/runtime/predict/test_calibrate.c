@@ -1,5 +1,6 @@
-/* test_calibrate.c — a predictor's answers corrected by measured steps: nothing without rows, little with few, per GPU,
- * per part of a step, against rows that are wrong; narrower intervals; the same again from its file; refusals. */
+/* test_calibrate.c — predictions that are corrected by measured steps. Zero rows change nothing, few rows change
+ * little. The tests cover corrections per GPU and per part of a step, wrong rows, narrower intervals, saving and
+ * loading, and refused arguments. */
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -25,7 +26,7 @@ typedef struct site {
     size_t count;
 } site;
 
-/* One for all tests, each of which begins without a row. */
+/* One fixture for all tests. Each test begins with zero rows. */
 static int open_site(void **state)
 {
     site *s = calloc(1, sizeof *s);
@@ -51,7 +52,7 @@ static int close_site(void **state)
     return 0;
 }
 
-/* A step on this GPU takes so many times what is predicted. */
+/* Adds a row: a step on this GPU takes `times` times the predicted time. */
 static void add_row_of(site *s, const char *gpu, int64_t gpu_count, int64_t batch, double times)
 {
     size_t i = s->count++;
@@ -106,7 +107,7 @@ static void without_rows_nothing_changes(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-/* Of a site where all steps take 1.5 times as long. */
+/* A site where every step takes 1.5 times as long as predicted. */
 static void the_more_rows_the_nearer(void **state)
 {
     site *s = *state;
@@ -144,7 +145,7 @@ static void gpus_have_their_own_factors(void **state)
     assert_true(gpu_of(calibration, 1).factor > 1.15 && gpu_of(calibration, 1).factor < 1.35);
     assert_true(info.factor >= 1 && info.factor < 1.5);
     assert_true(info.interval > gpu_of(calibration, 0).interval);
-    /* by name or by figures, a card is the same */
+    /* a GPU model is the same by name or by its spec values */
     mdot_gpu figures = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("T4", &figures, NULL), MDOT_OK);
     mdot_configuration named = predict_configuration(64, "T4"), figured = named;
@@ -160,7 +161,8 @@ static void gpus_have_their_own_factors(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-/* What is common to steps of several GPUs, whichever they are, is no matter of a card that was measured alone. */
+/* A correction that steps of several GPU counts have in common does not apply to a GPU model that was measured with
+ * one GPU. */
 static void gpus_that_agree_say_something_of_others(void **state)
 {
     site *s = *state;
@@ -197,7 +199,7 @@ static void several_gpus_have_a_factor_of_their_own(void **state)
         predict_assert_close(log(after.upper_ms / after.lower_ms),
                              log(before.upper_ms / before.lower_ms) * interval * (several ? info.several_interval : 1));
     }
-    /* another card's, of which there is no row */
+    /* another GPU model, which has zero rows */
     c.gpu = "H100";
     mdot_prediction before = predict_one(&s->f, s->job, &c), after = before;
     assert_int_equal(mdot_calibration_apply(calibration, &c, NULL, &after, NULL), MDOT_OK);
@@ -205,7 +207,7 @@ static void several_gpus_have_a_factor_of_their_own(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-/* Rows that are right within a predictor's interval say nothing of others. */
+/* Rows within the predictor's interval do not change predictions for other configurations. */
 static void what_is_known_well_enough_is_left_alone(void **state)
 {
     site *s = *state;
@@ -281,7 +283,8 @@ static void a_file_holds_all_of_it(void **state)
     process_remove_folder(folder);
 }
 
-/* Of printable characters of one to four bytes, cut where the name ends or not, and of what cannot be printed. */
+/* Makes a name of printable characters of one to four bytes, which may be cut in mid-character, and of unprintable
+ * bytes. */
 static void make_name(uint32_t *seed, char *out, size_t most)
 {
     static const char *const pieces[] = {"a", "Z", " ", "gpu", "0.5", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"},
@@ -331,7 +334,7 @@ static void what_is_saved_loads_whatever_gpus_are_called(void **state)
         assert_int_equal(info_of(read).gpu_count, info_of(made).gpu_count);
         for (size_t g = 0; g < info_of(made).gpu_count; g++)
             assert_string_equal(gpu_of(read, g).name, gpu_of(made, g).name);
-        for (size_t g = 0; g < ROWS; g++) { /* each finds its own */
+        for (size_t g = 0; g < ROWS; g++) { /* each GPU finds its own correction */
             mdot_prediction a = predict_one(&s->f, s->job, &s->c[g]), b = a;
             assert_int_equal(mdot_calibration_apply(made, &s->c[g], NULL, &a, NULL), MDOT_OK);
             assert_int_equal(mdot_calibration_apply(read, &s->c[g], NULL, &b, NULL), MDOT_OK);
@@ -435,7 +438,7 @@ static void what_is_no_calibration_is_refused_by_line(void **state)
         assert_int_equal(parse(wrong[i].text, &calibration, &err), wrong[i].status);
         if (strstr(err.message, wrong[i].message) == NULL) fail_msg("%s\n: %s", wrong[i].text, err.message);
     }
-    /* cut at every byte but the whole, and with a zero in it */
+    /* cut at every byte except the last, and with a zero byte inserted */
     for (size_t length = 0; length + 1 < sizeof whole; length++) {
         mdot_status status = mdot_calibration_parse(whole, length, &calibration, &err);
         bool ends = strcmp(whole + length, "gpu 3 1.2 0.8 0 1 0.9 T4\n") == 0;
@@ -467,7 +470,7 @@ static void limits_of_a_file_are_kept(void **state)
     free(text);
 }
 
-/* ---- Calls ------------------------------------------------------------------------------------------------------- */
+/* ---- Invalid calls ----------------------------------------------------------------------------------------------- */
 
 static void what_is_wrong_is_refused(void **state)
 {
@@ -493,8 +496,7 @@ static void what_is_wrong_is_refused(void **state)
     calibration = calibrate(&(site){.f = s->f});
     mdot_prediction p = predict_one(&s->f, s->job, &s->c[0]);
     static const double no_ms[] = {0, -1, NAN, INFINITY};
-    for (size_t i = 0; i < sizeof no_ms / sizeof *no_ms;
-         i++) { /* a pair that was refused in a call for many is all 0 */
+    for (size_t i = 0; i < sizeof no_ms / sizeof *no_ms; i++) { /* in a call for many, a refused pair is all 0 */
         double *const ms[] = {&p.step_ms, &p.lower_ms, &p.upper_ms};
         for (size_t k = 0; k < sizeof ms / sizeof *ms; k++) {
             const mdot_prediction answered = p;

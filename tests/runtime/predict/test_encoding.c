@@ -1,5 +1,5 @@
-/* test_encoding.c — jobs encoded once: answers as without an encoding, blocks of configurations of several batches,
- * what pairs of entries may declare, lifetimes. */
+/* test_encoding.c — jobs with cached features. The tests compare predictions with and without the cache, mix blocks
+ * of configurations of several batches, check the declarations of entry pairs, and check lifetimes. */
 #include "mdot/mdotjob.h"
 #include "tests/support/predict_fixture.h"
 
@@ -36,8 +36,8 @@ static mdot_encoding *encode(const predict_fixture *f, const mdot_job *job)
     return encoding;
 }
 
-/* More pairs than are answered together, of more batches than there are blocks, in an order in which neighbours differ.
- */
+/* PAIRS exceeds the number that is answered together, BATCHES exceeds the number of blocks, and neighbours in the
+ * order differ. */
 enum { PAIRS = 150, BATCHES = 37 };
 
 static void make_configurations(mdot_configuration c[PAIRS])
@@ -56,7 +56,7 @@ static void expect_bandwidth(const mdot_prediction *p, const mdot_job *job, cons
     assert_int_equal((p->warnings & MDOT_WARN_OUTSIDE_TRAINING) != 0, c->batch > 1000);
 }
 
-/* To the bit; what lies between fields is nobody's. */
+/* Compares bit by bit, except for the padding between fields. */
 static void assert_same_prediction(const mdot_prediction *a, const mdot_prediction *b)
 {
     const size_t numbers = offsetof(mdot_prediction, step_ms), behind = offsetof(mdot_prediction, parameters);
@@ -110,7 +110,7 @@ static void a_wrong_configuration_leaves_its_block_answered(void **state)
     mdot_job_destroy(job);
 }
 
-/* Rows are those of one GPU, so that an encoding of the whole job does not serve. */
+/* The operator features are those of one GPU, so cached features of the whole job do not apply. */
 static void a_divided_job_is_priced_as_without_an_encoding(void **state)
 {
     (void)state;
@@ -136,7 +136,7 @@ static void a_divided_job_is_priced_as_without_an_encoding(void **state)
     mdot_job_destroy(job);
 }
 
-/* A scheduler that takes a new predictor closes the old one first. */
+/* A scheduler that loads a new predictor closes the old one first. */
 static void an_encoding_keeps_its_predictor(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void an_encoding_of_another_predictor_is_refused(void **state)
     mdot_job_destroy(job);
 }
 
-/* ---- What pairs of entries may declare --------------------------------------------------------------------------- */
+/* ---- Allowed declarations of entry pairs ------------------------------------------------------------------------- */
 
 static void expect_refused(onnx_builder *encode_model, onnx_builder *price_model, const char *reason)
 {

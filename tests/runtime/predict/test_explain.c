@@ -1,5 +1,6 @@
-/* test_explain.c — where a step's time and memory go: parts add up to the prediction, whatever was asked; operators get
- * what the predictor's entry "explain" says of their rows; without one the explanation says that it is an estimate. */
+/* test_explain.c — how a step's time and memory are explained. The parts add up to the prediction for every
+ * configuration. Operators get the times that the predictor's entry "explain" returns for their features. If the
+ * entry is absent, the explanation is marked as an estimate. */
 #include "mdot/mdotjob.h"
 #include "tests/support/predict_fixture.h"
 
@@ -48,7 +49,7 @@ static void assert_not_negative(const mdot_operator_time *s)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) assert_true(isfinite(numbers[i]) && numbers[i] >= 0);
 }
 
-/* Of operators to phases, of phases to the step, of memory to the prediction's. */
+/* Operators add up to phases, phases to the step, and parts of memory to the prediction's memory. */
 static void assert_adds_up(const mdot_explanation *e, const mdot_prediction *p)
 {
     mdot_explanation_info info = info_of(e);
@@ -168,7 +169,7 @@ static void parts_add_up_however_a_job_trains(void **state)
     predict_close(&f);
 }
 
-/* The first convolution of ResNet-50 has no gradient of its input, and a ReLU no parameters. */
+/* The first convolution of ResNet-50 does not compute the gradient of its input, and a ReLU has zero parameters. */
 static void operators_have_the_phases_that_they_work_in(void **state)
 {
     (void)state;
@@ -242,7 +243,7 @@ static void each_operator_gets_what_its_row_says(void **state)
     predict_close(&f);
 }
 
-/* Rows of several operators still add up to what the predictor says of them. */
+/* If several operators share a feature row, their times still add up to the predictor's answer for that row. */
 static void operators_that_were_merged_share_a_row(void **state)
 {
     (void)state;

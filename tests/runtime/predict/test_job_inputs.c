@@ -1,4 +1,5 @@
-/* test_job_inputs.c — what an entry reads of a job, run by the caller, gives what predictions and explanations say. */
+/* test_job_inputs.c — the caller runs an entry on the inputs that mdot_job_inputs returns. The results equal those of
+ * predictions and explanations. */
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -27,7 +28,7 @@ static mdot_job_inputs *inputs_of(const predict_fixture *f, const char *entry, c
     return inputs;
 }
 
-/* Runs the entry for the one output. */
+/* Runs the entry, which has one output. */
 static void run(const predict_fixture *f, const char *entry, const mdot_job_inputs *inputs, mdot_output output)
 {
     mdot_entry_info info = MDOT_INIT(mdot_entry_info);
@@ -60,7 +61,8 @@ static void an_entry_run_on_them_predicts(void **state)
     mdot_job_destroy(job);
 }
 
-/* Configurations of tensor parallelism and others that change the rows are in them, too; every column is answered. */
+/* The configurations include tensor parallelism and others that change the operator features. Every column gets an
+ * answer. */
 static void pieces_run_on_them_predict(void **state)
 {
     (void)state;
@@ -75,7 +77,7 @@ static void pieces_run_on_them_predict(void **state)
     size_t i = 0;
     while (mdot_job_inputs_get(prices, i, &encoded) == MDOT_OK && strcmp(encoded.name, "row_bytes") != 0) i++;
     assert_string_equal(encoded.name, "row_bytes");
-    assert_int_equal(encoded.dims[0], 5); /* two of the seven are equal to others */
+    assert_int_equal(encoded.dims[0], 5); /* two of the seven equal others */
     assert_memory_equal(encoded.data, bytes, sizeof bytes[0] * 5);
     run(&f, "price", prices, (mdot_output){"step_ms", step_ms, sizeof step_ms});
     for (int column = 0; column < BLOCK; column++)

@@ -1,5 +1,5 @@
-/* test_operator_features.c — jobs as rows: merged where they are equal, in order where positions are read, shortened without losing
- * any load. */
+/* test_operator_features.c — the operator features of a job. Equal operators are merged, operators stay in order if the entry
+ * reads positions, and a shortened job keeps its total FLOPs and bytes. */
 #include "runtime/predict/predict.h"
 #include "tests/support/predict_fixture.h"
 
@@ -19,10 +19,10 @@ static float position[MAX_ROWS + 1][RT_POSITION_COLUMNS], count[MAX_ROWS + 1];
 
 enum { READS_POSITION = 1, READS_COUNT = 2 };
 
-/* All of the job on one GPU, unless a test says otherwise. */
+/* The whole job on one GPU, unless a test changes it. */
 static rt_shard share = {1, 1, {1, 1, 1}};
 
-/* Writes the job's rows for an entry that reads types, settings, loads and what `reads` says. */
+/* Writes the job's features for an entry that reads types, settings, loads and the inputs in `reads`. */
 static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned reads)
 {
     assert_true(capacity <= MAX_ROWS);
@@ -40,7 +40,8 @@ static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned 
                  [RT_JOB_INPUT_REPEATS] = (reads & READS_COUNT) != 0 ? count : NULL}};
     rt_write_operator_features(job, &share, &tensors);
     assert_true(tensors.row_count <= capacity);
-    for (size_t i = tensors.row_count; i <= MAX_ROWS; i++) assert_true(count[i] == -7); /* and nothing behind them */
+    /* the memory after the rows is unchanged */
+    for (size_t i = tensors.row_count; i <= MAX_ROWS; i++) assert_true(count[i] == -7);
     return tensors;
 }
 
@@ -90,7 +91,7 @@ static void assert_loads_kept(const mdot_job *job, const rt_job_tensors *tensors
     for (size_t r = 0; r < tensors->row_count; r++)
         for (int k = 0; k < RT_LOAD_COLUMNS; k++)
             got[k] += (double)load[r][k] * (tensors->rows[RT_JOB_INPUT_REPEATS] != NULL ? (double)count[r] : 1);
-    for (int k = 0; k < RT_LOAD_COLUMNS; k++) /* each row is off by an f32's rounding at most */
+    for (int k = 0; k < RT_LOAD_COLUMNS; k++) /* each row has at most the rounding error of an f32 */
         if (fabs(got[k] - expected[k]) > 1e-7 * expected[k])
             fail_msg("column %d: %.9g, not %.9g", k, got[k], expected[k]);
 }
@@ -102,7 +103,7 @@ static double sum_counts(const rt_job_tensors *tensors)
     return sum;
 }
 
-/* What predictors multiply with each other in f32 stays a number. */
+/* Predictors multiply settings with each other in f32, and the results must stay finite. */
 static void settings_that_no_operator_has_are_cut(void **state)
 {
     (void)state;
@@ -125,7 +126,7 @@ static void settings_that_no_operator_has_are_cut(void **state)
     }
 }
 
-/* ---- What fits --------------------------------------------------------------------------------------------------- */
+/* ---- Jobs that fit ----------------------------------------------------------------------------------------------- */
 
 static void bag_has_a_row_for_each_kind_in_order_of_appearance(void **state)
 {
@@ -186,8 +187,7 @@ static void entry_without_rows_gets_none(void **state)
     mdot_job_destroy(job);
 }
 
-/* ---- What does not ------------------------------------------------------------------------------------------------
- */
+/* ---- Jobs that exceed the capacity ------------------------------------------------------------------------------- */
 
 static void shortened_job_keeps_its_loads_at_any_capacity(void **state)
 {
@@ -219,7 +219,7 @@ static void job_of_20000_operators_fills_the_largest_bucket(void **state)
     mdot_job_destroy(job);
 }
 
-/* Ten operators a thousand times as expensive as the 990 between them. */
+/* Ten operators are a thousand times as expensive as the 990 operators between them. */
 static void expensive_operators_are_left_alone(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ static void job_without_any_load_is_shortened_too(void **state)
     mdot_job_destroy(job);
 }
 
-/* Beyond what an f32 holds in whole numbers, and as large as a job may be. */
+/* Larger than the whole numbers that an f32 holds exactly, and the largest that a job may have. */
 static void largest_loads_stay_finite(void **state)
 {
     (void)state;

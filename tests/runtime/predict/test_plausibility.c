@@ -1,4 +1,4 @@
-/* test_plausibility.c — runtime/predict/plausibility.c: what a prediction can be judged by, and the table of warnings. */
+/* test_plausibility.c — runtime/predict/plausibility.c: plausibility checks of a prediction, and the table of warnings. */
 #include "runtime/perf/resolved_configuration.h"
 #include "tests/support/predict_fixture.h"
 
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* 10 TFLOP/s in fp32, 20 and 40 in the others, 1 TB/s. */
+/* 10 TFLOP/s in fp32, 20 and 40 in the other precisions, 1 TB/s. */
 static const mdot_gpu card = {.struct_size = sizeof(mdot_gpu),
                               .memory_gbps = 1000,
                               .fp32_tflops = 10,
@@ -18,7 +18,7 @@ static const mdot_gpu card = {.struct_size = sizeof(mdot_gpu),
                               .fp16_tflops = 40,
                               .memory_gib = 16};
 
-/* A product and a sum: 3e9 and 1e9 FLOPs, 4e6 and 6e6 bytes a sample, in all phases, and a million parameters. */
+/* A matmul and a sum: 3e9 and 1e9 FLOPs, 4e6 and 6e6 bytes a sample, in all phases, and a million parameters. */
 static mdot_job *two_operators(uint32_t notes, double parameters)
 {
     mdot_job_operator operators[2] = {{.struct_size = sizeof operators[0], .type = "Linear", .known = true},
@@ -62,7 +62,7 @@ static void shares_are_those_of_the_cards_peaks(void **state)
 {
     (void)state;
     mdot_job *job = two_operators(0, 1e6);
-    /* Ten samples: 30 GFLOP of products, 10 of sums; 100 MB and 20 of SGD. */
+    /* Ten samples: 30 GFLOP of matmuls, 10 GFLOP of sums; 100 MB of operands and 20 MB of SGD's update. */
     mdot_prediction p = judged(job, MDOT_PRECISION_FP32, 10, 20);
     assert_near(p.parameters, 1e6);
     assert_near(p.flops_per_sample, 4e9);
@@ -71,7 +71,7 @@ static void shares_are_those_of_the_cards_peaks(void **state)
     assert_near(judged(job, MDOT_PRECISION_TF32, 10, 20).compute_share, 2.5 / 20);
     p = judged(job, MDOT_PRECISION_AMP, 10, 20);
     assert_near(p.compute_share, 1.75 / 20);
-    assert_near(p.memory_share, (0.05 + 0.02 + 0.006) / 20); /* half, the update, and parameters in fp16 */
+    assert_near(p.memory_share, (0.05 + 0.02 + 0.006) / 20); /* half of the bytes, the update, and parameters in fp16 */
     mdot_job_destroy(job);
 }
 
@@ -87,7 +87,7 @@ static void steps_that_no_card_could_make_are_implausible(void **state)
     mdot_job_destroy(job);
 }
 
-/* Long sequences: fused attention may leave out half of the scores that are counted. */
+/* The sequences are long. With a causal mask, fused attention may skip half of the scores that are counted. */
 static void what_a_causal_mask_spares_is_not_implausible(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void what_a_causal_mask_spares_is_not_implausible(void **state)
     mdot_job_destroy(job);
 }
 
-/* Two operators, whose kernels take up to 0.2 ms to start. */
+/* Two operators whose kernels take up to 0.2 ms to launch. */
 static void steps_that_launching_explains_are_not_too_long(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void unknown_types_count_with_their_work(void **state)
     mdot_prediction p = {.step_ms = 1};
     rt_check_plausibility(job, &effort, 140, &p);
     assert_true(p.unknown_share == 0);
-    rt_check_plausibility(job, &effort, 60, &p); /* a predictor from before Linear */
+    rt_check_plausibility(job, &effort, 60, &p); /* a predictor that was trained before the type Linear existed */
     assert_near(p.unknown_share, job->costs[0] / (job->costs[0] + job->costs[1]));
     mdot_job_destroy(job);
     mdot_job_operator operators[2] = {predict_operator(0), predict_operator(0)};

@@ -1,5 +1,5 @@
-/* test_predict.c — predictions through compiled predictors whose answers have a closed form: values, warnings, many at
- * once, and what is refused. */
+/* test_predict.c — predictions of compiled predictors whose answers have a closed form: values, warnings, calls for
+ * many pairs, and refused calls. */
 #include "mdot/mdotjob.h"
 #include "runtime/core/predictor.h"
 #include "runtime/predict/predict.h"
@@ -18,7 +18,7 @@
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
-/* 5 and 20 rows: the small bucket and the large one. */
+/* 5 and 20 feature rows: the small bucket and the large one. */
 static void times_are_the_predictors(void **state)
 {
     (void)state;
@@ -109,8 +109,7 @@ static void types_and_settings_reach_the_predictor(void **state)
     predict_close(&settings);
 }
 
-/* As a predictor made before the types and settings that are used here were appended. */
-/* Each number of the configuration has a place of its own: contract of the input `configuration`. */
+/* Contract of the input `configuration`: each value of the configuration has its own column. */
 static void configuration_reaches_the_predictor(void **state)
 {
     (void)state;
@@ -196,7 +195,7 @@ static void answer_of_the_cpu_for_a_failed_gpu_is_told(void **state)
     (void)state;
     mdot_job *job = predict_job(3, 3);
     mdot_configuration c = predict_configuration(1, "T4");
-    predict_bandwidth.context->device_error.status = MDOT_DEVICE; /* as run.c leaves it: test_runtime_cuda.c */
+    predict_bandwidth.context->device_error.status = MDOT_DEVICE; /* the state that run.c leaves: test_runtime_cuda.c */
     assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), MDOT_WARN_FALLBACK);
     predict_bandwidth.context->device_error.status = MDOT_OK;
     assert_int_equal(predict_warnings(predict_one(&predict_bandwidth, job, &c)), 0);
@@ -209,14 +208,14 @@ static void job_that_is_too_large_does_not_fit(void **state)
     mdot_job *job = predict_job(3, 3);
     mdot_configuration c = predict_configuration(1, "RTX-3090");
     assert_true(predict_one(&predict_bandwidth, job, &c).fits);
-    c.batch = 1 << 24; /* the least that the three results need is 12 kB a sample */
+    c.batch = 1 << 24; /* the three results need at least 12 kB a sample */
     mdot_prediction p = predict_one(&predict_bandwidth, job, &c);
     assert_false(p.fits);
     assert_true(p.peak_memory_bytes > UINT64_C(12000) << 24);
     mdot_job_destroy(job);
 }
 
-/* ---- Many at once ------------------------------------------------------------------------------------------------ */
+/* ---- Calls for many pairs ---------------------------------------------------------------------------------------- */
 
 enum { PAIRS = 150 }; /* more than one run takes */
 
@@ -255,7 +254,8 @@ static void many_pairs_give_what_single_calls_give(void **state)
     const mdot_job *of_pair[PAIRS];
     mdot_configuration c[PAIRS];
     fill_configurations(c);
-    for (int i = 0; i < PAIRS; i++) of_pair[i] = jobs[i < 100 ? i / 40 : i % 3]; /* runs of one job, then alternating */
+    /* runs of one job, then alternating jobs */
+    for (int i = 0; i < PAIRS; i++) of_pair[i] = jobs[i < 100 ? i / 40 : i % 3];
     mdot_prediction p[PAIRS] = {MDOT_INIT(mdot_prediction)};
     mdot_error err = {0};
     if (mdot_predict_many(predict_bandwidth.context, of_pair, c, PAIRS, p, &err) != MDOT_OK)
@@ -289,9 +289,9 @@ static void figures_stand_for_a_name(void **state)
     mdot_prediction a = predict_one(&predict_bandwidth, job, &named),
                     b = predict_one(&predict_bandwidth, job, &figured);
     assert_equal_predictions(&a, &b);
-    gpu.name = NULL; /* a card that nobody has named, */
+    gpu.name = NULL; /* a GPU model that has no name */
     gpu.memory_gbps /= 4;
-    gpu.memory_gib = 1e-3; /* and with little memory */
+    gpu.memory_gib = 1e-3; /* and little memory */
     b = predict_one(&predict_bandwidth, job, &figured);
     predict_assert_close(b.step_ms, 4 * a.step_ms);
     assert_int_equal(b.peak_memory_bytes, a.peak_memory_bytes);
@@ -299,7 +299,7 @@ static void figures_stand_for_a_name(void **state)
     mdot_job_destroy(job);
 }
 
-/* As many names as there are places to remember them, each at another address, and more. */
+/* More names than there are slots to cache them, each at another address. */
 static void every_pair_gets_its_own_gpu(void **state)
 {
     (void)state;
@@ -338,7 +338,8 @@ static void figures_that_are_none_are_refused_by_name(void **state)
     mdot_configuration c = predict_configuration(1, NULL);
     c.gpu_spec = &gpu;
     for (size_t i = 0; i < RT_GPU_NUMBERS * 4; i++) {
-        bool may_be_zero = columns[i / 4].at >= offsetof(mdot_gpu, nvlink_gbps); /* came later */
+        /* fields that were added later may be 0 */
+        bool may_be_zero = columns[i / 4].at >= offsetof(mdot_gpu, nvlink_gbps);
         if (may_be_zero && values[i % 4] == 0) continue;
         gpu = known;
         memcpy((char *)&gpu + columns[i / 4].at, &values[i % 4], sizeof values[0]);
@@ -361,7 +362,7 @@ static void figures_that_are_none_are_refused_by_name(void **state)
     mdot_job_destroy(job);
 }
 
-/* ---- Refusals ---------------------------------------------------------------------------------------------------- */
+/* ---- Refused calls ----------------------------------------------------------------------------------------------- */
 
 static const struct {
     mdot_configuration c;
@@ -422,7 +423,7 @@ static void wrong_configurations_are_refused_by_name(void **state)
     mdot_job_destroy(job);
 }
 
-/* Pairs around the wrong one, of its job and of another. */
+/* The invalid pair stands among pairs of its job and of another. */
 static void a_wrong_pair_leaves_the_others_answered(void **state)
 {
     (void)state;
@@ -490,7 +491,7 @@ static void missing_arguments_are_refused(void **state)
     mdot_job_destroy(job);
 }
 
-/* A predictor that divides by the batch less three. */
+/* A predictor that divides by the batch minus three. */
 static void answers_that_are_no_times_are_errors(void **state)
 {
     (void)state;

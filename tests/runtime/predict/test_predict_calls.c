@@ -1,5 +1,6 @@
-/* test_predict_calls.c — how predictions are called in a scheduler's loop: no allocation, no system call, threads with
- * contexts of their own; by a predictor in one piece and by one in two, with jobs and with encodings of them. */
+/* test_predict_calls.c — predictions as a scheduler's loop calls them: zero allocations, zero system calls, and
+ * threads with their own contexts. The tests use a predictor with one entry and one with two, with jobs and with
+ * their cached features. */
 #include "tests/support/call_guard.h"
 #include "tests/support/predict_fixture.h"
 
@@ -16,7 +17,7 @@ enum { JOB_COUNT = 3, CONFIGURATION_COUNT = 5 };
 enum { IN_ONE_PIECE, IN_TWO, FORMS };
 
 static predict_fixture bandwidth[FORMS];
-static mdot_job *jobs[JOB_COUNT]; /* one that fits, one with many equal operators, one to be shortened */
+static mdot_job *jobs[JOB_COUNT]; /* one that fits, one with many equal operators, one that is shortened */
 static mdot_encoding *encodings[FORMS][JOB_COUNT];
 static mdot_configuration configurations[CONFIGURATION_COUNT];
 static mdot_prediction expected[FORMS][JOB_COUNT][CONFIGURATION_COUNT];
@@ -60,7 +61,7 @@ static bool is_expected(const mdot_prediction *p, int form, int job, int configu
            p->peak_memory_bytes == e->peak_memory_bytes && p->fits == e->fits && p->warnings == e->warnings;
 }
 
-/* Every kind of call, right ones and refused ones. */
+/* Every kind of call, both valid and refused ones. */
 static bool call_everything(mdot_context *context, int form, int rounds)
 {
     mdot_error err;
@@ -87,7 +88,7 @@ static bool call_everything(mdot_context *context, int form, int rounds)
 }
 
 #ifdef OWN_THREAD
-enum { THREAD_ROUNDS = 20 }; /* each access is looked at, which takes tenfold */
+enum { THREAD_ROUNDS = 20 }; /* ThreadSanitizer checks each access, therefore a round takes ten times as long */
 #else
 enum { THREAD_ROUNDS = 200 };
 
@@ -107,7 +108,7 @@ static void predicting_allocates_nothing(void **state)
     assert_true(call_both_forms(60));
     assert_int_equal(allocations, before);
     mdot_job *counted = predict_job(2, 2);
-    assert_true(allocations > before); /* the counter counts */
+    assert_true(allocations > before); /* checks that the counter works */
     mdot_job_destroy(counted);
 }
 #endif

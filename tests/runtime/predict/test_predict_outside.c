@@ -1,4 +1,4 @@
-/* test_predict_outside.c — where a predictor's training reaches: what it says in one number or in one for each reason
+/* test_predict_outside.c — the range of a predictor's training: the predictor's answer, one value or one per reason,
  * becomes warnings. */
 #include "mdot/mdot.h"
 #include "tests/support/artefact_fixture.h"
@@ -18,12 +18,13 @@ static const uint32_t reason[REASONS] = {MDOT_WARN_BATCH_BELOW_DATA,       MDOT_
                                          MDOT_WARN_PRECISION_NOT_MEASURED, MDOT_WARN_SOFTWARE_NOT_MEASURED,
                                          MDOT_WARN_TYPES_NOT_MEASURED,     MDOT_WARN_OPTIMIZER_OR_GPUS_NOT_MEASURED};
 
-/* Batch and GPUs, the first two numbers, are at least 1; then each of fp32, tf32, amp, NHWC, Adam, AdamW. */
+/* Batch and GPU count, the first two values, are at least 1. The values of fp32, tf32, amp, NHWC, Adam and AdamW
+ * follow. */
 static const struct {
     mdot_precision precision;
     mdot_layout layout;
     mdot_optimizer optimizer;
-    uint32_t numbers; /* that are 1 */
+    uint32_t numbers; /* bits of the values that are 1 */
 } cases[] = {{MDOT_PRECISION_FP32, MDOT_LAYOUT_NCHW, MDOT_OPTIMIZER_SGD, 1u << 2},
              {MDOT_PRECISION_TF32, MDOT_LAYOUT_NHWC, MDOT_OPTIMIZER_ADAM, 1u << 3 | 1u << 5 | 1u << 6},
              {MDOT_PRECISION_AMP, MDOT_LAYOUT_NCHW, MDOT_OPTIMIZER_ADAMW, 1u << 4 | 1u << 7}};
@@ -62,7 +63,7 @@ static void each_reason_has_a_number(void **state)
     mdot_job_destroy(job);
 }
 
-/* Configurations of a block have their own. */
+/* In a block, each configuration has its own warnings. */
 static void blocks_have_them_for_each_configuration(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_predictor_schema.c — what artefacts that predict jobs may declare: inputs of earlier versions with fewer numbers and
- * types, and what is refused by name. */
+/* test_predictor_schema.c — the declarations of artefacts that predict jobs: inputs of earlier versions with fewer columns
+ * and types, and refusals that name the input. */
 #include "mdot/mdotjob.h"
 #include "runtime/predict/predict.h"
 #include "tests/support/artefact_fixture.h"
@@ -31,7 +31,7 @@ static int64_t type_number(const char *type)
     return traits.number;
 }
 
-/* ---- Artefacts made for other versions --------------------------------------------------------------------------- */
+/* ---- Artefacts for other runtime versions ------------------------------------------------------------------------ */
 
 static void older_predictors_read_what_they_know(void **state)
 {
@@ -57,7 +57,7 @@ static void older_predictors_read_what_they_know(void **state)
     predict_close(&old);
 }
 
-/* Numbers first … first + 2 of an input of so many, as a time. */
+/* A model whose times are the columns first … first + 2 of an input with `columns` columns. */
 static onnx_builder *numbers_model(const char *input, int64_t columns, int64_t first)
 {
     static const float one = 1;
@@ -96,7 +96,7 @@ static void older_predictors_read_the_first_numbers(void **state)
     mdot_job_destroy(job);
 }
 
-/* Metadata `key`: `value`. */
+/* Adds the metadata `key`: `value`. */
 static onnx_builder *with_note(onnx_builder *b, const char *key, const char *value)
 {
     pb_buffer note = {0};
@@ -127,7 +127,7 @@ static void expect_times(onnx_builder *b, double lower, double middle, double up
     predict_close(&f);
 }
 
-/* The runtime has 12 numbers of a GPU and 26 of a configuration. */
+/* The runtime has 12 columns for a GPU and 26 for a configuration. */
 static void later_predictors_say_what_numbers_are_that_this_runtime_lacks(void **state)
 {
     (void)state;
@@ -137,7 +137,8 @@ static void later_predictors_say_what_numbers_are_that_this_runtime_lacks(void *
     expect_times(with_note(numbers_model("configuration", 28, 25), "mdot.defaults.configuration", "3,4"), 1, 4, 5);
 }
 
-/* A predictor may state more than this runtime lacks, for still older ones: what is known is as it is. */
+/* A predictor may declare defaults for more columns than this runtime lacks, because still older runtimes may need
+ * them. For known columns the real values are used. */
 static void defaults_of_known_numbers_are_not_used(void **state)
 {
     (void)state;
@@ -149,7 +150,8 @@ static void defaults_of_known_numbers_are_not_used(void **state)
                  1 + gpu.watts, 9);
 }
 
-/* By name any numbers are read, in any order; one of a later version is what the predictor says. */
+/* With names, an input may have any columns in any order. A column of a later version has the default that the
+ * predictor declares. */
 static void numbers_are_picked_by_name(void **state)
 {
     (void)state;
@@ -160,7 +162,7 @@ static void numbers_are_picked_by_name(void **state)
     expect_times(with_note(b, key, "is_amp, batch, altitude, is_fp32"), 1 + 7, 1 + 6, 1 + 8);
 }
 
-/* A table as an artefact of a later version has it, whose compiler knew more. */
+/* A table of a later version, whose compiler knew more columns. */
 typedef struct later_table {
     mdot_abi_table head;
     mdot_abi_entry entry;
@@ -235,7 +237,8 @@ static onnx_builder *sums_model(const char *input, int64_t columns, int64_t firs
     return b;
 }
 
-/* The job's three operators, Conv, Relu and Add, are three rows; the Conv's window is 3 high, and each reads one. */
+/* The job's three operators, Conv, Relu and Add, are three feature rows. The Conv's window is 3 high, and each
+ * operator has one input. */
 static void later_predictors_say_what_columns_of_rows_are(void **state)
 {
     (void)state;
@@ -245,7 +248,7 @@ static void later_predictors_say_what_columns_of_rows_are(void **state)
     expect_times(with_note(b, "mdot.defaults.operator_position", "5"), 1 + 2, 1 + 2, 16);
 }
 
-/* sqrt of a negative number: what is no number is no promise that training reaches so far. */
+/* The model computes sqrt of a negative number. A NaN counts as outside the range of training. */
 static void an_outside_that_is_no_number_is_outside(void **state)
 {
     (void)state;
@@ -266,7 +269,7 @@ static void an_outside_that_is_no_number_is_outside(void **state)
     predict_close(&f);
 }
 
-/* ---- Artefacts that predict no jobs ------------------------------------------------------------------------------ */
+/* ---- Artefacts that do not predict jobs -------------------------------------------------------------------------- */
 
 static void expect_incompatible(onnx_builder *b, const char *says)
 {

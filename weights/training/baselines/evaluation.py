@@ -37,7 +37,7 @@ def run(data_path: Path, folder: Path, names: list[str] | None, only_splits: lis
                       file=sys.stderr, flush=True)
 
 
-HEAD = "| folds | labels | MAPE | median | P90 | within 10 % | MAE, ms | RMSE, ms | NHWC: MAPE | median |"
+HEAD = "| folds | labels | MAPE | median | P90 | within 10 % | MAE, ms | RMSE, ms | MAPE, NHWC | median, NHWC |"
 
 
 def _row(found: dict[str, Fold]) -> str:

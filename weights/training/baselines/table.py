@@ -20,16 +20,16 @@ class Baseline:
 
 
 BASELINES = (
-    Baseline("horus", "Horus: trees on sums over the graph", horus),
-    Baseline("dnnabacus", "DNNAbacus: trees on which operator follows which", dnnabacus),
-    Baseline("seer", "SEER: trees on sums by kind of kernel", seer),
-    Baseline("trees", "trees on sums by kind and counts by type", trees),
-    Baseline("perfnet", "PerfNet: a perceptron an operator, summed", perfnet),
-    Baseline("neusight", "NeuSight: tiles, waves and their use", neusight),
-    Baseline("habitat", "Habitat: scaled from other cards", habitat, (splits.CARDS,)),
+    Baseline("horus", "Horus: boosted trees on sums over the graph", horus),
+    Baseline("dnnabacus", "DNNAbacus: boosted trees on counts of successive types", dnnabacus),
+    Baseline("seer", "SEER: boosted trees on sums by kind of kernel", seer),
+    Baseline("trees", "boosted trees on sums by kind and counts by type", trees),
+    Baseline("perfnet", "PerfNet: one perceptron per operator, summed", perfnet),
+    Baseline("neusight", "NeuSight: tiles, waves and their utilisation", neusight),
+    Baseline("habitat", "Habitat: scaled from other GPU models", habitat, (splits.CARDS,)),
     Baseline("ets", "ETS: an LSTM over windows of operators", ets),
     Baseline("dnnperf", "DNNPerf: attention over nodes and edges", dnnperf),
-    Baseline("driple", "Driple: graph convolutions, set to set", driple),
+    Baseline("driple", "Driple: graph convolutions, set-to-set pooling", driple),
     Baseline("mdot as published", "MDOT as published: a Transformer over the sequence", mdot_as_published),
 )
 

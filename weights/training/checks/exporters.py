@@ -191,7 +191,7 @@ def difference(reference: list[dict], other: list[dict]) -> str:
     forms = sum(any(a[key] != b[key] for key in a if key not in LOADS and key != "optimizer")
                 for a, b in zip(reference, other))
     loads = sum(any(a[key] != b[key] for key in LOADS) for a, b in zip(reference, other))
-    return "same" if not forms and not loads else f"{forms} differ, loads of {loads}"
+    return "same" if not forms and not loads else f"{forms} operators differ, FLOPs or bytes of {loads}"
 
 
 def compare(mdot: Path, name: str, folder: Path) -> list[str]:

@@ -98,8 +98,8 @@ def main() -> int:
         return 1
     share = 100 * (len(results) - len(off)) / len(results)
     print(f"{len(results)} networks; {len(results) - len(off)} ({share:.1f} %) within "
-          f"{RELATIVE:.0%} or {ABSOLUTE_GMACS} G.\n")
-    print("| network | mdot, G | timm, G | difference, % |\n| --- | --- | --- | --- |")
+          f"{RELATIVE:.0%} or {ABSOLUTE_GMACS} GMAC.\n")
+    print("| network | mdot, GMAC | timm, GMAC | difference, % |\n| --- | --- | --- | --- |")
     for name, ours, theirs in off:
         print(f"| {name} | {ours:.3f} | {theirs:.2f} | {100 * (ours / theirs - 1):+.1f} |")
     return 0 if share >= 95 else 1

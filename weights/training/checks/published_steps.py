@@ -67,7 +67,7 @@ def main() -> int:
     found = [predictor.predict(jobs[point.network], point.card, **point.options) for point in points]
     answers = np.array([answer.step_ms for answer in found])
     inside = np.array([answer.lower_ms <= point.step_ms <= answer.upper_ms for answer, point in zip(found, points)])
-    print("| published by | steps | mean | median | P90 | predicted / measured | inside the interval |\n" + "| --- " * 7 + "|")
+    print("| published by | steps | mean | median | P90 | predicted / measured | inside the interval, % |\n" + "| --- " * 7 + "|")
     for source in sorted({point.source for point in points}):
         for is_trained in (True, False):
             title = f"{source}, {'trained on' if is_trained else 'outside'}"

@@ -1,6 +1,6 @@
-"""Measures training steps of many networks on the card at hand and writes one JSON line per configuration.
+"""Measures training steps of many networks on this machine's GPU, and writes one JSON line for each configuration.
 
-Stands alone: the standard library and PyTorch, and torchvision, timm and transformers as far as they are installed.
+It stands alone: it needs the standard library and PyTorch, and uses torchvision, timm and transformers if they are installed.
 See README.md.
 """
 

@@ -74,7 +74,7 @@ def _chosen(options) -> list:
 
 
 def _visits(options, all_visits):
-    """The shard's visits, within the batches asked for."""
+    """The shard's visits, restricted to the requested batches."""
     for visit in plan.shard(all_visits, *options.shard):
         kept = tuple(c for c in visit.configurations if not options.max_batch or c.batch <= options.max_batch)
         yield plan.Visit(visit.architecture, visit.size, kept)

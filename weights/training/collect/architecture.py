@@ -1,4 +1,4 @@
-"""What a row of the catalogue is, and how the running machine's libraries turn it into a module."""
+"""The rows of the catalogue, and how the libraries of this machine build them as modules."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SIZE = "$size"
-"""Stands in constructor arguments for the configuration's size, where the module's parameters depend on it."""
+"""Placeholder in constructor arguments for the configuration's size, for modules whose parameters depend on it."""
 
 LIBRARIES = ("torch", "torchvision", "timm", "transformers")
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """One network: everything that is needed to build it again, on any machine, without its weights."""
+    """One network: the data needed to build it again on any machine, without its weights."""
 
     name: str                           # unique in the catalogue: "<library>/<name>"
-    family: str                         # what leave-one-family-out leaves out; the order interleaves by it
-    library: str                        # one of LIBRARIES; "torch" means written out in collect.models
-    builder: str                        # the constructor, as the library's adapter below understands it
+    family: str                         # unit of leave-one-family-out; the order interleaves families
+    library: str                        # one of LIBRARIES; "torch" means implemented in collect.models
+    builder: str                        # the constructor, in the syntax of the library's adapter below
     task: str                           # row of tasks.TASKS: inputs and loss
     sizes: tuple[int, ...]              # resolutions, sequence lengths or feature counts
     batches: tuple[int, ...]            # ascending
     arguments: dict[str, Any] = field(default_factory=dict)
-    channels_last: bool = False         # whether NHWC is worth measuring: networks with 2-D convolutions
+    channels_last: bool = False         # whether to measure NHWC: true for networks with 2-D convolutions
 
     def arguments_at(self, size: int) -> dict[str, Any]:
         """Constructor arguments with SIZE replaced."""
@@ -33,11 +33,12 @@ class Architecture:
 
 
 class Unavailable(Exception):
-    """This machine's libraries cannot build the architecture: none, or a version without it. No measurement failed."""
+    """The libraries of this machine cannot build the architecture: the library is missing or too old. This is no failed
+    measurement."""
 
 
 def missing_libraries() -> list[str]:
-    """Those of LIBRARIES that are not installed here."""
+    """The members of LIBRARIES that are not installed here."""
     return [library for library in LIBRARIES if importlib.util.find_spec(library) is None]
 
 
@@ -80,9 +81,9 @@ _ADAPTERS = {"torch": _build_torch, "torchvision": _build_torchvision, "timm": _
 
 
 def build(architecture: Architecture, size: int, device: str):
-    """The module with random weights on `device`, in training mode.
+    """Builds the module with random weights on `device`, in training mode.
 
-    Raises Unavailable, or what the constructor raises.
+    Raises Unavailable, or the exception of the constructor.
     """
     import torch
 
@@ -91,12 +92,12 @@ def build(architecture: Architecture, size: int, device: str):
     adapter, arguments = _ADAPTERS[architecture.library], architecture.arguments_at(size)
     torch.manual_seed(0)
     try:
-        # Initialising a few hundred million weights takes seconds on a host and milliseconds on the card.
+        # Initialising a few hundred million weights takes seconds on a host and milliseconds on the GPU.
         with torch.device(device):
             model = adapter(architecture.builder, arguments)
     except (TypeError, RuntimeError, NotImplementedError) as fault:
         if device == "cpu" or isinstance(fault, torch.OutOfMemoryError):
             raise
-        # Some constructors pass tensors through NumPy or mix devices: those are built on the host.
+        # Some constructors pass tensors through NumPy or mix devices. Those are built on the host.
         model = adapter(architecture.builder, arguments)
     return model.to(device).train()

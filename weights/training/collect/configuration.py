@@ -1,11 +1,12 @@
-"""What one record measures: an architecture at a size, a batch, a precision, a layout and an optimizer."""
+"""The configuration that one record measures: an architecture at a size, a batch, a precision, a layout and an optimizer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
-"""fp32 and tf32 say what float32 products run in; bf16 and fp16 are autocast over float32 weights, without a scaler."""
+"""fp32 and tf32 are the precision of float32 matmuls. bf16 and fp16 are autocast over float32 weights, without a gradient
+scaler."""
 
 OPTIMIZERS = (
     ("sgd_momentum", "foreach"),
@@ -18,7 +19,7 @@ OPTIMIZERS = (
     ("sgd_momentum", "forloop"),
     ("adamw", "forloop"),
 )
-"""(optimizer, implementation). "foreach" is what PyTorch takes on a card when nothing is said."""
+"""(optimizer, implementation). "foreach" is PyTorch's default on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,14 @@ class Configuration:
 
     @property
     def key(self) -> str:
-        """Names the configuration in files and on command lines; unique, readable, stable."""
+        """Identifies the configuration in files and on command lines. It is unique, readable and stable."""
         layout = "nhwc" if self.channels_last else "nchw"
         return (f"{self.architecture}|s{self.size}|b{self.batch}|{self.precision}|{layout}"
                 f"|{self.optimizer}|{self.implementation}")
 
     @staticmethod
     def from_key(key: str) -> Configuration:
-        """The inverse of `key`. Raises ValueError where it is none."""
+        """The inverse of `key`. Raises ValueError for an invalid key."""
         try:
             architecture, size, batch, precision, layout, optimizer, implementation = key.split("|")
             parsed = Configuration(architecture, int(size[1:]), int(batch[1:]), precision, layout == "nhwc", optimizer,

@@ -1,8 +1,7 @@
-"""Rebuilds a measured network's ONNX graph on any machine: built and traced on the CPU, written without its weights.
+"""Rebuilds a measured network's ONNX graph on any machine: builds and traces it on the CPU, and omits its weights.
 
-Weights become initializers whose data would stand in a file that is never written: shapes and types are all that a
-reader of training jobs needs, and a graph stays some hundred kilobytes whatever its network's size. Needs the package
-onnx.
+Weights become initializers with external data in a file that is never written, because a reader of training jobs needs only
+shapes and types. Therefore a graph has a few hundred kilobytes for a network of any size. Requires the package onnx.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from collect.architecture import Architecture, Unavailable, build
 from collect.configuration import Configuration
 
 NO_FILE = "weights-left-out"
-"""Location of the weights' external data (ONNX, ExternalData.md). No such file is written."""
+"""Location of the weights' external data (ONNX, ExternalData.md). This file is never written."""
 
 
 def file_name(architecture: str, size: int, batch: str) -> str:
@@ -26,7 +25,7 @@ def file_name(architecture: str, size: int, batch: str) -> str:
 
 
 def _rms_norm(graph, x, shape, weight, epsilon):
-    """aten::rms_norm, which the TorchScript exporter does not know below ONNX's own operator (opset 23)."""
+    """Exports aten::rms_norm, which the TorchScript exporter supports only with ONNX's own operator (opset 23)."""
     import torch
     from torch.onnx import symbolic_helper
 
@@ -50,7 +49,7 @@ def trace(model, inputs, opset: int, dynamic_batch: bool) -> bytes:
     stream = io.BytesIO()
     torch.onnx.register_custom_op_symbolic("aten::rms_norm", _rms_norm, opset)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")         # of tracing, about values that the batch does not change
+        warnings.simplefilter("ignore")         # tracing warns about values that do not depend on the batch
         torch.onnx.export(model, inputs, stream, dynamo=False, opset_version=opset, input_names=names,
                           output_names=["output"], dynamic_axes=axes, export_params=False, do_constant_folding=False,
                           training=torch.onnx.TrainingMode.TRAINING)
@@ -58,7 +57,7 @@ def trace(model, inputs, opset: int, dynamic_batch: bool) -> bytes:
 
 
 def leave_weights_out(serialised: bytes, data_inputs: int, notes: Mapping[str, str]) -> bytes:
-    """Turns graph inputs that are weights into initializers without data; the notes become the model's metadata."""
+    """Turns graph inputs that are weights into initializers without data. The notes become the model's metadata."""
     import onnx
 
     model = onnx.load_model_from_string(serialised)
@@ -77,10 +76,10 @@ def leave_weights_out(serialised: bytes, data_inputs: int, notes: Mapping[str, s
 
 
 def export(row: Architecture, size: int, batch: int, opset: int, dynamic_batch: bool = False) -> bytes:
-    """One architecture's graph.
+    """Exports one architecture's graph.
 
-    Tracing computes the network, so take few examples, but two: batch normalisation may refuse one.
-    Raises Unavailable, or what building and tracing raise.
+    Tracing computes the network, therefore use few examples, but at least two, because batch normalisation may reject one.
+    Raises Unavailable, or the exceptions of building and tracing.
     """
     import torch
 
@@ -96,7 +95,7 @@ def export(row: Architecture, size: int, batch: int, opset: int, dynamic_batch: 
 
 def export_all(keys: Iterable[str], rows: Mapping[str, Architecture], folder: Path, batch: int, opset: int,
                dynamic_batch: bool = False) -> int:
-    """Every graph that the keys need, each once; files that exist stay. The status is 1 where one could not be made."""
+    """Exports each graph that the keys need once, and skips files that exist. Returns 1 if one of them failed."""
     wanted = sorted({(c.architecture, c.size) for c in map(Configuration.from_key, keys)})
     folder.mkdir(parents=True, exist_ok=True)
     status = 0
@@ -110,7 +109,7 @@ def export_all(keys: Iterable[str], rows: Mapping[str, Architecture], folder: Pa
             path.write_bytes(export(rows[name], size, batch, opset, dynamic_batch))
             print(path)
         except Exception as fault:
-            # TorchScript's messages hold whole graphs: the first line says what it is.
+            # TorchScript's messages contain whole graphs, of which the first line gives the reason.
             reason = (str(fault).splitlines() or [""])[0][:300]
             print(f"collect: {name} at {size}: {type(fault).__name__}: {reason}", file=sys.stderr)
             status = 1

@@ -1,4 +1,4 @@
-"""What earlier records say about a configuration: that it is measured already, cannot fit, or would take too long."""
+"""Uses earlier records to decide about a configuration: it is measured already, exceeds the memory, or would take too long."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collect.records import Record
 from collect.timing import MINIMUM_STEPS, WARMUP_STEPS
 
 STATE_COPIES = {"sgd": 0, "sgd_momentum": 1, "adam": 2, "adamw": 2}
-"""Copies of the weights that an optimizer keeps."""
+"""Copies of the weights that an optimizer stores."""
 
 OPTIMISM = 2.0
-"""A larger batch is ruled out where time in proportion to the batch passes the cap this many times: small batches waste
-the card, so that proportion overestimates."""
+"""A larger batch is ruled out if time proportional to the batch exceeds the cap by this factor. The factor is needed because
+small batches waste the GPU, so that proportional scaling overestimates."""
 
 
 def _half(precision: str) -> bool:
@@ -36,7 +36,7 @@ class Forecast:
     def learn(self, record: Record) -> None:
         configuration = Configuration.from_key(record["key"])
         where = configuration.architecture, configuration.size
-        # What was given up under a smaller cap is worth another try.
+        # A configuration that was abandoned under a smaller cap is tried again.
         given_up = record["status"] == "over_cap" and record["cap_seconds"] < self._cap_seconds
         if record["repeat"] == self._repeat and not given_up:
             self._done.add(record["key"])
@@ -51,14 +51,14 @@ class Forecast:
         return configuration.key in self._done
 
     def cannot_fit(self, configuration: Configuration) -> bool:
-        """A configuration that asks for no more memory has run out of it."""
+        """Whether a configuration that needs at most as much memory has run out of it."""
         return any(failed.batch <= configuration.batch
                    and _half(failed.precision) >= _half(configuration.precision)
                    and STATE_COPIES[failed.optimizer] <= STATE_COPIES[configuration.optimizer]
                    for failed in self._oom[configuration.architecture, configuration.size])
 
     def takes_too_long(self, configuration: Configuration) -> bool:
-        """A smaller batch was so slow that this one would pass the cap by far."""
+        """Whether a smaller batch was so slow that this one would exceed the cap by far."""
         known = self._step_ms[configuration.architecture, configuration.size, configuration.precision]
         steps = WARMUP_STEPS + MINIMUM_STEPS
         return any(ms * configuration.batch / batch * steps > 1000 * OPTIMISM * self._cap_seconds

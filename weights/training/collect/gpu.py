@@ -1,4 +1,4 @@
-"""The machine: versions once, and the card's clocks, temperature and power while it works."""
+"""Describes the machine: versions once, and the GPU's clocks, temperature and power during measurements."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import torch
 from collect.architecture import LIBRARIES
 
 _SMI_FIELDS = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw")
-_SMI_SECONDS = 10.0         # between two calls of nvidia-smi, which take a tenth of a second each
+_SMI_SECONDS = 10.0         # seconds between two calls of nvidia-smi, each of which takes a tenth of a second
 
 
 def _version(library: str) -> str | None:
-    """The installed version, without the seconds that importing the library takes."""
+    """The installed version, without importing the library, which would take seconds."""
     try:
         return importlib.metadata.version(library)
     except importlib.metadata.PackageNotFoundError:
@@ -40,7 +40,7 @@ def _open_nvml():
 
         pynvml.nvmlInit()
         return pynvml
-    except Exception:       # absent, or a driver that does not let it in: nvidia-smi is tried then
+    except Exception:       # absent, or the driver denies access; nvidia-smi is then used
         return None
 
 
@@ -54,7 +54,7 @@ def _smi(fields: str, index: int) -> list[str]:
 
 
 class Card:
-    """Reads the state of the CUDA device in use. Every reading is one small dict; nothing is ever set."""
+    """Reads the state of the CUDA device in use. Every reading is one small dict. The device's settings stay unchanged."""
 
     def __init__(self, device: str):
         self.is_cuda = torch.device(device).type == "cuda"
@@ -62,7 +62,7 @@ class Card:
         self._smi_last, self._smi_state = -_SMI_SECONDS, {}
         self._index, self._handle = 0, None
         if self.is_cuda:
-            # The driver counts cards in its own order, and does not hide those that CUDA_VISIBLE_DEVICES hides.
+            # The driver numbers GPUs in its own order, and includes those that CUDA_VISIBLE_DEVICES hides.
             uuid = str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
             self._handle = self._find(uuid)
 
@@ -97,7 +97,7 @@ class Card:
         for name, read in readings.items():
             try:
                 state[name] = read()
-            except (nvml.NVMLError, AttributeError):    # hidden by a virtual machine, or named otherwise by this NVML
+            except (nvml.NVMLError, AttributeError):    # hidden by a virtual machine, or named differently by this NVML
                 continue
         return state
 
@@ -122,10 +122,10 @@ class Card:
 
 
 def environment(card: Card, device: str) -> dict[str, Any]:
-    """What the times depend on beside the configuration. The same for all records of a process."""
+    """The environment that times depend on in addition to the configuration. It is equal for all records of a process."""
     found: dict[str, Any] = {library: _version(library) for library in LIBRARIES}
     found |= {
-        "torch": torch.__version__,         # with its build: 2.11.0+cu130
+        "torch": torch.__version__,         # includes its build: 2.11.0+cu130
         "device": torch.device(device).type, "python": platform.python_version(), "system": platform.platform(),
         "processor": _processor(), "processor_cores": os.cpu_count(), "cudnn_benchmark": torch.backends.cudnn.benchmark,
         "cudnn_deterministic": torch.backends.cudnn.deterministic, "cuda": torch.version.cuda,

@@ -1,4 +1,4 @@
-"""From a model and a configuration to the fields of a record; every way to fail becomes a status."""
+"""Measures a model under a configuration and returns the fields of a record. Every kind of failure becomes a status."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from collect.timing import PHASES, Clock, OverCap, sample
 
 
 def is_out_of_memory(fault: BaseException) -> bool:
-    """PyTorch's own exception, or a library below it that could not allocate and says so only in words."""
+    """True for PyTorch's own exception, and for errors of libraries below it that report a failed allocation only in their
+    text."""
     if isinstance(fault, (torch.OutOfMemoryError, MemoryError)):
         return True
     text = str(fault).lower()
@@ -28,7 +29,7 @@ def is_out_of_memory(fault: BaseException) -> bool:
 
 
 def free_memory(device: str) -> None:
-    """Gives the allocator's blocks back. A broken device is found and told by who asks it, not here."""
+    """Returns the allocator's blocks. A broken device is detected and reported elsewhere, where its state is queried."""
     gc.collect()
     if torch.device(device).type == "cuda":
         with contextlib.suppress(RuntimeError):
@@ -40,20 +41,20 @@ def _bytes_of(tensors) -> int:
 
 
 class Measurer:
-    """Measures configurations on one device. `model` stays the caller's."""
+    """Measures configurations on one device. The caller keeps ownership of `model`."""
 
     def __init__(self, device: str, clock: Clock, card: Card, cap_seconds: float):
         self.device, self.clock, self.card, self.cap_seconds = device, clock, card, cap_seconds
 
     def measure(self, model: torch.nn.Module, row: Architecture, configuration: Configuration) -> Record:
-        """Fields of one configuration, its status among them. Never raises for what the configuration caused."""
+        """The fields of one configuration, including its status. Failures that the configuration causes never raise."""
         try:
             return self._measure(model, row, configuration)
         except OverCap as over:
             return {"status": "over_cap", "estimate_ms": round(over.estimate_ms, 3), "memory": self._memory(model)}
         except Exception as fault:
             status = "oom" if is_out_of_memory(fault) else "error"
-            # Leaving this block drops the traceback, and with it the frames that hold the failed step's tensors.
+            # Leaving this block drops the traceback, and therefore the frames that hold the failed step's tensors.
             return {"status": status, "error": f"{type(fault).__name__}: {fault}"[:500]}
         finally:
             model.zero_grad(set_to_none=True)
@@ -85,7 +86,7 @@ class Measurer:
 
 def describe(row: Architecture, configuration: Configuration, repeat: int, process: str, cap_seconds: float,
              environment: dict[str, Any], started: float, measured: Record) -> Record:
-    """The whole record: what was measured, of what, where and when. `started` is a time.time()."""
+    """The complete record: the measurement, its configuration, place and time. `started` is a time.time()."""
     return {
         "schema": SCHEMA, "key": configuration.key, "repeat": repeat, "process": process,
         "time_unix": round(started, 1), "seconds": round(time.time() - started, 3), "cap_seconds": cap_seconds,

@@ -1,4 +1,4 @@
-"""Many part files become one sorted, deduplicated file, and a summary of what it holds and how noisy it is."""
+"""Merges part files into one sorted file without duplicates, and summarises its contents and their noise."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ _RANK = {status: rank for rank, status in enumerate(("ok", "oom", "over_cap", "e
 
 
 def _identity(record: Record) -> tuple:
-    """Records of one configuration on one kind of card and version of PyTorch: one of them is kept."""
+    """Records with equal identity measure the same configuration on the same GPU model and PyTorch version. One of them is
+    kept."""
     environment = record["environment"]
     return record["key"], record["repeat"], str(environment.get("gpu")), str(environment.get("torch"))
 
 
 def merge(records: Iterable[Record], out: Path) -> tuple[list[Record], list[str]]:
-    """Writes `out` and returns its records, and what was left out.
+    """Writes `out`. Returns its records, and the reasons for the records that were left out.
 
-    The file appears whole or not at all, and is the same for the same records. Of records with one identity a measured
-    one wins, then the earliest.
+    The file appears whole or not at all, and is equal for equal records. Among records with the same identity, measured ones
+    have priority, then the earliest.
     """
     kept: dict[tuple, Record] = {}
     refused: list[str] = []
@@ -61,7 +62,7 @@ def repeat_differences(records: Iterable[Record]) -> list[float]:
 
 
 def summary(records: list[Record]) -> str:
-    """Markdown: a row a family, the totals, the machines and the noise floor."""
+    """Markdown: a row for each family, the totals, the machines and the noise floor."""
     families: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         if record["repeat"] == 0:

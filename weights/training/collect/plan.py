@@ -1,10 +1,10 @@
-"""The order of measuring: widest coverage first, so that a run cut anywhere is a balanced data set.
+"""The order of measurements. It covers a wide range first, so that a run that is cut off anywhere is a balanced data set.
 
-A visit builds one architecture at one size and measures a few configurations with it. Rounds visit every architecture
-once, families taking turns; each round takes another size and the next configurations. An architecture's
-configurations follow a Kronecker sequence over (batch, precision, layout, optimizer): every prefix of it is spread
-evenly over each axis, and its start differs from architecture to architecture. The order depends on the catalogue
-alone, never on what was measured or where.
+A visit builds one architecture at one size and measures a few configurations with it. Rounds visit every architecture once,
+and families take turns. Each round takes another size and the next configurations. An architecture's configurations follow a
+Kronecker sequence over (batch, precision, layout, optimizer). Every prefix of it is spread evenly over each axis, and its
+start differs between architectures. The order depends only on the catalogue, and is independent of past measurements and of
+the machine.
 """
 
 from __future__ import annotations
@@ -18,26 +18,28 @@ from collect.architecture import Architecture
 from collect.configuration import OPTIMIZERS, PRECISIONS, Configuration
 
 ROUNDS = (3, 3, 4, 4, 5, 5, 6, 6)
-"""Configurations a visit, round by round. Three pay for building the model and keep a round near half an hour."""
+"""Configurations of a visit, round by round. Three justify the time to build the model, and limit a round to about half an
+hour."""
 
 _STEPS = {"batch": 0.6180339887, "precision": 0.7548776662, "layout": 0.4142135624, "optimizer": 0.3247179572}
-"""Steps of the sequence, irrational: golden ratio − 1, inverse of the plastic number, √2 − 1, plastic number − 1."""
+"""Irrational steps of the sequence: golden ratio − 1, inverse of the plastic number, √2 − 1, plastic number − 1."""
 
 
 @dataclass(frozen=True)
 class Visit:
     architecture: Architecture
     size: int
-    configurations: tuple[Configuration, ...]       # ascending batch: what ran out of memory rules out what follows
+    # in ascending order of the batch, because a batch that runs out of memory rules out all later ones
+    configurations: tuple[Configuration, ...]
 
 
 def fraction_of(text: str) -> float:
-    """A fixed number in [0, 1) that is as good as random."""
+    """A fixed pseudorandom number in [0, 1)."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") / 2.0 ** 64
 
 
 def interleave(rows: Iterable[Architecture]) -> list[Architecture]:
-    """One architecture of each family, then the second of each, and so on; families in the order of their first row."""
+    """One architecture of each family, then the second of each, and so on. Families are in the order of their first row."""
     families: dict[str, list[Architecture]] = defaultdict(list)
     for row in rows:
         families[row.family].append(row)
@@ -60,7 +62,7 @@ def configuration_at(row: Architecture, size: int, index: int) -> Configuration:
 
 
 def visits(catalogue: Sequence[Architecture], rounds: Sequence[int] = ROUNDS) -> Iterator[Visit]:
-    """Every visit, in order, each key at most once."""
+    """All visits in order. Each key occurs at most once."""
     order, first, taken = interleave(catalogue), 0, set()
     for turn, count in enumerate(rounds):
         for row in order:
@@ -81,12 +83,12 @@ def shard(all_visits: Iterable[Visit], index: int, count: int) -> Iterator[Visit
 
 
 def to_repeat(keys: Iterable[str], share: float) -> list[str]:
-    """The configurations measured twice, for the noise floor: a fixed choice by key."""
+    """The configurations that are measured twice for the noise floor, a fixed choice by key."""
     return sorted(key for key in set(keys) if fraction_of(f"repeat:{key}") < share)
 
 
 def visits_of(catalogue: Sequence[Architecture], keys: Iterable[str]) -> Iterator[Visit]:
-    """Visits that measure just these keys, in the catalogue's interleaved order."""
+    """The visits that measure exactly these keys, in the catalogue's interleaved order."""
     wanted: dict[tuple[str, int], list[Configuration]] = defaultdict(list)
     for key in keys:
         configuration = Configuration.from_key(key)

@@ -1,4 +1,4 @@
-"""Part files: JSON lines, appended whole and flushed one by one, read back tolerating a line that was cut."""
+"""Part files: JSON lines, each appended whole and flushed. The reader skips a line that was cut off."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SPREAD = ("median", "iqr", "min", "mean")
 
 
 def faults(record: Record) -> list[str]:
-    """What keeps a record from following the schema; empty when nothing does."""
+    """The violations of the schema in a record; empty for a valid record."""
     wanted = {**_ALWAYS, **(_MEASURED if record.get("status") == "ok" else {})}
     found = [f"{name} is missing" for name in wanted if name not in record]
     found += [f"{name} is {type(record[name]).__name__}" for name, kind in wanted.items()
@@ -46,7 +46,7 @@ def faults(record: Record) -> list[str]:
 
 
 def read(path: Path) -> Iterator[Record]:
-    """Records of a part file, or of a merged one. A line that a killed process left unfinished is passed over."""
+    """Records of a part file or of a merged file. A line that a killed process left unfinished is skipped."""
     import gzip
 
     with (gzip.open(path, "rt") if path.suffix == ".gz" else open(path, encoding="utf-8")) as lines:
@@ -60,7 +60,7 @@ def read(path: Path) -> Iterator[Record]:
 
 
 def files_in(paths: Iterable[Path]) -> list[Path]:
-    """The record files among paths, and right inside those that are folders. A path that does not exist is empty."""
+    """The record files among `paths` and directly inside those that are folders. A path that does not exist counts as empty."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -76,13 +76,13 @@ def read_all(paths: Iterable[Path]) -> Iterator[Record]:
 
 
 class Attempt:
-    """What is being measured, kept beside the part file: the process after one that died knows what killed it."""
+    """Stores the current measurement beside the part file, so that the next process knows which one killed its predecessor."""
 
     def __init__(self, part: Path):
         self._path = part.with_name(part.name + ".trying")
 
     def begin(self, record: Record) -> None:
-        """Keeps the record that stands for the configuration if the process ends before `end`."""
+        """Stores the record that will describe the configuration if the process ends before `end`."""
         self._path.write_text(json.dumps(record), encoding="utf-8")
 
     def end(self) -> None:
@@ -97,14 +97,14 @@ class Attempt:
 
 
 class Writer:
-    """Appends to one part file. Each record is one write call, so that no reader and no kill sees records mixed."""
+    """Appends to one part file. Each record is one write call, so that readers and killed processes leave no mixed records."""
 
     def __init__(self, path: Path):
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         length = os.fstat(self._file).st_size
         if length and os.pread(self._file, 1, length - 1) != b"\n":
-            os.write(self._file, b"\n")         # end the line that a killed process left
+            os.write(self._file, b"\n")         # ends the line that a killed process left
 
     def write(self, record: Record) -> None:
         os.write(self._file, (json.dumps(record, separators=(",", ":"), sort_keys=True) + "\n").encode())

@@ -1,4 +1,5 @@
-"""The collector's loop: visits in order, what is done or hopeless passed over, a clean stop before the time is up."""
+"""The collector's loop: runs visits in order, skips configurations that are done or hopeless, and stops before the time is
+up."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from collect.measure import describe, is_out_of_memory
 from collect.plan import Visit
 
 BROKEN_DEVICE = 3
-"""Exit status after an error that leaves the CUDA context unusable: another process goes on where this one ended."""
+"""Exit status after an error that makes the CUDA context unusable. Another process then continues where this one ended."""
 
 
 @dataclass
 class Tally:
-    """What became of the configurations that came up."""
+    """Results of the configurations so far."""
 
     counts: Counter = field(default_factory=Counter)
     unavailable: dict[str, str] = field(default_factory=dict)
@@ -38,26 +39,26 @@ class Tally:
 
 @dataclass
 class Runner:
-    """Everything that the loop needs, so that tests can give it a clock, a builder and a measurer of their own."""
+    """The dependencies of the loop, so that tests can replace the clock, the builder and the measurer."""
 
     writer: records.Writer
     attempt: records.Attempt
     forecast: Forecast
     measurer: Any                                               # measure(model, row, configuration) -> fields
     build: Callable[[Architecture, int], Any]
-    release: Callable[[], None]                                 # frees what a dropped model held
+    release: Callable[[], None]                                 # frees the memory of a dropped model
     device_works: Callable[[], bool]
     environment: dict[str, Any]
     repeat: int
     cap_seconds: float
-    deadline: float                                             # in `now`'s time
+    deadline: float                                             # in the time of `now`
     now: Callable[[], float] = time.time
     process: str = field(default_factory=lambda: secrets.token_hex(6))
     log: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)
 
     @property
     def reserve(self) -> float:
-        """What one more configuration may take at worst: its steps, and its first one's loading of kernels."""
+        """Worst-case seconds of one more configuration: its steps, and loading its kernels in the first one."""
         return self.cap_seconds + 4.0
 
     def run(self, visits: Iterable[Visit]) -> Tally:
@@ -90,12 +91,12 @@ class Runner:
         return True
 
     def _visit(self, visit: Visit, pending: list, tally: Tally) -> bool:
-        """Measures one visit's configurations. False: stop the run."""
+        """Measures one visit's configurations. Returns False to stop the run."""
         model = None
         for configuration in pending:
             if self._out_of_time(tally):
                 return False
-            if self._ruled_out(configuration, tally):           # by what this visit has just learned
+            if self._ruled_out(configuration, tally):           # by earlier results of this visit
                 continue
             started = time.time()
             self.attempt.begin(self._describe(visit.architecture, configuration, started,
@@ -117,7 +118,7 @@ class Runner:
                 tally.stopped, tally.exit_status = "the device no longer answers", BROKEN_DEVICE
                 return False
             if not measured.get("finite", True):
-                model = None                                    # weights that are not finite would spoil the next
+                model = None                                    # non-finite weights would spoil the next configuration
                 self.release()
         del model
         self.release()

@@ -1,4 +1,4 @@
-"""One training step of a model under a configuration: what is timed, written as a user would write it."""
+"""One training step of a model under a configuration: the timed code, written as a user would write it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ LEARNING_RATE = 1e-5
 
 
 def set_precision(precision: str) -> None:
-    """Float32 products in full for fp32, in TF32 for tf32; what autocast leaves in float32 stays full."""
+    """Sets float32 matmuls to full precision for fp32 and to TF32 for tf32. Operators that autocast leaves in float32 stay in
+    full precision."""
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = precision == "tf32"
 
@@ -32,7 +33,7 @@ def make_optimizer(model: torch.nn.Module, name: str, implementation: str) -> to
 
 
 class TrainingStep:
-    """Forward with loss, backward, optimizer. Inputs, targets and optimizer state live on the device from the start."""
+    """Forward with loss, backward, optimizer. Inputs, targets and optimizer state are on the device from the start."""
 
     def __init__(self, model: torch.nn.Module, row: Architecture, configuration: Configuration, device: str):
         set_precision(configuration.precision)
@@ -52,12 +53,13 @@ class TrainingStep:
         return torch.autocast(self._device, dtype=self._autocast)
 
     def run(self, mark: Callable[[], Any]) -> list[Any]:
-        """One step; marks before it, after the loss, after the gradients and after the update."""
+        """Runs one step. Marks the time before it, after the loss, after the gradients and after the update."""
         marks = [mark()]
         self._optimizer.zero_grad(set_to_none=True)
         with self._precision():
             outputs = self._model(*self.inputs)
-            if self._targets is None:               # in the first warm-up step: their shape is the outputs'
+            # set in the first warm-up step, because their shape follows from the outputs
+            if self._targets is None:
                 self._targets = self._task.targets(outputs.detach())
             self._loss = self._task.loss(outputs, self._targets)
         marks.append(mark())

@@ -1,7 +1,7 @@
-"""Measured steps as a table that mdot reads: a job's graph, how it trained, the median time of a step.
+"""Writes measured steps as a table that mdot reads: a job's graph, its training configuration, and the median time of a step.
 
-`mdot calibrate` and `mdot-predictions` (simulator) take it. Columns: note (the network), job (its ONNX graph, beside the
-table), gpu (as the driver calls it), batch, precision, layout, optimizer, gpus, ms.
+`mdot calibrate` and `mdot-predictions` (simulator) read it. Columns: note (the network), job (its ONNX graph, beside
+the table), gpu (the driver's name), batch, precision, layout, optimizer, gpus, ms.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ OPTIMIZERS = {"sgd": "sgd", "sgd_momentum": "sgd", "adam": "adam", "adamw": "ada
 
 
 def rows(records: Iterable[Record], graphs: Path, table: Path, batch: str) -> tuple[list[tuple], list[str]]:
-    """A row for each measured configuration whose graph is in `graphs`, in the records' order; and what was left out.
+    """A row for each measured configuration whose graph is in `graphs`, in the order of the records, and the names of missing
+    graphs.
 
-    `batch` is what the graphs were traced with, as `collect export` names them: "2", or "N" for an open dimension. Of a
-    configuration measured twice the first counts.
+    `batch` is the batch of the traced graphs in the file names of `collect export`: "2", or "N" for a symbolic dimension. If
+    a configuration was measured twice, the first measurement counts.
     """
     folder = os.path.relpath(graphs.resolve(), table.resolve().parent)
     found, missing = [], set()
@@ -46,7 +47,7 @@ def rows(records: Iterable[Record], graphs: Path, table: Path, batch: str) -> tu
 
 
 def write(found: list[tuple], out: Path) -> None:
-    """The table appears whole or not at all."""
+    """Writes the table, which appears whole or not at all."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([COLUMNS, *found])
     temporary = out.with_name(out.name + ".new")

@@ -1,4 +1,4 @@
-"""Inputs, targets and losses, one row per kind of network. Data is random and stays on the device."""
+"""Inputs, targets and losses, one row for each kind of network. Data is random and stays on the device."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Callable
 import torch
 import torch.nn.functional as F
 
-CLASSES = 1000              # of image classifiers (ImageNet's)
-VOCABULARY = 32000          # of token models; each row of the catalogue that has another one overrides it
-DENSE_FEATURES = 13         # of recommendation models: Criteo's 13 dense and 26 categorical features
+CLASSES = 1000              # classes of image classifiers (ImageNet)
+VOCABULARY = 32000          # vocabulary of token models; catalogue rows with another one override it
+DENSE_FEATURES = 13         # of recommendation models: Criteo has 13 dense and 26 categorical features
 TABLES = 26
 
 
 @dataclass(frozen=True)
 class Task:
     inputs: Callable[..., tuple[torch.Tensor, ...]]     # (batch, size, arguments, device)
-    targets: Callable[..., torch.Tensor]                # (outputs): what the loss compares with, same device
+    targets: Callable[..., torch.Tensor]                # (outputs): targets of the loss, on the same device
     loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def _normal(*shape: int, device: str) -> torch.Tensor:
-    # Random and never zeros: a card multiplies zeros measurably faster.
+    # Random rather than zero, because a GPU multiplies zeros measurably faster.
     return torch.randn(*shape, device=device)
 
 
@@ -57,7 +57,7 @@ def _vector(batch, size, arguments, device):
 
 
 def _recommendation(batch, size, arguments, device):
-    # `size` is the rows of each embedding table.
+    # `size` is the number of rows of each embedding table.
     return _normal(batch, DENSE_FEATURES, device=device), _ids(size, batch, TABLES, device=device)
 
 

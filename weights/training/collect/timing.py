@@ -1,4 +1,4 @@
-"""Marks in time, on the card or on the host, and how many steps are taken between them."""
+"""Time marks on the GPU or on the host, and the number of steps between them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Callable, Protocol, Sequence
 WARMUP_STEPS = 5
 MINIMUM_STEPS = 20
 MAXIMUM_STEPS = 60
-WARMUP_SECONDS = 0.05       # at least: clocks rise from idle within some tens of milliseconds
-TARGET_SECONDS = 0.6        # timed steps beyond the minimum stop here
+WARMUP_SECONDS = 0.05       # minimum: clocks need some tens of milliseconds to rise from idle
+TARGET_SECONDS = 0.6        # stop timing steps beyond the minimum at this time
 
 PHASES = ("forward", "backward", "optimizer")
 
@@ -23,7 +23,7 @@ class Clock(Protocol):
 
 
 class CudaClock:
-    """Events in the current stream. They cost about a microsecond each and stop nothing."""
+    """Events in the current stream. They cost about a microsecond each and do not block."""
 
     def mark(self):
         import torch
@@ -53,7 +53,7 @@ class HostClock:
 
 
 class OverCap(Exception):
-    """The steps asked for would take longer than the cap."""
+    """The requested steps would take longer than the cap."""
 
     def __init__(self, estimate_ms: float):
         super().__init__(f"about {estimate_ms:.0f} ms a step")
@@ -63,7 +63,7 @@ class OverCap(Exception):
 @dataclass(frozen=True)
 class Samples:
     warmup_steps: int
-    phases_ms: tuple[tuple[float, ...], ...]    # of each step: forward, backward, optimizer
+    phases_ms: tuple[tuple[float, ...], ...]    # for each step: forward, backward, optimizer
     host_step_ms: float                         # wall time of all timed steps over their number
 
     def spread(self, phase: str | None = None) -> dict[str, float]:
@@ -82,8 +82,8 @@ def sample(step: Callable[[Callable[[], Any]], Sequence[Any]], clock: Clock, cap
            while_running: Callable[[], None] = lambda: None) -> Samples:
     """Runs `step` until it is measured. `step(mark)` runs one training step and returns its four marks.
 
-    `while_running` is called once when the timed steps are under way and a card is still busy with them. Raises
-    OverCap early, where warm-up and timed steps together would pass the cap.
+    `while_running` is called once while timed steps are queued and the GPU is still busy with them. Raises OverCap early if
+    warm-up and timed steps together would exceed the cap.
     """
     def step_ms() -> float:
         marks = step(clock.mark)
@@ -95,7 +95,7 @@ def sample(step: Callable[[Callable[[], Any]], Sequence[Any]], clock: Clock, cap
             raise OverCap(estimate_ms)
 
     start = time.perf_counter()
-    step_ms()                                   # loads kernels and picks algorithms: says nothing of the time
+    step_ms()                                   # loads kernels and selects algorithms, therefore its time is meaningless
     refuse_over_cap(step_ms(), WARMUP_STEPS + MINIMUM_STEPS - 2)
     warmup_steps = 2
     while warmup_steps < WARMUP_STEPS or time.perf_counter() - start < WARMUP_SECONDS:

@@ -1,1 +1,2 @@
-"""Measured operators of many GPUs, and the physical models that are fitted to them: what a GPU's figures alone can foretell."""
+"""Measured operators of many GPUs, and analytic models fitted to them, to find how well a GPU's spec values alone predict
+times."""

@@ -1,4 +1,4 @@
-"""The command line: python -m operator_benchmarks KIND --measured FOLDER. Prints what is foretold with each architecture left out."""
+"""The command line: python -m operator_benchmarks KIND --measured FOLDER. Prints predictions with each architecture left out in turn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = {"products": (measurements.products, product_model.ProductModel),
          "streams": (measurements.streams, stream_model.StreamModel)}
 
 NOT_TRAINED_ON = (("P4", "NeuSight:linear"), ("P100-PCIe-16GB", "NeuSight:linear"))
-"""Card and source: times of equal work differ there by up to six times, as of boards that throttle for heat."""
+"""GPU and source whose times of equal work differ by up to six times, as on GPUs that throttle because of heat."""
 
 
 def _without_throttled(rows: measurements.Measured) -> measurements.Measured:

@@ -1,8 +1,8 @@
-"""The time of fused (flash) attention: blocks of queries over SMs, each with all of its keys, and the exponentials between.
+"""The time of fused (flash) attention: blocks of queries are distributed over SMs, and each processes all of its keys.
 
-A block's step over some keys takes its matrix products, two forward and five backward, and one exponential a score, which the
-special-function units take 16 a clock of; both overlap in part. Blocks of causal attention differ in length, so that the SMs'
-time is the larger of their share of the work and the longest block.
+A block's step over some keys consists of its matmuls, two forward and five backward, and one exponential per score, of which
+the special-function units compute 16 per clock. Both overlap in part. Blocks of causal attention differ in length, so that
+the SMs' time is the larger of their share of the work and the longest block.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from operator_benchmarks.gpu_model import Rates, Rows, Sources, at_most
 
-BLOCK = 128.0       # queries, and keys of a step
+BLOCK = 128.0       # queries of a block, and keys of a step
 EXPONENTIALS_PER_CLOCK = 16.0
 FORWARD_PRODUCTS, BACKWARD_PRODUCTS = 2.0, 5.0
 
@@ -24,7 +24,7 @@ class AttentionModel(nn.Module):
         self.backward_cost = nn.Parameter(torch.tensor(0.2))
         self.exponential_cost = nn.Parameter(torch.tensor(0.0))
         self.overlap = nn.Parameter(torch.tensor(-1.0))
-        self.block_clocks = nn.Parameter(torch.tensor(7.0))         # logarithm: what a block costs beside its steps
+        self.block_clocks = nn.Parameter(torch.tensor(7.0))         # logarithm: cost of a block in addition to its steps
         self.sharpness = nn.Parameter(torch.tensor(0.0))
         self.sources = Sources(source_count, floor_us=4.5)
         self.middle = nn.Linear(FEATURES, hidden)
@@ -41,14 +41,14 @@ class AttentionModel(nn.Module):
         step = torch.maximum(arithmetic, exponentials * torch.ones_like(arithmetic))
         step = step + torch.sigmoid(self.overlap) * torch.minimum(arithmetic, exponentials * torch.ones_like(arithmetic))
         rows, steps = torch.ceil(r["queries"] / BLOCK), torch.ceil(r["keys"] / BLOCK)
-        # Causal: the first block of queries has the fewest keys, the last one all of them
+        # Causal: the first block of queries has the fewest keys, and the last block has all of them.
         mean_steps = steps - r["is_causal"] * torch.minimum(rows, steps).sub(1) / 2
         blocks = r["batch"] * r["heads"] * rows
         longest, share = steps * step, mean_steps * step
         per_block = torch.exp(self.block_clocks)
         waves = torch.ceil(blocks / r["sm_count"])
         even = torch.maximum(blocks / r["sm_count"], torch.ones_like(blocks))
-        # Blocks of one length come in waves; those of many lengths fill each other's gaps
+        # Blocks of equal length run in waves; blocks of different lengths fill each other's gaps.
         packed = waves + r["is_causal"] * (even - waves)
         clocks = torch.maximum(packed * (share + per_block), longest + per_block)
         return clocks / self.rates.clocks_per_us(r)
@@ -56,7 +56,7 @@ class AttentionModel(nn.Module):
     def memory_us(self, r: Rows) -> Tensor:
         of_queries = r["batch"] * r["heads"] * r["queries"] * r["head_size"]
         of_keys = r["batch"] * r["key_heads"] * r["keys"] * r["head_size"]
-        passes = 1 + 1.5 * r["is_backward"]     # five tensors read and three written, where forward has three and one
+        passes = 1 + 1.5 * r["is_backward"]     # five tensors read and three written; forward has three and one
         return self.rates.dram_us(r, passes * r["bytes"] * 2 * (of_queries + of_keys))
 
     def forward(self, r: Rows) -> tuple[Tensor, Tensor]:

@@ -2,8 +2,9 @@
 
     time = start + hops · latency + slope · √(busy · 1 µs) + busy,   busy = bytes · passes / (link · efficiency)
 
-The root stands for messages between those that latency rules and those that the link does: NCCL changes protocols and rings
-there, and reaches the link's rate only slowly. `passes`: each GPU sends (n-1)/n of the message, all-reduce twice.
+The root describes messages between those that latency dominates and those that the link dominates. In that range, NCCL
+changes protocols and rings, and approaches the link's rate slowly. `passes`: each GPU sends (n-1)/n of the message,
+all-reduce twice.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ class CollectiveModel(nn.Module):
         self.latency = nn.Parameter(torch.full((kinds,), 0.0))          # logarithms of µs
         self.slope = nn.Parameter(torch.full((kinds,), 0.0))
         self.efficiency = nn.Parameter(torch.full((kinds,), -0.3))
-        self.peer = nn.Parameter(torch.zeros(kinds))                    # what each further GPU does to the rate
-        self.switch = nn.Parameter(torch.full((kinds,), 0.0))           # what NVLink switches that add do to it
+        self.peer = nn.Parameter(torch.zeros(kinds))                    # effect of each further GPU on the rate
+        self.switch = nn.Parameter(torch.full((kinds,), 0.0))           # effect of NVLink switches that add
         self.sources = Sources(source_count, floor_us=3.0)              # a source is an operation
 
     def forward(self, r: Rows) -> tuple[Tensor, Tensor]:

@@ -1,8 +1,8 @@
-"""The time of a convolution's phases: the matrix product that it is, or Winograd's way where fp32 libraries take it.
+"""The time of a convolution's phases, as an implicit matmul, or by Winograd's algorithm where fp32 libraries use it.
 
-Forward, data gradient and weight gradient are products over the same numbers in other places: [batch · positions, channels in ·
-window] times channels out, and so on. Winograd replaces a 3 × 3 window at stride 1 by a quarter to a half of the multiplications,
-and moves its operands through memory for it; libraries take the quicker way.
+Forward, data gradient and weight gradient are matmuls with the same dimensions in other roles: [batch · positions, channels
+in · window] times channels out, and so on. Winograd replaces a 3 × 3 window at stride 1 by a quarter to a half of the
+multiplications, but moves its operands through memory. Libraries take the faster way.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from operator_benchmarks.product_model import ProductModel, features
 
 PHASES = ("forward", "data gradient", "weight gradient")
 WINOGRAD_TILE, WINOGRAD_WINDOW = 4.0, 3.0
-"""F(4 × 4, 3 × 3): 36 multiplications for 16 results, where 144 are written."""
+"""F(4 × 4, 3 × 3): 36 multiplications for 16 results, instead of 144."""
 
 
 class ConvolutionModel(ProductModel):
@@ -24,26 +24,26 @@ class ConvolutionModel(ProductModel):
         self.sources = Sources(source_count, floor_us=40.0)
         self.phase_cost = nn.Parameter(torch.zeros(len(PHASES)))
         self.window_cost = nn.Parameter(torch.tensor(0.1))          # gathering a window of more than one position
-        self.winograd_cost = nn.Parameter(torch.tensor([0.3, 1.0])) # logarithms: arithmetic, transforms
+        self.winograd_cost = nn.Parameter(torch.tensor([0.3, 1.0])) # logarithms: multiplications, transforms
 
     def _phase(self, r: Rows) -> Tensor:
         return self.phase_cost[r["phase"][:, 0].long()][:, None]
 
     @staticmethod
     def product(r: Rows) -> Rows:
-        """The matrix product behind a phase."""
+        """The dimensions of a phase's matmul."""
         positions, window = r["batch"] * r["positions_out"], r["window"]
         is_forward, is_weight = (r["phase"] == 0).to(window), (r["phase"] == 2).to(window)
         is_data = 1 - is_forward - is_weight
         m = is_forward * positions + is_data * r["batch"] * r["positions_in"] + is_weight * r["channels_out"]
         n = is_forward * r["channels_out"] + is_data * r["channels_in"] + is_weight * r["channels_in"] * window
-        # The gradient of the data meets as many products as forward, whatever the stride
+        # The data gradient has as many multiplications as the forward phase, for every stride.
         k = (is_forward * r["channels_in"] * window
              + is_data * r["channels_out"] * window * r["positions_out"] / r["positions_in"] + is_weight * positions)
         return {**r, "m": m, "n": n, "k": k.clamp(min=1), "count": torch.ones_like(m)}
 
     def direct_us(self, r: Rows, product: Rows) -> tuple[Tensor, Tensor]:
-        """As an implicit product: data is read once through L2, not once for each position of a window."""
+        """Time as an implicit matmul: data is read once through L2, rather than once for each position of a window."""
         window = r["window"]
         compute = self.compute_us(product) * torch.exp(self.window_cost * (window > 1).to(window))
         moved = r["bytes"] * (r["batch"] * (r["positions_in"] * r["channels_in"] + r["positions_out"] * r["channels_out"])
@@ -51,7 +51,7 @@ class ConvolutionModel(ProductModel):
         return compute, self.rates.dram_us(r, moved)
 
     def winograd_us(self, r: Rows) -> Tensor:
-        """36 products of tiles by channels, and both maps through memory in 2.25 times their size."""
+        """Time of 36 matmuls of tiles by channels, and of moving both feature maps through memory in 2.25 times their size."""
         points = (WINOGRAD_TILE + WINOGRAD_WINDOW - 1) ** 2
         side = torch.sqrt(r["positions_out"])
         tiles = r["batch"] * torch.ceil(side / WINOGRAD_TILE) ** 2

@@ -1,12 +1,13 @@
-"""A GPT's training step from the models of its operators: what tensor, pipeline and data parallelism make of them.
+"""A GPT's training step from the models of its operators, with tensor, pipeline and data parallelism.
 
-    step      = (micro-batches + stages - 1) · slowest stage + gradients' all-reduce + optimizer + fixed
-    stage     = layers · layer, of the last one also the logits
-    layer     = smooth maximum of  products + streams + exchanges of tensor parallelism  and  what the host needs to start them
+    step   = (micro-batches + stages - 1) · slowest stage + gradients' all-reduce + optimizer + fixed
+    stage  = layers · layer, of the last one also the logits
+    layer  = smooth maximum of  matmuls + memory-bound operators + collectives of tensor parallelism  and  host time to launch them
 
-Forward twice where activations are computed again in the backward pass. The operators' models are fitted to operators alone; a
-dozen costs are fitted to steps: what streams take beside their bytes, the host, the optimizer. Held against the published steps of
-vTrain (Megatron on A100, attention written out in products), in folds by the model's size and by the count of GPUs.
+The forward phase counts twice if activations are recomputed in the backward pass. The operators' models are fitted to single
+operators. A dozen costs are fitted to steps: the memory-bound operators beside their bytes, the host, the optimizer. The
+model is compared with the published steps of vTrain (Megatron on A100, attention decomposed into matmuls), in folds by the
+model's size and by the number of GPUs.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from operator_benchmarks.steps import Costs, Operators, longest, table
 
 LINK_GBPS, NODE = 300.0, 8
 NETWORK_GBPS = 25.0
-"""One direction for each GPU of a node: eight ports of 200 Gbit/s, as DGX A100 has them."""
+"""One direction for each GPU of a node: eight ports of 200 Gbit/s, as in DGX A100."""
 VOCABULARY = 51200
-"""GPT-2's, as Megatron pads it. vTrain's points do not say."""
+"""GPT-2's vocabulary with Megatron's padding. vTrain's points do not state it."""
 HALF = 2
 
 
@@ -40,8 +41,8 @@ class Steps:
     heads: np.ndarray
     sequence: np.ndarray
     micro_batch: np.ndarray     # samples of a micro-batch
-    micro_batches: np.ndarray   # of a step, one after the other
-    tensor: np.ndarray          # GPUs of each kind of parallelism
+    micro_batches: np.ndarray   # micro-batches of a step, executed in sequence
+    tensor: np.ndarray          # degree of each kind of parallelism, in GPUs
     pipeline: np.ndarray
     data: np.ndarray
     step_ms: np.ndarray
@@ -55,7 +56,7 @@ class Steps:
 
 
 def read(points: Path) -> Steps:
-    """vTrain's rows of the table of published points."""
+    """Reads vTrain's rows of the table of published points."""
     rows = pandas.read_csv(points, low_memory=False)
     rows = rows[rows.source.str.startswith("VIA-Research/vTrain")]
     shape = rows.model.str.extract(r"GPT-h(\d+)-L(\d+)-a(\d+)").astype(float).to_numpy().T
@@ -72,7 +73,7 @@ def layer_parameters(s: Steps) -> np.ndarray:
 
 
 def features(s: Steps, operators: Operators, memory_gbps: float) -> dict[str, Tensor]:
-    """What costs are fitted for, in ms: of one micro-batch, unless it says step."""
+    """The terms that costs are fitted for, in ms. They are of one micro-batch unless the name contains "step"."""
     rows, wide = s.micro_batch * s.sequence, s.hidden / s.tensor
     products = sum(operators.learnt_us(rows, n, k)
                    for n, k in ((3 * wide, s.hidden), (s.hidden, wide), (4 * wide, s.hidden), (s.hidden, 4 * wide)))
@@ -84,7 +85,7 @@ def features(s: Steps, operators: Operators, memory_gbps: float) -> dict[str, Te
     score_map = HALF * s.micro_batch * s.heads / s.tensor * s.sequence**2 / (memory_gbps * 1e6)
     exchange = operators.collective_us("all_reduce", s.tensor, HALF * rows * s.hidden, LINK_GBPS)
     parameters = (layer_parameters(s) * s.layers / s.pipeline + VOCABULARY * s.hidden) / s.tensor
-    # The groups of data parallelism stride over those of tensor parallelism, which fill a node first
+    # Groups of data parallelism stride over groups of tensor parallelism, because the latter fill a node first.
     within = s.tensor * s.data <= NODE
     link = np.where(within, LINK_GBPS, NETWORK_GBPS)
     reduced = operators.collective_us("all_reduce", s.data, HALF * parameters, link)
@@ -101,14 +102,14 @@ def features(s: Steps, operators: Operators, memory_gbps: float) -> dict[str, Te
 
 
 class StepCosts(Costs):
-    """Megatron's."""
+    """Megatron's costs."""
 
     START = {"product": 0.0, "maps": 2.5, "wide_maps": 1.5, "score_maps": 2.0, "logits": 0.0, "logit_maps": 2.0, "exchange": 0.0,
              "optimizer": 0.0, "reduced": 0.0, "sent": 0.0, "host_forward_ms": 0.0, "host_exchange_ms": -1.5, "fixed_ms": 1.0}
 
     def forward(self, f: dict[str, Tensor]) -> Tensor:
         cost = self.costs()
-        # Recomputation: forward twice; backward passes over maps twice as often as forward
+        # Recomputation runs forward twice. Backward accesses the feature maps twice as often as forward.
         streams = 4 * (cost["maps"] * f["maps"] + cost["wide_maps"] * f["wide_maps"] + cost["score_maps"] * f["score_maps"])
         gpu = cost["product"] * (2 * f["forward"] + f["backward"]) + streams + 6 * cost["exchange"] * f["exchange"]
         host = 4 * (cost["host_forward_ms"] + f["is_parallel"] * cost["host_exchange_ms"])
@@ -127,7 +128,7 @@ def main(arguments: list[str]) -> int:
     torch.set_num_threads(1)
     steps = read(options.points)
     given = features(steps, Operators(options.measured, options.rows), memory_gbps=2039.0)
-    whole = {"hidden": steps.hidden, "layers": steps.layers, "GPUs": steps.gpus}
+    whole = {"hidden size": steps.hidden, "layer count": steps.layers, "GPU count": steps.gpus}
     print(table(StepCosts, given, {title: value.astype(int) for title, value in whole.items()}))
     return 0
 

@@ -1,4 +1,4 @@
-"""Fits a physical model to measured operators, and leaves architectures out in turn."""
+"""Fits an analytic model to measured operators, and leaves out architectures in turn."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from operator_benchmarks.measurements import Measured
 @dataclass(frozen=True)
 class Schedule:
     steps: int = 500
-    rows: int = 1024            # of a step
+    rows: int = 1024            # measurements in each step
     physics_rate: float = 3e-2
     network_rate: float = 1e-2
     weight_decay: float = 0.05
-    penalty: float = 0.1        # of the mean square correction
+    penalty: float = 0.1        # factor on the mean square correction
     implausibility_penalty: float = 0.01
-    balance: float = 0.7        # a group of n rows weighs n^(1 - balance)
+    balance: float = 0.7        # the weight of a group of n rows is n^(1 - balance)
     seed: int = 0
 
 
@@ -33,8 +33,8 @@ def _weights(measured: Measured, balance: float) -> Tensor:
 
 
 def fit(make: Callable[[int], nn.Module], measured: Measured, schedule: Schedule = Schedule()) -> tuple[nn.Module, list[str]]:
-    """The model, and the sources that it knows. `make`: from the number of sources; its layers `middle` and `out` are the
-    correction, all else is physics."""
+    """Fits a model. Returns it with the sources that it knows. `make` takes the number of sources. The layers `middle` and
+    `out` of its result are the correction, and all other parameters are analytic."""
     torch.manual_seed(schedule.seed)
     sources = sorted(set(measured.source))
     model, rows = make(len(sources)), measured.tensors(sources)
@@ -47,7 +47,7 @@ def fit(make: Callable[[int], nn.Module], measured: Measured, schedule: Schedule
          "weight_decay": schedule.weight_decay}])
     rate = torch.optim.lr_scheduler.OneCycleLR(optimizer, [g["lr"] for g in optimizer.param_groups], pct_start=0.1,
                                                total_steps=schedule.steps)
-    # rows drawn by weight, so that every group is in every step as often as it counts
+    # rows are drawn by weight, so that every group occurs in every step in proportion to its weight
     draws = torch.multinomial(weight[:, 0], schedule.steps * schedule.rows, replacement=True)
     for part in draws.split(schedule.rows):
         microseconds, correction = model({name: column[part] for name, column in rows.items()})
@@ -66,7 +66,7 @@ def fit(make: Callable[[int], nn.Module], measured: Measured, schedule: Schedule
 
 
 def predict(model: nn.Module, sources: list[str], measured: Measured) -> np.ndarray:
-    """Microseconds."""
+    """Predicted microseconds."""
     rows = measured.tensors(sources)
     with torch.no_grad():
         parts = [model({name: column[at] for name, column in rows.items()})[0]

@@ -1,10 +1,10 @@
-"""A decoder's training step with all of its state sharded (PyTorch FSDP, as ZeRO 3): llm-foundry's published throughputs.
+"""A decoder's training step with fully sharded state (PyTorch FSDP, as ZeRO 3): llm-foundry's published throughputs.
 
     step  = accumulation · (layers · layer + logits) + optimizer + fixed
     layer = smooth maximum of  compute, forward and backward  and  two gathers of its weights with one scatter of its gradients
 
-Attention is FlashAttention. Where the point says so, activations are computed again. Weights travel in bf16, gradients in bf16
-("PURE") or fp32 ("DEFAULT"); under amp the optimizer keeps fp32.
+Attention is FlashAttention. Activations are recomputed if the point states it. Weights are sent in bf16, gradients in bf16
+("PURE") or fp32 ("DEFAULT"). Under amp, the optimizer keeps fp32.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from operator_benchmarks.steps import Costs, Operators, longest, table
 SHAPES = {"mpt-125m": (768, 12, 12), "mpt-350m": (1024, 24, 16), "mpt-760m": (1536, 24, 12), "mpt-1b": (2048, 24, 16),
           "mpt-3b": (2560, 32, 20), "mpt-7b": (4096, 32, 32), "mpt-13b": (5120, 40, 40), "mpt-30b": (7168, 48, 56),
           "mpt-70b": (8192, 80, 64)}
-"""Hidden size, layers, heads, as llm-foundry's configurations have them."""
+"""Hidden size, layers and heads, from llm-foundry's configurations."""
 VOCABULARY = 50368
 CARDS = {"a100_80gb": "A100-SXM-80GB", "a100_40gb": "A100-SXM-40GB"}
 MEMORY_GBPS = {"a100_80gb": 2039.0, "a100_40gb": 1555.0}
 NODE, LINK_GBPS, NODE_GBPS = 8, 300.0, 200.0
-"""GPUs of a node; NVLink, one direction; a node's eight network ports of 200 Gbit/s together, which rings over whole nodes share."""
+"""GPUs of a node; NVLink, one direction; a node's eight network ports of 200 Gbit/s together, which rings over whole nodes
+share."""
 HALF = 2
 
 
@@ -86,7 +87,7 @@ def _of_card(s: Steps, operators: Operators, gpu: str, rows: np.ndarray) -> dict
 
 
 def features(s: Steps, operators: Operators) -> dict[str, Tensor]:
-    """In ms, of a layer and micro-batch unless it says otherwise."""
+    """Terms in ms, of a layer and micro-batch unless the name states otherwise."""
     result: dict[str, np.ndarray] = {}
     for gpu in CARDS:
         rows = np.flatnonzero(s.gpu == gpu)
@@ -121,7 +122,8 @@ def main(arguments: list[str]) -> int:
     torch.set_num_threads(1)
     steps = read(options.points)
     given = features(steps, Operators(options.measured, options.rows))
-    left_out = {"model": steps.model, "GPUs": steps.gpus.astype(int), "sequence": steps.sequence.astype(int), "card": steps.gpu}
+    left_out = {"model": steps.model, "GPU count": steps.gpus.astype(int), "length": steps.sequence.astype(int),
+                "GPU model": steps.gpu}
     print(table(ShardedCosts, given, left_out))
     return 0
 

@@ -1,6 +1,7 @@
-"""What a GPU sustains, from its data sheet: arithmetic under its power limit, L2 and DRAM traffic. Shared by the operators' models.
+"""The sustained rates of a GPU from its data sheet: compute rate under its power limit, L2 and DRAM bandwidth. The operators'
+models share it.
 
-Everything is [rows, 1] tensors, and nothing here needs what ONNX lacks.
+All values are [rows, 1] tensors, and the code uses only operators that ONNX has.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ Rows = dict[str, Tensor]
 
 
 def process_nm(compute_capability: Tensor) -> Tensor:
-    """What NVIDIA's white papers name: Maxwell 28, Pascal 16, Volta and Turing 12, GA100 7, GA102 8, and 4 from Ada on."""
+    """Process sizes from NVIDIA's white papers: Maxwell 28, Pascal 16, Volta and Turing 12, GA100 7, GA102 8, and 4 from Ada
+    on."""
     steps = ((6.0, 16 - 28), (7.0, 12 - 16), (8.0, 7 - 12), (8.6, 8 - 7), (8.9, 4 - 8))
     return 28.0 + sum(change * (compute_capability >= at - 0.01).to(compute_capability) for at, change in steps)
 
@@ -21,27 +23,30 @@ SHARPNESS = 8.0
 
 
 def at_most(x: Tensor, limit: Tensor) -> Tensor:
-    """The smaller of both, smoothly, as (x^-8 + limit^-8)^(-1/8)."""
+    """The smaller of both, as a smooth function: (x^-8 + limit^-8)^(-1/8)."""
     return x * torch.exp(-nn.functional.softplus(SHARPNESS * (x.log() - limit.log())) / SHARPNESS)
 
 
 PROCESS, VOLTAGE = 0.85, 0.9
-"""Watts for an operation go with the process to this power: foundries name half to a third from 16 nm to 7, two thirds of it from 7
-to 5. And what is allowed to run goes with the watts to this power, since the voltage falls with the clock."""
+"""Exponents. The energy of an operation is proportional to the process size to the power PROCESS: foundries state a factor of
+half to a third from 16 nm to 7, and two thirds from 7 to 5. The sustained rate is proportional to the available power to the
+power VOLTAGE, because the voltage falls with the clock."""
 TRUST = 0.05
-"""Standard deviation of both: few boards throttle, and with one of them left out nothing measured would hold them."""
+"""Standard deviation of both priors. They are needed because few GPUs throttle, so that the data does not determine the
+exponents if one of these GPUs is left out."""
 
 
 class Rates(nn.Module):
-    """The clock falls where a board's power does not carry its arithmetic: a T4 computes at half its data sheet's rate, an L4 at
-    a third. Watts for an operation fall with the process, and with the clock itself (less voltage), hence the exponents."""
+    """The clock falls if computing at the full rate exceeds a GPU's power limit: for example, a T4 computes at half its data
+    sheet's rate, and an L4 at a third. The energy of an operation falls with the process size, and with the clock itself
+    (lower voltage), which gives the exponents."""
 
     def __init__(self) -> None:
         super().__init__()
         self.tflops_per_watt = nn.Parameter(torch.tensor([-2.6, 0.2]))      # logarithms at 12 nm: fp32, tensor cores
         self.process = nn.Parameter(torch.tensor(PROCESS))
         self.voltage = nn.Parameter(torch.tensor(VOLTAGE))
-        self.efficiency = nn.Parameter(torch.tensor([-0.2, -0.4]))          # of the sustained rate, as a logarithm
+        self.efficiency = nn.Parameter(torch.tensor([-0.2, -0.4]))          # fraction of the sustained rate, as a logarithm
         self.wide_sm_limit = nn.Parameter(torch.tensor(0.1))
         self.dram = nn.Parameter(torch.tensor(-0.2))
         self.l2 = nn.Parameter(torch.tensor(-0.3))
@@ -50,7 +55,7 @@ class Rates(nn.Module):
         return ((self.process - PROCESS) / TRUST) ** 2 + ((self.voltage - VOLTAGE) / TRUST) ** 2
 
     def clock_share(self, r: Rows) -> Tensor:
-        """0 to 1: of the boost clock."""
+        """Fraction of the boost clock, 0 to 1."""
         per_watt = self.tflops_per_watt[0] + (self.tflops_per_watt[1] - self.tflops_per_watt[0]) * r["is_tensor"]
         finer = self.process * torch.log(12 / process_nm(r["compute_capability"]))
         allowed = per_watt + finer + torch.log(r["watts"] / r["tflops"])
@@ -60,7 +65,8 @@ class Rates(nn.Module):
         return r["boost_mhz"] * self.clock_share(r)
 
     def flops_per_clock(self, r: Rows) -> Tensor:
-        """Of one SM. One with 128 fp32 lanes is held back by shared memory, which feeds them at most 128 bytes a clock."""
+        """FLOPs per clock of one SM. Shared memory limits an SM with 128 fp32 lanes, because it supplies at most 128 bytes
+        per clock."""
         peak = r["tflops"] * 1e6 / (r["sm_count"] * r["boost_mhz"])
         peak = peak * torch.exp(self.efficiency[0] + (self.efficiency[1] - self.efficiency[0]) * r["is_tensor"])
         limited = at_most(peak, 256 * torch.exp(self.wide_sm_limit) * torch.ones_like(peak))
@@ -70,14 +76,14 @@ class Rates(nn.Module):
         return moved / (r["memory_gbps"] * 1e3 * torch.exp(self.dram))
 
     def l2_us(self, r: Rows, moved: Tensor) -> Tensor:
-        """L2 grows with the SMs that read it and with the memory that fills it."""
+        """Microseconds of L2 traffic. The L2 rate grows with the SMs that read it and with the memory that fills it."""
         by_sm, by_memory = r["sm_count"] * 64 * self.clocks_per_us(r), r["memory_gbps"] * 1e3
         return moved / (torch.sqrt(by_sm * by_memory) * torch.exp(self.l2))
 
 
 class Sources(nn.Module):
-    """How a source measures: an offset (another library, other clocks) and a floor (a launch, the events around it). Number 0 is any
-    source that is not known: the mean of those that are."""
+    """Measurement effects of a source: an offset (another library, other clocks) and a floor (a launch, the events around
+    it). Number 0 is an unknown source, which has the mean of the known ones."""
 
     def __init__(self, count: int, floor_us: float) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""The GPUs that operators were measured on: figures by name, and which of them share an architecture.
+"""The GPUs that operators were measured on: spec values by name, and the GPUs that share an architecture.
 
-Figures come from runtime/job/gpus.def where it has the board; the others' sources are NVIDIA's data sheets and product pages.
-results/ were made with the figures here, also for boards that have had rows since.
+Spec values come from runtime/job/gpus.def if it contains the GPU. The sources of the others are NVIDIA's data sheets and
+product pages. results/ were made with the values here, also for GPUs that were added to gpus.def later.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Card:
     memory_gbps: float
     l2_mib: float
     fp32_tflops: float      # outside tensor cores
-    fp16_tflops: float      # of tensor cores, dense, fp32 sums; the fp32 rate without
-    watts: float            # the board's limit
+    fp16_tflops: float      # of tensor cores, dense, fp32 accumulation; the fp32 rate for GPUs without tensor cores
+    watts: float            # power limit
 
     @property
     def architecture(self) -> str:
@@ -33,7 +33,7 @@ class Card:
 
 ARCHITECTURES = {5.0: "Kepler", 6.0: "Maxwell", 7.0: "Pascal", 7.5: "Volta", 8.0: "Turing", 8.9: "Ampere", 9.0: "Ada",
                  10.0: "Hopper", 13.0: "Blackwell"}
-"""By the compute capability below which they end."""
+"""Keys are the compute capability at which the next architecture begins."""
 
 
 def architecture(compute_capability: float) -> str:
@@ -41,12 +41,12 @@ def architecture(compute_capability: float) -> str:
 
 
 LACKING = {card.name: card for card in (
-    Card("M60", 5.2, 16, 1178, 160, 2, 4.8, 4.8, 150),      # one of the board's two GPUs
+    Card("M60", 5.2, 16, 1178, 160, 2, 4.8, 4.8, 150),      # one of the two GPUs of an M60
     Card("M40", 5.2, 24, 1114, 288, 3, 6.8, 6.8, 250),
     Card("TITAN-X-Maxwell", 5.2, 24, 1075, 336.5, 3, 6.6, 6.6, 250),
     Card("TITAN-X-Pascal", 6.1, 28, 1531, 480, 3, 11.0, 11.0, 250),
     Card("P4", 6.1, 20, 1063, 192, 2, 5.5, 5.5, 75),
-    # HGX B200 and B300, GB200 and GB300 NVL72 data sheets, their figures for a rack or an eight divided
+    # From the HGX B200 and B300, GB200 and GB300 NVL72 data sheets, whose values for a rack or eight GPUs are divided.
     Card("B200", 10.0, 148, 1965, 7700, 126, 74.4, 2200, 1000),
     Card("B300", 10.3, 148, 1965, 7700, 126, 74.4, 2250, 1100),
     Card("GB200", 10.0, 152, 1965, 8000, 126, 80.0, 2500, 1200),
@@ -66,7 +66,8 @@ NAMES = {
     "catapult 1080ti": "GTX-1080-Ti", "catapult P100": "P100-PCIe-16GB", "catapult V100": "V100-SXM-16GB",
     "catapult M60": "M60", "catapult K80": "K80", "catapult k80": "K80",
 }
-"""What measurements call a card → its name here. AMD's and Intel's cards have none: their figures mean other things."""
+"""Maps the names in measurements to the names here. AMD's and Intel's GPUs are absent, because their spec values mean other
+things."""
 
 
 @cache

@@ -1,4 +1,5 @@
-"""Tables of measured operators → arrays, a row a measurement: shapes, the card's figures, whence, and microseconds."""
+"""Reads tables of measured operators into arrays with a row for each measurement: shapes, spec values of the GPU, source,
+microseconds."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ from operator_benchmarks.stream_model import KINDS as STREAMS
 
 @dataclass(frozen=True)
 class Measured:
-    columns: dict[str, np.ndarray]      # numbers, what a model reads
-    source: np.ndarray                  # text: who measured; offsets and floors are fitted for each
-    card: np.ndarray                    # text: operators.cards.NAMES' values
-    kind: np.ndarray                    # text: what else deserves a line of its own in the tables
+    columns: dict[str, np.ndarray]      # numbers that a model reads
+    source: np.ndarray                  # text: the origin of the measurement; each has its own fitted offset and floor
+    card: np.ndarray                    # text: values of operators.cards.NAMES
+    kind: np.ndarray                    # text: further property that gets its own line in the tables
     microseconds: np.ndarray
 
     def __len__(self) -> int:
@@ -33,7 +34,7 @@ class Measured:
 
     @property
     def group(self) -> np.ndarray:
-        """Text: rows that stand in one line of the tables."""
+        """Text: rows of the same line of the tables."""
         return np.array([f"{c} | {s} | {k}" for c, s, k in zip(self.card, self.source, self.kind)])
 
     def take(self, rows: np.ndarray) -> "Measured":
@@ -41,13 +42,13 @@ class Measured:
                        card=self.card[rows], kind=self.kind[rows], microseconds=self.microseconds[rows])
 
     def at_most(self, count: int, seed: int = 0) -> "Measured":
-        """Some of every group, at random."""
+        """At most `count` random rows of every group."""
         order = np.random.default_rng(seed).permutation(len(self))
         group = pandas.Series(self.group[order])
         return self.take(order[(group.groupby(group).cumcount() < count).to_numpy()])
 
     def tensors(self, sources: list[str]) -> dict[str, Tensor]:
-        """A source that is not among `sources` has number 0: the mean of all."""
+        """The rows as tensors. A source that is not among `sources` has number 0, the mean of all sources."""
         number = {name: i + 1 for i, name in enumerate(sources)}
         found = {name: torch.tensor(column[:, None], dtype=torch.float32) for name, column in self.columns.items()}
         return {**found, "source": torch.tensor([number.get(name, 0) for name in self.source]),
@@ -58,7 +59,7 @@ FIGURES = ("compute_capability", "sm_count", "boost_mhz", "memory_gbps", "l2_mib
 
 
 def with_figures(columns: dict[str, np.ndarray], card: np.ndarray, is_half: np.ndarray) -> dict[str, np.ndarray]:
-    """Adds what a GPU is, for the arithmetic asked for: `tflops`, `is_tensor` (on tensor cores), `bytes` of an element."""
+    """Adds the GPU's spec values for the requested precision: `tflops`, `is_tensor` (on tensor cores), `bytes` of an element."""
     of_row = [gpu_models.card(name) for name in card]
     figures = {name: np.array([getattr(c, name) for c in of_row], dtype=np.float64) for name in FIGURES}
     fp32, fp16 = (np.array([getattr(c, name) for c in of_row]) for name in ("fp32_tflops", "fp16_tflops"))
@@ -72,7 +73,7 @@ def products(folder: Path) -> Measured:
     rows = pandas.read_csv(folder / "gemm.csv.gz")
     rows = rows[rows.gpu.isin(gpu_models.NAMES) & (rows.microseconds > 0)]
     card = rows.gpu.map(gpu_models.NAMES).to_numpy(dtype=str)
-    # Vidur's layers of a network share a way of measuring, DeepBench's layouts and aic's frameworks do not
+    # vidur measures all layers of a network in the same way; DeepBench's layouts and aic's frameworks differ
     source = np.where(rows.source.str.startswith("vidur"), "vidur", rows.source).astype(str)
     shape = {name: rows[name].to_numpy(dtype=np.float64) for name in ("m", "n", "k")}
     columns = with_figures({"count": np.ones(len(rows)), **shape}, card, rows.dtype.to_numpy() != "fp32")
@@ -81,7 +82,7 @@ def products(folder: Path) -> Measured:
 
 
 LEAST_QUERIES = 64
-"""Fewer is generation, which training has none of, and kernels of its own."""
+"""Fewer queries occur only in generation, which training does not use and which has its own kernels."""
 
 
 def attention(folder: Path) -> Measured:
@@ -103,15 +104,15 @@ def attention(folder: Path) -> Measured:
 
 LINK_GBPS = {"V100-SXM-16GB": 150, "A100-SXM-80GB": 300, "H100-SXM-80GB": 450, "H200-SXM-141GB": 450, "B200": 900, "B300": 900,
              "GB200": 900, "GB300": 900, "RTX-PRO-6000-Server": 63}
-"""One direction: NVLink where the board has it, else its PCIe slot."""
+"""One direction: NVLink if the GPU has it, its PCIe slot otherwise."""
 
 
 LARGE_MESSAGE = 2**20
-"""Gradients are larger, what tensor parallelism exchanges is about as large."""
+"""Gradients are larger, and the messages of tensor parallelism have about this size."""
 
 
 def collectives(folder: Path) -> Measured:
-    """nccl.csv: within a node. L40S is left out: its eight boards need .65 s for 512 MiB, which is their node's doing."""
+    """nccl.csv: within a node. L40S is excluded: its eight GPUs need .65 s for 512 MiB, which is an effect of their node."""
     rows = pandas.read_csv(folder / "aiconfigurator" / "nccl.csv")
     card = rows.gpu.map(gpu_models.NAMES)
     rows, card = rows[card.isin(LINK_GBPS)], card[card.isin(LINK_GBPS)].to_numpy(dtype=str)
@@ -148,14 +149,14 @@ def streams(folder: Path) -> Measured:
     columns["operation"] = np.array([STREAMS.index(name) for name in kind], dtype=np.float64)
     columns["is_by_row"] = (kind != "elementwise").astype(np.float64)
     columns = with_figures(columns, card, rows.is_half.to_numpy(dtype=bool))
-    # kinds are launched by different code, so that each has a floor of its own
+    # the kinds are launched by different code, therefore each has its own floor
     source = (rows.source + " " + rows.kind).to_numpy(dtype=str)
     return Measured(columns, source, card, kind, rows.microseconds.to_numpy(dtype=float))
 
 
 def convolutions(folder: Path) -> Measured:
-    """Forward in fp32 by NeuSight (3 × 3, stride 1); all three phases, fp32 and fp16, by DeepBench; forward in TensorFlow 1 by
-    Catapult, whose rows with an optimizer are sums of phases."""
+    """Forward in fp32 by NeuSight (3 × 3, stride 1); all three phases, fp32 and fp16, by DeepBench; forward in TensorFlow 1
+    by Catapult, whose rows with an optimizer are sums of phases."""
     neusight = pandas.read_csv(folder / "neusight_ops" / "conv_fp32_forward.csv.gz")
     side = (neusight.in_hw + 2 * neusight.Padding - neusight.kernel) // neusight.Stride + 1
     tables = [pandas.DataFrame({

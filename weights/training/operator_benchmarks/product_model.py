@@ -1,10 +1,10 @@
-"""The time of a matrix product: waves of tiles over SMs, the memory beside them, and a correction that must earn its place.
+"""The time of a matmul: waves of tiles over SMs, memory traffic, and a penalised correction.
 
     compute = least over tiles and splits of  ⌈tiles · splits / SMs⌉ · k / splits · clocks of a tile's step + prologue + reduction
-    time    = (compute^p + memory^p)^(1/p) · exp(correction), and of a source its offset and floor
+    time = (compute^p + memory^p)^(1/p) · exp(correction), with the offset and floor of the source
 
-A tile's step takes the longer of its arithmetic and its loads from L2, smoothly. The library's choice of tile is unknown: the
-best one is taken, as a library with a good heuristic does.
+A tile's step takes the longer of its multiplications and its reads from L2, as a smooth maximum. The library's choice of tile
+is unknown. The model assumes the best one, because a library with a good heuristic chooses it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TILES = ((256, 256), (256, 128), (128, 256), (128, 128), (128, 64), (64, 128), (
          (16, 64), (16, 128))
 SPLITS = (1, 2, 4, 8, 16)
 STEP = 32.0
-"""Elements of the sum that a tile takes at a time."""
+"""Elements of the sum that a tile processes in one step."""
 
 
 class ProductModel(nn.Module):
@@ -30,7 +30,7 @@ class ProductModel(nn.Module):
         self.load_rate = nn.Parameter(torch.tensor([-0.9, 0.6]))    # L2 to SM, as a logarithm of 64 bytes a clock
         self.prologue = nn.Parameter(torch.tensor([1.4, 0.1]))      # logarithms of µs: fp32, tensor cores
         self.reduction = nn.Parameter(torch.tensor(-0.8))
-        self.resident = nn.Parameter(torch.tensor(-2.3))            # which share of L2 keeps operands between calls
+        self.resident = nn.Parameter(torch.tensor(-2.3))            # fraction of L2 that keeps operands between calls
         self.sharpness = nn.Parameter(torch.tensor(0.0))
         self.sources = Sources(source_count, floor_us=2.0)
         self.middle = nn.Linear(FEATURES, hidden)
@@ -77,7 +77,7 @@ def _rounded(x: Tensor, multiple: int) -> Tensor:
 
 
 def features(r: Rows, physical: Tensor, compute: Tensor, memory: Tensor) -> Tensor:
-    """Free of any card's absolute figures, so that what is learnt on one says something about another."""
+    """Features without absolute spec values of a GPU, so that the correction transfers between GPUs."""
     m, n, k = r["m"], r["n"], r["k"]
     moved = (m * k + k * n + m * n) * r["bytes"]
     odd = [((x / 8).ceil() * 8 > x).to(x) for x in (m, n, k)]

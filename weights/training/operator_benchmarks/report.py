@@ -1,4 +1,4 @@
-"""Errors of predicted operators as a table in Markdown, a line a card, source and kind."""
+"""Errors of predicted operators as a Markdown table, with a line for each GPU, source and kind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from operator_benchmarks.measurements import Measured
 
-HEADER = ("| left out | card | source | kind | rows | median | mean | P90 | predicted / measured |\n"
+HEADER = ("| left out | GPU model | source | kind | measurements | median | mean | P90 | predicted / measured |\n"
           "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 
 
@@ -18,7 +18,7 @@ def _line(cells: list[str], predicted: np.ndarray, measured: np.ndarray) -> str:
 
 
 def lines(title: str, predicted: np.ndarray, measured: Measured) -> list[str]:
-    """`title`: what was left out. The last line weighs every group the same."""
+    """`title`: the part that was left out. The last line gives every group equal weight."""
     groups = measured.group
     of_group = {name: np.flatnonzero(groups == name) for name in np.unique(groups)}
     result = [_line([title, *name.split(" | ")], predicted[rows], measured.microseconds[rows]) for name, rows in of_group.items()]

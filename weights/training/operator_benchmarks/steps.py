@@ -1,4 +1,4 @@
-"""What whole steps are composed of and judged by: operators' models on a card, costs fitted to steps, folds."""
+"""Parts and evaluation of whole-step models: operators' models on a GPU, costs fitted to steps, folds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from operator_benchmarks.product_model import ProductModel
 
 
 class Operators:
-    """Models fitted to every measured operator, as functions of shapes on one card."""
+    """Models fitted to all measured operators, as functions of shapes on one GPU."""
 
     def __init__(self, folder: Path, rows: int) -> None:
         self.card = "A100-SXM-80GB"
@@ -52,7 +52,7 @@ class Operators:
 
 
     def attention_us(self, batch, heads, sequence, head_size, is_backward: bool) -> np.ndarray:
-        """Causal, fused."""
+        """Causal fused attention."""
         columns = {"batch": batch, "heads": heads, "key_heads": heads, "queries": sequence, "keys": sequence, "head_size": head_size,
                    "is_causal": 1.0, "is_backward": float(is_backward)}
         with torch.no_grad():
@@ -60,8 +60,8 @@ class Operators:
 
 
 class Costs(nn.Module):
-    """Logarithms of what multiplies a time that the operators' models gave, and of milliseconds. A family of steps says what they
-    start from, and how they make a step."""
+    """Logarithms of factors on times from the operators' models, and of milliseconds. Each family of steps defines the
+    initial values and the formula of a step."""
 
     START: dict[str, float] = {}
 
@@ -77,7 +77,7 @@ SHARPNESS = 4.0
 
 
 def longest(a: Tensor, b: Tensor) -> Tensor:
-    """Smoothly the larger."""
+    """A smooth maximum."""
     larger = torch.maximum(a, b) + 1e-9
     return larger * ((a / larger) ** SHARPNESS + (b / larger) ** SHARPNESS) ** (1 / SHARPNESS)
 
@@ -106,7 +106,7 @@ def _at(f: dict[str, Tensor], rows: np.ndarray) -> dict[str, Tensor]:
 
 
 def table(make: type[Costs], f: dict[str, Tensor], foldings: dict[str, np.ndarray]) -> str:
-    """`f`: features of steps, `step_ms` among them; `foldings`: what is left out in turn."""
+    """`f`: features of steps, including `step_ms`; `foldings`: the value that defines the folds, for each title."""
     step_ms = f["step_ms"].numpy()
     lines = ["| left out | steps | mean | median | P90 | predicted / measured |", "| --- " * 6 + "|"]
     for title, value in foldings.items():
@@ -119,7 +119,7 @@ def table(make: type[Costs], f: dict[str, Tensor], foldings: dict[str, np.ndarra
     model = fit(make, f)
     lines.append(_line("nothing", model(f).detach().numpy(), step_ms))
     costs = ", ".join(f"{name} {value.exp().item():.2f}" for name, value in model.log.items())
-    return "\n".join([*lines, "", f"Costs with nothing left out: {costs}."])
+    return "\n".join([*lines, "", f"Costs fitted to all steps: {costs}."])
 
 
 def _line(title: str, predicted: np.ndarray, actual: np.ndarray) -> str:

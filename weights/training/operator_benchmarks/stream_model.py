@@ -1,8 +1,8 @@
-"""The time of operators that do little but move data: elementwise functions, softmax, normalisations.
+"""The time of memory-bound operators: elementwise functions, softmax, normalisations.
 
-    time = (DRAM's share beyond L2 + L2's) · cost of the kind + a pass over few long rows, and of a source its offset and floor
+    time = (DRAM time beyond L2 + L2 time) · cost of the kind + a pass over few long rows, with the offset and floor of the source
 
-Reductions need a block a row: few rows leave SMs idle, each with its row to itself.
+Reductions need one block per row. Therefore few rows leave SMs idle, because each busy SM has a row to itself.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The recipe of the shipped predictor: data set, model, training, evaluation. See README.md."""
+"""Trains the shipped predictor: data set, model, training, evaluation. See README.md."""

@@ -1,4 +1,4 @@
-"""The command line: python -m predictor COMMAND. README.md has the commands in their order."""
+"""The command line: python -m predictor COMMAND. README.md lists the commands in their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms that the evaluation compares: from constants to the shipped predictor, a step each."""
+"""The forms that the evaluation compares, one step each from constants to the shipped predictor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from predictor.model import Options
 from predictor.training import Schedule
 
 Fitted = Callable[[Dataset, np.ndarray, np.ndarray], np.ndarray]
-"""Data, labels to train on, labels to predict → milliseconds."""
+"""(data, labels to train on, labels to predict) → milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ ROOFLINE_SCHEDULE = Schedule(epochs=20)
 
 SHIPPED_FORM = "fusion"
 SHIPPED_MEMBERS = ((FUSION, SCHEDULE),)
-"""Models whose logarithms' mean ships: one, since another costs as much time again in each prediction."""
+"""Models whose mean logarithm is the prediction. One ships, because each further model costs the same time again in each
+prediction."""
 
 
 def _network(options: Options, schedule: Schedule = SCHEDULE) -> Fitted:
@@ -43,8 +44,8 @@ FORMS = (
          _network(Options(use_correction=False, use_padding=False), ROOFLINE_SCHEDULE)),
     Form("padded", "+ FLOPs padded to tiles", _network(Options(use_correction=False), ROOFLINE_SCHEDULE)),
     Form("steps alone", "+ three-token fusion, trained on whole steps alone", _network(FUSION, Schedule(inferences=0))),
-    Form("perceptron", "a perceptron in the fusion's place, and inference", _network(Options(use_fusion=False))),
-    Form(SHIPPED_FORM, "three-token fusion, and inference: shipped", _network(FUSION, SCHEDULE)),
+    Form("perceptron", "a perceptron in place of the fusion, also trained on inference", _network(Options(use_fusion=False))),
+    Form(SHIPPED_FORM, "three-token fusion, also trained on inference: shipped", _network(FUSION, SCHEDULE)),
     Form("position", "fusion + position", _network(Options(use_position=True))),
     Form("encoder", "fusion + position + encoder over the sequence", _network(Options(use_position=True, use_encoder=True))),
 )

@@ -1,4 +1,4 @@
-"""The training set as tensors: each measured step's operators laid out side by side, so that sums over a step are one call."""
+"""The training set as tensors. The operators of all measured steps are concatenated, so that sums over a step are one call."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from predictor.single_operator_labels import SOURCES
 
 @dataclass(frozen=True)
 class Batch:
-    """Some measured steps. O distinct operators, Q distinct (operator, batch) pairs, P (operator, step) pairs, R steps."""
+    """A set of measured steps. O distinct operators, Q distinct (operator, batch) pairs, P (operator, step) pairs, R steps."""
 
     operators: Operators        # [O], without their normalisation
-    of_priced: Tensor           # [Q] operator, or its place where the model reads places
+    of_priced: Tensor           # [Q] operator, or its position in the sequence if the model reads positions
     priced_features: Tensor     # [Q, BATCH_FEATURES]
     priced_norms: Tensor        # [Q, normalisation.FEATURES]
     of_pair: Tensor             # [P] operator
@@ -35,15 +35,15 @@ class Batch:
     work: Work                  # [P, …]
     pair_configurations: Configurations     # [P, 1]
     configurations: Configurations          # [R, 1]
-    conditions: Tensor          # [P, conditions.COUNT], of layout where layouts matter
-    part_weight: Tensor         # [P, PARTS], which parts of an operator were timed
+    conditions: Tensor          # [P, conditions.COUNT], layout only where it has an effect
+    part_weight: Tensor         # [P, PARTS], parts of an operator that were timed
     has_optimizer: Tensor       # [R, 1]
     benchmark: Tensor           # [R], row of BENCHMARKS
     host: Tensor                # [R], row of hosts
     parameters: Tensor          # [R, 1]
     launches: Tensor            # [R, 1]
     step_ms: Tensor             # [R, 1]
-    weight: Tensor              # [R, 1] labels that the step stands for
+    weight: Tensor              # [R, 1] labels that the step represents
     places: Places | None       # for a model that reads them
 
 
@@ -92,12 +92,12 @@ def _places(data: Dataset, labels: np.ndarray, distinct: np.ndarray) -> Places:
 
 
 NORM_IN_EVALUATION = 2 / 3
-"""In evaluation a BatchNormalization keeps no statistics: it reads its map once instead of twice."""
+"""In evaluation, BatchNormalization computes no statistics, therefore it reads its input once instead of twice."""
 FORWARD, NORM_FORWARD = tables.PHASES.index("forward"), PHASES
 
 
 def _part_weight(kind: np.ndarray, recomputes: np.ndarray) -> np.ndarray:
-    """[labels, PARTS]: how many times each was run."""
+    """[labels, PARTS]: how many times each part was run."""
     weight = np.ones((len(kind), PARTS))
     weight[kind == INFER] = 0
     weight[:, FORWARD] = 1 + recomputes
@@ -108,13 +108,13 @@ def _part_weight(kind: np.ndarray, recomputes: np.ndarray) -> np.ndarray:
 
 
 BENCHMARKS = (TRAIN, BACKWARD, INFER, *(f"{run} {kind}" for run in PUBLISHED for kind in (BACKWARD, INFER)), *SOURCES)
-"""Who measured what: timm's and torchvision's by kind alone."""
+"""The benchmarks that labels come from. timm's and torchvision's are distinguished by kind alone."""
 WHOLE = (TRAIN, f"{FOUNDRY} {BACKWARD}", f"{VTRAIN} {BACKWARD}")
-"""Measured in training as users train: what a step is."""
+"""Benchmarks that measured whole training steps, as users train."""
 
 
 def _benchmark_names(data: Dataset) -> np.ndarray:
-    """[l] text, of BENCHMARKS."""
+    """[l] text, members of BENCHMARKS."""
     with_run = np.char.add(np.char.add(data.run.astype(str), " "), data.kind.astype(str))
     return np.where(data.is_alone, data.run, np.where(np.isin(data.run, PUBLISHED), with_run, data.kind))
 
@@ -126,12 +126,12 @@ def _benchmark_rows(data: Dataset) -> np.ndarray:
 
 
 def host_names(data: Dataset) -> np.ndarray:
-    """[l] text: which machine started the kernels, as far as labels tell."""
+    """[l] text: the machine that launched the kernels, as far as labels identify it."""
     return np.char.add(np.char.add(data.gpu.astype(str), " "), _benchmark_names(data).astype(str))
 
 
 def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Batch:
-    """A step for each label."""
+    """Makes a step for each label."""
     bags = {n: data.bag(n) for n in np.unique(data.label_network[labels])}
     pairs = [bags[n] for n in data.label_network[labels]]
     distinct, of_pair = np.unique(np.concatenate([operators for operators, _ in pairs]), return_inverse=True)
@@ -154,7 +154,7 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
     part_weight, has_optimizer = _part_weight(data.kind[labels], data.recomputes[labels]), data.kind[labels] == TRAIN
     started = work.launches - features.compiled_away(work) * c.is_compiled[rows]
     launches = (started.numpy() * part_weight[row, :PHASES]).sum(axis=1)
-    launches = launches * ~data.is_alone[labels][row]       # timed on the GPU
+    launches = launches * ~data.is_alone[labels][row]       # these were timed on the GPU
     launches = launches + features.OPTIMIZER_LAUNCHES * work.learns.numpy()[:, 0] * has_optimizer[row]
     _, host = np.unique(host_names(data), return_inverse=True)
     return Batch(
@@ -169,7 +169,7 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
 
 
 def make_merged(data: Dataset, labels: np.ndarray, weight: np.ndarray, options: Options = Options()) -> Batch:
-    """Labels that differ in nothing but the run are one step, of their geometric mean. `weight`: of every label of the set."""
+    """Merges labels that differ only in the run into one step with their geometric mean. `weight`: of every label of the set."""
     text = [np.unique(x, return_inverse=True)[1].reshape(-1) for x in (data.software, data.gpu, data.precision, data.kind)]
     what = np.column_stack([data.label_network, data.batch, data.is_nhwc, data.is_compiled, data.recomputes, *text])[labels]
     _, first, group, count = np.unique(what, axis=0, return_index=True, return_inverse=True, return_counts=True)

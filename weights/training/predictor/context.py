@@ -1,7 +1,8 @@
-"""What an operator's place in the graph adds to its encoding: position, and attention over the sequence.
+"""Adds an operator's position in the graph to its encoding, and attention over the sequence.
 
-An experiment of the evaluation, not part of the shipped predictor, whose sequence is a bag and several times shorter. What it
-adds starts at zero and is averaged over the equal operators of a network, so that everything behind it stays as without it.
+This is an experiment of the evaluation and not part of the shipped predictor, which reads a multiset of operators that is
+several times shorter than the sequence. The addition starts at zero. It is averaged over the equal operators of a network, so
+that all later parts are the same with and without it.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from predictor import tables
 
 
 class Places(NamedTuple):
-    """The sequences of some networks, one behind the other: S places, B (network, distinct operator) pairs."""
+    """The concatenated sequences of some networks: S positions, B (network, distinct operator) pairs."""
 
     length: list[int]       # of each network
     operator: Tensor        # [S] distinct operator
     position: Tensor        # [S, POSITIONS]
     bag: Tensor             # [S] pair
     operator_of_bag: Tensor     # [B]
-    bag_of_pair: Tensor     # [P] the network's operator behind each (operator, step) pair
+    bag_of_pair: Tensor     # [P] the network's operator of each (operator, step) pair
 
 
 class Context(nn.Module):
@@ -39,7 +40,7 @@ class Context(nn.Module):
 
     @staticmethod
     def _features(position: Tensor) -> Tensor:
-        """How far from the start and from the end, absolute and as a share of the graph."""
+        """Distances from the start and from the end of the graph, absolute and as a fraction of the graph."""
         return torch.cat([torch.log(position + 1) / 4, position / (position.amax(dim=0, keepdim=True) + 1)], dim=1)
 
     def forward(self, encoded: Tensor, places: Places) -> Tensor:

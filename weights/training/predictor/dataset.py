@@ -1,7 +1,7 @@
-"""The training set: every labelled step beside its network's operators, each distinct operator once.
+"""The training set: every labelled step and the operators of its network; each distinct operator is stored once.
 
-Equal operators of a network are one row with a count, as the runtime merges them for a predictor without positions; equal
-operators of different networks share a row of the operator table, so that an encoding is computed once a step of training.
+Equal operators of a network are one row with a count, because the runtime merges them for a predictor without positions.
+Equal operators of different networks share a row of the operator table, so that training computes an encoding once per step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from predictor.sequences import Sequence
 
 
 LEAST_PARAMETERS = 0.9
-"""Of the label's count. More is no contradiction: a graph without weights does not tell buffers from parameters."""
+"""Least fraction of the label's parameter count. A larger count is accepted, because a graph without weights does not
+distinguish buffers from parameters."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Dataset:
     network_start: np.ndarray   # [n + 1]
     operator: np.ndarray        # [s] row of the operator table
     position: np.ndarray        # [s, POSITIONS]
-    edge_from: np.ndarray       # [e] operators of the whole set, as rows of `operator`: who reads whose result
+    edge_from: np.ndarray       # [e] data flow, as rows of `operator`: from producer to consumer
     edge_to: np.ndarray
     # the measured steps
     label_network: np.ndarray   # [l]
@@ -49,12 +50,12 @@ class Dataset:
 
     @property
     def is_alone(self) -> np.ndarray:
-        """[l]: of a single operator, and no step."""
+        """[l]: labels of a single operator instead of a step."""
         return np.isin(self.kind, ALONE)
 
     @property
     def whole_networks(self) -> np.ndarray:
-        """Numbers of those that are more than a single operator."""
+        """Indices of networks that have more than a single operator."""
         return np.unique(self.label_network[~self.is_alone])
 
     @property
@@ -65,7 +66,7 @@ class Dataset:
         return slice(self.network_start[network], self.network_start[network + 1])
 
     def bag(self, network: int) -> tuple[np.ndarray, np.ndarray]:
-        """Distinct operators of a network and how many times each occurs."""
+        """Distinct operators of a network and the number of occurrences of each."""
         return np.unique(self.operator[self.sequence(network)], return_counts=True)
 
     def save(self, path: Path) -> None:
@@ -78,12 +79,14 @@ class Dataset:
 
 
 def _is_same_network(label: Label, sequence: Sequence) -> bool:
-    """Some names meant another network when they were measured: convnext_tiny_in22ft1k had the size of convnext_base."""
+    """Rejects names that meant another network when they were measured. For example, convnext_tiny_in22ft1k had the size of
+    convnext_base."""
     return sequence.load[:, -1].sum() / 1e6 >= LEAST_PARAMETERS * label.parameters_m
 
 
 def build(sequences: dict[Network, Sequence], labels: list[Label]) -> Dataset:
-    """Of the networks that have a sequence; labels of others, and of another network by the same name, are left out."""
+    """Builds the set from networks that have a sequence. Labels without one, and labels of another network with the same
+    name, are skipped."""
     kept = [label for label in labels if label.network in sequences
             and _is_same_network(label, sequences[label.network])]
     networks = sorted({label.network for label in kept})

@@ -1,5 +1,5 @@
-"""The inputs `configuration` and `gpu` → numbers of configurations, side by side. What no job has is taken for the nearest
-possible, so that every input has a finite answer. Part of the exported graph."""
+"""Converts the inputs `configuration` and `gpu` to numbers of configurations, side by side. Impossible values are replaced by
+the nearest possible ones, so that every input has a finite answer. This module is part of the exported graph."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from predictor.model import Arithmetic, Rates
 
 SMALLEST_GPU_NUMBER = 0.01
 AS_MANY_AS_IT_TAKES = 1e5
-"""Watts of a board for which none are given."""
+"""Power limit in watts of a GPU for which none is given."""
 FIRST_WITH_BF16 = 8.0
-"""Compute capability of the first GPUs that multiply bf16; earlier ones are emulated in fp32."""
+"""Compute capability of the first GPUs that multiply bf16. Earlier GPUs emulate it in fp32."""
 
 
 class Given(NamedTuple):
-    """[C] each, but for the batch, which is theirs together: [1]"""
+    """[C] each, except for the batch, which all configurations have in common: [1]"""
 
     batch: Tensor
     is_half: Tensor         # half precision throughout
@@ -28,11 +28,11 @@ class Given(NamedTuple):
     is_adam: Tensor
     is_fused: Tensor
     is_compiled: Tensor
-    is_other_precision: Tensor      # than fp32, tf32 and fp16 or bf16 products
+    is_other_precision: Tensor      # a precision other than fp32, tf32 and fp16 or bf16 matmuls
     torch: Tensor           # version, as conditions.VERSIONS
     conditions: Tensor      # [conditions.COUNT, C]
-    products: Arithmetic    # without a window
-    windows: Arithmetic     # of convolutions
+    products: Arithmetic    # matmuls except convolutions
+    windows: Arithmetic     # convolutions
     rates: Rates
     card: Tensor            # [OF_A_CARD, C]
 
@@ -51,7 +51,8 @@ def read(configuration: Tensor, gpu: Tensor) -> Given:
     is_half = flag["is_bf16"] * has_half
     is_bf16 = (flag["is_amp_bf16"] + flag["is_bf16"]).clamp(max=1)
     is_emulated = is_bf16 * ((FIRST_WITH_BF16 - figure["compute_capability"]) * 10).clamp(0, 1)
-    half_tflops = (1 - is_emulated) * figure["fp16_tflops"] + is_emulated * figure["fp32_tflops"]   # a difference might drown
+    # a difference would lose its digits
+    half_tflops = (1 - is_emulated) * figure["fp16_tflops"] + is_emulated * figure["fp32_tflops"]
     as_tf32 = flag["is_pytorch"] * flag["is_fp32"]      # PyTorch's default: fp32, and tf32 in convolutions
     version = column["torch"] + (1 - column["torch"].clamp(0, 1)) * conditions.NEWEST
     is_fused = 1 - flag["is_eager"]

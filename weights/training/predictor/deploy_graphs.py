@@ -1,16 +1,17 @@
-"""The predictor as the runtime calls it. What is exported to ONNX:
+"""The predictor in the form that the runtime calls. These modules are exported to ONNX:
 
-    Encode   a job's rows → what is known of them without a configuration
-    Price    that, and configurations of one batch → their times
+    Encode   rows of a job → features that are independent of the configuration
+    Price    these features and configurations of one batch → their times
     Whole    both, for one configuration
-    Explain  the same, and instead of the times which part of them each operator takes
+    Explain  the same, but returns each operator's part of the time
 
-They compute what training.predict does, in another order. At a batch every part of an operator takes
-max(f, m) + overlap * min(f, m), f = min(dense, apart), dense = max(on vector units, on tensor cores), times how many there are and
-its correction. None of these depends on more of a configuration than three rates, a bandwidth, the layout, whether there is autocast,
-and conditions, in which a correction's logarithm is linear. So what is one job's at one batch is computed once.
+They compute the same as training.predict in another order. At a batch, every part of an operator takes max(f, m) + overlap *
+min(f, m), f = min(dense, apart), dense = max(on vector units, on tensor cores), times its count and its correction. These
+terms depend only on the following parts of a configuration: three rates, a bandwidth, the layout, autocast, and conditions,
+in which the logarithm of a correction is linear. Therefore all values that depend only on the job and the batch are computed
+once.
 
-Rows lie along the last dimension, but for what matrices are multiplied with: then a vector of rows is a run in memory.
+Rows lie along the last dimension, so that a vector of rows is contiguous in memory. Operands of matmuls are the exception.
 """
 
 from __future__ import annotations
@@ -36,21 +37,22 @@ ANSWER = ("step_ms", "outside_training")
 EXPLANATION = ("operator_ms", "other_ms")
 
 CONFIGURATIONS = 32
-"""Priced at once: two vectors of 16. What they share at their batch costs more than all of them, so that few cost as much."""
+"""Configurations evaluated at once: two vectors of 16. Their common work at a batch costs more than the work of all of them,
+therefore a smaller number costs almost as much."""
 
 NEVER = 1e8
-"""How many times slower a way is that an operator does not take than the one that it takes."""
+"""Factor by which a way that an operator does not take is slower than the one that it takes."""
 MOST = 1e30
-"""FLOPs and bytes stay below it, so that nothing becomes infinite."""
+"""Upper limit of FLOPs and bytes, so that all values stay finite."""
 LEAST_MS = 1e-30
 COSTS = 3
-"""Of each phase in a layout."""
+"""Costs of each phase in a layout."""
 LAYOUTS = ((0.0, 110.0), (1.0, 110.0), (1.0, float(conditions.PACKS_MORE)))
-"""In which operators cost differently: whether it is NHWC, and since which PyTorch."""
+"""Layouts with different costs: whether it is NHWC, and the first PyTorch version."""
 
 
 class Shipped(nn.Module):
-    """Members, whose logarithms' mean is the prediction, and what is said of it."""
+    """Member predictors, whose mean logarithm is the prediction, and the models of its uncertainty."""
 
     def __init__(self, members: list[Predictor], interval: Interval, trained_on: TrainingRange, likeness: Likeness) -> None:
         super().__init__()
@@ -61,7 +63,8 @@ class Shipped(nn.Module):
 
 
 class Rows(NamedTuple):
-    """Of encoding_work, [k, L] each: FLOPs, bytes and scores of one sample, and those of a step; the rest once."""
+    """The parts of encoding_work, [k, L] each: FLOPs, bytes and scores of one sample and of one step, and values that are
+    independent of both."""
 
     flops: Tensor
     step_flops: Tensor
@@ -69,17 +72,17 @@ class Rows(NamedTuple):
     step_bytes: Tensor
     scores: Tensor
     step_scores: Tensor
-    serial: Tensor          # steps of recurrences
-    padding: Tensor         # by which tiles multiply the FLOPs of dense products
+    serial: Tensor          # sequential steps of recurrences
+    padding: Tensor         # factor of tile padding on the FLOPs of dense matmuls
     norm_elements: Tensor
-    norm_features: Tensor   # but for the one that grows with the batch
+    norm_features: Tensor   # except for the feature that grows with the batch
     has_layout: Tensor
     has_scores: Tensor
     is_convolution: Tensor
     is_kept_in_fp32: Tensor
     count: Tensor
-    shares: Tensor          # which rows interval and range ask the share of
-    profile: Tensor         # likeness', below zero, too
+    shares: Tensor          # rows whose share interval and range need
+    profile: Tensor         # from likeness; may be negative
 
     @staticmethod
     def read(encoding_work: Tensor) -> Rows:
@@ -87,11 +90,11 @@ class Rows(NamedTuple):
 
 
 ROW_WIDTHS = (PHASES, PHASES, PHASES, PHASES, 1, 1, PHASES, PHASES, 1, 3, 1, 1, 1, 1, 1, 5)
-"""But for the profile's."""
+"""Widths of all parts except the profile."""
 
 
 def _work_at(operators: Operators, per_sample: float, per_step: float) -> Work:
-    """Of so many samples and so many steps."""
+    """The work of `per_sample` samples and `per_step` steps."""
     half = tables.PHASE_LOAD_COUNT
     load = torch.cat([operators.load[:, :half] * per_sample, operators.load[:, half:2 * half] * per_step,
                       operators.load[:, 2 * half:]], dim=1)
@@ -106,7 +109,7 @@ class Encode(nn.Module):
 
     @staticmethod
     def _cost(roofline: Roofline, work: Work, is_nhwc: float, torch_version: float) -> list[Tensor]:
-        """[L, 3] each: of a FLOP of a dense product on tensor cores, of one of others, of a byte."""
+        """[L, 3] each: costs of a FLOP of a dense matmul on tensor cores, of another FLOP, and of a byte."""
         lacks_kernel = is_nhwc * with_software(work.lacks_kernel, torch.tensor([[torch_version]]))
         layout = is_nhwc * work.has_layout * roofline.flop_cost_nhwc[Roofline.DENSE]
         dense = torch.exp(roofline.flop_cost[Roofline.DENSE] + layout)
@@ -126,7 +129,7 @@ class Encode(nn.Module):
 
     @staticmethod
     def _on_vectors(roofline: Roofline, work: Work) -> Tensor:
-        """[L, 3]: a FLOP of a dense product on vector units, in one on tensor cores. The same in all layouts."""
+        """[L, 3]: cost of a FLOP of a dense matmul on vector units, relative to tensor cores. It is equal in all layouts."""
         return torch.exp(roofline.vector_cost + roofline.winograd_cost * work.is_winograd - roofline.flop_cost[Roofline.DENSE])
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor,
@@ -157,10 +160,10 @@ class Encode(nn.Module):
 
 
 class Times(NamedTuple):
-    """Of a member, in ms."""
+    """Times of a member, in ms."""
 
-    parts: list[Tensor]     # [L, C] of each phase: products and streams with their normalisation
-    operators: Tensor       # [C], their sum, and what else a step waits for:
+    parts: list[Tensor]     # [L, C] of each phase: matmuls and memory-bound work with their normalisation
+    operators: Tensor       # [C], their sum, followed by the other terms of a step:
     optimizer: Tensor
     host: Tensor
 
@@ -172,7 +175,7 @@ class Price(nn.Module):
 
     @staticmethod
     def _corrections(correction: Correction, x: Tensor, matters: Tensor, c: Given) -> list[Tensor]:
-        """exp of it, [L, C] of each part. `x`: [L, width]; `matters`: [L, conditions]"""
+        """exp of the corrections, [L, C] for each part. `x`: [L, width]; `matters`: [L, conditions]"""
         weight, bias = (x.transpose(0, 1).flatten(0, 1) for x in correction.merged())      # rows by part, then by condition
         found = []
         for part in nn.functional.linear(x, weight, bias).chunk(correction.parts, dim=1):
@@ -183,7 +186,7 @@ class Price(nn.Module):
     @staticmethod
     def _hidden(member: Predictor, encoded: Tensor, rows: Rows, flops: Tensor, moved: Tensor,
                 batch: Tensor) -> tuple[Tensor, Tensor]:
-        """[L, hidden] and [L, norm_hidden]: what corrections are linear in."""
+        """[L, hidden] and [L, norm_hidden]: the inputs in which corrections are linear."""
         moved_log = log1p(moved)
         x = torch.cat([log1p(flops), moved_log, log1p(flops * rows.padding) - moved_log]).T
         x = nn.functional.gelu(encoded + member.head.from_work(member.head.scale(x)), approximate="tanh")
@@ -194,7 +197,7 @@ class Price(nn.Module):
         return x, norm
 
     def times(self, encoding_rows: Tensor, rows: Rows, encoding_cost: Tensor, encoding_job: Tensor, c: Given) -> list[Times]:
-        """Of each member."""
+        """The times of each member."""
         members = self.shipped.members
         flops, moved = rows.flops * c.batch + rows.step_flops, rows.bytes * c.batch + rows.step_bytes
         scores = rows.scores * c.batch + rows.step_scores
@@ -204,7 +207,8 @@ class Price(nn.Module):
         ms_apart, gbps = 1 / (c.rates.vector_tflops * 1e9), c.rates.gbps * 1e6
         ms_per_byte = (c.halves_bytes * (HALF_BYTES / FP32_BYTES - 1) + 1) / gbps
         packs_more = conditions.at_least(c.torch, conditions.PACKS_MORE)
-        in_layout = (1 - c.is_nhwc, c.is_nhwc * (1 - packs_more), c.is_nhwc * packs_more)   # differences would drown beside NEVER
+        # products, because differences would lose their digits beside NEVER
+        in_layout = (1 - c.is_nhwc, c.is_nhwc * (1 - packs_more), c.is_nhwc * packs_more)
         is_unfused = (1 - c.is_fused) * ms_per_byte
 
         matters = conditions.mattering(rows.has_layout.T, rows.has_scores.T)
@@ -251,7 +255,7 @@ class Price(nn.Module):
 
     @staticmethod
     def fourths(times: Times) -> tuple[Tensor, list[Tensor]]:
-        """The step, and the fourth powers of GPU's and host's times over the longer: smooth_maximum."""
+        """The step, and the fourth powers of GPU time and host time relative to the longer one: smooth_maximum."""
         both = (times.operators + times.optimizer, times.host)
         longest = torch.maximum(*both) + 1e-6
         powers = [((t / longest) ** 2) ** 2 for t in both]
@@ -296,10 +300,10 @@ class Whole(nn.Module):
 
 
 class Explain(Whole):
-    """A member's step is (Σ t^4)^(1/4) of two times: homogeneous, so that by Euler's theorem its parts are
-    t · d step / d t = step · t^4 / Σ t^4. The GPU's part divides as the GPU's time does. Members are averaged as logarithms, so
-    their shares are averaged as they are. What comes out adds up to the median of step_ms; nothing waits for other GPUs, which
-    the runtime models."""
+    """Divides a step among its operators. A member's step is (Σ t^4)^(1/4) of two times. This function is homogeneous, so
+    that by Euler's theorem its parts are t · d step / d t = step · t^4 / Σ t^4. The GPU's part divides in proportion to GPU
+    times. Members are averaged as logarithms, therefore their shares are averaged directly. The result adds up to the median
+    of step_ms. It excludes waiting for other GPUs, which the runtime estimates analytically."""
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor, operator_count: Tensor,
                 configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,5 @@
-"""Whether a job lies where something was measured, and if not why; computed beside the prediction."""
+"""Determines whether a job lies within the measured range, and the reasons if it does not. It is computed beside the
+prediction."""
 
 from __future__ import annotations
 
@@ -14,43 +15,45 @@ from predictor.labels import INFER, TRAIN
 from predictor.operators import Operators
 
 UNKNOWN_SHARE = 0.05
-"""So much of the time in operators of types that were never seen passes."""
+"""Tolerated share of time in operators of types that training did not contain."""
 LOAD_MARGIN = 0.7
-"""Logarithm: an operator may be twice as large as the largest of its kind in training."""
+"""A logarithm: an operator may be twice as large as the largest of its kind in training."""
 GPU_MARGIN = 0.05
 BINARY = 1e3
-"""Times a distance: 1 for nearly all that are not 0."""
+"""Factor on a distance, so that almost all distances other than 0 become 1."""
 OLDEST = 107
 """PyTorch's version of the oldest measurements."""
 
 
 def step_card_names(data: Dataset) -> list[str]:
-    """Those of whole steps."""
+    """GPU models with measured whole steps."""
     return sorted(set(data.gpu[data.kind == TRAIN]))
 
 
 def card_names(data: Dataset) -> list[str]:
-    """Those of whole steps first."""
+    """All measured GPU models, those with whole steps first."""
     steps = step_card_names(data)
     return steps + sorted(set(data.gpu[~data.is_alone]) - set(steps))
 
 
 LITTLE = 0.01
-"""Of measured steps have smaller batches, and kernels with less work: the smallest batch of all is one sample of the largest network."""
+"""Fraction of measured steps that have smaller batches, and kernels with less work, than the limit. The minimum is no useful
+limit, because the smallest batch is one sample of the largest network."""
 
 
 def log_work(batch: Batch) -> np.ndarray:
-    """[R]: FLOPs a launch, as a logarithm."""
+    """[R]: FLOPs per launch, as a logarithm."""
     flops = training.sums(batch, batch.work.flops.sum(dim=1, keepdim=True) * batch.count)
     return torch.log(flops / batch.launches + 1)[:, 0].numpy()
 
 
 UNSURE_OF_ADAM = 0.2
-"""What an optimizer without a label weighs beside other causes: published steps with Adam are no farther off than others."""
+"""Weight of an optimizer without a label relative to other causes. Published steps with Adam have no larger errors than
+others."""
 
 
 class TrainingRange(nn.Module):
-    """By how much a job leaves what was measured, for each of tables.causes(); 0 within."""
+    """The distance of a job from the measured range, for each of tables.causes(); 0 within the range."""
 
     def __init__(self, card_count: int, step_card_count: int) -> None:
         super().__init__()
@@ -76,28 +79,29 @@ class TrainingRange(nn.Module):
         self.log_gpu.copy_(torch.tensor([tables.gpu(name).card for name in card_names(data)]).log())
 
     def load(self, operators: Operators) -> Tensor:
-        """By how much operators are larger than those of training. [1, 1]"""
+        """The excess of operators over the largest ones of training. [1, 1]"""
         beyond = (torch.log(operators.load + 1) - self.log_load_limit).amax(dim=1, keepdim=True)
         return (beyond.amax(dim=0, keepdim=True) - LOAD_MARGIN).clamp(min=0)
 
     def _distance(self, gpu: Tensor, cards: Tensor) -> Tensor:
-        """[C]: of [columns, C] to the nearest of [cards, columns]."""
+        """[C]: the distance of GPUs [columns, C] from the nearest of `cards` [cards, columns]."""
         apart = (torch.log(gpu) - cards[:, :, None]).abs().amax(dim=1)
         return (apart.amin(dim=0) - GPU_MARGIN).clamp(min=0)
 
     def is_new_card(self, c: Given) -> Tensor:
-        """[C], 0 or 1: nothing was measured on the card, single operators aside."""
+        """[C], 0 or 1: the GPU has no measurements, except for single operators."""
         return (self._distance(c.card, self.log_gpu) * BINARY).clamp(0, 1)
 
     def is_elsewhere(self, c: Given) -> Tensor:
-        """[C], 0 or 1: no whole step was measured on the card in its arithmetic, which is that of autocast."""
+        """[C], 0 or 1: no whole step was measured on the GPU in the precision. Whole steps were measured with autocast."""
         is_other_card = (self._distance(c.card, self.log_gpu[:self.step_card_count]) * BINARY).clamp(0, 1)
         return torch.maximum(is_other_card, 1 - c.is_autocast)
 
     def forward(self, unknown_share: Tensor, load: Tensor, flops_per_launch: Tensor, c: Given) -> Tensor:
-        """`unknown_share`: [C]; `load`: [1], of load(); `flops_per_launch`: [1]. [causes, C]"""
+        """`unknown_share`: [C]; `load`: [1], from load(); `flops_per_launch`: [1]. [causes, C]"""
         log_batch = torch.log(c.batch)
-        # A small batch is outside where it leaves kernels less to do than they had: one of long sequences is no small batch
+        # A small batch is outside only if its kernels also have less work than measured ones. For example, a small batch of
+        # long sequences is inside.
         small = torch.minimum(self.log_batch[0] - log_batch, self.log_least_work - torch.log(flops_per_launch + 1))
         of = {"BATCH_BELOW_DATA": small.clamp(min=0),
               "BATCH_ABOVE_DATA": (log_batch - self.log_batch[1]).clamp(min=0),

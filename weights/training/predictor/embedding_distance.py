@@ -1,7 +1,8 @@
-"""How far what a job spends its time on lies from what networks of training spend theirs on: how much surer an interval may be.
+"""Measures how far a job is from the networks of training, weighted by time. The smaller the distance, the narrower an
+interval may be.
 
-A job's profile is the mean encoding of its operators by their time. Its distance is that to the nearest of some centres of the
-networks' profiles, along the directions in which those differ the most, in units of how much they do.
+A job's profile is the time-weighted mean of its operators' encodings. Its distance is measured to the nearest of several
+centres of the networks' profiles, along the directions in which these vary the most, in units of their variation.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ DIRECTIONS = 16
 CENTRES = 128
 UNREACHED = 1e6
 FARTHEST = 4.0
-"""Nineteen of twenty labels of families that were left out lie within it: how much less sure a job beyond it is, nobody measured."""
+"""Nineteen of twenty labels of held-out families lie within this distance. Errors beyond it have not been measured."""
 
 
 def _parts(labels: np.ndarray) -> Iterator[np.ndarray]:
@@ -39,7 +40,7 @@ def mean_encodings(model: Predictor, data: Dataset, labels: np.ndarray) -> Tenso
 
 
 def networks(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """Those of whole steps and of inference, and a label of each."""
+    """Networks of whole steps and of inference, and one label of each."""
     labels = np.flatnonzero(~data.is_alone)
     network, first = np.unique(data.label_network[labels], return_index=True)
     return network, labels[first]
@@ -54,7 +55,8 @@ class Likeness(nn.Module):
         self.register_buffer("is_stepped", torch.zeros(CENTRES, 1))
 
     def fit(self, encodings: Tensor, has_steps: Tensor) -> None:
-        """`encodings`: mean_encodings of networks; `has_steps`: whether whole steps of them were measured (TrainingRange's cards)."""
+        """`encodings`: mean_encodings of networks; `has_steps`: whether whole steps of them were measured (on the GPUs of
+        TrainingRange)."""
         self.middle.copy_(encodings.mean(dim=0))
         _, _, directions = torch.linalg.svd(encodings - self.middle, full_matrices=False)
         count = min(DIRECTIONS, len(directions))
@@ -77,12 +79,12 @@ class Likeness(nn.Module):
             self.is_stepped[torch.isin(torch.arange(CENTRES) % count, nearest)] = 1
 
     def profiles(self, encoded: Tensor) -> Tensor:
-        """Of encodings [n, width], or of their means: [n, DIRECTIONS]"""
+        """Profiles of encodings [n, width], or of their means: [n, DIRECTIONS]"""
         return (encoded - self.middle) @ self.directions
 
     def distances(self, profile: Tensor) -> tuple[Tensor, Tensor]:
-        """[C] of [DIRECTIONS, C]: to the nearest centre, and how much farther to the nearest of networks whose steps were measured, 1 at
-        most. |p - c|² = |p|² - 2 (c · p - |c|² / 2)"""
+        """[C] for profiles [DIRECTIONS, C]: the distance to the nearest centre, and the additional distance to the nearest
+        network with measured steps, at most 1. |p - c|² = |p|² - 2 (c · p - |c|² / 2)"""
         nearness = self.centres @ profile - 0.5 * (self.centres**2).sum(dim=1, keepdim=True)
         size = (profile**2).sum(dim=0)
 

@@ -1,4 +1,4 @@
-"""Runs every form on every fold of both splits and keeps the predictions, a file a form, split and fold."""
+"""Evaluates every form on every fold of the splits, and saves the predictions in one file for each form, split and fold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fold_file(folder: Path, form: str, split: str, fold: str) -> Path:
 
 @dataclass(frozen=True)
 class Fold:
-    """Predictions of what a fold left out of training."""
+    """Predictions for the labels that a fold left out of training."""
 
     label: np.ndarray
     predicted_ms: np.ndarray
@@ -32,12 +32,12 @@ class Fold:
 
 
 def forms_in(folder: Path, split: str) -> list[str]:
-    """Forms, and baselines kept in the same way, that have a fold of the split there."""
+    """Forms, and baselines in the same file format, that have a fold of the split in the folder."""
     return sorted({path.name.split(".")[0].replace("_", " ") for path in folder.glob(fold_file(folder, "*", split, "*").name)})
 
 
 def read_folds(folder: Path, form: str, split: str) -> dict[str, Fold]:
-    """By the folds' names, those that are there."""
+    """The folds that exist, by name."""
     result = {}
     for path in sorted(folder.glob(fold_file(folder, form, split, "*").name)):
         with np.load(path) as part:
@@ -47,7 +47,7 @@ def read_folds(folder: Path, form: str, split: str) -> dict[str, Fold]:
 
 def run(data_path: Path, folder: Path, forms: Sequence[str] | None, only_splits: Sequence[str] | None,
         only_folds: Sequence[str] | None) -> None:
-    """What is there already stays: remove the folder to begin again."""
+    """Skips folds whose files exist. Remove the folder to start from the beginning."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A trained predictor → ONNX files, each checked against what training computes, through ONNX Runtime."""
+"""Exports a trained predictor as ONNX files, and compares each through ONNX Runtime with the results of training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from predictor.deploy_graphs import (ANSWER, CONFIGURATION, CONFIGURATIONS, ENCO
 
 OPSET = 18
 TOLERANCE = 1e-4
-"""Relative, for sums of f32 in another order. Within what one logarithm is off by: steps span 1e-3 to 1e6 ms."""
+"""Relative tolerance for f32 sums in another order. It is within the error of one logarithm, because steps range from 1e-3 to
+1e6 ms."""
 CHECKED_LABELS, CHECKED_JOBS = 200, 40
 BATCHES = tuple(2**k for k in range(10))
 UNKNOWN_WATTS = "0"
@@ -31,13 +32,13 @@ WHOLE, ENCODING_FILE, PRICE, EXPLAIN = "predictor.onnx", "encode.onnx", "evaluat
 
 
 def configuration(**flags: float) -> list[float]:
-    """READS; flags default to one GPU, AMP, NCHW, SGD, the newest software."""
+    """A vector of READS; flags default to one GPU, AMP, NCHW, SGD and the newest software."""
     return [(dict.fromkeys(tables.READS, 0.0) | {"batch": 1.0, "is_amp": 1.0} | flags)[name]
             for name in tables.READS]
 
 
 def rows(data: Dataset, network: int) -> tuple[torch.Tensor, ...]:
-    """A network's operators, merged and counted."""
+    """A network's distinct operators with their counts."""
     operators, count = data.bag(network)
     return (torch.tensor(data.type[operators]),
             *(torch.tensor(x, dtype=torch.float32) for x in (data.setting[operators], data.load[operators], count)))
@@ -73,18 +74,19 @@ def _write(file: _File, path: Path) -> None:
 
     axes = {name: LENGTHS[name] for name in (*file.inputs, *file.outputs) if name in LENGTHS}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")     # of the exporter, about its own age
+        warnings.simplefilter("ignore")     # the exporter's warnings about its own age
         torch.onnx.export(file.module.eval(), file.example, str(path), dynamo=False, opset_version=OPSET,
                           input_names=list(file.inputs), output_names=list(file.outputs), dynamic_axes=axes)
     if "configuration" in file.inputs:
         model = onnx.load(str(path))
         model.metadata_props.add(key="mdot.reads.configuration", value=", ".join(tables.READS))
-        model.metadata_props.add(key="mdot.defaults.gpu", value=UNKNOWN_WATTS)     # of a libmdot that has no column of them
+        # from a libmdot whose GPU table lacks the column of watts
+        model.metadata_props.add(key="mdot.defaults.gpu", value=UNKNOWN_WATTS)
         onnx.save(model, str(path))
 
 
 class _Written:
-    """The files, as functions."""
+    """The written files as functions."""
 
     def __init__(self, folder: Path, files: dict[str, _File]) -> None:
         import onnxruntime
@@ -102,7 +104,7 @@ class _Written:
 
 ARITHMETIC = {"amp": {}, "amp_bf16": {"is_amp_bf16": 1.0}, "bf16": {"is_bf16": 1.0}, "tf32": {"is_amp": 0.0, "is_tf32": 1.0},
               "fp32": {"is_amp": 0.0, "is_fp32": 1.0}}
-"""Flags by a label's precision."""
+"""Flags by the precision of a label."""
 
 
 def _off(found: np.ndarray, expected: np.ndarray) -> float:
@@ -110,12 +112,12 @@ def _off(found: np.ndarray, expected: np.ndarray) -> float:
 
 
 def worst_of_training(model: Shipped, written: _Written, data: Dataset, random: np.random.Generator) -> float:
-    """Between the one piece and what training computes, relative, over measured networks and batches at random, on any GPU, in any
-    arithmetic, fused, compiled or neither."""
+    """Worst relative difference between predictor.onnx and training, over random measured networks and batches, on any GPU,
+    in any precision, with or without fused attention and torch.compile."""
     labels = random.choice(np.flatnonzero(data.kind == TRAIN), CHECKED_LABELS)
     count = len(data.step_ms)
     settings = [(gpu.names[0], precision) for gpu in tables.gpus() for precision in ARITHMETIC
-                if "bf16" not in precision or gpu["compute_capability"] >= FIRST_WITH_BF16]   # no label has it emulated
+                if "bf16" not in precision or gpu["compute_capability"] >= FIRST_WITH_BF16]   # labels contain no emulated bf16
     gpu, precision = np.array(settings)[random.integers(0, len(settings), count)].T
     is_fused, is_compiled = random.integers(0, 2, (2, count), dtype=bool)
     data = replace(data, gpu=gpu, precision=precision, is_fused=is_fused, is_compiled=is_compiled)
@@ -134,7 +136,7 @@ def worst_of_training(model: Shipped, written: _Written, data: Dataset, random: 
 
 
 def random_rows(random: np.random.Generator, count: int) -> tuple[torch.Tensor, ...]:
-    """Operators as no network has them: any type with any setting and loads of any size, some of them zero."""
+    """Operators that occur in no network: any type with any attributes and loads of any size, some of them zero."""
     settings, loads = len(tables.settings()), tables.LOAD_COUNT
     setting = np.floor(random.random((count, settings)) * random.choice([0, 1, 8, 300], (count, settings)))
     load = np.floor(10 ** (random.random((count, loads)) * 10) * random.integers(0, 2, (count, loads)))
@@ -147,7 +149,7 @@ PRECISIONS = ({"is_fp32": 1.0}, {"is_tf32": 1.0}, {"is_amp": 1.0}, {"is_amp": 1.
 
 
 def random_configurations(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """[READS, CONFIGURATIONS] and [columns, CONFIGURATIONS], of one batch."""
+    """[READS, CONFIGURATIONS] and [columns, CONFIGURATIONS], with a common batch."""
     batch, given, gpus = float(random.integers(1, 1025)), [], []
     for _ in range(CONFIGURATIONS):
         flags = {name: float(random.integers(0, 2)) for name in ("is_nhwc", "is_adam", "is_eager", "is_compiled")}
@@ -160,7 +162,8 @@ def random_configurations(random: np.random.Generator) -> tuple[np.ndarray, np.n
 
 
 def worst_of_pieces(written: _Written, random: np.random.Generator) -> float:
-    """Between the two pieces, the sum of the explanation, and the one piece, relative, over made-up jobs and configurations."""
+    """Worst relative difference of encode.onnx with evaluate.onnx, and of the sum of the explanation, from predictor.onnx, over
+    random jobs and configurations."""
     worst = 0.0
     for _ in range(CHECKED_JOBS):
         job, (given, gpu) = random_rows(random, int(random.integers(1, 100))), random_configurations(random)
@@ -178,8 +181,8 @@ def worst_of_pieces(written: _Written, random: np.random.Generator) -> float:
 
 
 def shrinking(written: _Written, data: Dataset) -> Iterator[str]:
-    """Networks whose step is said to get shorter when the batch doubles, which no GPU does. Where the host is the limit it
-    stays."""
+    """Networks whose predicted step becomes shorter when the batch doubles, which happens on no GPU. A step that the host
+    limits stays equal."""
     gpu = np.repeat(np.float32(tables.gpu(str(data.gpu[data.kind == TRAIN][0])).numbers)[:, None], CONFIGURATIONS, axis=1)
     many = [configuration(**MONOTONE[min(i, len(MONOTONE) - 1)]) for i in range(CONFIGURATIONS)]
     for network in data.whole_networks:
@@ -196,7 +199,7 @@ def shrinking(written: _Written, data: Dataset) -> Iterator[str]:
 
 
 def export(model: Shipped, data: Dataset, folder: Path) -> float:
-    """Writes the four files if they compute what training does and steps grow with the batch; returns the worst difference."""
+    """Writes the four files if they match training and steps grow with the batch. Returns the worst difference."""
     files = _files(model, data)
     with tempfile.TemporaryDirectory(dir=folder) as part:
         for name, file in files.items():

@@ -1,7 +1,7 @@
-"""Which network belongs to which family: families are left out of training together.
+"""Assigns networks to families, which are left out of training together.
 
-A family is a set of networks that share what is hard to predict about them, so that leaving it out asks what happens when
-somebody brings an architecture that nobody measured.
+A family is a set of networks with common properties that are hard to predict. Leaving it out therefore tests the case that a
+user brings an architecture of which no network was measured.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ FAMILIES: tuple[tuple[str, str], ...] = (
     ("inception-like", r"inception|xception|nasnet|selecsls|googlenet"),
     ("dense", r"densenet|^dpn|vovnet|hgnet"),
     ("plain", r"^(repvgg|gernet|vgg|alexnet)"),
-    # changed blocks: other normalisations, split attention, blur pooling, selective kernels
+    # modified blocks: other normalisations, split attention, blur pooling, selective kernels
     ("resnet variants", r"resnest|res2ne|skresne|ecares|resnetrs|resnetv2|resnetblur|resnetaa|tresnet|eca_res"
                         r"|res(net|next)\w*ts|resnet\d+q|_gn$"),
     ("resnet", r"res(net|next)|senet"),
 )
-"""The first that fits: name, pattern. Patterns are searched anywhere in the network's name."""
+"""Name and pattern; the first match counts. Patterns are searched anywhere in the network's name."""
 
 
 OTHER = "other"
-"""Of networks whose training nobody measured, only their inference: or that fit no pattern."""
+"""The family of networks that were measured in inference only, or that match no pattern."""
 
 
 def family(network: str) -> str:
-    """Of timm's name, or of torchvision's with its prefix."""
+    """The family of a timm name, or of a torchvision name with its prefix."""
     name = network.removeprefix("torchvision.")
     return next((family for family, pattern in FAMILIES if re.search(pattern, name)), OTHER)

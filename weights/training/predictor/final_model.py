@@ -1,4 +1,4 @@
-"""The predictor that ships: some members trained on all labels, and an interval from predictions of what was left out."""
+"""The shipped predictor: members trained on all labels, and an interval fitted to predictions of held-out labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from predictor.domain_check import TrainingRange, card_names, step_card_names
 
 
 class HeldOut:
-    """Labels, log(measured / predicted) by models that did not see them, the split, its fold and a weight: splits count the same."""
+    """Labels, log(measured / predicted) by models that did not see them, the split, its fold and a weight, with which all
+    splits count equally."""
 
     def __init__(self, folder: Path) -> None:
         label, residual, weight, split_of, fold_of = [], [], [], [], []
@@ -50,7 +51,7 @@ def _has_steps(data: Dataset, known: np.ndarray) -> Tensor:
 
 
 def _distances(model: Shipped, data: Dataset, held: HeldOut) -> tuple[Tensor, Tensor]:
-    """[labels] each, as Likeness.distances': of each to the networks that its fold was trained on."""
+    """[labels] each, as in Likeness.distances: the distance of each label from the networks that its fold was trained on."""
     known, label_of = networks(data)
     member, likeness = model.members[0], copy.deepcopy(model.likeness)
     encodings, profiles = mean_encodings(member, data, label_of), likeness.profiles(mean_encodings(member, data, held.label))
@@ -66,7 +67,7 @@ def _distances(model: Shipped, data: Dataset, held: HeldOut) -> tuple[Tensor, Te
 
 
 def interval_inputs(model: Shipped, data: Dataset, held: HeldOut) -> Tensor:
-    """[FEATURES, labels]. What a split left out counts as never measured."""
+    """[FEATURES, labels]. Properties that a split held out count as never measured."""
     steps = step_card_names(data)
     (distance, unlike), result = _distances(model, data, held), []
     for at in np.array_split(np.arange(len(held.label)), max(1, len(held.label) // 400)):
@@ -89,7 +90,7 @@ def interval_inputs(model: Shipped, data: Dataset, held: HeldOut) -> Tensor:
 
 
 def train(data_path: Path, out: Path) -> None:
-    """The members, the range that they were trained in and what networks of training are like; the interval is calibrate's."""
+    """Trains the members, and fits the training range and the likeness. `calibrate` fits the interval."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     labels = np.arange(len(data.step_ms))
@@ -109,16 +110,17 @@ def _fitted(x: Tensor, r: Tensor, w: Tensor) -> Interval:
 
 
 def _wider_by(r: Tensor, half_widths: Tensor, w: Tensor) -> Tensor:
-    """[2, 1]: what half-widths below and above would have to be multiplied with, 1 at least."""
+    """[2, 1]: the factors that the half-widths below and above need, at least 1."""
     return torch.tensor(quantiles(beyond(r, half_widths), w)).clamp(min=1)[:, None]
 
 
 def calibrate(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> dict[str, tuple[float, float]]:
-    """Fits the interval. Returns for each split how many left-out labels, in %, lie in an interval that was fitted without them, and its
-    median width, upper over lower: without their half of the networks, or, where a card was left out, without all of that card's.
+    """Fits the interval. Returns for each split the percentage of held-out labels within an interval that was fitted without
+    them, and its median width, upper over lower. "Without them" means without their half of the networks, or, if a GPU was
+    held out, without all labels of that GPU.
 
-    Cards are few and differ more than networks do. So half-widths on a card of which nothing was measured are as much wider as those of
-    left-out cards would have had to be that were fitted without the card."""
+    GPUs are few and differ more than networks do. Therefore the half-widths on a GPU without measurements are widened by the
+    factor that held-out GPUs would have needed with an interval that was fitted without them."""
     data, model, held = Dataset.load_file(data_path), load(model_path), HeldOut(held_out_folder)
     x, r, w = interval_inputs(model, data, held), held.residual, held.weight
     is_of_card, is_even = torch.tensor(np.isin(held.split, splits.OF_CARDS)), torch.tensor(data.label_network[held.label] % 2 == 0)

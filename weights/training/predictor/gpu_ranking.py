@@ -1,5 +1,5 @@
-"""What a left-out card's predictions are worth beside another card's: which of two is quicker, and how much of the error is one
-constant a board, such as its host, that no figure of a card tells."""
+"""Evaluates predictions for held-out GPU models: how often the faster of two GPUs is predicted to be faster, and how much of
+the error is one constant per GPU, for example its host, which no spec value of the GPU reveals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from predictor.evaluation import Fold
 from predictor.metrics import Errors, errors
 
 CLEAR = 1.1
-"""A pair of steps counts from this ratio on."""
+"""A pair of steps counts if its times differ by at least this ratio."""
 
 
 def _chip(gpu: str) -> str:
@@ -21,8 +21,8 @@ def _chip(gpu: str) -> str:
 
 
 def order(gpu: np.ndarray, same: np.ndarray, predicted: np.ndarray, measured: np.ndarray) -> np.ndarray:
-    """[pairs, 2] of steps of the same network and arithmetic (`same` is equal) that clearly differ: whether the quicker one is
-    predicted to be, and whether both boards have one chip."""
+    """[pairs, 2] of clearly different steps of the same network and precision (equal `same`): whether the faster one is
+    predicted to be faster, and whether both GPUs have the same die."""
     found = []
     for what in np.unique(same):
         for a, b in combinations(np.flatnonzero(same == what), 2):
@@ -32,8 +32,8 @@ def order(gpu: np.ndarray, same: np.ndarray, predicted: np.ndarray, measured: np
 
 
 def with_constants(group: np.ndarray, predicted: np.ndarray, measured: np.ndarray) -> Errors:
-    """Of predictions times what suits their group best: the median of measured over predicted, each at the weight of its inverse,
-    has the least mean relative error."""
+    """Errors after each group's predictions are scaled by their best constant. This is the median of measured over predicted
+    with the inverse ratios as weights, because it has the least mean relative error."""
     scaled = predicted.copy()
     for each in np.unique(group):
         rows = np.flatnonzero(group == each)
@@ -45,7 +45,7 @@ def with_constants(group: np.ndarray, predicted: np.ndarray, measured: np.ndarra
 
 
 def lines(folds: dict[str, Fold], data: Dataset) -> list[str]:
-    """For the report; nothing without folds."""
+    """Lines for the report; an empty list if there are no folds."""
     if not folds:
         return []
     label, predicted, measured = (np.concatenate([getattr(fold, field) for fold in folds.values()])
@@ -55,10 +55,10 @@ def lines(folds: dict[str, Fold], data: Dataset) -> list[str]:
     network = data.label_network[label].astype(str)
     pairs = order(gpu, np.char.add(network, arithmetic), predicted, measured)
     text = [f"{100 * some[:, 0].mean():.0f} % of {len(some)} pairs {what}" for some, what in
-            ((pairs, "of steps that differ by more than a tenth come out in order"), (pairs[~pairs[:, 1]], "between chips"),
-             (pairs[pairs[:, 1]], "between boards of one chip")) if len(some)]
+            ((pairs, "of steps that differ by more than a tenth are in the right order"), (pairs[~pairs[:, 1]], "between dies"),
+             (pairs[pairs[:, 1]], "between GPU models with the same die")) if len(some)]
     chip = np.array([_chip(each) for each in gpu])
-    for of, name in ((chip, "chip"), (gpu, "board")):
+    for of, name in ((chip, "die"), (gpu, "GPU model")):
         e = with_constants(np.char.add(of, precision), predicted, measured)
-        text.append(f"with the constant that suits each {name} and arithmetic best {e.mape:.1f} / {e.median:.1f}")
-    return ["Between cards: " + "; ".join(text) + ".", ""]
+        text.append(f"with the best constant factor for each {name} and precision {e.mape:.1f} / {e.median:.1f}")
+    return ["Between GPU models: " + "; ".join(text) + ".", ""]

@@ -1,8 +1,8 @@
-"""Rebuilds the labelled networks as `.job` files: what each does in a training step, as PyTorch calls it.
+"""Rebuilds the labelled networks as `.job` files, which describe the work of a training step as PyTorch calls it.
 
-mdot's own reader of modules (bindings/python) runs the network once on two samples that have shapes and no data; weights are left
-as they come from the allocator, because nothing reads them. Networks that the installed timm lacks are named on standard error:
-timm 0.6 has those of the tables of training, 1.0 the later ones of inference; both may write into one folder.
+mdot's own module reader (bindings/python) runs the network once on two samples that have shapes and no data. Weights stay as
+the allocator returns them, because nothing reads them. Networks that the installed timm lacks are listed on standard error:
+timm 0.6 has those of the training tables, and 1.0 has the later ones of the inference tables. Both may write into one folder.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 from predictor import language, published
 from predictor.labels import TORCHVISION, Network, networks
 
-BATCH = 2       # BatchNormalization refuses one sample where the feature map is 1 x 1
+BATCH = 2       # BatchNormalization rejects one sample if the feature map is 1 x 1
 
 RENAMED = {
     "convnext_nano_hnf": "convnext_nano",
     "convnext_tiny_hnfd": "convnext_tiny_hnf",
     "vit_base2_patch32_256": "vit_base_patch32_plus_256",
 }
-"""Names in the labels that timm gave up, and its name for the same network since."""
+"""Names in the labels that timm has dropped, and timm's current name of the same network."""
 
 
 def current_name(name: str) -> str:
@@ -31,12 +31,12 @@ def current_name(name: str) -> str:
 
 
 def _leave_uninitialised() -> None:
-    """Random weights of a billion parameters take longer than the graph."""
+    """Skips the initialisation, because random weights of a billion parameters take longer than the graph."""
     import importlib
 
     try:
         import timm
-    except ImportError:     # language models do without
+    except ImportError:     # language models do not need timm
         return
     import torch.nn.init as torch_init
 
@@ -57,7 +57,7 @@ def _timm_model(network: Network):
     name = current_name(network.name)
     try:
         return timm.create_model(name, pretrained=False, img_size=network.image_size)
-    except TypeError:       # a network that takes any size
+    except TypeError:       # a network that accepts any size
         return timm.create_model(name, pretrained=False)
 
 
@@ -86,18 +86,18 @@ def _start_process() -> None:
 
 
 def _write(job: tuple[Network, Path]) -> str | None:
-    """The reason why a graph could not be made, else None."""
+    """The reason why a graph could not be made, or None."""
     network, path = job
     try:
         job = build(network)
-    except Exception as fault:      # timm and tracing raise what they like; the caller lists them all
+    except Exception as fault:      # timm and tracing raise many types of exceptions; the caller lists them all
         return f"{network.name} at {network.image_size}: {type(fault).__name__}: {(str(fault).splitlines() or [''])[0][:200]}"
     job.save(path)
     return None
 
 
 def write_all(wanted: list[Network], folder: Path, processes: int) -> int:
-    """Writes the graphs that are missing; returns how many could not be made, each named on standard error."""
+    """Writes the missing graphs. Returns the number of failures, each of which is listed on standard error."""
     folder.mkdir(parents=True, exist_ok=True)
     missing = [(network, folder / network.graph_file) for network in wanted if not (folder / network.graph_file).exists()]
     failed = 0

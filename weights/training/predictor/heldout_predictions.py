@@ -1,6 +1,6 @@
-"""Tables of what every form said of labels that it was not trained on: the network and what else makes the label and its fold,
-step_ms, a column a form. `mdot-figure4 --predictions` reads them, which simulates what predictions are worth to a cluster; and who has
-the data set has the folds again, without training them.
+"""Tables of every form's predictions for labels that it was not trained on. Columns: the network and the other fields that
+identify the label and its fold, step_ms, and one column for each form. `mdot-figure4 --predictions` reads them and simulates
+the value of predictions for a cluster. With the data set, the folds can be restored from a table without training.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LABEL = ("network", "gpu", "precision", "batch", "layout", "torch", "fold")
 
 
 def _label(data: Dataset, label: int) -> list[str]:
-    """LABEL's columns but for the fold."""
+    """The columns of LABEL except the fold."""
     return [str(data.network_name[data.label_network[label]]), str(data.gpu[label]), str(data.precision[label]), f"{data.batch[label]:g}",
             "nhwc" if data.is_nhwc[label] else "nchw", str(data.software[label])]
 
@@ -31,7 +31,7 @@ def _digits(ms: float) -> str:
 
 
 def write(path: Path, header: Sequence[str], rows: Iterable[Sequence]) -> int:
-    """The file appears whole or not at all. Returns the number of rows."""
+    """Writes a file that appears complete or not at all. Returns the number of rows."""
     part, count = path.with_name(path.name + ".part"), 0
     with open(part, "w", newline="", encoding="utf-8") as lines:
         writer = csv.writer(lines, lineterminator="\n")
@@ -48,8 +48,8 @@ def _column(form: str) -> str:
 
 
 def folds(folders: Sequence[Path], data: Dataset, split: str) -> tuple[list[str], list[list]]:
-    """Header and rows of every label that all of the split's folds of the shipped form, in the first of the folders, left out once;
-    forms that lack one of these folds are left out. Raises ValueError where the shipped form has none."""
+    """Header and rows of every label that the folds of the shipped form in the first folder leave out. Forms that lack one of
+    these folds are skipped. Raises ValueError if the shipped form has no folds."""
     whole = read_folds(folders[0], SHIPPED_FORM, split)
     if not whole:
         raise ValueError(f"{folders[0]} has no folds of {SHIPPED_FORM}, {split}")
@@ -71,8 +71,8 @@ def folds(folders: Sequence[Path], data: Dataset, split: str) -> tuple[list[str]
 
 
 def unfold(table: Path, data: Dataset, split: str, folder: Path) -> int:
-    """A table's folds as `evaluate` keeps them, a file a form and fold; returns how many labels. Raises ValueError where the data set
-    lacks one."""
+    """Converts a table to the folds that `evaluate` writes, one file for each form and fold. Returns the number of labels.
+    Raises ValueError if the data set lacks a label."""
     known = defaultdict(list)
     for label in reversed(range(len(data.step_ms))):
         known[*_label(data, label), _digits(data.step_ms[label])].append(label)

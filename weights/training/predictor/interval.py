@@ -1,11 +1,12 @@
-"""The 90 % interval: how far off predictions of what was left out of training have been.
+"""The 90 % interval, from the errors of predictions for labels that were left out of training.
 
-Half-widths are logarithms, a linear function of where the predicted time goes (grouped convolutions, whose kernel cuDNN chooses,
-are the hardest to foresee), of how long the GPU waits for a host, which nobody knows, and of what was not measured: whole steps of
-such networks on the card in that arithmetic, of which convolutions are the less sure part; newer software, and what torch.compile
-makes of a network; and a card of which nothing at all was. They are wider the less the job is like networks of training
-(embedding_distance.py).
-Fitted to predictions that did not see the network, its family, the card or the software, each as often as the others.
+Half-widths are logarithms. They are a linear function of the following quantities: the shares of predicted time, of which
+grouped convolutions, whose kernel cuDNN chooses, are the hardest to predict; the time that the GPU waits for a host, whose
+speed is unknown; whether whole steps of such networks were measured on the GPU in that precision, without which convolutions
+are the less certain part; newer software and torch.compile; and whether the GPU has any measurements at all. Half-widths also
+grow with the distance of the job from the networks of training (embedding_distance.py).
+
+The function is fitted to predictions made without the network, its family, the GPU or the software, each with equal weight.
 """
 
 from __future__ import annotations
@@ -20,26 +21,30 @@ NAMES = ("always", "grouped", "depthwise", "grouped_nhwc", "depthwise_nhwc", "ot
          "convolutions_elsewhere", "new_card", "waiting", "distance")
 FEATURES, FEATURE = len(NAMES), {name: i for i, name in enumerate(NAMES)}
 SURER_NOWHERE = ("software", "new_card", "waiting")
-"""Newer software and torch.compile, each alike, another card and waiting for the host make nothing surer."""
+"""Features that may only widen the interval: newer software and torch.compile (alike), another GPU, and waiting for the host."""
 TAIL = 0.05
 LOG_HALF_WIDTHS = (-5.0, -0.1)
-"""99 in 100 left-out labels of every split are off by less than e^.9: no job is less sure for being farther off in several ways."""
+"""99 in 100 held-out labels of every split are off by less than e^.9, therefore several differences at once do not widen a
+job's interval further."""
 OUTSIDE_WIDTH = 0.25
-"""Added to both half-widths where a job leaves what was measured, at most: the farther, the more."""
+"""Greatest width that is added to both half-widths if a job leaves the measured range. It grows with the distance."""
 NEWEST_STEPS = 112
-"""Image networks' steps were measured up to this version; newer software is known by their inference, and by language models."""
+"""Steps of image networks were measured up to this version. Newer software is known only from their inference, and from
+language models."""
 
 
 def unmeasured_software(version: Tensor, is_compiled: Tensor, unlike: Tensor) -> Tensor:
-    """In how many ways no whole step was measured by it. `unlike`: likeness', above 0 for what is no image network."""
+    """The number of software properties of which no whole step was measured. `unlike`: from likeness, above 0 for networks
+    that are not image networks."""
     return (version - NEWEST_STEPS).clamp(0, 1) * (1 - unlike) + is_compiled
 
 
 def interval_features(share: Tensor, is_nhwc: Tensor, software: Tensor, is_elsewhere: Tensor, is_new_card: Tensor,
                       waiting: Tensor, distance: Tensor) -> Tensor:
-    """[FEATURES, C]. `share`: [4, C], of the predicted time in grouped convolutions, depthwise ones, what is no product, and
-    convolutions of any kind; all else [C]: unmeasured_software; whether whole steps of the kind were measured on other cards or in
-    other arithmetic alone; whether nothing was measured on the card; the host's part of the step; likeness' distance."""
+    """[FEATURES, C]. `share`: [4, C], shares of predicted time in grouped convolutions, depthwise ones, operators other than
+    matmuls, and all convolutions. All others are [C]: unmeasured_software; whether whole steps of the kind were measured only
+    on other GPUs or in other precisions; whether the GPU has no measurements; the host's share of the step; the distance of
+    likeness."""
     grouped, depthwise, others, convolutions = share.unbind(0)
     return torch.stack([torch.ones_like(grouped), grouped, depthwise, grouped * is_nhwc, depthwise * is_nhwc, others, software,
                         is_elsewhere, is_elsewhere * convolutions, is_new_card, waiting, distance])
@@ -51,7 +56,7 @@ class Interval(nn.Module):
         start = torch.zeros(FEATURES, 2)
         start[0] = -2.0
         for name in SURER_NOWHERE:
-            start[FEATURE[name]] = 0.1      # above zero, where it could not grow
+            start[FEATURE[name]] = 0.1      # above zero, because relu has no gradient at zero
         self.weight = nn.Parameter(start)      # columns: below, above
         self.register_buffer("scale", torch.ones(2))
 
@@ -62,14 +67,14 @@ class Interval(nn.Module):
         return [torch.exp((x * weight[:, side, None]).sum(dim=0).clamp(*LOG_HALF_WIDTHS)) * self.scale[side] for side in range(2)]
 
     def forward(self, x: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
-        """`x`: interval_features'; `outside`: [causes, C]"""
+        """`x`: interval_features; `outside`: [causes, C]"""
         wider = OUTSIDE_WIDTH * outside.sum(dim=0).clamp(0, 1)
         low, high = self.half_widths(x)
         return low + wider, high + wider
 
     def fit(self, x: Tensor, residual: Tensor, weight: Tensor) -> None:
-        """`residual`: log(measured / predicted) of what was left out, [R]; `weight`: [R]. Pinball loss, then a scale that gives
-        each side exactly its share of these residuals."""
+        """`residual`: log(measured / predicted) of held-out labels, [R]; `weight`: [R]. Minimises the pinball loss, then
+        scales each side so that it covers exactly its share of these residuals."""
         optimizer = torch.optim.LBFGS([self.weight], max_iter=300, line_search_fn="strong_wolfe")
 
         def loss() -> Tensor:
@@ -87,19 +92,19 @@ class Interval(nn.Module):
             self.scale.copy_(torch.tensor(quantiles(beyond(residual, widths), weight)))
 
     def widen_new_cards(self, factors: Tensor) -> None:
-        """`factors`: [2], 1 at least, of the half-widths below and above on a card of which nothing was measured."""
+        """`factors`: [2], at least 1, on the half-widths below and above for a GPU without measurements."""
         with torch.no_grad():
             row = self.weight[FEATURE["new_card"]]
             row.copy_(torch.relu(row) + factors.log())
 
 
 def beyond(residual: Tensor, widths: Sequence[Tensor]) -> Tensor:
-    """[2, R]: residuals in half-widths, below and above; 1 at most is inside."""
+    """[2, R]: residuals in units of the half-widths, below and above; values up to 1 are inside."""
     return torch.stack([-residual / widths[0], residual / widths[1]])
 
 
 def quantiles(ratios: Tensor, weight: Tensor) -> list[float]:
-    """By how much half-widths would have to be wider for each side to have its share. `ratios`: beyond()'s."""
+    """Factors on the half-widths that give each side its share. `ratios`: the result of beyond()."""
     return [_weighted_quantile(side, weight, 1 - TAIL) for side in ratios]
 
 

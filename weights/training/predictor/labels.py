@@ -1,4 +1,4 @@
-"""Measured steps by others: one row a network, card, configuration and software version."""
+"""Steps that others measured: one row for each network, GPU, configuration and software version."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from predictor.conditions import version
 
 @dataclass(frozen=True, order=True)
 class Network:
-    """A network at an input size: what one `.job` file stands for. torchvision's have a prefix."""
+    """A network at an input size, which one `.job` file describes. torchvision's networks have a prefix."""
 
     name: str
     image_size: int
@@ -25,12 +25,12 @@ class Network:
 
 
 TRAIN, INFER, BACKWARD = "train", "infer", "backward"
-"""What was timed: a whole step; the forward pass in evaluation; forward and backward without an optimizer."""
+"""The timed part: a whole step; the forward pass in evaluation; forward and backward without an optimizer."""
 
 ALONE = ("forward alone", "data gradient alone", "weight gradient alone")
-"""Phases of a single operator, timed on the GPU: kinds of labels whose network is that operator."""
+"""Phases of a single operator, timed on the GPU: kinds of labels whose network consists of that operator."""
 OPERATOR = "operator."
-"""Of the name of such a network, and of the run that timed it."""
+"""Prefix of the name of such a network, and of the run that timed it."""
 
 
 @dataclass(frozen=True)
@@ -38,20 +38,20 @@ class Label:
     network: Network
     batch: int
     layout: str
-    software: str       # PyTorch's version as "pt112"
-    run: str            # of the benchmark: two runs differ in nothing else that is recorded
+    software: str       # PyTorch's version, for example "pt112"
+    run: str            # run of the benchmark; two runs are equal in all other fields
     step_ms: float
-    parameters_m: float     # of the network that was measured, in millions; 0 where nobody counted
+    parameters_m: float     # of the measured network, in millions; 0 if unknown
     gpu: str                # a name of runtime/job/gpus.def
     precision: str          # "fp32", "tf32", "amp", "amp_bf16", "bf16", "fp16"
     kind: str
     is_compiled: bool       # by torch.compile
-    is_fused: bool          # attention
-    recomputes: bool = False    # activations in the backward pass
+    is_fused: bool          # fused attention
+    recomputes: bool = False    # activation recomputation in the backward pass
 
 
 FUSED_SINCE = 200
-"""PyTorch's scaled_dot_product_attention came with 2.0, and timm took it up."""
+"""PyTorch 2.0 introduced scaled_dot_product_attention, and timm adopted it."""
 
 TIMM_CARDS = {"rtx3090": "RTX-3090", "rtx4090": "RTX-4090", "4090": "RTX-4090", "5090": "RTX-5090",
               "pro6000maxq": "RTX-PRO-6000-Max-Q"}
@@ -65,7 +65,7 @@ def _timm_networks(path: Path) -> set[Network]:
 
 
 def read_timm(path: Path, kind: str) -> Iterator[Label]:
-    """timm's tables of training or inference benchmarks; CPUs, and rows that do not say their batch, are left out."""
+    """Reads timm's tables of training or inference benchmarks. CPUs, and rows without a batch, are skipped."""
     with open(path, newline="", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             card = TIMM_CARDS.get(row["device"].removesuffix(COMPILED))
@@ -81,26 +81,26 @@ TORCHVISION_CARDS = {
     "GeForce GTX 1080 Ti": "GTX-1080-Ti", "TITAN Xp": "TITAN-Xp", "TITAN V": "TITAN-V", "GeForce RTX 2080 Ti": "RTX-2080-Ti",
     "TITAN RTX": "TITAN-RTX", "A100-SXM4-40GB": "A100-SXM-40GB"}
 TF32_CARDS = ("A100-SXM4-40GB",)
-"""Convolutions in "float" are TF32 by PyTorch's default where the card has it."""
+"""GPUs that support TF32. On them, convolutions in "float" are TF32 by PyTorch's default."""
 
 
 def _medians(path: Path) -> dict[str, float]:
-    """Milliseconds by network: a column each, a row an iteration."""
+    """Median milliseconds by network. The file has a column for each network and a row for each iteration."""
     with open(path, newline="", encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
     return {name: float(np.median([float(row[name]) for row in rows])) for name in rows[0] if name}
 
 
 def _single_gpu_file(folder: Path, gpu: str, precision: str) -> Path | None:
-    """Older runs name neither the number of GPUs nor fp32 the same."""
+    """Finds the file of a single-GPU run. Older runs omit the number of GPUs and use another name for fp32."""
     older = {"float": "single"}.get(precision, precision)
     patterns = (f"{gpu}_1_gpus__{precision}_model_train*_benchmark.csv", f"{gpu}_{older}_model_train*_benchmark.csv")
     return next((path for pattern in patterns for path in sorted(folder.rglob(pattern))), None)
 
 
 def read_torchvision(folder: Path) -> Iterator[Label]:
-    """ryujaehun/pytorch-gpu-benchmark: torchvision's networks at batch 12, forward and backward, fp32 or fp16 throughout. Its runs
-    on several GPUs are DataParallel, one process that starts all kernels, and not read."""
+    """Reads ryujaehun/pytorch-gpu-benchmark: torchvision's networks at batch 12, forward and backward, fp32 or fp16
+    throughout. Its multi-GPU runs are skipped, because they use DataParallel, in which one process launches all kernels."""
     for gpu, card in TORCHVISION_CARDS.items():
         for precision in ("float", "half"):
             path = _single_gpu_file(folder, gpu, precision)
@@ -113,7 +113,7 @@ def read_torchvision(folder: Path) -> Iterator[Label]:
 
 
 def networks(paths: list[Path]) -> list[Network]:
-    """Of timm's tables, or of a folder of torchvision's."""
+    """Networks of timm's tables, or of a folder of torchvision's tables."""
     found: set[Network] = set()
     for path in paths:
         found |= {label.network for label in read_torchvision(path)} if path.is_dir() else _timm_networks(path)

@@ -1,7 +1,8 @@
-"""The language models whose steps were published: what each is, by the name that its labels have. Some of them only checks ask for.
+"""The language models whose steps were published, by the names in their labels. Some are used by checks only.
 
-Publications give a width, layers and heads; a class of transformers' with that configuration is what was run, or the nearest to it:
-MPT is GPT-2 here, whose layers have the same products, and biases that cost nothing beside them.
+Publications give a width, layers and heads. The model is a class of transformers with that configuration: the one that was
+run, or the nearest to it. MPT is represented by GPT-2, whose layers have the same matmuls; its biases cost little in
+comparison.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ import re
 from typing import Any
 
 LANGUAGE = "language."
-"""Of a network's name, whose size is the length of its sequences."""
+"""Prefix of a network's name. The size of such a network is the length of its sequences."""
 
 MPT = {"125m": (768, 12, 12), "350m": (1024, 24, 16), "760m": (1536, 24, 12), "1b": (2048, 24, 16), "3b": (2560, 32, 20),
        "7b": (4096, 32, 32), "13b": (5120, 40, 40), "30b": (7168, 48, 56), "70b": (8192, 80, 64)}
-"""Width, layers, heads, as llm-foundry's configurations have them."""
+"""Width, layers and heads, from llm-foundry's configurations."""
 MPT_VOCABULARY, MEGATRON_VOCABULARY = 50368, 51200
-"""llm-foundry's; GPT-2's as Megatron pads it, which vTrain's points do not say."""
+"""llm-foundry's vocabulary, and GPT-2's with Megatron's padding. vTrain's points do not state theirs."""
 TRANSLATION_VOCABULARY = 33708
-"""Joint, of WMT14's English and German."""
+"""Joint vocabulary of WMT14's English and German."""
 
 
 def _gpt2(width: int, layers: int, heads: int, length: int, vocabulary: int = 50257) -> tuple[str, dict[str, Any]]:
@@ -37,7 +38,7 @@ def _encoder_decoder(layers: int, vocabulary: int, length: int) -> tuple[str, di
 
 
 def definition(name: str, length: int) -> tuple[str, dict[str, Any]]:
-    """A class of transformers' and its configuration. `name`: without the prefix."""
+    """A class of transformers and its configuration. `name`: without the prefix."""
     if name.startswith("mpt-"):
         return _gpt2(*MPT[name.removeprefix("mpt-")], length, MPT_VOCABULARY)
     megatron = re.fullmatch(r"GPT-h(\d+)-L(\d+)-a(\d+)", name)
@@ -63,7 +64,7 @@ def definition(name: str, length: int) -> tuple[str, dict[str, Any]]:
 
 
 def build(name: str, length: int) -> Any:
-    """The network as an mdot.Job, from its configuration alone."""
+    """The network as an mdot.Job, built from its configuration alone."""
     import mdot
     import transformers
 

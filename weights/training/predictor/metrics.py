@@ -1,4 +1,4 @@
-"""How far predictions are from measurements."""
+"""Errors of predictions relative to measurements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Errors:
-    """In %, but for the last two."""
+    """In %, except for the last two."""
 
     count: int
     mape: float

@@ -1,11 +1,11 @@
-"""The predictor: a roofline prior for each operator, corrected by what a small Transformer reads in it, and summed.
+"""The predictor: a roofline prior for each operator, corrected by a small Transformer that reads the operator, and summed.
 
-    step = smooth maximum of  Σ count · Σ phases prior · exp(correction) + optimizer      (the GPU's time)
-                              Σ count · launches · cost                                   (the host's)
+    step = smooth maximum of  Σ count · Σ phases prior · exp(correction) + optimizer   (GPU time)
+                              Σ count · launches · cost                                (host time)
 
-The correction comes from an encoding of the operator, which reads nothing of the configuration, and is linear in what conditions.py
-makes of that: layout, arithmetic, software. Operators see each other only in the sum; position and attention over the sequence
-are experiments (context.py).
+The correction depends on an encoding of the operator, which is independent of the configuration. It is linear in the
+conditions that conditions.py derives from the configuration: layout, precision, software. Operators interact only in the sum.
+Position and attention over the operator sequence are experiments (context.py).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Options:
     heads: int = 2
     hidden: int = 64
     norm_hidden: int = 16
-    clip: float = 2.0           # a correction's largest size, as a logarithm
+    clip: float = 2.0           # largest absolute correction, as a logarithm
     type_dropout: float = 0.1
     use_padding: bool = True
     use_correction: bool = True
-    use_fusion: bool = True     # else one token: a perceptron over everything side by side
+    use_fusion: bool = True     # False: one token, a perceptron over all concatenated inputs
     use_position: bool = False
-    use_encoder: bool = False   # attention over the sequence, behind position
+    use_encoder: bool = False   # attention over the sequence, after position
 
     @property
     def reads_places(self) -> bool:
@@ -45,19 +45,19 @@ class Options:
 
 
 class Configurations(NamedTuple):
-    """Of rows: the inputs that are no operator's. [R, 1] each; one row in the exported graph."""
+    """The inputs of R rows that do not depend on the operator. Each is [R, 1]; the exported graph has one row."""
 
     batch: Tensor
     is_fp32: Tensor
     is_tf32: Tensor
-    is_amp: Tensor          # half-precision products, with autocast or throughout
-    is_half: Tensor         # throughout
-    is_default: Tensor      # PyTorch's own: fp32, and tf32 in convolutions
+    is_amp: Tensor          # half-precision matmuls, with autocast or throughout
+    is_half: Tensor         # half precision throughout
+    is_default: Tensor      # PyTorch's default: fp32, with tf32 in convolutions
     is_nhwc: Tensor
-    is_adam: Tensor         # or AdamW: both flags in one
-    is_fused: Tensor        # attention that never writes its scores
+    is_adam: Tensor         # Adam or AdamW: one input for both flags
+    is_fused: Tensor        # attention in a kernel that keeps its scores on the chip
     is_compiled: Tensor
-    torch: Tensor           # version, as conditions.VERSIONS
+    torch: Tensor           # version, as in conditions.VERSIONS
     gpu: Tensor             # [R, columns]
 
     def gpu_column(self, name: str) -> Tensor:
@@ -72,17 +72,17 @@ class Configurations(NamedTuple):
 
 PHASES = len(tables.PHASES)
 PARTS = PHASES + 2
-"""Of an operator that are priced apart: its phases, and its normalisation forward and backward."""
+"""Parts of an operator with times of their own: its phases, and its normalisation forward and backward."""
 
 
 def with_software(lacks_kernel: Tensor, torch_version: Tensor) -> Tensor:
-    """[P, 1] of [P, 2]"""
+    """Selects the column of the software version: [P, 2] → [P, 1]."""
     before, since = lacks_kernel.split(1, dim=1)
     return before + conditions.at_least(torch_version, conditions.PACKS_MORE) * (since - before)
 
 
 class Arithmetic(NamedTuple):
-    """Of products, 0 or 1 each."""
+    """Precision of matmuls, one-hot: 0 or 1 each."""
 
     fp32: Tensor
     tf32: Tensor
@@ -90,7 +90,7 @@ class Arithmetic(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Of a GPU."""
+    """Rates of a GPU."""
 
     vector_tflops: Tensor
     tf32_tflops: Tensor
@@ -104,53 +104,57 @@ FIRST_WITH_TF32 = 8.0
 
 
 class Roofline(nn.Module):
-    """Milliseconds of each part from FLOPs and bytes, with fitted efficiencies. The larger of both times, and a share of the
-    smaller one: kernels overlap computing and memory traffic imperfectly.
+    """Milliseconds of each part from FLOPs and bytes, with fitted efficiencies. The time is the larger of compute and memory
+    time plus a fraction of the smaller one, because kernels overlap computation and memory traffic imperfectly.
 
-    Dense products run on tensor cores, and on vector units where the arithmetic or the GPU has none; convolutions of one channel a
-    group always do. What is between takes the better way, but for NHWC, where cuDNN 8 has kernels for some groups alone and falls back
-    for others to one that leaves most of itself idle where groups are narrow (features.lacks_kernel)."""
+    Dense matmuls run on tensor cores, or on vector units if the precision or the GPU lacks them. Convolutions with one
+    channel per group always run on vector units. Other grouped convolutions take the faster way, except in NHWC. There, cuDNN
+    8 has kernels for some groups only, and otherwise falls back to a kernel that is mostly idle where groups are narrow
+    (features.lacks_kernel)."""
 
     DENSE, GROUPED, DEPTHWISE, ELEMENTWISE = range(4)
 
     SERIAL_MS = 0.03
-    """Of a step of a recurrence beside what it computes and reads: a product and a pointwise kernel, each waiting for the one
-    before. LSTMs of 256 units and 16 samples take 30 µs a step on V100, 27 in half precision, 29 on P100 and 25 on GTX 1080 Ti,
-    by baidu-research/DeepBench, results/train."""
+    """Milliseconds of a step of a recurrence in addition to its computation and memory traffic: a matmul and a pointwise
+    kernel, each of which waits for the previous one. LSTMs of 256 units and 16 samples take 30 µs a step on V100, 27 in half
+    precision, 29 on P100 and 25 on GTX 1080 Ti, according to baidu-research/DeepBench, results/train."""
 
     WIDENED = 4.0
-    """Bytes that autocast moves for one of half precision where it keeps fp32: twice as wide, and as much again to convert."""
+    """Bytes that autocast moves for one half-precision byte in operators that it keeps in fp32: twice the width, and as much
+    again for the conversion."""
 
     def __init__(self) -> None:
         super().__init__()
         phases = len(tables.PHASES)
         start = torch.tensor([0.3, 1.0, 1.0, 1.0])[:, None].repeat(1, phases)
         self.flop_cost = nn.Parameter(start)                                # logarithms of 1 / efficiency, by class and phase
-        self.flop_cost_nhwc = nn.Parameter(torch.zeros(3, phases))          # what NHWC adds, but for elementwise work
-        self.vector_cost = nn.Parameter(torch.full((phases,), 0.3))         # the same of dense products on vector units
-        self.winograd_cost = nn.Parameter(torch.full((phases,), -0.3))      # and what Winograd's algorithm takes off
+        self.flop_cost_nhwc = nn.Parameter(torch.zeros(3, phases))          # added in NHWC, except for elementwise work
+        self.vector_cost = nn.Parameter(torch.full((phases,), 0.3))         # the same for dense matmuls on vector units
+        self.winograd_cost = nn.Parameter(torch.full((phases,), -0.3))      # the reduction by Winograd's algorithm
         self.byte_cost = nn.Parameter(torch.full((phases,), 0.2))
-        self.depthwise_byte_cost = nn.Parameter(torch.full((phases,), 0.5))     # what depthwise kernels add
+        self.depthwise_byte_cost = nn.Parameter(torch.full((phases,), 0.5))     # added for depthwise kernels
         self.depthwise_byte_cost_nhwc = nn.Parameter(torch.zeros(phases))
         self.score_cost = nn.Parameter(torch.tensor([4.0, 6.0]).log())      # passes over an attention's scores
         self.norm_cost = nn.Parameter(torch.zeros(2))
         self.overlap = nn.Parameter(torch.tensor(-2.0))                     # a logit
-        self.tflops_per_gbps = nn.Parameter(torch.tensor(0.5))              # a logarithm: what memory can feed
-        self.tflops_per_watt = nn.Parameter(torch.tensor([-2.6, -1.2, 0.2]))    # logarithms at 12 nm: fp32, TF32, half precision
+        self.tflops_per_gbps = nn.Parameter(torch.tensor(0.5))              # a logarithm: compute rate that memory can supply
+        # logarithms at 12 nm: fp32, TF32, half precision
+        self.tflops_per_watt = nn.Parameter(torch.tensor([-2.6, -1.2, 0.2]))
 
     def sustained(self, tflops: Tensor, per_watt: Tensor, rates: Rates) -> Tensor:
-        """Of a data sheet's rate: the clock falls where the board's power does not carry its arithmetic."""
+        """The sustained rate for a data sheet's rate: the clock falls if computing at the full rate exceeds the power limit."""
         carried = per_watt + PROCESS * torch.log(12 / process_nm(rates.compute_capability)) + torch.log(rates.watts / tflops)
         return tflops * at_most(torch.exp((VOLTAGE * carried).clamp(-6, 6)), torch.ones_like(carried))
 
     def product_ms(self, tflops: Tensor, per_watt: Tensor, rates: Rates) -> Tensor:
-        """Of a FLOP: what the units sustain, and behind it what caches can feed, which grow with the memory."""
+        """Milliseconds of a FLOP: the time of the compute units at their sustained rate, plus the time of the caches, whose
+        rate grows with the memory bandwidth."""
         return 1 / (self.sustained(tflops, per_watt, rates) * 1e9) + 1 / (rates.gbps * 1e9 * torch.exp(self.tflops_per_gbps))
 
     def units(self, arithmetic: Arithmetic, rates: Rates) -> tuple[Tensor, Tensor]:
-        """Milliseconds of a FLOP of a dense product on vector units and on tensor cores, 0 for units that it does without: it takes
-        what its slower ones take. With fp32 that is vector units, and no less than TF32 would."""
-        has_half = (2 * rates.half_tflops / rates.vector_tflops - 2).clamp(0, 1)       # else the rates are the same
+        """Milliseconds of a FLOP of a dense matmul on vector units and on tensor cores; 0 for units that it does not use. The
+        matmul takes the time of the slower of its units. fp32 uses vector units, and takes at least the time of TF32."""
+        has_half = (2 * rates.half_tflops / rates.vector_tflops - 2).clamp(0, 1)       # otherwise the rates are equal
         has_tf32 = (2 * (rates.compute_capability - FIRST_WITH_TF32) + 1).clamp(0, 1)
         all_tflops = (rates.vector_tflops, rates.tf32_tflops, rates.half_tflops)
         on_vectors, tf32, half = (self.product_ms(*of_unit, rates) for of_unit in zip(all_tflops, self.tflops_per_watt))
@@ -191,11 +195,11 @@ class Roofline(nn.Module):
         return (moved + torch.cat([scores, torch.zeros_like(work.scores)], dim=1)) * ms_per_byte
 
     def waiting(self, work: Work) -> Tensor:
-        """[P, PARTS]: of steps of a recurrence for each other, which no correction is for."""
+        """[P, PARTS]: time that steps of a recurrence wait for each other. The correction does not apply to it."""
         return self.SERIAL_MS * torch.cat([work.serial, torch.zeros_like(work.norm_bytes)], dim=1)
 
     def forward(self, work: Work, c: Configurations) -> Tensor:
-        """[P, PARTS]; `c` has a row an operator, or one."""
+        """[P, PARTS]; `c` has one row for each operator, or a single row."""
         bytes_per_fp32 = c.is_amp * (HALF_BYTES / FP32_BYTES - 1) + 1
         ms_per_byte = bytes_per_fp32 / (c.gpu_column("memory_gbps") * 1e6)
         flops_ms, bytes_ms = self._flops_ms(work, c), self._bytes_ms(work, ms_per_byte, c)
@@ -205,7 +209,7 @@ class Roofline(nn.Module):
 
 
 class Scale(nn.Module):
-    """Centres and scales features by what the training set had."""
+    """Centres and scales features with the mean and the deviation of the training set."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -222,7 +226,7 @@ class Scale(nn.Module):
 
 
 class Fusion(nn.Module):
-    """Type, configuration and load of an operator as three tokens that attend to each other, and then become one."""
+    """Type, attributes and load of an operator as three tokens that attend to each other and are then merged into one."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -241,11 +245,11 @@ class Fusion(nn.Module):
         tokens = tokens + self.attention_out(seen)
         first, gelu, second = self.feed
         hidden = gelu(first(self.norm_feed(tokens)))
-        return tokens.mean(dim=1) + second(hidden.mean(dim=1))      # the mean first: a third of the last product's work
+        return tokens.mean(dim=1) + second(hidden.mean(dim=1))      # averaging first saves two thirds of the last matmul
 
 
 class Encoder(nn.Module):
-    """An operator's encoding: what can be known of it without a configuration."""
+    """Encodes an operator from all of its inputs that are independent of the configuration."""
 
     def __init__(self, options: Options) -> None:
         super().__init__()
@@ -275,11 +279,12 @@ class Encoder(nn.Module):
 
 
 SPECIFIC = 0.3
-"""Software moves phases together, and each by itself so much less readily: inference is measured on more software than training."""
+"""Scale of the part of software corrections that is specific to a phase. Software mostly changes all phases together; it is
+small because inference was measured on more software versions than training."""
 
 
 class Correction(nn.Module):
-    """The logarithm by which priors are wrong, for each condition. Starts at zero."""
+    """The logarithm of the prior's error, for each condition. Starts at zero."""
 
     FIRST_WITH_SIGN = 0.05
 
@@ -291,14 +296,14 @@ class Correction(nn.Module):
         for layer in (self.out, self.common):
             nn.init.zeros_(layer.weight)
             nn.init.zeros_(layer.bias)
-        with torch.no_grad():       # where they could not grow from zero
+        with torch.no_grad():       # conditions with a sign, which could not grow from zero
             self.out.bias.view(conditions.COUNT, parts).copy_(self.FIRST_WITH_SIGN * torch.tensor(conditions.SIGN)[:, None])
         is_software = torch.tensor(conditions.OF_SOFTWARE, dtype=torch.float32)
         self.register_buffer("is_common", is_software, persistent=False)
         self.register_buffer("specific", 1 - (1 - SPECIFIC) * is_software, persistent=False)
 
     def merged(self) -> tuple[Tensor, Tensor]:
-        """Weight [conditions, parts, width] and bias [conditions, parts]: what both layers make together."""
+        """Weight [conditions, parts, width] and bias [conditions, parts] of both layers combined."""
         weight = self.out.weight.reshape(conditions.COUNT, self.parts, -1) * self.specific[:, None, None]
         bias = self.out.bias.reshape(conditions.COUNT, self.parts) * self.specific[:, None]
         return (weight + (self.common.weight * self.is_common[:, None])[:, None],
@@ -312,7 +317,7 @@ class Correction(nn.Module):
         return conditions.bounded(of_parts).transpose(1, 2).flatten(1)
 
     def under(self, priced: Tensor, weight: Tensor) -> Tensor:
-        """[P, parts] of what forward gave. `weight`: [P, conditions]"""
+        """[P, parts]: the result of forward under given conditions. `weight`: [P, conditions]"""
         return (priced.reshape(-1, conditions.COUNT, self.parts) * weight[:, :, None]).sum(dim=1)
 
 
@@ -321,7 +326,7 @@ def _gelu(x: Tensor) -> Tensor:
 
 
 class Head(nn.Module):
-    """Encoding and amount of work → the correction of each phase."""
+    """Computes the correction of each phase from the encoding and the amount of work."""
 
     def __init__(self, options: Options) -> None:
         super().__init__()
@@ -332,13 +337,13 @@ class Head(nn.Module):
         self.correction = Correction(options.hidden, PHASES, options.clip)
 
     def forward(self, encoded: Tensor, work: Tensor) -> Tensor:
-        """`encoded`: encodings behind from_encoding, `work`: batch features."""
+        """`encoded`: the output of from_encoding, `work`: batch features."""
         x = _gelu(encoded + self.from_work(self.scale(work)))
         return self.correction(_gelu(self.middle(x)))
 
 
 class NormHead(nn.Module):
-    """The same for the normalisation, from its shape alone."""
+    """Computes the correction of the normalisation from its shape alone."""
 
     def __init__(self, options: Options) -> None:
         super().__init__()
@@ -354,21 +359,23 @@ SMOOTHNESS = 4.0
 
 
 def smooth_maximum(*times: Tensor) -> Tensor:
-    """(Σ t^4)^(1/4), in a form that neither overflows nor has an infinite slope at zero."""
+    """(Σ t^4)^(1/4), in a form that does not overflow and has a finite slope at zero."""
     largest = torch.stack(times).amax(dim=0) + 1e-6
     return largest * sum((t / largest) ** SMOOTHNESS for t in times) ** (1 / SMOOTHNESS)
 
 
 class Step(nn.Module):
-    """From an operator's phases to a training step."""
+    """Computes a training step from the phases of its operators."""
 
     SGD_BYTES, ADAM_BYTES = 20.0, 28.0
-    """Of a parameter in an optimizer step, fp32: gradient, parameter and state read, parameter and state written."""
+    """Bytes for each parameter in an fp32 optimizer step: gradient, parameter and state read, parameter and state written."""
     MOST_PASSES = 2.2
-    """Times as much where an optimizer is no fused kernel: PyTorch's SGD with momentum is three operations on lists of tensors, which
-    move 36 bytes, and gradients are cleared. Unbounded, what grows with the parameters was taken for the optimizer's: 107 bytes."""
+    """Upper bound of the factor on the optimizer's traffic if it is not a fused kernel. For example, PyTorch's SGD with
+    momentum is three operations on lists of tensors, which move 36 bytes, and gradients are cleared. The bound is needed
+    because the fit otherwise attributed other costs that grow with the parameters to the optimizer: 107 bytes."""
     LAUNCHES_AT_FIRST_MS = 0.03
-    """What starting a kernel costs the host. Labels of timm's have batches that hide it: torchvision's at batch 12 say it."""
+    """Initial host time of a kernel launch. The batches of timm's labels hide this time; torchvision's labels at batch 12
+    show it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -380,7 +387,7 @@ class Step(nn.Module):
 
     def times(self, operators_ms: Tensor, launches: Tensor, parameters: Tensor, c: Configurations,
               host: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
-        """The GPU's and the host's, [R, 1] each. `host`: by what another host's costs differ, as a logarithm."""
+        """GPU time and host time, [R, 1] each. `host`: the difference in launch cost on another host, as a logarithm."""
         gbps = c.gpu_column("memory_gbps")
         traffic = self.SGD_BYTES + (self.ADAM_BYTES - self.SGD_BYTES) * c.is_adam
         optimizer_ms = parameters * traffic / (gbps * 1e6) * self.optimizer_passes()
@@ -398,17 +405,18 @@ class Predictor(nn.Module):
         self.norm_head = NormHead(options)
         self.step = Step()
         self.register_buffer("row_of_type", torch.arange(len(tables.operator_types())))
-        """Types that too few networks had share the row of a relative, or of unknown ones."""
+        """Types that occur in too few networks use the row of a related type, or that of unknown types."""
 
     def encode(self, operators: Operators) -> Tensor:
         """[P, width]"""
         return self.encoder(operators._replace(type=self.row_of_type[operators.type]))
 
     def price(self, encoded: Tensor, work: Tensor, norm: Tensor) -> tuple[Tensor, Tensor]:
-        """Encodings behind head.from_encoding, batch features and those of normalisations → what correction takes."""
+        """Evaluates the heads: outputs of head.from_encoding, batch features and normalisation features → the input of
+        `correction`."""
         return self.head(encoded, work), self.norm_head(norm)
 
     def correction(self, priced: tuple[Tensor, Tensor], weight: Tensor) -> Tensor:
-        """[P, PARTS]. `weight`: [P, conditions], of layout where layouts matter."""
+        """[P, PARTS]. `weight`: [P, conditions]; layout conditions are zero where the layout has no effect."""
         x = torch.cat([self.head.correction.under(priced[0], weight), self.norm_head.correction.under(priced[1], weight)], dim=1)
         return self.options.clip * torch.tanh(x / self.options.clip)

@@ -1,8 +1,8 @@
-"""BatchNormalization apart from what it stands behind.
+"""Separates BatchNormalization from the operator before it.
 
-The tokeniser counts it with the convolution before it, since exports for inference have it folded in. It is a kernel of its own:
-priced by its own shape, a convolution without one is known from those with one, and a normalisation that stands alone from
-those that do not.
+The tokeniser counts it with the convolution before it, because exports for inference fold it into the convolution. It is a
+kernel of its own and is evaluated by its own shape. Therefore convolutions without normalisation are learnt from those with
+it, and separate normalisations from fused ones.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from predictor.operators import FP32_BYTES, Operators, column, log1p, odd, where
 
 FLOPS = (5.0, 5.0, 3.0)
 MAPS_READ, MAPS_WRITTEN = (2.0, 2.0, 2.0), (1.0, 1.0, 0.0)
-"""Of each element and phase, as the tokeniser counts them."""
+"""For each element and phase, as the tokeniser counts them."""
 
 
 class Normalisation(NamedTuple):
-    """[P, 1] each; zeros where there is none."""
+    """[P, 1] each; zeros if the operator has no normalisation."""
 
-    follows: Tensor     # 0 or 1: it stands behind the operator, and is not the operator
+    follows: Tensor     # 0 or 1: follows the operator, rather than being the operator
     channels: Tensor
-    elements: Tensor    # of one sample
+    elements: Tensor    # elements of one sample
 
 
 def split(operators: Operators) -> tuple[Operators, Normalisation]:
-    """Operators as they are without one, and what they had."""
+    """Operators without their normalisation, and the normalisation."""
     setting, load = operators.setting, operators.load
     follows = column(setting, "normalised").clamp(max=1)
     alone = where_type(operators.type, ("BatchNormalization",)) * (1 - follows)
@@ -46,7 +46,7 @@ def split(operators: Operators) -> tuple[Operators, Normalisation]:
 
 
 MOVED = tuple(FP32_BYTES * maps for maps in (MAPS_READ[0] + MAPS_WRITTEN[0], sum(MAPS_READ[1:]) + sum(MAPS_WRITTEN[1:])))
-"""Bytes of an element, forward and backward, fp32."""
+"""Bytes for each element, forward and backward, fp32."""
 
 
 def moved(norm: Normalisation, batch: Tensor) -> Tensor:
@@ -58,6 +58,6 @@ FEATURES = 4
 
 
 def features(norm: Normalisation, batch: Tensor) -> Tensor:
-    """[P, FEATURES]: channels and their size, elements in all, and whether channels fit."""
+    """[P, FEATURES]: channels, elements per channel, total elements, and whether 8 divides the channels (0 if it does)."""
     size = norm.elements / norm.channels.clamp(min=1)
     return torch.cat([log1p(norm.channels), log1p(size), log1p(norm.elements * batch), odd(norm.channels, 8)], dim=1)

@@ -1,7 +1,7 @@
-"""The inputs that describe operators, and what the parts of the predictor read in them.
+"""The predictor's inputs that describe operators, and functions that read them.
 
-Everything here is also part of the exported graph, so it uses only what ONNX and mdot have, and takes logarithms early: loads
-reach 1e15. Shapes: P operators.
+This module is part of the exported graph. Therefore it uses only operators that both ONNX and mdot have, and takes logarithms
+early because loads reach 1e15. Shapes: P operators.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FP32_BYTES, HALF_BYTES = 4.0, 2.0
 
 
 class Operators(NamedTuple):
-    """One row each."""
+    """One row for each operator."""
 
     type: Tensor        # i64 [P]
     setting: Tensor     # [P, settings]
@@ -30,7 +30,7 @@ def column(setting: Tensor, name: str) -> Tensor:
 
 
 def where_type(types: Tensor, names: Iterable[str]) -> Tensor:
-    """[P, 1]: 1 where the type is one of them."""
+    """[P, 1]: 1 if the type is one of `names`."""
     table = torch.tensor([[float(name in names)] for name in tables.operator_types()])
     return table[types]
 
@@ -40,10 +40,10 @@ def log1p(x: Tensor) -> Tensor:
 
 
 def up_to(x: Tensor, multiple: int) -> Tensor:
-    """By how much x grows when it is rounded up."""
+    """The ratio of x rounded up to x."""
     return torch.ceil(x / multiple) * multiple / x
 
 
 def odd(x: Tensor, multiple: int) -> Tensor:
-    """0 where it divides x, 1 elsewhere."""
+    """0 if `multiple` divides x, 1 otherwise."""
     return (torch.ceil(x / multiple) * multiple - x).clamp(0, 1)

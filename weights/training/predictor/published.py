@@ -1,7 +1,7 @@
-"""Published steps of language models on many GPUs, as labels: of NeuSight, Sailor, llm-foundry and vTrain.
+"""Published steps of language models on many GPUs, as labels: from NeuSight, Sailor, llm-foundry and vTrain.
 
-Each is brought to one pass, forward and backward, over one micro-batch on one GPU: what several GPUs add is the runtime's model and
-not the predictor's. So only points are read whose GPUs hide what they send, or send little.
+Each step is reduced to one forward and backward pass over one micro-batch on one GPU, because the runtime rather than the
+predictor estimates the cost of several GPUs. Therefore only points are read whose communication is overlapped or small.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ PUBLISHED = (NEUSIGHT, SAILOR, FOUNDRY, VTRAIN)
 NEUSIGHT_CARDS = {
     "NVIDIA_A100-PCIE-40GB": "A100-PCIe-40GB", "NVIDIA_A100_80GB_PCIe": "A100-PCIe-80GB", "NVIDIA_H100_80GB_HBM3": "H100-SXM-80GB",
     "NVIDIA_L4": "L4", "Tesla_P100-PCIE-16GB": "P100-PCIe-16GB", "Tesla_T4": "T4", "Tesla_V100-PCIE-32GB": "V100-PCIe-32GB"}
-"""AMD's boards are left out, and a P4, which takes 2.3 times as long for twice the batch."""
+"""Excludes AMD's GPUs, and a P4 that takes 2.3 times as long for twice the batch."""
 
 
 def read_neusight(folder: Path) -> Iterator[Label]:
-    """sitar-lab/NeuSight, data/label: fp32 throughout, attention written out. What torch.compile fused, several GPUs and experts are
-    left out."""
+    """sitar-lab/NeuSight, data/label: fp32 throughout, attention decomposed. Points with torch.compile, several GPUs or
+    experts are skipped."""
     for board, card in NEUSIGHT_CARDS.items():
         for path in sorted((folder / board).glob("*.json")):
             found = re.fullmatch(r"(?!switch)(\w+)-(train|inf)-(\d+)-(\d+)", path.stem)
@@ -39,21 +39,22 @@ def read_neusight(folder: Path) -> Iterator[Label]:
 
 
 def network(row: dict[str, str]) -> Network:
-    """That a point names itself, at its length."""
+    """The network that a point names, at the point's length."""
     return Network(LANGUAGE + row["model"], int(float(row["seq_or_resolution"])))
 
 
 SAILOR_CARDS = {"A100-40": "A100-SXM-40GB", "A100-80": "A100-SXM-80GB", "GH-96": "GH200-96GB", "V100-16": "V100-SXM-16GB",
                 "RTX-3090": "RTX-3090", "Titan-RTX": "TITAN-RTX"}
-"""What the repository calls an RTX 2080 has the memory of another card, and is left out."""
+"""Excludes the repository's RTX 2080, because its memory is that of another GPU."""
 SAILOR_MODELS = {"OPT-350": "opt_350m", "GPT-Neo-2.7": "gpt_neo_27"}
-"""Llama 3 8B on GH200 is left out: 21 TFLOP/s, where the others reach 130 by TF32, is no arithmetic that the source names."""
+"""Excludes Llama 3 8B on GH200, because its 21 TFLOP/s match no precision that the source names. The other models reach 130
+with TF32."""
 WITHOUT_TF32 = ("V100-16", "Titan-RTX")
 
 
 def _sailor(row: dict[str, str]) -> Label | None:
-    """Sums of measured layers, one of equal ones; weights in fp32, products in TF32 where there is some: an A100 reaches 31 TFLOP/s.
-    The optimizer is timed apart."""
+    """Sums of measured layers, of which equal ones were measured once. Weights are fp32. Matmuls are TF32 on GPUs that
+    support it: an A100 reaches 31 TFLOP/s. The optimizer was timed separately."""
     if row["gpu"] not in SAILOR_CARDS or row["model"] not in SAILOR_MODELS or float(row["gpus"]) != 1:
         return None
     step_ms = float(re.search(r"fwd\+bwd_ms=([\d.]+)", row["notes"])[1])
@@ -63,7 +64,7 @@ def _sailor(row: dict[str, str]) -> Label | None:
 
 
 def foundry_settings(row: dict[str, str]) -> tuple[int, str, bool, float]:
-    """Of a point of llm-foundry's: passes of a step, precision, whether activations are computed again, and the step's ms."""
+    """Micro-steps of a step, precision, activation recomputation, and the step's ms, for a point of llm-foundry."""
     accumulation, batch, precision, _, _, recomputes, *_ = row["notes"].split("; ")
     step_ms = 1e3 * float(batch.split("=")[1]) * float(row["seq_or_resolution"]) / float(row["throughput"])
     return int(accumulation.split("=")[1]), precision, recomputes == "True", step_ms
@@ -74,7 +75,8 @@ NODE = 8
 
 
 def _foundry(row: dict[str, str]) -> Label | None:
-    """FSDP within a node, which NVLink hides: a layer's weights are gathered in a hundredth of the time that its products take."""
+    """FSDP within a node. NVLink hides its communication, because gathering a layer's weights takes a hundredth of the time
+    of its matmuls."""
     if float(row["gpus"]) > NODE:
         return None
     passes, precision, recomputes, step_ms = foundry_settings(row)
@@ -83,18 +85,18 @@ def _foundry(row: dict[str, str]) -> Label | None:
 
 
 NVLINK_GBPS = 230.0
-"""Bytes a second that a ring of A100s in a node reaches, one direction."""
+"""GB/s that a ring of A100s within a node reaches in one direction."""
 HALF_BYTES = 2
 
 
 def vtrain_settings(row: dict[str, str]) -> dict[str, float]:
-    """Of a point of vTrain's: iteration_ms, global_batch, and the degrees tp, dp and pp."""
+    """For a point of vTrain: iteration_ms, global_batch, and the degrees tp, dp and pp."""
     return {name: float(value) for name, value in re.findall(r"(\w+)=([\d.]+)", row["notes"])}
 
 
 def _vtrain(row: dict[str, str]) -> Label | None:
-    """Megatron on A100: fp16 throughout, attention written out, all activations computed again. Where data are parallel and nothing
-    else is; the gradients' all-reduce, which comes after the last micro-batch, is taken off."""
+    """Megatron on A100: fp16 throughout, attention decomposed, full activation recomputation. Reads points with data
+    parallelism only. The gradients' all-reduce follows the last micro-batch, and its time is subtracted."""
     note = vtrain_settings(row)
     if note["tp"] != 1 or note["pp"] != 1:
         return None
@@ -114,8 +116,8 @@ Read = TypeVar("Read")
 
 
 def points(path: Path, readers: dict[str, Callable[[dict[str, str]], Read | None]]) -> Iterator[Read]:
-    """Of a table of published steps (source, model, gpu, gpus, batch_per_gpu, seq_or_resolution, throughput, notes) what the reader
-    of a row's source makes of it; None and other sources are left out."""
+    """Reads a table of published steps (source, model, gpu, gpus, batch_per_gpu, seq_or_resolution, throughput, notes). The
+    reader of a row's source converts it. Rows of other sources, and rows for which the reader returns None, are skipped."""
     with open(path, newline="", encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             reader = next((read for source, read in readers.items() if row["source"].startswith(source)), None)
@@ -125,5 +127,5 @@ def points(path: Path, readers: dict[str, Callable[[dict[str, str]], Read | None
 
 
 def read(path: Path) -> Iterator[Label]:
-    """NeuSight's folder, or a table of points."""
+    """Reads NeuSight's folder, or a table of points."""
     return read_neusight(path) if path.is_dir() else points(path, READERS)

@@ -1,5 +1,5 @@
-"""Which type an operator is taken for that too few networks of the training set have: one whose kernels do the same with memory.
-Types without a relative here are the unknown one.
+"""Related types: an operator type that too few networks of the training set contain is replaced by one whose kernels access
+memory in the same way. Types without a related type are replaced by the unknown type.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RELATIVES = {
 
 
 def rows() -> np.ndarray:
-    """For each type the number of its relative, and of the unknown type where there is none."""
+    """For each type the number of its related type, or that of the unknown type."""
     result = np.full(len(tables.operator_types()), tables.UNKNOWN_TYPE)
     for name, others in RELATIVES.items():
         result[[tables.operator_types().index(other) for other in others]] = tables.operator_types().index(name)

@@ -1,4 +1,4 @@
-"""The model card's tables, from evaluate's predictions."""
+"""The model card's tables, from the predictions of evaluate."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from predictor.ablations import FORMS, SHIPPED_FORM
 from predictor.metrics import Errors, errors
 
 HEAD = "| MAPE | median | P90 | within 10 % | MAE, ms | RMSE, ms |"
-TITLES = {splits.RANDOM: "Random, equal networks together", splits.FAMILIES: "Leave one family out",
-          splits.CARDS: "Leave a card and its twin out", splits.SOFTWARE: "Leave newer software out",
-          splits.LANGUAGE_MODELS: "Leave language models out, a fifth at a time",
-          splits.LANGUAGE_CARDS: "Leave a card and its twins out, language models"}
+TITLES = {splits.RANDOM: "Random folds, equal networks together", splits.FAMILIES: "One family left out",
+          splits.CARDS: "One GPU model and its twins left out", splits.SOFTWARE: "Newer software left out",
+          splits.LANGUAGE_MODELS: "Language models left out, a fifth at a time",
+          splits.LANGUAGE_CARDS: "One GPU model and its twins left out, language models"}
 
 
 def _row(e: Errors) -> str:
@@ -25,7 +25,7 @@ def _row(e: Errors) -> str:
 
 
 def _rows(fold: Fold) -> np.ndarray:
-    """Predicted, measured, NHWC."""
+    """Columns: predicted, measured, NHWC."""
     return np.column_stack([fold.predicted_ms, fold.measured_ms, fold.is_nhwc])
 
 
@@ -42,7 +42,7 @@ def _together(parts: Iterable[np.ndarray]) -> np.ndarray:
 
 
 def _forms(folder: Path, split: str) -> list[str]:
-    """A form that not all folds were run for stands with the shipped one on the same folds."""
+    """A table of forms. A form with missing folds is listed together with the shipped form on the same folds."""
     lines = [f"**{TITLES[split]}**", "", f"| form | folds {HEAD} macro MAPE |", "| --- " * 9 + "|"]
     whole, notes = _load(folder, SHIPPED_FORM, split), []
     for form in FORMS:
@@ -78,8 +78,8 @@ def _layouts(folder: Path) -> list[str]:
 
 
 def _operators(folder: Path, data: Dataset) -> list[str]:
-    """Single operators with an architecture left out: a row a type and what it is computed on."""
-    lines = ["| left out | operator, arithmetic | cards | labels | median | mean | P90 | predicted / measured |", "| --- " * 8 + "|"]
+    """Single operators with one architecture held out: a row for each operator type and precision."""
+    lines = ["| left out | operator, precision | GPU models | labels | median | mean | P90 | predicted / measured |", "| --- " * 8 + "|"]
     for name, fold in read_folds(folder, SHIPPED_FORM, splits.ARCHITECTURES).items():
         type_of = np.array([str(run).rsplit(" ", 1)[1] for run in data.run[fold.label]])
         is_half = np.isin(data.precision[fold.label], ("bf16", "fp16"))
@@ -95,7 +95,7 @@ def _operators(folder: Path, data: Dataset) -> list[str]:
 
 def tables(folder: Path, data: Dataset) -> str:
     lines = [line for split in splits.SPLITS for line in _forms(folder, split)]
-    return "\n".join([*lines, *_parts(folder, splits.FAMILIES, "family"), *_parts(folder, splits.CARDS, "cards"),
+    return "\n".join([*lines, *_parts(folder, splits.FAMILIES, "family"), *_parts(folder, splits.CARDS, "GPU models"),
                       *gpu_ranking.lines(read_folds(folder, SHIPPED_FORM, splits.CARDS), data),
-                      *_parts(folder, splits.LANGUAGE_CARDS, "cards, language models"),
+                      *_parts(folder, splits.LANGUAGE_CARDS, "GPU models, language models"),
                       *_layouts(folder), *_operators(folder, data)])

@@ -1,7 +1,7 @@
-"""`.job` files → operator sequences, through `mdot extract` and nothing else.
+"""Converts `.job` files to operator sequences by running `mdot extract`.
 
-What was read is kept beside the results, under the hash of the binary and of the graph: reading all networks again after a
-change of the tokeniser takes a minute, after none a second.
+Sequences are cached beside the results, under the hashes of the binary and the graph. Reading all networks again takes a
+minute after a change of the tokeniser, and a second without one.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ import numpy as np
 from predictor import tables
 
 FAR_BATCH = 1025
-"""Loads are affine in the batch: readings at 1 and here give slope and offset, exactly, as whole numbers."""
+"""Loads are affine in the batch and whole numbers, therefore readings at batches 1 and FAR_BATCH give slope and offset
+exactly."""
 
 
 class TokensFailed(Exception):
-    """`mdot extract` refused a graph; the message is its own."""
+    """`mdot extract` rejected a graph; the message is its own."""
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """The operators of one job in topological order; the columns are those of the predictor's inputs."""
+    """The operators of one job in topological order. The columns are those of the predictor's inputs."""
 
     type: np.ndarray        # [n] row of the type table
     setting: np.ndarray     # [n, settings]
@@ -84,7 +85,7 @@ def read_sequence(mdot: Path, graph: Path) -> Sequence:
 
 
 def _table_key() -> str:
-    """What else than binary and graph decides the arrays."""
+    """A hash of the tables that determine the arrays besides the binary and the graph."""
     return hashlib.sha256(repr((tables.settings(), tables.operator_types())).encode()).hexdigest()[:8]
 
 
@@ -102,7 +103,7 @@ def _cached(mdot: Path, binary: str, graph: Path, cache: Path) -> Sequence:
 
 
 def read_all(mdot: Path, graphs: Iterable[Path], cache: Path, threads: int) -> dict[str, Sequence | str]:
-    """By file name: the sequence, or the reason why there is none."""
+    """By file name: the sequence, or the reason why it could not be read."""
     cache.mkdir(parents=True, exist_ok=True)
     binary = f"{file_hash(mdot)}.{_table_key()}"
 

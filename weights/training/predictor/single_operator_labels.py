@@ -1,8 +1,9 @@
-"""Operators that were timed alone, as labels: what one of them costs on cards that few whole networks were measured on.
+"""Operators that were timed in isolation, as labels. They give the cost of single operators on GPUs with few measured
+networks.
 
-Each is a network of one operator, described as `mdot extract` describes it, and a label of the phase that was timed. Tables of
-measurements are those of `operators`, a sample of them, balanced over cards and sources. Short ones are left out, of which a good
-part is what starting a kernel costs.
+Each is a network of one operator, described in the format of `mdot extract`, and a label of the timed phase. The measurements
+are a sample of the tables of `operators`, balanced over GPUs and sources. Short times are skipped, because the launch of the
+kernel is a large part of them.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from predictor.operators import FP32_BYTES
 from predictor.sequences import Sequence
 
 PER_GROUP = 250
-"""Labels of a card, source and kind, at most."""
+"""Maximum number of labels for each GPU, source and kind."""
 LEAST_MICROSECONDS = 40.0
 LEAST_WITH_STARTING = 300.0
-"""Of NeuSight's times, which have 30 to 50 µs of starting a kernel inside."""
+"""Minimum for NeuSight's times, because these include 30 to 50 µs for the launch of a kernel."""
 
 SOFTWARE = {"NeuSight": "pt210", "DeepBench": "pt109", "Catapult": "pt109", "vidur": "pt210"}
-"""PyTorch's version of who measured: for libraries of 2018, the oldest of those that are told apart."""
+"""PyTorch's version of each source. For libraries of 2018, it is the oldest version that is distinguished."""
 NEWEST_SOFTWARE = "pt290"
-"""Of the others, which were measured in 2025."""
+"""Version of the other sources, which measured in 2025."""
 
 SOURCES = tuple(OPERATOR + name for name in (
     "NeuSight Linear", "aic Linear", "vidur Linear", "DeepBench Linear", "NeuSight Conv", "DeepBench Conv", "Catapult Conv",
@@ -45,16 +46,16 @@ class Described(NamedTuple):
     batch: int
     settings: dict[str, float]
     of_sample: list[tuple[float, float, float]]     # by phase: FLOPs, elements read and written
-    of_step: list[tuple[float, float, float]]       # the same, of parameters and masks
+    of_step: list[tuple[float, float, float]]       # the same, for parameters and masks
 
 
 NOTHING = (0.0, 0.0, 0.0)
 MOST_ROWS = 4096
-"""Of a sample: more are several samples."""
+"""Maximum rows of a sample; more rows are split into several samples."""
 
 
 def _samples(rows: float) -> int:
-    """Of how many samples so many rows are."""
+    """The number of samples for this many rows."""
     powers = (2**k for k in range(10))
     return next((count for count in powers if rows <= MOST_ROWS * count and rows % count == 0), 1)
 
@@ -72,7 +73,7 @@ def linear(row: Row) -> Described:
 
 
 def convolution(row: Row) -> Described:
-    """Square windows and maps. Where a table has no padding, what keeps the size is taken."""
+    """A convolution with square windows and feature maps. If a table omits the padding, the size is assumed to stay equal."""
     side = np.sqrt(row["window"])
     stride = max(1.0, np.round(np.sqrt(row["positions_in"] / row["positions_out"])))
     read, written = row["channels_in"] * row["positions_in"], row["channels_out"] * row["positions_out"]
@@ -89,7 +90,7 @@ def convolution(row: Row) -> Described:
 
 
 SOFTMAX_FLOPS, NORMALISATION_FLOPS = 5, 8
-"""Of an element, as the tokeniser counts them."""
+"""FLOPs for each element, as the tokeniser counts them."""
 
 
 def attention(row: Row) -> Described:
@@ -103,7 +104,7 @@ def attention(row: Row) -> Described:
 
 
 def stream(row: Row) -> Described:
-    """Softmax and LayerNormalization over rows."""
+    """Softmax or LayerNormalization over rows."""
     batch, columns = _samples(row["rows"]), row["columns"]
     elements = row["rows"] / batch * columns
     settings = {"axis": 1, "extent": columns, "inputs": 1}
@@ -128,7 +129,7 @@ def sequence(described: Described) -> Sequence:
 
 
 def _name(described: Described) -> str:
-    """Of the network: the same for the same operator."""
+    """Name of the network: equal for equal operators."""
     numbers = (*described.settings.values(), *described.of_sample[0], *described.of_step[0])
     return ".".join([OPERATOR + described.type, *(f"{number:.0f}" for number in numbers)])
 
@@ -137,7 +138,7 @@ def _label(described: Described, row: Row, source: str, card: str, microseconds:
     software = SOFTWARE.get(source, NEWEST_SOFTWARE)
     if row["bytes"] < FP32_BYTES:
         precision = "bf16" if software == NEWEST_SOFTWARE else "fp16"
-    else:       # also of convolutions on A100, PyTorch's default or not: they take .88 of a V100's times, as fp32 would
+    else:       # also for convolutions on A100, where PyTorch's default is TF32: they take .88 of a V100's times, as fp32 would
         precision = "fp32"
     phase = int(row.get("phase", row.get("is_backward", 0)))
     return Label(Network(_name(described), 0), described.batch, "nchw", software, f"{OPERATOR}{source} {described.type}",
@@ -156,7 +157,7 @@ def _streams_by_row(folder: Path) -> Measured:
 
 
 READERS = ((measurements.products, linear), (measurements.convolutions, convolution), (_self_attention, attention), (_streams_by_row, stream))
-"""Of a kind of operator its table, and what describes a row of it."""
+"""The table of each kind of operator, and the function that describes a row of it."""
 
 
 def _usable(found: Measured) -> Measured:
@@ -166,7 +167,7 @@ def _usable(found: Measured) -> Measured:
 
 
 def read(folder: Path) -> Iterator[tuple[Label, Sequence]]:
-    """Some of every card, source and kind, at random."""
+    """A random sample of labels for each GPU, source and kind."""
     for table, describe in READERS:
         found = _usable(table(folder)).at_most(PER_GROUP)
         for i in range(len(found)):

@@ -1,7 +1,8 @@
-"""Which networks are left out together. All labels of a network stand on one side.
+"""Defines the networks that are held out together. All labels of a network are on the same side of a split.
 
-Many networks have several names: resnet50 has five. The random split keeps networks with equal operators together. Judged are
-whole training steps on the card of timm's tables, torchvision's networks where cards are left out, and language models apart.
+Many networks have several names; for example, resnet50 has five. The random split keeps networks with equal operators
+together. Forms are evaluated on whole training steps on the GPU of timm's tables, on torchvision's networks if GPU models are
+held out, and separately on language models.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ RANDOM, FAMILIES, CARDS, SOFTWARE = "random", "families", "cards", "software"
 LANGUAGE_MODELS, LANGUAGE_CARDS = "language models", "language cards"
 OF_CARDS = (CARDS, LANGUAGE_CARDS)
 SPLITS = (RANDOM, FAMILIES, CARDS, SOFTWARE, LANGUAGE_MODELS, LANGUAGE_CARDS)
-"""Of whole steps; beside them:"""
+"""Splits of whole steps. In addition:"""
 ARCHITECTURES = "architectures"
 
 JUDGED_SOFTWARE = ("pt111", "pt112")
-"""Whole steps by older software are trained on, and not judged: what users have is newer."""
+"""Whole steps with older software are used for training but not for evaluation, because users have newer software."""
 NEW_SOFTWARE = 112
 
 
 def _same_operators(data: Dataset) -> np.ndarray:
-    """[n] equal numbers for networks with equal sequences: resnet50 has several names. Language models and single operators come
-    last, so that image networks are in the same folds with and without them."""
+    """[n] equal numbers for networks with equal sequences, because for example resnet50 has several names. Language models
+    and single operators come last, so that image networks are in the same folds with and without them."""
     numbers: dict[bytes, int] = {}
     result = np.zeros(data.network_count, dtype=int)
     for n in sorted(range(data.network_count), key=lambda n: str(data.network_name[n]).startswith((LANGUAGE, OPERATOR))):
@@ -45,7 +46,7 @@ def _same_operators(data: Dataset) -> np.ndarray:
 
 
 def is_published(data: Dataset) -> np.ndarray:
-    """[l]: of language models."""
+    """[l]: labels of language models."""
     return np.isin(data.run, PUBLISHED)
 
 
@@ -62,12 +63,13 @@ P100 = ("P100-PCIe-16GB", "P100-SXM-16GB")
 TWINS = (("GTX-1080-Ti", "TITAN-Xp"), ("TITAN-V", *V100), ("RTX-2080-Ti", "TITAN-RTX"), A100)
 LANGUAGE_TWINS = (("H100-SXM-80GB", "GH200-96GB"), ("TITAN-V", *V100), ("L4",), ("T4",), P100,
                   ("RTX-2080-Ti", "TITAN-RTX"))
-"""Cards of one chip. Language models on A100 are never left out together: nothing else has them in half precision."""
+"""GPU models with the same die. Language models on A100 are never held out together, because no other GPU has them in half
+precision."""
 
 
 def _by_card(data: Dataset, twins: tuple[tuple[str, ...], ...],
              is_judged: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """None of a card's labels is trained on: neither near-twins', of one chip."""
+    """Excludes all labels of a GPU model, and of GPU models with the same die, from training."""
     for chip in twins:
         is_out = np.isin(data.gpu, chip)
         if (is_judged & is_out).any():
@@ -80,7 +82,7 @@ JUDGED_ARCHITECTURES = ("Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell
 
 
 def _model_sizes(data: Dataset) -> np.ndarray:
-    """[n]: a fold's name for each network; a language model with all of its lengths on one side."""
+    """[n]: a fold's name for each network. All lengths of a language model are on the same side."""
     names = [str(name) if str(name).startswith(LANGUAGE) else "" for name in data.network_name]
     number = {name: i for i, name in enumerate(sorted(set(names)))}
     return np.array([f"fold {number[name] % LANGUAGE_FOLDS + 1}" if name else "" for name in names])
@@ -93,8 +95,8 @@ def _by_software(data: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
 
 
 def _by_architecture(data: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Single operators. Of Ampere the card of timm's tables stays, without whose steps there is little to train on; none of its
-    operators was timed alone."""
+    """Single operators. Of Ampere, the GPU of timm's tables stays in training, because its steps are most of the training
+    data. None of its operators was timed in isolation."""
     steps = np.unique(data.gpu[data.kind == TRAIN])
     architecture_of = {name: architecture(tables.gpu(str(name))["compute_capability"]) for name in np.unique(data.gpu)}
     of_label = np.array([architecture_of[name] for name in data.gpu])

@@ -1,6 +1,6 @@
-"""What C and Python share, read from the C side's own files: settings, operator types, GPUs.
+"""Tables that C and Python share, parsed from the C sources: attributes, operator types, GPUs.
 
-The order of settings, types and GPU columns is part of the predictor's input schema, so it is written down once, in C.
+The order of attributes, types and GPU columns is part of the predictor's input schema, therefore it is defined once, in C.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 
 UNKNOWN_TYPE = 0
-"""Number of every type that the table lacks, and for what mdot does not know."""
+"""Number of all types that the table lacks, and of operators that mdot does not know."""
 
 PHASES = ("forward", "data_gradient", "weight_gradient")
 LOADS = ("flops", "bytes_read", "bytes_written")
@@ -24,13 +24,15 @@ LOAD_COUNT = 2 * PHASE_LOAD_COUNT + 1
 POSITIONS = ("topological_index", "depth", "height", "in_degree", "out_degree")
 READS = ("batch", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adamw", "is_amp_bf16", "is_bf16",
          "is_pytorch", "is_eager", "is_compiled", "torch")
-"""Numbers of the configuration that the predictor reads, by their names in the header: the runtime models what else is asked."""
+"""Numbers of the configuration that the predictor reads, by their names in the header. The runtime estimates the effect of
+other options analytically."""
 
 GPU_FIGURES = ("compute_capability", "sm_count", "boost_mhz", "memory_gib", "memory_gbps", "l2_mib", "fp32_tflops", "tf32_tflops",
                "fp16_tflops", "nvlink_gbps", "pcie_gbps", "watts")
-"""The predictor's input `gpu`: the table's first columns. Those that were appended are not for it."""
+"""The predictor's input `gpu`: the first columns of the table. Columns that were appended later are excluded."""
 OF_A_CARD = GPU_FIGURES[:9]
-"""By which cards are told from one another. A pass on one GPU knows no links, and a power limit may be set."""
+"""The columns that distinguish GPU models. Links are excluded because a step on one GPU does not use them, and the power
+limit because it can be set."""
 
 
 def _without_comments(text: str) -> str:
@@ -42,7 +44,7 @@ def _read(path: str) -> str:
 
 
 def _map(name: str, row: str) -> tuple[str, ...]:
-    """What `row`, with one group, finds in the lines of a macro of mdot_predict.h that is a table."""
+    """The matches of `row`, a pattern with one group, in a table macro of mdot_predict.h."""
     header = _read("include/mdot/mdot_predict.h")
     lines = re.search(rf"define {name}\(X\)((?:[^\n]*\\\n)+[^\n]*)", header)[1]
     return tuple(re.findall(row, lines))
@@ -50,7 +52,7 @@ def _map(name: str, row: str) -> tuple[str, ...]:
 
 @cache
 def settings() -> tuple[str, ...]:
-    """Names of the settings, in their order."""
+    """Names of the attributes, in their order."""
     return _map("MDOT_SETTING_MAP", r'X\(\w+, "(\w+)"\)')
 
 
@@ -62,7 +64,7 @@ def configuration() -> tuple[str, ...]:
 
 @cache
 def causes() -> tuple[str, ...]:
-    """Why a job lies outside of what was measured, by number."""
+    """Reasons why a job lies outside the measured range, by number."""
     return _map("MDOT_OUTSIDE_MAP", r"X\(\d+, (\w+)\)")
 
 
@@ -85,12 +87,12 @@ def operator_type_row(name: str) -> int:
 
 @dataclass(frozen=True)
 class Gpu:
-    names: tuple[str, ...]          # the first is its own, the others are aliases
+    names: tuple[str, ...]          # the first is the GPU's name, the others are aliases
     numbers: tuple[float, ...]      # the predictor's input `gpu`
 
     @property
     def card(self) -> tuple[float, ...]:
-        """Those that tell cards from one another."""
+        """The values that distinguish GPU models."""
         return self.numbers[:len(OF_A_CARD)]
 
     def __getitem__(self, column: str) -> float:
@@ -99,7 +101,7 @@ class Gpu:
 
 @cache
 def gpu_columns() -> tuple[str, ...]:
-    """GPU_FIGURES, which must be the first numeric columns of the row pattern in the table's opening comment."""
+    """GPU_FIGURES. They must be the first numeric columns of the row pattern in the table's opening comment."""
     text = (ROOT / "runtime/job/gpus.def").read_text(encoding="utf-8")
     columns = tuple(re.findall(r"\w+", re.search(r"GPU\(name, aliases,([\w,\s*]+)\)", text)[1]))
     if columns[:len(GPU_FIGURES)] != GPU_FIGURES:

@@ -22,22 +22,22 @@ from predictor.published import VTRAIN
 @dataclass(frozen=True)
 class Schedule:
     epochs: int = 50
-    parts: int = 40             # an epoch is this many steps, each over some of the networks
-    draws: int = 4              # ways to make them up, each with other rows of inference, that epochs take in turn
+    parts: int = 40             # steps of an epoch, each over a subset of the networks
+    draws: int = 4              # training sets with different samples of inference rows; epochs cycle through them
     learning_rate: float = 8e-3
-    last_rate: float = 0.2      # of it, that it falls to
-    averaged_from: float = 0.6  # of the epochs: what comes out is the mean of the weights behind each of the rest
+    last_rate: float = 0.2      # final learning rate as a fraction of the first
+    averaged_from: float = 0.6  # fraction of epochs after which weights are averaged; the result is the mean
     weight_decay: float = 0.05
-    penalty: float = 0.003      # of the mean square correction, weighted by time
-    layout_penalty: float = 3.0     # times as much of what NHWC adds to it where kernels are the same in both layouts
-    least_networks: int = 25    # a type seen in fewer is taken for a relative, or is one of the unknown ones
+    penalty: float = 0.003      # factor on the mean square correction, weighted by time
+    layout_penalty: float = 3.0     # further factor on NHWC's part of it where kernels are equal in both layouts
+    least_networks: int = 25    # a type in fewer networks is replaced by a related type or the unknown type
     benchmarks_penalty: float = 0.002
-    inferences: int = 2         # rows of inference that a draw takes of each network, at random
+    inferences: int = 2         # inference rows that a draw takes of each network, at random
     seed: int = 0
 
 
 def _corrections(model: Predictor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """[P, PARTS] twice: logarithms, and what NHWC adds to them."""
+    """[P, PARTS] twice: logarithms of corrections, and NHWC's part of them."""
     operators = batch.operators
     types = model.row_of_type[operators.type]
     if model.training:
@@ -58,23 +58,26 @@ def sums(batch: Batch, amount: Tensor) -> Tensor:
 
 
 class Priced(NamedTuple):
-    """What a step's operators take, part by part, and how far that is from the prior: mean squares of corrections, weighted by time."""
+    """The time of a step's operators, part by part, and its distance from the prior: mean squares of corrections, weighted by
+    time."""
 
     ms: Tensor          # [P, PARTS]
     square: Tensor      # [R, 1]
-    layout: Tensor      # [R, 1], of what NHWC adds where layouts should not matter
+    layout: Tensor      # [R, 1], NHWC's part where the layout should have no effect
 
 
 SAME_IN_LAYOUTS = ("Conv", "BatchNormalization", "Relu", "Clip", "Sigmoid", "Swish", "HardSwish", "Gelu", "Add", "Mul", "Concat",
                    "Split", "Slice", "Pad", "Transpose")
-"""Types that compute and move the same in NHWC, but for groups, of which cuDNN has other kernels. Where this is not said, widths that
-only mobile networks have are learnt to be slow because their depthwise convolutions are: a 1x1 of 728 channels, three times."""
+"""Types that compute and move the same amounts in NHWC, except for grouped convolutions, for which cuDNN has other kernels.
+Without this list, the model attributed the slowness of depthwise convolutions to widths that only mobile networks have: a 1x1
+convolution of 728 channels seemed three times as slow."""
 
 
 def _is_same_in_layouts(batch: Batch) -> Tensor:
     """[P, PARTS], 0 or 1"""
     is_same = where_type(batch.operators.type[batch.of_pair], SAME_IN_LAYOUTS) * (1 - batch.work.is_grouped)
-    return nn.functional.pad(is_same.expand(-1, PHASES), (0, PARTS - PHASES), value=1.0)     # and normalisations
+    # normalisations are independent of the layout
+    return nn.functional.pad(is_same.expand(-1, PHASES), (0, PARTS - PHASES), value=1.0)
 
 
 def price(model: Predictor, batch: Batch) -> Priced:
@@ -94,8 +97,9 @@ def price(model: Predictor, batch: Batch) -> Priced:
 
 
 class Benchmarks(nn.Module):
-    """What is a benchmark's and no operator's: for each but those of whole training an offset, what launches cost inference, and
-    what they cost each host beside that. Fitted beside the predictor and left behind."""
+    """Effects of the benchmark rather than of operators: an offset for each benchmark except those of whole training, the
+    launch cost in inference, and an additional launch cost for each host. They are fitted together with the predictor, and
+    discarded."""
 
     def __init__(self, hosts: int) -> None:
         super().__init__()
@@ -107,7 +111,7 @@ class Benchmarks(nn.Module):
         self.register_buffer("is_infer", torch.tensor([float(name.endswith(INFER)) for name in batches.BENCHMARKS]))
 
     def forward(self, batch: Batch, knows_hosts: bool) -> tuple[Tensor, Tensor]:
-        """[R, 1] each, logarithms: of the GPU's time, and of a launch."""
+        """[R, 1] each, logarithms of factors: on the GPU's time, and on the cost of a launch."""
         launches = self.launches * self.is_infer[batch.benchmark]
         launches = launches + self.host[batch.host] * self.is_other[batch.benchmark] * float(knows_hosts)
         return (self.offset * self.is_part)[batch.benchmark][:, None], launches[:, None]
@@ -118,7 +122,7 @@ class Benchmarks(nn.Module):
 
 def times(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None,
           knows_hosts: bool = False) -> tuple[tuple[Tensor, Tensor], Priced]:
-    """[R, 1] milliseconds of the GPU and of the host, and what the former are made of."""
+    """[R, 1] milliseconds of the GPU and of the host, and the parts of the former."""
     of_pairs = price(model, batch)
     operators_ms, host = sums(batch, of_pairs.ms.sum(1, keepdim=True)), 0.0
     if benchmarks is not None:
@@ -130,19 +134,19 @@ def times(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None,
 
 def predict(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None,
             knows_hosts: bool = False) -> tuple[Tensor, Priced]:
-    """[R, 1] milliseconds of the step, and what they are made of."""
+    """[R, 1] milliseconds of the step, and its parts."""
     of_both, of_pairs = times(model, batch, benchmarks, knows_hosts)
     return smooth_maximum(*of_both), of_pairs
 
 
 def waiting(model: Predictor, batch: Batch) -> Tensor:
-    """[R, 1]: which part of a step is the host's, as pieces.Explain divides it."""
+    """[R, 1]: the host's share of a step, as pieces.Explain divides it."""
     gpu_ms, host_ms = (t**SMOOTHNESS for t in times(model, batch)[0])
     return host_ms / (gpu_ms + host_ms)
 
 
 def shares(model: Predictor, batch: Batch) -> Tensor:
-    """[P, 1]: of their step's time on the GPU."""
+    """[P, 1]: shares of their step's GPU time."""
     operators_ms = price(model, batch).ms.sum(1, keepdim=True)
     return operators_ms / sums(batch, operators_ms)[batch.row]
 
@@ -164,7 +168,7 @@ def _fit_scales(model: Predictor, parts: list[Batch]) -> None:
 
 
 AUXILIARY = 0.3
-"""Weight of a label of inference, and of vTrain's many, which are few networks'."""
+"""Weight of a label of inference, and of vTrain's labels, because the latter are many but cover few networks."""
 
 SINGLE = 0.05
 """Weight of a label of one operator: 14,000 of them count a tenth of the whole steps."""
@@ -179,8 +183,9 @@ SLOWEST_LAYOUT = 4.0
 
 
 def is_outlier(data: Dataset) -> np.ndarray:
-    """[l]: steps of NHWC that take so many times as long as the same in NCHW with the same software, for which nothing is trained on
-    them. Four networks with PyTorch 1.10 and 1.11 (5 to 16 times), which 1.12 mended: what they teach carries over to no other."""
+    """[l]: NHWC steps that take more than SLOWEST_LAYOUT times the time of the same step in NCHW with the same software.
+    Training excludes them. They are four networks with PyTorch 1.10 and 1.11 (5 to 16 times), which 1.12 fixed. They help no
+    other network."""
     def key(label: int) -> tuple:
         return tuple(x[label] for x in (data.label_network, data.batch, data.software, data.gpu, data.precision, data.is_compiled))
 
@@ -193,7 +198,7 @@ def is_outlier(data: Dataset) -> np.ndarray:
 
 
 def chosen(data: Dataset, labels: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """All labels but those of inference and outliers, and so many of inference for each network."""
+    """All labels except inference and outliers, and up to `count` inference labels of each network."""
     labels = labels[~is_outlier(data)[labels]]
     is_infer = data.kind[labels] == INFER
     drawn = np.random.default_rng(seed).permutation(labels[is_infer])
@@ -204,7 +209,8 @@ def chosen(data: Dataset, labels: np.ndarray, count: int, seed: int) -> np.ndarr
 
 
 def _parts(data: Dataset, labels: np.ndarray, schedule: Schedule, options: Options, seed: int) -> list[Batch]:
-    """Labels by network, networks at random: a network's encodings are computed once for all of its labels."""
+    """Random groups of networks with all of their labels, so that a network's encodings are computed once for all of its
+    labels."""
     labels, random = chosen(data, labels, schedule.inferences, seed), np.random.default_rng(seed)
     networks = random.permutation(np.unique(data.label_network[labels]))
     groups = np.array_split(networks, schedule.parts)
@@ -216,14 +222,16 @@ WARM_UP, FIRST_RATE = 0.15, 0.04
 
 
 def rate(done: float, last: float) -> float:
-    """Of the learning rate, after so much of the training: rises and falls as a cosine."""
+    """The learning rate as a fraction of its maximum, after a fraction `done` of the training. It rises and falls as a
+    cosine."""
     if done < WARM_UP:
         return FIRST_RATE + (1 - FIRST_RATE) * (1 - math.cos(math.pi * done / WARM_UP)) / 2
     return last + (1 - last) * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP))) / 2
 
 
 class _Mean:
-    """Of parameters at several times: flatter, and less a matter of chance, than the last (Izmailov et al. 2018)."""
+    """The mean of parameters at several times. It is in a flatter region, and depends less on chance, than the last
+    parameters (Izmailov et al. 2018)."""
 
     def __init__(self, parameters: list[nn.Parameter]) -> None:
         self.parameters, self.count = parameters, 0
@@ -242,7 +250,7 @@ class _Mean:
 
 
 PHYSICS_RATE = 4.0
-"""Efficiencies and costs are logarithms that may lie far from their start: they learn so much faster than the network."""
+"""Factor on the learning rate of efficiencies and costs, because they are logarithms that may end far from their start."""
 
 
 def _parameter_groups(model: Predictor, benchmarks: Benchmarks, schedule: Schedule) -> list[dict]:
@@ -256,7 +264,7 @@ def _parameter_groups(model: Predictor, benchmarks: Benchmarks, schedule: Schedu
 
 
 DRAW_SEEDS = 100
-"""Between two draws: seeds of draws of one seed are none of another's."""
+"""Distance between the seeds of two draws, so that two training seeds share no draw."""
 
 
 def _loss(model: Predictor, benchmarks: Benchmarks, batch: Batch, schedule: Schedule) -> Tensor:
@@ -269,7 +277,7 @@ def _loss(model: Predictor, benchmarks: Benchmarks, batch: Batch, schedule: Sche
 
 
 def fit(data: Dataset, labels: np.ndarray, options: Options, schedule: Schedule) -> tuple[Predictor, Benchmarks]:
-    """A predictor of these labels (indices), and what was theirs alone."""
+    """Fits a predictor to these labels (indices), and the effects of their benchmarks."""
     torch.manual_seed(schedule.seed)
     model, benchmarks = Predictor(options), Benchmarks(len(np.unique(batches.host_names(data))))
     draws = [_parts(data, labels, schedule, options, schedule.seed + DRAW_SEEDS * i) for i in range(schedule.draws)]
@@ -300,8 +308,8 @@ def fit(data: Dataset, labels: np.ndarray, options: Options, schedule: Schedule)
 
 
 def predict_labels(fitted: tuple[Predictor, Benchmarks | None], data: Dataset, labels: np.ndarray) -> np.ndarray:
-    """Milliseconds of each label, as its kind of benchmark on an unknown host would measure it; without benchmarks as a whole
-    step."""
+    """Predicted milliseconds of each label, as its kind of benchmark would measure it on an unknown host. Without benchmarks,
+    the prediction is that of a whole step."""
     model, benchmarks = fitted
     order = np.argsort(data.label_network[labels], kind="stable")
     result = np.empty(len(labels))

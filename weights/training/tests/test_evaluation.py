@@ -36,7 +36,7 @@ def test_folds_are_read_back_by_name(folder):
 def test_a_form_of_some_folds_stands_beside_the_shipped_one_there(folder, data):
     text = report.tables(folder, data)
     assert "roofline sum, fitted constants: 100.0 / 100.0 on fold 1, where the shipped form has 10.0 / 10.0." in text
-    assert "| three-token fusion, and inference: shipped | 2 | 10.0 | 10.0 |" in text
+    assert "| three-token fusion, also trained on inference: shipped | 2 | 10.0 | 10.0 |" in text
 
 
 def test_the_interval_takes_all_splits_alike(folder):

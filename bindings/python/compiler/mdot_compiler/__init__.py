@@ -1,1 +1,2 @@
-"""libmdotc with LLVM inside, which the package mdot finds here: `mdot.compile` and `mdot.verify` need it."""
+"""Holds libmdotc with LLVM linked in. The package mdot looks for the library here, because `mdot.compile` and `mdot.verify`
+need it."""

@@ -1,8 +1,8 @@
-"""mdot's C libraries in Python's eyes: structs as the public headers have them, functions, errors.
+"""mdot's C libraries as seen from Python: structs of the public headers, functions and errors.
 
     structs.py    structs of include/mdot, field by field; a test compares them with the C compiler's
-    libraries.py  finds and loads libmdot, libmdotjob and libmdotc, and says what their functions take
+    libraries.py  finds and loads libmdot, libmdotjob and libmdotc, and declares the types of their functions
     errors.py     statuses as exceptions, the bits of predictions as warnings
 
-Everything else in the package goes through these; nothing else imports ctypes for a struct of its own.
+The rest of the package uses these modules and defines no ctypes structs of its own.
 """

@@ -1,14 +1,15 @@
-"""What goes wrong, as exceptions; what predictions stand on, as warnings.
+"""Failures as exceptions, and reasons for less trust in a prediction as warnings.
 
-An exception for each status of mdot_base.h, with the library's own message. Each is also the exception of Python's that
-means the same, so that `except ValueError` catches a batch of zero.
+There is an exception for each status of mdot_base.h, with the library's own message. Each is also a subclass of the Python
+exception with the same meaning, so that `except ValueError` catches a batch of zero.
 """
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """What mdot raises. `status` is mdot_base.h's, "MDOT_NOT_FOUND"; the message names file, node and reason."""
+    """Base class of mdot's exceptions. `status` is the name in mdot_base.h, for example "MDOT_NOT_FOUND"; the message names
+    file, node and reason."""
 
     status = "MDOT_OK"
 
@@ -86,15 +87,15 @@ def of_status(status: int, message: str) -> Error:
 
 
 class Warning(UserWarning):
-    """What mdot warns of; `warnings.filterwarnings("ignore", category=mdot.Warning)` silences all of it."""
+    """Base class of mdot's warnings. `warnings.filterwarnings("ignore", category=mdot.Warning)` silences all of them."""
 
 
 class JobWarning(Warning):
-    """From the reading of a job: what was put right, guessed or not understood."""
+    """Issued while a job is read: something was repaired, guessed or not understood."""
 
 
 class PredictionWarning(Warning):
-    """What a prediction stands on: less trust. Each kind is a class of its own, named as in MDOT_WARNING_MAP."""
+    """A reason to trust a prediction less. Each kind is a class of its own, named as in MDOT_WARNING_MAP."""
 
 
 class UnknownOperatorsWarning(PredictionWarning):

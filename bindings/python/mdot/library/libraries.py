@@ -1,8 +1,8 @@
-"""Finds and loads libmdot, libmdotjob and libmdotc, and says what their functions take.
+"""Finds and loads libmdot, libmdotjob and libmdotc, and declares the types of their functions.
 
-Looked for in this order: the folders of the environment variable MDOT_LIBRARIES (separated by colons; a build tree's
-runtime, frontend and compiler); the package's own folder `lib`, where a wheel has them; the package mdot_compiler, which
-brings libmdotc; and where the system's loader looks.
+The libraries are searched in this order: the folders of the environment variable MDOT_LIBRARIES (separated by colons; a build
+tree's runtime, frontend and compiler); the package's own folder `lib`, which a wheel fills; the package mdot_compiler, which
+contains libmdotc; and the search path of the system's loader.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 _ERROR = POINTER(c.mdot_error)
 
-# Function: what it returns, what it takes. A c_int that is returned is an mdot_status where the last argument is _ERROR.
+# Function: return type, argument types. A returned c_int is an mdot_status if the last argument is _ERROR.
 _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
     "mdot_version": (c_char_p, []),
     "mdot_status_text": (c_char_p, [c_int]),
@@ -161,20 +161,20 @@ def _load(name: str, functions: dict[str, tuple[Any, list[Any]]]) -> ctypes.CDLL
 
 @functools.lru_cache(maxsize=None)
 def runtime() -> ctypes.CDLL:
-    """libmdot."""
+    """Loads libmdot."""
     return _load("mdot", _RUNTIME)
 
 
 @functools.lru_cache(maxsize=None)
 def reader() -> ctypes.CDLL:
-    """libmdotjob, which takes libmdot."""
+    """Loads libmdotjob, which needs libmdot."""
     runtime()
     return _load("mdotjob", _READER)
 
 
 @functools.lru_cache(maxsize=None)
 def compiler() -> ctypes.CDLL:
-    """libmdotc. ToolchainError where the package that brings it is not installed."""
+    """Loads libmdotc. Raises ToolchainError if the package that contains it is not installed."""
     runtime()
     try:
         return _load("mdotc", _COMPILER)
@@ -185,7 +185,7 @@ def compiler() -> ctypes.CDLL:
 
 
 def shipped_predictor() -> Path:
-    """MDOT_PREDICTOR's, or the one that the package brings; NotFoundError where there is none."""
+    """The path in MDOT_PREDICTOR, or else the predictor in the package. Raises NotFoundError if both are missing."""
     chosen = os.environ.get("MDOT_PREDICTOR", "")
     if chosen:
         return Path(chosen)
@@ -203,7 +203,7 @@ def read_text(value: bytes | None) -> str:
 
 
 def check(status: int, error: c.mdot_error | None = None) -> None:
-    """Raises what a status stands for."""
+    """Raises the exception that corresponds to a status."""
     if status == 0:
         return
     message = read_text(error.message) if error is not None else ""
@@ -211,6 +211,6 @@ def check(status: int, error: c.mdot_error | None = None) -> None:
 
 
 def call(function: Any, *arguments: Any) -> None:
-    """Calls a function that returns a status and takes an mdot_error last."""
+    """Calls a function that returns a status and takes an mdot_error as its last argument."""
     error = c.mdot_error()
     check(function(*arguments, ctypes.byref(error)), error)

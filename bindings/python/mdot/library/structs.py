@@ -1,7 +1,7 @@
 """Structs of mdot's public headers, field by field, with the headers' names.
 
-tests/bindings/python holds sizes and offsets to what the C compiler makes of include/mdot. A struct that begins with
-struct_size grows at its end only; the libraries take a shorter one, so that this file may be older than they are.
+tests/bindings/python compares sizes and offsets with those that the C compiler finds in include/mdot. A struct that begins
+with struct_size grows only at its end. The libraries accept a shorter one, so that this file may be older than they are.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class Struct(ctypes.Structure):
 
 
 class Sized(Struct):
-    """One that begins with struct_size and may grow."""
+    """A struct that begins with struct_size and may grow."""
 
 
 SizedType = TypeVar("SizedType", bound=Sized)
 
 
 def new(kind: type[SizedType], **fields: object) -> SizedType:
-    """MDOT_INIT: the size set, what is not named zero."""
+    """MDOT_INIT: sets the size and leaves all fields that are not named at zero."""
     return kind(struct_size=ctypes.sizeof(kind), **fields)
 
 

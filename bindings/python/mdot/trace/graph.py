@@ -1,4 +1,4 @@
-"""The graph that a run leaves: values with shapes, nodes in the order in which they ran."""
+"""The recorded graph: values with shapes, and nodes in the order of execution."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ Attribute = Union[int, float, str, Sequence[int], Sequence[float]]
 Shape = tuple[int, ...]
 
 FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
-"""Of ONNX's TensorProto.DataType."""
+"""Values of ONNX's TensorProto.DataType."""
 _PACKING = {FLOAT: "f", INT32: "i", INT64: "q", BOOL: "?", DOUBLE: "d"}
 FLOATS = frozenset({1, 10, 11, 16})
 
 
 @dataclasses.dataclass(eq=False)
 class Value:
-    """A tensor. `kind` is "data", computed in every step; "parameter", learnt; or "constant"."""
+    """A tensor. `kind` is "data" (computed in every step), "parameter" (trained) or "constant"."""
 
     name: str
     shape: Shape
     dtype: int
     kind: str = "data"
     data: bytes | None = None
-    """Of a constant whose numbers a reader needs: shapes, scalars."""
+    """The content of a constant whose values a reader needs: shapes, scalars."""
     noise: bool = False
-    """Random numbers: of dropout and of stochastic depth."""
+    """True for the random numbers of dropout and of stochastic depth."""
 
     @property
     def count(self) -> int:
@@ -52,7 +52,7 @@ def pack(values: Iterable[Any], dtype: int) -> bytes:
 
 
 class Graph:
-    """Grows by one run of a module."""
+    """The graph that one run of a module adds nodes to."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -61,7 +61,7 @@ class Graph:
         self.outputs: list[Value] = []
         self.parameters: list[Value] = []
         self.scope = ""
-        """The path of the module that runs: "encoder.layer.3"."""
+        """The path of the running module, for example "encoder.layer.3"."""
         self._names: dict[str, int] = {}
 
     def unique(self, name: str) -> str:
@@ -103,7 +103,8 @@ class Graph:
         domain: str = "",
         **attributes: Attribute,
     ) -> list[Value]:
-        """A node and its results. What follows from constants alone is a constant."""
+        """Adds a node and returns its results. If all inputs are constants, the results are constants and the graph gets no
+        node."""
         given = [value for value in inputs if value is not None]
         if all(value.kind == "constant" for value in given):
             made = [self.constant(shape, dtype) for shape, dtype in outputs]
@@ -121,10 +122,10 @@ class Graph:
     def op(
         self, op: str, inputs: Sequence[Value | None], shape: Shape, dtype: int, domain: str = "", **attributes: Attribute
     ) -> Value:
-        """A node of one result."""
+        """Adds a node with one result."""
         return self.node(op, inputs, [(shape, dtype)], domain, **attributes)[0]
 
-    # ---- What many operators are made of -----------------------------------------------------------------------------
+    # ---- Common building blocks --------------------------------------------------------------------------------------
 
     def cast(self, value: Value, dtype: int) -> Value:
         return value if value.dtype == dtype else self.op("Cast", [value], value.shape, dtype, to=dtype)
@@ -151,7 +152,7 @@ class Graph:
 
 
 def _fits(number: float | int | bool, dtype: int) -> bool:
-    """Whether the type has the number: float32 has no -1e300."""
+    """Whether the type can represent the number; for example, float32 has no -1e300."""
     try:
         pack([number], dtype)
     except (struct.error, OverflowError):

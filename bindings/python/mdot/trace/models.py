@@ -1,9 +1,9 @@
-"""Networks by their names, built without weights: what `python -m mdot export` and `Job.from_transformers` read.
+"""Builds networks by name, without weights, for `python -m mdot export` and `Job.from_transformers`.
 
-    resnet50, vit_b_16                torchvision, where it has one of that name
-    timm:resnet50d                    timm
-    transformers:GPT2LMHeadModel      transformers, a class in its default configuration; settings change it
-    diffusers:UNet2DConditionModel    diffusers, a class in its default configuration; settings change it
+    resnet50, vit_b_16              torchvision, if it has a network of that name
+    timm:resnet50d                  timm
+    transformers:GPT2LMHeadModel    transformers, a class in its default configuration; settings change it
+    diffusers:UNet2DConditionModel  diffusers, a class in its default configuration; settings change it
 
 Nothing is downloaded. Networks are made on the meta device, where their weights take no memory.
 """
@@ -32,7 +32,8 @@ class Network:
 def build(
     name: str, *, batch: int = 2, length: int | None = None, size: int | None = None, settings: Mapping[str, Any] = {}
 ) -> Network:
-    """A network and example inputs for it: `length` tokens or frames, images `size` pixels wide; its own by default."""
+    """Builds a network and example inputs for it: `length` tokens or frames, images `size` pixels wide. Defaults are the
+    network's."""
     library, _, kind = name.rpartition(":")
     makers = {"": _torchvision, "torchvision": _torchvision, "timm": _timm, "transformers": _transformers, "diffusers": _diffusers}
     if library not in makers:
@@ -65,7 +66,7 @@ def _torchvision(kind: str, batch: int, length: int | None, size: int | None, se
     if "weights_backbone" in inspect.signature(make).parameters:
         given.setdefault("weights_backbone", None)
     module = make.__module__
-    if ".detection" in module:  # decides by what it computes: weights are needed
+    if ".detection" in module:  # its operators depend on computed values: weights are needed
         model, args = make(**given), _detection_inputs(batch, size or 800)
     elif ".video" in module:
         side = size or 112
@@ -77,7 +78,7 @@ def _torchvision(kind: str, batch: int, length: int | None, size: int | None, se
 
 
 def _built(make: Any, given: Mapping[str, Any]) -> nn.Module:
-    """On the meta device, unless the network computes with numbers when it is made."""
+    """Builds on the meta device, unless the network's constructor computes with values."""
     try:
         return _on_meta(make, **given)
     except (NotImplementedError, RuntimeError):
@@ -86,7 +87,7 @@ def _built(make: Any, given: Mapping[str, Any]) -> nn.Module:
 
 
 def _default_side(models: Any, kind: str) -> int:
-    """That its weights were trained at."""
+    """The image side that its weights were trained with."""
     weights = list(models.get_model_weights(kind))
     crop = weights[0].transforms.keywords.get("crop_size", 224) if weights else 224
     return int(crop[0] if isinstance(crop, (list, tuple)) else crop)
@@ -124,14 +125,14 @@ def _transformers(kind: str, batch: int, length: int | None, size: int | None, s
 
 
 def of_transformers(made: Any, config: Any, batch: int, length: int | None, size: int | None) -> Network:
-    """A class of transformers' with a configuration."""
+    """Builds a class of transformers with a configuration."""
     config.use_cache = False
     model = _on_meta(made._from_config if hasattr(made, "_from_config") else made, config)
     return Network(made.__name__, model, (), _transformers_inputs(model, config, batch, length, size))
 
 
 def _find(config: Any, *names: str) -> Any:
-    """The first setting that goes by one of the names, also of a part: vision_config."""
+    """The first setting that has one of the names, in the configuration or in a part of it, for example vision_config."""
     parts = [config, *[v for k, v in vars(config).items() if k.endswith("_config") and hasattr(v, "to_dict")]]
     for part in parts:
         for name in names:
@@ -142,7 +143,7 @@ def _find(config: Any, *names: str) -> Any:
 
 
 def _transformers_inputs(model: nn.Module, config: Any, batch: int, length: int | None, size: int | None) -> dict[str, Any]:
-    """By what its forward is called with."""
+    """Example inputs for the parameters of the model's forward function."""
     taken = inspect.signature(model.forward).parameters
     tokens = torch.zeros(batch, length or min(128, _find(config, "max_position_embeddings", "n_positions") or 128), dtype=torch.int64)
     inputs: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""A graph as an ONNX model, in protobuf's wire format (onnx.proto3), without the package onnx.
+"""Writes a graph as an ONNX model in protobuf's wire format (onnx.proto3), without the package onnx.
 
-Parameters become initializers whose data would stand in a file that is never written. Constants are nodes, by which a reader
-tells them from what is learnt; those whose numbers do not matter are written in the same way.
+Parameters become initializers with external data in a file that is never written. Constants are nodes, so that a reader can
+distinguish them from trained parameters. Constants whose values are irrelevant are written in the same way.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from mdot.trace.graph import Attribute, Graph, Node, Value
 OPSET = 24
 IR_VERSION = 10
 NO_FILE = "weights-left-out"
-"""Location of external data (ONNX, ExternalData.md). No such file is written."""
+"""Location of external data (ONNX, ExternalData.md). This file is never written."""
 BATCH = "batch"
-"""What the symbolic dimension is called."""
+"""Name of the symbolic dimension."""
 
 
 # ---- The wire format -------------------------------------------------------------------------------------------------
@@ -89,8 +89,8 @@ def _value_info(value: Value, batch: int | None = None) -> bytes:
 
 
 def serialise(graph: Graph, batch: int) -> bytes:
-    """The model. Dimensions that are the batch are symbolic where inputs have them first, and numbers elsewhere: a
-    reader binds BATCH to `batch`."""
+    """Serialises the model. A first dimension of an input that equals the batch becomes symbolic; all other dimensions are
+    numbers. A reader binds BATCH to `batch`."""
     body = b""
     written: set[Value] = set()
     domains = set()
@@ -106,7 +106,7 @@ def serialise(graph: Graph, batch: int) -> bytes:
     body += b"".join(_bytes(5, _tensor(value)) for value in graph.parameters)
     inputs = list(graph.inputs)
     if not any(value.shape and value.shape[0] == batch for value in inputs):
-        inputs.append(Value(graph.unique("samples"), (batch,), 7))  # read by nothing: says what the batch is
+        inputs.append(Value(graph.unique("samples"), (batch,), 7))  # an unused input that records the batch
     body += b"".join(_bytes(11, _value_info(value, batch)) for value in inputs)
     body += b"".join(_bytes(12, _value_info(value)) for value in graph.outputs)
     for node in graph.nodes:

@@ -1,11 +1,11 @@
-"""Hears every operator that a module calls, and writes it into a graph.
+"""Intercepts every operator that a module calls, and adds it to a graph.
 
-A TorchDispatchMode: PyTorch calls it instead of each ATen operator. In inference mode it sees composite operators whole
-(`linear`, `layer_norm`); those that operators/ has no translation for are taken apart, by PyTorch's own kernels or
-decompositions, until there is one, or an operator of its own kind is left.
+The Recorder is a TorchDispatchMode: PyTorch calls it instead of each ATen operator. In inference mode it receives composite
+operators whole (`linear`, `layer_norm`). PyTorch's own kernels or decompositions decompose the operators that operators/ does
+not translate, until a translation exists or an indivisible operator is left.
 
-What does not depend on the module's parameters (masks, positions, targets) is computed for real beside it, as far as it is
-small, so that a module may decide by it.
+Values that do not depend on the module's parameters (masks, positions, targets) are also computed for real, if they are
+small, so that a module may base decisions on them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from mdot.trace.operators import TRANSLATIONS
 from mdot.trace.operators.call import DTYPES, Call
 
 MOST_KNOWN = 1 << 22
-"""Elements of a tensor that is computed beside the run."""
+"""Maximum number of elements of a tensor that is computed for real beside the run."""
 MOST_DATA = 64
-"""Elements of a constant whose numbers are written: shape arithmetic of readers needs small ones."""
+"""Maximum number of elements of a constant whose values are written. Small ones suffice for a reader's shape computations."""
 
 DataDependent = (DataDependentOutputException, DynamicOutputShapeException)
 
@@ -46,9 +46,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.fake = fake
         self._values: Any = WeakIdKeyDictionary()
         self._known: Any = WeakIdKeyDictionary()
-        """Fake tensors' content, where it is known."""
+        """The content of fake tensors, where it is known."""
         self._parents: Any = WeakIdKeyDictionary()
-        """Of a view: the tensor that it is of."""
+        """The base tensor of each view."""
 
     # ---- Tensors -----------------------------------------------------------------------------------------------------
 
@@ -60,7 +60,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._known[tensor] = content
 
     def value(self, tensor: torch.Tensor) -> g.Value:
-        """The tensor's value; what no operator made is a constant."""
+        """The tensor's value in the graph. A tensor that no recorded operator produced becomes a constant."""
         found: g.Value | None = self._values.get(tensor)
         if found is None:
             if self.fake and not isinstance(tensor, FakeTensor):
@@ -115,7 +115,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         known = self._compute(func, args, kwargs)
         if func._schema.name == "aten::rand" and known is not None and known.numel() == 1:
             with _outside():
-                known = torch.ones_like(known)  # no layer is dropped by it
+                known = torch.ones_like(known)  # so that stochastic depth keeps every layer
         if known is not None and _depends_on_data(func):
             return self._pretend(known)
         out = func(*args, **kwargs)
@@ -130,7 +130,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return out
 
     def _compute(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result on what is known; None where something is not."""
+        """The result on known contents; None if the content of an operand is unknown."""
         for tensor in _tensors((args, kwargs)):
             if tensor not in self._known and (isinstance(tensor, FakeTensor) or tensor.numel() > MOST_KNOWN):
                 return None
@@ -146,22 +146,22 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         with _outside():
             try:
                 return func(*pytree.tree_map(content, args), **pytree.tree_map(content, kwargs))
-            except Exception:  # what cannot be computed is not known
+            except Exception:  # if the computation fails, the result is unknown
                 return None
 
     def _pretend(self, known: Any) -> Any:
-        """A result whose shape nobody could have known, on tensors without data."""
+        """Wraps a result whose shape depends on data in fake tensors of that shape."""
 
         def make(leaf: Any) -> Any:
             if not isinstance(leaf, torch.Tensor):
                 return leaf
-            fake = torch.empty(leaf.shape, dtype=leaf.dtype)  # of the mode below this one
+            fake = torch.empty(leaf.shape, dtype=leaf.dtype)  # created in the fake mode below this one
             self.know(fake, leaf)
             return fake
 
         return pytree.tree_map(make, known)
 
-    # ---- Writing -----------------------------------------------------------------------------------------------------
+    # ---- Recording ---------------------------------------------------------------------------------------------------
 
     def _record(
         self,
@@ -176,7 +176,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if not outputs:
             return
         call = Call(self.graph, self.value, func, args, kwargs, outputs)
-        if not call.operands:  # a factory
+        if not call.operands:  # a factory function
             for tensor in outputs:
                 self.bind(tensor, self._constant(tensor))
                 self._values[tensor].noise = name in _RANDOM
@@ -200,14 +200,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._parents[tensor] = call.tensors[0]
 
     def _keep_constants(self, outputs: list[torch.Tensor]) -> None:
-        """Numbers of what was computed from constants alone."""
+        """Stores the values of results that were computed from constants alone."""
         for tensor in outputs:
             value = self._values[tensor]
             if value.kind == "constant" and value.data is None and not value.noise:
                 self.bind(tensor, self._constant(tensor))
 
     def _write_back(self, tensor: torch.Tensor, value: g.Value) -> None:
-        """What is written into a view is written into what it is a view of."""
+        """Records that a write into a view changes the view's base tensor."""
         parent = self._parents.get(tensor)
         if parent is None or parent is tensor:
             return
@@ -234,7 +234,7 @@ _DATA_DEPENDENT = {
 
 
 def _depends_on_data(func: Any) -> bool:
-    """Whether shapes or Python's numbers follow from the content."""
+    """Whether the shapes, or the Python numbers, of the results depend on the content of tensors."""
     name = func._schema.name.split("::")[-1]
     tags = getattr(func, "tags", ())
     return (
@@ -247,7 +247,7 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 
 
 def _is_small(func: Any, args: tuple[Any, ...]) -> bool:
-    """Whether a factory's result is: its size stands first."""
+    """Whether a factory's result is small. Its size is the first argument."""
     if not args or not isinstance(args[0], (list, tuple)):
         return True
     sizes = [n for n in args[0] if isinstance(n, int)]
@@ -259,7 +259,7 @@ def _is_small(func: Any, args: tuple[Any, ...]) -> bool:
 
 @contextlib.contextmanager
 def _outside() -> Iterator[None]:
-    """Without modes: for real."""
+    """Disables all dispatch modes, so that operators compute real values."""
     from torch.utils._python_dispatch import _disable_current_modes
 
     with _disable_current_modes():

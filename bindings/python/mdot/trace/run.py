@@ -1,4 +1,4 @@
-"""Runs a module once and writes down what it did: a stage a call, in `trace`."""
+"""Runs a module once and records its operators. `trace` calls one function for each stage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mdot.trace.operators.call import DTYPES
 from mdot.trace.recorder import DataDependent, Recorder
 
 MOST_REAL_BYTES = 8 << 30
-"""Of parameters that are made up for a module on the meta device whose operators depend on its data."""
+"""Limit of the parameters that are filled with random values, for a module on the meta device whose operators depend on data."""
 
 
 @dataclasses.dataclass
@@ -26,13 +26,13 @@ class Traced:
     graph: Graph
     batch: int
     frozen: list[str]
-    """Modules with parameters of their own of which none requires a gradient."""
+    """Modules with parameters of their own, none of which requires a gradient."""
     unused: list[str]
     """Parameters that the run never read."""
     notes: list[str]
 
     def make_constant(self, modules: Sequence[str]) -> None:
-        """The parameters of these modules are constants from now on."""
+        """Turns the parameters of these modules into constants."""
         kept = []
         for value in self.graph.parameters:
             if value.name.rpartition(".")[0] in modules:
@@ -50,9 +50,10 @@ def trace(
     batch: int | None = None,
     name: str | None = None,
 ) -> Traced:
-    """The module's operators on these inputs, in training mode. The module is left as it was.
+    """Records the module's operators on these inputs in training mode. The module's state is restored afterwards.
 
-    Runs on tensors without data, and where the module decides by what it computes, for real on the CPU.
+    The run uses tensors without data. If the module's control flow depends on computed values, it is repeated with real
+    values on the CPU.
     """
     count = batch if batch is not None else batch_of(args, kwargs)
     notes: list[str] = []
@@ -76,7 +77,7 @@ def trace(
 
 
 def batch_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
-    """The first dimension of the first tensor; of a list of images, which have three, how many they are."""
+    """The first dimension of the first tensor, or the length of a list of images with three dimensions each."""
     first = next(iter([*args, *kwargs.values()]), None)
     if isinstance(first, (list, tuple)) and first and all(isinstance(t, torch.Tensor) and t.ndim == 3 for t in first):
         return len(first)
@@ -113,7 +114,7 @@ def _run(
 
 
 def _plain(out: Any) -> Any:
-    """Of dataclasses, as transformers and diffusers return them, the fields."""
+    """The fields of dataclasses, which transformers and diffusers return."""
     if dataclasses.is_dataclass(out) and not isinstance(out, type):
         return [getattr(out, field.name, None) for field in dataclasses.fields(out)]
     return list(out.values()) if isinstance(out, Mapping) else out
@@ -121,8 +122,7 @@ def _plain(out: Any) -> Any:
 
 @contextlib.contextmanager
 def _left_alone(model: nn.Module) -> Iterator[None]:
-    """All modules have the attributes, parameters and buffers afterwards that they had before: some keep what they
-    computed."""
+    """Restores the attributes, parameters and buffers of all modules afterwards, because some modules keep computed values."""
     members = ("_parameters", "_buffers", "_modules")
     before = [
         (module, dict(vars(module)), [dict(getattr(module, name)) for name in members]) for module in model.modules()
@@ -139,15 +139,15 @@ def _left_alone(model: nn.Module) -> Iterator[None]:
 
 
 def _empty(tensor: torch.Tensor, mode: FakeTensorMode) -> FakeTensor:
-    """A tensor without data on the CPU, whatever the device of this one."""
+    """A tensor without data on the CPU, for a tensor on any device."""
     with torch.utils._python_dispatch._disable_current_modes():
         shape = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
         return FakeTensor(mode, shape, torch.device("cpu"))
 
 
 def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
-    """The recorder knows parameters and buffers. Where it is fake, tensors without data take their places; otherwise
-    copies take those of buffers, which training changes."""
+    """Registers parameters and buffers with the recorder. In fake mode, tensors without data replace both. Otherwise, copies
+    replace the buffers, because training changes them."""
     mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) if fake else None
     shown: dict[int, torch.Tensor] = {}
 
@@ -176,7 +176,7 @@ def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
                 if id(tensor) not in shown:
                     shown[id(tensor)] = show(tensor, f"{path}.{name}" if path else name, is_parameter)
                 members[name] = shown[id(tensor)]
-        if isinstance(module, nn.RNNBase):  # which keeps a list of its parameters beside them
+        if isinstance(module, nn.RNNBase):  # keeps a separate list of its parameters
             names: Any = module._flat_weights_names
             module._flat_weights = [getattr(module, name, None) for name in names]
 
@@ -202,7 +202,7 @@ def _inputs(given: tuple[list[Any], dict[str, Any]], recorder: Recorder, fake: b
 
 @contextlib.contextmanager
 def _scopes(model: nn.Module, graph: Graph) -> Iterator[None]:
-    """The graph knows which module runs."""
+    """Keeps graph.scope at the path of the running module."""
     path: dict[nn.Module, str] = {}
     for name, module in model.named_modules():
         path.setdefault(module, name)
@@ -225,7 +225,7 @@ def _scopes(model: nn.Module, graph: Graph) -> Iterator[None]:
         behind.remove()
 
 
-# ---- Modules that decide by their data -------------------------------------------------------------------------------
+# ---- Modules whose control flow depends on data ----------------------------------------------------------------------
 
 
 def _check_runs(model: nn.Module, reason: Exception) -> None:
@@ -239,7 +239,7 @@ def _check_runs(model: nn.Module, reason: Exception) -> None:
 
 
 def _with_data(model: nn.Module) -> nn.Module:
-    """The module itself, or a copy whose weights are made up, where it is on the meta device."""
+    """The module itself, or a copy with random weights if it is on the meta device."""
     if not any(p.device.type == "meta" for p in model.parameters()):
         return model
     import copy

@@ -1,4 +1,4 @@
-"""The catalogue: every architecture that is measured. Rows are data; a new one needs no other change."""
+"""The catalogue of all measured architectures. Rows are data, therefore a new one requires no other change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images to images, series, vectors and recommendations: all written out in models/."""
+"""Image-to-image networks, series, vectors and recommendations, all implemented in models/."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token models: transformers' from configurations; decoders, mixtures, encoders and LSTMs written out in models/."""
+"""Token models: transformers built from configurations; decoders, mixtures, encoders and LSTMs implemented in models/."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Image classifiers of torchvision and timm, by family; images to images stand in other.py."""
+"""Image classifiers of torchvision and timm, by family. Image-to-image networks are in other.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collect.architecture import SIZE, Architecture
 
 BATCHES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
-# (family, models, sizes): networks that take any resolution as they are. Families follow the block that does the work.
+# (family, models, sizes): networks that accept any resolution unchanged. Families follow the block that does most of the work.
 TORCHVISION = (
     ("plain", "alexnet vgg11 vgg16_bn", (224, 192)),
     ("resnet", "resnet18 resnet50 resnet101 wide_resnet50_2", (224, 160, 288)),

@@ -1,1 +1,1 @@
-"""Networks written out in PyTorch alone, so that their families are measured wherever PyTorch is."""
+"""Networks implemented with PyTorch alone, so that their families can be measured on every machine with PyTorch."""

@@ -1,4 +1,4 @@
-"""Decoder-only Transformers: GPT-shaped, Llama-shaped, and with mixtures of experts, all with static shapes."""
+"""Decoder-only Transformers like GPT and Llama, and with mixtures of experts, all with static shapes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Shape:
     kv_heads: int
     hidden: int
     experts: int = 0
-    chosen: int = 2             # experts a token (or its share of an expert's capacity)
+    chosen: int = 2             # experts for each token (or its part of an expert's capacity)
     expert_choice: bool = False
-    classic: bool = False       # GPT: LayerNorm, GELU, learned positions, biases. Otherwise RMSNorm, SwiGLU, RoPE
+    classic: bool = False       # True: as in GPT (LayerNorm, GELU, learned positions, biases); False: RMSNorm, SwiGLU, RoPE
 
 
 def _rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
@@ -61,10 +61,10 @@ class GatedMlp(nn.Module):
 
 
 class Experts(nn.Module):
-    """A mixture of experts with fixed capacity, so that its shapes, and thus its graph, don't depend on data.
+    """A mixture of experts with fixed capacity, so that its shapes, and therefore its graph, are independent of data.
 
-    Tokens choose their experts (Fedus et al. 2021; what exceeds an expert's capacity is dropped), or experts their
-    tokens (Zhou et al. 2022).
+    Either tokens choose their experts (Fedus et al. 2021; tokens beyond an expert's capacity are dropped), or experts choose
+    their tokens (Zhou et al. 2022).
     """
 
     def __init__(self, shape: Shape):
@@ -100,7 +100,7 @@ class Experts(nn.Module):
         weight, chosen = scores.topk(self.shape.chosen, dim=-1)                         # [tokens, chosen]
         chosen = chosen.flatten()
         place = F.one_hot(chosen, experts).cumsum(0).gather(1, chosen.unsqueeze(1)).squeeze(1) - 1
-        # Slot of each choice in the experts' queues; the last slot takes what does not fit.
+        # Slot of each choice in the experts' queues. The last slot receives the tokens beyond the capacity.
         slot = torch.where(place < capacity, chosen * capacity + place, experts * capacity)
         source = tokens.repeat_interleave(self.shape.chosen, 0)
         queues = torch.zeros(experts * capacity + 1, width, dtype=tokens.dtype, device=tokens.device)

@@ -25,7 +25,7 @@ class RecurrentForecaster(nn.Module):
 
 
 class TemporalConvolutions(nn.Module):
-    """Dilated residual convolutions over time (Bai et al. 2018), not causal."""
+    """Dilated residual convolutions over time (Bai et al. 2018), with non-causal windows."""
 
     def __init__(self, features: int, width: int, depth: int):
         super().__init__()

@@ -34,7 +34,7 @@ class ResidualMlp(nn.Module):
 
 
 class Tables(nn.Module):
-    """One embedding table a categorical feature; gradients are dense, as every optimizer here needs."""
+    """One embedding table for each categorical feature. Gradients are dense, because every optimizer here needs them so."""
 
     def __init__(self, rows: int, width: int):
         super().__init__()
@@ -45,7 +45,7 @@ class Tables(nn.Module):
 
 
 class Dlrm(nn.Module):
-    """Naumov et al. 2019: bottom perceptron, pairwise products, top perceptron."""
+    """Naumov et al. 2019: bottom perceptron, pairwise dot products, top perceptron."""
 
     def __init__(self, rows: int, width: int, bottom, top):
         super().__init__()
@@ -93,7 +93,7 @@ class DeepFm(nn.Module):
 
 
 class TwoTower(nn.Module):
-    """Two perceptrons, over half of the categorical features each, scored by their product."""
+    """Two perceptrons, each over half of the categorical features. Their dot product is the score."""
 
     def __init__(self, rows: int, width: int, tower):
         super().__init__()

@@ -1,4 +1,4 @@
-"""transformers' models as plain modules: token ids in, logits out, no cache."""
+"""Models of transformers as plain modules: token ids in, logits out, cache off."""
 
 from torch import nn
 
@@ -16,5 +16,5 @@ class LogitsOnly(nn.Module):
         return outputs.logits
 
     def _takes_cache(self) -> bool:
-        # Encoders (BERT and its kin) have no cache to turn off, and some refuse the argument.
+        # Encoders such as BERT have no cache to turn off, and some reject the argument.
         return hasattr(self.model.config, "use_cache") and self.model.can_generate()

@@ -1,4 +1,4 @@
-"""Run by python -m pytest weights/training/collect/tests. Needs PyTorch; what needs more skips without it."""
+"""Run with python -m pytest weights/training/collect/tests. Requires PyTorch; tests that need more are skipped without it."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from collect.configuration import Configuration  # noqa: E402
 
 @pytest.fixture
 def make_record():
-    """A whole, valid record of a configuration's key; arguments replace its fields."""
+    """A complete, valid record for a configuration's key. Arguments replace its fields."""
 
     def make(key: str, **fields):
         c = Configuration.from_key(key)

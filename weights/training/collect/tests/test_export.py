@@ -1,4 +1,4 @@
-"""ONNX graphs rebuilt without a card and without weights."""
+"""Tests of ONNX graphs that are rebuilt without a GPU and without weights."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def exported(tmp_path, name, *more):
     key = f"{name}|s{row.sizes[0]}|b64|bf16|nchw|adamw|fused"
     assert main(["export", "--key", key, "--out", str(tmp_path), *more]) == 0
     (path,) = tmp_path.iterdir()
-    assert path.stat().st_size < 8_000_000     # constants that tracing makes of zeros stay in the graph
+    assert path.stat().st_size < 8_000_000     # the graph keeps the constants that tracing makes from zeros
     return onnx.load(path, load_external_data=False)
 
 
@@ -58,4 +58,4 @@ def test_an_unknown_architecture_is_named(tmp_path, capsys):
 def test_rms_norm_becomes_its_arithmetic(tmp_path):
     model = exported(tmp_path, "torch/llama_20m")
     operators = [node.op_type for node in model.graph.node]
-    assert operators.count("ReduceMean") == operators.count("Pow") == 17     # two a block, eight blocks, one at the end
+    assert operators.count("ReduceMean") == operators.count("Pow") == 17     # two per block, eight blocks, one at the end

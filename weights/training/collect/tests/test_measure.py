@@ -1,4 +1,4 @@
-"""Real steps of tiny networks on the CPU, from the command line to the merged file."""
+"""Runs real steps of tiny networks on the CPU, from the command line to the merged file."""
 
 import warnings
 
@@ -103,7 +103,7 @@ def test_expert_capacity_drops_what_does_not_fit():
     experts = Experts(Shape(8, 2, 2, 16, experts=2, chosen=1))
     with torch.no_grad():
         experts.router.weight.copy_(torch.tensor([[1.0] * 8, [-1.0] * 8]))
-        outputs = experts(torch.ones(1, 6, 8))      # all six tokens choose expert 0, which has room for three
+        outputs = experts(torch.ones(1, 6, 8))      # all six tokens choose expert 0, whose capacity is three
     assert (outputs[0, :3].abs().sum(1) > 0).all() and (outputs[0, 3:] == 0).all()
 
 
@@ -124,7 +124,7 @@ def test_environment_names_versions_and_no_host():
 
 @pytest.mark.parametrize("row", [row for row in CATALOGUE if row.library == "torch"], ids=lambda row: row.name)
 def test_written_out_networks_train_at_every_size(row):
-    """On the meta device: shapes of forward, loss and backward without their arithmetic."""
+    """Runs on the meta device, which checks the shapes of forward, loss and backward without computing them."""
     from collect.tasks import TASKS
 
     for size in row.sizes:
@@ -137,7 +137,7 @@ def test_written_out_networks_train_at_every_size(row):
 
 
 def test_the_command_line_measures_resumes_repeats_and_merges(tmp_path, capsys, monkeypatch):
-    # A twentieth of so few may be none: repeat them all.
+    # A twentieth of so few configurations may be zero, therefore repeat all of them.
     monkeypatch.setattr(plan, "to_repeat", lambda keys, share: sorted(set(keys)))
     run = ["--out", str(tmp_path / "parts"), "--device", "cpu", "--only", "torch/(mlp_mnist|tcn_small)",
            "--max-batch", "1", "--seconds", "1000", "--cap-seconds", "200"]

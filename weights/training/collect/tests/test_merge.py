@@ -1,4 +1,4 @@
-"""Part files become one file, the same for the same records, with a summary."""
+"""Tests that merging part files gives the same file for the same records, with a summary."""
 
 import gzip
 import json

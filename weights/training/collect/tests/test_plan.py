@@ -1,4 +1,4 @@
-"""The catalogue's rows and the order that configurations are measured in."""
+"""Tests of the catalogue's rows and of the order of measurements."""
 
 from collections import Counter
 from itertools import islice
@@ -24,7 +24,7 @@ def test_catalogue_has_the_kinds_that_the_data_set_promises():
     families = {row.family for row in CATALOGUE}
     assert {"resnet", "vit", "bert", "gpt", "t5", "llama", "mixture", "unet", "diffusion unet", "lstm", "gru", "mlp",
             "dlrm", "maxvit"} <= families
-    assert sum(row.library == "torch" for row in CATALOGUE) >= 30       # measured wherever PyTorch is
+    assert sum(row.library == "torch" for row in CATALOGUE) >= 30       # these can be measured on every machine with PyTorch
 
 
 @pytest.mark.parametrize("row", CATALOGUE, ids=lambda row: row.name)
@@ -101,7 +101,7 @@ def test_repeats_are_a_fixed_twentieth():
     chosen = plan.to_repeat(KEYS, 0.05)
     assert 0.03 * len(KEYS) < len(chosen) < 0.07 * len(KEYS)
     assert chosen == plan.to_repeat(reversed(KEYS), 0.05)
-    # A longer run repeats what a shorter one repeats, and more.
+    # A longer run repeats the configurations of a shorter one, and others.
     assert set(plan.to_repeat(KEYS[:300], 0.05)) <= set(chosen)
 
 

@@ -1,4 +1,4 @@
-"""Part files and what a record must hold."""
+"""Tests of part files and of the schema of records."""
 
 import gzip
 import json
@@ -38,7 +38,7 @@ def test_a_missing_field_is_named(make_record):
 def test_records_come_back_as_they_were_written(tmp_path, make_record):
     writer = records.Writer(tmp_path / "new" / "part.jsonl")
     writer.write(make_record(KEY))
-    # Before it is closed: nothing is held back.
+    # The record is readable before the file is closed, because writes are unbuffered.
     assert list(records.read(tmp_path / "new" / "part.jsonl")) == [make_record(KEY)]
     writer.close()
 

@@ -1,4 +1,4 @@
-"""The loop, with a clock, a builder and a measurer made for it: resuming, time, memory, broken devices."""
+"""Tests of the loop with a fake clock, builder and measurer: resuming, time, memory, broken devices."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def visit(name, batches, precision="fp32", optimizer="sgd"):
 
 
 class Bench:
-    """Counts what the runner asks for; `answers` maps a batch to a record's measured fields."""
+    """Counts the runner's requests; `answers` maps a batch to a record's measured fields."""
 
     def __init__(self, path, answers=None, forecast=None, deadline=1e9, seconds=1.0, cap_seconds=8.0, works=True):
         self.time, self.seconds, self.answers = 0.0, seconds, answers or {}

@@ -1,4 +1,4 @@
-"""Records become rows of a table that mdot reads."""
+"""Tests that records become rows of a table that mdot reads."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""How many steps are taken, and what is made of their marks. Time is a number here."""
+"""Tests of the number of steps and of the evaluation of their marks. Time is a simulated number."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from collect import timing
 
 
 class FakeClock:
-    """Marks are milliseconds of a time that only the step moves."""
+    """Marks are milliseconds of a simulated time, which only the step advances."""
 
     def __init__(self):
         self.now_ms, self.synchronized = 0.0, 0

@@ -1,7 +1,9 @@
-"""ATen's operators → ONNX's: a file a family, a function an operator, found by the operator's name without its overload.
+"""Translates ATen operators into ONNX operators. There is one file for each family and one function for each operator, which
+is found by the operator's name without its overload.
 
-A translation adds nodes to the call's graph and returns the value of the result, or a list of them; None where it does not
-know the case, which makes an operator of its own kind. What is in place goes by the name without its underscore.
+A translation adds nodes to the call's graph and returns the value of the result, or a list of values. It returns None for
+cases that it does not support; the call then becomes an operator of an unknown type. In-place operators are found by their
+names without the trailing underscore.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One call of an ATen operator, as translations see it: arguments by name, tensors as values of the graph."""
+"""One call of an ATen operator for the translations: arguments by name, tensors as values of the graph."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DTYPES = {
     torch.float16: 10,
     torch.float64: 11,
     torch.bfloat16: 16,
-    torch.complex64: 11,  # ONNX has names for them and no operators; as many bytes count
+    torch.complex64: 11,  # ONNX names these types but has no operators for them; only their sizes count
     torch.complex128: 11,
     torch.float8_e4m3fn: 2,
     torch.float8_e5m2: 2,
@@ -68,7 +68,7 @@ class Call:
         return self._given[name]
 
     def get(self, *names: str) -> Any:
-        """The argument that goes by one of the names."""
+        """The argument that has one of the names, or None."""
         for name in names:
             if name in self._given:
                 return self._given[name]
@@ -88,17 +88,17 @@ class Call:
         return DTYPES[self.outputs[0].dtype]
 
     def result(self, op: str, inputs: Sequence[Value | None], **attributes: Any) -> Value:
-        """A node whose result is the call's."""
+        """Adds a node whose result is the call's result."""
         return self.graph.op(op, inputs, self.shape, self.dtype, **attributes)
 
     def operand(self, given: Any, dtype: int) -> Value:
-        """A tensor or a number as a value of this type."""
+        """Converts a tensor or a number to a value of this type."""
         if not isinstance(given, Value):
             return self.graph.scalar(given, dtype)
         return self.graph.cast(given, dtype)
 
     def common_dtype(self, *given: Any) -> int:
-        """Of operands that are compared: the result's type is no help there."""
+        """The common type of operands that are compared, because the result's type does not determine it there."""
         dtypes = [value.dtype for value in given if isinstance(value, Value) and value.shape]
         dtypes = dtypes or [value.dtype for value in given if isinstance(value, Value)]
         floats = [dtype for dtype in dtypes if dtype in FLOATS]
@@ -107,7 +107,7 @@ class Call:
         return (floats or [dtype for dtype in dtypes if dtype != BOOL] or [INT64])[0]
 
     def as_it_is(self, namespace: str, name: str) -> list[Value]:
-        """An operator of its own kind: mdot knows its tensors' sizes only."""
+        """Adds an operator of unknown type, of which mdot knows only the sizes of its tensors."""
         outputs = [(tuple(tensor.shape), DTYPES[tensor.dtype]) for tensor in self.outputs]
         return self.graph.node(name, self.operands, outputs, domain=namespace)
 

@@ -1,4 +1,4 @@
-"""Picks by indices, and what is written by them: embeddings, gathers, scatters, the largest."""
+"""Reads and writes by index: embeddings, gathers, scatters, top-k."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _embedding(call: Call) -> Value:
 
 
 def _embedding_bag(call: Call) -> list[Value]:
-    """Bags are as long as they are on average. PyTorch computes them in one kernel, without writing what is picked."""
+    """Assumes that all bags have the average length. PyTorch computes them in one kernel and does not write the picked rows."""
     weight, indices = call["weight"], call["indices"]
     bags, width = call.shape
     length = max(1, indices.count // max(bags, 1))
@@ -42,7 +42,7 @@ def _index_select(call: Call) -> Value:
 
 
 def _index(call: Call) -> Value | None:
-    """x[i], x[:, i] pick along one axis; x[i, j] picks elements by their places."""
+    """x[i] and x[:, i] gather along one axis; x[i, j] gathers elements by their coordinates."""
     x, indices = call["self"], call["indices"]
     used = [axis for axis, index in enumerate(indices) if index is not None]
     if any(indices[axis].dtype == BOOL for axis in used):
@@ -63,7 +63,7 @@ def _index(call: Call) -> Value | None:
 
 
 def _places(call: Call, indices: list[Value]) -> Value:
-    """Indices side by side in a last axis, broadcast to each other."""
+    """Broadcasts the indices to each other and stacks them along a new last axis."""
     rank = max(len(index.shape) for index in indices)
     aligned = [(1,) * (rank - len(index.shape)) + index.shape for index in indices]
     shape = tuple(max(extents) if 0 not in extents else 0 for extents in zip(*aligned))
@@ -96,7 +96,7 @@ def _index_put(call: Call) -> Value | None:
 
 
 def _rows(call: Call, x: Value, mask: Value, values: Value) -> tuple[Value, Value]:
-    """Places of what a mask picks, as many as there are values."""
+    """Coordinates of the elements that a mask selects; their number is that of the values."""
     each = _count(x.shape[len(mask.shape) :])
     shape = (values.count // max(each, 1), *x.shape[len(mask.shape) :])
     return call.graph.constant((shape[0], len(mask.shape)), INT64), call.graph.reshape(values, shape)
@@ -119,7 +119,7 @@ def _scatter(call: Call) -> Value:
 
 
 def _index_add(call: Call) -> Value | None:
-    """Along the first axis: the reader has places for whole rows there."""
+    """Supports only the first axis, because the reader's scatter indexes whole rows there."""
     x, index, source = call["self"], call["index"], call.operand(call.get("source", "src"), call.dtype)
     if axis_of(call["dim"], len(x.shape)) != 0:
         return None
@@ -151,7 +151,7 @@ def _argsort(call: Call) -> Value:
 
 
 def _nonzero(call: Call) -> Any:
-    """Which mdot has no operator for: one of its own kind, by ONNX's name."""
+    """mdot has no such operator, therefore the node has an unknown type with ONNX's name."""
     outputs = [(tuple(tensor.shape), INT64) for tensor in call.outputs]
     return call.graph.node("NonZero", call.operands[:1], outputs, domain="aten")
 

@@ -1,4 +1,4 @@
-"""What moves data and computes nothing: shapes, axes, parts, joins."""
+"""Data movement without computation: reshapes, transposes, slices, concatenations."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _repeat_interleave(call: Call) -> Value | None:
     return call.graph.reshape(wide, call.shape)
 
 
-# ---- Parts -----------------------------------------------------------------------------------------------------------
+# ---- Slices ----------------------------------------------------------------------------------------------------------
 
 
 def _cut(call: Call, x: Value, axis: int, start: int, end: int, step: int = 1) -> Value:
@@ -153,7 +153,7 @@ def _diagonal_part(upper: int) -> Callable[[Call], Value]:
     return lambda call: call.result("Trilu", [call.x, call.graph.scalar(call["diagonal"], 7)], upper=upper)
 
 
-# ---- Joins -----------------------------------------------------------------------------------------------------------
+# ---- Concatenations --------------------------------------------------------------------------------------------------
 
 
 def _concat(call: Call) -> Value:

@@ -9,12 +9,12 @@ from mdot.trace.operators.call import DTYPES, Call, axis_of
 
 
 def _affine(call: Call, given: Value | None, shape: tuple[int, ...]) -> Value:
-    """A learnt vector, or a constant where a module has none."""
+    """A trained vector, or a constant if the module has none."""
     return given if given is not None else call.graph.constant(shape, call.dtype)
 
 
 def _statistics(call: Call) -> list[Value]:
-    """Results beside the first, which nothing of a forward graph reads."""
+    """Results after the first, which a forward graph does not read."""
     return [call.graph.constant(tuple(tensor.shape), DTYPES[tensor.dtype]) for tensor in call.outputs[1:]]
 
 

@@ -1,4 +1,4 @@
-"""Element by element: arithmetic, activations, comparisons, masks, dropout."""
+"""Element-wise operators: arithmetic, activations, comparisons, masks, dropout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _test(op: str) -> Translation:
 
 
 def _scaled(call: Call, value: Any, factor: Any) -> Value:
-    """An operand times alpha, beta or value, which are 1 mostly."""
+    """An operand times alpha, beta or value. The factor is 1 in most calls."""
     operand: Value = call.operand(value, call.dtype)
     if factor is None or factor == 1:
         return operand
@@ -35,7 +35,7 @@ def _binary(op: str) -> Translation:
 
 
 def _product(op: str) -> Translation:
-    """Random factors are those of dropout and stochastic depth, which jobs do not count."""
+    """Drops random factors, because jobs do not count dropout and stochastic depth."""
 
     def translate(call: Call) -> Value:
         left, right = call["self"], call["other"]
@@ -133,7 +133,7 @@ def _glu(call: Call) -> Value:
 
 
 def _where(call: Call) -> Value | list[Value]:
-    if call.get("self", "input") is None or call.get("other") is None:  # where(condition): places
+    if call.get("self", "input") is None or call.get("other") is None:  # where(condition) returns coordinates
         outputs = [(tuple(tensor.shape), INT64) for tensor in call.outputs]
         return call.graph.node("NonZero", [call["condition"]], outputs, domain="aten")
     left, right = call.get("self", "input"), call["other"]
@@ -147,7 +147,7 @@ def _masked_fill(call: Call) -> Value:
 
 
 def _fill(call: Call) -> Value:
-    """Nothing of what was there is left; a copy's source is all there is."""
+    """The result depends on the filled value, or the source of the copy, alone."""
     source = call.get("value", "src", "other")
     made = call.operand(source if source is not None else 0, call.dtype)
     return call.graph.expand(made, call.shape)
@@ -162,7 +162,7 @@ def _same(call: Call) -> Value:
 
 
 def _dropout(call: Call) -> list[Value]:
-    """Jobs do not count it; native_dropout has a mask, too."""
+    """Passes its input through, because jobs do not count dropout. native_dropout also returns a mask."""
     return [call.x, *[call.graph.constant(tuple(t.shape), BOOL) for t in call.outputs[1:]]]
 
 
@@ -173,7 +173,7 @@ def _noise(call: Call) -> Value:
 
 
 def _fresh(call: Call) -> Value:
-    """zeros_like and its kin: nothing of the operand is in it but its shape."""
+    """zeros_like and similar functions, which use only the shape of their operand."""
     content = call.outputs[0]
     return call.graph.constant(tuple(content.shape), call.dtype)
 

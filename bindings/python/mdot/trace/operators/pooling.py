@@ -1,4 +1,4 @@
-"""Windows that slide, and changes of resolution."""
+"""Pooling over sliding windows, and changes of resolution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _several(given: Any, count: int, default: Any = None) -> list[int]:
 
 
 def _batched(call: Call, spatial: int) -> Value:
-    """Images without a batch get one."""
+    """Adds a batch dimension to images that lack one."""
     x = call.x
     return x if len(x.shape) == spatial + 2 else call.graph.reshape(x, (1, *x.shape))
 
@@ -44,7 +44,7 @@ def _pool(op: str, spatial: int) -> Callable[[Call], Any]:
 
 
 def _adaptive(op: str, spatial: int) -> Callable[[Call], Any]:
-    """To a size: over all, over equal windows, or over windows as near to that as can be."""
+    """Pools to a given size: globally, over equal windows, or over windows that are as equal as possible."""
 
     def translate(call: Call) -> Any:
         x = _batched(call, spatial)

@@ -1,4 +1,4 @@
-"""Matrix products, convolutions, attention."""
+"""Matmuls, convolutions, attention."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def _outer(call: Call) -> Value:
 
 
 def _grouped(call: Call) -> Value:
-    """Rows of a matrix, each times the matrix of its group: experts. Groups count as equally large."""
+    """Multiplies the rows of each group, for example an expert's tokens, by the group's matrix. Groups count as equally
+    large."""
     left, right = call.operands[:2]
     if len(left.shape) != 2 or len(right.shape) != 3 or left.shape[0] % right.shape[0] != 0:
         return call.as_it_is("aten", "grouped_mm")[0]
@@ -96,11 +97,11 @@ def _convolution(call: Call) -> Value:
 
 
 def _attention(call: Call) -> Value:
-    """Written out, as PyTorch's own exporters do: a reader puts it together again, with the moves of heads before and
-    behind it, which a node of one kind would hide."""
+    """Decomposes attention, as PyTorch's own exporters do. The reader fuses it again, together with the transposes of heads
+    before and after it, which a single attention node would hide."""
     graph = call.graph
     query, key, value, mask = call["query"], call["key"], call["value"], call["attn_mask"]
-    if len(query.shape) != 4:  # leading dimensions become one of heads
+    if len(query.shape) != 4:  # leading dimensions are merged into one of heads
         query, key, value = (_as_heads(call, x) for x in (query, key, value))
         if mask is not None and len(mask.shape) > 2:
             mask = _as_heads(call, mask)
@@ -125,7 +126,7 @@ def _attention(call: Call) -> Value:
 
 
 def _repeat_heads(call: Call, x: Value, heads: int) -> Value:
-    """Several heads of queries share one of keys: [B, G, N, D] as [B, H, N, D]."""
+    """Several heads of queries use one head of keys: turns [B, G, N, D] into [B, H, N, D]."""
     batch, groups, length, width = x.shape
     apart = call.graph.op("Unsqueeze", [x, call.graph.ints([2])], (batch, groups, 1, length, width), x.dtype)
     wide = call.graph.expand(apart, (batch, groups, heads // groups, length, width))
@@ -133,7 +134,7 @@ def _repeat_heads(call: Call, x: Value, heads: int) -> Value:
 
 
 def _as_heads(call: Call, x: Value) -> Value:
-    """[N, D], [H, N, D] or [A, B, H, N, D] as [B, H, N, D]."""
+    """Turns [N, D], [H, N, D] or [A, B, H, N, D] into [B, H, N, D]."""
     shape = (1,) * (4 - len(x.shape)) + x.shape
     if len(shape) > 4:
         leading = 1

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN: a node a layer."""
+"""LSTM, GRU and RNN: one node for each layer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ def _join(graph: Graph, parts: list[Value], shape: tuple[int, ...]) -> Value:
 
 
 def _layer(call: Call, op: str, x: Value, parameters: list[list[Value]], attributes: dict[str, Any]) -> list[Value]:
-    """One layer in one or both directions on [T, B, C]: all results [T, B, D * H], and the last states [D, B, H]."""
+    """One layer in one or both directions on [T, B, C]. Returns all results [T, B, D * H] and the last states [D, B, H]."""
     graph, directions = call.graph, len(parameters)
     hidden = parameters[0][1].shape[1]
     joined = []
-    for i in range(2):  # of the input, of the state
+    for i in range(2):  # input weights, then recurrent weights
         rows, columns = parameters[0][i].shape
         parts = [graph.reshape(group[i], (1, rows, columns)) for group in parameters]
         joined.append(_join(graph, parts, (directions, rows, columns)))
@@ -45,12 +45,12 @@ def _layer(call: Call, op: str, x: Value, parameters: list[list[Value]], attribu
 def _recurrent(op: str, **attributes: Any) -> Callable[[Call], Any]:
     def translate(call: Call) -> Any:
         if call.get("batch_first") is None or call.get("input") is None:
-            return None  # of packed sequences, whose lengths are data
+            return None  # packed sequences, whose lengths are data
         x, params, biases = call["input"], call["params"], call["has_biases"]
         directions = 2 if call["bidirectional"] else 1
         each = 4 if biases else 2
         if len(params) != each * directions * call["num_layers"]:
-            return None  # with projections
+            return None  # a layer with projections
         if call["batch_first"]:
             x = call.graph.transpose(x, [1, 0, 2])
         states: list[list[Value]] = []

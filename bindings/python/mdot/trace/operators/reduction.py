@@ -32,7 +32,7 @@ def _logical(op: str) -> Callable[[Call], Value]:
 
 
 def _extreme(op: str, arg: str) -> Callable[[Call], Any]:
-    """max(x), max(x, y), max(x, dim) with the places."""
+    """max(x), max(x, y), and max(x, dim), which also returns the indices."""
 
     def translate(call: Call) -> Any:
         if call.get("other") is not None:
@@ -54,7 +54,7 @@ def _norm(call: Call) -> Value | None:
 
 
 def _moments(call: Call) -> tuple[Value, Value]:
-    """Variance and mean."""
+    """Returns variance and mean."""
     x, axes, keep = call.x, _axes(call, call.x), bool(call.get("keepdim"))
     mean = call.graph.reduce("ReduceMean", x, axes, keep=True)
     apart = call.graph.op("Sub", [x, mean], x.shape, x.dtype)
