@@ -1,10 +1,9 @@
 /* kernel_signature.c — a kernel's specification as bytes.
  *
- * The layers of a Transformer repeat the same kernels on other buffers, and buckets repeat whole plans: code that
- * depends on nothing else is generated once. The key says everything that an emitter may look at: the fields of the
- * kernel and its expressions, with buffers numbered by first use, of each buffer what a kernel sees of it, and whether
- * factors are rounded, where the target does so. Lengths of buckets are no part of it: extents are affine in the
- * run-time length.
+ * The layers of a Transformer repeat the same kernels on other buffers, and buckets repeat whole plans. Such code is
+ * generated once. The key contains everything that an emitter may read: the fields of the kernel and its
+ * expressions, with buffers numbered by first use; the properties of each buffer that a kernel depends on; and
+ * whether the target rounds factors. Bucket lengths are excluded, because extents are affine in the run-time length.
  */
 #include "codegen/cpu/kernel_signature.h"
 
@@ -19,9 +18,9 @@ typedef struct writer {
     size_t count, capacity;
     unsigned char *bytes;
     int buffer_count, buffer_capacity;
-    int *buffers;  /* by first use */
-    int *position; /* of each plan buffer in `buffers`, or -1 */
-    cg_pointer_map nodes; /* expression → its number, from 1 on */
+    int *buffers;  /* in the order of first use */
+    int *position; /* index of each plan buffer in `buffers`, or -1 */
+    cg_pointer_map nodes; /* expression → its number, starting at 1 */
     size_t node_count;
     bool failed;
 } writer;
@@ -72,7 +71,7 @@ static void put_matrix(writer *w, const pl_matrix *matrix)
     put_dim(w, matrix->row_stride);
 }
 
-/* A node that was written before is a reference to it. */
+/* A node that was written before becomes a reference. */
 static void put_expr(writer *w, const pl_expr *expr)
 {
     void *number;
@@ -168,7 +167,7 @@ static void put_nest(writer *w, const pl_nest *k)
     }
 }
 
-/* The shapes that the kernel works on are those of its buffers. */
+/* The kernel's shapes are those of its buffers. */
 static void put_sequential(writer *w, const pl_sequential *k)
 {
     put(w, k->what);

@@ -15,9 +15,9 @@
 
 /* name, operands, text */
 #define PL_EXPR_MAP(X)                                                                                                 \
-    X(CONST, 0, "const") /* floating or integer literal */                                                               \
+    X(CONST, 0, "const") /* floating or integer literal */                                                             \
     X(INDEX, 0, "i")     /* loop variable number `i` of the kernel, I64 */                                             \
-    X(STEP, 0, "step")   /* the step of the enclosing recurrence, I64 */                            \
+    X(STEP, 0, "step")   /* the step of the enclosing recurrence, I64 */                                               \
     X(LENGTH, 0, "L")    /* the run-time length, I64 */                                                                \
     X(LOAD, 1, "load")   /* element arg[0] (an offset in elements, I64) of buffer `i` */                               \
     X(ACC, 0, "acc")     /* accumulator `i` of a reduction, or the value an epilogue continues */                      \
@@ -33,7 +33,7 @@
     X(TANH, 1, "tanh")                                                                                                 \
     X(ERF, 1, "erf")                                                                                                   \
     X(SIGMOID, 1, "sigmoid")                                                                                           \
-    X(GELU, 1, "gelu")           /* x/2 (1 + erf(x/√2)): one node, so that backends may use a faster form */          \
+    X(GELU, 1, "gelu")           /* x/2 (1 + erf(x/√2)): one node, so that backends may use a faster form */         \
     X(GELU_TANH, 1, "gelu_tanh") /* x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))) */                                     \
     X(FLOOR, 1, "floor")                                                                                               \
     X(CEIL, 1, "ceil")                                                                                                 \
@@ -44,10 +44,10 @@
     X(ADD, 2, "add")                                                                                                   \
     X(SUB, 2, "sub")                                                                                                   \
     X(MUL, 2, "mul")                                                                                                   \
-    X(DIV, 2, "div")           /* integers truncate; division by zero gives zero */                                      \
-    X(FLOORDIV, 2, "floordiv") /* for integers */                                                                          \
-    X(PYMOD, 2, "pymod")       /* the sign is that of the divisor; integers and floats */                                          \
-    X(FMOD, 2, "fmod")         /* the sign is that of the dividend */                                                              \
+    X(DIV, 2, "div")           /* integers truncate; division by zero gives zero */                                    \
+    X(FLOORDIV, 2, "floordiv") /* for integers */                                                                      \
+    X(PYMOD, 2, "pymod")       /* the sign is that of the divisor; integers and floats */                              \
+    X(FMOD, 2, "fmod")         /* the sign is that of the dividend */                                                  \
     X(POW, 2, "pow")                                                                                                   \
     X(MIN, 2, "min")                                                                                                   \
     X(MAX, 2, "max")                                                                                                   \
@@ -55,12 +55,12 @@
     X(OR, 2, "or")                                                                                                     \
     X(XOR, 2, "xor")                                                                                                   \
     X(SHL, 2, "shl")                                                                                                   \
-    X(SHR, 2, "shr") /* logical, because ONNX shifts only unsigned types */                                                    \
+    X(SHR, 2, "shr") /* logical, because ONNX shifts only unsigned types */                                            \
     X(EQ, 2, "eq")                                                                                                     \
     X(LT, 2, "lt")                                                                                                     \
     X(LE, 2, "le")                                                                                                     \
     X(SELECT, 3,                                                                                                       \
-      "select") /* arg[0] ? arg[1] : arg[2]; both sides are evaluated, so loads in them must be in bounds */
+      "select") /* arg[0] ? arg[1] : arg[2]; both sides are evaluated, so that loads in them must be in bounds */
 
 typedef enum pl_expr_op {
 #define PL_EXPR_ENUM(name, operands, text) PL_##name,

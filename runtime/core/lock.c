@@ -10,8 +10,7 @@ void rt_lock_take(rt_lock *lock)
 {
     int self = (int)getpid(), owner = 0;
     while (!atomic_compare_exchange_strong(&lock->owner, &owner, self)) {
-        if (owner != self)
-            continue; /* the lock is free, or held by a thread of the parent process: take it over */
+        if (owner != self) continue; /* the lock is free, or held by a thread of the parent process: take it over */
         atomic_fetch_add(&lock->sleepers, 1);
         syscall(SYS_futex, &lock->owner, FUTEX_WAIT_PRIVATE, self, NULL, NULL, 0);
         atomic_fetch_sub(&lock->sleepers, 1);

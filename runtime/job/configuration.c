@@ -8,8 +8,7 @@
 
 #include <math.h>
 
-enum { MAX_BATCH = 1 << 24, MAX_PASSES = 1 << 16, MAX_ZERO_STAGE = 3 }; /* MAX_BATCH: f32 represents every integer up
-                                                                         * to 2^24 */
+enum { MAX_BATCH = 1 << 24, MAX_PASSES = 1 << 16, MAX_ZERO_STAGE = 3 }; /* f32 is exact up to MAX_BATCH */
 enum { FIRST_TORCH = 100, FIRST_COMPILED = 200, LAST_TORCH = 9999 };
 
 const bs_struct_version rt_configuration_type = BS_SIZED(mdot_configuration, optimizer);

@@ -11,8 +11,8 @@ typedef enum rt_role {
     RT_ROLE_REPLICATED,   /* replicated: every GPU computes all of it */
     RT_ROLE_SHARDED, /* operands and result are sharded */
     RT_ROLE_COLUMNS, /* matmul of a whole operand with some columns of the parameters; the result is sharded */
-    RT_ROLE_ROWS,    /* matmul of a sharded operand with some rows of the parameters; results are summed over all GPUs */
-    RT_ROLE_TABLE    /* look-up in some rows of the table; results are summed over all GPUs */
+    RT_ROLE_ROWS,    /* matmul of a sharded operand with some rows of the parameters; results are summed over GPUs */
+    RT_ROLE_TABLE    /* look-up in some rows of the table; results are summed, too */
 } rt_role;
 
 /* Position of an operator relative to the blocks. In a job that has zero blocks, all operators are at

@@ -37,8 +37,7 @@ typedef struct shape {
     int64_t heads, kv_heads, dim, value_dim;
     mask_kind mask;
     bool causal;
-    bool
-        fused; /* q, k and v are column ranges of one matrix, heads side by side, as one projection makes them */
+    bool fused;   /* q, k and v are column ranges of one matrix, heads side by side, as one projection makes them */
     bool aligned; /* fused, and as bf16 requires: heads and rows start at multiples of sixteen channels */
     bool half;    /* the plan stores q, k, v and out in 16 bits */
     int64_t hide; /* MASK_KEYS, MASK_BATCHES: number of masked keys at the start of each row; -1 = all */

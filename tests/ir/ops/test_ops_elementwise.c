@@ -293,7 +293,7 @@ static void known_content_is_carried_along(void **state)
     assert_types("bf16[1]", .op = "Cast", .attrs = "to=16",
                  .inputs = {"i64[1] known [8L]"}); /* 512 needs 9 bits: may round */
     assert_types("bool[2] known [0, 1]", .op = "Equal",
-                 .inputs = {"i64[2] known [L, 0]", "i64[] [0]"});                        /* equal of length and zero */
+                 .inputs = {"i64[2] known [L, 0]", "i64[] [0]"}); /* equal of length and zero */
     /* equal depends on the length */
     assert_types("bool[1]", .op = "Equal", .inputs = {"i64[1] known [L]", "i64[] [5]"});
     assert_types("bool[1] known [1]", .op = "Less", .inputs = {"i64[1] known [L]", "i64[] [65]"}); /* less is decided */

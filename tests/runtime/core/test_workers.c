@@ -286,7 +286,8 @@ static void idle_threads_sleep_and_one_call_wakes_them(void **state)
     mdot_context *shared = make_context((mdot_context_options){.threads = THREADS});
     for (int run = 0; run < 3; run++) {
         asleep += THREADS - 1;
-        while (atomic_load(&waits) < asleep) sched_yield(); /* waits until all three threads sleep; a thread that
+        while (atomic_load(&waits) < asleep)
+            sched_yield(); /* waits until all three threads sleep; a thread that
                                                              * stays awake hangs the test */
         asleep = atomic_load(&waits);
         int before = atomic_load(&wakes);

@@ -496,8 +496,7 @@ static void what_is_wrong_is_refused(void **state)
     calibration = calibrate(&(site){.f = s->f});
     mdot_prediction p = predict_one(&s->f, s->job, &s->c[0]);
     static const double no_ms[] = {0, -1, NAN, INFINITY};
-    for (size_t i = 0; i < sizeof no_ms / sizeof *no_ms;
-         i++) { /* in a call for many, a refused pair is all 0 */
+    for (size_t i = 0; i < sizeof no_ms / sizeof *no_ms; i++) { /* in a call for many, a refused pair is all 0 */
         double *const ms[] = {&p.step_ms, &p.lower_ms, &p.upper_ms};
         for (size_t k = 0; k < sizeof ms / sizeof *ms; k++) {
             const mdot_prediction answered = p;
