@@ -1,12 +1,12 @@
 #!/bin/sh
-# Encoders in every spelling of docs/FUSED.md against ONNX Runtime, one thread, fp32, interleaved in one process:
+# Compares encoders in every pattern of docs/FUSED.md with ONNX Runtime: one thread, fp32, interleaved in one process.
 #
 #   benchmarks/encoders.sh [--out DIR] [--length N] [--rounds N] [--only TEXT]
 #
-# Builds mdot, writes the encoders (tests/support/encoder_patterns.h) as two layers of width 128, the plain one also as
-# MiniLM's shape and some in fp16, compiles them, makes a Python environment with ONNX Runtime (build/bench-venv), and
-# measures N rounds (21). DIR, build/encoder-results by default, gets table.md and results.json; README.md beside this
-# says how to read them. `--only` takes the encoders whose names hold TEXT, besides the ones that they are compared with.
+# Builds mdot. Writes the encoders (tests/support/encoder_patterns.h) as two layers of width 128, the plain one also in
+# MiniLM's shape and some in fp16, and compiles them. Makes a Python environment with ONNX Runtime (build/bench-venv) and
+# measures N rounds (21). Writes table.md and results.json to DIR, by default build/encoder-results. README.md in this
+# folder explains them. `--only` selects the encoders whose names contain TEXT, and those that they are compared with.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tools="$root/benchmarks"
@@ -34,7 +34,7 @@ venv="$root/build/bench-venv"
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/pip" install --quiet --disable-pip-version-check numpy onnxruntime==1.30.0
 
-# A line FILE<tab>NAME<tab>GROUP each; the first three are what others are compared with.
+# Each line is FILE<tab>NAME<tab>GROUP. The first three are the reference for the others.
 models="$out/models" list="$out/models/list"
 plain="scale behind"
 rm -rf "$models"

@@ -1,19 +1,19 @@
 #!/bin/sh
-# Everything that is measured on a GPU, on a machine that has one and little else:
+# Runs all measurements on a GPU, on a machine that has a GPU and little else:
 #
 #   benchmarks/gpu.sh pack [--pack DIR] [--build DIR] [--model FILE.onnx] [--targets T,…] [--buckets N,…]
 #   benchmarks/gpu.sh run  [--pack DIR] [--out DIR] [--budget SECONDS] [--python PROGRAM] [--lengths N,…]
 #
-# `pack` builds, here, all that `run` needs there: artefacts, cubins, programs, under 64 MB in one folder (build/gpu in
-# the working tree). It takes what building mdot takes, and NVRTC. `run` takes that folder, this working tree, NVIDIA's
-# driver and Python; PyTorch, ONNX Runtime and compute-sanitizer where they are. It writes results.json, table.md and
-# plot.svg, the most important things first, and keeps what it has when the budget (default 540 s) is used up.
-# `pack --build` takes the programs of a build that is there already. README.md beside this has more.
+# `pack` runs on the build machine. It builds everything that `run` needs: artefacts, cubins and programs, under 64 MB in
+# one folder (build/gpu in the working tree). It needs mdot's build dependencies and NVRTC. `run` needs that folder, this
+# working tree, NVIDIA's driver and Python. It uses PyTorch, ONNX Runtime and compute-sanitizer if they are installed. It
+# writes results.json, table.md and plot.svg, most important results first, and stops when the budget (default 540 s) is
+# used up. `pack --build` takes the programs from an existing build. README.md in this folder explains more.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tools="$root/benchmarks/gpu"
 pack="$root/build/gpu"
-export PYTHONDONTWRITEBYTECODE=1 # nothing appears in the working tree
+export PYTHONDONTWRITEBYTECODE=1 # keep the working tree clean
 export PYTHONPATH="$root/benchmarks/common"
 
 usage() {
@@ -28,7 +28,7 @@ fail() {
 
 # ---- pack --------------------------------------------------------------------------------------------------------------
 
-# The reference predictor: the shared one where it is, else one of the same shape.
+# The reference predictor: the shared one if it exists, otherwise one of the same shape.
 find_model() {
     if [ -n "$model" ]; then
         cp "$model" "$pack/reference.onnx"
@@ -92,13 +92,13 @@ left() {
     echo $((start + budget - $(now)))
 }
 
-# note NAME TEXT: a step that does not run, and why
+# note NAME TEXT: records a step that is skipped, and the reason
 note() {
     echo "gpu.sh: $1: $2" >&2
     echo "{\"section\": \"step\", \"name\": \"$1\", \"status\": null, \"seconds\": 0, \"note\": \"$2\"}" >> "$rows"
 }
 
-# step NAME SECONDS COMMAND…: runs it for at most so long and for what the budget leaves; a failure is kept for the end
+# step NAME SECONDS COMMAND…: runs it within its limit and the rest of the budget, and reports a failure at the end
 step() {
     name=$1 limit=$2
     shift 2
@@ -118,12 +118,12 @@ step() {
     echo "{\"section\": \"step\", \"name\": \"$name\", \"status\": $status, \"seconds\": $(($(now) - began))}" >> "$rows"
 }
 
-# The packed programs, or the same ones built here where this machine's libc is older than the packing one's.
+# Finds the packed programs, or builds them here if this machine's libc is older than that of the build machine.
 find_programs() {
     bench="$pack/gpu_bench" library="$pack/libmdot.so"
     status=0
     "$bench" > /dev/null 2>&1 || status=$?
-    [ "$status" -ne 2 ] || return 0 # its usage: it starts
+    [ "$status" -ne 2 ] || return 0 # status 2 is its usage, therefore it starts
     echo "gpu.sh: the packed programs do not start here and are built anew" >&2
     mkdir -p "$out/built"
     bench="$out/built/gpu_bench" library="$out/built/libmdot.so"
@@ -133,7 +133,7 @@ find_programs() {
     cc "$@" -shared -o "$library" "$root"/base/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c -ldl -lm -lpthread
 }
 
-# sanitize TOOL: the checks of the reference predictor under compute-sanitizer, where that works
+# sanitize TOOL: checks the reference predictor under compute-sanitizer, if that works here
 sanitize() {
     if [ -z "$sanitizer" ]; then
         note "$1" "compute-sanitizer is not installed"
@@ -154,7 +154,7 @@ run_peers() {
         --artefact "$pack/reference.bf16.mdot" --rows "$rows" --seconds "$(share 6)" ${lengths:+--lengths "$lengths"}
 }
 
-# share N: an Nth of the budget, in seconds
+# share N: the Nth part of the budget, in seconds
 share() {
     echo $((budget / $1))
 }

@@ -1,10 +1,10 @@
 #!/bin/sh
-# How what a scheduler's round costs grows with the operators of its jobs and with configurations, as a table, JSON and
-# two plots:
+# Measures how the cost of a scheduler's round grows with the operators of its jobs and with configurations. Writes a
+# table, JSON and two plots:
 #
 #   benchmarks/round.sh [--out DIR] [--seconds S]
 #
-# Builds mdot and its predictor. DIR, build/round-results by default, gets round.json, operators.svg, configurations.svg.
+# Builds mdot and its predictor. Writes round.json, operators.svg, configurations.svg to DIR (build/round-results).
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 out="$root/build/round-results" seconds=1

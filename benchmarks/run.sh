@@ -1,18 +1,18 @@
 #!/bin/sh
-# Latency of a compiled predictor on one core against what else PyPI has, interleaved in one process, outputs compared:
+# Compares the latency of a compiled predictor on one core with runtimes from PyPI, interleaved, and compares outputs:
 #
 #   benchmarks/run.sh [MODEL.onnx] [--out DIR] [--lengths 32,64,…] [--peers onnxruntime,openvino,torch]
 #                         [--samples N] [--seconds S]
 #
-# Without a model it is the reference predictor, which PyTorch knows as a module. Builds mdot, compiles the model in fp32
-# and bf16, makes a Python environment with the peers (build/bench-venv; PyTorch takes 6 GB of disk there) and measures
-# until every side has N quiet samples (10) at every length, or for S seconds (300). DIR, build/bench-results by default,
-# gets table.md, results.json, fp32.svg and bf16.svg. README.md beside this has more.
+# The default model is the reference predictor, which also exists as a PyTorch module. Builds mdot, compiles the model in
+# fp32 and bf16, makes a Python environment with the peers (build/bench-venv; PyTorch takes 6 GB of disk there) and measures
+# until each side has N quiet samples (10) at every length, or for S seconds (300). Writes table.md, results.json, fp32.svg
+# and bf16.svg to DIR, by default build/bench-results. README.md in this folder explains more.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 tools="$root/benchmarks"
 out="$root/build/bench-results" model="" peers=onnxruntime,openvino,torch
-export PYTHONDONTWRITEBYTECODE=1 # nothing appears in the working tree
+export PYTHONDONTWRITEBYTECODE=1 # keep the working tree clean
 export PYTHONPATH="$tools/common"
 
 usage() {
@@ -45,7 +45,7 @@ build="$root/build/release"
 "$root/scripts/install-deps.sh"
 (cd "$root" && cmake --preset release > /dev/null && cmake --build --preset release --target mdot_cli mdot_shared bench_peak -- --quiet)
 
-# The environment grows by the peers that are asked for; ONNX Runtime is who answers are compared with.
+# Installs the requested peers. ONNX Runtime is always installed, because outputs are compared with it.
 venv="$root/build/bench-venv"
 [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
 "$venv/bin/pip" install --quiet --disable-pip-version-check numpy onnxruntime==1.30.0
@@ -58,7 +58,7 @@ if [ -z "$model" ]; then
     "$venv/bin/python" "$tools/common/reference.py" "$model"
 fi
 "$build/cli/mdot" compile "$model" -o "$out/model.mdot" --kernel-precision cpu=fp32,bf16 --quiet
-rm -rf "$out/inductor" # a run that was killed leaves half-written libraries there
+rm -rf "$out/inductor" # a killed run may have left incomplete libraries
 # shellcheck disable=SC2086 # numbers and names without spaces
 TORCHINDUCTOR_CACHE_DIR="$out/inductor" "$venv/bin/python" "$tools/cpu/measure.py" "$model" "$out/model.mdot" \
     --library "$build/runtime/libmdot.so" --probe "$build/benchmarks/cpu/libbench_peak.so" --command "$build/cli/mdot" \

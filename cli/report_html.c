@@ -192,7 +192,7 @@ static void write_memory(FILE *out, const page_job *job)
     fputs("</div>\n", out);
 }
 
-/* ---- By type of operator, on the best card ----------------------------------------------------------------------- */
+/* ---- By type of operator, on the best GPU ------------------------------------------------------------------------ */
 
 /* Parts use the colours of the charts above: the optimizer is the fourth, waiting the fifth. */
 enum { MOST_TYPES = 8, OPTIMIZER_PART = 3, WAITING_PART, TYPE_PARTS };

@@ -1,11 +1,11 @@
-# add_mdot_library(NAME OBJECTS TARGET… [NEEDS TARGET…] [SYSTEM TARGET…]): one of the libraries that are installed, as
-# NAME (static) and NAME_shared, made of the objects of the given object libraries. NEEDS: mdot's own libraries whose
-# public functions it calls; SYSTEM: others, which a program that links the static one must link too.
+# add_mdot_library(NAME OBJECTS TARGET… [NEEDS TARGET…] [SYSTEM TARGET…]): one of the installed libraries, as NAME (static)
+# and NAME_shared, made of the objects of the given object libraries. NEEDS: mdot's own libraries whose public functions it
+# calls. SYSTEM: other libraries, which a program that links the static one must link, too.
 #
-# Neither shows anything but public functions. Objects are compiled with hidden visibility, which the public headers
-# lift. What is shared exports what <folder>/lib<NAME>.map lists, with symbol versions. What is static is one object, linked in
-# advance, in which hidden symbols have become local: a program may link any of the libraries together, though each has
-# copies of what it shares with others, and may itself have functions of the same names.
+# Both export only public functions. Objects are compiled with hidden visibility, which the public headers override. The shared
+# library exports the functions in <folder>/lib<NAME>.map, with symbol versions. The static library is one prelinked object, in
+# which hidden symbols are local. Therefore a program may link several of the libraries, although each has copies of the code
+# that it shares with others. The program may also have functions of the same names.
 function(add_mdot_library name)
   cmake_parse_arguments(arg "" "" "OBJECTS;NEEDS;SYSTEM" ${ARGN})
   set(objects ${arg_OBJECTS})
@@ -35,7 +35,7 @@ function(add_mdot_library name)
                LINK_DEPENDS ${map}
                INSTALL_RPATH $ORIGIN)
   target_link_options(${name}_shared PRIVATE LINKER:--version-script=${map})
-  if(NOT MDOT_ASAN AND NOT MDOT_TSAN) # whose runtime library is the program's
+  if(NOT MDOT_ASAN AND NOT MDOT_TSAN) # the sanitizer's runtime library belongs to the program
     target_link_options(${name}_shared PRIVATE LINKER:-z,defs)
   endif()
   set(needs_shared ${arg_NEEDS})
@@ -48,7 +48,7 @@ function(add_mdot_library name)
   endforeach()
 endfunction()
 
-# add_mdot_objects(NAME SOURCE…): objects of one folder, as tests link them and libraries hide them.
+# add_mdot_objects(NAME SOURCE…): the objects of one folder. Tests link them directly, and libraries hide their symbols.
 function(add_mdot_objects name)
   add_library(${name} OBJECT ${ARGN})
   set_target_properties(${name} PROPERTIES C_VISIBILITY_PRESET hidden)

@@ -1,5 +1,5 @@
-# What is installed, and in which package: libraries one each, what building against them takes (dev), the command.
-# Everything may be moved after installation: paths within it are relative.
+# Defines the installed files and their packages: one package for each library, one for building against them (dev), and one
+# for the command. The installation can be moved, because all paths within it are relative.
 include(CMakePackageConfigHelpers)
 
 set(MDOT_CMAKE_FOLDER ${CMAKE_INSTALL_LIBDIR}/cmake/mdot)
@@ -34,7 +34,7 @@ install(
 string(REGEX REPLACE "^-l" "" MDOT_LLVM_NAME "${llvm_libs}")
 configure_package_config_file(cmake/mdotConfig.cmake.in ${PROJECT_BINARY_DIR}/mdotConfig.cmake
                               INSTALL_DESTINATION ${MDOT_CMAKE_FOLDER})
-# While the version is 0.x, another minor version is another interface.
+# While the version is 0.x, each minor version has a different interface.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/mdotConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(
   FILES ${PROJECT_BINARY_DIR}/mdotConfig.cmake ${PROJECT_BINARY_DIR}/mdotConfigVersion.cmake
@@ -65,7 +65,7 @@ install_pc(mdotc "compile trained predictors (ONNX), for mdot" "${same}" "libpro
 
 # ---- The command ----------------------------------------------------------------------------------------------------
 
-# It finds its predictor in ../share/mdot: the two keep their places to each other wherever the prefix goes.
+# The command finds its predictor in ../share/mdot, which works for every prefix.
 install(TARGETS mdot_cli DESTINATION bin COMPONENT command)
 install(
   FILES ${MDOT_SHIPPED_PREDICTOR} ${MDOT_PUBLISHED_PREDICTOR}
@@ -106,7 +106,7 @@ endforeach()
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION science)
 set(exactly "(= ${PROJECT_VERSION})")
-# dpkg-shlibdeps does not always find whose libLLVM it is, where a development package has a link to it.
+# dpkg-shlibdeps does not always find the package of libLLVM, because a development package has a link to it.
 set(needs_llvm "")
 execute_process(COMMAND realpath ${llvm_libdir}/lib${MDOT_LLVM_NAME}.so OUTPUT_VARIABLE llvm_file OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 execute_process(COMMAND dpkg-query -S ${llvm_file} OUTPUT_VARIABLE llvm_owner OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)

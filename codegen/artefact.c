@@ -23,7 +23,8 @@ mdot_status cg_write_artefact(const cg_entry *entries, int entry_count, const cg
     cg_made made[CG_BACKENDS] = {0};
     cg_table table = {0};
     mdot_status status = MDOT_OK;
-    for (int b = CG_BACKENDS - 1; b >= 0 && status == MDOT_OK; b--) /* first what a missing toolchain may end */
+    for (int b = CG_BACKENDS - 1; b >= 0 && status == MDOT_OK; b--) /* first the backends that may fail because a
+                                                                     * toolchain is missing */
         status = cg_backends[b]->make_images(entries, entry_count, options, arena, &made[b], err);
     if (status == MDOT_OK) status = cg_build_table(entries, entry_count, options, made, &table, err);
     if (status == MDOT_OK) status = link_parts(made, &table, path, arena, err);

@@ -1,36 +1,39 @@
-/* artefact.h — the steps from plans to a file, one file a step; cg_write_artefact (artefact.c) runs them in order.
+/* artefact.h — the steps from plans to a file, one source file per step. cg_write_artefact (artefact.c) runs them in
+ * order.
  *
- *   cuda/       plans → a cubin for each GPU architecture, with weights of their own
- *   cpu/        plans → one object file of code for all CPUs, with the weights in the form that it reads
- *   artefact_table.c  plans → the table that describes the artefact; table_builder.c puts it together
+ *   cuda/       plans → a cubin for each GPU architecture, with its own weights
+ *   cpu/        plans → one object file of code for all CPUs, with weights packed for that code
+ *   artefact_table.c  plans → the table that describes the artefact; table_builder.c builds it
  *   elf_writer.c       table, weights and cubins → an object file of data
- *   link.c      both objects → the artefact, complete or not at all
+ *   link.c      both objects → the artefact, which appears complete or not at all
  */
 #ifndef CG_ARTEFACT_H
 #define CG_ARTEFACT_H
 
 #include "codegen/backend.h"
 
-/* `made` is what each of cg_backends has made. The table's file_bytes and checksum are still zero. */
+/* `made` holds the images of each of cg_backends. The table's file_bytes and checksum are still zero. */
 mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options,
                            const cg_made made[CG_BACKENDS], cg_table *out_table, mdot_error *err);
 
-/* A relocatable object of a machine with read-only data sections; IO on failure, a partial file may be left. */
+/* Writes a relocatable object of a machine with read-only data sections. Returns IO on failure, which may leave a
+ * partial file. */
 mdot_status cg_elf_write_object(const char *path, uint16_t elf_machine, const cg_data_section *sections, size_t count,
                                 mdot_error *err);
 
 typedef struct cg_parts {
-    const cg_machine *machine; /* of the code */
-    const void *code;          /* an object file's bytes */
+    const cg_machine *machine; /* machine of the code */
+    const void *code;          /* bytes of an object file */
     size_t code_bytes;
-    const cg_data_section *sections; /* the table's first */
+    const cg_data_section *sections; /* the table's section is the first */
     size_t section_count;
-    int64_t linker_limit_ms; /* how long the linker may take; 0: minutes, and longer for larger parts */
+    int64_t linker_limit_ms; /* time limit of the linker; 0: several minutes, more for larger parts */
 } cg_parts;
 
-/* Links the parts with the system's linker, completes file_bytes and checksum, and renames the result to `path`. A
- * linker that takes too long is killed. TOOLCHAIN with the linker's words, or that it was killed, or IO, as for what is
- * larger than the process's files may be; then `path` is what it was and nothing else is left behind. */
+/* Links the parts with the system's linker, fills in file_bytes and checksum, and renames the result to `path`. A
+ * linker that exceeds the limit is killed. Returns TOOLCHAIN with the linker's output, or a note that it was killed;
+ * or IO, for example if the result exceeds the process's file size limit. On failure `path` is unchanged and all
+ * temporary files are removed. */
 mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *arena, mdot_error *err);
 
 #endif

@@ -1,6 +1,5 @@
-/* artefact_table.c — plans and what the backends have made of them → an artefact's table (mdot_abi.h): what the runtime and
- * `mdot inspect` know about it.
- */
+/* artefact_table.c — plans and the backends' images → an artefact's table (mdot_abi.h), the description that the runtime
+ * and `mdot inspect` read. */
 #include "codegen/artefact.h"
 #include "codegen/cpu/cpu_backend.h"
 #include "ir/ops.h"
@@ -11,7 +10,7 @@
 
 /* ---- Entries ----------------------------------------------------------------------------------------------------- */
 
-/* Rows of the smallest table that the input picks from; 0: it picks from none. */
+/* Number of rows of the smallest table that the input indexes; 0 if it indexes none. */
 static uint32_t count_indices(const ir_graph *graph, const ir_value *input)
 {
     int64_t least = 0;
@@ -27,14 +26,14 @@ static uint32_t count_indices(const ir_graph *graph, const ir_value *input)
     return (uint32_t)least;
 }
 
-/* The hash is of what users of the entry see, wherever the name lies in the table. */
+/* Hashes only the fields visible to users of the entry, so that the hash is independent of positions in the table. */
 static uint64_t hash_tensor(mdot_abi_tensor tensor, const char *name, uint64_t seed)
 {
     tensor.name_at = tensor.index_count = tensor.defaults_at = tensor.default_count = tensor.columns_at = 0;
     return mdot_abi_checksum(name, strlen(name) + 1, mdot_abi_checksum(&tensor, sizeof tensor, seed));
 }
 
-/* `columns` is of each value, or NULL. */
+/* `columns` has one element per value, or is NULL. */
 static uint32_t add_tensors(cg_table *t, const ir_graph *graph, ir_value *const *values, int count,
                             const cg_columns *columns, uint64_t *hash)
 {
@@ -58,7 +57,7 @@ static uint32_t add_tensors(cg_table *t, const ir_graph *graph, ir_value *const 
     return at;
 }
 
-/* Buckets mostly differ in nothing but the work of each kernel, so that stands apart and the list is stored once. */
+/* Buckets mostly differ only in the work of each kernel. Therefore the work is stored separately and the list once. */
 static uint32_t add_kernels(cg_table *t, const pl_plan *plan)
 {
     mdot_abi_kernel *records = calloc((size_t)plan->kernel_count + 1, sizeof *records);
@@ -120,9 +119,9 @@ static mdot_abi_entry add_entry(cg_table *t, const cg_entry *entry)
     return record;
 }
 
-/* ---- All of it --------------------------------------------------------------------------------------------------- */
+/* ---- The whole table --------------------------------------------------------------------------------------------- */
 
-/* "mdot 0.2.0, LLVM 19.1.7" */
+/* For example "mdot 0.2.0, LLVM 19.1.7". */
 static void print_compiler(const cg_made made[CG_BACKENDS], char *text, size_t size)
 {
     bs_join list;

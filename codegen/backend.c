@@ -1,4 +1,4 @@
-/* backend.c — the backends that there are. */
+/* backend.c — the list of backends. */
 #include "codegen/backend.h"
 #include "codegen/cpu/cpu_backend.h"
 #include "codegen/cuda/cuda_backend.h"

@@ -1,7 +1,6 @@
-/* backend.h — what makes images of one kind, as a table of data and functions: what --target and --compute may say of
- * it, and how plans become its images. compiler/ and the writer of artefacts loop over cg_backends and know none by
- * name.
- */
+/* backend.h — a backend makes images of one kind. It is a table of data and functions: the values of --target and
+ * --compute that it accepts, and the functions that turn plans into its images. compiler/ and the artefact writer
+ * loop over cg_backends and refer to none by name. */
 #ifndef CG_BACKEND_H
 #define CG_BACKEND_H
 
@@ -11,66 +10,68 @@
 #include "codegen/table_builder.h"
 
 typedef struct cg_data_section {
-    const char *name, *symbol; /* the symbol is global and stands at the section's start */
+    const char *name, *symbol; /* the symbol is global and marks the section's start */
     const void *bytes;
     size_t size_bytes, alignment;
 } cg_data_section;
 
-/* Sections begin on pages of their own, so that processes share all of one, and none with what only a GPU reads. */
+/* Each section starts on its own page. Therefore processes share a section's pages, separately from those that only
+ * a GPU reads. */
 enum { CG_PAGE_BYTES = 4096, CG_MAX_SECTIONS = 2 };
 
-/* The images that a backend has made; zero: none. */
+/* The images that a backend has made; zero-initialised: none. */
 typedef struct cg_made {
     void *images; /* the backend's own, for describe and done */
     int image_count;
-    const char *toolchain; /* what made them, in the arena: "LLVM 19.1.7" */
+    const char *toolchain; /* name of the compiler, in the arena, for example "LLVM 19.1.7" */
     cg_data_section section[CG_MAX_SECTIONS];
     int section_count;
-    const cg_machine *machine; /* of `code`, an object file that the artefact is linked with; a CPU's */
+    const cg_machine *machine; /* CPU machine of `code`, an object file that the artefact is linked with */
     const void *code;
     size_t code_bytes;
 } cg_made;
 
-typedef struct cg_dump { /* text that the backend can show of its work */
+typedef struct cg_dump { /* text that the backend can print about its work */
     const char *name;
-    bool needs_target; /* it comes of the making of images: without a target there is none */
+    bool needs_target; /* produced while making images, so it needs a target */
 } cg_dump;
 
 typedef struct cg_backend {
-    const char *name;     /* "cpu": what --target calls the usual targets, and --compute whose arithmetic it is */
-    const char *example;  /* of a target: "sm_90a" */
-    mdot_image_kind kind; /* of its images */
-    bool stands_behind;   /* every artefact has images of it: where none of its targets is named, the usual ones */
-    const cg_dump *dumps; /* up to one without a name */
-    cg_compute computes[CG_COMPUTES]; /* what --compute may ask for, the first where nothing is asked */
+    const char *name;     /* for example "cpu": the --target name of the default targets, and the --compute prefix */
+    const char *example;  /* example of a target, for example "sm_90a" */
+    mdot_image_kind kind; /* kind of its images */
+    bool stands_behind;   /* every artefact has images of it: the default targets, if the caller names none */
+    const cg_dump *dumps; /* terminated by an entry whose name is NULL */
+    cg_compute computes[CG_COMPUTES]; /* values of --compute; the first is the default */
     int compute_count;
 
-    /* The targets that a name means, ascending, where `compute` is asked for: a target without it takes the nearest
-     * that it has. NOT_FOUND: the name is none of this backend's. INVALID_ARGUMENT: nothing near. */
+    /* Sets the targets of a name, ascending, for a requested precision `compute`. A target that lacks it takes its
+     * nearest one. Returns NOT_FOUND if the name is unknown to this backend, and INVALID_ARGUMENT if no near
+     * precision exists. */
     mdot_status (*parse)(const char *name, cg_compute kernel_precision, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
                          int *out_count, mdot_error *err);
-    /* Adds the names that parse knows, less those without number. */
+    /* Adds the names that `parse` accepts, except open-ended families. */
     void (*list)(bs_join *names);
 
-    /* Images for the options' targets of this backend (cg_targets_of), in their order; fewer, with a warning, where the
-     * backend's header says so. End with `done` in either case. */
+    /* Makes images for the options' targets of this backend (cg_targets_of), in their order. It makes fewer, with a
+     * warning, in the cases that the backend's header lists. Call `done` in either case. */
     mdot_status (*make_images)(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
                                cg_made *out_made, mdot_error *err);
-    /* Puts the images' records into the table, the first at `at`, and into the head what they need there. */
+    /* Writes the images' records into the table, the first at `at`, and the fields that they need into the head. */
     void (*describe)(const void *images, const cg_entry *entries, int entry_count, cg_table *table, uint32_t at,
                      mdot_abi_table *head);
-    void (*done)(void *images); /* NULL is allowed */
+    void (*done)(void *images); /* accepts NULL */
 } cg_backend;
 
 enum { CG_BACKENDS = 2 };
-extern const cg_backend *const cg_backends[CG_BACKENDS]; /* ascending in kind */
+extern const cg_backend *const cg_backends[CG_BACKENDS]; /* ascending by kind */
 
 /* ---- Lists of targets -------------------------------------------------------------------------------------------- */
 
-/* Puts a target into a list of `*count`, which has room for MDOT_ABI_MAX_IMAGES: after lesser ones, and after those
- * that differ from it in the arithmetic alone; nothing where it is there. INVALID_ARGUMENT when the list is full. */
+/* Inserts a target into a list of `*count` with capacity MDOT_ABI_MAX_IMAGES. It goes after lesser targets and after
+ * those that differ only in precision. A duplicate is ignored. Returns INVALID_ARGUMENT if the list is full. */
 mdot_status cg_add_target(cg_target *targets, int *count, cg_target target, mdot_error *err);
-/* Those of one kind stand side by side. */
+/* The options' targets of one kind, which are consecutive. */
 const cg_target *cg_targets_of(const cg_options *options, mdot_image_kind kind, int *out_count);
 
 #endif

@@ -1,4 +1,4 @@
-/* byte_pool.c — see byte_pool.h. Failure sticks, so that a builder checks once at its end. */
+/* byte_pool.c — see byte_pool.h. A failure is sticky, so that a builder checks once at its end. */
 #include "codegen/byte_pool.h"
 
 #include "mdot/mdot_abi.h"

@@ -1,4 +1,4 @@
-/* byte_pool.h — bytes that grow, and equal pieces stored once: an artefact's weights, and the names in its table. */
+/* byte_pool.h — a growing byte buffer that stores equal pieces once: an artefact's weights, and the names in its table. */
 #ifndef CG_BYTE_POOL_H
 #define CG_BYTE_POOL_H
 
@@ -12,18 +12,18 @@ typedef struct cg_pool_slot {
     bool used;
 } cg_pool_slot;
 
-typedef struct cg_pool { /* zero: empty */
+typedef struct cg_pool { /* zero-initialised: empty */
     unsigned char *bytes;
     size_t size_bytes, capacity_bytes;
     cg_pool_slot *slots; /* open addressing; the count is a power of two */
     size_t slot_count, used_count;
-    bool failed; /* memory ran out: what was added since is missing */
+    bool failed; /* memory ran out; pieces added since are missing */
 } cg_pool;
 
-/* `size_bytes` zeroed bytes at the end, aligned; returns their offset. Pointers into the pool end with the next call.
- */
+/* Appends `size_bytes` zeroed bytes, aligned, and returns their offset. The next call invalidates pointers into the
+ * pool. */
 size_t cg_pool_reserve(cg_pool *pool, size_t size_bytes, size_t alignment);
-/* The offset of bytes equal to these: those of an earlier cg_pool_intern, or a copy at the end. */
+/* The offset of bytes equal to these: those of an earlier cg_pool_intern, or a copy appended at the end. */
 size_t cg_pool_intern(cg_pool *pool, const void *bytes, size_t size_bytes, size_t alignment);
 void cg_pool_done(cg_pool *pool);
 

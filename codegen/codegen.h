@@ -1,33 +1,33 @@
-/* codegen.h — plans → one artefact. What an artefact can be made for stands in backend.h. */
+/* codegen.h — plans → one artefact. backend.h lists the possible targets. */
 #ifndef CG_CODEGEN_H
 #define CG_CODEGEN_H
 
 #include "ir/plan/plan.h"
 #include "mdot/mdot_abi.h"
 
-/* What a model says of an input's columns (mdot_abi_tensor). */
+/* A model's description of an input's columns (mdot_abi_tensor). */
 typedef struct cg_columns {
-    int default_count; /* last columns, and what they are to a runtime that has none of them */
+    int default_count; /* number of trailing columns that have a default value, for a runtime that lacks them */
     const float *defaults;
-    const char *names; /* of all of them, separated by commas; NULL: not said */
+    const char *names; /* names of all columns, separated by commas; NULL if unknown */
 } cg_columns;
 
-/* One entry point: its plans share inputs, outputs and weights and differ in the bucket. */
+/* One entry point. Its plans share inputs, outputs and weights and differ in the bucket. */
 typedef struct cg_entry {
     const char *name;
     const ir_graph *graph;     /* for the names and types of inputs and outputs */
-    const cg_columns *columns; /* of each input; NULL: nothing is said of them */
-    int plan_count;            /* ascending in max_length */
+    const cg_columns *columns; /* one per input; NULL if unknown */
+    int plan_count;            /* ascending by max_length */
     pl_plan *const *plans;
 } cg_entry;
 
-/* What the factors of matrix kernels are rounded to. Sums, norms, softmax and the residual stream are f32 in all. */
+/* The type to which matrix kernels round their factors. Sums, norms, softmax and the residual stream always use f32. */
 typedef enum cg_compute { CG_FP32, CG_BF16, CG_FP16, CG_COMPUTES } cg_compute;
 const char *cg_compute_name(cg_compute kernel_precision); /* "fp32", "bf16", "fp16": mdot_abi_image.compute_at */
 
-/* What one image is made for. Targets stand in lists in the order of mdot_abi_table.images_at, none twice. */
+/* The target of one image. Lists of targets are unique and in the order of mdot_abi_table.images_at. */
 typedef struct cg_target {
-    mdot_image_kind kind; /* these three are mdot_abi_image's */
+    mdot_image_kind kind; /* these three are fields of mdot_abi_image */
     uint32_t number, variant;
     cg_compute kernel_precision;
 } cg_target;
@@ -35,19 +35,19 @@ typedef struct cg_target {
 typedef struct cg_options {
     const char *predictor_name;
     int target_count;
-    const cg_target *targets; /* at least one for a CPU (cg_add_target keeps them in order) */
-    const char *dump;         /* of a backend's (cg_backend.dumps), else NULL */
+    const cg_target *targets; /* at least one CPU target (cg_add_target keeps the order) */
+    const char *dump;         /* name of a backend's dump (cg_backend.dumps), or NULL */
     void (*dump_text)(void *user, const char *text);
     void (*warning)(void *user, const char *text);
     void (*progress)(void *user, const char *step, size_t done, size_t total);
     void *user;
-    bool in_process; /* no child for what may end its process (subprocess.h) */
+    bool in_process; /* run work that may end its process here rather than in a child (subprocess.h) */
 } cg_options;
 
-/* Generates code for every entry, bucket and target, packs the weights, links, and puts the artefact at `path` by
- * rename: it appears complete or not at all. Constants that several plans share (the same ir_tensor, or equal bytes)
- * are stored once; kernels with equal specifications are generated once. What GPUs cannot run is left out of their code
- * with a warning (cuda/cuda_backend.h). */
+/* Generates code for every entry, bucket and target, packs the weights, links, and renames the artefact to `path`,
+ * where it appears complete or not at all. Constants that several plans share (the same ir_tensor, or equal bytes)
+ * are stored once. Kernels with equal specifications are generated once. Parts that GPUs cannot run are omitted from
+ * their code with a warning (cuda/cuda_backend.h). */
 mdot_status cg_write_artefact(const cg_entry *entries, int entry_count, const cg_options *options, const char *path,
                               ir_arena *arena, mdot_error *err);
 

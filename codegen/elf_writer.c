@@ -1,8 +1,8 @@
 /* elf_writer.c — a small writer of relocatable ELF objects that hold data.
  *
- * A directly written object is the fastest way to hand megabytes of weights to the linker: there is nothing to parse,
- * and unlike `ld -b binary` it puts them into read-only memory. (System V gABI, chapter 4. Data needs nothing of a
- * machine but its number.)
+ * Writing the object directly is the fastest way to pass megabytes of weights to the linker, because it needs no
+ * parsing. Unlike `ld -b binary` it places them in read-only memory. (System V gABI, chapter 4. The only
+ * machine-dependent value of a data object is the machine's number.)
  */
 #include "codegen/artefact.h"
 
@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The file's order: header, data, symbols, names, section headers. Sections: the null section, the data sections, the
- * mark that the stack need not be executable, symbols, names. */
+/* Order in the file: header, data, symbols, names, section headers. Sections: the null section, the data sections,
+ * the marker for a non-executable stack, symbols, names. */
 typedef struct writer {
     FILE *file;
     uint64_t at;
@@ -21,7 +21,7 @@ typedef struct writer {
 
 static void write_bytes(writer *w, const void *bytes, size_t size_bytes)
 {
-    fwrite(bytes, 1, size_bytes, w->file); /* the caller asks ferror at the end */
+    fwrite(bytes, 1, size_bytes, w->file); /* the caller checks ferror at the end */
     w->at += size_bytes;
 }
 
@@ -86,17 +86,17 @@ static void write_object(writer *w, uint16_t elf_machine, const cg_data_section 
     add_name(w, "");
     add_record(&w->headers, &(Elf64_Shdr){0}, sizeof(Elf64_Shdr));
     add_record(&w->symbols, &(Elf64_Sym){0}, sizeof(Elf64_Sym));
-    write_bytes(w, &header, sizeof header); /* once more at the end, with e_shoff */
+    write_bytes(w, &header, sizeof header); /* written again at the end, with e_shoff */
     write_data_sections(w, sections, count);
     write_section(w, (Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_addralign = 1}, ".note.GNU-stack", "");
     Elf64_Shdr symbols = {.sh_type = SHT_SYMTAB,
                           .sh_link = names_index,
-                          .sh_info = 1, /* the first global symbol */
+                          .sh_info = 1, /* index of the first global symbol */
                           .sh_size = w->symbols.size_bytes,
                           .sh_addralign = sizeof(uint64_t),
                           .sh_entsize = sizeof(Elf64_Sym)};
     write_section(w, symbols, ".symtab", w->symbols.bytes);
-    uint32_t own_name = add_name(w, ".strtab"); /* before its size is taken */
+    uint32_t own_name = add_name(w, ".strtab"); /* before the section's size is read */
     Elf64_Shdr names = {.sh_type = SHT_STRTAB, .sh_name = own_name, .sh_size = w->names.size_bytes, .sh_addralign = 1};
     write_section(w, names, ".strtab", w->names.bytes);
     align(w, sizeof(uint64_t));

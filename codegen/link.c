@@ -1,8 +1,8 @@
 /* link.c — the artefact's parts → one file, by the system's linker; the last step of a compilation.
  *
- * All work happens in a private directory beside the output, which goes away on every path, so a failure leaves the
- * output as it was and a success replaces it at once. The linker is started without a shell, in the program's process
- * group, so that what ends the program on a terminal ends it, too. One that does not end is killed.
+ * All work happens in a private directory beside the output, which is removed on every path. Therefore a failure
+ * leaves the output unchanged, and a success replaces it at once. The linker is started without a shell, in the
+ * program's process group, so that a signal from the terminal ends both. A linker that hangs is killed.
  */
 #include "base/elf_read.h"
 #include "base/file.h"
@@ -25,14 +25,14 @@
 
 extern char **environ;
 
-/* GNU ld links these few sections in half of lld's time; either will do. */
+/* GNU ld links these few sections in half of lld's time; either works. */
 static const char *const linkers[] = {"ld", "ld.lld", "ld.lld-19"};
 enum { LINKER_COUNT = sizeof linkers / sizeof linkers[0] };
 
 enum { LINKER_WORDS_BYTES = 800 };
 
-/* How long a linker may take: a hundred times what a busy machine needs, with 10 MB/s for what it copies. Then how long
- * until a killed one is gone. */
+/* The linker's time limit: a hundred times the need of a busy machine, plus the copied bytes at 10 MB/s. KILLED_MS
+ * limits the wait for a killed linker. */
 enum { LINKER_MS = 600000, LINKER_BYTES_PER_MS = 10000, KILLED_MS = 10000 };
 
 static mdot_status write_file(const char *path, const void *bytes, size_t size_bytes, mdot_error *err)
@@ -44,8 +44,8 @@ static mdot_status write_file(const char *path, const void *bytes, size_t size_b
     return MDOT_OK;
 }
 
-/* Only the contract's symbols are visible: kernels are free to be called anything. lld refuses names that no object
- * defines, so what is absent is not in the map. */
+/* Only the interface's symbols are visible, so that kernels may have any name. lld refuses names that no object
+ * defines, so absent sections are left out of the map. */
 static mdot_status write_export_map(const char *path, const cg_data_section *sections, size_t count, mdot_error *err)
 {
     char map[512];
@@ -75,13 +75,13 @@ static mdot_status write_parts(const cg_temp_dir *w, const cg_parts *parts, mdot
 
 /* ---- Running the linker ------------------------------------------------------------------------------------------ */
 
-/* Starts the first linker that there is, its words going to a file. */
+/* Starts the first linker found; its output goes to a file. */
 static mdot_status start_linker(const cg_temp_dir *w, const cg_machine *machine, pid_t *out_process,
                                 const char **out_name, mdot_error *err)
 {
     char *arguments[] = {"ld", "-m", (char *)machine->emulation, "-shared", "-nostdlib", "-Bsymbolic",
                          "--hash-style=gnu", "--build-id=sha1",
-                         /* an undefined symbol is an error here, not a surprise at open */
+                         /* makes an undefined symbol an error here, rather than at open */
                          "-z", "defs", "-z", "noexecstack", "-z", "separate-code", "-z", "norelro", "-soname",
                          "predictor.mdot", "--version-script", w->file[CG_EXPORT_MAP], "-o", w->file[CG_LINKED],
                          w->file[CG_CODE_OBJECT], w->file[CG_DATA_OBJECT], NULL};
@@ -123,14 +123,14 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Whether a process ends in time. */
+/* True if the process ends within the limit. */
 static bool wait_for(pid_t process, int64_t limit_ms, int *out_result)
 {
     const struct timespec one_ms = {.tv_nsec = 1000000};
     const int64_t begin_ms = now_ms();
     for (;;) {
         pid_t ended = waitpid(process, out_result, WNOHANG);
-        /* ECHILD: the program ignores SIGCHLD, and the exit status is lost; what was linked tells as much */
+        /* ECHILD: the program ignores SIGCHLD and the exit status is lost; the linked file shows the result */
         if (ended == process || (ended < 0 && errno != EINTR)) return true;
         if (now_ms() - begin_ms >= limit_ms) return false;
         nanosleep(&one_ms, NULL); /* a program's signals may end it early */
@@ -171,7 +171,7 @@ static bool write_at(int descriptor, const void *bytes, size_t size_bytes, size_
     return pwrite(descriptor, bytes, size_bytes, (off_t)offset) == (ssize_t)size_bytes;
 }
 
-/* The mapping sees what is written through the descriptor, so the checksum covers the size that went in before it. */
+/* The mapping reflects writes through the descriptor, so the checksum covers the size written just before. */
 static mdot_status seal_mapped(int descriptor, const void *file, size_t file_bytes, const cg_machine *machine,
                                const char *path, mdot_error *err)
 {
@@ -212,7 +212,7 @@ static mdot_status seal(const char *path, const cg_machine *machine, mdot_error 
 
 mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *arena, mdot_error *err)
 {
-    enum { HEADERS_BYTES = 1 << 16 }; /* and what pages are filled up with */
+    enum { HEADERS_BYTES = 1 << 16 }; /* headers and page padding */
     if (!bs_is_within_limit(size_of(parts) + HEADERS_BYTES))
         return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(EFBIG));
     cg_temp_dir w;

@@ -1,17 +1,17 @@
-/* machine.h — a processor architecture as far as object files, the linker and LLVM must know of it: a row that every
- * target of the architecture points to (cpu/cpu_target.c). One artefact holds the code of one machine's CPUs. */
+/* machine.h — a processor architecture: the properties that object files, the linker and LLVM need. Every target of
+ * the architecture points to its row (cpu/cpu_target.c). One artefact holds code for the CPUs of one machine. */
 #ifndef CG_MACHINE_H
 #define CG_MACHINE_H
 
 #include <stdint.h>
 
 typedef struct cg_machine {
-    const char *name;           /* "x86-64" */
+    const char *name;           /* for example "x86-64" */
     uint16_t elf_machine;       /* e_machine of its object files: EM_X86_64 */
-    const char *emulation;      /* what GNU ld and lld call its output format: -m */
-    const char *triple;         /* of LLVM's module */
-    const char *baseline_cpu;   /* LLVM's target-cpu where a function names no other */
-    void (*prepare_llvm)(void); /* registers its code generator; safe to call often and from several threads */
+    const char *emulation;      /* output format of GNU ld and lld: -m */
+    const char *triple;         /* target triple of LLVM's module */
+    const char *baseline_cpu;   /* LLVM's target-cpu for functions that name no other */
+    void (*prepare_llvm)(void); /* registers LLVM's code generator; idempotent and thread-safe */
 } cg_machine;
 
 extern const cg_machine cg_machine_x86_64;

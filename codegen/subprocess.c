@@ -1,5 +1,5 @@
-/* subprocess.c — see subprocess.h. The child sends records through a pipe: what goes to the caller's callbacks, and last its
- * answer. */
+/* subprocess.c — see subprocess.h. The child sends records through a pipe: the arguments of the caller's callbacks, and last
+ * its answer. */
 #include "codegen/subprocess.h"
 
 #include <errno.h>
@@ -17,17 +17,17 @@ enum { WORDS_BYTES = 400 };
 
 typedef enum record_kind { PROGRESS, WARNING, DUMP, ANSWER } record_kind;
 
-/* Behind it `text_bytes` of text with its NUL, then, of an answer, `result_bytes` of what was made. */
+/* Followed by `text_bytes` of text with its NUL and, for an answer, by `result_bytes` of result. */
 typedef struct record {
     record_kind kind;
-    mdot_status status; /* ANSWER; the text is its message */
-    size_t done, total; /* PROGRESS; the text is the step */
+    mdot_status status; /* ANSWER only; the text is its message */
+    size_t done, total; /* PROGRESS only; the text is the step */
     size_t text_bytes, result_bytes;
 } record;
 
 /* ---- The child --------------------------------------------------------------------------------------------------- */
 
-/* A parent that is gone ends the child by SIGPIPE. */
+/* If the parent is gone, SIGPIPE ends the child. */
 static void write_all(int pipe, const void *bytes, size_t size)
 {
     const char *at = bytes;
@@ -63,16 +63,16 @@ static void send_dump(void *pipe, const char *text)
     send_record(*(int *)pipe, (record){.kind = DUMP}, text, NULL);
 }
 
-/* The child keeps nothing of the program that it came from: no handler of a signal, which might report a crash of the
- * program's, and no open file, which others might wait for. It ends when the thread that waits for it does. The pipe's
- * number from here on. */
+/* Drops the program's state in the child: signal handlers, which might report the child's crash as the program's,
+ * and open files, which others might wait for. The child ends when the thread that waits for it does. Returns the
+ * pipe's new number. */
 static int leave_program(int pipe, int words)
 {
-    enum { FIRST = 3 }; /* behind the standard ones, which a program may have closed and the pipe then be */
+    enum { FIRST = 3 }; /* above the standard descriptors, whose numbers the pipe may have if they were closed */
     static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGPIPE, SIGTERM, SIGINT, SIGQUIT};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_DUMPABLE, 0); /* no core file */
+    prctl(PR_SET_DUMPABLE, 0); /* prevents a core file */
     int kept = fcntl(pipe, F_DUPFD, FIRST);
     if (kept < 0) return pipe;
     if (words >= 0) dup2(words, STDERR_FILENO);
@@ -113,7 +113,7 @@ static bool read_all(int pipe, void *bytes, size_t size)
     return true;
 }
 
-/* False: the child is gone, or memory is out. */
+/* Returns false if the child is gone or memory runs out. */
 static bool read_record(int pipe, record *r, char **out_text, void **out_result)
 {
     *out_text = *out_result = NULL;
@@ -128,7 +128,7 @@ static bool read_record(int pipe, record *r, char **out_text, void **out_result)
     return false;
 }
 
-/* Hands records on until the answer is there; false: it does not come. */
+/* Passes records on until the answer arrives. Returns false if it never arrives. */
 static bool listen(int pipe, const cg_options *options, void **out_bytes, size_t *out_size_bytes,
                    mdot_status *out_status, mdot_error *err)
 {
@@ -152,7 +152,7 @@ static bool listen(int pipe, const cg_options *options, void **out_bytes, size_t
     return false;
 }
 
-/* The last line of what the child wrote to stderr. */
+/* The last line that the child wrote to stderr. */
 static void read_words(int words, char out_line[WORDS_BYTES])
 {
     off_t end = words >= 0 ? lseek(words, 0, SEEK_END) : 0;
@@ -180,7 +180,7 @@ static mdot_status explain_end(int ended, int words, mdot_error *err)
     return mdot_fail(err, status, "LLVM ended without an answer%s%s", colon, line);
 }
 
-/* Not done in this process instead: what keeps a child from starting is mostly that memory is short. */
+/* The work is not retried in this process, because a child usually fails to start for lack of memory. */
 static mdot_status explain_no_child(int reason, mdot_error *err)
 {
     return mdot_fail(err, reason == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_TOOLCHAIN,
@@ -199,7 +199,7 @@ mdot_status cg_run_subprocess(cg_work work, void *user, const cg_options *option
     mdot_status status = child > 0 ? MDOT_OK : explain_no_child(errno, err);
     close(ends[1]);
     bool is_answered = child > 0 && listen(ends[0], options, out_bytes, out_size_bytes, &status, err);
-    close(ends[0]); /* a child that still writes ends */
+    close(ends[0]); /* a child that is still writing ends */
     int ended = 0;
     while (child > 0 && waitpid(child, &ended, 0) < 0 && errno == EINTR) continue;
     if (child > 0 && !is_answered) status = explain_end(ended, words, err);

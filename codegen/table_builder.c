@@ -1,9 +1,9 @@
-/* table_builder.c — the table of an artefact as it grows: one block, offsets instead of pointers. */
+/* table_builder.c — builds the table of an artefact: one block that uses offsets instead of pointers. */
 #include "codegen/table_builder.h"
 
 #include <string.h>
 
-/* Offset 0 is the empty string, and the table's own start is never a string. */
+/* Offset 0 means the empty string, because the table's start is never a string. */
 uint32_t cg_table_string(cg_table *table, const char *text)
 {
     if (text == NULL || text[0] == '\0') return 0;

@@ -1,4 +1,4 @@
-/* target.c — lists of targets, as cg_options has them, and the names of arithmetics. */
+/* target.c — lists of targets in cg_options, and the names of precisions. */
 #include "codegen/backend.h"
 
 const char *cg_compute_name(cg_compute kernel_precision)
@@ -7,7 +7,7 @@ const char *cg_compute_name(cg_compute kernel_precision)
     return names[kernel_precision];
 }
 
-/* Arithmetics are not compared: those of one target stand as they were asked for (mdot_abi_table.images_at). */
+/* Precisions are ignored: those of one target keep the requested order (mdot_abi_table.images_at). */
 static bool is_before(const cg_target *a, const cg_target *b)
 {
     if (a->kind != b->kind) return a->kind < b->kind;

@@ -1,10 +1,10 @@
 /* temp_dir.c — see temp_dir.h.
  *
- * A compilation that is killed leaves its folder behind. Each holds a lock (flock) on its own, which the kernel takes
- * back with the process, so a folder whose lock can be had is nobody's: the next compilation beside it removes it.
- * Linkers make files of names of their own, so all files go, where a mark, the first file that is made, says that the
- * folder is a compilation's; else those that are known, and the folder where nothing else is in it. Where there are no
- * locks, nothing is removed.
+ * A killed compilation leaves its folder behind. Each compilation holds a lock (flock) on its folder, which the
+ * kernel releases with the process. So a folder whose lock can be acquired is abandoned, and the next compilation
+ * beside it removes it. Linkers create files with names of their own. Therefore all files are removed if the folder
+ * has a mark, the first file made, which shows that the folder belongs to a compilation. Otherwise only the known
+ * files are removed, and then the folder if it is empty. On file systems without locks every folder stays.
  */
 #include "codegen/temp_dir.h"
 
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PREFIX_LENGTH = sizeof BS_TEMPORARY_PREFIX - 1, RANDOM_LENGTH = 6 /* mkdtemp's */ };
+enum { PREFIX_LENGTH = sizeof BS_TEMPORARY_PREFIX - 1, RANDOM_LENGTH = 6 /* length of mkdtemp's suffix */ };
 
 static const char *const names[CG_WORK_FILE_COUNT] = {"data.o", "code.o", "export.map", "linker.txt", "linked.mdot"};
 static const char mark[] = "made-by-mdot";
@@ -37,7 +37,7 @@ static void remove_known_files(int folder)
     for (int i = 0; i < CG_WORK_FILE_COUNT; i++) unlinkat(folder, names[i], 0);
 }
 
-/* Of a folder that is marked. The mark goes last, so that who is killed meanwhile leaves it. */
+/* Requires a marked folder. The mark is removed last, so that it survives if this process is killed meanwhile. */
 static void remove_all_files(int folder)
 {
     int listed = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -53,7 +53,7 @@ static void remove_all_files(int folder)
     unlinkat(folder, mark, 0);
 }
 
-/* ---- What others left behind ------------------------------------------------------------------------------------- */
+/* ---- Abandoned folders ------------------------------------------------------------------------------------------- */
 
 static bool is_named_like_one(const char *name)
 {
@@ -71,7 +71,7 @@ static void remove_if_left(int parent, const char *name)
             remove_all_files(folder);
         else
             remove_known_files(folder);
-        unlinkat(parent, name, AT_REMOVEDIR); /* refused where something else is in it */
+        unlinkat(parent, name, AT_REMOVEDIR); /* fails if other files are in it */
     }
     close(folder);
 }
@@ -87,10 +87,10 @@ static void remove_left(const char *parent)
     closedir(list);
 }
 
-/* ---- One's own --------------------------------------------------------------------------------------------------- */
+/* ---- The compilation's own folder -------------------------------------------------------------------------------- */
 
-/* Between a folder's making and its locking somebody may have taken it for left behind: then it is gone, or going.
- * True: it is there, and locked where there are locks. */
+/* Between creating and locking a folder, another process may consider it abandoned and remove it. Returns true if
+ * the folder exists, and is locked if the file system has locks. */
 static bool hold(const char *directory, int *out_lock)
 {
     int lock = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

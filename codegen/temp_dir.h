@@ -1,4 +1,4 @@
-/* temp_dir.h — the private folder beside an output that the linker works in. */
+/* temp_dir.h — the private temporary folder beside an output, for the linker. */
 #ifndef CG_TEMP_DIR_H
 #define CG_TEMP_DIR_H
 
@@ -17,13 +17,13 @@ typedef enum cg_work_file {
 typedef struct cg_temp_dir {
     char *directory;
     char *file[CG_WORK_FILE_COUNT];
-    int lock; /* the directory, and a lock on it as long as its process lives */
+    int lock; /* descriptor of the directory, which holds a lock on it for the life of the process */
 } cg_temp_dir;
 
-/* Makes one beside `path`, and removes those there that killed compilations have left behind, as well as temporary
- * files that killed processes have (base/stale_temp.h). Strings are the arena's. */
+/* Creates a folder beside `path`. Also removes folders there that killed compilations abandoned, and temporary files
+ * that killed processes abandoned (base/stale_temp.h). Strings are in the arena. */
 mdot_status cg_temp_dir_open(const char *path, ir_arena *arena, cg_temp_dir *out, mdot_error *err);
-/* Removes it with all files in it, a linker's own, too. */
+/* Removes the folder with all files in it, including the linker's own. */
 void cg_temp_dir_close(const cg_temp_dir *w);
 
 #endif

@@ -1,4 +1,5 @@
-/* quickstart.c — from a training job to its step time: read the job, open the predictor, ask once, ask for a sweep.
+/* quickstart.c — from a training job to its step time: read the job, open the predictor, make one prediction and a
+ * sweep.
  *
  *     quickstart JOB.onnx GPU PREDICTOR.mdot
  */
@@ -36,7 +37,7 @@ int main(int argc, char **argv)
     if (argc != 4) return fprintf(stderr, "usage: quickstart JOB.onnx GPU PREDICTOR.mdot\n"), 2;
     mdot_job *job = NULL;
     mdot_predictor *predictor = NULL;
-    mdot_context *context = NULL; /* one for each thread */
+    mdot_context *context = NULL; /* create one per thread */
     mdot_error err = {0};
 
     mdot_status status = mdot_job_read(argv[1], NULL, &job, &err);

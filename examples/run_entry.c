@@ -1,5 +1,5 @@
-/* run_entry.c — the tensor layer of libmdot in one page: open an artefact, run one of its entries ("predict") at a
- * length, print what comes out.
+/* run_entry.c — the tensor layer of libmdot on one page: open an artefact, run one of its entries ("predict") at a
+ * length, and print the outputs.
  *
  *     cc run_entry.c -I../include -L../build/release/runtime -lmdot -ldl -lm -lpthread
  *     ./a.out predictor.mdot 100 [ENTRY]
@@ -26,7 +26,7 @@ int main(int argc, char **argv)
     if (argc != 3 && argc != 4) return fprintf(stderr, "usage: run_entry PREDICTOR.mdot LENGTH [ENTRY]\n"), 2;
     int64_t length = atoll(argv[2]), dims[2][MAX_TENSORS][MDOT_MAX_RANK];
     mdot_predictor *predictor = NULL;
-    mdot_context *context = NULL; /* one for each thread */
+    mdot_context *context = NULL; /* create one per thread */
     mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
     mdot_input inputs[MAX_TENSORS] = {0};
     mdot_output outputs[MAX_TENSORS] = {0};
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
     if (status == MDOT_OK && entry.input_count + entry.output_count > MAX_TENSORS)
         status = mdot_fail(&err, MDOT_UNSUPPORTED, "this example has room for %d tensors", MAX_TENSORS);
-    for (size_t i = 0; status == MDOT_OK && i < entry.input_count; i++) { /* all zeros: yours to fill */
+    for (size_t i = 0; status == MDOT_OK && i < entry.input_count; i++) { /* all zeros here: fill in your own data */
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         status = mdot_predictor_get_input(predictor, index, i, &info);
         size_t bytes = size_at(&info, length, dims[0][i]);

@@ -1,8 +1,9 @@
 /* arena.c — chunked bump allocation behind arena.h.
  *
- * Chunks come zeroed from calloc and are handed out once, so allocations are zero without a memset; for large chunks
- * the operating system provides the zero pages lazily. Chunk sizes double up to a cap; an allocation that would waste
- * much of a chunk gets a chunk of its own, placed behind the current one so that small allocations keep filling that.
+ * Chunks come zeroed from calloc and each byte is used once, so allocations are zero without a memset. For large
+ * chunks the operating system provides the zero pages lazily. Chunk sizes double up to a cap. An allocation that
+ * would waste much of a chunk gets its own chunk, placed behind the current one so that small allocations continue to
+ * fill that.
  */
 #include "ir/arena.h"
 
@@ -31,7 +32,7 @@ typedef struct deferred {
 } deferred;
 
 struct ir_arena {
-    chunk *chunks; /* the first one is being filled */
+    chunk *chunks; /* small allocations fill the first chunk */
     deferred *deferred;
     size_t next_chunk_bytes;
     size_t used_bytes, limit_bytes;
@@ -77,7 +78,7 @@ static chunk *chunk_create(size_t capacity)
     return c;
 }
 
-/* A chunk with at least `bytes` bytes free behind the padding of `align`. */
+/* A chunk with at least `bytes` free bytes behind the padding for `align`. */
 static chunk *chunk_for(ir_arena *arena, size_t bytes, size_t align)
 {
     chunk *c = arena->chunks;
@@ -114,7 +115,7 @@ void *ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes)
     }
     size_t bytes = count * size_bytes;
     size_t align = bytes >= LARGE_ALIGN ? LARGE_ALIGN : SMALL_ALIGN;
-    if (bytes == 0) bytes = 1; /* distinct and not NULL: an empty array is no failure */
+    if (bytes == 0) bytes = 1; /* gives a distinct pointer, because NULL means failure */
     bool beyond = arena->used_bytes > arena->limit_bytes || bytes > arena->limit_bytes - arena->used_bytes;
     if (arena->limit_bytes && beyond) {
         arena->failed = arena->full = true;

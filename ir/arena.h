@@ -1,7 +1,7 @@
-/* arena.h — the compiler's memory: everything of one compilation lives in one arena and goes at once.
+/* arena.h — the compiler's memory: everything of one compilation lives in one arena and is freed at once.
  *
- * Not thread-safe; one arena a compilation. Allocation fails by returning NULL, which callers turn into
- * MDOT_OUT_OF_MEMORY; ir_arena_failed stays true afterwards, so that a builder may check once at the end.
+ * Use one arena per compilation; it is not thread-safe. If allocation fails, it returns NULL, which callers convert
+ * into MDOT_OUT_OF_MEMORY. ir_arena_failed stays true afterwards, so that a builder may check once at the end.
  */
 #ifndef IR_ARENA_H
 #define IR_ARENA_H
@@ -12,24 +12,25 @@
 
 typedef struct ir_arena ir_arena;
 
-/* limit_bytes bounds what the arena hands out altogether (0: no bound). NULL when memory is out. */
+/* limit_bytes bounds the total allocation (0: unlimited). NULL: out of memory. */
 ir_arena *ir_arena_create(size_t limit_bytes);
-/* So many bytes more than before, the first time more than it has handed out, for what comes from files: their size
- * bounds what an arena may grow to. One created with a bound keeps that. */
+/* Raises the limit by `bytes`; the first call sets it to that much above the current use. It serves content from
+ * files, whose size bounds the growth of the arena. An arena created with a limit keeps that limit. */
 void ir_arena_allow(ir_arena *arena, size_t bytes);
-size_t ir_arena_limit_bytes(const ir_arena *arena); /* 0: none */
+size_t ir_arena_limit_bytes(const ir_arena *arena); /* 0: unlimited */
 void ir_arena_destroy(ir_arena *arena);
 
-/* Zeroed, 64-byte aligned when at least 64 bytes, else 16. NULL on overflow of count * size or when memory is out. */
+/* Zeroed memory, 64-byte aligned if it is at least 64 bytes, else 16-byte aligned. NULL: out of memory, or count *
+ * size overflows. */
 void *ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes);
 char *ir_arena_strdup(ir_arena *arena, const char *text);
 char *ir_arena_strndup(ir_arena *arena, const char *text, size_t length);
 char *ir_arena_printf(ir_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Runs when the arena is destroyed, newest first: for mapped files and other things that are not memory. */
+/* Registers a function that runs when the arena is destroyed, newest first: for mapped files and other resources. */
 bool ir_arena_defer(ir_arena *arena, void (*release)(void *), void *object);
 
 bool ir_arena_failed(const ir_arena *arena);
-/* The bound, and not the machine, has refused memory. */
+/* Was memory refused by the arena's limit rather than by the machine? */
 bool ir_arena_is_full(const ir_arena *arena);
 size_t ir_arena_used_bytes(const ir_arena *arena);
 

@@ -1,6 +1,6 @@
-/* attributes.c — reading and setting the attributes of a node, and what is known of a value's content.
+/* attributes.c — reads and sets the attributes of a node, and reads the known content of a value.
  *
- * Attribute arrays and strings never change in place, so that clones may share them: setting makes new ones.
+ * Attribute arrays and strings never change in place, so that clones may share them: setting creates new ones.
  */
 #include "ir/graph.h"
 
@@ -42,7 +42,7 @@ const char *ir_node_string(const ir_node *node, const char *name, const char *fa
     return attr != NULL && attr->kind == IR_ATTR_STRING ? attr->s : fallback;
 }
 
-/* Puts `attr` in place of the attribute of its name, or at the end. */
+/* Replaces the attribute of the same name, or appends `attr`. */
 static bool set_attr(ir_graph *graph, ir_node *node, ir_attr attr)
 {
     for (int i = 0; i < node->attr_count; i++) {
@@ -97,7 +97,8 @@ void ir_node_remove_attr(ir_node *node, const char *name)
 
 /* ---- Content --------------------------------------------------------------------------------------------------- */
 
-/* False for a string, for a floating element that is no integer, and for what a dimension cannot hold. */
+/* False for a string, for a floating element that is not an integer, and for a value that exceeds a dimension's
+ * range. */
 static bool load_known(const ir_tensor *tensor, int64_t index, ir_dim *out)
 {
     if (tensor->dtype == MDOT_DTYPE_STRING) return false;
@@ -117,7 +118,7 @@ bool ir_value_known(const ir_value *value, ir_dim *out, int *out_count)
 {
     const ir_tensor *tensor = value->constant;
     if (tensor != NULL) {
-        /* A shape held in floats has a dimension an element; more are weights, of no interest here. */
+        /* A shape held in floats has one element per dimension. Larger tensors are weights and are ignored here. */
         int most = ir_dtype_is_float(tensor->dtype) ? MDOT_MAX_RANK : IR_MAX_KNOWN;
         if (tensor->data == NULL || tensor->count > most) return false;
         for (int64_t i = 0; i < tensor->count; i++) {

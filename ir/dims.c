@@ -1,7 +1,7 @@
 /* dims.c — arithmetic on dimensions that are affine in the bucket symbol L (declared in ops/families.h).
  *
- * An affine function on the range [first, max_length] takes its extremes at the ends, so every question about all L is
- * answered by looking at two values. They are computed in 128 bits, where scale * L + offset cannot overflow.
+ * An affine function on the range [first, max_length] takes its extremes at the ends, so every question about all L
+ * is answered by examining two values. They are computed in 128 bits, where scale * L + offset cannot overflow.
  */
 #include "ir/ops/families.h"
 
@@ -91,7 +91,7 @@ bool ir_dim_mul(ir_dim a, ir_dim b, ir_dim *out)
     return true;
 }
 
-/* Quotient of numbers that leaves no remainder. */
+/* Quotient of numbers. False: the division leaves a remainder. */
 static bool divide_number(int64_t a, int64_t b, int64_t *out)
 {
     if (b == 0 || (a == INT64_MIN && b == -1) || a % b != 0) return false;
@@ -108,7 +108,7 @@ bool ir_dim_div_exact(ir_dim a, ir_dim b, ir_dim *out)
         *out = quotient;
         return true;
     }
-    ir_dim back; /* a is a whole multiple of b, or nothing affine comes out */
+    ir_dim back; /* the result is affine only if a is a whole multiple of b */
     if (!divide_number(a.scale, b.scale, &quotient.offset)) return false;
     if (!ir_dim_mul(b, quotient, &back) || !ir_dim_equal(a, back)) return false;
     *out = quotient;
@@ -201,7 +201,7 @@ static bool factorize(const ir_dim *dims, int count, product *out)
     return true;
 }
 
-/* Removes `factor` from the product; false: it is not in it. */
+/* Removes `factor` from the product. False: the product lacks it. */
 static bool cancel(product *p, ir_dim factor)
 {
     for (int i = 0; i < p->count; i++) {

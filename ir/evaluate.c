@@ -1,13 +1,13 @@
 /* evaluate.c — runs the table's reference evaluators over a graph: the oracle of every kernel.
  *
- * Each node computes into an arena of its own, its home, which goes when the last reader has run: attention at length
- * 1024 makes tens of megabytes a node, and only a few of them live at once. Nodes that make graph outputs compute into
- * the caller's arena. Evaluators therefore never hand an input's storage on as an output.
+ * Each node computes into its own arena, its home, which is freed after the last reader has run. Attention at length
+ * 1024 allocates tens of megabytes per node, and only a few of them are live at once. Nodes that produce graph
+ * outputs compute into the caller's arena. Therefore evaluators never return an input's storage as an output.
  *
- * Everything is computed in double but what a model decides by: where a value is turned into an integer or
- * compared, a result a hair on the other side of a whole number changes everything behind it (T5 puts distances into
- * buckets by Cast(Log(…) * 8), and powers of two lie on the very border). On the way to a decision each result is
- * rounded to its type, as in every implementation of the model.
+ * Everything is computed in double, except the values on which a model's decisions depend. If a value is converted to
+ * an integer or compared, a tiny difference across a whole number changes all later results. For example, T5 puts
+ * distances into buckets by Cast(Log(…) * 8), and powers of two lie exactly on the border. On the way to a decision
+ * each result is rounded to its type, as in every implementation of the model.
  */
 #include "ir/ops.h"
 
@@ -17,18 +17,18 @@
 #include <string.h>
 
 typedef struct home {
-    ir_arena *arena; /* NULL: gone, or the caller's */
-    int live;        /* outputs with readers to come */
+    ir_arena *arena; /* NULL: freed, or the caller's */
+    int live;        /* number of outputs with pending readers */
 } home;
 
 typedef struct evaluation {
     const ir_graph *graph;
-    ir_arena *results;       /* the caller's */
-    ir_arena *arena;         /* of the tables below */
-    const ir_wide **content; /* by value id; NULL: not computed, or gone */
+    ir_arena *results;       /* the caller's arena */
+    ir_arena *arena;         /* holds the tables below */
+    const ir_wide **content; /* by value id; NULL: not computed, or freed */
     int *uses_left;          /* by value id */
-    mdot_dtype half;         /* that factors of products are rounded to; F32: they are not */
-    bool *decides;           /* by value id: a decision is made by it, through elementwise operators alone */
+    mdot_dtype half;         /* type to which factors of matmuls are rounded; F32: not rounded */
+    bool *decides;           /* by value id: a decision depends on it through elementwise operators alone */
     home **homes;            /* by value id */
     home **all_homes;
     int home_count;
@@ -74,7 +74,7 @@ static bool is_elementwise(const ir_node *node)
     return lowering == IR_LOWER_POINTWISE || lowering == IR_LOWER_MOVE || lowering == IR_LOWER_ALIAS;
 }
 
-/* From the last node to the first, so that readers come before what they read. */
+/* Walks from the last node to the first, so that readers are visited before their operands. */
 static void find_decisions(evaluation *e)
 {
     for (const ir_node *node = e->graph->last; node != NULL; node = node->prev) {
@@ -93,10 +93,10 @@ static void round_to_type(ir_wide *wide)
     for (int64_t i = 0; wide->f != NULL && i < wide->count; i++) wide->f[i] = ir_nearest_float(wide->dtype, wide->f[i]);
 }
 
-/* ---- Rounded products -------------------------------------------------------------------------------------------- */
+/* ---- Rounded matmuls --------------------------------------------------------------------------------------------- */
 
-/* How many of the node's first inputs are factors of products that matrix kernels compute. What a kernel multiplies
- * within (the weights of attention) is left as it is. */
+/* The number of leading inputs that are factors of matmuls in matrix kernels. Products inside a kernel (with the
+ * weights of attention) are left unrounded. */
 static int count_factors(const ir_node *node)
 {
     switch (ir_node_opcode(node)) {
@@ -136,7 +136,7 @@ static mdot_status round_factors(const evaluation *e, const ir_node *node, const
 
 /* ---- Running ----------------------------------------------------------------------------------------------------- */
 
-/* What a node reads: a value computed earlier, or a constant brought into its wide form in `scratch`. */
+/* Fetches an operand of a node: a value computed earlier, or a constant converted to its wide form in `scratch`. */
 static mdot_status fetch(const evaluation *e, const ir_node *node, const ir_value *value, ir_arena *scratch,
                          const ir_wide **out, mdot_error *err)
 {
@@ -166,7 +166,7 @@ static void release_inputs(evaluation *e, const ir_node *node)
     }
 }
 
-/* A home for the node's outputs; NULL when memory is out. */
+/* Creates a home for the node's outputs. NULL: out of memory. */
 static home *make_home(evaluation *e, const ir_node *node, ir_arena **out_arena)
 {
     home *h = IR_NEW(e->arena, home);
@@ -255,7 +255,7 @@ static mdot_status give_outputs(const evaluation *e, ir_wide **out_outputs, mdot
     if (outputs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
     for (int i = 0; i < graph->output_count; i++) {
         const ir_value *value = graph->outputs[i];
-        /* An output may be an input or a constant as it stands, or occur twice: each becomes a tensor of its own. */
+        /* An output may be an input or a constant itself, or occur twice. Each becomes a separate tensor. */
         const ir_tensor *constant = value->constant;
         if (constant != NULL && constant->data == NULL) {
             return mdot_fail(err, MDOT_UNSUPPORTED, "%s: the content of output \"%s\" was not read from the file",

@@ -1,8 +1,8 @@
-/* graph.c — building, changing and cloning graphs. The rules that it keeps are listed in verify.c.
+/* graph.c — builds, changes and clones graphs. It maintains the rules listed in verify_graph.c.
  *
- * Nodes hold pointers to values, and values a list of their uses: whoever changes an input changes both, which is done
- * here alone. A pass that replaces a value of every node then takes as long as the graph is, wherever the readers
- * stand.
+ * Nodes hold pointers to values, and values hold a list of their uses. An input change must update both, which
+ * happens only in this file. Therefore a pass that replaces a value of every node takes time in proportion to the
+ * graph, wherever the readers are.
  */
 #include "ir/graph.h"
 
@@ -65,7 +65,7 @@ static void link_inputs(ir_node *node)
 
 /* ---- Building and changing ------------------------------------------------------------------------------------- */
 
-/* Appends to an array of pointers in the arena. Capacities are the powers of two, which the count implies. */
+/* Appends to an array of pointers in the arena. Capacities are powers of two, which follow from the count. */
 static bool append(ir_arena *arena, void ***array, int *count, void *element)
 {
     bool full = (*count & (*count - 1)) == 0;
@@ -176,7 +176,7 @@ ir_node *ir_graph_add_node(ir_graph *graph, ir_node *before, const struct ir_op 
         value->output = i;
         node->outputs[i] = value;
     }
-    /* Nothing fails from here on: a node that is not in the list must not be counted as a user. */
+    /* From here on all steps succeed, because a node outside the list must not count as a user. */
     if (input_count) memcpy(node->inputs, inputs, (size_t)input_count * sizeof *inputs);
     link_inputs(node);
     link_node(graph, node, before);
@@ -256,7 +256,7 @@ bool ir_node_reads_before(const ir_node *node, int index)
 {
     const ir_value *value = node->inputs[index];
     if (value == NULL) return false;
-    /* A node may have thousands of inputs, and a value thousands of readers: the fewer are looked at. */
+    /* A node may have thousands of inputs, and a value thousands of readers. The shorter list is searched. */
     if (index <= value->use_count) {
         for (int i = 0; i < index; i++) {
             if (node->inputs[i] == value) return true;
@@ -280,8 +280,8 @@ ir_node *ir_value_single_user(const ir_value *value)
 
 /* ---- Cloning --------------------------------------------------------------------------------------------------- */
 
-/* The copy of `value`, made at its first mention. What never changes in place (names, tensors, known content) is
- * shared. */
+/* The copy of `value`, created when first requested. Parts that never change in place (names, tensors, known content)
+ * are shared. */
 static ir_value *clone_value(ir_arena *arena, ir_value **copies, const ir_value *value)
 {
     ir_value **copy = &copies[value->id];
@@ -296,7 +296,7 @@ static ir_value *clone_value(ir_arena *arena, ir_value **copies, const ir_value 
 
 static bool clone_values(ir_arena *arena, ir_value **copies, ir_value *const *values, int count, ir_value ***out)
 {
-    /* As many as append() would have made room for. */
+    /* The same capacity that append() would have reached. */
     size_t capacity = 1;
     while (capacity < (size_t)count) capacity *= 2;
     ir_value **array = IR_NEW_ARRAY(arena, ir_value *, capacity);

@@ -1,10 +1,10 @@
 /* graph.h — the compiler's graph: operators in static single assignment over typed values.
  *
- * Made by frontend/, changed by ir/passes/, read by ir/plan/ (compiler) and by the job tokeniser. Everything lives in
- * the graph's arena. Nodes form a list in topological order: every value is defined before it is used.
+ * frontend/ builds it, ir/passes/ changes it, and ir/plan/ (compiler) and the job tokeniser read it. Everything lives
+ * in the graph's arena. Nodes form a list in topological order: every value is defined before it is used.
  *
- * Operators are ONNX's, in the form of the newest opset that mdot knows (the frontend upgrades older nodes: see
- * frontend/onnx/upgrade.c), and a few of mdot's own that passes make (domain "mdot" in ops.def).
+ * Operators are those of ONNX, in the form of the newest opset that mdot knows (the frontend upgrades older nodes:
+ * see frontend/onnx/upgrade.c), and a few of mdot's own that passes create (domain "mdot" in ops.def).
  */
 #ifndef IR_GRAPH_H
 #define IR_GRAPH_H
@@ -45,42 +45,42 @@ static inline int64_t ir_dim_at(ir_dim d, int64_t length)
 }
 
 typedef struct ir_type {
-    mdot_dtype dtype; /* NONE: not inferred yet */
-    int rank;         /* -1: not inferred yet */
+    mdot_dtype dtype; /* NONE: not yet inferred */
+    int rank;         /* -1: not yet inferred */
     ir_dim dim[MDOT_MAX_RANK];
 } ir_type;
 
-/* Content of a small tensor of integers (of any numeric type) that is known at compile time, element by element: what
- * shape arithmetic computes. Set by shape rules; elements are affine in L. */
+/* Content of a small integer tensor (of any numeric type) that is known at compile time, element by element, for
+ * example the result of shape arithmetic. Shape rules set it. Elements are affine in L. */
 enum { IR_MAX_KNOWN = 256 };
 typedef struct ir_known {
     int count;
     const ir_dim *element;
 } ir_known;
 
-/* One place that reads a value, linked with the others of the same value. */
+/* One use of a value, linked with the other uses of that value. */
 struct ir_use {
     ir_node *node;        /* NULL: the graph's outputs */
-    int index;            /* among the node's inputs, or the graph's outputs */
-    ir_use *next, **link; /* `link` is what points here: the value's `uses`, or the `next` before */
+    int index;            /* index among the node's inputs, or the graph's outputs */
+    ir_use *next, **link; /* `link` is the pointer to this use: the value's `uses`, or the `next` of the use before */
 };
 
 struct ir_value {
     int id; /* dense, unique in the graph */
     const char *name;
     ir_type type;
-    const ir_tensor *constant; /* set: an initializer or a folded value; def is NULL then */
+    const ir_tensor *constant; /* an initializer or a folded value; then def is NULL. NULL: other values */
     bool stored;               /* the constant is an initializer of the file */
-    mdot_dtype rounded;        /* the narrower type that the constant was cast from; NONE: it has its own precision */
-    mdot_dtype declared;       /* what the file says of a graph output; NONE: nothing */
+    mdot_dtype rounded;        /* the narrower type that the constant was cast from; NONE: it has its full precision */
+    mdot_dtype declared;       /* type that the file states for a graph output; NONE: unstated */
     const ir_known *known;
     ir_node *def; /* NULL: a graph input or a constant */
     int output;   /* index among def's outputs */
     int input;    /* index among the graph's inputs, or -1 */
-    /* Kept by ir_graph_* and ir_node_*: */
-    ir_use *uses;    /* in no order */
-    int use_count;   /* node inputs plus graph outputs that read it */
-    int output_uses; /* the graph outputs among them */
+    /* maintained by ir_graph_* and ir_node_*: */
+    ir_use *uses;    /* unordered */
+    int use_count;   /* number of node inputs plus graph outputs that read it */
+    int output_uses; /* number of graph outputs that read it */
 };
 
 typedef enum ir_attr_kind {
@@ -91,7 +91,7 @@ typedef enum ir_attr_kind {
     IR_ATTR_FLOATS,
     IR_ATTR_STRINGS,
     IR_ATTR_TENSOR,
-    IR_ATTR_GRAPH /* control flow: the content is not kept */
+    IR_ATTR_GRAPH /* control flow; the content is dropped */
 } ir_attr_kind;
 
 typedef struct ir_attr {
@@ -100,7 +100,7 @@ typedef struct ir_attr {
     int64_t i;
     double f;
     const char *s; /* NUL-terminated */
-    int count;     /* of the arrays below */
+    int count;     /* length of the arrays below */
     const int64_t *ints;
     const double *floats;
     const char *const *strings;
@@ -109,18 +109,18 @@ typedef struct ir_attr {
 
 struct ir_node {
     const struct ir_op *op;
-    const char *name;    /* for messages: the ONNX node's name, or "Add→/Add_2_output_0" where it has none */
-    const char *op_type; /* as the file spells it, with its domain; what messages about unknown operators show */
+    const char *name;    /* for messages: the ONNX node's name, or "Add→/Add_2_output_0" if it is unnamed */
+    const char *op_type; /* as in the file, with its domain; shown in messages about unknown operators */
     int input_count, output_count;
-    ir_value **inputs;  /* NULL for an optional input that is absent; set by ir_node_set_input alone */
-    ir_use *uses;       /* one for each input, linked where the input is there */
+    ir_value **inputs;  /* NULL for an optional input that is absent; changed only by ir_node_set_input */
+    ir_use *uses;       /* one per input, linked if the input is present */
     ir_value **outputs; /* NULL for an optional output that is absent */
     int attr_count;
     ir_attr *attrs;
     ir_node *prev, *next;
 };
 
-/* Of the file's metadata what is meant for mdot: the key begins with IR_NOTE_PREFIX. */
+/* Entries of the file's metadata that are meant for mdot: the key begins with IR_NOTE_PREFIX. */
 #define IR_NOTE_PREFIX "mdot."
 typedef struct ir_note {
     const char *key, *value;
@@ -128,18 +128,18 @@ typedef struct ir_note {
 
 struct ir_graph {
     ir_arena *arena;
-    const char *name; /* of the model, for messages: its file */
+    const char *name; /* the model's name for messages: its file */
     int input_count, output_count;
     ir_value **inputs;
     ir_value **outputs;
-    ir_use **output_uses; /* one for each output */
+    ir_use **output_uses; /* one per output */
     ir_node *first, *last;
-    int value_count;    /* ids handed out */
+    int value_count;    /* number of ids in use */
     const char *symbol; /* the bucket dimension's ONNX name; NULL: no symbolic dimension */
-    int64_t batch;      /* the number of the dimension that the file calls its batch; 0: it calls none so */
-    int64_t min_length; /* L runs from this (0: from 1; ir_first_length) … */
-    int64_t max_length; /* … to this; set when a bucket is bound, INT64_MAX before */
-    int note_count;     /* what is noted about the graph computes nothing: the text form is without */
+    int64_t batch;      /* size of the dimension that the file names as its batch; 0: none */
+    int64_t min_length; /* minimum of L; 0 means 1 (ir_first_length) */
+    int64_t max_length; /* maximum of L; set when a bucket is bound, INT64_MAX before */
+    int note_count;     /* notes have no effect on computation, so the text form omits them */
     const ir_note *notes;
 };
 
@@ -148,10 +148,10 @@ static inline int64_t ir_first_length(const ir_graph *graph)
     return graph->min_length > 0 ? graph->min_length : 1;
 }
 
-/* ---- Building and changing. NULL or false when memory is out. ------------------------------------------------ */
+/* ---- Building and changing. NULL or false: out of memory. ------------------------------------------------------- */
 
 ir_graph *ir_graph_create(ir_arena *arena, const char *name);
-/* A deep copy in another arena, so that each bucket goes its own way; constant data is shared. */
+/* Makes a deep copy in another arena, so that each bucket can be changed separately. Constant data is shared. */
 ir_graph *ir_graph_clone(const ir_graph *graph, ir_arena *arena);
 
 ir_value *ir_graph_add_input(ir_graph *graph, const char *name, const ir_type *type);
@@ -161,7 +161,7 @@ void ir_graph_set_output(ir_graph *graph, int index, ir_value *value);
 /* Drops the outputs for which `keeps` is false. */
 void ir_graph_keep_outputs(ir_graph *graph, bool (*keeps)(void *user, const ir_value *output), void *user);
 
-/* A node before `before` (NULL: at the end) with `output_count` fresh, untyped outputs named after the node. */
+/* Adds a node before `before` (NULL: at the end) with `output_count` new, untyped outputs named after the node. */
 ir_node *ir_graph_add_node(ir_graph *graph, ir_node *before, const struct ir_op *op, const char *name,
                            ir_value *const *inputs, int input_count, int output_count);
 bool ir_node_set_int(ir_graph *graph, ir_node *node, const char *name, int64_t value);
@@ -169,57 +169,59 @@ bool ir_node_set_float(ir_graph *graph, ir_node *node, const char *name, double 
 bool ir_node_set_string(ir_graph *graph, ir_node *node, const char *name, const char *value);
 bool ir_node_set_ints(ir_graph *graph, ir_node *node, const char *name, const int64_t *values, int count);
 void ir_node_set_input(ir_node *node, int index, ir_value *value);
-/* Inputs from `count` on are gone; those that are new are absent. */
+/* Changes the number of inputs. Inputs from `count` on are removed; new inputs are absent. */
 bool ir_node_set_input_count(ir_graph *graph, ir_node *node, int count);
 void ir_node_remove_attr(ir_node *node, const char *name);
 
-/* Every use of `old`, the graph's outputs too, reads `replacement` afterwards. Takes as long as there are uses. */
+/* Redirects every use of `old`, including the graph's outputs, to `replacement`. Takes time in proportion to the
+ * uses. */
 void ir_graph_replace_uses(ir_graph *graph, ir_value *old, ir_value *replacement);
-/* Takes a node out; its outputs must be unused. */
+/* Removes a node, whose outputs must be unused. */
 void ir_graph_remove_node(ir_graph *graph, ir_node *node);
-/* Removes nodes none of whose outputs are used, from the end. Returns how many. */
+/* Removes nodes whose outputs are all unused, from the end. Returns their number. */
 int ir_graph_remove_dead(ir_graph *graph);
 
 /* ---- Reading ------------------------------------------------------------------------------------------------- */
 
 const ir_attr *ir_node_attr(const ir_node *node, const char *name); /* NULL: absent */
-/* The attribute where it is a list of integers; NULL: absent or of another kind. */
+/* The attribute if it is a list of integers. NULL: absent or of another type. */
 const ir_attr *ir_node_ints(const ir_node *node, const char *name);
 int64_t ir_node_int(const ir_node *node, const char *name, int64_t fallback);
 double ir_node_float(const ir_node *node, const char *name, double fallback);
 const char *ir_node_string(const ir_node *node, const char *name, const char *fallback);
-/* Input i, NULL when absent or beyond the count. */
+/* Input i. NULL: absent, or beyond the count. */
 static inline ir_value *ir_node_input(const ir_node *node, int i)
 {
     return i < node->input_count ? node->inputs[i] : NULL;
 }
-/* Whether an input before this one is the same value; of one that is absent, false. */
+/* Is an input before this one the same value? False if this input is absent. */
 bool ir_node_reads_before(const ir_node *node, int index);
-/* The only reader of a value, NULL when there are several, none, or it is a graph output. */
+/* The only reader of a value. NULL: it has several readers or none, or is a graph output. */
 ir_node *ir_value_single_user(const ir_value *value);
 
-/* Integers known at compile time, from `known` or from a constant of at most IR_MAX_KNOWN elements; false: not known.
- * The type may be floating, as exporters compute lengths in it, so long as every element is an integer that it holds.
- * `out` holds up to IR_MAX_KNOWN elements, *out_count is set. */
+/* Integers known at compile time, from `known` or from a constant of at most IR_MAX_KNOWN elements. False: unknown.
+ * The type may be floating, because exporters compute lengths in it, but every element must be an exactly represented
+ * integer. `out` holds up to IR_MAX_KNOWN elements, and *out_count is set. */
 bool ir_value_known(const ir_value *value, ir_dim *out, int *out_count);
-/* The same where every element must be a number. */
+/* Does the same, but every element must be a number. */
 bool ir_value_ints(const ir_value *value, int64_t *out, int *out_count);
-/* A scalar constant of any numeric type (one element); false: it is not one. */
+/* Reads a scalar constant of any numeric type (one element). False: it is not one. */
 bool ir_value_scalar(const ir_value *value, double *out);
 
-/* Elements as a product of dims is polynomial in L; at a given length it is a number. -1 on overflow. */
+/* The number of elements at a given length; the product of dims is a polynomial in L. -1 on overflow. */
 int64_t ir_type_count_at(const ir_type *type, int64_t length);
 bool ir_type_equal(const ir_type *a, const ir_type *b);
 
-/* ---- Text (ir/text.c): prints and parses back to the same graph, constants by content hash or inline when small - */
+/* ---- Text (ir/text.c): prints and parses back to the same graph; constants by content hash, or inline if small --- */
 
-/* Appended to the arena as one string; NULL when memory is out. */
+/* The text as one string in the arena. NULL: out of memory. */
 char *ir_graph_print(const ir_graph *graph, ir_arena *arena);
-/* Constants that the text gives by hash are taken from `constants_from` (may be NULL: then they have no data). */
+/* Constants that the text gives by hash are taken from `constants_from` (may be NULL; then they have no data). */
 mdot_status ir_graph_parse(const char *text, const ir_graph *constants_from, ir_arena *arena, ir_graph **out_graph,
                            mdot_error *err);
 
-/* ---- Rules (ir/verify_graph.c): what every graph fulfils between passes; the list is in that file ---------------- */
+/* ---- Rules (ir/verify_graph.c): invariants of every graph between passes; the list is in that file
+ * ----------------- */
 
 mdot_status ir_graph_verify(const ir_graph *graph, mdot_error *err);
 

@@ -1,4 +1,4 @@
-/* infer.c — runs the table's shape rules: every value gets its type, and what is known of its content. */
+/* infer.c — runs the table's shape rules, which set the type and the known content of every value. */
 #include "ir/ops.h"
 
 #include "ir/ops/families.h"
@@ -29,7 +29,7 @@ static bool is_typed(const ir_value *value)
     return value->type.dtype != MDOT_DTYPE_NONE && value->type.rank >= 0;
 }
 
-/* Content that the rules take for shapes may be anything: a dimension must not be negative at any length. */
+/* Content that the rules use as shapes may be arbitrary. A dimension must be non-negative at every length. */
 static mdot_status check_dims(const ir_graph *graph, const ir_node *node, int output, mdot_error *err)
 {
     const ir_type *type = &node->outputs[output]->type;

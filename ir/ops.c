@@ -1,4 +1,4 @@
-/* ops.c — the operator table itself, looking operators up, and the report of unsupported ones. */
+/* ops.c — the operator table, the look-up of operators, and the report of unsupported ones. */
 #include "ir/ops.h"
 
 #include "base/join.h"
@@ -86,11 +86,11 @@ static bool is_supported(const ir_node *node)
     return node->op != NULL && node->op->lowering != IR_LOWER_NONE;
 }
 
-/* Nodes named of each type: enough to find them by, so that every type has room in the message. */
+/* Number of nodes named per type: enough to find them, and few enough that every type fits into the message. */
 enum { MAX_NAMED = 6 };
 
-/* What a model does otherwise to the same end; NULL: nothing is known. Shapes follow from the length alone, so that
- * what makes them of data has no kernel. */
+/* An alternative that a model may use for the same purpose; NULL: unknown. Shapes must follow from the length alone,
+ * so operators whose output shape depends on data have no kernel. */
 static const char *way_out(const char *op_type)
 {
     static const struct {
@@ -113,7 +113,7 @@ static const char *way_out(const char *op_type)
 /* Adds `Type at "a", "b" … and 3 more` for the unsupported nodes of the type of `first`, the first such node. */
 static void list_type(bs_join *types, const ir_node *first)
 {
-    char text[512]; /* cut names, so that the first of each list fits */
+    char text[512]; /* truncates names, so that the first of each list fits */
     bs_join names;
     bs_join_begin(&names, text, sizeof text);
     for (const ir_node *node = first; node != NULL; node = node->next) {
@@ -130,12 +130,12 @@ static void list_type(bs_join *types, const ir_node *first)
 
 static mdot_status refuse_strings(const ir_graph *graph, const ir_value *value, mdot_error *err)
 {
-    if (value == NULL || value->type.dtype != MDOT_DTYPE_STRING) return MDOT_OK; /* an output may be left out */
+    if (value == NULL || value->type.dtype != MDOT_DTYPE_STRING) return MDOT_OK; /* an output may be absent */
     return mdot_fail(err, MDOT_UNSUPPORTED, "%s: \"%s\" holds strings, and kernels compute with numbers", graph->name,
                      value->name);
 }
 
-/* What no artefact can hold: strings that come in, go out or are made on the way. */
+/* Refuses strings as inputs, outputs or intermediate values, because an artefact cannot hold them. */
 static mdot_status check_types(const ir_graph *graph, mdot_error *err)
 {
     mdot_status status = MDOT_OK;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { MAX_ID = 1 << 20 }; /* bounds the id table that a text can ask for */
+enum { MAX_ID = 1 << 20 }; /* limit of the id table that a text can request */
 
 typedef struct parser {
     ir_scanner scan;
@@ -17,7 +17,7 @@ typedef struct parser {
 
 /* ---- Content --------------------------------------------------------------------------------------------------- */
 
-/* The constant of `constants_from` with this hash; NULL: there is none. */
+/* The constant of `constants_from` with this hash. NULL: unknown. */
 static const ir_tensor *find_content(const ir_graph *graph, uint64_t hash)
 {
     for (const ir_node *node = graph != NULL ? graph->first : NULL; node != NULL; node = node->next) {
@@ -39,7 +39,7 @@ static const ir_tensor *find_content(const ir_graph *graph, uint64_t hash)
 
 static const void *parse_inline(parser *p, const ir_tensor *shape)
 {
-    /* Every element takes a character at least: a shape larger than the text is not allocated. */
+    /* Every element takes at least one character, so a shape larger than the text is refused before allocation. */
     if (shape->count > p->scan.end - p->scan.at)
         return ir_scan_fail(&p->scan, "fewer elements than the type has"), NULL;
     if (mdot_dtype_size_bytes(shape->dtype) == 0)
@@ -115,7 +115,7 @@ static declaration parse_declaration(parser *p)
     return d;
 }
 
-/* Gives a value that a builder made the id, type and content of its declaration. */
+/* Gives a newly built value the id, type and content of its declaration. */
 static void define(parser *p, ir_value *value, const declaration *d)
 {
     if (value == NULL) ir_scan_fail_memory(&p->scan);
@@ -242,14 +242,14 @@ static void parse_attrs(parser *p, ir_node *node)
 
 /* ---- Nodes ----------------------------------------------------------------------------------------------------- */
 
-/* What follows the `=` of a constant. */
+/* Parses the text behind the `=` of a constant. */
 static void parse_constant(parser *p, const declaration *d)
 {
     const ir_tensor *tensor = parse_content(p, &d->type);
     if (tensor != NULL && ir_scan_ok(&p->scan)) define(p, ir_graph_add_constant(p->graph, d->name, tensor), d);
 }
 
-/* `Add`, `com.microsoft.Gelu` or `unknown "x.Foo"`; false after a fault. A word of the table ends before its `(`. */
+/* `Add`, `com.microsoft.Gelu` or `unknown "x.Foo"`. False after an error. A word of the table ends before its `(`. */
 static bool parse_operator(parser *p, const ir_op **out_op, const char **out_op_type)
 {
     if (ir_scan_take(&p->scan, "unknown")) {
@@ -269,7 +269,7 @@ static bool parse_operator(parser *p, const ir_op **out_op, const char **out_op_
 
 enum { MAX_OPERANDS = 4096 };
 
-/* What follows the `=` of a node: operator, inputs, name, spelling, attributes. */
+/* Parses the text behind the `=` of a node: operator, inputs, name, operator name in the file, attributes. */
 static void parse_node(parser *p, const declaration *outputs, int output_count)
 {
     const ir_op *op = NULL;

@@ -1,7 +1,7 @@
 /* tensor.c — element formats: rounding, wrapping, and the two forms of constant data of tensor.h.
  *
- * Half precision is converted by integer arithmetic on the bit patterns (IEEE 754-2019, binary16; bfloat16 is the upper
- * half of a binary32), so that results do not depend on the compiler's or the machine's half support.
+ * Half precision is converted by integer arithmetic on the bit patterns (IEEE 754-2019, binary16; bfloat16 is the
+ * upper half of a binary32). Therefore results are independent of the half support of compiler and machine.
  */
 #include "ir/tensor.h"
 
@@ -79,7 +79,7 @@ int64_t ir_wrap_integer(mdot_dtype dtype, int64_t value)
     }
 }
 
-/* Least and greatest value of the integer types; the greatest of u64 is handled on its own. */
+/* Minimum and maximum of the integer types; the maximum of u64 is handled separately. */
 static void integer_bounds(mdot_dtype dtype, int64_t *out_min, int64_t *out_max)
 {
     int bits = 8 * (int)mdot_dtype_size_bytes(dtype);
@@ -103,7 +103,8 @@ int64_t ir_float_to_integer(mdot_dtype dtype, double value)
     int64_t min, max;
     integer_bounds(dtype, &min, &max);
     if (value <= (double)min) return min;
-    return value >= (double)max ? max : (int64_t)value; /* (double)INT64_MAX is 2^63: beyond, so saturated */
+    return value >= (double)max ? max : (int64_t)value; /* (double)INT64_MAX is 2^63, which is out of range and
+                                                         * therefore saturates */
 }
 
 /* ---- Half precision -------------------------------------------------------------------------------------------- */
@@ -150,14 +151,14 @@ uint16_t ir_f32_to_f16(float value)
     uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
     uint32_t magnitude = bits & 0x7fffffff;
     if (magnitude > 0x7f800000) return (uint16_t)(sign | 0x7e00);  /* NaN */
-    if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* 65520 and more round to infinity */
+    if (magnitude >= 0x477ff000) return (uint16_t)(sign | 0x7c00); /* 65520 and above round to infinity */
     if (magnitude < 0x33000000) return sign;                       /* below 2^-25, half the least subnormal */
     int exponent = (int)(magnitude >> 23) - 127;
     if (exponent < -14) { /* subnormal: count units of 2^-24 */
         uint32_t significand = (magnitude & 0x7fffff) | 0x800000;
         return (uint16_t)(sign | shift_round(significand, -1 - exponent));
     }
-    /* A carry out of the fraction increments the exponent, as it must. */
+    /* A carry out of the fraction correctly increments the exponent. */
     return (uint16_t)(sign | (shift_round(magnitude, 13) - ((uint32_t)(127 - 15) << 10)));
 }
 
@@ -169,15 +170,15 @@ float ir_bf16_to_f32(uint16_t bits)
 uint16_t ir_f32_to_bf16(float value)
 {
     uint32_t bits = bits_of(value);
-    if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40); /* keep a NaN a NaN */
+    if ((bits & 0x7fffffff) > 0x7f800000) return (uint16_t)(bits >> 16 | 0x40); /* a NaN stays a NaN */
     return (uint16_t)shift_round(bits, 16);
 }
 
 /* ---- Conversion ------------------------------------------------------------------------------------------------ */
 
-/* A double to a float that rounds correctly when narrowed further: round to odd, after Boldo and Melquiond, "Emulation
- * of FMA and correctly rounded sums: proved algorithms using rounding to odd" (2008). Halves then see one rounding, not
- * two. */
+/* Converts a double to a float that rounds correctly when narrowed further: round to odd, after Boldo and Melquiond,
+ * "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd" (2008). Thus halves are
+ * rounded only once. */
 static float round_to_odd(double value)
 {
     float nearest = (float)value;

@@ -15,8 +15,8 @@
 typedef struct printer {
     FILE *out;
     ir_arena *scratch; /* wide forms of inline constants */
-    bool *printed;     /* by id: constants that are out already */
-    bool failed;       /* memory ran out */
+    bool *printed;     /* by id: constants that are already printed */
+    bool failed;       /* memory is exhausted */
 } printer;
 
 /* FNV-1a (Fowler, Noll, Vo), 64 bits. */
@@ -48,7 +48,8 @@ bool ir_text_is_word(const char *text)
 
 /* ---- Words and numbers ----------------------------------------------------------------------------------------- */
 
-/* What no terminal should see is written as its bytes: a dump can be looked at, whatever a model calls things. */
+/* Prints characters that are unsafe for a terminal as their bytes, so that every dump is safe to view, with any names
+ * in the model. */
 static void print_quoted(printer *p, const char *text)
 {
     fputc('"', p->out);
@@ -65,7 +66,7 @@ static void print_quoted(printer *p, const char *text)
     fputc('"', p->out);
 }
 
-/* The fewest digits that read back as `value`, through float where `single`. */
+/* The shortest digits that read back as `value`, through float if `single`. */
 static void shortest(double value, bool single, char out[BS_NUMBER_BYTES])
 {
     const char *end;
@@ -75,7 +76,7 @@ static void shortest(double value, bool single, char out[BS_NUMBER_BYTES])
     }
 }
 
-/* So that it reads as a float: with a point, an exponent, or as nan or inf. */
+/* Prints a number so that it reads as a float: with a point, an exponent, or as nan or inf. */
 static void print_float(printer *p, double value, bool may_be_single, const char *suffix)
 {
     char text[BS_NUMBER_BYTES];
@@ -174,7 +175,7 @@ static void print_constant(printer *p, const ir_value *value)
 
 /* ---- Attributes ------------------------------------------------------------------------------------------------ */
 
-/* An empty array says of what: ints[], floats[], strings[]. */
+/* An empty array states its kind: ints[], floats[], strings[]. */
 static void print_array(printer *p, const ir_attr *attr)
 {
     static const char *const kinds[] = {

@@ -1,4 +1,4 @@
-/* text.h — what the printer (text.c) and the parser (parse.c) of graphs share. The form, by example:
+/* text.h — declarations that the printer (text.c) and the parser (parse.c) of graphs share. The form, by example:
  *
  *     graph "model.onnx" {
  *       length "sequence" <= 1024
@@ -12,11 +12,12 @@
  *       return %3, %4
  *     }
  *
- * Values are numbered by their ids and carry name, type and known content. Constants stand before their first use,
- * inline up to IR_TEXT_INLINE elements, else by a hash of type and content; `unread` where there is no content. `_` is
- * an absent input or output, `?` an element type and `[*]` a shape that is not inferred. A node's name follows after @
- * where it is not its first output's, its spelling in the file after `as` where that is not the table's. Numbers with a
- * decimal point or an exponent are floats; a trailing f says that the nearest single-precision number is meant.
+ * Values are numbered by their ids and carry name, type and known content. Constants precede their first use. Up to
+ * IR_TEXT_INLINE elements they are inline; larger ones are given by a hash of type and content, or as `unread` if the
+ * content is missing. `_` is an absent input or output, `?` an unknown element type and `[*]` an unknown shape. A
+ * node's name follows after @ if it differs from that of its first output. Its operator name in the file follows
+ * after `as` if it differs from the table's. Numbers with a decimal point or an exponent are floats. A trailing f
+ * denotes the nearest single-precision number.
  */
 #ifndef IR_TEXT_H
 #define IR_TEXT_H
@@ -25,10 +26,11 @@
 
 enum { IR_TEXT_INLINE = 16 };
 
-/* Over element type, dims and bytes. The tensor has content. */
+/* A hash over element type, dims and bytes. The tensor must have content. */
 uint64_t ir_tensor_hash(const ir_tensor *tensor);
 
-/* Names of operators and attributes that stand without quotes: letters, digits, `_` and `.`, no digit first. */
+/* Names of operators and attributes without quotes consist of letters, digits, `_` and `.`, and do not start with a
+ * digit. */
 bool ir_text_is_word_char(char c);
 bool ir_text_is_word(const char *text);
 

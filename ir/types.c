@@ -17,7 +17,7 @@ enum {
 #undef OP
 _Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "ops_types.def has other rows than ops.def");
 
-/* Sets of element types: a bit each, by number. */
+/* Sets of element types, one bit per type number. */
 enum {
 #define DTYPE(name, value, size, text) name = 1 << (value),
     MDOT_DTYPE_MAP(DTYPE)
@@ -44,7 +44,7 @@ static const row rows[IR_OP_COUNT] = {
 #undef TYPES
 };
 
-/* How many letters occur before `at` that did not occur before them: the place of its set. */
+/* The number of distinct letters before `at`, which is the position of the letter's set. */
 static int place_of_letter(const char *letters, const char *at)
 {
     int place = 0;

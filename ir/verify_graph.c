@@ -1,7 +1,7 @@
-/* verify_graph.c — the rules that every graph fulfils between passes, as a list.
+/* verify_graph.c — the rules that every graph must satisfy between passes, as a list.
  *
- * Run after each pass in builds with MDOT_VERIFY, by the tests, and on graphs parsed from text. A broken rule is a bug
- * in the pass before it (or in the text), and the message names the rule, the node and the value.
+ * They are checked after each pass in builds with MDOT_VERIFY, by the tests, and on graphs parsed from text. A
+ * violation is a bug in the preceding pass (or in the text), and the message names the rule, the node and the value.
  */
 #include "ir/ops.h"
 
@@ -12,12 +12,12 @@
 typedef struct checker {
     const ir_graph *graph;
     ir_arena *arena;
-    const ir_value **known; /* by id: the values seen so far, which are those that may be used */
+    const ir_value **known; /* by id: the values defined so far, which may be used */
     int *uses;              /* by id */
     mdot_error *err;
 } checker;
 
-/* A rule looks at the whole graph, in its order, and reports what breaks it. Later rules rely on earlier ones. */
+/* A rule walks the whole graph in order and reports a violation. Later rules rely on earlier ones. */
 typedef struct rule {
     const char *text;
     mdot_status (*check)(checker *c);
@@ -53,7 +53,7 @@ static mdot_status define(checker *c, const ir_node *node, const ir_value *value
     return MDOT_OK;
 }
 
-/* A use of a value: constants are defined by being used. */
+/* Checks a use of a value. A constant is defined by its first use. */
 static mdot_status use(checker *c, const ir_node *node, const ir_value *value)
 {
     if (value->constant != NULL &&

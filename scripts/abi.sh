@@ -1,12 +1,12 @@
 #!/bin/sh
-# The libraries' binary interface, as abidw (abigail-tools) reads it from debug information, compared with what is committed:
+# Compares the libraries' binary interface, as abidw (abigail-tools) reads it from debug information, with the committed one:
 #
-#     scripts/abi.sh check  [BUILD FOLDER]   by default build/release; 1 when any public struct or function is another
-#     scripts/abi.sh update [BUILD FOLDER]   builds the libraries and writes abi/, when what `check` prints is what the rules
-#                                            allow: new functions, new enumerators, new fields at the end of structs that
-#                                            begin with struct_size
+#     scripts/abi.sh check  [BUILD FOLDER]   by default build/release; exit status 1 if a public struct or function differs
+#     scripts/abi.sh update [BUILD FOLDER]   builds the libraries and writes abi/. Use it if the rules allow the differences
+#                                            of `check`: new functions, new enumerators, and new fields at the end of
+#                                            structs that begin with struct_size
 #
-# 77 where abigail is absent or the build has no debug information. HACKING.md, "The interface".
+# Exit status 77 if abigail is absent or the build lacks debug information. See HACKING.md, "The interface".
 set -eu
 cd "$(dirname "$0")/.."
 action=${1:-check} build=${2:-build/release} version=0.2
@@ -24,7 +24,7 @@ for file in runtime/libmdot frontend/libmdotjob compiler/libmdotc; do
     case $action in
     update)
         abidw --no-corpus-path --no-comp-dir-path --no-show-locs --out-file "$build/new.abi" "$library"
-        sed -i "s#path='$(pwd -P)/#path='#" "$build/new.abi" # where the compiler was called with absolute paths
+        sed -i "s#path='$(pwd -P)/#path='#" "$build/new.abi" # the compiler may have been called with absolute paths
         if grep -n "path='/" "$build/new.abi"; then
             echo "$library was compiled elsewhere: these paths would be committed"
             exit 1

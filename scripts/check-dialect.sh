@@ -1,10 +1,10 @@
 #!/bin/sh
-# One dialect: pointers are compared with NULL, statuses with MDOT_OK; neither stands where a truth value is asked for.
+# Checks the dialect: pointers must be compared with NULL, and statuses with MDOT_OK, wherever a truth value is expected.
 #
 #     scripts/check-dialect.sh BUILD [FOLDER…, by default all]
 #
-# Read from clang's dump of the syntax tree (with BUILD's generated headers). Every breach is printed as
-# "FILE:LINE:COLUMN: …"; exit status 1 when there is one, 77 where there is no clang whose dump is understood.
+# Reads clang's dump of the syntax tree (with BUILD's generated headers). Prints each breach as "FILE:LINE:COLUMN: …". Exit
+# status 1 if there is a breach, 77 if clang is missing or its dump format is unsupported.
 set -eu
 [ $# -ge 1 ] || { echo "usage: check-dialect.sh BUILD [FOLDER…]" >&2; exit 2; }
 build=$(cd "$1" && pwd)
@@ -16,8 +16,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
 cat > "$work/breaches.awk" <<'AWK'
-# Where clang's -ast-dump shows a pointer or a status as a truth value.
-function type_of(text, parts, count) { # the last of the quoted types that stand behind the locations
+# Finds pointers and statuses that clang's -ast-dump shows as truth values.
+function type_of(text, parts, count) { # the last of the quoted types after the locations
     count = split(text, parts, "'")
     return count >= 5 && parts[3] == ":" ? parts[4] : parts[2]
 }
@@ -43,7 +43,7 @@ breaches() {
     awk -v wanted="$1" -f scripts/clang-dump.awk -f "$work/breaches.awk"
 }
 
-# What must be found in this, and nothing else, or the dump is another than the one that was learnt from.
+# The script must find exactly the known breaches of this sample. Otherwise the format of the dump is unsupported.
 cat > "$work/sample.c" <<'C'
 typedef enum mdot_status { MDOT_OK } mdot_status;
 struct s { struct s *next; int n; };
@@ -71,7 +71,7 @@ while read -r file; do
     # shellcheck disable=SC2086 # a list of words
     if ! clang -std=c11 -D_GNU_SOURCE -I. -Iinclude -I"$build/frontend" $system -fsyntax-only -Xclang -ast-dump "$file" \
         2> "$work/said" > "$work/dump"; then
-        # Slurm's plugins, where its headers are not
+        # Slurm's plugins are skipped if Slurm's headers are absent
         grep -qF "/$file\"" "$build/compile_commands.json" || { echo "$file: not built here"; continue; }
         cat "$work/said" >&2
         echo "$file: clang fails" >&2

@@ -1,14 +1,14 @@
 #!/bin/sh
-# What is generated does not depend on the C compiler that mdot was built by: of a call's arguments one at most emits code, or
-# adds to a graph.
+# Checks that generated code is independent of the C compiler that built mdot: at most one argument of a call may emit code
+# or add to a graph.
 #
 #     scripts/check-order.sh BUILD
 #
-# C leaves it to the compiler in which order arguments are evaluated, so that f(e, g(e), h(e)) may write other code by each.
-# Read from clang's dump of the syntax tree; what emits is what calls LLVM's functions that do, or ir/graph.h's that add, by
-# however many steps, and whatever is called through a pointer. Initialisers are left alone: gcc and clang take them as they
-# stand. Every breach is printed as "FILE:LINE:COLUMN: …"; exit status 1 when there is one, 77 where there is no clang whose
-# dump is understood.
+# The rule exists because C leaves the evaluation order of arguments to the compiler, so that f(e, g(e), h(e)) may emit
+# different code with each compiler. Reads clang's dump of the syntax tree. A function emits if it calls, directly or
+# indirectly, an emitting function of LLVM or an adding function of ir/graph.h, or any function pointer. Initialisers are
+# allowed, because gcc and clang evaluate them in order. Prints each breach as "FILE:LINE:COLUMN: …". Exit status 1 if there
+# is a breach, 77 if clang is missing or its dump format is unsupported.
 set -eu
 [ $# -eq 1 ] || { echo "usage: check-order.sh BUILD" >&2; exit 2; }
 build=$(cd "$1" && pwd)
@@ -18,7 +18,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
 cat > "$work/calls.awk" <<'AWK'
-# "calls FUNCTION CALLED" for each call, "within PLACE ARGUMENT CALLED" for each call that its argument stands over.
+# Prints "calls FUNCTION CALLED" for each call, and "within PLACE ARGUMENT CALLED" for each call inside an argument.
 function called(name,    d) {
     print "calls", caller, name
     for (d = depth - 3; d > 0; d--)
@@ -52,7 +52,7 @@ END {
 }
 AWK
 
-# What must be found in this, and nothing else, or the dump is another than the one that was learnt from.
+# The script must find exactly the known breaches of this sample. Otherwise the format of the dump is unsupported.
 cat > "$work/sample.c" <<'C'
 int LLVMBuildAdd(int e, int a, int b);
 static int one(int e) { return LLVMBuildAdd(e, 1, 2); }

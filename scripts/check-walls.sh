@@ -1,14 +1,14 @@
 #!/bin/sh
-# The walls between folders, from the #include lines, and the names by which files of a library know each other:
+# Checks the boundaries between folders, from the #include lines, and the names of external symbols and files:
 #
 #     scripts/check-walls.sh [TREE, by default this one [BUILD FOLDER]]
 #
-#   - a folder includes nothing but what stands behind its name below (its own files are always right);
-#   - no header needs itself, over however many others;
-#   - no two source files of a library have one name;
-#   - where a build is given, every external symbol of its objects has its folder's prefix.
+#   - a folder may include only the headers listed after its name below, and its own files;
+#   - a header must not include itself, directly or indirectly;
+#   - source files of a library have different names;
+#   - if a build is given, every external symbol of its objects has its folder's prefix.
 #
-# Every breach is printed as "FILE: REASON"; exit status 1 when there is one. Circles of calls: scripts/circles.sh.
+# Prints each breach as "FILE: REASON". Exit status 1 if there is one. scripts/circles.sh finds circles of calls.
 set -eu
 tree=${1:-$(dirname "$0")/..}
 build=${2:+$(cd "$2" && pwd)}
@@ -16,8 +16,8 @@ cd "$tree"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
-# A folder, the longest name that fits a file counts, and what it may include: a header, or with a slash at its end, all
-# of a folder. What crosses the border of a library goes through mdot/, the public headers.
+# A folder and the headers that it may include; a trailing slash stands for all headers of a folder. The longest folder name
+# that matches a file counts. Includes across libraries go through mdot/, the public headers.
 cat > "$work/walls" <<'WALLS'
 include         mdot_base.h mdot_run.h mdot_predict.h mdot_calibrate.h mdot.h
 base            mdot/mdot_base.h
@@ -48,10 +48,10 @@ simulator/report    mdot/mdot_base.h simulator/core/
 simulator/idle      mdot/mdot_base.h simulator/core/ simulator/input/
 simulator/experiment mdot/mdot_base.h simulator/
 WALLS
-# Measures what libmdot does not show (subject.h says why), with cubins of its own.
+# This benchmark measures internals of libmdot (subject.h gives the reason), with cubins of its own.
 echo "benchmarks/gpu base/file.h mdot/ runtime/core/predictor.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
 
-# What becomes one library; nothing is in two lines of one library twice.
+# The folders of each library. A folder occurs at most once in a library.
 cat > "$work/libraries" <<'LIBRARIES'
 libmdot    base runtime
 libmdotjob base ir frontend
@@ -61,7 +61,7 @@ LIBRARIES
 find include base runtime ir frontend codegen compiler cli examples benchmarks integrations simulator -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
     LC_ALL=C sort > "$work/files"
 [ -s "$work/files" ] || { echo "check-walls.sh: no sources in $(pwd)" >&2; exit 2; }
-# "FILE HEADER" for every line #include "HEADER"
+# Prints "FILE HEADER" for every line #include "HEADER".
 xargs grep -H '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' < "$work/files" |
     sed 's/^\([^:]*\):[^"]*"\([^"]*\)".*/\1 \2/' > "$work/includes"
 
@@ -71,7 +71,7 @@ FNR == NR { allowed[$1] = " " substr($0, length($1) + 1) " "; next }
     folder = ""
     for (name in allowed) if (index($1, name "/") == 1 && length(name) > length(folder)) folder = name
     if (folder == "") { print $1 ": is in no folder that scripts/check-walls.sh knows"; next }
-    # a folder within one, ir/ops or benchmarks, belongs to it
+    # a nested folder, for example ir/ops or benchmarks, belongs to its parent
     if (index($2, folder "/") == 1) {
         behind_wall = ""
         for (name in allowed) if (index($2, name "/") == 1 && length(name) > length(behind_wall)) behind_wall = name
@@ -83,7 +83,7 @@ FNR == NR { allowed[$1] = " " substr($0, length($1) + 1) " "; next }
     print $1 ": includes " $2 ", which " folder "/ may not"
 }' "$work/walls" "$work/includes" > "$work/breaches"
 
-# tsort names the headers of a circle, but takes a header with itself for one without an order.
+# tsort lists the headers of a circle, but treats a header that includes itself as unordered.
 awk -v breaches="$work/breaches" '$1 ~ /\.h$/ {
     from = $1; sub(/^include\//, "", from)
     to = $2; if ($1 ~ /^include\// && to !~ /\//) to = "mdot/" to
@@ -100,7 +100,7 @@ while read -r library folders; do
         { first[name] = $0 }'
 done < "$work/libraries" >> "$work/breaches"
 
-# What is shared begins with the folder's letters, what is public with the library's; protoc-c names what it makes.
+# Shared symbols begin with the folder's prefix, and public ones with the library's. protoc-c names its own output.
 cat > "$work/prefixes" <<'PREFIXES'
 base      bs_ mdot_
 runtime   rt_ mdot_
@@ -113,7 +113,7 @@ if [ -n "$build" ]; then
     find "$build/base" "$build/runtime" "$build/ir" "$build/frontend" "$build/codegen" "$build/compiler" \
         -path '*.dir/*.o' > "$work/objects"
     [ -s "$work/objects" ] || { echo "check-walls.sh: no objects in $build" >&2; exit 2; }
-    # names with two underscores in front are the compiler's
+    # names with two leading underscores belong to the compiler
     (cd "$build" && sed "s|^$build/||" "$work/objects" | xargs nm -A -P -g --defined-only) |
         sed 's|/CMakeFiles/[^ ]*\.dir/|/|; s|\.o: | |' |
         awk '

@@ -1,25 +1,25 @@
 #!/bin/sh
-# Circles of files that call each other, from the object files of a build:
+# Finds circles of files that call each other, in the object files of a build:
 #
 #     scripts/circles.sh [BUILD FOLDER, by default build/release]
 #
-# A file calls another of its library where it has an undefined symbol that the other defines. What can be reached from one
-# another is a circle: no file of it can be read, tested or taken out alone. Every circle is printed with the symbols that
-# tie it. Allowed are those below, none today and never more than one, which has its reason in its folder's header; exit
-# status 1 when there is another, when it has grown, or when it is gone, so that its line goes, too. Libraries may call each
-# other in one direction only.
+# A file calls another of its library if it has an undefined symbol that the other defines. Files that reach each other form
+# a circle. A circle is harmful because its files cannot be read, tested or removed alone. Prints each circle with the
+# symbols that connect it. Allowed circles are listed below: zero today, and at most one, whose folder's header must give
+# the reason. Exit status 1 if there is another circle, if the allowed one has grown, or if it is gone, so that its line is
+# removed, too. Calls between two libraries may go in one direction only.
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build/release}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
-# A file of the circle, how many files it may have, and the header that says why.
+# A file of the circle, its maximum number of files, and the header that gives the reason.
 cat > "$work/allowed" <<'ALLOWED'
 ALLOWED
 
-# Lines "FILE d SYMBOL" and "FILE u SYMBOL" for every object file of the libraries, under the name of its source. An object
-# that is compiled twice, for a static and a shared library, is one file.
+# Lines "FILE d SYMBOL" and "FILE u SYMBOL" for every object file of the libraries, by the name of its source. An object
+# that is compiled twice, for a static and a shared library, counts as one file.
 sed -n 's|^ *"command": .* -o \([^ ]*\.o\) .*|\1|p' "$build/compile_commands.json" |
     grep -E '^(base|runtime|ir|weights|frontend|codegen|compiler|cli)/' > "$work/objects" ||
     { echo "circles.sh: $build/compile_commands.json names no object files" >&2; exit 2; }
@@ -34,7 +34,7 @@ function edge(from, to, symbol,    key) {
     if (!(key in ties)) { next_of[from, ++degree[from]] = to; ties[key] = symbol } else ties[key] = ties[key] " " symbol
     node[from] = node[to] = 1
 }
-function walk(start,    top, at, k, to) { # what can be reached from it
+function walk(start,    top, at, k, to) { # finds the nodes that are reachable from start
     top = 1; stack[1] = start
     while (top > 0) {
         at = stack[top--]

@@ -1,7 +1,7 @@
-# clang-dump.awk — reads clang's -ast-dump, a node a line, for scripts whose rules follow (awk -f this -f rules): of each node
-# its depth, kind and place, `rest`, which is what stands behind both, and the number nth[depth] that it has among its parent's
-# children; above[depth] is the kind of the nodes over it.
-function place(text) { # follows a location: "FILE:LINE:COLUMN", "line:LINE:COLUMN", "col:COLUMN"
+# clang-dump.awk — parses clang's -ast-dump, one node per line, for scripts whose rules follow (awk -f this -f rules). For
+# each node it sets its depth, kind and place; `rest`, the text after both; and nth[depth], the node's index among its siblings.
+# above[depth] is the kind of its ancestors.
+function place(text) { # parses a location: "FILE:LINE:COLUMN", "line:LINE:COLUMN", "col:COLUMN"
     count = split(text, part, ":")
     if (text ~ /^col:/) { column = part[2] + 0; return }
     if (text ~ /^line:/) { line = part[2] + 0; column = part[3] + 0; return }
@@ -15,7 +15,7 @@ function place(text) { # follows a location: "FILE:LINE:COLUMN", "line:LINE:COLU
     if (node ~ /^<<<NULL>>>/) { nth[depth]++; next }
     split(node, word, " ")
     kind = word[1]
-    # two kinds of brackets follow: <locations> and, of casts, <the kind of cast>
+    # one or two pairs of angle brackets follow: <locations> and, for casts, <kind of cast>
     rest = node
     if (match(rest, /<[^>]*>/)) {
         where = substr(rest, RSTART + 1, RLENGTH - 2)

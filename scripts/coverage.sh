@@ -1,11 +1,12 @@
 #!/bin/sh
-# Which lines and branches of the runtime and of what reads files the tests reach, by clang's instrumentation and llvm-cov.
+# Measures which lines and branches of the runtime and of the file readers the tests reach, with clang and llvm-cov.
 #
 #     scripts/coverage.sh [arguments of ctest, as -R NAME]
 #
-# Prints a line a file and writes build/coverage/report.txt; build/coverage/uncovered.txt has the lines that nothing reached.
-# Needs clang, llvm and a quarter of an hour. What tests reach in child processes that are killed, or where they count
-# allocations and system calls, which the instrumentation makes too, counts as not reached; such tests fail here.
+# Prints one line per file and writes build/coverage/report.txt. build/coverage/uncovered.txt has the lines that were not
+# reached. Needs clang, llvm and a quarter of an hour. Lines that tests reach in child processes that are killed count as not
+# reached. So do lines in tests that count allocations and system calls: the instrumentation makes some itself, so that such
+# tests fail here.
 set -eu
 cd "$(dirname "$0")/.."
 folder=build/coverage
@@ -17,7 +18,7 @@ rm -rf $folder/profiles
 LLVM_PROFILE_FILE="$PWD/$folder/profiles/%m.profraw" ctest --test-dir $folder --output-on-failure "$@" || failed=1
 llvm-profdata merge -sparse -o $folder/all.profdata $folder/profiles/*.profraw
 tree=$PWD
-cd $folder # sources are known by their path from here
+cd $folder # source paths are relative to this folder
 objects="cli/mdot $(find tests -maxdepth 1 -type f -name 'test_*' -perm -u+x | sed 's/^/-object /')"
 # shellcheck disable=SC2086 # several words each
 llvm-cov report $objects -instr-profile all.profdata -show-region-summary=0 -show-branch-summary $watched > report.txt

@@ -1,7 +1,7 @@
 #!/bin/sh
-# From a clone to predictions, on a fresh Debian 12 with nothing before it: installs what is needed, builds the command,
-# compiles the shipped predictor for this machine, and predicts the training-step times of two networks. What is there
-# already is not done again: a second run takes seconds.
+# From a clone to predictions on a fresh Debian 12: installs the dependencies, builds the command, compiles the shipped
+# predictor for this machine, and predicts the training-step times of two networks. Completed steps are skipped, therefore
+# a second run takes seconds.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/install-deps.sh
@@ -12,7 +12,7 @@ trap 'rm -f "$log"' EXIT
 { cmake --preset release && cmake --build --preset release --target mdot_cli predictor -- --quiet; } > "$log" 2>&1 ||
     { cat "$log"; exit 1; }
 
-# Prints a command as one would type it, then runs it.
+# Prints a command as a user would type it, then runs it.
 show() {
     echo
     echo "\$ mdot $*"

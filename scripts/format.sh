@@ -1,11 +1,11 @@
 #!/bin/sh
-# Is every C file as clang-format 14 (Debian 12's) leaves it, by .clang-format?
+# Checks that every C file has the formatting of clang-format 14 (Debian 12's version) with .clang-format.
 #
 #     scripts/format.sh [--fix]
 #
-# Comments are left to their authors (ReflowComments), so that tables and drawings in them stay what they are; no line of
-# them is longer than 120 characters, which is checked here. Other versions of clang-format differ in details: without
-# version 14 the answer is 77, which ctest shows as skipped.
+# Comments keep their line breaks (ReflowComments), so that tables and drawings in them stay intact. This script checks that
+# their lines have at most 120 characters. Other versions of clang-format differ in details. Therefore the exit status is 77
+# if version 14 is missing, which ctest shows as skipped.
 set -eu
 cd "$(dirname "$0")/.."
 formatter=

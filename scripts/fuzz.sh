@@ -1,11 +1,11 @@
 #!/bin/sh
-# Every door that bytes come in by under libFuzzer, for so many seconds each:
+# Fuzzes every entry point that reads untrusted bytes with libFuzzer, each for the given number of seconds:
 #
 #     scripts/fuzz.sh [SECONDS, by default 60 [TARGET …, by default all]]
 #
-# MDOT_FUZZ_SEED=1 in the environment draws the same inputs each time, as tests do.
+# MDOT_FUZZ_SEED=1 in the environment gives the same inputs in each run, as in the tests.
 # Targets are the files tests/fuzz/fuzz_TARGET.c. The corpus grows in build/fuzz/corpus/TARGET, from seeds that make_corpus
-# writes; a finding lies in build/fuzz/found, and the exit status is 1.
+# writes. Findings are in build/fuzz/found, and the exit status is then 1.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
@@ -16,10 +16,10 @@ for target; do programs="$programs fuzz_$target"; done
 [ -f build/fuzz/build.ninja ] || cmake --preset fuzz
 # shellcheck disable=SC2086 # names of targets
 cmake --build --preset fuzz --target $programs
-corpus="$PWD/build/fuzz/corpus" found="$PWD/build/fuzz/found" # a target may change its folder
+corpus="$PWD/build/fuzz/corpus" found="$PWD/build/fuzz/found" # absolute paths, because a target may change its folder
 build/fuzz/tests/fuzz/make_corpus "$corpus"
 mkdir -p "$found"
-# An allocation that fails is what a hostile size should come to.
+# Hostile sizes should lead to failed allocations, which therefore do not count as findings.
 export ASAN_OPTIONS=allocator_may_return_null=1:max_allocation_size_mb=64
 status=0
 for target; do

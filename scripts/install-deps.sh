@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs what building and testing mdot needs, from the distribution's packages (Debian 12 or newer). Does nothing
-# where all of it is there; asks for root only when something is missing.
+# Installs the dependencies of building and testing mdot from the distribution's packages (Debian 12 or newer). Does nothing
+# if all are installed. Requires root only if something is missing.
 set -eu
-# The last line is what simulator solves programs and reads tables with; it is built without, too.
+# The last line has the solvers and the JSON reader of simulator, which also builds without them.
 packages="gcc g++ cmake ninja-build pkg-config binutils llvm-19-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev
  coinor-libclp-dev coinor-libcbc-dev zlib1g-dev libjson-c-dev"
 [ "${1:-}" = "--with-tests" ] && packages="$packages libonnx-testdata abigail-tools dpkg-dev clang-format clang libclang-rt-dev"

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Are the generated kernels the same instructions as at another revision? For changes that must not alter them:
+# Checks that the generated kernels have the same instructions as at another revision, for changes that must not alter them:
 #
 #     scripts/same-kernels.sh REVISION [MODEL.onnx…]
 #
-# Builds the command of that revision beside this tree's, compiles every model with both, and compares what the artefacts
-# hold, function by function: the instructions, jumps relative to their function, and the constants that they load; and the
-# CUDA source that is generated for sm_80, which takes no NVRTC. Without models: the shipped predictor, ONNX's node tests
-# where Debian's libonnx-testdata is installed, and the encoders of ../shared where that is there. Ends in a line of counts;
-# exit status 0 only when nothing differs. A model that neither revision compiles counts as refused.
+# Builds the command of that revision beside this tree's and compiles every model with both. Compares the artefacts function by
+# function: instructions, jumps relative to their function, and the constants that they load; and the CUDA source generated
+# for sm_80, for which NVRTC is not needed. The default models are the shipped predictor, ONNX's node tests if Debian's
+# libonnx-testdata is installed, and the encoders of ../shared if they exist. Ends with a line of counts. Exit status 0
+# only if all are equal. A model that fails to compile at both revisions counts as refused.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -ge 1 ] || { sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2; }
@@ -26,8 +26,8 @@ git -C "$work/source" checkout --detach -q "$revision"
 build "$work/source" "$work/then"
 build . "$work/now"
 
-# One line a function, sorted: its name and its instructions. Where code and constants lie is left out; constants are
-# compared as the set of words that .rodata holds.
+# One line per function, sorted: its name and its instructions. Addresses of code and constants are left out. Constants are
+# compared as the set of words in .rodata.
 cat > "$work/listing.sh" <<'LISTING'
 #!/bin/sh
 set -eu

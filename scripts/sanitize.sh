@@ -1,16 +1,16 @@
 #!/bin/sh
-# The runtime under what finds races and misused memory: ThreadSanitizer over its tests of threads and over the soak, valgrind
-# over its tests.
+# Runs the runtime under tools that find races and misused memory: ThreadSanitizer for the tests of threads and the soak test,
+# valgrind for its tests.
 #
 #     scripts/sanitize.sh [thread | valgrind …, by default both]
 #
-# AddressSanitizer and UndefinedBehaviorSanitizer are the preset `asan`. Valgrind knows no AVX-512, so x86-64-v3 runs there.
+# The preset `asan` has AddressSanitizer and UndefinedBehaviorSanitizer. Valgrind lacks AVX-512, therefore it runs x86-64-v3.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- thread valgrind
 threaded="test_predict_calls test_context test_handle_validation test_lock test_runtime_run test_workers
           test_runtime_cuda test_runtime_cuda_faults test_runtime_cuda_limits"
-# Not those that count allocations or forbid system calls: both are valgrind's own.
+# Excludes tests that count allocations or forbid system calls, because valgrind makes both itself.
 checked="test_context test_runtime_open test_handle_validation test_handle_validation_calls test_info test_table_check test_job test_job_file test_predict
          test_operator_features"
 status=0

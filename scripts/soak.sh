@@ -1,6 +1,6 @@
 #!/bin/sh
-# A scheduler's life in minutes (benchmarks/soak/soak.c): predictions on two threads while the artefact is replaced every
-# second and jobs come and go; then rounds of 10,000 pairs, timed.
+# Simulates a scheduler's life in minutes (benchmarks/soak/soak.c): predictions on two threads while the artefact is
+# replaced every second and jobs come and go; then timed rounds of 10,000 pairs.
 #
 #     scripts/soak.sh                                       # 10^8 predictions, 1000 rounds
 #     scripts/soak.sh --rounds 3600 --period-ms 1000        # a round a second for an hour

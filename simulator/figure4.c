@@ -1,4 +1,4 @@
-/* figure4.c — mdot-figure4: the survey's experiment in one command. Writes PREFIX.md, PREFIX.json and PREFIX.svg. */
+/* figure4.c — mdot-figure4: the survey's experiment as one command. It writes PREFIX.md, PREFIX.json and PREFIX.svg. */
 #include "simulator/experiment/experiment.h"
 #include "simulator/report/report.h"
 

@@ -1,4 +1,4 @@
-/* make_estimate.c — from --estimate, --factors and --upper to an estimator. */
+/* make_estimate.c — makes an estimator from --estimate, --factors and --upper. */
 #include "simulator/make_estimate.h"
 #include "simulator/estimate/estimators.h"
 
@@ -38,8 +38,7 @@ mdot_status sc_make_estimator(const sc_request *request, const sc_workload *work
     return MDOT_OK;
 }
 
-/* Where a prediction is f times the truth, f = exp(σ z), 95 % of jobs take at most exp(1.645 σ) times the
- * prediction. */
+/* If a prediction is f times the truth and f = exp(σ z), 95 % of jobs take at most exp(1.645 σ) times it. */
 static double upper_of(const sc_request *request)
 {
     static const double quantile = 1.645;

@@ -1,12 +1,13 @@
-/* predictions.c — mdot-predictions: what libmdot says of jobs whose step time was measured, beside two simpler guesses.
+/* predictions.c — mdot-predictions: predictions of libmdot for jobs whose step time was measured, beside two simpler
+ * guesses.
  *
- * Reads a table of measured steps as `mdot calibrate` does, note,job,gpu,batch,precision,layout,optimizer,gpus,ms,
- * `job` a .job or ONNX file beside the table and `note` the network's name, and prints what mdot-figure4 --predictions
- * takes: network,step_ms,mdot,roofline,mean.
+ * It reads a table of measured steps like that of `mdot calibrate`:
+ * note,job,gpu,batch,precision,layout,optimizer,gpus,ms. `job` is a .job or ONNX file beside the table and `note` is
+ * the network's name. It prints the input of mdot-figure4 --predictions: network,step_ms,mdot,roofline,mean.
  *
- *   roofline   each operator's phases by FLOPs over the rate of the arithmetic or bytes over the memory rate, whichever
- *              takes longer, summed, times the constant that makes the median right over the table
- *   mean       the geometric mean of all measured steps: what is known without looking at a job
+ *   roofline   for each operator and phase, the longer of FLOPs over the rate of the precision and bytes over the
+ *              memory rate; summed, and multiplied by the constant that makes the median right over the table
+ *   mean       the geometric mean of all measured steps: a guess that ignores the job
  */
 #include "mdot/mdotjob.h"
 

@@ -1,10 +1,10 @@
-/* mdot_round.c — mdot-round: what a scheduler's round costs. A job is encoded once, when it comes; a round then prices jobs
- * × configurations through libmdot and has a policy decide on the throughputs that they give.
+/* mdot_round.c — mdot-round: the cost of a scheduler's round. A job is encoded once, when it arrives. A round then
+ * evaluates jobs × configurations through libmdot, and a policy decides on the resulting throughputs.
  *
  *     mdot-round PREDICTOR.mdot JOB… [--jobs 500] [--rounds 9]
  *
- * Each job of the queue is one of the given files at one of five batches, so that none is asked for twice alike; its
- * configurations are four types of GPUs × 1, 2, 4, 8 and 16 of them.
+ * Each job of the queue is one of the given files at one of five batches, as an object of its own, so that every
+ * query is different. Its configurations are four types of GPUs × 1, 2, 4, 8 and 16 of them.
  */
 #include "mdot/mdotjob.h"
 
@@ -23,7 +23,7 @@ static const double gpus_of_type[TYPES] = {64, 64, 32, 32};
 typedef struct queue {
     size_t jobs;
     mdot_encoding **encodings;
-    mdot_configuration *configurations; /* of each pair */
+    mdot_configuration *configurations; /* configuration of each pair */
     mdot_prediction *predictions;
     double *speed, *scale, *weight, *remaining, *since_s, *shares;
 } queue;
@@ -66,7 +66,8 @@ static mdot_status make_queue(size_t file_count, size_t jobs, queue *q, mdot_err
         q->scale == NULL || q->weight == NULL || q->remaining == NULL || q->since_s == NULL || q->shares == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", jobs);
     for (size_t i = 0; i < jobs; i++) {
-        q->predictions[i * CONFIGURATIONS] = MDOT_INIT(mdot_prediction); /* the first of a call says the size */
+        /* the first prediction of a call determines the struct size */
+        q->predictions[i * CONFIGURATIONS] = MDOT_INIT(mdot_prediction);
         for (size_t c = 0; c < CONFIGURATIONS; c++) {
             q->configurations[i * CONFIGURATIONS + c] = (mdot_configuration){.struct_size = sizeof(mdot_configuration),
                                                                              .batch = INT64_C(16) << i / file_count % 5,
@@ -80,7 +81,7 @@ static mdot_status make_queue(size_t file_count, size_t jobs, queue *q, mdot_err
     return MDOT_OK;
 }
 
-/* What is done once, when jobs come: each is one of its own, as in a queue, whichever file it was read from. */
+/* Work that is done once, when jobs arrive: each job is a separate object, as in a queue, even if files are equal. */
 static mdot_status encode_jobs(mdot_context *context, mdot_job *const *files, size_t file_count, queue *q,
                                mdot_error *err)
 {
@@ -95,7 +96,7 @@ static mdot_status encode_jobs(mdot_context *context, mdot_job *const *files, si
     return status;
 }
 
-/* One round: predictions of all pairs, then max-min fairness over one GPU's throughputs. */
+/* Runs one round: predictions of all pairs, then max-min fairness over the throughputs of one GPU. */
 static mdot_status run_round(mdot_context *context, queue *q, double *out_predict_s, double *out_decide_s,
                              mdot_error *err)
 {

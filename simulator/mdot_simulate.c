@@ -1,4 +1,4 @@
-/* mdot_simulate.c — mdot-simulate: policies on a trace. The whole of it reads in run(). */
+/* mdot_simulate.c — mdot-simulate: runs policies on a trace. run() shows the whole program. */
 #include "simulator/estimate/estimators.h"
 #include "simulator/estimate/sweep.h"
 #include "simulator/idle/idle.h"

@@ -57,7 +57,7 @@ __attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...
     return false;
 }
 
-/* All of `text` up to `end` as a number from `least` to `most`. */
+/* Parses all of `text` up to `end` as a number from `least` to `most`. */
 static bool parse_number(const char *option, const char *text, char end, double least, double most, double *out_value,
                          const char **out_end)
 {

@@ -13,19 +13,20 @@ typedef struct sc_request {
     const sc_policy *policies[SC_MAX_POLICIES];
     size_t policy_count;
     const char *estimate; /* "oracle", "error:E", "history" */
-    bool has_errors;      /* --errors was given: */
+    bool has_errors;      /* --errors was given */
     sc_errors errors;
     int gpus;
-    double power_w; /* 0: not given */
+    double power_w; /* 0: unspecified */
     sc_window window;
-    double low, high; /* of deadlines, in durations; 0: those of the trace */
+    double low, high; /* range of deadlines, in durations; 0: deadlines of the trace */
     sc_restart restart;
-    double upper; /* quantile over prediction, for --idle; 0: of --estimate error:M's model, else 1 */
+    double upper; /* ratio of upper quantile to prediction, for --idle; 0: from the model of --estimate error:M, else
+                   * 1 */
     uint64_t seed;
     bool json;
 } sc_request;
 
-/* False: *out_status is the exit status, after help, a list or a usage error. */
+/* False after help, a list or a usage error; *out_status is the exit status then. */
 bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_status);
 
 #endif

@@ -1,9 +1,9 @@
-/* check_kernels.c — the GPU held to the CPU: every entry and bucket of an artefact at full and partial lengths, alone and side
- * by side, on other inputs each time.
+/* check_kernels.c — compares the GPU with the CPU: every entry and bucket of an artefact at full and partial lengths, alone
+ * and in batches, on different inputs each time.
  *
- * Both run the artefact's own code for the same model, the CPU in fp32. Errors are shares of the greatest value that
- * an output has over sixteen inputs: a single one may happen to be near zero. The limits are those that generated
- * kernels are held to in the emulator (tests/cuda_host).
+ * Both run the artefact's own code for the same model, the CPU in fp32. Errors are relative to the greatest value of
+ * an output over sixteen inputs, because the values of a single one may all be near zero. The limits are those that
+ * the emulator applies to generated kernels (tests/cuda_host).
  */
 #include "benchmarks/gpu/gpu_bench.h"
 #include "benchmarks/gpu/result_rows.h"
@@ -13,8 +13,9 @@
 
 #define LIMIT_FP32 1e-5
 #define LIMIT_ROUNDED 1e-2 /* bf16 and fp16 operands */
-/* Of how far apart the answers to sixteen inputs are. Answers that hardly depend on the inputs pass the limits above
- * whatever the GPU makes of them; what has nothing to do with the inputs is off by about 1 here. */
+/* Limit relative to the spread of the answers to sixteen inputs. Answers that hardly depend on the inputs pass the
+ * limits above even if the GPU is wrong. Answers that are unrelated to the inputs have an error of about 1 by this
+ * measure. */
 #define LIMIT_OF_SPREAD 0.25
 enum { SCALE_ITEMS = 16, MOST_ITEMS = 64, MOST_LENGTHS = 8, REPEATS = 100 };
 
@@ -36,7 +37,7 @@ typedef struct check_case {
     scales scale;
 } check_case;
 
-/* The same inputs must give the same bits each time: kernels sum in a fixed order, so what differs is a race. */
+/* The same inputs must give the same bits each time. Kernels sum in a fixed order, so a difference means a race. */
 static bool is_repeatable(check *k, const check_case *c, batch *got)
 {
     batch first = {0};
@@ -96,7 +97,7 @@ done:
     return status;
 }
 
-/* ---- Which cases ------------------------------------------------------------------------------------------------- */
+/* ---- Choice of cases --------------------------------------------------------------------------------------------- */
 
 static void add_length(int64_t length, int64_t least, int64_t most, int64_t *lengths, int *count)
 {
@@ -106,7 +107,7 @@ static void add_length(int64_t length, int64_t least, int64_t most, int64_t *len
     lengths[(*count)++] = length;
 }
 
-/* The ends of the bucket's range, and the ends of tiles. */
+/* Chooses the ends of the bucket's range, and the ends of tiles. */
 static int choose_lengths(const check *k, int64_t least, int64_t most, int64_t lengths[MOST_LENGTHS])
 {
     int count = 0;
@@ -137,7 +138,7 @@ static mdot_status check_bucket(check *k, const mdot_abi_entry *entry, int64_t l
     mdot_status status = find_scale(k, &c, err);
     for (int i = 0; i < count && status == MDOT_OK; i++) {
         const size_t items[] = {1, 3, MOST_ITEMS + 1};
-        size_t kinds = k->options->is_quick ? 2 : i < 2 ? 3 : 1; /* many only where it is longest and shortest */
+        size_t kinds = k->options->is_quick ? 2 : i < 2 ? 3 : 1; /* many items only for the longest and the shortest */
         for (size_t j = 0; j < kinds && status == MDOT_OK; j++) {
             c.length = lengths[i];
             c.items = items[j];

@@ -1,9 +1,9 @@
-/* cubins.c — makes the cubins of the floor kernels, where NVRTC is: part of `gpu.sh pack`.
+/* cubins.c — compiles the cubins of the floor kernels on a machine with NVRTC: part of `gpu.sh pack`.
  *
  *     gpu_cubins FOLDER FLOORS.h FLOORS.cu sm_80,sm_90a,…
  *
- * writes FOLDER/floors.sm_80.cubin and so on. A kernel that needs local memory would measure that too, so it is
- * refused.
+ * It writes FOLDER/floors.sm_80.cubin and so on. A kernel that uses local memory is refused, because its measurement
+ * would include that memory.
  */
 #include "base/file.h"
 #include "codegen/cuda/nvrtc.h"
@@ -14,7 +14,7 @@
 
 enum { PARTS = 2, MAX_NAME = 4096 };
 
-/* "sm_90a": 90, accelerated. */
+/* Parses a target: "sm_90a" is 90, accelerated. */
 static mdot_status parse_target(const char *target, int *out_sm, bool *out_is_accelerated, mdot_error *err)
 {
     char *end = NULL;

@@ -1,8 +1,8 @@
-/* floors.c — the times that nothing on this GPU can be under: launches, inputs, barriers, blocks that signal each
- * other.
+/* floors.c — lower bounds of times on this GPU: launches, inputs, barriers, blocks that signal each other.
  *
- * Host times are of single calls by the host's clock; times inside a kernel are of single rounds by the
- * multiprocessor's, whose cycle is measured in the same launch. Every kernel also shows that it did what it measures.
+ * Host times are of single calls, by the host's clock. Times within a kernel are of single rounds, by the
+ * multiprocessor's clock, whose cycle is measured in the same launch. Every kernel also proves that it did the
+ * measured work.
  */
 #include "benchmarks/gpu/floors.h"
 #include "benchmarks/gpu/gpu_bench.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where things are in the card's two blocks of memory. */
+/* Offsets in the two blocks of the GPU's memory. */
 enum { DONE_AT = 0, REQUEST_AT = 256, RESULT_AT = 4096, MAPPED_INPUT_AT = 65536 };
 enum { BARRIER_AT = 0, SCRATCH_AT = 4096, SCRATCH_WORDS = 4096, INPUT_AT = 65536 };
 static_assert(RESULT_AT + sizeof(floor_result) <= MAPPED_INPUT_AT, "results end before inputs");
@@ -23,7 +23,7 @@ enum { WARM_UP_CALLS = 20, LEAST_CALLS = 50, MOST_CALLS = 20000, GRAPH_NODES = 2
 typedef struct floors {
     card c;
     uint32_t ticket;
-    double seconds; /* for one of them */
+    double seconds; /* time for one measurement */
 } floors;
 
 typedef struct measurement {
@@ -31,7 +31,7 @@ typedef struct measurement {
     mdot_status (*measure)(floors *f, const struct measurement *m, samples *out, mdot_error *err);
     const char *kernel;
     unsigned blocks;
-    /* of inputs: bytes; of rounds in a kernel: how much has to be right, and signals a round */
+    /* inputs: bytes; rounds in a kernel: the right number of checks, and signals per round */
     unsigned bytes, right, signals;
 } measurement;
 
@@ -83,7 +83,7 @@ static const floor_result *result_of(const floors *f)
     return (const floor_result *)(f->c.mapped + RESULT_AT);
 }
 
-/* Whether a measurement that has `count` samples and began at `start_us` goes on. */
+/* Returns whether a measurement with these samples, which began at `start_us`, continues. */
 static bool goes_on(const floors *f, const samples *s, double start_us)
 {
     return s->count < s->capacity && (s->count < LEAST_CALLS || card_now_us() - start_us < f->seconds * 1e6);
@@ -137,7 +137,7 @@ static mdot_status measure_cooperative(floors *f, const measurement *m, samples 
 
 /* ---- Graphs ------------------------------------------------------------------------------------------------------ */
 
-/* A graph of `nodes` kernels in a row of which the last one answers `call`. */
+/* Makes a graph of `nodes` kernels in a row, the last of which answers `call`. */
 static mdot_status make_graph(floors *f, int nodes, mdot_abi_cuda_call *call, card_graph_exec *out_exec,
                               mdot_error *err)
 {
@@ -157,7 +157,7 @@ static mdot_status make_graph(floors *f, int nodes, mdot_abi_cuda_call *call, ca
     return status;
 }
 
-/* The graph's parameters are fixed, and so is its ticket: the word is cleared before. */
+/* The graph's parameters, including its ticket, are fixed, so the word is cleared before. */
 static mdot_status run_graph(floors *f, card_graph_exec exec, uint32_t ticket, double *out_us, mdot_error *err)
 {
     __atomic_store_n((uint32_t *)(f->c.mapped + DONE_AT), 0, __ATOMIC_RELEASE);
@@ -168,7 +168,7 @@ static mdot_status run_graph(floors *f, card_graph_exec exec, uint32_t ticket, d
     return status == MDOT_OK ? synchronize(f, err) : status;
 }
 
-/* A graph of one kernel and one of many, in turns: what each kernel more takes. */
+/* Alternates a graph of one kernel and a graph of many, to measure the time of each additional kernel. */
 static mdot_status measure_graph(floors *f, const measurement *m, samples *out, mdot_error *err)
 {
     (void)m;
@@ -189,7 +189,7 @@ static mdot_status measure_graph(floors *f, const measurement *m, samples *out, 
 
 /* ---- Inputs ------------------------------------------------------------------------------------------------------ */
 
-/* How words get to the kernel; each way begins with a copy out of the caller's memory. */
+/* Function that passes words to the kernel; each begins with a copy out of the caller's memory. */
 typedef mdot_status sender(floors *f, rt_cu_function function, const uint32_t *words, unsigned bytes, uint32_t ticket,
                            mdot_error *err);
 
@@ -233,7 +233,7 @@ static mdot_status send_mapped(floors *f, rt_cu_function function, const uint32_
     return send_through_memory(f, function, words, bytes, ticket, false, err);
 }
 
-/* Other words every time, so that a kernel that saw older ones gives itself away by their sum. */
+/* The words differ every time, so that the sum reveals a kernel that read old ones. */
 static mdot_status measure_inputs(floors *f, const measurement *m, sender *send, samples *out, mdot_error *err)
 {
     static uint32_t words[FLOOR_LARGE_WORDS];
@@ -272,7 +272,7 @@ static mdot_status measure_mapped(floors *f, const measurement *m, samples *out,
     return measure_inputs(f, m, send_mapped, out, err);
 }
 
-/* ---- A kernel that stays ----------------------------------------------------------------------------------------- */
+/* ---- A resident kernel ------------------------------------------------------------------------------------------- */
 
 static mdot_status measure_resident(floors *f, const measurement *m, samples *out, mdot_error *err)
 {
@@ -307,7 +307,7 @@ static mdot_status clear(floors *f, mdot_error *err)
     return status;
 }
 
-/* The first rounds are left out: blocks do not start together. */
+/* The first rounds are left out, because blocks do not start together. */
 static mdot_status add_rounds(const floors *f, const measurement *m, samples *out, mdot_error *err)
 {
     const floor_result *r = result_of(f);
@@ -391,7 +391,7 @@ static const measurement measurements[] = {
 /* clang-format on */
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 
-/* NOT_FOUND and UNSUPPORTED: the GPU or its driver has no such thing, which is a result too. */
+/* NOT_FOUND and UNSUPPORTED mean that the GPU or its driver lacks the feature, which is a result, too. */
 static mdot_status measure_one(floors *f, const measurement *m, samples *s, FILE *out)
 {
     mdot_error err = {0};

@@ -7,13 +7,13 @@
 #include <stdio.h>
 
 typedef struct bench_options {
-    const char *folder;          /* where floors.*.cubin are */
-    const char *artefact, *name; /* what is run, and how rows call it */
-    double seconds;              /* to measure for, altogether */
+    const char *folder;          /* folder with floors.*.cubin */
+    const char *artefact, *name; /* path of the artefact, and its name in rows */
+    double seconds;              /* total time for measurements */
     bool is_quick;               /* check only: full lengths, few items; for sanitizers */
 } bench_options;
 
-/* Each writes rows (result_rows.h) to `out` as they come. MDOT_DEVICE where what was run came out wrong. */
+/* Each function writes rows (result_rows.h) to `out` as they are measured. MDOT_DEVICE if a result was wrong. */
 mdot_status bench_machine(const bench_options *options, FILE *out, mdot_error *err); /* main.c */
 mdot_status bench_floors(const bench_options *options, FILE *out, mdot_error *err);
 mdot_status bench_check(const bench_options *options, FILE *out, mdot_error *err);

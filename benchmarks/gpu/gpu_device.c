@@ -17,13 +17,13 @@ double card_now_us(void)
 
 /* ---- The driver -------------------------------------------------------------------------------------------------- */
 
-/* POSIX has dlsym return functions as `void *`; C alone knows no conversion between the two. */
+/* POSIX has dlsym return functions as `void *`, but C itself has no conversion between the two. */
 typedef union symbol {
     void *object;
     void (*function)(void);
 } symbol;
 
-/* rt_cuda_driver_load has loaded the library and keeps it loaded; this one looks up more of it. */
+/* rt_cuda_driver_load has loaded the library and keeps it loaded; this function looks up further symbols. */
 static mdot_status load_driver(card *c, mdot_error *err)
 {
     mdot_status status = rt_cuda_driver_load(&c->driver, err);
@@ -63,7 +63,7 @@ static mdot_status read_device(card *c, mdot_error *err)
     return status;
 }
 
-/* ---- The floors' code -------------------------------------------------------------------------------------------- */
+/* ---- Code of the floor kernels ----------------------------------------------------------------------------------- */
 
 static unsigned char *read_cubin(const char *folder, int sm, const char *suffix)
 {
@@ -75,8 +75,8 @@ static unsigned char *read_cubin(const char *folder, int sm, const char *suffix)
     return bytes;
 }
 
-/* The nearest one that runs here: code for sm_Xy runs on compute capability X.y and higher minors, accelerated code on
- * its own alone. */
+/* Loads the nearest cubin that runs here. Code for sm_Xy runs on compute capability X.y and higher minors;
+ * accelerated code runs only on its own. */
 static mdot_status load_floors(card *c, const char *folder, mdot_error *err)
 {
     unsigned char *bytes = read_cubin(folder, c->major * 10 + c->minor, "a");

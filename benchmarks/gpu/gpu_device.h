@@ -1,7 +1,7 @@
-/* gpu_device.h — a GPU as the measurements use it: the runtime's table of driver functions, the few more that measuring
- * takes, a stream, and memory of both kinds.
+/* gpu_device.h — a GPU for the measurements: the runtime's table of driver functions, further ones for measuring, a stream,
+ * and device and mapped memory.
  *
- * Prototypes and values as in runtime/cuda/cuda_driver.h: CUDA Driver API reference.
+ * Prototypes and values are as in runtime/cuda/cuda_driver.h: CUDA Driver API reference.
  */
 #ifndef GPU_GPU_DEVICE_H
 #define GPU_GPU_DEVICE_H
@@ -45,25 +45,26 @@ typedef struct card {
     int driver_version, major, minor, multiprocessors;
     rt_cu_context context;
     rt_cu_stream stream;
-    rt_cu_module floors;     /* NULL: no cubin of floors.cu for this GPU */
-    unsigned char *mapped;   /* CARD_MAPPED_BYTES that the device sees too */
-    rt_cu_address mapped_at; /* its address there */
+    rt_cu_module floors;     /* NULL: there is no cubin of floors.cu for this GPU */
+    unsigned char *mapped;   /* CARD_MAPPED_BYTES of host memory, mapped for the device */
+    rt_cu_address mapped_at; /* its address on the device */
     rt_cu_address memory;    /* CARD_MEMORY_BYTES of device memory */
 } card;
 
 enum { CARD_MAPPED_BYTES = 1 << 20, CARD_MEMORY_BYTES = 1 << 20 };
 
-/* Opens device 0 with its context current on this thread, for good: the programs here are its only users. `folder` has
- * the floors' cubins; NULL for whoever needs none. The card is zeroed first; card_close takes it in any state. */
+/* Opens device 0 and leaves its context current on this thread, because the programs here are its only users.
+ * `folder` holds the cubins of the floor kernels; NULL if they are unneeded. Zeroes the card first; card_close
+ * accepts it in any state. */
 mdot_status card_open(card *c, const char *folder, mdot_error *err);
 void card_close(card *c);
 
-/* A kernel of floors.cu. NOT_FOUND where the GPU's cubin has none of the name, which older architectures' do not. */
+/* Finds a kernel of floors.cu. NOT_FOUND if the GPU's cubin lacks it, as those of older architectures may. */
 mdot_status card_find(const card *c, const char *name, rt_cu_function *out_function, mdot_error *err);
 
 #define CARD_CALL(c, function, err, ...) rt_cuda_check(&(c)->driver, (c)->function(__VA_ARGS__), #function, err)
 
-/* Spins until *word is `value`; DEVICE when the stream fails or 2 s have gone. */
+/* Spins until *word is `value`; DEVICE if the stream fails or after 2 s. */
 mdot_status card_await(const card *c, const uint32_t *word, uint32_t value, mdot_error *err);
 
 double card_now_us(void);

@@ -1,6 +1,5 @@
-/* latency.c — how long predictions take from the host's call to the host's answer, how much of that the kernel takes,
- * and how many a second come out of launches of many.
- */
+/* latency.c — the time of predictions from the host's call to the host's answer, the kernel's part of it, and the
+ * number of predictions per second in launches of many. */
 #include "benchmarks/gpu/gpu_bench.h"
 #include "benchmarks/gpu/gpu_device.h"
 #include "benchmarks/gpu/result_rows.h"
@@ -9,7 +8,7 @@
 
 enum { WARM_UP_CALLS = 20, LEAST_CALLS = 100, MOST_CALLS = 200000, KERNEL_CALLS = 200, MOST_ITEMS = 64 };
 #define CPU_SECONDS 0.1
-#define DELAY_NS 50000 /* within which the host enqueues what is timed behind it */
+#define DELAY_NS 50000 /* time in which the host enqueues the timed work behind the delay */
 
 typedef struct latency {
     subject s;
@@ -99,7 +98,7 @@ static mdot_status launch_delay(latency *l, rt_cu_stream stream, mdot_error *err
     return CARD_CALL(&l->c, cuLaunchKernel, err, l->delay, 1, 1, 1, 32, 1, 1, 0, stream, parameters, NULL);
 }
 
-/* Once more what the context launched last, which was a lone item: its parameter is still there. */
+/* Repeats the context's last launch, which was a single item; its parameter is still there. */
 static mdot_status launch_again(rt_cuda_context *context, const rt_cuda_kernel *kernel, int64_t length, mdot_error *err)
 {
     const mdot_abi_cuda_kernel *abi = kernel->abi;
@@ -114,8 +113,8 @@ static mdot_status launch_again(rt_cuda_context *context, const rt_cuda_kernel *
                         abi->threads, 1, 1, abi->dynamic_shared_bytes, context->stream, parameters);
 }
 
-/* Between two events that the GPU itself passes, all of it enqueued while a kernel before it keeps the stream busy: no
- * time of the host's is in it. */
+/* Measures between two events that the GPU itself passes. All of it is enqueued while a preceding kernel keeps the
+ * stream busy, so that host time is excluded. */
 static mdot_status time_kernel(latency *l, const batch *b, const mdot_abi_bucket *bucket, mdot_error *err)
 {
     rt_cuda_context *context = (rt_cuda_context *)l->s.gpu_context->device;

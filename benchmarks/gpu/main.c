@@ -1,12 +1,13 @@
-/* main.c — gpu_bench: everything of `gpu.sh run` that is C. Needs libc and NVIDIA's driver, nothing else.
+/* main.c — gpu_bench: the part of `gpu.sh run` that is written in C. It needs only libc and NVIDIA's driver.
  *
- *     gpu_bench machine                                          which GPU and driver
- *     gpu_bench floors   --folder PACK                           what nothing here can be under
+ *     gpu_bench machine                                          GPU and driver
+ *     gpu_bench floors   --folder PACK                           lower bounds of times
  *     gpu_bench check    --artefact FILE [--quick]               the GPU's answers against the CPU's
  *     gpu_bench latency  --artefact FILE --folder PACK           host to host, and the kernel's part
  *     gpu_bench batch    --artefact FILE --folder PACK           launches of many
  *
- * with --name NAME for what rows call the artefact, --seconds S to measure for, --rows FILE to append to.
+ * Options: --name NAME, the artefact's name in rows; --seconds S, the time for measurements; --rows FILE, a file to
+ * append to.
  */
 #include "benchmarks/gpu/gpu_bench.h"
 #include "benchmarks/gpu/gpu_device.h"
@@ -61,7 +62,7 @@ typedef struct arguments {
     const char *rows;
 } arguments;
 
-/* 0, or the exit status. */
+/* Returns 0, or the exit status. */
 static int parse(int argc, char **argv, arguments *a)
 {
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof commands[0]; i++)
@@ -104,7 +105,7 @@ int main(int argc, char **argv)
     arguments a = {0};
     int wrong = parse(argc, argv, &a);
     if (wrong != 0) return wrong;
-    /* not to wait for the reader of a named pipe */
+    /* non-blocking, because a named pipe would wait for its reader */
     int rows = a.rows != NULL ? open(a.rows, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666) : -1;
     FILE *out = a.rows == NULL ? stdout : rows >= 0 ? fdopen(rows, "a") : NULL;
     if (out == NULL) return fprintf(stderr, "gpu_bench: %s cannot be written\n", a.rows), 1;

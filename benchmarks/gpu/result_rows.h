@@ -1,6 +1,5 @@
-/* result_rows.h — what was measured, written down at once: a line of JSON a row, so that a run that is cut short keeps what it
- * had. report.py makes the table of them.
- */
+/* result_rows.h — writes measurements at once, one line of JSON per row, so that an interrupted run keeps its results.
+ * report.py makes a table of them. */
 #ifndef GPU_RESULT_ROWS_H
 #define GPU_RESULT_ROWS_H
 
@@ -8,10 +7,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* A row is begun, filled and ended; `section` says what kind it is. Text is escaped. */
+/* A row is begun, filled and ended; `section` is its kind. Text is escaped. */
 void row_begin(FILE *to, const char *section);
 void row_text(FILE *to, const char *key, const char *value);
-void row_number(FILE *to, const char *key, double value); /* null unless finite */
+void row_number(FILE *to, const char *key, double value); /* null for infinite values and NaN */
 void row_bool(FILE *to, const char *key, bool value);
 void row_end(FILE *to);
 
@@ -27,9 +26,9 @@ static inline void samples_add(samples *s, double us)
     if (s->count < s->capacity) s->us[s->count++] = us;
 }
 void samples_free(samples *s);
-/* The least value that at least `share` of them do not exceed; sorts them. Not of none. */
+/* Sorts the samples and returns the least value that at least `share` of them do not exceed. There must be a sample. */
 double samples_percentile(samples *s, double share);
-/* count, p50_us, p99_us and p999_us. */
+/* Writes count, p50_us, p99_us and p999_us. */
 void row_samples(FILE *to, samples *s);
 
 #endif

@@ -57,14 +57,15 @@ static size_t all_bytes(const mdot_abi_tensor *tensors, uint32_t count, int64_t 
     return bytes;
 }
 
-/* The multiplier is Knuth's MMIX generator (TAOCP 2, 3.3.4); the upper bits are the random ones. */
+/* The multiplier is that of Knuth's MMIX generator (TAOCP 2, 3.3.4). The upper bits are the random ones. */
 static uint32_t next_random(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (uint32_t)(*state >> 40);
 }
 
-/* Indices beyond their tables are clamped, so these need not know how large they are. Masks show their first always. */
+/* Kernels clamp indices to their tables, so the sizes of the tables are irrelevant here. The first element of a mask
+ * is always true. */
 static void fill(const mdot_abi_tensor *tensor, int64_t length, void *data, uint64_t *state)
 {
     uint64_t count = rt_element_count(tensor, length);

@@ -1,17 +1,18 @@
-/* soak.c — a scheduler's life in a few minutes: threads that predict all along, artefacts that are replaced under
- * them, jobs that are loaded and freed; every answer has the bits of the first, and memory stays as it is.
+/* soak.c — the load of a scheduler in a few minutes. Threads predict all the time while artefacts are replaced and
+ * jobs are loaded and freed. Every answer must equal the first bit for bit, and memory must stay constant.
  *
  *     soak PREDICTOR.mdot FOLDER JOB.onnx… [--predictions N] [--rounds N] [--period-ms MS]
  *
- * In FOLDER, which is there, it keeps the artefact that it replaces and the jobs' files. N predictions are made by
- * THREADS threads, of every 21 twenty in one call, as in a round, and one alone. Rounds of ROUND_PAIRS pairs come after
- * them and are timed; with a period one begins every MS milliseconds, as a scheduler's would. Exit status 1: an answer
+ * FOLDER must exist; the program stores the artefact that it replaces and the jobs' files there. THREADS threads make
+ * N predictions. Of every 21, twenty are made in one call, as in a round, and one alone. Timed rounds of ROUND_PAIRS
+ * pairs follow. With a period, a round begins every MS milliseconds, as in a scheduler. Exit status 1: an answer
  * differed, memory grew, or a call failed.
  *
- * Memory is looked at after each swap, when one artefact is open and every thread has its contexts of it: what malloc
- * has given out is then the same each time, up to what is left of a chunk that fits nearly, or something was kept.
- * Resident pages are as many as the most that lived at once needed, so the first swaps follow each other closely, and
- * no page may come after them. Under a sanitizer, whose own memory grows, it is only shown.
+ * Memory is measured after each swap, when one artefact is open and every thread has its contexts of it. The amount
+ * that malloc has given out must then be the same each time, except for the remainders of chunks that fit nearly;
+ * otherwise memory leaks. The resident pages match the highest number of objects that lived at once. Therefore the
+ * first swaps follow each other closely, and no page may be added after them. Under a sanitizer, whose own memory
+ * grows, the numbers are only printed.
  */
 #include "mdot/mdotjob.h"
 
@@ -27,10 +28,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TYPES = 4, WIDTHS = 5, BLOCK = TYPES * WIDTHS, BATCHES = 5 }; /* of a job: a block of configurations a batch */
+enum {
+    TYPES = 4,
+    WIDTHS = 5,
+    BLOCK = TYPES * WIDTHS,
+    BATCHES = 5
+}; /* for a job: one block of configurations per
+                                                                      * batch */
 enum { THREADS = 2, MAX_JOBS = 8, UNENCODED_EVERY = 256, ROUND_PAIRS = 10000, PATH_BYTES = 4096 };
-enum { FIRST_SWAPS = 64 };   /* without a pause, until all is in memory that will be */
-enum { SLACK_BYTES = 4096 }; /* of what malloc has given out, over all swaps */
+enum { FIRST_SWAPS = 64 };   /* swaps that follow each other at once, so that memory reaches its final size */
+enum { SLACK_BYTES = 4096 }; /* permitted growth of malloc's total over all swaps */
 
 static const char *const types[TYPES] = {"T4", "V100", "A100", "H100"};
 
@@ -39,12 +46,12 @@ typedef struct soak {
     int job_count;
     mdot_job *jobs[MAX_JOBS];
     mdot_configuration blocks[BATCHES][BLOCK];
-    mdot_prediction first[MAX_JOBS][BATCHES][BLOCK]; /* answers, of each job taken alone */
+    mdot_prediction first[MAX_JOBS][BATCHES][BLOCK]; /* answers of each job in a separate call */
     _Atomic(mdot_predictor *) current;
-    mdot_predictor *last;       /* the one before it, where nobody closed it */
-    atomic_uint generation;     /* counts the swaps */
-    atomic_uint taken[THREADS]; /* the last that a thread has contexts of */
-    uint_fast64_t wanted;       /* predictions */
+    mdot_predictor *last;       /* the previous artefact, if it is still open */
+    atomic_uint generation;     /* number of swaps */
+    atomic_uint taken[THREADS]; /* the last generation that each thread has contexts of */
+    uint_fast64_t wanted;       /* number of predictions */
     atomic_uint_fast64_t made, differing, failed;
     atomic_bool over;
 } soak;
@@ -62,8 +69,8 @@ static double seconds_of(clockid_t clock)
 }
 
 typedef struct memory {
-    size_t given_bytes; /* by malloc, of all its arenas */
-    long pages;         /* resident; 0 where there is no /proc */
+    size_t given_bytes; /* total given out by malloc, in all its arenas */
+    long pages;         /* resident pages; 0 if /proc is missing */
 } memory;
 
 static memory memory_now(void)
@@ -96,9 +103,9 @@ static void compare(soak *s, const mdot_prediction *got, const mdot_prediction *
         if (!same(&got[i], &first[i])) atomic_fetch_add(&s->differing, 1);
 }
 
-/* ---- A thread's own ---------------------------------------------------------------------------------------------- */
+/* ---- State of a thread ------------------------------------------------------------------------------------------- */
 
-typedef struct own { /* of one generation of the artefact */
+typedef struct own { /* objects of one generation of the artefact */
     mdot_context *context;
     mdot_encoding *encodings[MAX_JOBS];
     unsigned generation;
@@ -122,7 +129,7 @@ static bool make(soak *s, own *o)
     return fine;
 }
 
-/* A job's block of one batch from its encoding, as rounds ask. */
+/* Evaluates a job's block of one batch from its encoding, as rounds do. */
 static bool evaluate_block(soak *s, const own *o, int j, int batch)
 {
     mdot_error err = {0};
@@ -132,7 +139,7 @@ static bool evaluate_block(soak *s, const own *o, int j, int batch)
     return true;
 }
 
-/* One configuration, from the encoding or from the job itself. */
+/* Evaluates one configuration, from the encoding or from the job itself. */
 static bool predict_alone(soak *s, const own *o, int j, int batch, int c, bool encoded)
 {
     mdot_error err = {0};
@@ -153,7 +160,7 @@ static void *work(void *argument)
     bool fine = make(s, &o);
     atomic_store(&s->taken[w->number], o.generation);
     for (uint64_t i = 0; fine && !atomic_load(&s->over); i++) {
-        if (atomic_load(&s->generation) != o.generation) { /* another artefact: contexts anew, when it suits us */
+        if (atomic_load(&s->generation) != o.generation) { /* a new artefact: make new contexts at a convenient time */
             drop(&o, s->job_count);
             fine = make(s, &o);
             if (!fine) break;
@@ -169,9 +176,9 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* ---- What changes under them ------------------------------------------------------------------------------------- */
+/* ---- Changes behind the threads ---------------------------------------------------------------------------------- */
 
-/* Written over in place, which is the worst that a rollout can do. */
+/* Overwrites the artefact in place, which is the worst case of a rollout. */
 static bool write_artefact(soak *s, const char *path)
 {
     char buffer[1 << 16];
@@ -191,11 +198,11 @@ static bool swap(soak *s, const char *path)
     if (!write_artefact(s, path) || !say(s, mdot_predictor_open(path, NULL, &next, &err), &err)) return false;
     mdot_predictor *old = atomic_exchange(&s->current, next);
     unsigned generation = atomic_fetch_add(&s->generation, 1) + 1;
-    /* who makes a context of `old` must have made it before it is closed */
+    /* every thread that makes a context of `old` must have made it before `old` is closed */
     for (int t = 0; t < THREADS; t++)
         while (atomic_load(&s->taken[t]) != generation && !atomic_load(&s->over)) usleep(1000);
     if (atomic_load(&s->over))
-        s->last = old; /* a thread may still be about to take it */
+        s->last = old; /* a thread may still be about to use it */
     else
         mdot_predictor_close(old);
     return true;
@@ -215,7 +222,8 @@ static bool load_and_free_jobs(soak *s)
     return fine;
 }
 
-/* Swaps until the predictions are made; whether none failed and memory stayed as it was after the first of them. */
+/* Swaps until the predictions are made. Returns whether all calls succeeded and memory stayed constant after the
+ * first swaps. */
 static bool swap_all_along(soak *s, const char *path)
 {
     memory first = {0}, most = {0};
@@ -223,7 +231,7 @@ static bool swap_all_along(soak *s, const char *path)
     int swaps = 0;
     for (; fine && !atomic_load(&s->over); swaps++) {
         fine = load_and_free_jobs(s) && swap(s, path);
-        if (atomic_load(&s->over)) break; /* the artefact before may be open still */
+        if (atomic_load(&s->over)) break; /* the previous artefact may still be open */
         memory m = memory_now();
         if (swaps <= FIRST_SWAPS) first = most = m;
         if (m.given_bytes > most.given_bytes) most.given_bytes = m.given_bytes;
@@ -233,7 +241,7 @@ static bool swap_all_along(soak *s, const char *path)
     printf("artefact replaced %d times; after %d: %zu bytes given by malloc, %ld pages resident; at most: %zu, %ld\n",
            swaps, FIRST_SWAPS, first.given_bytes, first.pages, most.given_bytes, most.pages);
 #ifdef MDOT_SANITIZED
-    bool stayed = true; /* its malloc and its notes on every address are not the library's */
+    bool stayed = true; /* the memory of the sanitizer's malloc and of its shadow is not the library's */
 #else
     bool stayed = most.given_bytes <= first.given_bytes + SLACK_BYTES && most.pages <= first.pages;
 #endif
@@ -241,7 +249,7 @@ static bool swap_all_along(soak *s, const char *path)
     return fine && stayed;
 }
 
-/* ---- All of it --------------------------------------------------------------------------------------------------- */
+/* ---- The whole program ------------------------------------------------------------------------------------------- */
 
 static bool prepare(soak *s, const char *path, char **job_paths)
 {
@@ -285,7 +293,7 @@ static void print_times(const char *clock, double *ms, long rounds)
            ms[rounds * 99 / 100], ms[rounds * 999 / 1000], ms[rounds - 1]);
 }
 
-/* The thread's own time beside the wall's says what of a long round was the machine's, which had other things to do. */
+/* The CPU time of the thread beside wall-clock time shows how much of a long round was due to other programs. */
 static bool time_rounds(soak *s, long rounds, double period_s)
 {
     own o = {0};
@@ -313,7 +321,7 @@ static bool time_rounds(soak *s, long rounds, double period_s)
     return fine;
 }
 
-/* Until s->wanted are made. */
+/* Runs until s->wanted predictions are made. */
 static bool predict_under_swaps(soak *s, const char *path)
 {
     pthread_t threads[THREADS];
@@ -331,7 +339,7 @@ static bool predict_under_swaps(soak *s, const char *path)
     return fine;
 }
 
-/* A whole number, 1e8 included. */
+/* Parses a whole number; 1e8 is accepted. */
 static bool read_count(const char *text, double most, double *out_count)
 {
     char *end = NULL;

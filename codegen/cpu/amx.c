@@ -1,15 +1,16 @@
 /* amx.c — see amx.h.
  *
- * LLVM's intrinsics with constant tile numbers are used: the ones that allocate tiles configure them anew in every
- * function. What an instruction does is in Intel's SDM, volume 2, "TDPBF16PS": of a row of the left factor and a column
- * of the right, even elements and odd ones are summed apart, by fused multiply-adds, and then added to the sum. That is
- * what plain vectors do, too; they differ in denormals alone, which the instruction takes for zero.
+ * The code uses LLVM's intrinsics with constant tile numbers, because the intrinsics that allocate tiles configure
+ * them anew in every function. Intel's SDM, volume 2, "TDPBF16PS", specifies the instruction. For a row of the left
+ * factor and a column of the right, it sums even elements and odd elements separately, by fused multiply-adds, and
+ * then adds both to the sum. Plain vectors do the same. They differ only in denormals, which the instruction treats
+ * as zero.
  */
 #include "codegen/cpu/amx.h"
 
 #include "codegen/cpu/bf16.h"
 
-/* The palette that there is, and for each tile bytes of a row and rows (SDM volume 1, table "Memory Area Layout for
+/* The only palette, and for each tile bytes per row and rows (SDM volume 1, table "Memory Area Layout for
  * LDTILECFG"). */
 static LLVMValueRef configuration(cg_emitter *e)
 {
@@ -47,7 +48,7 @@ static LLVMValueRef number(cg_emitter *e, int tile)
     return cg_const_int(e->i8, tile);
 }
 
-/* ---- In plain vectors -------------------------------------------------------------------------------------------- */
+/* ---- In plain vectors, for tests --------------------------------------------------------------------------------- */
 
 void cg_amx_begin_kernel(cg_emitter *e)
 {
@@ -63,7 +64,7 @@ static LLVMValueRef tile_row(cg_emitter *e, int tile, LLVMValueRef row)
     return cg_at(e, cg_vector(e, e->i32, CG_AMX_BF16), e->amx_tiles, at);
 }
 
-/* Copies a tile's rows from (or to) memory; zeros where there is no address. */
+/* Copies a tile's rows from (or to) memory; if `address` is NULL, fills the tile with zeros. */
 static void move_rows(cg_emitter *e, int tile, LLVMValueRef address, LLVMValueRef stride, bool to_tile)
 {
     LLVMTypeRef type = cg_vector(e, e->i32, CG_AMX_BF16);

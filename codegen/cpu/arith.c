@@ -1,6 +1,7 @@
-/* arith.c — what each operator of an expression means for each element type, and conversions between the types.
+/* arith.c — the semantics of each operator of an expression for each element type, and conversions between the
+ * types.
  *
- * Nothing here is undefined for any operand: float → integer saturates (LLVM's plain conversion would be poison),
+ * Every operation is defined for all operands: float → integer saturates (LLVM's plain conversion would be poison),
  * integers wrap, division by zero gives zero and INT_MIN / -1 wraps, shifts by the width or more give zero.
  */
 #include "codegen/cpu/arith.h"
@@ -80,7 +81,8 @@ static LLVMTypeRef like_type(LLVMValueRef value, LLVMTypeRef element)
     return cg_like(LLVMTypeOf(value), element);
 }
 
-/* f64 → f32 to odd: the last bit says "more came below", so that rounding once more, to half or bfloat16, is right. */
+/* f64 → f32, rounded to odd: the last bit records that lower bits were lost, so that a second rounding to half or
+ * bfloat16 is correct. */
 static LLVMValueRef narrow_to_odd(cg_emitter *e, LLVMValueRef wide)
 {
     LLVMTypeRef f32 = like_type(wide, e->f32), i32 = like_type(wide, e->i32);
@@ -95,7 +97,7 @@ static LLVMValueRef narrow_to_odd(cg_emitter *e, LLVMValueRef wide)
     return LLVMBuildBitCast(e->builder, bits, f32, "");
 }
 
-/* f32 → bfloat16, half to even; a NaN keeps its sign and becomes quiet. */
+/* f32 → bfloat16, rounding half to even. A NaN keeps its sign and becomes quiet. */
 static LLVMValueRef to_bfloat(cg_emitter *e, LLVMValueRef value)
 {
     LLVMTypeRef i32 = like_type(value, e->i32);
@@ -208,7 +210,8 @@ static LLVMValueRef unsigned_quotient(cg_emitter *e, LLVMValueRef a, LLVMValueRe
     return cg_select(e, none, zero, result);
 }
 
-/* The processor traps on a zero divisor and on INT_MIN / -1: 1 is divided by instead, and the quotient put right. */
+/* The processor traps on a zero divisor and on INT_MIN / -1. The code divides by 1 instead and corrects the
+ * quotient. */
 static LLVMValueRef signed_quotient(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, quotient what)
 {
     LLVMValueRef zero = integer(b, 0), one = integer(b, 1);
@@ -226,7 +229,7 @@ static LLVMValueRef signed_quotient(cg_emitter *e, LLVMValueRef a, LLVMValueRef 
     return cg_select(e, none, zero, what == QUOTIENT || what == FLOORED_QUOTIENT ? q : r);
 }
 
-/* C's fmod for quotients below 2^52: the rounded quotient is off by one at most, which shows in the remainder's sign.
+/* C's fmod for quotients below 2^52. The rounded quotient is off by at most one, which the remainder's sign shows.
  * f32 computes in f64. LLVM's frem would call the C library. */
 static LLVMValueRef float_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
 {
@@ -244,7 +247,7 @@ static LLVMValueRef float_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef 
     r = cg_select(e, is_below, cg_fadd(e, r, y), r);
     LLVMValueRef is_beyond = fcmp(e, LLVMRealOGE, r, y);
     r = cg_select(e, is_beyond, cg_fsub(e, r, y), r);
-    r = cg_select(e, fcmp(e, LLVMRealOLT, x, y), x, r); /* an infinite divisor among them */
+    r = cg_select(e, fcmp(e, LLVMRealOLT, x, y), x, r); /* includes an infinite divisor */
     return cg_intrinsic(e, "llvm.copysign", wide, (LLVMValueRef[]){r, a}, 2);
 }
 
@@ -275,7 +278,7 @@ static LLVMValueRef divide(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, mdot_d
 
 /* ---- Power ------------------------------------------------------------------------------------------------------ */
 
-/* Repeated squaring, wrapping. A negative exponent leaves what 1 / x^-y truncates to: 0 but for x = 1 and x = -1. */
+/* Repeated squaring, wrapping. A negative exponent truncates 1 / x^-y: the result is 0 except for x = 1 and x = -1. */
 static LLVMValueRef integer_power(cg_emitter *e, LLVMValueRef x, LLVMValueRef y, mdot_dtype y_dtype)
 {
     LLVMValueRef zero = integer(x, 0), one = integer(x, 1);
@@ -290,7 +293,7 @@ static LLVMValueRef integer_power(cg_emitter *e, LLVMValueRef x, LLVMValueRef y,
     rest = LLVMBuildLShr(e->builder, rest, cg_const_int(exponent_type, 1), "");
     cg_loop_end(e, &loop, (LLVMValueRef[]){result, square, rest});
     if (ir_dtype_is_unsigned(y_dtype)) return loop.out[0];
-    /* The bits of a negative exponent are those of 2^w + y: right for ±1, as 2^w is even. */
+    /* The bits of a negative exponent are those of 2^w + y, which is correct for ±1, because 2^w is even. */
     LLVMValueRef minus_one = integer(x, -1);
     LLVMValueRef is_one = icmp(e, LLVMIntEQ, x, one), is_minus_one = icmp(e, LLVMIntEQ, x, minus_one);
     LLVMValueRef unit = LLVMBuildOr(e->builder, is_one, is_minus_one, "");
@@ -315,7 +318,7 @@ static LLVMValueRef power(cg_emitter *e, const pl_expr *expr, const LLVMValueRef
         if (y == 2) return square;
         if (y == 3) return cg_fmul(e, square, args[0]);
     }
-    /* An integer or wider exponent must not lose its parity: f64 holds any that matters. */
+    /* An integer or wider exponent must keep its parity. f64 represents every exponent for which parity matters. */
     if (y_dtype == x_dtype) return cg_pow(e, args[0], args[1]);
     LLVMValueRef x = cg_convert(e, args[0], x_dtype, MDOT_DTYPE_F64);
     LLVMValueRef y = cg_convert(e, args[1], y_dtype, MDOT_DTYPE_F64);
@@ -331,7 +334,7 @@ LLVMValueRef cg_extreme(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, mdot_dtyp
         LLVMIntPredicate greater = is_unsigned ? LLVMIntUGT : LLVMIntSGT, less = is_unsigned ? LLVMIntULT : LLVMIntSLT;
         return cg_select(e, icmp(e, max ? greater : less, a, b), a, b);
     }
-    /* The instruction gives b where either is NaN: a constant there would swallow a's NaN, so it goes first. */
+    /* The instruction returns b if either operand is NaN. A constant b would hide a's NaN, so constants go first. */
     if (LLVMIsConstant(b)) {
         LLVMValueRef swap = a;
         a = b;
@@ -367,7 +370,7 @@ static LLVMValueRef shift(cg_emitter *e, const pl_expr *expr, const LLVMValueRef
     return cg_select(e, fits, LLVMBuildBinOp(e->builder, opcode, args[0], safe, ""), cg_const_int(type, 0));
 }
 
-/* 1, 0 or -1; a NaN and a signed zero stay what they are. */
+/* 1, 0 or -1; a NaN and a signed zero are returned unchanged. */
 static LLVMValueRef sign(cg_emitter *e, LLVMValueRef x, mdot_dtype dtype)
 {
     LLVMValueRef zero = constant(e, x, 0), one = constant(e, x, 1), minus_one = constant(e, x, -1);
@@ -407,7 +410,7 @@ static LLVMValueRef ceil_of(cg_emitter *e, LLVMValueRef x)
 
 typedef LLVMValueRef (*float_function)(cg_emitter *e, LLVMValueRef x);
 
-/* Functions of one floating operand; integers pass unchanged through those that round. */
+/* Functions of one floating operand. Integers pass through the rounding functions unchanged. */
 static const float_function float_functions[PL_EXPR_OP_COUNT] = {
     [PL_SQRT] = cg_sqrt,   [PL_EXP] = cg_exp,
     [PL_LOG] = cg_log,     [PL_SIN] = cg_sin,
@@ -418,7 +421,7 @@ static const float_function float_functions[PL_EXPR_OP_COUNT] = {
     [PL_ROUND] = cg_rint,
 };
 
-/* Operators that are one instruction: for floats (0: none) and for integers. */
+/* Operators that are one instruction: for floats (0: unsupported) and for integers. */
 static const struct {
     LLVMOpcode real, whole;
 } instructions[PL_EXPR_OP_COUNT] = {

@@ -1,8 +1,8 @@
 /* bf16.c — see bf16.h.
  *
- * vdpbf16ps (Intel SDM volume 2) rounds after each of its two products, the odd elements' first, takes denormals for
- * zero and gives zero for them. In plain vectors it is two fused multiply-adds in that order, which differ from it in
- * denormals alone.
+ * vdpbf16ps (Intel SDM volume 2) rounds after each of its two products, the odd elements' first. It treats denormal
+ * operands as zero and flushes denormal results to zero. In plain vectors it becomes two fused multiply-adds in that
+ * order, which differ from it only in denormals.
  */
 #include "codegen/cpu/bf16.h"
 

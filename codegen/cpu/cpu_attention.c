@@ -1,6 +1,6 @@
-/* cpu_attention.c — softmax(scale q kᵀ + mask) v for every batch and head; the form is chosen here (cpu_attention.h).
+/* cpu_attention.c — softmax(scale q kᵀ + mask) v for every batch and head; selects the form (cpu_attention.h).
  *
- * A query that may attend to no key at all gives zeros, as ONNX's Attention asks (opset 24).
+ * A query that may attend to no key at all gives zeros, as ONNX's Attention requires (opset 24).
  */
 #include "codegen/cpu/cpu_attention.h"
 
@@ -53,7 +53,8 @@ bool cg_attention_is_split(const pl_attention *k)
     return cg_is_shared_extent(k->batch) || cg_is_shared_extent(k->queries);
 }
 
-/* All heads of the batches that the call has its share of: a handful of positions each, or what is not split. */
+/* All heads of the batches in the call's share. Used for attention with few positions, and for attention that is not
+ * split. */
 static void emit_batches(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
                          LLVMValueRef scratch, cg_range batches)
 {
@@ -74,8 +75,8 @@ static void emit_batches(cg_emitter *e, const pl_plan *plan, const pl_attention 
     cg_loop_end(e, &batch, NULL);
 }
 
-/* A head's blocks of queries are units, all heads' after one another, so that a long sequence of few heads can be dealt
- * out as well as a batch of many. */
+/* The units are a head's blocks of queries, concatenated over all heads. Therefore a long sequence with few heads
+ * can be distributed as evenly as a large batch. */
 static void emit_query_blocks(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
                               LLVMValueRef scratch)
 {
@@ -83,7 +84,7 @@ static void emit_query_blocks(cg_emitter *e, const pl_plan *plan, const pl_atten
     LLVMValueRef grain = cg_int(e, cg_attention_stream_grain(e->target)), one = cg_int(e, 1);
     LLVMValueRef queries = cg_dim(e, k->queries), heads = cg_imul(e, cg_dim(e, k->batch), cg_int(e, k->heads));
     LLVMValueRef blocks = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, queries, grain), one), grain, "");
-    LLVMValueRef some = cg_imax(e, blocks, one); /* of no queries: nothing is divided by */
+    LLVMValueRef some = cg_imax(e, blocks, one); /* avoids division by zero if there are no queries */
     cg_range share = cg_slice_of(e, cg_imul(e, heads, blocks));
     LLVMValueRef first = LLVMBuildUDiv(e->builder, share.from, some, "");
     LLVMValueRef end = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, share.to, some), one), some, "");
@@ -93,7 +94,7 @@ static void emit_query_blocks(cg_emitter *e, const pl_plan *plan, const pl_atten
     LLVMValueRef batch = LLVMBuildUDiv(e->builder, loop.index, cg_int(e, k->heads), "");
     LLVMValueRef kv_head = LLVMBuildUDiv(e->builder, head, cg_int(e, group), "");
     attention_head h = locate_head(e, plan, k, buffers, batch, head, kv_head);
-    LLVMValueRef before = cg_imul(e, loop.index, blocks); /* blocks of the heads before */
+    LLVMValueRef before = cg_imul(e, loop.index, blocks); /* number of blocks in earlier heads */
     LLVMValueRef from = cg_imax(e, cg_isub(e, share.from, before), cg_int(e, 0));
     LLVMValueRef to = cg_imin(e, cg_isub(e, share.to, before), blocks);
     h.share = (cg_range){cg_imul(e, from, grain), cg_imin(e, cg_imul(e, to, grain), queries)};

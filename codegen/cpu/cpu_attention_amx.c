@@ -1,9 +1,9 @@
-/* cpu_attention_amx.c — what the streaming attention multiplies with matrix tiles: cpu_attention.h.
+/* cpu_attention_amx.c — the products of streaming attention with matrix tiles: see cpu_attention.h.
  *
- * Scores are keys × queries and contexts channels × queries, as in the stream's own tiles. Left factors are the keys,
- * row by row, and the values, turned, so that a row is a channel of consecutive keys; both lie in scratch, packed once
- * a head in whole tiles, so that no tile reads beyond a buffer. Right factors are what vectors have made: the turned
- * queries' pairs of channels, the weights' pairs of keys.
+ * Scores are keys × queries and contexts channels × queries, as in the stream's own tiles. Left factors are the
+ * keys, row by row, and the transposed values, so that a row is one channel of consecutive keys. Both are packed in
+ * scratch once per head, in whole tiles, so that every tile load stays inside a buffer. Right factors come from the
+ * vector code: the transposed queries' pairs of channels, and the weights' pairs of keys.
  */
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/cpu_attention.h"
@@ -37,7 +37,7 @@ int64_t cg_amx_head_bytes(const pl_plan *plan, const pl_attention *k)
     return 2 * most_keys(plan, k) * (k->value_dim + round_up(k->dim));
 }
 
-/* Rows of whole steps of channels, zeros beyond the head's own. */
+/* Packs rows of whole steps of channels, with zeros after the head's own channels. */
 static void pack_keys(cg_emitter *e, const attention_head *head, LLVMValueRef to, int64_t row_bytes)
 {
     const pl_attention *k = head->k;
@@ -55,7 +55,7 @@ static void pack_keys(cg_emitter *e, const attention_head *head, LLVMValueRef to
     cg_loop_end(e, &key, NULL);
 }
 
-/* Sixteen channels of a key's value, or zeros where there is no such key, each in the low half of a word. */
+/* Sixteen channels of a key's value, each in the low half of a word; zeros if the key is after the last. */
 static LLVMValueRef value_or_nothing(cg_emitter *e, const attention_head *head, LLVMValueRef key, LLVMValueRef channel)
 {
     LLVMValueRef last = cg_isub(e, head->keys, cg_int(e, 1));
@@ -64,7 +64,7 @@ static LLVMValueRef value_or_nothing(cg_emitter *e, const attention_head *head, 
     return cg_select(e, is_key, words, cg_const_int(LLVMTypeOf(words), 0));
 }
 
-/* A step of keys of sixteen channels: pairs of keys in words, turned. */
+/* Transposes a step of keys of sixteen channels; pairs of keys share a word. */
 static void turn_values(cg_emitter *e, const attention_head *head, LLVMValueRef first_key, LLVMValueRef channel,
                         LLVMValueRef to, LLVMValueRef row_bytes)
 {
@@ -107,7 +107,7 @@ cg_amx_head cg_amx_pack_head(cg_emitter *e, const attention_head *head, LLVMValu
 /* Up to two tiles of rows by two of queries, at a row and a query of a matrix of words in scratch. */
 typedef struct tiles {
     int rows, columns;
-    LLVMValueRef at, bytes; /* of the first sum; from row to row */
+    LLVMValueRef at, bytes; /* address of the first sum; bytes between rows */
 } tiles;
 
 static LLVMValueRef sums_pointer(cg_emitter *e, const tiles *t, int i, int j)
@@ -116,7 +116,8 @@ static LLVMValueRef sums_pointer(cg_emitter *e, const tiles *t, int i, int j)
     return cg_at(e, e->f32, cg_at(e, e->i8, t->at, row), cg_int(e, (int64_t)j * QUERIES));
 }
 
-/* sums += left × right, of which the tile of rows or queries after the first is so many bytes on. */
+/* sums += left × right. The second tile of rows is CG_AMX_ROWS rows of `left_bytes` later, the second tile of
+ * queries QUERIES words later. */
 static void add_products(cg_emitter *e, const tiles *t, LLVMValueRef left, LLVMValueRef left_bytes, LLVMValueRef right)
 {
     for (int i = 0; i < t->rows; i++) {
@@ -140,7 +141,7 @@ static LLVMValueRef word(cg_emitter *e, const cg_amx_block *b, LLVMValueRef matr
     return cg_at(e, e->f32, cg_at(e, e->f32, matrix, cg_imul(e, row, cg_int(e, b->width))), cg_int(e, query));
 }
 
-/* How many tiles of queries stand beside `query`, at most two. */
+/* Number of tiles of queries from `query` on, at most two. */
 static int columns_at(const cg_amx_block *b, int query)
 {
     return b->width - query > QUERIES ? SIDE : 1;

@@ -1,8 +1,9 @@
-/* cpu_attention_bf16.c — queries, keys and values as pairs of bfloat16, for the streaming attention of targets that
- * multiply such: see cpu_attention.h.
+/* cpu_attention_bf16.c — queries, keys and values as pairs of bfloat16, for the streaming attention of targets with
+ * bf16 dot products: see cpu_attention.h.
  *
- * The plan says that channels are a multiple of sixteen, so a row of queries or keys is whole pairs of channels as it
- * lies in memory. Contexts add over keys: two rows of values become one of pairs, in scratch.
+ * The plan guarantees that the number of channels is a multiple of sixteen, so a row of queries or keys in memory
+ * consists of whole pairs of channels. Contexts sum over keys, so two rows of values are interleaved into one row of
+ * pairs, in scratch.
  */
 #include "codegen/cpu/cpu_attention.h"
 
@@ -55,7 +56,7 @@ LLVMValueRef cg_value_words(cg_emitter *e, const attention_head *head, LLVMValue
     return LLVMBuildZExt(e->builder, half, cg_vector(e, e->i32, CHANNELS), "");
 }
 
-/* Of the last pair of an odd number of keys, the first alone is there. */
+/* With an odd number of keys, the last pair has only its first key. */
 static void pair_two_values(cg_emitter *e, const attention_head *head, LLVMValueRef key, LLVMValueRef row,
                             bool first_alone)
 {
@@ -89,7 +90,7 @@ void cg_pair_values(cg_emitter *e, const attention_head *head, LLVMValueRef firs
     cg_if_end(e, &odd);
 }
 
-/* Rounded half up: four instructions of integers, where the conversion's would be six. */
+/* Rounds half up, in four integer instructions. The exact conversion would take six. */
 LLVMValueRef cg_pair_of_weights(cg_emitter *e, LLVMValueRef low, LLVMValueRef high)
 {
     LLVMTypeRef words = cg_like(LLVMTypeOf(low), e->i32);

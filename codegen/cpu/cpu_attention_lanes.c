@@ -1,11 +1,10 @@
-/* cpu_attention_lanes.c — streaming attention's transposing: queries and masks from rows of memory to lanes of vectors,
- * contexts from lanes to rows.
- */
+/* cpu_attention_lanes.c — the transpositions of streaming attention: queries and masks from rows in memory to vector
+ * lanes, contexts from lanes to rows. */
 #include "codegen/cpu/cpu_attention_stream.h"
 
 enum { MAX_LANES = 16 };
 
-/* Pointers to `lanes` consecutive queries' rows, the first at query `first`; beyond the last query, the last. */
+/* Pointers to `lanes` consecutive queries' rows, starting at query `first`. Lanes after the last query repeat it. */
 static void query_rows(cg_emitter *e, const cg_stream *s, LLVMTypeRef element, LLVMValueRef base, LLVMValueRef stride,
                        LLVMValueRef first, LLVMValueRef *rows)
 {
@@ -15,8 +14,8 @@ static void query_rows(cg_emitter *e, const cg_stream *s, LLVMTypeRef element, L
     }
 }
 
-/* Turns `count` (at most a vector) columns, from `column` on, of the queries' rows into lanes, and stores them as rows
- * of a scratch matrix. `read` gives a row's as a whole vector. */
+/* Transposes `count` columns (at most a vector) of the queries' rows, from `column` on, into lanes, and stores them
+ * as rows of a scratch matrix. `read` returns a row's columns as a whole vector. */
 typedef LLVMValueRef (*row_reader)(cg_emitter *e, const cg_stream *s, LLVMValueRef row, LLVMValueRef column, int count);
 
 static void rows_to_lanes(cg_emitter *e, const cg_stream *s, LLVMValueRef *rows, LLVMValueRef column, int count,
@@ -32,7 +31,7 @@ static void rows_to_lanes(cg_emitter *e, const cg_stream *s, LLVMValueRef *rows,
     }
 }
 
-/* The way back: `count` rows of a scratch matrix, times `factor` per lane, to columns of the queries' rows. */
+/* The reverse: `count` rows of a scratch matrix, times `factor` per lane, to columns of the queries' rows. */
 static void lanes_to_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef from, LLVMValueRef factor,
                           LLVMValueRef column, int count, LLVMValueRef *rows)
 {
@@ -130,7 +129,7 @@ void cg_load_mask(cg_emitter *e, const cg_stream *s)
     rows_to_lanes(e, s, rows, column.index, lanes, read_mask, to);
     cg_loop_end(e, &column, NULL);
     cg_loop_end(e, &group, NULL);
-    /* Less than a vector of keys is left: one element at a time. */
+    /* Fewer keys than a vector remain: one element at a time. */
     cg_loop_begin(e, &key, whole, s->key_count, 1, 0, NULL, true);
     cg_loop_begin(e, &lane, cg_int(e, 0), cg_int(e, s->width), 1, 0, NULL, false);
     LLVMValueRef query = cg_imin(e, cg_iadd(e, s->first_query, lane.index), s->last_query);

@@ -1,4 +1,5 @@
-/* cpu_attention_scores.c — what both forms of attention take a score to be, and which multiplies in 16 bits: cpu_attention.h. */
+/* cpu_attention_scores.c — the definition of scores for both forms of attention, and the choice of 16-bit products:
+ * cpu_attention.h. */
 #include "codegen/cpu/cpu_attention.h"
 
 #include <float.h>

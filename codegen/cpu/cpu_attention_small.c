@@ -1,9 +1,9 @@
-/* cpu_attention_small.c — attention among a handful of positions, as between the parts of one operator: all in
+/* cpu_attention_small.c — attention among few positions, for example between the parts of one operator; all in
  * registers.
  *
- * Channels are in the lanes: a score is a dot product, summed across lanes, and a context row is a sum of value rows.
- * There are as many such problems as batches and heads; they are independent, so the processor overlaps the sums of one
- * with the arithmetic of the next. All weights of a problem go through one exponential.
+ * Channels are in the lanes: a score is a dot product, summed across lanes, and a context row is a sum of value
+ * rows. There are as many such problems as batches times heads. They are independent, so the processor overlaps the
+ * sums of one with the other instructions of the next. All weights of a problem are computed by one exponential.
  */
 #include "codegen/cpu/cpu_attention.h"
 
@@ -11,9 +11,9 @@
 
 enum {
     MAX_KEYS = 8,
-    MAX_SCORES = 16,   /* queries × keys: the exponential's lanes */
+    MAX_SCORES = 16,   /* queries × keys: lanes of the exponential */
     MAX_CHUNKS = 4,    /* vectors of channels */
-    MAX_REGISTERS = 24 /* keys and values together, so that few spill */
+    MAX_REGISTERS = 24 /* keys and values together, so that few registers spill */
 };
 
 static int64_t chunks_of(int64_t channels, const cg_cpu_target *target)
@@ -31,7 +31,7 @@ bool cg_attention_is_small(const pl_attention *k, const cg_cpu_target *target)
            keys * (key_chunks + value_chunks) <= MAX_REGISTERS;
 }
 
-/* ---- Rows as vectors of channels, the last as narrow as what is left -------------------------------------------- */
+/* ---- Rows as vectors of channels; the last one may be narrower --------------------------------------------------- */
 
 static int chunk_lanes(const cg_emitter *e, int64_t channels, int chunk)
 {
@@ -87,8 +87,8 @@ static LLVMValueRef masked_score(cg_emitter *e, const attention_head *h, LLVMVal
     return mask != NULL ? cg_fma(e, product, scale, mask) : cg_fmul(e, product, scale);
 }
 
-/* The unnormalised weights of all scores, in one vector, and for each query what to divide by: 0 where it sees no key.
- */
+/* The unnormalised weights of all scores in one vector, and each query's maximum score, which is cg_no_maximum if it
+ * sees no key. */
 static LLVMValueRef weigh(cg_emitter *e, const pl_attention *k, const LLVMValueRef *score, LLVMValueRef *maximum)
 {
     int keys = (int)k->keys.offset, count = (int)k->queries.offset * keys, width = 1;
@@ -113,7 +113,7 @@ static LLVMValueRef weight_of(cg_emitter *e, LLVMValueRef weights, int i)
     return LLVMBuildExtractElement(e->builder, weights, cg_const_int(e->i32, i), "");
 }
 
-/* One query's context from its keys' weights. */
+/* Computes one query's context from its keys' weights. */
 static void write_context(cg_emitter *e, const attention_head *h, int query, LLVMValueRef weights, LLVMValueRef maximum,
                           LLVMValueRef (*values)[MAX_CHUNKS])
 {

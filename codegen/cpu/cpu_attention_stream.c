@@ -1,4 +1,4 @@
-/* cpu_attention_stream.c — attention of one head, streaming over keys, queries in the lanes of vectors.
+/* cpu_attention_stream.c — attention of one head, streaming over keys, with queries in the vector lanes.
  *
  *   for each block of queries                   up to a register tile wide: 64 on v4, 16 on v3
  *     transpose the queries into scratch        so that a vector holds one channel of consecutive queries
@@ -8,16 +8,17 @@
  *       context [channel, query] += v · weights register_tile.c: rows are channels, the panel is the weights
  *     divide by the sums and transpose into out
  *
- * Each query is a lane from beginning to end, so maximum, sum and rescaling (Milakov and Gimelshein, "Online normalizer
- * calculation for softmax", 2018) need no operation across lanes, and the scores of all keys are never in memory at
- * once.
+ * Each query stays in one lane from beginning to end. Therefore maximum, sum and rescaling (Milakov and Gimelshein,
+ * "Online normalizer calculation for softmax", 2018) need no operation across lanes, and memory holds the scores of
+ * only one block of keys at a time.
  *
- * Where pairs of bfloat16 are multiplied, a row of the panels is two channels, or two keys: half as many steps of the
- * same loops. The scale then comes after the product, so that queries are rounded once. With matrix tiles only what is
- * no multiplication is left to vectors, in longer blocks of keys, since each loads and stores the contexts so far.
+ * With bf16 dot products, a row of the panels is two channels, or two keys: half as many steps of the same loops.
+ * The scale is then applied after the product, so that queries are rounded once. With matrix tiles, vectors do only
+ * the work other than multiplication. Blocks of keys are then longer, because each block loads and stores the
+ * contexts so far.
  *
- * Surplus lanes of the last block of queries repeat the last query: they read what it reads and write what it writes.
- * A query that may attend to no key at all gives zeros, as ONNX's Attention asks (opset 24).
+ * Surplus lanes of the last block of queries repeat the last query: they read the same data and write the same
+ * results. A query that may attend to no key at all gives zeros, as ONNX's Attention requires (opset 24).
  */
 #include "codegen/cpu/cpu_attention_stream.h"
 
@@ -25,7 +26,7 @@
 
 enum {
     KEYS = 64,        /* scores of 64 keys × 64 queries are 16 KB */
-    KEYS_BY_AMX = 128 /* steps of keys */
+    KEYS_BY_AMX = 128 /* in steps of keys */
 };
 
 /* Vector j of row `row` of a scratch matrix. */
@@ -35,13 +36,13 @@ static LLVMValueRef block_pointer(cg_emitter *e, const cg_stream *s, LLVMValueRe
     return cg_at(e, e->f32, start, cg_int(e, (int64_t)j * e->target->lanes));
 }
 
-/* Rows of q_turned: with tiles, pairs of channels in steps. */
+/* Number of rows of q_turned. With tiles, these are pairs of channels, in steps. */
 static int64_t query_rows_of(const pl_attention *k, bool tiles)
 {
     return tiles ? (k->dim + CG_AMX_STEP - 1) / CG_AMX_STEP * (CG_AMX_STEP / 2) : k->dim;
 }
 
-/* Of scratch, in matrices as wide as the widest block: queries, weights, contexts and, with tiles, a mask. */
+/* Words of scratch, in matrices as wide as the widest block: queries, weights, contexts and, with tiles, a mask. */
 static int64_t stream_words(const pl_attention *k, bool tiles, const cg_cpu_target *target)
 {
     int64_t rows = query_rows_of(k, tiles) + k->value_dim + (tiles ? 2 * KEYS_BY_AMX : KEYS);
@@ -55,7 +56,7 @@ static bool cg_mask_varies_by_query(const cg_stream *s)
     return s->head->k->mask >= 0 && !ir_dim_is(s->head->k->mask_query, 0);
 }
 
-/* `value` where the lane's query may see the key, else -inf. Surplus lanes see all keys, as the last query does. */
+/* `value` if the lane's query may see the key, else -inf. Surplus lanes see all keys, as the last query does. */
 static LLVMValueRef hide_future(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef value)
 {
     int lanes = e->target->lanes;
@@ -69,7 +70,7 @@ static LLVMValueRef hide_future(cg_emitter *e, const cg_stream *s, LLVMValueRef 
 
 /* ---- One block of keys ------------------------------------------------------------------------------------------ */
 
-/* The mask's elements; NULL: there is none. */
+/* The mask's elements; NULL if there is no mask. */
 static LLVMValueRef mask_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j)
 {
     if (s->head->k->mask < 0) return NULL;
@@ -85,7 +86,7 @@ static LLVMValueRef seen_by(cg_emitter *e, const cg_stream *s, LLVMValueRef key,
     return s->head->k->causal ? hide_future(e, s, key, j, score) : score;
 }
 
-/* What a score starts from: the mask, unless more than a sum is made of it later. */
+/* The initial value of a score: the mask, unless the finished score needs more than a sum with it. */
 static LLVMValueRef start_score(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j)
 {
     LLVMValueRef zero = cg_const(e, cg_lanes_type(e), 0);
@@ -94,21 +95,21 @@ static LLVMValueRef start_score(cg_emitter *e, const cg_stream *s, LLVMValueRef 
     return seen_by(e, s, key, j, mask != NULL ? mask : zero);
 }
 
-/* A score from what the tile made of its start. */
+/* The finished score, given the tile's sum. */
 static LLVMValueRef end_score(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef sum)
 {
     if (!cg_scores_are_finished(s->head->k)) return sum;
     return seen_by(e, s, key, j, cg_finish_score(e, s->head->k, sum, mask_of(e, s, key, j)));
 }
 
-/* A score from the product of what is not scaled. */
+/* The score, given the unscaled product. */
 static LLVMValueRef score_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef product)
 {
     if (cg_scores_are_finished(s->head->k)) return end_score(e, s, key, j, cg_fmul(e, product, cg_stream_scale(e, s)));
     return cg_fma(e, product, cg_stream_scale(e, s), start_score(e, s, key, j));
 }
 
-/* Products of a tile of keys and the queries, pair by pair, and then scaled and masked. */
+/* Products of a tile of keys and the queries, pair by pair, then scaled and masked. */
 static void score_pairs(cg_emitter *e, const cg_stream *s, const cg_rows *rows, cg_tile *tile)
 {
     const pl_attention *k = s->head->k;
@@ -135,7 +136,7 @@ static void score_floats(cg_emitter *e, const cg_stream *s, const cg_rows *rows,
         for (int j = 0; j < s->vectors; j++) tile->acc[i * s->vectors + j] = start_score(e, s, rows->index[i], j);
     }
     cg_tile_accumulate(e, tile, &operands, cg_int(e, s->head->k->dim), NULL);
-    for (int i = 0; i < rows->count; i++) /* before the first store: masks lie where scores go */
+    for (int i = 0; i < rows->count; i++) /* before the first store, because masks and scores share memory */
         for (int j = 0; j < s->vectors; j++) {
             LLVMValueRef *score = &tile->acc[i * s->vectors + j];
             *score = end_score(e, s, rows->index[i], j, *score);
@@ -159,7 +160,7 @@ static void emit_score_tile(cg_emitter *e, void *context, const cg_rows *rows, L
         }
 }
 
-/* The context of a tile of channels so far, rescaled to the new maximum. */
+/* Loads the contexts so far of a tile of channels, rescaled to the new maximum. */
 static void start_context(cg_emitter *e, const cg_stream *s, const LLVMValueRef *channel, cg_tile *tile)
 {
     for (int i = 0; i < tile->rows; i++)
@@ -178,7 +179,7 @@ static void store_tile(cg_emitter *e, const cg_stream *s, const LLVMValueRef *ch
                      cg_lanes_bytes(e));
 }
 
-/* Vector j of one key's weights, from its scores, added to `sum`. */
+/* Computes vector j of one key's weights from its scores, and adds it to `sum`. */
 static LLVMValueRef weigh(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef *sum)
 {
     LLVMValueRef address = block_pointer(e, s, s->weights, key, j);
@@ -188,7 +189,7 @@ static LLVMValueRef weigh(cg_emitter *e, const cg_stream *s, LLVMValueRef key, i
     return weight;
 }
 
-/* Turns the scores of a key, or of a pair of keys, into weights, which stay in memory for the other channels. */
+/* Turns the scores of a key, or of a pair of keys, into weights, which are stored for the other channels. */
 static void weigh_step(cg_emitter *e, const cg_stream *s, LLVMValueRef step, LLVMValueRef *weight, LLVMValueRef *sum)
 {
     for (int j = 0; j < s->vectors; j++) {
@@ -203,14 +204,14 @@ static void weigh_step(cg_emitter *e, const cg_stream *s, LLVMValueRef step, LLV
     }
 }
 
-/* How many there are. */
+/* Number of steps of weigh_step. */
 static LLVMValueRef weighing_steps(cg_emitter *e, const cg_stream *s)
 {
     if (!s->head->pairs) return s->key_count;
     return LLVMBuildLShr(e->builder, cg_iadd(e, s->key_count, cg_int(e, 1)), cg_int(e, 1), "");
 }
 
-/* What contexts are made of: step i's values at element i * step. */
+/* The values that contexts sum: step i's values are at element i * step. */
 typedef struct value_steps {
     LLVMTypeRef element;
     LLVMValueRef first, step;
@@ -223,7 +224,7 @@ static value_steps steps_of_values(cg_emitter *e, const cg_stream *s)
     return (value_steps){e->f32, first, s->head->value_stride};
 }
 
-/* Channels of the tile that weighs: a third of a tile's accumulators, so that registers are left for exponentials. */
+/* Channels of the weighing tile: a third of a tile's accumulators, so that registers remain for the exponentials. */
 static int weighing_channels(const cg_emitter *e, const cg_stream *s)
 {
     int64_t channels = e->target->tile_rows * e->target->tile_vectors / (3 * s->vectors);
@@ -231,8 +232,8 @@ static int weighing_channels(const cg_emitter *e, const cg_stream *s)
     return (int)(channels < CG_MAX_TILE_ROWS ? channels : CG_MAX_TILE_ROWS);
 }
 
-/* The first tile of channels also weighs the keys: the exponentials' work beside multiplication runs in the shadow of
- * the tile's, where a loop of its own would wait for it. */
+/* The first tile of channels also computes the weights. The exponentials' instructions overlap with the tile's
+ * multiplications, while a separate loop would have to wait for them. */
 static void emit_weighing_tile(cg_emitter *e, const cg_stream *s, int channels, LLVMValueRef *sum)
 {
     cg_tile tile = {.rows = channels, .vectors = s->vectors};
@@ -264,7 +265,7 @@ static void emit_weighing_tile(cg_emitter *e, const cg_stream *s, int channels, 
     store_tile(e, s, channel, &tile);
 }
 
-/* Adds the block's keys, weighed, to a tile of the other channels. */
+/* Adds the block's weighted values to a tile of the other channels. */
 static void emit_context_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
 {
     (void)carried;
@@ -283,7 +284,7 @@ static void emit_context_tile(cg_emitter *e, void *context, const cg_rows *rows,
     store_tile(e, s, channel, &tile);
 }
 
-/* An odd number of keys: the last pair's second one is no key, whose weight is as small as there is. */
+/* With an odd number of keys, the second key of the last pair is missing. Its score becomes -inf. */
 static void hide_missing_key(cg_emitter *e, const cg_stream *s)
 {
     LLVMValueRef odd = LLVMBuildAnd(e->builder, s->key_count, cg_int(e, 1), "");
@@ -312,7 +313,8 @@ static void finish_scores(cg_emitter *e, cg_stream *s)
     for (int j = 0; j < s->vectors; j++) s->maximum[j] = key.out[j];
 }
 
-/* All weights of the block, zeros up to a step of keys, and the contexts so far at the new maximum. */
+/* Computes all weights of the block, padded with zeros to a step of keys, and rescales the contexts so far to the
+ * new maximum. */
 static void weigh_for_tiles(cg_emitter *e, const cg_stream *s, LLVMValueRef *sum)
 {
     LLVMValueRef weight[CG_MAX_TILE_VECTORS], next[CG_MAX_TILE_VECTORS], zero = cg_const(e, cg_lanes_type(e), 0);
@@ -349,7 +351,7 @@ static cg_amx_block block_of_tiles(const cg_stream *s)
                           .context = s->context};
 }
 
-/* The block's scores in s->weights, and the maxima with them. */
+/* Computes the block's scores in s->weights, and their maxima. */
 static void emit_scores(cg_emitter *e, cg_stream *s)
 {
     if (s->head->tiles) {
@@ -380,7 +382,7 @@ static void emit_contexts(cg_emitter *e, cg_stream *s, LLVMValueRef *sum)
     if (others > 0) cg_for_rows(e, cg_int(e, others), NULL, 0, emit_context_tile, s);
 }
 
-/* `state` is the maxima and the sums so far, a vector for each vector of queries. */
+/* `state` holds the maxima and the sums so far, a vector for each vector of queries. */
 static void emit_key_block(cg_emitter *e, cg_stream *s, LLVMValueRef *state)
 {
     LLVMValueRef *sum = state + s->vectors;
@@ -408,7 +410,7 @@ static void clear_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef matrix, i
     cg_loop_end(e, &loop, NULL);
 }
 
-/* How many keys the block's last query may see: later ones need not be looked at. */
+/* Number of keys that the block's last query may see. Later keys are skipped. */
 static LLVMValueRef visible_keys(cg_emitter *e, const cg_stream *s)
 {
     if (!s->head->k->causal) return s->head->keys;
@@ -458,7 +460,7 @@ void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef
         s.packed = cg_amx_pack_head(e, head, cg_at(e, e->f32, scratch, cg_int(e, before)));
     }
     LLVMValueRef done = head->share.from;
-    /* Blocks as wide as a tile, then, for what is left of the queries, one of half and one of a quarter of that. */
+    /* Blocks as wide as a tile; then, for the remaining queries, one of half and one of a quarter of that width. */
     for (int vectors = e->target->tile_vectors; vectors >= 1; vectors /= 2) {
         s.vectors = vectors;
         s.width = (int64_t)vectors * lanes;
@@ -468,7 +470,7 @@ void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef
         if (head->tiles) s.mask = behind;
         s.value_pairs = behind;
         s.keys_copy = cg_at(e, e->i32, s.value_pairs, cg_int(e, KEYS / 2 * k->value_dim));
-        /* As long as narrower blocks would not cover the rest with fewer lanes. */
+        /* Repeats while narrower blocks would need at least as many lanes for the rest. */
         LLVMValueRef end = cg_isub(e, head->share.to, cg_int(e, s.width - lanes));
         cg_loop block;
         cg_loop_begin(e, &block, done, end, s.width, 1, &done, true);

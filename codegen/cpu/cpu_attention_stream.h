@@ -1,6 +1,5 @@
-/* cpu_attention_stream.h — what the files of streaming attention share: one head's state (cpu_attention_stream.c), and
- * its way from rows of memory to lanes and back (cpu_attention_lanes.c).
- */
+/* cpu_attention_stream.h — declarations shared by the files of streaming attention: one head's state
+ * (cpu_attention_stream.c), and the transpositions between rows in memory and lanes (cpu_attention_lanes.c). */
 #ifndef CG_CPU_ATTENTION_STREAM_H
 #define CG_CPU_ATTENTION_STREAM_H
 
@@ -9,17 +8,18 @@
 
 typedef struct cg_stream {
     const attention_head *head;
-    int vectors; /* of the block of queries */
+    int vectors; /* vectors of a block of queries */
     int64_t width;
-    LLVMValueRef first_query, last_query; /* of the block; of all */
-    LLVMValueRef q_turned;                /* scratch: dim rows of `width`, or half as many of pairs */
-    int64_t block;                        /* keys of a block: KEYS, KEYS_BY_AMX */
-    LLVMValueRef weights;                 /* scratch: `block` rows; scores, then the same as weights */
-    LLVMValueRef mask;                    /* scratch: as many rows of what scores start from: weights, but for AMX */
+    LLVMValueRef first_query, last_query; /* first query of the block; last query of all */
+    LLVMValueRef q_turned;                /* scratch: dim rows of `width`, or half as many rows of pairs */
+    int64_t block;                        /* keys per block: KEYS or KEYS_BY_AMX */
+    LLVMValueRef weights;                 /* scratch: `block` rows; first the scores, then the weights */
+    LLVMValueRef mask;                    /* scratch: as many rows of initial scores; shares `weights` except with
+                                           * AMX */
     LLVMValueRef context;                 /* scratch: value_dim rows */
-    LLVMValueRef keys_copy, value_pairs;  /* scratch, of pairs: cg_keys_in_half, cg_pair_values */
-    cg_key_rows keys;                     /* of the block, as pairs */
-    cg_amx_head packed;                   /* scratch: the head's */
+    LLVMValueRef keys_copy, value_pairs;  /* scratch, in pairs: cg_keys_in_half, cg_pair_values */
+    cg_key_rows keys;                     /* keys of the block, as pairs */
+    cg_amx_head packed;                   /* scratch: packed keys and values of the head */
 
     LLVMValueRef first_key, key_count; /* of the block of keys */
     LLVMValueRef maximum[CG_MAX_TILE_VECTORS], rescale[CG_MAX_TILE_VECTORS];
@@ -35,17 +35,18 @@ static inline unsigned cg_lanes_bytes(const cg_emitter *e)
     return 4 * (unsigned)e->target->lanes;
 }
 
-/* Of scores in base two. */
+/* Scale of scores in base two. */
 static inline LLVMValueRef cg_stream_scale(cg_emitter *e, const cg_stream *s)
 {
     return cg_const(e, cg_lanes_type(e), s->head->k->scale * cg_log2_e);
 }
 
-/* cpu_attention_lanes.c. A block of queries, scaled but for pairs, as columns of q_turned. */
+/* cpu_attention_lanes.c. Stores a block of queries as columns of q_turned; scaled, except as pairs. */
 void cg_load_queries(cg_emitter *e, const cg_stream *s);
-/* Contexts times `factors`, which are in memory, a vector a group of queries, to the queries' rows of the result. */
+/* Stores contexts times `factors` in the queries' rows of the result. `factors` has a vector per group of queries,
+ * in memory. */
 void cg_store_context(cg_emitter *e, const cg_stream *s, LLVMValueRef factors);
-/* Fills s->mask with the mask of the block, as [key, query]: the scores start from it. */
+/* Fills s->mask with the mask of the block, as [key, query]: the initial values of the scores. */
 void cg_load_mask(cg_emitter *e, const cg_stream *s);
 
 #endif

@@ -1,12 +1,12 @@
-/* cpu_expr.c — pl_expr → scalar or vector IR, and the loads and stores at its ends.
+/* cpu_expr.c — pl_expr → scalar or vector IR, with its loads and stores.
  *
- * With lanes > 1 one loop of the kernel stands for that many consecutive values. A value is a vector only where it
- * depends on that loop; everything else stays scalar and is splatted where the two meet, so index arithmetic and
- * broadcast operands cost what they would in scalar code. Element access follows from how an index moves with the loop:
- * not at all, one scalar load; by one element, one vector load; else a load a lane.
+ * With lanes > 1, one loop of the kernel represents that many consecutive values. A value is a vector only if it
+ * depends on that loop. All other values stay scalar and are splatted when they meet a vector. So index computations
+ * and broadcast operands cost as much as in scalar code. Element access depends on how an index changes with the
+ * loop: by 0, one scalar load; by one element, one vector load; otherwise one load per lane.
  *
- * Every shared sub-tree is emitted once a call, however many paths lead to it. Number conversions and the meaning of
- * each arithmetic operator stand in arith.c.
+ * Every shared sub-tree is emitted once per call, regardless of the number of paths to it. Number conversions and
+ * the semantics of each operator are in arith.c.
  */
 #include "codegen/cpu/arith.h"
 #include "codegen/cpu/bf16.h"
@@ -18,8 +18,8 @@ typedef struct evaluation {
     cg_emitter *e;
     const cg_scope *scope;
     const pl_plan *plan;
-    cg_pointer_map vector; /* the vector loop stands for all lanes */
-    cg_pointer_map scalar; /* for lane 0 alone: addresses */
+    cg_pointer_map vector; /* values with the vector loop in all lanes */
+    cg_pointer_map scalar; /* values for lane 0 only: addresses */
 } evaluation;
 
 static void evaluation_init(evaluation *v, cg_emitter *e, const cg_scope *scope, const pl_plan *plan)
@@ -50,7 +50,7 @@ static LLVMValueRef reverse(cg_emitter *e, LLVMValueRef vector)
                                   LLVMConstVector(mask, (unsigned)lanes), "");
 }
 
-/* A vector accumulator moves with the vector loop although no INDEX says so. */
+/* A vector accumulator varies with the vector loop, although the expression contains no INDEX of it. */
 static bool reads_vector_accumulator(const evaluation *v, const pl_expr *expr)
 {
     if (expr->op == PL_ACC) return cg_lanes(v->scope->acc[expr->i]) > 1;
@@ -59,11 +59,11 @@ static bool reads_vector_accumulator(const evaluation *v, const pl_expr *expr)
     return false;
 }
 
-/* Where the lanes of one access lie. */
+/* The addresses of the lanes of one access. */
 typedef struct access {
-    bool strided; /* else `index` is a vector, or lanes is 1 */
+    bool strided; /* otherwise `index` is a vector, or lanes is 1 */
     int64_t stride;
-    LLVMTypeRef type; /* of an element */
+    LLVMTypeRef type; /* type of an element */
     LLVMValueRef base, index;
 } access;
 
@@ -196,8 +196,8 @@ LLVMValueRef cg_expr(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, 
     return evaluate_all_lanes(&v, expr);
 }
 
-/* All values come before the first store: what they share is computed once, and a store never separates two loads that
- * the optimiser could merge. */
+/* All values are computed before the first store. So common sub-expressions are computed once, and a store never
+ * separates two loads that the optimiser could merge. */
 void cg_expr_stores(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *stores, int count)
 {
     evaluation v;

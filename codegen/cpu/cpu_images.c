@@ -1,4 +1,4 @@
-/* cpu_images.c — plans → an artefact's CPU images: what cpu_backend.h promises, in order. */
+/* cpu_images.c — plans → an artefact's CPU images: runs the steps of cpu_backend.h in order. */
 #include "codegen/cpu/emit.h"
 
 #include <stdlib.h>
@@ -22,7 +22,8 @@ static void list_targets(bs_join *names)
     for (int i = 0; i < LEVEL_COUNT; i++) bs_join_add(names, "cpu:%s", levels[i].name);
 }
 
-/* "cpu" is every level, as far as it computes in what is asked or in f32; "cpu:x86-64-v4" is that one. */
+/* "cpu" means every ISA level, in the requested precision if the level supports it, otherwise in f32.
+ * "cpu:x86-64-v4" means that level. */
 static mdot_status parse(const char *name, cg_compute kernel_precision, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
                          int *out_count, mdot_error *err)
 {
@@ -38,8 +39,7 @@ static mdot_status parse(const char *name, cg_compute kernel_precision, cg_targe
         if (row != NULL)
             out_targets[count++] = (cg_target){MDOT_IMAGE_CPU, row->level, 0, row->kernel_precision};
         else if (!is_every)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s does not compute in %s", name,
-                             cg_compute_name(kernel_precision));
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s does not compute in %s", name, cg_compute_name(kernel_precision));
     }
     if (!is_known) return MDOT_NOT_FOUND;
     *out_count = count;
@@ -48,7 +48,7 @@ static mdot_status parse(const char *name, cg_compute kernel_precision, cg_targe
 
 /* ---- Images ------------------------------------------------------------------------------------------------------ */
 
-/* Rows of one machine, since one file is. */
+/* All targets must be of one machine, because an artefact is one file for one machine. */
 static mdot_status take_targets(const cg_cpu_target *const *targets, int count, cg_cpu_images *images, mdot_error *err)
 {
     if (count < 1 || count > MDOT_ABI_MAX_IMAGES)
@@ -64,7 +64,7 @@ static mdot_status take_targets(const cg_cpu_target *const *targets, int count, 
     return MDOT_OK;
 }
 
-/* One placement a layout: images whose kernels read the same forms share it. */
+/* One placement per layout: images whose kernels read the same layouts share it. */
 static mdot_status place_weights(const cg_entry *entries, int entry_count, ir_arena *arena, cg_cpu_images *images,
                                  mdot_error *err)
 {
@@ -142,7 +142,7 @@ static mdot_status make_images(const cg_entry *entries, int entry_count, const c
     return status;
 }
 
-/* Element n is what bucket n runs in image `number`. */
+/* Element n is the function of bucket n in image `number`. */
 static uint32_t add_functions(const cg_cpu_images *images, int number, const cg_entry *entries, int entry_count,
                               cg_table *table)
 {

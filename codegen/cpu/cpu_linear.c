@@ -1,4 +1,4 @@
-/* cpu_linear.c — matrix product with packed weights, bias and an epilogue: the kernel that does most of a Transformer's
+/* cpu_linear.c — matmul with packed weights, bias and an epilogue: the kernel that does most of a Transformer's
  * work.
  *
  *   for each block of ROW_BLOCK rows            A's block and the staging strip stay in the L2 and L1 caches
@@ -6,12 +6,12 @@
  *       for each block of at most K_BLOCK of k  the strip's weights stay in the L1 cache
  *         for each tile of rows                 register_tile.c
  *
- * Sums that are not finished, and all sums of a strip whose epilogue is more than an addition, lie in memory between
- * the loops. Either in `out` itself (a direct strip): then the epilogue's other terms are where the accumulators start,
- * so that a residual is added in place for free. Or in scratch (a staged strip), from where the epilogue is applied
- * once the strip is finished: by a loop of its own or, where it is as long as GELU's, a vector at a time in the inner
- * loop of the next strip, whose multiplications hide half of it. Strips that are not whole are staged too: scratch has
- * room for the padding that `out` lacks.
+ * Between the loops, memory holds the unfinished sums, and all sums of a strip whose epilogue is more than an
+ * addition. In a direct strip they are in `out` itself. The epilogue's other terms are then the accumulators'
+ * initial values, so that a residual is added in place for free. In a staged strip they are in scratch, and the
+ * epilogue is applied when the strip is finished: by a separate loop or, if it is as long as GELU's, one vector at a
+ * time in the inner loop of the next strip, whose multiplications hide half of it. Partial strips are staged, too,
+ * because scratch has the padding that `out` lacks.
  */
 #include "codegen/cpu/cpu_linear.h"
 #include "codegen/cpu/amx.h"
@@ -30,7 +30,7 @@ static bool uses_acc(const pl_expr *expr)
     return false;
 }
 
-/* A term that an accumulator may start from: it does not need the sum and costs little per element. */
+/* A term that may be an accumulator's initial value: it is independent of the sum and costs little per element. */
 static bool cheap_term(const pl_expr *expr)
 {
     switch (expr->op) {
@@ -49,7 +49,7 @@ static bool cheap_term(const pl_expr *expr)
     }
 }
 
-/* acc + terms, in any order: addition of the rest commutes with the summation over k. */
+/* acc + terms, in any order: adding the other terms commutes with the summation over k. */
 static bool only_adds(const pl_expr *expr)
 {
     if (expr == NULL || expr->op == PL_ACC) return true;
@@ -59,7 +59,7 @@ static bool only_adds(const pl_expr *expr)
     return uses_acc(left) ? only_adds(left) && cheap_term(right) : only_adds(right) && cheap_term(left);
 }
 
-/* Long enough that hiding it pays. */
+/* True if the expression is long enough that hiding it pays off. */
 static bool takes_long(const pl_expr *expr)
 {
     switch (expr->op) {
@@ -89,7 +89,7 @@ static LLVMValueRef vector_column(cg_emitter *e, const linear *l, int j)
     return cg_iadd(e, l->column, cg_int(e, (int64_t)j * e->target->lanes));
 }
 
-/* Where vector j of a tile's row lies between blocks of k. */
+/* Address of vector j of a tile's row between blocks of k. */
 static LLVMValueRef result_pointer(cg_emitter *e, const linear *l, const cg_rows *rows, int i, int j)
 {
     LLVMValueRef ahead = cg_int(e, (int64_t)j * e->target->lanes);
@@ -121,7 +121,7 @@ static LLVMValueRef start_value(cg_emitter *e, const linear *l, const cg_rows *r
     return l->staged ? bias : cg_linear_epilogue(e, l, rows->index[i], vector_column(e, l, j), bias);
 }
 
-/* A tile's shadow: the same rows of the strip before, a vector a turn. */
+/* Epilogue work hidden in a tile: the same rows of the previous strip, one vector per iteration. */
 typedef struct strip_before {
     const linear *l;
     LLVMValueRef first_row;
@@ -162,7 +162,7 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
 
 /* ---- Strips ----------------------------------------------------------------------------------------------------- */
 
-/* Row `row` of the strip's panel, of `rows` rows of words: f32 or pairs. */
+/* Row `row` of the strip's panel, which has `rows` rows of words: f32 or pairs. */
 static LLVMValueRef panel_pointer(cg_emitter *e, const linear *l, LLVMValueRef row, int64_t rows)
 {
     LLVMValueRef panel_column = cg_round_down(e, l->column, CG_PANEL_COLUMNS);
@@ -177,8 +177,8 @@ static int64_t pairs_of(int64_t elements)
     return (elements + 1) / 2;
 }
 
-/* The strip's weights of k_count rows from k_first on, a row of `width` for each in scratch. A block other than the
- * first begins with a pair, since padding stands before the first row of all. */
+/* Widens k_count rows of the strip's weights, from k_first on, into scratch rows of `width`. Blocks after the first
+ * begin with a whole pair, because the padding precedes row 0. */
 static LLVMValueRef widen_panel(cg_emitter *e, const linear *l, int64_t k_count)
 {
     int lanes = e->target->lanes;
@@ -222,7 +222,7 @@ static void emit_k_block(cg_emitter *e, linear *l, LLVMValueRef k_first, int64_t
     cg_for_rows(e, l->row_count, NULL, 0, emit_tile, l);
 }
 
-/* Blocks of k have equal size, a multiple of four steps, but for the first, which takes what is left. */
+/* Blocks of k have equal size, a multiple of four steps. The first block takes the remainder. */
 static int64_t later_block_size(int64_t steps)
 {
     int64_t blocks = (steps + K_BLOCK - 1) / K_BLOCK;
@@ -235,7 +235,7 @@ static int64_t first_block_size(int64_t steps)
     return blocks > 1 ? steps - (blocks - 1) * later_block_size(steps) : steps;
 }
 
-/* The sums of a strip of `columns` columns. */
+/* Computes the sums of a strip of `columns` columns. */
 static void emit_sums(cg_emitter *e, linear *l, LLVMValueRef column, int64_t columns, bool staged)
 {
     int64_t steps = l->steps, first = first_block_size(steps);
@@ -256,8 +256,8 @@ static void emit_strip(cg_emitter *e, linear *l, LLVMValueRef column, int64_t co
     if (staged) cg_finish_rows(e, l, columns, cg_int(e, 0), l->row_count);
 }
 
-/* Staged strips 0 … end whose epilogues hide in one another: strip s finishes the whole tiles' rows of strip s-1, which
- * lie in the other half of the stage; the last strip's are left for the end. Rows of clamped tiles, which repeat, are
+/* Staged strips 0 … end with hidden epilogues. Strip s finishes the rows of whole tiles of strip s-1, which are in
+ * the other half of the stage. The last strip is finished at the end. Rows of clamped tiles, which repeat, are
  * finished strip by strip. */
 static void emit_hiding_strips(cg_emitter *e, linear *l, int64_t end)
 {
@@ -295,7 +295,7 @@ static bool is_stored_half(const pl_plan *plan, int buffer, const cg_cpu_target 
     return cg_stored_dtype(target, &plan->buffers[buffer]) == MDOT_DTYPE_BF16;
 }
 
-/* A weight that something else reads whole is in f32 for all. */
+/* Precision of the factors. A weight that another kernel reads in full precision is f32 for all kernels. */
 static cg_matmul_kind products_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     return k->k > 0 && is_stored_half(plan, k->weight, target) ? target->products : CG_MATMUL_F32;
@@ -313,7 +313,7 @@ static int64_t steps_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_ta
     }
 }
 
-/* Whether rows of A are whole tiles, or whole pairs, where they lie. */
+/* True if rows of A in memory consist of whole tiles or whole pairs. */
 static bool reads_in_place(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     switch (products_of(plan, k, target)) {
@@ -326,14 +326,14 @@ static bool reads_in_place(const pl_plan *plan, const pl_linear *k, const cg_cpu
     }
 }
 
-/* Whether sums may lie in `out` itself while they grow. */
+/* True if `out` itself may hold the unfinished sums. */
 static bool is_direct(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     return only_adds(k->epilogue) && !is_stored_half(plan, k->out.buffer, target);
 }
 
-/* Whether strips hide one another's epilogues: the tile has to leave registers for it, as only 32 of them do, and to
- * take a turn for each of its vectors. */
+/* True if strips hide one another's epilogues. The tile must leave registers for the epilogue, which requires 32
+ * registers, and must have an iteration for each of its vectors. */
 static bool hides_epilogues(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     int vectors = target->tile_rows * target->tile_vectors;
@@ -343,7 +343,7 @@ static bool hides_epilogues(const pl_plan *plan, const pl_linear *k, const cg_cp
            cg_tile_turns(pairs, first_block_size(steps_of(plan, k, target))) >= vectors;
 }
 
-/* What lies in scratch, one behind the other; each is a multiple of a vector. */
+/* Parts of scratch, in this order; each is a multiple of a vector. */
 typedef struct scratch_parts {
     int64_t stage_bytes, wide_bytes, copy_bytes;
 } scratch_parts;
@@ -430,7 +430,7 @@ void cg_linear(cg_emitter *e, const pl_plan *plan, const pl_linear *k, const LLV
     if (parts.copy_bytes > 0) l.copy = cg_at(e, e->i8, wide, cg_int(e, parts.wide_bytes));
     if (l.products == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
     LLVMValueRef rows = cg_dim(e, k->rows);
-    if (!cg_linear_is_split(k)) { /* a constant: tiles of exactly as many rows */
+    if (!cg_linear_is_split(k)) { /* constant number of rows: the tiles have exactly that many */
         if (k->rows.offset > 0) emit_row_block(e, &l, cg_int(e, 0), rows);
         return;
     }

@@ -1,13 +1,14 @@
-/* cpu_linear_amx.c — the linear kernel with matrix tiles: cpu_linear.h.
+/* cpu_linear_amx.c — the linear kernel with matrix tiles: see cpu_linear.h.
  *
  *   for each strip of columns             64: a panel of the weights
  *     for each group of rows              32
  *       for each half of the strip        two tiles of sums by two, over all of k
- *       epilogue                          of the group's sums, which lie in scratch
+ *       epilogue                          of the group's sums, which are in scratch
  *
- * Sums start from the bias, a row of it repeated. Two by two takes a tile load a product, from the L1 cache or, for
- * weights, the L2 cache alike, and four tiles for the factors. Rows of A are read where they lie if they are whole
- * tiles there; what is left of the last group is copied, so that tiles read nothing beyond.
+ * Sums start from the bias: one row of it, repeated. A block of two by two tiles needs one tile load per product,
+ * from the L1 cache or, for weights, equally well from the L2 cache, and four tiles for the factors. Rows of A are
+ * read in place if they are whole tiles. The rest of the last group is copied, so that tile loads stay inside the
+ * buffer.
  */
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/bf16.h"
@@ -20,11 +21,11 @@ static_assert(CG_BF16_ROWS == 2 * CG_AMX_BF16, "packed weights are whole tiles")
 
 typedef struct group {
     const linear *l;
-    LLVMValueRef a, a_bytes; /* the first row, bytes from row to row */
-    LLVMValueRef panel;      /* the strip's first word */
+    LLVMValueRef a, a_bytes; /* address of the first row; bytes between rows */
+    LLVMValueRef panel;      /* first word of the strip */
 } group;
 
-/* Tile i * SIDE + j is rows i, columns j of the block. */
+/* Tile i * SIDE + j holds rows i, columns j of the block. */
 static LLVMValueRef staged(cg_emitter *e, const group *g, int i, int64_t column)
 {
     return cg_at(e, e->f32, g->l->stage, cg_int(e, i * CG_AMX_ROWS * g->l->width + column));
@@ -44,7 +45,7 @@ static void start_sums(cg_emitter *e, const group *g, int64_t column, int column
     }
 }
 
-/* The sums of `columns` tiles of columns, the first `column` into the strip. */
+/* Adds the products of `columns` tiles of columns; the first is `column` into the strip. */
 static void add_products(cg_emitter *e, const group *g, int64_t column, int columns)
 {
     const linear *l = g->l;

@@ -1,8 +1,8 @@
-/* cpu_linear_rows.c — what comes before and behind a linear kernel's products: cpu_linear.h. */
+/* cpu_linear_rows.c — prepares rows of A and applies epilogues for the linear kernel: see cpu_linear.h. */
 #include "codegen/cpu/bf16.h"
 #include "codegen/cpu/cpu_linear.h"
 
-/* ---- Behind: epilogues ------------------------------------------------------------------------------------------ */
+/* ---- Epilogues -------------------------------------------------------------------------------------------------- */
 
 LLVMValueRef cg_linear_epilogue(cg_emitter *e, const linear *l, LLVMValueRef row, LLVMValueRef column, LLVMValueRef acc)
 {
@@ -41,7 +41,7 @@ void cg_finish_rows(cg_emitter *e, const linear *l, int64_t columns, LLVMValueRe
     cg_loop_end(e, &row, NULL);
 }
 
-/* ---- Before: rows of A ------------------------------------------------------------------------------------------ */
+/* ---- Rows of A -------------------------------------------------------------------------------------------------- */
 
 int64_t cg_copy_stride(const linear *l)
 {
@@ -49,7 +49,7 @@ int64_t cg_copy_stride(const linear *l)
     return l->products == CG_MATMUL_BF16 ? 2 * l->steps : l->k->k;
 }
 
-/* `count` elements of A's row to the row of the copy, rounded or widened. */
+/* Copies `count` elements of A's row to the row of the copy, rounded or widened. */
 static void copy_elements(cg_emitter *e, const linear *l, LLVMValueRef from, LLVMValueRef to, LLVMValueRef at,
                           int count)
 {

@@ -1,10 +1,10 @@
-/* cpu_nest.c — the general loop nest: pointwise chains, moves, reductions, products without packed weights.
+/* cpu_nest.c — the general loop nest: pointwise chains, moves, reductions, matmuls without packed weights.
  *
- * One loop becomes vectors (vectorise.c chooses), and it runs innermost. Along an output's loop the last vector is
- * moved back to end with the loop, so that some points are computed twice and no scalar remainder is left; only an
- * extent below one vector, or a nest that works in place, takes scalar turns. A reduction keeps its accumulators in
- * registers: several vectors of outputs side by side, or, along a reduction loop, several vectors of partial results
- * that are folded at the end, with a scalar accumulator of its own for the remainder.
+ * One loop becomes vectors (vectorise.c chooses it) and runs innermost. Along an output loop, the last vector is
+ * moved back to end with the loop, so that some points are computed twice and the scalar remainder disappears. Only
+ * an extent below one vector, or an in-place nest, needs scalar iterations. A reduction keeps its accumulators in
+ * registers. Along outputs, these are several vectors of outputs side by side. Along a reduction loop, they are
+ * several vectors of partial results, which are folded at the end, with a scalar accumulator for the remainder.
  */
 #include "codegen/cpu/arith.h"
 #include "codegen/cpu/reducer.h"
@@ -12,7 +12,7 @@
 
 #include <assert.h>
 
-/* Accumulators: one a vector of the block, and one scalar. An arg-reduction has values first, then indices. */
+/* Accumulators: one per vector of the block, and one scalar. An arg-reduction has values first, then indices. */
 enum { MAX_ACCUMULATORS = 16 };
 
 typedef struct nest {
@@ -22,7 +22,7 @@ typedef struct nest {
     cg_vectorisation by;
     cg_scope scope;
     int order[PL_MAX_LOOPS]; /* reduction loops, the vector loop last */
-    int shared;              /* the outputs' loop of which a call does its share; -1: none */
+    int shared;              /* output loop that calls share; -1 if there is none */
 } nest;
 
 static bool reduces_in_lanes(const nest *n)
@@ -32,7 +32,7 @@ static bool reduces_in_lanes(const nest *n)
 
 /* ---- Loops ------------------------------------------------------------------------------------------------------ */
 
-typedef struct nest_loop { /* nothing for an extent of one */
+typedef struct nest_loop { /* closed for an extent of one */
     bool open;
     cg_loop loop;
 } nest_loop;
@@ -72,7 +72,7 @@ static LLVMValueRef offset_by(cg_emitter *e, LLVMValueRef index, int64_t offset)
 
 /* ---- Accumulating one point or vector ---------------------------------------------------------------------------- */
 
-/* Row-major number of the current point of the reduction space. */
+/* Row-major index of the current point of the reduction space. */
 static LLVMValueRef reduction_index(nest *n)
 {
     cg_emitter *e = n->e;
@@ -94,7 +94,7 @@ static void accumulate_arg(nest *n, LLVMValueRef *best, LLVMValueRef *best_index
     *best_index = cg_select(e, better, cg_splat(e, reduction_index(n), n->scope.lanes), *best_index);
 }
 
-/* A sum of products rounds once a term. */
+/* A sum of products rounds once per term. */
 static LLVMValueRef accumulate(nest *n, LLVMValueRef accumulator)
 {
     cg_emitter *e = n->e;
@@ -137,7 +137,7 @@ static void reduce_outputs(nest *n, int depth, int block, int count, LLVMValueRe
     close_loop(n, &loop, count, acc);
 }
 
-/* ACC 0 of each vector of the block. */
+/* Computes ACC 0 of each vector of the block. */
 static void reduce_block(nest *n, int block, LLVMValueRef *out_acc)
 {
     cg_emitter *e = n->e;
@@ -155,7 +155,7 @@ static void reduce_block(nest *n, int block, LLVMValueRef *out_acc)
 
 /* ---- Reduction along vectors ------------------------------------------------------------------------------------- */
 
-/* Turns of the vector loop from `from` to `to`, a block of vectors each, into acc[0 … block-1]. */
+/* Iterations of the vector loop from `from` to `to`, a block of vectors each, into acc[0 … block-1]. */
 static void reduce_strip(nest *n, LLVMValueRef from, LLVMValueRef to, int lanes, int block, LLVMValueRef *acc)
 {
     if (known_empty(from, to)) return;
@@ -171,7 +171,7 @@ static void reduce_strip(nest *n, LLVMValueRef from, LLVMValueRef to, int lanes,
     for (int i = 0; i < block; i++) acc[i] = loop.out[i];
 }
 
-/* acc: the block's vectors, then the scalar for what is left of the extent. */
+/* acc holds the block's vectors, then the scalar for the remainder of the extent. */
 static void reduce_lanes(nest *n, int depth, LLVMValueRef *acc)
 {
     cg_emitter *e = n->e;
@@ -237,8 +237,8 @@ static void emit_strip(nest *n, LLVMValueRef from, LLVMValueRef to, LLVMValueRef
     cg_loop_end(e, &loop, NULL);
 }
 
-/* Whole blocks of vectors, the last one with all that is left: then the vector that is moved back to end with the loop
- * stays within one call's share. */
+/* Shares are whole blocks of vectors, and the last share includes the remainder. So the vector that is moved back to
+ * end with the loop stays within one call's share. */
 static cg_range share_of_strips(nest *n, LLVMValueRef extent)
 {
     cg_emitter *e = n->e;
@@ -273,7 +273,7 @@ static void emit_strips(nest *n)
     emit_strip(n, vectors_end, end, NULL, 1, 1);
 }
 
-/* Points of the nest, reductions included, for each of the loop's; a length counts as many. */
+/* Points of the nest per iteration of the loop, including reductions. A variable length counts as INT64_MAX. */
 static int64_t points_of_a_unit(const pl_nest *k, int loop)
 {
     int64_t points = 1;
@@ -285,11 +285,12 @@ static int64_t points_of_a_unit(const pl_nest *k, int loop)
     return points;
 }
 
-/* The outermost of the outputs' loops that is worth sharing; -1: none. Threads that share a kernel meet behind it, and
- * each shared nest has code for its share in every level: a few columns of each row are left to one call. */
+/* The outermost output loop that is worth sharing; -1 if there is none. Threads that share a kernel meet after it,
+ * and each shared nest adds code for its share at every ISA level. Therefore loops with few columns per row are left
+ * to one call. */
 static int shared_loop(const pl_nest *k)
 {
-    enum { LEAST_POINTS = 64 }; /* of a unit */
+    enum { LEAST_POINTS = 64 }; /* minimum points per iteration */
     for (int i = 0; i < k->loop_count; i++)
         if (cg_is_shared_extent(k->extent[i])) return points_of_a_unit(k, i) >= LEAST_POINTS ? i : -1;
     return -1;

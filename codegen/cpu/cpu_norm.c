@@ -1,29 +1,30 @@
 /* cpu_norm.c — layer normalisation, RMS normalisation, softmax and log-softmax of the rows of a matrix.
  *
- * One row at a time: its values are computed once from the input expression and then held, in registers when the row is
- * short and its length known, else in scratch, padded to whole vectors. Statistics are taken from the held values (the
- * variance in two passes, as it is defined), and a last pass writes the results. Neighbouring rows are independent, so
- * the processor overlaps one row's reductions across lanes with the next row's arithmetic.
+ * Rows are processed one at a time. A row's values are computed once from the input expression and then held: in
+ * registers if the row is short and its length known, otherwise in scratch, padded to whole vectors. Statistics are
+ * computed from the held values (the variance in two passes, as it is defined), and a last pass writes the results.
+ * Neighbouring rows are independent, so the processor overlaps one row's reductions across lanes with the next row's
+ * instructions.
  */
 #include "codegen/cpu/bf16.h"
 
 #include <math.h>
 
-enum { MAX_HELD = 16, CHAINS = 4 }; /* partial results of a reduction, to hide the latency of addition */
+enum { MAX_HELD = 16, CHAINS = 4 }; /* CHAINS: partial results of a reduction, which hide the latency of addition */
 
 typedef struct norm {
     const pl_plan *plan;
     const pl_norm *k;
     const LLVMValueRef *buffers;
-    LLVMValueRef columns, whole; /* the row's length; the part of it in whole vectors */
-    LLVMValueRef row;            /* index */
+    LLVMValueRef columns, whole; /* length of the row; length of its whole vectors */
+    LLVMValueRef row;            /* index of the row */
 
-    int held_count; /* vectors in registers, the tail's among them; 0: the row is in `line` */
+    int held_count; /* vectors in registers, including the tail; 0 if the row is in `line` */
     LLVMValueRef held[MAX_HELD];
     LLVMValueRef line; /* scratch, a vector longer than the row */
 
-    LLVMValueRef shift;          /* what the reductions take from each value */
-    LLVMValueRef factor, offset; /* the result is value * factor or, without a factor, value - offset */
+    LLVMValueRef shift;          /* subtracted from each value by the reductions */
+    LLVMValueRef factor, offset; /* the result is value * factor or, if factor is NULL, value - offset */
 } norm;
 
 static LLVMTypeRef vector_type(cg_emitter *e)
@@ -43,13 +44,13 @@ static bool columns_known(const norm *n)
     return ir_dim_is_number(n->k->columns);
 }
 
-/* How many columns, when that is known. */
+/* Number of tail columns, if the row's length is known. */
 static int tail_columns(const cg_emitter *e, const norm *n)
 {
     return (int)(n->k->columns.offset % e->target->lanes);
 }
 
-/* A tail of unknown length may be empty: then it is a vector without valid lanes. */
+/* A tail of unknown length may be empty; it is then a vector without valid lanes. */
 static bool has_tail(const cg_emitter *e, const norm *n)
 {
     return !columns_known(n) || tail_columns(e, n) > 0;
@@ -64,7 +65,7 @@ static LLVMValueRef select_tail(cg_emitter *e, const norm *n, LLVMValueRef value
     return cg_select(e, valid, value, cg_const(e, LLVMTypeOf(value), other));
 }
 
-/* What padding lanes hold while the row waits: nothing that adds to a sum or wins a maximum. */
+/* Value of the padding lanes while the row is held. It changes neither a sum nor a maximum. */
 static double padding(const norm *n)
 {
     return n->k->mode == PL_NORM_SOFTMAX || n->k->mode == PL_NORM_LOG_SOFTMAX ? -INFINITY : 0;
@@ -87,7 +88,7 @@ static LLVMValueRef line_pointer(cg_emitter *e, const norm *n, LLVMValueRef colu
     return cg_at(e, e->f32, n->line, column);
 }
 
-/* An expression for `lanes` columns from `column` on. */
+/* Evaluates an expression for `lanes` columns from `column` on. */
 static LLVMValueRef evaluate(cg_emitter *e, const norm *n, const pl_expr *expr, LLVMValueRef column, int lanes,
                              LLVMValueRef acc)
 {
@@ -136,8 +137,8 @@ static void write_line(cg_emitter *e, norm *n)
 
 /* ---- Statistics ------------------------------------------------------------------------------------------------- */
 
-/* A reduction over the row: `term` of every value, joined by `combine`; `map` replaces the held values first. NULL: the
- * value itself. */
+/* A reduction over the row: `map` replaces the held values, `term` computes the summand of each value, and `combine`
+ * joins the terms. A NULL function returns the value itself. */
 typedef LLVMValueRef (*value_function)(cg_emitter *e, const norm *n, LLVMValueRef value);
 typedef struct reduction {
     value_function map, term;
@@ -196,7 +197,7 @@ static LLVMValueRef line_term(cg_emitter *e, const norm *n, const reduction *r, 
     return r->term != NULL ? r->term(e, n, value) : value;
 }
 
-/* The whole vectors from..to, one into each of `chains` chains a turn. */
+/* Reduces the whole vectors from..to; each iteration adds one vector to each of `chains` chains. */
 static void reduce_vectors(cg_emitter *e, const norm *n, const reduction *r, LLVMValueRef from, LLVMValueRef to,
                            int chains, LLVMValueRef *chain)
 {
@@ -222,7 +223,7 @@ static void reduce_line(cg_emitter *e, const norm *n, const reduction *r, LLVMVa
     chain[0] = r->combine(e, tail, chain[0]);
 }
 
-/* The row's reduction, a scalar. */
+/* Reduces the row to a scalar. */
 static LLVMValueRef reduce_row(cg_emitter *e, norm *n, const reduction *r)
 {
     LLVMValueRef chain[CHAINS];
@@ -253,7 +254,7 @@ static LLVMValueRef inverse_deviation(cg_emitter *e, norm *n, const reduction *s
     return reciprocal(e, cg_sqrt(e, variance));
 }
 
-/* Sets factor and offset; the held values become what they apply to. */
+/* Sets factor and offset, and maps the held values to the values that these apply to. */
 static void find_statistics(cg_emitter *e, norm *n)
 {
     int lanes = e->target->lanes;
@@ -289,7 +290,7 @@ static LLVMValueRef column_parameter(cg_emitter *e, const norm *n, int buffer, L
     return cg_load(e, cg_vector(e, e->f32, lanes), cg_at(e, e->f32, n->buffers[buffer], column), 0);
 }
 
-/* Scale, shift and epilogue of the columns from `column` on, and the store. */
+/* Applies scale, shift and epilogue to the columns from `column` on, and stores them. */
 static void write_result(cg_emitter *e, const norm *n, LLVMValueRef column, LLVMValueRef value)
 {
     const pl_norm *k = n->k;
@@ -341,8 +342,8 @@ static void write_from_line(cg_emitter *e, const norm *n)
 
 /* ---- The kernel ------------------------------------------------------------------------------------------------- */
 
-/* How many vectors a row takes in registers; 0: it goes through scratch. A tile's accumulators are the registers that a
- * loop may fill; a third of them is left for what the passes need. */
+/* Number of vectors of a row held in registers; 0 if the row goes through scratch. A tile's accumulators are the
+ * registers that a loop may fill. A third of them is reserved for the passes. */
 static int held_vectors(const pl_norm *k, const cg_cpu_target *target)
 {
     int room = target->tile_rows * target->tile_vectors * 2 / 3;

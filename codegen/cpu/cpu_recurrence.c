@@ -1,7 +1,7 @@
-/* cpu_recurrence.c — kernels that are repeated step by step: a loop around the linears and nests of a step.
+/* cpu_recurrence.c — kernels that repeat step by step: a loop around the linears and nests of a step.
  *
- * The step's product of one row, or a few, reads every weight once: its speed is that of the cache that holds them,
- * which the linear kernel's strips reach with a single row, too.
+ * A step's matmul of one row or a few rows reads every weight once. Its speed is that of the cache that holds the
+ * weights, and the linear kernel's strips reach it even with a single row.
  */
 #include "codegen/cpu/emit.h"
 
@@ -10,7 +10,7 @@ void cg_recurrence(cg_emitter *e, const pl_plan *plan, const pl_recurrence *k, c
 {
     LLVMValueRef share_begin = e->share_begin, share_end = e->share_end;
     cg_loop step;
-    e->share_begin = e->share_end = NULL; /* of a step's kernels one call does all */
+    e->share_begin = e->share_end = NULL; /* one call computes all of a step's kernels */
     cg_loop_begin(e, &step, cg_int(e, 0), cg_dim(e, k->steps), 1, 0, NULL, true);
     e->step = step.index;
     for (int i = 0; i < k->kernel_count; i++) {

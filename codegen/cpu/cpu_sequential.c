@@ -1,9 +1,9 @@
-/* cpu_sequential.c — what is no loop nest: running sums, the k best, scatters. Scalar loops over whole dense buffers,
- * in order.
+/* cpu_sequential.c — kernels other than loop nests: running sums, the k best, scatters. They are scalar loops over
+ * whole dense buffers, in order.
  *
- * Indices come from data: a negative one counts from the end, and one that is still outside is clamped, so that no
- * input can make a kernel touch memory that is not its own. None of these needs working memory: a scatter works on the
- * output once it holds the data, and the k best are kept in order in the output itself.
+ * Indices come from data. A negative one counts from the end, and one that is still out of range is clamped, so that
+ * every input keeps a kernel inside its own memory. These kernels need no working memory: a scatter works on the
+ * output after it holds the data, and the k best are kept in order in the output itself.
  */
 #include "codegen/cpu/arith.h"
 #include "codegen/cpu/reducer.h"
@@ -25,7 +25,7 @@ static const ir_type *type_of(const sequential *s, int buffer)
     return &s->plan->buffers[buffer].type;
 }
 
-/* Product of dimensions from … to - 1, at the run-time length. */
+/* Product of dimensions from … to - 1 at the run-time length. */
 static LLVMValueRef product(const sequential *s, const ir_type *type, int from, int to)
 {
     LLVMValueRef count = cg_int(s->e, 1);
@@ -76,7 +76,7 @@ static void store(const sequential *s, int buffer, LLVMValueRef index, LLVMValue
     cg_store(s->e, stored, address(s, buffer, index), 0);
 }
 
-/* A number from a tensor of indices, as i64. */
+/* An element of a tensor of indices, as i64. */
 static LLVMValueRef load_index(const sequential *s, int buffer, LLVMValueRef at)
 {
     return cg_convert(s->e, load(s, buffer, at), type_of(s, buffer)->dtype, MDOT_DTYPE_I64);
@@ -87,7 +87,7 @@ static LLVMValueRef clamp(cg_emitter *e, LLVMValueRef index, LLVMValueRef last)
     return cg_imax(e, cg_imin(e, index, last), cg_int(e, 0));
 }
 
-/* Into 0 … extent - 1. */
+/* Maps an index to 0 … extent - 1. */
 static LLVMValueRef wrap_index(cg_emitter *e, LLVMValueRef index, LLVMValueRef extent)
 {
     LLVMValueRef negative = LLVMBuildICmp(e->builder, LLVMIntSLT, index, cg_int(e, 0), "");
@@ -101,7 +101,7 @@ static void begin_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
     cg_loop_begin(s->e, loop, cg_int(s->e, 0), count, 1, 0, NULL, true);
 }
 
-/* The loop before the axis, of which a call does its share. */
+/* The loop before the axis, which calls share. */
 static void begin_outer_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
 {
     cg_range share = s->is_split ? cg_slice_of(s->e, count) : (cg_range){cg_int(s->e, 0), count};
@@ -134,14 +134,14 @@ static void cumulate_strip(const sequential *s, const axis_view *view, LLVMValue
     cg_loop_end(e, &inner, NULL);
 }
 
-/* Floating sums run in f64, integers wrap. Neighbours of other sums are added up together: one sum after the other
- * would read and write a line of memory for each number. */
+/* Floating sums run in f64, and integers wrap. Neighbouring sums are computed together, because a single sum would
+ * read and write a cache line for each number. */
 static void emit_cumulate(const sequential *s)
 {
     cg_emitter *e = s->e;
     const ir_type *type = type_of(s, s->k->input[0]);
     axis_view view = view_axis(s, type, s->k->axis);
-    int lanes = 2 * e->target->lanes; /* their sums in f64 are four registers */
+    int lanes = 2 * e->target->lanes; /* their sums in f64 take four registers */
     cg_range strips = {cg_int(e, 0), cg_round_down(e, view.inner, lanes)}, rest = {strips.to, view.inner};
     cg_loop outer;
     begin_outer_loop(s, &outer, view.outer);
@@ -152,19 +152,19 @@ static void emit_cumulate(const sequential *s)
 
 /* ---- The k best -------------------------------------------------------------------------------------------------- */
 
-/* Whether a ranks before b when both differ; a NaN ranks above every number. */
+/* True if a ranks before b. A NaN ranks above every number. */
 static LLVMValueRef ranks_before(const sequential *s, mdot_dtype dtype, LLVMValueRef a, LLVMValueRef b)
 {
     cg_emitter *e = s->e;
     bool largest = s->k->largest;
     if (!ir_dtype_is_float(dtype))
         return cg_reducer_prefers(e, largest ? PL_REDUCE_ARGMAX_FIRST : PL_REDUCE_ARGMIN_FIRST, dtype, a, b);
-    LLVMValueRef number = largest ? b : a; /* the one that must not be NaN */
+    LLVMValueRef number = largest ? b : a; /* the operand that must not be NaN */
     LLVMValueRef differs = LLVMBuildFCmp(e->builder, largest ? LLVMRealUGT : LLVMRealULT, a, b, "");
     return LLVMBuildAnd(e->builder, differs, LLVMBuildFCmp(e->builder, LLVMRealORD, number, number, ""), "");
 }
 
-typedef struct ranking { /* the best so far of one row, in order, in the outputs */
+typedef struct ranking { /* the best elements so far of one row, in order, in the outputs */
     axis_view view;
     LLVMValueRef outer, inner;
 } ranking;
@@ -185,8 +185,9 @@ static void move_down(const sequential *s, const ranking *r, LLVMValueRef rank)
     put_ranked(s, r, rank, load_stored(s, s->k->output[0], from), place);
 }
 
-/* Moves what ranks after `value` one down, from the end of the `held` best; returns the rank that this leaves free.
- * Equal values stay before it: the lower index wins. What moves beyond the last rank is dropped. */
+/* Moves the elements that rank after `value` one place down, starting at the end of the `held` best. Returns the
+ * rank that becomes free. Equal values stay before it, because the lower index wins. Elements that move past the
+ * last rank are dropped. */
 static LLVMValueRef make_room(const sequential *s, const ranking *r, LLVMValueRef value, LLVMValueRef held)
 {
     cg_emitter *e = s->e;
@@ -261,7 +262,7 @@ static void copy_bytes(const sequential *s, LLVMValueRef from, LLVMValueRef to, 
     cg_loop_end(e, &loop, NULL);
 }
 
-/* The data becomes the output. */
+/* Copies the data to the output. */
 static void copy_data(const sequential *s)
 {
     cg_emitter *e = s->e;
@@ -274,7 +275,7 @@ static void copy_data(const sequential *s)
     copy_bytes(s, s->buffers[in], s->buffers[out], whole, total, 1);
 }
 
-/* out[to] = what the reduction makes of it and updates[from] */
+/* out[to] = updates[from], or its combination with out[to] by the reduction */
 static void update(const sequential *s, LLVMValueRef to, int updates, LLVMValueRef from)
 {
     int out = s->k->output[0];
@@ -317,7 +318,7 @@ static void emit_scatter_nd(const sequential *s)
     cg_emitter *e = s->e;
     int indices = s->k->input[1];
     const ir_type *data = type_of(s, s->k->input[0]), *shape = type_of(s, indices);
-    int length = (int)shape->dim[shape->rank - 1].offset; /* coordinates in a tuple: a number, by the shape rule */
+    int length = (int)shape->dim[shape->rank - 1].offset; /* coordinates per tuple; fixed by the shape rule */
     LLVMValueRef strides[MDOT_MAX_RANK], slice = product(s, data, length, data->rank);
     cg_loop tuple, element;
     copy_data(s);
@@ -336,7 +337,7 @@ static void emit_scatter_nd(const sequential *s)
     cg_loop_end(e, &tuple, NULL);
 }
 
-/* Where the update of an outer index starts along the axis. */
+/* Position along the axis at which the update of an outer index starts. */
 static LLVMValueRef write_start(const sequential *s, LLVMValueRef outer, LLVMValueRef space)
 {
     cg_emitter *e = s->e;
@@ -368,10 +369,9 @@ static void emit_tensor_scatter(const sequential *s)
     cg_loop_end(e, &outer, NULL);
 }
 
-/* -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- The kernel -------------------------------------------------------------------------------------------------- */
 
-/* Sums and rankings along different lines are independent; updates of a scatter may meet, and are done in order. */
+/* Sums and rankings along different lines are independent. Updates of a scatter may collide, so they run in order. */
 bool cg_sequential_is_split(const pl_plan *plan, const pl_sequential *k)
 {
     if (k->what != PL_SEQ_CUMULATE && k->what != PL_SEQ_TOP_K) return false;

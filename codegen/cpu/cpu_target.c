@@ -1,8 +1,8 @@
-/* cpu_target.c — the CPU feature levels as data. A new level is one row here and one in mdot_abi.h; a level in another
- * arithmetic is a row here.
+/* cpu_target.c — the ISA levels as data. A new ISA level needs a row here and one in mdot_abi.h; a level in another
+ * precision needs a row here.
  *
- * One module holds the code of every level: each function names its level in its attributes, over a baseline target
- * machine (llvm_module.c). Register tiles leave room for one row of the right-hand matrix and a broadcast: v4 has 32
+ * One module holds the code of every level: each function states its level in its attributes, over a baseline target
+ * machine (llvm_module.c). Register tiles leave registers for one row of the right-hand matrix and a broadcast: v4 has 32
  * registers, 6×4 accumulators + 4 + 1; v3 has 16, 6×2 + 2 + 1.
  */
 #include "codegen/cpu/emit.h"
@@ -35,7 +35,7 @@ const cg_machine cg_machine_x86_64 = {
     .prepare_llvm = prepare_x86,
 };
 
-/* Machine, vectors and register tile of levels whose vectors are as wide. */
+/* Machine, vectors and register tile of levels with equally wide vectors. */
 #define X86_YMM .machine = &cg_machine_x86_64, .lanes = 8, .tile_rows = 6, .tile_vectors = 2, .permute16 = false
 #define X86_ZMM .machine = &cg_machine_x86_64, .lanes = 16, .tile_rows = 6, .tile_vectors = 4, .permute16 = true
 

@@ -1,18 +1,16 @@
-/* emit.c — functions, loops and vector values over the LLVM C API: the words of every kernel emitter.
+/* emit.c — functions, loops and vector values over the LLVM C API: the building blocks of every kernel emitter.
  *
- * The forms used here are those that LLVM 19 turns into the instruction one wants (checked in the assembly of both
- * levels):
+ * LLVM 19 turns the following IR into the intended instructions (checked in the assembly of both levels):
  *
  *   a < b ? a : b, ordered       one vminps/vmaxps. llvm.minnum adds a compare and a blend for its NaN rule.
  *   llvm.fma                     one vfmadd231; without an FMA feature it would be a call of fmaf, so every level has
  *                                FMA.
- *   insertelement 0 + splat      vbroadcastss, folded into the memory operand of an AVX-512 FMA where it has one use.
- *   phis of a loop that tests    accumulators stay in registers; 6×4 of them on v4 without a spill. A loop that tests
- *   at the bottom                at the top is turned round by the optimiser, but only where it can prove the first
- *                                turn.
- *   extractelement/insert pairs  one vpermps, with variable indices into a constant of as many lanes (math.c).
+ *   insertelement 0 + splat      vbroadcastss, folded into the memory operand of an AVX-512 FMA if it has one use.
+ *   phis of a loop that tests    accumulators stay in registers; 6×4 of them on v4 without a spill. The optimiser
+ *   at the bottom                rotates a loop that tests at the top, but only if it can prove the first iteration.
+ *   extractelement/insert pairs  one vpermps, with variable indices into a constant of as many lanes (gelu.c).
  *   unpack, then 128-bit swaps   a transpose in shuffles of one instruction each.
- *   "no-builtins"                loops that fill or copy stay loops: the artefact has no memset to call.
+ *   "no-builtins"                loops that fill or copy stay loops, because the artefact has no memset to call.
  */
 #include "codegen/cpu/emit.h"
 
@@ -74,7 +72,8 @@ static void begin(cg_emitter *e, const char *name, LLVMTypeRef *parameters, int 
     add_text_attribute(e, "tune-cpu", e->target->tune);
     add_text_attribute(e, "no-builtins", "");
     add_attribute(e, "nounwind", 0);
-    add_attribute(e, "uwtable", 2); /* asynchronous tables: profilers and debuggers walk the stack from anywhere */
+    add_attribute(e, "uwtable", 2); /* asynchronous tables, so that profilers and debuggers can walk the stack from
+                                     * any instruction */
     LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, e->function, "entry"));
 }
 
@@ -375,7 +374,7 @@ void cg_store(cg_emitter *e, LLVMValueRef value, LLVMValueRef address, unsigned 
     LLVMSetAlignment(store, alignment ? alignment : natural_alignment(LLVMTypeOf(value)));
 }
 
-/* ---- Floating arithmetic ---------------------------------------------------------------------------------------- */
+/* ---- Floating-point operations ---------------------------------------------------------------------------------- */
 
 LLVMValueRef cg_intrinsic_overloaded(cg_emitter *e, const char *name, LLVMTypeRef *overloads, int overload_count,
                                      const LLVMValueRef *args, int count)
@@ -495,8 +494,8 @@ LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector)
     return cg_reduce(e, vector, cg_fadd);
 }
 
-/* Interleaves runs of `run` elements (1 or 2) of the low or high halves of each 128-bit block: vunpcklps … vunpckhpd.
- */
+/* Interleaves runs of `run` elements (1 or 2) of the low or high halves of each 128-bit block: vunpcklps …
+ * vunpckhpd. */
 static LLVMValueRef unpack(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, int run, bool high, int lanes)
 {
     int lane_of[MAX_LANES];
@@ -509,7 +508,7 @@ static LLVMValueRef unpack(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, int ru
     return shuffle(e, a, b, lane_of, lanes);
 }
 
-/* Rows i and i + width trade blocks of `width` lanes, so that block column and block row change places. */
+/* Rows i and i + width exchange blocks of `width` lanes, which transposes the blocks. */
 static void swap_blocks(cg_emitter *e, LLVMValueRef *rows, int width, int lanes)
 {
     int low[MAX_LANES], high[MAX_LANES];

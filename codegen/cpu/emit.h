@@ -1,7 +1,8 @@
-/* emit.h — the small vector language that every CPU kernel emitter is written in, over the LLVM C API.
+/* emit.h — the small vector language of all CPU kernel emitters, over the LLVM C API.
  *
- * An emitter writes one function at a time. Loops carry values and test at the bottom. Only generic vector IR is made,
- * so that one emitter serves every level; emit.c lists the forms that LLVM turns into the instruction one wants.
+ * An emitter writes one function at a time. Loops carry values and test at the bottom. Only generic vector IR is
+ * emitted, so that one emitter serves every ISA level. emit.c lists the IR that LLVM turns into the intended
+ * instructions.
  */
 #ifndef CG_CPU_EMIT_H
 #define CG_CPU_EMIT_H
@@ -18,30 +19,30 @@ typedef struct cg_emitter {
     LLVMBuilderRef builder;
     const cg_cpu_target *target;
     LLVMValueRef function;
-    LLVMValueRef length;                 /* the run-time length in the current function, i64 */
-    LLVMValueRef step;                   /* of the recurrence that is being written, i64; NULL: none is */
-    LLVMValueRef share_begin, share_end; /* of a kernel's units, in parts of 2^32, i64; NULL: all of them */
-    LLVMValueRef amx_tiles;              /* the current function's, where they are in memory: amx.h */
+    LLVMValueRef length;                 /* run-time length in the current function, i64 */
+    LLVMValueRef step;                   /* step of the recurrence being emitted, i64; NULL outside of one */
+    LLVMValueRef share_begin, share_end; /* range of a kernel's units, in fractions of 2^32, i64; NULL: all units */
+    LLVMValueRef amx_tiles;              /* tiles of the current function if they are in memory: amx.h */
     LLVMTypeRef f16, bf16, f32, f64, i1, i8, i16, i32, i64, ptr;
 } cg_emitter;
 
 void cg_emitter_init(cg_emitter *e, LLVMModuleRef module, const cg_cpu_target *target);
 void cg_emitter_done(cg_emitter *e);
 
-/* Begins `void name(ptr, …, i64 length)` with up to CG_MAX_POINTERS pointers, hidden visibility, the level's
+/* Begins `void name(ptr, …, i64 length)` with up to CG_MAX_POINTERS pointers, hidden visibility and the level's
  * attributes. */
 LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count);
-/* Begins `void name(ptr, …, const mdot_abi_call *call)`, which has the length and the share to do from the call. */
+/* Begins `void name(ptr, …, const mdot_abi_call *call)`, which reads the length and its share from the call. */
 LLVMValueRef cg_begin_kernel(cg_emitter *e, const char *name, int pointer_count);
 /* A field of an mdot_abi_call. */
 LLVMValueRef cg_call_field(cg_emitter *e, LLVMValueRef call, LLVMTypeRef type, size_t offset);
-/* Begins an mdot_abi_function, whose only parameter is the call; e->length is the caller's to set. */
+/* Begins an mdot_abi_function, whose only parameter is the call. The caller sets e->length. */
 LLVMValueRef cg_begin_entry(cg_emitter *e, const char *name);
 void cg_end_function(cg_emitter *e);               /* return */
 LLVMValueRef cg_pointer(cg_emitter *e, int index); /* pointer parameter of the current function */
 
-/* for (i = from; i < to; i += step) with carried values. begin leaves the builder in the body; end takes the values of
- * the next turn, and out[] holds the last ones. A guarded loop may run zero times. */
+/* for (i = from; i < to; i += step) with carried values. begin leaves the builder in the body. end takes the values
+ * for the next iteration, and out[] holds the last ones. A guarded loop may run zero times. */
 typedef struct cg_loop {
     LLVMBasicBlockRef before, body, after;
     LLVMValueRef index, limit;
@@ -71,21 +72,23 @@ LLVMValueRef cg_imax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim);                                  /* scale * length + offset */
 LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two); /* a >= 0 */
 
-/* Which of `units` (fewer than 2^31) the current call does: from … to - 1. Shares that meet give ranges that meet, and
- * the whole share gives all. Two multiplications: kernels are many and small, and a division would be felt. */
+/* The range from … to - 1 of `units` (fewer than 2^31) that the current call computes. Adjacent shares give adjacent
+ * ranges, and the whole share gives all units. It takes two multiplications, because kernels are many and small and
+ * a division would be noticeable. */
 typedef struct cg_range {
     LLVMValueRef from, to;
 } cg_range;
 cg_range cg_slice_of(cg_emitter *e, LLVMValueRef units);
-/* The same of 0 … count - 1 in units of `grain`: ranges begin at its multiples, and the last ends at count. */
+/* The same for 0 … count - 1 in units of `grain`: ranges begin at its multiples, and the last one ends at count. */
 cg_range cg_slice_in_grains(cg_emitter *e, LLVMValueRef count, int64_t grain);
 
-/* Values are scalars or vectors of any width; operations take both. An alignment of 0 is the element's own size: all
- * that plan.h promises of a buffer's rows. */
-LLVMTypeRef cg_vector(cg_emitter *e, LLVMTypeRef element, int lanes); /* the element itself where lanes is 1 */
+/* Values are scalars or vectors of any width, and operations accept both. An alignment of 0 means the element's own
+ * size, the only alignment that plan.h guarantees for a buffer's rows. */
+LLVMTypeRef cg_vector(cg_emitter *e, LLVMTypeRef element, int lanes); /* the element itself if lanes is 1 */
 int cg_lanes(LLVMValueRef value);                                     /* 1 for a scalar */
-LLVMTypeRef cg_element(LLVMTypeRef type);                             /* of a vector; a scalar's own type */
-LLVMTypeRef cg_like(LLVMTypeRef type, LLVMTypeRef element);           /* as many lanes of another element */
+LLVMTypeRef cg_element(LLVMTypeRef type);                             /* element type of a vector; a scalar's own
+                                                                       * type */
+LLVMTypeRef cg_like(LLVMTypeRef type, LLVMTypeRef element);           /* the same number of lanes of another element */
 LLVMValueRef cg_const(cg_emitter *e, LLVMTypeRef type, double value); /* scalar or splat, floating or integer */
 LLVMValueRef cg_const_int(LLVMTypeRef type, int64_t value);           /* the same for any 64-bit integer */
 LLVMValueRef cg_iota(cg_emitter *e, LLVMTypeRef element, int lanes);  /* 0, 1, 2, … */
@@ -98,25 +101,26 @@ LLVMValueRef cg_fadd(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_fsub(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_fmul(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_fdiv(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef cg_fmin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b); /* one instruction: b where either is NaN */
+LLVMValueRef cg_fmin(cg_emitter *e, LLVMValueRef a, LLVMValueRef b); /* one instruction; returns b if either is NaN */
 LLVMValueRef cg_fmax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_fabs(cg_emitter *e, LLVMValueRef a);
-LLVMValueRef cg_sqrt(cg_emitter *e, LLVMValueRef a); /* the instruction, correctly rounded */
-LLVMValueRef cg_rint(cg_emitter *e, LLVMValueRef a); /* half to even */
+LLVMValueRef cg_sqrt(cg_emitter *e, LLVMValueRef a); /* one instruction, correctly rounded */
+LLVMValueRef cg_rint(cg_emitter *e, LLVMValueRef a); /* rounds half to even */
 LLVMValueRef cg_select(cg_emitter *e, LLVMValueRef cond, LLVMValueRef yes, LLVMValueRef no);
 LLVMValueRef cg_intrinsic(cg_emitter *e, const char *name, LLVMTypeRef overload, const LLVMValueRef *args, int count);
 LLVMValueRef cg_intrinsic_overloaded(cg_emitter *e, const char *name, LLVMTypeRef *overloads, int overload_count,
                                      const LLVMValueRef *args, int count);
 typedef LLVMValueRef (*cg_combine)(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_reduce(cg_emitter *e, LLVMValueRef vector, cg_combine combine); /* horizontal, by halves */
-LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector);                 /* floating */
-/* The first `lanes` lanes; lanes beyond the vector's own are `fill`. */
+LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector);                 /* floating-point */
+/* The first `lanes` lanes; lanes after the vector's own are `fill`. */
 LLVMValueRef cg_resize(cg_emitter *e, LLVMValueRef vector, int lanes, double fill);
 void cg_transpose(cg_emitter *e, LLVMValueRef *rows); /* lanes × lanes of f32, in place */
 
-/* math.c, gelu.c: on a scalar or vector of f32 or f64; no call leaves the module. Errors stand at each definition. */
+/* math.c, gelu.c: for a scalar or vector of f32 or f64, without calls outside the module. Each definition states its
+ * error. */
 LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x); /* f32, x <= 0, for softmax: at least 2^-100 */
+LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x); /* f32, x <= 0, for softmax; at least 2^-100 */
 LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_sin(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x);
@@ -127,23 +131,24 @@ LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_gelu_tanh(cg_emitter *e, LLVMValueRef x);
 
-/* cpu_expr.c: what an expression reads. Loop variables are i64 scalars; with lanes > 1, loop `vector_loop` stands for
- * lanes consecutive values and everything that depends on it becomes a vector. acc[k] is the value of ACC k. */
+/* cpu_expr.c: the inputs of an expression. Loop variables are i64 scalars. With lanes > 1, loop `vector_loop`
+ * represents lanes consecutive values, and all values that depend on it become vectors. acc[k] is the value of ACC
+ * k. */
 typedef struct cg_scope {
-    const LLVMValueRef *buffers; /* pointer of plan buffer b, NULL where the kernel does not use it */
+    const LLVMValueRef *buffers; /* pointer of plan buffer b; NULL if the kernel does not use it */
     LLVMValueRef loops[PL_MAX_LOOPS];
     int vector_loop, lanes;
     LLVMValueRef acc[4];
 } cg_scope;
-/* BOOL values are i1 (or vectors of it), f16 and bf16 are f32; loads and stores convert. With lanes > 1 the result is a
- * vector, whatever it depends on. An accumulator may be a scalar or a vector of as many lanes. */
+/* BOOL values are i1 (or vectors of it), f16 and bf16 are f32; loads and stores convert. With lanes > 1 the result
+ * is always a vector. An accumulator may be a scalar or a vector of as many lanes. */
 LLVMValueRef cg_expr(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_expr *expr);
 void cg_expr_stores(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *stores, int count);
 
-/* One file a kernel kind: the body of the current function, which does the call's share of the units of its outermost
- * loop. buffers[b] is plan buffer b's pointer. `scratch` is 64-byte aligned memory of cg_<kind>_scratch_bytes for the
- * worker alone. A share's results have the bits of the whole's: units are whole tiles, vectors and blocks, so that
- * every element is computed by the same instructions in either. */
+/* One file per kernel kind. Each function emits the body of the current function, which computes the call's share of
+ * the units of its outermost loop. buffers[b] is plan buffer b's pointer. `scratch` is 64-byte aligned memory of
+ * cg_<kind>_scratch_bytes for this worker. Results are bit-identical with and without sharing, because units are
+ * whole tiles, vectors and blocks, so that the same instructions compute every element. */
 void cg_linear(cg_emitter *e, const pl_plan *plan, const pl_linear *k, const LLVMValueRef *buffers,
                LLVMValueRef scratch);
 void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
@@ -155,25 +160,26 @@ void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, c
 void cg_recurrence(cg_emitter *e, const pl_plan *plan, const pl_recurrence *k, const LLVMValueRef *buffers,
                    LLVMValueRef scratch);
 
-/* Whether a kernel is split into shares: cg_kernel_is_split asks the kind's file. The plan alone decides. */
+/* True if a kernel is split into shares: cg_kernel_is_split calls the kind's function. Only the plan decides. */
 bool cg_linear_is_split(const pl_linear *k);
 bool cg_attention_is_split(const pl_attention *k);
 bool cg_norm_is_split(const pl_norm *k);
 bool cg_nest_is_split(const pl_nest *k);
 bool cg_sequential_is_split(const pl_plan *plan, const pl_sequential *k);
-/* Whether so many turns of a loop are worth sharing: those that follow the length are. */
+/* True if a loop of this extent is worth sharing. Extents that follow the length always are. */
 bool cg_is_shared_extent(ir_dim extent);
 
-/* What the optimiser need not see, added to a module behind it: symbols. */
+/* Adds symbols to a module after optimisation, which need not see them. */
 typedef void (*cg_finish)(void *user);
 
-/* object.c: verifies (in MDOT_VERIFY builds), optimises, finishes (NULL: nothing is to be done) and assembles a module
- * of any levels of the machine into one relocatable object, malloc'ed. options may be NULL. TOOLCHAIN with LLVM's own
- * words. */
+/* object.c: verifies (in MDOT_VERIFY builds), optimises, finishes (unless NULL) and assembles a module of any levels
+ * of the machine into one relocatable object, malloc'ed. options may be NULL. Returns TOOLCHAIN with LLVM's own
+ * message. */
 mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const cg_options *options, cg_finish finish,
                         void *user, void **out_object, size_t *out_bytes, mdot_error *err);
 
-/* Working memory that a kernel needs on a target beside the plan's buffers, at max_length. It asks the kind's file. */
+/* Working memory that a kernel needs on a target, besides the plan's buffers, at max_length. Calls the kind's
+ * function. */
 int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target);
 int64_t cg_linear_scratch_bytes(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target);
 int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target);

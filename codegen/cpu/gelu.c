@@ -1,8 +1,9 @@
-/* gelu.c — GELU, the activation that every feed-forward block of the reference predictors evaluates.
+/* gelu.c — GELU, the activation in every feed-forward block of the reference predictors.
  *
- * f32 has a form that costs a third of erf's: gelu(x) = max(0, x) + g(|x|) with g(a) = -a/2 erfc(a/√2), a bump that is
- * at most 0.17 deep and gone by a = 6. Where a look-up in sixteen entries is one instruction, g is sixteen polynomials
- * of degree 4; elsewhere it is one of degree 14. Absolute error below 1e-6, NaN passes through, no division in either.
+ * f32 uses an approximation that costs a third of erf's: gelu(x) = max(0, x) + g(|x|) with g(a) = -a/2 erfc(a/√2), a
+ * bump that is at most 0.17 deep and vanishes by a = 6. If a look-up in sixteen entries is one instruction, g is
+ * sixteen polynomials of degree 4; otherwise it is one of degree 14. The absolute error is below 1e-6, NaN passes
+ * through, and neither form divides.
  */
 #include "codegen/cpu/emit.h"
 
@@ -18,8 +19,8 @@ static LLVMValueRef constant(cg_emitter *e, LLVMValueRef like, double value)
 enum { INTERVALS = 16, TERMS = 5 };
 static const double interval_width = 0.35; /* g(16 · 0.35) = -6e-8; wider intervals would fit worse: 2e-7 here */
 
-/* c[k][i]: coefficient of t^k on interval i, t the distance from its middle. Interpolation at the Chebyshev nodes, by
- * Newton's divided differences. */
+/* c[k][i] is the coefficient of t^k on interval i, where t is the distance from its middle. Interpolation at the
+ * Chebyshev nodes, by Newton's divided differences. */
 static void fit_intervals(double c[TERMS][INTERVALS])
 {
     const double pi = 3.14159265358979323846;
@@ -42,7 +43,7 @@ static void fit_intervals(double c[TERMS][INTERVALS])
     }
 }
 
-/* table[index], lane by lane. LLVM makes one vpermps of the sixteen pairs. */
+/* table[index], lane by lane. LLVM turns the sixteen pairs into one vpermps. */
 static LLVMValueRef look_up(cg_emitter *e, const double table[INTERVALS], LLVMValueRef index)
 {
     LLVMValueRef entry[INTERVALS];
@@ -61,7 +62,8 @@ static LLVMValueRef bump_by_table(cg_emitter *e, LLVMValueRef a)
 {
     double c[TERMS][INTERVALS];
     fit_intervals(c);
-    a = cg_fmin(e, a, constant(e, a, INTERVALS * interval_width * (1 - 1e-6))); /* index 15, however products round */
+    /* at most index 15, however products round */
+    a = cg_fmin(e, a, constant(e, a, INTERVALS * interval_width * (1 - 1e-6)));
     LLVMTypeRef integer = cg_like(LLVMTypeOf(a), e->i32);
     LLVMValueRef index = LLVMBuildFPToSI(e->builder, cg_fmul(e, a, constant(e, a, 1 / interval_width)), integer, "");
     LLVMValueRef start = LLVMBuildSIToFP(e->builder, index, LLVMTypeOf(a), "");
@@ -73,7 +75,7 @@ static LLVMValueRef bump_by_table(cg_emitter *e, LLVMValueRef a)
 
 /* ---- One polynomial --------------------------------------------------------------------------------------------- */
 
-/* In t = 2a/5.5 - 1. Minimax fit (Remez exchange), 5.3e-7. */
+/* A polynomial in t = 2a/5.5 - 1. Minimax fit (Remez exchange), error 5.3e-7. */
 static LLVMValueRef bump_by_polynomial(cg_emitter *e, LLVMValueRef a)
 {
     static const double c[] = {-0.00819484051, 0.0605790801, -0.191202283, 0.308643281,  -0.1802416,

@@ -1,10 +1,9 @@
 /* kernel_signature.c — a kernel's specification as bytes.
  *
- * The layers of a Transformer repeat the same kernels on other buffers, and buckets repeat whole plans: code that
- * depends on nothing else is generated once. The key says everything that an emitter may look at: the fields of the
- * kernel and its expressions, with buffers numbered by first use, of each buffer what a kernel sees of it, and whether
- * factors are rounded, where the target does so. Lengths of buckets are no part of it: extents are affine in the
- * run-time length.
+ * The layers of a Transformer repeat the same kernels on other buffers, and buckets repeat whole plans. Such code is
+ * generated once. The key contains everything that an emitter may read: the fields of the kernel and its
+ * expressions, with buffers numbered by first use; the properties of each buffer that a kernel depends on; and
+ * whether the target rounds factors. Bucket lengths are excluded, because extents are affine in the run-time length.
  */
 #include "codegen/cpu/kernel_signature.h"
 
@@ -19,9 +18,9 @@ typedef struct writer {
     size_t count, capacity;
     unsigned char *bytes;
     int buffer_count, buffer_capacity;
-    int *buffers;         /* by first use */
-    int *position;        /* of each plan buffer in `buffers`, or -1 */
-    cg_pointer_map nodes; /* expression → its number, from 1 on */
+    int *buffers;  /* in the order of first use */
+    int *position; /* index of each plan buffer in `buffers`, or -1 */
+    cg_pointer_map nodes; /* expression → its number, starting at 1 */
     size_t node_count;
     bool failed;
 } writer;
@@ -72,7 +71,7 @@ static void put_matrix(writer *w, const pl_matrix *matrix)
     put_dim(w, matrix->row_stride);
 }
 
-/* A node that was written before is a reference to it. */
+/* A node that was written before becomes a reference. */
 static void put_expr(writer *w, const pl_expr *expr)
 {
     void *number;
@@ -168,7 +167,7 @@ static void put_nest(writer *w, const pl_nest *k)
     }
 }
 
-/* The shapes that the kernel works on are those of its buffers. */
+/* The kernel's shapes are those of its buffers. */
 static void put_sequential(writer *w, const pl_sequential *k)
 {
     put(w, k->what);
@@ -246,7 +245,7 @@ int *cg_key_positions(const pl_plan *plan, ir_arena *arena)
 }
 
 bool cg_signature_of(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel, int *positions,
-                     ir_arena *arena, cg_signature *out_key)
+               ir_arena *arena, cg_signature *out_key)
 {
     writer w = {.plan = plan, .arena = arena, .position = positions};
     cg_pointer_map_init(&w.nodes, arena);
@@ -260,9 +259,9 @@ bool cg_signature_of(const cg_cpu_target *target, const pl_plan *plan, const pl_
     for (int b = 0; b < w.buffer_count; b++) positions[w.buffers[b]] = -1;
     if (w.failed) return false;
     *out_key = (cg_signature){.bytes = w.bytes,
-                              .count = w.count,
-                              .hash = mdot_abi_checksum(w.bytes, w.count, 0),
-                              .buffer_count = w.buffer_count,
-                              .buffers = w.buffers};
+                        .count = w.count,
+                        .hash = mdot_abi_checksum(w.bytes, w.count, 0),
+                        .buffer_count = w.buffer_count,
+                        .buffers = w.buffers};
     return true;
 }

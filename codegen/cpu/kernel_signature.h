@@ -1,4 +1,4 @@
-/* kernel_signature.h — a kernel's specification as bytes: kernels with equal keys are the same code. */
+/* kernel_signature.h — the signature of a kernel: its specification as bytes. Kernels with equal keys have the same code. */
 #ifndef CG_CPU_KERNEL_SIGNATURE_H
 #define CG_CPU_KERNEL_SIGNATURE_H
 
@@ -14,11 +14,11 @@ typedef struct cg_signature {
     const int *buffers; /* plan buffers in the order of first use: the function's parameters */
 } cg_signature;
 
-/* Where the key's writer notes of each buffer of a plan which it is of the kernel's: for all kernels of a plan one, so
- * that a kernel takes memory for its own buffers only. In the arena; NULL when memory is out. */
+/* An array in which cg_signature_of maps a plan's buffers to the kernel's. All kernels of a plan share it, so that a
+ * kernel needs memory only for its own buffers. In the arena; NULL if memory runs out. */
 int *cg_key_positions(const pl_plan *plan, ir_arena *arena);
-/* Of the kernel's code for a target, in the arena. `positions` are as they were afterwards. False when memory is out.
- */
+/* The key of the kernel's code for a target, in the arena. `positions` is restored afterwards. Returns false if
+ * memory runs out. */
 bool cg_signature_of(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel, int *positions,
                      ir_arena *arena, cg_signature *out_key);
 

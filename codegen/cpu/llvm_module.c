@@ -1,9 +1,9 @@
 /* llvm_module.c — plans → one LLVM module → one object: kernels of every level, entry functions, mdot_code.
  *
- * A kernel becomes a function of its buffers' addresses, its working memory and the call, which has length and share,
- * so that equal kernels (kernel_signature.h) of other layers, buckets and entries are one function. It is called `<kernel
- * name>.<level>`; every other kernel that it stands for has that symbol as an alias under its own name, so that the
- * names in the artefact's table are all there for a debugger. Kernels of one name that differ between buckets have
+ * A kernel becomes a function of its buffers' addresses, its working memory and the call, which holds length and
+ * share. Therefore equal kernels (kernel_signature.h) of other layers, buckets and entries are one function. Its symbol is
+ * `<kernel name>.<level>`. Every other kernel that it represents has an alias of that symbol under its own name, so
+ * that a debugger finds all names of the artefact's table. Kernels of one name that differ between buckets have
  * `.n<max_length>` inserted from the second on.
  */
 #include "base/elf_read.h"
@@ -82,7 +82,7 @@ static void emit_kernel(cg_emitter *e, const pl_plan *plan, const pl_kernel *ker
 
 /* ---- Scratch memory ---------------------------------------------------------------------------------------------- */
 
-/* Kernels' own working memory begins behind the plan's buffers. */
+/* Offset of the kernels' own working memory, after the plan's buffers. */
 static int64_t private_scratch_offset(const pl_plan *plan)
 {
     return (plan->scratch_bytes + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
@@ -110,31 +110,32 @@ typedef struct generated { /* one function */
     LLVMValueRef function;
 } generated;
 
-typedef struct alias { /* a further name of a function */
+typedef struct alias { /* another name of a function */
     struct alias *next;
     const char *name;
     LLVMValueRef function;
 } alias;
 
-/* What is noted of a plan's buffers while its kernels are written, each for its own: for all of them one, since a plan
- * may have as many kernels as buffers. */
+/* Per-buffer state while a plan's kernels are generated. One instance serves all kernels, because a plan may have as
+ * many kernels as buffers. */
 typedef struct plan_room {
-    int *positions;        /* cg_signature_of's */
-    LLVMValueRef *address; /* by buffer, in the kernel that is being written */
+    int *positions;        /* for cg_signature_of */
+    LLVMValueRef *address; /* by buffer, in the kernel being generated */
 } plan_room;
 
 typedef struct generator {
     const cg_options *options;
     const cg_cpu_images *images;
-    ir_arena *arena; /* keys and names */
+    ir_arena *arena; /* holds keys and names */
     LLVMContextRef context;
     LLVMModuleRef module;
     int code_count;
     LLVMValueRef *code;                    /* entry functions by code number */
-    cg_index kernels[MDOT_ABI_MAX_IMAGES]; /* of `generated`, by key */
-    cg_index alias_names;                  /* of `alias` */
-    alias *first_alias, **next_alias;      /* in order */
-    const pl_kernel *overfull;             /* has more operands than a function may have parameters */
+    cg_index kernels[MDOT_ABI_MAX_IMAGES]; /* `generated` by key */
+    cg_index alias_names;                  /* `alias` by name */
+    alias *first_alias, **next_alias;      /* list in order */
+    const pl_kernel *overfull;             /* a kernel with more operands than a function may have parameters;
+                                            * otherwise NULL */
 } generator;
 
 static uint64_t hash_of(const char *name)
@@ -150,7 +151,7 @@ static bool name_is_taken(const generator *g, const char *name)
     return found != NULL;
 }
 
-/* NULL when memory is out. */
+/* Returns NULL if memory runs out. */
 static const char *free_name(generator *g, const char *base, int64_t max_length, const char *suffix)
 {
     const char *name = ir_arena_printf(g->arena, "%s.%s", base, suffix);
@@ -161,7 +162,7 @@ static const char *free_name(generator *g, const char *base, int64_t max_length,
     return name;
 }
 
-static void keep_whole(cg_emitter *e, LLVMValueRef function) /* profilers see kernels by name */
+static void keep_whole(cg_emitter *e, LLVMValueRef function) /* so that profilers see kernels by name */
 {
     unsigned kind = LLVMGetEnumAttributeKindForName("noinline", strlen("noinline"));
     LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->context, kind, 0));
@@ -181,7 +182,7 @@ static LLVMValueRef generate_kernel(generator *g, cg_emitter *e, const pl_plan *
     return function;
 }
 
-/* A kernel that another one's function stands for gets its own name for it, where the name is free. */
+/* Gives a kernel that shares another one's function its own name for it, if the name is free. */
 static bool note_alias(generator *g, const pl_kernel *kernel, LLVMValueRef function, const char *suffix)
 {
     const char *name = ir_arena_printf(g->arena, "%s.%s", kernel->name, suffix);
@@ -195,8 +196,8 @@ static bool note_alias(generator *g, const pl_kernel *kernel, LLVMValueRef funct
     return true;
 }
 
-/* Behind the optimiser, which for each alias of a function would look at all uses of it: of a chain of equal kernels
- * that is their square. */
+/* Runs after the optimiser, which would visit all uses of a function for each of its aliases. For a chain of equal
+ * kernels this would be quadratic. */
 static void add_aliases(void *user)
 {
     const generator *g = user;
@@ -206,7 +207,7 @@ static void add_aliases(void *user)
     }
 }
 
-/* The function of a kernel, generated or found. NULL when memory is out, or the kernel has too many operands. */
+/* The function of a kernel, generated or found. Returns NULL if memory runs out or the kernel has too many operands. */
 static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, const pl_plan *plan,
                                     const pl_kernel *kernel, const plan_room *room, cg_signature *out_key)
 {
@@ -230,12 +231,13 @@ static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, cons
 
 /* ---- Entry functions --------------------------------------------------------------------------------------------- */
 
-/* What all kernels of an entry need of the call, loaded at the function's start. */
+/* The fields of the call that all kernels of an entry need, loaded at the function's start. */
 typedef struct call_fields {
     LLVMValueRef call, inputs, outputs, weights, scratch;
-    LLVMValueRef private_scratch; /* the worker's */
+    LLVMValueRef private_scratch; /* memory of the worker */
     LLVMValueRef kernel_begin, kernel_end, share_begin;
-    LLVMValueRef before[PL_MOST_LENGTHS + 1]; /* items before this one: how many, their lengths, their squares */
+    LLVMValueRef before[PL_MOST_LENGTHS + 1]; /* items before this one: their number, the sum of their lengths, and
+                                               * of the squares */
 } call_fields;
 
 static call_fields load_call(cg_emitter *e, const pl_plan *plan)
@@ -272,7 +274,7 @@ static void count_elements(const ir_type *type, int64_t out_coefficient[PL_MOST_
             c[i] = c[i] * type->dim[d].offset + (i > 0 ? c[i - 1] * type->dim[d].scale : 0);
 }
 
-/* A scratch buffer lies behind those of the items before. */
+/* A scratch buffer follows those of the preceding items. */
 static LLVMValueRef scratch_offset(cg_emitter *e, const call_fields *c, const pl_plan *plan, int buffer)
 {
     const pl_buffer *b = &plan->buffers[buffer];
@@ -288,7 +290,7 @@ static LLVMValueRef scratch_offset(cg_emitter *e, const call_fields *c, const pl
     return offset;
 }
 
-/* weight_at is where the weight lies among the image's. */
+/* weight_at is the weight's offset in the image's weights. */
 static LLVMValueRef buffer_address(cg_emitter *e, const call_fields *c, const pl_plan *plan, int number,
                                    int64_t weight_at)
 {
@@ -319,7 +321,7 @@ static void call_kernel(cg_emitter *e, LLVMValueRef function, const cg_signature
     LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(function), function, arguments, (unsigned)count, "");
 }
 
-/* A step is a split kernel, or all that are not between two of them; where items are taken together, any kernel
+/* A step is a split kernel, or all kernels between two split ones. If items run together, every kernel is a step
  * (mdot_abi_call). */
 static bool begins_step(const pl_plan *plan, int kernel)
 {
@@ -327,7 +329,7 @@ static bool begins_step(const pl_plan *plan, int kernel)
            cg_kernel_is_split(plan, &plan->kernels[kernel - 1]);
 }
 
-/* The steps one after the other, from the one at which the call begins to the one at which it ends. */
+/* Emits the steps in order, from the one at which the call begins to the one at which it ends. */
 static void call_kernels(cg_emitter *e, const pl_plan *plan, const int64_t *weight_at, const LLVMValueRef *functions,
                          const cg_signature *keys, LLVMBasicBlockRef *blocks, LLVMValueRef *arguments)
 {
@@ -361,7 +363,8 @@ static void call_kernels(cg_emitter *e, const pl_plan *plan, const int64_t *weig
     if (e->target->products == CG_MATMUL_AMX) cg_amx_release(e);
 }
 
-/* `<entry>.n<max_length>.<suffix>`: the kernels of the plan in order. NULL when memory is out. */
+/* Emits `<entry>.n<max_length>.<suffix>`, which calls the kernels of the plan in order. Returns NULL if memory runs
+ * out. */
 static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int image, const char *entry, const pl_plan *plan,
                                    const int64_t *weight_at)
 {
@@ -375,7 +378,7 @@ static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int image, const
     if (name == NULL || functions == NULL || blocks == NULL || arguments == NULL || keys == NULL ||
         room.positions == NULL || room.address == NULL)
         return NULL;
-    for (int k = 0; k < kernels; k++) { /* before the entry is begun: one function is written at a time */
+    for (int k = 0; k < kernels; k++) { /* before the entry is begun, because one function is written at a time */
         functions[k] = kernel_function(g, e, image, plan, &plan->kernels[k], &room, &keys[k]);
         if (functions[k] == NULL) return NULL;
     }
@@ -387,9 +390,9 @@ static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int image, const
 
 /* ---- mdot_code --------------------------------------------------------------------------------------------------- */
 
-/* Distances from the array to the functions: constants once linked, so that the artefact needs no dynamic relocation.
- * They are taken from a hidden alias of the array: from the array itself, which is exported and so could be replaced by
- * another, LLVM would take them for work of the dynamic linker and put the section among the writable ones. */
+/* Distances from the array to the functions. They are constants after linking, so that the artefact needs no dynamic
+ * relocation. They are relative to a hidden alias of the array. The array itself is exported and could be
+ * interposed, so LLVM would leave distances from it to the dynamic linker and make the section writable. */
 static bool emit_code_table(generator *g)
 {
     LLVMTypeRef i64 = LLVMInt64TypeInContext(g->context);
@@ -408,7 +411,7 @@ static bool emit_code_table(generator *g)
     return true;
 }
 
-/* ---- All of it --------------------------------------------------------------------------------------------------- */
+/* ---- The whole module -------------------------------------------------------------------------------------------- */
 
 static mdot_status generate(generator *g, const cg_entry *entries, int entry_count, mdot_error *err)
 {
@@ -436,7 +439,7 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     return emit_code_table(g) ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the table of code");
 }
 
-/* Functions of an image stand together, in a section of its own until the linker joins them. */
+/* The functions of an image are contiguous, in a section of their own until the linker joins them. */
 static mdot_status measure_images(cg_cpu_images *images, mdot_error *err)
 {
     bs_elf object;
@@ -472,7 +475,7 @@ static mdot_status make_object(void *user, const cg_options *options, void **out
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to generate code");
     }
     g.context = LLVMContextCreate();
-    /* Names of values are for people; LLVM's passes spend a twentieth of the compilation on them. */
+    /* Value names are only for readers of dumps, and LLVM's passes spend a twentieth of the compilation on them. */
     LLVMContextSetDiscardValueNames(g.context, options->dump == NULL);
     g.module = LLVMModuleCreateWithNameInContext(options->predictor_name, g.context);
     mdot_status status = generate(&g, w->entries, w->entry_count, err);

@@ -1,17 +1,18 @@
-/* math.c — elementary functions over scalars and vectors of f32 and f64, as polynomials: no call leaves the module.
+/* math.c — elementary functions over scalars and vectors of f32 and f64, as polynomials, without calls outside the
+ * module.
  *
- * Every function is branch-free, so that a vector costs what its worst lane costs and no lane costs more. Polynomials
- * are minimax fits (Remez exchange in 40 digits) for the error named beside them; NaN passes through everywhere: limits
- * are put with the compare that keeps a NaN (cg_fmin(limit, x), not cg_fmin(x, limit)), and no float → integer
- * conversion, whose result would be undefined for NaN, is used where a NaN can come.
+ * Every function is branch-free, so that all lanes cost the same. Polynomials are minimax fits (Remez exchange in 40
+ * digits) for the error given beside them. NaN passes through everywhere. Limits use the compare that keeps a NaN
+ * (cg_fmin(limit, x), not cg_fmin(x, limit)). Float → integer conversion is undefined for NaN and is used only where
+ * NaN is excluded.
  *
- * GELU stands in gelu.c.
+ * GELU is in gelu.c.
  */
 #include "codegen/cpu/emit.h"
 
 #include <math.h>
 
-/* ---- What f32 and f64 differ in --------------------------------------------------------------------------------- */
+/* ---- Differences between f32 and f64 ---------------------------------------------------------------------------- */
 
 enum { MAX_TERMS = 13 };
 
@@ -24,13 +25,13 @@ typedef struct float_format {
     int mantissa_bits, exponent_bias;
     double min_normal;
     double ln2_high, ln2_low;
-    double exp_min, exp_max;  /* beyond them exp is 0 and infinity */
-    double tanh_max, erf_max; /* at half of the first, and at the second, the function rounds to 1 */
-    int64_t sqrt_half_bits;   /* bits of the square root of 1/2, where mantissas are cut for log */
+    double exp_min, exp_max;  /* below and above these, exp is 0 and infinity */
+    double tanh_max, erf_max; /* from half of the first, and from the second, the function rounds to 1 */
+    int64_t sqrt_half_bits;   /* bits of the square root of 1/2, the lower end of log's mantissa range */
     polynomial exp_tail;      /* (e^r - 1 - r) / r², |r| <= ln2 / 2 */
     polynomial log_tail;      /* (2 atanh(s) / s - 2) / s² in s², |s| <= 3 - 2√2 */
     polynomial erf_small;     /* erf(x) / x in x², |x| <= 1 */
-    polynomial erfc_scaled;   /* e^(x²) erfc(x) in (x - 2) / (x + 2), 1 <= x <= erf_max; error weighed with e^(-x²) */
+    polynomial erfc_scaled;   /* e^(x²) erfc(x) in (x - 2) / (x + 2), 1 <= x <= erf_max; error weighted by e^(-x²) */
 } float_format;
 
 static const float_format f32_format = {
@@ -44,11 +45,11 @@ static const float_format f32_format = {
     .tanh_max = 20,
     .erf_max = 4,
     .sqrt_half_bits = 0x3f3504f3,
-    .exp_tail = {5, {0.5, 0.166665196, 0.041666206, 0.00836887583, 0.00139504427}}, /* 3.1e-9 of e^r */
-    .log_tail = {4, {0.666666627, 0.400003344, 0.28537339, 0.235816658}},           /* 4.8e-12 */
-    .erf_small = {7,                                                                /* 1.2e-9 */
+    .exp_tail = {5, {0.5, 0.166665196, 0.041666206, 0.00836887583, 0.00139504427}}, /* error 3.1e-9 of e^r */
+    .log_tail = {4, {0.666666627, 0.400003344, 0.28537339, 0.235816658}},           /* error 4.8e-12 */
+    .erf_small = {7,                                                                /* error 1.2e-9 */
                   {1.12837911, -0.37612626, 0.112836003, -0.0268544443, 0.00518953521, -0.000802084163, 7.8891193e-05}},
-    .erfc_scaled = {6, /* 1.2e-9 */
+    .erfc_scaled = {6, /* error 1.2e-9 */
                     {0.255395681, -0.427185833, 0.241656303, -0.0789976045, 0.00369022228, 0.00716400798}},
 };
 
@@ -63,18 +64,18 @@ static const float_format f64_format = {
     .tanh_max = 40,
     .erf_max = 6,
     .sqrt_half_bits = 0x3fe6a09e667f3bcd,
-    .exp_tail = {11, /* 5.4e-20 of e^r */
+    .exp_tail = {11, /* error 5.4e-20 of e^r */
                  {0.5, 0.16666666666666682, 0.041666666666666727, 0.0083333333333167892, 0.0013888888888858653,
                   0.00019841269896949236, 2.4801587373380554e-05, 2.755723433609474e-06, 2.7557233638406097e-07,
                   2.5112207825942452e-08, 2.0926863470669646e-09}},
-    .log_tail = {7, /* 1.2e-18 */
+    .log_tail = {7, /* error 1.2e-18 */
                  {0.6666666666666734, 0.39999999999418812, 0.28571428741623051, 0.22222198640981605,
                   0.18183561209071566, 0.15314122227829741, 0.14795297840772118}},
-    .erf_small = {12, /* 7.1e-18 */
+    .erf_small = {12, /* error 7.1e-18 */
                   {1.1283791670955126, -0.37612638903183548, 0.11283791670945252, -0.026866170643276066,
                    0.0052239776074224442, -0.00085483259896579637, 0.00012055295319610948, -1.4924744651046069e-05,
                    1.6447517576386865e-06, -1.6209175465694306e-07, 1.3722975567005645e-08, -7.8011895389899147e-10}},
-    .erfc_scaled = {13, /* 5.3e-18 */
+    .erfc_scaled = {13, /* error 5.3e-18 */
                     {0.25539567631050575, -0.42718584741395682, 0.24165819424246882, -0.078978581016415569,
                      0.0037328923985394226, 0.0069974617857658226, -0.00084714259052928482, -0.00098197647940828138,
                      4.3536160726447225e-05, 0.00017428847220381967, 2.762318284389052e-05, -2.6611497763729824e-05,
@@ -122,15 +123,15 @@ static LLVMValueRef round_down(cg_emitter *e, LLVMValueRef x)
     return cg_intrinsic(e, "llvm.floor", LLVMTypeOf(x), &x, 1);
 }
 
-/* ---- Exponential and its kin ------------------------------------------------------------------------------------ */
+/* ---- Exponential functions --------------------------------------------------------------------------------------- */
 
 typedef struct reduced_exponent { /* e^x = 2^n (1 + r + r² tail(r)) */
     LLVMValueRef n;               /* integer */
     LLVMValueRef excess;          /* e^r - 1 = r + r² tail(r), without cancellation */
 } reduced_exponent;
 
-/* |x| within a few hundred ln 2. Adding 1.5 · 2^mantissa rounds to an integer, which the low bits then hold. n ·
- * ln2_high is exact inside the fma, and so is its difference from x, by Sterbenz' argument. */
+/* Requires |x| within a few hundred ln 2. Adding 1.5 · 2^mantissa rounds to an integer, which the low bits then
+ * hold. n · ln2_high is exact inside the fma, and so is its difference from x, by Sterbenz's lemma. */
 static reduced_exponent reduce_exponent(cg_emitter *e, LLVMValueRef x)
 {
     const float_format *f = format_of(e, x);
@@ -156,8 +157,8 @@ static LLVMValueRef power_of_two(cg_emitter *e, const float_format *f, LLVMValue
     return LLVMBuildBitCast(e->builder, shifted, type, "");
 }
 
-/* Error below 1.5 units in the last place; denormal results and infinities come out as they should, because the power
- * of two is applied in two halves. */
+/* The error is below 1.5 units in the last place. Denormal and infinite results are correct, because the power of
+ * two is applied in two halves. */
 LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x)
 {
     const float_format *f = format_of(e, x);
@@ -172,9 +173,10 @@ LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x)
 }
 
 /* 2^x for x <= 0, relative error 2e-7, exactly 1 at 0; 2^-100 below -100 and for NaN. The limit keeps the result
- * normal, so that the integer add into the exponent is right, and so far from the smallest normal number that its
- * products with ordinary values are normal too: on some processors a denormal result costs a hundred cycles, and
- * softmax makes many of these beside masked keys. Beside a weight of 1 they are nothing. */
+ * normal, so that the integer addition into the exponent is valid. It also keeps the result far from the smallest
+ * normal number, so that products with ordinary values are normal, too. On some processors a denormal result costs a
+ * hundred cycles, and softmax computes many such values for masked keys. Compared with a weight of 1 they are
+ * negligible. */
 LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x)
 {
     static const polynomial power = {6, {1, 0.693147004, 0.240222424, 0.0555073358, 0.00967151206, 0.00132647436}};
@@ -212,8 +214,8 @@ static LLVMValueRef compare(cg_emitter *e, LLVMRealPredicate predicate, LLVMValu
     return LLVMBuildFCmp(e->builder, predicate, x, constant(e, x, limit), "");
 }
 
-/* log x = n ln2 + log m with m in [√½, √2). With f = m - 1 and s = f / (2 + f), log m = 2 atanh(s) is written as
- * f - (f²/2 - s (f²/2 + s² tail(s²))), whose leading term is exact. */
+/* log x = n ln2 + log m with m in [√½, √2). With f = m - 1 and s = f / (2 + f), log m = 2 atanh(s) is computed as f
+ * - (f²/2 - s (f²/2 + s² tail(s²))), whose leading term is exact. */
 LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x)
 {
     const float_format *format = format_of(e, x);
@@ -242,8 +244,8 @@ LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x)
 
 /* ---- Sine and cosine -------------------------------------------------------------------------------------------- */
 
-/* sin(x + quadrants π/2) in f64. x - k π/2 with π/2 in three parts is exact to the last bit for |x| < 2^50; beyond,
- * where a double's neighbours are whole turns apart, the result is some number within [-1, 1]. */
+/* sin(x + quadrants π/2) in f64. x - k π/2 with π/2 in three parts is exact to the last bit for |x| < 2^50. Beyond
+ * that, neighbouring doubles are whole turns apart, and the result is some number within [-1, 1]. */
 static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
 {
     static const double half_pi[] = {1.5707963267948966, 6.123233995736766e-17, -1.497384905065873e-33};
@@ -262,7 +264,7 @@ static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
     LLVMValueRef fourth = cg_fmul(e, z, z), cos_r = cg_fma(e, fourth, evaluate(e, &cosine, z), least);
 
     LLVMValueRef turns =
-        cg_fadd(e, k, constant(e, x, quadrants)); /* modulo 4 in floating point: k may exceed integers */
+        cg_fadd(e, k, constant(e, x, quadrants)); /* modulo 4 in floating point, because k may exceed the integers */
     LLVMValueRef quadrant =
         cg_fma(e, round_down(e, cg_fmul(e, turns, constant(e, x, 0.25))), constant(e, x, -4), turns);
     LLVMValueRef upper = compare(e, LLVMRealOGE, quadrant, 2);
@@ -291,7 +293,8 @@ LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x)
 
 /* ---- Error function and power ----------------------------------------------------------------------------------- */
 
-/* Below 1 a polynomial times x, above 1 - e^(-x²) times a polynomial. Relative error below 3e-7 and 1e-15. */
+/* Below 1, a polynomial times x; above 1, 1 - e^(-x²) times a polynomial. The relative error is below 3e-7 (f32) and
+ * 1e-15 (f64). */
 LLVMValueRef cg_erf(cg_emitter *e, LLVMValueRef x)
 {
     const float_format *f = format_of(e, x);
@@ -304,8 +307,8 @@ LLVMValueRef cg_erf(cg_emitter *e, LLVMValueRef x)
     return copy_sign(e, cg_select(e, compare(e, LLVMRealOLT, a, 1), small, large), x);
 }
 
-/* C's pow, special cases included. |x|^y = e^(y log |x|), with the product's rounding error put back; for f32 all of it
- * in f64. In f64 the relative error grows with |y log x| to about 1e-13 at the ends of the range. */
+/* C's pow, including special cases. |x|^y = e^(y log |x|), corrected by the product's rounding error; f32 computes
+ * all of it in f64. In f64 the relative error grows with |y log x| to about 1e-13 at the ends of the range. */
 static LLVMValueRef power_f64(cg_emitter *e, LLVMValueRef x, LLVMValueRef y)
 {
     LLVMValueRef one = constant(e, x, 1), magnitude = cg_fabs(e, x), log = cg_log(e, magnitude);

@@ -1,9 +1,9 @@
 /* object.c — LLVM module → relocatable object: the last step of CPU code generation.
  *
- * The IR that the emitters write is final but for what the optimiser does cheaply: common sub-expressions, loop
- * invariants, strength reduction of addresses. So O1 runs, with the vectorisers and the unroller off: measured as fast
- * as O3 on every kernel at a quarter of the compile time. Instruction selection stays at its default level: without it
- * kernels halve in speed.
+ * The emitters' IR is final except for cheap optimisations: common sub-expressions, loop invariants, strength
+ * reduction of addresses. Therefore O1 runs, with the vectorisers and the unroller off. It was measured to be as
+ * fast as O3 on every kernel, at a quarter of the compile time. Instruction selection stays at its default level,
+ * because a lower level halves the kernels' speed.
  */
 #include "codegen/cpu/emit.h"
 
@@ -54,7 +54,7 @@ static mdot_status optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, 
     return status;
 }
 
-/* Machine code or assembly. */
+/* Emits machine code or assembly. */
 static mdot_status emit(LLVMModuleRef module, LLVMTargetMachineRef machine, LLVMCodeGenFileType type,
                         LLVMMemoryBufferRef *out_buffer, mdot_error *err)
 {
@@ -72,7 +72,7 @@ static mdot_status dump(LLVMModuleRef module, LLVMTargetMachineRef machine, cons
         options->dump_text(options->user, text);
         LLVMDisposeMessage(text);
     } else if (strcmp(options->dump, "asm") == 0) {
-        LLVMModuleRef copy = LLVMCloneModule(module); /* instruction selection changes what it translates */
+        LLVMModuleRef copy = LLVMCloneModule(module); /* instruction selection changes the module that it translates */
         LLVMMemoryBufferRef text = NULL;
         mdot_status status = emit(copy, machine, LLVMAssemblyFile, &text, err);
         LLVMDisposeModule(copy);
@@ -108,7 +108,7 @@ static mdot_status copy_buffer(LLVMMemoryBufferRef buffer, void **out_object, si
     return MDOT_OK;
 }
 
-/* ---- Diagnostics: LLVM would print them, and end the process on an error ---------------------------------------- */
+/* ---- Diagnostics: by default LLVM prints them, and ends the process on an error ---------------------------------- */
 
 typedef struct diagnostics {
     bool failed;

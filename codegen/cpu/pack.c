@@ -1,9 +1,9 @@
 /* pack.c — see pack.h.
  *
- * Panels are as wide as the widest register tile (four vectors of sixteen floats), so that the inner loop of a linear
- * kernel walks one panel in memory order, and x86-64-v3, whose tiles are a quarter as wide, reads the same bytes. What
- * pairs lack to whole tiles stands before the first row, so that a linear's first block of k takes what is odd about K,
- * as it does in f32.
+ * Panels are as wide as the widest register tile (four vectors of sixteen floats), so that the inner loop of a
+ * linear kernel reads one panel in memory order. x86-64-v3, whose tiles are a quarter as wide, reads the same bytes.
+ * The padding of pairs to whole tiles precedes the first row, so that a linear's first block of k takes the odd part
+ * of K, as it does in f32.
  */
 #include "codegen/cpu/pack.h"
 

@@ -1,8 +1,8 @@
-/* pointer_map.h — pointer → pointer, for walks over expressions that must visit a shared sub-tree once.
+/* pointer_map.h — a map from pointer to pointer, for walks over expressions that must visit a shared sub-tree once.
  *
- * Open addressing in a power of two of slots, at most half of them full. The first slots stand in the structure itself;
- * more come from an arena. When memory is out a pair is not kept: walks stay right and become slower, and the arena
- * remembers that it failed.
+ * It uses open addressing in a power of two of slots, at most half of them full. The first slots are in the
+ * structure itself; more come from an arena. If memory runs out, new pairs are dropped: walks stay correct but
+ * become slower, and the arena records the failure.
  */
 #ifndef CG_CPU_POINTER_MAP_H
 #define CG_CPU_POINTER_MAP_H
@@ -34,7 +34,7 @@ static inline void cg_pointer_map_init(cg_pointer_map *memo, ir_arena *arena)
     for (int i = 0; i < CG_POINTER_MAP_FIRST_SLOTS; i++) memo->first[i].key = NULL;
 }
 
-/* The key's slot, or the free one where it belongs. */
+/* The key's slot, or the free slot where it belongs. */
 static inline cg_pointer_map_slot *cg_pointer_map_find(cg_pointer_map_slot *slots, size_t count, const void *key)
 {
     for (size_t i = (uintptr_t)key / 16 * UINT64_C(0x9E3779B97F4A7C15) >> 20;; i++) {

@@ -1,4 +1,4 @@
-/* reducer.c — the meaning of pl_reducer, for nests and for scatters that combine. */
+/* reducer.c — implements pl_reducer, for nests and for combining scatters. */
 #include "codegen/cpu/reducer.h"
 
 #include "codegen/cpu/arith.h"

@@ -1,12 +1,12 @@
-/* register_tile.c — the register tile and the walk over rows: see register_tile.h. */
+/* register_tile.c — the register tile and the iteration over rows: see register_tile.h. */
 #include "codegen/cpu/register_tile.h"
 
 #include "codegen/cpu/bf16.h"
 
 #include <assert.h>
 
-/* Steps of k that the inner loop does a turn: enough to hide the loop's own instructions; more changes nothing. There
- * are half as many in all of pairs, and the shadow's pieces need as many turns. */
+/* Steps of k per iteration of the inner loop: enough to hide the loop's own instructions; more brings no gain. With
+ * pairs there are half as many steps in total, and the shadow's pieces need as many iterations. */
 enum { UNROLL = 4, UNROLL_PAIRS = 2 };
 
 static int64_t steps_a_turn(bool pairs)
@@ -14,7 +14,7 @@ static int64_t steps_a_turn(bool pairs)
     return pairs ? UNROLL_PAIRS : UNROLL;
 }
 
-/* Tiles at the end of a walk. Four rows still keep two FMA units busy on sixteen accumulators. */
+/* Tiles at the end of the iteration. Four rows still keep two FMA units busy on sixteen accumulators. */
 enum { TAIL_ROWS = 4 };
 
 /* ---- The inner loop --------------------------------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static void add_outer_product(cg_emitter *e, cg_tile *tile, const cg_tile_operan
 {
     int lanes = e->target->lanes;
     LLVMTypeRef element = tile->pairs ? e->i32 : e->f32, vector = cg_vector(e, element, lanes);
-    unsigned scalar_alignment = tile->pairs ? 2 : 0; /* bfloat16's, where rows may begin at any element */
+    unsigned scalar_alignment = tile->pairs ? 2 : 0; /* alignment of bfloat16, because rows may begin at any element */
     LLVMValueRef right[CG_MAX_TILE_VECTORS];
     for (int j = 0; j < tile->vectors; j++)
         right[j] = cg_load(e, vector, cg_at(e, element, panel, cg_int(e, (int64_t)j * lanes)), 4 * (unsigned)lanes);
@@ -94,19 +94,19 @@ void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *op
     if (steps > done) add_loop(e, tile, operands, cg_int(e, done), count, (int)unroll, false, NULL);
 }
 
-/* ---- The walk over rows ----------------------------------------------------------------------------------------- */
+/* ---- The iteration over rows ------------------------------------------------------------------------------------- */
 
 LLVMValueRef cg_row_pointer(cg_emitter *e, LLVMTypeRef element, const cg_rows *rows, int i, LLVMValueRef base,
                             LLVMValueRef stride)
 {
     if (rows->clamped) return cg_at(e, element, base, cg_imul(e, rows->index[i], stride));
-    /* From the tile's first row, so that a constant stride becomes a displacement of one address. */
+    /* relative to the tile's first row, so that a constant stride becomes a displacement of one address */
     LLVMValueRef first = cg_at(e, element, base, cg_imul(e, rows->index[0], stride));
     return cg_at(e, element, first, cg_imul(e, cg_int(e, i), stride));
 }
 
-/* How many rows tiles of TAIL_ROWS should cover when `remainder` are left over from tiles of tile_rows: giving back a
- * few whole tiles to leave the fewest surplus rows. For tiles of six: 0 7 8 3 4 11. */
+/* Number of rows for tiles of TAIL_ROWS if tiles of tile_rows leave `remainder` rows. It replaces a few whole tiles
+ * to minimise surplus rows. For tiles of six: 0 7 8 3 4 11. */
 static int tail_rows(int tile_rows, int remainder)
 {
     int best = remainder, least = TAIL_ROWS;
@@ -117,8 +117,8 @@ static int tail_rows(int tile_rows, int remainder)
     return best;
 }
 
-/* Rows 0 … the result are covered by whole tiles, the rest by tiles of TAIL_ROWS. tail_rows of every remainder is a
- * byte of one constant. */
+/* Whole tiles cover rows 0 … the result, and tiles of TAIL_ROWS the rest. One constant holds tail_rows of every
+ * remainder, one byte each. */
 LLVMValueRef cg_whole_tile_rows(cg_emitter *e, LLVMValueRef count)
 {
     int tile_rows = e->target->tile_rows;
@@ -129,7 +129,8 @@ LLVMValueRef cg_whole_tile_rows(cg_emitter *e, LLVMValueRef count)
     LLVMValueRef shifted =
         LLVMBuildLShr(e->builder, cg_int(e, (int64_t)table), cg_imul(e, remainder, cg_int(e, 8)), "");
     LLVMValueRef tail = LLVMBuildAnd(e->builder, shifted, cg_int(e, 255), "");
-    return cg_imax(e, cg_isub(e, count, tail), cg_int(e, 0)); /* too few rows to give a tile back: all are tail */
+    return cg_imax(e, cg_isub(e, count, tail), cg_int(e, 0)); /* if there are too few rows to replace a tile, all are
+                                                               * tail rows */
 }
 
 static void for_tiles(cg_emitter *e, LLVMValueRef from, LLVMValueRef to, int tile_rows, bool clamped,

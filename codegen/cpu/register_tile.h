@@ -1,8 +1,10 @@
-/* register_tile.h — the register tile, the one inner loop of linear and attention, and the walk over rows that feeds it.
+/* register_tile.h — the register tile, the single inner loop of linear and attention, and the iteration over rows that feeds
+ * it.
  *
- * A tile is rows × vectors accumulators that stay in registers while a loop adds outer products: one scalar a row,
- * broadcast, times one row of a panel whose vectors are contiguous and aligned. Of products of pairs a scalar is two
- * consecutive bfloat16, and the panel's row is two rows of k: as many bytes, so that the loop is the same.
+ * A tile is rows × vectors accumulators that stay in registers while a loop adds outer products: one scalar per row,
+ * broadcast, times one row of a panel whose vectors are contiguous and aligned. In bf16 dot products, a scalar is
+ * two consecutive bfloat16, and the panel's row is two rows of k. The bytes are the same, so that the loop is the
+ * same.
  */
 #ifndef CG_CPU_REGISTER_TILE_H
 #define CG_CPU_REGISTER_TILE_H
@@ -13,11 +15,11 @@ enum { CG_MAX_TILE_ROWS = 8, CG_MAX_TILE_VECTORS = 4 };
 
 typedef struct cg_tile {
     int rows, vectors;
-    bool pairs;                                               /* of bfloat16 are what is multiplied */
+    bool pairs;                                               /* use bf16 dot products */
     LLVMValueRef acc[CG_MAX_TILE_ROWS * CG_MAX_TILE_VECTORS]; /* row-major: i * vectors + j */
 } cg_tile;
 
-/* What the inner loop reads at step k: row[i][k * row_step] for each row and panel[k * panel_step …], f32 or pairs. */
+/* Operands of the inner loop at step k: row[i][k * row_step] for each row and panel[k * panel_step …], f32 or pairs. */
 typedef struct cg_tile_operands {
     LLVMValueRef row[CG_MAX_TILE_ROWS]; /* pointers */
     LLVMValueRef row_step;
@@ -25,7 +27,8 @@ typedef struct cg_tile_operands {
     int64_t panel_step; /* a multiple of the vector */
 } cg_tile_operands;
 
-/* Other work, in the shadow of a tile's multiplications: a piece of it in each of the inner loop's first turns. */
+/* Other work that overlaps with a tile's multiplications: a piece of it in each of the inner loop's first
+ * iterations. */
 typedef struct cg_shadow {
     int pieces; /* at most cg_tile_turns */
     void (*emit)(cg_emitter *e, void *context, LLVMValueRef piece);
@@ -33,14 +36,14 @@ typedef struct cg_shadow {
 } cg_shadow;
 
 /* acc[i, j] += sum over k < count of row i's scalar times vector j of the panel's row. A constant count needs no
- * remainder loop, and only with one may there be a shadow; else it is NULL. */
+ * remainder loop. A shadow requires a constant count; otherwise it must be NULL. */
 void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
                         const cg_shadow *shadow);
 int64_t cg_tile_turns(bool pairs, int64_t count);
 
-/* The rows that one tile covers. In a clamped tile surplus rows repeat the last row of all: they read the same data,
- * compute the same values and store them to the same place, so that a tile needs neither bounds checks nor masks. It
- * follows that all loads of a tile's results must come before its first store. */
+/* The rows of one tile. In a clamped tile, surplus rows repeat the very last row. They read the same data, compute
+ * the same values and store them to the same place, so that a tile needs neither bounds checks nor masks. Therefore
+ * all loads of a tile's results must precede its first store. */
 typedef struct cg_rows {
     int count;
     bool clamped;
@@ -51,12 +54,13 @@ typedef struct cg_rows {
 LLVMValueRef cg_row_pointer(cg_emitter *e, LLVMTypeRef element, const cg_rows *rows, int i, LLVMValueRef base,
                             LLVMValueRef stride);
 
-/* Calls `body` to emit the code of a tile, once for each shape of tile, inside loops that together cover rows 0 …
- * count-1 (count >= 1). `carried` go from tile to tile: body replaces them; afterwards they hold the last values. */
+/* Calls `body` to emit the code of a tile, once for each tile shape, inside loops that together cover rows 0 …
+ * count-1 (count >= 1). `carried` values pass from tile to tile: body replaces them, and afterwards they hold the
+ * last values. */
 typedef void (*cg_rows_body)(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried);
 void cg_for_rows(cg_emitter *e, LLVMValueRef count, LLVMValueRef *carried, int carried_count, cg_rows_body body,
                  void *context);
-/* How many of the rows, from the first on, are covered by tiles of target->tile_rows that are not clamped. */
+/* Number of leading rows that unclamped tiles of target->tile_rows cover. */
 LLVMValueRef cg_whole_tile_rows(cg_emitter *e, LLVMValueRef count);
 
 #endif

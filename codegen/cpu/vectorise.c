@@ -1,20 +1,20 @@
-/* vectorise.c — which loop of a nest becomes vectors, by a rough count of instructions a point.
+/* vectorise.c — selects the loop of a nest that becomes vectors, by a rough count of instructions per point.
  *
- * What decides is element access: an operand that moves by one element (or not at all) along the loop costs one load a
- * vector, any other costs a load and an insertion a lane. Integer division has no vector instruction. The rest costs a
- * vector what it costs a scalar. Costs of a reduction's body outweigh those of its stores.
+ * Element access decides. An operand that moves by one element (or 0) along the loop costs one load per vector. Any
+ * other costs a load and an insertion per lane. Integer division has no vector instruction. Any other operation
+ * costs as much per vector as per scalar. Costs of a reduction's body outweigh those of its stores.
  */
 #include "codegen/cpu/vectorise.h"
 
 enum {
     MAX_BLOCK = 4,
     DIVISION_COST = 8,
-    MULTIPLY_HIGH_COST = 3, /* of division by a constant, which has no vector form in 64 bits either */
+    MULTIPLY_HIGH_COST = 3, /* division by a constant, which has no vector instruction in 64 bits either */
     FUNCTION_COST = 15,     /* exp, tanh, … */
-    VISIT_BUDGET = 4096     /* nodes; an expression with more is judged by its beginning */
+    VISIT_BUDGET = 4096     /* nodes; a larger expression is judged by its beginning */
 };
 
-typedef struct survey { /* of one expression along one loop, which stands for `lanes` points */
+typedef struct survey { /* cost of one expression along one loop, which represents `lanes` points */
     int loop, lanes;
     int budget;
     double scalar_cost; /* of one point */
@@ -55,11 +55,11 @@ static void count(survey *s, const pl_expr *expr)
         regular = pl_expr_stride(expr->arg[0], s->loop, &stride);
         if (!regular || stride < -1 || stride > 1) s->vector_cost += 1.5 * s->lanes;
     }
-    if (regular) return; /* the index is scalar arithmetic, most of it outside the loop */
+    if (regular) return; /* index computations are scalar, and most of them are outside the loop */
     for (int i = 0; i < pl_expr_operand_count(expr->op); i++) count(s, expr->arg[i]);
 }
 
-/* ---- Facts about the nest --------------------------------------------------------------------------------------- */
+/* ---- Properties of the nest -------------------------------------------------------------------------------------- */
 
 static bool loads_from(const pl_expr *expr, int buffer, int *budget)
 {
@@ -93,7 +93,7 @@ static size_t widest_element(const pl_plan *plan, const pl_nest *nest)
     return widest;
 }
 
-/* A power of two; 1 where the extent is too small for vectors. */
+/* A power of two; 1 if the extent is too small for vectors. */
 static int lanes_for(ir_dim extent, int most)
 {
     int lanes = most;
@@ -101,7 +101,7 @@ static int lanes_for(ir_dim extent, int most)
     return lanes < 1 ? 1 : lanes;
 }
 
-/* Cost of one point when `loop` becomes vectors; *out_scalar without. */
+/* Cost of one point if `loop` becomes vectors; *out_scalar is the cost of scalar code. */
 static double cost_along(const pl_nest *nest, int loop, int lanes, double *out_scalar)
 {
     survey s = {.loop = loop, .lanes = lanes, .budget = VISIT_BUDGET};
@@ -141,7 +141,7 @@ cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nes
         int lanes = lanes_for(nest->extent[loop], most);
         if (lanes < 2) continue;
         double scalar, cost = cost_along(nest, loop, lanes, &scalar);
-        if (reduces) cost += 0.25; /* lanes are added up in the end: an output's loop is better if it costs the same */
+        if (reduces) cost += 0.25; /* lanes are summed at the end, so an output's loop is preferred at equal cost */
         if (cost >= (best.loop < 0 ? scalar : best_cost)) continue;
         best_cost = cost;
         best.loop = loop;

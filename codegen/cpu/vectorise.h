@@ -1,14 +1,14 @@
-/* vectorise.h — which loop of a nest becomes vectors. */
+/* vectorise.h — selects the loop of a nest that becomes vectors. */
 #ifndef CG_CPU_VECTORISE_H
 #define CG_CPU_VECTORISE_H
 
 #include "codegen/cpu/emit.h"
 
 typedef struct cg_vectorisation {
-    int loop;      /* -1: none, scalar code; below loop_count an output's loop, else a reduction loop */
-    int lanes;     /* 1 when there is none */
+    int loop;      /* -1: scalar code; below loop_count an output's loop, otherwise a reduction loop */
+    int lanes;     /* 1 in scalar code */
     int block;     /* vectors that a reduction keeps at once, to hide latency: a power of two */
-    bool in_place; /* a store's buffer is loaded too: no point may be computed twice */
+    bool in_place; /* a store's buffer is also loaded, so each point must be computed only once */
 } cg_vectorisation;
 
 cg_vectorisation cg_choose_vectorisation(const pl_plan *plan, const pl_nest *nest, const cg_cpu_target *target);

@@ -1,24 +1,24 @@
 /* weights.c — see weights.h.
  *
- * Buckets share the model's tensors, and passes make equal tensors in each of them (a transposed matrix, say). Both are
- * stored once: the same tensor in the same form is not even packed again, and equal bytes share their place, whichever
- * layout they are of. So images of different layouts share all that lies alike in both.
+ * Buckets share the model's tensors, and passes create equal tensors in each of them (for example a transposed
+ * matrix). Both are stored once. A tensor is packed only once per packing, and equal bytes share their place across
+ * layouts. So images of different layouts share all constants whose packed bytes are equal.
  */
 #include "codegen/cpu/weights.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* All that packed bytes follow from, as a record without padding, so that equal sources are equal bytes. */
+/* All inputs of the packing, as a record without padding, so that equal sources have equal bytes. */
 typedef struct source {
-    uint64_t data, form, count, columns; /* form: the packing of a matrix; 0 for what is dense */
+    uint64_t data, form, count, columns; /* form: the packing of a matrix; 0 for dense constants */
 } source;
 
 typedef struct packer {
     cg_pool *weights;
-    cg_pool sources; /* source[]: what was packed before … */
-    cg_pool places;  /* uint64_t[]: … and where it went */
-    void *buffer;    /* the largest packed form so far */
+    cg_pool sources; /* source[]: the sources already packed */
+    cg_pool places;  /* uint64_t[]: their offsets, with the same indices */
+    void *buffer;    /* buffer for the largest packed constant so far */
     size_t buffer_bytes;
 } packer;
 
@@ -78,7 +78,7 @@ static mdot_status place_plan(packer *p, const pl_plan *plan, cg_placement *plac
         const cg_packing *packing = cg_packing_of(placement->layout, buffer);
         int64_t size_bytes = cg_packed_bytes(packing, buffer->constant, buffer->use);
         if (size_bytes < 0) return mdot_fail(err, MDOT_UNSUPPORTED, "constant %s is too large", buffer->name);
-        if (size_bytes == 0) continue; /* at 0, as nothing is read of it */
+        if (size_bytes == 0) continue; /* at 0, because it is never read */
         uint64_t at = 0;
         mdot_status status = place(p, packing, buffer, (size_t)size_bytes, &at, err);
         if (status != MDOT_OK) return status;
@@ -107,7 +107,7 @@ static mdot_status place_all(packer *p, const cg_entry *entries, int entry_count
     return MDOT_OK;
 }
 
-/* From offsets in the section to those from the first byte that the layout's code reads. */
+/* Converts offsets in the section to offsets from the first byte that the layout's code reads. */
 static void count_from_first(const cg_entry *entries, int entry_count, const cg_placement *placement)
 {
     for (int e = 0, number = 0; e < entry_count; e++)

@@ -1,7 +1,8 @@
-/* barriers.c — what steps touch of a block's memory, and which of them must therefore wait for all threads (see barriers.h).
+/* barriers.c — the memory of a block that steps touch, and the steps that must therefore wait for all threads (see
+ * barriers.h).
  *
- * A step that meets inside (to stage rows, to join shares) has two phases; what it touched in the first is settled when
- * it ends.
+ * A step with an internal barrier (to stage rows, to combine slices) has two phases. Accesses of the first phase are
+ * complete when the step ends.
  */
 #include "codegen/cuda/barriers.h"
 
@@ -17,12 +18,12 @@ enum { MOST_TOUCHES = 3 * 64 };
 
 typedef struct phase {
     int count;
-    bool is_full; /* and more was touched: taken to meet everything */
+    bool is_full; /* further accesses were dropped: assume a conflict with everything */
     touch touches[MOST_TOUCHES];
 } phase;
 
 typedef struct step_phases {
-    bool meets; /* between first and last */
+    bool meets; /* there is a barrier between first and last */
     phase first, last;
 } step_phases;
 
@@ -84,7 +85,8 @@ static void merge(phase *into, const phase *from)
     }
 }
 
-/* `open` is what was touched since the block last met; the step goes on from there. True where it must meet first. */
+/* `open` holds the accesses since the last barrier; the function updates it for the step. Returns true if a barrier
+ * must precede the step. */
 static bool follow(const step_phases *step, phase *open)
 {
     bool must_meet = conflicts(open, step->meets ? &step->first : &step->last);
@@ -104,21 +106,21 @@ int cu_loop_end(const cu_stages *stages, int first)
     return end;
 }
 
-/* Whether a block may have several tiles of a step: not of what is done once, or dealt out by points. */
+/* True if a block may take several tiles of a step. Steps that run once or distribute points are excluded. */
 static bool goes_round(const cu_step *step)
 {
     return step->spread != CU_SINGLE && !cu_deals_out_points(step);
 }
 
-/* Whether the second round of a loop's steps touches what the first left, before it meets anyway. In scratch memory the
- * tiles are apart. */
+/* True if the second round of a loop's steps touches data of the first round before the next barrier. Tiles are
+ * separate in scratch memory, so only shared memory counts. */
 static bool must_meet_again(const step_phases *phases, const bool *before, int first, int end, const phase *left)
 {
     phase shared = {.is_full = left->is_full};
     for (int k = 0; k < left->count; k++)
         if (left->touches[k].kind == CU_SHARED) shared.touches[shared.count++] = left->touches[k];
     for (int s = first; s < end; s++) {
-        if (before[s] && s > first) return false; /* the first one's stands in front of the loop */
+        if (before[s] && s > first) return false; /* the first step's barrier precedes the loop */
         if (conflicts(&shared, phases[s].meets ? &phases[s].first : &phases[s].last)) return true;
         if (phases[s].meets) return false;
     }

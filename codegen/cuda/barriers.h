@@ -1,15 +1,15 @@
-/* barriers.h — where the threads of a block must meet between the steps of a stage. */
+/* barriers.h — the block barriers between the steps of a stage. */
 #ifndef CU_BARRIERS_H
 #define CU_BARRIERS_H
 
 #include "codegen/cuda/memory_placement.h"
 
-/* before[s]: a __syncthreads stands before step s, for what steps before it in its stage left. again[s], on the last
- * step of a loop over tiles: one stands where another tile follows. */
+/* before[s]: a __syncthreads precedes step s, because of earlier steps in its stage. again[s], on the last step of a
+ * loop over tiles: a __syncthreads precedes the next tile. */
 mdot_status cu_find_syncs(const cu_layout *layout, ir_arena *arena, bool **out_before, bool **out_again,
                           mdot_error *err);
 
-/* Steps first … of a stage that share a loop: all tiled ones, or one alone. Returns the end. */
+/* The end of the steps from `first` on that share a loop: all tiled ones of the stage, or a single one. */
 int cu_loop_end(const cu_stages *stages, int first);
 
 #endif

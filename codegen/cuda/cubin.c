@@ -1,14 +1,14 @@
 /* cubin.c — see cubin.h.
  *
- * NVIDIA does not document the format. What is used of it here is what `cuobjdump -elf` prints with names (CUDA 12.4);
- * tests hold it against ptxas's own words on every architecture (tried with NVRTC 12.9 and 13.0):
+ * NVIDIA leaves the format undocumented. This file uses the parts that `cuobjdump -elf` prints with names (CUDA
+ * 12.4). Tests compare them with ptxas's own output on every architecture (tried with NVRTC 12.9 and 13.0):
  *
- *   .symtab            a function symbol for each kernel, STO_CUDA_ENTRY set in st_other
+ *   .symtab            a function symbol for each kernel, with STO_CUDA_ENTRY set in st_other
  *   .nv.info           attributes of all functions, each with the function's symbol number before the value
  *   .nv.info.NAME      attributes of one kernel
- *   .text.NAME         its instructions, 16 bytes each from sm_70 on, the opcode in the lowest 12 bits; behind them
- *                      copies of the functions that it calls, whose stack and spills ptxas counts as the kernel's
- *   .nv.shared.NAME    its shared memory, behind the system's own share from sm_90 on
+ *   .text.NAME         its instructions, 16 bytes each from sm_70 on, the opcode in the lowest 12 bits; after them
+ *                      copies of the functions that it calls, whose stack and spills ptxas adds to the kernel's
+ *   .nv.shared.NAME    its shared memory, after the system's own share from sm_90 on
  */
 #include "codegen/cuda/cubin.h"
 
@@ -19,17 +19,17 @@
 #include <string.h>
 
 enum {
-    STO_CUDA_ENTRY = 0x10,        /* in st_other: a kernel, not a function that kernels call */
+    STO_CUDA_ENTRY = 0x10,        /* in st_other: marks a kernel, unlike a function that kernels call */
     INSTRUCTION_BYTES = 16,       /* sm_70 and later */
-    OPCODE_MASK = 0xfff,          /* with the operands' form; predicate and operands are above */
+    OPCODE_MASK = 0xfff,          /* opcode with the operands' form; predicate and operands are in the higher bits */
     OPCODE_HMMA = 0x23c,          /* mma.sync of bf16 and f16; `nvdisasm -hex` shows it from sm_75 to sm_120 */
-    RESERVED_SHARED_BYTES = 1024, /* of every block, kept by the system; part of the section's size from sm_90 on */
+    RESERVED_SHARED_BYTES = 1024, /* reserved by the system in every block; part of the section's size from sm_90 on */
     FIRST_SM_WITH_RESERVED = 90,
-    BARRIERS_SHIFT = 20, /* seven bits of .text.NAME's flags until CUDA 13, which has an attribute instead */
+    BARRIERS_SHIFT = 20, /* seven bits of .text.NAME's flags until CUDA 13, which uses an attribute instead */
     BARRIERS_MASK = 0x7f,
 };
 
-/* Attributes of .nv.info, by their names in cuobjdump, and how their values are stored. */
+/* Attributes of .nv.info with their names in cuobjdump, and the storage format of their values. */
 enum {
     EIATTR_MAX_THREADS = 0x05,
     EIATTR_FRAME_SIZE = 0x11,
@@ -37,16 +37,16 @@ enum {
     EIATTR_CBANK_PARAM_SIZE = 0x19,
     EIATTR_REGCOUNT = 0x2f,
     EIATTR_NUM_BARRIERS = 0x4c,
-    EIFMT_SVAL = 4, /* a size in bytes in the head, the value behind it; other formats have the value in the head */
+    EIFMT_SVAL = 4, /* the head is a size in bytes and the value follows; other formats have the value in the head */
 };
 
 typedef struct attribute {
     unsigned format, code;
-    uint32_t head;              /* the value of the short formats */
-    const unsigned char *value; /* of EIFMT_SVAL, head bytes */
+    uint32_t head;              /* value of the short formats */
+    const unsigned char *value; /* for EIFMT_SVAL, `head` bytes */
 } attribute;
 
-/* Moves *at on; false at the section's end, or where the rest is too short to be an attribute. */
+/* Advances *at. Returns false at the section's end, or if the rest is too short for an attribute. */
 static bool next_attribute(const bs_elf_section *section, size_t *at, attribute *out)
 {
     const unsigned char *bytes = section->bytes;
@@ -70,7 +70,7 @@ static uint32_t word_at(const attribute *a, size_t index)
     return word;
 }
 
-/* The section `<prefix><kernel>`, when there is one. */
+/* Finds the section `<prefix><kernel>`. */
 static bool find_kernel_section(const bs_elf *elf, const char *prefix, const char *kernel, bs_elf_section *out)
 {
     size_t prefix_bytes = strlen(prefix);
@@ -85,7 +85,7 @@ static bool find_kernel_section(const bs_elf *elf, const char *prefix, const cha
     return false;
 }
 
-/* Registers and stack, from the attributes of all functions. */
+/* Reads registers and stack from the attributes of all functions. */
 static void read_common_attributes(const bs_elf_section *info, uint32_t symbol, cu_cubin_kernel *kernel)
 {
     attribute a;
@@ -93,7 +93,7 @@ static void read_common_attributes(const bs_elf_section *info, uint32_t symbol, 
         if (a.format != EIFMT_SVAL || word_at(&a, 0) != symbol) continue;
         uint32_t value = word_at(&a, 1);
         if (a.code == EIATTR_REGCOUNT) kernel->registers = value;
-        /* the least stack is that of the deepest call, the frame only the kernel's own */
+        /* the minimum stack is that of the deepest call; the frame is the kernel's own */
         bool is_stack = a.code == EIATTR_FRAME_SIZE || a.code == EIATTR_MIN_STACK_SIZE;
         if (is_stack && value > kernel->local_bytes) kernel->local_bytes = value;
     }
@@ -121,7 +121,7 @@ static uint32_t count_tensor_instructions(const bs_elf_section *text)
     return count;
 }
 
-/* Adds up "…, 8 bytes spill stores, 16 bytes spill loads" on the line after "Function properties for NAME". */
+/* Sums "…, 8 bytes spill stores, 16 bytes spill loads" on the line after "Function properties for NAME". */
 static bool read_spills(const char *log, const char *kernel, uint32_t *out_bytes)
 {
     static const char title[] = "Function properties for ";
@@ -165,13 +165,13 @@ static mdot_status read_kernel(const bs_elf *elf, const cu_cubin *cubin, uint32_
     return MDOT_OK;
 }
 
-/* The architecture's number: in the second byte of the flags where the ABI is 8 (CUDA 13), else in the first. */
+/* The architecture's number: the second byte of the flags if the ABI is 8 (CUDA 13), otherwise the first. */
 static uint32_t architecture(const bs_elf *elf)
 {
     return elf->abi_version >= 8 ? elf->flags >> 8 & 0xff : elf->flags & 0xff;
 }
 
-/* The symbol when it is a kernel's. */
+/* The symbol's name if it is a kernel, otherwise NULL. */
 static const char *kernel_symbol(const bs_elf_section *symbols, const bs_elf_section *names, size_t index)
 {
     Elf64_Sym symbol;

@@ -1,13 +1,14 @@
 /* cuda_attention.c — softmax(scale q kᵀ + mask) v, streaming over keys.
  *
- * By matrix instructions, for a tile of 16 queries: a warp takes a head, or a share of its keys where there are fewer
- * heads than warps, and keeps queries, scores and sums in registers. Keys and values are read straight from global
- * memory, 4 to 16 bytes a lane, without a transposition: the channels of q kᵀ may be summed in any order, so lane p of
- * four takes channels 8 p … 8 p + 7 for two steps of the product; and the columns of the result may stand in any order,
- * so that the lanes of column group g take channels width * g …, of which each value is a column of its own.
+ * With matrix instructions, for a tile of 16 queries: a warp takes a head, or a slice of its keys if there are fewer
+ * heads than warps, and keeps queries, scores and sums in registers. Keys and values are read directly from global
+ * memory, 4 to 16 bytes per lane, without a transposition. This works because the channels of q kᵀ may be summed in
+ * any order. So lane p of four takes channels 8 p … 8 p + 7 for two steps of the matmul. The columns of the result
+ * may have any order, too. So the lanes of column group g take channels width * g …, each of which is a column of
+ * its own.
  *
- * Otherwise (f32, odd shapes, attention within a unit): a thread takes a query and head, or one of several shares of
- * its keys, which neighbouring lanes join by shuffles.
+ * Otherwise (f32, unusual shapes, attention within a unit): a thread takes a query and head, or one of several
+ * slices of its keys, which neighbouring lanes combine by shuffles.
  */
 #include "codegen/cuda/cuda_kinds.h"
 #include "codegen/cuda/cuda_step.h"
@@ -16,27 +17,27 @@
 #include <inttypes.h>
 
 enum {
-    KEYS = 16,                  /* of a step by matrix instructions */
-    MOST_WORK_BYTES = 32 << 10, /* for joining shares of keys */
-    MOST_CHANNELS = 128,        /* a thread's sums live in registers */
-    THREAD_SHARES = 8           /* of keys, where their number is open */
+    KEYS = 16,                  /* keys of a step with matrix instructions */
+    MOST_WORK_BYTES = 32 << 10, /* limit of the memory for combining slices of keys */
+    MOST_CHANNELS = 128,        /* a thread's sums are in registers */
+    THREAD_SHARES = 8           /* slices of keys if their number is variable */
 };
 
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
 
-/* Channels of q and k that a lane reads at once: two or one step of the product. */
+/* Channels of q and k that a lane reads at once: two steps or one step of the matmul. */
 static int64_t key_width(const pl_attention *a)
 {
     return a->dim % 32 == 0 ? 8 : 4;
 }
 
-/* Channels of v of a lane. */
+/* Channels of v per lane. */
 static int64_t value_width(const pl_attention *a)
 {
     return a->value_dim / 8;
 }
 
-/* Into how many shares the keys of a head go, a warp each. */
+/* Number of slices of a head's keys, one warp each. */
 static int64_t warp_shares(const pl_attention *a, const cu_schedule *schedule)
 {
     int64_t warps = schedule->threads / CU_WARP, shares = a->heads < warps ? warps / a->heads : 1;
@@ -62,7 +63,7 @@ static unsigned reads(const cu_step *step, int buffer)
 
 /* ---- Addresses --------------------------------------------------------------------------------------------------- */
 
-/* "start + batch * … + head * … + row * …" of an operand, terms that are nothing left out. */
+/* "start + batch * … + head * … + row * …" of an operand, with zero terms omitted. */
 static const char *heads_index(cu_function *f, const pl_heads *h, const char *batch, const char *head, const char *row)
 {
     const struct {
@@ -77,7 +78,7 @@ static const char *heads_index(cu_function *f, const pl_heads *h, const char *ba
     return text;
 }
 
-/* A pointer to channel 0 of what `index` is the index of in the whole buffer. */
+/* A pointer to channel 0; `index` is its index in the whole buffer. */
 static const char *at_index(cu_function *f, int buffer, const cu_place *place, const char *index, const char *wanted)
 {
     const char *pointer = cu_pointer(f, buffer, place, wanted);
@@ -118,7 +119,7 @@ static void put_result(cu_function *f, const char *batch, const char *head, cons
                    channel, places[k]->is_half ? "to_half" : "", value);
 }
 
-/* The score `name` capped, and with the mask's element at `pointer` (NULL: no mask). */
+/* Caps the score `name` and applies the mask's element at `pointer` (NULL: no mask). */
 static void put_score_end(cu_function *f, const char *name, const char *pointer, const char *indent)
 {
     const pl_attention *a = &f->step->kernel->attention;
@@ -158,8 +159,8 @@ static void put_queries(cu_function *f)
     cu_put(&f->body, "            }\n        }\n");
 }
 
-/* Scores of 16 keys from `first_key` on, as the fragment of sums: score[n][i] of query lane / 4 + i / 2 * 8 and key 8 n
- * + lane % 4 * 2 + i % 2. */
+/* Scores of 16 keys from `first_key` on, in the layout of accumulator fragments: score[n][i] belongs to query lane /
+ * 4 + i / 2 * 8 and key 8 n + lane % 4 * 2 + i % 2. */
 static void put_scores(cu_function *f)
 {
     const pl_attention *a = &f->step->kernel->attention;
@@ -198,7 +199,8 @@ static void put_scores(cu_function *f)
            a->causal ? ir_arena_printf(f->arena, " && key <= i1 + keys - (%s)", cu_dim_text(f, a->queries)) : "");
 }
 
-/* Weights of the step's keys from its scores, as operand A of the product with v; earlier sums shrink by `shrink`. */
+/* Computes the softmax weights of the step's keys from its scores, as operand A of the matmul with v. Earlier sums
+ * are multiplied by `shrink`. */
 static void put_weights(cu_function *f)
 {
     cu_put(&f->body,
@@ -220,7 +222,7 @@ static void put_weights(cu_function *f)
            "            }\n");
 }
 
-/* Loaded before the scores are known, so that the one's latency passes with the other's. */
+/* Values are loaded before the scores are known, so that both latencies overlap. */
 static void put_value_loads(cu_function *f)
 {
     const pl_attention *a = &f->step->kernel->attention;
@@ -238,7 +240,7 @@ static void put_value_loads(cu_function *f)
            load / 2, width / load, operand(f, &a->v, true, "v", NULL, "kv_head", "key"), width / load, width);
 }
 
-/* sum[j][i] is of query lane / 4 + i / 2 * 8 and channel width * (lane % 4 * 2 + i % 2) + j. */
+/* sum[j][i] belongs to query lane / 4 + i / 2 * 8 and channel width * (lane % 4 * 2 + i % 2) + j. */
 static void put_weighted_values(cu_function *f)
 {
     cu_put(&f->body,
@@ -276,7 +278,7 @@ static void put_whole_heads(cu_function *f)
     cu_put(&f->body, "                }\n            }\n        }\n    }\n");
 }
 
-/* Every warp's sums, greatest scores and totals meet in shared memory. */
+/* Combines every warp's sums, maximum scores and totals in shared memory. */
 static void put_joined_heads(cu_function *f, int64_t shares)
 {
     const pl_attention *a = &f->step->kernel->attention;
@@ -347,7 +349,8 @@ static void emit_tensor(cu_function *f)
         put_whole_heads(f);
 }
 
-/* ---- A thread a query and head ----------------------------------------------------------------------------------- */
+/* ---- One thread per query and head
+ * -------------------------------------------------------------------------------- */
 
 /* Declares the batch i0 and the query i1 of row `row`. */
 static void put_row(cu_function *f)
@@ -408,7 +411,7 @@ static void put_streaming(cu_function *f, int64_t shares)
            a->value_dim);
 }
 
-/* Lanes that hold shares of one query's keys join them pairwise. */
+/* Lanes that hold slices of one query's keys combine them pairwise. */
 static void put_join(cu_function *f, int64_t shares)
 {
     cu_put(&f->body,

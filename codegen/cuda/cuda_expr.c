@@ -1,8 +1,8 @@
-/* cuda_expr.c — scalar expressions to CUDA C, and elements of buffers wherever they lie.
+/* cuda_expr.c — prints scalar expressions as CUDA C, and elements of buffers in any memory space.
  *
- * Indices are computed in int where every value on the way fits, which spans show (index_range.h), else in long long. An index
- * that is a sum of loop variables times constants is printed as such, so that padding and the tile's origin cost
- * nothing.
+ * Indices are computed in int if every intermediate value fits, which spans prove (index_range.h), otherwise in long long.
+ * An index that is a sum of loop variables times constants is printed as such, so that padding and the tile's origin
+ * cost nothing.
  */
 #include "codegen/cuda/cuda_expr.h"
 
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* In one step. Sub-trees that are shared are written out wherever they stand, so that their number may explode. */
+/* Limit per step. Shared sub-trees are printed at each use, so that their number may explode. */
 enum { MOST_NODES = 20000 };
 
 static const char *print(cu_function *f, const pl_expr *e, const char *acc);
@@ -96,7 +96,7 @@ static const char *affine_text(cu_function *f, const affine *sum, bool is_local)
     return copy != NULL ? copy : "";
 }
 
-/* Rows padded to the pitch where whole rows and the rest of the sum are told apart; false: they are not. */
+/* Pads rows to the pitch if whole rows can be separated from the rest of the sum; otherwise returns false. */
 static bool pad_affine(const cu_function *f, const cu_place *place, affine *sum)
 {
     if (place->pitch == place->width) return true;
@@ -174,13 +174,13 @@ static const char *cast(cu_function *f, const pl_expr *e, const char *x)
     if (from->dtype == e->dtype) return x;
     if (e->dtype == MDOT_DTYPE_BOOL) return ir_arena_printf(f->arena, "(%s != 0)", x);
     if (e->dtype == MDOT_DTYPE_F32) return ir_arena_printf(f->arena, "(float)%s", x);
-    if (ir_dtype_is_float(from->dtype)) /* saturates, as nobody can rely on more */
+    if (ir_dtype_is_float(from->dtype)) /* saturates, because wider guarantees do not exist */
         return ir_arena_printf(f->arena, e->dtype == MDOT_DTYPE_I32 ? "to_int(%s)" : "to_long(%s)", x);
     bool is_int = e->dtype == MDOT_DTYPE_I32 || fits_int(f, e);
     return ir_arena_printf(f->arena, is_int ? "(int)%s" : "(long long)%s", x);
 }
 
-/* What is written as a call of a function: math's own, or one of the common text. */
+/* Operators that are printed as a function call, to a math function or one of the common text. */
 static const char *const calls[PL_EXPR_OP_COUNT] = {
     [PL_ABS] = "absolute", [PL_SIGN] = "sign",         [PL_SQRT] = "sqrtf",     [PL_EXP] = "expf",
     [PL_LOG] = "logf",     [PL_SIN] = "sine",          [PL_COS] = "cosine",     [PL_TANH] = "tanhf",
@@ -193,7 +193,7 @@ static const char *const infix[PL_EXPR_OP_COUNT] = {
     [PL_ADD] = "+", [PL_SUB] = "-", [PL_MUL] = "*", [PL_AND] = "&", [PL_OR] = "|",
     [PL_XOR] = "^", [PL_EQ] = "==", [PL_LT] = "<",  [PL_LE] = "<=",
 };
-/* For integers that may wrap, which signed arithmetic must not. */
+/* For integers that may wrap, because signed C operators must not overflow. */
 static const char *const wrapping[PL_EXPR_OP_COUNT] = {
     [PL_ADD] = "wrap_add",   [PL_SUB] = "wrap_sub",    [PL_MUL] = "wrap_mul", [PL_DIV] = "divide",
     [PL_SHL] = "shift_left", [PL_SHR] = "shift_right", [PL_NEG] = "wrap_neg",
@@ -204,7 +204,7 @@ static bool is_rounding(pl_expr_op op)
     return op == PL_FLOOR || op == PL_CEIL || op == PL_ROUND;
 }
 
-/* An operand, widened to long long where the operation is done in it. */
+/* An operand, widened to long long if the operation uses that type. */
 static const char *operand(cu_function *f, const pl_expr *e, int k, const char *acc, bool is_wide)
 {
     const pl_expr *arg = e->arg[k];
@@ -233,7 +233,7 @@ static const char *operation(cu_function *f, const pl_expr *e, const char *acc)
     if ((e->op == PL_ISNAN || e->op == PL_ISINF) && !is_float) return "false";
     if (e->op == PL_NEG && is_float) return ir_arena_printf(f->arena, "(-%s)", x[0]);
     if (e->op == PL_DIV && is_float) return ir_arena_printf(f->arena, "(%s / %s)", x[0], x[1]);
-    /* Proven not to wrap: an index. The proof is in I64; int suffices where nothing is wide. */
+    /* Proven not to wrap: an index. The proof covers I64; int suffices if no operand is wide. */
     cu_range whole = cu_range_whole(&f->step->space, cu_range_of(&f->step->space, e));
     bool is_safe = is_float || (from == MDOT_DTYPE_I64 && cu_range_is_bounded(whole)) || from == MDOT_DTYPE_BOOL;
     if (infix[e->op] != NULL && (is_safe || wrapping[e->op] == NULL))
@@ -272,7 +272,7 @@ static const char *print(cu_function *f, const pl_expr *e, const char *acc)
         text = operation(f, e, acc);
         break;
     }
-    /* Done in long long, but small: what follows can be done in int. */
+    /* Computed in long long, but small enough that the following operations can use int. */
     bool narrows = e->dtype == MDOT_DTYPE_I64 && fits_int(f, e) && any_wide(f, e);
     if (text != NULL && narrows) text = ir_arena_printf(f->arena, "(int)(%s)", text);
     return text != NULL ? text : "";

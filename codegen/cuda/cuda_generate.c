@@ -1,5 +1,4 @@
-/* cuda_generate.c — entries → a program: what each bucket does in stages, every step a call, equal steps one function.
- */
+/* cuda_generate.c — entries → a program: each bucket in stages, every step a call, equal steps one function. */
 #include "codegen/cuda/cuda_generate.h"
 
 #include "codegen/cuda/barriers.h"
@@ -10,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A kernel's parameters are 4 KB, from sm_70 and driver 530 (CUDA 12.1) on nearly 32 KB (CUDA C++ Programming Guide,
- * "Function Parameters"); a multiple of 16 of it. */
+/* A kernel's parameters have 4 KB; on sm_70 and later with driver 530 (CUDA 12.1) nearly 32 KB (CUDA C++ Programming
+ * Guide, "Function Parameters"). The limit is rounded down to a multiple of 16. */
 enum { MOST_PARAMETER_BYTES = 32764 / 16 * 16 };
 
 typedef struct function {
@@ -29,13 +28,13 @@ typedef struct generator {
     cu_text functions_text, kernels_text;
 } generator;
 
-typedef struct bucket { /* being written */
+typedef struct bucket { /* the bucket being generated */
     generator *g;
     const char *name;
     const cg_entry *entry;
     const cu_stages *stages;
     const cu_layout *layout;
-    const bool *before, *again; /* barriers.h */
+    const bool *before, *again; /* see barriers.h */
     cu_text calls;
 } bucket;
 
@@ -58,7 +57,7 @@ static const char *new_name(const generator *g, const cu_step *step)
     return name;
 }
 
-/* The function that does a step; a new one where no equal one is there. */
+/* The function that performs a step: an existing equal one, or a new one. */
 static const char *share_function(generator *g, const cu_function *f)
 {
     const char *text = ir_arena_printf(g->arena, "(const tile t%s)\n{\n%s%s}\n\n", cu_text_get(&f->declarations),
@@ -102,7 +101,7 @@ static mdot_status put_call(bucket *b, int number, bool meets)
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */
 
-/* The rows that a step without units deals out. */
+/* Number of rows that a step without units distributes. */
 static const char *free_rows(bucket *b, const cu_step *step)
 {
     const pl_kernel *k = step->kernel;
@@ -172,7 +171,7 @@ static size_t round_up(size_t n)
     return (n + 15) / 16 * 16;
 }
 
-/* What the inputs take in the parameter, 0 where they don't fit. */
+/* Bytes of the inputs in the parameter; 0 if they do not fit. */
 static size_t inline_input_bytes(const bucket *b)
 {
     const pl_plan *plan = b->stages->plan;
@@ -195,7 +194,7 @@ static void declare_parameter(bucket *b, size_t bytes)
     cu_put(to, "};\n\n");
 }
 
-/* Where each place begins in its memory, under its name. */
+/* Prints the offset of each place in its memory, under the place's name. */
 static void put_places(const bucket *b, cu_text *to)
 {
     static const char *const where[] = {[CU_SHARED] = "shared", [CU_SCRATCH] = "scratch"};
@@ -217,8 +216,8 @@ static void put_places(const bucket *b, cu_text *to)
     }
 }
 
-/* Whether thread 0 of block 0 writes all outputs: it takes the first element in every form of a step that block 0 does
- * alone. */
+/* True if thread 0 of block 0 writes all outputs. In every form of a step that only block 0 runs, it takes the first
+ * element. */
 static bool is_result_of_one_thread(const cu_stages *stages)
 {
     for (int k = 0; k < stages->plan->buffer_count; k++) {
@@ -285,8 +284,8 @@ static bool is_kernel_taken(const cu_program *program, const char *name)
     return false;
 }
 
-/* Of entry and bucket, behind a word of our own, since an entry may be called "8x" or "double"; with a number where
- * another's comes out the same, as those of "a-b" and "a_b" do. NULL when memory is out. */
+/* Name from entry and bucket. It starts with a fixed word, because an entry may be named "8x" or "double". A number
+ * is added if two names collide, for example those of "a-b" and "a_b". Returns NULL if memory runs out. */
 static const char *kernel_name(const generator *g, const cg_entry *entry, int64_t max_length)
 {
     const char *base = cu_identifier(g->arena, entry->name);

@@ -1,5 +1,5 @@
-/* cuda_images.c — see cuda_backend.h. Architectures are compiled side by side, since NVRTC takes a second for each: threads take
- * one after the other from a list, each into an arena of its own. */
+/* cuda_images.c — see cuda_backend.h. Architectures are compiled in parallel, because NVRTC takes a second for each. Threads take
+ * jobs from a list, each with its own arena. */
 #include "codegen/cuda/cuda_backend.h"
 
 #include "codegen/cuda/cuda_generate.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_THREADS = 16, REGISTERS_OF_A_BLOCK = 65536 }; /* of every architecture since 2014 */
+enum { MAX_THREADS = 16, REGISTERS_OF_A_BLOCK = 65536 }; /* limit of every architecture since 2014 */
 
 enum { NAME_BYTES = 16 };
 static const char *print_target(const cg_target *target, char text[NAME_BYTES])
@@ -46,7 +46,7 @@ static mdot_status generate(const cg_entry *entries, int entry_count, const cg_o
     return MDOT_OK;
 }
 
-/* Each arithmetic that a target has; for a dump without a target the common one. */
+/* Generates the program of each precision that a target has. A dump without a target uses the default precision. */
 static mdot_status generate_all(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
                                 cu_images *images, mdot_error *err)
 {
@@ -89,7 +89,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-/* This thread works too, so that none of the others need start. */
+/* This thread works, too, so that the call succeeds even if no other thread starts. */
 static void work_side_by_side(queue *q)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -141,7 +141,7 @@ static mdot_status compile_all(const cg_target *targets, int count, cu_images *i
 
 /* ---- Images ------------------------------------------------------------------------------------------------------ */
 
-/* What was compiled is what the runtime will launch: the generator's own promises. */
+/* Checks that the compiled kernels match the launch parameters that the generator promised. */
 static mdot_status check_launch(const job *j, const char *architecture, mdot_error *err)
 {
     for (int i = 0; i < j->program->kernel_count; i++) {
@@ -160,7 +160,8 @@ static mdot_status check_launch(const job *j, const char *architecture, mdot_err
     return MDOT_OK;
 }
 
-/* NULL when a device of the architecture has what every kernel of the program takes, else what it lacks. */
+/* Returns NULL if a device of the architecture has the resources for every kernel of the program, otherwise the
+ * missing one. */
 static const char *find_lack(const job *j, ir_arena *arena)
 {
     size_t shared_limit = cu_shared_limit_bytes(j->target.number);
@@ -318,7 +319,7 @@ static uint32_t add_resources(cg_table *table, const cu_program *program, const 
     return at;
 }
 
-/* Images of one arithmetic are one program's, and share its kernels. */
+/* Images of one precision share a program and its kernels. */
 static void describe(const void *made, const cg_entry *entries, int entry_count, cg_table *table, uint32_t at,
                      mdot_abi_table *head)
 {

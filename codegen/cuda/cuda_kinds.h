@@ -1,4 +1,5 @@
-/* cuda_kinds.h — the kernel kinds as a block does them with a tile, a file each: rows of a schedule's table. */
+/* cuda_kinds.h — the implementations of the kernel kinds for one block and one tile, one file each: rows of a
+ * schedule's table. */
 #ifndef CU_KINDS_H
 #define CU_KINDS_H
 

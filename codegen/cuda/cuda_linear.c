@@ -1,8 +1,9 @@
 /* cuda_linear.c — out = epilogue(a weight + bias) for the rows of a tile.
  *
- * Three forms. By matrix instructions: a warp takes 16 columns and goes through k in steps of 16; weights come from
- * global memory as fragments (fragments.c), eight steps' loads in flight at once; `a` comes from shared memory by
- * ldmatrix. In f32: a thread takes a column of eight rows. Few rows (the head): k is split over the threads instead.
+ * There are three forms. With matrix instructions, a warp takes 16 columns and steps through k by 16. Weights come
+ * from global memory as fragments (fragments.c), with the loads of eight steps in flight; `a` comes from shared
+ * memory by ldmatrix. In f32, a thread takes one column of eight rows. For few rows (the head), k is split over the
+ * threads instead.
  */
 #include "codegen/cuda/cuda_expr.h"
 #include "codegen/cuda/cuda_kinds.h"
@@ -13,11 +14,11 @@
 #include <string.h>
 
 enum {
-    FEWEST_ROWS = 8,    /* below, rows alone would leave most threads idle */
-    MOST_ROW_TILES = 4, /* of 16 rows, whose sums a warp keeps at once */
+    FEWEST_ROWS = 8,    /* with fewer rows, distributing only rows would leave most threads idle */
+    MOST_ROW_TILES = 4, /* tiles of 16 rows whose sums a warp keeps at once */
     STEPS_AHEAD = 8,    /* steps of k whose weights are loaded together */
-    THREAD_ROWS = 8,    /* f32: rows of a thread */
-    STAGE_PAD = 8       /* elements behind a staged row, against bank conflicts */
+    THREAD_ROWS = 8,    /* f32: rows per thread */
+    STAGE_PAD = 8       /* elements after a staged row, against bank conflicts */
 };
 
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
@@ -33,7 +34,7 @@ static int64_t row_tiles(const cu_step *step, const cu_schedule *schedule)
     return tiles < MOST_ROW_TILES ? tiles : MOST_ROW_TILES;
 }
 
-/* Few rows, done once: what matrix kernels are not, in any mode. */
+/* Few rows, computed once: a shape that matrix kernels never have, in any mode. */
 static bool is_vector(const cu_step *step)
 {
     return step->spread == CU_SINGLE && step->scale < FEWEST_ROWS;
@@ -44,7 +45,7 @@ static int64_t whole_k(const pl_linear *k)
     return (k->k + CU_FRAGMENT - 1) / CU_FRAGMENT * CU_FRAGMENT;
 }
 
-/* Whether ldmatrix can read `a` where it is: 16-bit rows in shared memory, whole steps of k, 16-byte aligned. */
+/* True if ldmatrix can read `a` in place: 16-bit rows in shared memory, whole steps of k, 16-byte aligned. */
 static bool reads_in_place(const pl_linear *k, const cu_place *a)
 {
     if (a->kind != CU_SHARED || k->k % CU_FRAGMENT != 0) return false;
@@ -54,7 +55,7 @@ static bool reads_in_place(const pl_linear *k, const cu_place *a)
     return is_aligned && stride % a->width == 0 && offset % a->width + k->k <= a->width;
 }
 
-/* Columns that threads take side by side, and into how many parts of k that splits a block. */
+/* Number of columns that threads take side by side. The remaining threads of a block split k. */
 static int64_t vector_columns(const pl_linear *k, int threads)
 {
     int64_t columns = (k->columns + CU_WARP - 1) / CU_WARP * CU_WARP;
@@ -84,7 +85,7 @@ static bool loads_buffer(const pl_expr *e, int buffer)
     return false;
 }
 
-/* `a` goes into shared memory or into sums first; the epilogue follows. */
+/* `a` is read first, into shared memory or into sums. The epilogue's operands are read after the barrier. */
 static unsigned reads(const cu_step *step, int buffer)
 {
     const pl_linear *k = &step->kernel->linear;
@@ -94,14 +95,14 @@ static unsigned reads(const cu_step *step, int buffer)
 
 /* ---- The result -------------------------------------------------------------------------------------------------- */
 
-/* The result's text from that of the sum with the bias. */
+/* The result's text, given the text of the sum with the bias. */
 static const char *value_text(cu_function *f, const char *acc)
 {
     const pl_linear *k = &f->step->kernel->linear;
     return k->epilogue != NULL ? cu_expression(f, k->epilogue, acc) : acc;
 }
 
-/* Bias, zeros behind it to whole fragments. */
+/* The bias, padded with zeros to whole fragments. */
 static const char *bias_pointer(cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
@@ -117,7 +118,7 @@ static const char *bias_pointer(cu_function *f)
     return name;
 }
 
-/* Whether columns 2c and 2c + 1 of every place may be written at once. */
+/* True if columns 2c and 2c + 1 can be written at once in every place. */
 static bool stores_pairs(const cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
@@ -138,7 +139,7 @@ static void put_pair(cu_function *f, const pl_expr *index, const cu_place *place
            cu_element(f, f->step->kernel->linear.out.buffer, place, index, wanted));
 }
 
-/* Sums of a warp's 16 columns, as fragments, through the epilogue to where they belong. */
+/* Applies the epilogue to the sums of a warp's 16 columns, which are fragments, and stores them. */
 static void put_fragment_results(cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
@@ -192,7 +193,7 @@ static const char *fragment_pointer(cu_function *f)
     return name;
 }
 
-/* The element of `a` in row i0 (r of the tile) and column i1, which is k here. */
+/* The element of `a` in row i0 (r of the tile) and column i1, which is the index over k here. */
 static const char *a_element(cu_function *f, const cu_place *place)
 {
     const pl_linear *k = &f->step->kernel->linear;
@@ -205,10 +206,10 @@ static const char *a_element(cu_function *f, const cu_place *place)
     return element;
 }
 
-/* Rows of `a` into shared memory as 16-bit elements, zeros behind k. */
+/* Copies rows of `a` into shared memory as 16-bit elements, padded with zeros after k. */
 static void put_staging(cu_function *f)
 {
-    enum { PARALLELISM_INPUTS = 8 }; /* elements of cp.async */
+    enum { PARALLELISM_INPUTS = 8 }; /* elements per cp.async */
     const pl_linear *k = &f->step->kernel->linear;
     const cu_placement *home = cu_placement_of(f, k->a.buffer);
     const cu_place *from = home->half.kind != CU_NOWHERE ? &home->half : &home->plain;
@@ -233,7 +234,7 @@ static void put_staging(cu_function *f)
     cu_put(&f->body, "        __syncthreads(); // a's rows are there\n");
 }
 
-/* The steps of k that a warp loads while it multiplies with those before: of the same columns, or of its next. */
+/* While a warp multiplies, it loads the next steps of k: of the same columns, or of its next group of columns. */
 static void put_sums(cu_function *f, const char *a, const char *row_origin)
 {
     const pl_linear *k = &f->step->kernel->linear;
@@ -334,7 +335,7 @@ static const char *plain_a(cu_function *f)
     return a_element(f, &cu_placement_of(f, f->step->kernel->linear.a.buffer)->plain);
 }
 
-/* "sum" with the bias, in column i1. */
+/* "sum" plus the bias in column i1. */
 static const char *biased(cu_function *f, const char *sum)
 {
     if (f->step->kernel->linear.bias < 0) return sum;

@@ -1,14 +1,14 @@
-/* cuda_nest.c — general loop nests: a thread takes a point of the outer loops and goes through the reduction alone.
+/* cuda_nest.c — general loop nests: a thread takes one point of the outer loops and runs the whole reduction.
  *
- * A reduction over the length comes in two steps (grid_stages.h): of a tile, whose result is kept for that tile, and of the
- * tiles' results.
+ * A reduction over the length is split into two steps (grid_stages.h): the first reduces each tile to a partial result,
+ * and the second combines the partial results.
  */
 #include "codegen/cuda/cuda_expr.h"
 #include "codegen/cuda/cuda_kinds.h"
 
 #include <inttypes.h>
 
-/* How long a loop is: of the tile where it runs over units. */
+/* Extent of a loop; that of the tile if the loop runs over units. */
 static const char *extent_text(cu_function *f, int loop)
 {
     const cu_step *s = f->step;
@@ -16,7 +16,7 @@ static const char *extent_text(cu_function *f, int loop)
     return cu_dim_text(f, s->kernel->nest.extent[loop]);
 }
 
-/* The variable of a loop whose value counts from the loop's beginning is `from`. */
+/* Declares a loop's variable; `from` is its value counted from the loop's beginning. */
 static void put_variable(cu_function *f, int loop, const char *from, const char *indent)
 {
     const cu_step *s = f->step;
@@ -26,7 +26,8 @@ static void put_variable(cu_function *f, int loop, const char *from, const char 
         cu_put(&f->body, "%sconst int i%d = %s;\n", indent, loop, from);
 }
 
-/* `point` into the outer loops' variables, the last the fastest, so that neighbours lie side by side. */
+/* Splits `point` into the outer loops' variables. The last loop varies fastest, so that neighbouring threads access
+ * neighbouring elements. */
 static void put_point(cu_function *f)
 {
     const pl_nest *n = &f->step->kernel->nest;
@@ -122,7 +123,7 @@ static const char *points_text(cu_function *f)
     return points != NULL ? points : "1";
 }
 
-/* A buffer of partial results: the only access that the plan does not know. */
+/* The buffer of partial results: the only access outside the plan's buffers. */
 static int partials_of(const cu_function *f)
 {
     for (int k = 0; k < f->step->access_count; k++)
@@ -160,7 +161,7 @@ static void put_partial_results(cu_function *f)
     }
     mdot_dtype dtype = n->body->dtype;
     const char *type = cu_type_name(dtype);
-    if (type == NULL) return; /* refused with the partial results */
+    if (type == NULL) return; /* already refused with the partial results */
     cu_put(&f->body,
            "        %s acc = %s;\n"
            "#pragma unroll 8\n"

@@ -1,17 +1,17 @@
-/* cuda_norm.c — layer and RMS normalisation and softmax of rows: a warp takes a row, a lane every 32nd column of it,
- * which it keeps in registers, so that the input is computed once and the mean is subtracted before squaring.
- */
+/* cuda_norm.c — layer and RMS normalisation and softmax of rows. A warp takes a row, and a lane takes every 32nd
+ * column, which it keeps in registers. Therefore the input is computed once, and the mean is subtracted before
+ * squaring. */
 #include "codegen/cuda/cuda_expr.h"
 #include "codegen/cuda/cuda_kinds.h"
 #include "codegen/cuda/literal.h"
 
 #include <inttypes.h>
 
-enum { MOST_COLUMNS = 2048 }; /* 64 registers of a lane */
+enum { MOST_COLUMNS = 2048 }; /* 64 registers per lane */
 
-typedef struct row {         /* the shape that all pieces need */
-    int64_t columns, values; /* values: of a lane */
-    const char *guard;       /* "" where all lanes have a column in every value */
+typedef struct row {         /* the row shape that all parts use */
+    int64_t columns, values; /* values: number per lane */
+    const char *guard;       /* "" if every value of all lanes has a column */
 } row;
 
 static void put_loop(cu_function *f, const row *w)
@@ -34,7 +34,7 @@ static void put_input(cu_function *f, const row *w)
     cu_put(&f->body, "%s        }\n", w->guard[0] != 0 ? "            }\n" : "");
 }
 
-/* `what` over a row: warp_sum or warp_max of a statement that updates `name`. */
+/* Reduces a row into `name`: each lane runs `statement`, then `what` (warp_sum or warp_max) combines the lanes. */
 static void put_reduction(cu_function *f, const row *w, const char *name, const char *start, const char *statement,
                           const char *what)
 {

@@ -1,5 +1,5 @@
-/* cuda_step.c — what a step's function is given: pointers as offsets, each under a name of its own (see cuda_step.h).
- */
+/* cuda_step.c — the parameters of a step's function: pointers passed as offsets, each under its own name (see
+ * cuda_step.h). */
 #include "codegen/cuda/cuda_step.h"
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ static const char *find_parameter(const cu_function *f, const char *key)
     return NULL;
 }
 
-/* A new parameter's name: `wanted`, with a number where that is taken. */
+/* A new parameter's name: `wanted`, with a number if that is taken. */
 static const char *add_parameter(cu_function *f, const char *key, const char *wanted)
 {
     if (f->parameter_count == CU_MAX_PARAMETERS) {
@@ -91,7 +91,8 @@ static bool is_written(const cu_step *step, int buffer)
 static const char *const memories[] = {
     [CU_SHARED] = "dynamic_shared", [CU_SCRATCH] = "scratch_memory", [CU_OUTPUT] = "output_memory"};
 
-/* A step is given offsets, which become pointers in it; but pointers to inputs, which may be in the parameter. */
+/* A step receives offsets and converts them to pointers. Inputs are passed as pointers, because they may be in the
+ * parameter. */
 static void put_pointer(cu_function *f, cu_space_kind kind, const char *qualifier, const char *type, const char *name)
 {
     if (kind == CU_INPUT) {

@@ -1,18 +1,17 @@
-/* cuda_target.c — the GPU architectures as data: what mdot makes code for, and what a kernel may take there. */
+/* cuda_target.c — the GPU architectures as data: the targets of mdot and their resource limits. */
 #include "codegen/cuda/cuda_backend.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Those of the cards of data centres and desktops since 2018. sm_90 has what Hopper alone can do in its accelerated
- * form, which no other device runs. */
+/* The architectures of data centre and desktop GPUs since 2018. sm_90 uses its accelerated form, whose Hopper-only
+ * features no other device runs. */
 const cu_target cu_targets[CU_TARGETS] = {{75, false}, {80, false},  {86, false}, {89, false},
                                           {90, true},  {100, false}, {120, false}};
 
-/* Shared memory that a block may have, in KB: what a multiprocessor has less the 1 KB that the system keeps from
- * sm_80 on. (CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability"; cuda_occupancy.h of
- * CUDA 13.0.) */
+/* Shared memory per block, in KB: a multiprocessor's, less the 1 KB that the system reserves from sm_80 on. (CUDA
+ * C++ Programming Guide, table "Technical Specifications per Compute Capability"; cuda_occupancy.h of CUDA 13.0.) */
 static const struct {
     uint32_t sm;
     int shared_kb;
@@ -23,16 +22,16 @@ size_t cu_shared_limit_bytes(uint32_t sm)
 {
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
         if (limits[i].sm == sm) return (size_t)limits[i].shared_kb << 10;
-    return (size_t)64 << 10; /* the least of those known */
+    return (size_t)64 << 10; /* the smallest known limit */
 }
 
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
-/* mma.sync.m16n8k8 of f16 and ldmatrix came with sm_75 (PTX ISA, "Target ISA Notes" of each); a cubin names its
+/* mma.sync.m16n8k8 of f16 and ldmatrix require sm_75 (PTX ISA, "Target ISA Notes" of each). A cubin stores its
  * architecture in one byte. */
 enum { LEAST_SM = 75, MOST_SM = 255 };
 
-/* "sm_90", "sm_90a" */
+/* Parses "sm_90" or "sm_90a". */
 static bool parse_architecture(const char *name, cu_target *out_target)
 {
     if (strncmp(name, "sm_", 3) != 0 || name[3] < '1' || name[3] > '9') return false;
@@ -44,17 +43,17 @@ static bool parse_architecture(const char *name, cu_target *out_target)
     return true;
 }
 
-/* bf16 came with sm_80; before, f16 is what tensor cores multiply. */
+/* bf16 requires sm_80. Earlier tensor cores multiply f16. */
 static cg_target make_target(cu_target target, cg_compute kernel_precision)
 {
     if (kernel_precision == CG_BF16 && target.sm < 80) kernel_precision = CG_FP16;
     return (cg_target){MDOT_IMAGE_CUDA, target.sm, target.is_accelerated, kernel_precision};
 }
 
-mdot_status cu_parse(const char *name, cg_compute kernel_precision, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
-                     int *out_count, mdot_error *err)
+mdot_status cu_parse(const char *name, cg_compute kernel_precision, cg_target out_targets[MDOT_ABI_MAX_IMAGES], int *out_count,
+                     mdot_error *err)
 {
-    (void)err; /* every architecture has both arithmetics, or the nearest to it */
+    (void)err; /* every architecture has the requested precision or a near one */
     cu_target one;
     if (strcmp(name, "cuda") == 0) {
         for (int i = 0; i < CU_TARGETS; i++) out_targets[i] = make_target(cu_targets[i], kernel_precision);

@@ -1,4 +1,4 @@
-/* cuda_text.c — see cuda_text.h. Failure sticks, so that a writer checks once at its end. */
+/* cuda_text.c — see cuda_text.h. A failure is sticky, so that a writer checks once at its end. */
 #include "codegen/cuda/cuda_text.h"
 
 #include "base/printable.h"
@@ -56,7 +56,7 @@ char *cu_identifier(ir_arena *arena, const char *name)
     return copy;
 }
 
-/* A name may hold anything: byte 255 is the end of the source for NVRTC, and a backslash takes the next line along. */
+/* A name may contain any byte. NVRTC takes byte 255 as the end of the source, and a backslash joins the next line. */
 const char *cu_comment(ir_arena *arena, const char *name)
 {
     char *copy = ir_arena_strdup(arena, name);

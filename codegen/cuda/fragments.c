@@ -1,7 +1,6 @@
-/* fragments.c — see fragments.h. Layout of operand B: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point
- * type": lane l holds, of column l / 4 of eight, rows 2 (l % 4), the next, and those 8 below. Two such eights of
- * columns make 16 bytes. For m16n8k8 the same four registers are two steps of k.
- */
+/* fragments.c — see fragments.h. Layout of operand B: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating
+ * point type". Lane l holds, of column l / 4 of eight, rows 2 (l % 4) and the next, and the two rows 8 below. Two
+ * such groups of eight columns make 16 bytes. For m16n8k8 the same four registers are two steps of k. */
 #include "codegen/cuda/fragments.h"
 
 #include <string.h>
@@ -20,7 +19,7 @@ size_t cu_fragment_bytes(int64_t k, int64_t columns)
 void cu_pack_fragments(const ir_tensor *matrix, int64_t k, int64_t columns, cg_compute kernel_precision, void *out)
 {
     enum { LANES = 32, HALVES = 8 };
-    const unsigned char *from = matrix->data; /* as it lies in a file: of any alignment */
+    const unsigned char *from = matrix->data; /* data as in the file, with any alignment */
     uint16_t *to = out;
     int64_t steps = (k + CU_FRAGMENT - 1) / CU_FRAGMENT;
     for (int64_t at = 0; at < cu_fragment_groups(columns) * steps * LANES * HALVES; at++) {

@@ -4,12 +4,12 @@
 
 #include "codegen/cuda/cuda_backend.h"
 
-enum { CU_FRAGMENT = 16 }; /* rows and columns of what a warp loads at once, 16 bytes a lane */
+enum { CU_FRAGMENT = 16 }; /* rows and columns that a warp loads at once, 16 bytes per lane */
 
 int64_t cu_fragment_groups(int64_t columns);
 size_t cu_fragment_bytes(int64_t k, int64_t columns);
-/* An f32 matrix k × columns, zeros behind both: 16 columns after another, in each k in steps of 16, in each the lanes.
- */
+/* Packs an f32 matrix k × columns, padded with zeros in both dimensions. The order is groups of 16 columns, then
+ * steps of 16 along k, then lanes. */
 void cu_pack_fragments(const ir_tensor *matrix, int64_t k, int64_t columns, cg_compute kernel_precision, void *out);
 
 #endif

@@ -1,23 +1,23 @@
-/* grid_stages.c — which steps a plan has, which units each touches, and where barriers must stand (see grid_stages.h).
+/* grid_stages.c — finds the steps of a plan, the units that each touches, and the necessary barriers (see grid_stages.h).
  *
- * Stages are levels of the dependence graph, so their number is the least possible. A step that could stand in several
- * goes to the last of them, next to what reads it: then what passes between them stays in shared memory.
+ * Stages are levels of the dependence graph, so their number is minimal. A step that fits several stages goes to the
+ * last of them, next to its readers, so that data between them stays in shared memory.
  */
 #include "codegen/cuda/grid_stages.h"
 
 #include <limits.h>
 #include <stdlib.h>
 
-/* Reductions of the length to more results than this are done whole by one block. */
+/* A reduction of the length to more results than this runs whole in one block. */
 enum { MOST_PARTIAL_POINTS = 4096 };
-/* Rows and points without length, from how many on it pays to spread them over blocks. */
+/* Minimum numbers of rows and points without length that are worth spreading over blocks. */
 enum { FEWEST_FREE_ROWS = 32, FEWEST_FREE_POINTS = 4096 };
 
 typedef struct finder {
     cu_stages *stages;
     ir_arena *arena;
     pl_buffer *buffers;
-    cu_step *step; /* being described */
+    cu_step *step; /* the step being described */
 } finder;
 
 int64_t cu_elements_per_unit(const ir_type *type)
@@ -155,7 +155,7 @@ static bool is_units(ir_dim d)
     return d.scale > 0 && d.offset == 0;
 }
 
-/* Loop `loop`, of extent scale * L, runs over the units. */
+/* Marks that loop `loop`, of extent scale * L, runs over the units. */
 static void tile_loop(finder *f, int loop, ir_dim extent)
 {
     cu_step *s = f->step;
@@ -201,7 +201,7 @@ static void describe_attention(finder *f, const pl_attention *a)
     note_accesses(f);
 }
 
-/* The number of points of the outer loops; -1: it depends on the length. */
+/* Number of points of the outer loops; -1 if it depends on the length. */
 static int64_t count_points(const pl_nest *n)
 {
     int64_t points = 1;
@@ -237,7 +237,7 @@ static void describe_nest(finder *f, const pl_nest *n)
     note_accesses(f);
 }
 
-/* The reduction loop that can be done tile by tile; -1: none. */
+/* The reduction loop that can run tile by tile; -1 if there is none. */
 static int partial_loop(const pl_nest *n)
 {
     int64_t points = count_points(n);
@@ -268,7 +268,7 @@ static cu_step *add_step(finder *f, const pl_kernel *kernel, cu_part part)
     return s;
 }
 
-/* Room for each tile's results, side by side. */
+/* Adds a buffer for the partial results of all tiles. */
 static int add_partials(finder *f, const pl_kernel *kernel)
 {
     cu_stages *stages = f->stages;
@@ -338,8 +338,8 @@ static mdot_status add_kernel(finder *f, const pl_kernel *kernel, mdot_error *er
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */
 
-/* The buffer for which `after` must wait until all blocks have done `before`, the largest of them; -1: none. `related`:
- * they touch the same one at all, a write among it, so that their order counts. */
+/* The largest buffer for which `after` must wait until all blocks have finished `before`; -1 if there is none.
+ * `related`: both touch a common buffer and at least one writes it, so that their order matters. */
 static int conflict(const cu_stages *stages, const cu_step *before, const cu_step *after, bool *related)
 {
     int found = -1;
@@ -397,7 +397,7 @@ static int compare_steps(const void *left, const void *right)
     return a->part < b->part ? -1 : a->part > b->part;
 }
 
-/* Of several reasons for a barrier the one that most data has. */
+/* Of several reasons for a barrier, records the one with the most data. */
 static void explain_barriers(cu_stages *stages)
 {
     for (int j = 0; j < stages->step_count; j++) {

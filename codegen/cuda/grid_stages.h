@@ -1,8 +1,8 @@
-/* grid_stages.h — a plan cut into stages: what may follow what without the blocks of a grid waiting for one another.
+/* grid_stages.h — a plan divided into stages: steps that can follow each other without a grid barrier share a stage.
  *
- * Work is dealt out by units of the length L, a schedule's tile of them at a time. A buffer whose elements are E for
- * each unit belongs to the units in order, E elements to each. A kernel that reads of earlier results only what its own
- * units wrote can follow in the same stage; all others wait at a grid barrier.
+ * Work is distributed by units of the length L, a schedule's tile of them at a time. If a buffer has E elements per
+ * unit, each unit owns E consecutive elements, in order. A kernel can follow in the same stage if it reads only
+ * earlier results that its own units wrote. All others wait at a grid barrier.
  */
 #ifndef CU_GRID_STAGES_H
 #define CU_GRID_STAGES_H
@@ -11,33 +11,34 @@
 #include "codegen/cuda/schedule.h"
 
 typedef enum cu_spread {
-    CU_TILED, /* a tile of units at a time */
-    CU_FREE,  /* rows or points dealt out over all blocks without regard to units */
-    CU_SINGLE /* block 0 alone: what has no length */
+    CU_TILED, /* one tile of units at a time */
+    CU_FREE,  /* rows or points distributed over all blocks, independently of units */
+    CU_SINGLE /* block 0 only, for steps without length */
 } cu_spread;
 
-/* A reduction over the length to few results is two steps: of each tile to partial results, and of those. */
+/* A reduction over the length to few results has two steps: tiles to partial results, and partial results to the
+ * result. */
 typedef enum cu_part { CU_WHOLE, CU_PARTIAL, CU_FINISH } cu_part;
 
 typedef struct cu_access {
     int buffer;
     bool is_written;
-    bool is_local; /* TILED: of the unit's own elements only; SINGLE: always */
+    bool is_local; /* TILED: only the unit's own elements; SINGLE: always true */
 } cu_access;
 
 typedef struct cu_step {
     const pl_kernel *kernel;
     cu_part part;
     cu_spread spread;
-    int64_t scale; /* rows, batches or points of the tiled loop to a unit */
-    int loop;      /* NEST: the loop that runs over units, outer loops before reduction loops; -1: none */
+    int64_t scale; /* rows, batches or points of the tiled loop per unit */
+    int loop;      /* NEST: the loop over units, outer loops before reduction loops; -1 if there is none */
     cu_space space;
     int access_count;
     cu_access *accesses;
     int stage;
 } cu_step;
 
-typedef struct cu_barrier { /* why the blocks meet: `after` touches what `before` touched, in another tile */
+typedef struct cu_barrier { /* reason for a barrier: `after` touches data of `before` in another tile */
     const cu_step *before, *after;
     int buffer;
 } cu_barrier;
@@ -45,24 +46,24 @@ typedef struct cu_barrier { /* why the blocks meet: `after` touches what `before
 typedef struct cu_stages {
     const pl_plan *plan;
     const cu_schedule *schedule;
-    int buffer_count;         /* of the plan, and partial results behind them */
+    int buffer_count;         /* buffers of the plan, followed by partial results */
     const pl_buffer *buffers; /* partial results are SCRATCH */
     int step_count;
-    cu_step *steps; /* by stage; in a stage by spread, then in the plan's order */
+    cu_step *steps; /* ordered by stage, then by spread, then in the plan's order */
     int stage_count;
-    cu_barrier *barriers; /* stage i's begins it; [0] is unused */
+    cu_barrier *barriers; /* barrier at the beginning of stage i; [0] is unused */
     bool meets_at_end;    /* blocks other than 0 write outputs in the last stage */
 } cu_stages;
 
-/* UNSUPPORTED names the kernel. */
+/* Returns UNSUPPORTED with the kernel's name. */
 mdot_status cu_find_stages(const pl_plan *plan, const cu_schedule *schedule, ir_arena *arena, cu_stages *out_stages,
                            mdot_error *err);
-/* Whether a step deals its points out to all threads itself: a nest without units. */
+/* True if a step distributes its points over all threads itself: a nest without units. */
 static inline bool cu_deals_out_points(const cu_step *step)
 {
     return step->spread == CU_FREE && step->kernel->kind == PL_NEST;
 }
-/* Elements to a unit of length; 0: the buffer has no length, or not in this way. */
+/* Elements per unit of length; 0 if the buffer has no length or a different layout. */
 int64_t cu_elements_per_unit(const ir_type *type);
 
 #endif

@@ -1,7 +1,8 @@
-/* index_range.c — interval arithmetic on index expressions (see index_range.h).
+/* index_range.c — interval analysis of index expressions (see index_range.h).
  *
- * Every operation treats its operands as independent, which loses little: what matters is that row * width + column
- * comes out as unit * u plus a range as wide as the unit, and that clamped data bounds what it indexes.
+ * Every operation treats its operands as independent, which loses little precision. Two results matter: row * width
+ * + column must become unit * u plus a range as wide as the unit, and clamped data must bound the index that it
+ * forms.
  */
 #include "codegen/cuda/index_range.h"
 
@@ -54,7 +55,7 @@ static int64_t divide_down(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-/* By a positive number that divides the unit, the quotient follows the units too. */
+/* If the divisor is positive and divides the unit, the quotient follows the units, too. */
 static cu_range divide(const cu_space *space, cu_range a, cu_range b)
 {
     if (b.unit != 0 || b.low != b.high || b.low <= 0) return anything;

@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Nine digits tell any two f32 apart, but those of a double may lie on the other side of where rounding turns. */
+/* Nine digits distinguish any two f32. But nine digits of a double may round to a different f32 if the double is
+ * near the midpoint of two. */
 static void print_digits(double value, char out[BS_NUMBER_BYTES])
 {
     const char *end;
@@ -23,14 +24,14 @@ const char *cu_float_text(ir_arena *arena, double value)
     if (isinf(rounded)) return rounded > 0 ? "INFINITE" : "-INFINITE";
     char digits[BS_NUMBER_BYTES];
     print_digits(fabs(value), digits);
-    /* No suffix may follow digits that have neither point nor exponent. */
+    /* A suffix is invalid after digits without point or exponent. */
     const char *point = strpbrk(digits, ".e") == NULL ? ".0" : "";
     return ir_arena_printf(arena, signbit(rounded) ? "(-%s%sf)" : "%s%sf", digits, point);
 }
 
 const char *cu_integer_text(ir_arena *arena, int64_t value)
 {
-    /* A literal has no sign: the least of a type is no negated literal of it. */
+    /* Literals are unsigned, so the minimum of a type is not the negation of one of its literals. */
     if (value == INT64_MIN) return "(-9223372036854775807LL - 1)";
     if (value == INT32_MIN) return "(-2147483647 - 1)";
     bool is_long = value > INT32_MAX || value < INT32_MIN;

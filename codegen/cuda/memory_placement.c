@@ -1,31 +1,32 @@
-/* memory_placement.c — who reads what in which form, what stays in shared memory, and where (see memory_placement.h).
+/* memory_placement.c — determines the readers and element types of each buffer, the buffers that stay in shared memory, and
+ * their offsets (see memory_placement.h).
  *
- * Memory is shared by what does not live at the same time: in shared memory by steps, in scratch memory by stages,
- * since only a barrier tells when other blocks are done.
+ * Buffers that are live at different times share memory. The unit of time is a step in shared memory and a stage in
+ * scratch memory, because only a barrier guarantees that other blocks are done.
  */
 #include "codegen/cuda/memory_placement.h"
 
 #include <string.h>
 
 enum {
-    PAD = 8,        /* elements behind a row */
-    ALIGNMENT = 16, /* of shared memory: what ldmatrix and 16-byte accesses need */
+    PAD = 8,        /* padding elements after a row */
+    ALIGNMENT = 16, /* of shared memory, as ldmatrix and 16-byte accesses require */
     SCRATCH_ALIGNMENT = 256,
-    STATIC_BYTES = 64,           /* at most of item_memory (common_source.c) */
-    MOST_SINGLE_BYTES = 16 << 10 /* of a buffer that block 0 keeps to itself */
+    STATIC_BYTES = 64,           /* upper bound of item_memory (common_source.c) */
+    MOST_SINGLE_BYTES = 16 << 10 /* limit of a buffer that only block 0 uses */
 };
 
-/* What a block has on every device: 64 KB on sm_75, 99 KB and more from sm_80 on (CUDA C++ Programming
+/* Shared memory of a block on every device: 64 KB on sm_75, 99 KB and more from sm_80 on (CUDA C++ Programming
  * Guide, "Technical Specifications per Compute Capability"). */
 static size_t most_shared_bytes(cg_compute kernel_precision)
 {
     return (kernel_precision == CG_FP16 ? 64 << 10 : 99 << 10) - STATIC_BYTES;
 }
 
-typedef struct life { /* of a buffer, in steps; last < first: nobody touches it */
+typedef struct life { /* live range of a buffer, in steps; last < first if it is unused */
     int first, last, first_stage, last_stage;
     bool all_local, all_tiled, all_single;
-    int64_t width; /* the greatest that divides every row stride */
+    int64_t width; /* greatest common divisor of all row strides */
 } life;
 
 typedef struct planner {
@@ -34,7 +35,7 @@ typedef struct planner {
     life *lives;
 } planner;
 
-/* ---- Lives and forms --------------------------------------------------------------------------------------------- */
+/* ---- Live ranges and element types ------------------------------------------------------------------------------- */
 
 static int64_t gcd(int64_t a, int64_t b)
 {
@@ -52,7 +53,7 @@ static void note_stride(planner *p, int buffer, ir_dim stride)
         p->lives[buffer].width = gcd(stride.offset, p->lives[buffer].width);
 }
 
-/* A head's channels must lie together between the paddings. */
+/* A head's channels must be contiguous, between the paddings. */
 static void note_heads(planner *p, const pl_heads *h, int64_t dim)
 {
     life *l = &p->lives[h->buffer];
@@ -126,7 +127,7 @@ static void find_forms(planner *p)
 
 /* ---- Sizes ------------------------------------------------------------------------------------------------------- */
 
-/* Elements at the length at which they are most, dimension by dimension. */
+/* Maximum number of elements, with each dimension at the length that maximises it. */
 static int64_t most_elements(const planner *p, int buffer)
 {
     const ir_type *type = &p->stages->buffers[buffer].type;
@@ -175,13 +176,13 @@ static bool may_be_shared(const planner *p, int buffer)
 
 /* ---- Assignment -------------------------------------------------------------------------------------------------- */
 
-typedef struct piece { /* of memory, while `first` … `last` */
+typedef struct piece { /* a piece of memory that is live from `first` to `last` */
     int first, last;
     size_t bytes, *offset;
 } piece;
 
-/* The lowest place where nothing lies at the same time; what has no bytes lies at 0, in nobody's way. Returns the end
- * of all. */
+/* Assigns the lowest offset that avoids all pieces live at the same time. Empty pieces get offset 0 and conflict
+ * with none. Returns the end of all pieces. */
 static size_t assign(piece *pieces, int count, size_t alignment)
 {
     size_t end = 0;
@@ -235,7 +236,7 @@ static void assign_shared(planner *p, piece *pieces)
     layout->shared_bytes = assign(pieces, count, ALIGNMENT);
 }
 
-/* The buffer that frees most shared memory; -1: none is there. */
+/* The buffer that frees the most shared memory; -1 if all of it is free. */
 static int largest_shared(const planner *p)
 {
     int found = -1;

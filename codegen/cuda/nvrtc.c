@@ -28,7 +28,7 @@ static void *open_in(const char *folder, const char *subfolder)
     return NULL;
 }
 
-/* A package of NVIDIA's for Debian and Ubuntu, or pip's anywhere. */
+/* A package of NVIDIA's for Debian and Ubuntu, or pip's on any system. */
 #define ADVICE                                                                                                         \
     "install the CUDA toolkit's package cuda-nvrtc-13-0 (or another version from 12.1 on; it takes no GPU and no "     \
     "driver) or `pip install nvidia-cuda-nvrtc`, and give the library's path in MDOT_NVRTC where the loader does not " \
@@ -51,7 +51,7 @@ static mdot_status open_library(void **out_library, mdot_error *err)
     return mdot_fail(err, MDOT_TOOLCHAIN, "compiling for a GPU takes NVRTC, and no libnvrtc.so was found: " ADVICE);
 }
 
-/* The library is not closed again: it keeps threads and exit handlers, and the next compilation wants it anyway. */
+/* The library stays open, because it keeps threads and exit handlers and the next compilation needs it anyway. */
 mdot_status cu_nvrtc_load(cu_nvrtc *out_nvrtc, mdot_error *err)
 {
     void *library = NULL;
@@ -80,7 +80,7 @@ static mdot_status check_architecture(const cu_nvrtc *nvrtc, int sm, mdot_error 
     int known[MAX_KNOWN_SMS], count = 0;
     if (nvrtc->GetNumSupportedArchs(&count) != 0 || count <= 0 || count > MAX_KNOWN_SMS ||
         nvrtc->GetSupportedArchs(known) != 0)
-        return MDOT_OK; /* then the compiler itself judges */
+        return MDOT_OK; /* the compiler itself then checks the architecture */
     char text[8 * MAX_KNOWN_SMS];
     bs_join list;
     bs_join_begin(&list, text, sizeof text);
@@ -92,7 +92,7 @@ static mdot_status check_architecture(const cu_nvrtc *nvrtc, int sm, mdot_error 
                      nvrtc->minor, sm, text);
 }
 
-/* The parts in one text. Lines count from 1 in each, so that messages lead to a part's own lines. */
+/* Joins the parts into one text. Lines count from 1 in each part, so that messages refer to the part's own lines. */
 static char *join(const char *const *parts, int part_count, ir_arena *arena)
 {
     size_t bytes = 1;
@@ -109,13 +109,13 @@ static const char *read_log(const cu_nvrtc *nvrtc, cu_nvrtc_program program, ir_
 {
     size_t bytes = 0;
     if (nvrtc->GetProgramLogSize(program, &bytes) != 0 || bytes == 0) return "";
-    char *log = ir_arena_alloc(arena, bytes + 1, 1); /* zeroed: it ends, whatever comes */
+    char *log = ir_arena_alloc(arena, bytes + 1, 1); /* zeroed, so that the log is always NUL-terminated */
     if (log == NULL || nvrtc->GetProgramLog(program, log) != 0) return "";
     return log;
 }
 
-/* From the line of the first error on ("error: …" by the compiler, "Error: …" by ptxas), since warnings may come
- * before; the message ends where there is no more room. */
+/* Quotes the log from the first error on ("error: …" by the compiler, "Error: …" by ptxas), because warnings may
+ * precede it. The message is cut at its maximum length. */
 static mdot_status refused(const cu_nvrtc *nvrtc, int result, const char *architecture, const char *log,
                            mdot_error *err)
 {
@@ -128,7 +128,7 @@ static mdot_status refused(const cu_nvrtc *nvrtc, int result, const char *archit
 static mdot_status compile(const cu_nvrtc *nvrtc, cu_nvrtc_program program, const char *architecture, ir_arena *arena,
                            cu_cubin *out_cubin, mdot_error *err)
 {
-    /* 177: a variable that is not used; a generator declares all that a kernel of its kind may need */
+    /* 177: unused variable; generators declare all variables that a kernel of its kind may need */
     const char *const options[] = {architecture, "-std=c++17", "--diag-suppress=177", "--ptxas-options=-v"};
     int result = nvrtc->CompileProgram(program, sizeof options / sizeof options[0], options);
     const char *log = read_log(nvrtc, program, arena);

@@ -1,8 +1,8 @@
-/* nvrtc.h — CUDA C → cubin through NVIDIA's run-time compiler, which is loaded when it is asked for.
+/* nvrtc.h — CUDA C → cubin through NVIDIA's run-time compiler, which is loaded on demand.
  *
- * mdot is built and runs without it; only compiling for a GPU needs it, in version 12.1 or later: before, a kernel's
- * parameters ended at 4 KB, and inputs travel in them. It takes neither a GPU nor a driver nor CUDA's headers, so that
- * artefacts for GPUs are made on any machine.
+ * mdot builds and runs without it. Only compiling for a GPU needs it, in version 12.1 or later, because earlier
+ * versions limit a kernel's parameters to 4 KB and inputs are passed in them. It needs neither a GPU nor a driver
+ * nor CUDA's headers, so that artefacts for GPUs can be made on any machine.
  */
 #ifndef CU_NVRTC_H
 #define CU_NVRTC_H
@@ -13,8 +13,8 @@
 
 typedef struct cu_nvrtc_program *cu_nvrtc_program;
 
-/* What is used of the library (NVRTC's documentation, "User Interface"; an nvrtcResult is an int, 0 success):
- * name without "nvrtc", result, parameters. */
+/* The library's functions in use (NVRTC's documentation, "User Interface"; an nvrtcResult is an int, 0 means
+ * success): name without "nvrtc", result, parameters. */
 #define CU_NVRTC_SYMBOL_MAP(X)                                                                                         \
     X(GetErrorString, const char *, (int result))                                                                      \
     X(Version, int, (int *out_major, int *out_minor))                                                                  \
@@ -37,13 +37,14 @@ typedef struct cu_nvrtc {
     int major, minor;
 } cu_nvrtc;
 
-/* Loads the library: the file that environment variable MDOT_NVRTC names, else libnvrtc.so.13, .12 or libnvrtc.so where
- * the dynamic loader, $CUDA_HOME/lib64 or /usr/local/cuda/lib64 has one. It stays loaded. TOOLCHAIN says what to
- * install when there is none, or one that is too old. */
+/* Loads the library: the file in environment variable MDOT_NVRTC, otherwise libnvrtc.so.13, .12 or libnvrtc.so from
+ * the dynamic loader's path, $CUDA_HOME/lib64 or /usr/local/cuda/lib64. It stays loaded. If it is missing or too
+ * old, the result is TOOLCHAIN with installation advice. */
 mdot_status cu_nvrtc_load(cu_nvrtc *out_nvrtc, mdot_error *err);
 
-/* Compiles `parts`, one behind the other, for an architecture: 90 and true for sm_90a. Several threads may compile at
- * once, each with its own arena, which the cubin lives in. TOOLCHAIN with the compiler's first errors on failure. */
+/* Compiles the concatenated `parts` for an architecture: 90 and true for sm_90a. Several threads may compile at
+ * once, each with its own arena, which holds the cubin. On failure returns TOOLCHAIN with the compiler's first
+ * errors. */
 mdot_status cu_nvrtc_compile(const cu_nvrtc *nvrtc, const char *const *parts, int part_count, int sm,
                              bool is_accelerated, ir_arena *arena, cu_cubin *out_cubin, mdot_error *err);
 

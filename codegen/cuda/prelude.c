@@ -1,4 +1,4 @@
-/* prelude.c — what a kernel's source begins with on the card: PTX behind functions, and no header.
+/* prelude.c — the start of a kernel's source on a GPU: functions that wrap PTX; it includes no header.
  *
  * Instructions and their memory order: PTX ISA, "Instruction Set" and "Memory Consistency Model".
  */

@@ -1,6 +1,5 @@
-/* tile_schedule.c — the schedule of a block to a tile: blocks take tiles in turn, each reads all weights of its stage from
- * global memory, and a grid of any size is right.
- */
+/* tile_schedule.c — the schedule with one block per tile. Blocks take tiles in turn, and each reads all weights of its
+ * stage from global memory. Any grid size is correct. */
 #include "codegen/cuda/cuda_kinds.h"
 
 static void put_once(const cu_schedule *s, cu_text *to)
@@ -40,9 +39,8 @@ static void put_tile_points(const cu_schedule *s, cu_text *to, const char *count
     cu_put(to, "    for (int point = threadIdx.x; point < %s; point += %d) {\n", count, s->threads);
 }
 
-/* A tile is the rows of a matrix instruction: with fewer most of one would be wasted, more would leave blocks without
- * work. Eight warps are two to each of a multiprocessor's schedulers, so that one's loads pass with the other's work.
- */
+/* A tile has the rows of a matrix instruction: fewer would waste most of one, more would leave blocks idle. Eight
+ * warps are two per scheduler of a multiprocessor, so that one's loads overlap with the other's work. */
 const cu_schedule cu_blocks = {.tile_units = 16,
                                .threads = 256,
                                .weights = "weights_memory",

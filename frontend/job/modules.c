@@ -1,8 +1,8 @@
-/* modules.c — the module that an operator was exported from, for example "encoder.layer.3.output". It serves users
- * who request names, and layers.c, which finds blocks among the modules.
+/* modules.c — the module that an operator was exported from, for example "encoder.layer.3.output". The names are kept
+ * on request, and layers.c finds blocks among the modules.
  *
- * The best source is a parameter's name, which PyTorch's exporters keep: "encoder.layer.3.output.dense.weight". For
- * an operator without parameters, the name of its node contains the module: "/encoder/layer.3/output/Add". The
+ * The best source is a parameter's name, which PyTorch's exporters keep: "encoder.layer.3.output.dense.weight". If an
+ * operator has no parameters, the name of its node contains the module: "/encoder/layer.3/output/Add". The
  * TorchScript exporter writes such names, and the import builds them from the metadata of the dynamo exporter.
  */
 #include "frontend/job/job_reader.h"

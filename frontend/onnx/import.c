@@ -72,9 +72,9 @@ static mdot_status import_initializers(importer *im)
     return MDOT_OK;
 }
 
-/* An input without elements becomes a constant without elements and leaves the graph's inputs; NULL: it stays an
- * input. It stays if a test's data counts the inputs as in the file, in jobs, which are only analysed, and for
- * strings, because no operator computes with strings. */
+/* Turns an input of zero elements into a constant, which leaves the graph's inputs. NULL: it stays an input. This is
+ * so in jobs, which are only analysed; in tests, whose data counts the inputs as in the file; and for strings,
+ * because operators compute with numbers only. */
 static mdot_status empty_constant(const importer *im, const char *name, const ir_type *type, ir_value **out_constant)
 {
     const fe_options *options = im->context.options;

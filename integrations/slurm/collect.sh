@@ -1,18 +1,18 @@
 #!/bin/bash
-# Measures training steps on every type of GPU that a cluster has: an array of tasks for each, and behind them a job that
-# makes one table of all, which mdot's calibration reads (weights/training/collect has what is measured, and how).
+# Measures training steps on every GPU model of a cluster. It submits an array of tasks for each, and a final job that merges
+# the results into one table for mdot's calibration (weights/training/collect documents the measurements).
 #
 #     integrations/slurm/collect.sh FOLDER PARTITION[:TYPE]…
 #
 #     integrations/slurm/collect.sh /shared/steps a100 mixed:h100 mixed:l40s
 #
-# FOLDER, which all nodes see, gets parts/, records.jsonl.gz, summary.md, graphs/ and measured.csv. The same command again
-# goes on where an earlier one ended. From the environment: PYTHON, with PyTorch (python3); TASKS of each array (8); MINUTES
-# of each task (60); COLLECT, more options of `collect run` ("--cap-seconds 60").
+# FOLDER must be visible to all nodes. It receives parts/, records.jsonl.gz, summary.md, graphs/ and measured.csv. The same
+# command continues where an earlier one ended. Environment: PYTHON, with PyTorch (python3); TASKS of each array (8);
+# MINUTES of each task (60); COLLECT, further options of `collect run` ("--cap-seconds 60").
 set -eu
 python=${PYTHON:-python3}
 
-# What Slurm runs: it has a copy of this file, so that the tree's place comes as an argument.
+# Slurm runs a copy of this file, therefore the location of the tree is passed as an argument.
 if [ "${1:-}" = --measure ]; then
     tree=$2 parts=$3
     cd "$tree/weights/training"
@@ -21,7 +21,7 @@ if [ "${1:-}" = --measure ]; then
         status=0
         # shellcheck disable=SC2086 # COLLECT is a list of words
         "$python" -m collect run --out "$parts" --shard "$SLURM_ARRAY_TASK_ID/$TASKS" --deadline "$end" ${COLLECT:-} || status=$?
-        # a configuration that broke the CUDA context, or killed the process, is recorded: the next one goes on behind it
+        # a configuration that broke the CUDA context, or killed the process, is recorded; the next run continues after it
         [ "$status" -eq 3 ] || [ "$status" -gt 128 ] || exit "$status"
         [ "$(date +%s)" -lt "$end" ] || exit 0
     done
@@ -30,7 +30,7 @@ if [ "${1:-}" = --gather ]; then
     tree=$2 folder=$3
     cd "$tree/weights/training"
     "$python" -m collect merge "$folder"/parts/* --out "$folder/records.jsonl.gz" --summary "$folder/summary.md"
-    # graphs that cannot be made are named; the others' rows are written
+    # graphs that could not be made are listed; the rows of the others are written
     "$python" -m collect export --records "$folder/records.jsonl.gz" --out "$folder/graphs" || true
     exec "$python" -m collect table "$folder/records.jsonl.gz" --graphs "$folder/graphs" --out "$folder/measured.csv"
 fi
@@ -45,13 +45,13 @@ arrays=""
 for place; do
     partition=${place%%:*}
     type=${place#"$partition"}
-    # a folder a type: what is measured on one card is still to be measured on another
+    # one folder for each GPU model, so that results of one do not count as done for another
     id=$(sbatch --parsable --job-name="steps-$place" --array="0-$((TASKS - 1))" --partition="$partition" --gres="gpu$type:1" \
         --time="${MINUTES:-60}" --output="$folder/log/%x-%a.txt" "$0" --measure "$tree" "$folder/parts/${place//:/-}")
     echo "$place: array $id"
     arrays=$arrays:$id
 done
-# afterany: a task that failed leaves what it measured
+# afterany: failed tasks count, too, because they leave their measurements
 id=$(sbatch --parsable --job-name=steps-table --dependency="afterany$arrays" --partition="${partition}" \
     --output="$folder/log/%x.txt" "$0" --gather "$tree" "$folder")
 echo "then $folder/measured.csv: job $id"

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* By which a file that was replaced or written to is told. */
+/* Identifies a version of a file, so that a replaced or rewritten file is recognised. */
 typedef struct stamp {
     dev_t device;
     ino_t inode;
@@ -19,40 +19,39 @@ typedef struct stamp {
     struct timespec changed;
 } stamp;
 
-/* A file that is read again when it is another; what a controller watches is told by its stamp of the last attempt,
- * whatever came of it. */
+/* A file that is read again when it changes. The stamp is that of the last attempt, successful or not. */
 typedef struct watched {
-    char path[SL_PATH_BYTES]; /* empty: none */
+    char path[SL_PATH_BYTES]; /* may be empty */
     stamp seen;
 } watched;
 
-/* What the predicting thread works on; its own from the moment that it is BUSY until it is DONE or, where nobody waits
- * any more, IDLE again. */
+/* Task of the predicting thread. The thread owns it from BUSY until DONE, or until IDLE if the caller has stopped
+ * waiting. */
 typedef enum task_state { TASK_IDLE, TASK_ASKED, TASK_BUSY, TASK_DONE } task_state;
 typedef struct task {
     task_state state;
-    bool is_abandoned; /* whoever asked has gone on without an answer */
-    sl_parcel parcel;  /* its job; the texts are not read */
+    bool is_abandoned; /* the caller has continued without an answer */
+    sl_parcel parcel;  /* only its job is used; its texts are ignored */
     sl_request request;
-    sl_ask ask; /* of texts of its own */
+    sl_ask ask; /* copies of the caller's texts */
     sl_decision decision;
     mdot_status status;
     mdot_error error;
 } task;
 
 struct sl_controller {
-    pthread_mutex_t turn;  /* held by who asks: one after the other */
-    pthread_mutex_t mutex; /* over all that follows; what the thread reads of it changes only while it is not BUSY */
+    pthread_mutex_t turn;  /* held by a caller, so that callers take turns */
+    pthread_mutex_t mutex; /* protects all fields below; fields that the thread reads stay constant while it is BUSY */
     pthread_cond_t asked, done;
     pthread_t thread;
     bool has_thread, ends;
     task task;
     watched site_file, predictor_file, calibration_file;
-    bool was_tried; /* they have been read, or not, once */
-    bool answers;   /* the rest is there */
+    bool was_tried; /* the files have been read, or tried, once */
+    bool answers;   /* the files were read, so that predictions are possible */
     sl_site site;
     mdot_predictor *predictor;
-    mdot_calibration *calibration; /* or NULL */
+    mdot_calibration *calibration; /* may be NULL */
     mdot_context *context;
 };
 
@@ -65,7 +64,7 @@ sl_controller *sl_controller_create(const char *site_path)
         return NULL;
     }
     strcpy(c->site_file.path, site_path);
-    pthread_condattr_init(&monotonic); /* none of these can fail on Linux */
+    pthread_condattr_init(&monotonic); /* these calls always succeed on Linux */
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&c->turn, NULL);
     pthread_mutex_init(&c->mutex, NULL);
@@ -130,7 +129,8 @@ static bool has_changed(const watched *file)
            now.changed.tv_sec != seen->changed.tv_sec || now.changed.tv_nsec != seen->changed.tv_nsec;
 }
 
-/* On the CPU, whatever cards the controller's machine has: a submission waits for nobody else's kernels. */
+/* Opens the predictor on the CPU even if the controller's machine has GPUs, so that a submission never waits for
+ * other programs' kernels. */
 static mdot_status open_predictor(const char *path, mdot_predictor **out_predictor, mdot_context **out_context,
                                   mdot_error *err)
 {
@@ -145,7 +145,7 @@ static mdot_status open_predictor(const char *path, mdot_predictor **out_predict
     return status;
 }
 
-/* A calibration of another predictor would correct what this one does not get wrong. */
+/* A calibration of another predictor is refused, because it would correct errors that this predictor does not make. */
 static mdot_status open_calibration(const char *path, const mdot_predictor *predictor,
                                     mdot_calibration **out_calibration, mdot_error *err)
 {
@@ -202,7 +202,7 @@ mdot_status sl_controller_refresh(sl_controller *c, bool *out_is_new, mdot_error
     mdot_status status = MDOT_OK;
     pthread_mutex_lock(&c->mutex);
     *out_is_new = false;
-    bool is_free = c->task.state != TASK_BUSY; /* else the next submission reads them */
+    bool is_free = c->task.state != TASK_BUSY; /* otherwise the next submission reads them */
     if (is_free && (!c->was_tried || has_changed(&c->site_file) || has_changed(&c->predictor_file) ||
                     has_changed(&c->calibration_file))) {
         status = read_again(c, err);
@@ -212,7 +212,7 @@ mdot_status sl_controller_refresh(sl_controller *c, bool *out_is_new, mdot_error
     return status;
 }
 
-/* ---- Deciding: in the thread ------------------------------------------------------------------------------------- */
+/* ---- Deciding: the predicting thread ----------------------------------------------------------------------------- */
 
 static mdot_status answer(const sl_controller *c, task *t)
 {
@@ -248,7 +248,8 @@ static void *predict(void *controller)
     return NULL;
 }
 
-/* At the first request: slurmctld forks before, not after. Its signals are for its own threads. */
+/* Starts the thread at the first request, because slurmctld forks before that. All signals stay with slurmctld's own
+ * threads. */
 static mdot_status start_thread(sl_controller *c, mdot_error *err)
 {
     sigset_t all, before;
@@ -260,9 +261,9 @@ static mdot_status start_thread(sl_controller *c, mdot_error *err)
     return c->has_thread ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no thread to predict in");
 }
 
-/* ---- Deciding: who asks ------------------------------------------------------------------------------------------ */
+/* ---- Deciding: the caller ---------------------------------------------------------------------------------------- */
 
-/* What the submit side says went wrong there, for the log: in one line, cut, nothing in it that a terminal obeys. */
+/* Repeats the submit side's problem for the log: in one line, cut, and with control characters replaced. */
 static mdot_status repeat_problem(const char *problem, mdot_error *err)
 {
     char line[256];
@@ -272,14 +273,14 @@ static mdot_status repeat_problem(const char *problem, mdot_error *err)
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the submit side says: %s", line);
 }
 
-/* A text of one's own; NULL stays NULL. False without memory. */
+/* Copies a text; NULL stays NULL. False if memory ran out. */
 static bool copy(const char *text, const char **out_copy)
 {
     *out_copy = text == NULL ? NULL : strdup(text);
     return text == NULL || *out_copy != NULL;
 }
 
-/* The task that the environment and `ask` make; the caller's to empty, on failure too. */
+/* Makes the task from the environment and `ask`. The caller empties it, also after a failure. */
 static mdot_status make_task(const sl_controller *c, const char *const *environment, size_t count, const sl_ask *ask,
                              task *t, mdot_error *err)
 {
@@ -296,7 +297,7 @@ static mdot_status make_task(const sl_controller *c, const char *const *environm
     return is_copied ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
 }
 
-/* Until the task is done, or for as long as the site has patience. */
+/* Waits until the task is done or the site's patience is over. */
 static mdot_status wait_for_task(sl_controller *c, sl_decision *out_decision, mdot_error *err)
 {
     struct timespec until;

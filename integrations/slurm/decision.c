@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- What is asked for ------------------------------------------------------------------------------------------- */
+/* ---- The request ------------------------------------------------------------------------------------------------- */
 
 sl_gpus sl_gpus_of(const sl_ask *ask)
 {
@@ -35,7 +35,7 @@ static bool names_partition(const char *list, const char *partition)
     return false;
 }
 
-/* The places that the request may run in. */
+/* Finds the places that the request may run in. */
 static size_t find_places(const sl_site *site, const sl_ask *ask, const sl_gpus *gpus,
                           const sl_place *out_places[SL_MAX_PLACES])
 {
@@ -52,7 +52,7 @@ static size_t find_places(const sl_site *site, const sl_ask *ask, const sl_gpus 
 
 /* ---- Time -------------------------------------------------------------------------------------------------------- */
 
-/* The inverse of the normal distribution, by halving: once a decision, to 1e-9. */
+/* Inverse of the normal distribution, by bisection to 1e-9; called once per decision. */
 static double normal_quantile(double probability)
 {
     double low = -10, high = 10;
@@ -68,13 +68,14 @@ static double normal_quantile(double probability)
 
 double sl_step_quantile_ms(const mdot_prediction *p, double quantile)
 {
-    const double end = 1.6448536269514722; /* the normal distribution's 95 % quantile, where the interval ends */
+    const double end = 1.6448536269514722; /* the normal distribution's 95 % quantile, which is the end of the
+                                            * interval */
     double z = normal_quantile(quantile);
     double of_end = z >= 0 ? p->upper_ms / p->step_ms : p->step_ms / p->lower_ms;
     return p->step_ms * pow(of_end, z / end);
 }
 
-/* ---- What follows ------------------------------------------------------------------------------------------------ */
+/* ---- The decision ------------------------------------------------------------------------------------------------ */
 
 enum {
     DOUBTFUL =
@@ -90,7 +91,7 @@ static uint32_t limit_minutes(const sl_site *site, const sl_place *place, const 
     return minutes < 1 ? 1 : (uint32_t)minutes;
 }
 
-/* From all of the weight for what is as short as shortest_s to none for longest_s, evenly over the logarithm. */
+/* Returns the full weight for jobs as short as shortest_s, zero for longest_s, linear in the logarithm between. */
 static uint32_t priority(const sl_site *site, double total_s, int64_t gpus)
 {
     double length_s = site->order == SL_ORDER_SERVICE ? total_s * (double)gpus : total_s;
@@ -98,15 +99,15 @@ static uint32_t priority(const sl_site *site, double total_s, int64_t gpus)
     return (uint32_t)lround(site->priority_weight * fmin(fmax(share, 0), 1));
 }
 
-/* The least is the best place. Without a choice Slurm may start the job in any, and what is said must hold in the
- * slowest. */
+/* The place with the least rank is selected. If the site leaves the choice to Slurm, the job may start in any place,
+ * so the rank selects the slowest, for which the prediction must hold. */
 static double rank(const sl_site *site, const sl_place *place, const mdot_prediction *p)
 {
     switch (site->choice) {
     case SL_CHOOSE_TIME:
         return p->step_ms;
     case SL_CHOOSE_COST:
-        return p->step_ms * place->price; /* GPUs are as many everywhere */
+        return p->step_ms * place->price; /* the number of GPUs is the same everywhere */
     default:
         return -p->step_ms;
     }
@@ -121,7 +122,8 @@ __attribute__((format(printf, 2, 3))) static void put(char comment[SL_COMMENT_BY
     va_end(args);
 }
 
-/* Figures of mdot's own and names of its tables: nothing that a user wrote. */
+/* Writes a comment that consists of mdot's own numbers and of names from its tables, so that it is free of user
+ * input. */
 static void write_comment(const sl_gpus *gpus, const mdot_prediction *p, double steps, sl_decision *d)
 {
     put(d->comment, "mdot: gpu=%s gpus=%lld step_ms=%.4g interval_ms=%.4g..%.4g", d->place.gpu, (long long)gpus->gpus,
@@ -150,7 +152,7 @@ static int worker_count(const mdot_configuration *c)
     return workers > 0 ? workers : 1;
 }
 
-/* How it trains on the places' GPUs. */
+/* Makes the training configuration for the GPUs of the places. */
 static mdot_configuration configure(const sl_request *request, const sl_gpus *gpus, const mdot_job_info *job)
 {
     mdot_configuration c = request->training;

@@ -1,52 +1,53 @@
-/* decision.h — from a job and a request to what the controller writes into it: prediction → place, time limit,
- * priority, comment. Knows nothing of Slurm's own types. */
+/* decision.h — from a job and a request to the values that the controller writes into the request: prediction →
+ * place, time limit, priority, comment. It is independent of Slurm's own types. */
 #ifndef SL_DECISION_H
 #define SL_DECISION_H
 
 #include "integrations/slurm/request.h"
 #include "integrations/slurm/site.h"
 
-/* What a request to Slurm asks for. Texts may be NULL. */
+/* Resources that a request to Slurm asks for. Texts may be NULL. */
 typedef struct sl_ask {
-    const char *partitions;                    /* "a100,h100"; none: the default one */
-    const char *default_partition;             /* the cluster's */
-    const char *per_job, *per_node, *per_task; /* resources (gres.h) */
-    uint32_t nodes, tasks;                     /* 0: not said */
+    const char *partitions;                    /* "a100,h100"; empty: the default one */
+    const char *default_partition;             /* default partition of the cluster */
+    const char *per_job, *per_node, *per_task; /* texts of resources (gres.h) */
+    uint32_t nodes, tasks;                     /* 0: unspecified */
 } sl_ask;
 
-/* GPUs and nodes that work on a step: the job's, else the nodes' or the tasks' times their number, else one. */
+/* Number of GPUs and nodes that work on a step. The GPUs are those per job; otherwise those per node or per task
+ * times their number; otherwise one. */
 typedef struct sl_gpus {
     int64_t gpus, nodes;
-    char type[SL_GRES_TYPE_BYTES]; /* of all of them; empty where none is said */
-    bool is_mixed;                 /* types differ: no prediction */
+    char type[SL_GRES_TYPE_BYTES]; /* type of all GPUs; empty if unspecified */
+    bool is_mixed;                 /* types differ, so there is no prediction */
 } sl_gpus;
 sl_gpus sl_gpus_of(const sl_ask *ask);
 
-enum { SL_COMMENT_BYTES = 512 }; /* Slurm takes up to 1024 */
+enum { SL_COMMENT_BYTES = 512 }; /* Slurm permits up to 1024 */
 
 typedef struct sl_decision {
-    sl_place place;         /* that the figures are of */
-    bool is_chosen;         /* of several places this one: the request should name it alone */
-    uint32_t limit_minutes; /* 0: none is to be set */
-    bool has_priority;      /* `priority` is to be added, of sl_site.priority_weight at most */
+    sl_place place;         /* place that the predicted values apply to */
+    bool is_chosen;         /* this place was chosen among several, so the request should name only this one */
+    uint32_t limit_minutes; /* 0: set no limit */
+    bool has_priority;      /* `priority` should be added; it is at most sl_site.priority_weight */
     uint32_t priority;
-    double step_ms, total_s; /* medians; total_s is 0 where steps are not known */
+    double step_ms, total_s; /* medians; total_s is 0 if the number of steps is unknown */
     char comment[SL_COMMENT_BYTES];
 } sl_decision;
 
-/* What answers: a context of the predictor, which runs in the calling thread, and its calibration, or NULL. */
+/* A context of the predictor, which runs in the calling thread, and a calibration, which may be NULL. */
 typedef struct sl_oracle {
     mdot_context *context;
     const mdot_calibration *calibration;
 } sl_oracle;
 
-/* INVALID_ARGUMENT and NOT_FOUND say why nothing is predicted: settings that do not fit the job, a partition without
- * GPUs in mdot.conf. `context` runs in the calling thread. */
+/* INVALID_ARGUMENT and NOT_FOUND give the reason why there is no prediction: for example, settings that contradict
+ * the job, or a partition without GPUs in mdot.conf. The context runs in the calling thread. */
 mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_job *job, const sl_request *request,
                       const sl_ask *ask, sl_decision *out_decision, mdot_error *err);
 
-/* The `quantile` of a step's time, which is taken as normal in its logarithm on either side of the median, as far apart
- * as the interval says. */
+/* Returns the `quantile` of a step's time. The logarithm of the time is assumed to be normal on either side of the
+ * median, with a width that matches the interval. */
 double sl_step_quantile_ms(const mdot_prediction *prediction, double quantile);
 
 #endif

@@ -7,12 +7,12 @@
 
 enum { MOST_GPUS = 1 << 20 };
 
-/* One of the parts between commas: gpu[:TYPE][:COUNT], behind "gres:" or "gres/" or nothing. */
+/* One of the parts between commas: gpu[:TYPE][:COUNT], possibly behind "gres:" or "gres/". */
 typedef struct part {
-    const char *text, *behind; /* in the whole; `behind` is its comma or end */
-    const char *name_end;      /* of "gpu"; NULL where it asks for something else */
+    const char *text, *behind; /* pointers into the whole text; `behind` is the comma or the end of the part */
+    const char *name_end;      /* end of "gpu"; NULL if the part asks for another resource */
     const char *type;
-    size_t type_length; /* 0: of any type */
+    size_t type_length; /* 0: any type */
     int64_t count;
 } part;
 
@@ -21,7 +21,8 @@ static part read_part(const char *text)
     part p = {.text = text, .behind = text + strcspn(text, ","), .count = 1};
     const char *name = text;
     if (strncmp(name, "gres:", 5) == 0 || strncmp(name, "gres/", 5) == 0) name += 5;
-    if (strncmp(name, "gpu", 3) != 0 || strchr(":=,", name[3]) == NULL) return p; /* or its end, which strchr finds */
+    /* or the end of the text, which strchr finds, too */
+    if (strncmp(name, "gpu", 3) != 0 || strchr(":=,", name[3]) == NULL) return p;
     p.name_end = name + 3;
     const char *at = p.name_end;
     if (*at == ':' && !isdigit((unsigned char)at[1])) {
@@ -56,7 +57,7 @@ sl_gres sl_gres_read(const char *text)
     return all;
 }
 
-/* A copy's end: the NUL behind what was written. */
+/* Appends a text and returns the position of the new NUL. */
 static char *append(char *at, const char *text, size_t length)
 {
     memcpy(at, text, length);

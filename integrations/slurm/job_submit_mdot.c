@@ -1,10 +1,11 @@
 /* job_submit_mdot.c — the plugin in slurmctld: job_submit/mdot. JobSubmitPlugins=mdot in slurm.conf loads it.
  *
- * It takes the job that came with a request (parcel.h) out of it, and writes what follows (decision.h): partition and
- * type of GPU where several would do, a time limit where none is given, a priority factor, a comment. It never refuses
- * a request and never reads a user's file; whatever is wrong goes to slurmctld's log.
+ * It removes the job that came with a request (parcel.h) and writes the decision (decision.h) into the request. That
+ * is the partition and the type of GPU if several are possible, a time limit if none is given, a priority factor, and
+ * a comment. The plugin accepts every request and never reads a user's file. Faults go to slurmctld's log.
  *
- * Slurm's headers are those of one version, and slurmctld loads plugins that were built with its own alone. */
+ * Slurm's headers belong to one version, and slurmctld only loads plugins that were built with its own headers.
+ */
 #include "integrations/slurm/controller.h"
 #include "integrations/slurm/parcel.h"
 
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Of slurmctld and its library; no header that Debian installs declares them. */
+/* Symbols of slurmctld and its library that are missing from the headers that Debian installs. */
 extern slurm_conf_t slurm_conf;
 extern char *default_part_name;
 extern void slurm_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -24,7 +25,7 @@ extern int slurm_error(const char *format, ...) __attribute__((format(printf, 1,
 extern char *slurm_xstrdup(const char *text);
 extern void slurm_xfree(void **memory);
 
-/* What slurmctld calls and reads. */
+/* Symbols that slurmctld calls and reads. */
 extern const char plugin_name[], plugin_type[];
 extern const uint32_t plugin_version;
 int init(void);
@@ -38,7 +39,8 @@ const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
 static sl_controller *controller;
 
-/* mdot.conf and the predictor, if they are new. A fault stops no controller: submissions go on without predictions. */
+/* Reads mdot.conf and the predictor if they have changed. After a fault the controller keeps running, and submissions
+ * go on without predictions. */
 static void refresh(void)
 {
     mdot_error err = {0};
@@ -75,7 +77,7 @@ static void replace(char **text, const char *by)
     *text = slurm_xstrdup(by);
 }
 
-/* Slurm keeps this environment as long as the job, and prolog and epilog get it. */
+/* Slurm keeps this environment as long as the job, and passes it to prolog and epilog, so the parcel is removed. */
 static void take_parcel_out(job_desc_msg_t *request)
 {
     uint32_t kept = 0;
@@ -89,7 +91,7 @@ static void take_parcel_out(job_desc_msg_t *request)
     request->spank_job_env_size = kept;
 }
 
-/* Several types in a partition: the chosen one's name goes to where GPUs are asked for. */
+/* If a partition has several types, adds the chosen type's name to the requests for GPUs. */
 static void set_type(char **resources, const char *type)
 {
     char *text = *resources == NULL ? NULL : sl_gres_with_type(*resources, type);

@@ -19,7 +19,7 @@ bool sl_parcel_piece(const void *job, size_t job_bytes, size_t piece, char out_n
     return true;
 }
 
-/* What stands behind the name in NAME=TEXT; NULL for another name. */
+/* Returns the text behind the name in NAME=TEXT; NULL for another name. */
 static const char *text_of(const char *variable, const char *name)
 {
     size_t length = strlen(name);
@@ -38,7 +38,7 @@ static const char *find(const char *const *environment, size_t count, const char
 /* Appends a piece to the job. */
 static mdot_status add_piece(const char *text, size_t most_bytes, sl_parcel *parcel, mdot_error *err)
 {
-    /* no more than a piece may have, so that a text without end costs nothing */
+    /* reads at most the length of a piece, so that an endless text costs nothing */
     size_t length = strnlen(text, sl_base64_text_bytes(SL_PIECE_BYTES));
     size_t room = length / 4 * 3;
     if (length >= sl_base64_text_bytes(SL_PIECE_BYTES) || parcel->job_bytes + room > most_bytes + 2)

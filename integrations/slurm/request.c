@@ -24,8 +24,8 @@ static const word recomputations[] = {{"nothing", MDOT_RECOMPUTE_NOTHING},
                                       {0}};
 static const word no_yes[] = {{"no", 0}, {"yes", 1}, {0}};
 
-/* A key with words takes one of them; one that is a version two numbers with a point between, as 100 * major + minor;
- * any other a whole number. */
+/* A key with `words` takes one of them. A version consists of two numbers with a point between, and is stored as 100
+ * * major + minor. Any other key takes a whole number. */
 typedef struct key {
     const char *name;
     const word *words;
@@ -54,7 +54,7 @@ enum {
     KEY_COUNT
 };
 
-/* Limits are those of mdot_configuration; of steps, what a double counts. */
+/* Limits are those of mdot_configuration; the limit of steps is the largest integer that a double counts exactly. */
 #define MOST_STEPS 9007199254740992.0
 static const key keys[KEY_COUNT] = {[BATCH] = {.name = "batch", .least = 1, .most = 1 << 24},
                                     [PRECISION] = {.name = "precision", .words = precisions},
@@ -74,7 +74,7 @@ static const key keys[KEY_COUNT] = {[BATCH] = {.name = "batch", .least = 1, .mos
                                     [EPOCHS] = {.name = "epochs", .least = 1, .most = MOST_STEPS},
                                     [DATASET] = {.name = "dataset", .least = 1, .most = MOST_STEPS}};
 
-/* What the text says of each key. */
+/* Value of each key in the text. */
 typedef struct settings {
     bool given[KEY_COUNT];
     double value[KEY_COUNT];
@@ -91,7 +91,7 @@ static mdot_status read_word(const key *k, const char *value, double *out, mdot_
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is none of %s: \"%.40s\"", k->name, known, value);
 }
 
-/* Digits alone: strtod would take "0x10", "inf" and a locale's comma. */
+/* Accepts digits only, because strtod would also take "0x10", "inf" and a locale's comma. */
 static mdot_status read_whole(const key *k, const char *value, double *out, mdot_error *err)
 {
     double number = 0;
@@ -157,7 +157,7 @@ static mdot_status read_settings(char *text, settings *out, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Bytes of `text` that name the file: up to the first comma, none where that part is a setting. */
+/* Returns the length of the file name in `text`: up to the first comma, or 0 if that part is a setting. */
 static size_t file_length(const char *text)
 {
     size_t length = strcspn(text, ","), name = strcspn(text, "=,");

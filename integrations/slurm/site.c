@@ -90,7 +90,7 @@ static mdot_status read_text(const reader *r, const char *key, const char *text,
     return MDOT_OK;
 }
 
-/* ---- A line is KEY=VALUE of the site, or, where it begins with Partition=, several of a place -------------------- */
+/* ---- A line is KEY=VALUE of the site or, if it begins with Partition=, several of a place ------------------------ */
 
 static mdot_status read_site_key(const reader *r, const char *key, const char *value, sl_site *site)
 {
@@ -178,7 +178,7 @@ static mdot_status read_line(const reader *r, char *line, sl_site *site)
     return is_place ? end_place(r, &place, site) : MDOT_OK;
 }
 
-/* What no line sees alone. */
+/* Checks rules that involve several lines. */
 static mdot_status check(const reader *r, const sl_site *site)
 {
     if (site->predictor[0] != '/') return refuse(r, "Predictor is missing, or no whole path");
@@ -193,7 +193,7 @@ static mdot_status check(const reader *r, const sl_site *site)
     return MDOT_OK;
 }
 
-/* What is no regular file is not waited for: the controller would hang in a named pipe. */
+/* Opens a regular file. Other kinds are refused without waiting, because the controller would hang in a named pipe. */
 static mdot_status open_file(const char *path, FILE **out_file, mdot_error *err)
 {
     struct stat s;

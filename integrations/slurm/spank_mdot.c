@@ -1,9 +1,11 @@
-/* spank_mdot.c — the option --mdot=FILE.job[,KEY=VALUE…] of sbatch, salloc and srun. A line of plugstack.conf loads it:
+/* spank_mdot.c — the option --mdot=FILE.job[,KEY=VALUE…] of sbatch, salloc and srun. A line of plugstack.conf loads
+ * it:
  *
  *     optional spank_mdot.so [max_bytes=N]
  *
- * It runs in the user's command, with the user's rights: reads the file, and puts the job into the request (parcel.h).
- * What is wrong it tells the user and the controller's log; the submission goes on. */
+ * It runs in the user's command, with the user's rights. It reads the file and puts the job into the request
+ * (parcel.h). It reports faults to the user and to the controller's log; the submission continues.
+ */
 #include "integrations/slurm/parcel.h"
 #include "integrations/slurm/request.h"
 #include "integrations/slurm/user_file.h"
@@ -15,14 +17,14 @@
 
 SPANK_PLUGIN(mdot, 1)
 
-/* What stood behind --mdot=; the command line comes after the script's lines and replaces them. NULL: the option was
- * not given. */
+/* Text behind --mdot=. The command line is read after the lines of the script, and replaces them. NULL: the option is
+ * absent. */
 static char *text;
 
 static int keep_text(int value, const char *argument, int is_remote)
 {
     (void)value;
-    if (is_remote != 0) return ESPANK_SUCCESS; /* on the node, where the prediction is long made */
+    if (is_remote != 0) return ESPANK_SUCCESS; /* on the node, where the prediction has long been made */
     free(text);
     text = strdup(argument == NULL ? "" : argument);
     return ESPANK_SUCCESS;

@@ -16,7 +16,7 @@ static mdot_status read_all(int file, const char *path, size_t most_bytes, unsig
     struct stat s;
     if (fstat(file, &s) != 0) return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
     if (!S_ISREG(s.st_mode)) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no regular file", path);
-    /* one byte more than it may have: a file may grow while it is read */
+    /* one byte more than the limit, because a file may grow while it is read */
     unsigned char *bytes = malloc(most_bytes + 1);
     if (bytes == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for %zu bytes", path, most_bytes);
     size_t count = 0;

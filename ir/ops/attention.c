@@ -1,7 +1,7 @@
-/* attention.c — Attention as ONNX defines it (opset 23, 24 and 25): heads in three or four dimensions, grouped queries,
- * masks, causal and sliding windows, past keys and values, a cap on the scores.
+/* attention.c — Attention as defined by ONNX (opset 23, 24 and 25): heads in three or four dimensions, grouped
+ * queries, masks, causal and sliding windows, past keys and values, a cap on the scores.
  *
- * softmax_precision has no meaning in double.
+ * softmax_precision is ignored, because everything is computed in double.
  */
 #include "ir/ops/attention.h"
 
@@ -14,12 +14,12 @@ enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };           /* outputs */
 
 typedef struct geometry {
     mdot_dtype dtype;
-    int rank; /* of Q, K, V and Y: 3 or 4 */
+    int rank; /* rank of Q, K, V and Y: 3 or 4 */
     ir_dim batch, heads, kv_heads, queries, new_keys, past, keys, dim, value_dim;
-    ir_dim hidden; /* channels of Y where it has three dimensions */
+    ir_dim hidden; /* channels of Y if it has three dimensions */
 } geometry;
 
-/* The four dimensions of Q, K or V as batch, heads, rows, channels. */
+/* The four dimensions of Q, K or V: batch, heads, rows, channels. */
 static mdot_status split_heads(const ir_operands *from, int i, const char *what, const char *heads_attr, int rank,
                                ir_dim *out)
 {
@@ -190,7 +190,7 @@ static ir_heads heads_of(const geometry *g, double *data, ir_dim heads, ir_dim r
                         : ir_heads_of_3d(data, heads.offset, rows.offset, channels.offset);
 }
 
-/* Copies `rows` rows of every head to another place and another layout. */
+/* Copies `rows` rows of every head to another place and layout. */
 static void copy_heads(const geometry *g, ir_heads to, ir_heads from, int64_t rows, int64_t channels)
 {
     for (int64_t b = 0; b < g->batch.offset; b++) {
@@ -204,7 +204,7 @@ static void copy_heads(const geometry *g, ir_heads to, ir_heads from, int64_t ro
     }
 }
 
-/* Past keys or values (NULL: none) and behind them the new ones, as one tensor of four dimensions. */
+/* Joins past keys or values (NULL: absent) and the new ones behind them into one tensor of four dimensions. */
 static void join_past(const geometry *g, const ir_wide *past, const ir_wide *fresh, ir_dim channels, ir_wide *present)
 {
     ir_heads to = ir_heads_of_4d(present->f, g->kv_heads.offset, g->keys.offset, channels.offset);
@@ -216,7 +216,7 @@ static void join_past(const geometry *g, const ir_wide *past, const ir_wide *fre
     copy_heads(g, to, heads_of(g, fresh->f, g->kv_heads, g->new_keys, channels), g->new_keys.offset, channels.offset);
 }
 
-/* What the attributes and the masks say. */
+/* Reads the options from attributes and masks. */
 static void read_options(const ir_node *node, const ir_wide *const *in, const geometry *g, ir_attention *a)
 {
     a->scale = ir_node_float(node, "scale", 1 / sqrt((double)g->dim.offset));

@@ -17,11 +17,11 @@ ir_attention_mask ir_attention_mask_of(const ir_wide *tensor)
 {
     ir_attention_mask mask = {.tensor = tensor, .width = tensor->dims[tensor->rank - 1]};
     ir_broadcast_strides(tensor->rank, tensor->dims, 4, mask.stride);
-    mask.stride[3] = 1; /* even where it is one key wide: the others are masked, not its repetitions */
+    mask.stride[3] = 1; /* even if it is one key wide, because further keys are masked and the mask is not repeated */
     return mask;
 }
 
-/* What the masks add to the score of one key. */
+/* The number that the masks add to the score of one key. */
 static double bias_of_key(const ir_attention *a, int64_t b, int64_t h, int64_t i, int64_t j)
 {
     int64_t index[4] = {b, h, i, j};
@@ -43,7 +43,7 @@ static double dot(const double *x, const double *y, int64_t count)
     return sum;
 }
 
-/* Softmax of scores + bias in place of the scores; zeros where the bias leaves no key. */
+/* Replaces the scores by softmax(scores + bias); zeros if the bias masks every key. */
 static void probabilities(double *score, const double *bias, int64_t count)
 {
     double greatest_bias = -INFINITY, greatest = -INFINITY, sum = 0;
@@ -58,7 +58,7 @@ static void probabilities(double *score, const double *bias, int64_t count)
     }
 }
 
-/* Scores and result of query i; `score` and `bias` have room for a row. */
+/* Computes scores and result of query i; `score` and `bias` hold one row each. */
 static void attend_query(const ir_attention *a, int64_t b, int64_t h, int64_t i, double *score, double *bias)
 {
     int64_t kv = h / (a->heads / a->kv_heads);

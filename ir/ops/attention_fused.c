@@ -1,7 +1,6 @@
-/* attention_fused.c — attention as ONNX Runtime's optimiser writes it: MultiHeadAttention and Attention (com.microsoft;
- * docs/ContribOperators.md of onnxruntime), with key padding masks of one to three dimensions. Past keys and values are
- * refused.
- */
+/* attention_fused.c — attention in the form of ONNX Runtime's optimiser: MultiHeadAttention and Attention
+ * (com.microsoft; docs/ContribOperators.md of onnxruntime), with key padding masks of one to three dimensions. Past
+ * keys and values are refused. */
 #include "ir/ops/attention.h"
 
 #include "ir/ops/index.h"
@@ -12,8 +11,8 @@ typedef struct geometry {
     mdot_dtype dtype;
     int64_t heads;
     ir_dim batch, queries, keys;
-    ir_dim dim, value_dim;       /* of one head */
-    ir_dim hidden, value_hidden; /* of all heads */
+    ir_dim dim, value_dim;       /* per head */
+    ir_dim hidden, value_hidden; /* over all heads */
 } geometry;
 
 static mdot_status read_heads(const ir_operands *from, geometry *g)
@@ -27,7 +26,7 @@ static mdot_status read_heads(const ir_operands *from, geometry *g)
                    (long long)g->heads);
 }
 
-/* A mask of integers: how many keys of each sequence count (batch), or what is not zero of (batch, keys) or of
+/* A mask of integers: the number of valid keys per sequence (batch), or nonzero elements of (batch, keys) or of
  * (batch, queries, keys). */
 static mdot_status check_key_mask(const ir_operands *from, int i, const geometry *g)
 {
@@ -45,7 +44,7 @@ static mdot_status check_key_mask(const ir_operands *from, int i, const geometry
                    ir_shape_text(from, mask.rank, mask.dim, text));
 }
 
-/* What is added to the scores: (batch or 1, heads or 1, queries, keys). */
+/* The bias added to the scores: (batch or 1, heads or 1, queries, keys). */
 static mdot_status check_score_bias(const ir_operands *from, int i, const geometry *g)
 {
     if (!ir_operand_given(from, i)) return MDOT_OK;
@@ -63,7 +62,7 @@ static mdot_status check_score_bias(const ir_operands *from, int i, const geomet
                    ir_shape_text(from, 4, bias.dim, text), ir_shape_text(from, 4, full, full_text));
 }
 
-/* A past of no rows is none. */
+/* Refuses a past, unless it has zero rows. */
 static mdot_status refuse_past(const ir_operands *from, int first, int last, int rank)
 {
     for (int i = first; i <= last; i++) {
@@ -86,7 +85,7 @@ static void set_cost(const ir_node *node, int64_t length, const geometry *g, ir_
                                          (double)ir_dim_at(g->dim, length), (double)ir_dim_at(g->value_dim, length));
 }
 
-/* An attention of the node's sizes, attributes and masks; Q, K, V and the result are the caller's to set. */
+/* An attention with the node's sizes, attributes and masks. The caller sets Q, K, V and the result. */
 static ir_attention begin_attention(const ir_node *node, const geometry *g, const ir_wide *mask, const ir_wide *bias)
 {
     ir_attention a = {.batch = g->batch.offset, .heads = g->heads, .kv_heads = g->heads};
@@ -95,7 +94,7 @@ static ir_attention begin_attention(const ir_node *node, const geometry *g, cons
     a.dim = g->dim.offset;
     a.value_dim = g->value_dim.offset;
     a.scale = ir_node_float(node, "scale", 0);
-    if (a.scale == 0) a.scale = 1 / sqrt((double)a.dim); /* 0 stands for the default */
+    if (a.scale == 0) a.scale = 1 / sqrt((double)a.dim); /* 0 selects the default */
     a.masked = ir_node_float(node, "mask_filter_value", -10000);
     a.causal = ir_node_int(node, "unidirectional", 0) != 0;
     a.left_window = a.right_window = -1;
@@ -110,7 +109,7 @@ static ir_attention begin_attention(const ir_node *node, const geometry *g, cons
 
 enum { MHA_QUERY, MHA_KEY, MHA_VALUE, MHA_BIAS, MHA_MASK, MHA_SCORE_BIAS, MHA_PAST_KEY, MHA_PAST_VALUE };
 
-/* Where query, key or value is: a tensor of its own, or one of `parts` that lie side by side in each head. */
+/* The location of query, key or value: a separate tensor, or one of `parts` that are adjacent in each head. */
 typedef struct place {
     int input, part, parts;
 } place;
@@ -122,8 +121,8 @@ static place place_of(const ir_operands *from, int operand)
     return (place){operand, 0, 1};
 }
 
-/* The type that query, key or value has as rows (batch, rows, heads * channels), which it may be, too. Otherwise it is
- * packed, (batch, rows, heads, parts, channels), or keys or values by head, (batch, heads, rows, channels). */
+/* The type of query, key or value as rows (batch, rows, heads * channels). The operand may have this form, or be
+ * packed, (batch, rows, heads, parts, channels). Keys or values may also be by head, (batch, heads, rows, channels). */
 static mdot_status read_rows(const ir_operands *from, int operand, ir_type *out)
 {
     static const char *const names[] = {"query", "key", "value"};
@@ -207,12 +206,12 @@ void ir_cost_multi_head_attention(const ir_node *node, int64_t length, ir_cost *
 {
     ir_graph range = {.max_length = length};
     ir_operands from = ir_operands_of_graph(&range, node, NULL);
-    geometry g = {.heads = 0}; /* no FLOPs where it is malformed */
+    geometry g = {.heads = 0}; /* zero FLOPs if the node is malformed */
     read_multi_head(&from, &g);
     set_cost(node, length, &g, out_cost);
 }
 
-/* Query, key or value of `rows` by head, with its part of the bias (NULL: none), from `first` on, added. */
+/* Query, key or value of `rows` by head, plus its part of the bias (NULL: absent) from `first` on. */
 static mdot_status project(ir_arena *arena, const ir_operands *from, const ir_wide *const *in, int operand,
                            const int64_t dims[4], const ir_wide *bias, int64_t first, ir_wide **out)
 {
@@ -223,7 +222,7 @@ static mdot_status project(ir_arena *arena, const ir_operands *from, const ir_wi
     if (status != MDOT_OK) return status;
     for (int64_t k = 0; k < (*out)->count; k++) {
         int64_t c = k % channels, row = k / channels % rows, h = k / channels / rows % heads;
-        int64_t b = k / channels / rows / heads, source = k; /* as it is: by head already */
+        int64_t b = k / channels / rows / heads, source = k; /* unchanged if it is by head already */
         if (input->rank != 4) source = (((b * rows + row) * heads + h) * at.parts + at.part) * channels + c;
         (*out)->f[k] = input->f[source] + (bias != NULL ? bias->f[first + h * channels + c] : 0);
     }
@@ -263,11 +262,11 @@ mdot_status ir_eval_multi_head_attention(ir_arena *arena, const ir_node *node, c
     return status;
 }
 
-/* ---- Attention: input, weights of Q, K and V side by side, bias, mask, past, score bias ------------------------- */
+/* ---- Attention: input, weights of Q, K and V concatenated, bias, mask, past, score bias -------------------------- */
 
 enum { MSA_INPUT, MSA_WEIGHTS, MSA_BIAS, MSA_MASK, MSA_PAST, MSA_SCORE_BIAS, MSA_PAST_LENGTH };
 
-/* The widths of Q and K, and of V: from qkv_hidden_sizes, or a third of the weights' columns each. */
+/* The widths of Q and K, and of V: from qkv_hidden_sizes, or one third of the weights' columns each. */
 static mdot_status read_widths(const ir_operands *from, ir_dim columns, geometry *g)
 {
     const ir_attr *sizes = ir_node_ints(from->node, "qkv_hidden_sizes");
@@ -347,10 +346,10 @@ void ir_cost_ms_attention(const ir_node *node, int64_t length, ir_cost *out_cost
     set_cost(node, length, &g, out_cost);
     double rows = ir_value_elements(node->inputs[MSA_INPUT], length);
     double columns = (double)ir_dim_at(node->inputs[MSA_WEIGHTS]->type.dim[1], length);
-    out_cost->flops += 2 * rows * columns; /* elements of the input times columns: the projections */
+    out_cost->flops += 2 * rows * columns; /* the projections: elements of the input times columns */
 }
 
-/* Q, K and V of every token side by side: input · weights + bias. */
+/* Computes Q, K and V of every token, concatenated: input · weights + bias. */
 static mdot_status project_packed(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                                   mdot_error *err)
 {

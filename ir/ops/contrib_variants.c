@@ -1,7 +1,7 @@
-/* contrib_variants.c — operators of com.microsoft that are ONNX's or another contributed one with operands in other
- * places: RotaryEmbedding, SkipSimplifiedLayerNormalization (docs/ContribOperators.md of onnxruntime). What they
- * mean is said by the one that they are a variant of; the `contrib` pass writes them so, too.
- */
+/* contrib_variants.c — operators of com.microsoft that equal an operator of ONNX or another contributed one with
+ * operands in different positions: RotaryEmbedding, SkipSimplifiedLayerNormalization (docs/ContribOperators.md of
+ * onnxruntime). The operator that they are a variant of defines their semantics; the `contrib` pass rewrites them
+ * accordingly. */
 #include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
@@ -18,7 +18,7 @@ mdot_status ir_contrib_rotary_heads(const ir_node *node, const ir_type *x, const
     if (ir_node_int(node, "is_packed_batching", 0) != 0 || ir_node_float(node, "scale", 1) != 1)
         return ir_fail(node, err, MDOT_UNSUPPORTED, "packed batches and a scale");
     if (x->rank == 3 && heads == 0 && cache->rank == 2 && ir_dim_is_number(cache->dim[1]) && cache->dim[1].offset > 0 &&
-        ir_dim_is_number(x->dim[2])) /* heads as wide as the caches turn */
+        ir_dim_is_number(x->dim[2])) /* heads as wide as the channels that the caches rotate */
         heads = x->dim[2].offset / (2 * cache->dim[1].offset);
     *out_heads = heads;
     return MDOT_OK;
@@ -62,7 +62,7 @@ mdot_status ir_shape_contrib_rotary(ir_graph *graph, ir_node *node, mdot_error *
     return ir_shape_by(graph, node, rotary_result, err);
 }
 
-/* One position id is that of the first token. */
+/* A single position id is that of the first token. */
 static ir_wide *positions_of(ir_arena *arena, const ir_wide *x, const ir_wide *given)
 {
     int64_t dims[] = {x->dims[0], x->dims[x->rank - 2]};
@@ -85,7 +85,8 @@ mdot_status ir_eval_contrib_rotary(ir_arena *arena, const ir_node *node, const i
     ir_node like = *node;
     ir_attr *attrs = IR_NEW_ARRAY(arena, ir_attr, node->attr_count + 1);
     if (attrs == NULL || operands[3] == NULL) return ir_fail_memory(node, err);
-    attrs[0] = (ir_attr){.name = "num_heads", .kind = IR_ATTR_INT, .i = heads}; /* the first of a name counts */
+    /* the first attribute of a name takes precedence */
+    attrs[0] = (ir_attr){.name = "num_heads", .kind = IR_ATTR_INT, .i = heads};
     for (int k = 0; k < node->attr_count; k++) attrs[k + 1] = node->attrs[k];
     like.attrs = attrs;
     like.attr_count++;
@@ -141,7 +142,8 @@ mdot_status ir_eval_skip_simplified(ir_arena *arena, const ir_node *node, const 
     ir_attr *attrs = IR_NEW_ARRAY(arena, ir_attr, node->attr_count + 2);
     if (attrs == NULL) return ir_fail_memory(node, err);
     for (int k = 0; k < node->attr_count; k++) attrs[k] = node->attrs[k];
-    attrs[node->attr_count] = (ir_attr){.name = "epsilon", .kind = IR_ATTR_FLOAT, .f = 1e-12}; /* where none is given */
+    /* used if the attribute is absent */
+    attrs[node->attr_count] = (ir_attr){.name = "epsilon", .kind = IR_ATTR_FLOAT, .f = 1e-12};
     attrs[node->attr_count + 1] = (ir_attr){.name = "axis", .kind = IR_ATTR_INT, .i = -1};
     like.attrs = attrs;
     like.attr_count += 2;
@@ -149,6 +151,6 @@ mdot_status ir_eval_skip_simplified(ir_arena *arena, const ir_node *node, const 
     like.output_count = 1;
     status = ir_eval_rms_norm(arena, &like, (const ir_wide *const[]){sum, in[GAMMA]}, &norm, err);
     for (int i = 0; i < node->output_count && status == MDOT_OK; i++)
-        if (ir_node_wants(node, i)) out[i] = i == 0 ? norm : sum; /* nobody reads the statistics */
+        if (ir_node_wants(node, i)) out[i] = i == 0 ? norm : sum; /* the statistics are unread */
     return status;
 }

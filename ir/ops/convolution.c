@@ -16,7 +16,7 @@ static bool is_transposed(const ir_node *node)
     return ir_node_opcode(node) == IR_OP_ConvTranspose;
 }
 
-/* Weights are [M, C / groups, kernel …], of a transposed convolution [C, M / groups, kernel …]. */
+/* Weights are [M, C / groups, kernel …]; for a transposed convolution [C, M / groups, kernel …]. */
 static mdot_status check_channels(const ir_operands *from, convolution *c)
 {
     const ir_dim *w = c->weight.dim;
@@ -94,7 +94,7 @@ mdot_status ir_shape_convolution(ir_graph *graph, ir_node *node, mdot_error *err
     return ir_shape_by(graph, node, convolution_result, err);
 }
 
-/* A multiply-add for each weight at each position of the result (Conv) or of the input (ConvTranspose). */
+/* One multiply-add per weight at each position of the result (Conv) or of the input (ConvTranspose). */
 void ir_cost_convolution(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_cost_traffic(node, length, out_cost);
@@ -107,7 +107,7 @@ void ir_cost_convolution(const ir_node *node, int64_t length, ir_cost *out_cost)
 
 /* ---- Evaluation ------------------------------------------------------------------------------------------------- */
 
-/* Where tap `tap` of the window at `position` of the slid-over side lies on the other; -1: in the padding. */
+/* The position of tap `tap` of the window at `position` of the slid-over side on the other side; -1: in the padding. */
 static int64_t tapped(const ir_window *w, const int64_t *position, const int64_t *tap, const int64_t *dims)
 {
     int64_t at = 0;
@@ -119,14 +119,14 @@ static int64_t tapped(const ir_window *w, const int64_t *position, const int64_t
     return at;
 }
 
-/* One group of one sample. `slid` is the side with a position for each window, `wide` the other. */
+/* One group of one sample. `slid` is the side with one position per window, `wide` the other. */
 typedef struct plane {
     const ir_window *window;
     const int64_t *slid_dims, *wide_dims;
     int64_t slid_count, wide_count, taps;
 } plane;
 
-/* Calls for every (window, tap) inside: position on the slid side, on the wide side, index of the tap. */
+/* Called for every (window, tap) inside: position on the slid side, on the wide side, index of the tap. */
 typedef void (*visit_fn)(void *user, int64_t slid, int64_t wide, int64_t tap);
 
 static void for_each_tap(const plane *p, visit_fn visit, void *user)
@@ -143,7 +143,7 @@ static void for_each_tap(const plane *p, visit_fn visit, void *user)
     }
 }
 
-typedef struct group { /* where its channels start */
+typedef struct group { /* the start of its channels */
     const convolution *c;
     const double *in, *weight;
     double *out;

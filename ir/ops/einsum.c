@@ -1,8 +1,8 @@
 /* einsum.c — Einsum: sums of products over labelled axes.
  *
- * Labels are the letters of the equation; the axes that an ellipsis stands for get labels of their own, counted from
- * the last. A label that occurs twice in one operand walks its diagonal. The output's labels are the outer loops, all
- * others are summed over.
+ * Labels are the letters of the equation. The axes of an ellipsis get their own labels, counted from the last. A
+ * label that occurs twice in one operand walks its diagonal. The output's labels are the outer loops; all other
+ * labels are summed.
  */
 #include "ir/ops/index.h"
 #include "ir/ops/operands.h"
@@ -22,7 +22,7 @@ typedef struct einsum {
     subscripts output;
     int summed_count;
     int summed[LABEL_COUNT];
-    ir_dim extent[LABEL_COUNT]; /* 0 × L + 0 where the label does not occur */
+    ir_dim extent[LABEL_COUNT]; /* 0 × L + 0 for absent labels */
     bool occurs[LABEL_COUNT];
 } einsum;
 
@@ -31,7 +31,7 @@ static int label_of_letter(char letter)
     return islower((unsigned char)letter) ? letter - 'a' : letter - 'A' + 26;
 }
 
-/* Reads subscripts up to a ',', a '-' or the end; an ellipsis becomes `ellipsis_rank` labels. False: no subscripts. */
+/* Reads subscripts up to a ',', a '-' or the end. An ellipsis becomes `ellipsis_rank` labels. False: malformed. */
 static bool read_subscripts(const char **cursor, int ellipsis_rank, subscripts *out)
 {
     const char *at = *cursor;
@@ -58,7 +58,7 @@ static mdot_status bad_equation(const ir_operands *from, int operand)
                    ir_node_string(from->node, "equation", ""), operand);
 }
 
-/* Reads the subscripts of operand i, which stand at *cursor, and steps over the comma behind. */
+/* Reads the subscripts of operand i at *cursor, and skips the comma behind them. */
 static mdot_status read_operand(const ir_operands *from, int i, const char **cursor, ir_type *out_type,
                                 subscripts *out_subscripts)
 {
@@ -76,7 +76,7 @@ static mdot_status read_operand(const ir_operands *from, int i, const char **cur
     return MDOT_OK;
 }
 
-/* Brings the extent of one axis together with what its label has so far: equal, or 1 against anything. */
+/* Merges the extent of one axis into that of its label: they must be equal, or one of them 1. */
 static mdot_status unify_extent(const ir_operands *from, einsum *e, int label, ir_dim dim)
 {
     if (!e->occurs[label] || ir_dim_is(e->extent[label], 1)) {
@@ -89,7 +89,7 @@ static mdot_status unify_extent(const ir_operands *from, einsum *e, int label, i
     return MDOT_OK;
 }
 
-/* The output that an equation without an arrow means: the ellipsis, then the letters that occur once, in the order of
+/* The output of an equation without an arrow: the ellipsis, then the letters that occur once, in the order of
  * characters, capitals first. */
 static void imply_output(const int *uses, int ellipsis_rank, subscripts *out)
 {
@@ -170,7 +170,7 @@ mdot_status ir_shape_einsum(ir_graph *graph, ir_node *node, mdot_error *err)
 
 typedef struct term { /* one operand in the sum of products */
     const ir_wide *tensor;
-    int64_t stride[LABEL_COUNT]; /* by label; 0 where the operand does not have it or repeats */
+    int64_t stride[LABEL_COUNT]; /* by label; 0 if the operand lacks it or repeats */
 } term;
 
 /* The strides of operand i by label; the axes of a diagonal add up. */
@@ -189,7 +189,7 @@ static mdot_status read_term(const ir_operands *from, int i, const char **cursor
     return MDOT_OK;
 }
 
-/* Where a term's element lies at an index over the labels of `count` loops. */
+/* The offset of a term's element at an index over the labels of `count` loops. */
 static int64_t term_offset(const term *t, int count, const int *labels, const int64_t *index)
 {
     int64_t offset = 0;
@@ -254,7 +254,7 @@ mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, const ir_wide *
     return MDOT_OK;
 }
 
-/* Per point of all loops: a product of n operands and one addition where labels are summed. */
+/* Per point of all loops: a product of n operands, and one addition if labels are summed. */
 void ir_cost_einsum(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_graph range = {.max_length = length};

@@ -1,9 +1,8 @@
-/* elementwise.c — shape and cost rules of the elementwise family. What is computed stands in elementwise_math.c, the
- * evaluators in elementwise_eval.c, the content that is known at compile time in elementwise_known.c.
- */
+/* elementwise.c — shape and cost rules of the elementwise family. The functions are in elementwise_math.c, the
+ * evaluators in elementwise_eval.c, and compile-time content in elementwise_known.c. */
 #include "ir/ops/elementwise.h"
 
-/* The result has the first input's type. Norms and softmax use this rule too; the checks are for the family's own. */
+/* The result has the first input's type. Norms and softmax use this rule too; the checks apply only to this family. */
 mdot_status ir_shape_like(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     const ir_type *type = &node->inputs[0]->type;
@@ -26,7 +25,7 @@ mdot_status ir_shape_like_bool(ir_graph *graph, ir_node *node, mdot_error *err)
     return MDOT_OK;
 }
 
-/* com.microsoft: GELU of x plus an optional bias that broadcasts over x and leaves its shape. */
+/* com.microsoft: GELU of x plus an optional bias that broadcasts over x and keeps its shape. */
 mdot_status ir_shape_bias_gelu(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     const ir_type *type = &node->inputs[0]->type;
@@ -42,8 +41,8 @@ mdot_status ir_shape_bias_gelu(ir_graph *graph, ir_node *node, mdot_error *err)
 mdot_status ir_cast_target(const ir_node *node, mdot_dtype like, mdot_dtype *out_dtype, mdot_error *err)
 {
     int64_t to = like != MDOT_DTYPE_NONE ? (int64_t)like : ir_node_int(node, "to", MDOT_DTYPE_NONE);
-    /* ONNX numbers element types as mdot_dtype does; those that it lacks (strings, floats of 8 bits and less, complex
-     * numbers) have no size. */
+    /* ONNX numbers element types as mdot_dtype does. Types that it lacks (strings, floats of 8 bits and less, complex
+     * numbers) have size zero. */
     bool in_range = to > MDOT_DTYPE_NONE && to <= MDOT_DTYPE_BF16;
     if (!in_range || mdot_dtype_size_bytes((mdot_dtype)to) == 0) {
         return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion to ONNX element type %lld", (long long)to);
@@ -64,7 +63,7 @@ mdot_status ir_shape_cast(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_elementwise_known(graph, node, err);
 }
 
-/* One element, at every length. */
+/* Does the value have one element at every length? */
 static bool is_scalar(const ir_value *value)
 {
     return ir_dim_products_equal(value->type.dim, value->type.rank, NULL, 0);
@@ -96,7 +95,7 @@ mdot_status ir_shape_clip(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_like(graph, node, err);
 }
 
-/* Every input from `first` on is accepted and, but for Pow, of one type. */
+/* Checks that every input from `first` on is accepted and, except for Pow, has the same type. */
 static mdot_status check_operands(const ir_node *node, int first, unsigned accepts, mdot_error *err)
 {
     mdot_dtype dtype = node->inputs[first]->type.dtype;
@@ -155,7 +154,7 @@ void ir_cost_none(const ir_node *node, int64_t length, ir_cost *out_cost)
     *out_cost = (ir_cost){0};
 }
 
-/* One operation an element unless a table says otherwise; a fold of n operands takes n - 1, and a mean one more. */
+/* One operation per element unless a table states otherwise. A fold of n operands takes n - 1, and a mean one more. */
 void ir_cost_pointwise(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     const ir_unary_rule *unary = ir_unary_rule_of(node);

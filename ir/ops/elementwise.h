@@ -1,8 +1,8 @@
-/* elementwise.h — what elementwise operators compute on one element, as tables by operator.
+/* elementwise.h — the computation of elementwise operators on one element, as tables by operator.
  *
- * Internal to the elementwise family: its shape rules ask the tables which element types an operator accepts, its cost
- * rule how many operations an element takes, its evaluators what to compute. Integers are computed exactly, in 64 bits,
- * and wrapped to their type afterwards; nothing here has undefined behaviour for any operand.
+ * Internal to the elementwise family. Its shape rules look up the accepted element types, its cost rule the
+ * operations per element, and its evaluators the function. Integers are computed exactly, in 64 bits, and wrapped to
+ * their type afterwards. All functions are defined for every operand.
  */
 #ifndef IR_OPS_ELEMENTWISE_H
 #define IR_OPS_ELEMENTWISE_H
@@ -11,7 +11,7 @@
 
 enum { IR_ON_FLOAT = 1u << 0, IR_ON_INTEGER = 1u << 1, IR_ON_BOOL = 1u << 2 };
 
-/* FLOPs an element: elementary functions count as one operation, composed ones as what they are composed of, so that a
+/* FLOPs per element. Elementary functions count as one operation, composed ones as the sum of their parts, so that a
  * graph costs the same with GELU in one node or in five. */
 typedef struct ir_unary_rule {
     unsigned accepts; /* 0: not a unary elementwise operator */
@@ -33,24 +33,24 @@ typedef struct ir_binary_rule {
     bool makes_bool;
 } ir_binary_rule;
 
-/* The rule of the node's operator with its attributes looked at (Gelu's approximation, Mod's fmod, BitShift's
- * direction); NULL: it is not of this kind. Variadic operators are folds of their binary rule. */
+/* The rule of the node's operator, depending on its attributes (Gelu's approximation, Mod's fmod, BitShift's
+ * direction). NULL: the operator has no such rule. Variadic operators are folds of their binary rule. */
 const ir_unary_rule *ir_unary_rule_of(const ir_node *node);
 const ir_binary_rule *ir_binary_rule_of(const ir_node *node);
-/* The rule of an operator with its attributes at their defaults. */
+/* The rule of an operator with its default attributes. */
 const ir_binary_rule *ir_binary_default(ir_opcode opcode);
 
-/* MALFORMED where the operator is not defined for `dtype`, UNSUPPORTED for strings. */
+/* MALFORMED if the operator is undefined for `dtype`, UNSUPPORTED for strings. */
 mdot_status ir_check_accepts(const ir_node *node, unsigned accepts, mdot_dtype dtype, mdot_error *err);
 
-/* The element type that a Cast, or a CastLike whose second operand is `like`, makes. */
+/* The result type of a Cast, or of a CastLike whose second operand has the type `like`. */
 mdot_status ir_cast_target(const ir_node *node, mdot_dtype like, mdot_dtype *out_dtype, mdot_error *err);
 
-double ir_gelu(double x, double alpha, double beta);      /* x/2 (1 + erf(x/√2)); alpha and beta are not read */
+double ir_gelu(double x, double alpha, double beta);      /* x/2 (1 + erf(x/√2)); alpha and beta are ignored */
 double ir_gelu_tanh(double x, double alpha, double beta); /* x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))) */
 int64_t ir_integer_power(int64_t base, int64_t exponent);
 
-/* Sets `known` on output 0 where it follows from what is known of the inputs (ir/ops/elementwise_known.c). */
+/* Sets `known` on output 0 if it follows from the known content of the inputs (ir/ops/elementwise_known.c). */
 mdot_status ir_elementwise_known(ir_graph *graph, ir_node *node, mdot_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* elementwise_eval.c — reference evaluators of the elementwise family: loops around the functions of elementwise.h.
  *
- * Operands broadcast through strides that are 0 where they repeat. Results are made row by row, a row being the
+ * Operands broadcast through strides that are 0 in repeated dimensions. Results are computed row by row, along the
  * innermost dimension, so that the index arithmetic stays out of the inner loops.
  */
 #include "ir/ops/elementwise.h"
@@ -9,11 +9,11 @@
 
 enum { MAX_OPERANDS = 3 };
 
-/* Rows of a result and where each operand's row begins. The innermost stride of an operand is 0 or 1. */
+/* Rows of a result and the start of each operand's row. The innermost stride of an operand is 0 or 1. */
 typedef struct rows {
     int rank; /* at least 1 */
     int64_t dims[MDOT_MAX_RANK];
-    int64_t length; /* of a row */
+    int64_t length; /* elements per row */
     int64_t index[MDOT_MAX_RANK];
     int operand_count;
     int64_t strides[MAX_OPERANDS][MDOT_MAX_RANK];
@@ -45,14 +45,14 @@ static void wrap_all(ir_wide *wide)
     for (int64_t i = 0; i < wide->count; i++) wide->i[i] = ir_wrap_integer(wide->dtype, wide->i[i]);
 }
 
-/* A tensor shaped like `input`. */
+/* Allocates a tensor with the shape of `input`. */
 static mdot_status make_like(ir_arena *arena, const ir_node *node, const ir_wide *input, mdot_dtype dtype,
                              ir_wide **out, mdot_error *err)
 {
     return ir_make_wide(arena, node, dtype, input->rank, input->dims, out, err);
 }
 
-/* The shape of all present inputs broadcast together. */
+/* Allocates a tensor with the broadcast shape of all present inputs. */
 static mdot_status make_broadcast(ir_arena *arena, const ir_node *node, const ir_wide *const *in, mdot_dtype dtype,
                                   ir_wide **out, mdot_error *err)
 {
@@ -86,7 +86,7 @@ static void apply_unary(const ir_node *node, const ir_unary_rule *rule, const ir
             y->i[i] = ir_wrap_integer(y->dtype, rule->on_integer(x->i[i], is_unsigned));
             continue;
         }
-        /* Integers without a function of their own are computed in double and truncated. */
+        /* Integers without their own function are computed in double and truncated. */
         double result = rule->on_float(ir_wide_get(x, i), alpha, beta);
         if (y->f != NULL) {
             y->f[i] = result;
@@ -112,7 +112,7 @@ mdot_status ir_eval_unary(ir_arena *arena, const ir_node *node, const ir_wide *c
 
 /* ---- Binary and variadic --------------------------------------------------------------------------------------- */
 
-/* result = rule(a, b) element by element; `result` may be `a` when that has the result's shape. */
+/* result = rule(a, b) element by element; `result` may be `a` if that has the result's shape. */
 static void apply_binary(const ir_binary_rule *rule, const ir_wide *a, const ir_wide *b, ir_wide *result)
 {
     if (result->count == 0) return;
@@ -134,8 +134,7 @@ static void apply_binary(const ir_binary_rule *rule, const ir_wide *a, const ir_
     if (result->i != NULL) wrap_all(result);
 }
 
-/* Pow where base and exponent are not both floats or both integers: computed in double, given back in the base's type.
- */
+/* Pow for a base and an exponent of mixed types: computed in double, returned in the base's type. */
 static void apply_mixed_power(const ir_binary_rule *rule, const ir_wide *a, const ir_wide *b, ir_wide *result)
 {
     if (result->count == 0) return;
@@ -233,7 +232,7 @@ mdot_status ir_eval_where(ir_arena *arena, const ir_node *node, const ir_wide *c
     return MDOT_OK;
 }
 
-/* Max(x, least), then Min(…, greatest): where the limits cross, the greatest wins (ONNX Clip-13). */
+/* Max(x, least), then Min(…, greatest): if the limits cross, the greatest wins (ONNX Clip-13). */
 mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
 {
     const ir_wide *x = in[0];
@@ -268,7 +267,7 @@ mdot_status ir_eval_identity(ir_arena *arena, const ir_node *node, const ir_wide
     return MDOT_OK;
 }
 
-/* Inference: nothing is dropped, and the mask says so. */
+/* In inference everything is kept, and the mask is true. */
 mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                             mdot_error *err)
 {

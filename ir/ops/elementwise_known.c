@@ -1,13 +1,14 @@
-/* elementwise_known.c — content known at compile time, carried through elementwise operators on small integers.
- * Floating types count so long as they hold the integers exactly: exporters compute lengths in them (Cast, Min, Cast).
+/* elementwise_known.c — propagates content known at compile time through elementwise operators on small integers.
+ * Floating types count if they hold the integers exactly, because exporters compute lengths in them (Cast, Min,
+ * Cast).
  *
- * Shape arithmetic in exported models (Shape → Gather → Mul → Concat → Reshape and the like) runs through these. An
- * element is affine in L; where a result is not affine, or could wrap in its type for some L, nothing is known of the
- * output.
+ * Shape arithmetic in exported models (Shape → Gather → Mul → Concat → Reshape and the like) is evaluated here. An
+ * element is affine in L. If a result is not affine, or could wrap in its type for some L, the output's content is
+ * unknown.
  */
 #include "ir/ops/elementwise.h"
 
-/* The functions return false where the result is not known. */
+/* The functions return false if the result is unknown. */
 typedef bool (*known_fn)(const ir_graph *graph, const ir_dim *a, ir_dim *out);
 
 static bool both_numbers(const ir_dim *a)
@@ -33,7 +34,7 @@ static bool known_mul(const ir_graph *graph, const ir_dim *a, ir_dim *out)
     return ir_dim_mul(a[0], a[1], out);
 }
 
-/* Integer division truncates, which is rounding down where the dividend is not negative. */
+/* Integer division truncates, which equals rounding down for a non-negative dividend. */
 static bool known_div(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 {
     if (both_numbers(a)) {
@@ -46,7 +47,7 @@ static bool known_div(const ir_graph *graph, const ir_dim *a, ir_dim *out)
     return ir_dim_always_le(graph, ir_dim_number(0), a[0]) && ir_dim_div_floor(graph, a[0], a[1].offset, out);
 }
 
-/* ONNX's Mod has the divisor's sign, fmod the dividend's: the same where neither is negative. */
+/* ONNX's Mod has the divisor's sign, fmod the dividend's. They are equal if both are non-negative. */
 static bool known_mod(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 {
     if (!ir_dim_is_number(a[1]) || a[1].offset <= 0 || !ir_dim_always_le(graph, ir_dim_number(0), a[0])) return false;
@@ -145,7 +146,7 @@ static bool known_where(const ir_graph *graph, const ir_dim *a, ir_dim *out)
 }
 
 typedef struct known_rule {
-    int operands; /* of the function; variadic operators fold it */
+    int operands; /* number of operands; variadic operators fold the function */
     known_fn apply;
 } known_rule;
 
@@ -163,9 +164,9 @@ static const known_rule rules[IR_OP_COUNT] = {
     [IR_OP_Where] = {3, known_where},
 };
 
-enum { MAX_OPERANDS = 3 }; /* longer folds do not occur in shape arithmetic */
+enum { MAX_OPERANDS = 3 }; /* shape arithmetic has shorter folds only */
 
-/* What is known of one input, read at the indices of the output. */
+/* The known content of one input, read at the indices of the output. */
 typedef struct operand {
     ir_dim element[IR_MAX_KNOWN];
     int64_t strides[MDOT_MAX_RANK];
@@ -182,7 +183,7 @@ static bool load_operand(const ir_value *value, int out_rank, operand *out)
     return true;
 }
 
-/* Up to where a floating type holds every integer: 2 to its significand's bits. */
+/* The limit up to which a floating type holds every integer: 2 to the number of significand bits. */
 static int64_t exact_integers(mdot_dtype dtype)
 {
     switch (dtype) {
@@ -197,7 +198,7 @@ static int64_t exact_integers(mdot_dtype dtype)
     }
 }
 
-/* Brings a result into the output's type; false: it would wrap, or round, for some L. */
+/* Checks that a result fits the output's type. False: it would wrap, or round, for some L. */
 static bool fit(const ir_graph *graph, mdot_dtype dtype, ir_dim *d)
 {
     if (dtype == MDOT_DTYPE_BOOL) {
@@ -214,7 +215,7 @@ static bool fit(const ir_graph *graph, mdot_dtype dtype, ir_dim *d)
     }
     int64_t min, max;
     ir_dim_bounds(graph, *d, &min, &max);
-    /* Before a bucket is bound there is no upper end to speak of; lengths do fit 64 bits. */
+    /* Before a bucket is bound the maximum length is unlimited, but lengths fit 64 bits. */
     if (dtype == MDOT_DTYPE_I64) return true;
     return ir_wrap_integer(dtype, min) == min && ir_wrap_integer(dtype, max) == max &&
            !(dtype == MDOT_DTYPE_U64 && min < 0);
@@ -241,7 +242,7 @@ static bool compute(const ir_graph *graph, const known_rule *rule, const operand
     return true;
 }
 
-/* Division of floating values has a remainder where that of integers rounds. */
+/* Floating division leaves a remainder where integer division rounds. */
 static bool rounds_as_integers(const ir_node *node)
 {
     ir_opcode op = ir_node_opcode(node);

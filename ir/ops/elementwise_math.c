@@ -1,7 +1,7 @@
 /* elementwise_math.c — the scalar functions of elementwise operators and the tables that name them (elementwise.h).
  *
  * Formulas are those of the ONNX operator specification, opset 28. Default attribute values are floats there, and are
- * written as such here.
+ * therefore written as floats here.
  */
 #include "ir/ops/elementwise.h"
 
@@ -17,7 +17,7 @@
         return expression;                                                                                             \
     }
 
-/* Into [0, 1]; NaN stays. */
+/* Clamps to [0, 1]; NaN stays. */
 static double clamp_unit(double x)
 {
     return x < 0 ? 0 : x > 1 ? 1 : x;
@@ -25,7 +25,7 @@ static double clamp_unit(double x)
 
 UNARY(absolute, fabs(x))
 UNARY(negative, -x)
-UNARY(sign, x > 0 ? 1 : x < 0 ? -1 : x) /* of NaN: NaN */
+UNARY(sign, x > 0 ? 1 : x < 0 ? -1 : x) /* NaN gives NaN */
 UNARY(reciprocal, 1 / x)
 UNARY(square_root, sqrt(x))
 UNARY(exponential, exp(x))
@@ -47,7 +47,7 @@ UNARY(error_function, erf(x))
 UNARY(round_down, floor(x))
 UNARY(round_up, ceil(x))
 UNARY(round_even, nearbyint(x)) /* the default rounding mode is to nearest, ties to even */
-UNARY(relu, x < 0 ? 0 : x)      /* of NaN: NaN */
+UNARY(relu, x < 0 ? 0 : x)      /* NaN gives NaN */
 UNARY(softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
 UNARY(softsign, x / (1 + fabs(x)))
 UNARY(is_nan, x != x)
@@ -77,7 +77,7 @@ double ir_gelu_tanh(double x, double alpha, double beta)
 
 /* ---- Unary functions on integers ------------------------------------------------------------------------------- */
 
-/* Arithmetic modulo 2^64, where it is defined. */
+/* Converts the result of arithmetic modulo 2^64, which is defined for unsigned types. */
 static int64_t wrap(uint64_t bits)
 {
     return (int64_t)bits;
@@ -131,7 +131,7 @@ BINARY(multiply, (a * b))
 BINARY(divide, a / b)
 BINARY(remainder_as_c, fmod(a, b))
 BINARY(parametric_relu, (a < 0 ? a * b : a))
-BINARY(smaller, a != a || a < b ? a : b) /* of a NaN on either side: NaN */
+BINARY(smaller, a != a || a < b ? a : b) /* a NaN on either side gives NaN */
 BINARY(larger, a != a || a > b ? a : b)
 BINARY(equal, a == b)
 BINARY(less, a < b)
@@ -139,7 +139,7 @@ BINARY(less_or_equal, a <= b)
 BINARY(greater, a > b)
 BINARY(greater_or_equal, a >= b)
 
-/* The remainder with the divisor's sign, as numpy.mod. */
+/* The remainder with the divisor's sign, like numpy.mod. */
 static double remainder_as_python(double a, double b)
 {
     double rest = fmod(a, b);
@@ -160,7 +160,7 @@ static bool is_below(int64_t a, int64_t b, bool is_unsigned)
     return is_unsigned ? (uint64_t)a < (uint64_t)b : a < b;
 }
 
-/* Towards zero; a zero divisor gives zero. */
+/* Rounds towards zero; division by zero gives zero. */
 static int64_t divide_integers(int64_t a, int64_t b, bool is_unsigned)
 {
     if (b == 0) return 0;
@@ -168,7 +168,7 @@ static int64_t divide_integers(int64_t a, int64_t b, bool is_unsigned)
     return b == -1 ? negate(a, false) : a / b;
 }
 
-/* With the dividend's sign, as C's %; a zero divisor gives zero. */
+/* Has the dividend's sign, like C's %; a zero divisor gives zero. */
 static int64_t remainder_integers(int64_t a, int64_t b, bool is_unsigned)
 {
     if (b == 0) return 0;
@@ -176,7 +176,7 @@ static int64_t remainder_integers(int64_t a, int64_t b, bool is_unsigned)
     return b == -1 ? 0 : a % b;
 }
 
-/* With the divisor's sign, as Python's %. */
+/* Has the divisor's sign, like Python's %. */
 static int64_t modulo_integers(int64_t a, int64_t b, bool is_unsigned)
 {
     int64_t rest = remainder_integers(a, b, is_unsigned);
@@ -197,8 +197,8 @@ int64_t ir_integer_power(int64_t base, int64_t exponent)
     return wrap(result);
 }
 
-/* An unsigned exponent above INT64_MAX is odd or even like its low bits, and the power of anything but 0, 1 and -1 has
- * long left 64 bits; modulo 2^64 its bits count like any others. */
+/* For an unsigned exponent above INT64_MAX, parity is that of its low bit. The power of any base except 0, 1 and -1
+ * exceeds 64 bits, but the result is correct modulo 2^64 in any case. */
 static int64_t power_integers(int64_t a, int64_t b, bool is_unsigned)
 {
     if (!is_unsigned || b >= 0) return ir_integer_power(a, b);
@@ -238,7 +238,8 @@ INTEGER(greater_or_equal_integers, !is_below(a, b, is_unsigned))
 
 enum { F = IR_ON_FLOAT, I = IR_ON_INTEGER, B = IR_ON_BOOL };
 
-/* Accepts, FLOPs, on floats, on integers, makes bool; attributes read as alpha and beta with their defaults. */
+/* Accepted types, FLOPs, function on floats, on integers, makes bool; attributes read as alpha and beta with their
+ * defaults. */
 #define RULE(types, cost, f, i, is_test)                                                                               \
     {                                                                                                                  \
         .accepts = (types), .flops = (cost), .on_float = (f), .on_integer = (i), .makes_bool = (is_test)               \

@@ -1,14 +1,16 @@
-/* families.h — what the operator families share: the rules that ops.def names, and helpers to write them with.
+/* families.h — declarations that the operator families share: the rules that ops.def names, and helpers for writing
+ * them.
  *
- * Internal to ir/. A row of ops.def that says shape_reshape means the function ir_shape_reshape, and likewise for costs
- * and evaluators: the table's macro adds the prefix.
+ * Internal to ir/. The name shape_reshape in a row of ops.def means the function ir_shape_reshape, and likewise for
+ * costs and evaluators, because the table's macro adds the prefix.
  */
 #ifndef IR_OPS_FAMILIES_H
 #define IR_OPS_FAMILIES_H
 
 #include "ir/ops.h"
 
-/* Every function that the table names. A name that serves several rows is declared as often, which C allows. */
+/* Declares every function that the table names. A name that serves several rows is declared several times, which C
+ * allows. */
 #define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering)              \
     mdot_status ir_##shape(ir_graph *graph, ir_node *node, mdot_error *err);                                           \
     void ir_##cost(const ir_node *node, int64_t length, ir_cost *out_cost);                                            \
@@ -19,46 +21,46 @@
 
 /* ---- Errors (ir/ops/helpers.c) --------------------------------------------------------------------------------- */
 
-/* mdot_fail with `node "name" (Type): ` in front. ir_infer and ir_evaluate add the file. */
+/* Calls mdot_fail with the prefix `node "name" (Type): `. ir_infer and ir_evaluate add the file. */
 mdot_status ir_fail(const ir_node *node, mdot_error *err, mdot_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 mdot_status ir_fail_memory(const ir_node *node, mdot_error *err);
-/* Puts the graph's file in front of the message that *err holds (ir/infer.c). Returns `status`. */
+/* Prefixes the message in *err with the graph's file (ir/infer.c). Returns `status`. */
 mdot_status ir_fail_in_file(const ir_graph *graph, mdot_status status, mdot_error *err);
-/* MALFORMED unless the numbers of inputs and outputs are those of the table and required inputs are there (ir/infer.c).
- */
+/* MALFORMED unless the numbers of inputs and outputs match the table and required inputs are present (ir/infer.c). */
 mdot_status ir_check_arity(const ir_node *node, mdot_error *err);
-/* MALFORMED, with the types in question, unless the typed inputs are of the element types that the operator takes
+/* MALFORMED, with the types in question, unless the typed inputs have element types that the operator accepts
  * (ir/types.c). */
 mdot_status ir_check_types(const ir_node *node, mdot_error *err);
 
 /* ---- Dimensions affine in L (ir/dims.c) --------------------------------------------------------------------------
  *
- * L ranges over [1, graph->max_length]. Functions return false, with *out untouched, when the result is not affine, is
- * not decided by the range, or overflows. All are exact for every L in the range. */
+ * L ranges over [1, graph->max_length]. If the result is not affine, depends on L within the range, or overflows,
+ * functions return false and leave *out unchanged. All are exact for every L in the range.
+ */
 
-/* Least and greatest value over the range, saturated at the ends of int64. */
+/* Minimum and maximum over the range, saturated at the ends of int64. */
 void ir_dim_bounds(const ir_graph *graph, ir_dim d, int64_t *out_min, int64_t *out_max);
 bool ir_dim_always_le(const ir_graph *graph, ir_dim a, ir_dim b); /* a <= b for every L */
 bool ir_dim_always_lt(const ir_graph *graph, ir_dim a, ir_dim b);
-/* False: it depends on L. */
+/* False: the answer depends on L. */
 bool ir_dim_decide_equal(const ir_graph *graph, ir_dim a, ir_dim b, bool *out);
 bool ir_dim_decide_less(const ir_graph *graph, ir_dim a, ir_dim b, bool *out);
 
 bool ir_dim_add(ir_dim a, ir_dim b, ir_dim *out);
 bool ir_dim_sub(ir_dim a, ir_dim b, ir_dim *out);
-bool ir_dim_mul(ir_dim a, ir_dim b, ir_dim *out);       /* one of them is a number */
-bool ir_dim_div_exact(ir_dim a, ir_dim b, ir_dim *out); /* without remainder for every L */
+bool ir_dim_mul(ir_dim a, ir_dim b, ir_dim *out);                                     /* one factor must be a number */
+bool ir_dim_div_exact(ir_dim a, ir_dim b, ir_dim *out);                               /* divides evenly for every L */
 bool ir_dim_div_floor(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *out); /* divisor > 0 */
 bool ir_dim_div_ceil(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *out);  /* divisor > 0 */
 bool ir_dim_mod_floor(const ir_graph *graph, ir_dim a, int64_t divisor, ir_dim *out); /* divisor > 0; 0 <= result */
 bool ir_dim_min(const ir_graph *graph, ir_dim a, ir_dim b, ir_dim *out);
 bool ir_dim_max(const ir_graph *graph, ir_dim a, ir_dim b, ir_dim *out);
 
-/* The dim d with product(over) = product(under) * d for every L: the -1 of Reshape. Products are polynomials in L, and
- * equal factors cancel. The empty product is 1. */
+/* The dim d with product(over) = product(under) * d for every L, as for the -1 of Reshape. Products are polynomials
+ * in L, and equal factors cancel. The empty product is 1. */
 bool ir_dim_quotient(const ir_dim *over, int over_count, const ir_dim *under, int under_count, ir_dim *out);
-/* Whether two products are the same polynomial: equal counts of elements. */
+/* Are two products the same polynomial? Then the element counts are equal. */
 bool ir_dim_products_equal(const ir_dim *a, int a_count, const ir_dim *b, int b_count);
 
 /* "3", "L", "2L+1"; `symbol` names L (NULL: "L"). Writes at most `size` bytes and returns `out`. */
@@ -67,47 +69,48 @@ const char *ir_dim_text(ir_dim d, const char *symbol, char *out, size_t size);
 
 /* ---- Types (ir/ops/helpers.c) ---------------------------------------------------------------------------------- */
 
-/* Sets output `index`'s type; nothing when that output is absent or beyond the node's outputs. */
+/* Sets the type of output `index`. Does nothing if that output is absent or beyond the node's outputs. */
 void ir_set_type(ir_node *node, int index, mdot_dtype dtype, int rank, const ir_dim *dims);
-/* Records what output `index` holds. `elements` is copied. More than IR_MAX_KNOWN, or an absent output, is no error. */
+/* Records the content of output `index`. `elements` is copied. More than IR_MAX_KNOWN elements, or an absent output,
+ * are ignored. */
 mdot_status ir_set_known(ir_graph *graph, ir_node *node, int index, const ir_dim *elements, int count, mdot_error *err);
 
-/* Two shapes brought together as ONNX's multidirectional broadcasting says: aligned at the end, equal dims or 1 against
- * anything. Two different numbers are MALFORMED; L against another dim than 1 is UNSUPPORTED. `out` may be `a` or `b`.
- */
+/* Combines two shapes by ONNX's multidirectional broadcasting: they are aligned at the end, and dims are equal or one
+ * of them is 1. Two different numbers are MALFORMED; L against a dim other than 1 is UNSUPPORTED. `out` may be `a` or
+ * `b`. */
 mdot_status ir_broadcast_dims(const ir_node *node, const ir_dim *a, int a_rank, const ir_dim *b, int b_rank,
                               ir_dim *out, int *out_rank, mdot_error *err);
-/* All present inputs from `first` on together. */
+/* Broadcasts all present inputs from `first` on together. */
 mdot_status ir_broadcast_inputs(const ir_node *node, int first, ir_dim *out, int *out_rank, mdot_error *err);
 
-/* -rank … rank-1 → 0 … rank-1; MALFORMED, naming the node, outside of it. */
+/* Maps -rank … rank-1 to 0 … rank-1. MALFORMED, naming the node, if out of range. */
 mdot_status ir_normalize_axis(const ir_node *node, int64_t axis, int rank, int *out_axis, mdot_error *err);
-/* A list of axes as a bit mask; an axis that occurs twice is MALFORMED. */
+/* Converts a list of axes to a bit mask. An axis that occurs twice is MALFORMED. */
 mdot_status ir_axes_mask(const ir_node *node, const int64_t *axes, int count, int rank, unsigned *out_mask,
                          mdot_error *err);
-/* The numbers in input `index` of a shape rule (axes, repeats, a shape without L …): UNSUPPORTED where they are
- * computed at run time. `out` holds up to IR_MAX_KNOWN. An absent input is a count of 0: check ir_node_input before if
- * that differs. */
+/* The numbers in input `index` of a shape rule (axes, repeats, a shape without L …). UNSUPPORTED if they are computed
+ * at run time. `out` holds up to IR_MAX_KNOWN. An absent input gives a count of 0; check ir_node_input first if that
+ * matters. */
 mdot_status ir_input_ints(const ir_node *node, int index, int64_t *out, int *out_count, mdot_error *err);
-/* The same with elements affine in L. */
+/* Does the same for elements affine in L. */
 mdot_status ir_input_dims(const ir_node *node, int index, ir_dim *out, int *out_count, mdot_error *err);
 
 /* ---- Concrete shapes, for evaluators (ir/ops/helpers.c) ---------------------------------------------------------- */
 
-/* A result tensor; MALFORMED naming the node for a negative dimension, else OUT_OF_MEMORY. dims may be NULL when rank
- * is 0. */
+/* Allocates a result tensor. MALFORMED naming the node for a negative dimension, else OUT_OF_MEMORY. dims may be NULL
+ * if rank is 0. */
 mdot_status ir_make_wide(ir_arena *arena, const ir_node *node, mdot_dtype dtype, int rank, const int64_t *dims,
                          ir_wide **out, mdot_error *err);
-/* MALFORMED naming the node when the shapes do not broadcast. `out` may be `a` or `b`. */
+/* MALFORMED naming the node if the shapes are incompatible. `out` may be `a` or `b`. */
 mdot_status ir_broadcast_shapes(const ir_node *node, const int64_t *a, int a_rank, const int64_t *b, int b_rank,
                                 int64_t *out, int *out_rank, mdot_error *err);
 /* Row-major strides in elements. */
 void ir_strides(int rank, const int64_t *dims, int64_t *out_strides);
-/* Strides with which a tensor of shape `dims` is read at the indices of a broadcast shape of rank `out_rank`: 0 where
- * it repeats. */
+/* Strides for reading a tensor of shape `dims` at the indices of a broadcast shape of rank `out_rank`; 0 for repeated
+ * dimensions. */
 void ir_broadcast_strides(int rank, const int64_t *dims, int out_rank, int64_t *out_strides);
-/* The next index in row-major order; false after the last, which leaves zeros. Start from zeros, not with an empty
- * shape. */
+/* Advances to the next index in row-major order. False after the last one, which leaves zeros. Start from zeros; the
+ * shape must be non-empty. */
 bool ir_next_index(int rank, const int64_t *dims, int64_t *index);
 int64_t ir_dot_index(int rank, const int64_t *index, const int64_t *strides);
 /* Copies element `from` of one tensor to element `to` of another of the same dtype. */
@@ -122,24 +125,23 @@ static inline void ir_copy_element(ir_wide *target, int64_t to, const ir_wide *s
 
 /* ---- Element arithmetic, for evaluators (ir/ops/elementwise_math.c) ---------------------------------------------- */
 
-/* To the nearest value of a floating dtype that rounds (f16, bf16); f32 and f64 stay as they are: the oracle is double.
- */
+/* Rounds to the nearest value of f16 or bf16. f32 and f64 stay as they are, because the oracle computes in double. */
 double ir_round_float(mdot_dtype dtype, double value);
-/* To the nearest value of any floating dtype, f32 as well: what memory holds. */
+/* Rounds to the nearest value of any floating dtype, including f32: the value that memory holds. */
 double ir_nearest_float(mdot_dtype dtype, double value);
 
 /* ---- Costs (ir/ops/helpers.c) ------------------------------------------------------------------------------------ */
 
-double ir_value_elements(const ir_value *value, int64_t length); /* 0 for NULL or where the shape is not known */
+double ir_value_elements(const ir_value *value, int64_t length); /* 0 for NULL or for an unknown shape */
 double ir_value_bytes(const ir_value *value, int64_t length);
 /* Sets bytes read (each distinct input once), bytes written, and parameters: the elements of distinct floating
- * constants with more than one element. FLOPs are left alone. */
+ * constants with more than one element. FLOPs stay as they are. */
 void ir_cost_traffic(const ir_node *node, int64_t length, ir_cost *out_cost);
 
 /* ---- RotaryEmbedding of com.microsoft (ir/ops/contrib_variants.c) ------------------------------------------------ */
 
-/* Heads of an input of three dimensions; 0 where it has four, or says nothing. UNSUPPORTED for what no ONNX operator
- * does. */
+/* Number of heads of an input of three dimensions; 0 if it has four, or if the number is unstated. UNSUPPORTED for
+ * variants that ONNX's operator lacks. */
 mdot_status ir_contrib_rotary_heads(const ir_node *node, const ir_type *x, const ir_type *cache, int64_t *out_heads,
                                     mdot_error *err);
 
@@ -148,12 +150,12 @@ mdot_status ir_contrib_rotary_heads(const ir_node *node, const ir_type *x, const
 enum { IR_GEMM_PARAMETERS = 3 };
 
 typedef struct ir_activation {
-    ir_opcode opcode; /* IR_OP_COUNT: none */
+    ir_opcode opcode; /* IR_OP_COUNT: absent */
     int attr_count;
-    ir_attr attrs[IR_GEMM_PARAMETERS]; /* as the activation itself names them */
+    ir_attr attrs[IR_GEMM_PARAMETERS]; /* with the names that the activation itself uses */
 } ir_activation;
 
-/* What follows the product of a FusedGemm node; UNSUPPORTED for a name that is no activation. */
+/* Reads the activation behind the matmul of a FusedGemm node. UNSUPPORTED for an unknown name. */
 mdot_status ir_fused_gemm_activation(const ir_node *node, ir_activation *out, mdot_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* gather.c — operators that fetch elements at indices from data: Gather, GatherElements, GatherND, OneHot.
  *
- * Indices count from the end where they are negative. One outside of its dimension is an error of the evaluation;
- * OneHot alone gives it a meaning.
+ * Negative indices count from the end. An index out of range is an error of the evaluation, except in OneHot, which
+ * defines it.
  */
 #include "ir/ops/index.h"
 #include "ir/ops/operands.h"
@@ -16,7 +16,7 @@ static mdot_status read_operands(const ir_operands *from, ir_type *out_data, ir_
     return status != MDOT_OK ? status : ir_operand_need_integers(from, 1, "tensor of indices");
 }
 
-/* Appends dimensions to a type; false where it would get too many. */
+/* Appends dimensions to a type. False: the rank would be too large. */
 static bool append_dims(ir_type *type, const ir_dim *dims, int count)
 {
     if (type->rank + count > MDOT_MAX_RANK) return false;
@@ -72,7 +72,7 @@ mdot_status ir_eval_gather(ir_arena *arena, const ir_node *node, const ir_wide *
     return MDOT_OK;
 }
 
-/* ---- GatherElements: one element an index ------------------------------------------------------------------------ */
+/* ---- GatherElements: one element per index ----------------------------------------------------------------------- */
 
 static mdot_status gather_elements_result(const ir_operands *from, ir_type *out_type)
 {
@@ -122,7 +122,7 @@ mdot_status ir_eval_gather_elements(ir_arena *arena, const ir_node *node, const 
 
 /* ---- GatherND: slices at tuples of indices ----------------------------------------------------------------------- */
 
-/* The tuples' length, a number: the last dimension of the indices. */
+/* The length of the tuples, a number: the last dimension of the indices. */
 static mdot_status read_tuple(const ir_operands *from, const ir_type *data, const ir_type *indices, int *out_batch,
                               int *out_length)
 {
@@ -182,7 +182,7 @@ mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wid
     int64_t batches = ir_matmul(data->dims, 0, batch);
     int64_t batch_size = ir_matmul(data->dims, batch, data->rank);
     int64_t slice = ir_matmul(data->dims, batch + length, data->rank);
-    int64_t tuples = ir_matmul(indices->dims, batch, indices->rank - 1); /* of one batch */
+    int64_t tuples = ir_matmul(indices->dims, batch, indices->rank - 1); /* per batch */
     for (int64_t t = 0; t < batches * tuples; t++) {
         int64_t source = t / tuples * batch_size;
         for (int i = 0; i < length; i++) {
@@ -198,7 +198,7 @@ mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wid
 
 /* ---- OneHot ------------------------------------------------------------------------------------------------------ */
 
-/* The number of classes: one integer, of a floating type perhaps. */
+/* The number of classes: one integer, possibly of a floating type. */
 static mdot_status read_depth(const ir_operands *from, ir_dim *out_depth)
 {
     ir_dim element[IR_MAX_KNOWN];
@@ -253,7 +253,7 @@ mdot_status ir_eval_one_hot(ir_arena *arena, const ir_node *node, const ir_wide 
         int64_t o = k / (view.extent * view.inner), depth = k / view.inner % view.extent, i = k % view.inner;
         double index = trunc(ir_wide_get(in[0], o * view.inner + i)); /* floating indices are cast to integers */
         if (index < 0) index += (double)view.extent;
-        ir_copy_element(out[0], k, in[2], index == (double)depth); /* outside of the classes: off everywhere */
+        ir_copy_element(out[0], k, in[2], index == (double)depth); /* an index out of range is off in all classes */
     }
     return MDOT_OK;
 }

@@ -1,13 +1,12 @@
 /* gemm_fused.c — FusedGemm (com.microsoft): a Gemm and the activation behind it, as ONNX Runtime's extended
  * optimisations write the layers of a head. Source: docs/ContribOperators.md and
- * core/optimizer/gemm_activation_fusion.cc of onnxruntime, which list the activations.
- */
+ * core/optimizer/gemm_activation_fusion.cc of onnxruntime, which list the activations. */
 #include "ir/ops/families.h"
 #include "ir/ops/operands.h"
 
 #include <string.h>
 
-/* The operator table lies above the operators' files, so what they need of its rows stands here. */
+/* The rows that this file needs of the operator table, copied because the table is in a higher layer. */
 static const ir_op activations[] = {
     {.opcode = IR_OP_Relu, .name = "Relu"},
     {.opcode = IR_OP_LeakyRelu, .name = "LeakyRelu"},

@@ -1,7 +1,7 @@
 /* generate.c — operators whose output comes from shapes, attributes and a few numbers: Shape, Size, Constant,
  * ConstantOfShape, EyeLike, Range.
  *
- * They are where shape arithmetic begins: what they output is known element by element, affine in L.
+ * Shape arithmetic begins here: their output is known element by element, affine in L.
  */
 #include "ir/ops/operands.h"
 
@@ -10,7 +10,7 @@
 
 /* ---- Shape and Size ---------------------------------------------------------------------------------------------- */
 
-/* The dimensions that Shape lists: from `start` up to `end`, negative ones counting from the end, clamped. */
+/* The dimensions that Shape lists: from `start` up to `end`. Negative values count from the end; all are clamped. */
 static void shape_range(const ir_node *node, int rank, int *out_first, int *out_count)
 {
     int64_t bound[2] = {ir_node_int(node, "start", 0), ir_node_int(node, "end", rank)};
@@ -48,7 +48,8 @@ mdot_status ir_shape_size(ir_graph *graph, ir_node *node, mdot_error *err)
     const ir_type *in = &node->inputs[0]->type;
     ir_dim count;
     ir_set_type(node, 0, MDOT_DTYPE_I64, 0, NULL);
-    if (!ir_dim_quotient(in->dim, in->rank, NULL, 0, &count)) return MDOT_OK; /* a polynomial of higher degree */
+    /* the count is a polynomial of higher degree */
+    if (!ir_dim_quotient(in->dim, in->rank, NULL, 0, &count)) return MDOT_OK;
     return ir_set_known(graph, node, 0, &count, 1, err);
 }
 
@@ -61,12 +62,12 @@ mdot_status ir_eval_size(ir_arena *arena, const ir_node *node, const ir_wide *co
 
 /* ---- Constant ---------------------------------------------------------------------------------------------------- */
 
-/* The content of a Constant: the one attribute that it has. value_float and its kin are the short forms of a tensor. */
+/* The content of a Constant, from its one attribute. value_float and similar attributes are short forms of a tensor. */
 typedef struct constant_content {
     mdot_dtype dtype;
     int rank;
     int64_t count;
-    const ir_tensor *tensor; /* else: */
+    const ir_tensor *tensor; /* NULL: one of the following arrays */
     const double *floats;
     const int64_t *ints;
 } constant_content;
@@ -99,7 +100,7 @@ static mdot_status read_constant(const ir_node *node, constant_content *out, mdo
     }
 }
 
-/* Integer content of a tensor, as that of a constant value. */
+/* Integer content of a tensor, read like that of a constant value. */
 static bool known_tensor(const ir_tensor *tensor, ir_dim *out, int *out_count)
 {
     ir_value value = {.constant = tensor};
@@ -160,7 +161,7 @@ mdot_status ir_eval_constant(ir_arena *arena, const ir_node *node, const ir_wide
 
 /* ---- ConstantOfShape --------------------------------------------------------------------------------------------- */
 
-/* The attribute `value`, a tensor of one element; NULL where it is absent: 0 in f32. */
+/* The attribute `value`, a tensor of one element. NULL: absent, which means 0 in f32. */
 static mdot_status fill_value(const ir_operands *from, const ir_tensor **out)
 {
     const ir_attr *attr = ir_node_attr(from->node, "value");
@@ -271,9 +272,9 @@ typedef struct range { /* start, start + delta, … : `count` numbers */
     mdot_dtype dtype;
     ir_dim count;
     bool integers;
-    ir_dim start; /* of integers */
+    ir_dim start; /* for integers */
     int64_t step;
-    double first, delta; /* else */
+    double first, delta; /* for floats */
 } range;
 
 static mdot_status read_float_range(const ir_operands *from, range *out)
@@ -288,7 +289,7 @@ static mdot_status read_float_range(const ir_operands *from, range *out)
         }
         if (tensor != NULL) bound[i] = ir_wide_get(tensor, 0);
     }
-    double count = ceil((bound[1] - bound[0]) / bound[2]); /* not a number where delta is 0 */
+    double count = ceil((bound[1] - bound[0]) / bound[2]); /* NaN or infinite if delta is 0 */
     if (!(count < 0x1p62) || bound[2] == 0) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "from %g to %g by %g there is no end", bound[0], bound[1],
                        bound[2]);
@@ -299,7 +300,7 @@ static mdot_status read_float_range(const ir_operands *from, range *out)
     return MDOT_OK;
 }
 
-/* Start, limit and delta where all of them are integers, affine in L. */
+/* Start, limit and delta if all of them are integers, affine in L. */
 static bool known_bounds(const ir_operands *from, ir_dim *out_bounds)
 {
     ir_dim element[IR_MAX_KNOWN];
@@ -332,7 +333,7 @@ static mdot_status read_integer_range(const ir_operands *from, const ir_dim *bou
     return MDOT_OK;
 }
 
-/* Floats that are integers count as integers, so that lengths may have passed through them. */
+/* Floats that are integers count as integers, because lengths may have passed through them. */
 static mdot_status read_range(const ir_operands *from, range *out)
 {
     ir_type type;
@@ -355,7 +356,8 @@ mdot_status ir_shape_range(ir_graph *graph, ir_node *node, mdot_error *err)
     if (!r.integers || !ir_dim_is_number(r.count) || r.count.offset > IR_MAX_KNOWN) return MDOT_OK;
     ir_dim element[IR_MAX_KNOWN];
     for (int i = 0; i < r.count.offset; i++) {
-        element[i] = (ir_dim){r.start.scale, r.start.offset + i * r.step}; /* at most the limit: no overflow */
+        /* at most the limit, so it cannot overflow */
+        element[i] = (ir_dim){r.start.scale, r.start.offset + i * r.step};
     }
     return ir_set_known(graph, node, 0, element, (int)r.count.offset, err);
 }

@@ -1,4 +1,5 @@
-/* helpers.c — what the rules of all operator families share: messages, types, broadcasting, index walks, costs. */
+/* helpers.c — functions that the rules of all operator families share: messages, types, broadcasting, index walks,
+ * costs. */
 #include "ir/ops/families.h"
 
 #include <assert.h>
@@ -168,7 +169,7 @@ mdot_status ir_broadcast_shapes(const ir_node *node, const int64_t *a, int a_ran
     return MDOT_OK;
 }
 
-/* A shape with a 0 may have other dims whose product overflows; no stride of it is ever used. */
+/* In a shape with a 0, the product of the other dims may overflow, but its strides are unused. */
 static int64_t next_stride(int64_t stride, int64_t dim)
 {
     return (int64_t)((uint64_t)stride * (uint64_t)dim);
@@ -229,7 +230,7 @@ void ir_cost_traffic(const ir_node *node, int64_t length, ir_cost *out_cost)
         const ir_value *value = node->inputs[i];
         if (value == NULL || ir_node_reads_before(node, i)) continue;
         out_cost->bytes_read += ir_value_bytes(value, length);
-        /* A single number, such as an epsilon or a scale, is not learnt. */
+        /* A single number, for example an epsilon or a scale, is not a parameter. */
         double elements = ir_value_elements(value, length);
         if (value->constant != NULL && ir_dtype_is_float(value->type.dtype) && elements > 1)
             out_cost->parameters += elements;

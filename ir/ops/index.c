@@ -1,4 +1,4 @@
-/* index.c — tensors around an axis and through strides; see index.h. */
+/* index.c — tensors viewed around an axis and through strides; see index.h. */
 #include "ir/ops/index.h"
 
 #include "ir/ops/families.h"

@@ -1,15 +1,14 @@
-/* layout.c — operators that give the elements another shape or another order: Reshape and its kin, Transpose, Expand,
- * Tile, DepthToSpace, SpaceToDepth, Trilu.
- */
+/* layout.c — operators that change the shape or order of elements: Reshape and similar ones, Transpose, Expand, Tile,
+ * DepthToSpace, SpaceToDepth, Trilu. */
 #include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- The same elements under another shape ---------------------------------------------------------------------- */
+/* ---- The same elements in another shape ------------------------------------------------------------------------- */
 
-/* The one length at which the shapes agree, where an exporter wrote its example's into the target; 0: there is none. */
+/* The one length at which the shapes agree, if an exporter wrote the length of its example into the target; 0: none. */
 static int64_t example_length(const ir_type *in, int count, const ir_dim *target)
 {
     int64_t wanted = 1, others = 1;
@@ -48,7 +47,7 @@ static mdot_status no_such_reshape(const ir_operands *from, const ir_type *in, i
                    ir_shape_text(from, in->rank, in->dim, was), ir_shape_text(from, count, target, becomes), remedy);
 }
 
-/* Resolves the zeros of a target shape, which stand for the input's dimension of their place, and finds the -1. */
+/* Resolves the zeros of a target shape, which mean the input's dimension at the same position, and finds the -1. */
 static mdot_status resolve_target(const ir_operands *from, const ir_type *in, int count, ir_dim *target,
                                   int *out_inferred)
 {
@@ -114,7 +113,8 @@ static mdot_status flatten_result(const ir_operands *from, ir_type *out_type)
     ir_type in;
     mdot_status status = ir_operand_need(from, 0, "input", -1, &in);
     if (status != MDOT_OK) return status;
-    int64_t axis = ir_node_int(from->node, "axis", 1); /* the rank itself is allowed: all dimensions before the cut */
+    int64_t axis = ir_node_int(from->node, "axis", 1); /* an axis equal to the rank is allowed: all dimensions are
+                                                        * before the cut */
     if (axis < -in.rank || axis > in.rank) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "axis %lld of an input of %d dimensions", (long long)axis,
                        in.rank);
@@ -232,7 +232,7 @@ mdot_status ir_eval_reshape(ir_arena *arena, const ir_node *node, const ir_wide 
 
 /* ---- The same elements in another order ------------------------------------------------------------------------- */
 
-/* `perm` of Transpose: which input axis becomes output axis i; all of them reversed where it is not given. */
+/* `perm` of Transpose: output axis i is input axis perm[i]. Default: all axes reversed. */
 static mdot_status read_permutation(const ir_operands *from, int rank, int *out_perm)
 {
     const ir_attr *attr = ir_node_ints(from->node, "perm");
@@ -267,8 +267,8 @@ mdot_status ir_shape_transpose(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by_move(graph, node, transpose_result, 1u << 0, err);
 }
 
-/* Fills `out` with `in`, seen as a tensor of shape `dims`, after its axes are permuted; only the order of out's
- * elements matters, not its shape. */
+/* Fills `out` with `in`, viewed as a tensor of shape `dims`, after its axes are permuted. Only the order of out's
+ * elements matters; its shape is ignored. */
 static void copy_permuted(ir_wide *out, const ir_wide *in, int rank, const int64_t *dims, const int *perm)
 {
     int64_t strides[MDOT_MAX_RANK], permuted[MDOT_MAX_RANK];
@@ -293,7 +293,7 @@ mdot_status ir_eval_transpose(ir_arena *arena, const ir_node *node, const ir_wid
     return status;
 }
 
-/* DepthToSpace and SpaceToDepth trade channels for blocksize × blocksize pixels. `grow` says in which direction. */
+/* DepthToSpace and SpaceToDepth exchange channels and blocksize × blocksize pixels. `grow` selects the direction. */
 static mdot_status block_result(const ir_operands *from, bool grow, ir_type *out_type)
 {
     ir_type in;
@@ -467,7 +467,7 @@ mdot_status ir_shape_trilu(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by(graph, node, trilu_result, err);
 }
 
-/* Keeps what is on and above diagonal k (upper) or on and below it; the rest of the new tensor is zero. */
+/* Keeps the elements on and above diagonal k (upper) or on and below it. The rest of the new tensor is zero. */
 mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                           mdot_error *err)
 {
@@ -476,7 +476,7 @@ mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, const ir_wide *c
     const ir_wide *diagonal = ir_tensor_input(node, in, 1);
     if (diagonal != NULL && diagonal->i == NULL) return ir_fail(node, err, MDOT_MALFORMED, "k is no integer");
     bool upper = ir_node_int(node, "upper", 1) != 0;
-    double k = diagonal != NULL ? ir_wide_get(diagonal, 0) : 0; /* a double, so that extreme diagonals don't overflow */
+    double k = diagonal != NULL ? ir_wide_get(diagonal, 0) : 0; /* an integer could overflow for extreme diagonals */
     int64_t rows = in[0]->dims[in[0]->rank - 2], columns = in[0]->dims[in[0]->rank - 1];
     for (int64_t at = 0; at < in[0]->count; at++) {
         double above = (double)(at % columns) - (double)(at / columns % rows);
@@ -487,7 +487,8 @@ mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, const ir_wide *c
 
 /* ---- The cost of moving data, here and in select.c, gather.c and generate.c ------------------------------------- */
 
-/* No FLOPs. Of an input no more is read than is written: a gather or a slice leaves the rest of its table alone. */
+/* Zero FLOPs. Of each input at most as much is read as is written, because a gather or a slice skips the rest of its
+ * table. */
 void ir_cost_move(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_cost_traffic(node, length, out_cost);

@@ -1,5 +1,4 @@
-/* loss.c — SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss, with which training graphs end. Shapes and costs
- * only. */
+/* loss.c — SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss, which end training graphs. Shapes and costs only. */
 #include "ir/ops/operands.h"
 
 #include <string.h>
@@ -34,7 +33,8 @@ mdot_status ir_shape_loss(ir_graph *graph, ir_node *node, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Of a score the softmax's five (maximum, difference, exponential, sum, logarithm's difference); of a label one. */
+/* FLOPs: five per score for the softmax (maximum, difference, exponential, sum, logarithm's difference), and one per
+ * label. */
 void ir_cost_loss(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_cost_traffic(node, length, out_cost);

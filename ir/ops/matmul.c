@@ -1,24 +1,24 @@
-/* matmul.c — matrix products: MatMul, Gemm, Linear (mdot's own: constant weights and a bias), FusedMatMul.
+/* matmul.c — matmuls: MatMul, Gemm, Linear (mdot's own: constant weights and a bias), FusedMatMul.
  *
- * All four are batches of one product, rows × inner by inner × columns, with operands that may be transposed, repeated
- * over the batch or vectors. A multiply-add costs two FLOPs. Einsum and FusedGemm (gemm_fused.c) have files of their
- * own.
+ * All four are batches of one matmul, rows × inner by inner × columns, with operands that may be transposed, repeated
+ * over the batch or vectors. A multiply-add costs two FLOPs. Einsum and FusedGemm (gemm_fused.c) are in separate
+ * files.
  */
 #include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
-/* The products of one node. Operand a has `rows` × `inner` in its last two dimensions, b `inner` × `columns`, each
- * swapped where transposed; a vector is one row or one column that the output does not show. */
+/* The matmuls of one node. Operand a has `rows` × `inner` in its last two dimensions, b `inner` × `columns`, each
+ * swapped if transposed. A vector is one row or one column that the output lacks. */
 typedef struct products {
     mdot_dtype dtype;
     bool transpose_a, transpose_b;
     bool a_vector, b_vector;
     ir_dim rows, inner, columns;
     int batch_rank;
-    ir_dim batch[MDOT_MAX_RANK]; /* what the leading dimensions of a and b broadcast to */
+    ir_dim batch[MDOT_MAX_RANK]; /* broadcast shape of the leading dimensions of a and b */
 } products;
 
-/* The last two dimensions of an operand: those that `swap` says in the other order. */
+/* The last two dimensions of an operand, exchanged if `swap` is set. */
 static void matrix_dims(const ir_type *type, bool swap, ir_dim *out_first, ir_dim *out_second)
 {
     *out_first = type->dim[type->rank - (swap ? 1 : 2)];
@@ -66,12 +66,12 @@ static ir_type products_type(const products *p)
 
 /* ---- Evaluation -------------------------------------------------------------------------------------------------- */
 
-typedef struct matrix_view { /* element (row, column) lies at row * row_stride + column * column_stride */
+typedef struct matrix_view { /* element (row, column) is at row * row_stride + column * column_stride */
     int64_t row_stride, column_stride;
 } matrix_view;
 
-/* out[r, c] += sum over k of a[r, k] * b[k, c], `out` dense. The inner loop runs along rows of b and out, which keeps
- * the oracle at the speed of its caches for models of billions of FLOPs. */
+/* out[r, c] += sum over k of a[r, k] * b[k, c], `out` dense. The inner loop runs along rows of b and out, so that the
+ * oracle runs at cache speed for models of billions of FLOPs. */
 static void multiply_floats(const double *a, matrix_view a_view, const double *b, matrix_view b_view, double *out,
                             int64_t rows, int64_t inner, int64_t columns)
 {
@@ -89,7 +89,7 @@ static void multiply_floats(const double *a, matrix_view a_view, const double *b
     }
 }
 
-/* The same of integers, modulo 2^64. */
+/* Does the same for integers, modulo 2^64. */
 static void multiply_integers(const int64_t *a, matrix_view a_view, const int64_t *b, matrix_view b_view, int64_t *out,
                               int64_t rows, int64_t inner, int64_t columns)
 {
@@ -112,7 +112,7 @@ static void batch_strides(const ir_wide *operand, bool vector, int batch_rank, i
     for (int i = 0; i < batch_rank; i++) out_strides[i] *= matrix;
 }
 
-/* Adds all products to `out`, which is dense and as large as they are. */
+/* Adds all matmul results to `out`, which is dense and has their size. */
 static void multiply(const products *p, const ir_wide *a, const ir_wide *b, ir_wide *out)
 {
     int64_t rows = p->rows.offset, inner = p->inner.offset, columns = p->columns.offset;
@@ -147,7 +147,7 @@ static double products_flops(const products *p, int64_t length)
 
 /* ---- MatMul and FusedMatMul -------------------------------------------------------------------------------------- */
 
-/* MatMul has none of FusedMatMul's attributes, whose defaults make it one (com.microsoft, ONNX Runtime's contrib
+/* MatMul lacks FusedMatMul's attributes, whose defaults give a MatMul (com.microsoft, ONNX Runtime's contrib
  * operators). */
 static mdot_status read_mat_mul(const ir_operands *from, products *out)
 {
@@ -187,7 +187,7 @@ mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide 
     return status;
 }
 
-/* `factor` times an integer, exact where the factor is 1; what 64 bits do not hold is their end, as Cast has it. */
+/* `factor` times an integer, exact if the factor is 1. The result saturates at the ends of 64 bits, as in Cast. */
 static int64_t scaled_integer(double factor, int64_t integer)
 {
     return factor == 1 ? integer : ir_float_to_integer(MDOT_DTYPE_I64, factor * (double)integer);
@@ -297,7 +297,7 @@ mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, const ir_wide *co
 
 void ir_cost_gemm(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
-    ir_cost_mat_mul(node, length, out_cost); /* which has the same attributes */
+    ir_cost_mat_mul(node, length, out_cost); /* it has the same attributes */
     if (ir_node_input(node, 2) != NULL) out_cost->flops += ir_value_elements(node->outputs[0], length);
 }
 

@@ -1,6 +1,6 @@
 /* norm.c — normalisations along rows: Softmax, LogSoftmax, LayerNormalization, RMSNormalization; and the cost of all.
  *
- * stash_type, the type in which a kernel would hold its intermediate results, has no meaning in double.
+ * stash_type, the type of a kernel's intermediate results, is ignored, because everything is computed in double.
  */
 #include "ir/ops/norm.h"
 
@@ -30,7 +30,7 @@ void ir_norm_row(const double *x, int64_t count, double epsilon, double *out, do
     *out_inverse = inverse;
 }
 
-/* out = out * factor + term at every index; a tensor that is NULL is left out. */
+/* out = out * factor + term at every index; a NULL tensor is skipped. */
 static void scale_and_shift(ir_wide *out, const ir_wide *factor, const ir_wide *term)
 {
     const ir_wide *operand = factor != NULL ? factor : term;
@@ -129,8 +129,8 @@ mdot_status ir_eval_softmax(ir_arena *arena, const ir_node *node, const ir_wide 
 
 /* ---- LayerNormalization and RMSNormalization --------------------------------------------------------------------- */
 
-/* The output's type and the first of the axes that are normalised together. The element type is the scale's, which for
- * RMSNormalization alone may be another than the input's. */
+/* The output's type and the first of the axes that are normalised together. The element type is that of the scale,
+ * which may differ from the input's only for RMSNormalization. */
 static mdot_status read_rows(const ir_operands *from, ir_type *out_type, int *out_axis)
 {
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
@@ -148,7 +148,7 @@ static mdot_status rows_result(const ir_operands *from, ir_type *out_type)
     return read_rows(from, out_type, &axis);
 }
 
-/* Type of the statistics: one number a row. ONNX gives them the type of stash_type, f32 by default. */
+/* Type of the statistics: one number per row. ONNX gives them the type of stash_type, f32 by default. */
 static ir_type statistics_type(const ir_node *node, const ir_type *type, int axis)
 {
     ir_type statistics = *type;
@@ -173,7 +173,7 @@ mdot_status ir_shape_layer_norm(ir_graph *graph, ir_node *node, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Makes output `index` for the statistics where it is wanted; NULL where it is not. */
+/* Allocates output `index` for the statistics if it is present; otherwise NULL. */
 static mdot_status make_statistics(ir_arena *arena, const ir_node *node, int index, const ir_type *type, ir_wide **out,
                                    mdot_error *err)
 {
@@ -234,8 +234,8 @@ mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, const ir_wide
 
 /* ---- Cost -------------------------------------------------------------------------------------------------------- */
 
-/* FLOPs an element of the output. A root, a division or an exponential counts as one; what is done once a row as none.
- */
+/* FLOPs per element of the output. A root, a division or an exponential counts as one; work done once per row is
+ * ignored. */
 static double flops_per_element(const ir_node *node)
 {
     switch (ir_node_opcode(node)) {
@@ -249,7 +249,7 @@ static double flops_per_element(const ir_node *node)
         return 2;
     case IR_OP_LpNormalization: /* power, sum, quotient */
         return 3;
-    case IR_OP_SkipLayerNormalization: /* the sum of input and skip, of the bias where there is one, and a layer norm */
+    case IR_OP_SkipLayerNormalization: /* the sum of input and skip, of the bias if present, and a layer norm */
         return 9 + (ir_node_input(node, 4) != NULL);
     default: /* sum, difference, difference and square, sum, quotient, scale, bias */
         return 8;
@@ -261,7 +261,7 @@ void ir_cost_norm(const ir_node *node, int64_t length, ir_cost *out_cost)
     ir_cost_traffic(node, length, out_cost);
     out_cost->flops = flops_per_element(node) * ir_value_elements(node->inputs[0], length);
     if (ir_node_opcode(node) != IR_OP_BatchNormalization) return;
-    for (int i = 3; i < 5; i++) { /* running statistics are tracked, not learnt */
+    for (int i = 3; i < 5; i++) { /* running statistics are tracked and not trained */
         if (node->inputs[i]->constant != NULL) out_cost->parameters -= ir_value_elements(node->inputs[i], length);
     }
 }

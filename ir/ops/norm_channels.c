@@ -9,7 +9,8 @@
 
 #include <math.h>
 
-/* Input of channels in axis 1: its type, which is the output's, and one scale and one bias for each of them. */
+/* Reads an input with channels in axis 1: its type, which is also the output's, and one scale and one bias per
+ * channel. */
 static mdot_status read_channels(const ir_operands *from, ir_type *out_type, ir_dim *out_channels)
 {
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
@@ -34,7 +35,7 @@ static void scale_channels(ir_wide *out, const double *scale, const double *bias
     }
 }
 
-/* ---- GroupNormalization and InstanceNormalization, which has one channel a group -------------------------------- */
+/* ---- GroupNormalization and InstanceNormalization, which has one channel per group ------------------------------- */
 
 static mdot_status group_norm_result(const ir_operands *from, ir_type *out_type)
 {
@@ -106,7 +107,7 @@ mdot_status ir_eval_batch_normalization(ir_arena *arena, const ir_node *node, co
 
 static mdot_status read_mvn_axes(const ir_operands *from, ir_type *out_type, unsigned *out_mask)
 {
-    static const int64_t all_but_channels[] = {0, 2, 3}; /* of an image, the default */
+    static const int64_t all_but_channels[] = {0, 2, 3}; /* the default, for images */
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
     if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
     if (status != MDOT_OK) return status;
@@ -126,7 +127,7 @@ mdot_status ir_shape_mvn(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by(graph, node, mvn_result, err);
 }
 
-/* Strides into a tensor of one number for every index of the axes that are not normalised. */
+/* Strides into a tensor with one number per index of the axes that are not normalised. */
 static int64_t statistics_strides(const ir_wide *in, unsigned mask, int64_t *out_strides)
 {
     int64_t stride = 1;
@@ -162,7 +163,7 @@ mdot_status ir_eval_mvn(ir_arena *arena, const ir_node *node, const ir_wide *con
     }
     for (int64_t k = 0; k < in[0]->count; k++) {
         double deviation = sqrt(variance[ir_dot_index(in[0]->rank, index, strides)]);
-        out[0]->f[k] /= deviation + 1e-9; /* the constant of ONNX's definition */
+        out[0]->f[k] /= deviation + 1e-9; /* the constant in ONNX's definition */
         ir_next_index(in[0]->rank, in[0]->dims, index);
     }
     return MDOT_OK;
@@ -204,7 +205,7 @@ mdot_status ir_eval_lp_norm(ir_arena *arena, const ir_node *node, const ir_wide 
             sum += squares ? value * value : fabs(value);
         }
         double norm = squares ? sqrt(sum) : sum;
-        for (int64_t i = 0; i < view.extent; i++) { /* ONNX: a row of zeros stays one */
+        for (int64_t i = 0; i < view.extent; i++) { /* ONNX: a row of zeros stays zero */
             out[0]->f[at + i * view.inner] = norm == 0 ? 0 : x[i * view.inner] / norm;
         }
     }

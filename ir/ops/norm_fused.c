@@ -1,12 +1,11 @@
-/* norm_fused.c — layer normalisations fused with what comes before them, as ONNX Runtime's optimiser writes them:
- * SkipLayerNormalization and EmbedLayerNormalization (com.microsoft; docs/ContribOperators.md of onnxruntime).
- */
+/* norm_fused.c — layer normalisations fused with the operators before them by ONNX Runtime's optimiser:
+ * SkipLayerNormalization and EmbedLayerNormalization (com.microsoft; docs/ContribOperators.md of onnxruntime). */
 #include "ir/ops/norm.h"
 
 #include "ir/ops/index.h"
 
-/* Normalises the rows of `sum` into `out`, scales by gamma and shifts by beta (NULL: not). The statistics, one number a
- * row, go where they are wanted. */
+/* Normalises the rows of `sum` into `out`, scales by gamma and shifts by beta (NULL: skipped). The statistics, one
+ * number per row, are stored if their outputs are present. */
 static void normalize_rows(const ir_wide *sum, double epsilon, const ir_wide *gamma, const ir_wide *beta, ir_wide *out,
                            ir_wide *means, ir_wide *inverses)
 {
@@ -107,7 +106,7 @@ enum { /* inputs */
 };
 enum { EMBED_MASK_INDEX = 1, EMBED_SUM = 2 }; /* outputs */
 
-/* Ids in rows of the batch: of rank 2, or absent. Position ids may repeat over the batch. */
+/* Checks ids in rows of the batch: of rank 2, or absent. Position ids may repeat over the batch. */
 static mdot_status need_ids(const ir_operands *from, int i, const char *what, const ir_type *ids)
 {
     if (!ir_operand_given(from, i)) return MDOT_OK;
@@ -120,7 +119,7 @@ static mdot_status need_ids(const ir_operands *from, int i, const char *what, co
     return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shape of the %s is not that of the input ids", what);
 }
 
-/* A table of rows as wide as those of the words. */
+/* Checks a table whose rows are as wide as those of the words. */
 static mdot_status need_table(const ir_operands *from, int i, const char *what, ir_type *out_table)
 {
     ir_type words;
@@ -166,8 +165,8 @@ mdot_status ir_shape_embed_layer_normalization(ir_graph *graph, ir_node *node, m
     return MDOT_OK;
 }
 
-/* Adds the rows of `table` at `ids`, or, where ids is NULL, at each token's position in its sequence. Ids of one
- * sequence serve every one. */
+/* Adds the rows of `table` at `ids`. If ids is NULL, uses each token's position in its sequence. Ids of a single
+ * sequence apply to every sequence. */
 static mdot_status add_rows(const ir_node *node, const ir_wide *table, const ir_wide *ids, ir_wide *sum,
                             mdot_error *err)
 {
@@ -183,7 +182,7 @@ static mdot_status add_rows(const ir_node *node, const ir_wide *table, const ir_
     return MDOT_OK;
 }
 
-/* How many tokens of each sequence the mask keeps; 0 without a mask. */
+/* The number of tokens of each sequence that the mask keeps; 0 if the mask is absent. */
 static mdot_status make_mask_index(ir_arena *arena, const ir_node *node, const ir_wide *ids, const ir_wide *mask,
                                    ir_wide **out, mdot_error *err)
 {
@@ -218,7 +217,7 @@ mdot_status ir_eval_embed_layer_normalization(ir_arena *arena, const ir_node *no
     return MDOT_OK;
 }
 
-/* Per element: two or three rows summed, and a layer norm. Of the tables only the rows that are looked up are read. */
+/* Per element: two or three rows summed, and a layer norm. Only the gathered rows of the tables are read. */
 void ir_cost_embed_layer_normalization(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     double elements = ir_value_elements(node->outputs[0], length), bytes = ir_value_bytes(node->outputs[0], length);

@@ -1,7 +1,6 @@
-/* opaque.c — mdot.Opaque: an operator that mdot does not know, in a job. What a node of it gives is what its reader
- * found out (the file's value_info, or a guess), in three lists of integers: dtypes and ranks, one for each output, and
- * dims, those of all outputs one after the other.
- */
+/* opaque.c — mdot.Opaque: an unknown operator in a job. The job reader states the types of its outputs (from the
+ * file's value_info, or as a guess) in three lists of integers: dtypes and ranks, with one entry per output, and
+ * dims, those of all outputs one after the other. */
 #include "ir/ops/families.h"
 
 static bool is_type(int64_t dtype, int64_t rank)

@@ -1,4 +1,4 @@
-/* operands.c — what an operator's rules read of a node; see operands.h. */
+/* operands.c — the operands of a node, as an operator's rules read them; see operands.h. */
 #include "ir/ops/operands.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ ir_operands ir_operands_of_graph(const ir_graph *graph, const ir_node *node, mdo
 
 ir_operands ir_operands_of_tensors(const ir_node *node, const ir_wide *const *tensors, mdot_error *err)
 {
-    static const ir_graph concrete = {.max_length = 1}; /* nothing depends on L */
+    static const ir_graph concrete = {.max_length = 1}; /* all dimensions are independent of L */
     return (ir_operands){node, tensors, &concrete, err};
 }
 
@@ -81,7 +81,7 @@ mdot_status ir_operand_need_one(const ir_operands *from, int i, const char *what
     return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s is not one element", what);
 }
 
-/* As ir_value_known reads constants: floating numbers are known where they are integers. */
+/* Reads constants like ir_value_known: floating numbers are known if they are integers. */
 static bool known_element(const ir_wide *wide, int64_t index, ir_dim *out)
 {
     if (wide->f != NULL && !(fabs(wide->f[index]) <= 0x1p53 && wide->f[index] == floor(wide->f[index]))) return false;
@@ -168,7 +168,7 @@ mdot_status ir_make_by(ir_arena *arena, const ir_node *node, const ir_wide *cons
 
 /* ---- Known content ---------------------------------------------------------------------------------------------- */
 
-/* Elements of a type, or -1 where it is no small tensor with numbers for dimensions. */
+/* Number of elements of a type; -1 if it is large or has symbolic dimensions. */
 static int known_size(const ir_type *type)
 {
     for (int i = 0; i < type->rank; i++) {
@@ -178,14 +178,14 @@ static int known_size(const ir_type *type)
     return count >= 0 && count <= IR_MAX_KNOWN ? (int)count : -1;
 }
 
-/* A list of known elements that tensors of numbers refer to: 0 is the number 0, which moves may fill in. */
+/* A pool of known elements to which tensors of numbers refer. Entry 0 is the number 0, which moves may fill in. */
 typedef struct element_pool {
     int count;
     ir_dim element[IR_MAX_KNOWN];
 } element_pool;
 
-/* Input `value` as a tensor of integers: of its elements' places in the pool when `moved`, else of its elements. NULL:
- * not known, no room, or no memory. */
+/* Input `value` as a tensor of integers: the indices of its elements in the pool if `moved`, else its elements. NULL:
+ * unknown, the pool is full, or out of memory. */
 static ir_wide *pooled_input(ir_arena *arena, const ir_value *value, bool moved, element_pool *pool)
 {
     ir_dim element[IR_MAX_KNOWN];
@@ -234,7 +234,7 @@ static mdot_status move_known(ir_graph *graph, ir_node *node, unsigned moved, ir
 
 mdot_status ir_move_known(ir_graph *graph, ir_node *node, unsigned moved, mdot_error *err)
 {
-    for (int i = 0; i < node->output_count; i++) { /* most tensors are no shapes: leave them early */
+    for (int i = 0; i < node->output_count; i++) { /* most tensors are not shapes, so they leave early */
         if (node->outputs[i] != NULL && known_size(&node->outputs[i]->type) < 0) return MDOT_OK;
     }
     ir_arena *scratch = ir_arena_create(0);

@@ -30,7 +30,7 @@ static mdot_status pool_result(const ir_operands *from, ir_type *out_type)
     return read_pool(from, &window, out_type);
 }
 
-/* MaxPool's second output tells where the maxima were. */
+/* MaxPool's second output holds the positions of the maxima. */
 mdot_status ir_shape_pool(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     mdot_status status = ir_shape_by(graph, node, pool_result, err);
@@ -49,9 +49,9 @@ void ir_cost_pool(const ir_node *node, int64_t length, ir_cost *out_cost)
     out_cost->flops = taps * ir_value_elements(node->outputs[0], length);
 }
 
-typedef struct pooled { /* of one window of one channel */
+typedef struct pooled { /* result for one window of one channel */
     double value;
-    int64_t at; /* of the greatest element in its channel; -1: none */
+    int64_t at; /* position of the maximum in its channel; -1: none */
     int64_t inside;
 } pooled;
 
@@ -83,11 +83,12 @@ static void store(ir_wide *out, int64_t at, double value)
     if (out->f != NULL) {
         out->f[at] = value;
     } else {
-        out->i[at] = ir_float_to_integer(out->dtype, value); /* of a window without elements, the least there is */
+        out->i[at] = ir_float_to_integer(out->dtype, value); /* a window without elements gives the minimum of the
+                                                              * type */
     }
 }
 
-/* storage_order 1 counts positions with the first spatial dimension fastest. */
+/* With storage_order 1, the first spatial dimension varies fastest in positions. */
 static int64_t stored_index(const ir_node *node, const ir_wide *x, int64_t channel, int64_t at)
 {
     int64_t plane = ir_matmul(x->dims, 2, x->rank);
@@ -123,8 +124,8 @@ mdot_status ir_eval_max_pool(ir_arena *arena, const ir_node *node, const ir_wide
     return MDOT_OK;
 }
 
-/* Elements over which a window averages: those in the input, or with count_include_pad those in the padding too, but
- * not those that ceil_mode lets it reach beyond. */
+/* The number of elements over which a window averages: those in the input, and with count_include_pad also those in
+ * the padding. Elements beyond the padding, which ceil_mode lets it reach, are excluded. */
 static int64_t averaged(const ir_window *w, const int64_t *position, const int64_t *dims)
 {
     int64_t count = 1;

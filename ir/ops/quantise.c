@@ -1,15 +1,15 @@
-/* quantise.c — QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and MatMulInteger (ONNX opset 25). What they
- * mean stands here; compiled, they are arithmetic in f32 (ir/passes/lower_quantised.c).
+/* quantise.c — QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear and MatMulInteger (ONNX opset 25). This file
+ * defines their semantics; compiled models compute them in f32 (ir/passes/lower_quantised.c).
  *
- * A scale and a zero point are one number each or one for each index along `axis`. Quotients are rounded to f32 before
- * they are rounded to integers, as every implementation does it.
+ * A scale and a zero point are one number each, or one per index along `axis`. Quotients are rounded to f32 before
+ * they are rounded to integers, as in every implementation.
  */
 #include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
 #include <math.h>
 
-/* The usual zero point is of type u8. */
+/* By default, the zero point has type u8. */
 static mdot_dtype quantised_type(const ir_operands *from)
 {
     if (ir_operand_given(from, 2)) return ir_operand_type(from, 2).dtype;
@@ -17,7 +17,7 @@ static mdot_dtype quantised_type(const ir_operands *from)
     return wanted != 0 ? (mdot_dtype)wanted : MDOT_DTYPE_U8;
 }
 
-/* The operand's own axis where it is a vector; MALFORMED where it does not fit the data. */
+/* Checks a scale or zero point: MALFORMED if it is a vector that does not fit the data's axis. */
 static mdot_status check_along_axis(const ir_operands *from, int i, const char *what, const ir_type *data)
 {
     if (!ir_operand_given(from, i)) return MDOT_OK;
@@ -111,7 +111,7 @@ mdot_status ir_eval_quantise_linear(ir_arena *arena, const ir_node *node, const 
     return MDOT_OK;
 }
 
-/* y_scale = (max(0, x) - min(0, x)) / 255, the zero point where the least comes to lie. */
+/* y_scale = (max(0, x) - min(0, x)) / 255; the zero point is the position of the minimum. */
 mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                                      mdot_error *err)
 {
@@ -138,7 +138,8 @@ mdot_status ir_eval_dynamic_quantise(ir_arena *arena, const ir_node *node, const
 
 /* ---- MatMulInteger ----------------------------------------------------------------------------------------------- */
 
-/* A zero point is one number, or one for each row of the left factor or column of the right; vectors have neither. */
+/* A zero point is one number, or one per row of the left factor or column of the right; a vector factor takes one
+ * number. */
 static mdot_status check_zero_point(const ir_node *node, int i, const ir_type *factor, int from_end, mdot_error *err)
 {
     const ir_value *zero = ir_node_input(node, i);
@@ -165,7 +166,7 @@ mdot_status ir_shape_mat_mul_integer(ir_graph *graph, ir_node *node, mdot_error 
     return ir_shape_mat_mul(graph, &like, err);
 }
 
-/* The factor less its zero point: one number, or a vector along its rows (left) or columns (right). */
+/* The factor minus its zero point: one number, or a vector along its rows (left) or columns (right). */
 static ir_wide *shifted(ir_arena *arena, const ir_wide *factor, const ir_wide *zero, bool is_left)
 {
     ir_wide *copy = ir_wide_create(arena, MDOT_DTYPE_I32, factor->rank, factor->dims);

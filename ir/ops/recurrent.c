@@ -1,6 +1,5 @@
-/* recurrent.c — LSTM, GRU and RNN (ONNX opset 22), and mdot.Recurrence, one direction of them: attributes, shapes and
- * costs. Their evaluation stands in recurrent_eval.c.
- */
+/* recurrent.c — LSTM, GRU and RNN (ONNX opset 22), and mdot.Recurrence, which is one direction of them: attributes,
+ * shapes and costs. Their evaluation is in recurrent_eval.c. */
 #include "ir/ops/recurrent.h"
 
 #include <stdio.h>
@@ -56,7 +55,7 @@ static ir_cell cell_of(const ir_node *node)
     return strcmp(name, "LSTM") == 0 ? IR_CELL_LSTM : strcmp(name, "GRU") == 0 ? IR_CELL_GRU : IR_CELL_RNN;
 }
 
-/* Names are written in any case: ONNX Runtime's exporters and older PyTorch disagree. */
+/* Names may have any case, because ONNX Runtime's exporters and older PyTorch disagree. */
 static mdot_status find_function(const ir_node *node, const char *name, ir_gate_activation *out, mdot_error *err)
 {
     for (int k = 0; k < FUNCTIONS; k++) {
@@ -67,7 +66,7 @@ static mdot_status find_function(const ir_node *node, const char *name, ir_gate_
     return ir_fail(node, err, MDOT_UNSUPPORTED, "activation \"%s\" of a recurrent operator", name);
 }
 
-/* The next element of a list that holds one for each activation that takes it, all directions' in order. */
+/* The next element of a list that has one element per activation that takes it, over all directions in order. */
 static double take(const ir_attr *list, int *next, double usual)
 {
     int at = (*next)++;
@@ -94,7 +93,7 @@ static mdot_status read_activations(const ir_node *node, int direction, ir_recur
     return MDOT_OK;
 }
 
-/* Of an mdot.Recurrence: names of our own making. */
+/* Reads the activations of an mdot.Recurrence, whose attribute names are mdot's own. */
 static mdot_status read_own_activations(const ir_node *node, ir_recurrent *r, mdot_error *err)
 {
     for (int k = 0; k < r->activation_count; k++) {
@@ -219,7 +218,7 @@ mdot_status ir_shape_recurrent(ir_graph *graph, ir_node *node, mdot_error *err)
     return MDOT_OK;
 }
 
-/* A multiply-add for each weight of W and R in each step of each sample, and some ten FLOPs of activations a gate. */
+/* One multiply-add per weight of W and R in each step of each sample, and about ten FLOPs of activations per gate. */
 void ir_cost_recurrent(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_cost_traffic(node, length, out_cost);

@@ -1,17 +1,19 @@
-/* recurrent.h — what a step of a recurrent node computes, read from its attributes in one place: LSTM, GRU and RNN as
- * ONNX has them (opset 22), and mdot.Recurrence, which the `expand` pass makes of each of their directions.
+/* recurrent.h — the computation of one step of a recurrent node, read from its attributes in one place. It covers
+ * LSTM, GRU and RNN of ONNX (opset 22), and mdot.Recurrence, into which the `expand` pass converts each of their
+ * directions.
  *
  *   mdot.Recurrence(x, weights, candidate?, bias?, lengths?, hidden?, cell?, peephole?) → steps?, hidden?, cell?
  *
- *     x          [steps, batch, gates · H]  the inputs' products with their weights, and all biases that need not wait
- *     weights    [H, gates · H], of a GRU that resets before its product [H, 2 H]
- *     candidate  [H, H], of such a GRU
- *     bias       [H], of the candidate of a GRU that resets behind its product
+ *     x          [steps, batch, gates · H]  the matmuls of the inputs with their weights, plus all biases that can be
+ *                added in advance
+ *     weights    [H, gates · H]; for a GRU that resets before its matmul [H, 2 H]
+ *     candidate  [H, H], for such a GRU
+ *     bias       [H], for the candidate of a GRU that resets behind its matmul
  *     lengths    [batch] i32; hidden, cell [batch, H]; peephole [3 H]
  *     results    [steps, batch, H], [batch, H], [batch, H]
  *
- * Its attributes: `cell` is the ONNX operator's name, `reverse`, `clip`, `input_forget`, and of each activation k its
- * name `activation<k>` with `alpha<k>` and `beta<k>`. Gates stand in ONNX's order: i o f c; z r h.
+ * Attributes: `cell` is the ONNX operator's name; `reverse`, `clip`, `input_forget`; and for each activation k its
+ * name `activation<k>` with `alpha<k>` and `beta<k>`. Gates are in ONNX's order: i o f c; z r h.
  */
 #ifndef IR_OPS_RECURRENT_H
 #define IR_OPS_RECURRENT_H
@@ -21,7 +23,7 @@
 typedef enum ir_cell { IR_CELL_RNN, IR_CELL_GRU, IR_CELL_LSTM } ir_cell;
 const char *ir_cell_name(ir_cell cell); /* ONNX's operator */
 
-/* name, whether it takes an alpha and a beta, and what they are where they are not given */
+/* name, whether it takes an alpha and a beta, and their defaults */
 #define IR_GATE_MAP(X)                                                                                                 \
     X(SIGMOID, "Sigmoid", 0, 0, 0, 0)                                                                                  \
     X(TANH, "Tanh", 0, 0, 0, 0)                                                                                        \
@@ -52,19 +54,19 @@ enum { IR_MAX_GATES = 4, IR_GATE_ACTIVATIONS = 3 };
 typedef struct ir_recurrent {
     ir_cell cell;
     int gates;
-    ir_gate_activation activation[IR_GATE_ACTIVATIONS]; /* ONNX's f, g, h; an RNN has the first, a GRU two */
+    ir_gate_activation activation[IR_GATE_ACTIVATIONS]; /* ONNX's f, g, h; an RNN has only the first, a GRU two */
     int activation_count;
     bool reverse;
     bool resets_behind; /* GRU: linear_before_reset */
     bool input_forget;  /* LSTM: the forget gate is 1 - the input gate */
-    double clip;        /* 0: none */
+    double clip;        /* 0: no clipping */
 } ir_recurrent;
 
-/* Of direction 0 or 1 of an ONNX node, or of an mdot.Recurrence. MALFORMED for a direction, UNSUPPORTED for an
- * activation that ONNX does not name. */
+/* Reads direction 0 or 1 of an ONNX node, or an mdot.Recurrence. MALFORMED for an invalid direction, UNSUPPORTED for
+ * an activation that ONNX lacks. */
 mdot_status ir_read_recurrent(const ir_node *node, int direction, ir_recurrent *out, mdot_error *err);
 
-/* Directions of an ONNX node. */
+/* Number of directions of an ONNX node. */
 int ir_recurrent_directions(const ir_node *node);
 
 #endif

@@ -1,11 +1,10 @@
-/* recurrent_eval.c — the evaluation of LSTM, GRU, RNN and mdot.Recurrence: one direction at a time, step by step, as
- * ONNX's operator definitions write the equations.
- */
+/* recurrent_eval.c — the evaluation of LSTM, GRU, RNN and mdot.Recurrence: one direction at a time, step by step,
+ * following the equations of ONNX's operator definitions. */
 #include "ir/ops/recurrent.h"
 
 #include <math.h>
 
-/* Given by strides, so that ONNX's [columns, k] and the recurrence's [k, columns] are one. */
+/* A matrix with strides, so that ONNX's [columns, k] and the recurrence's [k, columns] share one type. */
 typedef struct matrix {
     const double *at;
     int64_t column_stride, k_stride;
@@ -14,16 +13,16 @@ typedef struct matrix {
 typedef struct direction {
     ir_recurrent how;
     int64_t steps, batch, hidden;
-    const double *x; /* (step, item, column): the products with the inputs and what is added to them */
+    const double *x; /* (step, item, column): the matmuls of the inputs, with the biases added */
     int64_t x_step, x_item;
     matrix weights, candidate;
-    const double *bias;     /* of the candidate, behind its product; NULL: none */
+    const double *bias;     /* bias of the candidate, behind its matmul; NULL: absent */
     const int64_t *lengths; /* NULL: all steps */
-    const double *peephole; /* NULL: none */
-    double *h, *c;          /* [batch, hidden]: the initial states, then the last ones */
-    double *y;              /* (step, item, j); NULL: not wanted */
+    const double *peephole; /* NULL: absent */
+    double *h, *c;          /* [batch, hidden]: the initial states, then the final ones */
+    double *y;              /* (step, item, j); NULL: not requested */
     int64_t y_step, y_item;
-    double *next; /* room for a state and its gates */
+    double *next; /* space for a state and its gates */
 } direction;
 
 static double activate(const ir_gate_activation *a, double x)
@@ -70,7 +69,7 @@ static double dot(const matrix *m, int64_t column, const double *vector, int64_t
     return sum;
 }
 
-/* Of each cell `sum` holds the gates' sums, for all but a GRU's candidate; `next` gets the new state. */
+/* In each cell, `sum` holds the gates' sums, except for a GRU's candidate; `next` receives the new state. */
 
 static void rnn_step(const direction *d, const double *sum, double *next)
 {
@@ -80,7 +79,7 @@ static void rnn_step(const direction *d, const double *sum, double *next)
 static void gru_step(const direction *d, const double *x, const double *h, const double *sum, double *next)
 {
     int64_t count = d->hidden;
-    double *reset = next + count; /* what the candidate's product reads */
+    double *reset = next + count; /* the input of the candidate's matmul */
     for (int64_t j = 0; j < count; j++) reset[j] = h[j] * gate(d, 0, sum[count + j]);
     for (int64_t j = 0; j < count; j++) {
         double z = gate(d, 0, sum[j]), own;
@@ -130,7 +129,7 @@ static void run_step(const direction *d, int64_t step, int64_t item)
     for (int64_t j = 0; d->y != NULL && j < count; j++) d->y[step * d->y_step + item * d->y_item + j] = next[j];
 }
 
-/* Steps behind an item's length change nothing and give zeros, which results are made of. */
+/* Steps beyond an item's length keep the states and give zeros, with which results are initialised. */
 static void run_direction(const direction *d)
 {
     for (int64_t t = 0; t < d->steps; t++) {
@@ -147,13 +146,13 @@ static double *zeros(ir_arena *arena, int64_t count)
 
 /* ---- LSTM, GRU, RNN ---------------------------------------------------------------------------------------------- */
 
-/* X is (step, item, i) at step · x_step + item · x_item + i, whichever comes first. */
+/* X is (step, item, i) at step · x_step + item · x_item + i, in either order of axes. */
 typedef struct source {
     const double *x, *w, *bias; /* of the direction; bias: Wb, then Rb, or NULL */
     int64_t x_step, x_item, inputs;
 } source;
 
-/* x W' with the biases that need not wait: [steps, batch, columns]. */
+/* x W' with the biases that can be added in advance: [steps, batch, columns]. */
 static void project(const direction *d, const source *s, double *out)
 {
     int64_t columns = d->how.gates * d->hidden, behind = d->how.resets_behind ? 2 * d->hidden : columns;
@@ -198,7 +197,7 @@ static mdot_status make_outputs(ir_arena *arena, const ir_node *node, mdot_dtype
     return MDOT_OK;
 }
 
-/* Operands are trusted below: the shape rule has checked them, which shows in the results' types. */
+/* Checks that results have types. Then the shape rule has checked the operands, so that they can be trusted below. */
 static mdot_status check_inferred(const ir_node *node, mdot_error *err)
 {
     for (int i = 0; i < node->output_count; i++)

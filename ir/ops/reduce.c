@@ -1,8 +1,8 @@
-/* reduce.c — reductions along axes: ReduceSum and its kin, ArgMax and ArgMin.
+/* reduce.c — reductions along axes: ReduceSum and similar ones, ArgMax and ArgMin.
  *
- * A reduction is a fold, named by a table: a start, a step for each element, a finish. The axes are an input (ONNX
- * opset 18); without axes all are reduced, or none where noop_with_empty_axes says so, and then step and finish still
- * apply.
+ * A reduction is a fold, defined by a table: a start, a step for each element, a finish. The axes are an input (ONNX
+ * opset 18). If they are absent, all axes are reduced, or none if noop_with_empty_axes is set; then step and finish
+ * still apply.
  */
 #include "ir/ops/families.h"
 
@@ -29,7 +29,7 @@ static double add_square(double acc, double x)
 static double larger(double acc, double x)
 {
     return acc != acc || acc > x ? acc : x;
-} /* NaN wins */
+} /* NaN takes precedence */
 static double smaller(double acc, double x)
 {
     return acc != acc || acc < x ? acc : x;
@@ -106,7 +106,7 @@ static int64_t smaller_integer(int64_t acc, int64_t x, bool is_unsigned)
 }
 
 typedef struct fold {
-    double start; /* also the result over nothing; for integers brought into their range */
+    double start; /* also the result of an empty reduction; clamped to the range of integers */
     double (*step)(double acc, double x);
     double (*finish)(double acc, double count);
     /* NULL: integers are folded in double and the result is truncated. */
@@ -129,7 +129,7 @@ static const fold folds[IR_OP_COUNT] = {
     [IR_OP_ArgMin] = {.step_flops = 1},
 };
 
-/* Which axes go, as a bit mask, from the axes as far as they are given. */
+/* The reduced axes as a bit mask, from the axes as far as they are given. */
 static mdot_status reduced_axes(const ir_node *node, const int64_t *axes, int count, int rank, unsigned *out_mask,
                                 mdot_error *err)
 {
@@ -140,7 +140,7 @@ static mdot_status reduced_axes(const ir_node *node, const int64_t *axes, int co
     return ir_axes_mask(node, axes, count, rank, out_mask, err);
 }
 
-/* bool has no sum; its maximum and minimum are "any" and "all" (ONNX opset 20). */
+/* bool cannot be summed; its maximum and minimum are "any" and "all" (ONNX opset 20). */
 static mdot_status check_dtype(const ir_node *node, mdot_dtype dtype, mdot_error *err)
 {
     ir_opcode opcode = ir_node_opcode(node);
@@ -167,7 +167,7 @@ static void set_reduced_type(ir_node *node, mdot_dtype dtype, unsigned mask)
     ir_set_type(node, 0, dtype, rank, dims);
 }
 
-/* One step on known content; false: the result is not known. */
+/* One step on known content. False: the result is unknown. */
 static bool known_step(const ir_graph *graph, ir_opcode opcode, ir_dim acc, ir_dim x, ir_dim *out)
 {
     switch (opcode) {
@@ -184,7 +184,7 @@ static bool known_step(const ir_graph *graph, ir_opcode opcode, ir_dim acc, ir_d
     }
 }
 
-/* The count of elements of a shape, its largest dim and so on: one-dimensional content reduced to one number. */
+/* Reduces one-dimensional known content to one number, for example the element count of a shape or its largest dim. */
 static mdot_status reduce_known(ir_graph *graph, ir_node *node, unsigned mask, mdot_error *err)
 {
     ir_dim elements[IR_MAX_KNOWN];
@@ -243,7 +243,7 @@ void ir_cost_reduce(const ir_node *node, int64_t length, ir_cost *out_cost)
 
 /* ---- Evaluators ------------------------------------------------------------------------------------------------ */
 
-/* The result tensor of reducing `x` along `mask`, and the strides at which x's indices reach into it. */
+/* Allocates the result of reducing `x` along `mask`, and returns the strides from x's indices into it. */
 static mdot_status make_reduced(ir_arena *arena, const ir_node *node, const ir_wide *x, mdot_dtype dtype, unsigned mask,
                                 int64_t *out_strides, ir_wide **out, mdot_error *err)
 {
@@ -262,10 +262,10 @@ static mdot_status make_reduced(ir_arena *arena, const ir_node *node, const ir_w
     return ir_make_wide(arena, node, dtype, rank, dims, out, err);
 }
 
-/* The rows of x, its innermost dimension, and how the result moves along them. */
+/* A walk over the rows of x, its innermost dimension, and the movement of the result along them. */
 typedef struct row_walk {
     int64_t index[MDOT_MAX_RANK];
-    int64_t length, step; /* of a row; of the result along it */
+    int64_t length, step; /* length of a row; step of the result along it */
 } row_walk;
 
 static row_walk start_rows(const ir_wide *x, const int64_t *strides)
@@ -275,7 +275,7 @@ static row_walk start_rows(const ir_wide *x, const int64_t *strides)
     return w;
 }
 
-/* The next row, and where the result of its first element is; false after the last. */
+/* Advances to the next row and returns the result's position for its first element. False after the last. */
 static bool next_row(const ir_wide *x, const int64_t *strides, row_walk *w, int64_t *out_at)
 {
     if (x->rank < 2 || !ir_next_index(x->rank - 1, x->dims, w->index)) return false;
@@ -311,7 +311,7 @@ static mdot_status reduce(ir_arena *arena, const ir_node *node, const ir_wide *x
 {
     const fold *f = &folds[ir_node_opcode(node)];
     if (y->i != NULL && f->step_integer != NULL) {
-        /* The least bool is false, where a conversion of -∞ would be true. */
+        /* The least bool is false; converting -∞ would give true. */
         int64_t start = y->dtype == MDOT_DTYPE_BOOL ? f->start > 0 : ir_float_to_integer(y->dtype, f->start);
         for (int64_t k = 0; k < y->count; k++) y->i[k] = start;
         fold_integers(f, x, strides, y->i);
@@ -354,8 +354,7 @@ mdot_status ir_eval_reduce(ir_arena *arena, const ir_node *node, const ir_wide *
     return MDOT_OK;
 }
 
-/* Whether the element at `a` goes before the one at `b`: is less, or greater for ArgMax. NaN counts as the most
- * extreme. */
+/* Does the element at `a` precede the one at `b`: is it less, or greater for ArgMax? NaN counts as the most extreme. */
 static bool goes_before(const ir_wide *x, int64_t a, int64_t b, bool largest)
 {
     if (x->i != NULL) {

@@ -13,7 +13,7 @@ static mdot_status scale_dim(const ir_graph *graph, const ir_node *node, ir_dim 
 {
     if (!(scale >= 1e-6) || scale > 1e6) return ir_fail(node, err, MDOT_MALFORMED, "a scale of %g", scale);
     if (ir_dim_is_number(in)) {
-        /* f32 scales like 1/3 fall just short of what they mean. */
+        /* f32 scales such as 1/3 are slightly below the intended value. */
         double extent = floor((double)in.offset * scale + 1e-4);
         if (extent >= 0x1p63)
             return ir_fail(node, err, MDOT_MALFORMED, "%lld elements scaled by %g", (long long)in.offset, scale);
@@ -61,7 +61,7 @@ static mdot_status resize_to_sizes(const ir_node *node, const int *axes, int cou
 static bool is_given(const ir_node *node, int input)
 {
     const ir_value *value = ir_node_input(node, input);
-    return value != NULL && ir_type_count_at(&value->type, 1) != 0; /* absent used to be spelt as an empty tensor */
+    return value != NULL && ir_type_count_at(&value->type, 1) != 0; /* an absent input used to be an empty tensor */
 }
 
 mdot_status ir_shape_resize(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -89,7 +89,8 @@ mdot_status ir_shape_resize(ir_graph *graph, ir_node *node, mdot_error *err)
     return status;
 }
 
-/* Multiply-adds for the neighbours of each element of the result: two a resized dimension (linear), four (cubic). */
+/* Multiply-adds for the neighbours of each element of the result: two (linear) or four (cubic) in a resized
+ * dimension. */
 void ir_cost_resize(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_cost_traffic(node, length, out_cost);

@@ -1,15 +1,16 @@
-/* rotary.c — RotaryEmbedding (ONNX opset 23): turns pairs of channels by angles that depend on the token's position. */
+/* rotary.c — RotaryEmbedding (ONNX opset 23): rotates pairs of channels by angles that depend on the token's
+ * position. */
 #include "ir/ops/operands.h"
 
 enum { X, COS, SIN, POSITIONS }; /* inputs */
 
 typedef struct geometry {
-    ir_type type; /* of input and output */
+    ir_type type; /* type of input and output */
     ir_dim batch, heads, rows;
-    int64_t channels, rotated; /* of one head, and how many of them, the first, are turned */
+    int64_t channels, rotated; /* channels per head, and the number of leading channels that are rotated */
 } geometry;
 
-/* The size of a head and how many of its channels turn: an even number. */
+/* The size of a head and the number of its rotated channels, which is even. */
 static mdot_status read_channels(const ir_operands *from, geometry *g)
 {
     ir_dim channels = g->type.dim[g->type.rank - 1];
@@ -32,7 +33,7 @@ static mdot_status read_channels(const ir_operands *from, geometry *g)
                    (long long)g->rotated, (long long)g->channels);
 }
 
-/* A cache holds half of the turned channels: by position, or by batch and row where there are no position ids. */
+/* A cache holds half of the rotated channels, by position. If position ids are absent, it is by batch and row. */
 static mdot_status check_cache(const ir_operands *from, int i, const char *what, const geometry *g)
 {
     ir_type cache;
@@ -90,7 +91,7 @@ mdot_status ir_shape_rotary_embedding(ir_graph *graph, ir_node *node, mdot_error
     return ir_shape_by(graph, node, rotary_result, err);
 }
 
-/* Four products and two sums for each pair of turned channels. The caches are computed, not learnt. */
+/* Four products and two sums per pair of rotated channels. The caches are computed, so they are not parameters. */
 void ir_cost_rotary_embedding(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_graph range = {.max_length = length};
@@ -103,7 +104,7 @@ void ir_cost_rotary_embedding(const ir_node *node, int64_t length, ir_cost *out_
     out_cost->flops = vectors * (double)(g.rotated / 2) * 6;
 }
 
-/* Turns one head of one token; `x` and `out` are its channels. */
+/* Rotates one head of one token; `x` and `out` are its channels. */
 static void rotate(const double *x, const double *cosine, const double *sine, int64_t rotated, bool interleaved,
                    double *out)
 {

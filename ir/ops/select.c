@@ -1,4 +1,4 @@
-/* select.c — operators that cut along axes and put together again: Slice, Split, Concat, Pad. */
+/* select.c — operators that cut along axes and join again: Slice, Split, Concat, Pad. */
 #include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
@@ -20,7 +20,7 @@ static mdot_status undecided(const ir_operands *from, int axis, const char *what
                    ir_dim_text(extent, from->graph->symbol, extent_text, sizeof extent_text));
 }
 
-/* A start or an end as ONNX reads it: negative ones count from the end, then it is clamped to low … high. */
+/* Normalises a start or an end as in ONNX: negative values count from the end, then it is clamped to low … high. */
 static bool clamp_bound(const ir_graph *graph, ir_dim bound, ir_dim extent, ir_dim low, ir_dim high, ir_dim *out)
 {
     bool negative;
@@ -34,7 +34,7 @@ static mdot_status cut_axis(const ir_operands *from, int axis, ir_dim start, ir_
 {
     ir_dim zero = ir_dim_number(0), before = ir_dim_number(-1), last, first, stop, span, count;
     if (step == 0) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the step along axis %d is 0", axis);
-    const int64_t longest = INT64_C(1) << 62; /* no tensor has that many elements: longer steps do the same */
+    const int64_t longest = INT64_C(1) << 62; /* beyond every tensor's size: longer steps behave the same */
     if (step > longest) step = longest;
     if (step < -longest) step = -longest;
     bool back = step < 0;
@@ -59,7 +59,7 @@ static mdot_status cut_axis(const ir_operands *from, int axis, ir_dim start, ir_
     return MDOT_OK;
 }
 
-typedef struct slice_bounds { /* the inputs of Slice; `axes` and `steps` have their defaults where they are absent */
+typedef struct slice_bounds { /* the inputs of Slice; absent `axes` and `steps` have their defaults */
     int count;
     ir_dim start[IR_MAX_KNOWN], end[IR_MAX_KNOWN];
     int64_t axis[IR_MAX_KNOWN], step[IR_MAX_KNOWN];
@@ -86,7 +86,7 @@ static mdot_status read_bounds(const ir_operands *from, slice_bounds *out)
     return MDOT_OK;
 }
 
-/* What is cut from every axis of the input. */
+/* The cut of every axis of the input. */
 static mdot_status read_cuts(const ir_operands *from, ir_type *out_in, cut *out_cuts)
 {
     slice_bounds bounds;
@@ -133,7 +133,7 @@ mdot_status ir_eval_slice(ir_arena *arena, const ir_node *node, const ir_wide *c
     ir_strides(in[0]->rank, in[0]->dims, strides);
     for (int i = 0; i < in[0]->rank; i++) {
         base += cuts[i].start.offset * strides[i];
-        strides[i] = cuts[i].count.offset > 1 ? strides[i] * cuts[i].step : 0; /* a huge step is never taken */
+        strides[i] = cuts[i].count.offset > 1 ? strides[i] * cuts[i].step : 0; /* a huge step is not taken */
     }
     ir_copy_strided(out[0], in[0], base, strides);
     return MDOT_OK;
@@ -141,7 +141,7 @@ mdot_status ir_eval_slice(ir_arena *arena, const ir_node *node, const ir_wide *c
 
 /* ---- Split ------------------------------------------------------------------------------------------------------ */
 
-/* Sizes of `count` parts of equal size; the last one is smaller where they do not divide the axis (opset 18). */
+/* Sizes of `count` equal parts. If they do not divide the axis, the last one is smaller (opset 18). */
 static mdot_status equal_parts(const ir_operands *from, ir_dim extent, int count, ir_dim *out_sizes)
 {
     ir_dim size, before, rest;
@@ -187,7 +187,7 @@ static mdot_status given_parts(const ir_operands *from, ir_dim extent, int count
     return MDOT_OK;
 }
 
-/* The axis and the sizes of the parts, one an output; there is room for IR_MAX_KNOWN. */
+/* The axis and the sizes of the parts, one per output; there is space for IR_MAX_KNOWN. */
 static mdot_status read_parts(const ir_operands *from, ir_type *out_in, int *out_axis, ir_dim *out_sizes)
 {
     int count = from->node->output_count;
@@ -313,7 +313,7 @@ static mdot_status read_pad_mode(const ir_operands *from, pad_mode *out_mode)
     return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "mode \"%s\" is unknown", mode);
 }
 
-/* Elements to add before and after every axis; negative ones are taken away. */
+/* Numbers of elements to add before and after every axis; negative numbers remove elements. */
 static mdot_status read_pads(const ir_operands *from, int rank, ir_dim *out_before, ir_dim *out_after)
 {
     ir_dim pads[IR_MAX_KNOWN];
@@ -352,7 +352,7 @@ static mdot_status pad_result(const ir_operands *from, ir_type *out_type)
     for (int i = 0; i < in.rank; i++) {
         int64_t least = -1, most;
         bool was_empty = ir_dim_is(in.dim[i], 0);
-        /* Places are counted from the first element: the first is -before, the last extent + after - 1. */
+        /* Positions are counted from the first element: the first is -before, the last extent + after - 1. */
         ir_dim first;
         bool affine = ir_dim_sub(ir_dim_number(0), before[i], &first) && ir_dim_add(in.dim[i], after[i], &in.dim[i]) &&
                       ir_dim_add(in.dim[i], before[i], &in.dim[i]);
@@ -374,20 +374,20 @@ mdot_status ir_shape_pad(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by_move(graph, node, pad_result, 1u << 0 | 1u << 2, err);
 }
 
-/* Remainder that is never negative; divisor > 0. */
+/* The non-negative remainder; divisor > 0. */
 static int64_t floor_mod(int64_t value, int64_t divisor)
 {
     int64_t rest = value % divisor;
     return rest < 0 ? rest + divisor : rest;
 }
 
-/* Which element of an axis stands at place `at`, counted from its first element and possibly outside; -1: the constant.
- */
+/* The element of an axis at position `at`, which is counted from its first element and may be outside; -1: the
+ * constant. */
 static int64_t padded_source(pad_mode mode, int64_t at, int64_t extent)
 {
     if (at >= 0 && at < extent) return at;
     switch (mode) {
-    case PAD_REFLECT: { /* about the first and the last element, again and again */
+    case PAD_REFLECT: { /* mirrors at the first and the last element, repeatedly */
         int64_t period = extent > 1 ? 2 * (extent - 1) : 1;
         int64_t place = floor_mod(at, period);
         return place < extent ? place : period - place;
@@ -423,7 +423,7 @@ mdot_status ir_eval_pad(ir_arena *arena, const ir_node *node, const ir_wide *con
     if (status == MDOT_OK) status = read_pads(&from, in[0]->rank, before, after);
     if (status == MDOT_OK) status = read_pad_mode(&from, &mode);
     if (status != MDOT_OK) return status;
-    const ir_wide *constant = ir_tensor_input(node, in, 2); /* absent: the zeros of the new tensor */
+    const ir_wide *constant = ir_tensor_input(node, in, 2); /* absent: zeros, as in the new tensor */
     if (constant != NULL && constant->count != 1)
         return ir_fail(node, err, MDOT_MALFORMED, "the constant is not one number");
     if (mode != PAD_CONSTANT && in[0]->count == 0 && out[0]->count > 0) {

@@ -1,6 +1,5 @@
-/* sequential.c — operators that are no loop nest, because an output element depends on its neighbours or on where the
- * data sends it: CumSum, TopK, ScatterElements, ScatterND, TensorScatter.
- */
+/* sequential.c — operators that are not loop nests, because an output element depends on its neighbours or on a
+ * position given by data: CumSum, TopK, ScatterElements, ScatterND, TensorScatter. */
 #include "ir/ops/index.h"
 #include "ir/ops/operands.h"
 
@@ -19,7 +18,8 @@ static mdot_status cum_sum_result(const ir_operands *from, ir_type *out_type)
     if (status != MDOT_OK) return status;
     ir_dim element[IR_MAX_KNOWN];
     int count, normal;
-    if (ir_operand_known(from, 1, element, &count)) { /* the type does not depend on it: check it where it is known */
+    if (ir_operand_known(from, 1, element, &count)) { /* the type is independent of the axis, which is checked if it
+                                                       * is known */
         if (count != 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the axis is %d numbers", count);
         status = ir_normalize_axis(from->node, element[0].offset, in.rank, &normal, from->err);
         if (status != MDOT_OK) return status;
@@ -33,7 +33,7 @@ mdot_status ir_shape_cum_sum(ir_graph *graph, ir_node *node, mdot_error *err)
     return ir_shape_by(graph, node, cum_sum_result, err);
 }
 
-/* out[at] = value of the sum so far; adds in[at] to it before (inclusive) or afterwards. Integers wrap. */
+/* Sets out[at] to the running sum, and adds in[at] to the sum before (inclusive) or afterwards. Integers wrap. */
 static void cumulate(ir_wide *out, const ir_wide *in, int64_t at, bool exclusive, double *sum, int64_t *integer_sum)
 {
     if (in->f != NULL) {
@@ -104,13 +104,13 @@ mdot_status ir_shape_top_k(ir_graph *graph, ir_node *node, mdot_error *err)
     return MDOT_OK;
 }
 
-typedef struct candidate { /* floats rank by f, integers by i; the other one is 0 */
+typedef struct candidate { /* floats rank by f, integers by i; the other field is 0 */
     double f;
     int64_t i;
     int64_t place;
 } candidate;
 
-/* Numbers in their order, with NaN above all. */
+/* Compares numbers; NaN is above all. */
 static int compare_floats(double a, double b)
 {
     if (isnan(a) || isnan(b)) return isnan(a) - isnan(b);
@@ -140,7 +140,7 @@ static int by_value_descending(const void *x, const void *y)
 static candidate candidate_at(const ir_wide *in, int64_t at, int64_t place)
 {
     if (in->f != NULL) return (candidate){in->f[at], 0, place};
-    /* Flipping the sign bit makes the order of unsigned bit patterns that of signed ones. */
+    /* Flipping the sign bit maps the order of unsigned bit patterns to that of signed ones. */
     int64_t bits = in->dtype == MDOT_DTYPE_U64 ? in->i[at] ^ INT64_MIN : in->i[at];
     return (candidate){0, bits, place};
 }
@@ -165,7 +165,8 @@ mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *c
     int (*compare)(const void *, const void *) =
         ir_node_int(node, "largest", 1) ? by_value_descending : by_value_ascending;
     int64_t k = values->dims[axis];
-    for (int64_t r = 0; r < view.outer * view.inner; r++) { /* sorted whether asked for or not: any order would do */
+    for (int64_t r = 0; r < view.outer * view.inner; r++) { /* always sorted, because unsorted results may have any
+                                                             * order */
         int64_t o = r / view.inner, i = r % view.inner;
         for (int64_t e = 0; e < view.extent; e++) {
             row[e] = candidate_at(in[0], (o * view.extent + e) * view.inner + i, e);
@@ -280,7 +281,7 @@ mdot_status ir_shape_scatter_elements(ir_graph *graph, ir_node *node, mdot_error
     return ir_shape_by(graph, node, scatter_elements_result, err);
 }
 
-/* Makes the output of a scatter: the data, to be updated. */
+/* Allocates the output of a scatter and copies the data into it. */
 static mdot_status begin_scatter(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_result_fn result,
                                  reduction *out_how, ir_wide **out, mdot_error *err)
 {
@@ -312,7 +313,7 @@ mdot_status ir_eval_scatter_elements(ir_arena *arena, const ir_node *node, const
     return MDOT_OK;
 }
 
-/* Updates have the shape of the indices without their last dimension, the tuples, and then that of the slices. */
+/* Updates have the shape of the indices without their last dimension (the tuples), followed by that of the slices. */
 static mdot_status scatter_nd_result(const ir_operands *from, ir_type *out_type)
 {
     ir_type data, indices, updates;
@@ -367,7 +368,8 @@ mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wi
     return MDOT_OK;
 }
 
-/* ---- TensorScatter: writes an update into a cache, from one place along the sequence axis an element of the batch  */
+/* ---- TensorScatter: writes an update into a cache, from one position along the sequence axis per batch element
+ * ----- */
 
 static mdot_status tensor_scatter_result(const ir_operands *from, ir_type *out_type)
 {
@@ -430,7 +432,7 @@ mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const i
                            (long long)start, (long long)update.extent, (long long)cache.extent);
         }
         for (int64_t k = 0; k < update.extent; k++) {
-            int64_t at = (start + k) % cache.extent; /* what is linear stays below the extent */
+            int64_t at = (start + k) % cache.extent; /* a linear update stays below the extent */
             ir_copy_elements(out[0], (o * cache.extent + at) * cache.inner, in[1],
                              (o * update.extent + k) * cache.inner, cache.inner);
         }
@@ -440,13 +442,14 @@ mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const i
 
 /* ---- Cost ------------------------------------------------------------------------------------------------------- */
 
-/* One FLOP for each element that is added or otherwise combined; comparing and moving cost none. */
+/* One FLOP per element that is added or otherwise combined. Comparing and moving cost nothing. */
 void ir_cost_sequential(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_cost_traffic(node, length, out_cost);
     out_cost->flops = 0;
     if (ir_node_opcode(node) == IR_OP_CumSum) out_cost->flops = ir_value_elements(node->inputs[0], length);
-    const ir_value *updates = ir_node_input(node, 2); /* of scatters; others may have the attribute, too */
+    const ir_value *updates = ir_node_input(node, 2); /* updates of a scatter; other operators may have the attribute,
+                                                       * too */
     if (updates != NULL && strcmp(ir_node_string(node, "reduction", "none"), "none") != 0)
         out_cost->flops = ir_value_elements(updates, length);
 }

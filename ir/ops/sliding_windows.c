@@ -1,9 +1,9 @@
-/* sliding_windows.c — mdot.Windows: the windows that slide along one dimension, each with a dimension of its own.
+/* sliding_windows.c — mdot.Windows: the windows that slide along one dimension, in a dimension of their own.
  *
  *   [.., extent, ..] → [.., windows, size, ..]      element (w, k) is element w * stride + k * dilation
  *
- * The `expand` pass makes it of convolutions and poolings. It moves nothing where its input has an address: windows
- * overlap in memory.
+ * The `expand` pass creates it from convolutions and poolings. If its input has an address, it moves no data, because
+ * windows may overlap in memory.
  */
 #include "ir/ops/index.h"
 #include "ir/ops/operands.h"

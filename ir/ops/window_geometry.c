@@ -1,4 +1,4 @@
-/* window_geometry.c — geometry of convolutions and poolings: attributes read and checked, extents and padding worked out.
+/* window_geometry.c — geometry of convolutions and poolings: reads and checks attributes, computes extents and padding.
  *
  * Sources: ONNX Conv-22, ConvTranspose-22, MaxPool-22, AveragePool-22.
  */
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { MAX_ATTRIBUTE = 1 << 24 }; /* keeps every product below in range; no feature map is that wide */
+enum { MAX_ATTRIBUTE = 1 << 24 }; /* keeps every product below in range; feature maps are narrower */
 
 /* ---- Attributes ------------------------------------------------------------------------------------------------- */
 
@@ -78,7 +78,7 @@ static mdot_status not_affine(const ir_operands *from, int axis)
                    "the extent of spatial dimension %d is not affine in the length", axis);
 }
 
-/* SAME pads so that every stride's start has a window; the odd element goes behind (UPPER) or before. */
+/* SAME pads so that a window starts at every stride. The odd element goes behind (UPPER) or before. */
 static mdot_status slide_same(const ir_operands *from, ir_window *w, int i, ir_dim in, bool upper, ir_dim *out)
 {
     if (!ir_dim_div_ceil(from->graph, in, w->stride[i], out)) return not_affine(from, i);
@@ -104,7 +104,7 @@ static mdot_status slide_padded(const ir_operands *from, const ir_window *w, int
     bool fits = up ? ir_dim_div_ceil(from->graph, room, w->stride[i], &steps)
                    : ir_dim_div_floor(from->graph, room, w->stride[i], &steps);
     if (!fits || !ir_dim_add(steps, one, out)) return not_affine(from, i);
-    /* A window that would start in the padding behind is not counted. */
+    /* A window that would start in the padding behind is excluded. */
     bool beyond = up && ir_dim_is_number(in) && (out->offset - 1) * w->stride[i] >= in.offset + w->before[i];
     if (beyond && out->offset > 1) out->offset--;
     return MDOT_OK;
@@ -124,7 +124,7 @@ mdot_status ir_window_slide(const ir_operands *from, ir_window *window, const ir
     return status;
 }
 
-/* stride * (in - 1) + output_padding + reach - pads; or what output_shape says, or stride * in with SAME. */
+/* stride * (in - 1) + output_padding + reach - pads. With output_shape it is that, and with SAME stride * in. */
 mdot_status ir_window_unslide(const ir_operands *from, ir_window *w, const ir_dim *in, ir_dim *out_extents)
 {
     const char *mode = ir_node_string(from->node, "auto_pad", "NOTSET");

@@ -1,4 +1,4 @@
-/* attention_build.c — builds Attention nodes and the operators around them (attention.h). */
+/* attention_build.c — builds Attention nodes and the operators around them (recognise_attention.h). */
 #include "ir/passes/recognise_attention.h"
 
 #include "ir/ops/attention.h"

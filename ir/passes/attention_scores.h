@@ -25,8 +25,8 @@ typedef struct ir_scores {
                       * condition for which addition is not equivalent; 0: always add */
     int mask_count;
     ir_mask masks[IR_MAX_MASKS]; /* outermost mask first */
-    const ir_type *split;        /* type of the scores as [batch, heads, N, M] if the matmuls see batch · heads as one
-                           * dimension; NULL: they do not, or the operators between them do not show it */
+    const ir_type *split;        /* scores as [batch, heads, N, M] if the matmuls see batch · heads as one dimension;
+                                  * NULL: they see two, or the operators in between leave it open */
 } ir_scores;
 
 /* Reads downwards from the second matmul. False: the pattern is not attention, or an operator in between has other

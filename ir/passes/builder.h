@@ -17,13 +17,12 @@
 
 typedef struct ir_builder {
     ir_graph *graph;
-    ir_node *at;      /* new nodes are inserted before it */
-    const char *name; /* name of new nodes; initially that of `at` */
-    mdot_dtype
-        dtype;     /* dtype of the constants that ir_build_scalar and ir_build_filled make; initially that of the first
-                * output of `at` */
-    int first_new; /* values with this id or a higher one were made for `at` */
-    bool changed;  /* set by ir_replace, or by a rule that changes the graph in another way */
+    ir_node *at;        /* new nodes are inserted before it */
+    const char *name;   /* name of new nodes; initially that of `at` */
+    mdot_dtype dtype;   /* of constants that ir_build_scalar and ir_build_filled make; initially that of at's first
+                         * output */
+    int first_new;      /* values with this id or a higher one were made for `at` */
+    bool changed;       /* set by ir_replace, or by a rule that changes the graph in another way */
     mdot_status status; /* the first failure */
     mdot_error *err;
 } ir_builder;

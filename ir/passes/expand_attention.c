@@ -1,5 +1,5 @@
-/* expand_attention.c — rewrites ONNX's Attention (opset 24) into the kernel's form (attention.h), or decomposes it
- * into MatMul, Softmax and pointwise operators as in the operator's function body.
+/* expand_attention.c — rewrites ONNX's Attention (opset 24) into the kernel's form (recognise_attention.h), or
+ * decomposes it into MatMul, Softmax and pointwise operators as in the operator's function body.
  *
  * The kernel takes f32, at most one additive mask, and causality for square scores. Boolean masks, masks shorter than
  * the keys, causal masks with an offset, windows and nonpad_kv_seqlen are combined into one additive mask. Past keys

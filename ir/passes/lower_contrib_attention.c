@@ -1,8 +1,8 @@
 /* lower_contrib_attention.c — rewrites ONNX Runtime's Attention and MultiHeadAttention as ONNX's Attention (opset 24).
  *
- * Both are reduced to one additive mask and operands whose heads are adjacent in rows. The operands are by head if
- * they are given packed or by head. In integer masks, 0 marks the keys to leave out; those are filled with
- * mask_filter_value, as in ONNX Runtime. The shape rules have refused past keys, except empty ones.
+ * Both are reduced to one additive mask and operands whose heads are adjacent in rows. If an operand is packed or
+ * given by head, all operands are brought to the form by head. In integer masks, 0 marks the keys to leave out; those
+ * are filled with mask_filter_value, as in ONNX Runtime. The shape rules have refused past keys, except empty ones.
  */
 #include "ir/ops.h"
 #include "ir/passes/lower_contrib.h"

@@ -49,7 +49,8 @@ static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, cons
     return pl_matrix_view(&pl_info(b, tail)->place, &tail->type, trailing, out_matrix);
 }
 
-/* The buffer of a vector of `count` elements that a kernel reads directly. -1: it has none and becomes an expression. */
+/* The buffer of a vector of `count` elements that a kernel reads directly. -1: it lacks one and becomes an
+ * expression. */
 static int vector_buffer(pl_builder *b, const ir_value *v, ir_dim count, pl_weight_use use)
 {
     ir_dim own;

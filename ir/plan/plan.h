@@ -17,7 +17,7 @@
 typedef enum pl_buffer_kind { PL_INPUT, PL_OUTPUT, PL_WEIGHT, PL_SCRATCH } pl_buffer_kind;
 
 /* How kernels read a constant. PL_ELEMENTS: one element at a time, so it is dense. PL_MATRIX: only as a K × columns
- * operand of matrix kernels (a vector is a matrix of one row); each backend chooses the layout that its kernels need. */
+ * operand of matrix kernels (a vector is a matrix of one row); each backend chooses the layout that it needs. */
 typedef enum pl_weight_use { PL_ELEMENTS, PL_MATRIX } pl_weight_use;
 
 /* How kernels read a buffer in images with 16-bit precision. Matrix kernels (pl_is_matrix) round the factors of their
@@ -108,8 +108,11 @@ typedef struct pl_attention {
 typedef enum pl_norm_mode { PL_NORM_LAYER, PL_NORM_RMS, PL_NORM_SOFTMAX, PL_NORM_LOG_SOFTMAX } pl_norm_mode;
 
 /* Row-wise over a rows × columns matrix, f32: x = input(r, c). LAYER: (x - mean) / sqrt(var + epsilon). RMS: x /
- * sqrt(mean of squares + epsilon). Then * gamma[c] + beta[c] if present; SOFTMAX and LOG_SOFTMAX lack both. INDEX 0
- * is r, INDEX 1 is c. In the epilogue ACC 0 is the result so far. The input expression is evaluated once per element. */
+ * sqrt(mean of squares + epsilon). Then * gamma[c] + beta[c] if present; SOFTMAX and LOG_SOFTMAX lack both.
+ *
+ * INDEX 0 is r, INDEX 1 is c. In the epilogue ACC 0 is the result so far. The input expression is evaluated once per
+ * element.
+ */
 typedef struct pl_norm {
     pl_norm_mode mode;
     ir_dim rows;

@@ -235,7 +235,7 @@ bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_place *out)
 /* ---- Operand forms of kernels
  * --------------------------------------------------------------------------------------- */
 
-/* The row stride of a dense place is the row's length, whatever strides its dimensions have. */
+/* The row stride of a dense place is the row's length, for any strides of the dimensions inside. */
 static bool dense_matrix(const pl_place *place, const ir_type *type, int trailing, pl_matrix *out)
 {
     ir_dim width = ir_dim_number(1);

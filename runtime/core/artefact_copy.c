@@ -95,7 +95,7 @@ mdot_status rt_copy_map(const rt_copy *copy, uint64_t offset, size_t size_bytes,
     return MDOT_OK;
 }
 
-/* Best effort: pages that remain only cost memory. */
+/* Errors are ignored, because pages that remain only cost memory. */
 void rt_copy_forget(const rt_copy *copy, uint64_t offset, size_t size_bytes, void *at)
 {
     if (copy->descriptor >= 0)

@@ -38,7 +38,7 @@ static mdot_status use_device(mdot_context *context, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Scratch for the largest bucket, plus the share of each further worker. */
+/* Scratch for the largest bucket, plus worker_bytes for each further worker. */
 static size_t scratch_bytes_for(const mdot_predictor *predictor, uint32_t workers)
 {
     const mdot_abi_table *table = predictor->table;

@@ -7,7 +7,7 @@ void rt_device_close(mdot_predictor *predictor)
     predictor->device = NULL;
 }
 
-/* A predictor is immutable to its users, who hold it as const. The reference count is internal. */
+/* A predictor is const and immutable to its users. The reference count is internal. */
 static mdot_predictor *own(const mdot_predictor *predictor)
 {
     return (mdot_predictor *)(uintptr_t)predictor;

@@ -11,7 +11,7 @@
  *   epoch    odd during a run. The context's own workers sleep on it between runs (futex)
  *
  * A child of fork has the context, between two runs as its parent left it, but lacks its threads. There the caller
- * takes all slices, and the end of a run waits for nobody.
+ * takes all slices, and destroying the workers joins no thread.
  */
 #include "runtime/core/predictor.h"
 

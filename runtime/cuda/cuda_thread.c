@@ -7,7 +7,8 @@
  * a program that opens predictors all day abandons one thread in total, rather than one each time.
  *
  *   turn   the side that acts next: the caller writes a step and hands over; the thread answers and hands back. The
- *          waiting side polls for a while, because the other one usually answers soon, and then sleeps on the word (futex)
+ *          waiting side polls for a while, because the other one usually answers soon. Then it sleeps on the word
+ *          (futex)
  */
 #include "runtime/cuda/cuda_device.h"
 

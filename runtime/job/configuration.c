@@ -8,12 +8,7 @@
 
 #include <math.h>
 
-enum {
-    MAX_BATCH = 1 << 24,
-    MAX_PASSES = 1 << 16,
-    MAX_ZERO_STAGE = 3
-}; /* MAX_BATCH: f32 represents every integer up
-                                                                         * to 2^24 */
+enum { MAX_BATCH = 1 << 24, MAX_PASSES = 1 << 16, MAX_ZERO_STAGE = 3 }; /* f32 is exact up to MAX_BATCH */
 enum { FIRST_TORCH = 100, FIRST_COMPILED = 200, LAST_TORCH = 9999 };
 
 const bs_struct_version rt_configuration_type = BS_SIZED(mdot_configuration, optimizer);
@@ -190,8 +185,8 @@ mdot_status rt_configuration_resolve(rt_resolved_configuration *s, mdot_error *e
     return MDOT_OK;
 }
 
-mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names,
-                                  rt_resolved_configuration *out_setup, mdot_error *err)
+mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names, rt_resolved_configuration *out_setup,
+                          mdot_error *err)
 {
     rt_resolved_configuration s = {0};
     mdot_status status = bs_read_element(&rt_configuration_type, first, i, &s.c, err);
@@ -248,8 +243,7 @@ rt_shard rt_resolved_shard(const rt_resolved_configuration *setup, const mdot_jo
     uint32_t stages = setup->c.pipeline_parallel, blocks = job->info.block_count;
     if (stages == 1) return share;
     share.of[RT_PIPELINE_BLOCKS] = (double)((blocks + stages - 1) / stages) / blocks;
-    rt_pipeline_position lighter =
-        job->division.heavier_end == RT_PIPELINE_BEFORE ? RT_PIPELINE_AFTER : RT_PIPELINE_BEFORE;
+    rt_pipeline_position lighter = job->division.heavier_end == RT_PIPELINE_BEFORE ? RT_PIPELINE_AFTER : RT_PIPELINE_BEFORE;
     share.of[lighter] = 0; /* belongs to another stage */
     return share;
 }

@@ -6,12 +6,13 @@
  * consists of varints (job_bytes.h) in sections. A section starts with its tag and its size in bytes. Tags ascend.
  *
  *   1 JOB        batch, optimizer + 1 (0: none), notes (MDOT_JOB_…)
- *   2 TYPES      count of types; a type: size, length and bytes of its name, known, and mdot_operator_traits in its order
+ *   2 TYPES      count of types; a type: size, length and bytes of its name, known, and mdot_operator_traits in
+ *                its order
  *   3 OPERATORS  an operator: size, index of its type, parameters, a bit mask of the settings other than 0 and their
- *                values, a bit mask of the loads other than 0 and their values, the count of its inputs and their
- *                distances back in operators; its block; its frozen parameters
- *   4 MODULES    only if names were kept: count of modules, each as length and bytes; for each operator the index of its
- *                module + 1, or 0
+ *                values, a bit mask of the loads (FLOPs and bytes) other than 0 and their values, the count of its
+ *                inputs and their distances back in operators; its block; its frozen parameters
+ *   4 MODULES    only if names were kept: count of modules, each as length and bytes; for each operator the index of
+ *                its module + 1, or 0
  *
  * Positions and equal blocks are derived and therefore omitted. Later additions are appended to a record, or as a
  * section, setting or load. Readers skip unknown ones and take absent ones to be 0. Any other change needs a new

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* A group of operators with the same type id, settings, loads and parameters. */
+/* A group of operators with the same type id, settings, FLOPs, bytes and parameters. */
 typedef struct rt_operator_group {
     uint32_t first, count; /* index of the first operator; number of operators */
 } rt_operator_group;

@@ -6,13 +6,13 @@
  * one channel per group, run outside them. PyTorch's default computes only convolutions in TF32. bf16 has fp16's
  * rate from compute capability 8.0 on, and the fp32 rate before.
  *
- * Traffic. Each tensor counts once, as in the loads, in bytes of the precision. Under autocast this is half of
- * fp32's bytes. Tensors kept in fp32 are widened and narrowed again, which takes twice fp32's bytes. Under autocast,
- * matmuls also read their fp32 parameters and write a copy, once per pass. Decomposed attention writes its scores
- * and reads them again: four times forward and six times backward (matmul, scale and mask, softmax, matmul; and
- * their gradients). Fused attention computes them again in the backward pass: five matmuls instead of four. In
- * compiled code, an operator other than a matmul passes its result on without memory traffic if one such operator is
- * its only reader.
+ * Traffic. Each tensor counts once, as in the operators' byte counts, in bytes of the precision. Under autocast this
+ * is half of fp32's bytes. Tensors kept in fp32 are widened and narrowed again, which takes twice fp32's bytes.
+ * Under autocast, matmuls also read their fp32 parameters and write a copy, once per pass. Decomposed attention
+ * writes its scores and reads them again: four times forward and six times backward (matmul, scale and mask,
+ * softmax, matmul; and their gradients). Fused attention computes them again in the backward pass: five matmuls
+ * instead of four. In compiled code, an operator other than a matmul passes its result on without memory traffic if
+ * one such operator is its only reader.
  *
  * Recomputation adds the forward pass of the recomputed operators. The optimizer's load is mdot_optimizer_load's,
  * divided over data-parallel workers by ZeRO.

@@ -134,7 +134,8 @@ static bool sweep_forth(search *s)
     return changed;
 }
 
-/* Returns false if the sweeps do not converge to a consistent sharding. Only graphs that keep changing it cause this. */
+/* Returns false if the sweeps fail to converge to a consistent sharding. Only graphs that keep changing it cause
+ * this. */
 static bool find_division(search *s)
 {
     begin(s);
@@ -237,7 +238,8 @@ static void find_largest_block(const mdot_job *job, rt_sharding *d, const double
             d->largest_block_experts += weights_of(&job->operators[i]);
 }
 
-/* A result that is read in a later block crosses every border in between. `at` has block_count + 2 entries, all zero. */
+/* A result that is read in a later block crosses every border in between. `at` has block_count + 2 elements, all
+ * zero. */
 static void measure_blocks(const mdot_job *job, rt_sharding *d, double *at, uint32_t *last_block)
 {
     size_t count = job->info.operator_count;

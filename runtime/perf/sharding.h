@@ -8,27 +8,21 @@
 
 /* The role of an operator under tensor parallelism. */
 typedef enum rt_role {
-    RT_ROLE_REPLICATED, /* replicated: every GPU computes all of it */
-    RT_ROLE_SHARDED,    /* operands and result are sharded */
-    RT_ROLE_COLUMNS,    /* matmul of a whole operand with some columns of the parameters; the result is sharded */
-    RT_ROLE_ROWS, /* matmul of a sharded operand with some rows of the parameters; results are summed over all GPUs */
-    RT_ROLE_TABLE /* look-up in some rows of the table; results are summed over all GPUs */
+    RT_ROLE_REPLICATED,   /* replicated: every GPU computes all of it */
+    RT_ROLE_SHARDED, /* operands and result are sharded */
+    RT_ROLE_COLUMNS, /* matmul of a whole operand with some columns of the parameters; the result is sharded */
+    RT_ROLE_ROWS,    /* matmul of a sharded operand with some rows of the parameters; results are summed over GPUs */
+    RT_ROLE_TABLE    /* look-up in some rows of the table; results are summed, too */
 } rt_role;
 
 /* Position of an operator relative to the blocks. In a job that has zero blocks, all operators are at
  * RT_PIPELINE_BLOCKS. */
-typedef enum rt_pipeline_position {
-    RT_PIPELINE_BEFORE,
-    RT_PIPELINE_BLOCKS,
-    RT_PIPELINE_AFTER,
-    RT_PIPELINE_POSITIONS
-} rt_pipeline_position;
+typedef enum rt_pipeline_position { RT_PIPELINE_BEFORE, RT_PIPELINE_BLOCKS, RT_PIPELINE_AFTER, RT_PIPELINE_POSITIONS } rt_pipeline_position;
 
 /* Numbers of elements by position: in all operators, in those that tensor parallelism shards, in experts, and in
  * experts that it shards. */
 typedef struct rt_parts {
-    double all[RT_PIPELINE_POSITIONS], divided[RT_PIPELINE_POSITIONS], experts[RT_PIPELINE_POSITIONS],
-        divided_experts[RT_PIPELINE_POSITIONS];
+    double all[RT_PIPELINE_POSITIONS], divided[RT_PIPELINE_POSITIONS], experts[RT_PIPELINE_POSITIONS], divided_experts[RT_PIPELINE_POSITIONS];
 } rt_parts;
 
 typedef struct rt_sharding {
@@ -84,7 +78,6 @@ double rt_shard_divisor(const mdot_job *job, size_t index, const rt_shard *share
 
 /* The operator as one GPU of the shard computes it: FLOPs and bytes, parameters, and the settings that give its
  * width. Returns the job's own operator or *room. */
-const mdot_job_operator *rt_sharded_operator(const mdot_job *job, size_t index, const rt_shard *share,
-                                             mdot_job_operator *room);
+const mdot_job_operator *rt_sharded_operator(const mdot_job *job, size_t index, const rt_shard *share, mdot_job_operator *room);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * The logarithm of measured over predicted is taken to be
  *
- *   site + GPU + GPU in this arithmetic + several GPUs + Σ slope of a part * (share of the step - mean share)
+ *   site + GPU + GPU in this precision + several GPUs + Σ slope of a part * (share of the step - mean share)
  *        + noise of the row
  *
  * where each term is drawn around zero. Its variance is a fixed part of the variance that the predictor's own
@@ -347,7 +347,8 @@ static void write_calibrated(rt_calibrated *out, double log_factor, double varia
     out->interval = within(sqrt(variance / stated), RT_CALIBRATION_LEAST_INTERVAL, RT_CALIBRATION_MOST_INTERVAL);
 }
 
-/* Mean variance that the intervals state for a GPU in one precision. A cell with zero rows uses the mean of all rows. */
+/* Mean variance that the intervals state for a GPU in one precision. A cell that has zero rows uses the mean of all
+ * rows. */
 static double stated_of(const fit *f, size_t gpu, int arithmetic)
 {
     size_t rows = f->calibration->gpus[gpu].in[arithmetic].row_count;

@@ -1,5 +1,5 @@
 /* encoding.c — cached features: the inputs that an evaluation reads of a job. They are computed from its rows once,
- * and kept by the caller or for the duration of a call. */
+ * and cached by the caller or for the duration of a call. */
 #include "runtime/predict/predict.h"
 #include "runtime/predict/predict_extension.h"
 

@@ -6,11 +6,11 @@
  * a limit. The limit is the least one that makes few enough rows, found by bisection. So cheap operators are merged
  * and expensive ones stay separate. A job of any length is accepted and needs no extra memory.
  *
- * A merged row has the type, settings and position of its most expensive operator. It has the loads of all its
- * operators: their mean if the entry reads counts, otherwise their sum.
+ * A merged row has the type, settings and position of its most expensive operator. It has the FLOPs and bytes of all
+ * its operators: their mean if the entry reads counts, otherwise their sum.
  *
- * If several GPUs share the operators (sharding.h), rows describe one of them. Loads and widths are those of the
- * shard, and counts are multiplied by the GPU's part, which can make them fractional.
+ * If several GPUs share the operators (sharding.h), rows describe one of them. FLOPs, bytes and widths are those of
+ * the shard, and counts are multiplied by the GPU's part, which can make them fractional.
  */
 #include "runtime/predict/predict.h"
 

@@ -13,7 +13,7 @@
  * reads rows, and "evaluate" reads the outputs of "encode" and a block of configurations. In one piece, the cached
  * features are the rows themselves, and a block is one configuration.
  *
- * mdot_predict.h describes the tensors for people who train predictors, under "Predictions".
+ * mdot_predict.h describes the tensors for authors of predictors, under "Predictions".
  */
 #ifndef RT_PREDICT_H
 #define RT_PREDICT_H

@@ -1,4 +1,4 @@
-/* cluster.h — what jobs run on: nodes with GPUs of a type. */
+/* cluster.h — the hardware that jobs run on: nodes with GPUs of a type. */
 #ifndef SC_CLUSTER_H
 #define SC_CLUSTER_H
 
@@ -12,32 +12,32 @@ typedef struct sc_node {
 
 typedef struct sc_type {
     char *name;
-    int gpus;     /* in all nodes */
-    double watts; /* that a GPU draws while a job holds it; 0: not known */
+    int gpus;     /* in all nodes together */
+    double watts; /* power of a GPU while a job holds it; 0: unknown */
 } sc_type;
 
 typedef struct sc_cluster {
-    sc_type types[SC_MAX_TYPES]; /* in the order in which the cluster's file names them */
+    sc_type types[SC_MAX_TYPES]; /* in the order of the cluster's file */
     unsigned type_count;
     sc_node *nodes;
     size_t node_count;
     int gpus;
-    double power_w; /* that all GPUs together may draw; 0: whatever they do */
+    double power_w; /* power limit of all GPUs together; 0: unlimited */
 } sc_cluster;
 
-/* One node of `gpus` GPUs of the type "gpu". */
+/* Makes one node with `gpus` GPUs of the type "gpu". */
 mdot_status sc_cluster_make_pool(int gpus, sc_cluster *out_cluster, mdot_error *err);
 
-/* Adds a node, and its type where it is the first of it. INVALID_ARGUMENT beyond SC_MAX_TYPES types. */
+/* Adds a node, and its type if it is new. INVALID_ARGUMENT beyond SC_MAX_TYPES types. */
 mdot_status sc_cluster_add_node(sc_cluster *cluster, const char *name, const char *type, int gpus, mdot_error *err);
 
-/* The type's index, or type_count. */
+/* Returns the type's index, or type_count if it is unknown. */
 unsigned sc_cluster_find_type(const sc_cluster *cluster, const char *name);
 
-/* GPUs of the type's largest node. */
+/* Returns the number of GPUs in the type's largest node. */
 int sc_cluster_widest_node(const sc_cluster *cluster, unsigned type);
 
-/* Whether a job of that many GPUs could ever run: GPUs of one job are of one type. */
+/* Returns whether a job of that many GPUs could ever run; the GPUs of a job are all of one type. */
 bool sc_cluster_holds(const sc_cluster *cluster, int gpus);
 
 void sc_cluster_free(sc_cluster *cluster);

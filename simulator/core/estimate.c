@@ -1,4 +1,4 @@
-/* estimate.c — from a factor to what remains. */
+/* estimate.c — computes remaining times from a factor. */
 #include "simulator/core/estimate.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double
     double factor = estimate->factors[job], duration_s = estimate->durations_s[job];
     if (estimate->errors == SC_ERRORS_TOTAL) return fmax(0, factor * duration_s - executed_s);
     double work = estimate->workload->jobs[job].work;
-    /* work is seconds where a job has no kind: the product is then exact, as comparisons of policies want it */
+    /* For a job without a kind, work is in seconds. This form is then exact, as comparisons of policies require. */
     return work == duration_s ? factor * remaining : factor * duration_s * (remaining / work);
 }
 

@@ -1,7 +1,7 @@
-/* estimate.h — what a policy believes of jobs' durations. Policies read it, and never the truth beside it.
+/* estimate.h — a policy's beliefs about the durations of jobs. Policies read only this, never the true durations.
  *
- * An estimator (estimate/) says once, when a job arrives, by which factor its duration is mispredicted; what remains
- * follows by one of two models of error:
+ * An estimator (estimate/) states once, when a job arrives, the factor by which its duration is mispredicted. The
+ * remaining time follows from one of two error models:
  *
  *   scale  steps are known and the step time is mispredicted: factor · remaining. It shrinks to 0 as the job ends.
  *   total  the duration is mispredicted and never corrected: max(0, factor · duration - executed).
@@ -14,10 +14,10 @@
 typedef enum sc_errors { SC_ERRORS_SCALE, SC_ERRORS_TOTAL } sc_errors;
 
 typedef struct sc_estimator {
-    /* Predicted over true duration of a job that has just arrived, above 0. `duration_s` is the true one, or what is
-     * believed of its kind. */
+    /* Returns predicted over true duration of a job that has just arrived, above 0. `duration_s` is the true
+     * duration, or the believed one of its kind. */
     double (*factor)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
-    /* A job has completed that took `duration_s`; NULL where nothing is learnt. */
+    /* Learns from a completed job that took `duration_s`; may be NULL. */
     void (*learn)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
     void (*destroy)(void *self);
     void *self;
@@ -26,22 +26,23 @@ typedef struct sc_estimator {
 typedef struct sc_estimate {
     const sc_workload *workload;
     sc_errors errors;
-    double *factors;     /* of each job that has arrived */
-    double *durations_s; /* of each job on a node of its fastest type, before the factor: what is believed of its
-                            kind, or else the truth */
+    double *factors;     /* for each job that has arrived */
+    double *durations_s; /* duration of each job on a node of its fastest type, before the factor: the belief for its
+                          * kind, or else the truth */
 } sc_estimate;
 
-/* What sc_estimate.durations_s holds of a job, on the fastest of the first `type_count` types. */
+/* Computes sc_estimate.durations_s for a job, on the fastest of the first `type_count` types. */
 double sc_estimate_believed_s(const sc_workload *workload, const sc_job *job, unsigned type_count);
 
-/* Predicted seconds of a job on a node of its fastest type, without interruption. */
+/* Predicted seconds of a job on a node of its fastest type, if it runs uninterrupted. */
 double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job);
-/* Predicted seconds that it needs yet, of which `remaining` work is left after `executed_s` seconds. */
+/* Predicted seconds that a job still needs, given its `remaining` work and the `executed_s` seconds behind it. */
 double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double remaining, double executed_s);
-/* Predicted work a second on `gpus` GPUs of a node of a type; 0 where it cannot run, or is believed not to. */
+/* Predicted work per second on `gpus` GPUs of one node of a type; 0 if the job cannot run there, or is believed not
+ * to. */
 double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus);
 
-/* Predicted: how many times as long it takes on several nodes of a type as on one, at least 1. */
+/* Predicted slowdown on several nodes of a type relative to one, at least 1. */
 double sc_estimate_spread(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus);
 
 #endif

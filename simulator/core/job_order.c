@@ -1,4 +1,5 @@
-/* job_order.c — the treap behind job_order.h. Priorities are a hash of the job's number: the shape depends on nothing else. */
+/* job_order.c — the treap behind job_order.h. Priorities are a hash of the job's number, so the shape depends only on the
+ * jobs. */
 #include "simulator/core/job_order.h"
 
 #include <limits.h>
@@ -6,9 +7,9 @@
 
 typedef struct node {
     double key;
-    int64_t place; /* among equal keys */
+    int64_t place; /* position among equal keys */
     uint32_t left, right;
-    int gpus, narrowest; /* its own, and the least of its subtree */
+    int gpus, narrowest; /* its own GPUs, and the least of its subtree */
     bool present;
 } node;
 
@@ -16,7 +17,7 @@ struct sc_order {
     node *nodes;
     uint32_t root;
     size_t count;
-    int64_t first_place, last_place; /* given so far */
+    int64_t first_place, last_place; /* lowest and highest position assigned so far */
 };
 
 mdot_status sc_order_create(const sc_workload *workload, sc_order **out_order, mdot_error *err)
@@ -41,7 +42,7 @@ void sc_order_destroy(sc_order *order)
     free(order);
 }
 
-/* A finalizer of 32 bits: multiplications and shifts, by which neighbours' priorities have nothing in common. */
+/* A 32-bit finalizer of multiplications and shifts, so that the priorities of neighbours are unrelated. */
 static uint32_t priority(uint32_t job)
 {
     uint32_t x = job + 0x9e3779b9u;
@@ -69,7 +70,7 @@ static void update(sc_order *order, uint32_t at)
     if (right < n->narrowest) n->narrowest = right;
 }
 
-/* Splits `at` into what stands before `pivot` and what stands behind it. */
+/* Splits `at` into the part before `pivot` and the part behind it. */
 static void split(sc_order *order, uint32_t at, const node *pivot, uint32_t *out_before, uint32_t *out_behind)
 {
     if (at == SC_NONE) {
@@ -184,7 +185,7 @@ uint32_t sc_order_next(const sc_order *order, uint32_t after, int gpus)
     return find_next(order, order->root, after == SC_NONE ? NULL : &order->nodes[after], gpus);
 }
 
-/* Few, and nearly sorted: by insertion. */
+/* Insertion sort, because the arrays are short and nearly sorted. */
 static void sort_by_place(const sc_order *order, uint32_t *jobs, double *keys, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
@@ -203,7 +204,7 @@ static void sort_by_place(const sc_order *order, uint32_t *jobs, double *keys, s
 void sc_order_settle(sc_order *order, uint32_t *jobs, double *keys, size_t count)
 {
     sort_by_place(order, jobs, keys, count);
-    /* A job whose key shrinks stood behind those that have the new key already, and stays behind them. */
+    /* A job whose key shrinks was behind the jobs that have the new key already, and stays behind them. */
     for (size_t i = 0; i < count; i++)
         if (keys[i] < order->nodes[jobs[i]].key) sc_order_put_last(order, jobs[i], keys[i]);
     for (size_t i = count; i-- > 0;)

@@ -1,4 +1,4 @@
-/* log.c — decisions, a line each. */
+/* log.c — writes decisions, one per line. */
 #include "simulator/core/log.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* log.h — every decision as a line of CSV: time_s,decision,job_id,type,gpus,note,nodes, the last as
- * "a:4 b:2", GPUs of each node. */
+/* log.h — writes every decision as a line of CSV: time_s,decision,job_id,type,gpus,note,nodes. The last field is the
+ * GPUs of each node, "a:4 b:2". */
 #ifndef SC_LOG_H
 #define SC_LOG_H
 
@@ -12,10 +12,10 @@
     X(REJECT, "reject")                                                                                                \
     X(START, "start")                                                                                                  \
     X(RESUME, "resume")                                                                                                \
-    X(MOVE, "move") /* to another type or width, without a pause but for the restart */                                \
+    X(MOVE, "move") /* to another type or width, with no pause except the restart */                                   \
     X(PREEMPT, "preempt")                                                                                              \
     X(COMPLETE, "complete")                                                                                            \
-    X(NOTE, "note") /* of a policy about the decision */
+    X(NOTE, "note") /* a policy's remark on the decision */
 
 typedef enum sc_decision {
 #define SC_DECISION_ENUM(name, text) SC_DECISION_##name,
@@ -23,10 +23,10 @@ typedef enum sc_decision {
 #undef SC_DECISION_ENUM
 } sc_decision;
 
-/* A field of CSV, in quotes where it needs them (RFC 4180). */
+/* Writes a field of CSV, quoted if needed (RFC 4180). */
 void sc_log_field(FILE *file, const char *text);
 
-/* Nothing where `log` is NULL. */
+/* These do nothing if `log` is NULL. */
 void sc_log_begin(FILE *log);
 void sc_log_job(FILE *log, const sc_view *view, sc_decision decision, uint32_t job);
 void sc_log_note(FILE *log, double now_s, const char *note);

@@ -1,9 +1,9 @@
-/* policy.h — the seam between the simulator and what is simulated: what a policy sees at a decision, and what it
- * answers.
+/* policy.h — the interface between the simulator and policies: the state that a policy sees at a decision, and its
+ * answer.
  *
- * A policy is a row of constants (policy/policies.c). The simulator asks it at every arrival and completion, and when
- * it wished to be asked, which jobs shall run until the next decision; whatever ran and is not named again is
- * preempted. A policy with a round is asked every `round_s` seconds instead.
+ * A policy is a row of constants (policy/policies.c). The simulator calls it at every arrival and completion, and at
+ * the time that the policy requested. The policy grants GPUs to jobs until the next decision; a running job without a
+ * new grant is preempted. A policy with a round is called every `round_s` seconds instead.
  */
 #ifndef SC_POLICY_H
 #define SC_POLICY_H
@@ -19,83 +19,83 @@ typedef struct sc_part {
 
 typedef enum sc_phase { SC_AHEAD, SC_WAITING, SC_RUNNING, SC_DONE, SC_REJECTED } sc_phase;
 
-typedef struct sc_state { /* of a job */
+typedef struct sc_state { /* state of a job */
     sc_phase phase;
-    unsigned type;     /* while it runs: where, */
-    int gpus;          /* how wide, */
-    size_t first_part; /* on which nodes: so many of the view's parts from this one, ascending, */
+    unsigned type;     /* while it runs: its type of GPU */
+    int gpus;          /* while it runs: its number of GPUs */
+    size_t first_part; /* its nodes: part_count entries of the view's parts, from first_part on, ascending */
     size_t part_count;
-    double speed;          /* work a second, */
-    double busy_s;         /* until when it restores its state and does no work, */
-    double due_s;          /* and when it will be done */
-    double remaining;      /* work */
+    double speed;          /* work per second */
+    double busy_s;         /* end of restoring its state, during which it does no work */
+    double due_s;          /* time of completion */
+    double remaining;      /* remaining work */
     double executed_s;     /* seconds for which it held GPUs */
-    double attained_gpu_s; /* those times their number */
-    double start_s, end_s; /* first start; INFINITY where there was none */
+    double attained_gpu_s; /* the same, times the number of GPUs */
+    double start_s, end_s; /* first start, and end; INFINITY before they happen */
     uint32_t preemptions;
 } sc_state;
 
-/* What a job pays when it starts to run, resumes or changes its width: seconds in which it holds GPUs and does no work.
- * base_s + per_doubling_s * (log2(gpus) + 1) */
+/* Cost of a job that starts, resumes or changes its width: seconds in which it holds GPUs but does no work. base_s +
+ * per_doubling_s * (log2(gpus) + 1) */
 typedef struct sc_restart {
     double base_s, per_doubling_s;
-    bool first; /* the first start pays, too */
+    bool first; /* the first start has this cost, too */
 } sc_restart;
 
 double sc_restart_s(const sc_restart *restart, int gpus, bool is_first);
 
-/* What there is to decide on. Arrays are lent for the duration of the call. */
+/* State at a decision. Arrays are borrowed for the duration of the call. */
 typedef struct sc_view {
     const sc_workload *workload;
     const sc_cluster *cluster;
     const sc_estimate *estimate;
     const sc_restart *restart;
-    const sc_state *states; /* of each job */
+    const sc_state *states; /* one per job */
     double now_s;
-    const uint32_t *arrived, *completed; /* since the last decision, in the trace's order */
+    const uint32_t *arrived, *completed; /* jobs since the last decision, in the trace's order */
     size_t arrived_count, completed_count;
-    const uint32_t *running; /* in no order */
+    const uint32_t *running; /* unordered */
     size_t running_count;
-    const sc_part *parts; /* of running jobs; states say which */
+    const sc_part *parts; /* parts of running jobs, indexed by their states */
 } sc_view;
 
-/* Its answer. */
+/* The GPUs granted to one job. */
 typedef struct sc_grant {
     uint32_t job;
     unsigned type;
     int gpus;
-    size_t first_part, part_count; /* of the plan's parts; none: nobody chose nodes for it */
+    size_t first_part, part_count; /* range in the plan's parts; empty: nodes are still to be chosen */
 } sc_grant;
 
 typedef struct sc_plan {
-    sc_grant *grants; /* room for as many as the cluster has GPUs */
+    sc_grant *grants; /* capacity: the number of GPUs in the cluster */
     size_t grant_count;
-    int free[SC_MAX_TYPES]; /* GPUs not granted yet */
-    sc_part *parts;         /* room for as many as the cluster has GPUs */
+    int free[SC_MAX_TYPES]; /* GPUs that are still free */
+    sc_part *parts;         /* capacity: the number of GPUs in the cluster */
     size_t part_count;
-    int *node_free;     /* GPUs of each node not taken yet */
-    double wake_s;      /* ask again at this time, if nothing happens before; INFINITY */
-    uint32_t *rejected; /* of those that arrived; room for as many */
+    int *node_free;     /* free GPUs of each node */
+    double wake_s;      /* time of the next call if no event comes before; INFINITY: only at events */
+    uint32_t *rejected; /* rejected jobs among those that arrived; capacity: their number */
     size_t rejected_count;
-    const char *note; /* static text about this decision for the log, or NULL: a fallback that was taken */
+    const char *note; /* static text for the log about a fallback in this decision; may be NULL */
 } sc_plan;
 
-/* Grants GPUs that are free. */
+/* Grants free GPUs to a job. */
 void sc_plan_run(sc_plan *plan, uint32_t job, unsigned type, int gpus);
-/* So many of them are of this node, for the job that was granted GPUs last. A policy that says it of some of a job's
- * GPUs says it of all; where it says nothing, a job that runs stays on its nodes while they are free, and others take
- * what is free in the order of the cluster's file. */
+/* Takes so many of the GPUs from this node, for the job of the last grant. A policy takes either all GPUs of a job in
+ * this way, or none. Without it, a running job stays on its nodes while they are free, and other jobs take free GPUs
+ * in the order of the cluster's file. */
 void sc_plan_take(sc_plan *plan, uint32_t node, int gpus);
-/* The job leaves without having run. */
+/* Rejects a job, which leaves without running. */
 void sc_plan_reject(sc_plan *plan, uint32_t job);
 
 typedef struct sc_policy {
     const char *name;
     const char *summary; /* half a line */
-    double round_s;      /* 0: events */
-    bool uses_types;     /* false: knows one type of GPUs only */
-    bool needs_kinds;    /* jobs with speeds */
-    /* Called at 0 s; out_self stays NULL where nothing is kept. */
+    double round_s;      /* 0: called at events */
+    bool uses_types;     /* false: supports only one type of GPU */
+    bool needs_kinds;    /* true: every job must have a kind with speeds */
+    /* Called at 0 s; out_self may stay NULL if the policy keeps no state. */
     mdot_status (*create)(const sc_view *view, void **out_self, mdot_error *err);
     mdot_status (*decide)(void *self, const sc_view *view, sc_plan *plan, mdot_error *err);
     void (*destroy)(void *self);

@@ -1,4 +1,4 @@
-/* random.c — splitmix64, and Box and Muller's normal numbers. */
+/* random.c — splitmix64, and normal numbers by the Box-Muller transform. */
 #include "simulator/core/random.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* schedule_plan.c — what a policy grants, and the nodes of what it left to the simulator. */
+/* schedule_plan.c — a policy's grants, and the choice of nodes that a policy leaves to the simulator. */
 #include "simulator/core/schedule_plan.h"
 
 #include <assert.h>

@@ -7,10 +7,10 @@
 mdot_status sc_plan_create(const sc_workload *workload, const sc_cluster *cluster, sc_plan *out_plan, mdot_error *err);
 void sc_plan_free(sc_plan *plan);
 
-/* Nothing is granted, and every GPU free. */
+/* Starts an empty plan, in which every GPU is free. */
 void sc_plan_begin(sc_plan *plan, const sc_cluster *cluster);
 
-/* Chooses nodes where the policy did not, and puts those of a job in ascending order. */
+/* Chooses nodes for grants that lack them, and sorts the nodes of each job. */
 void sc_plan_finish(sc_plan *plan, const sc_view *view);
 
 #endif

@@ -16,13 +16,13 @@ typedef struct simulation {
     const sc_estimator *estimator;
     const sc_run_options *options;
     sc_estimate estimate;
-    sc_view view; /* what of it changes lies in the arrays below */
+    sc_view view; /* its changing parts are in the arrays below */
     sc_plan plan;
     sc_state *states;
-    double *durations_s; /* true ones, of each job on a node of its fastest type */
+    double *durations_s; /* true durations of each job on a node of its fastest type */
     uint32_t *running, *arrived, *completed;
-    sc_part *parts;    /* of running jobs: exchanged with the plan's at every decision */
-    uint32_t *granted; /* the decision that granted a job GPUs last, counted from 1 */
+    sc_part *parts;    /* nodes of running jobs; swapped with the plan's at every decision */
+    uint32_t *granted; /* number of the decision that last granted GPUs to each job, counted from 1 */
     uint32_t next_arrival;
     size_t done;
     sc_result result;
@@ -36,8 +36,8 @@ double sc_restart_s(const sc_restart *restart, int gpus, bool is_first)
 
 /* ---- Time passes ------------------------------------------------------------------------------------------------ */
 
-/* Work that a running job does in `span_s` seconds from view.now_s on. Rounds have whole steps, where a round has
- * any. */
+/* Returns the work that a running job does in `span_s` seconds from view.now_s on. In rounds, jobs do whole steps if
+ * a round has at least one. */
 static double work_in(const simulation *s, const sc_state *state, double span_s)
 {
     double busy_s = fmin(span_s, fmax(0, state->busy_s - s->view.now_s));
@@ -119,7 +119,7 @@ static void preempt(simulation *s, uint32_t job)
     s->states[job].preemptions++;
 }
 
-/* Whether it runs where it has run, whose nodes stand in `parts`. */
+/* Returns whether the job keeps the GPUs that it ran on; its old nodes are in `parts`. */
 static bool stays(const simulation *s, const sc_state *state, const sc_part *parts, const sc_grant *grant)
 {
     if (state->phase != SC_RUNNING || state->type != grant->type || state->gpus != grant->gpus ||
@@ -162,7 +162,7 @@ static void begin(simulation *s, const sc_part *before, const sc_grant *grant)
                               : SC_DECISION_RESUME,
                    grant->job);
     }
-    /* What is left of whole steps may end later than it would have without the rounds. */
+    /* With whole steps, the rest may end later than it would outside of rounds. */
     if (!is_same || s->policy->round_s > 0) state->due_s = fmax(now_s, state->busy_s) + state->remaining / state->speed;
 }
 
@@ -215,7 +215,7 @@ static mdot_status decide(simulation *s, void *self, mdot_error *err)
 
 /* ---- The clock -------------------------------------------------------------------------------------------------- */
 
-/* When a job has done what it does in this round: at its end, or its last whole step. */
+/* Returns the end of a job's activity in this round: its completion, or the end of its last whole step. */
 static double end_in_round_s(const simulation *s, const sc_state *state)
 {
     double round_end_s = s->view.now_s + s->policy->round_s;
@@ -223,7 +223,7 @@ static double end_in_round_s(const simulation *s, const sc_state *state)
     return fmin(round_end_s, fmax(s->view.now_s, state->busy_s) + work_in(s, state, s->policy->round_s) / state->speed);
 }
 
-/* When something happens next; INFINITY: never. */
+/* Returns the time of the next event; INFINITY: there is none. */
 static double next_event_s(const simulation *s)
 {
     double arrival_s =

@@ -1,4 +1,4 @@
-/* workload.c — jobs and how fast they run. */
+/* workload.c — jobs and their speeds. */
 #include "simulator/core/workload.h"
 
 #include <math.h>

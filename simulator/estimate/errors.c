@@ -10,7 +10,7 @@
 
 double sc_error_sigma(double mean_error)
 {
-    double low = 0, high = 4; /* exp(8) at 4: far above any error that is asked for */
+    double low = 0, high = 4; /* exp(8) at 4: far above any requested error */
     for (int i = 0; i < 80; i++) {
         double sigma = (low + high) / 2;
         /* 2 Φ(σ) - 1 is erf(σ / √2) */

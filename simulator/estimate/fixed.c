@@ -1,4 +1,4 @@
-/* fixed.c — estimates that are known before the simulation: the truth, and factors of it. */
+/* fixed.c — estimates that are fixed before the simulation: the truth, and the truth times a factor. */
 #include "simulator/estimate/estimators.h"
 
 #include <stdlib.h>

@@ -1,7 +1,8 @@
-/* history.c — what a scheduler knows that predicts nothing: how long jobs like this one took.
+/* history.c — the knowledge of a scheduler that lacks predictions: how long similar jobs took.
  *
- * The rolling estimate of Helios (Hu et al., SC 2021) without its trees: the mean over completed jobs of the same group
- * (user or name) and width, falling back to the group, to all. It learns while the simulation runs.
+ * This is the rolling estimate of Helios (Hu et al., SC 2021) without its trees: the mean over completed jobs of the
+ * same group (user or name) and width, falling back to the group and then to all jobs. It learns while the simulation
+ * runs.
  */
 #include "simulator/estimate/estimators.h"
 
@@ -15,7 +16,7 @@ typedef struct tally {
 } tally;
 
 typedef struct history {
-    uint32_t *group, *like; /* of each job: its group, and its group and width */
+    uint32_t *group, *like; /* for each job: its group, and its group with its width */
     tally *groups, *likes;
     tally all;
 } history;

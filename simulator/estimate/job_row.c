@@ -1,4 +1,4 @@
-/* job_row.c — jobs and configurations from tables. */
+/* job_row.c — reads jobs and configurations from tables. */
 #include "simulator/estimate/job_row.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* sweep.c — two of mdot_sweep for each kind: every type of GPU at every width, on one node and on several. */
+/* sweep.c — two calls of mdot_sweep for each kind: every type of GPU at every width, on one node and on several. */
 #include "simulator/estimate/sweep.h"
 #include "simulator/estimate/job_row.h"
 
@@ -8,7 +8,7 @@ enum { MAX_CONFIGURATIONS = SC_MAX_TYPES * SC_WIDTHS };
 
 typedef struct sweep_columns {
     sc_job_columns job;
-    int type, link, network; /* the latter two may be absent */
+    int type, link, network; /* link and network may be absent */
 } sweep_columns;
 
 static sc_kind *find_kind(const sc_workload *workload, const char *name)
@@ -26,7 +26,7 @@ static bool is_measured(const sc_kind *kind)
     return false;
 }
 
-/* Predictions of all widths on each type, in this order; nodes(widest node, width) says on how many nodes each is. */
+/* Predicts all widths on each type, in this order; nodes(widest node, width) returns the number of nodes of each. */
 static mdot_status ask(mdot_context *context, const mdot_job *job, const mdot_configuration *base,
                        const sc_cluster *cluster, uint32_t (*nodes)(int, int), mdot_prediction *predictions,
                        mdot_error *err)
@@ -51,7 +51,7 @@ static uint32_t one_node(int widest, int gpus)
     return 1;
 }
 
-/* As few as can be, but two, and as many on each. */
+/* Returns the smallest number of nodes that is at least two and gives each node the same number of GPUs. */
 static uint32_t several_nodes(int widest, int gpus)
 {
     uint32_t nodes = gpus > 1 ? 2 : 1;

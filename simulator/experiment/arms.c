@@ -1,4 +1,4 @@
-/* arms.c — the policies and estimates that are compared. */
+/* arms.c — the list of policies and estimates to compare. */
 #include "simulator/experiment/experiment.h"
 #include "simulator/policy/policies.h"
 

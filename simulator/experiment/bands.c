@@ -1,5 +1,5 @@
-/* bands.c — means over windows and how sure they are. Windows are what varies: seeds of one window are averaged
- * before. */
+/* bands.c — means over windows and their confidence. Windows are the independent samples, so the seeds of one window
+ * are averaged first. */
 #include "simulator/experiment/experiment.h"
 
 #include <assert.h>
@@ -7,8 +7,8 @@
 
 enum { MAX_WINDOWS = 256 };
 
-/* 97.5 % quantiles of Student's t for 1 … 30 degrees of freedom; beyond, the normal distribution's, off by 4 % at
- * most. */
+/* 97.5 % quantiles of Student's t for 1 … 30 degrees of freedom. Beyond 30 the normal distribution is used, with an
+ * error of at most 4 %. */
 static const double quantiles[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
                                    2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
                                    2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};

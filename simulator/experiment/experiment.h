@@ -1,11 +1,12 @@
 /* experiment.h — one question over many windows of traces: what do errors of estimates cost?
  *
- * The survey's figure 4: shortest remaining service first with mispredicted durations, against policies that know
- * nothing. An arm is a policy on an estimate; each runs on each window, as the trace is and at a given load, and random
- * ones once a seed. Everything is put in relation to shortest remaining service first with the truth in that window.
+ * This is the survey's figure 4: shortest remaining service first with mispredicted durations, compared with policies
+ * that use no estimates. An arm is a policy with an estimate. Each arm runs on each window, at the trace's own load
+ * and at given loads; random arms run once per seed. All results are relative to shortest remaining service first
+ * with true durations in the same window.
  *
- *   arms.c      the arms there are          run_experiment.c     windows times arms
- *   bands.c     means and their confidence  experiment_table.c, json.c, svg.c    what is shown
+ *   arms.c      the list of arms            run_experiment.c     windows times arms
+ *   bands.c     means and confidence        experiment_table.c, json.c, svg.c    output
  */
 #ifndef SC_EXPERIMENT_H
 #define SC_EXPERIMENT_H
@@ -17,11 +18,11 @@
 
 enum { EX_MAX_TRACES = 8, EX_MAX_ARMS = 48, EX_NO_COLUMN = -1, EX_LOADS = 2 };
 
-/* Networks whose step time is measured, with what predictors say of them: network, what else is known of the label,
- * step_ms, and a column a predictor. */
+/* Networks with measured step times, and predictions of them: network, further information about the network,
+ * step_ms, and one column per predictor. */
 typedef struct ex_predictions {
     size_t network_count, predictor_count;
-    char **names;    /* of the predictors */
+    char **names;    /* names of the predictors */
     double *factors; /* predicted over measured: [predictor * network_count + network] */
 } ex_predictions;
 
@@ -29,10 +30,10 @@ mdot_status ex_predictions_read(const char *path, ex_predictions *out_prediction
 void ex_predictions_free(ex_predictions *predictions);
 
 typedef enum ex_kind {
-    EX_BLIND,    /* a policy that asks for no estimate */
-    EX_EXACT,    /* knows durations */
+    EX_BLIND,    /* a policy that uses no estimates */
+    EX_EXACT,    /* true durations */
     EX_SCALE,    /* log-normal errors of step times */
-    EX_TOTAL,    /* the same of totals, never corrected */
+    EX_TOTAL,    /* log-normal errors of total durations, never corrected */
     EX_PREDICTED /* a predictor's own errors */
 } ex_kind;
 
@@ -40,55 +41,55 @@ typedef struct ex_arm {
     char label[48];
     const sc_policy *policy;
     ex_kind kind;
-    double error; /* mean of |predicted over true - 1|; of a predictor that of its column */
-    int column;   /* of the predictions, or EX_NO_COLUMN */
+    double error; /* mean of |predicted over true - 1|; for a predictor, that of its column */
+    int column;   /* column of the predictions, or EX_NO_COLUMN */
 } ex_arm;
 
 typedef struct ex_setup {
     const char *trace_paths[EX_MAX_TRACES], *trace_names[EX_MAX_TRACES];
     size_t trace_count;
     int gpus;
-    size_t windows, jobs; /* windows of each trace, jobs of a window */
+    size_t windows, jobs; /* windows per trace, jobs per window */
     size_t seeds;
-    double loads[EX_LOADS]; /* 0: as the trace is */
+    double loads[EX_LOADS]; /* 0: the trace's own load */
     ex_predictions predictions;
-    ex_arm arms[EX_MAX_ARMS]; /* the first is the exact one that all are compared with */
+    ex_arm arms[EX_MAX_ARMS]; /* the first is the exact arm, the reference of all others */
     size_t arm_count;
 } ex_setup;
 
-/* Fills the arms: the survey's, and one for each predictor. */
+/* Fills the arms: those of the survey, and one for each predictor. */
 mdot_status ex_list_arms(ex_setup *setup, mdot_error *err);
 
-/* One window under one arm: mean completion time, over the seeds, and that over the exact arm's of the same window. */
+/* One window under one arm: mean completion time over the seeds, and its ratio to the exact arm in the same window. */
 typedef struct ex_cell {
     double mean_jct_s, ratio;
 } ex_cell;
 
 typedef struct ex_results {
-    ex_cell *cells;       /* ex_cell_at */
-    double *window_loads; /* [trace][window]: as the traces are */
+    ex_cell *cells;       /* index: ex_cell_at */
+    double *window_loads; /* [trace][window]: the traces' own loads */
 } ex_results;
 
 ex_cell *ex_cell_at(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t window,
                     size_t arm);
 
-/* Runs everything. `progress` may be NULL. */
+/* Runs the whole experiment. `progress` may be NULL. */
 mdot_status ex_run(const ex_setup *setup, void (*progress)(void *user, size_t done, size_t total), void *user,
                    ex_results *out_results, mdot_error *err);
 void ex_results_free(ex_results *results);
 
-/* ---- What is shown ----------------------------------------------------------------------------------------------- */
+/* ---- Output ------------------------------------------------------------------------------------------------------ */
 
-/* A mean with its 95 % confidence interval, by Student's t over windows. The interval is the mean where there is
- * one. */
+/* A mean with its 95 % confidence interval, by Student's t over windows. With a single window, the interval is the
+ * mean. */
 typedef struct ex_band {
     double mean, low, high;
     size_t count;
 } ex_band;
 
 ex_band ex_band_of(const double *values, size_t count);
-/* Over the windows of one trace, or of all (trace = trace_count): ratios, whose mean is geometric, or completion times
- * in hours. */
+/* Bands over the windows of one trace, or of all traces (trace = trace_count): ratios, with a geometric mean, or
+ * completion times in hours. */
 ex_band ex_ratio_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm);
 ex_band ex_hours_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm);
 

@@ -1,4 +1,4 @@
-/* experiment_predictions.c — measured step times of networks, and what predictors said of them. */
+/* experiment_predictions.c — reads measured step times of networks and the predictions for them. */
 #include "simulator/experiment/experiment.h"
 #include "simulator/input/csv.h"
 
@@ -13,7 +13,7 @@ void ex_predictions_free(ex_predictions *predictions)
     *predictions = (ex_predictions){0};
 }
 
-/* The columns behind the label. */
+/* Finds the columns behind the label. */
 static mdot_status find_predictors(const sc_csv *csv, int label, int *columns, ex_predictions *p, mdot_error *err)
 {
     p->names = calloc(SC_CSV_MAX_FIELDS, sizeof *p->names);
@@ -30,7 +30,7 @@ static mdot_status find_predictors(const sc_csv *csv, int label, int *columns, e
 
 static mdot_status read_rows(sc_csv *csv, int label, const int *columns, ex_predictions *p, mdot_error *err)
 {
-    double *rows = NULL; /* network by network, turned over at the end */
+    double *rows = NULL; /* by network first; transposed at the end */
     mdot_status status = MDOT_OK;
     size_t width = p->predictor_count;
     for (bool is_row = true; status == MDOT_OK;) {

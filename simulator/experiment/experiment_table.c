@@ -1,4 +1,4 @@
-/* experiment_table.c — the experiment in Markdown and in JSON. */
+/* experiment_table.c — writes the experiment as Markdown and as JSON. */
 #include "simulator/experiment/experiment.h"
 #include "simulator/report/report.h"
 

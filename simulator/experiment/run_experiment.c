@@ -1,4 +1,4 @@
-/* run_experiment.c — every window of every trace, as it is and at the load, under every arm. */
+/* run_experiment.c — runs every window of every trace under every arm, at its own load and at the given loads. */
 #include "simulator/core/random.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/experiment/experiment.h"
@@ -19,7 +19,8 @@ void ex_results_free(ex_results *results)
     *results = (ex_results){0};
 }
 
-/* Each job is one of the networks, drawn with the seed: a predictor's error is that of its job's network. */
+/* Assigns a network to each job, drawn with the seed. The error of a predictor for a job is its error for that
+ * network. */
 static mdot_status draw_networks(const ex_predictions *p, int column, size_t job_count, uint64_t seed,
                                  sc_estimator *out_estimator, mdot_error *err)
 {
@@ -68,7 +69,7 @@ static mdot_status run_arm(const ex_setup *setup, const ex_arm *arm, const sc_wo
     return status;
 }
 
-/* Window w of those of so many jobs that lie evenly from the trace's begin to its end. */
+/* Reads window w. Windows of so many jobs lie evenly from the beginning of the trace to its end. */
 static mdot_status read_window(const ex_setup *setup, size_t trace, size_t window, double load,
                                const sc_cluster *cluster, sc_workload *out_workload, mdot_error *err)
 {

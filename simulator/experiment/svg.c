@@ -1,8 +1,8 @@
-/* svg.c — the experiment as a drawing: a panel for each trace and load.
+/* svg.c — the experiment as a drawing: one panel for each trace and load.
  *
- * Across: the mean error of estimates. Up, on a logarithmic scale: mean completion time over that of exact SRSF. Errors
- * of step times and of totals are curves in their bands, predictors points where their own error is, policies that know
- * nothing lines across with their names at the right.
+ * The horizontal axis is the mean error of estimates. The vertical axis, logarithmic, is the mean completion time
+ * relative to exact SRSF. Errors of step times and of totals are curves within bands. Predictors are points at their
+ * own error. Policies that use no estimates are horizontal lines, with their names at the right.
  */
 #include "simulator/experiment/experiment.h"
 
@@ -10,18 +10,18 @@
 
 enum { PANEL_W = 340, PANEL_H = 260, LEFT = 56, TOP = 84, GAP_X = 150, GAP_Y = 74, NAMES = 8 };
 
-static const char curve_colours[][8] = {"#1b6ca8", "#c8501e"}; /* of EX_SCALE, EX_TOTAL */
+static const char curve_colours[][8] = {"#1b6ca8", "#c8501e"}; /* colours of EX_SCALE, EX_TOTAL */
 static const char predictor_colour[] = "#1a7f37", blind_colour[] = "#555555";
 
 typedef struct panel {
     const ex_setup *setup;
     const ex_results *results;
     size_t load, trace;
-    double left, top; /* of the plot */
+    double left, top; /* corner of the plot */
     double most_error, most_ratio;
 } panel;
 
-/* Names come from the command line and from files. */
+/* Escapes the text, because names come from the command line and from files. */
 static void put_text(FILE *stream, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -57,7 +57,8 @@ static ex_band band_of(const panel *p, size_t arm)
     return ex_ratio_band(p->setup, p->results, p->load, p->trace, arm);
 }
 
-/* What is far above the rest would press it flat: the panel ends above the last of those that are within. */
+/* Values far above the others would flatten the plot, so the panel ends above the last value that is within this
+ * factor. */
 static const double far_above = 4;
 
 static void set_scale(panel *p)
@@ -79,7 +80,7 @@ static void put_axes(FILE *stream, const panel *p)
             p->top, PANEL_W, PANEL_H);
     for (size_t i = 0; i < sizeof marks / sizeof marks[0] && marks[i] < p->most_ratio; i++) {
         double y = y_of(p, marks[i]);
-        if (previous - y < 13) continue; /* names would touch */
+        if (previous - y < 13) continue; /* names would overlap */
         previous = y;
         fprintf(stream,
                 "<path d=\"M%g %gh%d\" stroke=\"#ddd\"/><text x=\"%g\" y=\"%g\" text-anchor=\"end\">%g</text>\n",
@@ -95,7 +96,7 @@ static void put_axes(FILE *stream, const panel *p)
     fprintf(stream, ", %s</text>\n", load);
 }
 
-/* The exact arm, and those of a kind behind it, in order of their errors. */
+/* Draws the exact arm and the arms of this kind, in order of their errors. */
 static void put_curve(FILE *stream, const panel *p, ex_kind kind)
 {
     const char *colour = curve_colours[kind == EX_TOTAL];
@@ -119,8 +120,8 @@ static void put_curve(FILE *stream, const panel *p, ex_kind kind)
                 x_of(p, p->setup->arms[arms[i]].error), y_of(p, band_of(p, arms[i]).mean), colour);
 }
 
-/* Points, from the right to the left. A name that would touch the one before stands above it, at the end of a line that
- * crosses none, since those below begin further right. */
+/* Draws points, from right to left. A name that would overlap the previous one moves above it, at the end of a line.
+ * The line crosses no other, because the names below begin further right. */
 static void put_predictors(FILE *stream, const panel *p)
 {
     enum { NAME_W = 80 };
@@ -149,7 +150,7 @@ static void put_predictors(FILE *stream, const panel *p)
     }
 }
 
-/* Lines across, with names that are moved apart where they would touch: from the lowest up. */
+/* Draws horizontal lines. Their names are moved apart if they would overlap, from the lowest up. */
 static void put_blind(FILE *stream, const panel *p)
 {
     size_t arms[EX_MAX_ARMS], count = 0;

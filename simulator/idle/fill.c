@@ -1,5 +1,5 @@
-/* fill.c — jobs into windows. Windows wait in a heap by when they can next take a job: when they open, or when the job
- * in them ends. */
+/* fill.c — places jobs into windows. A heap holds the windows by the time at which they can next take a job: when
+ * they open, or when the job in them ends. */
 #include "simulator/idle/idle.h"
 
 #include <math.h>
@@ -12,20 +12,20 @@ enum { NO_JOB = 0xffffffff };
 
 typedef struct slot {
     double at_s, to_s; /* can take a job from at_s on */
-    uint32_t job;      /* that ends, or is cut off, at at_s; NO_JOB */
+    uint32_t job;      /* job that ends, or is cut off, at at_s; NO_JOB */
 } slot;
 
 typedef struct filling {
     const sc_workload *workload;
-    const double *needed_s; /* what the rule believes of each job */
+    const double *needed_s; /* time that the rule expects for each job */
     slot *heap;
     size_t heap_count;
-    uint32_t *next, first, last; /* jobs that wait, a list */
+    uint32_t *next, first, last; /* linked list of waiting jobs */
     size_t arrived;
     sc_idle_result result;
 } filling;
 
-/* Of one time, what is cut off comes first, so that others may take it. */
+/* At equal times, windows whose job is cut off come first, so that other windows may take that job. */
 static bool is_before(const slot *a, const slot *b)
 {
     return a->at_s < b->at_s || (a->at_s == b->at_s && a->job != NO_JOB && b->job == NO_JOB);
@@ -55,7 +55,7 @@ static void append(filling *f, uint32_t job)
     f->last = job;
 }
 
-/* The first that waits and fits into so many seconds, taken from the queue; or NO_JOB. */
+/* Removes and returns the first waiting job that fits into so many seconds; NO_JOB if there is none. */
 static uint32_t take(filling *f, double left_s)
 {
     uint32_t before = NO_JOB;
@@ -71,7 +71,7 @@ static uint32_t take(filling *f, double left_s)
     return NO_JOB;
 }
 
-/* When there will be another job that waits: the next arrives, or one is cut off. INFINITY: never. */
+/* Returns the time at which another job will wait, because it arrives or is cut off; INFINITY: never. */
 static double next_waiting_s(const filling *f)
 {
     double next_s = f->arrived < f->workload->job_count ? f->workload->jobs[f->arrived].submit_s : INFINITY;
@@ -80,7 +80,7 @@ static double next_waiting_s(const filling *f)
     return next_s;
 }
 
-/* What was in the window ends, and something else begins. */
+/* Ends the activity in a window and begins the next one. */
 static void turn(filling *f, slot *s)
 {
     double now_s = s->at_s;
@@ -97,7 +97,7 @@ static void turn(filling *f, slot *s)
         } else {
             f->result.cut_off++;
             f->result.lost_gpu_h += (s->to_s - now_s) / 3600;
-            s->at_s = s->to_s; /* it waits again from then on */
+            s->at_s = s->to_s; /* the window waits again from then on */
         }
     } else {
         s->at_s = next_waiting_s(f);
@@ -139,7 +139,7 @@ mdot_status sc_fill_idle_windows(const sc_workload *workload, const sc_idle_wind
         needed_s[i] = rule == SC_IDLE_ORACLE ? workload->jobs[i].work : rule == SC_IDLE_UPPER ? believed_s[i] : 0;
     }
     if (status == MDOT_OK) {
-        for (size_t i = 0; i < windows->count; i++) { /* by their begin, which is a heap */
+        for (size_t i = 0; i < windows->count; i++) { /* sorted by their beginning, which is a valid heap */
             f.heap[i] = (slot){windows->items[i].from_s, windows->items[i].to_s, NO_JOB};
             f.result.idle_gpu_h += (windows->items[i].to_s - windows->items[i].from_s) / 3600;
         }

@@ -1,4 +1,4 @@
-/* idle_windows.c — idle windows from a file. */
+/* idle_windows.c — reads idle windows from a file. */
 #include "simulator/idle/idle.h"
 #include "simulator/input/csv.h"
 

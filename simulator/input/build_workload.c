@@ -1,4 +1,4 @@
-/* build_workload.c — a workload grows job by job, is put in order and cut to what is simulated. */
+/* build_workload.c — builds a workload job by job, sorts it, and cuts it to the part to simulate. */
 #include "simulator/core/random.h"
 #include "simulator/input/input.h"
 
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `items`, with room for one more behind `count`: doubled at every power of two. NULL: no memory, `items` is as
- * before. */
+/* Returns `items` with space for one more behind `count`; the capacity doubles at every power of two. NULL if memory
+ * ran out; `items` stays valid then. */
 static void *grow(void *items, size_t count, size_t size)
 {
     if ((count & (count - 1)) != 0) return items;
@@ -67,7 +67,7 @@ static mdot_status check_ids(const sc_workload *workload, const char *path, mdot
     return status;
 }
 
-/* A stable merge of two halves that are in order. */
+/* Stable merge of two sorted halves. */
 static void merge(const sc_job *jobs, size_t middle, size_t count, sc_job *out)
 {
     size_t left = 0, right = middle;
@@ -116,7 +116,7 @@ double sc_workload_load(const sc_workload *workload, const sc_cluster *cluster)
     return span_s > 0 ? gpu_s / (cluster->gpus * span_s) : INFINITY;
 }
 
-/* What is left stays in order. */
+/* The remaining jobs keep their order. */
 static void drop_wide(sc_workload *workload, const sc_cluster *cluster)
 {
     size_t kept = 0;

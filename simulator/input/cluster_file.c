@@ -1,11 +1,11 @@
-/* cluster_file.c — a cluster from a file: node,type,gpus, a line a node, and watts where power matters. */
+/* cluster_file.c — reads a cluster from a file: node,type,gpus, one line per node, and watts if power matters. */
 #include "simulator/input/csv.h"
 #include "simulator/input/input.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What a GPU of the type draws, which all nodes of the type say alike. */
+/* Reads the power of the type's GPUs, which must be the same for all nodes of the type. */
 static mdot_status read_watts(const sc_csv *csv, int type, int watts, sc_cluster *cluster, mdot_error *err)
 {
     double value;

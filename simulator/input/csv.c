@@ -21,7 +21,8 @@ mdot_status sc_csv_fail(const sc_csv *csv, mdot_error *err, const char *format, 
     return mdot_fail(err, MDOT_MALFORMED, "%s:%zu: %s", csv->path, csv->line, reason);
 }
 
-/* All of a regular file, with a NUL behind it; no NUL is within. What is none is not waited for. */
+/* Reads all of a regular file and appends a NUL. A file that contains a NUL is refused. Other kinds of files are
+ * refused without waiting. */
 static mdot_status read_text(const char *path, char **out_text, mdot_error *err)
 {
     int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -54,8 +55,8 @@ static mdot_status read_text(const char *path, char **out_text, mdot_error *err)
     return status;
 }
 
-/* Ends the field that begins at `begin` and says where the next one begins in *out_next, NULL: there is none. Returns
- * the field, without its quotes; NULL after a quote that does not end it. */
+/* Terminates the field at `begin` and stores the beginning of the next one in *out_next; NULL: it was the last.
+ * Returns the field, less its quotes; NULL for a quoted field that lacks its end or is followed by other text. */
 static char *take_field(char *begin, char **out_next)
 {
     char *end = begin, *to = begin;
@@ -91,7 +92,7 @@ static mdot_status split(const sc_csv *csv, char *line, char **fields, int *out_
     return MDOT_OK;
 }
 
-/* The next line that is not empty, without its end, or NULL. */
+/* Returns the next non-empty line, less its end, or NULL. */
 static char *take_line(sc_csv *csv)
 {
     while (*csv->at != '\0') {
@@ -121,7 +122,7 @@ mdot_status sc_csv_open(const char *path, const char *header, sc_csv *out_csv, m
     csv.at = csv.text;
     if (strncmp(csv.at, byte_order_mark, 3) == 0) csv.at += 3;
     if (header != NULL && !begins_with_field(csv.at, header)) {
-        /* before the text, in one piece of memory with it */
+        /* put the header before the text, in one block of memory */
         size_t length = strlen(header), rest = strlen(csv.at);
         char *both = malloc(length + rest + 2);
         if (both == NULL) {

@@ -1,6 +1,7 @@
-/* csv.h — tables as traces have them: comma-separated, a header line that names columns, every fault with its line.
+/* csv.h — tables in the form of traces: comma-separated, with a header line that names the columns. Messages name the
+ * line of a fault.
  *
- * Fields may stand in double quotes (RFC 4180), but not reach over a line's end. Empty lines count for nothing.
+ * Fields may be in double quotes (RFC 4180), but must end on the same line. Empty lines are skipped.
  */
 #ifndef SC_CSV_H
 #define SC_CSV_H
@@ -12,29 +13,30 @@ enum { SC_CSV_MAX_FIELDS = 64, SC_CSV_ABSENT = -1 };
 typedef struct sc_csv {
     const char *path;
     char *text, *at;
-    size_t line; /* of the row that was read last, from 1 */
+    size_t line; /* line of the row that was read last, from 1 */
     char *header[SC_CSV_MAX_FIELDS], *field[SC_CSV_MAX_FIELDS];
     int header_count, field_count;
 } sc_csv;
 
-/* Reads the file and its header line; `header` is the one of a file that has none, its columns with commas, where its
- * first line does not begin with that one's first column. NULL: the file has one. */
+/* Reads the file and its header line. `header` is for files that lack one: its columns, with commas, are used if the
+ * first line does not begin with the first of them. NULL: the file must have a header. */
 mdot_status sc_csv_open(const char *path, const char *header, sc_csv *out_csv, mdot_error *err);
 void sc_csv_close(sc_csv *csv);
 
-/* The next row; *out_is_row is false behind the last. MALFORMED where it has not as many fields as the header. */
+/* Reads the next row; *out_is_row is false behind the last. MALFORMED if its number of fields differs from the
+ * header's. */
 mdot_status sc_csv_next(sc_csv *csv, bool *out_is_row, mdot_error *err);
 
-/* Index of a column, or SC_CSV_ABSENT. */
+/* Returns the index of a column, or SC_CSV_ABSENT. */
 int sc_csv_find(const sc_csv *csv, const char *column);
-/* The same, MALFORMED where there is none, or two columns of the header are called alike. */
+/* Like sc_csv_find; MALFORMED if the column is absent, or if the header has two of that name. */
 mdot_status sc_csv_need(const sc_csv *csv, const char *column, int *out_index, mdot_error *err);
 
-/* The row's number in a column, from `least` to `most`. */
+/* Read the row's number in a column, from `least` to `most`. */
 mdot_status sc_csv_number(const sc_csv *csv, int column, double least, double most, double *out_value, mdot_error *err);
 mdot_status sc_csv_whole(const sc_csv *csv, int column, int least, int most, int *out_value, mdot_error *err);
 
-/* MALFORMED with the file and the row's line before the message. */
+/* Returns MALFORMED, with the file and the row's line before the message. */
 __attribute__((format(printf, 3, 4))) mdot_status sc_csv_fail(const sc_csv *csv, mdot_error *err, const char *format,
                                                               ...);
 

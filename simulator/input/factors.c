@@ -1,4 +1,4 @@
-/* factors.c — how far each job's duration is mispredicted: job_id,factor. */
+/* factors.c — reads the misprediction of each job's duration: job_id,factor. */
 #include "simulator/input/csv.h"
 #include "simulator/input/input.h"
 

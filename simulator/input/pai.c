@@ -1,14 +1,14 @@
 /* pai.c — traces of Alibaba's PAI, 2020, in both of their public forms (github.com/alibaba/clusterdata,
  * cluster-trace-gpu-v2020).
  *
- * pai_task_table.csv has a line a task (role) of a job, mostly without the header, which is a file of its own. A job
- * has all GPUs of its tasks at once: inst_num · plan_gpu / 100 each, summed and rounded up. It runs from the first
- * start of them to the last end. The table does not say when a job was submitted, which is taken to be when it started.
- * Jobs of which a task did not end well (Terminated), has no times, or that have no GPUs are passed over, as studies of
- * the trace do.
+ * pai_task_table.csv has one line per task (role) of a job. It usually lacks the header, which is a separate file. A
+ * job holds all GPUs of its tasks at once: inst_num · plan_gpu / 100 each, summed and rounded up. It runs from the
+ * first start of its tasks to the last end. The table omits submission times, so the start is used instead. As in
+ * studies of the trace, jobs are skipped if they use no GPU, or if a task has another status than Terminated or lacks
+ * its times.
  *
- * The table of its simulator, job_id,…,num_gpu,…,submit_time,num_inst,…,duration,…, has a line a job: num_gpu, which
- * may be a part of one, of each of num_inst instances. `user` is its group.
+ * The table of its simulator, job_id,…,num_gpu,…,submit_time,num_inst,…,duration,…, has one line per job: num_gpu,
+ * which may be a fraction, for each of num_inst instances. `user` is its group.
  */
 #include "simulator/input/csv.h"
 #include "simulator/input/input.h"
@@ -25,10 +25,10 @@ static const char task_header[] =
 /* ---- The task table ---------------------------------------------------------------------------------------------- */
 
 typedef struct task {
-    const char *job; /* lent by the table */
-    size_t line;     /* for jobs of one start, order of appearance */
+    const char *job; /* borrowed from the table */
+    size_t line;     /* position in the file, the order of jobs with equal start */
     double start_s, end_s, gpus;
-    bool is_whole; /* ended well, with both times */
+    bool is_whole; /* status Terminated, with both times */
 } task;
 
 typedef struct tasks {
@@ -85,7 +85,7 @@ static mdot_status read_tasks(sc_csv *csv, tasks *out, mdot_error *err)
     return status;
 }
 
-/* One task for each job: the whole of its tasks, which lie side by side. Those that are no jobs of GPUs go. */
+/* Merges the tasks of each job, which are adjacent, into one. Jobs that are invalid or use no GPU are removed. */
 static void join_tasks(tasks *all)
 {
     size_t kept = 0;
@@ -170,7 +170,7 @@ mdot_status sc_read_pai(const char *path, bool *out_is_pai, sc_workload *out_wor
     mdot_status status = sc_csv_open(path, NULL, &csv, err);
     if (status != MDOT_OK) return status;
     bool is_job_table = sc_csv_find(&csv, "job_id") != SC_CSV_ABSENT && sc_csv_find(&csv, "num_gpu") != SC_CSV_ABSENT;
-    /* without a header: ten columns, of which the fourth is a status */
+    /* without a header: ten columns, the fourth of which is a status */
     static const char *const statuses[] = {"Terminated", "Failed", "Running", "Waiting", "Interrupted"};
     bool is_task_table = sc_csv_find(&csv, "job_name") == 0 && sc_csv_find(&csv, "plan_gpu") == 8;
     for (size_t i = 0; i < sizeof statuses / sizeof statuses[0] && csv.header_count == 10; i++)

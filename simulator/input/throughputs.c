@@ -1,12 +1,11 @@
-/* throughputs.c — how fast jobs of each kind run where, from a table.
+/* throughputs.c — reads the speeds of each kind of job from a table.
  *
- *     job_type,gpus,type,steps_per_s        CSV: a line for each kind, width (a power of two) and type of GPU; with a
- *                                           column spread, how many times as long a step takes on several nodes
+ *     job_type,gpus,type,steps_per_s        CSV: one line for each kind, width (a power of two) and type of GPU; the
+ *                                           optional column spread is the slowdown of a step on several nodes
  *     {"v100": {"('LM (batch size 5)', 1)": {"null": 79.3, …}, …}, …}
  *
- * The latter is the form of Gavel's simulation_throughputs.json, of which jobs that run alone ("null") are read; it
- * takes json-c. Types are those of the cluster, in any case of letters; kinds are those of the trace. Others are passed
- * over.
+ * The latter is the form of Gavel's simulation_throughputs.json, which requires json-c. Only jobs that run alone
+ * ("null") are read. Types are those of the cluster, ignoring case; kinds are those of the trace. Others are skipped.
  */
 #include "simulator/input/csv.h"
 #include "simulator/input/input.h"
@@ -75,7 +74,7 @@ static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_work
 
 #ifdef SC_HAVE_JSON
 
-/* "('LM (batch size 5)', 2)" → its kind, or NULL, and 2. */
+/* Splits "('LM (batch size 5)', 2)" into its kind, which may be NULL, and 2. */
 static sc_kind *split_key(const sc_workload *workload, const char *key, int *out_gpus)
 {
     const char *end = strrchr(key, '\'');

@@ -1,10 +1,10 @@
-/* trace.c — mdot's own form of traces, and which form a file has.
+/* trace.c — mdot's own form of traces, and the detection of a file's form.
  *
  *     job_id,submit_s,gpus,duration_s        seconds on so many GPUs
- *     job_id,submit_s,gpus,job_type,steps    of a kind whose speed a table has
+ *     job_id,submit_s,gpus,job_type,steps    steps of a kind whose speed is in a table
  *
- * with gpus or scale_factor as the name of that column; and, where a policy or an estimate needs them: deadline_s (on
- * the clock of submit_s), weight, group.
+ * The column gpus may also be called scale_factor. Optional columns for policies or estimates: deadline_s (on the
+ * clock of submit_s), weight, group.
  */
 #include "simulator/input/csv.h"
 #include "simulator/input/input.h"
@@ -15,7 +15,7 @@
 
 enum { MAX_GPUS = 1 << 20 };
 #define MAX_SPREAD 1e3
-#define MAX_SECONDS 1e12 /* whole seconds are exact far beyond, with room for sums */
+#define MAX_SECONDS 1e12 /* whole seconds are exact far beyond, even in sums */
 
 typedef struct columns {
     int id, submit, gpus, duration, type, steps, deadline, weight, group, spread;

@@ -1,9 +1,9 @@
-/* allox.c — AlloX (Le et al., EuroSys 2020): jobs of one GPU matched to machines and positions so that the sum of
- * completion times is least, and the first of each machine runs.
+/* allox.c — AlloX (Le et al., EuroSys 2020): jobs of one GPU are matched to machines and positions with the least sum
+ * of completion times, and the first job of each machine runs.
  *
- * As Gavel's simulation has it: in rounds; who has a machine keeps it, and the others are matched to the machines that
- * are free. Left out: the paper's fairness (its alpha, the share of jobs that is looked at) and its profiler of run
- * times, whose place an estimate takes.
+ * As in Gavel's simulation, it works in rounds. A job that has a machine keeps it, and the other jobs are matched to
+ * the free machines. Left out: the paper's fairness (its alpha, the share of jobs that is considered) and its
+ * profiler of run times, which an estimate replaces.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/rounds.h"
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct matching { /* of the jobs that have no machine yet */
-    size_t *jobs;         /* their places in the problem */
+typedef struct matching { /* jobs that have no machine yet */
+    size_t *jobs;         /* their indices in the problem */
     double *time_s;
     sc_match *matches;
 } matching;
@@ -26,7 +26,7 @@ static void free_matching(matching *m)
     free(m->matches);
 }
 
-/* The first on each machine is the one that is farthest from the end: of a type with n machines, n of highest
+/* The first job on each machine is the farthest from the end: of a type with n machines, the n jobs of highest
  * position. */
 static void start_first(const matching *m, size_t count, size_t types, double *machines, double *shares)
 {

@@ -1,17 +1,16 @@
-/* chronus.c — Chronus (Gao et al., SoCC 2021), reduced to its choice of jobs: leases, admission by a program in whole
- * numbers, and what is left by shortest remaining time.
+/* chronus.c — Chronus (Gao et al., SoCC 2021), reduced to its choice of jobs: leases, admission by an integer
+ * program, and shortest remaining time for the remaining GPUs.
  *
- * What it takes: leases of 20 minutes, in which a job holds its GPUs; a job with a deadline is guaranteed where all
- * that are guaranteed, it included, have their leases before their deadlines, which a program in whole numbers says;
- * jobs without a guarantee or a deadline run where guaranteed ones do not, least remaining time first, and may be
- * preempted at a lease's begin. What it does not: profiling, whose place an estimate takes; deadlines of several steps
- * with rewards of their own; shorter leases for jobs without a deadline; placement on nodes, where wide jobs are
- * rounded up.
+ * Implemented: leases of 20 minutes, in which a job holds its GPUs. A job with a deadline is guaranteed if it and all
+ * guaranteed jobs get their leases before their deadlines, which an integer program decides. Jobs without a guarantee
+ * or a deadline run on the remaining GPUs, least remaining time first, and may be preempted at the beginning of a
+ * lease. Left out: profiling, which an estimate replaces; deadlines of several steps with separate rewards; shorter
+ * leases for jobs without a deadline; placement on nodes, where wide jobs are rounded up.
  *
- * A greedy rule stands before the program: by deadline, each job takes the earliest leases that have room. Where that
- * finds a plan, there is one, and the program is not asked. Where the program is too large, is not solved within its
- * time or has no solver, the rule alone decides, and the log says so. Exact estimates miss no guaranteed deadline:
- * a plan that was found stays until another is. A restart's cost is taken off every lease.
+ * A greedy rule runs before the program: by deadline, each job takes the earliest leases with free GPUs. If it finds
+ * a plan, the program is skipped. If the program is too large, exceeds its time or lacks a solver, the rule alone
+ * decides, and the log records it. With exact estimates every guaranteed deadline is met, because a plan stays until
+ * another is found. The cost of a restart is deducted from every lease.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/reservation.h"
@@ -30,16 +29,16 @@ typedef struct waiting {
 } waiting;
 
 typedef struct chronus {
-    sc_reservation *plans; /* of each job that is guaranteed: its leases, from `begun_s` on */
+    sc_reservation *plans; /* leases of each guaranteed job, from `begun_s` on */
     bool *is_guaranteed;
-    double begun_s;    /* of the lease that there is */
-    bool gave_up;      /* a program of this lease had no answer in its time: no other is tried */
-    uint32_t *active;  /* arrived, not completed */
-    uint32_t *pending; /* of these, those that came since the lease began */
+    double begun_s;    /* beginning of the current lease */
+    bool gave_up;      /* a program exceeded its time in this lease, so that further ones are skipped */
+    uint32_t *active;  /* arrived and incomplete */
+    uint32_t *pending; /* active jobs that arrived since the lease began */
     size_t active_count, pending_count;
-    uint32_t *chosen;      /* room: jobs to be planned, by deadline, */
-    sc_lease_job *needs;   /* what each needs */
-    sc_reservation *fresh; /* and what it gets */
+    uint32_t *chosen;      /* scratch: jobs to be planned, by deadline */
+    sc_lease_job *needs;   /* scratch: needs of each chosen job */
+    sc_reservation *fresh; /* scratch: new plan of each chosen job */
     waiting *order;
     sc_room room;
 } chronus;
@@ -95,7 +94,7 @@ static double left_s(const sc_view *view, uint32_t job)
     return sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
 }
 
-/* Whole leases, of which the last need not last until its end: the job is done `tail_s` behind its begin. */
+/* Computes the whole leases that a job needs. It may end within the last one, `tail_s` behind its beginning. */
 static sc_lease_job need_of(const sc_view *view, uint32_t job)
 {
     int gpus = view->workload->jobs[job].gpus;
@@ -119,7 +118,7 @@ static mdot_status make_empty(const sc_lease_job *need, sc_reservation *out, mdo
     return out->gpus != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu leases", need->until);
 }
 
-/* The earliest leases that have room. */
+/* Takes the earliest leases with free GPUs. */
 static mdot_status fill_one(chronus *self, const sc_lease_job *need, sc_reservation *out, bool *out_fits,
                             mdot_error *err)
 {
@@ -138,7 +137,7 @@ static mdot_status fill_one(chronus *self, const sc_lease_job *need, sc_reservat
     return status;
 }
 
-/* Fresh plans for all that are chosen, by the greedy rule. */
+/* Makes new plans for all chosen jobs by the greedy rule. */
 static mdot_status fill_greedily(chronus *self, const sc_view *view, size_t count, bool *out_fits, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
@@ -153,7 +152,7 @@ static mdot_status fill_greedily(chronus *self, const sc_view *view, size_t coun
     return status;
 }
 
-/* The same by the program. What keeps it from an answer is *out_note. */
+/* Makes new plans by the program. If it fails, *out_note is the reason. */
 static mdot_status fill_by_program(chronus *self, const sc_view *view, size_t count, bool *out_fits,
                                    const char **out_note, mdot_error *err)
 {
@@ -199,7 +198,7 @@ static void take_fresh(chronus *self, size_t count)
     }
 }
 
-/* A job among the chosen, by its deadline. */
+/* Inserts a job into the chosen jobs, by its deadline. */
 static void choose(chronus *self, const sc_view *view, size_t count, uint32_t job)
 {
     size_t i = count;
@@ -234,7 +233,7 @@ static mdot_status admit(chronus *self, const sc_view *view, uint32_t job, sc_pl
     return MDOT_OK;
 }
 
-/* What is left of the guaranteed, planned anew: earlier where it can be. Old plans stay where the rule finds none. */
+/* Plans the rest of the guaranteed jobs again, earlier if possible. If the rule finds no plan, the old plans stay. */
 static mdot_status plan_anew(chronus *self, const sc_view *view, mdot_error *err)
 {
     bool fits;
@@ -244,7 +243,7 @@ static mdot_status plan_anew(chronus *self, const sc_view *view, mdot_error *err
     return status;
 }
 
-/* ---- Running ----------------------------------------------------------------------------------------------------- */
+/* ---- Running jobs ------------------------------------------------------------------------------------------------ */
 
 static int by_key(const void *left, const void *right)
 {
@@ -253,8 +252,8 @@ static int by_key(const void *left, const void *right)
     return (a->job > b->job) - (a->job < b->job);
 }
 
-/* What does not hold GPUs of this lease by its plan, least remaining time first; who is guaranteed comes behind others.
- * */
+/* Grants the free GPUs of this lease to jobs that hold none by their plans. Least remaining time comes first, and
+ * guaranteed jobs come behind the others. */
 static void fill_rest(chronus *self, const sc_view *view, sc_plan *plan, bool starts_only)
 {
     size_t count = 0;
@@ -286,7 +285,7 @@ static void drop_completed(chronus *self, const sc_view *view)
     self->active_count = kept;
 }
 
-/* Deadlines are looked at when a lease begins. */
+/* Decides on deadlines at the beginning of a lease. */
 static mdot_status begin_lease(chronus *self, const sc_view *view, double begun_s, sc_plan *plan, mdot_error *err)
 {
     size_t passed = self->begun_s < 0 ? 0 : (size_t)((begun_s - self->begun_s) / lease_s + .5);
@@ -319,7 +318,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
     }
     if (begun_s == view->now_s) {
         status = begin_lease(self, view, begun_s, plan, err);
-    } else { /* who runs goes on until the lease ends; what is free starts others */
+    } else { /* running jobs continue until the lease ends; free GPUs start others */
         for (size_t i = 0; i < view->running_count; i++)
             sc_plan_run(plan, view->running[i], 0, view->states[view->running[i]].gpus);
         fill_rest(self, view, plan, true);

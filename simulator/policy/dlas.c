@@ -1,11 +1,12 @@
-/* dlas.c — discretised least attained service: Tiresias' policy where nothing is known of durations (Gu et al., NSDI
- * 2019), as its simulator decides: three levels, limits of 3250 and 7200 attained GPU-seconds, no promotion of jobs
- * that starve. Of the paper it leaves out that promotion (off in the published runs) and placement by skew.
+/* dlas.c — discretised least attained service: Tiresias' policy for unknown durations (Gu et al., NSDI 2019). It
+ * decides as its simulator does: three levels, limits of 3250 and 7200 attained GPU-seconds, no promotion of starving
+ * jobs. Left out from the paper: that promotion (off in the published runs) and placement by skew.
  *
- * Levels are lists. A job that has reached its level's limit joins the end of the next one, one level an event; GPUs go
- * to each job that fits, the first list first; then those that run stand in front of their list, in its order.
+ * Levels are lists. A job that has reached its level's limit joins the end of the next list, one level per event.
+ * GPUs go to each job that fits, the first list first. Jobs that run then move to the front of their list, in its
+ * order.
  *
- * All lists are one order whose key is the level.
+ * All lists are stored as one order whose key is the level.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/queue.h"
@@ -62,7 +63,7 @@ static void demote(dlas *self, const sc_view *view)
     }
 }
 
-/* When the first of the jobs that were granted GPUs reaches its level's limit, on whole seconds. */
+/* Returns the time at which the first job with GPUs reaches its level's limit, in whole seconds. */
 static double next_demotion_s(const dlas *self, const sc_view *view, const sc_plan *plan)
 {
     double next_s = INFINITY;

@@ -1,8 +1,8 @@
-/* edf.c — earliest deadline first, preemptive: what ElasticFlow (Gu et al., ASPLOS 2023) is compared with.
+/* edf.c — earliest deadline first, preemptive: the baseline of ElasticFlow (Gu et al., ASPLOS 2023).
  *
- * edf         by deadline, skipping what does not fit; jobs without one come last
- * edf-admit   the same for jobs that are admitted: those with which, ahead in time by the same rule, every admitted job
- *             meets its deadline; others are rejected. Restarts are not foreseen.
+ *   edf         by deadline, skipping jobs that do not fit; jobs without a deadline come last
+ *   edf-admit   the same for admitted jobs. A job is admitted if a simulation by the same rule shows that it and every
+ *               admitted job meet their deadlines; others are rejected. The simulation ignores restarts.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/queue.h"
@@ -20,12 +20,12 @@ static mdot_status decide_edf(void *self, const sc_view *view, sc_plan *plan, md
     return MDOT_OK;
 }
 
-/* ---- Ahead in time ----------------------------------------------------------------------------------------------- */
+/* ---- Simulating ahead -------------------------------------------------------------------------------------------- */
 
 typedef struct ahead {
     uint32_t *jobs;  /* by deadline */
-    double *left_s;  /* of each */
-    double *begun_s; /* INFINITY: does not run */
+    double *left_s;  /* remaining time of each job */
+    double *begun_s; /* INFINITY: the job is not running */
     size_t count;
 } ahead;
 
@@ -36,7 +36,7 @@ static void free_ahead(ahead *a)
     free(a->begun_s);
 }
 
-/* From now on, without arrivals: does every job with a deadline meet it? */
+/* Returns whether every job with a deadline meets it from now on, assuming no arrivals. */
 static bool all_meet(const sc_view *view, ahead *a)
 {
     double now_s = view->now_s;
@@ -58,7 +58,7 @@ static bool all_meet(const sc_view *view, ahead *a)
                 if (now_s > view->workload->jobs[a->jobs[i]].deadline_s) return false;
                 continue;
             }
-            /* nor can it be met any more */
+            /* the deadline is already out of reach */
             if (now_s + left_s > view->workload->jobs[a->jobs[i]].deadline_s) return false;
             a->jobs[kept] = a->jobs[i];
             a->left_s[kept++] = left_s;
@@ -73,7 +73,7 @@ static bool is_admissible(const sc_order *order, const sc_view *view, ahead *a)
     uint32_t job = SC_NONE;
     a->count = 0;
     while ((job = sc_order_next(order, job, view->cluster->gpus)) != SC_NONE) {
-        if (!isfinite(view->workload->jobs[job].deadline_s)) break; /* these yield to all others */
+        if (!isfinite(view->workload->jobs[job].deadline_s)) break; /* jobs without a deadline yield to all others */
         const sc_state *state = &view->states[job];
         a->jobs[a->count] = job;
         a->left_s[a->count++] = sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);

@@ -1,14 +1,14 @@
-/* elasticflow.c — ElasticFlow (Gu et al., ASPLOS 2023): jobs with deadlines, admitted only where all admitted ones
- * still meet theirs, as wide as they need to be, wider where GPUs are left.
+/* elasticflow.c — ElasticFlow (Gu et al., ASPLOS 2023): jobs with deadlines. A job is admitted if all admitted jobs
+ * still meet their deadlines. Jobs are as wide as they need to be, and wider if GPUs are left.
  *
- * What it takes from the paper: slots of 60 s; widths are powers of two; a job's minimum satisfactory share is the
- * least width that, slot by slot within what is left, ends before its deadline; jobs are filled by deadline; GPUs that
- * are left go, doubling by doubling, to the job whose GPU time grows least or shrinks most. What a restart costs is
- * part of every plan. Jobs without a deadline get what is left.
+ * Implemented from the paper: slots of 60 s; widths are powers of two. A job's minimum satisfactory share is the
+ * least width with which, slot by slot within the free GPUs, it ends before its deadline. Jobs are filled in by
+ * deadline. Remaining GPUs go, doubling by doubling, to the job whose GPU time grows least or shrinks most. Every
+ * plan includes the cost of restarts. Jobs without a deadline get the remaining GPUs.
  *
- * What it does not take: placement in a topology by buddy allocation, changing a job's batch size with its width, and
- * the profiler, whose place an estimate takes. Where filling by deadline does not find a plan for all that are
- * admitted, the plans that there are stay: so exact estimates miss no deadline, whatever restarts cost.
+ * Left out: placement in a topology by buddy allocation, a batch size that changes with the width, and the profiler,
+ * which an estimate replaces. If filling by deadline fails to find a plan for all admitted jobs, the existing plans
+ * stay. Therefore exact estimates meet every deadline, for any cost of restarts.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/reservation.h"
@@ -20,15 +20,15 @@
 static const double slot_s = SC_SLOT_S;
 
 typedef struct elastic {
-    sc_reservation *plans; /* of each job: what it is sure of, from the slot in which it was made */
-    double made_s;         /* begin of the slot that all plans count from */
-    uint32_t *active;      /* admitted, not completed */
-    uint32_t *pending;     /* arrived since the last slot's begin */
-    uint32_t *order;       /* room for sorting */
-    sc_reservation *fresh; /* room for plans in the making, active by active */
+    sc_reservation *plans; /* guaranteed GPUs of each job, from the slot in which the plan was made */
+    double made_s;         /* beginning of the slot from which all plans count */
+    uint32_t *active;      /* admitted and incomplete */
+    uint32_t *pending;     /* arrived since the beginning of the last slot */
+    uint32_t *order;       /* scratch for sorting */
+    sc_reservation *fresh; /* scratch for new plans, in the order of active */
     size_t active_count, pending_count;
     sc_room room;
-    int *width; /* of each active job in this slot */
+    int *width; /* width of each active job in this slot */
 } elastic;
 
 static void destroy(void *memory)
@@ -75,7 +75,7 @@ static bool has_deadline(const sc_view *view, uint32_t job)
     return isfinite(view->workload->jobs[job].deadline_s);
 }
 
-/* A place in `order` for a job, by its deadline. */
+/* Inserts a job into `order`, by its deadline. */
 static void sort_in(const sc_view *view, uint32_t *order, size_t count, uint32_t job)
 {
     size_t i = count;
@@ -84,8 +84,8 @@ static void sort_in(const sc_view *view, uint32_t *order, size_t count, uint32_t
     order[i] = job;
 }
 
-/* Plans for all admitted jobs and `added` (SC_NONE: none), by deadline. False: one of them would be late, and nothing
- * has changed. */
+/* Makes plans for all admitted jobs and `added` (SC_NONE: none), by deadline. If one of them would be late, *out_fits
+ * is false and the state stays as it was. */
 static mdot_status fill_anew(elastic *self, const sc_view *view, uint32_t added, bool *out_fits, mdot_error *err)
 {
     size_t count = 0, made = 0;
@@ -110,7 +110,7 @@ static mdot_status fill_anew(elastic *self, const sc_view *view, uint32_t added,
     return status;
 }
 
-/* A plan for `added` in what the plans leave that there are. */
+/* Makes a plan for `added` in the GPUs that the existing plans leave free. */
 static mdot_status fit_in(elastic *self, const sc_view *view, uint32_t added, bool *out_fits, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
@@ -140,10 +140,10 @@ static mdot_status admit(elastic *self, const sc_view *view, sc_plan *plan, mdot
     return status;
 }
 
-/* ---- GPUs that are left ------------------------------------------------------------------------------------------ */
+/* ---- Remaining GPUs ---------------------------------------------------------------------------------------------- */
 
-/* What doubling a job's width in this slot does to the GPU time until its end; false where it may not be doubled: no
- * speed is known, it does not fit, or it would end later. */
+/* Computes how doubling a job's width in this slot changes its GPU time until its end. False if the job must keep its
+ * width: its speed at the new width is unknown, there are too few GPUs, or it would end later. */
 static bool try_wider(const elastic *self, const sc_view *view, size_t i, int left, int *out_width, double *out_gain)
 {
     uint32_t job = self->active[i];

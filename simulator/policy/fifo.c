@@ -1,7 +1,7 @@
 /* fifo.c — first come, first served, without preemption.
  *
- * fifo   waits at the first job that does not fit.
- * fjf    skips what does not fit ("fit job first", the FIFO of Tiresias' simulator) and reserves nothing for it.
+ *   fifo   waits at the first job that does not fit.
+ *   fjf    skips jobs that do not fit ("fit job first", the FIFO of Tiresias' simulator) and makes no reservations.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/queue.h"

@@ -1,12 +1,13 @@
-/* gandiva.c — Gandiva (Xiao et al., OSDI 2018), reduced to where jobs run: first come, first served, each on the nodes
- * where its predicted communication costs least, and moved when a better place comes free.
+/* gandiva.c — Gandiva (Xiao et al., OSDI 2018), reduced to placement: first come, first served, on the nodes where
+ * the predicted communication of a job costs least. Jobs are moved when a better place becomes free.
  *
- * What it takes: jobs differ in how much it costs them to be spread over nodes. Who is slower there gets one node where
- * one has room, the fullest of those; others get what is left over, so that whole nodes stay free. No job waits for a
- * better place, and one that is spread migrates to one node as soon as there is room and the time that it is predicted
- * to save exceeds that of a restart; who saves the most GPU time comes first. What it does not: time slicing of more
- * jobs than there are GPUs, of which some here wait; packing of several jobs on a GPU, and growing and shrinking, which
- * are the interference of shared GPUs and the elasticity of training; profiling, whose place predictions take.
+ * Implemented: jobs differ in the cost of being spread over nodes. A job that is slower when it is spread gets one
+ * node if one has enough free GPUs, the fullest of those. Other jobs get fragments, so that whole nodes stay free. A
+ * job starts even if a better place is taken. A spread job migrates to one node as soon as one is free, if the
+ * predicted saving exceeds the cost of a restart; the job that saves the most GPU time comes first. Left out: time
+ * slicing of more jobs than there are GPUs, so that some jobs wait here; packing of several jobs on a GPU; growing
+ * and shrinking, because they concern interference on shared GPUs and elastic training; profiling, which predictions
+ * replace.
  */
 #include "simulator/policy/place.h"
 #include "simulator/policy/policies.h"
@@ -15,16 +16,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-typedef struct move { /* of a running job */
+typedef struct move { /* move of a running job */
     uint32_t job;
     double saved_gpu_s; /* 0: it stays */
-    uint32_t node;      /* where to; SC_NONE: it stays */
+    uint32_t node;      /* target node; SC_NONE: it stays */
 } move;
 
 typedef struct gandiva {
     sc_order *order; /* waiting jobs */
-    move *moves;     /* as many as can run */
-    int *node_free;  /* GPUs of each node, while moves are chosen */
+    move *moves;     /* capacity: the number of jobs that can run */
+    int *node_free;  /* free GPUs of each node while moves are chosen */
 } gandiva;
 
 static void destroy(void *memory)
@@ -57,7 +58,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 
 /* ---- Running jobs ------------------------------------------------------------------------------------------------ */
 
-/* What it is predicted to save on one node, after a restart. */
+/* Returns the predicted saving on one node, less the cost of a restart. */
 static double saved_gpu_s(const sc_view *view, uint32_t job)
 {
     const sc_state *state = &view->states[job];
@@ -94,7 +95,7 @@ static void choose_moves(gandiva *self, const sc_view *view)
     qsort(self->moves, view->running_count, sizeof *self->moves, by_saving);
     for (size_t i = 0; i < view->running_count && self->moves[i].saved_gpu_s > 0; i++) {
         move *m = &self->moves[i];
-        count_free(self, view, m->job, 1); /* what it leaves counts, too */
+        count_free(self, view, m->job, 1); /* including the GPUs that it leaves */
         m->node = sc_place_find_node(self->node_free, nodes, view->states[m->job].gpus);
         if (m->node == SC_NONE)
             count_free(self, view, m->job, -1);

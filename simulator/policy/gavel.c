@@ -1,14 +1,13 @@
 /* gavel.c — Gavel's policies over a matrix of throughputs (Narayanan et al., OSDI 2020), as linear programs.
  *
- * gavel            max-min fairness: the largest least throughput over that on the mean GPU, by weight
- * gavel-ftf        finish-time fairness (Themis' measure): least of the largest (time since start + remaining time)
- * over
- *                  what an equal part of the cluster would have taken
- * gavel-makespan   the shortest time in which all jobs that are there end
- * isolated         an equal part of every type for every job: what sharing would give without any program
+ *   gavel            max-min fairness: the largest least throughput over that on the mean GPU, by weight
+ *   gavel-ftf        finish-time fairness (Themis' measure): the least of the largest ratio of (time since start +
+ *                    remaining time) to the time in an equal part of the cluster
+ *   gavel-makespan   the shortest time in which all present jobs end
+ *   isolated         an equal part of every type for every job: the baseline of sharing without a program
  *
- * rounds.h says how shares become rounds and what is left out; of the policies, hierarchical ones, cost and FIFO over
- * types.
+ * rounds.h describes how shares become rounds, and the parts that are left out. Of the policies, hierarchical ones,
+ * cost and FIFO over types are left out.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/rounds.h"

@@ -1,9 +1,10 @@
-/* hare.c — Hare (Chen et al., HPDC 2022), reduced to filling gaps: a job that cannot start yet has its GPUs reserved,
- * and others run before it where they are predicted to end before that, or leave it enough.
+/* hare.c — Hare (Chen et al., HPDC 2022), reduced to filling gaps. A job that must wait has its GPUs reserved. Other
+ * jobs run before it if they are predicted to end in time, or if they leave it enough GPUs.
  *
- * What it takes: that predicted times let a scheduler fill what a blocked job leaves idle, without delaying it. What it
- * does not: tasks of one job on several types of GPUs, its relaxed program over all tasks, fast switching between them.
- * So it is what batch schedulers call EASY backfilling, with any estimate: first come, first served, no preemption.
+ * Implemented: predicted times let a scheduler use the GPUs that a blocked job leaves idle, without delaying that
+ * job. Left out: tasks of one job on several types of GPUs, its relaxed program over all tasks, fast switching
+ * between them. The result is EASY backfilling, as in batch schedulers, with any estimate: first come, first served,
+ * no preemption.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/queue.h"
@@ -28,7 +29,7 @@ static double predicted_end_s(const sc_view *view, uint32_t job)
     return view->now_s + sc_estimate_remaining_s(view->estimate, job, state->remaining, state->executed_s);
 }
 
-/* When so many GPUs will be free, as predicted, and how many more will be then. */
+/* Predicts when so many GPUs will be free, and how many further GPUs will be free then. */
 static double reserve(const sc_view *view, const sc_plan *plan, int gpus, ending *endings, int *out_spare)
 {
     for (size_t i = 0; i < plan->grant_count; i++)

@@ -1,18 +1,18 @@
-/* hydra.c — Hydra (Yang et al., IEEE Transactions on Computers 2023), reduced to a cost over types: by deadline, each
- * job starts on the slowest type on which it is predicted to meet its deadline, so that fast GPUs are left to those who
- * need them.
+/* hydra.c — Hydra (Yang et al., IEEE Transactions on Computers 2023), reduced to a choice of types. In the order of
+ * deadlines, each job starts on the slowest type on which it is predicted to meet its deadline, so that fast GPUs
+ * remain for jobs that need them.
  *
- * What it takes: deadlines over types of GPUs with times predicted for each. What it does not: its cost, the sum of
- * completion times and a penalty for tardiness, and the branch and bound over orders of jobs and types that finds the
- * least, which this replaces by the greedy rule; nor its sampling of a job's first steps, whose place an estimate
- * takes. A job that meets its deadline nowhere, or has none, goes to the fastest type that is free. No preemption.
+ * Implemented: deadlines over types of GPUs with predicted times for each type. Left out: its cost, which is the sum
+ * of completion times and a penalty for tardiness; the branch and bound over orders of jobs and types that minimises
+ * it, which the greedy rule replaces; its sampling of a job's first steps, which an estimate replaces. A job that
+ * would be late on every type, or that lacks a deadline, goes to the fastest free type. No preemption.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/queue.h"
 
 #include <math.h>
 
-/* Where a job should start; type_count: nowhere now. */
+/* Returns the type on which a job should start; type_count: it waits. */
 static unsigned choose(const sc_view *view, const sc_plan *plan, uint32_t job)
 {
     const sc_job *j = &view->workload->jobs[job];

@@ -1,6 +1,6 @@
-/* las.c — least attained service first, continuous: knows nothing of durations.
+/* las.c — least attained service first, continuous: independent of durations.
  *
- * Keys are attained GPU-seconds. While anything waits, it decides anew a quantum after the last event, so that jobs of
+ * Keys are attained GPU-seconds. While jobs wait, it decides again a quantum after the last event, so that jobs of
  * equal service take turns.
  */
 #include "simulator/policy/policies.h"

@@ -31,7 +31,8 @@ bool sc_place_on_one(const sc_view *view, sc_plan *plan, const int *room, uint32
     return true;
 }
 
-/* The node with the least room, but some, behind one that had `least` and the number `last`. */
+/* Returns the node with the fewest free GPUs, at least one, that comes behind a node with `least` GPUs and number
+ * `last`. */
 static uint32_t find_next(const int *room, size_t node_count, int least, uint32_t last)
 {
     uint32_t best = SC_NONE;
@@ -51,7 +52,7 @@ bool sc_place_on_several(const sc_view *view, sc_plan *plan, const int *room, ui
     sc_plan_run(plan, job, 0, missing);
     for (uint32_t node = 0; missing > 0;) {
         node = find_next(room, nodes, least, node);
-        least = room[node]; /* before it is taken, where the room is the plan's own */
+        least = room[node]; /* read before GPUs are taken, because `room` may be the plan's own array */
         int gpus = least < missing ? least : missing;
         sc_plan_take(plan, node, gpus);
         missing -= gpus;

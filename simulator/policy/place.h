@@ -1,22 +1,23 @@
 /* place.h — nodes for jobs, on a cluster of one type of GPUs.
  *
- * `room` says how many GPUs of each node may be taken, at most those that the plan has free: plan->node_free, or less.
+ * `room` is the number of GPUs that may be taken from each node, at most the free ones of the plan: plan->node_free,
+ * or less.
  */
 #ifndef SC_PLACE_H
 #define SC_PLACE_H
 
 #include "simulator/core/policy.h"
 
-/* Of the nodes that have room for so many GPUs, the one that has the least; SC_NONE: none has. */
+/* Returns the node with the fewest GPUs in `room` that still holds so many GPUs; SC_NONE if there is none. */
 uint32_t sc_place_find_node(const int *room, size_t node_count, int gpus);
 
-/* Each of these grants the job its GPUs, as wide as it is, or answers false. */
+/* Each of these functions grants the job its GPUs, at its own width, or returns false. */
 
-/* Where it runs, if all of that is free. */
+/* Grants the GPUs on which it runs, if all of them are free. */
 bool sc_place_as_it_is(const sc_view *view, sc_plan *plan, uint32_t job);
-/* On the node that sc_place_find_node finds. */
+/* Grants GPUs of the node that sc_place_find_node finds. */
 bool sc_place_on_one(const sc_view *view, sc_plan *plan, const int *room, uint32_t job);
-/* On what is left over: from the nodes with the least room on, so that whole nodes stay free. */
+/* Grants fragments, beginning with the nodes with the fewest GPUs in `room`, so that whole nodes stay free. */
 bool sc_place_on_several(const sc_view *view, sc_plan *plan, const int *room, uint32_t job);
 
 #endif

@@ -1,4 +1,4 @@
-/* policies.c — the table that --policy reads. */
+/* policies.c — the table of policies for --policy. */
 #include "simulator/policy/policies.h"
 
 #include <stdio.h>

@@ -1,16 +1,16 @@
-/* policies.h — all policies there are, and how they are found by name. */
+/* policies.h — the list of all policies, and a search by name. */
 #ifndef SC_POLICIES_H
 #define SC_POLICIES_H
 
 #include "simulator/core/policy.h"
 
-/* In the order in which they are listed, ending with NULL. */
+/* All policies in the order of the list, terminated by NULL. */
 extern const sc_policy *const sc_policies[];
 
-/* INVALID_ARGUMENT with all names where there is none of this one. */
+/* INVALID_ARGUMENT, with all names, if the name is unknown. */
 mdot_status sc_policy_find(const char *name, const sc_policy **out_policy, mdot_error *err);
 
-/* A file each but for fifo.c, shortest.c, gavel.c and edf.c, which have several. */
+/* One file per policy, except that fifo.c, shortest.c, gavel.c and edf.c have several. */
 extern const sc_policy sc_policy_fifo, sc_policy_fjf, sc_policy_srtf, sc_policy_srsf, sc_policy_las, sc_policy_dlas,
     sc_policy_qssf, sc_policy_gavel, sc_policy_gavel_ftf, sc_policy_gavel_makespan, sc_policy_isolated, sc_policy_allox,
     sc_policy_elasticflow, sc_policy_edf, sc_policy_edf_admit, sc_policy_themis, sc_policy_hare, sc_policy_hydra,

@@ -1,14 +1,15 @@
-/* powerflow.c — PowerFlow (Gu et al., arXiv 2304.06381, 2023), reduced to how many GPUs a job gets: as long as the
- * cluster may draw more, the next GPUs go to whom they speed up most for the energy that they take more.
+/* powerflow.c — PowerFlow (Gu et al., arXiv 2304.06381, 2023), reduced to the number of GPUs of a job. While the
+ * cluster may draw more power, the next GPUs go to the job with the best ratio of speed-up to additional energy.
  *
- * What it takes: the greedy allocation of its section 5, by the part of its time that a job would save over the part of
- * its energy that it would use more, as predicted; elastic widths, here powers of two. What it does not: clocks of
- * GPUs, whose power at each would have to be known; a budget of energy over time, whose place a limit of power takes;
- * packing and placement on nodes. Power is that of the cluster's file, the same for all jobs; without it the policy
- * refuses.
+ * Implemented: the greedy allocation of its section 5, by the predicted relative saving of a job's time over the
+ * relative increase of its energy; elastic widths, here powers of two. Left out: clocks of GPUs, because their power
+ * at each clock would have to be known; a budget of energy over time, which a power limit replaces; packing and
+ * placement on nodes. Power is that of the cluster's file, the same for all jobs; if the file omits it, the policy
+ * refuses to run.
  *
- * Every waiting job first gets its least width, least predicted service first, so that few jobs wait. Jobs whose speed
- * is known at one width only have that one. Decides at arrivals and completions; who grows or shrinks pays a restart.
+ * Every waiting job first gets its least width, least predicted service first, so that few jobs wait. A job whose
+ * speed is known at only one width keeps that width. The policy decides at arrivals and completions; a job that grows
+ * or shrinks has the cost of a restart.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/reservation.h"
@@ -23,7 +24,7 @@ typedef struct share {
 } share;
 
 typedef struct powerflow {
-    share *shares; /* of jobs that have arrived and not completed */
+    share *shares; /* of active jobs: arrived and incomplete */
     size_t count;
 } powerflow;
 
@@ -49,7 +50,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return MDOT_OK;
 }
 
-/* Seconds that the job needs yet on so many GPUs, as predicted. */
+/* Returns the predicted seconds that the job still needs on so many GPUs. */
 static double left_s(const sc_view *view, uint32_t job, int width)
 {
     const sc_job *j = &view->workload->jobs[job];
@@ -58,7 +59,7 @@ static double left_s(const sc_view *view, uint32_t job, int width)
     return state->remaining / sc_estimate_speed(view->estimate, job, 0, width);
 }
 
-/* What the next width saves of the job's time over what it takes more of its energy, both in parts of what they are. */
+/* Returns the relative saving of the job's time at the next width over the relative increase of its energy. */
 static double gain(const sc_view *view, const share *s, int wider)
 {
     double now_s = left_s(view, s->job, s->width), then_s = left_s(view, s->job, wider);
@@ -83,7 +84,7 @@ static void take_arrived(powerflow *self, const sc_view *view)
     self->count = kept;
 }
 
-/* The least widths, as far as GPUs reach; what is left of them. */
+/* Gives jobs their least widths while GPUs are free; returns the number of remaining GPUs. */
 static int give_least(powerflow *self, const sc_view *view, int gpus)
 {
     for (size_t i = 0; i < self->count; i++) {

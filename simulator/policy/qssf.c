@@ -1,8 +1,8 @@
-/* qssf.c — quasi-shortest service first (Helios: Hu et al., SC 2021): a job's priority is the service that is predicted
- * for it at submission, time × GPUs. No preemption; waits at the first job that does not fit.
+/* qssf.c — quasi-shortest service first (Helios: Hu et al., SC 2021): a job's priority is its predicted service at
+ * submission, time × GPUs. No preemption; waits at the first job that does not fit.
  *
- * The paper predicts from users' history and job names by gradient-boosted trees; here any estimate serves
- * (`--estimate history` comes nearest). Its placement by consolidation is left out.
+ * The paper predicts from users' history and job names by gradient-boosted trees. Any estimate can be used here
+ * (`--estimate history` is the closest). Its placement by consolidation is left out.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/queue.h"

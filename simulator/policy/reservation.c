@@ -1,4 +1,4 @@
-/* reservation.c — a job's way through slots: how far it gets with which GPUs. */
+/* reservation.c — a job's progress through slots with given GPUs. */
 #include "simulator/policy/reservation.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 enum { MAX_SLOTS = 1 << 22 }; /* eight years */
 
-/* ---- Rooms and plans --------------------------------------------------------------------------------------------- */
+/* ---- Free GPUs and plans ----------------------------------------------------------------------------------------- */
 
 void sc_room_clear(sc_room *room, int gpus)
 {
@@ -77,7 +77,7 @@ int sc_reservation_next_width(const sc_view *view, uint32_t job, int width)
 typedef struct walk {
     const sc_view *view;
     uint32_t job;
-    double at_s, remaining, busy_s; /* seconds that it restores its state yet */
+    double at_s, remaining, busy_s; /* busy_s: seconds that restoring its state still takes */
     double gpu_s, end_s;
     int width;
     bool has_run;
@@ -97,7 +97,7 @@ static walk begin_walk(const sc_view *view, uint32_t job)
                   .has_run = isfinite(state->start_s)};
 }
 
-/* `span_s` seconds on so many GPUs; true when it ends within them. */
+/* Advances by `span_s` seconds on so many GPUs; true if the job ends within them. */
 static bool step(walk *w, int width, double span_s)
 {
     if (width != w->width) {
@@ -121,7 +121,7 @@ static bool step(walk *w, int width, double span_s)
     return false;
 }
 
-/* The widest that the job may be within `most`, up to `level`. */
+/* Returns the greatest width of the job that is at most `most` and at most `level`. */
 static int widest(const sc_view *view, uint32_t job, int level, int most)
 {
     int width = 0;
@@ -130,7 +130,7 @@ static int widest(const sc_view *view, uint32_t job, int level, int most)
     return width;
 }
 
-/* With the widths of a level until it ends: how many slots that takes, or 0 where its deadline comes first. */
+/* Returns the number of slots until the job ends with the widths of a level; 0 if its deadline comes first. */
 static size_t slots_at(const sc_view *view, uint32_t job, const sc_room *room, int level)
 {
     walk w = begin_walk(view, job);

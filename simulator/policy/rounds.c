@@ -1,4 +1,4 @@
-/* rounds.c — from shares of time to who runs in the next round. */
+/* rounds.c — turns shares of time into the jobs of the next round. */
 #include "simulator/policy/rounds.h"
 #include "simulator/core/random.h"
 
@@ -8,29 +8,29 @@
 
 static const double between_shares_s = 1920, limit_s = 10;
 
-typedef struct account { /* of a job */
+typedef struct account { /* account of a job */
     double share[SC_MAX_TYPES], received_s[SC_MAX_TYPES], owed_s[SC_MAX_TYPES];
-    double executed_s;            /* when received_s was brought up to date */
-    double isolated_s;            /* what its steps so far would have taken it in its equal part */
-    double isolated_speed, steps; /* its speed there, and the steps left, when shares were computed */
-    bool is_known;                /* it was there when shares were computed */
+    double executed_s;            /* its executed_s when received_s was last updated */
+    double isolated_s;            /* time that its steps so far would have taken with its equal part */
+    double isolated_speed, steps; /* its speed with its equal part and its remaining steps, when shares were computed */
+    bool is_known;                /* it was present when shares were computed */
 } account;
 
-typedef struct entry { /* of a queue */
+typedef struct entry { /* entry of a queue */
     uint32_t job;
     double priority, owed_s, share;
 } entry;
 
 typedef struct rounds {
     sc_allocate_fn *allocate;
-    account *accounts; /* of each job of the workload */
+    account *accounts; /* one per job of the workload */
     uint32_t *active;
     size_t active_count;
-    double type_s[SC_MAX_TYPES]; /* received by all jobs */
-    double computed_s;           /* when shares were computed; -INFINITY: never */
+    double type_s[SC_MAX_TYPES]; /* time received by all jobs */
+    double computed_s;           /* time at which shares were computed; -INFINITY: never */
     bool is_stale, looks_at_types;
     uint64_t random;
-    /* Room for the problem, active by active. */
+    /* Scratch for the problem, in the order of active. */
     double *speed, *scale, *weight, *remaining, *since_start_s, *isolated_s, *shares, *previous;
     entry *queue;
 } rounds;
@@ -85,7 +85,7 @@ mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool
     return MDOT_OK;
 }
 
-/* ---- Books ------------------------------------------------------------------------------------------------------- */
+/* ---- Accounts ---------------------------------------------------------------------------------------------------- */
 
 static void keep_books(rounds *self, const sc_view *view)
 {
@@ -107,7 +107,8 @@ static void keep_books(rounds *self, const sc_view *view)
     self->is_stale |= view->completed_count > 0 || view->arrived_count > 0;
 }
 
-/* What jobs are owed is carried over; time begins anew, with half a round for each, so that no part is 0. */
+/* Carries over the time that jobs are owed. Received times start again with half a round for each job, so that they
+ * are above 0. */
 static void begin_period(rounds *self, const sc_view *view)
 {
     double elapsed_s = isfinite(self->computed_s) ? view->now_s - self->computed_s : 0;
@@ -210,7 +211,7 @@ static void fill_type(rounds *self, const sc_view *view, unsigned type, sc_plan 
         const account *a = &self->accounts[job];
         int gpus = view->workload->jobs[job].gpus;
         if (is_granted[i] || !a->is_known || sc_estimate_speed(view->estimate, job, type, gpus) == 0) continue;
-        /* the place in `active`, until it is sorted */
+        /* index in `active`, until the queue is sorted */
         self->queue[count++] = (entry){(uint32_t)i, priority_of(self, a, type), a->owed_s[type], a->share[type]};
     }
     qsort(self->queue, count, sizeof *self->queue, by_priority);

@@ -1,4 +1,4 @@
-/* settled.c — a sorted list of all jobs, of which running ones move. */
+/* settled.c — a sorted list of all jobs, in which running jobs move. */
 #include "simulator/policy/settled.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 struct sc_settled {
     sc_order *order;
-    uint32_t *jobs; /* as many as can run */
+    uint32_t *jobs; /* capacity: the number of jobs that can run */
     double *keys;
 };
 

@@ -1,9 +1,8 @@
-/* shortest.c — what has least left goes first, with preemption.
+/* shortest.c — the job with the least remaining time or service goes first, with preemption.
  *
- * srtf   shortest remaining time.
- * srsf   shortest remaining service, time × GPUs: Tiresias' policy where durations are known (Gu et al., NSDI 2019),
- * and
- *        that of the survey's figure 4. Of Tiresias it leaves out placement by skew, which changes no order.
+ *   srtf   shortest remaining time.
+ *   srsf   shortest remaining service, time × GPUs: Tiresias' policy for known durations (Gu et al., NSDI 2019), and
+ *          that of the survey's figure 4. Tiresias' placement by skew is left out; it changes no order.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/settled.h"

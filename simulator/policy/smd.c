@@ -1,13 +1,14 @@
-/* smd.c — SMD (Yu et al., INFOCOM 2021), reduced to a knapsack in which a job's communication counts: who runs next is
- * chosen by utility for the GPU time that a job needs, which depends on the nodes that it gets.
+/* smd.c — SMD (Yu et al., INFOCOM 2021), reduced to a knapsack in which a job's communication counts. The next jobs
+ * are chosen by utility for the GPU time that a job needs, which depends on the nodes that it gets.
  *
- * What it takes: time is predicted with communication in it; which jobs run is a knapsack of several dimensions (here
- * the nodes), packed anew at every event; of the forms in which a job may be packed it takes one. Forms are two: on one
- * node, and on several, where it needs as many times the GPU-seconds as its predicted spread says. Utility is one for
- * each job, and forms are packed greedily by utility over the GPU-seconds that they are predicted to need: a job is
- * spread only where none that would use the GPUs better wants them. What it does not: the decomposition (programs
- * with sums of ratios) that finds how many workers and parameter servers each job gets, since widths are the jobs' own
- * here; utilities that differ; the knapsack's linear relaxation and its bound; other resources than GPUs.
+ * Implemented: predicted times include communication. The choice of jobs is a knapsack of several dimensions (here
+ * the nodes), packed again at every event. A job may be packed in one of several forms, of which one is chosen. There
+ * are two forms: on one node, and on several nodes, where it needs more GPU-seconds by the factor of its predicted
+ * spread. Utility is one for each job, and forms are packed greedily by utility over their predicted GPU-seconds.
+ * Therefore a job is spread only if all jobs that would use the GPUs better are already packed. Left out: the
+ * decomposition (programs with sums of ratios) that determines the number of workers and parameter servers of each
+ * job, because widths are the jobs' own here; utilities that differ; the knapsack's linear relaxation and its bound;
+ * resources other than GPUs.
  */
 #include "simulator/policy/place.h"
 #include "simulator/policy/policies.h"
@@ -16,10 +17,10 @@
 #include <stdlib.h>
 
 typedef struct smd {
-    sc_settled *whole, *parted; /* all jobs, by the GPU-seconds that they need on one node, on several */
-    size_t *packed;             /* the decision that packed a job last, counted from 1 */
+    sc_settled *whole, *parted; /* all jobs, sorted by the GPU-seconds that they need on one node, and on several */
+    size_t *packed;             /* number of the decision that last packed each job, counted from 1 */
     size_t decision;
-    int *idle; /* GPUs of each node that nothing has run on and nothing is packed on */
+    int *idle; /* GPUs of each node that were idle before and are still unpacked */
 } smd;
 
 static void destroy(void *memory)
@@ -55,7 +56,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return status;
 }
 
-/* ---- What a job costs -------------------------------------------------------------------------------------------- */
+/* ---- Cost of a job ----------------------------------------------------------------------------------------------- */
 
 static double remaining_s(const sc_view *view, uint32_t job)
 {
@@ -90,15 +91,15 @@ static void count_idle(smd *self, const sc_view *view)
     }
 }
 
-/* Which GPUs of a node a job gets is open: what the plan has not left free of a node, nobody finds idle there, be it
- * taken as idle, from a job that ran, or by one that stays. */
+/* The GPUs within a node that a job gets are undetermined. Therefore a node's idle GPUs are at most those that the
+ * plan has left free: others are taken as idle GPUs, taken from a job that ran, or kept by a job that stays. */
 static void discount_taken(smd *self, const sc_view *view, const sc_plan *plan)
 {
     for (size_t node = 0; node < view->cluster->node_count; node++)
         if (self->idle[node] > plan->node_free[node]) self->idle[node] = plan->node_free[node];
 }
 
-/* The first behind `after` that is not packed and takes at most so many GPUs. */
+/* Returns the first job behind `after` that is unpacked and takes at most so many GPUs. */
 static uint32_t next_of(const smd *self, const sc_settled *settled, uint32_t after, int gpus)
 {
     const sc_order *order = sc_settled_order(settled);
@@ -108,7 +109,7 @@ static uint32_t next_of(const smd *self, const sc_settled *settled, uint32_t aft
     return job;
 }
 
-/* A job that runs stays, unless a node of its own pays for the restart. */
+/* A running job stays unless a node of its own saves more than the restart costs. */
 static bool would_stay(const sc_view *view, uint32_t job, bool is_whole)
 {
     const sc_state *state = &view->states[job];
@@ -117,7 +118,7 @@ static bool would_stay(const sc_view *view, uint32_t job, bool is_whole)
     return !is_whole || state->part_count == 1 || saved_s <= sc_restart_s(view->restart, state->gpus, false);
 }
 
-/* On GPUs that nobody has, before those of jobs that are packed later. */
+/* Packs a job on idle GPUs first, before those of jobs that are packed later. */
 static void pack(smd *self, const sc_view *view, sc_plan *plan, uint32_t job, bool is_whole)
 {
     self->packed[job] = self->decision;
@@ -145,7 +146,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 {
     (void)err;
     smd *self = memory;
-    uint32_t whole = SC_NONE, parted = SC_NONE; /* how far both lists have been walked */
+    uint32_t whole = SC_NONE, parted = SC_NONE; /* positions in both lists */
     self->decision++;
     sc_settled_sort(self->whole, view, whole_gpu_s);
     sc_settled_sort(self->parted, view, parted_gpu_s);
@@ -154,7 +155,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
         uint32_t a = next_of(self, self->whole, whole, most_free(view, plan));
         uint32_t b = next_of(self, self->parted, parted, plan->free[0]);
         if (a == SC_NONE && b == SC_NONE) break;
-        /* what costs the same in parts is put into parts, so that whole nodes stay free */
+        /* at equal cost a job is spread, so that whole nodes stay free */
         bool is_whole = a != SC_NONE && (b == SC_NONE || sc_order_key(sc_settled_order(self->whole), a) <
                                                              sc_order_key(sc_settled_order(self->parted), b));
         pack(self, view, plan, is_whole ? a : b, is_whole);

@@ -1,9 +1,9 @@
-/* themis.c — Themis (Mahajan et al., NSDI 2020), reduced: the GPUs of a round go to those who are treated worst.
+/* themis.c — Themis (Mahajan et al., NSDI 2020), reduced: the GPUs of a round go to the jobs that are treated worst.
  *
- * What it takes: finish-time fairness, the time that a job will have taken over what it would take in an equal part of
- * the cluster, and rounds (leases) in which those with the largest come first. What it does not: the auction, in which
- * jobs bid for sets of GPUs and hidden payments keep them honest; the filter that opens it to a fraction of jobs only;
- * placement. gavel-ftf solves the same measure as a program.
+ * Implemented: finish-time fairness, which is the time that a job will have taken over its time in an equal part of
+ * the cluster, and rounds (leases) in which the jobs with the largest ratio come first. Left out: the auction, in
+ * which jobs bid for sets of GPUs and hidden payments keep them honest; the filter that opens it to only a fraction
+ * of jobs; placement. gavel-ftf solves the same measure as a program.
  */
 #include "simulator/policy/policies.h"
 
@@ -46,8 +46,7 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     return MDOT_OK;
 }
 
-/* In an equal part of the cluster a job takes as many times longer as the GPUs that are asked for exceed those there
- * are. */
+/* In an equal part of the cluster, a job is slower by the ratio of requested GPUs to existing GPUs. */
 static double ratio_of(const sc_view *view, uint32_t job, double contention)
 {
     const sc_state *state = &view->states[job];

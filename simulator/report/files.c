@@ -1,4 +1,4 @@
-/* files.c — files for results, results job by job, and text for JSON. */
+/* files.c — opens result files, writes results per job, and writes text as JSON. */
 #include "simulator/core/log.h"
 #include "simulator/report/report.h"
 
@@ -13,7 +13,7 @@ mdot_status sc_open_output(const char *path, FILE **out_file, mdot_error *err)
 {
     struct stat info;
     int descriptor = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0666);
-    bool is_pipe = descriptor < 0 && errno == ENXIO; /* that nobody reads */
+    bool is_pipe = descriptor < 0 && errno == ENXIO; /* a pipe without a reader */
     FILE *file = NULL;
     if (is_pipe || (descriptor >= 0 && fstat(descriptor, &info) == 0 && !S_ISREG(info.st_mode)))
         mdot_fail(err, MDOT_IO, "%s: no regular file", path);

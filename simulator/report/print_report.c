@@ -1,4 +1,4 @@
-/* print_report.c — a simulation's figures as a line of a table and as JSON. */
+/* print_report.c — prints the results of a simulation as a line of a table and as JSON. */
 #include "simulator/report/report.h"
 
 void sc_print_header(FILE *stream)

@@ -1,4 +1,4 @@
-/* report.h — what came out of a simulation: figures, tables, files. */
+/* report.h — output of a simulation: summary values, tables, files. */
 #ifndef SC_REPORT_H
 #define SC_REPORT_H
 
@@ -8,34 +8,34 @@
 
 typedef struct sc_summary {
     size_t jobs, rejected;
-    double mean_jct_s, median_jct_s, p95_jct_s; /* completion time: end less submission; P95: nearest rank */
-    double makespan_s;                          /* last end less first submission */
-    double utilisation;                         /* GPU-seconds held over those of the cluster until the last end */
+    double mean_jct_s, median_jct_s, p95_jct_s; /* completion time: end minus submission; P95: nearest rank */
+    double makespan_s;                          /* last end minus first submission */
+    double utilisation;                         /* GPU-seconds held, over those of the cluster until the last end */
     size_t preemptions;
     size_t decisions;
-    double decision_us; /* of a decision, mean */
-    size_t notes;       /* decisions with a note: fallbacks */
+    double decision_us; /* mean time of a decision */
+    size_t notes;       /* decisions with a note, for example a fallback */
     size_t deadlines, deadlines_met;
-    double energy_kwh; /* of GPUs while jobs held them; 0 where the cluster has several types or does not say watts */
+    double energy_kwh; /* energy of GPUs while jobs held them; 0 if the cluster has several types or omits watts */
 } sc_summary;
 
 mdot_status sc_summarise(const sc_workload *workload, const sc_cluster *cluster, const sc_result *result,
                          sc_summary *out_summary, mdot_error *err);
 
-/* Empties the file at `path`, or makes it, for writing; the caller closes it. IO for what is no regular file: a named
- * pipe would keep the caller waiting until somebody reads it. */
+/* Creates or truncates the file at `path` for writing; the caller closes it. IO for anything other than a regular
+ * file, because a named pipe would block until a reader opens it. */
 mdot_status sc_open_output(const char *path, FILE **out_file, mdot_error *err);
 
-/* job_id,start_s,end_s,jct_s,preemptions in order of arrival; of a rejected job the times are empty. The file appears
- * whole or not at all. */
+/* Writes job_id,start_s,end_s,jct_s,preemptions in order of arrival; the times of a rejected job are empty. The file
+ * appears only when it is complete. */
 mdot_status sc_write_jobs(const char *path, const sc_workload *workload, const sc_result *result, mdot_error *err);
 
-/* A line of a table under sc_print_header's; an object of JSON, indented. */
+/* Print a table's header, a line of the table, and an indented JSON object. */
 void sc_print_header(FILE *stream);
 void sc_print_row(FILE *stream, const char *policy, const char *estimate, const sc_summary *summary);
 void sc_print_json(FILE *stream, const char *policy, const char *estimate, const sc_summary *summary);
 
-/* Text as a JSON string, with its quotes. */
+/* Prints text as a JSON string, with its quotes. */
 void sc_print_json_string(FILE *stream, const char *text);
 
 #endif

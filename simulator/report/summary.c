@@ -1,4 +1,4 @@
-/* summary.c — figures over all jobs. */
+/* summary.c — summary values over all jobs. */
 #include "simulator/report/report.h"
 
 #include <math.h>

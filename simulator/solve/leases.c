@@ -1,4 +1,4 @@
-/* leases.c — the program of leases: a column of 0 or 1 for each job and lease. */
+/* leases.c — the integer program of leases: a 0-1 column for each job and lease. */
 #include "simulator/solve/leases.h"
 
 #include "simulator/solve/linear.h"
@@ -6,7 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Whether those that must be done by lease t need more than there is until then: what CBC would take long to prove. */
+/* Returns whether the jobs that must be done by some lease t need more GPUs than exist until then, which CBC would
+ * take long to prove. */
 static bool is_overfull(const sc_lease_job *jobs, size_t job_count, int gpus)
 {
     for (size_t i = 0; i < job_count; i++) {

@@ -1,4 +1,4 @@
-/* linear.c — a linear program, term by term, and CLP's or CBC's answer to it. */
+/* linear.c — a linear program, built term by term and solved by CLP or CBC. */
 #include "simulator/solve/linear.h"
 
 #include <limits.h>
@@ -19,7 +19,7 @@ typedef struct term {
 } term;
 
 typedef struct range {
-    double cost, lower, upper; /* rows have no cost */
+    double cost, lower, upper; /* rows have zero cost */
     bool is_whole;
 } range;
 
@@ -47,7 +47,7 @@ void sc_linear_destroy(sc_linear *linear)
     free(linear);
 }
 
-/* Room for one more behind `count`; false where there is none. */
+/* Reserves space for one more item behind `count`; false if memory ran out. */
 static bool grow(void *items, size_t count, size_t size)
 {
     void **at = items;
@@ -99,7 +99,7 @@ bool sc_linear_is_available(void)
     return true;
 }
 
-/* What CLP reads: terms column by column, bounds and costs in arrays of their own. */
+/* Input of CLP: terms column by column, with bounds and costs in separate arrays. */
 typedef struct arrays {
     int *start, *row;
     double *value, *column_lower, *column_upper, *cost, *row_lower, *row_upper;
@@ -140,7 +140,8 @@ static bool fill_arrays(const sc_linear *linear, arrays *a)
         a->row_lower[i] = linear->rows[i].lower;
         a->row_upper[i] = linear->rows[i].upper;
     }
-    /* start[c + 2] counts column c's terms, then start[c + 1] is where its next one goes, then where it ends */
+    /* first start[c + 2] counts the terms of column c; then start[c + 1] is the position of its next term, and
+     * finally its end */
     for (size_t i = 0; i < terms; i++)
         if (linear->terms[i].column + 2 <= columns) a->start[linear->terms[i].column + 2]++;
     for (size_t i = 2; i <= columns; i++) a->start[i] += a->start[i - 1];

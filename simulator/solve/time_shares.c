@@ -1,5 +1,5 @@
-/* time_shares.c — Gavel's programs as linear ones. All but the sum are one program: the largest t for which each job's
- * throughput is at least t times what it needs; they differ in the need. */
+/* time_shares.c — Gavel's programs as linear programs. All except the sum are one program: the largest t for which
+ * each job's throughput is at least t times its need. They differ in the need. */
 #include "simulator/solve/time_shares.h"
 #include "simulator/solve/linear.h"
 
@@ -25,7 +25,7 @@ void sc_shares_isolated(const sc_shares *p, double *out_shares)
     }
 }
 
-/* A column for each share, in their order, and the rows that make them shares. */
+/* Adds a column for each share, in order, and the rows that limit their sums. */
 static mdot_status begin(const sc_shares *p, const double *costs, sc_linear **out_linear, mdot_error *err)
 {
     sc_linear *linear;
@@ -46,7 +46,7 @@ static mdot_status begin(const sc_shares *p, const double *costs, sc_linear **ou
     return MDOT_OK;
 }
 
-/* The largest t with throughput(i) >= t · need[i] for all jobs. */
+/* Finds the largest t with throughput(i) >= t · need[i] for all jobs. */
 static mdot_status solve_for_needs(const sc_shares *p, const double *needs, double *out_shares, double *out_value,
                                    mdot_error *err)
 {
@@ -59,7 +59,8 @@ static mdot_status solve_for_needs(const sc_shares *p, const double *needs, doub
         size_t t = sc_linear_add_column(linear, -1, 0, INFINITY);
         for (size_t job = 0; job < p->jobs; job++) {
             size_t row = sc_linear_add_row(linear, 0, INFINITY);
-            /* over the need, which may be of any size: terms near 1 are what a solver's tolerances are made for */
+            /* divided by the need, which may have any magnitude, because a solver's tolerances are made for terms
+             * near 1 */
             for (size_t type = 0; type < p->types; type++)
                 sc_linear_add_term(linear, row, job * p->types + type, p->speed[job * p->types + type] / needs[job]);
             sc_linear_add_term(linear, row, t, -1);
@@ -131,16 +132,16 @@ mdot_status sc_shares_sum(const sc_shares *p, double *out_shares, double *out_va
 
 /* ---- Finish-time fairness ---------------------------------------------------------------------------------------- */
 
-/* A ratio rho is reached where throughput(i) >= remaining / (rho · alone - since_start), which must be above 0: linear
- * for a given rho. The least is found by bisection, in which a program that reaches more than it needs also says by how
- * much rho may shrink. */
+/* A ratio rho is feasible if throughput(i) >= remaining / (rho · alone - since_start), where the denominator must be
+ * above 0. This is linear for a given rho, so the least rho is found by bisection. If a program reaches more than it
+ * needs, the excess also bounds how far rho may shrink. */
 typedef struct fairness {
     const sc_shares *p;
-    double *alone_s; /* what each job would take from its start on, in its own share */
+    double *alone_s; /* time of each job from its start, at its isolated share */
     double *needs;
 } fairness;
 
-/* The largest ratio under shares that give these throughputs. */
+/* Returns the largest ratio under these shares. */
 static double ratio_of(const fairness *f, const double *shares)
 {
     double largest = 0;

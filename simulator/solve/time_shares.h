@@ -1,8 +1,9 @@
-/* time_shares.h — Gavel's programs (Narayanan et al., OSDI 2020): which share of its time a job gets on each type of
- * GPU.
+/* time_shares.h — Gavel's programs (Narayanan et al., OSDI 2020): the share of its time that a job gets on each type
+ * of GPU.
  *
- * share(i, j) is job i's share of time on type j, on scale[i] GPUs. A job's shares sum to at most 1, and those on a
- * type, times the jobs' GPUs, to at most its GPUs. A job's throughput is the sum of share(i, j) · speed(i, j).
+ * share(i, j) is job i's share of time on type j, on scale[i] GPUs. The shares of a job sum to at most 1. The shares
+ * on a type, times the jobs' GPUs, sum to at most its number of GPUs. A job's throughput is the sum of share(i, j) ·
+ * speed(i, j).
  */
 #ifndef SC_TIME_SHARES_H
 #define SC_TIME_SHARES_H
@@ -11,26 +12,27 @@
 
 typedef struct sc_shares {
     size_t jobs, types;
-    const double *speed;         /* [job * types + type]: steps a second */
+    const double *speed;         /* [job * types + type]: steps per second */
     const double *scale;         /* GPUs of each job */
-    const double *weight;        /* of each job */
+    const double *weight;        /* one per job */
     const double *remaining;     /* steps of each job */
-    const double *since_start_s; /* of each job */
-    const double *isolated_s;    /* of each job: what its steps so far would have taken it in its own share; NULL: 0 */
-    const double *gpus;          /* of each type */
-    double limit_s;              /* for a solution */
+    const double *since_start_s; /* one per job */
+    const double *isolated_s;    /* per job: time that its steps so far would have taken at its isolated share; NULL:
+                                  * 0 */
+    const double *gpus;          /* one per type */
+    double limit_s;              /* time limit for a solution */
 } sc_shares;
 
-/* Every job an equal part of every type: n_j / (jobs · scale), cut down where a job's shares would exceed 1. */
+/* Gives every job an equal part of every type: n_j / (jobs · scale), reduced if a job's shares would exceed 1. */
 void sc_shares_isolated(const sc_shares *p, double *out_shares);
 
 double sc_shares_throughput(const sc_shares *p, const double *shares, size_t job);
 
-/* Each fills out_shares[job * types + type] and says what it reached; statuses are sc_linear_solve's.
+/* Each function fills out_shares[job * types + type] and stores its objective; statuses are those of sc_linear_solve.
  *
  *   max_min      the largest least normalised throughput: throughput · scale / (weight · speed on the mean GPU)
  *   sum          the largest sum of throughputs over those on the job's fastest type
- *   makespan     the shortest time in which all end, in seconds
+ *   makespan     the shortest time in which all jobs end, in seconds
  *   finish_time  the least of the largest (since_start + remaining / throughput) / (isolated + remaining / isolated
  *                throughput), Themis' finish-time fairness
  */

@@ -1,14 +1,14 @@
 #!/bin/sh
-# The six library files show the functions of their public headers and nothing else, the shared ones under a version.
-# Usage: exports.sh CC INCLUDE_FOLDER FILE… with FILE a lib<name>.a or lib<name>.so and mdot, mdotjob or mdotc
-# its name. Under a sanitizer there are symbols of its own, and nothing to be said: 77.
+# Checks that the six library files export exactly the functions of their public headers, and that shared libraries give them
+# a version. Usage: exports.sh CC INCLUDE_FOLDER FILE… where FILE is lib<name>.a or lib<name>.so, and <name> is mdot, mdotjob
+# or mdotc. Exit status 77: skipped, because a sanitizer adds its own symbols.
 set -eu
 cc=$1 include=$2
 shift 2
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 
-# Functions that HEADER and what it includes declare: statements outside braces that are neither types nor code.
+# Lists the functions that HEADER and its includes declare: statements outside braces, except types and code.
 declared() {
     printf '#include "mdot/%s.h"\n' "$1" > "$work/header.c"
     "$cc" -I "$include" -E "$work/header.c" > "$work/header.i"

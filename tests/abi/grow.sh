@@ -1,5 +1,5 @@
 #!/bin/sh
-# The public headers as a later version might have them: every struct that begins with struct_size has two fields more.
+# Writes the public headers of an imaginary later version: every struct that begins with struct_size has two more fields.
 # Usage: grow.sh INCLUDE_FOLDER OUTPUT_FOLDER
 set -eu
 mkdir -p "$2/mdot"
@@ -9,7 +9,7 @@ for header in "$1"/mdot/*.h; do
     inside && /size_t struct_size;/ { grows = 1 }
     inside && /^} mdot[a-z_]*;/ { if (grows) print "    uint64_t later[2];"; inside = 0 }
     { print }' "$header" > "$2/mdot/$(basename "$header").new"
-    # What has not changed keeps its time, so that nothing is built again.
+    # Unchanged files keep their time, so that they are not built again.
     cmp -s "$2/mdot/$(basename "$header").new" "$2/mdot/$(basename "$header")" ||
         cp "$2/mdot/$(basename "$header").new" "$2/mdot/$(basename "$header")"
     rm "$2/mdot/$(basename "$header").new"

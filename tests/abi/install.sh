@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs the build into a folder, moves that, and builds programs against it as users do: by CMake's find_package with shared
-# and with static libraries, by pkg-config, by pkg-config --static; the examples with a C compiler, program.cc with a C++ one.
-# Each runs and must say the same. Usage: install.sh SOURCE_FOLDER BUILD_FOLDER PREDICTOR
+# Installs the build into a folder, moves the folder, and builds programs against it as users do: by CMake's find_package with
+# shared and with static libraries, by pkg-config, by pkg-config --static. The examples are built with a C compiler, program.cc
+# with a C++ compiler. All variants must print the same. Usage: install.sh SOURCE_FOLDER BUILD_FOLDER PREDICTOR
 set -eu
 source=$1 build=$2 predictor=$3
 here=$source/tests/abi
@@ -26,7 +26,7 @@ grep -q 'step .* ms' "$work/said" || fail "the command says: $(cat "$work/said")
 
 # ---- Programs --------------------------------------------------------------------------------------------------------
 
-# try KIND FOLDER: the three programs there run and say what the first ones did.
+# try KIND FOLDER: runs the three programs there. Their output must equal that of the first variant.
 try() {
     "$2/run_entry" "$predictor" 40 price > "$work/$1.said" || fail "$1: run_entry failed"
     "$2/quickstart" "$job" A100 "$predictor" >> "$work/$1.said" || fail "$1: quickstart failed"
@@ -47,7 +47,7 @@ try cmake-static "$work/static"
 needed "$work/project/program" | grep -q '^libmdotc\.so\.[0-9]*\.[0-9]*$' || fail "the shared program needs no libmdotc"
 if needed "$work/static/program" | grep -q libmdot; then fail "the static program needs a shared libmdot"; fi
 
-# pc KIND: the programs by pkg-config's words; $static is --static or nothing
+# pc KIND: builds the programs with pkg-config's flags; $static is --static or empty
 pc() {
     mkdir "$work/$1"
     flags() { pkg-config $static --cflags --libs "$@"; }
@@ -61,7 +61,7 @@ static=""
 pc pkg-config
 (export LD_LIBRARY_PATH="$libraries" && try pkg-config "$work/pkg-config")
 needed "$work/pkg-config/program" | grep -q LLVM && fail "pkg-config without --static names what libmdotc needs itself"
-# A folder that has the archives alone, as -l takes what is shared first.
+# A folder that contains only the archives, because -l prefers shared libraries.
 cp -r "$prefix" "$work/archives"
 find "$work/archives" -name '*.so*' -exec rm {} +
 export PKG_CONFIG_PATH="$work/archives${libraries#"$prefix"}/pkgconfig"

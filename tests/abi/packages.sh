@@ -1,6 +1,7 @@
 #!/bin/sh
-# `cpack` makes a package of each library, one for building, one of the command, and a tarball; dependencies are those that
-# the files have, and what is unpacked runs. Usage: packages.sh SOURCE_FOLDER BUILD_FOLDER VERSION SOVERSION
+# Checks that `cpack` makes a package of each library, a development package, a package of the command, and a tarball. The
+# dependencies must be those of the files, and the unpacked files must work.
+# Usage: packages.sh SOURCE_FOLDER BUILD_FOLDER VERSION SOVERSION
 set -eu
 source=$1 build=$2 version=$3 soversion=$4
 for tool in cpack dpkg-deb dpkg-shlibdeps; do
@@ -11,7 +12,7 @@ trap 'rm -r "$work"' EXIT
 fail() { echo "$*"; exit 1; }
 
 cpack --config "$build/CPackConfig.cmake" -B "$work" > "$work/log" 2>&1 || fail "$(cat "$work/log")"
-# expect PACKAGE DEPENDENCY…: the package is there, and these and no others of ours and of LLVM are what it depends on.
+# expect PACKAGE DEPENDENCY…: the package exists, and its dependencies on mdot and LLVM packages are exactly these.
 expect() {
     file=$work/$1_${version}_amd64.deb
     [ -f "$file" ] || fail "there is no $file: $(ls "$work")"
@@ -20,7 +21,7 @@ expect() {
     [ "$depends" = "${*:+$* }" ] || fail "$file depends on $depends, not on $*"
     dpkg-deb -x "$file" "$work/root"
 }
-# The command and libmdotc need the same LLVM.
+# The command and libmdotc depend on the same LLVM.
 llvm=$(dpkg-deb -f "$work/mdot_${version}_amd64.deb" Depends | tr ', ' '\n\n' | grep -i '^libllvm' | head -1)
 [ -n "$llvm" ] || fail "the package of the command does not depend on LLVM"
 expect "libmdot$soversion"

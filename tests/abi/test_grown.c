@@ -1,9 +1,9 @@
 /* test_grown.c — programs and libraries of different versions. It is built twice:
  *
- *   test_older   with these headers, to run on a library whose structs all have two fields more (grow.sh)
- *   test_newer   with those headers, MDOT_GROWN, to run on this library
+ *   test_older   with the current headers, to run with a library whose structs all have two more fields (grow.sh)
+ *   test_newer   with the grown headers, MDOT_GROWN, to run with the current library
  *
- * Every function that takes or fills a struct is called, and what is said of one element holds of arrays.
+ * Every function that takes or fills a struct is called. The tests with one element also apply to arrays.
  */
 #include "mdot/mdot.h"
 
@@ -23,7 +23,7 @@ typedef struct fixture {
     mdot_job *job;
 } fixture;
 
-/* A result with what lies behind it in the program's memory, which is not the library's to write. */
+/* A result followed by memory of the program, which the library must leave unchanged. */
 #define GUARDED(type)                                                                                                  \
     struct {                                                                                                           \
         type value;                                                                                                    \
@@ -92,7 +92,7 @@ static int teardown(void **state)
 #define DIRTY(value) (void)0
 #endif
 
-/* Calls `call` on a fresh `result`, whose size it keeps, and which it fills as far as the program knows it. */
+/* Calls `call` with a new `result`. The call keeps the size and fills the fields that the program knows. */
 #define FILL(type, call)                                                                                               \
     GUARDED(type) guarded = {MDOT_INIT(type), untouched};                                                              \
     type *result = &guarded.value;                                                                                     \
@@ -228,8 +228,7 @@ static void explanations_are_answered(void **state)
     mdot_explanation_destroy(e);
 }
 
-/* ---- What an older library cannot do ------------------------------------------------------------------------------
- */
+/* ---- Features that an older library lacks ------------------------------------------------------------------------ */
 
 #ifdef MDOT_GROWN
 static void what_the_library_cannot_know_is_refused(void **state)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Nothing in the libraries changes what belongs to the whole process: its umask, working folder, environment, locale,
-# signals, limits. Usage: process_state.sh LIBRARY.a… ; the calls that may not appear among their undefined symbols.
-# What syscall() calls has no symbol: only the library that is named below has it, and its sources say what for.
+# Checks that the libraries leave the state of the whole process alone: umask, working folder, environment, locale, signals,
+# limits. Forbidden calls must be absent from the undefined symbols. Calls through syscall() have no symbol, therefore only the
+# library that is named below may use it, and its sources are searched for the numbers. Usage: process_state.sh LIBRARY.a…
 set -eu
 tree=$(cd "$(dirname "$0")/../.." && pwd)
 forbidden='umask chdir fchdir chroot setenv putenv unsetenv clearenv setlocale uselocale signal sigaction sigprocmask
@@ -14,18 +14,18 @@ for library in "$@"; do
     [ -n "$undefined" ] || { echo "nothing was read from $library"; exit 1; }
     for call in $forbidden; do
         printf '%s\n' "$undefined" | grep -qx "$call" || continue
-        # The compiler's makes a child, which is left with nothing of the program (codegen/subprocess.c).
+        # The compiler starts a child, which keeps none of the program's state (codegen/subprocess.c).
         case "$(basename "$library") $call" in
             'libmdotc.a fork' | 'libmdotc.a _exit' | 'libmdotc.a signal' | 'libmdotc.a prctl') continue ;;
-            'libmdot.a syscall') continue ;; # below
+            'libmdot.a syscall') continue ;; # see below
         esac
         echo "$library calls $call"
         found=1
     done
 done
 
-# Each file's numbers of system calls. A futex is the library's own word. SYS_arch_prctl is the one thing that changes the
-# process: the permission for AMX tiles, which is asked for once, where an artefact has code for them (SECURITY.md).
+# The numbers of system calls in each file. A futex only concerns the library's own memory. Only SYS_arch_prctl changes the
+# process: it requests the permission for AMX tiles once, if an artefact has code for them (SECURITY.md).
 by_number=$(cd "$tree" && grep -roE '\bsyscall *\( *[A-Za-z0-9_]*' --include='*.c' --include='*.h' runtime base |
     sed -E 's/:syscall *\( */ /' | sort -u)
 [ -n "$by_number" ] || { echo "no source calls syscall"; exit 1; }

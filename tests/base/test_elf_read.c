@@ -1,5 +1,5 @@
-/* test_elf_read.c — base/elf_read.c on a small file made by hand: what it finds, and that no damage leads it outside.
- */
+/* test_elf_read.c — base/elf_read.c on a small file made by hand: its results, and reads that stay inside a damaged
+ * file. */
 #include "base/elf_read.h"
 #include "tests/support/guard.h"
 
@@ -13,9 +13,9 @@
 
 enum { SECTIONS = 5, SEGMENTS = 2, MACHINE = EM_AARCH64 };
 
-static const char names[24] = "\0.names\0.data\0.room"; /* no padding behind the file */
+static const char names[24] = "\0.names\0.data\0.room"; /* 24 bytes, so that the file has no padding at its end */
 
-/* In the file's order. */
+/* The parts in the order of the file. */
 typedef struct file {
     Elf64_Ehdr header;
     Elf64_Phdr segment[SEGMENTS];
@@ -77,7 +77,7 @@ static void expect_refused(const file *f, mdot_status status, const char *messag
     assert_int_equal(elf.section_count, 12345);
 }
 
-/* ---- What is found ----------------------------------------------------------------------------------------------- */
+/* ---- Parts that are found ---------------------------------------------------------------------------------------- */
 
 static void header_is_read(void **state)
 {
@@ -130,7 +130,7 @@ static void first_section_of_a_name_is_found(void **state)
     assert_true(bs_elf_section_named(&elf, ".data", &section));
     assert_ptr_equal(section.bytes, f.data);
     assert_false(bs_elf_section_named(&elf, ".dat", &section));
-    f.section[2].sh_offset = sizeof f; /* what is damaged is passed over */
+    f.section[2].sh_offset = sizeof f; /* a damaged section is skipped */
     assert_true(bs_elf_section_named(&elf, ".data", &section));
     assert_ptr_equal(section.bytes, f.data + 8);
 }
@@ -149,7 +149,7 @@ static void segments_are_read(void **state)
     assert_int_equal(segment.address, 0x4000);
     assert_int_equal(segment.file_bytes, sizeof f);
     assert_int_equal(segment.memory_bytes, sizeof f);
-    assert_true(bs_elf_segment_at(&elf, 1, &segment)); /* only what is loaded needs memory */
+    assert_true(bs_elf_segment_at(&elf, 1, &segment)); /* only loaded segments need memory */
     assert_int_equal(segment.offset, offsetof(file, data));
     assert_false(bs_elf_segment_at(&elf, SEGMENTS, &segment));
 }
@@ -174,7 +174,7 @@ static void any_machine_is_taken_where_it_does_not_matter(void **state)
     assert_int_equal(bs_elf_open(&f, sizeof f, "a test", BS_ELF_ANY_MACHINE, &elf, NULL), MDOT_OK);
 }
 
-/* ---- What is refused --------------------------------------------------------------------------------------------- */
+/* ---- Refused files ----------------------------------------------------------------------------------------------- */
 
 static void header_of_another_kind_is_refused(void **state)
 {
@@ -201,7 +201,7 @@ static void header_of_another_kind_is_refused(void **state)
         {offsetof(Elf64_Ehdr, e_shnum) + 1, 0xff, MDOT_MALFORMED, "section table is outside"},
         {offsetof(Elf64_Ehdr, e_shnum), 0, MDOT_MALFORMED, "section table is outside"},
         {offsetof(Elf64_Ehdr, e_shstrndx), SECTIONS, MDOT_MALFORMED, "section names are missing"},
-        {offsetof(Elf64_Ehdr, e_shstrndx), 2, MDOT_MALFORMED, "section names are damaged"}, /* no string table */
+        {offsetof(Elf64_Ehdr, e_shstrndx), 2, MDOT_MALFORMED, "section names are damaged"}, /* missing string table */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         file f = make();
@@ -214,7 +214,7 @@ static void names_must_end_within_the_file(void **state)
 {
     (void)state;
     file f = make();
-    f.section[1].sh_size = 10; /* in the middle of one */
+    f.section[1].sh_size = 10; /* ends in the middle of a name */
     expect_refused(&f, MDOT_MALFORMED, "section names are damaged");
     f.section[1].sh_size = 0;
     expect_refused(&f, MDOT_MALFORMED, "section names are damaged");
@@ -261,7 +261,7 @@ static void segment_with_impossible_sizes_is_none(void **state)
     } cases[] = {
         {PT_LOAD, 0, 16, 16, 0, true},
         {PT_LOAD, 0, 16, 17, UINT64_MAX - 17, true},
-        {PT_LOAD, 0, 16, 17, UINT64_MAX - 16, false}, /* beyond the last address */
+        {PT_LOAD, 0, 16, 17, UINT64_MAX - 16, false}, /* beyond the highest address */
         {PT_LOAD, 0, 16, 15, 0, false},
         {PT_NOTE, 0, 16, 15, UINT64_MAX, true},
         {PT_LOAD, sizeof(file), 0, 0, 0, true},
@@ -284,7 +284,7 @@ static void segment_with_impossible_sizes_is_none(void **state)
 
 /* ---- Damage ------------------------------------------------------------------------------------------------------ */
 
-/* Reads everything that is handed out; the file lies against memory that cannot be read. */
+/* Reads everything that the reader returns. The file ends at inaccessible memory. */
 static size_t visit(const void *bytes, size_t size_bytes)
 {
     bs_elf elf;

@@ -1,4 +1,4 @@
-/* test_error.c — status and element type tables, and error messages. */
+/* test_error.c — tables of statuses and element types, and error messages. */
 #include "mdot/mdot_base.h"
 
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void long_message_is_cut_and_says_so(void **state)
     char text[sizeof err.message + 1];
     memset(text, 'x', sizeof text);
     text[sizeof err.message - 1] = '\0';
-    mdot_fail(&err, MDOT_IO, "%s", text); /* just fits */
+    mdot_fail(&err, MDOT_IO, "%s", text); /* fits exactly */
     assert_string_equal(err.message, text);
     text[sizeof err.message - 1] = 'x';
     text[sizeof err.message] = '\0';
@@ -77,7 +77,7 @@ static void message_stays_on_one_line(void **state)
     assert_string_equal(err.message, "ld: a b c?[31m \xC3\xA9");
 }
 
-/* The cut never leaves a part of a character: each length puts it at another byte of the two of "é". */
+/* A message is cut between characters. The lengths put the cut at each of the two bytes of "é". */
 static void a_cut_message_ends_with_a_whole_character(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_file.c — files that are read without blocking, and files that appear whole or not at all. */
+/* test_file.c — reading that never blocks, and files that are either complete or absent. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void files_larger_than_what_is_read_are_refused_at_once(void **state)
     unsigned char *bytes = NULL;
     size_t size = 7;
     mdot_error err = {0};
-    make_sparse(f->path, (off_t)1 << 40); /* no machine has memory for it */
+    make_sparse(f->path, (off_t)1 << 40); /* more than the memory of any machine */
     assert_int_equal(bs_read_file_within(f->path, 1 << 16, &bytes, &size, &err), MDOT_MALFORMED);
     expect_contains(err.message, f->path);
     expect_contains(err.message, "1099511627776 bytes, more than the 65536 that are read");
@@ -93,7 +93,7 @@ static void what_is_no_regular_file_is_refused_without_waiting(void **state)
     size_t size = 7;
     mdot_error err = {0};
     assert_int_equal(mkfifo(f->path, 0600), 0);
-    alarm(20); /* a reader that waits for the pipe's writer never returns */
+    alarm(20); /* a reader that waits for the pipe's writer hangs */
     assert_int_equal(bs_read_file(f->path, &bytes, &size, &err), MDOT_IO);
     alarm(0);
     expect_contains(err.message, "not a regular file");
@@ -153,7 +153,7 @@ static void permissions_are_those_that_the_umask_leaves(void **state)
     umask(before);
 }
 
-/* Creates files while another thread saves: none may come out more open than the mask allows. */
+/* Creates files while another thread saves. The mode of every file must respect the umask. */
 static void *create_files(void *user)
 {
     const fixture *f = user;
@@ -230,7 +230,7 @@ static void a_file_made_elsewhere_is_moved_into_place(void **state)
     expect_content(f->other, "newer");
 }
 
-/* ---- What may be written ---------------------------------------------------------------------------------------- */
+/* ---- Allowed outputs --------------------------------------------------------------------------------------------- */
 
 static void directories_devices_and_pipes_are_no_outputs(void **state)
 {

@@ -23,7 +23,7 @@ static void items_are_joined_by_commas(void **state)
     assert_string_equal(text, "sm_80, sm_90a");
 }
 
-/* For every size of the buffer: what is shown and what is counted make up the whole, and no item is cut. */
+/* For every size of the buffer, the shown and the counted items add up to the total, and all shown items are whole. */
 static void what_does_not_fit_is_counted(void **state)
 {
     (void)state;

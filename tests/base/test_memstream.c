@@ -1,4 +1,4 @@
-/* test_memstream.c — text written into memory is there as a whole, or not at all where memory ran out on the way. */
+/* test_memstream.c — text that is written into memory is either complete or, if memory ran out, absent. */
 #include "base/memstream.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { LINES = 3000 }; /* more than any buffer holds at first */
+enum { LINES = 3000 }; /* more than any initial buffer holds */
 
 static void write_lines(FILE *file)
 {
@@ -49,9 +49,9 @@ static void nothing_written_is_an_empty_text(void **state)
     free(text);
 }
 
-#ifndef MDOT_SANITIZED /* which have a realloc of their own */
+#ifndef MDOT_SANITIZED /* sanitizers have their own realloc */
 extern void *__libc_realloc(void *, size_t);
-static int grants = -1; /* of realloc; below 0: any number */
+static int grants = -1; /* number of realloc calls that succeed; negative = all */
 static int refusals;
 
 void *realloc(void *memory, size_t size)

@@ -1,4 +1,4 @@
-/* test_number.c — numbers as text, whatever the program's locale. */
+/* test_number.c — numbers as text, in any locale of the program. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,12 +69,12 @@ static void the_locale_has_no_say(void **state)
     }
 }
 
-/* Read as f64 and then rounded, it would be the even one below. */
+/* Rounded first to f64 and then to f32, the result would be the even number below. */
 static void f32_is_rounded_once(void **state)
 {
     (void)state;
     const char *end;
-    static const char text[] = "1.000000059604644775390626"; /* half a step above 1, and a little more */
+    static const char text[] = "1.000000059604644775390626"; /* slightly more than half a step above 1 */
     assert_true((float)bs_number_read(text, &end) == 1);
     assert_true(bs_number_read_f32(text, &end) > 1);
 }

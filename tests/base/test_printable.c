@@ -1,4 +1,4 @@
-/* test_printable.c — text from files, fit for a terminal. */
+/* test_printable.c — text from files is made safe for a terminal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,14 +38,14 @@ static void control_characters_of_both_sets_are_replaced(void **state)
     expect("\x7F\x01\x1F", "???");
     expect("a\xC2\x9B"
            "2Jb",
-           "a?2Jb"); /* U+009B: CSI in one character */
+           "a?2Jb"); /* U+009B: CSI as one character */
     expect("\xC2\x80\xC2\x9F\xC2\xA1", "??\xC2\xA1");
     expect("\x9B"
            "31m",
            "?31m"); /* the same in Latin-1 */
 }
 
-/* By U+202E, "evil", "gnp.exe" shows as "evilexe.png". */
+/* With U+202E after "evil", "gnp.exe" would be displayed as "evilexe.png". */
 static void what_changes_the_direction_of_writing_is_replaced(void **state)
 {
     (void)state;
@@ -53,7 +53,7 @@ static void what_changes_the_direction_of_writing_is_replaced(void **state)
     expect("\xE2\x80\x8E\xE2\x80\x8F", "??");                         /* U+200E, U+200F */
     expect("\xE2\x80\xAA.\xE2\x80\xAE.", "?.?.");                     /* U+202A, U+202E */
     expect("\xE2\x81\xA6\xE2\x81\xA9\xE2\x81\xAA", "??\xE2\x81\xAA"); /* U+2066, U+2069; U+206A stays */
-    expect("\xE2\x80\xA8\xE2\x80\xA9", "??");                         /* ends of line and paragraph */
+    expect("\xE2\x80\xA8\xE2\x80\xA9", "??");                         /* line and paragraph separators */
     expect("\xE2\x80\xA7\xE2\x80\xAF", "\xE2\x80\xA7\xE2\x80\xAF");
 }
 
@@ -61,7 +61,7 @@ static void what_is_no_utf_8_is_replaced_byte_by_byte(void **state)
 {
     (void)state;
     expect("\xFF\xFE", "??");
-    expect("\xC3", "?");                  /* cut */
+    expect("\xC3", "?");                  /* truncated */
     expect("\xC0\x80", "??");             /* overlong */
     expect("\xED\xA0\x80", "???");        /* a surrogate */
     expect("\xF4\x90\x80\x80.", "????."); /* above U+10FFFF */

@@ -1,4 +1,4 @@
-/* test_stale_temp.c — temporary files that nobody writes any more go; those that somebody writes stay. */
+/* test_stale_temp.c — abandoned temporary files are removed, and files that are still being written stay. */
 #include "base/stale_temp.h"
 
 #include "base/file.h"
@@ -82,7 +82,7 @@ static void a_killed_process_holds_nothing(void **state)
     assert_false(is_there(NAME));
 }
 
-/* Between its making and its locking it was taken for left behind. */
+/* Between its creation and its locking, the file was removed as abandoned. */
 static void what_was_removed_or_is_being_removed_is_not_held(void **state)
 {
     (void)state;
@@ -116,10 +116,10 @@ static void other_names_and_other_things_stay(void **state)
     assert_int_equal(mkdirat(folder, NAME, 0700), 0);
     bs_remove_if_stale(folder, NAME);
     assert_true(is_there(NAME));
-    bs_remove_if_stale(folder, BS_TEMPORARY_PREFIX "fedcba9876543210"); /* is not there */
+    bs_remove_if_stale(folder, BS_TEMPORARY_PREFIX "fedcba9876543210"); /* absent */
 }
 
-/* The name that a file is given at last is not that of a temporary one, nor is it locked any more. */
+/* The final name of a file differs from a temporary name, and the file is unlocked. */
 static void a_file_that_is_written_is_free(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* test_struct_version.c — structs that grow: what an older and a newer program may hand in and be handed, and what is refused.
- */
+/* test_struct_version.c — structs that grow: arguments and results of older and newer programs, and refusals. */
 #include "base/struct_version.h"
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"
@@ -11,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* One struct as three versions know it; the library is the middle one. */
+/* One struct as three versions define it. The library has the middle version. */
 typedef struct old {
     size_t struct_size;
     int64_t a;
@@ -119,7 +118,8 @@ static void elements_lie_as_far_apart_as_the_caller_says(void **state)
     assert_string_equal(err.message, "the struct_size of now 2 of an array is 24, that of the first 32");
 }
 
-/* Fields that come later begin where these end: padding there is what an older program left in it. */
+/* Later fields begin at the end of these structs. If a struct had padding there, an older program would leave
+ * undefined bytes in it. */
 #define ENDS_WITH(type, last)                                                                                          \
     _Static_assert(sizeof(type) == offsetof(type, last) + sizeof(((type *)NULL)->last),                                \
                    #type " has padding behind " #last ": fill it with a field that is reserved, or order fields anew")

@@ -1,4 +1,4 @@
-/* test_suggest.c — the name that a wrong one was meant to be. */
+/* test_suggest.c — suggestions for misspelt names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,10 +21,10 @@ static const char *nearest(const char *wrong)
 static void one_edit_is_near(void **state)
 {
     (void)state;
-    assert_string_equal(nearest("precison"), "precision");   /* a letter less */
-    assert_string_equal(nearest("precisiion"), "precision"); /* a letter more */
-    assert_string_equal(nearest("layoud"), "layout");        /* another letter */
-    assert_string_equal(nearest("layuot"), "layout");        /* two swapped */
+    assert_string_equal(nearest("precison"), "precision");   /* a missing letter */
+    assert_string_equal(nearest("precisiion"), "precision"); /* an additional letter */
+    assert_string_equal(nearest("layoud"), "layout");        /* a wrong letter */
+    assert_string_equal(nearest("layuot"), "layout");        /* two swapped letters */
     assert_string_equal(nearest("setps"), "steps");
 }
 
@@ -45,7 +45,7 @@ static void names_of_two_letters_are_near_where_they_begin_alike(void **state)
     bs_suggest_offer(&near, "dp");
     bs_suggest_offer(&near, "tp");
     assert_string_equal(near.found, "tp");
-    near = bs_suggest_begin("xp"); /* as near to either */
+    near = bs_suggest_begin("xp"); /* equally near to both */
     bs_suggest_offer(&near, "dp");
     bs_suggest_offer(&near, "tp");
     assert_null(near.found);
@@ -77,7 +77,7 @@ static void the_nearest_of_several_wins(void **state)
     (void)state;
     assert_string_equal(nearest("gpus"), "gpus");
     assert_string_equal(nearest("gpu"), "gpu");
-    assert_string_equal(nearest("gpux"), "gpu"); /* as near as "gpus", and earlier */
+    assert_string_equal(nearest("gpux"), "gpu"); /* as near as "gpus", but earlier */
 }
 
 static void very_long_names_are_compared_by_their_beginning(void **state)

@@ -1,10 +1,10 @@
 #!/bin/sh
-# `mdot report` in a real browser, which CI need not have: Debian's chromium opens a page without a window and without network.
-# What it makes of the page must hold every drawing, nothing wider than the page, and not one complaint.
+# Tests `mdot report` in a real browser, which is optional in CI: Debian's chromium opens a page in headless mode, offline.
+# The rendered page must contain every drawing, and the browser must report zero errors.
 #
 #     tests/browser/report.sh [MDOT [SCREENSHOT.png]]
 #
-# Exit status 77: there is no chromium (apt-get install chromium).
+# Exit status 77: chromium is missing (apt-get install chromium).
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 mdot=${1:-$root/build/release/cli/mdot}

@@ -1,17 +1,17 @@
 #!/bin/bash
-# Completion as bash does it: words are given as the shell would take them apart, and what comes back is what Tab offers.
-# Usage: completion.sh FOLDER with the scripts. zsh only says whether it can read its own, where it is installed.
+# Tests completion as bash runs it: the words are split as the shell splits them, and the result is the list that Tab offers.
+# zsh, if it is installed, only checks the syntax of its script. Usage: completion.sh FOLDER with the scripts.
 set -eu
 folder=$1
 source "$folder/mdot"
-compopt() { :; } # is only for the shell that waits for a key
+compopt() { :; } # only meaningful in an interactive shell
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 mkdir folder
 touch net.onnx net.job net.mdot notes.txt
 
-# expect "what Tab offers" word… : the last word is being written
+# expect LIST word…: Tab offers LIST while the user types the last word
 expect() {
     local wanted=$1
     shift

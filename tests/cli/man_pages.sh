@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every page of FOLDER is roff that groff has nothing to say about, and shows what it is called. Usage: man_pages.sh FOLDER
+# Checks that groff accepts every page of FOLDER without a warning, and that the page shows its name and all sections.
+# Usage: man_pages.sh FOLDER
 set -eu
 command -v groff >/dev/null || { echo "skipped: there is no groff"; exit 77; }
 count=0
@@ -7,7 +8,7 @@ for page in "$1"/*.1; do
     name=$(basename "$page" .1)
     said=$(groff -man -Tutf8 -ww -z "$page" 2>&1) || { echo "$page: groff fails: $said"; exit 1; }
     [ -z "$said" ] || { echo "$page: $said"; exit 1; }
-    # without the marks of overstriking and colour
+    # plain text: overstriking and colour are off
     shown=$(groff -man -Tascii -P-c -P-b -P-u -P-o "$page" 2>/dev/null)
     for part in NAME SYNOPSIS DESCRIPTION OPTIONS "EXIT STATUS" "$name"; do
         printf '%s\n' "$shown" | grep -qF -- "$part" || { echo "$page: no $part in it"; exit 1; }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Examples of README.md run as they are written: of every line "    $ mdot …" the lines behind it are what the command prints;
-# lines "    mdot …" without shown output succeed, where they name files and no placeholder and need no GPU; and what stands in
-# front of a list's lines are options of `mdot predict`.
+# Runs the examples of README.md as written. The lines after "    $ mdot …" must equal the output of that command. Lines
+# "    mdot …" without output must succeed; lines with placeholders or for GPUs are skipped. The options at the start of list
+# lines must be options of `mdot predict`.
 #
 # Usage: readme.sh SOURCE_FOLDER FOLDER_OF_MDOT
 set -eu
@@ -9,7 +9,7 @@ cd "$1"
 export PATH="$2:$PATH"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# One file a command, and one with what it should print: indented lines up to the next that is not.
+# Writes one file per command, and one with its expected output: the indented lines that follow.
 awk -v folder="$folder" '
     /^    \$ mdot / { n++; shown = 1; print substr($0, 7) > (folder "/" n ".command"); printf "" > (folder "/" n ".want"); next }
     shown && (/^    / || /^$/) { print substr($0, 5) > (folder "/" n ".want"); next }
@@ -18,7 +18,7 @@ count=0
 for command in "$folder"/*.command; do
     want=${command%.command}.want
     sh -e "$command" > "$folder/raw" 2> "$folder/messages" || { cat "$command" "$folder/messages"; exit 1; }
-    # empty lines at the end are the page's
+    # empty lines at the end belong to the page
     sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' "$want" > "$folder/wanted"
     if ! diff "$folder/wanted" "$folder/raw" > "$folder/difference"; then
         echo "README.md is wrong about: $(cat "$command")"
@@ -27,7 +27,7 @@ for command in "$folder"/*.command; do
     fi
     count=$((count + 1))
 done
-# Those without: in a folder that has the predictor which they speak of.
+# Runs the commands without output in a folder that contains the predictor which they name.
 shown=$count
 mkdir "$folder/here"
 ln -s "$PWD/weights/predictor.onnx" "$folder/here/predictor.onnx"

@@ -1,5 +1,5 @@
-/* test_bench_peak.c — the loops that `mdot bench` holds kernels to: every CPU level has one, and that of tiles leaves the
- * processor as it found it. How fast they are decides nothing here. */
+/* test_bench_peak.c — the peak loops with which `mdot bench` compares kernels. Every CPU level has one, and the loop of
+ * tiles restores the processor's state. Their speed does not affect this test. */
 #include "cli/bench.h"
 #include "mdot/mdot_abi.h"
 #include "runtime/core/predictor.h"
@@ -51,7 +51,7 @@ static void the_loop_of_tiles_multiplies_and_releases_them(void **state)
     if (amx_is_native()) return;
     long products = amx_emulator_take_products();
     assert_true(products > 0);
-    assert_int_equal(products % 6, 0); /* accumulators */
+    assert_int_equal(products % 6, 0); /* the loop has 6 accumulators */
     assert_false(amx_emulator_is_configured());
 }
 

@@ -1,6 +1,5 @@
-/* test_cli.c — the `mdot` command as a person meets it: a predictor compiled, inspected, verified and measured; wrong
- * command lines; failures that leave nothing behind.
- */
+/* test_cli.c — the `mdot` command from the user's view: a predictor is compiled, inspected, verified and measured;
+ * wrong command lines; failures that leave nothing behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +60,7 @@ static bool exists(const char *path)
     return lstat(path, &info) == 0;
 }
 
-/* ---- What works ------------------------------------------------------------------------------------------------- */
+/* ---- Successes --------------------------------------------------------------------------------------------------- */
 
 static void compile_is_silent_without_a_terminal(void **state)
 {
@@ -94,7 +93,8 @@ static void verify_fails_against_another_model(void **state)
     free(other);
 }
 
-/* y = -x, and z the logarithm of x, NaN for about half of all inputs, or of -|x|, NaN for all. */
+/* A model with y = -x. z is the logarithm of x, which is NaN for about half of all inputs, or the logarithm of -|x|,
+ * which is NaN for all. */
 static char *write_lost_model(const fixture *f, bool wholly)
 {
     static const float minus_one[] = {-1};
@@ -244,7 +244,7 @@ static void help_and_version_go_to_stdout(void **state)
     expect_contains(f->result.out, "mdot 0.");
 }
 
-/* ---- What fails ------------------------------------------------------------------------------------------------- */
+/* ---- Failures ---------------------------------------------------------------------------------------------------- */
 
 static void wrong_command_lines_exit_with_2(void **state)
 {

@@ -1,4 +1,4 @@
-/* test_cli_artefact.c — `mdot inspect` and `mdot bench` on a hand-made artefact, as a person runs them. */
+/* test_cli_artefact.c — `mdot inspect` and `mdot bench` on a hand-made artefact, from the user's view. */
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/json.h"
 #include "tests/support/process.h"
@@ -35,7 +35,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Runs `mdot` with these arguments, the list ending in NULL. */
+/* Runs `mdot` with these arguments. The list ends with NULL. */
 static void run(const char *const arguments[])
 {
     enum { MOST = 16 };
@@ -53,7 +53,7 @@ static void assert_prints(const char *words)
     if (strstr(result.out, words) == NULL) fail_msg("\"%s\" is not in:\n%s", words, result.out);
 }
 
-/* The number after `"name": ` in JSON, the first time. */
+/* Returns the number after the first `"name": ` in the JSON. */
 static double json_number(const char *name)
 {
     char key[64];
@@ -63,7 +63,7 @@ static double json_number(const char *name)
     return strtod(at + strlen(key), NULL);
 }
 
-/* Brackets and quotes of a JSON text balance; strings here have no escapes. */
+/* Asserts that brackets and quotes of the JSON are balanced. The strings here are free of escapes. */
 static void assert_balanced(const char *text)
 {
     int depth = 0;
@@ -112,7 +112,7 @@ static void inspect_writes_json(void **state)
     assert_true(json_number("scratch_bytes") == 4 * FIXTURE_SCRATCH_BYTES_A_STEP);
 }
 
-/* Of a predictor of jobs. */
+/* For a predictor of jobs. */
 static void inspect_says_which_options_are_read(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void inspect_says_which_options_are_read(void **state)
     const char *json = strstr(result.out, "\"modelled\": [");
     assert_non_null(json);
     assert_non_null(strstr(json, "\"zero_stage\""));
-    RUN("inspect", MDOT_PUBLISHED_PREDICTOR); /* which names no columns, and reads the first so many */
+    RUN("inspect", MDOT_PUBLISHED_PREDICTOR); /* it declares no column names, so it reads the first columns */
     assert_prints("\nreads      --batch");
     RUN("inspect", artefact);
     assert_null(strstr(result.out, "analytic-estimate"));
@@ -194,9 +194,10 @@ static void bench_profiles_kernels(void **state)
     assert_prints("nest.about");
     assert_prints("a whole call");
     RUN("bench", artefact, "--seconds", "0.01", "--length", "5", "--profile", "--json");
-    assert_prints("\"gflops\": null"); /* how much is computed is known at a bucket's full length */
+    assert_prints("\"gflops\": null"); /* the FLOPs are known only at a bucket's full length */
     RUN("bench", artefact, "--seconds", "0.01", "--entry", "double", "--profile", "--json");
-    assert_true(result.status == 0 && json_is_valid(result.out)); /* which has code, but lists no kernels */
+    assert_true(result.status == 0 && json_is_valid(result.out)); /* this entry has code but its list of kernels is
+                                                                   * empty */
     static const char *const others[] = {"--threads=2", "--workers=2", "--round"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         RUN("bench", artefact, "--profile", others[i]);

@@ -1,5 +1,5 @@
-/* test_cli_calibrate.c — `mdot calibrate` on published steps: rows that were left out are not predicted worse, and
- * `mdot predict --calibration` says what it was calibrated by; wrong tables are refused by line. */
+/* test_cli_calibrate.c — `mdot calibrate` on published steps. Predictions of held-out rows become better or stay as
+ * good, and `mdot predict --calibration` reports the calibration. Wrong tables are refused with the line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void write_text(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* test_calibration.c holds every half of all published steps to it. */
+/* test_calibration.c checks the same for every half of all published steps. */
 static void rows_left_out_are_predicted_with_the_other_halfs(void **state)
 {
     predict_command *f = *state;
@@ -80,7 +80,7 @@ static void predictions_say_what_they_were_calibrated_by(void **state)
     free(output);
 }
 
-/* The page's step is that of `mdot predict`, and the parts that it draws add up to it. */
+/* The page shows the step of `mdot predict`, and the parts that it draws add up to that step. */
 static void a_report_is_calibrated_too(void **state)
 {
     predict_command *f = *state;
@@ -102,9 +102,9 @@ static void a_report_is_calibrated_too(void **state)
     snprintf(row, sizeof row, "<td>K80</td><td>%.4g</td>", step_ms);
     assert_non_null(strstr(text, row));
     assert_non_null(strstr(text, "Calibrated by 34 measured steps."));
-    snprintf(row, sizeof row, "K80, batch 32: %.3g ms", step_ms); /* a point of time against batch */
+    snprintf(row, sizeof row, "K80, batch 32: %.3g ms", step_ms); /* a point in the plot of time against batch */
     assert_non_null(strstr(text, row));
-    snprintf(row, sizeof row, ">%.3g ms</text>", step_ms); /* the sum of a bar's parts */
+    snprintf(row, sizeof row, ">%.3g ms</text>", step_ms); /* the total of a bar */
     assert_non_null(strstr(text, row));
     process_run((const char *const[]){MDOT_CLI, "report", resnet, "-c", steps, "-o", page, NULL}, &f->result);
     assert_int_equal(f->result.status, FAILED);

@@ -1,6 +1,5 @@
-/* test_cli_cuda.c — `mdot bench` on a GPU, played by the fake libcuda without any kernels registered: it answers, so
- * that everything but the results is as on a card.
- */
+/* test_cli_cuda.c — `mdot bench` on a GPU that the fake libcuda simulates without kernels. The fake GPU answers, so
+ * that everything except the results is as on a real GPU. */
 #include "tests/fake_cuda/cuda_fixture.h"
 #include "tests/support/process.h"
 
@@ -48,7 +47,7 @@ static void bench_measures_a_gpu(void **state)
     BENCH("--device", "cuda:0");
     assert_int_equal(result.status, 0);
     assert_prints("entry predict, Fake GPU 0, 1 thread");
-    assert_null(strchr(result.out, '%')); /* no share of the CPU's peak */
+    assert_null(strchr(result.out, '%')); /* a percentage of the CPU's peak is absent */
     BENCH("--device", "cuda:0", "--json", "--threads=2");
     assert_int_equal(result.status, 0);
     assert_prints("\"device\": \"cuda:0\", \"device_name\": \"Fake GPU 0\", \"device_compute\": \"bf16\"");

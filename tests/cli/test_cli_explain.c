@@ -29,7 +29,7 @@ static void assert_near(double got, double want)
     if (!(fabs(got - want) <= 1e-6 * fabs(want))) fail_msg("%.9g, not %.9g", got, want);
 }
 
-/* The phases' keys are those of the explanation and of its operators, so that each phase counts twice. */
+/* The phase keys occur in the explanation and in its operators, so that each phase counts twice. */
 static void operators_in_json_add_up_to_the_prediction(void **state)
 {
     predict_command *f = *state;
@@ -50,7 +50,7 @@ static void operators_in_json_add_up_to_the_prediction(void **state)
     expect_contains(json, "\"module\": ");
 }
 
-/* Column `which` of the lines behind `title`, added up. */
+/* Returns the sum of column `which` in the lines after `title`. */
 static double sum_column(const char *text, const char *title, int which)
 {
     const char *at = strstr(text, title);

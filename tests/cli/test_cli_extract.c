@@ -1,4 +1,4 @@
-/* test_cli_extract.c — `mdot extract` as a person meets it: table, JSON, `.job` files, wrong command lines. */
+/* test_cli_extract.c — `mdot extract` from the user's view: table, JSON, `.job` files, wrong command lines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ typedef struct fixture {
 
 #define RUN(f, ...) process_run((const char *const[]){MDOT_CLI, "extract", __VA_ARGS__, NULL}, &(f)->result)
 
-/* A linear layer of 64 → 10 with an operator behind it that nobody knows. */
+/* A linear layer of 64 → 10, followed by an unknown operator. */
 static pb_buffer model(void)
 {
     onnx_builder *b = onnx_begin(17);
@@ -77,7 +77,7 @@ static void loads_grow_with_the_batch(void **state)
     assert_string_equal(f->result.err, "");
     expect_contains(f->result.out, "\"forward\": {\"flops\": 6400, \"bytes_read\": 3840, \"bytes_written\": 200}");
     RUN(f, f->model, "-q", "--json", "--dim", "T=5", "--batch", "3", "--optimizer", "adam");
-    /* the weights' 2560 bytes are read once */
+    /* The weights, 2560 bytes, are read once. */
     expect_contains(f->result.out, "\"forward\": {\"flops\": 19200, \"bytes_read\": 6400, \"bytes_written\": 600}");
     expect_contains(f->result.out, "\"batch\": 3, \"file_batch\": 1, \"optimizer\": \"adam\", \"parameters\": 640");
     expect_contains(f->result.out, "\"optimizer\": {\"flops\": 8320, \"bytes_read\": 10240, \"bytes_written\": 7680}");
@@ -97,7 +97,7 @@ static void a_job_file_prints_what_its_model_does(void **state)
     free(printed);
 }
 
-/* Two equal layers behind a Tanh. Every name that the model has begins with "secret". */
+/* Two equal layers after a Tanh. Every name in the model begins with "secret". */
 static pb_buffer layered_model(void)
 {
     onnx_builder *b = onnx_begin(17);

@@ -1,4 +1,4 @@
-/* test_cli_gpus.c — `mdot gpus`, and cards that are given by their figures. */
+/* test_cli_gpus.c — `mdot gpus`, and GPUs that are given by their spec values. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,8 @@ static double step_of_spec(predict_command *f, const char *spec)
 
 enum { MAX_GPUS = 256 };
 
-/* A card like another is that one; twice its memory rate is faster; a file says the same. */
+/* A GPU with the spec values of another predicts the same times. Twice the memory rate is faster. A file with the
+ * same values gives the same result. */
 static void a_card_may_be_given_by_its_figures(void **state)
 {
     predict_command *f = *state;
@@ -76,7 +77,7 @@ static void a_card_that_is_none_is_refused(void **state)
     }
 }
 
-/* A pipe that nobody writes to would be waited for, forever. */
+/* A pipe that has no writer would block the reader forever. */
 static void a_pipe_is_refused_wherever_a_file_is_named(void **state)
 {
     predict_command *f = *state;
@@ -94,7 +95,7 @@ static void a_pipe_is_refused_wherever_a_file_is_named(void **state)
     assert_int_equal(unlink(pipe), 0);
 }
 
-/* Its blocks are none: read to its end it would be seconds. */
+/* A sparse file. Reading it to the end would take seconds. */
 static void a_file_that_nobody_wrote_is_refused_unread(void **state)
 {
     predict_command *f = *state;

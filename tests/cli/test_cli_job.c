@@ -1,5 +1,5 @@
-/* test_cli_job.c — bad jobs, as a person meets them: through `mdot extract` and `mdot predict` alike, each is refused
- * with its name and the reason. */
+/* test_cli_job.c — invalid jobs from the user's view: both `mdot extract` and `mdot predict` refuse each with its name
+ * and the reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,8 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Both commands end with `status`, print nothing, and say `first` and `second`. `extra` may be NULL. */
+/* Both commands end with `status`, print nothing to stdout, and their messages contain `first` and `second`. `extra`
+ * may be NULL. */
 static void expect_refused(fixture *f, const char *job, const char *extra, int status, const char *first,
                            const char *second)
 {

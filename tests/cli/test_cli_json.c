@@ -1,5 +1,5 @@
-/* test_cli_json.c — what `mdot predict --json` prints is as docs/predict.schema.json says, whatever was asked for, and
- * the schema refuses what is not. docs/JSON.md names every member. */
+/* test_cli_json.c — the output of `mdot predict --json` follows docs/predict.schema.json for all options, and the
+ * schema refuses other texts. docs/JSON.md names every member. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static void what_is_printed_is_as_the_schema_says(void **state)
     free(calibration);
 }
 
-/* The example that is right, with one thing wrong. */
+/* A valid example with one fault. */
 static void the_schema_refuses_what_is_wrong(void **state)
 {
     predict_command *f = *state;

@@ -1,5 +1,5 @@
-/* test_cli_outside.c — what people are told of a prediction outside of what its predictor was trained on: the reasons
- * in one line where the predictor says them, and in JSON by name. */
+/* test_cli_outside.c — messages about predictions outside of the predictor's training. If the predictor gives
+ * reasons, they are in one line, and in JSON by name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "tests/support/predict_fixture.h"
 
 typedef struct predictors {
-    char all[512], one[512]; /* that say each reason, and that say none */
+    char all[512], one[512]; /* paths of a predictor that gives each reason, and of one that gives only the fact */
 } predictors;
 
 static void compile(const char *folder, const char *name, int64_t reasons, char path[512])
@@ -32,7 +32,8 @@ static void compile(const char *folder, const char *name, int64_t reasons, char 
     free(model);
 }
 
-/* Of an NHWC step in fp32 with AdamW: the batch, GPUs, the precision, the layout and the optimizer are numbers. */
+/* The options of an NHWC step in fp32 with AdamW. Batch, GPUs, precision, layout and optimizer are inputs of the
+ * predictor. */
 #define ASK "--layout=nhwc", "--optimizer=adamw", "--precision=fp32"
 
 static void reasons_are_told_in_one_line(void **state)
@@ -60,7 +61,7 @@ static void reasons_are_told_in_one_line(void **state)
                                    "\"software-not-measured\", \"optimizer-or-gpus-not-measured\"]");
 }
 
-/* One number says that it is so, and not why; a version that is not read is a reason beside it. */
+/* One value reports the fact without a reason. A version that the predictor does not read is an additional reason. */
 static void without_reasons_it_is_told_that_it_is_so(void **state)
 {
     predict_command *f = *state;

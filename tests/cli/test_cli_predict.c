@@ -1,5 +1,5 @@
-/* test_cli_predict.c — `mdot predict` as a person meets it, with the predictor that mdot comes with: paragraph, table,
- * JSON, what is taken by default, wrong command lines, and where the predictor is found. */
+/* test_cli_predict.c — `mdot predict` from the user's view, with the shipped predictor: paragraph, table, JSON,
+ * defaults, wrong command lines, and the search for the predictor. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void one_configuration_is_a_paragraph(void **state)
     assert_null(strstr(f->result.out, "total"));
 }
 
-/* A job of an operator that nobody knows, and that learns nothing. */
+/* A job with an unknown operator and zero parameters. */
 static void what_makes_an_answer_doubtful_is_told(void **state)
 {
     predict_command *f = *state;
@@ -135,7 +135,8 @@ static void json_holds_every_prediction(void **state)
     assert_int_equal(json_numbers(f->result.out, "batch", batch, MAX_PREDICTIONS), 6);
     assert_int_equal(json_numbers(f->result.out, "steps", steps, MAX_PREDICTIONS), 6);
     assert_int_equal(json_numbers(f->result.out, "total_seconds", seconds, MAX_PREDICTIONS), 6);
-    static const double batches[] = {8, 16, 32}, epoch_steps[] = {63, 32, 16}; /* of 1000 samples, 16 to 64 a step */
+    /* for 1000 samples, with 16 to 64 per step */
+    static const double batches[] = {8, 16, 32}, epoch_steps[] = {63, 32, 16};
     for (int i = 0; i < 6; i++) {
         assert_true(batch[i] == batches[i % 3]);
         assert_true(lower[i] > 0 && lower[i] <= step[i] && step[i] <= upper[i]);
@@ -154,7 +155,7 @@ static void a_total_time_is_in_units_that_matter(void **state)
     RUN(f, resnet, "--gpu", "T4", "-b", "64", "--steps", "1", "--json", "-q");
     assert_int_equal(json_numbers(f->result.out, "total_seconds", &seconds, 1), 1);
     char steps[32];
-    snprintf(steps, sizeof steps, "%.0f", 100 * 3600 / seconds); /* a hundred hours of them */
+    snprintf(steps, sizeof steps, "%.0f", 100 * 3600 / seconds); /* a hundred hours */
     RUN(f, resnet, "--gpu", "T4", "-b", "64", "--steps", steps, "-q");
     expect_contains(f->result.out, "total       4 d 4 h for ");
 }
@@ -204,7 +205,7 @@ static void what_the_predictor_never_saw_is_said(void **state)
     free(job);
 }
 
-/* Of 10^5 operators the last half are of unknown types, and each was looked for among all before it. */
+/* Half of 10^5 operators have unknown types. A search that compares each with all earlier ones would be too slow. */
 static void unknown_types_are_named_once_however_many_operators_have_them(void **state)
 {
     predict_command *f = *state;
@@ -258,7 +259,7 @@ static void a_job_of_empty_tensors_is_refused(void **state)
     free(job);
 }
 
-/* Weights, gradients, the optimizer's state and activations add up to the peak. */
+/* Weights, gradients, optimizer state and activations add up to the peak. */
 static void memory_is_told_by_what_takes_it(void **state)
 {
     predict_command *f = *state;
@@ -272,7 +273,7 @@ static void memory_is_told_by_what_takes_it(void **state)
     expect_contains(f->result.out, "weights 0.10, gradients 0.10, optimizer 0.19, activations ");
 }
 
-/* One sample more does not fit, on every GPU; a pipeline's batch divides into micro-batches. */
+/* One more sample exceeds the memory, on every GPU. The batch of a pipeline is divisible into micro-batches. */
 static void the_largest_batch_that_fits_is_found(void **state)
 {
     predict_command *f = *state;
@@ -306,7 +307,7 @@ static void write_text(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* Hours times GPUs times the price; what has no price is last. */
+/* The cost is hours times GPUs times the price. GPUs that lack a price are last. */
 static void lines_are_sorted_and_cost_what_they_cost(void **state)
 {
     predict_command *f = *state;
@@ -352,7 +353,7 @@ static size_t longest_line(const char *text)
     return longest;
 }
 
-/* Columns go in one order; all are there with --wide. */
+/* The columns have a fixed order. With --wide all of them are printed. */
 static void tables_have_eighty_columns(void **state)
 {
     predict_command *f = *state;
@@ -387,7 +388,7 @@ static void a_missing_or_unknown_gpu_lists_the_known(void **state)
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "no GPU given");
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) expect_contains(f->result.err, *name);
-    RUN(f, resnet, "--gpu=T4", "--checkpoint", "blocks"); /* whose value follows a = */
+    RUN(f, resnet, "--gpu=T4", "--checkpoint", "blocks"); /* the value must follow a = */
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, " and \"blocks\"");
     RUN(f, resnet, "--gpu", "T4,B17");
@@ -403,7 +404,7 @@ static void wrong_values_list_the_right_ones(void **state)
     static const char *const lines[][3] = {
         {"--precision=fp23", "did you mean fp32?"},
         {"--precision=bf17", "(did you mean bf16?); known are fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch"},
-        {"--precision=half", "(did you mean amp-fp16?)"}, /* weights in half precision are not what mdot knows */
+        {"--precision=half", "(did you mean amp-fp16?)"}, /* mdot does not support weights in half precision */
         {"--precision=float16", "(did you mean amp-fp16?)"},
         {"--precision=f16", "(did you mean amp-fp16?)"},
         {"--precision=bfloat", "(did you mean bf16?)"},

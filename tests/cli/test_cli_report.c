@@ -1,5 +1,5 @@
-/* test_cli_report.c — `mdot report`: one page with everything in it, well-formed, that asks for nothing from elsewhere
- * and writes names so that they stay text. tests/browser/report.sh opens one in a browser. */
+/* test_cli_report.c — `mdot report`: one self-contained, well-formed page. It requests nothing from elsewhere, and
+ * names are escaped so that they stay text. tests/browser/report.sh opens a page in a browser. */
 #include <ctype.h>
 #include <math.h>
 #include <setjmp.h>
@@ -28,7 +28,7 @@ static void read_page(const char *path, char *out)
     out[size] = '\0';
 }
 
-/* Every element that is opened is closed, in order. */
+/* Every opened element is closed, in order. */
 static void assert_well_formed(const char *page)
 {
     static const char *const empty[] = {"meta", "!DOCTYPE"};
@@ -84,7 +84,7 @@ static void a_page_holds_everything_itself(void **state)
     free(path);
 }
 
-/* Relative luminance, as WCAG 2.2 defines it. */
+/* Relative luminance as defined by WCAG 2.2. */
 static double luminance(uint32_t colour)
 {
     static const double weights[] = {0.2126, 0.7152, 0.0722};
@@ -96,7 +96,7 @@ static double luminance(uint32_t colour)
     return sum;
 }
 
-/* "--name:#rgb" or "--name:#rrggbb" of the palette at `css`. */
+/* Returns "--name:#rgb" or "--name:#rrggbb" from the palette at `css`. */
 static uint32_t colour_of(const char *css, const char *name)
 {
     char key[16];
@@ -119,7 +119,7 @@ static void assert_contrast(const char *css, const char *name, double least)
     }
 }
 
-/* WCAG 2.2, AA: 4.5 to 1 for text, 3 to 1 for what is drawn. */
+/* WCAG 2.2, level AA: a contrast of 4.5 to 1 for text, and 3 to 1 for graphics. */
 static void colours_are_legible_by_day_and_night(void **state)
 {
     predict_command *f = *state;
@@ -168,7 +168,7 @@ static void versions_of_pytorch_are_compared_in_a_table(void **state)
     assert_non_null(strstr(page, "<th>1.12</th><th>2.4</th>"));
     snprintf(row, sizeof row, "<td>T4</td><td>%.4g</td><td>%.4g</td></tr>", step_ms[0], step_ms[1]);
     assert_non_null(strstr(page, row));
-    const char *first = strstr(page, "<td>T4</td><td>"); /* of the page's own table */
+    const char *first = strstr(page, "<td>T4</td><td>"); /* from the page's own table */
     assert_non_null(first);
     snprintf(row, sizeof row, "<td>T4</td><td>%.4g</td>", step_ms[0]);
     assert_memory_equal(first, row, strlen(row));
@@ -177,7 +177,7 @@ static void versions_of_pytorch_are_compared_in_a_table(void **state)
                 &f->result);
     assert_int_equal(f->result.status, OK);
     read_page(path, page);
-    assert_null(strstr(page, "by version of PyTorch</h2>")); /* there is nothing to compare */
+    assert_null(strstr(page, "by version of PyTorch</h2>")); /* there is only one version to show */
     free(path);
 }
 

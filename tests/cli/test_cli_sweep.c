@@ -1,5 +1,5 @@
-/* test_cli_sweep.c — `mdot predict --sweep` over the batch, a symbolic dimension, or both; tokens a second of language
- * models; a job from standard input. */
+/* test_cli_sweep.c — `mdot predict --sweep` over the batch, a symbolic dimension, or both; tokens per second of
+ * language models; a job from standard input. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -93,7 +93,7 @@ static void every_gpu_meets_every_batch_and_version(void **state)
     RUN(f, resnet, "--gpu", "T4", "--batch", "8,16", "--torch", "1.12,2.4", "-q");
     expect_contains(f->result.out, "batch  torch  step, ms");
     expect_contains(f->result.out, "T4      16    2.4");
-    assert_null(strstr(f->result.out, "PyTorch 1.12")); /* which is of some of them */
+    assert_null(strstr(f->result.out, "PyTorch 1.12")); /* this version only applies to some of the lines */
 }
 
 static void what_cannot_be_swept_is_said(void **state)

@@ -1,4 +1,4 @@
-/* test_cli_training.c — what a person may say of how a job trains, and what of it a job cannot do. */
+/* test_cli_training.c — options that describe how a job trains, and options that are impossible for a job. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "tests/support/json.h"
 #include "tests/support/predict_command.h"
 
-/* Every option in one line, and each in JSON; one that says nothing new is said in other words. */
+/* Every option appears in one line and in JSON. An option that repeats the default has another wording. */
 static void options_of_training_reach_the_answer(void **state)
 {
     predict_command *f = *state;
@@ -48,7 +48,8 @@ static void a_version_is_two_numbers(void **state)
     }
 }
 
-/* Half of BERT's layers: less time and memory; names are no part of the file unless asked for, and needed to freeze. */
+/* Half of BERT's layers are frozen, which takes less time and memory. The file contains names only on request, and
+ * freezing needs them. */
 static void parameters_may_be_frozen(void **state)
 {
     predict_command *f = *state;

@@ -1,4 +1,5 @@
-/* test_help.c — help texts of all subcommands against tests/golden/cli; MDOT_UPDATE_GOLDEN=1 writes them anew. */
+/* test_help.c — compares the help texts of all subcommands with tests/golden/cli. MDOT_UPDATE_GOLDEN=1 rewrites the
+ * files. */
 #include "base/file.h"
 #include "cli/command.h"
 #include "mdot/mdot_abi.h"
@@ -83,7 +84,7 @@ static void help_of_what_does_not_exist_is_refused(void **state)
     expect_contains(result.err, "bash and zsh");
 }
 
-/* As man pages write an option: bold, and each of its hyphens a minus. */
+/* Writes an option as man pages do: bold, with each hyphen as a minus. */
 static void write_option(char *page, const char *name)
 {
     page += sprintf(page, "\\fB");
@@ -94,7 +95,7 @@ static void write_option(char *page, const char *name)
     strcpy(page, "\\fR");
 }
 
-/* What help shows, man pages and completion have, too. */
+/* All options of the help texts are also in the man pages and in the completion. */
 static void man_pages_and_completion_know_every_option(void **state)
 {
     (void)state;
@@ -122,7 +123,7 @@ static void man_pages_and_completion_know_every_option(void **state)
     }
 }
 
-/* The command includes public headers alone, and so says the names once more. */
+/* The command includes only public headers, therefore it lists the names of the levels itself. */
 static void every_cpu_level_is_offered(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_options.c — the loop that reads every command line, on a table of the test's own and on those of all
+/* test_options.c — the loop that parses every command line, with a table of this test and with those of all
  * subcommands. */
 #include "cli/command.h"
 #include "tests/support/process.h"
@@ -16,7 +16,7 @@
 
 enum { MAX_ARGUMENTS = 16 };
 
-/* ---- What is said ------------------------------------------------------------------------------------------------ */
+/* ---- Capture of the output --------------------------------------------------------------------------------------- */
 
 typedef struct capture {
     int kept[2];
@@ -137,7 +137,7 @@ typedef struct reading {
     capture said;
 } reading;
 
-/* A line of words between spaces. */
+/* Parses a line of words separated by spaces. */
 static reading *read_words(const char *words)
 {
     static reading g;
@@ -213,7 +213,7 @@ static void a_clear_beginning_of_a_name_is_enough(void **state)
     (void)state;
     assert_true(read_words("--fl")->r.flag);
     assert_string_equal(read_words("--te=x")->r.text, "x");
-    assert_true(read_words("--real=2")->read); /* whole, though another begins with it */
+    assert_true(read_words("--real=2")->read); /* an exact match, although another option begins with it */
     expect_refused("--rea=2", "ambiguous option --rea");
     expect_refused("--=2", "unknown option");
 }
@@ -258,10 +258,11 @@ static void choices_are_known_in_any_case_and_by_other_words(void **state)
     assert_int_equal(read_words("-f --choice=Vert")->r.choice, 1);
     expect_refused("-f --choice gren", "does not know \"gren\" (did you mean green?); known are red, green");
     expect_refused("-f --choice roug", "(did you mean red?)");
-    expect_refused("-f --choice Scarlet", "does not know \"Scarlet\" (did you mean red?)"); /* near, and not the same */
+    /* similar to a choice but different from it */
+    expect_refused("-f --choice Scarlet", "does not know \"Scarlet\" (did you mean red?)");
 }
 
-/* Its name alone takes the fallback, and no word behind it. */
+/* If only the name is given, the option takes its fallback, and the next word stays an argument. */
 static void a_value_may_be_left_out_where_there_is_a_fallback(void **state)
 {
     (void)state;
@@ -289,7 +290,7 @@ static void near_misses_are_named(void **state)
     expect_refused("--texts=a", "unknown option --texts (did you mean --text?)");
     expect_refused("--hepl", "did you mean --help?");
     expect_refused("--frobnicate", "unknown option --frobnicate;");
-    expect_refused("--hiden", "unknown option --hiden;"); /* what is not shown is not suggested */
+    expect_refused("--hiden", "unknown option --hiden;"); /* hidden options are left out of the suggestions */
 }
 
 static void help_ends_the_line(void **state)
@@ -374,7 +375,7 @@ static void every_option_that_takes_a_value_misses_it(void **state)
     }
 }
 
-/* A value that is right. */
+/* Returns a valid value. */
 static const char *example_of(const cli_option *option)
 {
     static const struct {
@@ -407,7 +408,7 @@ static void options_that_do_not_add_up_are_refused_twice(void **state)
     assert_true(refused > 20);
 }
 
-/* Names and letters are unique, and what other options are named by is there. */
+/* Names and letters are unique, and options that refer to others refer to existing ones. */
 static void tables_are_sound(void **state)
 {
     (void)state;

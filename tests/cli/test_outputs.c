@@ -1,5 +1,5 @@
-/* test_outputs.c — what -o may name, for every subcommand that writes a file: nothing that it is made from, under any
- * name, and nothing that is no regular file. */
+/* test_outputs.c — the files that -o may name, for every subcommand that writes a file. Refused are input files under
+ * any name, and everything except regular files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 enum { OK = 0, FAILED = 1, USAGE = 2, WEIGHTS = 64 * 10 };
 
-/* A folder with net.onnx, whose weights stand in weights.bin, and links to both. */
+/* A folder with net.onnx, whose weights are in weights.bin, and links to both. */
 typedef struct fixture {
     char *folder, *model;
     char weights[512], output[512], hard[512], soft[512], soft_weights[512];
@@ -82,7 +82,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Both writers of files, each refusing `output` while every file stays what it was. */
+/* Both writers refuse `output`, and every file stays as it was. */
 static void expect_refused(fixture *f, const char *output, const char *message)
 {
     struct stat model[2], weights[2];
@@ -170,7 +170,7 @@ static void what_is_there_already_is_replaced(void **state)
     RUN(f, "tokens", f->model, "-o", f->output);
     assert_int_equal(f->result.status, OK);
     RUN(f, "tokens", f->output);
-    assert_int_equal(f->result.status, FAILED); /* a job, but not by its suffix */
+    assert_int_equal(f->result.status, FAILED); /* the file is a job, but its suffix is that of another type */
     RUN(f, "compile", f->model, "-o", f->output, "-b", "16", "-t", "cpu:x86-64-v3");
     assert_int_equal(f->result.status, OK);
     RUN(f, "inspect", f->output);

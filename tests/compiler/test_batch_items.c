@@ -1,5 +1,5 @@
-/* test_batch_items.c — items of unequal lengths in one call of mdot_run_many: the answers of a call each, on every CPU level
- * and in bf16, and which entries take them together. */
+/* test_batch_items.c — items of unequal lengths in one call of mdot_run_many. The answers equal those of separate calls, on
+ * every CPU level and in bf16. The tests also check which entries run items together. */
 #include "compiler/compiler.h"
 #include "mdot/mdot.h"
 #include "tests/support/graph_notation.h"
@@ -15,12 +15,12 @@
 
 #define ATTENTION "{q_num_heads=2, kv_num_heads=2}\n"
 
-/* To buckets of 40 rows these are several groups, of which some are full and one is a single item; one of 256 rows they
- * fill. */
+/* For buckets of 40 rows these are several groups, some of which are full, and one of which is a single item. They
+ * fill a bucket of 256 rows. */
 static const int64_t lengths[] = {1, 5, 7, 1, 16, 2, 31, 9, 40, 13, 3, 3, 20, 6, 4, 1, 1, 11, 24, 8, 30, 20};
 enum { ITEMS = sizeof lengths / sizeof lengths[0], BUCKET = 40, LARGE_BUCKET = 256, MAX_TENSORS = 4, GUARD = 16 };
 
-/* What stands between kernels that take rows of all items and those that do not. */
+/* Operators between kernels that run the rows of all items and kernels that run items separately. */
 static const struct {
     const char *name, *notation;
     bool is_taken_together;
@@ -83,7 +83,7 @@ static char *folder, *artefact;
 static const ir_graph *graphs[ENTRIES];
 static ir_arena *arena;
 
-/* The first `count` of the entries. */
+/* Compiles the first `count` entries. */
 static void compile(int count, int64_t bucket, const char *target, const char *kernel_precision)
 {
     static const co_hooks silent;
@@ -173,7 +173,7 @@ static void check_entry(mdot_context *context, size_t e, const char *where)
     for (int i = 0; i < ITEMS; i++) compare(&calls[i], graphs[e], where, i);
 }
 
-/* NULL where the machine does not run it. */
+/* Returns NULL if the machine lacks the level. */
 static mdot_context *open_level(const char *level, uint32_t threads)
 {
     mdot_predictor *predictor;
@@ -188,7 +188,7 @@ static mdot_context *open_level(const char *level, uint32_t threads)
     if (status != MDOT_OK) fail_msg("%s", err.message);
     const mdot_context_options with = {.struct_size = sizeof with, .threads = threads};
     assert_int_equal(mdot_context_create_with(predictor, &with, &context, &err), MDOT_OK);
-    mdot_predictor_close(predictor); /* the context keeps it */
+    mdot_predictor_close(predictor); /* the context keeps the predictor alive */
     return context;
 }
 
@@ -220,7 +220,7 @@ static void every_level_takes_them_together(void **state)
     check_level(1, "x86-64-amx", 1);
 }
 
-/* Calls of 256 rows are shared; which thread does what decides nothing. */
+/* Calls of 256 rows are shared. The result is the same for any distribution over threads. */
 static void threads_share_what_is_taken_together(void **state)
 {
     (void)state;
@@ -228,7 +228,7 @@ static void threads_share_what_is_taken_together(void **state)
     check_level(1, "x86-64-v3", 3);
 }
 
-/* ---- What an entry says of itself, and what is refused ----------------------------------------------------------- */
+/* ---- Item limits of entries, and refused calls ------------------------------------------------------------------- */
 
 static void entries_say_how_many_items_they_take(void **state)
 {

@@ -1,6 +1,5 @@
-/* test_empty_inputs.c — a dimension of 0 (--dim NAME=0): inputs without elements are none of the artefact's, and what
- * reads them computes what the model says.
- */
+/* test_empty_inputs.c — a dimension of 0 (--dim NAME=0). Inputs with zero elements are left out of the artefact, and
+ * their readers compute the model's values. */
 #include "compiler/compiler.h"
 #include "ir/passes.h"
 #include "tests/support/frontend_fixture.h"
@@ -19,7 +18,7 @@
 static mdot_dim_binding no_past[] = {{"P", 0, NULL}};
 static const fe_options without_past = {.bindings = no_past, .binding_count = 1};
 
-/* Attention over [1, N, 8] with keys and values of the past, as transformers' exporters write it. */
+/* Attention over [1, N, 8] with keys and values of the past, as the exporters of transformers write it. */
 static onnx_builder *model_with_past(void)
 {
     float weights[8 * 8];
@@ -62,7 +61,7 @@ static bool has_kernel(const pl_plan *plan, pl_kind kind)
     return false;
 }
 
-/* The plan of a graph of a bucket, held to the graph as it was. */
+/* Returns the plan of a bucket's graph after comparing it with the original graph. */
 static pl_plan *checked_plan(ir_graph *graph, ir_arena *arena)
 {
     mdot_error err;
@@ -115,7 +114,7 @@ static void verify_reads_the_model_as_compile_does(void **state)
     rmdir(folder);
 }
 
-/* What is empty and as long as the model is neither one length nor none. */
+/* An empty input whose other dimension is the length is refused, because the length could not be read from it. */
 static void an_empty_input_has_no_length(void **state)
 {
     (void)state;
@@ -136,7 +135,7 @@ static void a_job_has_no_empty_inputs(void **state)
     expect_refused(model_with_past(), &job, MDOT_INVALID_ARGUMENT, "'P'", "at least 1", NULL);
 }
 
-/* Fused operators read a past of no rows; what follows from nothing is what the evaluator says. */
+/* Fused operators read a past of zero rows. Results that depend only on empty values equal those of the evaluator. */
 static void operators_read_what_is_empty(void **state)
 {
     (void)state;
@@ -157,7 +156,7 @@ static void operators_read_what_is_empty(void **state)
     };
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
         ir_arena *arena = ir_arena_create(0);
-        print_message("%s\n", graphs[i]); /* of which a failed comparison is */
+        print_message("%s\n", graphs[i]); /* names the graph if the comparison fails */
         checked_plan(graph_from_notation(graphs[i], 16, arena), arena);
         ir_arena_destroy(arena);
     }

@@ -1,4 +1,4 @@
-/* test_fusion_hints.c — what stays apart from attention is told, and nothing else is. */
+/* test_fusion_hints.c — hints about operators that are not fused into attention. Other operators cause no hint. */
 #include "compiler/compiler.h"
 #include "ir/passes.h"
 #include "tests/support/graph_notation.h"

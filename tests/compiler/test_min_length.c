@@ -1,4 +1,4 @@
-/* test_min_length.c — models that need a least length: the message says which, and with it they compile. */
+/* test_min_length.c — models that need a minimum length: the message states it, and with it they compile. */
 #include "compiler/compiler.h"
 #include "tests/support/graph_notation.h"
 
@@ -46,7 +46,7 @@ static void windows_need_what_they_span(void **state)
 {
     (void)state;
     expect_least("x = input f32[1,4,L]\nw = weights f32[8,4,5]\ny = Conv(x, w)\nreturn y\n", 4,
-                 "with --min-length 4 it compiles"); /* and leaves nothing of 4 */
+                 "with --min-length 4 it compiles"); /* an input of 4 gives an empty output, which is allowed */
 }
 
 static void nothing_is_offered_where_nothing_helps(void **state)

@@ -1,11 +1,9 @@
-/* test_onnx_reference.c — the reference evaluator held to ONNX's own node tests and to trained models.
- *
- * Every folder of ../shared/onnx/node runs through import, inference and evaluation with each of its data sets. A model
- * may be beyond mdot (unsupported, and said so at import, inference or evaluation); a wrong value, a wrong shape or any
- * other error fails. Tolerances are those of ONNX's backend test runner: relative 1e-3 and absolute 1e-7. Half
- * precision outputs were computed by rounding after every operation, which the evaluator does not do: they get four
- * units in the last place.
- */
+/* test_onnx_reference.c — compares the reference evaluator with ONNX's own node tests and with trained models. Every
+ * folder of ../shared/onnx/node runs through import, inference and evaluation with each of its data sets. A model may
+ * be unsupported, which import, inference or evaluation reports. A wrong value, a wrong shape or any other error
+ * fails the test. Tolerances are those of ONNX's backend test runner: relative 1e-3 and absolute 1e-7. Half precision
+ * outputs were computed with rounding after every operation, which the evaluator omits, therefore they get four units
+ * in the last place. */
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 
@@ -48,7 +46,7 @@ static double relative_tolerance(mdot_dtype dtype, tolerance allowed)
     }
 }
 
-/* Reads PREFIX_0.pb, PREFIX_1.pb … of a data set as far as they go. */
+/* Reads PREFIX_0.pb, PREFIX_1.pb … of a data set, as many as exist. */
 static mdot_status read_tensors(ir_arena *arena, const char *folder, const char *prefix, ir_tensor **out,
                                 int *out_count, mdot_error *err)
 {
@@ -70,9 +68,9 @@ static ir_type type_of(const ir_tensor *tensor)
     return type;
 }
 
-/* Types the graph. Where shapes follow from the content of inputs, as in the tests of Reshape, the inputs take the data
- * set's content as constants. Where they follow from what only folding would compute, the graph stays partly untyped.
- */
+/* Infers the types of the graph. If shapes depend on the content of inputs, as in the tests of Reshape, these inputs
+ * become constants with the data set's content. If shapes depend on values that only folding computes, the graph
+ * stays partly untyped. */
 static mdot_status infer(ir_graph *graph, const data_set *data, mdot_error *err)
 {
     mdot_status status = ir_infer(graph, err);
@@ -107,7 +105,7 @@ static mdot_status evaluate(ir_arena *arena, const char *model, const data_set *
     return status == MDOT_OK ? ir_evaluate(*out_graph, inputs, arena, out_outputs, err) : status;
 }
 
-/* The graph's text and its clone are the same graph. */
+/* The graph's text and its clone must be equal to the graph. */
 static bool survives_copying(ir_arena *arena, const ir_graph *graph, mdot_error *err)
 {
     ir_graph *parsed = NULL;
@@ -124,7 +122,7 @@ static bool survives_copying(ir_arena *arena, const ir_graph *graph, mdot_error 
     return true;
 }
 
-/* The inferred type, if there is one, admits the shape that came out. */
+/* The inferred type, if any, must admit the computed shape. */
 static bool fits_type(const ir_type *type, const ir_tensor *got)
 {
     if (type->rank < 0) return true;
@@ -174,7 +172,7 @@ static verdict run_data_set(const char *model, const char *folder, tolerance all
         if (!all) mdot_fail(err, MDOT_MALFORMED, "the number of outputs is wrong");
         all = all && survives_copying(arena, graph, err);
         for (int k = 0; k < data.output_count && all; k++) {
-            /* Through the nominal type: what a file or a kernel would hold. */
+            /* Converts through the nominal type, so that values are those of a file or a kernel. */
             const ir_tensor *got = ir_tensor_from_wide(arena, outputs[k]);
             all = agrees(arena, got, data.outputs[k], allowed, err);
             if (all && !fits_type(&graph->outputs[k]->type, got)) {
@@ -188,7 +186,7 @@ static verdict run_data_set(const char *model, const char *folder, tolerance all
     return result;
 }
 
-/* The first data sets of a model, as many as there are up to `most`: the worst verdict. */
+/* Runs up to `most` data sets of a model and returns the worst verdict. */
 static verdict run_model(const char *folder, int most, tolerance allowed, mdot_error *err)
 {
     char model[PATH_BYTES + 64], set[PATH_BYTES + 64];
@@ -207,7 +205,7 @@ static int is_test(const struct dirent *entry)
     return strncmp(entry->d_name, "test_", 5) == 0;
 }
 
-/* All 654 but two: the outputs of Dropout in training mode depend on NumPy's random numbers. */
+/* All 654 except two: the outputs of Dropout in training mode depend on NumPy's random numbers. */
 enum { LEAST_PASSED = 652 };
 
 static void onnx_node_tests_hold(void **state)
@@ -237,7 +235,8 @@ static void onnx_node_tests_hold(void **state)
     assert_true(tally[PASSED] >= LEAST_PASSED);
 }
 
-/* Trained models computed by ONNX Runtime in single precision: the evaluator is the more exact of the two. */
+/* The expected values of trained models were computed by ONNX Runtime in single precision, so the evaluator is more
+ * exact. */
 static void expect_model(const char *folder, int data_sets)
 {
     mdot_error err = {.status = MDOT_OK};
@@ -255,7 +254,7 @@ static void reference_predictors_hold(void **state)
     expect_model(MDOT_SHARED_ONNX "/predictor/reference_b", 6);
 }
 
-/* CTest's code for a program that skips altogether; see tests/CMakeLists.txt. */
+/* CTest's exit code for a program that is skipped entirely; see tests/CMakeLists.txt. */
 enum { SKIPPED = 77 };
 
 int main(void)

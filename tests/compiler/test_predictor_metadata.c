@@ -1,5 +1,5 @@
-/* test_predictor_metadata.c — compiler/predictor_metadata.c: what a model may say of its inputs' columns, and what is refused by name.
- * That predictions use it: tests/runtime/predict/test_predictor_schema.c. */
+/* test_predictor_metadata.c — compiler/predictor_metadata.c: the declarations of input columns that a model may have, and refusals that
+ * name them. tests/runtime/predict/test_predictor_schema.c tests their use in predictions. */
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "tests/support/decimal_point.h"
@@ -27,7 +27,7 @@ static void keep_warning(void *user, const char *message)
     snprintf(r->warnings + strlen(r->warnings), sizeof r->warnings - strlen(r->warnings), "%s\n", message);
 }
 
-/* A model with inputs of several types and with these notes: key, value, … NULL. */
+/* Reads a model with inputs of several types and these metadata: key, value, … NULL. */
 static mdot_status read_notes(reading *r, const char *const *notes)
 {
     *r = (reading){.arena = ir_arena_create(0)};
@@ -75,7 +75,7 @@ static void numbers_stand_for_the_last_columns(void **state)
     ir_arena_destroy(r.arena);
 }
 
-/* Of a program that uses libmdotc, whose comma would be the list's. */
+/* A program that uses libmdotc may set a locale whose decimal comma would end a list item. */
 static void numbers_have_a_point_in_every_locale(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void what_is_no_list_of_names_for_columns_is_refused(void **state)
     ir_arena_destroy(r.arena);
 }
 
-/* Columns of configurations that are priced together are as many as numbers, not as configurations. */
+/* A block of configurations has one default per column, independent of the number of configurations. */
 static void a_block_of_configurations_has_defaults_for_its_numbers(void **state)
 {
     (void)state;

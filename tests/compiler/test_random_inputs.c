@@ -1,4 +1,4 @@
-/* test_random_inputs.c — random inputs that a model can read, and what its own types let it be off. */
+/* test_random_inputs.c — random inputs within the range that a model can read, as far as its graph determines it. */
 #include "compiler/compiler.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
@@ -19,7 +19,7 @@ static ir_graph *typed_graph(const char *text, ir_arena *arena)
     return graph;
 }
 
-/* The greatest element of many draws of the graph's first input at a length, none of which is negative. */
+/* Draws the graph's first input many times at a length. Returns the greatest element. All elements are at least 0. */
 static int64_t greatest_drawn(const char *text, int64_t length)
 {
     int64_t greatest = -1;
@@ -46,7 +46,7 @@ static void indices_lie_within_what_they_index(void **state)
     (void)state;
     static const struct {
         const char *text;
-        int64_t bound; /* 0: the length */
+        int64_t bound; /* 0 = the length */
     } cases[] = {
         {"i = input i64[3]\nt = weights f32[5,2]\ny = Gather(t, i)\nreturn y\n", 5},
         {"i = input i64[3]\nt = weights f32[5,2]\ny = Gather(t, i) {axis=1}\nreturn y\n", 2},
@@ -63,7 +63,7 @@ static void indices_lie_within_what_they_index(void **state)
         {"i = input i64[3]\ny = Cast(i) {to=1}\nreturn y\n", 2},
         {"i = input i64[3]\nt = weights f32[5,2]\nfar = constant i64[] [-9223372036854775808]\np = Add(i, far)\n"
          "y = Gather(t, p)\nreturn y\n",
-         2}, /* nothing that 63 bits hold is too great */
+         2}, /* every 63-bit value is in range */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int64_t length = 1; length <= 9; length += 4) {

@@ -1,5 +1,5 @@
-/* test_random_models.c — compiled code on every CPU level, in f32 and in bf16, against the evaluator, for models that
- * were made by chance; fuzz_models makes others all day. */
+/* test_random_models.c — compiled code on every CPU level, in f32 and in bf16, compared with the evaluator for
+ * randomly generated models. The fuzz target fuzz_models generates more. */
 #include "mdot/mdotc.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
@@ -27,7 +27,7 @@ static bool agrees(const char *folder, const char *kernel_precision, int seed)
     uint8_t bytes[BYTES];
     uint32_t random = 1 + (uint32_t)seed;
     for (int i = 0; i < BYTES; i++) {
-        random = random * UINT32_C(1664525) + UINT32_C(1013904223); /* Numerical Recipes */
+        random = random * UINT32_C(1664525) + UINT32_C(1013904223); /* constants from Numerical Recipes */
         bytes[i] = (uint8_t)(random >> 24);
     }
     char *model = write_model(folder, "random.onnx", random_model(bytes, BYTES)), *artefact = NULL;

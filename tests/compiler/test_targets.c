@@ -1,4 +1,4 @@
-/* test_targets.c — names of targets and arithmetics, as the command line and mdotc.h take them. */
+/* test_targets.c — names of targets and precisions, as the command line and mdotc.h accept them. */
 #include "base/join.h"
 #include "compiler/compiler.h"
 
@@ -22,7 +22,7 @@ static co_targets parse(const char *const *names, size_t count, const char *kern
     return targets;
 }
 
-/* As "cpu 1 fp32, cuda 90 bf16": the kind, the number, an "a" for a variant, the arithmetic. */
+/* For example "cpu 1 fp32, cuda 90 bf16": the kind, the number, an "a" for a variant, the precision. */
 static void assert_targets(const co_targets *targets, const char *want)
 {
     char text[2048];
@@ -92,7 +92,7 @@ static void other_names_list_the_known(void **state)
     }
 }
 
-/* Two images are the CPU's. */
+/* Two images belong to the CPU. */
 static void too_many_targets_are_refused(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void too_many_targets_are_refused(void **state)
     assert_int_equal(co_parse_targets(names, MOST + 1, NULL, &targets, NULL), MDOT_INVALID_ARGUMENT);
 }
 
-/* ---- Arithmetics ------------------------------------------------------------------------------------------------- */
+/* ---- Precisions -------------------------------------------------------------------------------------------------- */
 
 static void an_arithmetic_without_a_kind_is_everyones(void **state)
 {
@@ -124,7 +124,7 @@ static void an_arithmetic_without_a_kind_is_everyones(void **state)
     assert_targets(&targets, "cpu 1 fp32, cuda 80 bf16");
 }
 
-/* Each target has an image in all of them, the first named being the first of its images. */
+/* Each target has an image in every precision. The images of a target have the requested order. */
 static void several_arithmetics_stand_as_they_were_asked_for(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void several_arithmetics_stand_as_they_were_asked_for(void **state)
     assert_targets(&targets, "cpu 1 bf16, cpu 1 fp32, cuda 75 fp16, cuda 75 fp32, cuda 90 bf16, cuda 90 fp32");
 }
 
-/* Levels that compute in bf16 alone are there where it is asked for. */
+/* Levels that only compute in bf16 are included if bf16 is requested. */
 static void bf16_has_levels_of_its_own(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_validate_options.c — what a program may hand to mdotc.h that the command line would not let through: each is refused
- * with a reason, and nothing is written. */
+/* test_validate_options.c — arguments of mdotc.h that the command line would refuse. Each is refused with a reason, and no
+ * file is written. */
 #include "mdot/mdot.h"
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"
@@ -67,7 +67,7 @@ static void expect_refused(fixture *f, mdot_status status, const char *message)
     if (status != MDOT_INVALID_ARGUMENT) fail_msg("status %d, not refused for \"%s\"", (int)status, message);
     assert_int_equal(f->err.status, MDOT_INVALID_ARGUMENT);
     expect_contains(f->err.message, message);
-    assert_int_equal(process_count_files(f->folder), 1); /* the model */
+    assert_int_equal(process_count_files(f->folder), 1); /* only the model */
 }
 
 static void expect_buckets_refused(fixture *f, const int64_t *buckets, size_t count, const char *message)
@@ -120,13 +120,13 @@ static void calls_below_the_least_length_are_refused(void **state)
     assert_true(entry.has_length);
     assert_int_equal(entry.min_length, 40);
     assert_int_equal(mdot_predictor_get_bucket(predictor, 0, 0, &first), MDOT_OK);
-    assert_int_equal(first.max_length, 64); /* of the usual ones the first that holds it */
+    assert_int_equal(first.max_length, 64); /* the smallest default bucket that holds it */
     assert_int_equal(mdot_predictor_find_bucket(predictor, 0, 39, &bucket), MDOT_OUT_OF_RANGE);
     assert_int_equal(mdot_predictor_find_bucket(predictor, 0, 40, &bucket), MDOT_OK);
     mdot_predictor_close(predictor);
 }
 
-/* What is compiled can be opened, at both ends of what is allowed. */
+/* An artefact with buckets at either limit can be opened. */
 static void buckets_at_the_limits_are_compiled(void **state)
 {
     fixture *f = *state;
@@ -190,7 +190,7 @@ static void a_target_named_twice_counts_once(void **state)
     mdot_predictor_close(predictor);
 }
 
-/* Of the compiler, the verifier and the job reader alike. */
+/* The compiler, the verifier and the job reader all refuse them. */
 static void expect_dims_refused(fixture *f, const mdot_dim_binding *dims, size_t count, const char *message)
 {
     mdotc_verify_options verify = {.struct_size = sizeof verify, .dims = dims, .dim_count = count};

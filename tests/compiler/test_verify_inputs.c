@@ -1,5 +1,5 @@
-/* test_verify_inputs.c — mdotc_verify on given tensors and jobs, for models that cannot read any number, and the bound
- * that code in 16 bits is held to. */
+/* test_verify_inputs.c — mdotc_verify on given tensors and jobs, for models that accept only certain numbers, and the
+ * error bound for 16-bit code. */
 #include "mdot/mdotc.h"
 #include "tests/support/onnx_builder.h"
 #include "tests/support/predict_fixture.h"
@@ -34,7 +34,7 @@ static void write_input(int number, mdot_dtype dtype, const char *shape, const v
         unlink(path);
 }
 
-/* y = log x, a bucket of 8. */
+/* y = log x, with a bucket of 8. */
 static int set_up(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void jobs_that_cannot_be_read_are_refused(void **state)
 
 enum { WIDTH = 16, DEPTH = 6 };
 
-/* A chain of products whose weights are a little more or less than others'. */
+/* A chain of matmuls. `scale` multiplies the weights of the first one. */
 static onnx_builder *chain(float scale)
 {
     float weight[WIDTH * WIDTH];
@@ -182,7 +182,7 @@ static onnx_builder *chain(float scale)
     for (int d = 0; d < DEPTH; d++) {
         char name[8], inputs[16], output[8];
         for (int i = 0; i < WIDTH * WIDTH; i++) {
-            random = random * UINT32_C(1664525) + UINT32_C(1013904223); /* Numerical Recipes */
+            random = random * UINT32_C(1664525) + UINT32_C(1013904223); /* constants from Numerical Recipes */
             weight[i] = (d == 0 ? scale : 1) * ((float)(random >> 8) / (float)(1 << 24) - 0.5f);
         }
         snprintf(name, sizeof name, "w%d", d);

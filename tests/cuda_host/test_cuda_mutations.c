@@ -1,5 +1,6 @@
 /* test_cuda_mutations.c — a kernel with every kind of synchronisation (kernels/stages.cu) computes the expected
- * values, and the deletion of any of them is detected. test_cuda_deletions.c runs the same test on generated kernels. */
+ * values, and the test detects the deletion of any of them. test_cuda_deletions.c runs the same test on generated
+ * kernels. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
-/* write_encoders.c — the encoders of encoder_patterns.h as ONNX files.
+/* write_encoders.c — writes the encoders of encoder_patterns.h as ONNX files.
  *
  *     write_encoders FOLDER WIDTH HEADS INNER LAYERS f32|f16 [NAME]
  *
- * writes each of them, or one, and prints a line "FILE<tab>NAME" for each.
+ * It writes all of them or, with NAME, one, and prints a line "FILE<tab>NAME" for each.
  */
 #include "tests/support/encoder_model.h"
 #include "tests/support/encoder_patterns.h"

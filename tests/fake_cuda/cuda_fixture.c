@@ -96,7 +96,7 @@ void cuda_finish(cuda_opened *o)
 
 /* ---- The clock --------------------------------------------------------------------------------------------------- */
 
-/* A call on the GPU reads the clock before it, once on its way and after it: two readings follow the kernel. */
+/* A call on the GPU reads the clock before it, once on its way and after it. Hence two readings follow the kernel. */
 static _Atomic uint64_t now_ns, gpu_step_ns, other_step_ns;
 static _Atomic int readings_since_kernel;
 

@@ -1,6 +1,5 @@
-/* driver.c — the functions of libcuda. What they do, and what they return when it goes wrong, is CUDA's Driver API
- * reference; cuda_driver.h lists them.
- */
+/* driver.c — the functions of libcuda. Their effects and error codes follow CUDA's Driver API reference;
+ * cuda_driver.h lists them. */
 #include "tests/fake_cuda/machine.h"
 
 #include <stdio.h>
@@ -11,7 +10,7 @@
 RT_CUDA_SYMBOL_MAP(DECLARE)
 #undef DECLARE
 
-/* No pointer of the host looks like these: user space ends below 2^57. */
+/* Host pointers lack this bit, because user space ends below 2^57. */
 #define DEVICE_BIT (UINT64_C(1) << 62)
 #define MAPPED_BIT (UINT64_C(1) << 61)
 
@@ -28,9 +27,9 @@ unsigned char fake_cuda_image_byte(void)
     return last_image_byte;
 }
 
-/* A copy from memory that is not pinned: the call may return when the bytes have been staged, and what comes later in
- * another stream may find the old ones ("API synchronization behavior"). They arrive when the default stream is waited
- * for. */
+/* A copy from pageable memory: the call may return when the bytes have been staged, and later work in another stream
+ * may still see the old bytes ("API synchronization behavior"). Here the bytes arrive when the default stream is
+ * synchronised. */
 static struct {
     uint64_t to;
     void *bytes;
@@ -50,7 +49,7 @@ void driver_reset(void)
 
 /* ---- Errors, devices, contexts ----------------------------------------------------------------------------------- */
 
-/* The real driver knows them all; here one spells out and one does not, as with an error newer than the driver. */
+/* The real driver knows all errors. Here only one of them has a name, as if the others were newer than the driver. */
 int cuGetErrorName(int result, const char **out_name)
 {
     if (result != RT_CU_OUT_OF_MEMORY) return INVALID_VALUE;
@@ -162,7 +161,7 @@ int cuCtxPushCurrent_v2(rt_cu_context context)
     return machine_leave(o != NULL && machine_push(o) ? RT_CU_SUCCESS : INVALID_CONTEXT);
 }
 
-/* Pops even where it returns an error of something earlier. */
+/* The context is popped even if the function returns an earlier error. */
 int cuCtxPopCurrent_v2(rt_cu_context *out_context)
 {
     int result = machine_enter("cuCtxPopCurrent");
@@ -233,7 +232,7 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *out_blocks, rt_cu_function 
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-/* Fresh memory holds no zeros, and is aligned as the real one is. */
+/* Fresh memory is non-zero, and has the alignment of real memory. */
 static object *allocate(object_kind kind, size_t size_bytes, uint64_t bit)
 {
     object *o = machine_add(kind);
@@ -274,7 +273,7 @@ int cuMemHostGetDevicePointer_v2(rt_cu_address *out_address, void *memory, unsig
     return machine_leave(result);
 }
 
-/* What launches may still use must not go; a real driver waits for them. */
+/* Memory that launches may still use must not be freed. A real driver waits for them. */
 static int release(const char *function, object_kind kind, uint64_t address)
 {
     int result = machine_enter_context(function);
@@ -344,7 +343,7 @@ int cuStreamCreate(rt_cu_stream *out_stream, unsigned flags)
     return machine_leave(result);
 }
 
-/* NULL is the default stream, in which nothing is launched here. */
+/* NULL is the default stream, which has no launches here. */
 int cuStreamSynchronize(rt_cu_stream stream)
 {
     int result = machine_enter_context("cuStreamSynchronize");

@@ -1,16 +1,16 @@
-/* fake_cuda.h — a libcuda for machines without one: its functions, as far as the runtime calls them, over ordinary
+/* fake_cuda.h — a libcuda for machines that lack one: the functions that the runtime calls, implemented over ordinary
  * memory.
  *
- * The library stands in for libcuda.so.1 where MDOT_LIBCUDA names it. It takes any bytes for a cubin. A kernel is a C
- * function that a test registers under the kernel's name; one that nobody registered answers without computing, which
- * is enough to try out everything around it. A test that links the library too says here what the machine is like, what
- * fails and how launches end, and asks afterwards what was called and what is left over.
+ * The library replaces libcuda.so.1 if MDOT_LIBCUDA names it. It accepts any bytes as a cubin. A kernel is a C
+ * function that a test registers under the kernel's name. A kernel that is not registered answers without computing,
+ * which suffices to test everything around it. A test that also links the library configures the machine, the
+ * failures and the ends of launches here. Afterwards it can query the calls and the remaining objects.
  *
  *   machine.c   the state: objects, faults, counts       driver.c   the functions of libcuda       launch.c   kernels
  *
- * Device addresses are no pointers of the host, and the device's address of mapped memory is another than the host's:
- * to mix them up is found. So is everything else that a real driver forbids but may let pass; fake_cuda_complaint has
- * it.
+ * Device addresses differ from host pointers, and the device address of mapped memory differs from its host address,
+ * so that a mix-up is detected. Other misuse that a real driver forbids but may let pass is detected, too;
+ * fake_cuda_complaint returns it.
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
@@ -21,19 +21,19 @@
 
 typedef struct fake_cuda_machine {
     int device_count, major, minor, multiprocessors;
-    int blocks_per_multiprocessor; /* of any kernel */
+    int blocks_per_multiprocessor; /* for every kernel */
     bool is_not_cooperative;
-    size_t memory_bytes; /* of a device; 0: more than anybody asks for */
+    size_t memory_bytes; /* of a device; 0 = more than any test needs */
 } fake_cuda_machine;
 
-/* A machine anew: nothing is alive, registered, scripted or counted. */
+/* Resets the machine: objects, registrations, scripted faults and counts are cleared. */
 FAKE_CUDA_API void fake_cuda_reset(const fake_cuda_machine *machine);
 
-/* What a kernel computes for one item; tensors in the entry's order. Called with the library's lock held. */
+/* Computes one item of a kernel. Tensors have the entry's order. The library's lock is held during the call. */
 typedef void fake_cuda_body(void *user, int64_t length, const unsigned char *weights, const void *const *inputs,
                             void *const *outputs);
 
-/* `abi` has the kernel's needs, which launches are held to. */
+/* `abi` has the kernel's requirements, with which launches are compared. */
 FAKE_CUDA_API void fake_cuda_register(const char *name, const mdot_abi_cuda_kernel *abi, fake_cuda_body *body,
                                       void *user);
 
@@ -41,42 +41,42 @@ typedef struct fake_cuda_grid {
     uint32_t blocks, items, threads, shared_bytes;
 } fake_cuda_grid;
 
-/* What runs whole kernels instead, registered ones too: their parameter, whose addresses are the host's. */
+/* Runs whole kernels instead, including registered ones. The parameter contains host addresses. */
 typedef void fake_cuda_launcher(void *user, const char *name, const fake_cuda_grid *grid,
                                 const mdot_abi_cuda_call *parameter);
 FAKE_CUDA_API void fake_cuda_set_launcher(fake_cuda_launcher *launcher, void *user);
 
-/* Called with each image that is loaded, before its kernels are asked for: for who learns only then what to register.
- * With the library's lock held. */
+/* Called with each loaded image before its kernels are looked up, for tests that can register kernels only then. The
+ * library's lock is held. */
 FAKE_CUDA_API void fake_cuda_on_load(void (*loaded)(const void *image));
 
-/* The call number `call`, from 1, of `function` ("cuMemAlloc") does nothing and returns `result`. Sticky: so does every
- * later call of any function, except that what frees still frees. */
+/* Call number `call` (from 1) of `function` (for example "cuMemAlloc") does nothing and returns `result`. If sticky,
+ * every later call of any function fails in the same way, but functions that free memory still free it. */
 FAKE_CUDA_API void fake_cuda_fail(const char *function, int call, int result, bool is_sticky);
 
-/* Calls of `function`, from number `call` on, do not return until it is called again with NULL. */
+/* Calls of `function`, from number `call` on, hang until fake_cuda_block is called again with NULL. */
 FAKE_CUDA_API void fake_cuda_block(const char *function, int call);
 
 typedef enum fake_cuda_end {
     FAKE_CUDA_AT_ONCE,
-    FAKE_CUDA_LATE,   /* while the host asks for the second time how the stream does, and hears that it goes on */
-    FAKE_CUDA_ASKED,  /* while it asks for the first time, and hears that all has ended */
-    FAKE_CUDA_SILENT, /* ended, without tickets */
-    FAKE_CUDA_NEVER   /* neither ends nor answers */
+    FAKE_CUDA_LATE,   /* ends during the second stream query, which still returns that it is running */
+    FAKE_CUDA_ASKED,  /* ends during the first stream query, which returns that it has ended */
+    FAKE_CUDA_SILENT, /* ends, but leaves out the tickets */
+    FAKE_CUDA_NEVER   /* hangs, and gives no answer */
 } fake_cuda_end;
 
-/* How launches from now on end, except for their first `answered` items, which are answered at once. */
+/* Sets how subsequent launches end. Their first `answered` items are answered at once. */
 FAKE_CUDA_API void fake_cuda_end_launches(fake_cuda_end end, uint32_t answered);
-/* Lets every launch that has not ended end, with its answers. */
+/* Ends all pending launches with their answers. */
 FAKE_CUDA_API void fake_cuda_end_now(void);
 
-/* ---- What happened ----------------------------------------------------------------------------------------------- */
+/* ---- Queries ----------------------------------------------------------------------------------------------------- */
 
 FAKE_CUDA_API int fake_cuda_calls(const char *function);
 
 typedef struct fake_cuda_launch {
     int count; /* since the reset */
-    /* of the last one: */
+    /* values of the last launch: */
     uint32_t blocks, items;
     bool is_inline;
 } fake_cuda_launch;
@@ -88,7 +88,7 @@ FAKE_CUDA_API unsigned char fake_cuda_image_byte(void);
 /* Objects alive: references to contexts, modules, streams, allocations. */
 FAKE_CUDA_API int fake_cuda_alive(void);
 
-/* The first misuse since the reset, NULL when there was none. */
+/* The first misuse since the reset; NULL = none. */
 FAKE_CUDA_API const char *fake_cuda_complaint(void);
 
 #endif

@@ -1,5 +1,4 @@
-/* launch.c — kernels: held to what mdot_abi.h says of launches, and computed by the functions that a test registered.
- */
+/* launch.c — kernels. Launches are compared with the rules in mdot_abi.h, and registered functions compute them. */
 #include "tests/fake_cuda/machine.h"
 
 #include <stdlib.h>
@@ -63,14 +62,14 @@ static const kernel *find_kernel(const char *name)
 
 /* ---- One item ---------------------------------------------------------------------------------------------------- */
 
-/* NULL with a complaint when the bytes are not all in one allocation of the device's. */
+/* Returns NULL with a complaint if the bytes cross a device allocation's bounds. */
 static void *at(uint64_t address, uint64_t offset, size_t size_bytes)
 {
     const object *o = machine_find_address(address + offset, size_bytes);
     return o != NULL ? machine_pointer(o, address + offset) : NULL;
 }
 
-/* The counter has to stand where the launch says; the blocks' waiting moves it on. */
+/* The counter must have the value of the launch. The waiting of the blocks advances it. */
 static void pass_barriers(const kernel *k, const mdot_abi_cuda_call *call, uint32_t blocks, uint32_t item)
 {
     uint32_t *counter = at(call->barrier, item * sizeof *counter, sizeof *counter);
@@ -129,7 +128,7 @@ static void check_call(const kernel *k, const fake_cuda_grid *g, const object *f
         machine_complain("%s: %u items that share memory", k->name, g->items);
 }
 
-/* The driver copies the parameter, so a host may change it after a launch; how long it is comes from the cubin. */
+/* The driver copies the parameter, so that a host may change it after a launch. The cubin gives its length. */
 static unsigned char *copy_parameter(const kernel *k, const void *parameter)
 {
     size_t size_bytes = sizeof(mdot_abi_cuda_call) + (k != NULL ? k->abi.inline_input_bytes : 0);
@@ -139,7 +138,7 @@ static unsigned char *copy_parameter(const kernel *k, const void *parameter)
     return copy;
 }
 
-/* Addresses become the host's. */
+/* Translates device addresses to host addresses. */
 static void translate(const kernel *k, const fake_cuda_grid *g, mdot_abi_cuda_call *call)
 {
     const struct {

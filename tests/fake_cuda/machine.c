@@ -13,7 +13,7 @@ fake_cuda_machine machine = {.device_count = 1, .major = 9, .multiprocessors = 1
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unblocked = PTHREAD_COND_INITIALIZER;
-static const char *blocked; /* a function, from a call on */
+static const char *blocked; /* function whose calls hang, from a certain call on */
 static int blocked_from;
 static object *objects;
 

@@ -1,18 +1,18 @@
-/* inject.c — fails one call of a program's: the so-manieth of a kind ("memory", "llvm", "read", "write", "start").
- * Once, since what is done about it may need the same again. The calls are counted, so that whoever asked for it knows
- * when all of them had their turn.
+/* inject.c — makes one call of a program fail: call number n of a kind ("memory", "llvm", "read", "write", "start").
+ * Only that call fails, because handling the failure may need the same function again. The calls are counted, so that
+ * a test knows when each has failed once.
  *
- * Preloaded into `mdot`, it is told by the environment: MDOT_FAULT is the kind, MDOT_FAULT_AT the number, and the count
- * goes to the file MDOT_FAULT_COUNT. Linked into a test, it is told by inject.h.
+ * Preloaded into `mdot`, it is configured by the environment: MDOT_FAULT is the kind, MDOT_FAULT_AT the number, and
+ * the count goes to the file MDOT_FAULT_COUNT. Linked into a test, it is configured through inject.h.
  *
- *   memory   malloc and its kin, called by mdot's own code, protobuf-c or libc's functions for them
+ *   memory   malloc and similar functions, called by mdot's own code, protobuf-c or libc's functions for them
  *   llvm     the same, called by LLVM or libstdc++
- *   read     open and what reads, maps or asks about files
- *   write    what writes, synchronises, renames or makes files
- *   start    what starts processes and threads, and pipes to them
+ *   read     open and functions that read, map or query files
+ *   write    functions that write, synchronise, rename or create files
+ *   start    functions that start processes and threads, and make pipes to them
  *
- * Memory and reads count from the program's own first allocation on: what the libraries' constructors do before it is
- * not mdot's to survive.
+ * Memory and reads count from the program's first own allocation on, because mdot cannot handle failures in the
+ * constructors of libraries.
  */
 #include "tests/fault/inject.h"
 
@@ -42,20 +42,20 @@ typedef enum kind { NONE, MEMORY, LLVM, READ, WRITE, START } kind;
 
 enum { MAX_RANGES = 64 };
 
-typedef struct range { /* code of one library */
+typedef struct range { /* address range of one library's code */
     uintptr_t begin, end;
-    kind kind; /* of its allocations */
+    kind kind; /* kind of its allocations */
 } range;
 
 static kind failing;
 static long fail_at;
-static atomic_long *count; /* shared with the file, and with children */
+static atomic_long *count; /* shared with the file and with children */
 static bool program_runs;
 static atomic_long live_memory, live_mappings;
 static range ranges[MAX_RANGES];
 static int range_count;
 
-/* ---- Who calls --------------------------------------------------------------------------------------------------- */
+/* ---- Caller of an allocation ------------------------------------------------------------------------------------- */
 
 static kind kind_of_library(const char *path)
 {
@@ -79,7 +79,7 @@ static kind kind_of_caller(const void *address)
 {
     for (int i = 0; i < range_count; i++) {
         if ((uintptr_t)address < ranges[i].begin || (uintptr_t)address >= ranges[i].end) continue;
-        if (i == 0) program_runs = true; /* the program itself comes first */
+        if (i == 0) program_runs = true; /* the first entry is the program itself */
         return ranges[i].kind;
     }
     return NONE;
@@ -95,7 +95,7 @@ static void choose(const char *kind_name, long at)
         if (strcmp(kind_name, names[k]) == 0) failing = (kind)k;
 }
 
-/* Shared, so that calls of children count, too. */
+/* Maps the counter as shared memory, so that calls of children count, too. */
 static void count_in(int descriptor)
 {
     int flags = descriptor < 0 ? MAP_SHARED | MAP_ANONYMOUS : MAP_SHARED;
@@ -128,7 +128,7 @@ __attribute__((constructor)) static void begin(void)
     const char *kind_name = getenv("MDOT_FAULT"), *at = getenv("MDOT_FAULT_AT"), *file = getenv("MDOT_FAULT_COUNT");
     if (kind_name == NULL || at == NULL || file == NULL) return;
     if (strcmp(program_invocation_short_name, "mdot") != 0)
-        return; /* the linker that it starts is not mdot's to mend */
+        return; /* failures of the linker that mdot starts are outside mdot */
     int descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (descriptor < 0 || ftruncate(descriptor, sizeof *count) != 0) abort();
     count_in(descriptor);
@@ -146,7 +146,7 @@ static bool is_the_one(kind k)
 
 #define FAILS_FOR_MEMORY() is_the_one(kind_of_caller(__builtin_return_address(0)))
 
-/* Not inlined: where a debugger stops at the call that fails. */
+/* Set a breakpoint here to stop at the failing call; therefore it is not inlined. */
 __attribute__((noinline)) static void *no_memory(void)
 {
     errno = ENOMEM;
@@ -192,7 +192,7 @@ void free(void *memory)
 
 #define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
-/* Only the program's own calls: libc's in its stdio do not come here. */
+/* Covers the program's own calls. Calls inside libc's stdio bypass these functions. */
 static bool fails_with(kind k, int error)
 {
     if (!is_the_one(k)) return false;
@@ -250,7 +250,7 @@ void *mmap(void *at, size_t size, int protection, int flags, int file, off_t off
 {
     if (fails_with(READ, ENOMEM)) return MAP_FAILED;
     void *memory = NEXT(mmap)(at, size, protection, flags, file, offset);
-    live_mappings += memory != MAP_FAILED && !(flags & MAP_FIXED); /* which takes a place that is mapped already */
+    live_mappings += memory != MAP_FAILED && !(flags & MAP_FIXED); /* MAP_FIXED replaces an existing mapping */
     return memory;
 }
 int munmap(void *at, size_t size)
@@ -271,8 +271,8 @@ ssize_t pwrite(int file, const void *bytes, size_t size, off_t at)
 {
     return fails_with(WRITE, ENOSPC) ? -1 : NEXT(pwrite)(file, bytes, size, at);
 }
-/* Files only: no text in memory, and what a person sees is flushed at the end. */
-enum { ERROR_SEEN = 0x20 }; /* glibc's _IO_ERR_SEEN, which ferror tells */
+/* Applies to files only: streams in memory are exempt, and terminal output is flushed at the end. */
+enum { ERROR_SEEN = 0x20 }; /* glibc's _IO_ERR_SEEN, which ferror returns */
 size_t fwrite(const void *bytes, size_t size, size_t n, FILE *file)
 {
     if (fileno(file) <= STDERR_FILENO || !fails_with(WRITE, ENOSPC)) return NEXT(fwrite)(bytes, size, n, file);

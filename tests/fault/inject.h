@@ -1,16 +1,14 @@
-/* inject.h — inject.c within a test's own program: one call of the libraries that are linked into it fails.
- *
- * Kinds are "memory", "read", "write" and "start", as inject.c describes them.
- */
+/* inject.h — inject.c inside a test program: one call of the linked libraries fails. The kinds are "memory", "read",
+ * "write" and "start", as described in inject.c. */
 #ifndef TEST_INJECT_H
 #define TEST_INJECT_H
 
-/* From here on calls of that kind are counted, and the `at`th fails; at 0 none does. */
+/* Starts counting calls of this kind. Call number `at` fails; 0 = all succeed. */
 void inject_arm(const char *kind, long at);
-/* No call fails any more; how many there were. */
+/* Ends the injection and returns the number of calls. */
 long inject_disarm(void);
 
-/* What the process holds: blocks of memory, and mappings that the program itself made. */
+/* Resources that the process holds: blocks of memory, and mappings that the program made. */
 typedef struct inject_held {
     long memory, mappings;
 } inject_held;

@@ -1,5 +1,5 @@
-/* misuse.h — what the parts of test_misuse share: a predictor, a context and a job to be misused, and rows that say
- * which functions were. */
+/* misuse.h — shared by the parts of test_misuse: a predictor, a context and a job for wrong calls, and rows that list
+ * the tested functions. */
 #ifndef TESTS_MISUSE_H
 #define TESTS_MISUSE_H
 
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 typedef struct misuse_row {
-    const char *names; /* of functions, separated by blanks; NULL ends a list */
+    const char *names; /* names of functions, separated by blanks; NULL ends a list */
     void (*misuse)(void);
 } misuse_row;
 
@@ -25,7 +25,7 @@ extern mdot_job *misuse_job;
 extern mdot_error misuse_err;
 
 #define INVALID(call) assert_int_equal(call, MDOT_INVALID_ARGUMENT)
-/* The same of a function that has a message to give, which must say something. */
+/* The same for a function that returns a message, which must be non-empty. */
 #define TELLS(call)                                                                                                    \
     do {                                                                                                               \
         misuse_err = (mdot_error){0};                                                                                  \

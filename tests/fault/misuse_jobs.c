@@ -1,4 +1,4 @@
-/* misuse_jobs.c — what test_misuse does to functions that take jobs. */
+/* misuse_jobs.c — wrong calls of functions that take jobs, for test_misuse. */
 #include "tests/fault/misuse.h"
 #include "tests/support/predict_fixture.h"
 
@@ -120,10 +120,10 @@ static void predict(void)
         c.gpu_count = gpu_counts[i];
         TELLS(mdot_predict(f.context, misuse_job, &c, &p, &misuse_err));
     }
-    c.gpu_count = INT_MAX; /* an answer or a status; under the sanitizers nothing overflows */
+    c.gpu_count = INT_MAX; /* gives an answer or a status; the sanitizers check for overflow */
     (void)mdot_predict(f.context, misuse_job, &c, &p, &misuse_err);
     c.gpu_count = 8;
-    c.data_parallel = c.tensor_parallel = UINT32_MAX; /* whose product is 1 modulo 2^32 */
+    c.data_parallel = c.tensor_parallel = UINT32_MAX; /* the product is 1 modulo 2^32 */
     TELLS(mdot_predict(f.context, misuse_job, &c, &p, &misuse_err));
     predict_close(&f);
 }

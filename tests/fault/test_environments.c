@@ -1,6 +1,6 @@
-/* test_environments.c — where daemons and batch jobs run: threads with small stacks, forked workers, no descriptors
- * left, few system calls allowed, no /proc, mounts that allow neither code nor writing, no folder for temporary files,
- * no home, a locale with a decimal comma; and one model is one artefact wherever it lies. */
+/* test_environments.c — environments of daemons and batch jobs: threads with small stacks, forked workers, exhausted
+ * descriptors, few allowed system calls, a missing /proc, mounts that forbid code or writing, missing temporary and
+ * home folders, and a locale with a decimal comma. Further, one model gives the same artefact in every place. */
 #include "mdot/mdotc.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/encoder_model.h"
@@ -37,7 +37,8 @@ static process_result result;
 
 /* ---- In one process ---------------------------------------------------------------------------------------------- */
 
-/* All that a scheduler does with the shipped predictor: open, make a context, a job, predict, save, load, close. */
+/* Everything that a scheduler does with the shipped predictor: open, create a context and a job, predict, save, load,
+ * close. */
 static mdot_status live(const char *folder, double *out_ms, mdot_error *err)
 {
     mdot_predictor *predictor = NULL;
@@ -78,7 +79,7 @@ static void threads_of_64_kb_suffice(void **state)
 {
     (void)state;
 #ifdef MDOT_SANITIZED
-    skip(); /* whose frames are larger */
+    skip(); /* sanitizers have larger stack frames */
 #endif
     enum { STACK_BYTES = 64 << 10 };
     char *folder = process_make_folder();
@@ -96,18 +97,23 @@ static void threads_of_64_kb_suffice(void **state)
     process_remove_folder(folder);
 }
 
-/* A sanitizer's runtime holds its locks while a thread starts, and a child forked meanwhile waits for them for ever. */
+/* A sanitizer's runtime holds its locks while a thread starts. A child that is forked at that moment waits for them
+ * forever. */
 #ifdef MDOT_SANITIZED
 enum { SHARED_THREADS = 0 };
 #else
 enum { SHARED_THREADS = 4 };
 #endif
 
-/* A server that opens once and forks its workers. */
+/* A server opens the artefact once and forks its workers. */
 static void a_forked_worker_answers_as_its_parent(void **state)
 {
     (void)state;
-    enum { PATIENCE_S = 60, OPERATORS = 300 }; /* after which a child is taken to hang; as many as threads divide */
+    enum {
+        PATIENCE_S = 60,
+        OPERATORS = 300
+    }; /* time limit, after which a child counts as hanging; enough operators
+                                                * to use several threads */
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL, *shared = NULL;
     mdot_job *job = predict_job(OPERATORS, OPERATORS);
@@ -135,14 +141,15 @@ static void a_forked_worker_answers_as_its_parent(void **state)
     int ended = -1;
     assert_int_equal(waitpid(worker, &ended, 0), worker);
     assert_int_equal(ended, 0);
-    assert_int_equal(mdot_predict(context, job, &c, &there, NULL), MDOT_OK); /* the worker's end is its own */
+    /* the worker's exit leaves the parent's context usable */
+    assert_int_equal(mdot_predict(context, job, &c, &there, NULL), MDOT_OK);
     mdot_context_destroy(shared);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
     mdot_job_destroy(job);
 }
 
-/* One descriptor is enough for the file; the copy then is ordinary memory. None is a status. */
+/* One free descriptor suffices for the file. The copy is then ordinary memory. Zero descriptors give a status. */
 static void few_descriptors_are_enough_and_none_is_a_status(void **state)
 {
     (void)state;
@@ -169,7 +176,7 @@ static void few_descriptors_are_enough_and_none_is_a_status(void **state)
     mdot_predictor_close(predictor);
 }
 
-/* `ulimit -f`: who goes beyond it is ended by a signal, and the artefact's copy in memory counts as a file. */
+/* With `ulimit -f`, a signal ends a process that exceeds the limit. The artefact's copy in memory counts as a file. */
 static void files_may_be_limited(void **state)
 {
     (void)state;
@@ -196,7 +203,7 @@ static void files_may_be_limited(void **state)
     mdot_job_destroy(job);
 }
 
-/* The same of what compiles, which writes parts of what it makes. */
+/* The same for a compilation, which writes its result in parts. */
 static void a_compilation_beyond_a_limit_of_files_is_a_status(void **state)
 {
     (void)state;
@@ -221,9 +228,10 @@ static void a_compilation_beyond_a_limit_of_files_is_a_status(void **state)
 
 /* ---- In a sandbox ------------------------------------------------------------------------------------------------ */
 
-enum { RIGHT = 0, WRONG = 1, CANNOT = 77 }; /* exit statuses of what runs there */
+enum { RIGHT = 0, WRONG = 1, CANNOT = 77 }; /* exit statuses of the child */
 
-/* A child runs `inside`, since what it does to itself is for good. Skips where the machine does not let it. */
+/* Runs `inside` in a child, because its changes to the process are permanent. Skips the test if the machine forbids
+ * them. */
 static void run_in_child(int (*inside)(const char *folder, double want_ms))
 {
     mdot_error err = {0};
@@ -250,9 +258,9 @@ static int is_right(const char *folder, double want_ms)
     return status == MDOT_OK && ms == want_ms ? RIGHT : WRONG;
 }
 
-#ifndef MDOT_SANITIZED /* which make calls of their own */
-/* All that a whole life takes; any other call is answered with EPERM, memfd_create, arch_prctl, prctl, clone, execve
- * and sockets among them. */
+#ifndef MDOT_SANITIZED /* sanitizers make their own calls */
+/* Allows the system calls of a whole life. All others return EPERM, for example memfd_create, arch_prctl, prctl,
+ * clone, execve and sockets. */
 static int with_few_system_calls(const char *folder, double want_ms)
 {
     static const int allowed[] = {SYS_openat,  SYS_close, SYS_read,      SYS_pread64,    SYS_write,     SYS_lseek,
@@ -271,7 +279,7 @@ static int with_few_system_calls(const char *folder, double want_ms)
     const struct sock_fprog filter = {.len = (unsigned short)length, .filter = program};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
         return CANNOT;
-    if (memfd_create("denied", 0) >= 0 || errno != EPERM) return WRONG; /* the filter filters */
+    if (memfd_create("denied", 0) >= 0 || errno != EPERM) return WRONG; /* checks that the filter works */
     return is_right(folder, want_ms);
 }
 
@@ -282,14 +290,14 @@ static void few_system_calls_are_enough(void **state)
 }
 #endif
 
-/* Mounts of its own, which takes root or a user's namespaces. */
+/* Creates a private mount namespace, which requires root or user namespaces. */
 static bool leave_mounts(void)
 {
     if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
     return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 }
 
-/* Compiling, too: the child that LLVM runs in and the linker are found and started without it. */
+/* This includes compiling: the child for LLVM and the linker start without /proc. */
 static int without_proc(const char *folder, double want_ms)
 {
     if (!leave_mounts() || mount("none", "/proc", "tmpfs", 0, NULL) != 0) return CANNOT;
@@ -321,8 +329,7 @@ static bool copy_file(const char *from, const char *to)
     return fine;
 }
 
-/* An artefact on a mount from which nothing may be mapped as code; then the mount, a home perhaps, becomes
- * read-only. */
+/* An artefact on a mount that forbids mapping code. Then the mount, for example a home folder, becomes read-only. */
 static int on_a_mount_for_data(const char *folder, double want_ms)
 {
     char path[PATH_MAX];
@@ -332,7 +339,8 @@ static int on_a_mount_for_data(const char *folder, double want_ms)
     if (!leave_mounts() || mount("none", folder, "tmpfs", MS_NOEXEC | MS_NOSUID | MS_NODEV, NULL) != 0) return CANNOT;
     if (!copy_file(MDOT_SHIPPED_PREDICTOR, path)) return WRONG;
     int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0 || mmap(NULL, 1, PROT_EXEC, MAP_PRIVATE, file, 0) != MAP_FAILED) return WRONG; /* it is one */
+    /* checks that the mount forbids it */
+    if (file < 0 || mmap(NULL, 1, PROT_EXEC, MAP_PRIVATE, file, 0) != MAP_FAILED) return WRONG;
     if (mdot_predictor_open(path, NULL, &predictor, &err) != MDOT_OK || is_right(folder, want_ms) != RIGHT)
         return WRONG;
     mdot_predictor_close(predictor);
@@ -369,7 +377,7 @@ static void run_in(const char *name, const char *value, const char *const *argv)
     free(before);
 }
 
-/* The same words come out under a locale with a decimal comma, without a folder for temporary files, without a home. */
+/* The output stays the same in a locale with a decimal comma, without a temporary folder, and without a home folder. */
 static void the_environment_changes_no_answer(void **state)
 {
     (void)state;
@@ -395,7 +403,8 @@ static void compile_to(const char *model, const char *output)
     process_run(argv, &result);
 }
 
-/* No linker is a status; no folder for temporary files is no matter, since the work is done beside the output. */
+/* A missing linker gives a status. A missing temporary folder is harmless, because the work is done beside the
+ * output. */
 static void compiling_asks_for_a_linker_and_the_outputs_folder(void **state)
 {
     (void)state;
@@ -431,7 +440,7 @@ static void expect_same_file(const char *a, const char *b)
     for (int i = 0; i < 2; i++) fclose(files[i]);
 }
 
-/* Reproducible: no path, no time, no address goes into an artefact. */
+/* Builds are reproducible, because an artefact contains no path, time or address. */
 static void one_model_is_one_artefact_wherever_it_lies(void **state)
 {
     (void)state;

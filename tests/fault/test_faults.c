@@ -1,9 +1,9 @@
-/* test_faults.c — every allocation, read, write and start of a process of the commands fails once (inject.c): the
- * command says so and exits with 1, or does without; it never ends by a signal, leaves nothing half-written and nothing
- * temporary.
+/* test_faults.c — every allocation, read, write and process start of the commands fails once (inject.c). The command
+ * reports the failure and exits with 1, or it works without the call. It never dies from a signal, and leaves neither
+ * partial nor temporary files.
  *
- * Of many calls a growing distance is left between two that fail; MDOT_ALL_FAULTS=1 in the environment takes each,
- * where there are no more than MANY.
+ * If there are many calls, the distance between two failing calls grows. With MDOT_ALL_FAULTS=1 in the environment
+ * each call fails once, unless there are more than MANY.
  */
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/check_directory.h"
@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-enum { MANY = 2000, LAST = 4 }; /* LLVM's are more; what puts a file in its place comes last */
+enum { MANY = 2000, LAST = 4 }; /* LLVM makes more calls than MANY; the last calls move the file to its place */
 
 static char *folder, *model, *artefact, *check_folder, *steps, *output, *count_file;
 static const char exported[] = MDOT_SOURCE_DIR "/tests/support/fixture/exports/bert-tiny.inference.onnx";
@@ -39,7 +39,7 @@ static int set_up(void **state)
     count_file = process_in_folder(folder, "count");
     check_folder = process_in_folder(folder, "check");
     write_check_directory(folder, "check", 4);
-    setenv("TMPDIR", folder, 1); /* where `mdot check` compiles to: what it leaves there is seen */
+    setenv("TMPDIR", folder, 1); /* `mdot check` compiles into this folder, so that leftover files are detected */
     steps = process_in_folder(folder, "steps.csv");
     FILE *table = fopen(steps, "w");
     assert_non_null(table);
@@ -63,7 +63,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* data NULL: there is no such file. */
+/* data is NULL if the file is absent. */
 static bytes read_file(const char *path)
 {
     bytes b = {0};
@@ -79,7 +79,7 @@ static bytes read_file(const char *path)
     return b;
 }
 
-/* Runs the command with its `at`th call of that kind failing; how many there were. */
+/* Runs the command so that call number `at` of that kind fails. Returns the number of calls. */
 static long run_with_fault(const char *const *argv, const char *kind, long at, process_result *out)
 {
     char number[32];
@@ -111,8 +111,9 @@ static void expect_clean(const char *const *argv, const char *kind, long at, con
                          const process_result *right, const bytes *right_output, int files)
 {
     bool is_told = strstr(got->err, "mdot") != NULL;
-    if (strcmp(argv[1], "check") == 0) is_told = is_told || strstr(got->out, ", 1 failed,") != NULL; /* in its row */
-    bool is_timed = strcmp(argv[1], "bench") == 0; /* which says something else each time */
+    /* the failure is reported in its row */
+    if (strcmp(argv[1], "check") == 0) is_told = is_told || strstr(got->out, ", 1 failed,") != NULL;
+    bool is_timed = strcmp(argv[1], "bench") == 0; /* its output differs in each run */
     bytes written = read_file(output);
     const char *wrong = NULL;
     if (got->status == 0 && !is_timed && strcmp(got->out, right->out) != 0)
@@ -246,7 +247,7 @@ static const bool has_own_malloc = true;
 static const bool has_own_malloc = false;
 #endif
 
-/* An argument picks commands: "report*". */
+/* The argument is a pattern that selects commands, for example "report*". */
 int main(int argc, char **argv)
 {
     if (has_own_malloc) {

@@ -1,5 +1,5 @@
-/* test_handle_validation.c — MDOT_VALIDATE=1: a context used by two at once, what is used or destroyed after its end, and what never
- * was an object are refused with a message; right programs run as ever. */
+/* test_handle_validation.c — MDOT_VALIDATE=1. These calls are refused with a message: concurrent use of a context, use or
+ * destruction of a destroyed object, and use of other pointers. Correct programs run as before. */
 #include "runtime/core/core.h"
 #include "tests/fault/destroyed_objects.h"
 #include "tests/support/artefact_fixture.h"
@@ -49,7 +49,7 @@ static void expect_refused(mdot_status status, const mdot_error *err, const char
 
 /* ---- Contexts ---------------------------------------------------------------------------------------------------- */
 
-/* A call that is under way, as another thread's would be. */
+/* Simulates a call that another thread has in progress. */
 static void a_context_in_use_is_refused_to_others(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void a_destroyed_context_is_known(void **state)
     assert_ptr_not_equal(next, context);
     expect_refused(predict(context, job, &err), &err, "mdot_predict", "destroyed before");
     expect_refused(mdot_run(context, 0, NULL, 0, NULL, 0, &err), &err, "mdot_run", "destroyed before");
-    mdot_context_destroy(context); /* would take a reference of the predictor's with it */
+    mdot_context_destroy(context); /* otherwise it would drop a reference of the predictor */
     mdot_context_destroy(context);
     assert_int_equal(predict(next, job, &err), MDOT_OK);
     mdot_context_destroy(next);
@@ -106,8 +106,8 @@ static void what_is_no_object_is_known(void **state)
     assert_int_equal(predict(f.context, job, &err), MDOT_OK);
 }
 
-/* A caller's memory functions see a call from inside: whatever it allocates, the context is its own meanwhile. */
-static mdot_context *watched; /* NULL: nothing is looked at */
+/* The caller's memory functions run inside a call. During each allocation the context is in use. */
+static mdot_context *watched; /* NULL = unchecked */
 static int asked_inside, let_in;
 
 static void *allocate_and_ask(void *user, size_t bytes, size_t alignment)
@@ -147,7 +147,7 @@ static void explaining_holds_the_context_throughout(void **state)
     assert_true(asked_inside > explaining);
     assert_int_equal(let_in, 0);
     watched = NULL;
-    assert_int_equal(predict(own.context, job, NULL), MDOT_OK); /* which is free again */
+    assert_int_equal(predict(own.context, job, NULL), MDOT_OK); /* the context is free again */
     mdot_explanation_destroy(explanation);
     mdot_calibration_destroy(calibration);
     predict_close(&own);
@@ -163,14 +163,14 @@ static void a_predictor_is_closed_once(void **state)
     predict_fixture own;
     predict_open(&own, predict_bandwidth_model());
     mdot_predictor_close(own.predictor);
-    mdot_predictor_close(own.predictor); /* or the context would lose its predictor */
+    mdot_predictor_close(own.predictor); /* otherwise the context would lose its predictor */
     assert_int_equal(predict(own.context, job, &err), MDOT_OK);
     expect_refused(mdot_context_create(own.predictor, &context, &err), &err, "mdot_context_create", "destroyed before");
     assert_null(context);
     mdot_context_destroy(own.context);
 }
 
-/* A calibration is the context's to make, and needs no more of the predictor than contexts keep. */
+/* A calibration is made from a context, and it only needs the parts of the predictor that contexts keep. */
 static void a_closed_predictors_context_calibrates(void **state)
 {
     (void)state;
@@ -210,18 +210,18 @@ static void a_destroyed_encoding_is_known(void **state)
                    "is no encoding");
     expect_refused(mdot_evaluate((mdot_context *)other, encoding, &configuration, 1, &p, &err), &err, "mdot_evaluate",
                    "is no context");
-    mdot_job_destroy(own); /* which the encoding has lent */
+    mdot_job_destroy(own); /* borrowed from the encoding */
     expect_refused(mdot_evaluate(f.context, encoding, &configuration, 1, &p, &err), &err, "mdot_evaluate",
                    "destroyed before");
     expect_refused(mdot_encoding_create(f.context, own, &none, &err), &err, "mdot_encoding_create", "destroyed before");
     mdot_encoding_destroy(encoding);
-    mdot_encoding_destroy(encoding); /* or the context would lose its predictor */
+    mdot_encoding_destroy(encoding); /* otherwise the context would lose its predictor */
     expect_refused(mdot_evaluate(f.context, encoding, &configuration, 1, &p, &err), &err, "mdot_evaluate",
                    "destroyed before");
     assert_int_equal(predict(f.context, job, &err), MDOT_OK);
 }
 
-/* ---- Right programs ---------------------------------------------------------------------------------------------- */
+/* ---- Correct programs -------------------------------------------------------------------------------------------- */
 
 static void *make_and_predict(void *result)
 {
@@ -267,6 +267,6 @@ int main(void)
         print_message("skipped: this machine does not run x86-64-v3\n");
         return 77;
     }
-    setenv("MDOT_VALIDATE", "1", 1); /* before the first object */
+    setenv("MDOT_VALIDATE", "1", 1); /* before the first object exists */
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,9 +1,7 @@
-/* test_handle_validation_calls.c — MDOT_VALIDATE=1: every public function that takes an object refuses one that is destroyed, whatever
- * its kind, and every one that works with a context refuses one in use.
- *
- * The headers say which functions take which kinds of objects, the export maps which there are; one that takes a kind
- * without a row here fails.
- */
+/* test_handle_validation_calls.c — MDOT_VALIDATE=1. Every public function that takes an object refuses a destroyed one of any kind.
+ * Every function that works with a context refuses one in use. The headers define the functions for each kind of
+ * object, and the export maps list all functions. A function that takes an object but lacks a row here fails the
+ * test. */
 #include "runtime/core/core.h"
 #include "tests/fault/destroyed_objects.h"
 #include "tests/support/artefact_fixture.h"
@@ -19,7 +17,7 @@
 
 #include <cmocka.h>
 
-/* ---- Objects: all of them alive, and one of each kind that is not ------------------------------------------------ */
+/* ---- Objects: all are alive, except one destroyed object of each kind -------------------------------------------- */
 
 typedef struct objects {
     mdot_predictor *predictor;
@@ -86,7 +84,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* ---- Calls: everything right, but for the object ----------------------------------------------------------------- */
+/* ---- Calls: all arguments except the object are valid ------------------------------------------------------------ */
 
 static mdot_error err;
 static size_t number;
@@ -109,7 +107,7 @@ static mdot_input input;
 
 /* Kind, function, and the call with an object `o` of that kind. */
 /* clang-format off */
-#define NOTHING(call) ((call), MDOT_INVALID_ARGUMENT) /* of a function that returns nothing */
+#define NOTHING(call) ((call), MDOT_INVALID_ARGUMENT) /* for a function that returns void */
 #define INTO(type) &(type){.struct_size = sizeof(type)}
 #define JOBS (const mdot_job *const[]){o}
 #define ROW_MAP(ROW) \
@@ -210,7 +208,7 @@ static void *object_of(const objects *from, const char *kind)
     return NULL;
 }
 
-/* ---- What they say: a line on stderr, since not all of them return one ------------------------------------------- */
+/* ---- Messages: a line on stderr, because only some functions return a message ------------------------------------ */
 
 static mdot_status listen(const row *r, void *object, char *out_words, size_t room)
 {
@@ -260,7 +258,7 @@ static void a_context_in_use_is_refused_by_all(void **state)
     rt_handle_leave(alive.context);
 }
 
-/* Each refusal has left the context free; and so does each call that does not refuse, whatever it answers. */
+/* The context is free after each refusal, and also after each other call with any result. */
 static void a_context_is_free_after_every_call(void **state)
 {
     (void)state;
@@ -278,7 +276,7 @@ static void a_context_is_free_after_every_call(void **state)
     mdot_calibration_destroy(no_calibration);
 }
 
-/* ---- Rows for all of them ---------------------------------------------------------------------------------------- */
+/* ---- Completeness of the rows ------------------------------------------------------------------------------------ */
 
 static char *read_text(const char *name)
 {
@@ -308,7 +306,7 @@ static bool is_of_name(char c)
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* The next place of the word `name` as a whole. */
+/* Finds the next occurrence of `name` as a whole word. */
 static const char *find_word(const char *text, const char *name)
 {
     size_t length = strlen(name);
@@ -317,7 +315,7 @@ static const char *find_word(const char *text, const char *name)
     return NULL;
 }
 
-/* The parameters of a function, as the headers declare it. False: they do not. */
+/* Finds the parameters of a function in the headers. Returns false if the declaration is absent. */
 static bool find_parameters(const char *headers, const char *function, char *out, size_t room)
 {
     for (const char *at = headers; (at = find_word(at, function)) != NULL; at++) {
@@ -331,7 +329,7 @@ static bool find_parameters(const char *headers, const char *function, char *out
     return false;
 }
 
-/* "mdot_job *job" and "mdot_job *const *jobs" take one; "mdot_job **out_job" gives one. */
+/* "mdot_job *job" and "mdot_job *const *jobs" take an object; "mdot_job **out_job" returns one. */
 static bool takes(const char *parameters, const char *kind)
 {
     for (const char *at = parameters; (at = find_word(at, kind)) != NULL; at++) {
@@ -350,7 +348,7 @@ static bool has_row(const char *function, const char *kind)
 
 enum { MOST_KINDS = 16, NAME_BYTES = 64 };
 
-/* Structures that the headers do not define: typedef struct X X; */
+/* Structures that the headers leave undefined: typedef struct X X; */
 static size_t find_kinds(const char *headers, char out[MOST_KINDS][NAME_BYTES])
 {
     static const char begin[] = "typedef struct ";
@@ -414,6 +412,6 @@ int main(void)
         print_message("skipped: this machine does not run x86-64-v3\n");
         return 77;
     }
-    setenv("MDOT_VALIDATE", "1", 1); /* before the first object */
+    setenv("MDOT_VALIDATE", "1", 1); /* before the first object exists */
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,6 +1,6 @@
-/* test_handle_validation_forks.c — MDOT_VALIDATE=1 in a program that forks while other threads make objects and predict: its children
- * work, though one of them may have been stopped half-way (runtime/core/lock.h).
- */
+/* test_handle_validation_forks.c — MDOT_VALIDATE=1 in a program that forks while other threads create objects and predict. Its
+ * children work, although fork may have interrupted another thread in the middle of an operation
+ * (runtime/core/lock.h). */
 #include "runtime/core/core.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/predict_fixture.h"
@@ -19,7 +19,7 @@ static mdot_job *job;
 static mdot_configuration configuration;
 static atomic_bool ends;
 
-/* A context of its own, and jobs enough that the table grows. */
+/* Uses its own context, and enough jobs to grow the table. */
 static bool make_and_predict(void)
 {
     enum { JOBS = 8 };
@@ -44,7 +44,7 @@ static void *work(void *out_is_right)
 
 static int live_in_child(mdot_context *idle)
 {
-    enum { PATIENCE_S = 60 }; /* after which it is taken to hang */
+    enum { PATIENCE_S = 60 }; /* time limit, after which the child counts as hanging */
     alarm(PATIENCE_S);
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     bool is_right = mdot_predict(idle, job, &configuration, &p, NULL) == MDOT_OK && make_and_predict();
@@ -83,7 +83,7 @@ int main(void)
         print_message("skipped: this machine does not run x86-64-v3\n");
         return 77;
     }
-    setenv("MDOT_VALIDATE", "1", 1); /* before the first object */
+    setenv("MDOT_VALIDATE", "1", 1); /* before the first object exists */
     predict_open(&f, predict_bandwidth_model());
     job = predict_job(6, 6);
     configuration = predict_configuration(32, "A100");

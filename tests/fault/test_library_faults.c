@@ -1,10 +1,9 @@
-/* test_library_faults.c — every allocation, read, write and start of a process or thread
- * within a call of the libraries fails once (inject.c), in the
- * process that calls: a status and a message, or the same answer as ever; never a crash; nothing half-written, and no
- * memory, mapping or descriptor kept.
+/* test_library_faults.c — every allocation, read, write and start of a process or thread within a library call fails
+ * once (inject.c), in the calling process. The call returns a status and a message, or the usual answer. It never
+ * crashes, leaves no partial file, and keeps no memory, mapping or descriptor.
  *
- * Calls that compile take their time: of what they do a growing distance is left between two that fail, where
- * MDOT_ALL_FAULTS=1 in the environment does not ask for each.
+ * Calls that compile take long. Therefore the distance between two failing calls grows, unless MDOT_ALL_FAULTS=1 in
+ * the environment selects each.
  */
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"
@@ -33,8 +32,8 @@ int main(void)
 }
 #else
 
-enum { LAST = 4 };                          /* what puts a file in its place comes last */
-enum { CONFIGURATIONS = 3, OPERATORS = 5 }; /* of the job */
+enum { LAST = 4 };                          /* the last calls move the file to its place */
+enum { CONFIGURATIONS = 3, OPERATORS = 5 }; /* sizes of the job and its configurations */
 
 static char *folder, *model, *artefact, *check_folder, *output;
 static mdot_predictor *predictor;
@@ -45,7 +44,7 @@ static mdot_configuration configurations[CONFIGURATIONS];
 static const char exported[] = MDOT_SOURCE_DIR "/tests/support/fixture/exports/bert-tiny.inference.onnx";
 static const mdot_dim_binding sequence = {.name = "sequence", .value = 16};
 
-/* ---- What callers do: a life each, whose answer is the same whenever it succeeds --------------------------------- */
+/* ---- Calls: each life gives the same answer whenever it succeeds ------------------------------------------------- */
 
 typedef mdot_status (*life)(double *out_answer, mdot_error *err);
 
@@ -138,7 +137,7 @@ static mdot_status models_compile(double *out_answer, mdot_error *err)
     const mdotc_entry entry = {sizeof entry, "predict", model};
     const mdotc_options options = {
         .struct_size = sizeof options, .buckets = &bucket, .bucket_count = 1, .targets = &target, .target_count = 1};
-    *out_answer = 0; /* the file is the answer */
+    *out_answer = 0; /* the answer is the file */
     return mdotc_compile(&entry, 1, output, &options, err);
 }
 
@@ -181,8 +180,8 @@ static long digest_of(const char *path)
 typedef struct outcome {
     mdot_status status;
     double answer;
-    long calls, written; /* -1: no file */
-    long kept;           /* blocks, mappings and descriptors */
+    long calls, written; /* -1 = the file is absent */
+    long kept;           /* blocks, mappings and descriptors that remain */
     mdot_error err;
 } outcome;
 
@@ -223,7 +222,7 @@ static long next_fault(long at, long calls, bool each)
 static void fail_each(const char *name, life l, bool each, const char *kind)
 {
     int files = process_count_files(folder);
-    live(l, kind, 0); /* the first time libc keeps something */
+    live(l, kind, 0); /* in the first run libc itself keeps some memory */
     const outcome right = live(l, kind, 0);
     if (right.status != MDOT_OK) fail_msg("%s: %s", name, right.err.message);
     assert_int_equal(right.kept, 0);
@@ -231,8 +230,8 @@ static void fail_each(const char *name, life l, bool each, const char *kind)
     for (long at = 1; at <= right.calls; at = next_fault(at, right.calls, each), runs++) {
         outcome got = live(l, kind, at);
         const char *wrong = what_is_wrong(&got, &right, files);
-        if (wrong == NULL && got.kept > 0 && live(l, kind, at).kept > 0) /* libc's once again, or ours */
-            wrong = "something kept";
+        /* runs again, because libc may have kept memory once; a real leak repeats */
+        if (wrong == NULL && got.kept > 0 && live(l, kind, at).kept > 0) wrong = "something kept";
         if (wrong != NULL)
             fail_msg("%s, %s call %ld: %s (%s: %s)", name, kind, at, wrong, mdot_status_name(got.status),
                      got.err.message);
@@ -259,7 +258,7 @@ LIFE(models_compile, false, "memory", "read", "write", "start")
 LIFE(artefacts_are_verified, false, "memory", "read")
 LIFE(models_are_checked, false, "memory", "read", "write", "start")
 
-/* ---- All of it --------------------------------------------------------------------------------------------------- */
+/* ---- All lives --------------------------------------------------------------------------------------------------- */
 
 static int set_up(void **state)
 {
@@ -267,7 +266,7 @@ static int set_up(void **state)
     mdot_error err = {0};
     double answer;
     folder = process_make_folder();
-    setenv("TMPDIR", folder, 1); /* where mdotc_check compiles to: what it leaves there is seen */
+    setenv("TMPDIR", folder, 1); /* mdotc_check compiles into this folder, so that leftover files are detected */
     model = write_model(folder, "model.onnx", encoder_model(1));
     artefact = process_in_folder(folder, "model.mdot");
     check_folder = process_in_folder(folder, "check");
@@ -297,7 +296,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* An argument picks lives: "*compile*". */
+/* The argument is a pattern that selects lives, for example "*compile*". */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {

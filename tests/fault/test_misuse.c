@@ -1,8 +1,6 @@
-/* test_misuse.c — every public function with what it must not be called with: NULL for each thing that it needs,
- * indices and counts beyond what there is. What must hold: a status and a message, never a crash.
- *
- * The export maps say which functions there are; one without a row here fails.
- */
+/* test_misuse.c — wrong calls of every public function: NULL for each required argument, and indices and counts out
+ * of range. Each must return a status and a message, and never crash. The export maps list the functions; a function
+ * without a row here fails the test. */
 #include "mdot/mdotc.h"
 #include "mdot/mdotjob.h"
 #include "tests/fault/misuse.h"
@@ -287,7 +285,7 @@ static void verify_and_check(void)
     TELLS(mdotc_check("x", NULL, NULL, &misuse_err));
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------------- */
+/* ---- All functions ----------------------------------------------------------------------------------------------- */
 
 static const misuse_row others[] = {
     {"mdot_status_name mdot_status_text mdot_dtype_name mdot_dtype_size_bytes mdot_setting_name mdot_warning_name "

@@ -1,5 +1,5 @@
-/* test_predict_memory.c — memory that runs out while jobs and contexts for them are made: the limit rises by one
- * allocation until all succeeds, and each failure gives back what it took. */
+/* test_predict_memory.c — memory that runs out while jobs and contexts for jobs are created. The limit rises by one
+ * allocation until everything succeeds, and each failure frees all that was allocated. */
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/predict_fixture.h"
 
@@ -44,8 +44,10 @@ static void refused_memory_for_a_context_is_a_clean_failure(void **state)
         &f, predict_bandwidth_model(),
         &(mdot_open_options){
             .struct_size = sizeof(mdot_open_options), .allocate = take, .release = give_back, .user = &l});
-    const int held = l.live, per_context = held - 1; /* all but the predictor are the fixture's context */
-    assert_true(per_context >= 3);                   /* itself, its scratch memory and the rows of a job */
+    const int held = l.live, per_context = held - 1; /* all allocations except the predictor belong to the fixture's
+                                                      * context */
+    assert_true(per_context >= 3);                   /* the context, its scratch memory and the operator features of a
+                                                      * job */
     for (int granted = 0; granted <= per_context; granted++) {
         l.limit = l.granted + granted;
         mdot_context *context = NULL;
@@ -69,7 +71,7 @@ extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
 extern void __libc_free(void *);
-static int allocations_left = -1; /* below 0: any number */
+static int allocations_left = -1; /* negative = unlimited */
 static int refusals, live;
 
 static bool is_refused(void)

@@ -1,5 +1,5 @@
-/* test_runtime_memory.c — memory that runs out while opening and creating: the limit rises by one allocation until all
- * succeeds, so that every exit path runs; each failure must be clean and give back what it took. */
+/* test_runtime_memory.c — memory that runs out during open and create. The limit rises by one allocation until
+ * everything succeeds, so that every exit path runs. Each failure must be clean and free all that was allocated. */
 #include "tests/support/artefact_fixture.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 enum { MORE_THAN_ENOUGH = 100, MAX_BLOCKS = 16 };
 
-/* Grants `limit` allocations and keeps account of what is out. */
+/* Grants `limit` allocations and counts those that are live. */
 typedef struct ledger {
     int limit, granted, refused, live;
     void *block[MAX_BLOCKS];
@@ -29,7 +29,7 @@ static void *take(void *user, size_t bytes, size_t alignment)
     assert_true(l->live < MAX_BLOCKS);
     void *memory = aligned_alloc(alignment, bytes);
     assert_non_null(memory);
-    memset(memory, 0xA5, bytes); /* nothing may rely on fresh memory being zero */
+    memset(memory, 0xA5, bytes); /* fresh memory may contain anything */
     l->granted++;
     l->block[l->live++] = memory;
     return memory;
@@ -89,7 +89,7 @@ static void every_refused_allocation_is_a_clean_failure(void **state)
         assert_true(l.refused > 0);
     }
     assert_int_equal(status, MDOT_OK);
-    assert_true(limit > 2); /* a predictor and a context at least were refused on the way */
+    assert_true(limit > 2); /* the allocations of a predictor and a context, at least, were refused before */
     free(path);
     fixture_close(&f);
 }
@@ -108,7 +108,8 @@ static void damaged_file_gives_its_memory_back(void **state)
     fixture_close(&f);
 }
 
-/* Scratch memory that no machine has: the request itself must fail, without overflow on the way. */
+/* The size of the scratch memory exceeds every machine. The request itself must fail, and computing the size must not
+ * overflow. */
 static void impossible_scratch_memory_is_out_of_memory(void **state)
 {
     (void)state;
@@ -118,7 +119,7 @@ static void impossible_scratch_memory_is_out_of_memory(void **state)
     for (int i = 0; i < FIXTURE_LEVELS; i++) fixture_table_of(&f)->function[i][1].scratch_bytes = UINT64_MAX / 4;
     fixture_seal(&f);
     char *path = fixture_save(&f, f.bytes, f.size_bytes);
-    ledger l = {.limit = 2}; /* the predictor, and one of the context's two */
+    ledger l = {.limit = 2}; /* the predictor, and the first of the context's two allocations */
     assert_int_equal(open_and_create(path, &l, NULL), MDOT_OUT_OF_MEMORY);
     assert_int_equal(l.live, 0);
     free(path);

@@ -1,6 +1,7 @@
-/* fuzz_artefact.c — libFuzzer over what mdot_predictor_open checks before it loads anything: any bytes are refused with
- * a message, or describe an artefact whose every accessor stays inside the table. The size and the checksum are put
- * right first, else nothing would ever get beyond them; nothing is loaded, so no code of the input runs.
+/* fuzz_artefact.c — libFuzzer on the checks of mdot_predictor_open that come before loading. Any bytes are refused
+ * with a message, or describe an artefact whose accessors all stay inside the table. The size and the checksum are
+ * corrected first, because otherwise every input would fail there. The artefact is not loaded, so the input's code
+ * never runs.
  *
  *     scripts/fuzz.sh 600 artefact
  */
@@ -89,7 +90,7 @@ static size_t visit_images(const mdot_predictor *predictor, const rt_elf *elf)
     return sum;
 }
 
-/* What predictions write once, and whether the entry predicts at all. */
+/* Visits the defaults that predictions write once, if the entry predicts. */
 static size_t visit_defaults(const mdot_abi_table *table)
 {
     size_t sum = 0;
@@ -120,8 +121,8 @@ static size_t visit(const mdot_predictor *predictor, const rt_elf *elf)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* a heap block of the file's own size, so that the sanitizer sees the first byte too many; aligned as a mapping is
-     */
+    /* A heap block of the file's exact size, so that the sanitizer detects the first byte beyond it. It is aligned
+     * like a mapping. */
     void *file = NULL;
     if (size == 0 || posix_memalign(&file, PAGE_BYTES, size) != 0) return 0;
     memcpy(file, data, size);

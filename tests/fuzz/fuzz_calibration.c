@@ -1,4 +1,4 @@
-/* fuzz_calibration.c — libFuzzer over calibrations, which come from other people's hands: any bytes are refused with a
+/* fuzz_calibration.c — libFuzzer on calibrations, which may come from other people. Any bytes are refused with a
  * message, or become a calibration whose corrections are finite numbers within their bounds.
  *
  *     scripts/fuzz.sh 600 calibration

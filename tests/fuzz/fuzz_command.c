@@ -1,10 +1,10 @@
-/* fuzz_command.c — libFuzzer over the command line: each line of the input is an argument of `mdot`, which runs in a
- * folder of its own with a job, a predictor and a calibration in it. Whatever is asked for, the exit status is 0, 1 or
- * 2, what went wrong is said, no control character is printed unless it was typed, and nothing temporary stays.
+/* fuzz_command.c — libFuzzer on the command line. Each line of the input is an argument of `mdot`, which runs in its
+ * own folder with a job, a predictor and a calibration. For all arguments, the exit status is 0, 1 or 2, and errors
+ * are reported. Control characters are only printed if they were typed, and temporary files are removed.
  *
  *     scripts/fuzz.sh 600 command
  *
- * Inputs with a slash are left out, so that -o names nothing outside of the folder; and benchmarks, which last.
+ * Inputs with a slash are skipped, so that -o stays inside the folder. Benchmarks are skipped because they take long.
  */
 #include "cli/command.h"
 #include "mdot/mdotc.h"
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MAX_ARGUMENTS = 32, MAX_BYTES = 1024 };
 
-/* What a command finds in its folder; `kept` has a second link to each, from which it comes back. */
+/* Files in the command's folder. `kept` has a second link to each, from which it is restored. */
 static const char *const names[] = {"job.onnx", "job.job", "model.onnx", "predictor.mdot", "site.cal", "steps.csv"};
 enum { NAMES = sizeof names / sizeof names[0] };
 static char folder[] = "/tmp/mdot-fuzz-XXXXXX", kept[sizeof folder + 8];
@@ -80,8 +80,8 @@ static void write_files(void)
     require(mdotc_compile(&entry, 1, path, &options, NULL) == MDOT_OK);
 }
 
-/* Only what was there before, as it was. A name that begins with a dot, and that nobody typed, is what a command writes
- * before it is whole. */
+/* Restores the original files and requires that all others are absent. A name that begins with a dot and was not
+ * typed belongs to a temporary file. */
 static void restore(const char *typed)
 {
     DIR *entries = opendir(folder);
@@ -120,7 +120,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     require(mkdir(kept, 0700) == 0);
     atexit(remove_all);
     write_files();
-    require(chdir(folder) == 0); /* the corpus is named from the root then */
+    require(chdir(folder) == 0); /* after this the corpus needs absolute paths */
     restore("");
     setenv("TMPDIR", folder, 1);
     setenv("MDOT_DEVICE", "cpu", 1);
@@ -149,7 +149,7 @@ static void end(capture *c)
     require(fclose(c->stream) == 0);
 }
 
-/* Bytes that a terminal obeys; what is no ASCII is not looked into. */
+/* Whether the text has bytes that control a terminal. Only ASCII is examined. */
 static bool moves_terminal(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++)
@@ -169,7 +169,8 @@ static void run(int argc, char **argv, bool typed_controls)
     stderr = err_before;
     end(&out);
     end(&err);
-    bool is_said = status == CLI_OK || err.size > 0 || (status == CLI_FAILED && out.size > 0); /* a check that failed */
+    /* a failed check is reported on stdout */
+    bool is_said = status == CLI_OK || err.size > 0 || (status == CLI_FAILED && out.size > 0);
     bool is_plain = typed_controls || (!moves_terminal(out.text, out.size) && !moves_terminal(err.text, err.size));
     if (status < CLI_OK || status > CLI_USAGE || !is_said || !is_plain) {
         fprintf(stderr, "status %d\n%s%s", status, out.text, err.text);
@@ -186,7 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0 || size > MAX_BYTES || memchr(data, '/', size) != NULL || memchr(data, '\0', size) != NULL) return -1;
     memcpy(typed, data, size);
     typed[size] = '\0';
-    memcpy(text, typed, size + 1); /* which the command takes apart */
+    memcpy(text, typed, size + 1); /* the command modifies this copy */
     for (char *at = text; at != NULL && argc < MAX_ARGUMENTS;) argv[argc++] = strsep(&at, "\n");
     argv[argc] = NULL;
     if (strcmp(argv[0], cli_bench.name) == 0) return -1;

@@ -1,5 +1,5 @@
-/* fuzz_cubin.c — libFuzzer over the reader of cubins: any bytes are refused with a message, or describe kernels by what
- * lies inside them. The input is the file with the compiler's log behind the last NUL of it, if there is one.
+/* fuzz_cubin.c — libFuzzer on the reader of cubins. Any bytes are refused with a message, or describe kernels with
+ * ranges inside the file. If the input has a NUL, the compiler's log follows the last one.
  *
  *     scripts/fuzz.sh 600 cubin
  */

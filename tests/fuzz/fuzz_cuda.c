@@ -1,6 +1,7 @@
-/* fuzz_cuda.c — generated CUDA kernels against the evaluator: the bytes choose a valid model (random_model.h), whose
- * program runs in the emulator (tests/cuda_host), every access checked. Models that have no CUDA code are passed over.
- * One takes a second or two, most of it the C++ compiler's, so that short inputs are worth more than many.
+/* fuzz_cuda.c — generated CUDA kernels against the evaluator. The bytes choose a valid model (random_model.h), whose
+ * program runs in the emulator (tests/cuda_host) with every access checked. Models that CUDA does not support are
+ * skipped. An input takes one or two seconds, most of which are the C++ compiler's, so that short inputs are more
+ * useful than many.
  *
  *     scripts/fuzz.sh 600 cuda
  */

@@ -1,10 +1,11 @@
-/* fuzz_graph.c — graphs as text through the parser, inference, the verifier, the printer and the reference evaluator.
+/* fuzz_graph.c — graphs as text run through the parser, inference, the verifier, the printer and the reference
+ * evaluator.
  *
  *     scripts/fuzz.sh 600 graph
  *
- * What `mdot compile --dump PASS` prints serves as a seed. Nothing may crash. A graph that inference accepts must
- * verify, print and parse back to the same text, and where it has no inputs its evaluation must make the types that
- * were inferred.
+ * The output of `mdot compile --dump PASS` can serve as a seed. The input must never cause a crash. A graph that
+ * inference accepts must verify, print and parse back to the same text. If it has no inputs, its evaluation must give
+ * values of the inferred types.
  */
 #include "ir/ops.h"
 

@@ -1,7 +1,7 @@
-/* fuzz_job.c — libFuzzer over what reads jobs: any bytes are refused with a message, or become a job whose every
- * accessor stays inside it and whose rows are finite and fit a predictor's bucket, however small. Bytes that begin like
- * a `.job` file are one, with size and checksum put right, else nothing would get beyond them; all others are an ONNX
- * model.
+/* fuzz_job.c — libFuzzer on the readers of jobs. Any bytes are refused with a message, or become a job whose
+ * accessors stay inside it, and whose operator features are finite and fit the smallest bucket of a predictor. Bytes
+ * that begin like a `.job` file are treated as one. Their size and checksum are corrected, because otherwise every
+ * input would fail there. All other bytes are an ONNX model.
  *
  *     scripts/fuzz.sh 600 job
  */
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { SIZE_AT = 16, CHECKSUM_AT = 24, HEADER_BYTES = 32 };
 
-#define MOST_SETTING 2147483648.0F /* rows.c */
+#define MOST_SETTING 2147483648.0F /* limit in rows.c */
 
 static void seal(unsigned char *file, size_t size)
 {
@@ -41,7 +41,7 @@ static void visit(const mdot_job *job)
     }
 }
 
-/* As a bag without counts, whose rows have the largest numbers, and as a sequence. */
+/* Writes the features as a multiset without counts, which gives the largest numbers, and as a sequence. */
 static void write_rows(const mdot_job *job)
 {
     enum { CAPACITY = 3 };

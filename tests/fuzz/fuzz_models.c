@@ -1,6 +1,6 @@
-/* fuzz_models.c — compiled code against the evaluator: the first byte chooses the arithmetic, f32 or bf16, the others a
- * valid model (random_model.h), which is compiled for every CPU level and verified on those of this machine: in bf16 to
- * what rounding its factors costs the model itself.
+/* fuzz_models.c — compiled code against the evaluator. The first byte chooses the precision, f32 or bf16. The other
+ * bytes choose a valid model (random_model.h), which is compiled for every CPU level and verified on those of this
+ * machine. In bf16 the tolerance is the error of the model itself when its factors are rounded.
  *
  *     scripts/fuzz.sh 600 models
  */
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const int64_t buckets[] = {20};
     static const char *const arithmetics[] = {"cpu=fp32", "cpu=bf16"};
-    if (size == 0) return -1; /* not for the corpus */
+    if (size == 0) return -1; /* keeps the input out of the corpus */
     char artefact[64];
     const char *model = model_file(data + 1, size - 1);
     snprintf(artefact, sizeof artefact, "/tmp/fuzz_models.%d.mdot", (int)getpid());

@@ -1,10 +1,11 @@
-/* fuzz_operators.c — single operators on whatever inputs and attributes: shape rule, cost rule and evaluator.
+/* fuzz_operators.c — single operators with arbitrary inputs and attributes: shape rule, cost rule and evaluator.
  *
  *     scripts/fuzz.sh 600 operators
  *
- * The bytes choose an operator of the table, its inputs (type, shape, content, absent or not) and its attributes; no
- * seeds are needed. Nothing may crash or do what C leaves undefined. What inference accepts must verify, and where its
- * evaluation succeeds the results must have the inferred types. What it refuses is never evaluated, here as elsewhere.
+ * The bytes choose an operator of the table, its inputs (type, shape, content, absence) and its attributes, so seeds
+ * are unnecessary. The input must never cause a crash or undefined behaviour. An accepted node must verify, and if
+ * its evaluation succeeds, the results must have the inferred types. A refused node is not evaluated, as in the
+ * compiler.
  */
 #include "ir/ops.h"
 
@@ -18,7 +19,7 @@ typedef struct source {
     const uint8_t *at, *end;
 } source;
 
-/* The next byte below `bound`; 0 when the bytes are used up. */
+/* Returns the next byte below `bound`, or 0 if the bytes are used up. */
 static int draw(source *s, int bound)
 {
     return s->at < s->end ? *s->at++ % bound : 0;
@@ -85,7 +86,7 @@ static const char *const strings[] = {"LEFT",     "RIGHT",   "tanh",   "none",  
                                       "ii->i",    "bij,bjk", "i,j->",  ",->",      "->",        "ab"};
 #define PICK(s, table) ((table)[draw(s, (int)(sizeof(table) / sizeof((table)[0])))])
 
-/* A small tensor: its rank up to 4, its dims mostly below 4. NULL when memory is out. */
+/* Makes a small tensor: rank up to 4, dims mostly below 4. Returns NULL if memory is exhausted. */
 static const ir_tensor *draw_tensor(source *s, ir_arena *arena)
 {
     int64_t dims[MDOT_MAX_RANK] = {0};
@@ -102,7 +103,7 @@ static const ir_tensor *draw_tensor(source *s, ir_arena *arena)
     return ir_tensor_from_wide(arena, wide);
 }
 
-/* A constant, an input of the graph (with L in its shape, perhaps), or an absent operand. */
+/* Makes a constant, an input of the graph (possibly with L in its shape), or an absent operand. */
 static ir_value *draw_operand(source *s, ir_graph *graph, bool *out_constant)
 {
     int choice = draw(s, 16);

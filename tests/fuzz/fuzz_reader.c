@@ -1,4 +1,4 @@
-/* fuzz_reader.c — libFuzzer over the reader: any bytes either become a graph that keeps the graph's rules, or are
+/* fuzz_reader.c — libFuzzer on the ONNX reader. Any bytes either become a graph that follows the graph rules, or are
  * refused with a message.
  *
  *     scripts/fuzz.sh 600 reader

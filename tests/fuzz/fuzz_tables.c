@@ -1,5 +1,6 @@
-/* fuzz_tables.c — libFuzzer over the tables that stand beside a trace: the first byte says which, clusters, factors,
- * idle windows or throughputs in either form. Any bytes are refused with a message, or become what the table may hold.
+/* fuzz_tables.c — libFuzzer on the tables that accompany a trace. The first byte selects clusters, factors, idle
+ * windows or throughputs in either format. Any bytes are refused with a message, or become valid content of the
+ * table.
  *
  *     scripts/fuzz.sh 600 tables
  */
@@ -13,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Refused with a message, or not. */
+/* Whether the table was accepted. A refusal must have a message. */
 static bool is_read(mdot_status status, const mdot_error *err)
 {
     if (status != MDOT_OK && err->message[0] == '\0') abort();
@@ -50,7 +51,7 @@ static void read_idle(const uint8_t *data, size_t size)
     sc_idle_windows_free(&windows);
 }
 
-/* Two jobs, "a" and "b", of two kinds; the caller frees it. */
+/* Two jobs, "a" and "b", of two kinds. The caller frees the workload. */
 static sc_workload make_workload(void)
 {
     sc_workload workload = {0};
@@ -113,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_throughputs(data + 1, size - 1, "throughputs.json");
         break;
     default:
-        return -1; /* not for the corpus */
+        return -1; /* keeps the input out of the corpus */
     }
     return 0;
 }

@@ -1,5 +1,5 @@
-/* fuzz_trace.c — libFuzzer over traces of jobs, in any form that mdot-simulate reads: any bytes are refused with a
- * message, or become jobs in order of arrival, of which a window is cut and, where they are few, simulated.
+/* fuzz_trace.c — libFuzzer on traces of jobs, in any format that mdot-simulate reads. Any bytes are refused with a
+ * message, or become jobs in order of arrival. A window is cut from them and, if the jobs are few, simulated.
  *
  *     scripts/fuzz.sh 600 trace
  */
@@ -15,7 +15,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_JOBS = 32 };
-#define LONGEST_S 1e5 /* continuous LAS decides once a minute */
+#define LONGEST_S 1e5 /* continuous LAS decides once per minute */
 
 static void check_jobs(const sc_workload *workload)
 {
@@ -48,7 +48,7 @@ static void simulate(const sc_workload *workload, const sc_cluster *cluster, con
         const sc_job *job = &workload->jobs[i];
         const sc_state *state = &result.states[i];
         if (!(state->start_s >= job->submit_s && state->end_s >= state->start_s)) abort();
-        /* times are sums, which round */
+        /* times are rounded sums */
         if (state->end_s - state->start_s < job->work * (1 - 1e-9) - 1e-6) abort();
     }
     sc_result_free(&result);

@@ -1,6 +1,6 @@
-/* make_corpus.c — seeds for the fuzz targets, in a folder for each: small models for the reader (behind the byte that
- * chooses its options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts, a cubin, a calibration,
- * command lines, the simulator's tables.
+/* make_corpus.c — writes seeds for the fuzz targets, one folder per target: small models for the reader (after the
+ * byte that chooses its options) and as jobs, the same jobs as `.job` files, graphs as text, artefacts, a cubin, a
+ * calibration, command lines, and the simulator's tables.
  *
  *     make_corpus FOLDER
  */
@@ -51,7 +51,7 @@ static void save_model(corpus *c, const char *name, const pb_buffer *model)
     save(c, path, model->data, model->size, NULL, 0);
 }
 
-/* Some seeds are no jobs, some no graphs that compile. */
+/* Some seeds are invalid as jobs, and some are graphs that fail to compile. */
 static void save_job(corpus *c, const char *name, const pb_buffer *model)
 {
     mdot_job *job = NULL;
@@ -88,7 +88,7 @@ static void save_artefact(corpus *c, const char *name)
     (void)mdotc_compile(&entry, 1, path, &options, NULL);
 }
 
-/* With the compiler's log behind it, as NVRTC says it. */
+/* Appends the compiler's log in NVRTC's format. */
 static void save_cubin(corpus *c)
 {
     static const char log[] = "\0ptxas info    : Function properties for scale\n"
@@ -107,7 +107,7 @@ static void save_cubin(corpus *c)
 static void save_tables(corpus *c)
 {
     static const struct {
-        const char *target, *name, *text; /* of tables the first byte says which */
+        const char *target, *name, *text; /* for tables, the first byte of text selects the format */
     } tables[] = {
         {"trace", "own.csv",
          "job_id,submit_s,gpus,duration_s,spread,deadline_s,weight,group\na,0,2,100,1.5,300,2,u\n"
@@ -132,7 +132,7 @@ static void save_tables(corpus *c)
 
 /* ---- Command lines ----------------------------------------------------------------------------------------------- */
 
-/* An argument a line, in the folder that fuzz_command.c makes. */
+/* One argument per line, for the folder that fuzz_command.c makes. */
 static void save_commands(corpus *c)
 {
     static const char *const lines[] = {
@@ -159,7 +159,8 @@ static void save_commands(corpus *c)
 
 /* ---- Calibrations ------------------------------------------------------------------------------------------------ */
 
-/* As mdot_calibration_save writes it; the reader's own word for it, so that a later format brings a later seed. */
+/* A calibration as mdot_calibration_save writes it. The reader's own constant is used, so that a later format gives a
+ * new seed. */
 static void save_calibration(corpus *c)
 {
     mdot_calibration *calibration = NULL;
@@ -184,7 +185,7 @@ int main(int argc, char **argv)
         return 2;
     }
     corpus c = {.folder = argv[1]};
-    (void)mkdir(c.folder, 0777); /* may be there, as those in it */
+    (void)mkdir(c.folder, 0777); /* the folder and its subfolders may exist already */
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         char path[4096];
         name_file(path, &c, targets[i], "", "");

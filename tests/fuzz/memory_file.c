@@ -1,5 +1,5 @@
-/* memory_file.c — one file in memory, under a link of the name that is wanted, in a folder that goes with the
- * program. */
+/* memory_file.c — one file in memory, with a link of the requested name, in a folder that is deleted when the program
+ * ends. */
 #include "tests/fuzz/memory_file.h"
 
 #include <errno.h>

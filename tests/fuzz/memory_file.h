@@ -1,11 +1,11 @@
-/* memory_file.h — bytes as a file, for doors that take a path. */
+/* memory_file.h — bytes as a file, for entry points that take a path. */
 #ifndef FUZZ_MEMORY_FILE_H
 #define FUZZ_MEMORY_FILE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Path of a regular file, called `name`, that holds these bytes until the next call. */
+/* Returns the path of a regular file named `name`, which contains these bytes until the next call. */
 const char *memory_file(const uint8_t *data, size_t size, const char *name);
 
 #endif

@@ -1,9 +1,9 @@
-/* seeds.c — see seeds.h. Models are as small as what they show allows. */
+/* seeds.c — see seeds.h. Each model is as small as its purpose allows. */
 #include "tests/fuzz/seeds.h"
 
 #include <stddef.h>
 
-/* Nodes of an opset whose forms are all rewritten. */
+/* Nodes of an old opset, all of which are upgraded. */
 static pb_buffer old_opset(void)
 {
     static const int64_t list[] = {0, 1};
@@ -108,7 +108,7 @@ static pb_buffer tensors(void)
     return onnx_finish(b);
 }
 
-/* What predicts: a length, weights, columns with defaults. */
+/* A predictor: a length, weights, columns with defaults. */
 static pb_buffer predictor(void)
 {
     onnx_builder *b = onnx_begin(17);
@@ -136,7 +136,7 @@ static pb_buffer predictor(void)
     return onnx_finish(b);
 }
 
-/* A step of training: what the reader of jobs cuts, prices and repeats. */
+/* A training step, from which the job reader removes the backward pass, and which has costs and repetitions. */
 static pb_buffer training(void)
 {
     onnx_builder *b = onnx_begin(17);

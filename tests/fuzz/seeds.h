@@ -1,4 +1,4 @@
-/* seeds.h — what fuzzing begins with, in memory. */
+/* seeds.h — the initial inputs of fuzzing, in memory. */
 #ifndef FUZZ_SEEDS_H
 #define FUZZ_SEEDS_H
 
@@ -6,10 +6,11 @@
 
 typedef struct seed_model {
     const char *name;
-    pb_buffer (*make)(void); /* an ONNX file */
+    pb_buffer (*make)(void); /* returns an ONNX file */
 } seed_model;
 
-/* Ends with a NULL name. "predictor" predicts, "training" is a job; "tensors" is neither, nor does all compile. */
+/* The list ends with a NULL name. "predictor" predicts, "training" is a job, "tensors" is neither. Some models fail
+ * to compile. */
 extern const seed_model seed_models[];
 
 /* As mdot_calibration_save writes it. */

@@ -1,4 +1,4 @@
-"""What a complete dry run of gpu.sh leaves: check_results.py FOLDER. Silent when all is there."""
+"""Checks the results of a complete dry run of gpu.sh: check_results.py FOLDER. It prints nothing if all are present."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def check_latency(results):
 
 
 def check_peers(results):
-    """Where Python has numpy. No peer finds the fake library, so that each says why it is absent."""
+    """If Python has numpy. The peers fail to find the fake library, so each must report why it is absent."""
     step = next(row for row in results["step"] if row["name"] == "peers")
     if "note" in step:
         return

@@ -1,12 +1,12 @@
 #!/bin/sh
-# The whole of benchmarks/gpu.sh without a GPU: packs a small model, runs all steps on the fake driver library, and
-# holds results.json, table.md and plot.svg to what has to be in them. Then once more with wrong answers, which have to
-# be found. Nothing depends on times.
+# Runs all of benchmarks/gpu.sh without a GPU: packs a small model, runs all steps on the fake driver library, and checks
+# the content of results.json, table.md and plot.svg. It then runs again with wrong answers, which must be detected. The test
+# is independent of measured times.
 #
 #   dry_run.sh SOURCE BUILD FAKE_LIBRARY
 #
-# BUILD has been built. 77 where NVRTC or Python 3 is missing. PYTHON names another one, such as one with numpy, which
-# the peers take.
+# BUILD must be built. Exit status 77: NVRTC or Python 3 is missing. PYTHON selects another Python, for example one with numpy,
+# which the peers need.
 set -eu
 export PYTHONDONTWRITEBYTECODE=1
 export PYTHONPATH="$1/benchmarks/common"
@@ -17,7 +17,7 @@ command -v "$python" > /dev/null || { echo "skipped: no $python"; exit 77; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 gpu="$source/benchmarks/gpu.sh"
-# A Python that was not built with the sanitizer cannot load libraries that were: then without numpy, and so no peers.
+# A Python that was built without the sanitizer fails to load libraries built with it. Then numpy and the peers are left out.
 if nm -D "$build/runtime/libmdot.so" | grep -q __asan_init; then
     printf '#!/bin/sh\nexec %s -S "$@"\n' "$python" > "$folder/python"
     chmod +x "$folder/python"
@@ -56,13 +56,13 @@ sh "$gpu" run --pack "$folder/pack" --out "$folder/out" --budget 120 --lengths 1
 }
 "$python" "$source/tests/gpu_bench/check_results.py" "$folder/out"
 
-# A run that was cut short in the middle of a line has its table too.
+# A run that was cut in the middle of a line also has its table.
 mkdir "$folder/cut"
 head -c 3000 "$folder/out/rows.jsonl" > "$folder/cut/rows.jsonl"
 "$python" "$source/benchmarks/gpu/report.py" "$folder/cut/rows.jsonl" "$folder/cut"
 grep -q "^| reference | bf16 | predict | 16 |" "$folder/cut/table.md" || { echo "a cut run has no table"; exit 1; }
 
-# Steps that the budget has no room for are named, and are no failure.
+# Steps that exceed the budget are named, but are not failures.
 sh "$gpu" run --pack "$folder/pack" --out "$folder/none" --budget 0 --python "$python" > "$log" 2>&1
 grep -q "^| floors | no time left |" "$folder/none/table.md" || { echo "steps are left out in silence"; exit 1; }
 

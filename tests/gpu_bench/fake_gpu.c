@@ -1,11 +1,8 @@
-/* fake_gpu.c — the fake libcuda (tests/fake_cuda) with what benchmarks/gpu takes beyond the runtime, as a library
- * that needs nobody to set it up: MDOT_LIBCUDA names it, and the packed programs run as they do on a GPU.
- *
- * An artefact's kernels are its own CPU code, found through the image that is loaded. The floors' kernels give what
- * floors.c wants to see. Nothing takes the time that it says. Where MDOT_FAKE_SPOIL is set, the artefact's answers are
- * off, which the checks have to find. What the fake driver complains of is said when the process ends, which then
- * fails.
- */
+/* fake_gpu.c — the fake libcuda (tests/fake_cuda) with the additional functions that benchmarks/gpu uses, as a
+ * library that needs no setup. If MDOT_LIBCUDA names it, the packed programs run as on a GPU. An artefact's kernels
+ * are its own CPU code, which is found through the loaded image. The kernels of the lower bounds return the values
+ * that floors.c expects. Reported times are fictitious. If MDOT_FAKE_SPOIL is set, the artefact's answers are wrong,
+ * which the checks must detect. Complaints of the fake driver are printed when the process ends, which then fails. */
 #include "benchmarks/gpu/floors.h"
 #include "benchmarks/gpu/gpu_device.h"
 #include "runtime/core/predictor.h"
@@ -32,14 +29,14 @@ typedef struct cpu_code {
     mdot_abi_function function;
     const void *weights;
     void *scratch;
-    const mdot_abi_tensor *output; /* the first one */
+    const mdot_abi_tensor *output; /* the first output */
 } cpu_code;
 
 static void run_cpu_code(void *user, int64_t length, const unsigned char *weights, const void *const *inputs,
                          void *const *outputs)
 {
     const cpu_code *code = user;
-    (void)weights; /* packed for a GPU */
+    (void)weights; /* these are packed for a GPU */
     const mdot_abi_call call = {.inputs = inputs,
                                 .outputs = outputs,
                                 .weights = code->weights,
@@ -67,7 +64,7 @@ static void register_bucket(const mdot_abi_table *table, const mdot_abi_entry *e
     fake_cuda_register(rt_string(table, kernel->name_at), kernel, run_cpu_code, code);
 }
 
-/* The runtime's own choice: then an answer has the same bits as the CPU's. */
+/* The same choice as the runtime's, so that an answer has the same bits as the CPU's. */
 static bool choose_image(const mdot_abi_table *table, const mdot_abi_image **out_image)
 {
     rt_cpu cpu;
@@ -87,8 +84,9 @@ static bool is_within(const unsigned char *base, const void *place)
     return found;
 }
 
-/* Where the artefact lies that holds `inside`: the mapping before it that begins as an ELF file and reaches it. The
- * runtime maps artefacts by itself, and no dynamic loader knows of them. NULL for none. */
+/* Finds the artefact that contains `inside`: the nearest mapping before it that begins as an ELF file and reaches it.
+ * The runtime maps artefacts by itself, so the dynamic loader does not know them. Returns NULL if the artefact is not
+ * found. */
 static const unsigned char *find_artefact(const void *inside)
 {
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -107,7 +105,8 @@ static const unsigned char *find_artefact(const void *inside)
     return found;
 }
 
-/* A symbol of a mapped artefact: its table of symbols ends where their names begin, as linkers place them. */
+/* Finds a symbol of a mapped artefact. Its symbol table ends at the start of the names, which is where linkers place
+ * them. */
 static const void *find_symbol(const unsigned char *base, const char *name)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)base;
@@ -127,7 +126,7 @@ static const void *find_symbol(const unsigned char *base, const char *name)
     return NULL;
 }
 
-/* The artefact that the image lies in has the code beside it. */
+/* Registers the code of the artefact that contains the image. */
 static bool register_artefact(const void *image)
 {
     const unsigned char *base = find_artefact(image);
@@ -150,9 +149,9 @@ static bool register_artefact(const void *image)
     return found != NULL;
 }
 
-/* ---- The floors' kernels ----------------------------------------------------------------------------------------- */
+/* ---- Kernels of the lower bounds --------------------------------------------------------------------------------- */
 
-/* How much floors.c wants to be right; a grid's depends on its blocks. */
+/* The count that floors.c expects. For a grid it depends on the number of blocks. */
 typedef struct rounds {
     unsigned right, right_a_block;
 } rounds;
@@ -227,7 +226,7 @@ __attribute__((destructor)) static void end(void)
     _exit(70);
 }
 
-/* ---- The kernel that stays --------------------------------------------------------------------------------------- */
+/* ---- Persistent kernel ------------------------------------------------------------------------------------------- */
 
 typedef struct resident {
     const uint32_t *request;
@@ -263,7 +262,7 @@ static int start_resident(const mdot_abi_cuda_call *call)
     return machine_leave(result);
 }
 
-/* ---- Launches, and graphs of them -------------------------------------------------------------------------------- */
+/* ---- Launches and graphs of launches ----------------------------------------------------------------------------- */
 
 typedef struct launch {
     rt_cu_function function;
@@ -271,7 +270,7 @@ typedef struct launch {
     mdot_abi_cuda_call call;
 } launch;
 
-struct card_graph_object { /* kernels without inputs in their parameters */
+struct card_graph_object { /* kernels whose parameters contain no inputs */
     int count;
     launch launches[64];
 };
@@ -357,7 +356,7 @@ int cuGraphDestroy(card_graph graph)
 
 /* ---- Copies and events ------------------------------------------------------------------------------------------- */
 
-/* Launches behind it in the stream find it done. */
+/* The copy is complete before later launches in the stream. */
 int cuMemcpyHtoDAsync_v2(rt_cu_address to, const void *from, size_t size_bytes, rt_cu_stream stream)
 {
     int result = machine_enter_context("cuMemcpyHtoD");

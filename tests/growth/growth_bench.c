@@ -1,9 +1,9 @@
-/* growth_bench.c — how long reading, planning and generating code take as models grow, and how much memory: what
- * test_growth holds in counts.
+/* growth_bench.c — the time and memory for reading, planning and generating code as models grow. test_growth checks
+ * the same with counts.
  *
- *     growth_bench [NODES … [MODEL]]      seconds and megabytes, those behind the code the most since the start; by
- *                                         default 1000, 10000 and 100000 nodes of every model
- *     growth_bench --save NODES MODEL     the model on standard output, for `mdot compile` and others
+ *     growth_bench [NODES … [MODEL]]      prints seconds and megabytes. Those of code generation are the maximum since
+ *                                         the start. Default: 1000, 10000 and 100000 nodes of every model
+ *     growth_bench --save NODES MODEL     writes the model to standard output, for `mdot compile` and others
  *
  * Models are those of growth_models.c: chain, readers, far, …
  */
@@ -49,7 +49,7 @@ static void read_job(const growth_model *model, const pb_buffer *bytes)
     mdot_job_destroy(job);
 }
 
-/* In this process, whose seconds and memory are asked for. */
+/* Generates in this process, because its time and memory are measured. */
 static mdot_status generate(const cg_entry *entry, ir_arena *arena, mdot_error *err)
 {
     const cg_cpu_target *target = cg_cpu_target_find(MDOT_CPU_X86_64_V3, CG_FP32);

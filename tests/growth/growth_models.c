@@ -16,7 +16,7 @@ static onnx_builder *begin(void)
     return b;
 }
 
-/* "A,B" with numbers behind them: node and value names of these models. */
+/* Names such as "A,B" get numbers appended. These models use them for nodes and values. */
 static void add_node(onnx_builder *b, const char *op, const char *inputs, const char *output, int number)
 {
     char name[NAME];
@@ -24,7 +24,7 @@ static void add_node(onnx_builder *b, const char *op, const char *inputs, const 
     onnx_node(b, op, inputs, name);
 }
 
-/* Constants that differ, so that no two nodes are equal. */
+/* Each constant differs, so that all nodes differ. */
 static void add_constant(onnx_builder *b, int number)
 {
     char name[NAME];
@@ -51,7 +51,7 @@ static pb_buffer chain(int nodes)
     return onnx_finish(b);
 }
 
-/* y + y, and so on: nothing but equal nodes, each of another value. */
+/* y + y, and so on: all nodes have the same form, but different inputs. */
 static pb_buffer doublings(int nodes)
 {
     onnx_builder *b = begin();
@@ -65,7 +65,7 @@ static pb_buffer doublings(int nodes)
     return onnx_finish(b);
 }
 
-/* Each of the two before: none is read once only, so none is part of its reader. */
+/* Each node adds the two before it. Every value is read more than once, so it is not inlined into its reader. */
 static pb_buffer fibonacci(int nodes)
 {
     onnx_builder *b = begin();
@@ -80,7 +80,7 @@ static pb_buffer fibonacci(int nodes)
     return onnx_finish(b);
 }
 
-/* Products with weights of their own, and sums: no two calls read the same. */
+/* Matmuls with their own weights, and sums. Every call reads different data. */
 static pb_buffer products(int nodes)
 {
     onnx_builder *b = begin();
@@ -100,7 +100,7 @@ static pb_buffer products(int nodes)
     return onnx_finish(b);
 }
 
-/* All of "PREFIX0,PREFIX1,…", malloc'ed. */
+/* Returns "PREFIX0,PREFIX1,…", malloc'ed. */
 static char *name_all(const char *prefix, int count)
 {
     size_t room = (size_t)count * NAME, used = 0;
@@ -111,7 +111,7 @@ static char *name_all(const char *prefix, int count)
     return list;
 }
 
-/* One value that is replaced when the graph is simplified, and that all others read, the last far away. */
+/* One value that simplification replaces, and that all others read. The last reader is far away. */
 static pb_buffer readers(int nodes)
 {
     onnx_builder *b = begin();
@@ -129,7 +129,7 @@ static pb_buffer readers(int nodes)
     return onnx_finish(b);
 }
 
-/* Values that go away, each read once before and once behind all others. */
+/* Values that are removed. Each is read once early and once after all others. */
 static pb_buffer far(int nodes)
 {
     onnx_builder *b = begin();
@@ -219,7 +219,7 @@ static pb_buffer calls(int nodes)
     return onnx_finish(b);
 }
 
-/* A residual stream: products with weights, normalisations, activations. */
+/* A residual stream: matmuls with weights, normalisations, activations. */
 static pb_buffer layers(int nodes)
 {
     enum { NODES_OF_LAYER = 4 };
@@ -243,7 +243,7 @@ static pb_buffer layers(int nodes)
     return onnx_finish(b);
 }
 
-/* What PyTorch exports of a Transformer, with computed shapes. */
+/* A Transformer as PyTorch exports it, with computed shapes. */
 static pb_buffer encoder(int nodes)
 {
     enum { NODES_OF_LAYER = 62 };

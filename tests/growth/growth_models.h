@@ -1,5 +1,5 @@
-/* growth_models.h — models of any number of nodes, each of a shape that a reader, a pass or a planner could
- * be slow at. */
+/* growth_models.h — models with any number of nodes. Each has a shape that could make a reader, a pass or a planner
+ * slow. */
 #ifndef TEST_GROWTH_MODELS_H
 #define TEST_GROWTH_MODELS_H
 
@@ -7,7 +7,7 @@
 
 typedef struct growth_model {
     const char *name, *what;
-    /* About `nodes` nodes. */
+    /* builds about `nodes` nodes */
     pb_buffer (*build)(int nodes);
 } growth_model;
 

@@ -1,12 +1,11 @@
-/* test_growth.c — reading a job, importing, planning and generating code take work that grows as the model does, not as
- * its square; a prediction goes through a job's operators no more often than it has to.
- *
- * Work is counted in basic blocks, by a build of the libraries whose every block calls the counter below
- * (-fsanitize-coverage=trace-pc), and in bytes of the arena: the same on every machine, however busy. Four times the
- * nodes may take so much more as n log n does, and a little for tables whose size is a power of two; what is quadratic
- * takes more, and be it a thirtieth of the work on the small model. Of LLVM's work the module is counted that its
- * optimiser is given: instructions, and for each alias the uses of what it stands for, all of which it looks at.
- */
+/* test_growth.c — the work of reading a job, importing, planning and generating code grows nearly linearly with the
+ * model, rather than quadratically. A prediction goes through a job's operators only as often as necessary. Work is
+ * counted in basic blocks and in bytes of the arena. A special build of the libraries calls the counter below in
+ * every block (-fsanitize-coverage=trace-pc), so that the counts are the same on every machine under any load. Four
+ * times the nodes may cost as much more as n log n does, and a little for tables whose size is a power of two.
+ * Quadratic work costs more, even if it is only a thirtieth of the work on the small model. For LLVM, the test counts
+ * the module that its optimiser receives: instructions, and for each alias the uses of its target, because LLVM looks
+ * at all of them. */
 #include "codegen/cpu/cpu_backend.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
@@ -40,7 +39,7 @@ void __sanitizer_cov_trace_pc(void)
     blocks++;
 }
 
-static double allocated_bytes; /* of all arenas */
+static double allocated_bytes; /* in all arenas */
 
 void *__real_ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes);
 void *__wrap_ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes);
@@ -50,7 +49,7 @@ void *__wrap_ir_arena_alloc(ir_arena *arena, size_t count, size_t size_bytes)
     return __real_ir_arena_alloc(arena, count, size_bytes);
 }
 
-static double llvm_work; /* of the last module */
+static double llvm_work; /* for the last module */
 
 static double count_instructions(LLVMValueRef function)
 {
@@ -95,10 +94,10 @@ LLVMBool __wrap_LLVMTargetMachineEmitToMemoryBuffer(LLVMTargetMachineRef machine
 
 typedef struct work {
     double blocks, bytes;
-    double llvm; /* of code generation */
+    double llvm; /* for code generation */
 } work;
 
-/* ---- What is counted --------------------------------------------------------------------------------------------- */
+/* ---- Measured stages --------------------------------------------------------------------------------------------- */
 
 static bool has_length(const growth_model *model)
 {
@@ -147,7 +146,7 @@ static work plan(ir_graph *graph, ir_arena *arena, pl_plan **out_plan)
     return done;
 }
 
-/* Up to what LLVM is given. */
+/* Generates code up to LLVM's input. */
 static work generate(pl_plan *plan, ir_arena *arena)
 {
     const cg_cpu_target *target = cg_cpu_target_find(MDOT_CPU_X86_64_V3, CG_FP32);
@@ -196,7 +195,7 @@ static void work_grows_as_the_model_does(void **state)
             double more = large[s].blocks / small[s].blocks;
             double more_bytes = small[s].bytes > 0 ? large[s].bytes / small[s].bytes : 0;
             double more_llvm = small[s].llvm > 0 ? large[s].llvm / small[s].llvm : 0;
-            assert_true(small[s].blocks > SMALL); /* it counts */
+            assert_true(small[s].blocks > SMALL); /* checks that the counter works */
             print_message("%-9s %-20s %6.0f blocks a node, %.2f times; %6.0f bytes, %.2f times", model->name, stages[s],
                           small[s].blocks / SMALL, more, small[s].bytes / SMALL, more_bytes);
             if (s == CODE) print_message("; %4.0f of LLVM's, %.2f times", small[s].llvm / SMALL, more_llvm);
@@ -211,11 +210,11 @@ static void work_grows_as_the_model_does(void **state)
     assert_false(grows_faster);
 }
 
-/* ---- Jobs made to be slow ---------------------------------------------------------------------------------------- */
+/* ---- Worst-case jobs --------------------------------------------------------------------------------------------- */
 
-enum { COLLIDING = 500, SLOTS = 1 << 14 }; /* more than any table has for so many */
+enum { COLLIDING = 500, SLOTS = 1 << 14 }; /* more slots than any table has for so many operators */
 
-/* Operators that differ and have the same last bits of their hash. */
+/* Operators that differ but have the same low bits in their hash. */
 static void make_colliding(mdot_job_operator *operators, size_t count)
 {
     mdot_job_operator op = {.struct_size = sizeof op, .type = "Relu", .known = true, .traits.number = 7};
@@ -271,21 +270,23 @@ static rt_resolved_configuration setup_of(mdot_configuration c)
     return setup;
 }
 
-/* What a predictor that reads of several GPUs their number at most is asked in a scheduler's round. */
+/* Configurations of a scheduler's round. The predictor reads at most the number of GPUs in a configuration of several
+ * GPUs. */
 static void what_is_modelled_adds_up_equal_rooflines_once(void **state)
 {
     (void)state;
     enum { OPERATORS = 500 };
     static const struct {
         mdot_configuration c;
-        int rooflines; /* of a typical batch; and of the one that is asked for, where passes are counted or kernels change */
+        int rooflines; /* rooflines of a typical batch, plus those of the requested batch if passes are counted or
+                        * kernels change */
     } asked[] = {
         {{.gpu_count = 1}, 0},
         {{.gpu_count = 8}, 1},
         {{.gpu_count = 8, .zero_stage = 2}, 1},
         {{.gpu_count = 16, .node_count = 2}, 1},
         {{.accumulate = 4}, 2},
-        {{.compiled = 1}, 2}, /* nothing that could be fused */
+        {{.compiled = 1}, 2}, /* the job has no operators that could be fused */
         {{.precision = MDOT_PRECISION_BF16}, 3},
     };
     const rt_configuration_set reads = 1u << RT_CONFIGURATION_BATCH | 1u << RT_CONFIGURATION_IS_EAGER;

@@ -192,7 +192,7 @@ static void decisions_are_taken_on_f32(void **state)
     ir_arena_destroy(f.arena);
 }
 
-/* 1 + 2^-10 is exact in f16 but rounds in bf16. A bias is not a factor, so it is not rounded. */
+/* 1 + 2^-10 is exact in f16 but rounds in bf16. Only factors are rounded, so a bias stays exact. */
 static void factors_of_products_are_rounded_where_that_is_asked_for(void **state)
 {
     (void)state;

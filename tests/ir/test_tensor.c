@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 /* The definition in doubles, which represent all values exactly: round to a multiple of the last place, then extract
- * the fields. (The compilers' _Float16 would do the same, but some versions of Clang lack it on some x86-64 targets.) */
+ * the fields. (The compilers' _Float16 would do the same, but some versions of Clang lack it on some x86-64 CPUs.) */
 static uint16_t reference_f16(float value)
 {
     unsigned sign = signbit(value) ? 0x8000 : 0;

@@ -1,9 +1,7 @@
-/* conformance.c — ONNX's backend node tests through compiled code: `conformance FOLDER LEAST`.
- *
- * Every directory below FOLDER that holds a model.onnx is compiled for the best CPU level and run on its data. A wrong
- * result or an unreadable directory fails the test; unsupported operators do not, but at least LEAST directories must
- * pass. Returns 77 (skipped) where FOLDER does not exist: it is not part of the project.
- */
+/* conformance.c — ONNX's backend node tests through compiled code: `conformance FOLDER LEAST`. Every directory below
+ * FOLDER with a model.onnx is compiled for the best CPU level and run on its data. A wrong result or an unreadable
+ * directory fails the test. Unsupported operators are allowed, but at least LEAST directories must pass. Returns 77
+ * (skipped) if FOLDER is absent, because it is not part of the project. */
 #include "mdot/mdotc.h"
 
 #include <dirent.h>
@@ -14,7 +12,7 @@
 
 enum { SKIPPED = 77 };
 
-/* Data of Debian's onnx 1.12 that contradicts its own model or its specification. */
+/* Data of Debian's onnx 1.12 that contradict their own model or its specification. */
 static const struct {
     const char *name, *reason;
 } wrong_data[] = {

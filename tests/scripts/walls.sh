@@ -1,5 +1,5 @@
 #!/bin/sh
-# scripts/check-walls.sh finds every kind of breach: each is made in a small tree, and must be named.
+# Tests that scripts/check-walls.sh finds every kind of breach. Each is made in a small tree, and the script must name it.
 # Usage: walls.sh SCRIPT C-COMPILER
 set -eu
 script=$1
@@ -7,7 +7,7 @@ compiler=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
-# The tree without a breach: a file a folder, with includes that are right.
+# Makes a tree without a breach: one file per folder, with allowed includes.
 make_tree() {
     rm -rf "$work/tree"
     for folder in include/mdot base runtime/core runtime/cuda runtime/job ir/ops frontend/onnx frontend/job codegen/cpu \
@@ -36,7 +36,7 @@ expect_whole() {
     [ -z "$said" ]
 }
 
-# FILE LINE PART: with this line more in FILE, the script fails and says FILE and PART.
+# FILE LINE PART: appends the line to FILE. The script must then fail with a message that contains FILE and PART.
 expect_breach() {
     make_tree
     echo "$2" >> "$1"
@@ -75,11 +75,11 @@ expect_breach ir/ops/sums.h '#include "ir/ops/sums.h"' 'is in a circle of header
 expect_breach runtime/job/run.c '#include "mdot/mdot.h"' 'libmdot has runtime/core/run.c of the same name'
 expect_breach compiler/table.c '#include "ir/ops/sums.h"' 'of the same name'
 
-# A library's names are its own: libmdotjob's do not count in libmdotc.
+# File names must be unique only within a library: libmdotjob and libmdotc may use the same name.
 make_tree
 echo '#include "ir/ops/sums.h"' | tee frontend/job/table.c > frontend/job/extract_operators.c
 expect_whole
-# External symbols of a build's objects, by folder.
+# External symbols of the objects of a build, by folder.
 make_tree
 for folder in base runtime ir frontend codegen compiler; do
     mkdir -p "$work/build/$folder/CMakeFiles/mdot_$folder.dir"

@@ -1,5 +1,5 @@
-/* test_chronus.c — leases: what the program finds that filling by deadline does not, and that no guarantee is broken.
- * */
+/* test_chronus.c — leases: the integer program finds guarantees that filling by deadline misses, and every guarantee
+ * is met. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ static void whole_columns_are_whole(void **state)
     double values[2], cost;
     mdot_error err = {0};
     assert_int_equal(sc_linear_create(&l, NULL), MDOT_OK);
-    /* most of 5 x + 4 y with 6 x + 4 y <= 24, x + 2 y <= 6: 21 at (3, 1.5), whole 20 at (4, 0) */
+    /* Maximise 5 x + 4 y with 6 x + 4 y <= 24, x + 2 y <= 6: 21 at (3, 1.5), in whole numbers 20 at (4, 0). */
     size_t x = sc_linear_add_whole_column(l, -5, 0, 10), y = sc_linear_add_whole_column(l, -4, 0, 10);
     size_t first = sc_linear_add_row(l, -INFINITY, 24), second = sc_linear_add_row(l, -INFINITY, 6);
     sc_linear_add_term(l, first, x, 6);
@@ -59,7 +59,7 @@ static void whole_columns_are_whole(void **state)
 
 enum { MOST_UNTIL = 4, MOST_JOBS = 4 };
 
-/* Whether all jobs from `job` on find leases in what is left: every choice tried. */
+/* Returns whether all jobs from `job` on find leases in the remaining ones, by trying every choice. */
 static bool can_run(const sc_lease_job *jobs, size_t count, int *left)
 {
     if (count == 0) return true;
@@ -118,8 +118,8 @@ static bool is_met(const sc_workload *w, const sc_result *r, size_t job)
     return r->states[job].end_s <= w->jobs[job].deadline_s + 1e-6;
 }
 
-/* Two leases of 4 GPUs. By deadline and in order of arrival, the jobs of 1 and 2 GPUs take the first, that of 3 the
- * second, and there is no room for another of 2; 1 and 3 leave it. */
+/* Two leases of 4 GPUs. By deadline and in order of arrival, the jobs of 1 and 2 GPUs take the first lease and the
+ * job of 3 the second, which leaves too little for another job of 2. With 1 and 3 in one lease, it fits. */
 static void the_program_guarantees_more_than_filling_by_deadline(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void the_program_guarantees_more_than_filling_by_deadline(void **state)
     sc_workload_free(&w);
 }
 
-/* Jobs that have leases, since their deadlines were made of some. */
+/* Jobs for which leases exist, because the deadlines are derived from leases. */
 static sc_workload make_feasible(uint64_t seed, double restart_s)
 {
     enum { GPUS = 4, LEASES = 5, JOBS = 8 };
@@ -191,7 +191,7 @@ static void who_can_be_guaranteed_is_and_ends_in_time(void **state)
 static void who_is_guaranteed_first_keeps_its_leases(void **state)
 {
     (void)state;
-    /* one GPU: the first job needs all leases until its deadline, a second one's would take them */
+    /* One GPU. The first job needs all leases until its deadline, and a second guarantee would take some of them. */
     static const double jobs[][3] = {{0, 1, 3 * LEASE_S}, {10, 1, 100}, {20, 1, 100}};
     sc_workload w = workload_make(jobs, 3);
     w.jobs[0].deadline_s = 3 * LEASE_S;
@@ -209,7 +209,7 @@ static void what_is_left_goes_to_the_shortest(void **state)
     static const double jobs[][3] = {{0, 1, 5000}, {1, 1, 3000}, {2, 1, 100}};
     sc_workload w = workload_make(jobs, 3);
     sc_result r = workload_run(&w, 1, "chronus", NULL, SC_ERRORS_SCALE);
-    /* the first holds its lease, at whose end the shortest one comes */
+    /* The first job holds its lease. At the end of the lease the shortest job starts. */
     assert_true(r.states[0].start_s == 0 && r.states[0].preemptions == 1);
     assert_true(r.states[2].start_s == LEASE_S && r.states[1].start_s == LEASE_S + 100);
     sc_result_free(&r);

@@ -1,4 +1,5 @@
-/* test_elasticflow.c — deadlines: what is admitted is met, whatever restarts cost, and more of them than by EDF. */
+/* test_elasticflow.c — deadlines: admitted jobs meet them for any cost of restarts, and more jobs meet them than with
+ * EDF. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@
 
 enum { GPUS = 16, JOBS = 150 };
 
-/* Jobs that scale: speed w^.9, a step a second on one GPU. */
+/* Scalable jobs: the speed is w^.9, and one step per second on one GPU. */
 static sc_workload make(uint64_t seed, double low, double high)
 {
     sc_workload w = workload_random(JOBS, 1, seed);
@@ -66,7 +67,7 @@ static void no_admitted_job_is_late(void **state)
                     fail_msg("seed %d, restart %g s: job %zu ends at %g, after %g", (int)seed, restarts_s[i], job,
                              result.states[job].end_s, w.jobs[job].deadline_s);
             assert_int_equal(summary.deadlines_met + summary.rejected, JOBS);
-            assert_true(summary.rejected > 0); /* else nothing was hard */
+            assert_true(summary.rejected > 0); /* otherwise the test would be too easy */
             sc_result_free(&result);
         }
         sc_workload_free(&w);
@@ -121,7 +122,8 @@ static void jobs_without_deadlines_get_what_is_left(void **state)
     sc_workload_free(&w);
 }
 
-/* A job alone, whose deadline takes two GPUs, has all that make it faster; one that nothing can save is rejected. */
+/* A single job whose deadline requires two GPUs gets all GPUs that make it faster. A job that cannot meet its
+ * deadline is rejected. */
 static void a_job_alone_is_as_wide_as_it_gains(void **state)
 {
     (void)state;

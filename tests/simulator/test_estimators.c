@@ -1,4 +1,4 @@
-/* test_estimators.c — what policies are told of durations. */
+/* test_estimators.c — the duration estimates that policies receive. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static void errors_are_log_normal_with_median_one(void **state)
         below += factor < 1;
     }
     assert_true(differs);
-    assert_true(fabs(sum / COUNT - 0.25) < 0.005); /* its deviation is below .001 */
+    assert_true(fabs(sum / COUNT - 0.25) < 0.005); /* the standard deviation of the mean is below .001 */
     assert_true(fabs(below / COUNT - 0.5) < 0.01);
     sc_estimator_destroy(&e);
     sc_estimator_destroy(&again);
@@ -74,16 +74,16 @@ static void history_knows_the_mean_of_what_is_like_it(void **state)
     e.learn(e.self, &w, 0, 100);
     e.learn(e.self, &w, 1, 200);
     e.learn(e.self, &w, 2, 600);
-    assert_true(e.factor(e.self, &w, 3, 50) == 3); /* group and width: 150 */
-    assert_true(e.factor(e.self, &w, 5, 50) == 6); /* group: 300 */
-    assert_true(e.factor(e.self, &w, 4, 50) == 6); /* all: 300 */
+    assert_true(e.factor(e.self, &w, 3, 50) == 3); /* estimate from group and width: 150 */
+    assert_true(e.factor(e.self, &w, 5, 50) == 6); /* estimate from the group: 300 */
+    assert_true(e.factor(e.self, &w, 4, 50) == 6); /* estimate from all jobs: 300 */
     e.learn(e.self, &w, 4, 50);
     assert_true(e.factor(e.self, &w, 4, 50) == 1);
     sc_estimator_destroy(&e);
     sc_workload_free(&w);
 }
 
-/* b is shorter in truth and believed to be longer. */
+/* b is actually shorter but is believed to be longer. */
 static void a_belief_about_kinds_is_what_every_policy_goes_by(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_experiment.c — mdot-figure4 and what it is made of: confidence bands, predictors' errors, and a small run whose
- * files hold what the simulator says alone. */
+/* test_experiment.c — mdot-figure4 and its parts: confidence bands, errors of predictors, and a small run whose files
+ * agree with the simulator. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static void bands_are_students(void **state)
 {
     (void)state;
     ex_band band = ex_band_of((const double[]){1, 2, 3, 4, 5}, 5);
-    /* standard error sqrt(2.5 / 5), t of 4 degrees of freedom 2.776 */
+    /* The standard error is sqrt(2.5 / 5), and t with 4 degrees of freedom is 2.776. */
     assert_true(band.mean == 3 && fabs(band.high - 3 - 2.776 * sqrt(.5)) < 1e-9);
     assert_true(fabs(band.low + band.high - 6) < 1e-9);
     band = ex_band_of((const double[]){7}, 1);
@@ -125,19 +125,19 @@ static void one_command_writes_table_json_and_drawing(void **state)
     char *json = read_all(path);
     double ratios[256], lows[256], highs[256];
     assert_true(json_is_valid(json));
-    /* 15 arms, of both traces and of all, at both loads */
+    /* 15 arms, for both traces and for all together, at both loads. */
     size_t count = json_numbers(json, "ratio", ratios, 256);
     assert_int_equal(count, 15 * 3 * 2);
     assert_int_equal(json_numbers(json, "ratio_low", lows, 256), count);
     assert_int_equal(json_numbers(json, "ratio_high", highs, 256), count);
     for (size_t i = 0; i < count; i++) assert_true(lows[i] <= ratios[i] && ratios[i] <= highs[i]);
     assert_true(ratios[0] == 1);
-    /* a predictor without errors is the exact policy */
+    /* A predictor with zero error equals the exact policy. */
     const char *good = strstr(json, "\"arm\": \"SRSF, good\"");
     assert_non_null(good);
     expect_contains(good, "\"ratio\": 1.000000");
 
-    /* the last window as it is, exact: jobs 300 to 399 */
+    /* The last window with exact durations: jobs 300 to 399. */
     char trace[256], *begin = strstr(json, "windows_mean_jct_s\": [");
     double first, second, third, alone;
     assert_non_null(begin);

@@ -1,5 +1,5 @@
-/* test_gavel.c — policies over types of GPUs: who runs where on small clusters, tables of throughputs, and the
- * published trace where ../shared is. */
+/* test_gavel.c — policies for several GPU types: the GPUs that jobs get on small clusters, tables of throughputs, and
+ * the published trace if ../shared exists. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static int set_up(void **state)
 {
     char *folder = process_make_folder();
     free(workload_write_file(folder, "cluster.csv", "node,type,gpus\na,fast,1\nb,slow,1\n"));
-    /* "picky" gains ten times from the fast GPU, "easy" half as much again */
+    /* The fast GPU makes "picky" ten times as fast, and "easy" 1.5 times as fast. */
     free(workload_write_file(folder, "speeds.csv",
                              "job_type,gpus,type,steps_per_s\npicky,1,fast,10\npicky,1,slow,1\n"
                              "easy,1,fast,1.5\neasy,1,slow,1\n"));
@@ -68,7 +68,7 @@ static void jobs_run_where_they_gain_most(void **state)
         if (result.status != 0) fail_msg("%s", result.err);
         assert_int_equal(json_numbers(result.out, "makespan_s", &makespan, 1), 1);
         assert_int_equal(json_numbers(result.out, "mean_jct_s", &mean, 1), 1);
-        /* both take 3600 s, each where it belongs; the other way round picky would take ten hours */
+        /* Both take 3600 s on their best types. With the types exchanged, picky would take ten hours. */
         assert_true(makespan == 3600 && mean == 3600);
     }
 }
@@ -78,9 +78,8 @@ static void shares_become_time(void **state)
     NEEDS_SOLVER;
     process_result result;
     double makespan;
-    /* normalised throughputs: (1.5 f + s) / 1.25 for easy, (10 f + s) / 5.5 for picky. They are equal where easy has
-     * half
-       of the fast GPU's time, so that they take turns, and both end later than where each has one for itself */
+    /* The normalised throughputs are (1.5 f + s) / 1.25 for easy and (10 f + s) / 5.5 for picky. They are equal if
+     * easy has half of the fast GPU's time. The jobs then take turns, and both end later than with one GPU each. */
     simulate(*state, "gavel", &result);
     if (result.status != 0) fail_msg("%s", result.err);
     assert_int_equal(json_numbers(result.out, "makespan_s", &makespan, 1), 1);

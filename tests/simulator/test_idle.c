@@ -1,4 +1,4 @@
-/* test_idle.c — offline jobs in idle windows: what is taken, what is cut off, and what files are refused. */
+/* test_idle.c — offline jobs in idle windows: the jobs that start, the jobs that are cut off, and refused files. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Two hours, then one, of one GPU. A job of two and a half hours fits neither. */
+/* Windows of two hours and of one hour on one GPU. A job of two and a half hours exceeds both. */
 static sc_idle_window two[] = {{0, 7200}, {10000, 13600}};
 static const double jobs[][3] = {{0, 1, 9000}, {0, 1, 3600}, {0, 1, 3600}, {0, 1, 3000}};
 
@@ -47,16 +47,17 @@ static void rules_take_what_they_believe_to_fit(void **state)
     sc_workload w = workload_make(jobs, 4);
     sc_idle_windows windows = {two, 2};
     sc_idle_result r = fill(&w, &windows, SC_IDLE_ORACLE, NULL);
-    /* 1 and 2 in the first window, 3 in the second */
+    /* Jobs 1 and 2 run in the first window, job 3 in the second. */
     assert_int_equal(r.ended, 3);
     assert_int_equal(r.cut_off, 0);
     assert_true(fabs(r.idle_gpu_h - 3) < 1e-9 && fabs(r.used_gpu_h - 10200. / 3600) < 1e-9 && r.lost_gpu_h == 0);
-    /* first-fit loses two hours to job 0, then job 1 fills the second window */
+    /* First-fit loses two hours to job 0, then job 1 fills the second window. */
     r = fill(&w, &windows, SC_IDLE_FIRST_FIT, NULL);
     assert_int_equal(r.ended, 1);
     assert_int_equal(r.cut_off, 1);
     assert_true(fabs(r.lost_gpu_h - 2) < 1e-9 && fabs(r.used_gpu_h - 1) < 1e-9);
-    /* believed a tenth longer, 1 and 2 do not fit behind each other: 3 follows 1, and nothing the second window */
+    /* With estimates that are a tenth too long, 1 and 2 together exceed the first window. Therefore 3 follows 1, and
+     * the second window stays empty. */
     const double longer[] = {9900, 3960, 3960, 3300};
     r = fill(&w, &windows, SC_IDLE_UPPER, longer);
     assert_int_equal(r.ended, 2);
@@ -68,7 +69,7 @@ static void rules_take_what_they_believe_to_fit(void **state)
 static void a_job_that_is_cut_off_waits_again(void **state)
 {
     (void)state;
-    /* another GPU has waited idle; it takes the job when the first has lost it */
+    /* Another GPU has been idle. It takes the job when the first GPU has lost it. */
     static sc_idle_window both[] = {{0, 100}, {50, 400}};
     static const double one[][3] = {{0, 1, 200}};
     sc_workload w = workload_make(one, 1);
@@ -80,7 +81,7 @@ static void a_job_that_is_cut_off_waits_again(void **state)
     sc_workload_free(&w);
 }
 
-/* Whatever the rule, no time is counted twice, the oracle loses none, and nothing ends that did not arrive. */
+/* For every rule, time is counted once, the oracle loses none, and only arrived jobs end. */
 static void books_balance(void **state)
 {
     (void)state;

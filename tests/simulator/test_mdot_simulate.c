@@ -1,4 +1,4 @@
-/* test_mdot_simulate.c — the command as a person meets it. */
+/* test_mdot_simulate.c — the command from the user's view. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,7 @@ static void json_holds_the_same(void **state)
     RUN(f, f->trace, "--gpus", "4", "--policy", "fifo,srtf", "--json");
     assert_int_equal(f->result.status, 0);
     assert_true(json_is_valid(f->result.out));
-    /* fifo: 100, 110, 120: (100 + 110 + 140) / 3; srtf: b 10-30, a 0-10 and 30-120, d 30-80 */
+    /* fifo: 100, 110, 120: (100 + 110 + 140) / 3; srtf: b 10-30, a 0-10 and 30-120, d 30-80. */
     assert_int_equal(json_numbers(f->result.out, "mean_jct_s", means, 3), 2);
     assert_true(means[0] > 116.66 && means[0] < 116.67);
     assert_true(means[1] > 63.33 && means[1] < 63.34);
@@ -76,7 +76,7 @@ static void energy_is_told_where_power_is_known(void **state)
     double energy[2];
     char *with = workload_write_file(f->folder, "watts.csv", "node,type,gpus,watts\nn,g,4,3600\n");
     char *without = workload_write_file(f->folder, "plain.csv", "node,type,gpus\nn,g,4\n");
-    /* 2 x 100 + 4 x 20 + 1 x 50 GPU-seconds of 3.6 kW */
+    /* 2 x 100 + 4 x 20 + 1 x 50 GPU-seconds at 3.6 kW. */
     RUN(f, f->trace, "--cluster", with, "--policy", "fifo,powerflow", "--json");
     assert_int_equal(f->result.status, 0);
     assert_int_equal(json_numbers(f->result.out, "energy_kwh", energy, 2), 2);
@@ -88,7 +88,7 @@ static void energy_is_told_where_power_is_known(void **state)
     RUN(f, f->trace, "--cluster", without, "--policy", "powerflow");
     assert_int_equal(f->result.status, 1);
     expect_contains(f->result.err, "watts");
-    RUN(f, f->trace, "--cluster", with, "--policy", "powerflow", "--power", "10800"); /* three GPUs: b needs four */
+    RUN(f, f->trace, "--cluster", with, "--policy", "powerflow", "--power", "10800"); /* three GPUs, but b needs four */
     assert_int_equal(f->result.status, 1);
     expect_contains(f->result.err, "wait forever");
     RUN(f, f->trace, "--gpus", "4", "--policy", "powerflow", "--power", "10800");
@@ -166,7 +166,7 @@ static void factors_and_windows_are_taken(void **state)
     double value;
     RUN(f, f->trace, "--gpus", "4", "--policy", "srtf", "--factors", f->factors, "--json");
     assert_int_equal(f->result.status, 0);
-    /* b seems long and waits for a, beside which d runs: 100, 110, 50 */
+    /* b is believed to be long and waits for a, while d runs beside a: 100, 110, 50. */
     assert_int_equal(json_numbers(f->result.out, "mean_jct_s", &value, 1), 1);
     assert_true(value > 86.66 && value < 86.67);
     RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--window", "1:2", "--scale-load", "0.5", "--json");
@@ -227,7 +227,7 @@ static void what_fails_says_why_and_leaves_nothing(void **state)
     assert_int_equal(process_count_files(f->folder), 2);
 }
 
-/* Neither that nobody reads nor one that somebody does; nothing else stands there afterwards. */
+/* Pipes with and without a reader are refused, and the folder has no other file afterwards. */
 static void named_pipes_for_results_are_refused_and_not_waited_for(void **state)
 {
     fixture *f = *state;

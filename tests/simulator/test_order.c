@@ -1,4 +1,4 @@
-/* test_order.c — the treap of jobs against a list that is kept in order by brute force. */
+/* test_order.c — the treap of jobs, compared with a list that is sorted by brute force. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +87,7 @@ static void an_order_is_that_of_a_sorted_list(void **state)
     sc_workload_free(&workload);
 }
 
-/* Keys of some jobs all shrink, or all grow, by little enough that many become equal. */
+/* The keys of some jobs all shrink or all grow, by so little that many become equal. */
 static void settling_is_a_stable_sort(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void settling_is_a_stable_sort(void **state)
             jobs[count] = l.job[i];
             keys[count++] = l.key[i] += direction * (double)(sc_random_next(&random) % 4);
         }
-        if (count > 1) { /* in whatever order they are told */
+        if (count > 1) { /* the order of the arguments is irrelevant */
             uint32_t job = jobs[0];
             double key = keys[0];
             jobs[0] = jobs[count - 1];

@@ -1,4 +1,4 @@
-/* test_placement.c — nodes: what being spread over them costs, who chooses them, and the policies that do. */
+/* test_placement.c — nodes: the cost of being spread over them, the choice of nodes, and the policies that choose. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "simulator/policy/policies.h"
 #include "tests/simulator/support/workloads.h"
 
-/* submit_s, gpus, duration_s, spread of a job. */
+/* submit_s, gpus, duration_s and spread of a job. */
 typedef double row[4];
 
 static sc_workload make(const row *rows, size_t count)
@@ -33,7 +33,7 @@ static sc_workload make(const row *rows, size_t count)
     return w;
 }
 
-/* Nodes "a", "b" … of so many GPUs each, 0 at the end. */
+/* Nodes "a", "b" … with so many GPUs each; the list ends with 0. */
 static sc_cluster make_cluster(const int *gpus)
 {
     sc_cluster c = {0};
@@ -54,7 +54,7 @@ static sc_result run(const sc_workload *w, const int *nodes, const sc_policy *po
     return r;
 }
 
-/* Where each job of the rows ends, and what the log says of nodes: "job decision nodes" of each that has some. */
+/* Expects the end of each job, and the placements in the log: "job decision nodes" for each decision that has nodes. */
 static void expect(const row *rows, size_t count, const int *nodes, const sc_policy *policy, double restart_s,
                    const double *ends_s, const char *decisions)
 {
@@ -85,11 +85,12 @@ static void expect(const row *rows, size_t count, const int *nodes, const sc_pol
 static void a_job_on_several_nodes_is_slower(void **state)
 {
     (void)state;
-    /* nobody chooses nodes: the first that are free. 1 is spread, and 2 takes the rest */
+    /* The policy leaves the choice of nodes to the simulator, which takes the first free ones. Job 1 is spread, and
+     * job 2 takes the rest. */
     static const row rows[] = {{0, 1, 100, 3}, {0, 2, 100, 1.5}, {0, 1, 100, 3}};
     expect(rows, 3, (const int[]){2, 2, 0}, &sc_policy_fjf, 0, (const double[]){100, 150, 100},
            "0 start a:1; 1 start a:1 b:1; 2 start b:1");
-    /* wider than a node, it is always spread; where nothing is said, that costs nothing */
+    /* A job that is wider than a node is always spread. If its spread factor is absent, spreading costs nothing. */
     static const row wide[] = {{0, 3, 100, 2}, {200, 4, 100, 0}};
     expect(wide, 2, (const int[]){2, 2, 0}, &sc_policy_fifo, 0, (const double[]){200, 300},
            "0 start a:2 b:1; 1 start a:2 b:2");
@@ -98,7 +99,7 @@ static void a_job_on_several_nodes_is_slower(void **state)
 static void a_job_that_runs_stays_on_its_nodes(void **state)
 {
     (void)state;
-    /* 0 and 1 leave holes on both nodes; 2, spread over them, stays so when node a is empty */
+    /* 0 and 1 leave gaps on both nodes. 2 is spread over them and stays spread when node a becomes empty. */
     static const row rows[] = {{0, 1, 10, 0}, {0, 1, 10, 0}, {0, 1, 20, 0}, {5, 2, 30, 2}};
     static const row two[] = {{0, 1, 10, 0}, {0, 1, 20, 0}, {0, 1, 10, 0}, {0, 1, 40, 0}, {5, 2, 30, 2}};
     expect(rows, 4, (const int[]){2, 2, 0}, &sc_policy_fjf, 0, (const double[]){10, 10, 20, 40},
@@ -129,9 +130,9 @@ static void a_move_pays_a_restart(void **state)
 
 /* ---- Policies on nodes ------------------------------------------------------------------------------------------- */
 
-static const sc_policy *checked; /* the policy that check() asks */
+static const sc_policy *checked; /* the policy that check() calls */
 
-/* No node has more on it than it has GPUs, and every job that runs has as many as it is wide. */
+/* Every node has at most as many running GPUs as it has GPUs, and every running job has as many as its width. */
 static mdot_status check(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     int used[16] = {0};
@@ -200,11 +201,12 @@ static void without_a_spread_nodes_do_not_matter(void **state)
 static void gandiva_gives_one_node_to_who_suffers(void **state)
 {
     (void)state;
-    /* 0 suffers and gets the fullest node with room, c; 1 does not and fills what is left of a node, not a whole one */
+    /* 0 slows down if spread, so it gets the fullest node with room, c. 1 is insensitive and fills the rest of a node
+     * instead of an empty one. */
     static const row rows[] = {{0, 2, 100, 2}, {1, 1, 50, 0}, {2, 2, 100, 1}, {3, 3, 100, 2}};
     expect(rows, 4, (const int[]){4, 4, 3, 0}, &sc_policy_gandiva, 0, (const double[]){100, 51, 102, 103},
            "0 start c:2; 1 start c:1; 2 start a:2; 3 start b:3");
-    /* nobody waits for a better place */
+    /* jobs never wait for a better place */
     static const row full[] = {{0, 3, 100, 2}, {0, 3, 100, 2}, {1, 2, 10, 5}};
     expect(full, 3, (const int[]){4, 4, 0}, &sc_policy_gandiva, 0, (const double[]){100, 100, 51},
            "0 start a:3; 1 start b:3; 2 start a:1 b:1");
@@ -213,11 +215,11 @@ static void gandiva_gives_one_node_to_who_suffers(void **state)
 static void gandiva_migrates_where_that_saves_time(void **state)
 {
     (void)state;
-    /* 2 is spread until 0 ends at 10 s, and has done 3 of its 100 s by then */
+    /* 2 is spread until 0 ends at 10 s, and has done 3 of its 100 s by then. */
     static const row rows[] = {{0, 3, 10, 2}, {0, 3, 500, 2}, {1, 2, 100, 3}};
     expect(rows, 3, (const int[]){4, 4, 0}, &sc_policy_gandiva, 0, (const double[]){10, 500, 107},
            "0 start a:3; 1 start b:3; 2 start a:1 b:1; 2 move a:2");
-    /* the 97 that are left take 194 s longer where they are: a restart of 190 s pays, one of 195 s does not */
+    /* The remaining 97 s take 194 s longer on two nodes. A restart of 190 s is worth it, one of 195 s is not. */
     expect(rows, 3, (const int[]){4, 4, 0}, &sc_policy_gandiva, 190, (const double[]){10, 500, 297},
            "0 start a:3; 1 start b:3; 2 start a:1 b:1; 2 move a:2");
     expect(rows, 3, (const int[]){4, 4, 0}, &sc_policy_gandiva, 195, (const double[]){10, 500, 301},
@@ -227,7 +229,7 @@ static void gandiva_migrates_where_that_saves_time(void **state)
 static void gandiva_moves_first_who_saves_most(void **state)
 {
     (void)state;
-    /* 5 and 6 are both spread when 0 leaves the one node that either could have */
+    /* 5 and 6 are both spread when 0 leaves the only node on which either fits. */
     static const row rows[] = {{0, 2, 10, 2},  {0, 2, 500, 2}, {0, 2, 500, 2}, {0, 2, 500, 2},
                                {0, 2, 500, 2}, {1, 2, 20, 2},  {2, 2, 400, 2}};
     expect(rows, 7, (const int[]){2, 3, 3, 3, 3, 0}, &sc_policy_gandiva, 0,
@@ -236,14 +238,15 @@ static void gandiva_moves_first_who_saves_most(void **state)
            "6 move a:2");
 }
 
-/* One GPU of either node is free at 5 s. */
+/* One GPU of each node is free at 5 s. */
 static const row packed[] = {{0, 2, 30, 2}, {0, 2, 60, 2}, {5, 2, 70, 2.5}, {5, 1, 200, 0}, {5, 1, 300, 0}};
 static const int packed_nodes[] = {3, 3, 0};
 
 static void smd_spreads_only_what_uses_the_gpus_best(void **state)
 {
     (void)state;
-    /* on both nodes 2 would need 350 GPU-seconds, more than 3 and 4, which go first, though on one it needs 140 */
+    /* On both nodes 2 would need 350 GPU-seconds, although 140 suffice on one node. This is more than 3 and 4 need,
+     * so they go first. */
     expect(packed, 5, packed_nodes, &sc_policy_smd, 0, (const double[]){30, 60, 100, 205, 305},
            "0 start a:2; 1 start b:2; 3 start a:1; 4 start b:1; 2 start a:2");
 }
@@ -251,7 +254,8 @@ static void smd_spreads_only_what_uses_the_gpus_best(void **state)
 static void smd_migrates_where_that_saves_time(void **state)
 {
     (void)state;
-    /* with a spread of 1.25 it needs 175, goes first, has done 20 s of its 70 at 30 s and saves 12.5 s by a move */
+    /* With a spread of 1.25 it needs 175 and goes first. At 30 s it has done 20 s of its 70 s, and a move saves 12.5
+     * s. */
     row rows[5];
     memcpy(rows, packed, sizeof rows);
     rows[2][3] = 1.25;
@@ -261,8 +265,8 @@ static void smd_migrates_where_that_saves_time(void **state)
            "0 start a:2; 1 start b:2; 2 start a:1 b:1; 3 start a:1; 4 start a:1");
 }
 
-/* At 7 s 3, of the fewest GPU-seconds, finds no six idle GPUs and takes all of node a and half of b. 1 stays on the
- * other half, one GPU of which was idle before; 0 moves to c, and nothing is left for 2. */
+/* At 7 s, job 3 has the fewest GPU-seconds. Six idle GPUs are missing, so it takes all of node a and half of b. 1
+ * stays on the other half, of which one GPU was idle before. 0 moves to c, which leaves no GPU for 2. */
 static void smd_takes_idle_gpus_once(void **state)
 {
     (void)state;

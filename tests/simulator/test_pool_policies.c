@@ -1,5 +1,5 @@
-/* test_pool_policies.c — the policies of a homogeneous pool: worked cases, the naive simulator on random workloads that
- * are full of ties, and the published simulators' cases where ../shared is. */
+/* test_pool_policies.c — the policies of a homogeneous pool: cases worked by hand, the naive simulator on random
+ * workloads that are full of ties, and the cases of published simulators if ../shared exists. */
 #include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static void expect(const double (*jobs)[3], size_t count, int gpus, const char *
     sc_workload_free(&workload);
 }
 
-/* A job of 3 of 4 GPUs, one of 2 that must wait, one of 1 that could run beside the first. */
+/* A job of 3 of 4 GPUs, a job of 2 that must wait, and a job of 1 that could run beside the first. */
 static const double blocked[][3] = {{0, 3, 100}, {10, 2, 50}, {20, 1, 30}};
 
 static void fifo_waits_at_the_first_job_that_does_not_fit(void **state)
@@ -62,7 +62,8 @@ static void fjf_skips_what_does_not_fit(void **state)
 static void qssf_orders_by_predicted_service_and_never_preempts(void **state)
 {
     (void)state;
-    /* when the first ends, services are 400, 100, 90: the last goes first, and the first of them waits for all */
+    /* When the first job ends, the services are 400, 100, 90. The last job goes first, and the job with 400 waits for
+     * all others. */
     static const double jobs[][3] = {{0, 4, 100}, {1, 4, 100}, {2, 2, 50}, {3, 1, 90}};
     expect(jobs, 4, 4, "qssf", (expected[]){{0, 100, 0}, {190, 290, 0}, {100, 150, 0}, {100, 190, 0}});
 }
@@ -70,7 +71,7 @@ static void qssf_orders_by_predicted_service_and_never_preempts(void **state)
 static void srtf_and_srsf_preempt_by_what_is_left(void **state)
 {
     (void)state;
-    /* at 10 s: 90 s × 2 GPUs against 80 s × 4 */
+    /* At 10 s: 90 s × 2 GPUs against 80 s × 4. */
     static const double jobs[][3] = {{0, 2, 100}, {10, 4, 80}};
     expect(jobs, 2, 4, "srtf", (expected[]){{0, 180, 1}, {10, 90, 0}});
     expect(jobs, 2, 4, "srsf", (expected[]){{0, 100, 0}, {100, 180, 0}});
@@ -79,7 +80,7 @@ static void srtf_and_srsf_preempt_by_what_is_left(void **state)
 static void las_takes_turns_in_quanta(void **state)
 {
     (void)state;
-    /* 0-60 the first; 60-120 the second, which then stands before its equal and goes on to its end */
+    /* 0-60: the first job. 60-120: the second, which then precedes its equal and runs to its end. */
     static const double jobs[][3] = {{0, 1, 120}, {0, 1, 120}};
     expect(jobs, 2, 1, "las", (expected[]){{0, 240, 1}, {60, 180, 0}});
 }
@@ -87,7 +88,8 @@ static void las_takes_turns_in_quanta(void **state)
 static void dlas_demotes_at_its_limits(void **state)
 {
     (void)state;
-    /* 3250 GPU-seconds on 1 GPU, then the other, which stays: it runs first in its list */
+    /* The first runs 3250 GPU-seconds on 1 GPU. Then the other runs to the same limit and continues, because it is
+     * first in its list. */
     static const double jobs[][3] = {{0, 1, 4000}, {0, 1, 4000}};
     expect(jobs, 2, 1, "dlas", (expected[]){{0, 7250, 1}, {3250, 8000, 1}});
 }
@@ -134,7 +136,8 @@ static void all_policies_agree_with_whole_sorts(void **state)
 
 /* ---- Published simulators ---------------------------------------------------------------------------------------- */
 
-/* "philly480_60_60_srsf.csv" → input philly480_60, 60 GPUs, srsf; behind it may stand errors: "_scale0.5_seed1". */
+/* Splits for example "philly480_60_60_srsf.csv" into input philly480_60, 60 GPUs, srsf. Errors may follow, for
+ * example "_scale0.5_seed1". */
 static bool split_case(const char *file, char *input, int *out_gpus, char *policy, char *errors)
 {
     static const struct {

@@ -1,5 +1,4 @@
-/* test_predictions.c — mdot-predictions and mdot-round: libmdot asked as a scheduler would, with the shipped
- * predictor. */
+/* test_predictions.c — mdot-predictions and mdot-round: libmdot as a scheduler calls it, with the shipped predictor. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +68,7 @@ static void a_table_of_measured_jobs_gets_libmdots_answers(void **state)
     assert_string_equal(p.names[0], "mdot");
     assert_true(fabs(p.factors[0] / (ask("A100", 64, MDOT_PRECISION_AMP) / 100) - 1) < 1e-4);
     assert_true(fabs(p.factors[1] / (ask("RTX-3090", 128, MDOT_PRECISION_AMP) / 400) - 1) < 1e-4);
-    /* the mean is 200 ms; a roofline's constant makes one of two right */
+    /* The mean is 200 ms. The roofline's constant factor makes one of the two exact. */
     assert_true(fabs(p.factors[4] - 2) < 1e-4 && fabs(p.factors[5] - .5) < 1e-4);
     assert_true(fabs(p.factors[2] - 1) < 1e-4 || fabs(p.factors[3] - 1) < 1e-4);
     ex_predictions_free(&p);

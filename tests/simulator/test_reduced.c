@@ -1,5 +1,5 @@
-/* test_reduced.c — Themis, Hare, Hydra and PowerFlow as far as they are taken over: who goes first, which gaps are
- * filled, which type, how wide. */
+/* test_reduced.c — the parts of Themis, Hare, Hydra and PowerFlow that are implemented: order, filling of gaps,
+ * choice of the type, and width. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,8 @@ static void expect_starts(const sc_result *result, const double *starts_s, const
                      starts_s[i], ends_s[i]);
 }
 
-/* 3 of 4 GPUs until 100; a job of 4 is blocked until then. Of the jobs of 1, one ends before, the other would not. */
+/* 3 of 4 GPUs are busy until 100, and a job of 4 is blocked until then. One of the jobs of 1 GPU ends before, the
+ * other would end later. */
 static const double gap[][3] = {{0, 3, 100}, {10, 4, 50}, {20, 1, 90}, {20, 1, 80}};
 
 static void hare_fills_gaps_and_delays_nobody(void **state)
@@ -34,12 +35,12 @@ static void hare_fills_gaps_and_delays_nobody(void **state)
     sc_result r = workload_run(&w, 4, "hare", NULL, SC_ERRORS_SCALE);
     expect_starts(&r, (const double[]){0, 100, 150, 20}, (const double[]){100, 150, 240, 100});
     sc_result_free(&r);
-    /* where the long one seems short, it delays the blocked job */
+    /* If the long one is believed to be short, it delays the blocked job. */
     const double factors[] = {1, 1, .5, 1};
     r = workload_run(&w, 4, "hare", factors, SC_ERRORS_SCALE);
     expect_starts(&r, (const double[]){0, 110, 20, 160}, (const double[]){100, 160, 110, 240});
     sc_result_free(&r);
-    /* a blocked job of 3 leaves one GPU beside it, which the long one may keep */
+    /* A blocked job of 3 leaves one GPU free, which the long one may keep. */
     w.jobs[1].gpus = 3;
     r = workload_run(&w, 4, "hare", NULL, SC_ERRORS_SCALE);
     expect_starts(&r, (const double[]){0, 100, 20, 110}, (const double[]){100, 150, 110, 190});
@@ -64,8 +65,8 @@ static void hare_is_fifo_where_there_are_no_gaps(void **state)
 static void themis_serves_who_is_treated_worst(void **state)
 {
     (void)state;
-    /* on one GPU for ten rounds: the short one, which has waited one round of its 360 s, is twice as late as it should
-       be, the long one only a tenth; then they take turns no more */
+    /* One GPU, ten rounds. The short job has waited one round of its 360 s, so it is twice as late as it should be,
+     * the long one only by a tenth. After that they stop taking turns. */
     static const double jobs[][3] = {{0, 1, 3600}, {0, 1, 360}};
     sc_workload w = workload_make(jobs, 2);
     sc_result r = workload_run(&w, 1, "themis", NULL, SC_ERRORS_SCALE);
@@ -74,7 +75,7 @@ static void themis_serves_who_is_treated_worst(void **state)
     sc_workload_free(&w);
 }
 
-/* Two types of one GPU: fast 2, slow 1 steps a second. */
+/* Two types with one GPU each: fast runs 2 steps a second, slow 1. */
 static sc_result run_hydra(sc_workload *w)
 {
     sc_cluster c = {0};
@@ -99,7 +100,7 @@ static void hydra_leaves_fast_gpus_to_who_needs_them(void **state)
     (void)state;
     static const double jobs[][3] = {{0, 1, 100}, {0, 1, 100}};
     sc_workload w = workload_make(jobs, 2);
-    w.jobs[0].deadline_s = 150; /* slow will do, though it comes first in the trace and by deadline */
+    w.jobs[0].deadline_s = 150; /* slow suffices, although the job is first in the trace and by deadline */
     w.jobs[1].deadline_s = 160;
     sc_result r = run_hydra(&w);
     expect_starts(&r, (const double[]){0, 0}, (const double[]){100, 50});
@@ -108,7 +109,7 @@ static void hydra_leaves_fast_gpus_to_who_needs_them(void **state)
 
     w = workload_make(jobs, 2);
     w.jobs[0].deadline_s = INFINITY;
-    w.jobs[1].deadline_s = 60; /* only fast will do, and it goes first */
+    w.jobs[1].deadline_s = 60; /* only fast suffices, so this job goes first */
     r = run_hydra(&w);
     expect_starts(&r, (const double[]){0, 0}, (const double[]){100, 50});
     sc_result_free(&r);
@@ -141,18 +142,18 @@ static void powerflow_widens_whom_it_costs_least_energy(void **state)
     (void)state;
     sc_result r;
     mdot_error err = {0};
-    /* all GPUs: two each, then all for the second; its doubling from 2 to 4 takes 1.3 for 1.2 */
+    /* All GPUs: two each, then all for the second. Its speed with 4 GPUs is 1.3, with 2 it is 1.2. */
     assert_int_equal(run_powerflow(100, 0, &r, NULL), MDOT_OK);
     expect_starts(&r, (const double[]){0, 0}, (const double[]){500, 500 + 400 / 1.3});
     sc_result_free(&r);
-    /* three GPUs: two for the one that scales, then two for the other */
+    /* Three GPUs: two for the job that scales, then two for the other. */
     assert_int_equal(run_powerflow(100, 399, &r, NULL), MDOT_OK);
     expect_starts(&r, (const double[]){0, 0}, (const double[]){500, 500 + 500 / 1.2});
     sc_result_free(&r);
     assert_int_equal(run_powerflow(100, 200, &r, NULL), MDOT_OK);
     expect_starts(&r, (const double[]){0, 0}, (const double[]){1000, 1000});
     sc_result_free(&r);
-    /* one GPU: one after the other; none: they wait forever */
+    /* One GPU: one job after the other. Zero GPUs: the jobs would wait forever. */
     assert_int_equal(run_powerflow(100, 199, &r, NULL), MDOT_OK);
     expect_starts(&r, (const double[]){0, 1000}, (const double[]){1000, 2000});
     sc_result_free(&r);

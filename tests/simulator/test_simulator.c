@@ -1,4 +1,4 @@
-/* test_simulator.c — the clock and the books, with policies made for the purpose. */
+/* test_simulator.c — the clock and the accounting, with policies made for this test. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +50,8 @@ static void a_restart_costs_time_that_does_no_work(void **state)
     sc_workload workload = workload_make(jobs, 2);
     sc_result result;
     sc_run_options options = {.restart = {.base_s = 2, .per_doubling_s = 1}};
-    /* 0 works 0-10; 1 works 10-20; 0 restores 20-23, works 23-28; 1 restores 28-30, is asked at 28: runs on to 38 */
+    /* 0 works 0-10; 1 works 10-20; 0 restores 20-23, works 23-28; 1 restores 28-30, is evaluated at 28: runs on to
+     * 38. */
     assert_int_equal(run(&workload, 1, &turns, &options, &result, NULL), MDOT_OK);
     assert_true(result.states[0].end_s == 28);
     assert_int_equal(result.states[0].preemptions, 1);

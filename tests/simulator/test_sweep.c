@@ -1,4 +1,4 @@
-/* test_sweep.c — throughputs from libmdot: the truth where none is given, a belief where one is. */
+/* test_sweep.c — throughputs from libmdot. They are the truth if the workload has none, and otherwise a belief. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,8 +103,8 @@ static void every_type_and_width_is_asked(void **state)
     expect_near(k->speed[0][0], 1e3 / predict("A100", 1, 64).step_ms);
     expect_near(k->speed[0][1], 1e3 / predict("A100", 2, 64).step_ms);
     expect_near(k->speed[1][0], 1e3 / predict("T4", 1, 64).step_ms);
-    assert_true(k->speed[0][2] == 0 && k->speed[1][1] == 0); /* wider than the type */
-    /* on a T4 the batch of 512 does not fit */
+    assert_true(k->speed[0][2] == 0 && k->speed[1][1] == 0); /* wider than the number of GPUs of the type */
+    /* On a T4 the batch of 512 exceeds the memory. */
     assert_false(predict("T4", 1, 512).fits);
 }
 
@@ -116,7 +116,7 @@ static void what_does_not_fit_is_believed_not_to_run(void **state)
     assert_int_equal(sweep(f, row, NULL), MDOT_OK);
     assert_true(f->workload.kinds[f->kind].believed[1][0] == 0 && f->workload.kinds[f->kind].believed[0][0] > 0);
     snprintf(row, sizeof row, "resnet,%s,65536,amp,nchw,sgd\n",
-             resnet); /* nowhere, so that it is placed all the same */
+             resnet); /* it fits on no GPU, therefore it is placed in spite of the memory */
     assert_int_equal(sweep(f, row, NULL), MDOT_OK);
     assert_true(f->workload.kinds[f->kind].believed[1][0] > 0 && f->workload.kinds[f->kind].believed[0][0] > 0);
 }
@@ -127,10 +127,10 @@ static void what_nodes_cost_is_asked(void **state)
     char rows[512];
     mdot_error err = {0};
     sc_kind *k = &f->workload.kinds[f->kind];
-    /* 8 A100 in nodes of 2 */
+    /* 8 A100 in nodes of 2. */
     for (char name[] = "c"; name[0] < 'f'; name[0]++)
         assert_int_equal(sc_cluster_add_node(&f->cluster, name, "A100", 2, NULL), MDOT_OK);
-    k->speed[0][0] = 1; /* measured, but nothing of nodes */
+    k->speed[0][0] = 1; /* measured, but without a measurement over nodes */
     k->spread[0][2] = 7;
     snprintf(rows, sizeof rows,
              "job_type,job,batch,precision,layout,optimizer,network_gbps\nresnet,%s,64,amp,nchw,sgd,1\n", resnet);

@@ -1,5 +1,6 @@
-/* test_time_shares.c — Gavel's programs and AlloX' matching: cases worked by hand, what every answer must satisfy, and
- * the published instances where ../shared is. Without a solver they say so, and the rest is skipped. */
+/* test_time_shares.c — Gavel's linear programs and AlloX' matching: cases worked by hand, properties of every answer,
+ * and the published instances if ../shared exists. If the solver is absent, they report that, and the remaining tests
+ * are skipped. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +36,7 @@ static void expect_near(double got, double want, double relative)
     if (!(fabs(got - want) <= relative * fabs(want))) fail_msg("%.12g, expected %.12g", got, want);
 }
 
-/* Two types of one GPU each, two jobs: each is twice as fast on a type of its own. */
+/* Two types of one GPU each, and two jobs. Each job is twice as fast on one of the types, which differ. */
 static const double mirrored[] = {2, 1, 1, 2};
 static const sc_shares two_jobs = {.jobs = 2,
                                    .types = 2,
@@ -53,7 +54,7 @@ static void a_program_is_solved_or_says_why_not(void **state)
     sc_linear *l;
     double values[2], cost;
     assert_int_equal(sc_linear_create(&l, NULL), MDOT_OK);
-    /* most of x + 2 y with x + y <= 4, y <= 3 */
+    /* Maximise x + 2 y with x + y <= 4, y <= 3. */
     size_t x = sc_linear_add_column(l, -1, 0, INFINITY), y = sc_linear_add_column(l, -2, 0, 3);
     size_t row = sc_linear_add_row(l, -INFINITY, 4);
     sc_linear_add_term(l, row, x, 1);
@@ -87,7 +88,7 @@ static void isolated_shares_are_equal_parts(void **state)
     sc_shares_isolated(&wide, shares);
     expect_near(shares[0], .25, 1e-12);
     sc_shares many = two_jobs;
-    many.gpus = (const double[]){6, 2}; /* 3 and 1 for each: cut down to a whole */
+    many.gpus = (const double[]){6, 2}; /* 3 and 1 for each job, scaled down to a sum of 1 */
     sc_shares_isolated(&many, shares);
     expect_near(shares[0], .75, 1e-12);
     expect_near(shares[1], .25, 1e-12);
@@ -98,17 +99,17 @@ static void hand_worked_programs(void **state)
     (void)state;
     NEEDS_SOLVER;
     double shares[4], value;
-    /* each on its own type: speed 2, against 1.5 on the mean GPU */
+    /* Each on its own type: speed 2, compared with 1.5 on the mean GPU. */
     assert_int_equal(sc_shares_max_min(&two_jobs, shares, &value, NULL), MDOT_OK);
     expect_near(value, 2 / 1.5, 1e-9);
     expect_near(shares[0], 1, 1e-9);
     expect_near(shares[3], 1, 1e-9);
     assert_int_equal(sc_shares_sum(&two_jobs, shares, &value, NULL), MDOT_OK);
     expect_near(value, 2, 1e-9);
-    /* the longer one ends after 150 s; nobody can make it faster than 2 steps a second */
+    /* The longer job ends after 150 s, because 2 steps a second is the highest speed. */
     assert_int_equal(sc_shares_makespan(&two_jobs, shares, &value, NULL), MDOT_OK);
     expect_near(value, 150, 1e-9);
-    /* alone in its half: speed 1.5; now 2 */
+    /* With its half of the cluster alone it has speed 1.5, here 2. */
     assert_int_equal(sc_shares_finish_time(&two_jobs, shares, &value, NULL), MDOT_OK);
     expect_near(value, .75, 1e-6);
 }
@@ -117,8 +118,8 @@ static void weights_and_widths_count(void **state)
 {
     (void)state;
     NEEDS_SOLVER;
-    /* one type of 3 GPUs, equal speeds: throughput · scale / weight is equal, and all GPUs are used:
-       2 x / 1 = 1 · y / 2 → y = 4 x, but y <= 1: x is bounded by t = .5 → then GPUs are left */
+    /* One type of 3 GPUs with equal speeds. throughput · scale / weight is equal, and all GPUs are used: 2 x / 1 = 1
+     * · y / 2 → y = 4 x. However, y <= 1, so x is bounded by t = .5, and GPUs are left. */
     const double speed[] = {1, 1}, scale[] = {2, 1}, weight[] = {1, 2}, gpus[] = {3};
     sc_shares p = two_jobs;
     p.types = 1;
@@ -137,7 +138,7 @@ static void a_matching_is_the_best_of_all(void **state)
 {
     (void)state;
     NEEDS_SOLVER;
-    /* against every assignment of 5 jobs to 2 + 1 machines, the best order on each being shortest first */
+    /* Compares with every assignment of 5 jobs to 2 + 1 machines. The best order on each machine is shortest first. */
     uint64_t random = 5;
     const double machines[] = {2, 1};
     for (int round = 0; round < 20; round++) {

@@ -1,5 +1,5 @@
-/* test_trace.c — what is read: traces in mdot's and PAI's forms, clusters, factors, windows; and what is refused,
- * where. */
+/* test_trace.c — input files: traces in the formats of mdot and PAI, clusters, factors, windows; and refusals with
+ * their position. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,7 @@ static void malformed_lines_are_named(void **state)
     sc_workload w;
     assert_int_equal(sc_read_trace("/nowhere/trace.csv", &w, NULL), MDOT_NOT_FOUND);
     assert_int_equal(sc_read_trace(*state, &w, NULL), MDOT_IO);
-    char *pipe = process_in_folder(*state, "pipe"); /* is not waited for */
+    char *pipe = process_in_folder(*state, "pipe"); /* reading it would block */
     assert_int_equal(mkfifo(pipe, 0600), 0);
     assert_int_equal(sc_read_trace(pipe, &w, NULL), MDOT_IO);
     free(pipe);
@@ -102,7 +102,8 @@ static void malformed_lines_are_named(void **state)
 
 static void pai_tasks_become_jobs(void **state)
 {
-    static const char rows[] = "b,worker,4,Terminated,100.0,900.0,600.0,600.0,50.0,MISC\n" /* two fields are equal */
+    /* two of its fields have equal values */
+    static const char rows[] = "b,worker,4,Terminated,100.0,900.0,600.0,600.0,50.0,MISC\n"
                                "b,ps,1,Terminated,90.0,950.0,600.0,29.0,,MISC\n"
                                "a,tensorflow,1,Terminated,100.0,160.0,600.0,29.0,25.0,T4\n"
                                "failed,worker,1,Failed,100.0,900.0,600.0,29.0,100.0,MISC\n"
@@ -237,7 +238,7 @@ static void a_window_counts_what_fits_the_cluster(void **state)
     assert_int_equal(sc_workload_select(&w, &c, &window, &err), MDOT_OUT_OF_RANGE);
     expect_contains(err.message, "4 are left");
     window = (sc_window){.from = 1, .count = 2};
-    /* load: (20 + 40) / (4 · 10) = 1.5; a load of 1 stretches by 1.5 */
+    /* The load is (20 + 40) / (4 · 10) = 1.5, so a load of 1 stretches by 1.5. */
     assert_true(fabs(sc_workload_load(&w, &c) - 170.0 / 120) < 1e-12);
     window.load = 1;
     assert_int_equal(sc_workload_select(&w, &c, &window, NULL), MDOT_OK);

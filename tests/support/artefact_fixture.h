@@ -67,7 +67,8 @@ void fixture_seal(fixture *f);
 /* Writes the bytes to a new file in the folder. The returned name is malloc'ed. */
 char *fixture_save(const fixture *f, const void *bytes, size_t size_bytes);
 
-/* Whether this machine runs the code of the level, according to the compiler's built-ins, independent of the runtime. */
+/* Whether this machine runs the code of the level, according to the compiler's built-ins and independent of the
+ * runtime's check. */
 bool fixture_machine_runs(mdot_cpu_isa level);
 /* Skips the running test if the machine is too old for the fixture's code. */
 void fixture_skip_unless_v3(void);

@@ -47,9 +47,7 @@ const unsigned char *cubin_by_hand(ir_arena *arena, size_t *out_bytes)
     const Elf64_Sym symbols[] = {
         {0},
         {.st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_other = 0x10, .st_shndx = 6},
-        {.st_name = 1,
-         .st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC),
-         .st_shndx = 6}, /* a local function, not a kernel */
+        {.st_name = 1, .st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC), .st_shndx = 6}, /* a local function */
     };
     const struct {
         const char *name;

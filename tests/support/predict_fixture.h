@@ -51,7 +51,8 @@ onnx_builder *predict_outside_model(int64_t reasons, int64_t block);
 onnx_builder *predict_order_model(void);
 /* One plus the sums over operators of type ids, of kernel_h and of inputs, in microseconds. */
 onnx_builder *predict_settings_model(void);
-/* The same for a predictor that knows so many types and settings. Inputs are only summed if the predictor knows them. */
+/* The same for a predictor that knows so many types and settings. Inputs are summed only if the predictor knows the
+ * input setting. */
 onnx_builder *predict_settings_model_of(int64_t types, int64_t settings);
 
 /* Operator `i` of an invented network whose operators are all different. FLOPs and bytes grow with i, and each

@@ -1,5 +1,5 @@
-/* test_calibration.c — the shipped predictor, calibrated with half of a site's published steps, predicts the other half
- * no worse, whichever half it is. */
+/* test_calibration.c — calibrating the shipped predictor with either half of a site's published steps keeps or
+ * improves its predictions of the other half. */
 #include "cli/measurements_csv.h"
 
 #include <math.h>
@@ -36,21 +36,21 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Rows in an order that the seed decides (Fisher and Yates); 0: those that stand first become every second one, so that
- * GPUs are predicted from others'. */
+/* Orders the rows randomly by the seed (Fisher and Yates). With 0, the first half of the rows takes every second
+ * position, so that GPUs are predicted from other GPUs. */
 static void order_rows(size_t count, uint32_t seed, size_t out[MAX_ROWS])
 {
     assert_true(count <= MAX_ROWS);
     for (size_t i = 0; i < count; i++) out[i] = seed == 0 ? i / 2 + i % 2 * ((count + 1) / 2) : i;
     for (size_t i = count - 1; seed != 0 && i > 0; i--) {
-        seed = seed * 1664525u + 1013904223u; /* Numerical Recipes' generator */
+        seed = seed * 1664525u + 1013904223u; /* the generator of Numerical Recipes */
         size_t other = (seed >> 8) % (i + 1), kept = out[i];
         out[i] = out[other];
         out[other] = kept;
     }
 }
 
-/* Of every second row of the order, from `first` on. */
+/* Calibrates with every second row of the order, from `first` on. */
 static mdot_calibration *calibrate_half(const measured_steps *m, const size_t order[MAX_ROWS], size_t first)
 {
     const mdot_job *jobs[MAX_ROWS];
@@ -69,7 +69,7 @@ static mdot_calibration *calibrate_half(const measured_steps *m, const size_t or
     return calibration;
 }
 
-/* How far a prediction is from what was measured, as a logarithm; `calibration` may be NULL. */
+/* The absolute logarithm of predicted over measured time. `calibration` may be NULL. */
 static double error_of(const measured_steps *m, size_t row, const mdot_calibration *calibration)
 {
     const mdot_configuration *c = &m->configurations[row];
@@ -136,7 +136,7 @@ static void steps_without_an_optimizer(void **state)
     check_site(MDOT_SOURCE_DIR "/tests/data/steps_torchvision.csv");
 }
 
-/* Ten of them, which are predicted within their intervals. */
+/* Ten steps, which are predicted within their intervals. */
 static void steps_of_tuned_containers(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* test_encode_evaluate.c — the predictor in two pieces, which ships, answers as the one piece that it was made of. */
+/* test_encode_evaluate.c — the shipped predictor has two entries. Its answers equal those of the single-entry model from
+ * which it was made. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ enum { NETWORKS = sizeof networks / sizeof networks[0], PIECES = 2 };
 static mdot_predictor *predictors[PIECES];
 static mdot_context *contexts[PIECES];
 
-/* The one piece is compiled for the lengths that the networks have. */
+/* The single-entry model is compiled for the lengths of the networks. */
 static mdot_status open_both(const char *folder, mdot_error *err)
 {
     static const int64_t buckets[] = {64};
@@ -63,7 +64,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Sums of f32 in another order, of logarithms of milliseconds. */
+/* The tolerance covers f32 sums in another order, of logarithms of milliseconds. */
 static bool is_close(double got, double want)
 {
     return fabs(got - want) <= 2e-5 * fabs(want);
@@ -83,7 +84,7 @@ static void expect_equal(const mdot_prediction *got, const mdot_prediction *want
                  want->upper_ms, want->warnings);
 }
 
-/* Every GPU with every precision and layout; optimizers, batches and numbers of GPUs in turn. */
+/* Every GPU with every precision and layout. Optimizers, batches and GPU counts vary in turn. */
 enum { MOST = 2048 };
 
 static size_t make_configurations(mdot_configuration *out)

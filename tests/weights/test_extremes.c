@@ -1,5 +1,5 @@
-/* test_extremes.c — both predictors that mdot comes with answer with numbers for whatever is accepted, at the ends of
- * its ranges: jobs with settings and loads that no operator has, cards and links that nobody builds. */
+/* test_extremes.c — both shipped predictors give finite answers for all accepted arguments, including the ends of
+ * their ranges: jobs with unrealistic settings, FLOPs and bytes, and unrealistic GPUs and links. */
 #include "mdot/mdotjob.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static int close_it(void **state)
     return 0;
 }
 
-/* NULL, or why the answer, or what explains it, is none. */
+/* Returns NULL, or the reason why the answer or its explanation is invalid. */
 static const char *fault_of(const fixture *f, const mdot_job *job, const mdot_configuration *c)
 {
     static mdot_error err;
@@ -78,7 +78,7 @@ static const int64_t most_setting = INT64_C(1) << 40;
 
 enum { LOADS = 3 };
 
-/* Setting `only`, or, below 0, all of them, is as large as it may be. */
+/* Setting `only` has its maximum. If `only` is negative, all settings have theirs. */
 static mdot_job *make_job(const char *type, int only, int loads)
 {
     static const mdot_load load[LOADS] = {
@@ -124,11 +124,12 @@ static void settings_that_no_operator_has_give_numbers(void **state)
     assert_int_equal(faults, 0);
 }
 
-/* ---- Cards and links --------------------------------------------------------------------------------------------- */
+/* ---- GPUs and links ---------------------------------------------------------------------------------------------- */
 
 static const double ends[] = {1e-6, 1e9};
 
-/* Each figure alone, then all, as low and as high as may be; on one GPU, and on eight that exchange what they can. */
+/* Each spec value alone, and then all, have their minimum and maximum. The job runs on one GPU, and on eight that
+ * exchange as much as possible. */
 static void cards_that_nobody_builds_give_numbers(void **state)
 {
     const fixture *f = *state;
@@ -145,7 +146,7 @@ static void cards_that_nobody_builds_give_numbers(void **state)
             mdot_gpu gpu = known;
             for (int k = 0; k < FIGURES; k++)
                 if (k == figure || figure == ALL) (&gpu.compute_capability)[k] = ends[end];
-            mdot_gpu older = gpu; /* which multiplies no bf16 */
+            mdot_gpu older = gpu; /* lacks bf16 multiplication */
             older.compute_capability = 7.5;
             const mdot_configuration configurations[] = {
                 {.struct_size = sizeof(mdot_configuration), .batch = 16, .gpu_spec = &gpu},

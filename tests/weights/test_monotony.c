@@ -1,11 +1,9 @@
-/* test_monotony.c — what no predictor may get wrong: more samples, larger images, longer sequences and lesser
- * arithmetic take no less time, and no card is slower than one that is no better in any figure.
- *
- * Forty-four networks are built here, small and of all kinds. A step may be a twentieth shorter before it counts, which
- * is how far apart measured steps of one network are. One that makes use of less than a third of its card is largely
- * the host's, which starts kernels: no figure of a card or a job describes hosts, and the training data have several,
- * so that there an eighth is allowed.
- */
+/* test_monotony.c — monotonicity that every predictor must have. More samples, larger images, longer sequences and
+ * higher precision take at least as long. A GPU model that is at least as good in all spec values is at least as
+ * fast. Forty-four networks of all kinds are built here, all of them small. A step may be up to a twentieth shorter,
+ * which is the distance between measured steps of one network. If a step uses less than a third of its GPU, most of
+ * its time is the host's, which launches kernels. Spec values and jobs do not describe hosts, and the training data
+ * have several. Therefore an eighth is allowed there. */
 #include "tests/support/job_fixture.h"
 
 #include <math.h>
@@ -22,11 +20,11 @@ static const double slack = 1.0 / 20, host_slack = 1.0 / 8, host_share = 1.0 / 3
 static struct {
     mdot_predictor *predictor;
     mdot_context *context;
-} asked; /* the one that a group of tests is of */
+} asked; /* the predictor of the current group of tests */
 
 /* ---- Networks --------------------------------------------------------------------------------------------------- */
 
-/* Of one kind at a size of data: pixels a side or elements of a sequence. */
+/* Builds a network of a kind at a data size: pixels per side, or elements of a sequence. */
 typedef onnx_builder *(*make_fn)(int kind, int width, int size);
 
 static const char *shape(const char *format, int a, int b)
@@ -176,7 +174,7 @@ static onnx_builder *make_text(int kind, int width, int size)
     return b;
 }
 
-/* Tables, whose `size` rows a sample reads one each, and two layers: DLRM's shape. */
+/* Embedding tables, of whose `size` rows a sample reads one each, and two layers: the structure of DLRM. */
 static onnx_builder *make_tables(int kind, int width, int size)
 {
     onnx_builder *b = onnx_begin(17);
@@ -296,13 +294,13 @@ typedef struct tally {
     double worst;
 } tally;
 
-/* What both steps make use of their cards at most. */
+/* The highest utilisation of the GPUs in both steps. */
 static double busiest(const mdot_prediction *p, const mdot_prediction *q)
 {
     return fmax(fmax(p->compute_share, p->memory_share), fmax(q->compute_share, q->memory_share));
 }
 
-/* `more` may not be below `less` by more than the slack. */
+/* `more` may be below `less` only by the slack. */
 static void hold(tally *t, const mdot_prediction *p, const mdot_prediction *q, const char *what, const char *network,
                  const char *card)
 {
@@ -365,7 +363,7 @@ static void time_grows_with_the_data(void **state)
     expect_held(&t, "resolution and length");
 }
 
-/* What is fused, compiled or computed otherwise takes nothing away that longer sequences cost, of a host either. */
+/* Fused, compiled or low-precision kernels never hide the cost of longer sequences, including the host's. */
 static void time_grows_with_the_length_of_sequences(void **state)
 {
     (void)state;
@@ -379,7 +377,7 @@ static void time_grows_with_the_length_of_sequences(void **state)
     tally t = {0};
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         for (int64_t batch = 1; batch <= 64; batch *= 4) {
-            mdot_prediction longest = {0}; /* of those so far, in time */
+            mdot_prediction longest = {0}; /* longest step so far */
             for (int i = 0; i < LENGTHS; i++) {
                 mdot_configuration c = ways[w];
                 c.struct_size = sizeof c;
@@ -394,7 +392,7 @@ static void time_grows_with_the_length_of_sequences(void **state)
     expect_held(&t, "length");
 }
 
-/* Of cards with tensor cores for both. */
+/* For GPUs with tensor cores for both precisions. */
 static void time_falls_with_lesser_arithmetic(void **state)
 {
     (void)state;
@@ -455,7 +453,8 @@ int main(void)
         cmocka_unit_test(time_falls_with_lesser_arithmetic),
         cmocka_unit_test(a_card_that_is_no_worse_in_any_figure_is_no_slower),
     };
-    /* It reads neither card nor attention, so that the card is not asked for, and much is modelled. */
+    /* This predictor reads neither GPU nor attention. Therefore the test of GPUs is left out, and much is estimated
+     * analytically. */
     const struct CMUnitTest of_one_card[] = {
         cmocka_unit_test(time_grows_with_the_batch),
         cmocka_unit_test(time_grows_with_the_data),

@@ -1,5 +1,5 @@
-/* test_published.c — MDOT as published, the second artefact that mdot comes with: it reads a job operator by
- * operator, and says of what lies beyond the labels of its one card that it does. */
+/* test_published.c — MDOT as published, the second shipped artefact. It reads a job operator by operator, and warns
+ * about configurations beyond the labels of its single GPU model. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* As the labels were measured, but for what a test changes. */
+/* The configuration of the labels, which tests modify. */
 static mdot_configuration labelled(void)
 {
     mdot_configuration c = MDOT_INIT(mdot_configuration);
@@ -100,7 +100,7 @@ static void several_gpus_are_modelled(void **state)
     const mdot_job *job = ((fixture *)*state)->job;
     mdot_prediction alone = predict(*state, job, &one), together = predict(*state, job, &eight);
     assert_int_equal(together.warnings & MDOT_WARN_OPTIMIZER_OR_GPUS_NOT_MEASURED, 0);
-    assert_true(together.step_ms > alone.step_ms); /* gradients are summed over PCIe */
+    assert_true(together.step_ms > alone.step_ms); /* the gradients' all-reduce uses PCIe */
 }
 
 static void shortens_what_is_longer_than_its_largest_bucket(void **state)

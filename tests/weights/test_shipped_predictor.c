@@ -1,6 +1,6 @@
-/* test_shipped_predictor.c — the predictor that mdot comes with behaves like hardware for every demo network: larger
- * batches take longer, intervals hold their median, memory grows, compiled code agrees with the model; and what no
- * operator of a network reads changes nothing, what was not measured is less sure. */
+/* test_shipped_predictor.c — the shipped predictor behaves like hardware for every demo network. Larger batches take
+ * longer, intervals contain their median, memory grows, and compiled code agrees with the model. Options that affect
+ * no operator of a network leave its time unchanged, and unmeasured configurations have wider intervals. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* One network under every batch. */
+/* Predicts one network at every batch. */
 static void sweep(const fixture *f, int network, mdot_configuration common, mdot_prediction *out)
 {
     mdot_configuration asked[BATCH_COUNT];
@@ -77,7 +77,7 @@ static void expect_growth(const fixture *f, int network, const mdot_configuratio
     mdot_prediction p[BATCH_COUNT] = {MDOT_INIT(mdot_prediction)};
     sweep(f, network, *common, p);
     for (int i = 1; i < BATCH_COUNT; i++)
-        /* as long where a fast card waits for the host, to the last digit of an f32 */
+        /* If a fast GPU waits for the host, times may be equal to the last digit of an f32. */
         if (!(p[i].step_ms >= p[i - 1].step_ms) || !(p[i].peak_memory_bytes > p[i - 1].peak_memory_bytes))
             fail_msg("%s, %s, precision %d, layout %d: batch %lld takes %g ms and %llu bytes, %lld takes %g and %llu",
                      networks[network].path, common->gpu, (int)common->precision, (int)common->layout,
@@ -98,7 +98,7 @@ static void larger_batches_take_longer_on_every_gpu(void **state)
                                                         .layout = (mdot_layout)layout});
 }
 
-/* A larger batch fills a card better, up to a point: never does a sample become much dearer. */
+/* A larger batch uses a GPU better, up to a point, so the time per sample hardly increases. */
 static void a_sample_costs_no_more_in_a_larger_batch(void **state)
 {
     fixture *f = *state;
@@ -161,7 +161,7 @@ static mdot_prediction predict(const fixture *f, int network, mdot_configuration
     return p;
 }
 
-/* A setting that reaches no operator of a network moves nothing: ResNet-50 has no attention. */
+/* A setting that affects no operator of a network leaves its time unchanged: ResNet-50 has no attention. */
 static void how_attention_is_computed_moves_no_network_without(void **state)
 {
     for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++) {
@@ -187,13 +187,13 @@ static void half_precision_throughout_takes_no_longer_than_autocast(void **state
         }
 }
 
-/* As a logarithm. */
+/* The logarithm of the interval's width. */
 static double width(const mdot_prediction *p)
 {
     return log(p->upper_ms / p->lower_ms);
 }
 
-/* Whole steps were measured by autocast, on one card, with PyTorch up to 1.12 and eager. */
+/* Whole steps were measured with autocast, on one GPU, with PyTorch up to 1.12, in eager mode. */
 static void what_was_not_measured_is_less_sure(void **state)
 {
     const mdot_configuration measured = {
@@ -219,7 +219,7 @@ static void a_single_sample_is_less_than_was_measured(void **state)
     assert_true(predict(*state, 0, c).warnings & MDOT_WARN_BATCH_BELOW_DATA);
 }
 
-/* The largest numbers that a job may have: an answer or a refusal, and none for the pairs around it. */
+/* The job has the largest allowed numbers. It gives an answer or is refused, and the other pairs are answered. */
 static void a_job_beyond_all_bounds_harms_no_other(void **state)
 {
     fixture *f = *state;

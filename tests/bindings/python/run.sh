@@ -1,11 +1,11 @@
 #!/bin/sh
-# run.sh PYTHON TEST.py: runs a test of the package; 77, aloud, without a Python that is new enough.
+# run.sh PYTHON TEST.py: runs a test of the package. If Python is too old or missing, it prints that and returns 77.
 set -eu
 if ! "$1" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2> /dev/null; then
     echo "skipped: there is no python3, 3.9 or newer, to run $2"
     exit 77
 fi
-# A sanitizer's library is for Python alone, not for what the test starts.
+# The sanitizer's library is preloaded only into Python. support.py removes it for the programs that the test starts.
 if [ -n "${MDOT_PRELOAD:-}" ]; then
     exec env LD_PRELOAD="$MDOT_PRELOAD" "$1" "$2"
 fi

@@ -1,4 +1,4 @@
-"""What tests of the package share: paths, the command to compare with, small ONNX files."""
+"""Shared by the tests of the package: paths, the command to compare with, small ONNX files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIMS = {"sequence": 128}
 
 
 def run(*command: str) -> str:
-    """Standard output of a program, which is not to have the sanitizer's library of this one."""
+    """Returns the standard output of a program, which runs without the sanitizer library of this process."""
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
@@ -31,12 +31,12 @@ def run(*command: str) -> str:
 
 
 def ask_command(*arguments: str) -> Any:
-    """What `mdot predict` says to the arguments, as JSON."""
+    """Returns the JSON output of `mdot predict` with these arguments."""
     return json.loads(run(os.environ["MDOT_CLI"], "predict", *arguments, "--json", "--quiet"))
 
 
 def inspect(path: str) -> Any:
-    """What `mdot inspect` says of an artefact, as JSON."""
+    """Returns the JSON output of `mdot inspect` for an artefact."""
     return json.loads(run(os.environ["MDOT_CLI"], "inspect", path, "--json"))
 
 
@@ -48,7 +48,7 @@ def quiet() -> Iterator[None]:
 
 
 class TestCase(unittest.TestCase):
-    """Warnings of mdot's are silent unless a test asks for them."""
+    """mdot's warnings are ignored unless a test checks them."""
 
     def setUp(self) -> None:
         silence = quiet()

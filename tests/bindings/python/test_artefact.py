@@ -1,4 +1,4 @@
-"""artefact.py: what an artefact holds, and entry points on named tensors."""
+"""artefact.py: the content of an artefact, and entry points on named tensors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Artefact(support.TestCase):
         self.assertIsNone(predictor.device_fault)
 
     def test_an_entry_point_runs_on_named_tensors(self) -> None:
-        """The rows of the encoding of a job of one operator, whatever the loads; a second run gives the same."""
+        """Entry "encode" of a job with one operator gives equal rows, and a second run gives the same result."""
         predictor = mdot.Predictor()
         encode = predictor.entries[0]
         self.assertEqual((encode.name, encode.inputs[0].name), ("encode", "operator_type"))
@@ -74,7 +74,7 @@ class Artefact(support.TestCase):
             predictor.run({**inputs, "operator_count": array.array("f", [1.0] * (length + 1))}, "encode")
 
     def test_items_of_any_length_are_what_single_calls_are(self) -> None:
-        """Also where an item's names, shapes or length are wrong: that is said before anything runs."""
+        """An item with wrong names, shapes or length is refused before any item runs."""
         predictor, configuration = mdot.Predictor(), mdot.Configuration(gpu="A100", batch=16)
         jobs = [self.bert(), mdot.Job.from_onnx(support.RESNET)]
         items = [predictor.inputs_of(job, configuration, "encode") for job in jobs * 2]

@@ -1,4 +1,4 @@
-"""compiler.py: predictors compiled, verified, and what goes wrong."""
+"""compiler.py: predictors are compiled and verified, and errors are reported."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Compiler(support.TestCase):
         pairs = [(job, mdot.Configuration(gpu=gpu, batch=64)) for gpu in ("A100", "T4")]
         rows = mdot.verify(predictor, MODEL, jobs=pairs, tolerance=1e-3)
         self.assertTrue(rows)
-        self.assertEqual(len(rows.rows), 1)  # the bucket of this job's rows
+        self.assertEqual(len(rows.rows), 1)  # only the bucket for this job's rows
 
     def test_what_is_wrong_is_named(self) -> None:
         with self.assertRaisesRegex(mdot.NotFoundError, "nowhere.onnx"):

@@ -1,4 +1,4 @@
-"""explanation.py, encoding.py: where a step's time goes, and jobs that are read once."""
+"""explanation.py, encoding.py: the parts of a step's time, and cached features of jobs."""
 
 from __future__ import annotations
 

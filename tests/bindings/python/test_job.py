@@ -1,4 +1,4 @@
-"""job.py: jobs read, kept, frozen and looked at."""
+"""job.py: jobs are read, saved, frozen and inspected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Reading(support.TestCase):
         self.assertEqual(first.type, "Conv")
         self.assertEqual(first.settings["kernel_h"], 7)
         self.assertEqual(first.settings["channels_out"], 64)
-        self.assertEqual(first.per_sample["forward"].flops, (2 * 3 * 7 * 7 + 5) * 64 * 112 * 112)  # and its normalisation
+        self.assertEqual(first.per_sample["forward"].flops, (2 * 3 * 7 * 7 + 5) * 64 * 112 * 112)  # including its normalisation
         self.assertLess(first.per_sample["data_gradient"].flops, first.per_sample["weight_gradient"].flops)
         self.assertEqual(sum(op.parameters for op in job), job.parameters)
         self.assertEqual(job[-1].inputs, (len(job) - 2,))
@@ -62,7 +62,7 @@ class Reading(support.TestCase):
 
 
 def strange_model() -> bytes:
-    """y = Strange(x), an operator that nobody knows, in ONNX's protobuf."""
+    """y = Strange(x), an unknown operator, in ONNX's protobuf."""
 
     def field(number: int, data: bytes) -> bytes:
         return bytes([number << 3 | 2, len(data)]) + data
@@ -83,7 +83,7 @@ class Making(support.TestCase):
             self.assertEqual(list(again), list(job))
             self.assertEqual((again.optimizer, again.batch, again.notes), ("adamw", job.batch, job.notes))
             asked = {"gpu": "A100", "batch": 16, "precision": "amp", "optimizer": "sgd"}
-            self.assertEqual(mdot.predict(again, **asked), mdot.predict(job, **asked))  # traits of types among them
+            self.assertEqual(mdot.predict(again, **asked), mdot.predict(job, **asked))  # the traits of types are saved, too
 
     def test_the_optimizers_own_load(self) -> None:
         self.assertGreater(mdot.optimizer_load("Adam", 1000).bytes_read, mdot.optimizer_load("sgd", 1000).bytes_read)

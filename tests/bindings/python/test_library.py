@@ -1,4 +1,4 @@
-"""library/: structs are the C compiler's, tables the headers'."""
+"""library/: structs agree with the C compiler, tables agree with the headers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rows(name: str) -> list[tuple[str, ...]]:
     return re.findall(r"X\((\w+), ([\w\"-]+)(?:, +\"([\w-]+)\")?", body.group(1))
 
 
-# Public functions that Python does without, and why.
+# Public functions that Python does not use, with reasons.
 NOT_NEEDED = {
     "mdot_fail": "exceptions do that",
     "mdot_status_name": "each exception has its own",
@@ -63,7 +63,7 @@ class Completeness(support.TestCase):
         for path in package.rglob("*.py"):
             if path.name != "libraries.py":
                 used |= set(re.findall(r"\.(mdot\w+)", path.read_text()))
-        used |= {"mdot_status_text"}  # by libraries.py itself
+        used |= {"mdot_status_text"}  # used by libraries.py itself
         exported = self.exported()
         self.assertGreater(len(exported), 50)
         self.assertEqual(exported - used, set(NOT_NEEDED))
@@ -72,7 +72,8 @@ class Completeness(support.TestCase):
         self.assertEqual(bound & set(NOT_NEEDED), set())
 
     def test_every_public_struct_is_there(self) -> None:
-        paths = [path for path in support.INCLUDE.glob("*.h") if path.name != "mdot_abi.h"]  # the artefact's, for compilers
+        # except the artefact's ABI, which is for compilers
+        paths = [path for path in support.INCLUDE.glob("*.h") if path.name != "mdot_abi.h"]
         code = re.sub(r"/\*.*?\*/", "", "".join(path.read_text() for path in paths), flags=re.S)
         named = set(re.findall(r"typedef struct (mdotc?_\w+) \{", code))
         self.assertEqual(named, {kind.__name__ for kind in structs_of_package()})
@@ -80,8 +81,8 @@ class Completeness(support.TestCase):
 
 class Layout(support.TestCase):
     def test_structs_are_as_the_c_compiler_has_them(self) -> None:
-        """A program prints every offset; a field that the headers lack does not compile, one that they gained shows in
-        the size."""
+        """A C program prints every offset. A field that the headers lack fails to compile, and a field that they gained
+        changes the size."""
         lines = []
         for kind in structs_of_package():
             name = kind.__name__
@@ -116,7 +117,7 @@ class Layout(support.TestCase):
 
 class Tables(support.TestCase):
     def enumerators(self, prefix: str) -> list[str]:
-        """Of an enum whose values count from 0, in their order."""
+        """Returns the names of an enum whose values count from 0, in order."""
         text = headers()
         body = re.search(r"typedef enum mdot_%s \{(.*?)\}" % prefix.lower(), text, re.S)
         assert body is not None, prefix

@@ -1,4 +1,4 @@
-"""predictor.py, prediction.py, configuration.py, gpus.py: the package answers as the command does."""
+"""predictor.py, prediction.py, configuration.py, gpus.py: the package gives the same answers as the command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import support
 
 import mdot
 
-# Every option of a configuration, as the package and as the command say it.
+# Every option of a configuration, for the package and for the command.
 OPTIONS = [
     ({"precision": "tf32"}, ["--precision", "tf32"]),
     ({"precision": "AMP"}, ["--precision", "amp"]),
@@ -67,8 +67,8 @@ class Answers(support.TestCase):
                 answer = mdot.predict(job, "A100", 64, **options)
                 command = [str(support.BERT), "--dim", "sequence=128", "--gpu", "A100", "--batch", "64"]
                 self.assert_same(answer, support.ask_command(*command, *arguments)["predictions"][0])
-                indifferent = {"layout": "nhwc"}, {"precision": "fp32"}  # to a network without convolutions
-                if options not in indifferent and "torch" not in options:  # which a predictor may not read
+                indifferent = {"layout": "nhwc"}, {"precision": "fp32"}  # for a network without convolutions
+                if options not in indifferent and "torch" not in options:  # a predictor may ignore it
                     self.assertNotEqual((answer.step_ms, answer.peak_memory_bytes), (plain.step_ms, plain.peak_memory_bytes))
 
     def test_the_files_batch_and_optimizer_are_what_is_not_said(self) -> None:
@@ -88,7 +88,8 @@ class Answers(support.TestCase):
         self.assertGreater(len(mdot.gpus()), 50)
 
     def test_experts_are_dealt_out(self) -> None:
-        """A mixture made of operators: eight matrices behind a choice, of which each of four GPUs keeps two."""
+        """A mixture made of operators: eight matrices after a choice. With expert parallelism, each of four GPUs holds two of
+        them."""
         load = mdot.Load(1e9, 1e6, 1e6)
         phases = {phase: load for phase in ("forward", "data_gradient", "weight_gradient")}
         nothing = {phase: mdot.Load(0, 0, 0) for phase in phases}
@@ -105,7 +106,7 @@ class Answers(support.TestCase):
         self.assertEqual(dealt.configuration.samples, alone.configuration.samples)
         self.assertAlmostEqual(dealt.weight_bytes, 4 * (1e8 / 4 + 8000), delta=1)
         self.assertAlmostEqual(dealt.optimizer_bytes, 4 * (1e8 / 4 + 8000), delta=1)
-        self.assertLess(dealt.step_ms, alone.step_ms)  # a quarter of the weights to read, to update and to exchange
+        self.assertLess(dealt.step_ms, alone.step_ms)  # a quarter of the weights is read, updated and exchanged
         slow = mdot.predict(job, "A100", 8, gpus=4, expert_parallel=4, link=0.1)
         self.assertGreater(slow.step_ms, dealt.step_ms)
         with self.assertRaisesRegex(ValueError, "does not divide the 8 experts"):
@@ -261,7 +262,8 @@ class Calibrations(support.TestCase):
             mdot.Calibration.measured(predictor, [(job, asked[0], -1.0)])
 
     def test_calibrated_answers_are_the_commands(self) -> None:
-        """With what steps have in common that spend their time in the same parts, of which eight rows say something."""
+        """The correction also covers the common factor of steps that spend their time in the same parts. Eight rows determine
+        it."""
         job, resnet, predictor = self.bert(), mdot.Job.from_onnx(support.RESNET), mdot.Predictor()
         rows = [(one, mdot.Configuration("A100", batch, precision=precision)) for one in (job, resnet)
                 for batch in (8, 64) for precision in ("amp", "fp32")]  # fmt: skip

@@ -1,4 +1,5 @@
-"""Every example in Python of the package's README and of the tree's runs as written; those with PyTorch in torch/."""
+"""Runs every Python example of the package's README and of the README in the root folder as written. Examples with PyTorch
+are in torch/."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ READMES = (support.SOURCE / "README.md", support.SOURCE / "bindings" / "python" 
 
 
 def examples(with_torch: bool) -> dict[str, list[str]]:
-    """Blocks of each file, in their order, that import mdot or go on with what one did."""
+    """Returns the blocks of each file in order: those that import mdot, and those that continue such a block."""
     found: dict[str, list[str]] = {}
     for path in READMES:
         blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S)
@@ -25,11 +26,11 @@ def examples(with_torch: bool) -> dict[str, list[str]]:
 
 
 def run(blocks: list[str]) -> str:
-    """What the blocks print, each going on with the names of those before it."""
+    """Returns the output of the blocks. Each block continues with the names of the previous ones."""
     names: dict[str, object] = {"__name__": "example"}
     said = io.StringIO()
     before = os.getcwd()
-    with tempfile.TemporaryDirectory() as folder:  # where what they write may lie, beside what they read
+    with tempfile.TemporaryDirectory() as folder:  # they may write here, beside the files that they read
         for name in ("examples", "weights"):
             os.symlink(support.SOURCE / name, os.path.join(folder, name))
         os.chdir(folder)

@@ -1,4 +1,4 @@
-"""integrations/scheduler_python: what a round starts, and that bad files hold nothing up."""
+"""integrations/scheduler_python: the jobs that a round starts. Bad files do not delay a round."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-// stages.cu: two matmuls in one launch, for the test of deletions: c = (a b) b for 96 x 96 bf16 matrices. A block of two
-// warps computes a 32 x 32 tile. cp.async loads slices of 32 columns into two alternating buffers. A grid barrier separates
-// the matmuls. Rows are padded by 8 elements, so that the eight rows of an ldmatrix lie in different banks.
+// stages.cu: two matmuls in one launch, for the test of deletions: c = (a b) b for 96 x 96 bf16 matrices. A block of
+// two warps computes a 32 x 32 tile. cp.async loads slices of 32 columns into two buffers in turn. A grid barrier
+// separates the matmuls. Rows are padded by 8 elements, so that the eight rows of an ldmatrix lie in different banks.
 
 typedef unsigned short bf16;
 enum { SIZE = 96, TILE = 32, PITCH = TILE + 8, WARPS = 2 };

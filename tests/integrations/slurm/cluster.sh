@@ -1,11 +1,11 @@
 #!/bin/bash
-# Slurm itself with mdot in it, on one machine, from Debian's packages and without systemd: submits jobs, and looks at
-# their limits, order, comments and places, and at what becomes of files that are missing, broken or hostile.
+# Runs Slurm with mdot's plugins on one machine, from Debian's packages and without systemd. It submits jobs and checks
+# their limits, order, comments and partitions, and the handling of files that are missing, broken or hostile.
 #
 #     tests/integrations/slurm/cluster.sh [BUILD FOLDER, by default build/release]
 #
-# Takes root, for slurmd; jobs are an ordinary user's, nobody's. Exit status 0: all is right; 1: not; 77, and why: this is
-# no machine for it.
+# Requires root for slurmd; the jobs run as the ordinary user `nobody`. Exit status: 0 = success, 1 = failure, 77 = this
+# machine is unsuitable, for the reason that is printed.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 source=$PWD
@@ -26,16 +26,16 @@ if [ -n "$missing" ]; then
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing; } \
         > /dev/null 2>&1 || skip "cannot install$missing"
 fi
-[ -e "$plugins/job_submit_mdot.so" ] || cmake "$build" > /dev/null # the headers may be new
+[ -e "$plugins/job_submit_mdot.so" ] || cmake "$build" > /dev/null # Slurm's headers may have been installed just now
 cmake --build "$build" --target job_submit_mdot spank_mdot mdot_cli predictor hostile_client mdot_predictions -- --quiet || exit 1
 
-# ---- A cluster of one node, on loopback, everything in a folder of its own --------------------------------------------
+# ---- A cluster of one node, on loopback, with all its files in one folder ---------------------------------------------
 
 work=$(mktemp -d)
 host=$(hostname -s)
 export SLURM_CONF=$work/slurm.conf
 stop() {
-    if [ -e "$work/slurmctld.pid" ]; then # no job outlives its cluster
+    if [ -e "$work/slurmctld.pid" ]; then # ends all jobs before the cluster
         scancel -u nobody 2> /dev/null
         for _ in $(seq 50); do [ -z "$(squeue -h -t R,CG 2> /dev/null)" ] && break; sleep .2; done
     fi
@@ -101,7 +101,7 @@ CONF
 echo "required $plugins/spank_mdot.so" > "$work/plugstack.conf"
 printf '#!/bin/sh\nenv | grep -c MDOT_ >> %s/epilog.seen\nexit 0\n' "$work" > "$work/epilog.sh"
 chmod 755 "$work/epilog.sh"
-site() { # site LINE…: mdot.conf with these lines besides
+site() { # site LINE…: writes mdot.conf with these additional lines
     cat > "$work/mdot.conf.new" << CONF
 Predictor=$build/share/mdot/predictor.mdot
 Quantile=0.9
@@ -128,7 +128,7 @@ slurmd -f "$SLURM_CONF" -N "$host" || exit 1
 for _ in $(seq 100); do sinfo -h -o %T 2> /dev/null | grep -q idle && break; sleep .2; done
 sinfo -h -o %T | grep -q idle || { sinfo; tail -20 "$work"/slurm*.log; skip "slurmd does not come up here"; }
 
-# ---- What a user does, and what is seen of it -------------------------------------------------------------------------
+# ---- User commands and their results ----------------------------------------------------------------------------------
 
 cd "$work/jobs" || exit 1
 "$mdot" tokens "$source/examples/jobs/resnet50.onnx" -o resnet50.job > /dev/null || exit 1
@@ -136,7 +136,7 @@ printf '#!/bin/sh\nsleep 60\n' > job.sh
 id=""
 failures=0
 user() { runuser -u nobody -- env SLURM_CONF="$SLURM_CONF" "$@"; }
-# submit OPTION…: held, so that the controller's answer can be looked at; its number in $id
+# submit OPTION…: submits a held job, so that the controller's answer can be inspected. $id is its number.
 submit() {
     id=$(user sbatch --parsable -H -o /dev/null "$@" job.sh 2> said)
     [ -n "$id" ] && return
@@ -155,7 +155,7 @@ check() { # check WHAT CONDITION…
 }
 has() { [[ "$1" == *"$2"* ]]; }
 field() { comment | tr ' ' '\n' | sed -n "s/^$1=//p"; }
-minutes() { # a TimeLimit in minutes
+minutes() { # converts a TimeLimit to minutes
     echo "$1" | awk -F'[-:]' '{ if (NF == 4) print $1*1440+$2*60+$3; else if (NF == 3) print $1*60+$2; else print $1 }'
 }
 
@@ -193,7 +193,7 @@ check "who does not ask is left alone" [ "$(minutes "$(shows TimeLimit)")/$(comm
 submit --mdot=$asked,steps=10 --partition=plain
 check "a partition that mdot.conf lacks has no prediction" [ "$(comment)" = "" ]
 
-# places
+# choice of partitions
 site Choose=time
 submit --mdot=$asked,steps=100000 --partition=a100,h100 --gres=gpu:1
 check "by time: the faster partition" [ "$(shows Partition)" = h100 ]
@@ -209,11 +209,11 @@ site
 submit --mdot=$asked,steps=100000 --partition=a100,h100 --gres=gpu:1
 check "without a choice partitions stay as they were" [ "$(shows Partition)" = a100,h100 ]
 
-# order: three jobs that cannot run side by side, the longest submitted first
+# order: three jobs that exclude one another, the longest submitted first
 scancel -u nobody
 for _ in $(seq 50); do [ -z "$(squeue -h)" ] && break; sleep .2; done
 printf '#!/bin/sh\necho "$1" >> %s/jobs/order\n' "$work" > order.sh
-# the first of them may not start before the last is there, however slow this machine is
+# the partition is down, so that the first job waits until the last is submitted, even on a slow machine
 scontrol update PartitionName=a100 State=DOWN
 for steps in 1000000 30000 300; do
     user sbatch -o /dev/null --exclusive --gres=gpu:a100:1 --mdot=$asked,steps=$steps order.sh $steps > /dev/null
@@ -227,7 +227,7 @@ check "prolog and epilog do not get the job's bytes" [ "$(sort -u "$work/epilog.
 check "srun has the option, too" user srun --gres=gpu:1 --mdot=$asked,steps=10 true
 
 # hostile files
-refused() { # refused WHAT TEXT IN THE LOG, OPTION: submitted all the same, without a comment, and the log says why
+refused() { # refused WHAT TEXT OPTION: the job is submitted without a comment, and the log contains TEXT as the reason
     begin
     submit --gres=gpu:a100:1 "$3"
     check "$1: submitted without a prediction" [ "$id/$(comment)/$(minutes "$(shows TimeLimit)")" = "$id//7" ]
@@ -260,8 +260,8 @@ refused "a terminal's codes" "control character" "--mdot=$(printf 'x\033[2J.job'
 check "none of them reaches the log" [ "$(grep -c $'\033' "$work/slurmctld.log")" = 0 ]
 check "the user is told" has "$(cat said)" "submitted without a prediction"
 
-# hostile requests: what a client of one's own may send in place of the option's texts
-sent() { # sent KIND TEXT IN THE LOG
+# hostile requests: a user's own client may send other texts than the option does
+sent() { # sent KIND TEXT: the log must contain TEXT
     begin
     id=$(user "$build/tests/integrations/slurm/hostile_client" "$1" a100 2> said) || id=0
     check "a client that sends $1: submitted" [ "$id/$(comment)" = "$id/" -a "$id" != 0 ]
@@ -278,7 +278,7 @@ sent long "more than 1023 characters"
 sent problem "the submit side says: x?error: ?[2J"
 check "lines of the log are the plugin's own" [ "$(logged | grep -c '^error:')" = 0 ]
 
-# a cluster's GPUs measured, on their nodes' processors: takes a Python with PyTorch and onnx
+# measures the cluster's GPUs, simulated by their nodes' CPUs; needs a Python with PyTorch and onnx
 if user "${PYTHON:-python3}" -c 'import torch, onnx' 2> /dev/null; then
     site
     mkdir -m 777 "$work/steps"
@@ -288,7 +288,7 @@ if user "${PYTHON:-python3}" -c 'import torch, onnx' 2> /dev/null; then
     for _ in $(seq 1500); do [ -z "$(squeue -h -o %j | grep ^steps)" ] && break; sleep .2; done
     check "the table has a row for each step that was measured" \
         [ "$(tail -n +2 "$work/steps/measured.csv" | wc -l)" -gt 3 ]
-    sed 's/\.onnx,,/.onnx,A100,/' "$work/steps/measured.csv" > "$work/steps/as_of_a_card.csv" # a processor has no name here
+    sed 's/\.onnx,,/.onnx,A100,/' "$work/steps/measured.csv" > "$work/steps/as_of_a_card.csv" # the GPU column is empty for a CPU
     check "and mdot reads it" "$build/simulator/mdot-predictions" "$work/steps/as_of_a_card.csv" \
         "$build/share/mdot/predictor.mdot" > "$work/steps/said"
     check "and mdot calibrate, too" "$mdot" calibrate "$work/steps/as_of_a_card.csv" -q -o "$work/site.cal" > /dev/null
@@ -301,7 +301,7 @@ else
     echo "skipped: nobody has a ${PYTHON:-python3} with PyTorch and onnx: collect.sh is not run"
 fi
 
-# a site's own faults
+# faults of the site's own files
 begin
 site Quantile=2
 submit --gres=gpu:a100:1 --mdot=$asked,steps=10

@@ -1,9 +1,10 @@
-/* hostile_client.c — submits a job with an environment of SPANK that no plugin of mdot's made, as anyone may who writes
- * a client:
+/* hostile_client.c — submits a job with a SPANK environment that mdot's plugin never makes. Any user may write such a
+ * client:
  *
  *     hostile_client KIND PARTITION [FILE.job]
  *
- * prints the job's number. cluster.sh runs it against slurmctld with the plugin, which must take every one of them. */
+ * It prints the job's number. cluster.sh runs it against slurmctld with the plugin, which must accept every such job.
+ */
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
@@ -14,7 +15,7 @@
 
 enum { MANY = 16 << 20 };
 
-/* NAME followed by `count` times `c`. */
+/* Returns NAME followed by `count` times `c`. */
 static char *repeat(const char *name, char c, size_t count)
 {
     size_t length = strlen(name);
@@ -26,7 +27,7 @@ static char *repeat(const char *name, char c, size_t count)
     return text;
 }
 
-/* The variables of a kind; 0 for an unknown one. */
+/* Makes the variables of a kind. Returns 0 for an unknown kind. */
 static uint32_t make(const char *kind, char *out[4])
 {
     char settings[] = "MDOT_SETTINGS=batch=8";
@@ -69,7 +70,7 @@ int main(int argc, char **argv)
     request.partition = argv[2];
     request.user_id = getuid();
     request.group_id = getgid();
-    request.priority = 0; /* held */
+    request.priority = 0; /* the job is held */
     request.min_nodes = 1;
     if (slurm_submit_batch_job(&request, &response) != SLURM_SUCCESS) {
         slurm_perror("hostile_client");

@@ -1,4 +1,5 @@
-/* test_controller.c — what the plugin in slurmctld keeps: files that change, jobs that are hostile, patience. */
+/* test_controller.c — the state of the plugin in slurmctld: files that change, hostile jobs, and limits of waiting
+ * time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,16 +135,17 @@ static void new_files_are_read_and_wrong_ones_told_once(void **state)
     write_site(MDOT_SHIPPED_PREDICTOR, "Margin=wide");
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
     expect_contains(err.message, "Margin is no number");
-    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK); /* told once */
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK); /* an error is reported once */
     assert_false(is_new);
-    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL), MDOT_OK); /* by what was there before */
+    /* the previous site file still applies */
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL), MDOT_OK);
     char predictor[512];
     snprintf(predictor, sizeof predictor, "%s/p.mdot", folder);
     small_job_write_file(predictor, "none", 4);
     write_site(predictor, "");
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
-    /* a calibration that is none is told, too, and read when it is there */
+    /* An invalid calibration is reported, too, and it is read again when it is valid. */
     char calibration[512], line[600];
     snprintf(calibration, sizeof calibration, "%s/site.cal", folder);
     snprintf(line, sizeof line, "Calibration=%s", calibration);
@@ -155,7 +157,7 @@ static void new_files_are_read_and_wrong_ones_told_once(void **state)
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
     write_site(predictor, "");
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
-    /* the predictor alone changes */
+    /* Only the predictor changes. */
     assert_int_equal(unlink(predictor), 0);
     assert_int_equal(symlink(MDOT_SHIPPED_PREDICTOR, predictor), 0);
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
@@ -164,7 +166,7 @@ static void new_files_are_read_and_wrong_ones_told_once(void **state)
     sl_controller_destroy(c);
 }
 
-/* A calibration of the shipped predictor by steps that took three times as long, in `file`. */
+/* Saves a calibration of the shipped predictor to `file`. The measured steps took three times as long as predicted. */
 static void save_calibration(const char *file)
 {
     enum { ROWS = 4 };
@@ -209,7 +211,8 @@ static void a_calibration_of_the_predictor_is_applied(void **state)
     assert_true(is_new);
     assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000,precision=fp32", &calibrated, NULL), MDOT_OK);
     assert_true(calibrated.step_ms > 1.3 * plain.step_ms && calibrated.step_ms < 3.1 * plain.step_ms);
-    /* the same of a predictor by another name: told, and what there was stays */
+    /* The same calibration with another predictor's name: the error is reported, and the previous calibration still
+     * applies. */
     FILE *stream = fopen(file, "r");
     assert_non_null(stream);
     size_t bytes = fread(text, 1, sizeof text - 1, stream);
@@ -242,7 +245,8 @@ static void nothing_to_read_is_no_end(void **state)
     sl_controller_destroy(c);
 }
 
-/* Without patience a submission goes on at once, with an answer or without; later ones have theirs. */
+/* With a waiting time of zero, a submission continues at once, with or without an answer. Later submissions get
+ * theirs. */
 static void nobody_waits_longer_than_the_site_says(void **state)
 {
     (void)state;
@@ -259,7 +263,7 @@ static void nobody_waits_longer_than_the_site_says(void **state)
     }
     write_site(MDOT_SHIPPED_PREDICTOR, "");
     mdot_status status = MDOT_UNSUPPORTED;
-    while (status == MDOT_UNSUPPORTED) { /* while the thread is busy, neither the file nor the job is read */
+    while (status == MDOT_UNSUPPORTED) { /* while the thread is busy, the site file and the job stay unread */
         usleep(1000);
         assert_int_equal(sl_controller_refresh(c, &is_new, NULL), MDOT_OK);
         status = decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL);

@@ -1,4 +1,4 @@
-/* test_decision.c — from predictions to places, limits, priorities and comments, with the shipped predictor. */
+/* test_decision.c — from predictions to partitions, limits, priorities and comments, with the shipped predictor. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 static mdot_predictor *predictor;
 static mdot_context *context;
 static mdot_job *job;
-static mdot_calibration *calibration; /* NULL but in its own test */
+static mdot_calibration *calibration; /* NULL except in its own test */
 
 static int set_up(void **state)
 {
@@ -92,7 +92,7 @@ static void quantiles_go_through_the_interval(void **state)
     assert_true(fabs(sl_step_quantile_ms(&p, .5) - 100) < 1e-6);
     assert_true(fabs(sl_step_quantile_ms(&p, .95) - 200) < 1e-6);
     assert_true(fabs(sl_step_quantile_ms(&p, .05) - 80) < 1e-6);
-    /* the normal distribution's 90 % quantile is 1.28155, its 95 % one 1.64485 */
+    /* The normal distribution's 90 % quantile is 1.28155, and its 95 % quantile is 1.64485. */
     assert_true(fabs(sl_step_quantile_ms(&p, .9) - 100 * pow(2, 1.2815515655 / 1.6448536270)) < 1e-4);
     assert_true(fabs(sl_step_quantile_ms(&p, .99) - 100 * pow(2, 2.3263478740 / 1.6448536270)) < 1e-4);
 }
@@ -117,7 +117,7 @@ static void a_limit_keeps_within_the_partitions(void **state)
     sl_ask ask = {.partitions = "mixed", .per_node = "gres:gpu:h100:1"};
     assert_int_equal(decides(&site, "steps=1000000000", &ask).limit_minutes, 120);
     sl_site other = site;
-    other.places[4].most_s = 10; /* shorter than the minute that Slurm counts in */
+    other.places[4].most_s = 10; /* less than one minute, which is Slurm's unit */
     assert_int_equal(decides(&other, "steps=1000000000", &ask).limit_minutes, 1);
     assert_int_equal(decides(&site, "steps=9007199254740992", &on_a100).limit_minutes, 1 << 24);
 }
@@ -169,7 +169,7 @@ static void gpus_are_counted_as_slurm_gives_them(void **state)
     sl_ask four = {.partitions = "a100", .per_node = "gres:gpu:4"};
     expect_contains(decides(&site, "epochs=2,dataset=1000,batch=10", &four).comment, "gpus=4");
     expect_contains(decides(&site, "epochs=2,dataset=1000,batch=10", &four).comment, "steps=50 ");
-    /* two stages share a batch */
+    /* a group of two tensor-parallel GPUs trains one batch */
     expect_contains(decides(&site, "epochs=2,dataset=1000,batch=10,tp=2", &four).comment, "steps=100 ");
 }
 
@@ -186,7 +186,7 @@ static void the_best_place_is_chosen(void **state)
     d = decides(&by_cost, "steps=100", &all);
     assert_true(d.is_chosen);
     assert_string_equal(d.place.partition, "t4");
-    d = decides(&site, "steps=100", &all); /* not chosen: the figures hold in the slowest */
+    d = decides(&site, "steps=100", &all); /* the choice is left to Slurm, so the values must hold on the slowest */
     assert_false(d.is_chosen);
     assert_string_equal(d.place.partition, "t4");
     d = decides(&by_time, "steps=100", &on_mixed);

@@ -1,4 +1,4 @@
-/* test_gres.c — GPUs in the texts of resources that Slurm makes of --gres, --gpus and their like. */
+/* test_gres.c — GPUs in the resource strings that Slurm makes from --gres, --gpus and similar options. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_parcel.c — what travels: base64, pieces, limits, and what others may put in its place. */
+/* test_parcel.c — the transport of a job: base64, pieces, limits, and forged content. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 enum { VARIABLES = SL_PIECE_COUNT + 2 };
 
-/* The environment that carries `bytes`. */
+/* The environment variables that carry `bytes`. */
 typedef struct environment {
     char *variables[VARIABLES];
     size_t count;
@@ -27,7 +27,7 @@ static environment pack(const unsigned char *bytes, size_t count)
     char name[SL_PIECE_NAME_BYTES], *text;
     for (size_t i = 0; sl_parcel_piece(bytes, count, i, name, &text); i++) {
         assert_non_null(text);
-        assert_true(strlen(text) < 128 * 1024 - 64); /* Linux's MAX_ARG_STRLEN, names included */
+        assert_true(strlen(text) < 128 * 1024 - 64); /* Linux's MAX_ARG_STRLEN, including the name */
         assert_true(asprintf(&e.variables[e.count++], "SPANK_%s=%s", name, text) > 0);
         free(text);
     }
@@ -71,7 +71,7 @@ static void jobs_of_any_size_arrive(void **state)
 static void base64_is_rfc_4648(void **state)
 {
     (void)state;
-    /* the vectors of section 10 */
+    /* the test vectors of section 10 */
     static const char *const vectors[][2] = {{"f", "Zg=="},        {"fo", "Zm8="},        {"foo", "Zm9v"},
                                              {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
     char text[16];

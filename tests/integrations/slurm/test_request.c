@@ -1,4 +1,4 @@
-/* test_request.c — the text of --mdot: what it may say, and what is said of the rest. */
+/* test_request.c — the text of --mdot: valid settings, and the messages for invalid ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +64,8 @@ static void settings_are_what_stands_behind_the_file(void **state)
     (void)state;
     assert_string_equal(sl_request_settings("a.job,batch=1,steps=2"), "batch=1,steps=2");
     assert_string_equal(sl_request_settings("batch=1,steps=2"), "batch=1,steps=2");
-    assert_string_equal(sl_request_settings("size=1.job,batch=1"), "batch=1"); /* a file with an equals sign */
+    /* a file whose name has an equals sign */
+    assert_string_equal(sl_request_settings("size=1.job,batch=1"), "batch=1");
     assert_string_equal(parse("size=1.job,batch=1").file, "size=1.job");
     assert_string_equal(parse("batch=1,steps=2").file, "");
 }

@@ -1,4 +1,4 @@
-/* test_site.c — mdot.conf: every line it may have, and what is said of the others. */
+/* test_site.c — mdot.conf: every valid line, and the messages for invalid ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -123,7 +123,7 @@ static void faults_name_their_line(void **state)
     assert_int_equal(sl_site_read("/nowhere/mdot.conf", &site, &err), MDOT_NOT_FOUND);
     assert_int_equal(sl_site_read(folder, &site, &err), MDOT_INVALID_ARGUMENT);
     remove(path);
-    assert_int_equal(mkfifo(path, 0600), 0); /* is not waited for */
+    assert_int_equal(mkfifo(path, 0600), 0); /* reading it would block */
     assert_int_equal(sl_site_read(path, &site, &err), MDOT_INVALID_ARGUMENT);
     remove(path);
 }

@@ -1,4 +1,4 @@
-/* test_user_file.c — files that users name: what is read, and that nothing else is waited for. */
+/* test_user_file.c — files that users name: regular files are read, and other files never block the reader. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -81,7 +81,7 @@ static void states_live_as_long_as_their_context(void **state)
     assert_ptr_equal(rt_context_state(context, &a), &a_state);
     assert_ptr_equal(rt_context_state(context, &b), &b_state);
     mdot_context_destroy(context);
-    assert_string_equal(journal, "+a+c+b-b-a"); /* c has no state, so it is not destroyed */
+    assert_string_equal(journal, "+a+c+b-b-a"); /* component c is skipped, because it has no state */
     mdot_predictor_close(predictor);
 }
 

@@ -162,8 +162,8 @@ static void softmax_is_fp32_under_autocast(void **state)
     expect_units(&n, 1 + 12, 1.5 + 4 + 2 + 0.5 + 4);
 }
 
-/* The network has zero parameters. Therefore gradients are not computed, and activations are not saved for them. At
- * f1: samples and two results. */
+/* The network has zero parameters. Therefore it needs neither gradients nor saved activations. At f1: samples and two
+ * results. */
 static void what_learns_nothing_saves_nothing(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* naive_pool.c — the baseline policies, straight from their description. */
+/* naive_pool.c — a direct implementation of the baseline policies. */
 #include "tests/simulator/support/naive_pool.h"
 
 #include <math.h>
@@ -25,7 +25,8 @@ typedef struct naive {
     sc_errors errors;
     int gpus;
     state states[MOST];
-    size_t list[LEVELS][MOST], count[LEVELS]; /* jobs that have arrived and not completed; one list but for dlas */
+    size_t list[LEVELS][MOST], count[LEVELS]; /* jobs that have arrived and are incomplete; only dlas uses several
+                                               * lists */
     size_t arrived, done;
     double now;
     naive_job *out;
@@ -107,7 +108,7 @@ static void demote(naive *n)
     }
 }
 
-/* Running jobs first, each part in the order that it had. */
+/* Moves running jobs to the front. Both parts keep their order. */
 static void partition(naive *n, size_t level)
 {
     size_t sorted[MOST], count = 0;

@@ -1,7 +1,6 @@
-/* naive_pool.h — the baseline policies once more, as their semantics read: lists that are sorted whole at every event,
- * the clock in whole seconds, nothing kept between events but the lists. What simulator does with an order
- * that moves few jobs must come out the same, job by job.
- */
+/* naive_pool.h — a second, naive implementation of the baseline policies. It sorts whole lists at every event, has a
+ * clock in whole seconds, and stores only the lists between events. The simulator in simulator, whose
+ * ordered structure moves few jobs, must give the same result for each job. */
 #ifndef TEST_SCHEDULER_NAIVE_POOL_H
 #define TEST_SCHEDULER_NAIVE_POOL_H
 
@@ -12,7 +11,7 @@ typedef struct naive_job {
     unsigned preemptions;
 } naive_job;
 
-/* `policy` is one of fifo, fjf, srtf, srsf, las, dlas, qssf. out_jobs has room for each job. */
+/* `policy` is one of fifo, fjf, srtf, srsf, las, dlas, qssf. out_jobs has one element per job. */
 void naive_simulate(const sc_workload *workload, int gpus, const char *policy, const double *factors, sc_errors errors,
                     naive_job *out_jobs);
 

@@ -1,20 +1,21 @@
-/* workloads.h — small workloads for tests of the simulator, and running a policy on them. */
+/* workloads.h — small workloads for tests of the simulator, and a function that runs a policy on them. */
 #ifndef TEST_SCHEDULER_WORKLOADS_H
 #define TEST_SCHEDULER_WORKLOADS_H
 
 #include "simulator/core/simulator.h"
 
-/* submit_s, gpus, duration_s of each job; they are called "0", "1" … Jobs stand in order of arrival. */
+/* `jobs` has submit_s, gpus, duration_s of each job, in order of arrival. The jobs are named "0", "1" … */
 sc_workload workload_make(const double (*jobs)[3], size_t count);
 
-/* Jobs with ties in everything: few distinct times, widths up to `widest`, durations. Equal seeds give equal ones. */
+/* Random jobs with many ties: few distinct times, widths up to `widest`, and durations. Equal seeds give equal
+ * workloads. */
 sc_workload workload_random(size_t count, int widest, uint64_t seed);
 
-/* Runs the policy on a pool; `factors` may be NULL. Fails the test where the simulation fails. */
+/* Runs the policy on a pool. `factors` may be NULL. Fails the test if the simulation fails. */
 sc_result workload_run(const sc_workload *workload, int gpus, const char *policy, const double *factors,
                        sc_errors errors);
 
-/* A text as a file in a folder; its path, malloc'ed. */
+/* Writes a text to a file in a folder. Returns its path, malloc'ed. */
 char *workload_write_file(const char *folder, const char *name, const char *text);
 
 #endif

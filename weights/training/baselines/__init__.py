@@ -1,1 +1,1 @@
-"""What others published for predicting the time of a training step, written again and run on the predictor's folds."""
+"""Published methods for predicting the time of a training step, reimplemented and evaluated on the predictor's folds."""

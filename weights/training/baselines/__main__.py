@@ -1,4 +1,4 @@
-"""The command line: python -m baselines COMMAND. README.md has the commands."""
+"""The command line: python -m baselines COMMAND. README.md lists the commands."""
 
 from __future__ import annotations
 

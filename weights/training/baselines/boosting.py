@@ -1,4 +1,4 @@
-"""Gradient-boosted trees on a row of numbers a job: what several publications do, each with its own numbers."""
+"""Gradient-boosted trees on one row of numbers for each job. Several publications use this method with different numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from predictor.dataset import Dataset
 RATE = 0.1
 
 Description = Callable[[Dataset, np.ndarray], np.ndarray]
-"""Data, labels → [labels, features]."""
+"""(data, labels) → [labels, features]."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ TRIED = tuple(Settings(depth, rounds) for depth in (3, 5, 7) for rounds in (200,
 
 def predict(describe: Description, data: Dataset, train: np.ndarray, test: np.ndarray,
             settings: Settings) -> np.ndarray:
-    """Milliseconds of `test`; what is learnt is their logarithm."""
+    """Milliseconds of `test`. The trees are trained on the logarithms."""
     import xgboost
 
     model = xgboost.XGBRegressor(n_estimators=settings.rounds, max_depth=settings.depth, learning_rate=RATE, subsample=0.7,

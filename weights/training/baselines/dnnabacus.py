@@ -1,12 +1,12 @@
-"""DNNAbacus: trees on a matrix of which operator follows which.
+"""DNNAbacus: trees on a matrix that counts successive operator types.
 
 Source: DNNAbacus: Toward Accurate Computational Cost Prediction for Deep Neural Networks. arXiv 2205.12095, 2022.
 
-Published: a "network structural matrix" counts, for every pair of operator types, the edges from one to the other; it stands
-beside features of the job (batch size, input size, FLOPs, parameters, layers, learning rate, optimizer) and an automatic choice
-of shallow models, in which tree ensembles win, regresses time and memory. Here: the same matrix over types that the training
-labels have, the same features as far as a label has them, and boosted trees, tuned as the other baselines are. Memory is left
-out.
+Published: a "network structural matrix" counts, for every pair of operator types, the edges from one to the other. It is
+concatenated with features of the job (batch size, input size, FLOPs, parameters, layers, learning rate, optimizer). An
+automatic choice of shallow models, in which tree ensembles win, regresses time and memory. Here: the same matrix over the
+types of the training labels, the same features if a label has them, and boosted trees, tuned as the other baselines are.
+Memory is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TRIED = boosting.TRIED
 
 
 def structure(data: Dataset, network: int) -> np.ndarray:
-    """[types * types] edges from one type to another, as a row."""
+    """[types * types] number of edges from one type to another, as a row."""
     here, types = data.sequence(network), len(tables.operator_types())
     inside = slice(*np.searchsorted(data.edge_to, [here.start, here.stop]))
     kind = data.type[data.operator]

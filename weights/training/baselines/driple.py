@@ -1,13 +1,13 @@
-"""Driple: graph convolutions whose rounds share their weights, and a readout that attends to the nodes.
+"""Driple: graph convolutions whose rounds use the same weights, and a readout that attends to the nodes.
 
 Source: Prediction of the Resource Consumption of Distributed Deep Learning Systems. Proceedings of the ACM on Measurement and
 Analysis of Computing Systems 6(2), 2022. Code: repository gsyang33/Driple.
 
-Published: nodes are operators with their kind and sizes; a graph convolution is repeated with the same weights, a gated
-recurrent unit keeps what a node knew, and a set-to-set readout attends to all nodes several times; a perceptron regresses
-twelve figures of what a training job uses, by which its time is known, too. Weights learnt in one setting are adapted to
-another. Here: one card and one figure, the logarithm of a step's time; layout and software are told to the last perceptron, and
-nothing is adapted.
+Published: nodes are operators with their kind and sizes. A graph convolution is repeated with the same weights, a gated
+recurrent unit keeps the previous state of a node, and a set-to-set readout attends to all nodes several times. A perceptron
+regresses twelve values of a training job's resource use, from which its time follows. Weights trained in one setting are
+adapted to another. Here: one GPU and one value, the logarithm of a step's time. Layout and software are inputs of the last
+perceptron, and the adaptation is left out.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class Driple(nn.Module):
         self.head = fitting.perceptron(2 * width + 1 + len(scaled["configuration"].middle), width, width, 1)
 
     def _convolved(self, node: Tensor, part: Part) -> Tensor:
-        """Of a node and those in front of it, the mean."""
+        """The mean over a node and its predecessors."""
         ones = torch.ones(len(part.target), 1)
         degree = fitting.sum_by(ones, part.target, len(node)) + 1
         summed = node + fitting.sum_by(node[part.source], part.target, len(node))
         return torch.relu(self.convolution(summed / degree))
 
     def _read(self, node: Tensor, part: Part) -> Tensor:
-        """[G, 2 * width]: set to set, each node as often as it stands in the graph."""
+        """[G, 2 * width]: set-to-set readout, with each node weighted by its number of occurrences in the graph."""
         graphs, width = len(part.batch), node.shape[1]
         answer = node.new_zeros(graphs, 2 * width)
         state = node.new_zeros(graphs, width), node.new_zeros(graphs, width)

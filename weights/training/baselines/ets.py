@@ -1,14 +1,14 @@
-"""ETS: a recurrent network reads a sliding window over the operators as they run.
+"""ETS: a recurrent network reads a sliding window over the operators in execution order.
 
 Source: ETS: Deep Learning Training Iteration Time Prediction based on Execution Trace Sliding Window; its code, repository
-iscas-system/ETS. Venue and year were not at hand.
+iscas-system/ETS. Venue and year were not available.
 
 Published: the trace of a step is the sequence of its operators, forward, backward and update, each with its kind,
-hyperparameters, FLOPs, bytes and batch size. A window of ten slides over it, five at a time; an LSTM reads the window and says
-for every operator in it how long it and the gap behind it take; an operator in several windows gets the mean, and all are
-summed. It is trained on traces that a profiler measured. Here: the sequence is that of the forward graph, with the loads of its
-backward pass beside each operator; labels are times of whole steps, so the sum is trained; layout and software are told behind
-the LSTM. Equal windows are read once, which changes nothing but the cost.
+hyperparameters, FLOPs, bytes and batch size. A window of ten slides over it, five at a time. An LSTM reads the window and
+predicts, for every operator in it, its time and the gap after it. An operator in several windows gets the mean, and all times
+are summed. It is trained on traces that a profiler measured. Here: the sequence is that of the forward graph, with the loads
+of the backward pass beside each operator. Labels are times of whole steps, therefore the sum is trained. Layout and software
+are inputs after the LSTM. Equal windows are read once, which affects only the cost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from predictor.dataset import Dataset
 
 WINDOW, STRIDE = 10, 5
 NOBODY = -1
-"""Behind the last operator."""
+"""Index after the last operator."""
 TYPE_WIDTH = 12
 
 
@@ -50,13 +50,13 @@ class Windows(NamedTuple):
     operator: Tensor        # [W, WINDOW]
     is_there: Tensor        # [W, WINDOW]
     of_use: Tensor          # [U] window, of each step
-    share: Tensor           # [U, WINDOW] how many such windows, each operator over the number of windows that it is in
+    share: Tensor           # [U, WINDOW] number of such windows, each operator divided by the number of windows that contain it
     row: Tensor             # [U] step
     configuration: Tensor   # [R, c]
 
 
 def _windows(length: int) -> tuple[np.ndarray, np.ndarray]:
-    """[w, WINDOW] places, NOBODY behind the last; and in how many windows each place [length] is."""
+    """[w, WINDOW] positions, NOBODY after the last; and the number of windows that contain each position [length]."""
     starts = np.arange(0, max(length - WINDOW, 0) + STRIDE, STRIDE)
     starts = starts[starts < length]
     places = starts[:, None] + np.arange(WINDOW)

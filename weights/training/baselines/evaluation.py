@@ -1,4 +1,4 @@
-"""Runs baselines on the predictor's folds, and says what they reach: predictions are kept as `predictor evaluate` keeps them."""
+"""Runs baselines on the predictor's folds and reports their errors. Predictions have the file format of `predictor evaluate`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from predictor.metrics import Errors, errors
 
 def run(data_path: Path, folder: Path, names: list[str] | None, only_splits: list[str] | None,
         only_folds: list[str] | None) -> None:
-    """What is there already stays: remove it to begin again."""
+    """Skips folds whose files exist. Remove the folder to start from the beginning."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def _row(found: dict[str, Fold]) -> str:
 
 
 def report(folder: Path, ours: Path | None, form: str) -> str:
-    """A table a split: the baselines in `folder`, and the predictor's form in `ours` where it has the same folds."""
+    """A table for each split: the baselines in `folder`, and the predictor's form in `ours` if it has the same folds."""
     lines = []
     for split in folds.SPLITS:
         rows = [(baseline.title, read_folds(folder, baseline.name, split)) for baseline in table.BASELINES]
@@ -65,7 +65,8 @@ def report(folder: Path, ours: Path | None, form: str) -> str:
 
 
 def tune(data_path: Path, names: list[str] | None) -> str:
-    """Each baseline's TRIED settings on folds within the training labels of the first fold; the least sum of MAPEs is best."""
+    """Evaluates each baseline's TRIED settings on folds within the training labels of the first fold. The least sum of MAPEs
+    is best."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     _, train, _ = next(iter(folds.folds(data, folds.SPLITS[0])))

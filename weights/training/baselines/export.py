@@ -1,7 +1,8 @@
-"""MDOT as published, fitted to all labels → ONNX, as the runtime calls it: one job, its operators in their order.
+"""Exports MDOT as published, fitted to all labels, to ONNX in the form that the runtime calls: one job with its operators in
+order.
 
-The file reads what include/mdot/mdot_predict.h says of predictors in one piece; it has positions, so that the runtime gives it
-the sequence operator by operator.
+The file has the inputs that include/mdot/mdot_predict.h defines for single-file predictors. It has positions, so that the
+runtime passes the sequence operator by operator.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ CHECKED_NETWORKS = 40
 INPUTS = ("operator_type", "operator_setting", "operator_load", "operator_position", "configuration", "gpu")
 OUTPUTS = ("step_ms", "outside_training")
 READS = ("batch", "is_amp", "is_nhwc", "is_adam", "is_adamw", "torch")
-"""Of a configuration's numbers. What it does not read, the runtime models."""
+"""The configuration's numbers that it reads. The runtime estimates the effect of all other options analytically."""
 NAME = "mdot as published"
 
 
 def interval(results: Path) -> tuple[float, float]:
-    """Logarithms by which measured steps of left-out networks differ from predictions, 5 % and 95 % quantile; half of the weight
-    is that of networks whose family was left out."""
+    """Logarithms of measured over predicted steps of held-out networks, 5 % and 95 % quantile. Networks whose family was held
+    out have half of the weight."""
     quantiles = []
     for split in (splits.RANDOM, splits.FAMILIES):
         found = read_folds(results, NAME, split).values()
@@ -46,12 +47,13 @@ def interval(results: Path) -> tuple[float, float]:
 
 
 class Exported(nn.Module):
-    """Other cards, arithmetic and optimizers are outside of training: the answer is that of the labels' card."""
+    """The exported model. Other GPUs, precisions and optimizers are outside the training range, and the answer is that of the
+    labels' GPU."""
 
     def __init__(self, model: Published, learnt: jobs.Steps, low: float, high: float) -> None:
         super().__init__()
         self.model = model
-        # in all of the labels the same, but for batch, layout and software, which come first
+        # equal in all labels; batch, layout and software, which vary, come first
         self.register_buffer("same", torch.tensor(learnt.configuration[:1, 2 + len(VERSIONS):], dtype=torch.float32))
         self.register_buffer("off", torch.tensor([low, 0.0, high]))
         self.register_buffer("versions", torch.tensor(VERSIONS, dtype=torch.float32))
@@ -60,7 +62,7 @@ class Exported(nn.Module):
         self.newest = float(max(v for v, seen in zip(VERSIONS, learnt.configuration[:, 2:].any(axis=0)) if seen))
 
     def _outside(self, given: dict[str, Tensor], gpu: Tensor) -> Tensor:
-        """[8] in the order of MDOT_OUTSIDE_MAP. Loads and types beyond the data are not looked for."""
+        """[8] in the order of MDOT_OUTSIDE_MAP. Loads and types beyond the data are not checked."""
         batch, nothing = given["batch"], torch.zeros(1)
         other_card = ((gpu - self.card) / (self.card + 1)).abs().amax(dim=0, keepdim=True)
         below, above = torch.relu(torch.log(self.least_batch / batch)), torch.relu(torch.log(batch / self.most_batch))
@@ -76,14 +78,14 @@ class Exported(nn.Module):
         length = torch.ones_like(operator_position[:, 0]).sum(dim=0, keepdim=True)
         fused = self.model.fuse(rows, given["batch"])
         read = self.model.read(fused[None], position_features(rows.position, length)[None], None)
-        torch_version = given["torch"] + self.newest * (1 - given["torch"].clamp(0, 1))     # 0: the newest that is known
+        torch_version = given["torch"] + self.newest * (1 - given["torch"].clamp(0, 1))     # 0: the newest known version
         is_newer = (torch_version - self.versions + 1).clamp(0, 1)
         told = torch.cat([torch.log(given["batch"])[None], given["is_nhwc"].clamp(0, 1)[None], is_newer[None], self.same], dim=1)
         return torch.exp(self.model.answer(read.mean(dim=1), length[:, None], told) + self.off), self._outside(given, gpu)
 
 
 def job(data: Dataset, reader: Reader, network: int, batch: float, is_nhwc: bool, torch_version: int = 0) -> tuple[Tensor, ...]:
-    """A network's inputs in INPUTS' order: the card of the labels, AMP, SGD."""
+    """A network's inputs in the order of INPUTS, with the labels' GPU, AMP and SGD."""
     rows = reader.sequence(network)
     given = dict.fromkeys(READS, 0.0) | {"batch": batch, "is_amp": 1.0, "is_nhwc": float(is_nhwc), "torch": torch_version}
     return (torch.tensor(rows.type), *(torch.tensor(np.asarray(x), dtype=torch.float32) for x in (
@@ -95,7 +97,7 @@ def write(model: Exported, example: tuple[Tensor, ...], path: Path) -> None:
 
     per_operator = [name for name in INPUTS if name.startswith("operator_")]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")     # of the exporter, about its own age
+        warnings.simplefilter("ignore")     # the exporter's warnings about its own age
         torch.onnx.export(model.eval(), example, str(path), dynamo=False, opset_version=OPSET, input_names=list(INPUTS),
                           output_names=list(OUTPUTS), dynamic_axes={name: {0: "L"} for name in per_operator})
     written = onnx.load(path)
@@ -104,7 +106,7 @@ def write(model: Exported, example: tuple[Tensor, ...], path: Path) -> None:
 
 
 def worst_difference(model: Exported, path: Path, data: Dataset, reader: Reader, random: np.random.Generator) -> float:
-    """Between PyTorch and ONNX Runtime, relative, over networks and batches at random."""
+    """Worst relative difference between PyTorch and ONNX Runtime, over random networks and batches."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -122,7 +124,7 @@ def worst_difference(model: Exported, path: Path, data: Dataset, reader: Reader,
 
 
 def export(data_path: Path, results: Path, path: Path) -> float:
-    """Writes `path` if the file computes what PyTorch does; returns the worst difference."""
+    """Writes `path` if the file matches PyTorch. Returns the worst difference."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     reader, train = Reader(data, SETTINGS.capacity), np.flatnonzero(folds.usable(data))

@@ -1,4 +1,4 @@
-"""Fitting of the baselines that are neural networks: one loop, one schedule, one error for all of them."""
+"""Fits the baselines that are neural networks: one loop, one schedule and one error for all of them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from predictor.dataset import Dataset
 class Schedule:
     epochs: int = 30
     rate: float = 4e-3
-    networks: int = 16      # whose steps make up one step of the optimizer
+    networks: int = 16      # networks whose steps make up one step of the optimizer
     decay: float = 0.01
     seed: int = 0
 
 
 class Part(Protocol):
-    """Tensors of some steps, as a baseline's model reads them."""
+    """Tensors of some steps, in the form that a baseline's model reads."""
 
 
 def tensor(x: np.ndarray) -> Tensor:
@@ -32,7 +32,7 @@ def tensor(x: np.ndarray) -> Tensor:
 
 
 class Scaled(nn.Module):
-    """Columns with mean 0 and deviation 1 over what it was made of; those that do not vary there are 0."""
+    """Scales columns to mean 0 and deviation 1 over the data that it was made from. Constant columns become 0."""
 
     def __init__(self, columns: int) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Scaled(nn.Module):
 
 
 def perceptron(*widths: int) -> nn.Sequential:
-    """Of these widths, with activations between them."""
+    """A perceptron of these widths, with activations between layers."""
     layers: list[nn.Module] = []
     for before, behind in zip(widths, widths[1:]):
         layers += [nn.Linear(before, behind), nn.GELU()]
@@ -65,7 +65,7 @@ def sum_by(values: Tensor, index: Tensor, rows: int) -> Tensor:
 
 
 def fit(model: nn.Module, parts: Sequence[Part], chosen: Sequence[Steps], schedule: Schedule) -> None:
-    """The mean absolute error of the logarithm becomes small, over the steps that each part stands for."""
+    """Minimises the mean absolute error of the logarithm over the steps of each part."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=schedule.rate, weight_decay=schedule.decay)
     rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, schedule.rate, total_steps=schedule.epochs * len(parts), pct_start=0.2)
     expected, weight = [tensor(s.log_ms) for s in chosen], [tensor(s.weight) for s in chosen]
@@ -85,14 +85,14 @@ def fit(model: nn.Module, parts: Sequence[Part], chosen: Sequence[Steps], schedu
 
 def predict(data: Dataset, train: np.ndarray, test: np.ndarray, schedule: Schedule, make_part: Callable[[Steps], Part],
             make_model: Callable[[Steps], nn.Module]) -> np.ndarray:
-    """Milliseconds of `test`, by a model fitted to `train`."""
+    """Milliseconds of `test`, predicted by a model fitted to `train`."""
     model = fitted(data, train, schedule, make_part, make_model)
     return predict_labels(model, data, test, schedule, make_part)
 
 
 def fitted(data: Dataset, train: np.ndarray, schedule: Schedule, make_part: Callable[[Steps], Part],
            make_model: Callable[[Steps], nn.Module]) -> nn.Module:
-    """A model of the steps of `train`, which `make_model` builds and takes scales from."""
+    """A model fitted to the steps of `train`. `make_model` builds it and sets its scales from them."""
     learnt = jobs.merged_steps(data, train)
     torch.manual_seed(schedule.seed)
     model = make_model(learnt)

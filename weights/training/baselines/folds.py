@@ -1,6 +1,6 @@
-"""The predictor's folds, as baselines learn them: from eager training steps on the card that is judged, and where cards are left
-out, from those of the other cards. Labels of inference and of language models are the predictor's own; the publications do not say
-what to do with the former.
+"""The predictor's folds in the form that baselines learn from: eager training steps on the GPU that is evaluated, or on the
+other GPUs if GPU models are held out. Labels of inference and of language models are used only by the predictor, because the
+publications do not state how to use the former.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def folds(data: Dataset, split: str) -> Iterator[tuple[str, np.ndarray, np.ndarr
 
 
 def inner(data: Dataset, train: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Folds of training labels, by which settings are chosen: some networks left out, and some families."""
+    """Folds of training labels that are used to choose settings: some networks held out, and some families."""
     is_given = np.isin(np.arange(len(data.step_ms)), train)
     for split in (splits.RANDOM, splits.FAMILIES):
         tested = [test for _, _, test in splits.folds(data, split)][1::4]

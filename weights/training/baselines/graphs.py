@@ -1,7 +1,7 @@
 """Jobs as graphs, for the baselines that pass messages along their edges.
 
-Operators that look alike as far as messages reach are one node and a count: after k rounds a node's state is decided by the
-operators within k edges in front of it, so that equal ones need computing once. It changes nothing but the cost, which is a
+Operators that are equal as far as messages reach are one node with a count. After k rounds, a node's state depends on the
+operators within k edges before it, so that equal nodes need computing only once. This affects only the cost, which falls to a
 third.
 """
 
@@ -39,14 +39,14 @@ class Part(NamedTuple):
     graph: Tensor           # [N]
     source: Tensor          # [E]
     target: Tensor          # [E]
-    moved: Tensor           # [E, 1] logarithm of the bytes of the tensor that the edge is
+    moved: Tensor           # [E, 1] logarithm of the bytes of the edge's tensor
     batch: Tensor           # [G, 1] its logarithm
     graph_of_step: Tensor   # [R]
     configuration: Tensor   # [R, c]
 
 
 def _rows_within(data: Dataset, network: int) -> tuple[np.ndarray, list[list[int]]]:
-    """A network's operators, and for each of them those whose results it reads."""
+    """A network's operators, and for each of them the operators whose results it reads."""
     here = data.sequence(network)
     is_inside = slice(*np.searchsorted(data.edge_to, [here.start, here.stop]))
     read: list[list[int]] = [[] for _ in range(here.stop - here.start)]

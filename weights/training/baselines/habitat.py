@@ -1,14 +1,15 @@
-"""Habitat: what a step takes on a card that one has, scaled to a card that one has not.
+"""Habitat: scales the measured time of a step from an available GPU to an unavailable one.
 
 Source: Habitat: A Runtime-Based Computational Performance Predictor for Deep Neural Network Training. USENIX ATC, 2021.
 
-Published: operators are timed on the card at hand. Most are scaled by waves: by the ratio of memory bandwidths to the power g,
-and by those of wave sizes and clocks to the power 1 - g, where g says how far memory is the limit, from the arithmetic
-intensity and the card's peak over its bandwidth. Convolutions, products and recurrences, whose kernels differ from card to
-card, go by perceptrons that were trained on measured operators. Here: only whole steps are measured, so a step's time is shared
-among operators as their rooflines are, and all of them are scaled by waves. A wave is as large as the card has multiprocessors.
-Every other card that has measured the same step is asked, and the mean of the logarithms is the answer. It learns nothing, so
-it has no settings; it can say nothing of a network that no card has measured.
+Published: operators are timed on the available GPU. Most are scaled by waves: by the ratio of memory bandwidths to the power
+g, and by those of wave sizes and clocks to the power 1 - g. Here g is the degree to which memory is the limit, derived from
+the arithmetic intensity and the GPU's peak rate over its bandwidth. Convolutions, matmuls and recurrences have different
+kernels on different GPUs, therefore perceptrons trained on measured operators scale them. Here: only whole steps are
+measured, therefore a step's time is divided among operators in proportion to their rooflines, and all of them are scaled by
+waves. A wave is as large as the GPU's number of multiprocessors. The answer is the mean of logarithms over all other GPUs
+that measured the same step. The method has no parameters, and therefore no settings. It cannot predict a network that was
+measured on no GPU.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ FP32, FP16 = (tables.gpu_columns().index(name) for name in ("fp32_tflops", "fp16
 
 
 def _memory_share(intensity: np.ndarray, gpu: np.ndarray, is_half: bool) -> np.ndarray:
-    """g of operators with these FLOPs a byte: 1 falling to 1/2 where memory and arithmetic take the same, then to 0."""
+    """g of operators with these FLOPs per byte: it falls from 1 to 1/2, where memory and compute take equal time, and then to
+    0."""
     balance = gpu[FP16 if is_half else FP32] * 1e3 / gpu[BANDWIDTH]
     return np.where(intensity < balance, 1 - intensity / balance / 2, balance / np.maximum(intensity, balance) / 2)
 
 
 def _scaled(flops: np.ndarray, moved: np.ndarray, have: np.ndarray, asked: np.ndarray, is_half: bool) -> float:
-    """By how much longer the step takes on the GPU that is asked for."""
+    """Ratio of the step's time on the requested GPU to its time on the available one."""
     rate = have[FP16 if is_half else FP32] * 1e12
     roofline = np.maximum(flops / rate, moved / (have[BANDWIDTH] * 1e9))
     memory = _memory_share(flops / np.maximum(moved, 1), asked, is_half)

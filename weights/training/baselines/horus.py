@@ -1,12 +1,12 @@
-"""Horus: a cluster's manager that predicts from features of a computation graph what a job will use of a GPU.
+"""Horus: a cluster manager that predicts a job's GPU utilisation from features of its computation graph.
 
 Source: Horus: Interference-Aware and Prediction-Based Scheduling in Deep Learning Systems. IEEE Transactions on Parallel and
 Distributed Systems 33(1), 2022.
 
-Published: the graph is summed up in a few numbers (FLOPs, parameters, memory read and written, batch size, how many operators
-of which kind), and a tree ensemble regresses the utilisation of the GPU. Here: the same kind of numbers, boosted trees, and the
-step's time instead of the utilisation, which no label has. Their exact list of features was not at hand; the loads of the
-backward pass, which the graph of a training step has, are added.
+Published: the graph is summarised in a few numbers (FLOPs, parameters, memory read and written, batch size, operators of each
+kind), and a tree ensemble regresses the utilisation of the GPU. Here: the same kind of numbers, boosted trees, and the step's
+time instead of the utilisation, which the labels lack. The exact list of features was not available. The loads of the
+backward pass, which the graph of a training step contains, are added.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TRIED = boosting.TRIED
 KINDS = (("Conv", "ConvTranspose"), ("Linear", "MatMul", "Einsum", "Attention"), ("MaxPool", "AveragePool", "GlobalAveragePool"),
          ("Relu", "Sigmoid", "Gelu", "HardSwish", "HardSigmoid", "Tanh"), ("LayerNormalization", "GroupNormalization"),
          ("Add", "Mul", "Sub", "Div"), ("Softmax",), ("Concat", "Split", "Slice", "Reshape", "Transpose"))
-"""Of operators, whose numbers are counted apart."""
+"""Kinds of operators that are counted separately."""
 
 
 def _sums(data: Dataset, network: int) -> np.ndarray:

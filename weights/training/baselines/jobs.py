@@ -1,6 +1,7 @@
-"""What baselines are told of labelled steps: numbers of operators and of configurations, as arrays.
+"""The inputs of baselines for labelled steps: numbers of operators and of configurations, as arrays.
 
-Nothing here is physics of ours: settings, loads as counted, and what the label says of how it was measured.
+They exclude mdot's analytic quantities. They consist of settings, loads as counted, and the label's description of its
+measurement.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ LOADS = tables.PHASE_LOAD_COUNT
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps to learn or to predict, r of them."""
+    """r steps for training or prediction."""
 
     network: np.ndarray         # [r]
     batch: np.ndarray           # [r]
-    gpu: np.ndarray             # [r, OF_A_CARD] as runtime/job/gpus.def has them
-    is_half: np.ndarray         # [r] whether products are computed in half precision
+    gpu: np.ndarray             # [r, OF_A_CARD] from runtime/job/gpus.def
+    is_half: np.ndarray         # [r] whether matmuls are computed in half precision
     configuration: np.ndarray   # [r, c]
     log_ms: np.ndarray          # [r]
-    weight: np.ndarray          # [r] labels that the step stands for
+    weight: np.ndarray          # [r] labels that the step represents
 
     def __len__(self) -> int:
         return len(self.network)
@@ -44,9 +45,9 @@ def gpu_spec(data: Dataset, labels: np.ndarray) -> np.ndarray:
 
 
 def configurations(data: Dataset, labels: np.ndarray) -> np.ndarray:
-    """[labels, c] batch, layout, for each version of the software whether it is that or a newer one, card, arithmetic, and
-    whether the optimizer's step was timed, too. Baselines drop columns that do not vary in what they learn from, so that a
-    version which was never seen is as the newest that was."""
+    """[labels, c]: batch, layout, for each software version whether the label has it or a newer one, GPU, precision, and
+    whether the optimizer's step was timed. Baselines drop columns that are constant in their training data, so that an unseen
+    version equals the newest version of the training data."""
     names, of_label = np.unique(data.software[labels], return_inverse=True)
     number = np.array([version(str(name)) for name in names])[of_label.reshape(-1)]
     precisions = [data.precision[labels] == name for name in ("fp32", "tf32", "amp")]
@@ -55,14 +56,14 @@ def configurations(data: Dataset, labels: np.ndarray) -> np.ndarray:
 
 
 def steps(data: Dataset, labels: np.ndarray) -> Steps:
-    """One for each label."""
+    """Makes a step for each label."""
     is_half = np.isin(data.precision[labels], ("amp", "amp_bf16", "bf16", "fp16"))
     return Steps(data.label_network[labels], data.batch[labels], gpu_spec(data, labels), is_half, configurations(data, labels),
                  np.log(data.step_ms[labels]), np.ones(len(labels)))
 
 
 def merged_steps(data: Dataset, labels: np.ndarray) -> Steps:
-    """Labels that differ in nothing but the run are one step, of their geometric mean."""
+    """Merges labels that differ only in the run into one step with their geometric mean."""
     each = steps(data, labels)
     what = np.column_stack([each.network, each.configuration])
     _, first, group, weight = np.unique(what, axis=0, return_index=True, return_inverse=True, return_counts=True)
@@ -78,7 +79,7 @@ def graphs(chosen: Steps) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def parts(chosen: Steps, networks: int, random: np.random.Generator | None) -> Iterator[np.ndarray]:
-    """Rows of so many networks at a time, drawn at random if there is a generator."""
+    """Rows of `networks` networks at a time. The networks are shuffled if there is a generator."""
     order = np.unique(chosen.network)
     order = order if random is None else random.permutation(order)
     for start in range(0, len(order), networks):
@@ -97,7 +98,7 @@ def describe(data: Dataset, operators: np.ndarray, batch: np.ndarray) -> np.ndar
 
 
 def known_types(data: Dataset, networks: np.ndarray, least: int = 5) -> np.ndarray:
-    """[types] the number of each operator type that so many of the networks have, 0 for the others."""
+    """[types] the number of each operator type that at least `least` of the networks have, 0 for the others."""
     count = np.zeros(len(tables.operator_types()), dtype=np.int64)
     for network in np.unique(networks):
         count[np.unique(data.type[data.operator[data.sequence(network)]])] += 1

@@ -1,16 +1,17 @@
-"""MDOT as it was published: operators fused of three tokens, their place in the graph, a Transformer over the sequence, one head.
+"""MDOT as published: operators fused from three tokens, their position in the graph, a Transformer over the sequence, one
+head.
 
 Source: Deep Learning Training Time Prediction Algorithm Integrating Multi-dimensional Operator Features. Computer Science
 53(5), 129-136, 2026.
 
-Published: type, configuration and load of an operator are three tokens, which a Transformer fuses into one; an encoding of its
-place in the graph is added; a Transformer reads the sequence of operators; what comes out is pooled, and a head regresses the
-time of a training step. Widths, pooling and training were not at hand and are tuned here. The load is that at the job's batch;
-layout and software, which the labels here differ in, are told to the head, as is the sequence's length, which a mean over it
-loses. Sequences longer than the largest bucket are merged as the runtime does.
+Published: type, configuration and load of an operator are three tokens, which a Transformer fuses into one. An encoding of
+its position in the graph is added, and a Transformer reads the sequence of operators. The result is pooled, and a head
+regresses the time of a training step. Widths, pooling and training were not available and are tuned here. The load is that at
+the job's batch. Layout and software, in which the labels here differ, are inputs of the head. So is the sequence's length,
+because a mean over the sequence loses it. Sequences longer than the largest bucket are merged as in the runtime.
 
-It learns the labels of one card and knows no other. What ships of it is the reference beside the predictor, and the model of a
-sequence that the compiler's kernels are measured with.
+It is trained on the labels of one GPU and cannot predict others. It ships as the reference beside the predictor, and as the
+sequence model with which the compiler's kernels are benchmarked.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ TRIED = (Settings(), Settings(layers=2), Settings(schedule=Schedule(epochs=20, r
 
 
 class Rows(NamedTuple):
-    """The operators of a sequence in order; a batch of sequences has one more dimension, in front."""
+    """The operators of a sequence in order. A batch of sequences has one more leading dimension."""
 
     type: Tensor        # i64 [L]
     setting: Tensor     # [L, settings]
@@ -53,11 +54,11 @@ class Rows(NamedTuple):
 
 
 class Sequences(NamedTuple):
-    """G sequences of similar length at a time, and R steps. The operators that are equal are fused once."""
+    """G sequences of similar length at a time, and R steps. Equal operators are fused once."""
 
     rows: Rows              # [O, …] distinct operators at their batch
     batch: Tensor           # [O, 1]
-    place: list[Tensor]     # [G, L] operator of each place
+    place: list[Tensor]     # [G, L] operator of each position
     position: list[Tensor]  # [G, L, POSITIONS]
     length: list[Tensor]    # [G]
     graph: Tensor           # [R] sequence of each step
@@ -65,7 +66,8 @@ class Sequences(NamedTuple):
 
 
 def position_features(position: Tensor, length: Tensor) -> Tensor:
-    """How far from the start and the end, in operators and as a share of the graph, and how many operators stand beside it."""
+    """Distance from the start and the end, in operators and as a fraction of the graph, and the numbers of inputs and
+    readers."""
     index, depth, height, inputs, readers = position.split(1, dim=-1)
     shares = [index / length, depth / (depth + height + 1)]
     return torch.cat([*(torch.log(x + 1) for x in (index, depth, height, inputs, readers)), *shares], dim=-1)
@@ -75,7 +77,7 @@ PLACE_FEATURES = len(tables.POSITIONS) + 2
 
 
 class Layer(nn.Module):
-    """Of a Transformer's encoder, normalised in front, over [B, L, width]."""
+    """A layer of a Transformer's encoder with pre-normalisation, over [B, L, width]."""
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -96,7 +98,7 @@ class Layer(nn.Module):
 
 
 class Published(nn.Module):
-    """`row_of_type` [types]: by which row of the table a type is known."""
+    """`row_of_type` [types]: the embedding row of each type."""
 
     def __init__(self, settings: Settings, row_of_type: np.ndarray, scaled: dict[str, Scaled]) -> None:
         super().__init__()
@@ -121,7 +123,7 @@ class Published(nn.Module):
         return self.fusion(torch.stack(tokens, dim=1)).mean(dim=1)
 
     def read(self, fused: Tensor, place: Tensor, mask: Tensor | None) -> Tensor:
-        """[B, L, width] of fused operators and of the features of their places."""
+        """[B, L, width] from fused operators and the features of their positions."""
         x = fused + self.of_place(self.scaled["place"](place))
         for layer in self.layers:
             x = layer(x, mask)
@@ -147,14 +149,14 @@ SEQUENCES_AT_A_TIME = 4
 
 
 class Reader:
-    """Sequences of a data set, shortened once."""
+    """Sequences of a data set, each shortened once."""
 
     def __init__(self, data: Dataset, capacity: int) -> None:
         self.data, self.capacity = data, capacity
         self.kept: dict[int, Rows] = {}
 
     def sequence(self, network: int) -> Rows:
-        """As arrays."""
+        """The sequence as arrays."""
         if network not in self.kept:
             here = self.data.sequence(network)
             operators = self.data.operator[here]

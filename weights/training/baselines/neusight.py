@@ -1,17 +1,18 @@
-"""NeuSight: kernels are tiles, tiles run in waves, and small networks say how well a wave uses the GPU.
+"""NeuSight: kernels are divided into tiles, tiles run in waves, and small networks predict how well a wave uses the GPU.
 
-Source: Forecasting GPU Performance for Deep Learning Training and Inference. ASPLOS, 2025. Code: repository sitar-lab/NeuSight.
+Source: Forecasting GPU Performance for Deep Learning Training and Inference. ASPLOS, 2025. Code: repository
+sitar-lab/NeuSight.
 
-Published: a kernel's result is cut into tiles, which the multiprocessors work through wave by wave. The time of a wave is its
-FLOPs over what the roofline allows at the tile's arithmetic intensity, times a utilisation a - b / waves; a and b, here at most
-a, come from a perceptron for each kind of operator, which reads the tile's FLOPs and bytes over what a multiprocessor has of
-FLOPs, bandwidth, memory and L2 cache. It is trained on measured operators of several cards, and tiles are looked up among
+Published: a kernel's result is divided into tiles, which the multiprocessors process wave by wave. The time of a wave is its
+FLOPs over the roofline's rate at the tile's arithmetic intensity, times a utilisation a - b / waves. A perceptron for each
+kind of operator predicts a and b, here limited to a. It reads the tile's FLOPs and bytes relative to a multiprocessor's
+FLOPs, bandwidth, memory and L2 cache. It is trained on measured operators of several GPUs, and tiles are looked up among
 profiled ones.
 
-Here: labels are times of whole steps, so their sum is trained. A convolution is the product that it is computed as, and every
-phase of the backward pass a product of its own. Tiles are not profiled: the largest of TILES that the product fills is taken.
-Operators without a product are tiles of elements. The perceptrons also read layout and software, and a step pays for each
-kernel's start.
+Here: labels are times of whole steps, therefore their sum is trained. A convolution is the matmul that it is computed as, and
+every phase of the backward pass is a matmul of its own. Tiles are not profiled: the largest of TILES that the matmul fills is
+used. Operators without a matmul are tiles of elements. The perceptrons also read layout and software, and a step includes the
+launch of each kernel.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from predictor import tables
 from predictor.dataset import Dataset
 
 TILES = (128, 64, 32, 16)
-"""Rows and columns of a product's tile."""
+"""Rows and columns of a matmul's tile."""
 LEAST_DEPTH = 512
-"""Of the sum that a tile computes, where the sum is split because there are fewer tiles than multiprocessors."""
+"""Minimum part of the sum that a tile computes if the sum is split, because there are fewer tiles than multiprocessors."""
 ELEMENTS = 4096
-"""Read and written, of the tile of an operator without a product: as many as a block of 1024 threads takes four at a time."""
+"""Elements read and written by the tile of an operator without a matmul: a block of 1024 threads processes four each."""
 
 DENSE, GROUPED, LINEAR, BATCHED, NORMALISATION, ELEMENTWISE = KINDS = range(6)
 NORMALISATIONS = ("LayerNormalization", "GroupNormalization", "InstanceNormalization", "BatchNormalization", "Softmax")
@@ -52,7 +53,7 @@ TRIED = tuple(Settings(width, Schedule(epochs=15, rate=rate)) for width in (16, 
 
 
 def kinds(data: Dataset) -> np.ndarray:
-    """[operators] which perceptron speaks for it."""
+    """[operators] the perceptron that predicts it."""
     name = np.array(tables.operator_types())[data.type]
     groups = _setting(data, "groups")
     kind = np.full(len(name), ELEMENTWISE)
@@ -72,9 +73,9 @@ class Kernels(NamedTuple):
     """K distinct (operator, batch, phase) kernels; P uses of them by R steps."""
 
     kind: Tensor            # [K]
-    tile: Tensor            # [K, TILE_FEATURES] logarithms, over what a multiprocessor has
+    tile: Tensor            # [K, TILE_FEATURES] logarithms, relative to a multiprocessor
     waves: Tensor           # [K]
-    roofline_ms: Tensor     # [K] of all waves, at full use
+    roofline_ms: Tensor     # [K] of all waves, at full utilisation
     of_use: Tensor          # [P] kernel
     count: Tensor           # [P]
     row: Tensor             # [P] step
@@ -82,7 +83,7 @@ class Kernels(NamedTuple):
 
 
 def _tile(rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sides of the largest tile that each product fills, each side for itself."""
+    """Sides of the largest tile that each matmul fills, each side independently."""
     def side(extent: np.ndarray) -> np.ndarray:
         fits = [extent >= tile for tile in TILES]
         return np.select(fits, TILES, TILES[-1])
@@ -92,7 +93,7 @@ def _tile(rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def _products(data: Dataset, kind: np.ndarray, operator: np.ndarray, batch: np.ndarray, flops: np.ndarray,
               phase: int) -> tuple[np.ndarray, ...]:
-    """Rows, columns, summed extent and number of the products that a phase of an operator is."""
+    """Rows, columns, extent of the sum, and number of the matmuls of an operator's phase."""
     of = {name: np.maximum(_setting(data, name)[operator], 1) for name in tables.settings()}
     window = of["kernel_d"] * of["kernel_h"] * of["kernel_w"]
     inputs, outputs = of["channels_in"] / of["groups"], of["channels_out"] / of["groups"]
@@ -119,7 +120,7 @@ def kernels(data: Dataset, kind: np.ndarray, chosen: Steps) -> Kernels:
 
 
 class Card(NamedTuple):
-    """tables.OF_A_CARD, and whether products are computed in half precision."""
+    """tables.OF_A_CARD, and whether matmuls are computed in half precision."""
 
     compute_capability: float
     sm_count: float
@@ -142,7 +143,7 @@ class Card(NamedTuple):
 
 
 def _on_card(data: Dataset, kind: np.ndarray, chosen: Steps, rows: np.ndarray, card: Card) -> Kernels:
-    """`rows`: the numbers of the steps."""
+    """`rows`: the indices of the steps."""
     networks, batches, of_step = jobs.graphs(chosen)
     bags = [data.bag(network) for network in networks]
     operator = np.concatenate([operators for operators, _ in bags])
@@ -159,7 +160,7 @@ def _on_card(data: Dataset, kind: np.ndarray, chosen: Steps, rows: np.ndarray, c
 
 def _of_phase(data: Dataset, kind: np.ndarray, operator: np.ndarray, batch: np.ndarray, phase: int,
               card: Card) -> tuple[np.ndarray, np.ndarray]:
-    """[K, features] of the kernels of those pairs that do something in this phase, and their pairs [K]."""
+    """[K, features] of the kernels of those pairs that have work in this phase, and their pairs [K]."""
     load = jobs.loads(data, operator, batch)[:, 3 * phase:3 * phase + 3]
     flops, moved = load[:, 0], (load[:, 1] + load[:, 2]) * card.element_bytes / 4
     works = moved > 0
@@ -186,7 +187,7 @@ def _of_phase(data: Dataset, kind: np.ndarray, operator: np.ndarray, batch: np.n
 
 def _uses(bags: list[tuple[np.ndarray, np.ndarray]], of_bag: np.ndarray, start: np.ndarray, of_step: np.ndarray,
           pairs_of_phases: list[np.ndarray], pair_count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Kernel, count and step of each use. `of_bag`: pairs of all bags, which begin at `start`."""
+    """Kernel, count and step of each use. `of_bag`: pairs of all multisets, which begin at `start`."""
     kernel, count, row, at = [], [], [], 0
     for pairs in pairs_of_phases:
         kernel_of_pair = np.full(pair_count, -1)
@@ -204,7 +205,7 @@ LEAST_USE = 0.002
 
 
 class NeuSight(nn.Module):
-    """The perceptrons' hidden layers read the tile; what the steps' configurations change is linear in them."""
+    """The hidden layers of the perceptrons read the tile. The effect of the steps' configurations is linear in them."""
 
     def __init__(self, scaled: Scaled, scaled_configuration: Scaled, width: int) -> None:
         super().__init__()

@@ -1,12 +1,12 @@
-"""PerfNet: a small network regresses the time of every operator by itself, and the times are summed.
+"""PerfNet: a small network regresses the time of each operator separately, and the times are summed.
 
 Sources: PerfNet: Platform-Aware Performance Modeling for Deep Neural Networks. RACS, 2020; Toward Accurate Platform-Aware
 Performance Modeling for Deep Neural Networks (PerfNetV2). ACM SIGAPP Applied Computing Review 21(1), 2021.
 
-Published: a perceptron for each kind of layer, which reads the layer's hyperparameters and the batch size and was trained on
-measured times of single layers, before, in and behind the GPU's execution. Here: labels are times of whole steps, so the sum is
-what is trained; one perceptron serves all operators and knows the type by an embedding, since many types are rare; it reads
-layout and software, too.
+Published: a perceptron for each kind of layer reads the layer's hyperparameters and the batch size. It was trained on
+measured times of single layers, before, in and after the GPU's execution. Here: labels are times of whole steps, therefore
+the sum is trained. One perceptron serves all operators and reads the type as an embedding, because many types are rare. It
+also reads layout and software.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""SEER: a network's time from the kernels that it starts.
+"""SEER: predicts a network's time from the kernels that it launches.
 
 Source: SEER: A Time Prediction Model for CNNs from GPU Kernel's View. PACT 2021.
 
-Published: convolutional networks are seen as the GPU kernels that they start, and a kernel's time is predicted from its kind,
-its instructions and its traffic. The paper's text was not at hand, and no label has the time of a kernel. Here: every operator
-is taken for the kernels of its phases, each of a kind (dense, grouped and depthwise convolution, matrix product, normalisation,
-copies and element-wise work); what a kind's kernels do is summed up (how many, their FLOPs and bytes, the largest), and boosted
-trees regress the step's time.
+Published: convolutional networks are represented by the GPU kernels that they launch, and a kernel's time is predicted from
+its kind, its instructions and its traffic. The paper's text was not available, and the labels contain no times of kernels.
+Here: every operator stands for the kernels of its phases. Each has a kind (dense, grouped and depthwise convolution, matmul,
+normalisation, copies and element-wise work). The work of a kind's kernels is summed (number, FLOPs and bytes, the largest),
+and boosted trees regress the step's time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DENSE, GROUPED, DEPTHWISE, PRODUCT, NORMALISATION, REDUCTION, ELEMENTWISE = KIND
 
 
 def kinds(data: Dataset) -> np.ndarray:
-    """[operators] of what kind its kernels are."""
+    """[operators] the kind of its kernels."""
     def is_type(names: tuple[str, ...]) -> np.ndarray:
         return np.isin(np.array(tables.operator_types())[data.type], names)
 
@@ -45,7 +45,7 @@ def kinds(data: Dataset) -> np.ndarray:
 
 
 def _kernels(load: np.ndarray, count: np.ndarray) -> list[float]:
-    """Of one kind and phase: how many, their FLOPs and bytes, the bytes of the largest."""
+    """For one kind and phase: number of kernels, their FLOPs and bytes, and the bytes of the largest."""
     moved = load[:, 1] + load[:, 2]
     return [count[moved > 0].sum(), count @ load[:, 0], count @ moved, moved.max(initial=0)]
 

@@ -1,7 +1,7 @@
-"""Sequences that are longer than a predictor's largest bucket, merged as the runtime merges them (runtime/predict/operator_features.c).
+"""Shortens sequences that exceed a predictor's largest bucket, in the same way as the runtime (runtime/predict/operator_features.c).
 
-Neighbours are merged as long as what a row costs stays within a limit, the least that makes few enough rows. A merged row has
-type, settings and position of its most expensive operator, and the sum of all loads.
+Neighbours are merged while the cost of a row stays within a limit. The limit is the least one that gives few enough rows. A
+merged row has the type, settings and position of its most expensive operator, and the sum of all loads.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from baselines.jobs import LOADS
 
 COST_BATCH = 64
 FLOPS_PER_BYTE = 32
-"""runtime/perf/operator_groups.c has them: what decides which neighbours are cheap, never a time."""
+"""The same constants as in runtime/perf/operator_groups.c. They only determine which neighbours are cheap, and affect no time."""
 
 BISECTIONS = 64
 
 
 def costs(load: np.ndarray) -> np.ndarray:
-    """[n] of operators with these loads [n, LOAD_COUNT]."""
+    """[n] costs of operators with these loads [n, LOAD_COUNT]."""
     at_batch = COST_BATCH * load[:, :LOADS] + load[:, LOADS:2 * LOADS]
     return (at_batch[:, 0::3] / FLOPS_PER_BYTE + at_batch[:, 1::3] + at_batch[:, 2::3]).sum(axis=1)
 
 
 def _rows(total: np.ndarray, limit: float) -> np.ndarray:
-    """Where rows start, by the running total of the costs [n + 1]."""
+    """First operator of each row, from the running total of the costs [n + 1]."""
     starts = [0]
     while True:
         end = max(int(np.searchsorted(total, total[starts[-1]] + limit, side="right")) - 1, starts[-1] + 1)
@@ -34,7 +34,7 @@ def _rows(total: np.ndarray, limit: float) -> np.ndarray:
 
 
 def row_starts(cost: np.ndarray, capacity: int) -> np.ndarray:
-    """Where each of at most `capacity` rows starts."""
+    """First operator of each of at most `capacity` rows."""
     if len(cost) <= capacity:
         return np.arange(len(cost))
     total = np.concatenate([[0], np.cumsum(cost)])
@@ -48,7 +48,7 @@ def row_starts(cost: np.ndarray, capacity: int) -> np.ndarray:
 
 
 def shortened(load: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of each row the most expensive operator [rows], and the sum of the loads [rows, LOAD_COUNT]."""
+    """For each row the most expensive operator [rows], and the sum of the loads [rows, LOAD_COUNT]."""
     cost = costs(load)
     starts = row_starts(cost, capacity)
     ends = np.append(starts[1:], len(cost))

@@ -1,4 +1,4 @@
-"""The baselines, by name: a module each, with `predict`, the SETTINGS that tuning chose, and those that it TRIED."""
+"""The baselines by name. Each is a module with `predict`, the SETTINGS that tuning chose, and the settings that it TRIED."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Baseline:
     title: str
     module: ModuleType
     splits: tuple[str, ...] = SPLITS
-    """That it is run on."""
+    """The splits that the baseline runs on."""
 
 
 BASELINES = (
@@ -35,7 +35,7 @@ BASELINES = (
 
 
 def by_name(names: list[str] | None) -> list[Baseline]:
-    """All, or those of the names."""
+    """All baselines, or those with the given names."""
     unknown = set(names or ()) - {baseline.name for baseline in BASELINES}
     if unknown:
         raise ValueError(f"no baseline is called {', '.join(sorted(unknown))}; there are "

@@ -1,6 +1,6 @@
-"""Boosted trees on all that can be counted of a job: how often each type of operator occurs, and sums of what each kind does.
-
-No publication's: what its features are worth to trees without its choice of them.
+"""Boosted trees on all quantities of a job that can be counted: occurrences of each operator type, and sums of the work of
+each kind. It corresponds to no publication. It shows the value of published features to trees without the published
+selection.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Holds `mdot extract` to one sequence for one network, whichever exporter wrote the graph.
+"""Checks that `mdot extract` gives one sequence for one network, for the graphs of all exporters.
 
-Each network is exported four times by the installed PyTorch: by TorchScript for training (weights left out) and for
-inference (weights in the file, BatchNormalization folded into them), and by dynamo in both modes. Weights and statistics
-are random numbers: TorchScript joins initializers with equal content, as freshly made ones have. The first export's
-sequence is the reference; a cell of the table says "same", or in how many operators types, configurations, inputs and
-parameters differ, and in how many the loads.
+Each network is exported four times by the installed PyTorch: by TorchScript for training (weights left out) and for inference
+(weights in the file, BatchNormalization folded into them), and by dynamo in both modes. Weights and statistics are random
+numbers, because TorchScript merges initializers with equal content, which fresh ones have. The first export's sequence is the
+reference. A cell of the table contains "same", or the number of operators whose types, configurations, inputs and parameters
+differ, and the number whose loads differ.
 
     python exporters.py MDOT --out FOLDER [--strip FOLDER] [NETWORK …]
 
---strip writes the graphs once more without weights and names, small enough to keep: tests/support/fixture/exports is made
-so. Needs torch, onnx, onnxscript, timm and transformers.
+--strip writes the graphs once more without weights and names, small enough for the repository. For example,
+tests/support/fixture/exports was made with it. Needs torch, onnx, onnxscript, timm and transformers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from collect.export import NO_FILE, leave_weights_out, trace  # noqa: E402
 OPSET = 18
 EXPORTS = ("training", "inference", "dynamo-training", "dynamo-inference")
 KEPT_ELEMENTS = 8
-"""Floating initializers up to this size keep their content when a graph is stripped: scales of a Resize are numbers."""
+"""Floating initializers up to this size keep their content when a graph is stripped, because the scales of a Resize are
+needed."""
 
 
 # ---- Networks --------------------------------------------------------------------------------------------------------
@@ -117,7 +118,7 @@ def export(name: str, kind: str) -> bytes:
 
 
 def strip(serialised: bytes) -> bytes:
-    """The graph without weights, and without the names and notes that nothing reads."""
+    """Removes the weights, and the names and notes that nothing reads, from the graph."""
     import onnx
 
     model = onnx.load_model_from_string(serialised)
@@ -138,7 +139,7 @@ def strip(serialised: bytes) -> bytes:
 
 
 def _strip_notes(model) -> None:
-    """Also functions that nothing calls."""
+    """Also removes functions that are never called."""
     bodies = {(f.domain, f.name): f for f in model.functions}
     wanted, waiting = set(), [model.graph]
     while waiting:
@@ -160,7 +161,7 @@ def _strip_notes(model) -> None:
 
 
 def _shorten_names(graph) -> None:
-    """Of what nodes make; initializers keep theirs, which tell what they are."""
+    """Shortens the names of nodes' results. Initializers keep their names, because these identify them."""
     kept = {value.name for value in [*graph.output, *graph.input]}
     short: dict[str, str] = {}
     for node in graph.node:
@@ -218,7 +219,7 @@ def main() -> int:
             try:
                 if not path.exists():
                     path.write_bytes(export(name, kind))
-            except Exception as fault:      # exporters raise what they like; the table says which export is missing
+            except Exception as fault:      # exporters raise many types of exceptions; the table shows which export is missing
                 print(f"exporters: {name}, {kind}: {type(fault).__name__}: {fault}", file=sys.stderr)
                 continue
             if options.strip:

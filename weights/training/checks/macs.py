@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Holds the forward loads of `mdot extract` to the multiply-adds that timm publishes for its networks.
+"""Compares the forward loads of `mdot extract` with the multiply-adds that timm publishes for its networks.
 
-timm counts with fvcore (flop_count.py, jit_handles.py there) in inference: one for each multiply-add of convolutions,
-linear layers and matrix products without their biases, two for each element of a BatchNormalization, five for each
-element of a LayerNormalization or GroupNormalization. The same is counted here from the tokens; a token's forward
-FLOPs are two for each multiply-add, and what is added to them (biases, a folded normalisation, the softmax of an
-attention) is taken off again. Global pooling, which fvcore counts when a model spells it AdaptiveAvgPool2d, is left
-out: a token does not tell how it was spelt.
+timm counts with fvcore (flop_count.py, jit_handles.py there) in inference: one for each multiply-add of convolutions, linear
+layers and matmuls without their biases, two for each element of a BatchNormalization, five for each element of a
+LayerNormalization or GroupNormalization. This script computes the same count from the tokens. A token's forward FLOPs are two
+for each multiply-add, and the additional FLOPs (biases, a folded normalisation, the softmax of an attention) are subtracted.
+fvcore counts global pooling if a model writes it as AdaptiveAvgPool2d. It is left out here, because a token does not contain
+the original operator.
 
-Prints a table: a summary, then every network that is further off than 1 % and 0.005 G.
+Prints a table: a summary, then every network whose difference exceeds 1 % and 0.005 G.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RELATIVE, ABSOLUTE_GMACS = 0.01, 0.005
 VERSIONS = ("pt110", "pt113")
 """Later versions run attention as one operator, which fvcore does not count."""
 
-BATCH_NORM_FLOPS = 5        # of a token, in training: frontend/job/operator_costs.c
+BATCH_NORM_FLOPS = 5        # in a token's training FLOPs: frontend/job/operator_costs.c
 SOFTMAX_FLOPS = 5           # for each score: ir/ops/norm.c
 
 
@@ -37,13 +37,13 @@ def published(table: Path) -> dict[tuple[str, str], float]:
 
 
 def elements(operator: dict) -> float:
-    """Of the result of a map: channels times places."""
+    """Elements of the resulting feature map: channels times positions."""
     setting = operator["configuration"]
     return setting.get("channels_out", 0) * setting.get("size_out", 0)
 
 
 def multiply_adds(operator: dict) -> float:
-    """As fvcore counts one operator, for one sample."""
+    """The multiply-adds that fvcore counts for one operator and one sample."""
     kind, setting, forward = operator["type"], operator["configuration"], operator["forward"]
     flops = forward["flops"]
     if kind in ("Conv", "ConvTranspose"):
@@ -65,7 +65,7 @@ def multiply_adds(operator: dict) -> float:
 
 
 def count(mdot: Path, graph: Path) -> float:
-    """In billions, for one sample."""
+    """Multiply-adds in billions for one sample."""
     run = subprocess.run([mdot, "tokens", "--json", "--quiet", "--batch", "1", graph], capture_output=True, text=True)
     if run.returncode:
         raise RuntimeError(run.stderr.strip())

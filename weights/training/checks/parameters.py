@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Holds what `mdot extract` says of a job's parameters to PyTorch's own count, for exports as a user makes them.
+"""Compares the parameters that `mdot extract` reports with PyTorch's own count, for exports as users make them.
 
-Each network is made from its configuration with fresh weights and exported by both exporters, in training mode and for
-inference, with nothing but defaults. A row has the parameters that PyTorch counts and, for each export, the share that
-is missing, operators that are unknown, and what the reader warns of. Exporters merge equal parameters and leave out
-biases that are zero, both of which fresh weights have: shares of a percent are those.
+Each network is made from its configuration with fresh weights, and exported by both exporters, in training mode and for
+inference, with default options. A row has the parameters that PyTorch counts and, for each export, the missing share, unknown
+operators, and the reader's warnings. Exporters merge equal parameters and omit zero biases. Fresh weights have both, which
+explains shares of a percent.
 
     python parameters.py MDOT --out FOLDER [NETWORK …]
 
@@ -28,7 +28,7 @@ VISION = ["resnet50", "vgg11", "vgg11_bn", "alexnet", "convnext_tiny", "mobilene
 
 
 class Logits(torch.nn.Module):
-    """A network of transformers as one that takes and gives tensors alone."""
+    """Wraps a network of transformers so that its inputs and outputs are tensors."""
 
     def __init__(self, model: torch.nn.Module, names: list[str]) -> None:
         super().__init__()

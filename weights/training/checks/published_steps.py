@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Holds what `mdot.predict` says to published training steps: of language models on one GPU and on hundreds, of image networks.
+"""Compares `mdot.predict` with published training steps: language models on one GPU and on hundreds, and image networks.
 
     python published_steps.py training_points.csv --graphs FOLDER [--model PREDICTOR.mdot] [--of vTrain NVIDIA …] [--by gpus]
 
-`points/` says what each publisher's settings are taken for. Graphs that FOLDER lacks are made, which needs PyTorch, transformers, timm
-and torchvision; else the package mdot does. The shipped predictor is trained on those of llm-foundry's points that one node computes,
-and on those of vTrain's without tensor parallelism and pipelines: `outside` are all others.
+`points/` documents the assumptions about each publisher's settings. Graphs that FOLDER lacks are made, which requires
+PyTorch, transformers, timm and torchvision. Otherwise the package mdot is enough. The shipped predictor is trained on
+llm-foundry's points of a single node, and on vTrain's points without tensor and pipeline parallelism. All other points are
+`outside`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Holds what `mdot.predict` says of an LSTM language model to Gavel's measured steps on K80, P100 and V100.
+"""Compares `mdot.predict` for an LSTM language model with Gavel's measured steps on K80, P100 and V100.
 
     python recurrent_models.py simulation_throughputs.json [--model PREDICTOR.mdot]
 
-The table is stanford-futuredata/gavel's, the model that of its workload "LM": PyTorch's word_language_model with its defaults,
-200 units, two layers, 35 steps, on WikiText-2. What was measured has a data loader inside that cuts every sample from the GPU's
-memory by a dozen operations of its own. Needs PyTorch and the package mdot. The predictor is not trained on any of it.
+The table is from stanford-futuredata/gavel, and the model is that of its workload "LM": PyTorch's word_language_model with
+its defaults, 200 units, two layers, 35 steps, on WikiText-2. The measured steps include a data loader that slices every
+sample out of the GPU's memory with a dozen operations of its own. Needs PyTorch and the package mdot. The predictor is not
+trained on this data.
 """
 
 from __future__ import annotations

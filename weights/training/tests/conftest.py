@@ -1,4 +1,4 @@
-"""Run by python -m pytest weights/training/tests. Needs PyTorch; what needs more skips without it."""
+"""Run with python -m pytest weights/training/tests. Requires PyTorch; tests that need more are skipped without it."""
 
 import sys
 from pathlib import Path
@@ -21,7 +21,7 @@ def _operator(type_name: str, flops: float, moved: float, parameters: float = 0,
 
 @pytest.fixture
 def make_sequence():
-    """A network of `blocks` equal convolutions, each with an activation behind it."""
+    """A network of `blocks` equal convolutions, each followed by an activation."""
 
     def make(blocks: int, channels: int = 64, groups: int = 1) -> Sequence:
         positions = 14.0 * 14.0
@@ -53,7 +53,7 @@ def make_label():
 
 @pytest.fixture
 def data(make_sequence, make_label):
-    """Networks of several depths and widths, whose steps take 1 ms for 10^9 FLOPs of convolution, forward."""
+    """Networks of several depths and widths, whose steps take 1 ms for 10^9 FLOPs of forward convolution."""
     from predictor import dataset
 
     sequences, labels = {}, []

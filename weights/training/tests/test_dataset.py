@@ -1,4 +1,4 @@
-"""Sequences and labels → the training set."""
+"""Tests of building the training set from sequences and labels."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What parallelism makes of a decoder's layers, and how its published steps are read."""
+"""Tests of the effect of parallelism on a decoder's layers, and of reading its published steps."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How far a job lies from what was trained on."""
+"""Tests of the distance of a job from the training data."""
 
 import numpy as np
 import pytest
@@ -54,7 +54,7 @@ def test_kinds_whose_steps_were_not_measured_are_farther_from_those_that_were(fi
 
 
 def test_what_lies_beyond_all_is_no_more_like_networks_with_steps(fitted, encodings):
-    """Along the way from those with steps to one without, and on."""
+    """Points on the line from the networks with steps to one without, and beyond it."""
     profiles = fitted.profiles(encodings)
     away = profiles[-1] - profiles[:100].mean(dim=0)
     distance, unlike = fitted.distances((profiles[-1] + torch.linspace(0, 20, 50)[:, None] * away).T)

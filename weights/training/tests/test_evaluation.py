@@ -1,4 +1,4 @@
-"""What evaluate keeps, and what is made of it."""
+"""Tests of the files of evaluate, and of the report and the interval that follow from them."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from predictor.final_model import HeldOut, calibrate, interval_inputs, load, sav
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two folds of each split for the shipped form, 10 % below what was measured; one for another form, 100 % above."""
+    """Two folds of each split for the shipped form, 10 % below the measurements; one for another form, 100 % above."""
 
     def keep(form, split, fold, ratio):
         measured = np.array([10.0, 20.0])
@@ -46,10 +46,10 @@ def test_the_interval_takes_all_splits_alike(folder):
 
 
 def test_the_interval_is_fitted_to_what_the_exported_predictor_is_given(shipped, folder, data, monkeypatch):
-    """But for what a split leaves out, and the distance to what is left."""
+    """The features are equal except for those that a split holds out, and for the distance to the remaining networks."""
     found, features = [], deploy_graphs.interval_features
     monkeypatch.setattr(pieces, "interval_features", lambda *x: found.append(features(*x)) or found[-1])
-    inputs = interval_inputs(shipped, data, HeldOut(folder))[:, :2]     # two labels at random
+    inputs = interval_inputs(shipped, data, HeldOut(folder))[:, :2]     # two random labels
     for label in range(2):
         flags = {"batch": float(data.batch[label]), "is_amp": 1.0, "is_eager": 1.0, "torch": 111.0}
         with torch.no_grad():
@@ -61,7 +61,7 @@ def test_the_interval_is_fitted_to_what_the_exported_predictor_is_given(shipped,
 
 
 def test_intervals_hold_what_they_were_not_fitted_to(shipped, folder, data, tmp_path):
-    data.label_network[1] ^= 1      # networks are halved
+    data.label_network[1] ^= 1      # the networks are split into halves
     data.save(tmp_path / "data.npz")
     save(shipped, tmp_path / "members.pt")
     found = calibrate(tmp_path / "members.pt", tmp_path / "data.npz", folder, tmp_path / "model.pt")
@@ -69,7 +69,7 @@ def test_intervals_hold_what_they_were_not_fitted_to(shipped, folder, data, tmp_
     model = load(tmp_path / "model.pt")
     assert model.trained_on.step_card_count == shipped.trained_on.step_card_count
     low, high = model.interval.half_widths(interval_inputs(model, data, HeldOut(folder)))
-    assert (high > 0.99 * np.log(1 / 0.9)).all()      # all was foretold a tenth too short
+    assert (high > 0.99 * np.log(1 / 0.9)).all()      # all predictions were a tenth too short
 
 
 def test_what_is_there_is_not_run_again(data, tmp_path, monkeypatch):

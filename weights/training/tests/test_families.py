@@ -1,4 +1,4 @@
-"""Families of networks."""
+"""Tests of families of networks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The physics of an operator."""
+"""Tests of the analytic quantities of an operator."""
 
 import pytest
 import torch
@@ -60,12 +60,12 @@ def test_groups_have_kernels_in_nhwc_by_their_number_and_width_and_the_software(
 def test_what_groups_fall_back_to_fills_tiles_with_one_groups_channels():
     wide = _convolution(channels_in=256, channels_out=512, groups=2)
     assert features.idle(wide).tolist() == [[1, 1, 1]]
-    narrow = _convolution(channels_in=128, channels_out=256, groups=8)      # 16 and 32 a group
+    narrow = _convolution(channels_in=128, channels_out=256, groups=8)      # 16 and 32 channels per group
     assert features.idle(narrow).tolist() == [[1, 4, 2]]
 
 
 def test_weights_that_are_computed_are_no_layouts():
-    """Conditional convolutions: a group for each sample."""
+    """Conditional convolutions have a group for each sample."""
     groups = {"kernel_w": 1, "channels_in": 128, "channels_out": 128, "groups": 2}
     assert _work("Conv", 1e6, parameters=128 * 64, **groups).lacks_kernel.tolist() == [[1, 1]]
     assert _work("Conv", 1e6, **groups).lacks_kernel.tolist() == [[0, 0]]
@@ -89,7 +89,7 @@ def _work(type_name: str, flops: float, parameters: float = 0, **values: float) 
 
 
 def test_scores_of_all_windows_count():
-    """64 windows of 49 rows in the batch dimension: the settings have one of them."""
+    """There are 64 windows of 49 rows in the batch dimension, and the settings describe one of them."""
     scores = 64 * 3 * 49 * 49
     w = _work("Attention", scores * (4 * 32 + 5), heads=3, head_size=32, queries=49, keys=49)
     assert w.scores.item() == pytest.approx(2 * 4 * scores)
@@ -109,7 +109,7 @@ def test_a_recurrence_reads_its_state_in_every_step_whatever_the_batch():
     again = 34 * 4 * 4 * 256**2
     assert (many.bytes - bare.bytes)[0].tolist() == pytest.approx([again, again, 0])
     assert (bare.serial[0].tolist(), many.serial[0].tolist()) == ([0, 0, 0], [35, 35, 0])
-    assert _work("Softmax", 1.0, extent=35).serial.sum() == 0      # an extent that is no steps
+    assert _work("Softmax", 1.0, extent=35).serial.sum() == 0      # an extent that is no number of steps
 
 
 def test_layouts_do_not_reach_rows_and_autocast_keeps_some_types():

@@ -1,4 +1,4 @@
-"""A decoder's step with its state sharded: how its points are read, and what sharding costs."""
+"""Tests of a decoder's step with sharded state: reading its published points, and the cost of sharding."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Which of two cards is quicker, and what a constant for each would mend."""
+"""Tests of the order of two GPUs, and of the errors after each GPU is scaled by a constant."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ MEASURED = np.array([10.0, 10.5, 20.0, 1.0])
 
 def test_pairs_are_of_one_network_and_differ_clearly():
     pairs = gpu_ranking.order(GPU, SAME, np.array([10.0, 30.0, 20.0, 99.0]), MEASURED)
-    assert pairs.tolist() == [[True, False], [False, False]]  # TITAN V beside both; the others differ by a twentieth
+    assert pairs.tolist() == [[True, False], [False, False]]  # TITAN V against both; the others differ by a twentieth
 
 
 def test_pairs_of_one_chip_are_known():

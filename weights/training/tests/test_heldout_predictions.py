@@ -1,4 +1,4 @@
-"""Tables of left-out labels, which simulator reads."""
+"""Tests of tables of held-out labels, which simulator reads."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,8 @@ def keep(folder, data, form, fold, label, ratio):
 
 @pytest.fixture
 def results(data, tmp_path):
-    """Two families left out once; the shipped form is right, one other twice too slow, one has a family only."""
+    """Two families held out once. The shipped form is exact, another is too slow by a factor of two, and one has a single
+    family."""
     first, second = np.array([0, 1]), np.array([2, 3, 4])
     keep(tmp_path, data, SHIPPED_FORM, "a", first, 1.0)
     keep(tmp_path, data, SHIPPED_FORM, "b", second, 1.0)
@@ -57,7 +58,7 @@ def test_folds_of_another_data_set_are_refused(data, results):
 
 def test_a_table_has_the_folds_again(data, results, tmp_path):
     data.step_ms[1] = data.step_ms[0]
-    data.batch[1] = data.batch[0]       # two runs of one job may take as long
+    data.batch[1] = data.batch[0]       # two runs of one job may take equal time
     keep(results, data, SHIPPED_FORM, "a", np.array([0, 1]), 1.0)
     keep(results, data, "roofline", "a", np.array([0, 1]), 2.0)
     table, again = tmp_path / "families.csv", tmp_path / "again"

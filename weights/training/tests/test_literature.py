@@ -1,4 +1,4 @@
-"""The literature's baselines: each learns a made-up law, twice the same, and what they share does what it says."""
+"""Tests that each baseline learns an artificial law reproducibly, and that their common code works as documented."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ BLOCKS, CHANNELS, BATCHES = (1, 2, 3, 5, 8), (16, 32, 64, 128), (32.0, 128.0)
 NAMES = ("resnet{}", "vit{}", "vgg{}", "swin{}")
 OPERATORS = ("Conv", "Relu", "Conv", "Add")
 READS = ((), (0,), (1,), (1, 2))
-"""Of a block's operators: which of the block they read; the first reads the block before."""
+"""For each operator of a block, the operators of the block that it reads. The first one reads the previous block."""
 
 
 def _operator(name, channels):
@@ -42,7 +42,8 @@ def _network(blocks, channels):
 
 @pytest.fixture(scope="module")
 def steps():
-    """Steps that take 2 ms for 10^9 FLOPs and 1 ms for 10^9 bytes, a fifth longer in NHWC and a tenth less by newer software."""
+    """Steps that take 2 ms for 10^9 FLOPs and 1 ms for 10^9 bytes, a fifth longer in NHWC and a tenth less with newer
+    software."""
     networks = [(NAMES[i % len(NAMES)].format(i), *_network(b, c)) for i, (b, c) in
                 enumerate((b, c) for b in BLOCKS for c in CHANNELS)]
     table = np.array([[t, *s, *load] for _, rows, _ in networks for t, s, load in rows])
@@ -79,7 +80,7 @@ QUICK_SETTINGS = {
     "dnnperf": dnnperf.Settings(16, 1, QUICK), "driple": driple.Settings(16, 1, 1, QUICK),
     "mdot as published": mdot_as_published.Settings(width=16, heads=2, layers=1, capacity=24, schedule=QUICK)}
 MOST_PERCENT = 30
-"""What a baseline may miss by on average: a constant misses by several hundred."""
+"""Maximum mean error of a baseline. For comparison, a constant is off by several hundred."""
 
 
 def _predict(baseline, data, train, test):
@@ -204,7 +205,7 @@ def test_the_exported_file_computes_what_the_model_does(steps, tmp_path):
 
 @pytest.fixture
 def cards(steps):
-    """The same steps, half of them on a card with the same balance and twice of everything, where they take half as long."""
+    """The same steps, half of them on a GPU with twice the rates and the same balance, where they take half the time."""
     first = steps.gpu == folds.CARD
     labels = np.concatenate([np.flatnonzero(first)] * 2)
     gpu = np.repeat(np.array([folds.CARD, "twice"]), first.sum())

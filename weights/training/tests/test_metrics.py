@@ -1,4 +1,4 @@
-"""Errors."""
+"""Tests of error metrics."""
 
 import numpy as np
 import pytest

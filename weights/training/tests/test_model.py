@@ -1,4 +1,4 @@
-"""The predictor's parts, its training and its exported form, on networks whose time is known."""
+"""Tests of the predictor's parts, its training and its exported form, on networks with known times."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def all_labels(data):
 
 @pytest.fixture
 def ask(shipped, data):
-    """A network's quantiles, and by how much it is outside, by cause."""
+    """A network's quantiles, and its distance outside the range by cause."""
 
     def answer(network: int, batch: float, gpu: str, rows: tuple | None = None, **flags: float):
         with torch.no_grad():
@@ -88,7 +88,7 @@ def test_types_of_few_networks_share_the_row_of_a_relative_that_many_have(data, 
     row = {name: model.row_of_type[tables.operator_type_row(name)].item() for name in ("ConvTranspose", "LeakyRelu", "LogSoftmax")}
     assert row["ConvTranspose"] == tables.operator_type_row("Conv")
     assert row["LeakyRelu"] == tables.operator_type_row("Relu")
-    assert row["LogSoftmax"] == tables.UNKNOWN_TYPE     # no network has its relative
+    assert row["LogSoftmax"] == tables.UNKNOWN_TYPE     # no network has its related type
 
 
 def test_groups_without_a_kernel_in_nhwc_take_longer_there_than_with_one(make_sequence, make_label):
@@ -104,7 +104,7 @@ def test_groups_without_a_kernel_in_nhwc_take_longer_there_than_with_one(make_se
 
 
 def test_benchmarks_offsets_are_no_operators(make_sequence, make_label):
-    """Inference that takes twice what its forward pass takes in whole steps leaves the predictor of whole steps as it was."""
+    """Inference that takes twice the time of its forward pass in whole steps does not change the predictor of whole steps."""
     from predictor import dataset
     from predictor.labels import Network
 
@@ -198,7 +198,7 @@ def test_faster_gpus_and_lesser_arithmetic_take_less_time(ask):
 
 
 def _dense_ms(gpu: str, arithmetic: str, **window: float) -> list[float]:
-    """Of each phase of a convolution, by the prior."""
+    """Milliseconds of each phase of a convolution, according to the prior."""
     setting = {"channels_in": 64, "channels_out": 64, "size_in": 196, "size_out": 196} | dict.fromkeys(
         ("kernel_d", "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups"), 1) | window
     load = [1e9 if i % 3 == 0 else 1.0 for i in range(tables.PHASE_LOAD_COUNT)] + [0.0] * tables.PHASE_LOAD_COUNT + [64.0]
@@ -229,11 +229,12 @@ def test_the_clock_falls_where_the_boards_power_does_not_carry_it():
 
     assert share("V100") > 0.95 > 0.75 > share("T4") > share("L4") > 0.3
     assert share("T4", watts=140.0) > 1.3 * share("T4")
-    assert 2 * share("T4", fp32_tflops=16.2) > share("T4")      # a better figure makes no board slower
+    assert 2 * share("T4", fp32_tflops=16.2) > share("T4")      # a higher rate makes no GPU slower
 
 
 def test_few_columns_fill_no_tile_of_either_unit():
-    """Else a product of few columns took an old GPU without tensor cores less time than a new one that is better in all."""
+    """Otherwise a matmul of few columns would be faster on an old GPU without tensor cores than on a new one that is better
+    in all respects."""
     for gpu in ("TITAN-Xp", "RTX-3090"):
         few, many = (_dense_ms(gpu, "is_fp32", channels_out=count)[0] for count in (8, 32))
         assert few == pytest.approx(4 * many)
@@ -257,12 +258,13 @@ def test_winograds_algorithm_is_for_windows_of_3x3_at_every_position_outside_ten
 def test_pytorchs_default_is_tf32_in_convolutions_alone(ask, data):
     fp32, tf32 = {"is_amp": 0.0, "is_fp32": 1.0}, {"is_amp": 0.0, "is_tf32": 1.0}
     times = [ask(0, 1024.0, "A100", **flags)[0][1].item() for flags in (tf32, fp32 | {"is_pytorch": 1.0}, fp32)]
-    assert times[0] == pytest.approx(times[1], rel=0.05) and times[1] < times[2]      # the network has convolutions and ReLUs
+    # the network consists of convolutions and ReLUs
+    assert times[0] == pytest.approx(times[1], rel=0.05) and times[1] < times[2]
 
 
 @pytest.fixture
 def attention():
-    """Rows of a job that is one attention of 8 heads over 512 positions."""
+    """Rows of a job that consists of one attention of 8 heads over 512 positions."""
     setting = torch.zeros(1, len(tables.settings()))
     for name, value in {"heads": 8, "head_size": 64, "queries": 512, "keys": 512, "inputs": 3}.items():
         setting[0, tables.settings().index(name)] = value
@@ -288,7 +290,7 @@ def test_a_compiler_fuses_what_lies_around_attention(ask, attention):
 
 def test_a_compiler_starts_fewer_kernels(ask):
     eager, compiled = (ask(0, 1.0, "A100", is_compiled=flag)[0][1].item() for flag in (0.0, 1.0))
-    assert compiled < 0.8 * eager       # of a convolution with its normalisation and an activation, by turns
+    assert compiled < 0.8 * eager       # alternating convolutions with normalisation and activations
 
 
 def test_half_precision_throughout_takes_no_longer_than_autocast(shipped, ask):
@@ -346,7 +348,8 @@ def test_one_label_of_one_sample_does_not_make_every_batch_measured(shipped, ask
 
 @pytest.fixture
 def width(shipped, ask):
-    """Upper over lower, where what was not measured makes half-widths half as wide again, and waiting does twice."""
+    """Upper over lower bound, with an interval in which unmeasured properties widen half-widths by a factor of e^0.5 and
+    waiting by e."""
     with torch.no_grad():
         for name, value in (("is_elsewhere", 0.5), ("waiting", 1.0), ("software", 0.5), ("new_card", 0.5)):
             shipped.interval.weight[FEATURE[name]] = value
@@ -418,7 +421,7 @@ def test_networks_that_shrink_with_the_batch_are_found(data):
 
 
 def test_newer_software_makes_no_interval_narrower():
-    """Even where all that is newer is predicted well."""
+    """The test has newer software that is predicted better than older software."""
     random = np.random.default_rng(0)
     x = torch.zeros(FEATURES, 1000)
     x[0] = 1

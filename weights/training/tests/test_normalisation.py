@@ -1,4 +1,4 @@
-"""A BatchNormalization is priced apart from what it stands behind."""
+"""Tests that BatchNormalization is evaluated separately from the operator before it."""
 
 import pytest
 import torch
@@ -52,7 +52,7 @@ def test_splitting_loses_no_traffic():
 
 
 def test_rows_that_the_exporter_folded_into_the_batch_count():
-    """A Linear's BatchNormalization has one position a channel in its settings, and all of a sample's rows in its loads."""
+    """A Linear's BatchNormalization has one position per channel in its settings, and all rows of a sample in its loads."""
     operators = _operator("BatchNormalization", _norm_loads(), channels_in=CHANNELS, channels_out=CHANNELS, size_in=1, size_out=1)
     _, norm = normalisation.split(operators)
     assert norm.elements.item() == ELEMENTS

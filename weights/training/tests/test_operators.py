@@ -1,4 +1,4 @@
-"""The physical models of single operators: what must hold of them whatever was fitted."""
+"""Tests of properties that the analytic models of single operators must have for all fitted values."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,8 @@ def test_more_work_never_takes_less_time():
 
 
 def test_another_wave_costs_a_wave():
-    """256 × 256 tiles in splits of one: 108 SMs take 12 · 9 tiles at once, and 13 · 9 in two turns, whatever tiles it is in."""
+    """For 256 × 256 tiles without split sums: 108 SMs process 12 · 9 tiles at once, and 13 · 9 in two waves. This holds for
+    other tiles, too."""
     one, two = _physical_us(_products("A100-SXM-80GB", [12 * 256, 13 * 256], 9 * 256, 8192))
     assert two / one > 13 / 12
 
@@ -107,7 +108,7 @@ def test_all_reduce_moves_twice_what_a_gather_does_and_more_gpus_take_longer():
 
 
 def _made(noise: float = 0.0) -> measurements.Measured:
-    """Products on two cards, twice as slow by one source's measure as by the other's."""
+    """Matmuls on two GPUs. One source measures twice the times of the other."""
     random = np.random.default_rng(0)
     shapes = 2.0 ** random.uniform(6, 13, (3, 400))
     parts = [_products(card, *shapes) for card in ("A100-SXM-80GB", "H100-SXM-80GB")]

@@ -1,4 +1,4 @@
-"""Published steps → what `mdot.predict` is asked for them."""
+"""Tests that published steps become arguments of `mdot.predict`."""
 
 import pytest
 
@@ -34,9 +34,11 @@ def test_of_two_counts_of_passes_the_larger_goes_with_the_smaller_batch(precisio
 
 def test_what_a_point_leaves_too_open_is_left_out():
     base = dict(framework="TensorFlow2", gpu_canonical="V100", precision="fp32", throughput="1", batch_per_gpu="8", seq_or_resolution="128")
-    assert _example(model="BERT", gpus="16", notes="Pre-training: Multi-node", **base) is None      # of how many nodes?
+    # the number of nodes is unknown
+    assert _example(model="BERT", gpus="16", notes="Pre-training: Multi-node", **base) is None
     assert _example(model="BERT", gpus="", notes="Pre-training: Multi-node", **base) is None
-    assert _example(model="BERT", gpus="1", **{**base, "framework": "PaddlePaddle", "batch_per_gpu": "4096"}) is None    # of all passes
+    # the batch of all micro-steps
+    assert _example(model="BERT", gpus="1", **{**base, "framework": "PaddlePaddle", "batch_per_gpu": "4096"}) is None
     assert _example(model="ELECTRA", gpus="1", notes="Pre-training", **base) is None
     assert _example(model="WideAndDeep", gpus="1", **base) is None
 

@@ -1,4 +1,4 @@
-"""Published steps of language models → labels of one pass on one GPU."""
+"""Tests that published steps of language models become labels of one pass on one GPU."""
 
 import json
 
@@ -38,7 +38,7 @@ def test_a_step_of_several_passes_is_brought_to_one(tmp_path):
 def test_of_vtrain_what_is_data_parallel_alone_is_read_without_the_sum_of_gradients(tmp_path):
     row = "VIA-Research/vTrain@1:data,GPT-h1024-L24-a16,A100,2,1,1024,1,iteration_ms=400; global_batch=16; tp={}; dp=2; pp=1; on"
     label, = _points(tmp_path, row.format(1), row.format(2))
-    reduced_ms = 2 * (12 * 24 * 1024**2 + 51200 * 1024) / 230e6     # half the GPUs' bytes twice, of two GPUs
+    reduced_ms = 2 * (12 * 24 * 1024**2 + 51200 * 1024) / 230e6     # half of the GPUs' bytes twice, for two GPUs
     assert label.step_ms == pytest.approx((400 - reduced_ms) / 8)
     assert label.recomputes and not label.is_fused
 

@@ -1,4 +1,4 @@
-"""Reading `mdot extract`: a program that prints the same form stands in for it."""
+"""Tests of reading `mdot extract`, with a fake program that prints the same format."""
 
 import stat
 import sys

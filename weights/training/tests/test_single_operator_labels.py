@@ -1,4 +1,4 @@
-"""Operators that were timed alone, as labels."""
+"""Tests of operators that were timed in isolation, as labels."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def _as_tokens(described: single_operator_labels.Described, settings: dict[str, 
 
 
 def test_operators_are_described_as_mdot_tokens_describes_them():
-    """Numbers of `mdot extract` of a GPT of width 1024 at length 1024."""
+    """Expected values are the output of `mdot extract` for a GPT of width 1024 at length 1024."""
     _as_tokens(single_operator_labels.linear({"m": 1024, "k": 1024, "n": 51200}),
                {"channels_in": 1024, "channels_out": 51200, "size_in": 1024, "size_out": 1024, "inputs": 1},
                [107374182400, 4194304, 209715200, 107374182400, 209715200, 4194304, 107374182400, 213909504, 0, 0, 209715200, 0, 0,
@@ -66,7 +66,7 @@ def test_single_operators_are_no_whole_networks(with_single):
 
 def test_an_architecture_is_left_out_with_all_of_its_cards_but_the_one_of_whole_steps(with_single):
     folds = {name: (train.tolist(), test.tolist()) for name, train, test in splits.folds(with_single, splits.ARCHITECTURES)}
-    assert folds == {"Volta": ([0, 2], [1]), "Ampere": ([0, 1], [2])}     # the network's card is of Ampere, too
+    assert folds == {"Volta": ([0, 2], [1]), "Ampere": ([0, 1], [2])}     # the network's GPU is of Ampere, too
 
 
 def test_the_report_has_a_row_an_architecture_and_operator(with_single, tmp_path):

@@ -1,4 +1,4 @@
-"""Folds."""
+"""Tests of folds."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_equal_sequences_under_two_names_stand_on_one_side(named):
 
 @pytest.fixture
 def measured(make_sequence, make_label):
-    """Two networks with every kind of label."""
+    """Two networks with all kinds of labels."""
     sequences = {Network(name, 224): make_sequence(blocks) for name, blocks in (("resnet18", 2), ("vit_base", 4))}
     labels = []
     for name in ("resnet18", "vit_base"):
@@ -76,7 +76,7 @@ def test_newer_software_is_left_out_whatever_was_timed(measured):
 
 @pytest.fixture
 def with_language(make_sequence, make_label):
-    """An image network of torchvision's benchmark and two language models, each on two cards."""
+    """An image network of torchvision's benchmark and two language models, each on two GPUs."""
     names = ("torchvision.vgg", "language.gpt", "language.bert")
     sequences = {Network(name, 224): make_sequence(blocks) for blocks, name in enumerate(names, 2)}
     labels = [make_label(names[0], 12, 1.0, gpu=gpu, kind="backward") for gpu in ("A100-SXM-40GB", "TITAN-V")]

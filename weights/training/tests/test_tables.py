@@ -1,4 +1,4 @@
-"""Reading the C side's tables."""
+"""Tests of reading the tables of the C side."""
 
 from predictor import tables
 

@@ -1,4 +1,4 @@
-"""Networks that Job.from_torch is held to: a function each, which returns the module and what it is called with."""
+"""Networks for tests of Job.from_torch. Each is a function that returns the module and the arguments of its call."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def detection(kind: str) -> Callable[[], Called]:
     return make
 
 
-# ---- Written here ----------------------------------------------------------------------------------------------------
+# ---- Written for the tests -----------------------------------------------------------------------------------------------
 
 
 class LanguageModel(nn.Module):
-    """An LSTM with dropout between its layers, and its embedding tied to its output."""
+    """An LSTM with dropout between its layers. Its embedding may be tied to its output."""
 
     def __init__(self, tied: bool) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class LanguageModel(nn.Module):
 
 
 class DLRM(nn.Module):
-    """Naumov et al. 2019: bags of embeddings and a perceptron, their products in pairs, another perceptron."""
+    """Naumov et al. 2019: bags of embeddings and a perceptron, their pairwise products, another perceptron."""
 
     def __init__(self, tables: int = 4, rows: int = 1000, width: int = 16) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class DLRM(nn.Module):
 
 
 class Writes(nn.Module):
-    """In place, into views, by masks."""
+    """Operations in place, into views, and by masks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -194,9 +194,9 @@ NETWORKS: dict[str, Callable[[], Called]] = {
 }  # fmt: skip
 BATCH = {"lstm": 20}
 DECIDE_BY_DATA = ("fasterrcnn", "ssdlite")
-"""Whose proposals are picked by operators that mdot does not know."""
+"""Networks whose proposals are selected by operators that mdot does not know."""
 
-# Those that PyTorch's TorchScript exporter can export, too.
+# Networks that PyTorch's TorchScript exporter supports, too.
 EXPORTED: dict[str, Callable[[], Called]] = {
     "resnet18": tv("resnet18", on_meta=False),
     "mobilenet_v3_small": tv("mobilenet_v3_small", on_meta=False),
@@ -212,7 +212,7 @@ EXPORTED: dict[str, Callable[[], Called]] = {
 
 
 class OnlyHidden(nn.Module):
-    """TorchScript takes no dictionaries."""
+    """Returns only the hidden state, because TorchScript does not support dictionaries."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()

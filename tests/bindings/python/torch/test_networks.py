@@ -1,4 +1,4 @@
-"""trace/: networks of all kinds as jobs. `scripts/test-torch.sh [NETWORK …]` runs it."""
+"""trace/: networks of all kinds as jobs. Run it with `scripts/test-torch.sh [NETWORK …]`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Networks(support.TestCase):
         for name in chosen(networks.NETWORKS):
             with self.subTest(name):
                 model, job, said = read(name)
-                # What is frozen and flows into others' operators is a constant: Whisper's table of sines.
+                # A frozen parameter that only flows into other operators is a constant, for example Whisper's table of sines.
                 fixed = sum(p.numel() for p in model.parameters() if not p.requires_grad) - job.frozen_parameters
                 self.assertEqual(job.parameters + job.frozen_parameters + fixed, sum(p.numel() for p in model.parameters()))
                 self.assertEqual(job.batch, networks.BATCH.get(name) or (8 if name == "dlrm" else 2))
@@ -50,12 +50,12 @@ class Networks(support.TestCase):
                 self.assertGreater(mdot.predict(job, "A100", 8).step_ms, 0)
 
     def test_shapes_are_those_that_onnx_infers(self) -> None:
-        """ONNX's own checker and strict shape inference, on every result."""
+        """Checks every result with ONNX's own checker and strict shape inference."""
         import onnx
 
         for name in chosen(networks.NETWORKS):
             if name in networks.DECIDE_BY_DATA:
-                continue  # has operators that ONNX has not
+                continue  # has operators that ONNX lacks
             with self.subTest(name):
                 model, args, kwargs = networks.NETWORKS[name]()
                 traced = trace(model, args, kwargs, batch=networks.BATCH.get(name))
@@ -64,7 +64,7 @@ class Networks(support.TestCase):
                     for dim in value.type.tensor_type.shape.dim:
                         if dim.dim_param:
                             dim.dim_value = traced.batch
-                for node in traced.graph.nodes:  # of which ONNX has no rule
+                for node in traced.graph.nodes:  # ONNX lacks an inference rule for it
                     if node.op == "GroupNormalization":
                         (y,) = node.outputs
                         proto.graph.value_info.append(onnx.helper.make_tensor_value_info(y.name, y.dtype, y.shape))
@@ -78,7 +78,7 @@ class Networks(support.TestCase):
                             continue
                         shape = [dim.dim_value for dim in known[value.name].shape.dim]
                         if 0 in shape and 0 not in value.shape:
-                            continue  # not inferred
+                            continue  # the shape was not inferred
                         self.assertEqual((tuple(shape), known[value.name].elem_type), (value.shape, value.dtype), node.name)
 
     def test_a_module_is_left_as_it_was(self) -> None:
@@ -111,12 +111,12 @@ class Networks(support.TestCase):
 
 class Exporters(support.TestCase):
     def test_the_sequence_is_that_of_pytorchs_exporter(self) -> None:
-        """Types, settings, parameters, dependencies and loads of every operator."""
+        """Compares type, settings, parameters, dependencies, FLOPs and bytes of every operator."""
         for name in chosen(networks.EXPORTED):
             with self.subTest(name), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 model, args, kwargs = networks.EXPORTED[name]()
-                with torch.no_grad():  # equal initializers would be merged
+                with torch.no_grad():  # all initializers differ, because equal ones would be merged
                     for tensor in [*model.parameters(), *model.buffers()]:
                         if tensor.is_floating_point():
                             tensor.uniform_(0.5, 1.5)
@@ -168,7 +168,7 @@ class Parameters(support.TestCase):
 
 class Data(support.TestCase):
     def test_what_is_known_decides(self) -> None:
-        """A mask is the user's, and no reason to compute."""
+        """A mask that the user passes does not force the tracer to compute values."""
 
         class Masked(nn.Module):
             def __init__(self) -> None:
@@ -224,7 +224,7 @@ LARGE = {
 class Large(support.TestCase):
     @unittest.skipIf(bool(CHOSEN), "networks were chosen")
     def test_language_models_from_configurations_take_little_memory(self) -> None:
-        """GPT-2 XL and Llama-2-7B, each in a process of its own: under 4 GB of it."""
+        """GPT-2 XL and Llama-2-7B, each in its own process, stay below 4 GB."""
         for kind, parameters in (("GPT2LMHeadModel", 1_557_611_200), ("LlamaForCausalLM", 6_738_415_616)):
             settings = [word for item in LARGE[kind].split(",") for word in ("--set", item)]
             command = [sys.executable, "-m", "mdot", "export", f"transformers:{kind}", "--length", "1024", "-o", "/dev/null"]

@@ -1,17 +1,17 @@
-/* small_job.h — a training job of a few operators, and its bytes as of a .job file. */
+/* small_job.h — a training job of a few operators, and its bytes in the form of a .job file. */
 #ifndef TESTS_SMALL_JOB_H
 #define TESTS_SMALL_JOB_H
 
 #include "mdot/mdot.h"
 
-/* A chain of `operators` products, no two equal, of a graph that holds Adam and a batch of 16; the caller's to destroy.
- * */
+/* Makes a chain of `operators` matmuls, all of which differ, in a graph with Adam and a batch of 16. The caller
+ * destroys it. */
 mdot_job *small_job_make(size_t operators);
 
-/* The job in a file `path`, and the file's bytes where they are asked for, malloc'ed. */
+/* Saves the job to the file `path`. The bytes of the file are returned on request, malloc'ed. */
 void small_job_save(size_t operators, const char *path, unsigned char **out_bytes, size_t *out_count);
 
-/* A file of so many bytes. */
+/* Writes a file with these bytes. */
 void small_job_write_file(const char *path, const void *bytes, size_t count);
 
 #endif

@@ -1,5 +1,5 @@
-"""Published training steps, each as what `mdot.predict` is asked for it: a module for each publisher. A point whose model is not
-rebuilt here, or that leaves too much open, is None."""
+"""Published training steps as arguments of `mdot.predict`, with one module for each publisher. The result is None for a point
+whose model is not rebuilt here, or that leaves too many settings open."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from predictor.labels import Network
 
 NODE, NETWORK_GBPS = 8, 25.0
-"""GPUs of a node, and what each sends to other nodes, where a point does not say."""
+"""GPUs of a node, and each GPU's bandwidth to other nodes, if a point does not state them."""
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class Point:
     source: str
     network: Network
     card: str
-    options: dict[str, Any]     # of mdot.Predictor.predict
+    options: dict[str, Any]     # options of mdot.Predictor.predict
     step_ms: float
-    is_trained: bool = False    # is the shipped predictor trained on it?
+    is_trained: bool = False    # whether the shipped predictor is trained on it
 
     @property
     def gpus(self) -> int:
@@ -27,7 +27,7 @@ class Point:
 
 
 def number(row: dict[str, str], name: str) -> int | None:
-    """Of a column that may be empty."""
+    """The number in a column that may be empty."""
     return int(float(row[name])) if row[name] else None
 
 

@@ -1,5 +1,5 @@
-"""GPT of vTrain's and MPT of llm-foundry's, on one GPU and on hundreds. Taken where the points leave it open: fp16 throughout as
-bf16, Adam, groups of tensor parallelism within a node, 25 GB/s a GPU between nodes."""
+"""vTrain's GPT and llm-foundry's MPT, on one GPU and on hundreds. Assumptions where the points leave the setting open: fp16
+throughout is treated as bf16, Adam, tensor parallelism within a node, 25 GB/s per GPU between nodes."""
 
 from __future__ import annotations
 

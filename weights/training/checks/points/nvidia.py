@@ -1,9 +1,9 @@
 """NVIDIA's DeepLearningExamples: Transformers and image networks on V100 and A100, tuned examples in five frameworks.
 
-Taken where a point leaves it open: PyTorch 1.11 for whatever framework, Adam for LAMB, lengths of 384 for SQuAD, the examples' own
-batches for image networks (`BATCHES`), NHWC with half precision and NCHW without, of two counts of passes the smaller one for half
-precision, whose batches are larger. Points of several nodes that name the GPUs of one are left out; fp32 on A100 is TF32, as these
-frameworks have it.
+Assumptions where a point leaves the setting open: PyTorch 1.11 for every framework, Adam for LAMB, length 384 for SQuAD, and
+the examples' own batches for image networks (`BATCHES`). The layout is NHWC with half precision and NCHW otherwise. If a
+point gives two micro-step counts, half precision has the smaller one, because its batches are larger. Multi-node points that
+give the GPUs of one node are skipped. fp32 on A100 is TF32, which is the default of these frameworks.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from predictor.labels import Network
 from predictor.language import LANGUAGE
 
 SQUAD_LENGTH, NER_LENGTH, SENTENCE = 384, 128, 32
-"""Of fine-tuning; of a sentence of WMT14, on which Transformer's batches of tokens are."""
+"""Lengths of fine-tuning, and of a sentence of WMT14, because Transformer's batches are given in tokens."""
 SENTENCE_MODEL = "Transformer"
 
 LANGUAGE_MODELS = {"BERT": "bert_large", "biobert": "bert_base", "BART": "bart_large", "ELECTRA": "electra_base",
                    SENTENCE_MODEL: "transformer_big"}
 
 PASSES = 64
-"""Of pre-training where a point names none: an optimizer after so many counts nothing."""
+"""Micro-steps of pre-training if a point does not state them. After so many, the optimizer's time is negligible."""
 
 MOST_BATCH = 1024
-"""Of a GPU: larger ones are those of all GPUs and passes together, or misprints."""
+"""Maximum batch of a GPU. Larger values are totals over all GPUs and micro-steps, or misprints."""
 
 BATCHES = {"resnet50": 256, "resnext101_32x4d": 128, "seresnext101_32x4d": 128, "efficientnet_b0": 256, "efficientnet_b4": 64}
-"""On a GPU, in half precision and TF32; half of that in fp32."""
+"""Batch of a GPU in half precision and TF32; half of it in fp32."""
 SIZES = {"efficientnet_b4": 380}
 
 
@@ -76,7 +76,7 @@ def _language(row: dict[str, str], card: str, gpus: int, batch: int) -> Point | 
     is_several_of_one = "ulti-node" in row["notes"] and row["framework"] == "TensorFlow2"
     is_pretraining = "re-training" in row["notes"]
     if is_several_of_one or (is_pretraining and model == "ELECTRA") or batch > MOST_BATCH or ("ine-tuning" in row["notes"] and model == "BART"):
-        return None     # ELECTRA's generator and BART's summaries are not rebuilt
+        return None     # ELECTRA's generator and BART's summarisation are not rebuilt here
     length = number(row, "seq_or_resolution") or (NER_LENGTH if model == "biobert" else SQUAD_LENGTH)
     passes = _passes(row, precision)
     options = {"batch": batch, **_nodes(row, gpus), "accumulate": passes, "precision": precision, "attention": "eager",
@@ -87,7 +87,7 @@ def _language(row: dict[str, str], card: str, gpus: int, batch: int) -> Point | 
 
 
 def _translation(row: dict[str, str], card: str, gpus: int, tokens: int) -> Point:
-    """Its throughput counts tokens that come out."""
+    """The throughput of this model counts output tokens."""
     options = {"batch": tokens // SENTENCE, **_nodes(row, gpus), "precision": _precision(row, card), "attention": "eager",
                "optimizer": "adam", "torch": "1.11"}
     return Point(f"NVIDIA: {SENTENCE_MODEL}, {row['framework']}", Network(LANGUAGE + LANGUAGE_MODELS[SENTENCE_MODEL], SENTENCE), card,

@@ -1,5 +1,5 @@
-"""PROFET's image networks on K80 and V100, TensorFlow 2.5 in fp32: Keras copies each batch from the host between two steps. Only
-networks that torchvision has the same are read, at their own size."""
+"""PROFET's image networks on K80 and V100, TensorFlow 2.5 in fp32. Keras copies each batch from the host between two steps.
+Only networks that torchvision has in the same form are read, at their own size."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from checks.points import Point
 from predictor.labels import TORCHVISION, Network
 
 CARDS = {"K80": "K80", "V100": "V100-SXM-16GB"}
-"""What it calls M60 is one of the board's two, of which no figures are known here."""
+"""Excludes M60, which is one of that card's two GPUs, because its spec values are unknown here."""
 NETWORKS = {"ResNet50": "resnet50", "VGG16": "vgg16", "VGG19": "vgg19", "MobileNetV2": "mobilenet_v2"}
-"""Keras' own; the others are the authors'."""
+"""Keras's own networks; the others are the authors'."""
 SIZE = 224
 
 
