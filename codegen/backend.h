@@ -1,5 +1,5 @@
 /* backend.h — a backend makes images of one kind. It is a table of data and functions: the values of --target and
- * --compute that it accepts, and the functions that turn plans into its images. compiler/ and the artefact writer
+ * --kernel-precision that it accepts, and the functions that turn plans into its images. compiler/ and the artefact writer
  * loop over cg_backends and refer to none by name. */
 #ifndef CG_BACKEND_H
 #define CG_BACKEND_H
@@ -37,12 +37,12 @@ typedef struct cg_dump { /* text that the backend can print about its work */
 } cg_dump;
 
 typedef struct cg_backend {
-    const char *name;     /* for example "cpu": the --target name of the default targets, and the --compute prefix */
+    const char *name;     /* for example "cpu": the --target name of the default targets, and the --kernel-precision prefix */
     const char *example;  /* example of a target, for example "sm_90a" */
     mdot_image_kind kind; /* kind of its images */
     bool stands_behind;   /* every artefact has images of it: the default targets, if the caller names none */
     const cg_dump *dumps; /* terminated by an entry whose name is NULL */
-    cg_compute computes[CG_COMPUTES]; /* values of --compute; the first is the default */
+    cg_compute computes[CG_COMPUTES]; /* values of --kernel-precision; the first is the default */
     int compute_count;
 
     /* Sets the targets of a name, ascending, for a requested precision `compute`. A target that lacks it takes its
