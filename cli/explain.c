@@ -348,7 +348,7 @@ static void print_json_operator(const predict_answers *answers, size_t i, size_t
 void predict_json_explanation(const predict_answers *answers, size_t i)
 {
     mdot_explanation_info info = info_of(answers, i);
-    printf(",\n   \"explanation\": {\"by_roofline\": %s, \"modelled\": %s, \"forward_ms\": %.9g, "
+    printf(",\n   \"explanation\": {\"by_roofline\": %s, \"analytic_estimate\": %s, \"forward_ms\": %.9g, "
            "\"data_gradient_ms\": %.9g, ",
            (info.approximate & MDOT_EXPLAINED_BY_ROOFLINE) != 0 ? "true" : "false",
            (info.approximate & MDOT_EXPLAINED_BY_MODEL) != 0 ? "true" : "false", info.forward_ms,

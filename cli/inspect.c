@@ -358,7 +358,7 @@ const cli_command cli_inspect = {
     .synopsis = synopsis,
     .description = "Shows what an artefact holds: where it comes from, which options of `mdot predict` a predictor of "
                    "jobs reads and "
-                   "which are modelled beside it, its sections, and for each entry point the inputs and "
+                   "which are estimated analytically, its sections, and for each entry point the inputs and "
                    "outputs, the buckets and their kernels; for each GPU architecture what the kernel of each bucket "
                    "takes. L stands for the run-time length.",
     CLI_OPTIONS(options),

@@ -130,7 +130,7 @@ void cli_print_reads(const mdot_predictor *predictor)
     if (!r.any) return;
     print_options(&r, "reads", true, false);
     print_options(&r, "in part", true, true);
-    print_options(&r, "analytic-estimate", false, true);
+    print_options(&r, "estimated", false, true);
 }
 
 static void json_numbers(const reads *r, const char *key, bool read)
@@ -152,6 +152,6 @@ void cli_json_reads(const mdot_predictor *predictor)
     printf(",\n  \"configuration\": {");
     json_numbers(&r, "reads", true);
     printf(", ");
-    json_numbers(&r, "analytic-estimate", false);
+    json_numbers(&r, "estimated", false);
     printf("}");
 }

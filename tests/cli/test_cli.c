@@ -194,7 +194,7 @@ static void two_entry_points_share_an_artefact(void **state)
     fixture *f = *state;
     char *small = write_model(f->folder, "small.onnx", encoder_model(1)), *first = NULL, *second = NULL;
     assert_true(asprintf(&first, "encode=%s", f->model) > 0);
-    assert_true(asprintf(&second, "price=%s", small) > 0);
+    assert_true(asprintf(&second, "evaluate=%s", small) > 0);
     RUN(f, "compile", "--entry", first, "--entry", second, "-o", f->artefact, "-b", "16", "-t", "cpu:x86-64-v3");
     assert_int_equal(f->result.status, OK);
     RUN(f, "verify", f->artefact, small, "--entry", "evaluate");

@@ -103,8 +103,8 @@ static void inspect_writes_json(void **state)
     RUN("inspect", artefact, "--json");
     assert_int_equal(result.status, 0);
     assert_balanced(result.out);
-    assert_prints("\"kind\": \"cpu\", \"target\": \"x86-64-v3\", \"compute\": \"fp32\"");
-    assert_prints("\"kind\": \"cpu\", \"target\": \"x86-64-v4\", \"compute\": \"fp32\"");
+    assert_prints("\"kind\": \"cpu\", \"target\": \"x86-64-v3\", \"kernel_precision\": \"fp32\"");
+    assert_prints("\"kind\": \"cpu\", \"target\": \"x86-64-v4\", \"kernel_precision\": \"fp32\"");
     assert_prints("{\"name\": \"x\", \"dtype\": \"f32\", \"dims\": [{\"scale\": 1, \"offset\": 0}, {\"scale\": 0, "
                   "\"offset\": 2}]}");
     assert_prints("{\"name\": \"linear.y\", \"kind\": \"linear\", \"flops\": 16}");
@@ -118,13 +118,13 @@ static void inspect_says_which_options_are_read(void **state)
     (void)state;
     RUN("inspect", MDOT_SHIPPED_PREDICTOR);
     assert_int_equal(result.status, 0);
-    const char *reads = strstr(result.out, "\nreads      --batch"), *modelled = strstr(result.out, "\nmodelled   --");
-    assert_true(reads != NULL && modelled != NULL && reads < modelled);
+    const char *reads = strstr(result.out, "\nreads      --batch"), *estimated = strstr(result.out, "\nestimated  --");
+    assert_true(reads != NULL && estimated != NULL && reads < estimated);
     const char *torch = strstr(result.out, "--torch"), *zero = strstr(result.out, "--parallel");
-    assert_true(torch != NULL && torch < modelled && zero != NULL && zero > modelled);
+    assert_true(torch != NULL && torch < estimated && zero != NULL && zero > estimated);
     RUN("inspect", MDOT_SHIPPED_PREDICTOR, "--json");
     assert_prints("\"configuration\": {\"reads\": [\"batch\", ");
-    const char *json = strstr(result.out, "\"modelled\": [");
+    const char *json = strstr(result.out, "\"estimated\": [");
     assert_non_null(json);
     assert_non_null(strstr(json, "\"zero_stage\""));
     RUN("inspect", MDOT_PUBLISHED_PREDICTOR); /* it declares no column names, so it reads the first columns */
@@ -141,14 +141,14 @@ static void inspect_shows_what_gpu_kernels_take(void **state)
     char *path = fixture_save(&f, f.bytes, f.size_bytes);
     RUN("inspect", path);
     assert_int_equal(result.status, 0);
-    assert_prints("image sm_80, compute bf16, 512 bytes, weights 512\n");
+    assert_prints("image sm_80, kernel precision bf16, 512 bytes, weights 512\n");
     assert_prints("image sm_90a");
     assert_prints("kernel                   threads registers   shared   local spilled  tensor barriers      code\n");
     assert_prints("predict_16                   256        41     1016       8       4     100        1       128\n");
     RUN("inspect", path, "--json");
     assert_int_equal(result.status, 0);
     assert_balanced(result.out);
-    assert_prints("{\"kind\": \"cuda\", \"target\": \"sm_80\", \"compute\": \"bf16\", \"image_bytes\": 512, "
+    assert_prints("{\"kind\": \"cuda\", \"target\": \"sm_80\", \"kernel_precision\": \"bf16\", \"image_bytes\": 512, "
                   "\"weights_bytes\": 512");
     assert_prints("{\"name\": \"predict_16\", \"entry\": \"predict\", \"max_length\": 16, \"threads\": 256");
     assert_prints("\"tensor_instructions\": 200");
@@ -268,7 +268,7 @@ static void impossible_requests_fail_with_a_reason(void **state)
     RUN("bench", artefact, "--length", "5", "--bucket", "4");
     assert_refused(1, "runs in bucket 16");
     RUN("bench", artefact, "--entry", "evaluate");
-    assert_refused(1, "no entry price");
+    assert_refused(1, "no entry evaluate");
     RUN("bench", artefact, "--level", "x86-64-v9");
     assert_refused(1, "x86-64-v9");
 }

@@ -50,7 +50,7 @@ static void bench_measures_a_gpu(void **state)
     assert_null(strchr(result.out, '%')); /* a percentage of the CPU's peak is absent */
     BENCH("--device", "cuda:0", "--json", "--threads=2");
     assert_int_equal(result.status, 0);
-    assert_prints("\"device\": \"cuda:0\", \"device_name\": \"Fake GPU 0\", \"device_compute\": \"bf16\"");
+    assert_prints("\"device\": \"cuda:0\", \"device_name\": \"Fake GPU 0\", \"device_kernel_precision\": \"bf16\"");
     assert_prints("{\"bucket\": 4, \"length\": 4,");
     assert_prints("{\"bucket\": 16, \"length\": 16,");
     assert_prints("\"peak_share\": null");
@@ -61,7 +61,7 @@ static void bench_measures_the_cpu_where_it_is_asked_to(void **state)
     (void)state;
     BENCH("--device", "cpu", "--json");
     assert_int_equal(result.status, 0);
-    assert_prints("\"device\": \"cpu\", \"device_name\": \"\", \"device_compute\": \"fp32\"");
+    assert_prints("\"device\": \"cpu\", \"device_name\": \"\", \"device_kernel_precision\": \"fp32\"");
 }
 
 static void a_profile_is_of_the_cpu(void **state)

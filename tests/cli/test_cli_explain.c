@@ -46,7 +46,7 @@ static void operators_in_json_add_up_to_the_prediction(void **state)
     double bytes = 0;
     for (size_t i = 0; i < 4; i++) bytes += sum_of(json, sizes[i]) / 2;
     assert_near(bytes, sum_of(json, "peak_memory_bytes"));
-    expect_contains(json, "\"by_roofline\": false, \"modelled\": false");
+    expect_contains(json, "\"by_roofline\": false, \"analytic_estimate\": false");
     expect_contains(json, "\"module\": ");
 }
 

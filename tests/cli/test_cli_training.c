@@ -24,7 +24,7 @@ static void options_of_training_reach_the_answer(void **state)
                                    "  blocks recomputed, 2 passes a step, PyTorch 2.4, 8 GPUs (2 data-parallel, 2\n"
                                    "  tensor-parallel, 2 stages of 4 micro-batches, ZeRO 1) on 2 nodes, linked at 50\n"
                                    "  GB/s, network at 10 GB/s\n");
-    expect_contains(f->result.err, "warning: modelled: ");
+    expect_contains(f->result.err, "warning: analytic-estimate: ");
     RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b16", "--precision=amp_bf16", "--checkpoint=selective",
         "--gpus=8", "--link=NVLink", "--torch=1.12", "--json", "-q");
     assert_int_equal(f->result.status, OK);

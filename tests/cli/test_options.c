@@ -434,7 +434,7 @@ static void near_misses_of_commands_are_named(void **state)
 {
     (void)state;
     static capture said;
-    static const char *const lines[][2] = {{"predit", "predict"}, {"Compile", "compile"}, {"token", "tokens"}};
+    static const char *const lines[][2] = {{"predit", "predict"}, {"Compile", "compile"}, {"extrac", "extract"}};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         char message[64];
         snprintf(message, sizeof message, "did you mean %s?", lines[i][1]);

@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 make_tree() {
     rm -rf "$work/tree"
     for folder in include/mdot base runtime/core runtime/cuda runtime/job ir/ops frontend/onnx frontend/job codegen/cpu \
-        codegen/cuda compiler cli benchmarks/gpu; do
+        codegen/cuda compiler cli examples benchmarks/gpu; do
         mkdir -p "$work/tree/$folder"
     done
     cd "$work/tree"

@@ -114,7 +114,7 @@ class FallbackWarning(PredictionWarning):
     name = "fallback"
 
 
-class ModelledWarning(PredictionWarning):
+class AnalyticEstimateWarning(PredictionWarning):
     name = "analytic-estimate"
 
 
@@ -173,7 +173,7 @@ BY_NAME: dict[str, type[PredictionWarning]] = {
         OutsideTrainingWarning,
         ShortenedWarning,
         FallbackWarning,
-        ModelledWarning,
+        AnalyticEstimateWarning,
         ImplausibleWarning,
         NoParametersWarning,
         FoldedWarning,
