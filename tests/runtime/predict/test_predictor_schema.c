@@ -207,9 +207,9 @@ static void names_of_later_numbers_are_refused(void **state)
     }
     strcpy(t.text + NAMES, "torch,zero_stage,batch");
     assert_int_equal(rt_job_schema_read(&t.head, RT_JOB_PREDICT, &schema, &err), MDOT_OK);
-    assert_int_equal(schema.reads,
-                     RT_CONFIGURATION_BIT(RT_CONFIGURATION_TORCH) | RT_CONFIGURATION_BIT(RT_CONFIGURATION_ZERO_STAGE) |
-                         RT_CONFIGURATION_BIT(RT_CONFIGURATION_BATCH));
+    assert_int_equal(schema.reads, RT_CONFIGURATION_BIT(RT_CONFIGURATION_TORCH) |
+                                       RT_CONFIGURATION_BIT(RT_CONFIGURATION_ZERO_STAGE) |
+                                       RT_CONFIGURATION_BIT(RT_CONFIGURATION_BATCH));
 }
 
 /* 1 + the sums over all rows of the input's columns first … first + 2. */
