@@ -6,26 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-#define INPUT(id, name, field, ones) NUMBER_##id,
-#include "runtime/job/configuration.def"
-    NUMBER_COUNT
-};
+enum { NUMBER_COUNT = RT_OPTION_INPUT_COUNT };
 
-static const char *const names[NUMBER_COUNT] = {
-#define INPUT(id, name, field, ones) name,
-#include "runtime/job/configuration.def"
-};
-
-/* The option of configuration.def that sets each number, and its name on the command line. */
-static const int option_of[NUMBER_COUNT] = {
-#define INPUT(id, name, field, ones) RT_OPTION_##field,
-#include "runtime/job/configuration.def"
-};
-
+/* Returns the name of the option that sets a number on the command line. */
 static const char *command_of(int number)
 {
-    const rt_option *option = &rt_options[option_of[number]];
+    const rt_option *option = &rt_options[rt_option_inputs[number].option];
     return option->section == RT_SECTION_DEGREE ? "parallel" : option->command;
 }
 
@@ -48,7 +34,8 @@ static void read_columns(const mdot_tensor_info *info, reads *out)
     for (const char *at = info->columns; *at != '\0';) {
         size_t length = strcspn(at, between);
         for (int i = 0; i < NUMBER_COUNT; i++)
-            if (strlen(names[i]) == length && memcmp(names[i], at, length) == 0) out->number[i] = true;
+            if (strlen(rt_option_inputs[i].name) == length && memcmp(rt_option_inputs[i].name, at, length) == 0)
+                out->number[i] = true;
         at += length;
         at += strspn(at, between);
     }
@@ -119,7 +106,7 @@ static void json_numbers(const reads *r, const char *key, bool read)
     const char *between = "";
     for (int i = 0; i < NUMBER_COUNT; i++) {
         if (r->number[i] != read) continue;
-        printf("%s\"%s\"", between, names[i]);
+        printf("%s\"%s\"", between, rt_option_inputs[i].name);
         between = ", ";
     }
     printf("]");

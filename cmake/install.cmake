@@ -68,7 +68,7 @@ install_pc(mdotc "compile trained predictors (ONNX), for mdot" "${same}" "libpro
 # It finds its predictor in ../share/mdot: the two keep their places to each other wherever the prefix goes.
 install(TARGETS mdot_cli DESTINATION bin COMPONENT command)
 install(
-  FILES ${MDOT_SHIPPED_PREDICTOR} ${MDOT_PUBLISHED_PREDICTOR}
+  FILES ${MDOT_SHIPPED_PREDICTOR} ${MDOT_PUBLISHED_PREDICTOR} docs/schema.json
   DESTINATION share/mdot
   COMPONENT command)
 install(

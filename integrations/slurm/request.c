@@ -91,7 +91,7 @@ static mdot_status read_value(size_t key, char *value, double *out, mdot_error *
         return read_version(option->slurm, value, out, err);
     case RT_KIND_WHOLE:
     case RT_KIND_COUNT:
-    case RT_KIND_REAL: /* a whole number of GB/s */
+    case RT_KIND_REAL:
     case RT_KIND_GPU:
         break;
     }

@@ -164,6 +164,23 @@ static const rt_option rt_options[RT_OPTION_COUNT] = {
 #include "runtime/job/configuration.def"
 };
 
+/* ---- Inputs of predictors ---------------------------------------------------------------------------------------- */
+
+/* A number that predictors read, in the order of MDOT_CONFIGURATION_MAP. */
+typedef struct rt_option_input {
+    const char *name;
+    int option;    /* RT_OPTION_… whose value it is */
+    uint32_t ones; /* choices for which it is 1, a bit each; 0: it is the value */
+} rt_option_input;
+
+static const rt_option_input rt_option_inputs[] = {
+#define INPUT(id, name, field, ones) {name, RT_OPTION_##field, ones},
+#include "runtime/job/configuration.def"
+};
+enum { RT_OPTION_INPUT_COUNT = sizeof rt_option_inputs / sizeof *rt_option_inputs };
+
+/* ---- Values ------------------------------------------------------------------------------------------------------ */
+
 /* Returns the value of an option; 0 for a pointer. */
 static inline double rt_option_get(const mdot_configuration *c, const rt_option *option)
 {
