@@ -80,23 +80,18 @@ static void write_fields(FILE *out)
                                                [RT_MEMBER_UINT32] = "c_uint32",
                                                [RT_MEMBER_INT64] = "c_int64",
                                                [RT_MEMBER_DOUBLE] = "c_double"};
-    size_t at = offsetof(mdot_configuration, batch);
     fputs("CONFIGURATION_FIELDS: list[tuple[str, Any]] = [\n", out);
-    while (at < sizeof(mdot_configuration)) {
-        const rt_option *o = rt_options;
-        while (o < rt_options + RT_OPTION_COUNT && o->offset != at) o++;
-        if (o == rt_options + RT_OPTION_COUNT) {
-            fputs("    (\"reserved\", ctypes.c_uint32),\n", out);
-            at += sizeof(uint32_t);
-            continue;
+    for (size_t at = offsetof(mdot_configuration, batch); at < sizeof(mdot_configuration); at++) {
+        if (at == offsetof(mdot_configuration, reserved)) fputs("    (\"reserved\", ctypes.c_uint32),\n", out);
+        for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+            const rt_option *o = &rt_options[i];
+            if (o->offset != at) continue;
+            fprintf(out, "    (\"%s\", ctypes.%s),\n", o->field,
+                    o->kind == RT_KIND_CHOICE      ? "c_int"
+                    : o->type != RT_MEMBER_POINTER ? ctypes_names[o->type]
+                    : strcmp(o->field, "gpu") == 0 ? "c_char_p"
+                                                   : "c_void_p");
         }
-        if (o->type == RT_MEMBER_POINTER)
-            fprintf(out, "    (\"%s\", %s),\n", o->field,
-                    strcmp(o->field, "gpu") == 0 ? "ctypes.c_char_p" : "ctypes.c_void_p");
-        else
-            fprintf(out, "    (\"%s\", %s%s),\n", o->field, "ctypes.",
-                    o->kind == RT_KIND_CHOICE ? "c_int" : ctypes_names[o->type]);
-        at += o->size_bytes;
     }
     fputs("]\n\"\"\"The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an "
           "mdot_gpu.\"\"\"\n\n",
