@@ -38,7 +38,8 @@ int cli_gpu_count(const mdot_configuration *configuration);
 double cli_samples_of_step(const mdot_configuration *configuration);
 
 /* Describes the configuration for people: "pytorch (default), nchw (default), …, 8 GPUs". It marks defaults.
- * `attends`: the job has attention. `is_estimated`: part of the answer is an analytic estimate (MDOT_WARN_ANALYTIC_ESTIMATE). */
+ * `attends`: the job has attention. `is_estimated`: part of the answer is an analytic estimate
+ * (MDOT_WARN_ANALYTIC_ESTIMATE). */
 typedef struct cli_sentence {
     char text[640];
 } cli_sentence;

@@ -18,6 +18,8 @@ trap 'rm -rf "$work"' EXIT INT TERM
 
 # A folder, the longest name that fits a file counts, and what it may include: a header, or with a slash at its end, all
 # of a folder. What crosses the border of a library goes through mdot/, the public headers.
+# Tables of data are the exceptions: the options of training (configuration.def), GPUs and operators are written down
+# once, and each program that reads, prints or checks them includes the table.
 cat > "$work/walls" <<'WALLS'
 include         mdot_base.h mdot_run.h mdot_predict.h mdot_calibrate.h mdot.h
 base            mdot/mdot_base.h
@@ -42,15 +44,13 @@ simulator           mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/
 simulator/core      mdot/mdot_base.h
 simulator/policy    mdot/mdot_base.h simulator/core/ simulator/solve/
 simulator/solve     mdot/mdot_base.h
-simulator/estimate  mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/core/ simulator/input/
+simulator/estimate  mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/core/ simulator/input/ runtime/job/configuration_table.h
 simulator/input     mdot/mdot_base.h simulator/core/
 simulator/report    mdot/mdot_base.h simulator/core/
 simulator/idle      mdot/mdot_base.h simulator/core/ simulator/input/
 simulator/experiment mdot/mdot_base.h simulator/
 scripts/tables  mdot/mdot.h runtime/job/configuration.def runtime/job/configuration_table.h runtime/job/gpus.def ir/ops.def ir/ops_job.def
 WALLS
-# Tables of data are the exceptions: the options of training (configuration.def), GPUs and operators are written down
-# once, and each program that reads, prints or checks them includes the table.
 # Measures what libmdot does not show (subject.h says why), with cubins of its own.
 echo "benchmarks/gpu base/file.h mdot/ runtime/core/predictor.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
 

@@ -29,11 +29,9 @@ typedef struct settings {
 static mdot_status read_choice(const rt_option *option, const char *value, double *out, mdot_error *err)
 {
     char known[128] = "";
-    const char *name = value;
-    for (const rt_choice_word *w = option->words; w->word != NULL; w++)
-        if (w->is_same && strcmp(value, w->word) == 0) name = w->name;
+    int choice = rt_option_find_choice(option, value);
+    if (choice >= 0) return *out = choice, MDOT_OK;
     for (size_t i = 0; option->choices[i] != NULL; i++) {
-        if (strcmp(name, option->choices[i]) == 0) return *out = (double)i, MDOT_OK;
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", used == 0 ? "" : ", ", option->choices[i]);
     }

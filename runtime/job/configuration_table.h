@@ -1,6 +1,6 @@
 /* configuration_table.h — the training options of configuration.def as arrays, for every program that reads, checks or
- * prints them: the libraries, the command, the Slurm plugin and the writer of texts (scripts/tables). The header
- * contains data and includes only public headers, so that it needs no library.
+ * prints them: the libraries, the command, the Slurm plugin, the simulator and the writer of texts (scripts/tables).
+ * The header contains data and includes only public headers, so that it needs no library.
  */
 #ifndef RT_CONFIGURATION_TABLE_H
 #define RT_CONFIGURATION_TABLE_H
@@ -8,6 +8,7 @@
 #include "mdot/mdot.h"
 
 #include <stddef.h>
+#include <string.h>
 
 typedef enum rt_option_kind {
     RT_KIND_WHOLE,
@@ -198,6 +199,16 @@ static inline double rt_option_get(const mdot_configuration *c, const rt_option 
         break;
     }
     return 0;
+}
+
+/* Returns the choice with this name, or for which this is another word; -1 if there is none. */
+static inline int rt_option_find_choice(const rt_option *option, const char *text)
+{
+    int choice = 0;
+    for (const rt_choice_word *w = option->words; w->word != NULL; w++)
+        if (w->is_same && strcmp(text, w->word) == 0) text = w->name;
+    while (option->choices[choice] != NULL && strcmp(option->choices[choice], text) != 0) choice++;
+    return option->choices[choice] != NULL ? choice : -1;
 }
 
 /* Stores a value that is within the option's range. Pointers keep their values. */
