@@ -1,6 +1,7 @@
 /* extract.c — `mdot extract`: prints a training job as the operator sequence that a predictor reads. */
 #include "cli/command.h"
 #include "cli/job_argument.h"
+#include "runtime/job/configuration_table.h"
 
 #include <inttypes.h>
 
@@ -87,7 +88,7 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
     print_load(forward);
     print_load(backward);
     printf(" %8s\n", cli_short_number(info.parameters, parameters));
-    printf("%5s %-22s", "", cli_optimizer_names[optimizer]);
+    printf("%5s %-22s", "", rt_optimizer_names[optimizer]);
     print_load(mdot_optimizer_load(optimizer, info.parameters));
     printf("\n%zu operators, %zu unknown%s; a step of %.0f sample%s\n", info.operator_count, info.unknown_count,
            info.unknown_count > 0 ? " (?)" : "", batch, batch == 1 ? "" : "s");
@@ -138,7 +139,7 @@ static void print_json(const mdot_job *job, double batch, mdot_optimizer optimiz
     printf("{\"batch\": %.0f, \"file_batch\": %" PRId64
            ", \"optimizer\": \"%s\", \"parameters\": %.0f, \"unknown\": %zu,\n"
            " \"operators\": [",
-           batch, info.batch, cli_optimizer_names[optimizer], info.parameters, info.unknown_count);
+           batch, info.batch, rt_optimizer_names[optimizer], info.parameters, info.unknown_count);
     for (size_t i = 0; i < info.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_job_get_operator(job, i, &op);
@@ -197,7 +198,7 @@ static const cli_option options[] = {
      .help = "sgd, adam, adamw (default: the file's, or sgd)",
      .kind = CLI_CHOICE,
      .at = offsetof(extract_request, optimizer),
-     .choices = cli_optimizer_names},
+     .choices = rt_optimizer_names},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",

@@ -8,9 +8,6 @@
 
 enum { MAX_WARNINGS_SHOWN = 20 };
 
-const char *const cli_optimizer_names[CLI_OPTIMIZER_COUNT + 1] = {
-    [MDOT_OPTIMIZER_SGD] = "sgd", [MDOT_OPTIMIZER_ADAM] = "adam", [MDOT_OPTIMIZER_ADAMW] = "adamw", NULL};
-
 typedef struct warnings {
     const char *command;
     size_t shown;

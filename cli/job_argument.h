@@ -47,8 +47,4 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
 /* Returns the batch of the job's file; 1 if the file leaves it open. */
 int64_t cli_job_batch(const mdot_job_info *info);
 
-/* "sgd", "adam", "adamw", in the order of mdot_optimizer, terminated by NULL. */
-enum { CLI_OPTIMIZER_COUNT = MDOT_OPTIMIZER_ADAMW + 1 };
-extern const char *const cli_optimizer_names[CLI_OPTIMIZER_COUNT + 1];
-
 #endif

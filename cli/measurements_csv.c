@@ -30,8 +30,11 @@ static const cli_option options[] = {
      .most = CLI_MAX_BATCH},
     {.name = "gpu", .value = "NAME", .kind = CLI_TEXT, .at = offsetof(row_request, gpu)},
     CLI_READING_OPTIONS(row_request, reading),
-    CLI_TRAINING_OPTIONS,
-    CLI_CLUSTER_OPTIONS,
+#define TRAINING CLI_OPTION_ROW
+#include "runtime/job/configuration.def"
+#define CLUSTER CLI_OPTION_ROW
+#define GROUP CLI_GROUP_ROW
+#include "runtime/job/configuration.def"
 };
 static const cli_command row_command = {.name = "calibrate", CLI_OPTIONS(options)};
 

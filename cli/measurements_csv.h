@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-enum { MEASURED_MAX_ROWS = 10000, MEASURED_MAX_COLUMNS = 32, MEASURED_MAX_BYTES = 1 << 26 };
+enum { MEASURED_MAX_ROWS = 10000, MEASURED_MAX_COLUMNS = 64, MEASURED_MAX_BYTES = 1 << 26 };
 
 /* Step i took ms[i] for jobs[i] under configurations[i]. A job that several rows share is read once. */
 typedef struct measured_steps {

@@ -158,7 +158,8 @@ static const cli_option options[] = {
      .least = 1,
      .most = MAX_STEPS,
      .needs = "epochs"},
-    CLI_TRAINING_OPTIONS,
+#define TRAINING CLI_OPTION_ROW
+#include "runtime/job/configuration.def"
     {.heading = "Where it runs",
      .name = "gpu",
      .letter = 'g',
@@ -178,7 +179,9 @@ static const cli_option options[] = {
      .call = add_gpu_spec,
      .repeats = true,
      .files = "*"},
-    CLI_CLUSTER_OPTIONS,
+#define CLUSTER CLI_OPTION_ROW
+#define GROUP CLI_GROUP_ROW
+#include "runtime/job/configuration.def"
     {.heading = "What is shown",
      .name = "explain",
      .help = "where the time and the memory of one prediction go: by phase, block, operator and module",

@@ -1,53 +1,19 @@
 /* predictor_inputs.c — see predictor_inputs.h. */
 #include "cli/predictor_inputs.h"
 #include "cli/command.h"
+#include "runtime/job/configuration_table.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum {
-#define NUMBER(id, text) NUMBER_##id,
-    MDOT_CONFIGURATION_MAP(NUMBER)
-#undef NUMBER
-        NUMBER_COUNT
-};
+enum { NUMBER_COUNT = RT_OPTION_INPUT_COUNT };
 
-static const char *const names[NUMBER_COUNT] = {
-#define NAME(id, text) [NUMBER_##id] = (text),
-    MDOT_CONFIGURATION_MAP(NAME)
-#undef NAME
-};
-
-/* The option of `mdot predict` that sets each number. */
-static const char *const options[NUMBER_COUNT] = {
-    [NUMBER_BATCH] = "batch",
-    [NUMBER_GPU_COUNT] = "gpus",
-    [NUMBER_IS_FP32] = "precision",
-    [NUMBER_IS_TF32] = "precision",
-    [NUMBER_IS_AMP] = "precision",
-    [NUMBER_IS_NHWC] = "layout",
-    [NUMBER_IS_ADAM] = "optimizer",
-    [NUMBER_IS_ADAMW] = "optimizer",
-    [NUMBER_IS_AMP_BF16] = "precision",
-    [NUMBER_IS_BF16] = "precision",
-    [NUMBER_IS_PYTORCH] = "precision",
-    [NUMBER_IS_EAGER] = "attention",
-    [NUMBER_IS_COMPILED] = "compile",
-    [NUMBER_RECOMPUTES_BLOCKS] = "checkpoint",
-    [NUMBER_RECOMPUTES_SELECTIVELY] = "checkpoint",
-    [NUMBER_ACCUMULATE] = "accumulate",
-    [NUMBER_LINK_GBPS] = "link",
-    [NUMBER_NETWORK_GBPS] = "network",
-    [NUMBER_NODE_COUNT] = "nodes",
-    [NUMBER_DATA_PARALLEL] = "parallel",
-    [NUMBER_TENSOR_PARALLEL] = "parallel",
-    [NUMBER_PIPELINE_PARALLEL] = "parallel",
-    [NUMBER_EXPERT_PARALLEL] = "parallel",
-    [NUMBER_MICRO_BATCHES] = "parallel",
-    [NUMBER_ZERO_STAGE] = "parallel",
-    [NUMBER_TORCH] = "torch",
-};
-_Static_assert(NUMBER_COUNT == 26, "a new number of a configuration is said by an option, too");
+/* Returns the name of the option that sets a number on the command line. */
+static const char *command_of(int number)
+{
+    const rt_option *option = &rt_options[rt_option_inputs[number].option];
+    return option->section == RT_SECTION_DEGREE ? "parallel" : option->command;
+}
 
 /* ---- Inputs of the predictor ------------------------------------------------------------------------------------- */
 
@@ -68,7 +34,8 @@ static void read_columns(const mdot_tensor_info *info, reads *out)
     for (const char *at = info->columns; *at != '\0';) {
         size_t length = strcspn(at, between);
         for (int i = 0; i < NUMBER_COUNT; i++)
-            if (strlen(names[i]) == length && memcmp(names[i], at, length) == 0) out->number[i] = true;
+            if (strlen(rt_option_inputs[i].name) == length && memcmp(rt_option_inputs[i].name, at, length) == 0)
+                out->number[i] = true;
         at += length;
         at += strspn(at, between);
     }
@@ -97,7 +64,7 @@ static reads find_reads(const mdot_predictor *predictor)
 static bool is_first(int number)
 {
     for (int i = 0; i < number; i++)
-        if (strcmp(options[i], options[number]) == 0) return false;
+        if (strcmp(command_of(i), command_of(number)) == 0) return false;
     return true;
 }
 
@@ -105,7 +72,7 @@ static bool is_first(int number)
 static int count(const reads *r, const char *option, bool read)
 {
     int found = 0;
-    for (int i = 0; i < NUMBER_COUNT; i++) found += strcmp(options[i], option) == 0 && r->number[i] == read;
+    for (int i = 0; i < NUMBER_COUNT; i++) found += strcmp(command_of(i), option) == 0 && r->number[i] == read;
     return found;
 }
 
@@ -115,9 +82,9 @@ static void print_options(const reads *r, const char *title, bool some_read, boo
     char line[512];
     int used = 0;
     for (int i = 0; i < NUMBER_COUNT; i++) {
-        bool reads_some = count(r, options[i], true) > 0, lacks_some = count(r, options[i], false) > 0;
+        bool reads_some = count(r, command_of(i), true) > 0, lacks_some = count(r, command_of(i), false) > 0;
         if (!is_first(i) || reads_some != some_read || lacks_some != some_not) continue;
-        used += snprintf(line + used, sizeof line - (size_t)used, "%s--%s", used > 0 ? ", " : "", options[i]);
+        used += snprintf(line + used, sizeof line - (size_t)used, "%s--%s", used > 0 ? ", " : "", command_of(i));
     }
     if (used == 0) return;
     int column = printf("%-11s", title);
@@ -139,7 +106,7 @@ static void json_numbers(const reads *r, const char *key, bool read)
     const char *between = "";
     for (int i = 0; i < NUMBER_COUNT; i++) {
         if (r->number[i] != read) continue;
-        printf("%s\"%s\"", between, names[i]);
+        printf("%s\"%s\"", between, rt_option_inputs[i].name);
         between = ", ";
     }
     printf("]");

@@ -46,7 +46,8 @@ static const cli_option options[] = {
      .least = 1,
      .most = CLI_MAX_BATCH},
     CLI_READING_OPTIONS(page_request, reading),
-    CLI_TRAINING_OPTIONS,
+#define TRAINING CLI_OPTION_ROW
+#include "runtime/job/configuration.def"
     {.heading = "Where they run",
      .name = "gpu",
      .letter = 'g',
@@ -64,7 +65,9 @@ static const cli_option options[] = {
      .call = add_gpu_spec,
      .repeats = true,
      .files = "*"},
-    CLI_CLUSTER_OPTIONS,
+#define CLUSTER CLI_OPTION_ROW
+#define GROUP CLI_GROUP_ROW
+#include "runtime/job/configuration.def"
     {.heading = "What answers",
      .name = "model",
      .letter = 'm',
@@ -157,8 +160,10 @@ static bool attends(const page_job *job)
 
 static int64_t unit_of(const cli_training *t)
 {
-    if (t->micro_batches > 0) return t->micro_batches;
-    return t->pipeline_parallel > 0 ? t->pipeline_parallel : 1;
+    int64_t micro_batches = t->value[RT_OPTION_micro_batches].whole;
+    int64_t stages = t->value[RT_OPTION_pipeline_parallel].whole;
+    if (micro_batches > 0) return micro_batches;
+    return stages > 0 ? stages : 1;
 }
 
 static mdot_status ask_job(const answerer *who, const page_request *r, const char *path, page_job *job, mdot_error *err)

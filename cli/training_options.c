@@ -1,106 +1,108 @@
 /* training_options.c — see training_options.h. */
 #include "cli/training_options.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const cli_precision_names[CLI_PRECISION_COUNT + 1] = {[MDOT_PRECISION_FP32] = "fp32",
-                                                                  [MDOT_PRECISION_TF32] = "tf32",
-                                                                  [MDOT_PRECISION_AMP] = "amp-fp16",
-                                                                  [MDOT_PRECISION_AMP_BF16] = "amp-bf16",
-                                                                  [MDOT_PRECISION_BF16] = "bf16",
-                                                                  [MDOT_PRECISION_PYTORCH] = "pytorch",
-                                                                  NULL};
-const char *const cli_layout_names[CLI_LAYOUT_COUNT + 1] = {
-    [MDOT_LAYOUT_NCHW] = "nchw", [MDOT_LAYOUT_NHWC] = "nhwc", NULL};
-const char *const cli_attention_names[CLI_ATTENTION_COUNT + 1] = {
-    [MDOT_ATTENTION_FLASH] = "flash", [MDOT_ATTENTION_EAGER] = "eager", NULL};
-const char *const cli_recompute_names[CLI_RECOMPUTE_COUNT + 1] = {[MDOT_RECOMPUTE_NOTHING] = "nothing",
-                                                                  [MDOT_RECOMPUTE_BLOCKS] = "blocks",
-                                                                  [MDOT_RECOMPUTE_SELECTIVE] = "selective",
-                                                                  NULL};
-
-/* Other words for the choices, including Lightning's for precisions and transformers' for optimizers and attention.
- * Weights in half precision are unsupported. */
-const cli_word cli_precision_words[] = {{"amp", "amp-fp16", true},          {"amp_fp16", "amp-fp16", true},
-                                        {"16-mixed", "amp-fp16", true},     {"amp_bf16", "amp-bf16", true},
-                                        {"amp_bfloat16", "amp-bf16", true}, {"bf16-mixed", "amp-bf16", true},
-                                        {"float32", "fp32", true},          {"single", "fp32", true},
-                                        {"bfloat16", "bf16", true},         {"fp16", "amp-fp16", false},
-                                        {"float16", "amp-fp16", false},     {"f16", "amp-fp16", false},
-                                        {"half", "amp-fp16", false},        {0}};
-const cli_word cli_layout_words[] = {{"channels_first", "nchw", true}, {"channels_last", "nhwc", true}, {0}};
+#define WORD(word, name, is_same) {word, name, is_same},
+const cli_word cli_precision_words[] = {
+#define PRECISION_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
+const cli_word cli_layout_words[] = {
+#define LAYOUT_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
 const cli_word cli_optimizer_words[] = {
-    {"adamw_torch", "adamw", true}, {"momentum", "sgd", false}, {"adamw_8bit", "adamw", false}, {0}};
+#define OPTIMIZER_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
 const cli_word cli_attention_words[] = {
-    {"sdpa", "flash", true}, {"flash_attention_2", "flash", true}, {"math", "eager", true}, {0}};
-const cli_word cli_recompute_words[] = {{"none", "nothing", true}, {"full", "blocks", true}, {0}};
+#define ATTENTION_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
+const cli_word cli_recompute_words[] = {
+#define RECOMPUTE_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
 
 /* ---- From the command line --------------------------------------------------------------------------------------- */
 
 void cli_training_begin(cli_training *training)
 {
-    *training = (cli_training){.precision = CLI_NO_CHOICE,
-                               .layout = CLI_NO_CHOICE,
-                               .optimizer = CLI_NO_CHOICE,
-                               .attention = CLI_NO_CHOICE,
-                               .recompute = CLI_NO_CHOICE};
+    *training = (cli_training){0};
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (rt_options[i].kind == RT_KIND_CHOICE) training->value[i].choice = CLI_NO_CHOICE;
 }
 
 bool cli_parse_link(const char *command, char *text, void *training)
 {
     cli_training *t = training;
-    static const char *const names[] = {"pcie", "nvlink", NULL};
+    const char *const *names = rt_link_names + 1; /* all but the default */
+    const rt_option *rate = &rt_options[RT_OPTION_link_gbps];
     char *end;
     double gbps = strtod(text, &end);
-    if (end != text && *end == '\0' && gbps > 0 && gbps <= 1 << 20) {
-        t->link_gbps = gbps;
+    if (end != text && *end == '\0' && gbps > 0 && gbps <= rate->most) {
+        t->value[RT_OPTION_link_gbps].real = gbps;
         return true;
     }
     int choice = cli_find_choice(text, names, NULL);
     if (choice == CLI_NO_CHOICE) return cli_refuse_choice(command, "--link", text, names, NULL, "a number (GB/s)");
-    t->link = choice == 0 ? MDOT_LINK_PCIE : MDOT_LINK_NVLINK;
+    t->value[RT_OPTION_link].choice = choice + 1;
     return true;
+}
+
+/* The keys of --parallel: the rows of the section DEGREE. */
+typedef struct degrees {
+    size_t option[RT_OPTION_COUNT]; /* RT_OPTION_… of each key */
+    const char *names[RT_OPTION_COUNT + 1];
+    cli_word words[RT_OPTION_COUNT + 4];
+    size_t count;
+} degrees;
+
+static void list_degrees(degrees *out)
+{
+    static const cli_word nearest[] = {{"tensor", "tp", false}, {"expert", "ep", false}, {"fsdp", "zero", false}};
+    *out = (degrees){0};
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        if (rt_options[i].section != RT_SECTION_DEGREE) continue;
+        out->words[out->count] = (cli_word){rt_options[i].field, rt_options[i].command, true};
+        out->option[out->count] = i;
+        out->names[out->count++] = rt_options[i].command;
+    }
+    memcpy(out->words + out->count, nearest, sizeof nearest);
 }
 
 bool cli_parse_parallel(const char *command, char *text, void *training)
 {
     cli_training *t = training;
-    static const char *const names[] = {"dp", "tp", "pp", "ep", "micro", "zero", NULL};
-    static const cli_word words[] = {{"data_parallel", "dp", true},     {"tensor_parallel", "tp", true},
-                                     {"pipeline_parallel", "pp", true}, {"expert_parallel", "ep", true},
-                                     {"micro_batches", "micro", true},  {"zero_stage", "zero", true},
-                                     {"tensor", "tp", false},           {"expert", "ep", false},
-                                     {"fsdp", "zero", false},           {0}};
-    uint32_t *const places[] = {&t->data_parallel,   &t->tensor_parallel, &t->pipeline_parallel,
-                                &t->expert_parallel, &t->micro_batches,   &t->zero_stage};
-    enum { COUNT = sizeof places / sizeof *places, ZERO = COUNT - 1 };
-    bool given[COUNT] = {false};
-    const char *items[COUNT];
+    degrees keys;
+    list_degrees(&keys);
+    bool given[RT_OPTION_COUNT] = {false};
+    const char *items[RT_OPTION_COUNT];
     size_t count;
-    if (!cli_split_list(command, "--parallel", text, COUNT, items, &count)) return false;
+    if (!cli_split_list(command, "--parallel", text, keys.count, items, &count)) return false;
     for (size_t i = 0; i < count; i++) {
         char *equals = strchr(items[i], '=');
-        int kind;
-        int64_t number;
+        int key;
         if (equals == NULL) {
             cli_usage_error(command, "--parallel takes KIND=N,… as in dp=4,tp=2, not \"%s\"", items[i]);
             return false;
         }
         *equals = '\0';
-        if (!cli_parse_choice(command, "--parallel", items[i], names, words, &kind)) return false;
+        if (!cli_parse_choice(command, "--parallel", items[i], keys.names, keys.words, &key)) return false;
         char what[32];
-        snprintf(what, sizeof what, "--parallel %s", names[kind]);
-        if (!cli_parse_int(command, what, equals + 1, kind == ZERO ? 0 : 1, kind == ZERO ? 3 : 1 << 16, &number))
+        snprintf(what, sizeof what, "--parallel %s", keys.names[key]);
+        const rt_option *option = &rt_options[keys.option[key]];
+        if (!cli_parse_int(command, what, equals + 1, (int64_t)option->least, (int64_t)option->most,
+                           &t->value[keys.option[key]].whole))
             return false;
-        if (given[kind]) {
-            cli_usage_error(command, "--parallel has %s twice", names[kind]);
+        if (given[key]) {
+            cli_usage_error(command, "--parallel has %s twice", keys.names[key]);
             return false;
         }
-        given[kind] = true;
-        *places[kind] = (uint32_t)number;
+        given[key] = true;
     }
     return true;
 }
@@ -134,32 +136,33 @@ bool cli_parse_torch(const char *command, char *text, void *training)
     return true;
 }
 
-static int choice_or(int choice, int fallback)
+/* Returns the value of option i, or its fallback if the command line omits it. */
+static double value_of(const cli_training *t, size_t i)
 {
-    return choice == CLI_NO_CHOICE ? fallback : choice;
+    const cli_training_value *value = &t->value[i];
+    switch (rt_options[i].kind) {
+    case RT_KIND_WHOLE:
+    case RT_KIND_COUNT:
+        return (double)value->whole;
+    case RT_KIND_REAL:
+        return value->real;
+    case RT_KIND_CHOICE:
+        return value->choice == CLI_NO_CHOICE ? rt_options[i].fallback : value->choice;
+    case RT_KIND_FLAG:
+        return value->flag;
+    case RT_KIND_VERSION:
+        return t->torch_count > 0 ? t->torch[0] : 0;
+    case RT_KIND_GPU:
+        break;
+    }
+    return 0;
 }
 
 void cli_training_apply(const cli_training *t, const mdot_job_info *job, mdot_configuration *c)
 {
-    c->gpu_count = (int)t->gpu_count;
-    c->precision = (mdot_precision)choice_or(t->precision, MDOT_PRECISION_PYTORCH);
-    c->layout = (mdot_layout)choice_or(t->layout, MDOT_LAYOUT_NCHW);
-    c->optimizer = (mdot_optimizer)choice_or(t->optimizer, (int)job->optimizer);
-    c->attention = (mdot_attention)choice_or(t->attention, MDOT_ATTENTION_FLASH);
-    c->recompute = (mdot_recompute)choice_or(t->recompute, MDOT_RECOMPUTE_NOTHING);
-    c->compiled = t->compiled ? 1 : 0;
-    c->accumulate = (uint32_t)t->accumulate;
-    c->link = t->link;
-    c->node_count = (uint32_t)t->node_count;
-    c->link_gbps = t->link_gbps;
-    c->network_gbps = t->network_gbps;
-    c->data_parallel = t->data_parallel;
-    c->tensor_parallel = t->tensor_parallel;
-    c->pipeline_parallel = t->pipeline_parallel;
-    c->expert_parallel = t->expert_parallel;
-    c->micro_batches = t->micro_batches;
-    c->zero_stage = t->zero_stage;
-    c->torch = t->torch_count > 0 ? t->torch[0] : 0;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (rt_options[i].section != RT_SECTION_JOB) rt_option_set(c, &rt_options[i], value_of(t, i));
+    if (t->value[RT_OPTION_optimizer].choice == CLI_NO_CHOICE) c->optimizer = job->optimizer;
 }
 
 /* ---- Description of a configuration ------------------------------------------------------------------------------ */
@@ -198,9 +201,14 @@ static void put(cli_sentence *out, const char *format, ...)
 
 static bool says_parallel(const cli_training *t)
 {
-    return t->expert_parallel + t->data_parallel + t->tensor_parallel + t->pipeline_parallel + t->micro_batches +
-               t->zero_stage >
-           0;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (rt_options[i].section == RT_SECTION_DEGREE && t->value[i].whole > 0) return true;
+    return false;
+}
+
+static bool is_chosen(const cli_training *t, int option)
+{
+    return t->value[option].choice != CLI_NO_CHOICE;
 }
 
 static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_configuration *c, bool is_estimated)
@@ -231,16 +239,16 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
                                   const mdot_job_info *job, bool attends, bool is_estimated)
 {
     out->text[0] = '\0';
-    put(out, "%s", cli_precision_names[c->precision]);
-    if (t->precision == CLI_NO_CHOICE) put(out, " (default)");
-    put(out, ", %s%s", cli_layout_names[c->layout], t->layout == CLI_NO_CHOICE ? " (default)" : "");
-    put(out, ", %s%s", cli_optimizer_names[c->optimizer],
-        t->optimizer != CLI_NO_CHOICE ? ""
-        : job->has_optimizer          ? " (the file's)"
-                                      : " (default)");
-    if (attends || t->attention != CLI_NO_CHOICE)
-        put(out, ", %s attention%s", cli_attention_names[c->attention],
-            t->attention == CLI_NO_CHOICE ? " (default)" : "");
+    put(out, "%s", rt_precision_names[c->precision]);
+    if (!is_chosen(t, RT_OPTION_precision)) put(out, " (default)");
+    put(out, ", %s%s", rt_layout_names[c->layout], !is_chosen(t, RT_OPTION_layout) ? " (default)" : "");
+    put(out, ", %s%s", rt_optimizer_names[c->optimizer],
+        is_chosen(t, RT_OPTION_optimizer) ? ""
+        : job->has_optimizer              ? " (the file's)"
+                                          : " (default)");
+    if (attends || is_chosen(t, RT_OPTION_attention))
+        put(out, ", %s attention%s", rt_attention_names[c->attention],
+            !is_chosen(t, RT_OPTION_attention) ? " (default)" : "");
     if (job->frozen_parameters > 0)
         put(out, ", %.3g %% of parameters frozen",
             100 * job->frozen_parameters / (job->parameters + job->frozen_parameters));
@@ -261,26 +269,58 @@ uint32_t cli_said_warnings(const mdot_prediction *p)
     return (p->warnings & reasons) != 0 ? p->warnings & ~(uint32_t)MDOT_WARN_OUTSIDE_TRAINING : p->warnings;
 }
 
-void cli_json_training(FILE *stream, const mdot_configuration *c)
+/* Fills in the numbers of GPUs, degrees and micro-batches that a configuration leaves at 0. */
+static mdot_configuration with_defaults(const mdot_configuration *given)
 {
-    static const char *const links[] = {"default", "pcie", "nvlink"};
-    fprintf(stream, ", \"gpus\": %d, \"batch\": %" PRId64 ", \"precision\": \"%s\", \"layout\": \"%s\"",
-            cli_gpu_count(c), c->batch, cli_precision_names[c->precision], cli_layout_names[c->layout]);
-    fprintf(stream, ", \"optimizer\": \"%s\", \"attention\": \"%s\", \"compiled\": %s, \"recompute\": \"%s\"",
-            cli_optimizer_names[c->optimizer], cli_attention_names[c->attention], c->compiled != 0 ? "true" : "false",
-            cli_recompute_names[c->recompute]);
-    fprintf(stream, ",\n   \"accumulate\": %d, \"nodes\": %d, \"link\": ", at_least_one(c->accumulate),
-            at_least_one(c->node_count));
-    if (c->link_gbps > 0)
-        fprintf(stream, "%g", c->link_gbps);
-    else
-        fprintf(stream, "\"%s\"", links[c->link]);
-    if (c->network_gbps > 0) fprintf(stream, ", \"network_gbps\": %g", c->network_gbps);
-    fprintf(stream, ", \"data_parallel\": %d, \"tensor_parallel\": %d, \"pipeline_parallel\": %d",
-            worker_count(c) / at_least_one(c->expert_parallel), at_least_one(c->tensor_parallel),
-            at_least_one(c->pipeline_parallel));
-    if (c->expert_parallel > 1) fprintf(stream, ", \"expert_parallel\": %u", c->expert_parallel);
-    uint32_t micro = c->micro_batches > 0 ? c->micro_batches : c->pipeline_parallel;
-    fprintf(stream, ", \"micro_batches\": %d, \"zero_stage\": %u", at_least_one(micro), c->zero_stage);
-    if (c->torch > 0) fprintf(stream, ", \"torch\": \"%u.%u\"", c->torch / 100, c->torch % 100);
+    mdot_configuration c = *given;
+    c.gpu_count = cli_gpu_count(given);
+    c.data_parallel = (uint32_t)(worker_count(given) / at_least_one(given->expert_parallel));
+    if (c.micro_batches == 0) c.micro_batches = c.pipeline_parallel;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (rt_options[i].kind == RT_KIND_COUNT && rt_option_get(&c, &rt_options[i]) == 0)
+            rt_option_set(&c, &rt_options[i], 1);
+    return c;
+}
+
+static void put_json_value(FILE *stream, const rt_option *option, double value)
+{
+    switch (option->kind) {
+    case RT_KIND_WHOLE:
+    case RT_KIND_COUNT:
+        fprintf(stream, "%.0f", value);
+        break;
+    case RT_KIND_REAL:
+        fprintf(stream, "%g", value);
+        break;
+    case RT_KIND_CHOICE:
+        fprintf(stream, "\"%s\"", option->choices[(int)value]);
+        break;
+    case RT_KIND_FLAG:
+        fputs(value != 0 ? "true" : "false", stream);
+        break;
+    case RT_KIND_VERSION:
+        fprintf(stream, "\"%d.%d\"", (int)value / 100, (int)value % 100);
+        break;
+    case RT_KIND_GPU:
+        break;
+    }
+}
+
+void cli_json_training(FILE *stream, const mdot_configuration *given)
+{
+    enum { MEMBERS_OF_A_LINE = 9 };
+    mdot_configuration c = with_defaults(given);
+    int count = 0;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *option = &rt_options[i];
+        size_t length = strcspn(option->json, "?");
+        double value = rt_option_get(&c, option);
+        bool is_default = value == (option->kind == RT_KIND_COUNT ? 1 : 0);
+        if (length == 0 || option->kind == RT_KIND_GPU || (option->json[length] == '?' && is_default)) continue;
+        fprintf(stream, ",%s\"%.*s\": ", count++ == MEMBERS_OF_A_LINE ? "\n   " : " ", (int)length, option->json);
+        if (i == RT_OPTION_link && c.link_gbps > 0) /* one member for both */
+            put_json_value(stream, &rt_options[RT_OPTION_link_gbps], c.link_gbps);
+        else
+            put_json_value(stream, option, value);
+    }
 }

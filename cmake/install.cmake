@@ -68,7 +68,7 @@ install_pc(mdotc "compile trained predictors (ONNX), for mdot" "${same}" "libpro
 # The command finds its predictor in ../share/mdot, which works for every prefix.
 install(TARGETS mdot_cli DESTINATION bin COMPONENT command)
 install(
-  FILES ${MDOT_SHIPPED_PREDICTOR} ${MDOT_PUBLISHED_PREDICTOR}
+  FILES ${MDOT_SHIPPED_PREDICTOR} ${MDOT_PUBLISHED_PREDICTOR} docs/schema.json
   DESTINATION share/mdot
   COMPONENT command)
 install(

@@ -18,6 +18,8 @@ trap 'rm -rf "$work"' EXIT INT TERM
 
 # A folder and the headers that it may include; a trailing slash stands for all headers of a folder. The longest folder name
 # that matches a file counts. Includes across libraries go through mdot/, the public headers.
+# Tables of data are exceptions, because training options (configuration.def), GPUs and operators are defined once, and each
+# program that reads, prints or checks them includes the table.
 cat > "$work/walls" <<'WALLS'
 include         mdot_base.h mdot_run.h mdot_predict.h mdot_calibrate.h mdot.h
 base            mdot/mdot_base.h
@@ -34,19 +36,20 @@ codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ codegen/c
 codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/subprocess.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
 codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
 compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/backend.h codegen/codegen.h
-cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/measured_gpus.def
+cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/measured_gpus.def runtime/job/configuration.def runtime/job/configuration_table.h
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 benchmarks      mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
-integrations/slurm  mdot/mdot_base.h mdot/mdot.h
+integrations/slurm  mdot/mdot_base.h mdot/mdot.h runtime/job/configuration.def runtime/job/configuration_table.h
 simulator           mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/
 simulator/core      mdot/mdot_base.h
 simulator/policy    mdot/mdot_base.h simulator/core/ simulator/solve/
 simulator/solve     mdot/mdot_base.h
-simulator/estimate  mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/core/ simulator/input/
+simulator/estimate  mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/core/ simulator/input/ runtime/job/configuration_table.h
 simulator/input     mdot/mdot_base.h simulator/core/
 simulator/report    mdot/mdot_base.h simulator/core/
 simulator/idle      mdot/mdot_base.h simulator/core/ simulator/input/
 simulator/experiment mdot/mdot_base.h simulator/
+scripts/tables  mdot/mdot.h runtime/job/configuration.def runtime/job/configuration_table.h runtime/job/gpus.def ir/ops.def ir/ops_job.def
 WALLS
 # This benchmark measures internals of libmdot (subject.h gives the reason), with cubins of its own.
 echo "benchmarks/gpu base/file.h mdot/ runtime/core/predictor.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
@@ -58,7 +61,7 @@ libmdotjob base ir frontend
 libmdotc   base ir frontend/onnx codegen compiler
 LIBRARIES
 
-find include base runtime ir frontend codegen compiler cli examples benchmarks integrations simulator -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
+find include base runtime ir frontend codegen compiler cli examples benchmarks integrations simulator scripts -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
     LC_ALL=C sort > "$work/files"
 [ -s "$work/files" ] || { echo "check-walls.sh: no sources in $(pwd)" >&2; exit 2; }
 # Prints "FILE HEADER" for every line #include "HEADER".

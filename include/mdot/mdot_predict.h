@@ -303,32 +303,40 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
 typedef struct mdot_configuration {
     size_t struct_size;
     int64_t batch;            /* samples of one forward and backward pass of a data-parallel worker, 1 to 2^24 */
-    const char *gpu;          /* a name that mdot_gpu_find knows; NULL if gpu_spec is set */
-    const mdot_gpu *gpu_spec; /* spec values of the GPU, from mdot_gpu_find or for an unknown GPU; NULL if gpu is set */
-    int gpu_count;            /* number of GPUs that work on a step; 0 means 1 */
-    mdot_precision precision;
-    mdot_layout layout;
-    mdot_optimizer optimizer;
-    mdot_attention attention;
-    mdot_recompute recompute;
-    uint32_t compiled;   /* 1: compiled by torch.compile, which fuses operators other than matmuls; it needs PyTorch
-                          * 2.0 */
-    uint32_t accumulate; /* passes whose gradients are added up before the optimizer's step, up to 2^16; 0 means 1 */
-    mdot_link link;
-    uint32_t node_count; /* number of nodes, each with the same number of GPUs; 0 means 1 */
-    double link_gbps;    /* rate that collectives reach between GPUs of a node, in 10^9 bytes per second, 1e-6 to 1e9;
-                          * 0: .8 of NVLink's rate, .4 of PCIe's */
-    double network_gbps; /* rate that collectives reach between nodes, per GPU, in the same unit; 0: 20, for
+    const char *gpu;          /* name of a known GPU model, as mdot_gpu_find reads it; NULL if gpu_spec is set */
+    const mdot_gpu *gpu_spec; /* spec values of the GPU, for a model that mdot lacks or from mdot_gpu_find; NULL if gpu
+                               * is set */
+    int gpu_count;            /* number of GPUs that work on a step, up to 2^16; 0: the product of the degrees of
+                               * parallelism, or 1 */
+    mdot_precision precision; /* number formats; bf16 includes the weights, and pytorch is fp32 with tf32 in
+                               * convolutions */
+    mdot_layout layout;       /* memory layout of images */
+    mdot_optimizer optimizer; /* optimizer that updates the parameters */
+    mdot_attention attention; /* kernels of attention: one fused kernel (flash), or matmuls and a softmax (eager) */
+    mdot_recompute recompute; /* parts of the forward pass that are recomputed in the backward pass */
+    uint32_t compiled;        /* compiled by torch.compile, which fuses operators other than matmuls; it needs PyTorch
+                               * 2.0. 0 or 1 */
+    uint32_t accumulate;    /* passes whose gradients are added up before the optimizer's step, up to 2^16; 0 means 1 */
+    mdot_link link;         /* link between the GPUs of a node */
+    uint32_t node_count;    /* number of nodes, each with the same number of GPUs, up to 2^16; 0 means 1 */
+    double link_gbps;       /* rate that collectives reach between GPUs of a node, in GB/s (10^9 bytes per second), 1e-6
+                          * to 1e9; 0: .8 of NVLink's rate, .4 of PCIe's */
+    double network_gbps;    /* rate that collectives reach between nodes, per GPU, in GB/s, 1e-6 to 1e9; 0: 20, for
                           * InfiniBand of 200 Gbit/s */
-    uint32_t data_parallel, tensor_parallel, pipeline_parallel;
-    uint32_t expert_parallel; /* divides the experts of every layer. INVALID_ARGUMENT for a job without experts, which
-                               * are matmuls with several matrices behind a TopK in their block */
-    uint32_t micro_batches;   /* number of micro-batches of a pipeline; 0: the number of stages */
-    uint32_t zero_stage;      /* ZeRO stage, 0 to 3: workers shard the optimizer's state, gradients, weights */
-    uint32_t torch;           /* PyTorch's version, 100 * major + minor: 1.12 is 112, 2.4 is 204; 0: the newest that
-                               * the predictor knows. A predictor that ignores it answers for the software that it was
-                               * made with and sets MDOT_WARN_SOFTWARE_NOT_MEASURED */
-    uint32_t reserved;        /* must be 0 */
+    uint32_t data_parallel; /* degree of data parallelism: groups of GPUs with a batch each, up to 2^16; 0: the GPUs
+                                 * that the other degrees leave */
+    uint32_t tensor_parallel;   /* degree of tensor parallelism: GPUs that share each matmul, up to 2^16; 0 means 1 */
+    uint32_t pipeline_parallel; /* degree of pipeline parallelism: stages that share the blocks, up to 2^16; 0 means
+                                 * 1 */
+    uint32_t expert_parallel;   /* degree of expert parallelism: GPUs that share the experts of every layer, up to 2^16;
+                                 * 0 means 1. INVALID_ARGUMENT for a job without experts, which are matmuls with several
+                                 * matrices behind a TopK in their block */
+    uint32_t micro_batches;     /* number of micro-batches of a pipeline, up to 2^16; 0: the number of stages */
+    uint32_t zero_stage;        /* ZeRO stage: workers shard the optimizer's state, gradients, weights. 0 to 3 */
+    uint32_t torch;    /* PyTorch's version, for example 2.4, as 100 * major + minor: 1.12 is 112, 2.4 is 204; 0: the
+                        * newest that the predictor knows. A predictor that ignores it answers for the software that it
+                        * was made with and sets MDOT_WARN_SOFTWARE_NOT_MEASURED */
+    uint32_t reserved; /* must be 0 */
 } mdot_configuration;
 
 /* The numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or

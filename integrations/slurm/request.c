@@ -1,128 +1,99 @@
 /* request.c — see request.h. */
 #include "integrations/slurm/request.h"
 
+#include "runtime/job/configuration_table.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef struct word {
-    const char *name;
-    int value;
-} word;
+/* Keys: the training options of configuration.def that have a Slurm key, then these. */
+enum { STEPS = RT_OPTION_COUNT, EPOCHS, DATASET, KEY_COUNT };
+static const char *const own_keys[KEY_COUNT - RT_OPTION_COUNT] = {"steps", "epochs", "dataset"};
+#define MOST_STEPS 9007199254740992.0 /* whole numbers that a double represents */
+enum { MOST_OF_A_VERSION = 99 };
 
-static const word precisions[] = {{"fp32", MDOT_PRECISION_FP32},         {"tf32", MDOT_PRECISION_TF32},
-                                  {"amp", MDOT_PRECISION_AMP},           {"amp-fp16", MDOT_PRECISION_AMP},
-                                  {"amp-bf16", MDOT_PRECISION_AMP_BF16}, {"bf16", MDOT_PRECISION_BF16},
-                                  {"pytorch", MDOT_PRECISION_PYTORCH},   {0}};
-static const word layouts[] = {{"nchw", MDOT_LAYOUT_NCHW}, {"nhwc", MDOT_LAYOUT_NHWC}, {0}};
-static const word optimizers[] = {
-    {"sgd", MDOT_OPTIMIZER_SGD}, {"adam", MDOT_OPTIMIZER_ADAM}, {"adamw", MDOT_OPTIMIZER_ADAMW}, {0}};
-static const word attentions[] = {{"flash", MDOT_ATTENTION_FLASH}, {"eager", MDOT_ATTENTION_EAGER}, {0}};
-static const word recomputations[] = {{"nothing", MDOT_RECOMPUTE_NOTHING},
-                                      {"blocks", MDOT_RECOMPUTE_BLOCKS},
-                                      {"selective", MDOT_RECOMPUTE_SELECTIVE},
-                                      {0}};
-static const word no_yes[] = {{"no", 0}, {"yes", 1}, {0}};
+/* Returns "" for an option that has no key. */
+static const char *name_of(size_t key)
+{
+    return key < RT_OPTION_COUNT ? rt_options[key].slurm : own_keys[key - RT_OPTION_COUNT];
+}
 
-/* A key with `words` takes one of them. A version consists of two numbers with a point between, and is stored as 100
- * * major + minor. Any other key takes a whole number. */
-typedef struct key {
-    const char *name;
-    const word *words;
-    double least, most;
-    bool is_version;
-} key;
-
-enum {
-    BATCH,
-    PRECISION,
-    LAYOUT,
-    OPTIMIZER,
-    ATTENTION,
-    CHECKPOINT,
-    COMPILE,
-    ACCUMULATE,
-    DP,
-    TP,
-    PP,
-    MICRO,
-    ZERO,
-    TORCH,
-    STEPS,
-    EPOCHS,
-    DATASET,
-    KEY_COUNT
-};
-
-/* Limits are those of mdot_configuration; the limit of steps is the largest integer that a double counts exactly. */
-#define MOST_STEPS 9007199254740992.0
-static const key keys[KEY_COUNT] = {[BATCH] = {.name = "batch", .least = 1, .most = 1 << 24},
-                                    [PRECISION] = {.name = "precision", .words = precisions},
-                                    [LAYOUT] = {.name = "layout", .words = layouts},
-                                    [OPTIMIZER] = {.name = "optimizer", .words = optimizers},
-                                    [ATTENTION] = {.name = "attention", .words = attentions},
-                                    [CHECKPOINT] = {.name = "checkpoint", .words = recomputations},
-                                    [COMPILE] = {.name = "compile", .words = no_yes},
-                                    [ACCUMULATE] = {.name = "accumulate", .least = 1, .most = 1 << 16},
-                                    [DP] = {.name = "dp", .least = 1, .most = 1 << 16},
-                                    [TP] = {.name = "tp", .least = 1, .most = 1 << 16},
-                                    [PP] = {.name = "pp", .least = 1, .most = 1 << 16},
-                                    [MICRO] = {.name = "micro", .least = 1, .most = 1 << 16},
-                                    [ZERO] = {.name = "zero", .most = 3},
-                                    [TORCH] = {.name = "torch", .most = 99, .is_version = true},
-                                    [STEPS] = {.name = "steps", .least = 1, .most = MOST_STEPS},
-                                    [EPOCHS] = {.name = "epochs", .least = 1, .most = MOST_STEPS},
-                                    [DATASET] = {.name = "dataset", .least = 1, .most = MOST_STEPS}};
-
-/* Value of each key in the text. */
+/* Values of each key. */
 typedef struct settings {
     bool given[KEY_COUNT];
     double value[KEY_COUNT];
 } settings;
 
-static mdot_status read_word(const key *k, const char *value, double *out, mdot_error *err)
+/* Accepts the names of an option's choices and the other words for them. */
+static mdot_status read_choice(const rt_option *option, const char *value, double *out, mdot_error *err)
 {
     char known[128] = "";
-    for (const word *w = k->words; w->name != NULL; w++) {
-        if (strcmp(value, w->name) == 0) return *out = w->value, MDOT_OK;
+    int choice = rt_option_find_choice(option, value);
+    if (choice >= 0) return *out = choice, MDOT_OK;
+    for (size_t i = 0; option->choices[i] != NULL; i++) {
         size_t used = strlen(known);
-        snprintf(known + used, sizeof known - used, "%s%s", used == 0 ? "" : ", ", w->name);
+        snprintf(known + used, sizeof known - used, "%s%s", used == 0 ? "" : ", ", option->choices[i]);
     }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is none of %s: \"%.40s\"", k->name, known, value);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is none of %s: \"%.40s\"", option->slurm, known, value);
 }
 
-/* Accepts digits only, because strtod would also take "0x10", "inf" and a locale's comma. */
-static mdot_status read_whole(const key *k, const char *value, double *out, mdot_error *err)
+static mdot_status read_flag(const char *key, const char *value, double *out, mdot_error *err)
+{
+    bool is_yes = strcmp(value, "yes") == 0;
+    if (!is_yes && strcmp(value, "no") != 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is none of no, yes: \"%.40s\"", key, value);
+    *out = is_yes;
+    return MDOT_OK;
+}
+
+/* Digits alone: strtod would take "0x10", "inf" and a locale's comma. */
+static mdot_status read_whole(const char *key, const char *value, double least, double most, double *out,
+                              mdot_error *err)
 {
     double number = 0;
     size_t digits = strspn(value, "0123456789");
     for (size_t i = 0; i < digits; i++) number = 10 * number + (value[i] - '0');
-    if (digits == 0 || value[digits] != '\0' || number < k->least || number > k->most)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no whole number from %.0f to %.0f: \"%.40s\"", k->name,
-                         k->least, k->most, value);
+    if (digits == 0 || value[digits] != '\0' || number < least || number > most)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no whole number from %.0f to %.0f: \"%.40s\"", key, least,
+                         most, value);
     *out = number;
     return MDOT_OK;
 }
 
-static mdot_status read_version(const key *k, char *value, double *out, mdot_error *err)
+static mdot_status read_version(const char *key, char *value, double *out, mdot_error *err)
 {
     double major = 0, minor = 0;
     char *point = strchr(value, '.');
     if (point == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no version as in 1.12 or 2.4: \"%.40s\"", k->name, value);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no version as in 1.12 or 2.4: \"%.40s\"", key, value);
     *point = '\0';
-    mdot_status status = read_whole(k, value, &major, err);
-    if (status == MDOT_OK) status = read_whole(k, point + 1, &minor, err);
+    mdot_status status = read_whole(key, value, 0, MOST_OF_A_VERSION, &major, err);
+    if (status == MDOT_OK) status = read_whole(key, point + 1, 0, MOST_OF_A_VERSION, &minor, err);
     if (status == MDOT_OK && major == 0)
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no version from 1.0 on", k->name);
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no version from 1.0 on", key);
     if (status == MDOT_OK) *out = 100 * major + minor;
     return status;
 }
 
-static mdot_status read_value(const key *k, char *value, double *out, mdot_error *err)
+static mdot_status read_value(size_t key, char *value, double *out, mdot_error *err)
 {
-    if (k->is_version) return read_version(k, value, out, err);
-    return k->words != NULL ? read_word(k, value, out, err) : read_whole(k, value, out, err);
+    if (key >= RT_OPTION_COUNT) return read_whole(name_of(key), value, 1, MOST_STEPS, out, err);
+    const rt_option *option = &rt_options[key];
+    switch (option->kind) {
+    case RT_KIND_CHOICE:
+        return read_choice(option, value, out, err);
+    case RT_KIND_FLAG:
+        return read_flag(option->slurm, value, out, err);
+    case RT_KIND_VERSION:
+        return read_version(option->slurm, value, out, err);
+    case RT_KIND_WHOLE:
+    case RT_KIND_COUNT:
+    case RT_KIND_REAL:
+    case RT_KIND_GPU:
+        break;
+    }
+    return read_whole(option->slurm, value, option->least, option->most, out, err);
 }
 
 static mdot_status read_setting(char *setting, settings *out, mdot_error *err)
@@ -132,10 +103,10 @@ static mdot_status read_setting(char *setting, settings *out, mdot_error *err)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%.40s\" is no KEY=VALUE as in batch=64", setting);
     *equals = '\0';
     for (size_t i = 0; i < KEY_COUNT; i++) {
-        if (strcmp(setting, keys[i].name) != 0) continue;
-        if (out->given[i]) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is given twice", keys[i].name);
+        if (*setting == '\0' || strcmp(setting, name_of(i)) != 0) continue;
+        if (out->given[i]) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is given twice", name_of(i));
         out->given[i] = true;
-        return read_value(&keys[i], equals + 1, &out->value[i], err);
+        return read_value(i, equals + 1, &out->value[i], err);
     }
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%.40s\" is no setting of --mdot", setting);
 }
@@ -162,7 +133,8 @@ static size_t file_length(const char *text)
 {
     size_t length = strcspn(text, ","), name = strcspn(text, "=,");
     for (size_t i = 0; i < KEY_COUNT; i++)
-        if (strlen(keys[i].name) == name && strncmp(text, keys[i].name, name) == 0 && text[name] == '=') return 0;
+        if (name > 0 && strlen(name_of(i)) == name && strncmp(text, name_of(i), name) == 0 && text[name] == '=')
+            return 0;
     return length;
 }
 
@@ -174,7 +146,7 @@ const char *sl_request_settings(const char *text)
 
 mdot_status sl_request_parse(const char *text, sl_request *out_request, mdot_error *err)
 {
-    settings said = {.value = {[PRECISION] = MDOT_PRECISION_PYTORCH}};
+    settings said = {0};
     char rest[SL_REQUEST_BYTES];
     if (strnlen(text, SL_REQUEST_BYTES) == SL_REQUEST_BYTES)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "more than %d characters", SL_REQUEST_BYTES - 1);
@@ -183,26 +155,13 @@ mdot_status sl_request_parse(const char *text, sl_request *out_request, mdot_err
     snprintf(rest, sizeof rest, "%s", sl_request_settings(text));
     mdot_status status = read_settings(rest, &said, err);
     if (status != MDOT_OK) return status;
-    const double *value = said.value;
-    *out_request = (sl_request){.training = {.struct_size = sizeof(mdot_configuration),
-                                             .batch = (int64_t)value[BATCH],
-                                             .precision = (mdot_precision)value[PRECISION],
-                                             .layout = (mdot_layout)value[LAYOUT],
-                                             .optimizer = (mdot_optimizer)value[OPTIMIZER],
-                                             .attention = (mdot_attention)value[ATTENTION],
-                                             .recompute = (mdot_recompute)value[CHECKPOINT],
-                                             .compiled = (uint32_t)value[COMPILE],
-                                             .accumulate = (uint32_t)value[ACCUMULATE],
-                                             .data_parallel = (uint32_t)value[DP],
-                                             .tensor_parallel = (uint32_t)value[TP],
-                                             .pipeline_parallel = (uint32_t)value[PP],
-                                             .micro_batches = (uint32_t)value[MICRO],
-                                             .zero_stage = (uint32_t)value[ZERO],
-                                             .torch = (uint32_t)value[TORCH]},
-                                .has_optimizer = said.given[OPTIMIZER],
-                                .steps = value[STEPS],
-                                .epochs = value[EPOCHS],
-                                .dataset = value[DATASET]};
+    *out_request = (sl_request){.training = {.struct_size = sizeof(mdot_configuration)},
+                                .has_optimizer = said.given[RT_OPTION_optimizer],
+                                .steps = said.value[STEPS],
+                                .epochs = said.value[EPOCHS],
+                                .dataset = said.value[DATASET]};
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        rt_option_set(&out_request->training, &rt_options[i], said.given[i] ? said.value[i] : rt_options[i].fallback);
     memcpy(out_request->file, text, file_length(text)); /* the rest is zero */
     return MDOT_OK;
 }

@@ -4,18 +4,20 @@
  * A GPU is given as a name or as spec values. A name is compared with every known name. A call for many pairs does
  * this once per name pointer.
  */
+#include "runtime/job/configuration_table.h"
 #include "runtime/predict/predict.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
-enum { MAX_BATCH = 1 << 24, MAX_PASSES = 1 << 16, MAX_ZERO_STAGE = 3 }; /* f32 is exact up to MAX_BATCH */
-enum { FIRST_TORCH = 100, FIRST_COMPILED = 200, LAST_TORCH = 9999 };
+enum { FIRST_COMPILED = 200 }; /* PyTorch 2.0 came with torch.compile */
 
 const bs_struct_version rt_configuration_type = BS_SIZED(mdot_configuration, optimizer);
 
 /* ---- Numbers ---------------------------------------------------------------------------------------------------- */
 
-/* Accepted range of spec values and rates, each in its unit. It extends far beyond real GPUs in both directions, yet
+/* Accepted range of spec values, each in its unit. It extends far beyond real GPUs in both directions, yet
  * times and ratios of such values stay finite. */
 #define LEAST_FIGURE 1e-6
 #define MOST_FIGURE 1e9
@@ -25,47 +27,93 @@ static bool is_figure(double value, bool may_be_zero)
     return (value >= LEAST_FIGURE && value <= MOST_FIGURE) || (may_be_zero && value == 0); /* false for NaN */
 }
 
-static mdot_status check_choices(const mdot_configuration *c, mdot_error *err)
+/* The choices of configuration.def have the values of the public enums. */
+enum {
+#define PRECISION(id, name) VALUE_PRECISION_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
+#define LAYOUT(id, name) VALUE_LAYOUT_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
+#define OPTIMIZER(id, name) VALUE_OPTIMIZER_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
+#define ATTENTION(id, name) VALUE_ATTENTION_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
+#define RECOMPUTE(id, name) VALUE_RECOMPUTE_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
+#define LINK_CHOICE(id, name) VALUE_LINK_##id,
+#include "runtime/job/configuration.def"
+};
+#define SAME(choice) static_assert((int)VALUE_##choice == (int)MDOT_##choice, "the order of the public enum");
+#define PRECISION(id, name) SAME(PRECISION_##id)
+#define LAYOUT(id, name) SAME(LAYOUT_##id)
+#define OPTIMIZER(id, name) SAME(OPTIMIZER_##id)
+#define ATTENTION(id, name) SAME(ATTENTION_##id)
+#define RECOMPUTE(id, name) SAME(RECOMPUTE_##id)
+#define LINK_CHOICE(id, name) SAME(LINK_##id)
+#include "runtime/job/configuration.def"
+
+static mdot_status refuse_value(const rt_option *option, double value, mdot_error *err)
 {
-    const struct {
-        const char *name;
-        unsigned value, last;
-    } choices[] = {{"precision", (unsigned)c->precision, MDOT_PRECISION_PYTORCH},
-                   {"layout", (unsigned)c->layout, MDOT_LAYOUT_NHWC},
-                   {"optimizer", (unsigned)c->optimizer, MDOT_OPTIMIZER_ADAMW},
-                   {"attention", (unsigned)c->attention, MDOT_ATTENTION_EAGER},
-                   {"recomputation", (unsigned)c->recompute, MDOT_RECOMPUTE_SELECTIVE},
-                   {"link", (unsigned)c->link, MDOT_LINK_NVLINK}};
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
-        if (choices[i].value > choices[i].last)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no %s %d", choices[i].name, (int)choices[i].value);
+    char names[128] = "";
+    if (option->kind == RT_KIND_REAL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %g, neither 0 nor %g to %g", option->field, value,
+                         option->least, option->most);
+    if (option->kind == RT_KIND_VERSION)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f, not 100 * major + minor of a version (2.4 is 204)",
+                         option->field, value);
+    for (size_t i = 0; option->choices != NULL && option->choices[i] != NULL; i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? ": " : ", ", option->choices[i]);
+    }
+    double least = option->accepts_zero ? 0 : option->least;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f, not %.0f to %.0f%s", option->field, value, least,
+                     option->most, names);
+}
+
+/* False for NaN. */
+static bool is_within(double value, double least, double most, bool accepts_zero)
+{
+    return (value >= least && value <= most) || (accepts_zero && value == 0);
+}
+
+/* Checks the range of every option. The table becomes comparisons with constants, because a sweep runs them for each
+ * configuration. */
+static mdot_status check_ranges(const mdot_configuration *c, mdot_error *err)
+{
+#define CHECK_WHOLE(field, least, most) CHECK_NUMBER(field, least, most, false)
+#define CHECK_CHOICE(field, least, most) CHECK_NUMBER(field, least, most, false)
+#define CHECK_FLAG(field, least, most) CHECK_NUMBER(field, least, most, false)
+#define CHECK_COUNT(field, least, most) CHECK_NUMBER(field, least, most, true)
+#define CHECK_REAL(field, least, most) CHECK_NUMBER(field, least, most, true)
+#define CHECK_VERSION(field, least, most) CHECK_NUMBER(field, least, most, true)
+#define CHECK_GPU(field, least, most) /* found by its name, or checked in read_figures */
+#define CHECK_NUMBER(field, least, most, accepts_zero)                                                                 \
+    if (!is_within((double)c->field, least, most, accepts_zero))                                                       \
+        return refuse_value(&rt_options[RT_OPTION_##field], (double)c->field, err);
+#define OPTION(field, kind, least, most, ...) CHECK_##kind(field, least, most)
+#include "runtime/job/configuration.def"
     return MDOT_OK;
 }
 
 static mdot_status check_numbers(const mdot_configuration *c, mdot_error *err)
 {
-    if (c->batch < 1 || c->batch > MAX_BATCH)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the batch is %lld, not 1 to %d", (long long)c->batch, MAX_BATCH);
-    if (c->gpu_count < 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU count is %d", c->gpu_count);
-    if (c->compiled > 1) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "compiled is %u, not 0 or 1", c->compiled);
-    if (c->accumulate > MAX_PASSES)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%u passes a step are more than %d", c->accumulate, MAX_PASSES);
-    if (c->zero_stage > MAX_ZERO_STAGE)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no stage %u of ZeRO", c->zero_stage);
+    mdot_status status = check_ranges(c, err);
+    if (status != MDOT_OK) return status;
     if (c->reserved != 0)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "a configuration's reserved field is %u, not 0", c->reserved);
-    if (c->torch != 0 && (c->torch < FIRST_TORCH || c->torch > LAST_TORCH))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "torch is %u, not 100 * major + minor of a version (2.4 is 204)",
-                         c->torch);
     if (c->compiled != 0 && c->torch != 0 && c->torch < FIRST_COMPILED)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "PyTorch %u.%u has no torch.compile, which came with 2.0",
                          c->torch / 100, c->torch % 100);
-    bool is_link = is_figure(c->link_gbps, true);
-    if (!is_link || !is_figure(c->network_gbps, true))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s_gbps is %g, neither 0 nor %g to %g",
-                         is_link ? "network" : "link", is_link ? c->network_gbps : c->link_gbps, LEAST_FIGURE,
-                         MOST_FIGURE);
-    return check_choices(c, err);
+    return MDOT_OK;
 }
 
 /* ---- GPUs ------------------------------------------------------------------------------------------------------- */

@@ -16,9 +16,18 @@ typedef struct gpu_row {
 static const gpu_row rows[] = {
 #define GPU(name, aliases, ...) {{sizeof(mdot_gpu), name, __VA_ARGS__}, aliases},
 #include "runtime/job/gpus.def"
-#undef GPU
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
+
+/* The columns of the table are the numbers of the input `gpu`, in their order. */
+enum {
+#define COLUMN(field) COLUMN_##field,
+#include "runtime/job/gpus.def"
+    COLUMN_COUNT
+};
+#define COLUMN(field) static_assert((int)COLUMN_##field == (int)RT_GPU_##field, #field);
+#include "runtime/job/gpus.def"
+static_assert((int)COLUMN_COUNT == (int)RT_GPU_NUMBERS, "a number for each column");
 
 const bs_struct_version rt_gpu_type = BS_SIZED(mdot_gpu, fp16_tflops);
 
@@ -27,7 +36,6 @@ const char *const *mdot_gpu_names(void)
     static const char *const names[] = {
 #define GPU(name, ...) name,
 #include "runtime/job/gpus.def"
-#undef GPU
         NULL,
     };
     return names;

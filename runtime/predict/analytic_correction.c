@@ -34,11 +34,10 @@ enum { TYPICAL_BATCH = 32 };
 
 /* The inputs on how GPUs work together, except their number. A predictor that reads only the number is queried for
  * plain data-parallel workers. */
+#define BIT(id) RT_CONFIGURATION_BIT(RT_CONFIGURATION_##id)
 #define PARALLELISM_INPUTS                                                                                             \
-    (1u << RT_CONFIGURATION_LINK_GBPS | 1u << RT_CONFIGURATION_NETWORK_GBPS | 1u << RT_CONFIGURATION_NODE_COUNT |      \
-     1u << RT_CONFIGURATION_DATA_PARALLEL | 1u << RT_CONFIGURATION_TENSOR_PARALLEL |                                   \
-     1u << RT_CONFIGURATION_PIPELINE_PARALLEL | 1u << RT_CONFIGURATION_EXPERT_PARALLEL |                               \
-     1u << RT_CONFIGURATION_MICRO_BATCHES | 1u << RT_CONFIGURATION_ZERO_STAGE)
+    (BIT(LINK_GBPS) | BIT(NETWORK_GBPS) | BIT(NODE_COUNT) | BIT(DATA_PARALLEL) | BIT(TENSOR_PARALLEL) |                \
+     BIT(PIPELINE_PARALLEL) | BIT(EXPERT_PARALLEL) | BIT(MICRO_BATCHES) | BIT(ZERO_STAGE))
 
 static bool reads_all(rt_configuration_set reads, rt_configuration_set numbers)
 {
@@ -47,7 +46,7 @@ static bool reads_all(rt_configuration_set reads, rt_configuration_set numbers)
 
 static bool lacks(rt_configuration_set reads, int number)
 {
-    return (reads & 1u << number) == 0;
+    return (reads & RT_CONFIGURATION_BIT(number)) == 0;
 }
 
 void rt_project_configuration(const rt_resolved_configuration *asked, const mdot_job *job, rt_configuration_set reads,

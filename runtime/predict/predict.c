@@ -36,35 +36,13 @@ static const bs_struct_version prediction_type = BS_SIZED(mdot_prediction, warni
 static void write_configuration(const rt_resolved_configuration *setup, const rt_job_schema *schema, float *out)
 {
     const mdot_configuration *c = &setup->c;
-    bool half = rt_is_half(c->precision), by_default = c->precision == MDOT_PRECISION_PYTORCH;
-    const float numbers[RT_CONFIGURATION_NUMBERS] = {
-        [RT_CONFIGURATION_BATCH] = (float)setup->micro_batch,
-        [RT_CONFIGURATION_GPU_COUNT] = (float)c->gpu_count,
-        [RT_CONFIGURATION_IS_FP32] = c->precision == MDOT_PRECISION_FP32 || by_default,
-        [RT_CONFIGURATION_IS_TF32] = c->precision == MDOT_PRECISION_TF32,
-        [RT_CONFIGURATION_IS_AMP] = half,
-        [RT_CONFIGURATION_IS_NHWC] = c->layout == MDOT_LAYOUT_NHWC,
-        [RT_CONFIGURATION_IS_ADAM] = c->optimizer == MDOT_OPTIMIZER_ADAM,
-        [RT_CONFIGURATION_IS_ADAMW] = c->optimizer == MDOT_OPTIMIZER_ADAMW,
-        [RT_CONFIGURATION_IS_AMP_BF16] = c->precision == MDOT_PRECISION_AMP_BF16,
-        [RT_CONFIGURATION_IS_BF16] = c->precision == MDOT_PRECISION_BF16,
-        [RT_CONFIGURATION_IS_PYTORCH] = by_default,
-        [RT_CONFIGURATION_IS_EAGER] = c->attention == MDOT_ATTENTION_EAGER,
-        [RT_CONFIGURATION_IS_COMPILED] = c->compiled != 0,
-        [RT_CONFIGURATION_RECOMPUTES_BLOCKS] = c->recompute == MDOT_RECOMPUTE_BLOCKS,
-        [RT_CONFIGURATION_RECOMPUTES_SELECTIVELY] = c->recompute == MDOT_RECOMPUTE_SELECTIVE,
-        [RT_CONFIGURATION_ACCUMULATE] = (float)c->accumulate,
-        [RT_CONFIGURATION_LINK_GBPS] = (float)c->link_gbps,
-        [RT_CONFIGURATION_NETWORK_GBPS] = (float)c->network_gbps,
-        [RT_CONFIGURATION_NODE_COUNT] = (float)c->node_count,
-        [RT_CONFIGURATION_DATA_PARALLEL] = (float)c->data_parallel,
-        [RT_CONFIGURATION_TENSOR_PARALLEL] = (float)c->tensor_parallel,
-        [RT_CONFIGURATION_PIPELINE_PARALLEL] = (float)c->pipeline_parallel,
-        [RT_CONFIGURATION_EXPERT_PARALLEL] = (float)c->expert_parallel,
-        [RT_CONFIGURATION_MICRO_BATCHES] = (float)c->micro_batches,
-        [RT_CONFIGURATION_ZERO_STAGE] = (float)c->zero_stage,
-        [RT_CONFIGURATION_TORCH] = (float)c->torch,
+    float numbers[RT_CONFIGURATION_NUMBERS] = {
+#define VALUE(value, ones) ((ones) != 0 ? (float)((ones) >> ((unsigned)(value)&31) & 1) : (float)(value))
+#define INPUT(id, name, field, ones) [RT_CONFIGURATION_##id] = VALUE(c->field, ones),
+#include "runtime/job/configuration.def"
+#undef VALUE
     };
+    numbers[RT_CONFIGURATION_BATCH] = (float)setup->micro_batch;
     for (size_t k = 0; k < schema->known[RT_JOB_INPUT_CONFIGURATION]; k++)
         out[k * schema->block] = numbers[schema->number[k]];
 }

@@ -42,9 +42,10 @@ enum {
         RT_CONFIGURATION_NUMBERS
 };
 
-/* The set of these numbers that a predictor reads: bit RT_CONFIGURATION_… for each. */
-typedef uint32_t rt_configuration_set;
-static_assert(RT_CONFIGURATION_NUMBERS < 32, "a bit for each number");
+/* The set of these numbers that a predictor reads: RT_CONFIGURATION_BIT(RT_CONFIGURATION_…) for each. */
+typedef uint64_t rt_configuration_set;
+static_assert(RT_CONFIGURATION_NUMBERS < 64, "a bit for each number");
+#define RT_CONFIGURATION_BIT(number) (UINT64_C(1) << (number))
 
 /* The columns of gpus.def, which are the numbers of the input `gpu`: append only. */
 #define RT_GPU_COLUMN_MAP(X)                                                                                           \

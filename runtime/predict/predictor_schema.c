@@ -111,11 +111,11 @@ static mdot_status read_numbers(const reading *r, const char *names, int64_t nee
 {
     rt_job_schema *schema = r->schema;
     for (int64_t k = 0; *names == '\0' && k < *known; k++) schema->number[k] = (uint8_t)k;
-    if (*names == '\0') return schema->reads = (1u << *known) - 1, MDOT_OK;
+    if (*names == '\0') return schema->reads = RT_CONFIGURATION_BIT(*known) - 1, MDOT_OK;
     for (*known = 0; *names != '\0'; *known += 1) {
         size_t length = strcspn(names, ",");
         int number = find_number(names, length);
-        bool is_known = number < RT_CONFIGURATION_NUMBERS && (schema->reads & 1u << number) == 0;
+        bool is_known = number < RT_CONFIGURATION_NUMBERS && (schema->reads & RT_CONFIGURATION_BIT(number)) == 0;
         if (!is_known && *known >= needed) break;
         if (!is_known)
             return mdot_fail(r->err, MDOT_INCOMPATIBLE,
@@ -123,7 +123,7 @@ static mdot_status read_numbers(const reading *r, const char *names, int64_t nee
                              "there twice: the predictor was made for a later version",
                              (int)length, names, r->name, MDOT_VERSION_STRING);
         schema->number[*known] = (uint8_t)number;
-        schema->reads |= 1u << number;
+        schema->reads |= RT_CONFIGURATION_BIT(number);
         names += length + (names[length] == ',');
     }
     return MDOT_OK;

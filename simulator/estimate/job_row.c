@@ -1,5 +1,6 @@
 /* job_row.c — reads jobs and configurations from tables. */
 #include "simulator/estimate/job_row.h"
+#include "runtime/job/configuration_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +22,13 @@ mdot_status sc_job_columns_find(const sc_csv *csv, sc_job_columns *out_columns, 
     return status;
 }
 
-static mdot_status choose(const sc_csv *csv, int column, const char *const *names, int *out_index, mdot_error *err)
+/* Reads the choice of an option from its column. */
+static mdot_status choose(const sc_csv *csv, int column, int option, mdot_configuration *out, mdot_error *err)
 {
-    for (*out_index = 0; names[*out_index] != NULL; ++*out_index)
-        if (strcmp(csv->field[column], names[*out_index]) == 0) return MDOT_OK;
-    return sc_csv_fail(csv, err, "%s is \"%.40s\"", csv->header[column], csv->field[column]);
+    int choice = rt_option_find_choice(&rt_options[option], csv->field[column]);
+    if (choice < 0) return sc_csv_fail(csv, err, "%s is \"%.40s\"", csv->header[column], csv->field[column]);
+    rt_option_set(out, &rt_options[option], choice);
+    return MDOT_OK;
 }
 
 static mdot_status read_file(const sc_csv *csv, const char *file, mdot_job **out_job, mdot_error *err)
@@ -45,22 +48,15 @@ static mdot_status read_file(const sc_csv *csv, const char *file, mdot_job **out
 mdot_status sc_job_row_read(const sc_csv *csv, const sc_job_columns *at, mdot_job **out_job,
                             mdot_configuration *out_configuration, mdot_error *err)
 {
-    static const char *const precisions[] = {"fp32", "tf32", "amp", "amp-fp16", "amp-bf16", "bf16", "pytorch", NULL};
-    static const mdot_precision of_name[] = {MDOT_PRECISION_FP32,     MDOT_PRECISION_TF32,     MDOT_PRECISION_AMP,
-                                             MDOT_PRECISION_AMP_FP16, MDOT_PRECISION_AMP_BF16, MDOT_PRECISION_BF16,
-                                             MDOT_PRECISION_PYTORCH};
-    static const char *const layouts[] = {"nchw", "nhwc", NULL}, *const optimizers[] = {"sgd", "adam", "adamw", NULL};
-    int batch, precision, layout, optimizer;
-    mdot_status status = sc_csv_whole(csv, at->batch, 1, 1 << 24, &batch, err);
-    if (status == MDOT_OK) status = choose(csv, at->precision, precisions, &precision, err);
-    if (status == MDOT_OK) status = choose(csv, at->layout, layouts, &layout, err);
-    if (status == MDOT_OK) status = choose(csv, at->optimizer, optimizers, &optimizer, err);
+    mdot_configuration c = {.struct_size = sizeof c};
+    int batch, most = (int)rt_options[RT_OPTION_batch].most;
+    mdot_status status = sc_csv_whole(csv, at->batch, 1, most, &batch, err);
+    if (status == MDOT_OK) status = choose(csv, at->precision, RT_OPTION_precision, &c, err);
+    if (status == MDOT_OK) status = choose(csv, at->layout, RT_OPTION_layout, &c, err);
+    if (status == MDOT_OK) status = choose(csv, at->optimizer, RT_OPTION_optimizer, &c, err);
     if (status == MDOT_OK) status = read_file(csv, csv->field[at->job], out_job, err);
-    if (status == MDOT_OK)
-        *out_configuration = (mdot_configuration){.struct_size = sizeof *out_configuration,
-                                                  .batch = batch,
-                                                  .precision = of_name[precision],
-                                                  .layout = (mdot_layout)layout,
-                                                  .optimizer = (mdot_optimizer)optimizer};
-    return status;
+    if (status != MDOT_OK) return status;
+    c.batch = batch;
+    *out_configuration = c;
+    return MDOT_OK;
 }

@@ -289,7 +289,8 @@ static void what_is_modelled_adds_up_equal_rooflines_once(void **state)
         {{.compiled = 1}, 2}, /* the job has no operators that could be fused */
         {{.precision = MDOT_PRECISION_BF16}, 3},
     };
-    const rt_configuration_set reads = 1u << RT_CONFIGURATION_BATCH | 1u << RT_CONFIGURATION_IS_EAGER;
+    const rt_configuration_set reads =
+        RT_CONFIGURATION_BIT(RT_CONFIGURATION_BATCH) | RT_CONFIGURATION_BIT(RT_CONFIGURATION_IS_EAGER);
     static mdot_job_operator operators[OPERATORS];
     for (size_t i = 0; i < OPERATORS; i++) {
         operators[i] = (mdot_job_operator){.struct_size = sizeof operators[i], .type = "Relu", .known = true};

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
 from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError
 from mdot.library.libraries import call, check, read_text, reader, runtime
+from mdot.options import CHOICES
 
 if TYPE_CHECKING:
     import torch
 
 
-OPTIMIZERS = ("sgd", "adam", "adamw")
+OPTIMIZERS = CHOICES["optimizer"]
 PHASES = ("forward", "data_gradient", "weight_gradient")
 NOTES = ("folded", "maybe-folded")
 

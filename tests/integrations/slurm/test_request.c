@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "integrations/slurm/request.h"
+#include "runtime/job/configuration_table.h"
 #include "tests/support/process.h"
 
 static sl_request parse(const char *text)
@@ -57,6 +58,30 @@ static void each_key_reaches_its_field(void **state)
     assert_int_equal(c->torch, 112);
     assert_int_equal(parse("torch=2.4").training.torch, 204);
     assert_true(parse("dataset=9,epochs=8").epochs == 8 && parse("dataset=9,epochs=8").dataset == 9);
+}
+
+static void expect_key(const rt_option *option, const char *text, double expected)
+{
+    char request[128];
+    snprintf(request, sizeof request, "%s=%s", option->slurm, text);
+    sl_request r = parse(request);
+    if (rt_option_get(&r.training, option) != expected) fail_msg("%s does not reach %s", request, option->field);
+}
+
+static void each_option_with_a_key_takes_its_values(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *option = &rt_options[i];
+        char most[32];
+        if (option->slurm[0] == '\0') continue;
+        for (int k = 0; option->choices != NULL && option->choices[k] != NULL; k++)
+            expect_key(option, option->choices[k], k);
+        snprintf(most, sizeof most, "%.0f", option->most);
+        if (option->kind == RT_KIND_WHOLE || option->kind == RT_KIND_COUNT) expect_key(option, most, option->most);
+    }
+    assert_int_equal(parse("attention=sdpa,precision=16-mixed").training.precision, MDOT_PRECISION_AMP);
+    refuses("precision=half", "precision is none of fp32");
 }
 
 static void settings_are_what_stands_behind_the_file(void **state)
@@ -116,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_a_file_alone),
         cmocka_unit_test(each_key_reaches_its_field),
+        cmocka_unit_test(each_option_with_a_key_takes_its_values),
         cmocka_unit_test(settings_are_what_stands_behind_the_file),
         cmocka_unit_test(faults_name_the_key),
         cmocka_unit_test(epochs_are_steps_of_whole_batches),

@@ -283,7 +283,7 @@ static onnx_builder *knowing_model(int count)
 }
 
 /* The same for values by name. `numbers` has the bit RT_CONFIGURATION_… of each value. */
-static onnx_builder *knowing_model_of(uint32_t numbers)
+static onnx_builder *knowing_model_of(rt_configuration_set numbers)
 {
     static const char *const names[] = {
 #define NAME(id, name) name,
@@ -293,7 +293,7 @@ static onnx_builder *knowing_model_of(uint32_t numbers)
     char list[512] = "";
     int count = 0;
     for (int i = RT_CONFIGURATION_NUMBERS - 1; i >= 0; i--) { /* in an order that differs from the map's */
-        if ((numbers & 1u << i) == 0) continue;
+        if ((numbers & RT_CONFIGURATION_BIT(i)) == 0) continue;
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", count++ > 0 ? ", " : "", names[i]);
     }
@@ -305,8 +305,8 @@ static onnx_builder *knowing_model_of(uint32_t numbers)
     return b;
 }
 
-#define ALL ((1u << RT_CONFIGURATION_NUMBERS) - 1)
-#define BIT(number) (1u << RT_CONFIGURATION_##number)
+#define ALL (RT_CONFIGURATION_BIT(RT_CONFIGURATION_NUMBERS) - 1)
+#define BIT(number) RT_CONFIGURATION_BIT(RT_CONFIGURATION_##number)
 #define PARALLELISM_INPUTS                                                                                             \
     (BIT(LINK_GBPS) | BIT(NETWORK_GBPS) | BIT(NODE_COUNT) | BIT(DATA_PARALLEL) | BIT(TENSOR_PARALLEL) |                \
      BIT(PIPELINE_PARALLEL) | BIT(EXPERT_PARALLEL) | BIT(MICRO_BATCHES) | BIT(ZERO_STAGE))
@@ -355,7 +355,8 @@ static void exactly_what_is_not_read_is_modelled(void **state)
 static void predictor_that_knows_software_alone_is_told_of_it(void **state)
 {
     (void)state;
-    uint32_t numbers = BIT(BATCH) | BIT(IS_AMP) | BIT(IS_AMP_BF16) | BIT(IS_EAGER) | BIT(IS_COMPILED) | BIT(TORCH);
+    rt_configuration_set numbers =
+        BIT(BATCH) | BIT(IS_AMP) | BIT(IS_AMP_BF16) | BIT(IS_EAGER) | BIT(IS_COMPILED) | BIT(TORCH);
     predict_fixture f = {0};
     predict_open(&f, knowing_model_of(numbers));
     mdot_job *job = make_job("Linear");

@@ -127,14 +127,16 @@ static void expect_times(onnx_builder *b, double lower, double middle, double up
     predict_close(&f);
 }
 
-/* The runtime has 12 columns for a GPU and 26 for a configuration. */
+/* The runtime has 12 columns for a GPU and RT_CONFIGURATION_NUMBERS for a configuration. */
 static void later_predictors_say_what_numbers_are_that_this_runtime_lacks(void **state)
 {
     (void)state;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
     expect_times(with_note(numbers_model("gpu", 14, 11), "mdot.defaults.gpu", "0.5, 2e1"), 1 + gpu.watts, 1.5, 21);
-    expect_times(with_note(numbers_model("configuration", 28, 25), "mdot.defaults.configuration", "3,4"), 1, 4, 5);
+    expect_times(with_note(numbers_model("configuration", RT_CONFIGURATION_NUMBERS + 2, RT_CONFIGURATION_NUMBERS - 1),
+                           "mdot.defaults.configuration", "3,4"),
+                 1, 4, 5);
 }
 
 /* A predictor may declare defaults for more columns than this runtime lacks, because still older runtimes may need
@@ -207,8 +209,9 @@ static void names_of_later_numbers_are_refused(void **state)
     }
     strcpy(t.text + NAMES, "torch,zero_stage,batch");
     assert_int_equal(rt_job_schema_read(&t.head, RT_JOB_PREDICT, &schema, &err), MDOT_OK);
-    assert_int_equal(schema.reads,
-                     1u << RT_CONFIGURATION_TORCH | 1u << RT_CONFIGURATION_ZERO_STAGE | 1u << RT_CONFIGURATION_BATCH);
+    assert_int_equal(schema.reads, RT_CONFIGURATION_BIT(RT_CONFIGURATION_TORCH) |
+                                       RT_CONFIGURATION_BIT(RT_CONFIGURATION_ZERO_STAGE) |
+                                       RT_CONFIGURATION_BIT(RT_CONFIGURATION_BATCH));
 }
 
 /* 1 + the sums over all rows of the input's columns first … first + 2. */
@@ -305,7 +308,9 @@ static void unknown_inputs_are_refused_by_name(void **state)
                         "input gpu of entry predict has 14 columns, of which mdot " MDOT_VERSION_STRING
                         " knows the first 12: the predictor was made for a later version and says of 1");
     expect_incompatible(numbers_model("gpu", 13, 0), "input gpu of entry predict has 13 columns");
-    expect_incompatible(numbers_model("configuration", 27, 0), "input configuration of entry predict has 27 columns");
+    char says[64];
+    snprintf(says, sizeof says, "input configuration of entry predict has %d columns", RT_CONFIGURATION_NUMBERS + 1);
+    expect_incompatible(numbers_model("configuration", RT_CONFIGURATION_NUMBERS + 1, 0), says);
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L",
                          "operator_setting of entry predict is not f32 [L, 25]");
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L,L", "operator_setting");

@@ -1,14 +1,16 @@
-"""Tables that C and Python share, parsed from the C sources: attributes, operator types, GPUs.
+"""Tables that C and Python share: attributes, operator types, GPUs and numbers of a configuration.
 
 The order of attributes, types and GPU columns is part of the predictor's input schema, therefore it is defined once, in C.
+docs/schema.json holds the tables in a form that Python reads (scripts/write-tables.sh).
 """
 
 from __future__ import annotations
 
-import re
+import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -35,48 +37,39 @@ OF_A_CARD = GPU_FIGURES[:9]
 limit because it can be set."""
 
 
-def _without_comments(text: str) -> str:
-    return re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.S)
-
-
-def _read(path: str) -> str:
-    return _without_comments((ROOT / path).read_text(encoding="utf-8"))
-
-
-def _map(name: str, row: str) -> tuple[str, ...]:
-    """The matches of `row`, a pattern with one group, in a table macro of mdot_predict.h."""
-    header = _read("include/mdot/mdot_predict.h")
-    lines = re.search(rf"define {name}\(X\)((?:[^\n]*\\\n)+[^\n]*)", header)[1]
-    return tuple(re.findall(row, lines))
+@cache
+def _schema() -> dict[str, Any]:
+    schema = json.loads((ROOT / "docs/schema.json").read_text(encoding="utf-8"))
+    if schema["schema"] != "mdot-schema/1":
+        raise ValueError(f"docs/schema.json: unknown format {schema['schema']!r}")
+    return schema
 
 
 @cache
 def settings() -> tuple[str, ...]:
     """Names of the attributes, in their order."""
-    return _map("MDOT_SETTING_MAP", r'X\(\w+, "(\w+)"\)')
+    return tuple(_schema()["settings"])
 
 
 @cache
 def configuration() -> tuple[str, ...]:
     """Names of a configuration's numbers, in their order."""
-    return _map("MDOT_CONFIGURATION_MAP", r'X\(\w+, "(\w+)"\)')
+    return tuple(number["name"] for number in _schema()["inputs"])
 
 
 @cache
 def causes() -> tuple[str, ...]:
     """Reasons why a job lies outside the measured range, by number."""
-    return _map("MDOT_OUTSIDE_MAP", r"X\(\d+, (\w+)\)")
+    return tuple(_schema()["outside_reasons"])
 
 
 @cache
 def operator_types() -> tuple[str, ...]:
     """Names by number; the first stands for all unknown types."""
-    names = dict(re.findall(r'^OP\((\w+),\s*"([^"]*)"', _read("ir/ops.def"), flags=re.M))
-    rows = re.findall(r"^JOB\((\w+),\s*(\w+),\s*(\d+),", _read("ir/ops_job.def"), flags=re.M)
-    numbers = {int(number): names[row] for row, type_row, number in rows if row == type_row and int(number) != UNKNOWN_TYPE}
-    if sorted(numbers) != list(range(1, len(numbers) + 1)):
-        raise ValueError("ir/ops_job.def: the numbers of types have gaps")
-    return ("?", *(numbers[n] for n in range(1, len(numbers) + 1)))
+    types = tuple(_schema()["operator_types"])
+    if "?" in types[1:]:
+        raise ValueError("docs/schema.json: the numbers of operator types have gaps")
+    return types
 
 
 @cache
@@ -101,19 +94,16 @@ class Gpu:
 
 @cache
 def gpu_columns() -> tuple[str, ...]:
-    """GPU_FIGURES. They must be the first numeric columns of the row pattern in the table's opening comment."""
-    text = (ROOT / "runtime/job/gpus.def").read_text(encoding="utf-8")
-    columns = tuple(re.findall(r"\w+", re.search(r"GPU\(name, aliases,([\w,\s*]+)\)", text)[1]))
-    if columns[:len(GPU_FIGURES)] != GPU_FIGURES:
-        raise ValueError("runtime/job/gpus.def: the columns do not begin with those that the predictor reads")
+    """GPU_FIGURES. They must be the first numeric columns of the GPU table."""
+    if tuple(_schema()["gpu_columns"][:len(GPU_FIGURES)]) != GPU_FIGURES:
+        raise ValueError("docs/schema.json: the GPU columns do not begin with those that the predictor reads")
     return GPU_FIGURES
 
 
 @cache
 def gpus() -> tuple[Gpu, ...]:
-    rows = re.findall(r'^\s*GPU\("([^"]*)",\s*"([^"]*)",([^)]*)\)', _read("runtime/job/gpus.def"), flags=re.M)
-    return tuple(Gpu((name, *filter(None, aliases.split("|"))), tuple(float(n) for n in numbers.split(",")[:len(GPU_FIGURES)]))
-                 for name, aliases, numbers in rows)
+    return tuple(Gpu((row["name"], *row["aliases"]), tuple(map(float, row["numbers"][:len(GPU_FIGURES)])))
+                 for row in _schema()["gpus"])
 
 
 def gpu(name: str) -> Gpu:

@@ -23,6 +23,8 @@ from ctypes import (
 )
 from typing import TypeVar
 
+from mdot.options import CONFIGURATION_FIELDS
+
 MAX_RANK = 8
 SETTING_CAPACITY = 48
 PHASE_COUNT = 3
@@ -302,29 +304,7 @@ class mdot_gpu(Sized):
 class mdot_configuration(Sized):
     _fields_ = [
         ("struct_size", c_size_t),
-        ("batch", c_int64),
-        ("gpu", c_char_p),
-        ("gpu_spec", POINTER(mdot_gpu)),
-        ("gpu_count", c_int),
-        ("precision", c_int),
-        ("layout", c_int),
-        ("optimizer", c_int),
-        ("attention", c_int),
-        ("recompute", c_int),
-        ("compiled", c_uint32),
-        ("accumulate", c_uint32),
-        ("link", c_int),
-        ("node_count", c_uint32),
-        ("link_gbps", c_double),
-        ("network_gbps", c_double),
-        ("data_parallel", c_uint32),
-        ("tensor_parallel", c_uint32),
-        ("pipeline_parallel", c_uint32),
-        ("expert_parallel", c_uint32),
-        ("micro_batches", c_uint32),
-        ("zero_stage", c_uint32),
-        ("torch", c_uint32),
-        ("reserved", c_uint32),
+        *((name, POINTER(mdot_gpu) if name == "gpu_spec" else kind) for name, kind in CONFIGURATION_FIELDS),
     ]
 
 

@@ -1,0 +1,198 @@
+"""The training options. scripts/write-tables.sh writes this file from runtime/job/configuration.def: edit the table
+instead."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Union
+
+if TYPE_CHECKING:
+    from mdot.gpus import GPU
+
+
+class Row(NamedTuple):
+    """A keyword, the member of mdot_configuration that it sets, and the range of its values."""
+
+    keyword: str
+    field: str
+    kind: str
+    least: float
+    most: float
+
+
+CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
+    ("batch", ctypes.c_int64),
+    ("gpu", ctypes.c_char_p),
+    ("gpu_spec", ctypes.c_void_p),
+    ("gpu_count", ctypes.c_int),
+    ("precision", ctypes.c_int),
+    ("layout", ctypes.c_int),
+    ("optimizer", ctypes.c_int),
+    ("attention", ctypes.c_int),
+    ("recompute", ctypes.c_int),
+    ("compiled", ctypes.c_uint32),
+    ("accumulate", ctypes.c_uint32),
+    ("link", ctypes.c_int),
+    ("node_count", ctypes.c_uint32),
+    ("link_gbps", ctypes.c_double),
+    ("network_gbps", ctypes.c_double),
+    ("data_parallel", ctypes.c_uint32),
+    ("tensor_parallel", ctypes.c_uint32),
+    ("pipeline_parallel", ctypes.c_uint32),
+    ("expert_parallel", ctypes.c_uint32),
+    ("micro_batches", ctypes.c_uint32),
+    ("zero_stage", ctypes.c_uint32),
+    ("torch", ctypes.c_uint32),
+    ("reserved", ctypes.c_uint32),
+]
+"""The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "precision": ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "pytorch"),
+    "layout": ("nchw", "nhwc"),
+    "optimizer": ("sgd", "adam", "adamw"),
+    "attention": ("flash", "eager"),
+    "checkpoint": ("nothing", "blocks", "selective"),
+    "link": ("default", "pcie", "nvlink"),
+}
+"""Names in the order of the enums of mdot_predict.h."""
+
+WORDS: dict[str, dict[str, str]] = {
+    "precision": {
+        "amp": "amp-fp16",
+        "amp_fp16": "amp-fp16",
+        "16-mixed": "amp-fp16",
+        "amp_bf16": "amp-bf16",
+        "amp_bfloat16": "amp-bf16",
+        "bf16-mixed": "amp-bf16",
+        "float32": "fp32",
+        "single": "fp32",
+        "bfloat16": "bf16",
+    },
+    "layout": {
+        "channels_first": "nchw",
+        "channels_last": "nhwc",
+    },
+    "optimizer": {
+        "adamw_torch": "adamw",
+    },
+    "attention": {
+        "sdpa": "flash",
+        "flash_attention_2": "flash",
+        "math": "eager",
+    },
+    "checkpoint": {
+        "none": "nothing",
+        "full": "blocks",
+    },
+    "link": {},
+}
+"""Other words for the choices."""
+
+ROWS: tuple[Row, ...] = (
+    Row("batch", "batch", "whole", 1, 16777216),
+    Row("precision", "precision", "choice", 0, 5),
+    Row("layout", "layout", "choice", 0, 1),
+    Row("optimizer", "optimizer", "choice", 0, 2),
+    Row("attention", "attention", "choice", 0, 1),
+    Row("compiled", "compiled", "flag", 0, 1),
+    Row("checkpoint", "recompute", "choice", 0, 2),
+    Row("accumulate", "accumulate", "whole", 1, 65536),
+    Row("torch", "torch", "version", 0, 9999),
+    Row("gpus", "gpu_count", "whole", 0, 65536),
+    Row("data_parallel", "data_parallel", "whole", 0, 65536),
+    Row("tensor_parallel", "tensor_parallel", "whole", 0, 65536),
+    Row("pipeline_parallel", "pipeline_parallel", "whole", 0, 65536),
+    Row("expert_parallel", "expert_parallel", "whole", 0, 65536),
+    Row("micro_batches", "micro_batches", "whole", 0, 65536),
+    Row("zero", "zero_stage", "whole", 0, 3),
+    Row("nodes", "node_count", "whole", 1, 65536),
+    Row("network", "network_gbps", "rate", 0, 1000000000),
+)
+"""The options, except the GPU and the link, which take several forms."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ConfigurationOptions:
+    """The keywords of a Configuration, with their defaults."""
+
+    gpu: Union[str, GPU]
+    """Name of a known GPU model, or the spec values of any GPU."""
+    batch: int = 1
+    """Samples of one forward and backward pass of a data-parallel worker."""
+    precision: str = "pytorch"
+    """Number formats; bf16 includes the weights, and pytorch is fp32 with tf32 in convolutions.
+    Values: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch."""
+    layout: str = "nchw"
+    """Memory layout of images.
+    Values: nchw, nhwc."""
+    optimizer: str = "sgd"
+    """Optimizer that updates the parameters.
+    Values: sgd, adam, adamw."""
+    attention: str = "flash"
+    """Kernels of attention: one fused kernel (flash), or matmuls and a softmax (eager).
+    Values: flash, eager."""
+    compiled: bool = False
+    """Compiled by torch.compile, which fuses operators other than matmuls; it needs PyTorch 2.0."""
+    checkpoint: Union[str, None] = None
+    """Parts of the forward pass that are recomputed in the backward pass.
+    Values: nothing, blocks, selective.
+    None selects the default: nothing."""
+    accumulate: int = 1
+    """Passes whose gradients are added up before the optimizer's step."""
+    torch: Union[str, None] = None
+    """PyTorch's version, for example 2.4.
+    None selects the default: the newest that the predictor knows."""
+    gpus: int = 0
+    """Number of GPUs that work on a step.
+    0 selects the default: the product of the degrees of parallelism, or 1."""
+    data_parallel: int = 0
+    """Degree of data parallelism: groups of GPUs with a batch each.
+    0 selects the default: the GPUs that the other degrees leave."""
+    tensor_parallel: int = 0
+    """Degree of tensor parallelism: GPUs that share each matmul.
+    0 selects the default: 1."""
+    pipeline_parallel: int = 0
+    """Degree of pipeline parallelism: stages that share the blocks.
+    0 selects the default: 1."""
+    expert_parallel: int = 0
+    """Degree of expert parallelism: GPUs that share the experts of every layer.
+    0 selects the default: 1."""
+    micro_batches: int = 0
+    """Number of micro-batches of a pipeline.
+    0 selects the default: the number of stages."""
+    zero: int = 0
+    """ZeRO stage: workers shard the optimizer's state, gradients, weights."""
+    nodes: int = 1
+    """Number of nodes, each with the same number of GPUs."""
+    link: Union[str, float, None] = None
+    """Link between the GPUs of a node, or its rate in GB/s.
+    Values: pcie, nvlink.
+    None selects the default: nvlink if the GPU model has it, else pcie."""
+    network: float = 0.0
+    """Rate that collectives reach between nodes, per GPU, in GB/s.
+    0 selects the default: 20."""
+
+
+class Options(TypedDict, total=False):
+    """The keyword options of a Configuration: all of its fields except GPU and batch."""
+
+    precision: str
+    layout: str
+    optimizer: str
+    attention: str
+    compiled: bool
+    checkpoint: Union[str, None]
+    accumulate: int
+    torch: Union[str, None]
+    gpus: int
+    data_parallel: int
+    tensor_parallel: int
+    pipeline_parallel: int
+    expert_parallel: int
+    micro_batches: int
+    zero: int
+    nodes: int
+    link: Union[str, float, None]
+    network: float

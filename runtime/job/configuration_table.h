@@ -1,0 +1,236 @@
+/* configuration_table.h — the training options of configuration.def as arrays, for every program that reads, checks or
+ * prints them: the libraries, the command, the Slurm plugin, the simulator and the writer of texts (scripts/tables).
+ * The header contains data and includes only public headers, so that it needs no library.
+ */
+#ifndef RT_CONFIGURATION_TABLE_H
+#define RT_CONFIGURATION_TABLE_H
+
+#include "mdot/mdot.h"
+
+#include <stddef.h>
+#include <string.h>
+
+typedef enum rt_option_kind {
+    RT_KIND_WHOLE,
+    RT_KIND_COUNT,
+    RT_KIND_REAL,
+    RT_KIND_CHOICE,
+    RT_KIND_FLAG,
+    RT_KIND_VERSION,
+    RT_KIND_GPU
+} rt_option_kind;
+
+typedef enum rt_option_section {
+    RT_SECTION_JOB,
+    RT_SECTION_TRAINING,
+    RT_SECTION_CLUSTER,
+    RT_SECTION_DEGREE,
+    RT_SECTION_LINK
+} rt_option_section;
+
+/* Type of a member of mdot_configuration. The compilers give the enums the type unsigned int. */
+typedef enum rt_member_type {
+    RT_MEMBER_INT,
+    RT_MEMBER_UINT32,
+    RT_MEMBER_INT64,
+    RT_MEMBER_DOUBLE,
+    RT_MEMBER_POINTER
+} rt_member_type;
+#define RT_MEMBER_TYPE(field)                                                                                          \
+    _Generic(((const mdot_configuration *)0)->field,                                                                   \
+        int: RT_MEMBER_INT,                                                                                            \
+        uint32_t: RT_MEMBER_UINT32,                                                                                    \
+        int64_t: RT_MEMBER_INT64,                                                                                      \
+        double: RT_MEMBER_DOUBLE,                                                                                      \
+        const char *: RT_MEMBER_POINTER,                                                                               \
+        const mdot_gpu *: RT_MEMBER_POINTER)
+
+/* Another word for a choice. */
+typedef struct rt_choice_word {
+    const char *word; /* NULL terminates a list */
+    const char *name;
+    bool is_same; /* false: it means something that mdot lacks, and the name is the nearest */
+} rt_choice_word;
+
+/* One row; configuration.def describes the columns. */
+typedef struct rt_option {
+    rt_option_section section;
+    const char *field;
+    rt_member_type type;
+    size_t offset, size_bytes; /* of the member */
+    rt_option_kind kind;
+    double least, most;
+    bool accepts_zero; /* besides the range, and selects the default */
+    double fallback;
+    const char *default_text;
+    const char *command, *bare, *value, *json, *slurm, *python, *help, *meaning;
+    const char *const *choices; /* names in the order of the enum, terminated by NULL; NULL for other kinds */
+    const rt_choice_word *words;
+} rt_option;
+
+/* ---- Choices ----------------------------------------------------------------------------------------------------- */
+
+#define RT_NAME(id, name) name,
+#define RT_WORD(word, name, is_same) {word, name, is_same},
+static const char *const rt_precision_names[] = {
+#define PRECISION RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
+static const char *const rt_layout_names[] = {
+#define LAYOUT RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
+static const char *const rt_optimizer_names[] = {
+#define OPTIMIZER RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
+static const char *const rt_attention_names[] = {
+#define ATTENTION RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
+static const char *const rt_recompute_names[] = {
+#define RECOMPUTE RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
+static const char *const rt_link_names[] = {
+#define LINK_CHOICE RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
+static const rt_choice_word rt_precision_words[] = {
+#define PRECISION_WORD RT_WORD
+#include "runtime/job/configuration.def"
+    {NULL, NULL, false}};
+static const rt_choice_word rt_layout_words[] = {
+#define LAYOUT_WORD RT_WORD
+#include "runtime/job/configuration.def"
+    {NULL, NULL, false}};
+static const rt_choice_word rt_optimizer_words[] = {
+#define OPTIMIZER_WORD RT_WORD
+#include "runtime/job/configuration.def"
+    {NULL, NULL, false}};
+static const rt_choice_word rt_attention_words[] = {
+#define ATTENTION_WORD RT_WORD
+#include "runtime/job/configuration.def"
+    {NULL, NULL, false}};
+static const rt_choice_word rt_recompute_words[] = {
+#define RECOMPUTE_WORD RT_WORD
+#include "runtime/job/configuration.def"
+    {NULL, NULL, false}};
+static const rt_choice_word rt_link_words[] = {{NULL, NULL, false}};
+
+/* ---- Options ----------------------------------------------------------------------------------------------------- */
+
+/* The number of each option: RT_OPTION_precision and so on, in the order of the table. */
+enum {
+#define OPTION(field, ...) RT_OPTION_##field,
+#include "runtime/job/configuration.def"
+    RT_OPTION_COUNT
+};
+
+#define RT_CHOICES_CHOICE(field) .choices = rt_##field##_names, .words = rt_##field##_words
+#define RT_CHOICES_WHOLE(field) .accepts_zero = false
+#define RT_CHOICES_COUNT(field) .accepts_zero = true
+#define RT_CHOICES_REAL(field) .accepts_zero = true
+#define RT_CHOICES_FLAG(field) .accepts_zero = false
+#define RT_CHOICES_VERSION(field) .accepts_zero = true
+#define RT_CHOICES_GPU(field) .accepts_zero = true
+#define RT_OPTION_ROW(SECTION, FIELD, KIND, LEAST, MOST, FALLBACK, DEFAULT, COMMAND, BARE, VALUE, JSON, SLURM, PYTHON, \
+                      HELP, MEANING)                                                                                   \
+    {.section = RT_SECTION_##SECTION,                                                                                  \
+     .field = #FIELD,                                                                                                  \
+     .type = RT_MEMBER_TYPE(FIELD),                                                                                    \
+     .offset = offsetof(mdot_configuration, FIELD),                                                                    \
+     .size_bytes = sizeof(((const mdot_configuration *)0)->FIELD),                                                     \
+     .kind = RT_KIND_##KIND,                                                                                           \
+     .least = (LEAST),                                                                                                 \
+     .most = (MOST),                                                                                                   \
+     .fallback = (FALLBACK),                                                                                           \
+     .default_text = (DEFAULT),                                                                                        \
+     .command = (COMMAND),                                                                                             \
+     .bare = (BARE),                                                                                                   \
+     .value = (VALUE),                                                                                                 \
+     .json = (JSON),                                                                                                   \
+     .slurm = (SLURM),                                                                                                 \
+     .python = (PYTHON),                                                                                               \
+     .help = (HELP),                                                                                                   \
+     .meaning = (MEANING),                                                                                             \
+     RT_CHOICES_##KIND(FIELD)},
+
+static const rt_option rt_options[RT_OPTION_COUNT] = {
+#define JOB(...) RT_OPTION_ROW(JOB, __VA_ARGS__)
+#define TRAINING(...) RT_OPTION_ROW(TRAINING, __VA_ARGS__)
+#define CLUSTER(...) RT_OPTION_ROW(CLUSTER, __VA_ARGS__)
+#define DEGREE(...) RT_OPTION_ROW(DEGREE, __VA_ARGS__)
+#define LINK(...) RT_OPTION_ROW(LINK, __VA_ARGS__)
+#include "runtime/job/configuration.def"
+};
+
+/* ---- Inputs of predictors ---------------------------------------------------------------------------------------- */
+
+/* A number that predictors read, in the order of MDOT_CONFIGURATION_MAP. */
+typedef struct rt_option_input {
+    const char *name;
+    int option;    /* RT_OPTION_… whose value it is */
+    uint32_t ones; /* choices for which it is 1, a bit each; 0: it is the value */
+} rt_option_input;
+
+static const rt_option_input rt_option_inputs[] = {
+#define INPUT(id, name, field, ones) {name, RT_OPTION_##field, ones},
+#include "runtime/job/configuration.def"
+};
+enum { RT_OPTION_INPUT_COUNT = sizeof rt_option_inputs / sizeof *rt_option_inputs };
+
+/* ---- Values ------------------------------------------------------------------------------------------------------ */
+
+/* Returns the value of an option; 0 for a pointer. */
+static inline double rt_option_get(const mdot_configuration *c, const rt_option *option)
+{
+    const char *member = (const char *)c + option->offset;
+    switch (option->type) {
+    case RT_MEMBER_INT:
+        return *(const int *)member;
+    case RT_MEMBER_UINT32:
+        return *(const uint32_t *)member;
+    case RT_MEMBER_INT64:
+        return (double)*(const int64_t *)member;
+    case RT_MEMBER_DOUBLE:
+        return *(const double *)member;
+    case RT_MEMBER_POINTER:
+        break;
+    }
+    return 0;
+}
+
+/* Returns the choice with this name, or for which this is another word; -1 if there is none. */
+static inline int rt_option_find_choice(const rt_option *option, const char *text)
+{
+    int choice = 0;
+    for (const rt_choice_word *w = option->words; w->word != NULL; w++)
+        if (w->is_same && strcmp(text, w->word) == 0) text = w->name;
+    while (option->choices[choice] != NULL && strcmp(option->choices[choice], text) != 0) choice++;
+    return option->choices[choice] != NULL ? choice : -1;
+}
+
+/* Stores a value that is within the option's range. Pointers keep their values. */
+static inline void rt_option_set(mdot_configuration *c, const rt_option *option, double value)
+{
+    char *member = (char *)c + option->offset;
+    switch (option->type) {
+    case RT_MEMBER_INT:
+        *(int *)member = (int)value;
+        break;
+    case RT_MEMBER_UINT32:
+        *(uint32_t *)member = (uint32_t)value;
+        break;
+    case RT_MEMBER_INT64:
+        *(int64_t *)member = (int64_t)value;
+        break;
+    case RT_MEMBER_DOUBLE:
+        *(double *)member = value;
+        break;
+    case RT_MEMBER_POINTER:
+        break;
+    }
+}
+
+#endif

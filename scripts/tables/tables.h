@@ -1,0 +1,23 @@
+/* tables.h — the texts that are made of the tables in C: one function for each text, which writes it to `out`. */
+#ifndef TABLES_H
+#define TABLES_H
+
+#include <stdio.h>
+
+/* docs/schema.json: operator attributes, operator types, GPUs, training options and predictor inputs, for Python and
+ * other programs. */
+void tables_write_schema(FILE *out);
+/* docs/configuration.md: the reference page of the training options. */
+void tables_write_reference(FILE *out);
+/* Members of a prediction in docs/predict.schema.json that are training options, and the names of the required ones. */
+void tables_write_json_members(FILE *out);
+void tables_write_json_required(FILE *out);
+/* Rows of the table of keys in integrations/slurm/README.md. */
+void tables_write_slurm_keys(FILE *out);
+/* bindings/python/mdot/options.py: the options as Python reads them. */
+void tables_write_python(FILE *out);
+
+/* Writes a JSON string, which is also a Python string, with its quotes. */
+void tables_write_string(FILE *out, const char *text);
+
+#endif

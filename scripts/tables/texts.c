@@ -1,0 +1,228 @@
+/* texts.c — documents about the training options: the reference page, and parts of others. */
+#include "scripts/tables/tables.h"
+
+#include "runtime/job/configuration_table.h"
+
+#include <string.h>
+
+static const char *const type_names[] = {[RT_MEMBER_INT] = "int",
+                                         [RT_MEMBER_UINT32] = "uint32_t",
+                                         [RT_MEMBER_INT64] = "int64_t",
+                                         [RT_MEMBER_DOUBLE] = "double",
+                                         [RT_MEMBER_POINTER] = "pointer"};
+
+/* Writes "fp32, tf32, amp-fp16". */
+static void write_choices(FILE *out, const rt_option *o)
+{
+    for (size_t i = 0; o->choices[i] != NULL; i++) fprintf(out, "%s%s", i > 0 ? ", " : "", o->choices[i]);
+}
+
+static void write_values(FILE *out, const rt_option *o)
+{
+    if (o->choices != NULL)
+        write_choices(out, o);
+    else if (o->kind == RT_KIND_FLAG)
+        fputs("no, yes", out);
+    else if (o->kind == RT_KIND_VERSION)
+        fputs("1.0 to 99.99", out);
+    else if (o->kind == RT_KIND_GPU)
+        fputs(strcmp(o->field, "gpu") == 0 ? "a name of `mdot gpus`" : "spec values of `mdot gpus --json`", out);
+    else
+        fprintf(out, "%.10g to %.10g", o->least, o->most);
+}
+
+static void write_code(FILE *out, const char *text)
+{
+    int length = (int)strcspn(text, "?");
+    if (length > 0) fprintf(out, "`%.*s`", length, text);
+}
+
+/* Writes the option as `--name VALUE`. A '|' would end the cell of the table. */
+static void write_command(FILE *out, const rt_option *o)
+{
+    fputs(o->section == RT_SECTION_DEGREE ? "`--parallel " : "`--", out);
+    fputs(o->command, out);
+    if (o->value != NULL) fputs(o->section == RT_SECTION_DEGREE ? "=" : o->bare != NULL ? "[=" : " ", out);
+    for (const char *c = o->value; c != NULL && *c != '\0'; c++) fprintf(out, *c == '|' ? "\\%c" : "%c", *c);
+    fputs(o->bare != NULL ? "]`" : "`", out);
+}
+
+/* ---- docs/configuration.md --------------------------------------------------------------------------------------- */
+
+static void write_meanings(FILE *out)
+{
+    fputs("| member of `mdot_configuration` | C type | values | default | meaning |\n| --- | --- | --- | --- | --- |\n",
+          out);
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *o = &rt_options[i];
+        fprintf(out, "| `%s` | %s | ", o->field, o->kind == RT_KIND_CHOICE ? "enum" : type_names[o->type]);
+        write_values(out, o);
+        fprintf(out, " | %s | %s |\n", o->default_text, o->meaning);
+    }
+}
+
+static void write_spellings(FILE *out)
+{
+    fputs("| member | `mdot predict` | column of measured steps | JSON | Slurm key | Python |\n"
+          "| --- | --- | --- | --- | --- | --- |\n",
+          out);
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *o = &rt_options[i];
+        bool is_column = strcmp(o->field, "gpu_spec") != 0; /* a measured GPU has a name */
+        fprintf(out, "| `%s` | ", o->field);
+        write_command(out, o);
+        fputs(" | ", out);
+        if (is_column) write_code(out, o->section == RT_SECTION_DEGREE ? "parallel" : o->command);
+        fputs(" | ", out);
+        write_code(out, strcmp(o->field, "link_gbps") == 0 ? "link" : o->json);
+        fputs(" | ", out);
+        write_code(out, o->slurm);
+        fputs(" | ", out);
+        write_code(out, o->python);
+        fputs(" |\n", out);
+    }
+}
+
+static void write_words(FILE *out)
+{
+    fputs("| member | word | means |\n| --- | --- | --- |\n", out);
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        for (const rt_choice_word *w = rt_options[i].words; w != NULL && w->word != NULL; w++)
+            if (w->is_same) fprintf(out, "| `%s` | %s | %s |\n", rt_options[i].field, w->word, w->name);
+}
+
+static void write_inputs(FILE *out)
+{
+    fputs("| name | value |\n| --- | --- |\n", out);
+    for (size_t i = 0; i < RT_OPTION_INPUT_COUNT; i++) {
+        const rt_option_input *input = &rt_option_inputs[i];
+        const rt_option *option = &rt_options[input->option];
+        fprintf(out, "| `%s` | %s`%s`", input->name, input->ones != 0 ? "1 if " : "", option->field);
+        const char *between = " is ";
+        for (unsigned k = 0; k < 32; k++) {
+            if ((input->ones >> k & 1) == 0) continue;
+            fprintf(out, "%s%s", between, option->choices[k]);
+            between = " or ";
+        }
+        fputs(" |\n", out);
+    }
+}
+
+void tables_write_reference(FILE *out)
+{
+    fputs(
+        "<!-- scripts/write-tables.sh writes this page from runtime/job/configuration.def. Edit the table instead. "
+        "-->\n"
+        "# Training options\n\n"
+        "A training configuration describes how a job trains: on which GPUs, in which precision, and with which "
+        "kernels.\n"
+        "C programs fill an `mdot_configuration`. You can set the same options on the command line, in a table of "
+        "measured\n"
+        "steps (`mdot calibrate`), in Slurm (`sbatch --mdot`) and in Python. For example, `--parallel tp=2` of\n"
+        "`mdot predict` and `tensor_parallel=2` in Python are one option.\n\n"
+        "## Values\n\n"
+        "A number of 0 in C selects the default, because a struct that is filled with zeros must be valid. Choices are "
+        "the\n"
+        "enums of `mdot_predict.h` in this order, so that 0 in C is the first one. Rates are in GB/s (10^9 bytes per\n"
+        "second). A version is 100 * major + minor in C: for example, 2.4 is 204.\n\n",
+        out);
+    write_meanings(out);
+    fputs("\n## Names\n\n"
+          "An empty cell means that the option has another source there. For example, Slurm takes GPUs and nodes from "
+          "its own\n"
+          "options. A table of measured steps has the columns `job` and `ms` besides.\n\n",
+          out);
+    write_spellings(out);
+    fputs("\n## Other words\n\n"
+          "The command, Slurm and Python accept these words of PyTorch, Lightning and transformers for a choice.\n\n",
+          out);
+    write_words(out);
+    fputs("\n## Inputs of predictors\n\n"
+          "A predictor reads these numbers of a configuration, in this order or by name (`mdot_predict.h`, "
+          "\"Predictions\").\n"
+          "mdot estimates the effect of an option analytically if the predictor lacks its numbers. The batch is that "
+          "of a\n"
+          "micro-batch.\n\n",
+          out);
+    write_inputs(out);
+}
+
+/* ---- docs/predict.schema.json ------------------------------------------------------------------------------------ */
+
+/* The members of mdot_configuration that are members of a prediction; the GPU's name is written by hand. */
+static bool is_json_member(const rt_option *o)
+{
+    return o->json[0] != '\0' && o->kind != RT_KIND_GPU;
+}
+
+void tables_write_json_required(FILE *out)
+{
+    enum { PER_LINE = 8 };
+    size_t count = 0;
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *o = &rt_options[i];
+        if (!is_json_member(o) || strchr(o->json, '?') != NULL) continue;
+        fprintf(out, "%s\"%s\",",
+                count % PER_LINE > 0 ? " "
+                : count > 0          ? "\n                   "
+                                     : "                   ",
+                o->json);
+        count++;
+    }
+    fputs("\n", out);
+}
+
+static void write_json_type(FILE *out, const rt_option *o)
+{
+    switch (o->kind) {
+    case RT_KIND_WHOLE:
+        fprintf(out, "\"type\": \"integer\", \"minimum\": %.0f, \"maximum\": %.0f", o->least, o->most);
+        break;
+    case RT_KIND_COUNT:
+        fprintf(out, "\"type\": \"integer\", \"minimum\": %.0f", o->least);
+        break;
+    case RT_KIND_REAL:
+        fputs("\"type\": \"number\", \"exclusiveMinimum\": 0", out);
+        break;
+    case RT_KIND_CHOICE:
+        fputs(o->section == RT_SECTION_LINK ? "\"anyOf\": [{\"enum\": [" : "\"enum\": [", out);
+        for (size_t i = 0; o->choices[i] != NULL; i++) fprintf(out, "%s\"%s\"", i > 0 ? ", " : "", o->choices[i]);
+        fputs(o->section == RT_SECTION_LINK ? "]}, {\"type\": \"number\", \"exclusiveMinimum\": 0}]" : "]", out);
+        break;
+    case RT_KIND_FLAG:
+        fputs("\"type\": \"boolean\"", out);
+        break;
+    case RT_KIND_VERSION:
+        fputs("\"type\": \"string\", \"pattern\": \"^[1-9][0-9]?\\\\.[0-9]+$\"", out);
+        break;
+    case RT_KIND_GPU:
+        break;
+    }
+}
+
+void tables_write_json_members(FILE *out)
+{
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *o = &rt_options[i];
+        if (!is_json_member(o)) continue;
+        fprintf(out, "        \"%.*s\": {", (int)strcspn(o->json, "?"), o->json);
+        write_json_type(out, o);
+        fprintf(out, ",\n          \"description\": \"%s%s%s\"},\n", o->meaning,
+                o->section == RT_SECTION_LINK ? ", or its rate in GB/s" : "",
+                strchr(o->json, '?') != NULL ? "; absent at the default" : "");
+    }
+}
+
+/* ---- integrations/slurm/README.md -------------------------------------------------------------------------------- */
+
+void tables_write_slurm_keys(FILE *out)
+{
+    fputs("| --- | --- |\n", out);
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *o = &rt_options[i];
+        if (o->slurm[0] == '\0') continue;
+        fprintf(out, "| %s | %s: ", o->slurm, o->meaning);
+        write_values(out, o);
+        fprintf(out, " (default: %s) |\n", o->default_text);
+    }
+}

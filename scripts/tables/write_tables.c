@@ -1,0 +1,113 @@
+/* write_tables.c — writes the files, and the parts of files, that are made of the tables in C, or checks that they are
+ * up to date:
+ *
+ *     write_tables TREE [--check]
+ *
+ * With --check it changes nothing, and its exit status is 1 if a file differs. A part of a file lies between a line
+ * that contains its first mark and one that contains its last mark; both lines stay.
+ */
+#include "scripts/tables/tables.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct part {
+    const char *path;
+    const char *first, *last; /* NULL: the whole file */
+    void (*write)(FILE *out);
+} part;
+
+static const part parts[] = {
+    {"docs/schema.json", NULL, NULL, tables_write_schema},
+    {"docs/configuration.md", NULL, NULL, tables_write_reference},
+    {"docs/predict.schema.json", "\"required\": [\"gpu\",", "\"step_ms\", \"lower_ms\"", tables_write_json_required},
+    {"docs/predict.schema.json", "the swept dimension's value; absent", "\"step_ms\": {", tables_write_json_members},
+    {"integrations/slurm/README.md", "| key | value |", "| steps | ", tables_write_slurm_keys},
+    {"bindings/python/mdot/options.py", NULL, NULL, tables_write_python},
+};
+
+static char *read_text(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return NULL;
+    char *text = NULL;
+    size_t size = 0, used = 0, got = 1;
+    while (got > 0) {
+        if (used + 1 >= size) {
+            size = size == 0 ? 1 << 16 : 2 * size;
+            char *longer = realloc(text, size);
+            if (longer == NULL) break;
+            text = longer;
+        }
+        got = fread(text + used, 1, size - used - 1, file);
+        used += got;
+    }
+    fclose(file);
+    if (text != NULL) text[used] = '\0';
+    return text;
+}
+
+/* Returns the text of the file with the part replaced; NULL if a mark is missing. The caller frees it. */
+static char *replace(const char *old, const part *p)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (out == NULL) return NULL;
+    if (p->first == NULL) {
+        p->write(out);
+        fclose(out);
+        return text;
+    }
+    const char *from = old != NULL ? strstr(old, p->first) : NULL;
+    if (from != NULL) from = strchr(from, '\n');
+    const char *to = from != NULL ? strstr(from, p->last) : NULL;
+    while (to != NULL && to > from && to[-1] != '\n') to--;
+    if (to != NULL) {
+        fwrite(old, 1, (size_t)(from + 1 - old), out);
+        p->write(out);
+        fputs(to, out);
+    }
+    fclose(out);
+    if (to != NULL) return text;
+    free(text);
+    return NULL;
+}
+
+static bool write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "wb");
+    if (file == NULL) return false;
+    bool is_written = fputs(text, file) >= 0;
+    return fclose(file) == 0 && is_written;
+}
+
+/* Returns false, with a message, if the file cannot be made, or differs where it is only checked. */
+static bool update(const char *tree, const part *p, bool only_checks)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", tree, p->path);
+    char *old = read_text(path), *text = replace(old, p);
+    bool is_current = old != NULL && text != NULL && strcmp(old, text) == 0, succeeds = is_current;
+    if (text == NULL)
+        fprintf(stderr, "write_tables: %s lacks the line \"%s\" or \"%s\"\n", path, p->first, p->last);
+    else if (!is_current && only_checks)
+        fprintf(stderr, "write_tables: %s differs from the tables; run scripts/write-tables.sh\n", path);
+    else if (!is_current && !(succeeds = write_text(path, text)))
+        perror(path);
+    free(old);
+    free(text);
+    return succeeds;
+}
+
+int main(int argc, char **argv)
+{
+    bool only_checks = argc == 3 && strcmp(argv[2], "--check") == 0, succeeds = true;
+    if (argc != 2 && !only_checks) {
+        fprintf(stderr, "Usage: write_tables TREE [--check]\n");
+        return 2;
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) succeeds &= update(argv[1], &parts[i], only_checks);
+    return succeeds ? 0 : 1;
+}

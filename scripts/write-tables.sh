@@ -1,0 +1,15 @@
+#!/bin/sh
+# Writes the documents and the Python module that are made of the tables of training options, GPUs and operators
+# (runtime/job/configuration.def, runtime/job/gpus.def, ir/ops.def, ir/ops_job.def, mdot_predict.h). Run it after you
+# change a table.
+#
+#     scripts/write-tables.sh [--check]
+#
+# --check changes nothing and fails if a file differs. scripts/tables/write_tables.c lists the files. The compiler is
+# $CC, or cc.
+set -eu
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT INT TERM
+"${CC:-cc}" -std=c11 -D_GNU_SOURCE -I. -Iinclude scripts/tables/*.c -o "$work/write_tables"
+"$work/write_tables" . "$@"
