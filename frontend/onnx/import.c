@@ -3,11 +3,19 @@
  * There are two arenas. The caller's arena holds the graph. A scratch arena holds messages, names and numbers until
  * the end. Both are bounded in proportion to the file, so that no file can exhaust memory.
  */
-#include "base/file.h"
 #include "frontend/onnx/onnx.h"
 
+#include "base/file.h"
+#include "frontend/onnx/functions.h"
+#include "frontend/onnx/graph_edit.h"
+#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/names.h"
 #include "frontend/onnx/onnx_attributes.h"
+#include "frontend/onnx/onnx_tensor.h"
+#include "frontend/onnx/q_operators.h"
+#include "frontend/onnx/read.h"
 #include "frontend/onnx/symbols.h"
+#include "frontend/onnx/topological_order.h"
 #include "frontend/onnx/upgrade.h"
 #include "frontend/onnx/wire.h"
 

@@ -1,7 +1,11 @@
 /* onnx_tensor.c — converts a TensorProto to an ir_tensor: checks the shape, and borrows data from the file or widens
  * it from ONNX's typed fields. */
-#include "frontend/onnx/context.h"
+#include "frontend/onnx/onnx_tensor.h"
 
+#include "frontend/onnx/external.h"
+#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/read.h"
 #include "frontend/onnx/wire.h"
 
 #include <string.h>

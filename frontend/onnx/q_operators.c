@@ -5,6 +5,10 @@
  *
  * A triple is three consecutive inputs: bytes, scale, zero point.
  */
+#include "frontend/onnx/q_operators.h"
+
+#include "frontend/onnx/graph_edit.h"
+#include "frontend/onnx/import_messages.h"
 #include "frontend/onnx/upgrade.h"
 
 #include <string.h>

@@ -7,6 +7,7 @@
 
 #include "base/join.h"
 #include "base/suggest.h"
+#include "frontend/onnx/import_messages.h"
 #include "frontend/onnx/names.h"
 
 #include <stdio.h>
