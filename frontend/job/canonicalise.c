@@ -1,4 +1,5 @@
-/* canonicalise.c — canonical forms for patterns that exporters and models write in several ways. Runs before recognition.
+/* canonicalise.c — canonical forms for patterns that exporters and models write in several ways. Runs before
+ * recognition.
  *
  *   - A pointwise operator broadcasts by itself, so an Expand in front of it (PyTorch's expand_as) is removed.
  *   - Selecting one index of an axis (PyTorch's x[i]) becomes a Slice, like a range. Gather is reserved for tables.

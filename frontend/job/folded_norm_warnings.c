@@ -1,8 +1,8 @@
 /* folded_norm_warnings.c — warns about a whole sequence that is suspicious without proof of an error.
  *
- * If the BatchNormalizations of a network were folded without a trace (unfold_batchnorm.c), only convolutions remain. Other
- * networks never had any: AlexNet, VGG, SqueezeNet, and networks for super-resolution and speech. They are
- * distinguished by structures that are always trained with a normalisation. In a graph without normalisation of any
+ * If the BatchNormalizations of a network were folded without a trace (unfold_batchnorm.c), only convolutions
+ * remain. Other networks never had any: AlexNet, VGG, SqueezeNet, and networks for super-resolution and speech. They
+ * are distinguished by structures that are always trained with a normalisation. In a graph without normalisation of any
  * kind, the signs are
  *
  *   - sums of branches in front of a ReLU, as in ResNets;

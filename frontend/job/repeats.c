@@ -1,9 +1,9 @@
 /* repeats.c — finds stretches of a sequence that repeat several times in a row. layers.c uses it where names are
  * missing.
  *
- * A run of period p is a longest stretch in which each operator has the same kind as the operator p positions before it.
- * If a block repeats three times in a row, each word of up to 2p operators at its start recurs p positions later for the
- * first time. Therefore p is the distance between equal words whose length is some power of two. With two
+ * A run of period p is a longest stretch in which each operator has the same kind as the operator p positions before
+ * it. If a block repeats three times in a row, each word of up to 2p operators at its start recurs p positions later
+ * for the first time. Therefore p is the distance between equal words whose length is some power of two. With two
  * repetitions, such a word must also be unique in the block. The search tries the MAX_PERIODS commonest distances,
  * so that the work is O(n log^2 n). In a job with more different networks than that, some blocks remain undetected.
  */

@@ -2,8 +2,8 @@
  *
  * A node belongs to the backward pass or the optimizer if its operator occurs only there, or if it reads the result
  * of such a node. The remaining nodes form the forward graph, which equals an export for inference. Gradients and
- * updates are counted with the operator that they belong to (operator_costs.c), in the same way for every export. A graph that
- * contains only such nodes, for example an optimizer alone, stays as it is.
+ * updates are counted with the operator that they belong to (operator_costs.c), in the same way for every export. A
+ * graph that contains only such nodes, for example an optimizer alone, stays as it is.
  *
  * job_only_ops.def lists the operators.
  */
@@ -181,8 +181,8 @@ static bool is_first_or_of_other_node(void *node, const ir_value *output)
     return output->def != node || output->output == 0;
 }
 
-/* An export for inference has neither Dropout nor batch statistics, so the sequence uses the inference form. operator_costs.c
- * accounts for normalisation by the batch's statistics in training. */
+/* An export for inference has neither Dropout nor batch statistics, so the sequence uses the inference form.
+ * operator_costs.c accounts for normalisation by the batch's statistics in training. */
 static void use_inference_form(const fe_job *job, ir_node *node)
 {
     if (node->op == &ir_ops[IR_OP_Dropout]) truncate_inputs(job, node, 1);

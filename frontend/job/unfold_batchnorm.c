@@ -5,8 +5,8 @@
  * gets the node back, with a scale and a shift as parameters.
  *
  * Folding is detected by the traces that the tools leave:
- *   - onnxscript, behind PyTorch's dynamo exporter, names the rule and the ATen operator in the node's metadata. It names
- *     a bias that it makes after the weight: "conv1.weight_bias" (rewriter/rules/common/_fuse_batchnorm.py);
+ *   - onnxscript, behind PyTorch's dynamo exporter, names the rule and the ATen operator in the node's metadata. It
+ *     names a bias that it makes after the weight: "conv1.weight_bias" (rewriter/rules/common/_fuse_batchnorm.py);
  *   - PyTorch's TorchScript exporter names the constants that it computes "onnx::Conv_123" (until 1.9 "123"), whereas
  *     parameters of the model keep their own names (torch/csrc/jit/passes/onnx/eval_peephole.cpp). ONNX's optimizer
  *     and onnxsim do the same;

@@ -60,7 +60,7 @@ static mdot_status check_model(const fe_context *context, const Onnx__ModelProto
 
 /* ---- Values ----------------------------------------------------------------------------------------------------- */
 
-static int value_named(const importer *im, const char *name)
+static int find_value(const importer *im, const char *name)
 {
     return fe_names_find(im->flat.names, name) - 1;
 }
@@ -75,7 +75,7 @@ static mdot_status import_initializers(importer *im)
         ir_value *value = ir_graph_add_constant(im->graph, proto->name, tensor);
         if (value == NULL) return fe_out_of_memory(&im->context);
         value->stored = true;
-        im->values[value_named(im, proto->name)] = value;
+        im->values[find_value(im, proto->name)] = value;
     }
     return MDOT_OK;
 }
@@ -111,7 +111,7 @@ static mdot_status import_inputs(importer *im)
     if (inputs == NULL || types == NULL) return fe_out_of_memory(&im->context);
     int count = 0;
     for (size_t i = 0; i < im->proto->n_input; i++) {
-        int value = value_named(im, im->proto->input[i]->name);
+        int value = find_value(im, im->proto->input[i]->name);
         if (im->flat.values[value].definer == FE_BY_INPUT) inputs[count++] = im->proto->input[i];
     }
     mdot_status status = fe_type_inputs(&im->context, inputs, count, types, &im->graph->symbol, &im->bound);
@@ -122,7 +122,7 @@ static mdot_status import_inputs(importer *im)
         if (status != MDOT_OK) return status;
         if (value == NULL) value = ir_graph_add_input(im->graph, inputs[i]->name, &types[i]);
         if (value == NULL) return fe_out_of_memory(&im->context);
-        im->values[value_named(im, inputs[i]->name)] = value;
+        im->values[find_value(im, inputs[i]->name)] = value;
     }
     return status;
 }
@@ -147,7 +147,7 @@ static mdot_status import_outputs(importer *im)
     if (seen == NULL) return fe_out_of_memory(&im->context);
     for (size_t i = 0; i < im->proto->n_output; i++) {
         const char *name = fe_text(im->proto->output[i]->name);
-        int number = value_named(im, name);
+        int number = find_value(im, name);
         const char *fault = NULL;
         if (number < 0 || im->values[number] == NULL) fault = "is defined by nothing";
         if (fe_names_find(seen, name) >= 0) fault = "occurs twice";
@@ -337,7 +337,7 @@ static void import_stated_types(importer *im)
     for (size_t i = 0; i < proto->n_value_info + proto->n_output; i++) {
         const Onnx__ValueInfoProto *info =
             i < proto->n_value_info ? proto->value_info[i] : proto->output[i - proto->n_value_info];
-        int number = value_named(im, fe_text(info->name));
+        int number = find_value(im, fe_text(info->name));
         if (number < 0 || im->values[number] == NULL || im->values[number]->def == NULL) continue;
         ir_type type;
         if (fe_stated_type(info, im->bound, &type)) im->values[number]->type = type;

@@ -44,7 +44,8 @@ mdot_status fe_explain_memory(const ir_arena *arena, const char *name, mdot_stat
 /* Imports the model at `path` into the arena. Mappings and open files are released with the arena. A node whose
  * operator is not in the table is kept with op = NULL; ir_check_supported reports them all. graph->symbol is set if
  * one symbolic dimension remains. If several remain and all but one occur only as the first dimension of inputs,
- * these are bound to 1 with a warning. Otherwise INVALID_ARGUMENT lists the dimensions and explains how to bind them. */
+ * these are bound to 1 with a warning. Otherwise INVALID_ARGUMENT lists the dimensions and explains how to bind
+ * them. */
 mdot_status fe_import(const char *path, const fe_options *options, ir_arena *arena, ir_graph **out_graph,
                       mdot_error *err);
 

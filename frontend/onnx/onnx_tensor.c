@@ -157,10 +157,10 @@ static mdot_status import_typed(const fe_context *context, const Onnx__TensorPro
                                 const char *name, ir_tensor *tensor, size_t size_bytes)
 {
     size_t count = (size_t)tensor->count;
-    size_t given = source_count(proto, source_of(tensor->dtype));
-    if (given != count) {
+    size_t available = source_count(proto, source_of(tensor->dtype));
+    if (available != count) {
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': has %zu elements of %s, its shape needs %zu",
-                         context->file, kind, name, given, mdot_dtype_name(tensor->dtype), count);
+                         context->file, kind, name, available, mdot_dtype_name(tensor->dtype), count);
     }
     void *data = ir_arena_alloc(context->arena, size_bytes, 1);
     if (data == NULL) return fe_out_of_memory(context);

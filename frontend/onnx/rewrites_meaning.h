@@ -1,6 +1,6 @@
-/* rewrites_meaning.h — defaults and meanings that changed: functions of upgrade.c's table. Each rewrites a node of an opset below that of
- * its row into the form of that opset, or gives the node up with a reason. False: out of memory. Private to
- * frontend/onnx. */
+/* rewrites_meaning.h — defaults and meanings that changed: functions of upgrade.c's table. Each rewrites a node of
+ * an opset below that of its row into the form of that opset, or gives the node up with a reason. False: out of
+ * memory. Private to frontend/onnx. */
 #ifndef FE_REWRITES_MEANING_H
 #define FE_REWRITES_MEANING_H
 

@@ -5,7 +5,7 @@
 
 #include "runtime/job/job_model.h"
 
-/* ---- Writing: an allocation failure sets `failed` ----------------------------------------------------------------- */
+/* ---- Writing: an allocation failure sets `failed` ---------------------------------------------------------------- */
 
 typedef struct rt_writer {
     unsigned char *bytes; /* the caller frees them */
@@ -22,7 +22,7 @@ void rt_put_text(rt_writer *w, const char *text);
 /* Writes the size and content of `part` and empties `part`. */
 void rt_put_part(rt_writer *w, rt_writer *part);
 
-/* ---- Reading: reads past the end and overlong numbers set `failed`; from then on reads return 0 ------------------- */
+/* ---- Reading: reads past the end and overlong numbers set `failed`; from then on reads return 0 ------------------ */
 
 typedef struct rt_reader {
     const unsigned char *at, *end;
@@ -48,7 +48,7 @@ static inline size_t rt_bytes_left(const rt_reader *r)
     return (size_t)(r->end - r->at);
 }
 
-/* ---- A decoded job file ------------------------------------------------------------------------------------------- */
+/* ---- A decoded job file ------------------------------------------------------------------------------------------ */
 
 typedef struct rt_job_type {
     char *name;

@@ -83,8 +83,8 @@ typedef struct numbering {
     size_t count;
 } numbering;
 
-/* A job holds each text once, in alphabetical order (string_pool.c), so that addresses compare as the texts do. Long texts
- * are thus read only once. */
+/* A job holds each text once, in alphabetical order (string_pool.c), so that addresses compare as the texts do. Long
+ * texts are thus read only once. */
 static int compare_texts(const char *x, const char *y)
 {
     return (x > y) - (x < y);

@@ -1,5 +1,5 @@
-/* test_canonicalise.c — frontend/job/: the costs of operators against closed forms, and the canonical form of a job for all
- * ways to write a network. */
+/* test_canonicalise.c — frontend/job/: the costs of operators against closed forms, and the canonical form of a job
+ * for all ways to write a network. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* test_embedding_bag.c — frontend/onnx/loops.c and frontend/job/embedding_bag.c: EmbeddingBag, which PyTorch exports as a Loop. */
+/* test_embedding_bag.c — frontend/onnx/loops.c and frontend/job/embedding_bag.c: EmbeddingBag, which PyTorch exports
+ * as a Loop. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* test_job_only_ops.c — frontend/job/job_only_ops.def: each row is found only by its own names, and ops.def does not contain
- * it. */
+/* test_job_only_ops.c — frontend/job/job_only_ops.def: each row is found only by its own names, and ops.def does not
+ * contain it. */
 #include "frontend/job/job_only_ops.h"
 
 #include <limits.h>

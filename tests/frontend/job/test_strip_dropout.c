@@ -1,4 +1,5 @@
-/* test_strip_dropout.c — frontend/job/strip_dropout.c: random masks are removed from a job, other random numbers remain. */
+/* test_strip_dropout.c — frontend/job/strip_dropout.c: random masks are removed from a job, other random numbers
+ * remain. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>

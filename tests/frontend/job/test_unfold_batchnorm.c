@@ -1,6 +1,6 @@
-/* test_unfold_batchnorm.c — frontend/job/unfold_batchnorm.c and folded_norm_warnings.c. BatchNormalizations that exporters folded into weights are
- * restored if the folding left a trace, and a warning is given if the trace is missing. Networks without
- * normalisation stay as they are. */
+/* test_unfold_batchnorm.c — frontend/job/unfold_batchnorm.c and folded_norm_warnings.c. BatchNormalizations that
+ * exporters folded into weights are restored if the folding left a trace, and a warning is given if the trace is
+ * missing. Networks without normalisation stay as they are. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
