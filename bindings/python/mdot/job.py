@@ -228,21 +228,32 @@ class Job:
         return cls.from_torch(network.model, network.args, network.kwargs, batch=batch, name=network.name)
 
     @classmethod
-    def from_operators(cls, operators: Iterable[Operator], *, batch: int = 1, optimizer: str | None = None) -> Job:
+    def from_operators(
+        cls,
+        operators: Iterable[Operator],
+        *,
+        batch: int = 1,
+        optimizer: str | None = None,
+        frozen: Sequence[str] = (),
+        trained: Sequence[str] = (),
+    ) -> Job:
         """Makes a job from operators, each with its work in a step (mdot_predict.h, mdot_job_operator). The operators can be
         changed ones of another job, or describe a network for which there is no graph. The operator's name determines its
         gradients, whether autocast computes it in half precision and the tensors that autograd saves, unless `known` is
-        False."""
-        given = list(operators)
-        array = (c.mdot_job_operator * max(len(given), 1))()
+        False. `frozen` and `trained` freeze parameters, as `freeze` does."""
+        listed = list(operators)
+        array = (c.mdot_job_operator * max(len(listed), 1))()
         keep: list[Any] = []
         names = _setting_names()
-        for out, op in zip(array, given):
+        for out, op in zip(array, listed):
             _fill(out, op, names, keep)
+        if frozen or trained:
+            freezing = _freezing(frozen, trained)
+            call(runtime().mdot_operators_freeze, ctypes.byref(freezing), array, len(listed))
         description = c.new(
             c.mdot_job_description,
             operators=array,
-            operator_count=len(given),
+            operator_count=len(listed),
             batch=batch,
             has_optimizer=optimizer is not None,
             optimizer=choose("optimizer", optimizer, OPTIMIZERS) if optimizer is not None else 0,

@@ -141,6 +141,8 @@ class Keeping(support.TestCase):
         nameless = mdot.Job.from_onnx(support.RESNET, keep_names=False, frozen=["*"], trained=["fc"])
         self.assertEqual(nameless.parameters, afterwards.parameters)
         self.assertTrue(all(op.module is None for op in nameless))
+        made = mdot.Job.from_operators(mdot.Job.from_onnx(support.RESNET), frozen=["*"], trained=["fc"])
+        self.assertEqual(list(made), list(afterwards))
         with self.assertRaisesRegex(mdot.NotFoundError, "nothing.like"):
             mdot.Job.from_onnx(support.RESNET, frozen=["nothing.like"])
 
