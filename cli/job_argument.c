@@ -78,6 +78,20 @@ static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot
     return MDOT_OK;
 }
 
+/* Applies the patterns of --frozen and --trained to a job that comes from a .job file. Takes ownership of `job`. */
+static mdot_status freeze_loaded(const char *name, const mdot_job_options *options, mdot_job *job, mdot_job **out_job,
+                                 mdot_error *err)
+{
+    if (options->freezing == NULL) {
+        *out_job = job;
+        return MDOT_OK;
+    }
+    mdot_error reason = {0};
+    mdot_status status = mdot_job_freeze(job, options->freezing, out_job, &reason);
+    mdot_job_destroy(job);
+    return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "%s: %s", name, reason.message);
+}
+
 /* Reads a job from stdin, which can be read only once. The first bytes distinguish a .job file from a model. */
 static mdot_status read_job_stream(const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
 {
@@ -86,96 +100,55 @@ static mdot_status read_job_stream(const mdot_job_options *options, mdot_job **o
     mdot_status status = read_stream(&bytes, &size, err);
     if (status != MDOT_OK) return status;
     bool is_job = begins_as_job(bytes, size);
+    mdot_job *job = NULL;
     if (size == 0)
         status = mdot_fail(err, MDOT_MALFORMED, "%s: empty", stream_name);
     else if (is_job && options->dim_count > 0)
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: a .job file has no dimension '%s' to bind", stream_name,
                            options->dims[0].name);
     else
-        status = is_job ? mdot_job_parse(bytes, size, out_job, err)
-                        : mdot_job_read_bytes(bytes, size, stream_name, options, out_job, err);
+        status = is_job ? mdot_job_parse(bytes, size, &job, err)
+                        : mdot_job_read_bytes(bytes, size, stream_name, options, &job, err);
     free(bytes);
+    if (status == MDOT_OK && is_job) return freeze_loaded(stream_name, options, job, out_job, err);
+    if (status == MDOT_OK) *out_job = job;
     return status;
 }
 
-static mdot_status read_job(const char *command, const char *path, const cli_reading *r, bool keep_names,
-                            mdot_job **out_job, mdot_error *err)
+static mdot_status load_job(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
 {
+    if (options->dim_count > 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "%s: a .job file has no dimension '%s' to bind; that was done when it was made", path,
+                         options->dims[0].name);
+    mdot_job *job = NULL;
+    mdot_status status = options->output != NULL ? bs_check_replaces(options->output, path, err) : MDOT_OK;
+    if (status == MDOT_OK) status = mdot_job_load(path, &job, err);
+    return status == MDOT_OK ? freeze_loaded(path, options, job, out_job, err) : status;
+}
+
+mdot_status cli_read_job(const char *command, const char *path, const cli_reading *r, mdot_job **out_job,
+                         mdot_error *err)
+{
+    const mdot_job_freezing freezing = {sizeof freezing, r->frozen.item, r->frozen.count, r->trained.item,
+                                        r->trained.count};
     warnings shown = {.command = command};
-    mdot_job_options options = {.struct_size = sizeof options,
-                                .dims = r->dims.item,
-                                .dim_count = r->dims.count,
-                                .warning = r->quiet ? NULL : show_warning,
-                                .user = &shown,
-                                .keep_names = keep_names ? 1 : 0,
-                                .output = r->output};
+    const mdot_job_options options = {.struct_size = sizeof options,
+                                      .dims = r->dims.item,
+                                      .dim_count = r->dims.count,
+                                      .warning = r->quiet ? NULL : show_warning,
+                                      .user = &shown,
+                                      .keep_names = r->keep_names ? 1 : 0,
+                                      .output = r->output,
+                                      .freezing =
+                                          freezing.frozen_count + freezing.trained_count > 0 ? &freezing : NULL};
     if (strcmp(path, "-") == 0) return read_job_stream(&options, out_job, err);
     if (is_pytorch_file(path))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "%s: PyTorch's own files hold no graph; export the network: "
                          "torch.onnx.export(model.train(), (example,), \"job.onnx\", dynamo=True, optimize=False)",
                          path);
-    if (!is_job_file(path)) return mdot_job_read(path, &options, out_job, err);
-    if (r->dims.count > 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: a .job file has no dimension '%s' to bind; that was done when it was made", path,
-                         r->dims.item[0].name);
-    mdot_status status = r->output != NULL ? bs_check_replaces(r->output, path, err) : MDOT_OK;
-    return status == MDOT_OK ? mdot_job_load(path, out_job, err) : status;
-}
-
-/* ---- Freezing ------------------------------------------------------------------------------------------------ */
-
-/* Replaces the job by a copy that lacks module names. */
-static mdot_status forget_names(mdot_job **job, mdot_error *err)
-{
-    mdot_job_info info = MDOT_INIT(mdot_job_info);
-    mdot_job_get_info(*job, &info);
-    mdot_job_operator *operators = calloc(info.operator_count, sizeof *operators);
-    if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job");
-    for (size_t i = 0; i < info.operator_count; i++) {
-        operators[i].struct_size = sizeof *operators;
-        mdot_job_get_operator(*job, i, &operators[i]);
-        operators[i].module = NULL;
-    }
-    const mdot_job_description description = {.struct_size = sizeof description,
-                                              .operators = operators,
-                                              .operator_count = info.operator_count,
-                                              .batch = info.batch,
-                                              .has_optimizer = info.has_optimizer,
-                                              .optimizer = info.optimizer,
-                                              .notes = info.notes};
-    mdot_job *nameless = NULL;
-    mdot_status status = mdot_job_create(&description, &nameless, err);
-    free(operators);
-    if (status != MDOT_OK) return status;
-    mdot_job_destroy(*job);
-    *job = nameless;
-    return MDOT_OK;
-}
-
-mdot_status cli_read_job(const char *command, const char *path, const cli_reading *r, mdot_job **out_job,
-                         mdot_error *err)
-{
-    bool freezes = r->frozen.count + r->trained.count > 0, keeps = r->keep_names || is_job_file(path);
-    mdot_job *job = NULL, *frozen = NULL;
-    mdot_error reason = {0};
-    mdot_status status = read_job(command, path, r, keeps || freezes, &job, err);
-    if (status != MDOT_OK) return status;
-    if (freezes) {
-        const mdot_job_freezing freezing = {sizeof freezing, r->frozen.item, r->frozen.count, r->trained.item,
-                                            r->trained.count};
-        status = mdot_job_freeze(job, &freezing, &frozen, &reason);
-        mdot_job_destroy(job);
-        job = frozen;
-        if (status == MDOT_OK && !keeps) status = forget_names(&job, &reason);
-        if (status != MDOT_OK) {
-            mdot_job_destroy(job);
-            return mdot_fail(err, status, "%s: %s", path, reason.message);
-        }
-    }
-    *out_job = job;
-    return MDOT_OK;
+    return is_job_file(path) ? load_job(path, &options, out_job, err) : mdot_job_read(path, &options, out_job, err);
 }
 
 int64_t cli_job_batch(const mdot_job_info *info)

@@ -1,4 +1,5 @@
-/* job_argument.h — helpers of the subcommands that take a training job: reading it, and the names of training options. */
+/* job_argument.h — helpers of the subcommands that take a training job: reading it, and the names of training
+ * options. */
 #ifndef CLI_JOB_ARGUMENT_H
 #define CLI_JOB_ARGUMENT_H
 

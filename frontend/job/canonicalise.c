@@ -1,4 +1,5 @@
-/* canonicalise.c — canonical forms for patterns that exporters and models write in several ways. Runs before recognition.
+/* canonicalise.c — canonical forms for patterns that exporters and models write in several ways. Runs before
+ * recognition.
  *
  *   - A pointwise operator broadcasts by itself, so an Expand in front of it (PyTorch's expand_as) is removed.
  *   - Selecting one index of an axis (PyTorch's x[i]) becomes a Slice, like a range. Gather is reserved for tables.
@@ -7,7 +8,7 @@
  *   - A bias of zeros is removed. PyTorch's dynamo exporter writes one if a convolution has no bias.
  *   - A constant that is added between two reshapes that cancel (Swin's masks, one per window) is added without them.
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/canonicalise.h"
 
 #include "ir/passes/builder.h"
 #include "ir/passes/match.h"
@@ -15,7 +16,7 @@
 /* ---- Broadcasts ------------------------------------------------------------------------------------------------- */
 
 /* Does another operand already have the result's type? */
-static bool is_full_without(const ir_node *node, int operand)
+static bool has_full_operand_besides(const ir_node *node, int operand)
 {
     for (int i = 0; i < node->input_count; i++) {
         if (i == operand || node->inputs[i] == NULL) continue;
@@ -31,7 +32,8 @@ static void pointwise(ir_builder *b, ir_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
-        if (value == NULL || value->def == NULL || value->def->op != &ir_ops[IR_OP_Expand] || !is_full_without(node, i))
+        if (value == NULL || value->def == NULL || value->def->op != &ir_ops[IR_OP_Expand] ||
+            !has_full_operand_besides(node, i))
             continue;
         ir_node_set_input(node, i, value->def->inputs[0]);
         b->changed = true;
@@ -74,7 +76,7 @@ static void reduce_mean(ir_builder *b, ir_node *node)
     if (mask == (1u << 2 | 1u << 3)) global_pool(b, node);
 }
 
-static int64_t places(const ir_type *map)
+static int64_t map_positions(const ir_type *map)
 {
     int64_t product = 1;
     for (int i = 2; i < map->rank; i++) {
@@ -85,7 +87,7 @@ static int64_t places(const ir_type *map)
 
 static void average_pool(ir_builder *b, ir_node *node)
 {
-    if (places(&node->outputs[0]->type) == 1 && places(&node->inputs[0]->type) > 1) global_pool(b, node);
+    if (map_positions(&node->outputs[0]->type) == 1 && map_positions(&node->inputs[0]->type) > 1) global_pool(b, node);
 }
 
 /* ---- Biases ----------------------------------------------------------------------------------------------------- */
@@ -100,7 +102,7 @@ static void convolution(ir_builder *b, ir_node *node)
 
 /* ---- Sums between reshapes -------------------------------------------------------------------------------------- */
 
-static ir_value *under_reshape(const ir_value *value)
+static ir_value *before_reshape(const ir_value *value)
 {
     return value->def != NULL && value->def->op == &ir_ops[IR_OP_Reshape] ? value->def->inputs[0] : NULL;
 }
@@ -126,7 +128,7 @@ static void reshape(ir_builder *b, ir_node *node)
     const ir_node *sum = node->inputs[0]->def;
     if (sum == NULL || sum->op != &ir_ops[IR_OP_Add] || node->inputs[0]->use_count != 1) return;
     for (int i = 0; i < 2; i++) {
-        ir_value *added = sum->inputs[1 - i], *x = under_reshape(sum->inputs[i]), *result = node->outputs[0];
+        ir_value *added = sum->inputs[1 - i], *x = before_reshape(sum->inputs[i]), *result = node->outputs[0];
         if (x == NULL || added->constant == NULL || !ir_type_equal(&x->type, &result->type)) continue;
         ir_value *whole = joined(b, added, &sum->inputs[i]->type, &result->type);
         if (whole != NULL && ir_replace(b, result, ir_build_add(b, x, whole))) return;
@@ -148,8 +150,8 @@ static void rewrite(ir_builder *b, ir_node *node)
     if (node->op->lowering == IR_LOWER_POINTWISE) pointwise(b, node);
 }
 
-mdot_status fe_job_canonicalise(fe_job *job)
+void fe_job_canonicalise(fe_job *job)
 {
     bool changed;
-    return ir_rewrite(job->graph, rewrite, &changed, job->err);
+    job->status = ir_rewrite(job->graph, rewrite, &changed, job->err);
 }

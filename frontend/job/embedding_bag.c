@@ -1,6 +1,7 @@
 /* embedding_bag.c — rewrites an EmbeddingBag, which files express as a loop (frontend/onnx/loops.h), as a Gather and a
  * reduction. Bags count as equally long. If the rows cannot be divided equally, the loop remains an opaque operator. */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/embedding_bag.h"
+#include "frontend/job/job_only_ops.h"
 
 static bool is_one(const ir_value *value)
 {
@@ -13,7 +14,7 @@ static bool is_one(const ir_value *value)
 
 /* The rows before multiplication by per-sample weights. An exporter writes that multiplication with ones if the model
  * has no weights. */
-static ir_value *unweighted(ir_value *rows)
+static ir_value *without_weights(ir_value *rows)
 {
     ir_value *value = rows;
     while (value != NULL && value->def != NULL && value->def->op == &ir_ops[IR_OP_Cast])
@@ -30,7 +31,7 @@ static ir_value *rows_of(ir_builder *b, const ir_node *loop)
 {
     ir_value *rows = loop->inputs[1], *indices = ir_node_input(loop, 2);
     if (rows == NULL || rows->type.rank != 2 || (indices == NULL && loop->input_count != 2)) return NULL;
-    if (indices == NULL) return unweighted(rows);
+    if (indices == NULL) return without_weights(rows);
     if (indices->type.rank != 1) return NULL;
     return ir_build_infer(b, ir_build_node(b, IR_OP_Gather, (ir_value *[]){rows, indices}, 2, 1));
 }
@@ -57,13 +58,13 @@ void fe_job_reduce_embedding_bags(ir_builder *b, ir_node *node)
     if (node->inputs[0] == NULL || !ir_value_ints(node->inputs[0], &bags, &known) || known != 1 || bags < 1) return;
     ir_value *rows = rows_of(b, node);
     if (rows == NULL || rows->type.dim[0].offset % bags != 0) return;
-    ir_dim apart[] = {ir_dim_number(bags), ir_dim_number(rows->type.dim[0].offset / bags), rows->type.dim[1]};
-    ir_dim whole[] = {apart[0], apart[2]};
+    ir_dim by_bag[] = {ir_dim_number(bags), ir_dim_number(rows->type.dim[0].offset / bags), rows->type.dim[1]};
+    ir_dim reduced[] = {by_bag[0], by_bag[2]};
     int64_t axis = 1;
-    ir_value *made = ir_build_reduce(b, fe_job_op_of(node)->op, ir_build_reshape(b, rows, apart, 3), &axis, 1);
-    made = ir_build_reshape(b, made, whole, 2);
-    if (made == NULL) return;
-    replace_joined(b, node->outputs[0], made);
-    node->outputs[0]->type = made->type;
-    ir_replace(b, node->outputs[0], made);
+    ir_value *result = ir_build_reduce(b, fe_job_op_of(node)->op, ir_build_reshape(b, rows, by_bag, 3), &axis, 1);
+    result = ir_build_reshape(b, result, reduced, 2);
+    if (result == NULL) return;
+    replace_joined(b, node->outputs[0], result);
+    node->outputs[0]->type = result->type;
+    ir_replace(b, node->outputs[0], result);
 }

@@ -1,22 +1,35 @@
 /* extract_operators.c — converts a typed graph with recognised patterns into an mdot_job.
  *
- * Each node becomes a token, except nodes that move no data: changes of shape, casts between floating types, and
- * folded nodes. Nodes that exporters write separately but frameworks run as one operator become one token: a matmul
+ * Each node becomes an operator, except nodes that move no data: changes of shape, casts between floating types, and
+ * folded nodes. Nodes that exporters write separately but frameworks run as one operator become one operator: a matmul
  * or a convolution with the bias vector behind it, or a convolution with its BatchNormalization.
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/extract_operators.h"
+
+#include "frontend/job/folded_norm_warnings.h"
+#include "frontend/job/job_table.h"
+#include "frontend/job/layers.h"
+#include "frontend/job/modules.h"
+#include "frontend/job/operator_costs.h"
+#include "frontend/job/parameters.h"
+#include "frontend/job/settings.h"
 
 #include <string.h>
 
 enum { NONE = -1 };
 
-typedef struct tokeniser {
+typedef struct extractor {
     fe_job *job;
-    fe_operator *tokens;
+    fe_operator *operators;
     int count;
-    int *token_of;        /* by value id: the token that produces it, or NONE */
+    int *operator_of;     /* by value id: index of the operator that produces it, or NONE */
     bool *needs_gradient; /* by value id */
-} tokeniser;
+    /* Arrays for the later steps. */
+    int *view_source, *gradient_count;
+    bool *counted;                /* by value id */
+    mdot_job_operator *described; /* by operator */
+    uint32_t *inputs;             /* inputs of all operators, concatenated */
+} extractor;
 
 /* ---- Selection of nodes
  * --------------------------------------------------------------------------------------------- */
@@ -33,13 +46,13 @@ static bool is_convolution(const ir_node *node)
     return fe_row_of(node)->settings == FE_SETTINGS_CONVOLUTION;
 }
 
-/* The token that produces `value` and may absorb the node behind it, because that node is the only reader. NULL:
+/* The operator that produces `value` and may absorb the node behind it, because that node is the only reader. NULL:
  * none. */
-static fe_operator *absorbing(const tokeniser *t, const ir_value *value)
+static fe_operator *absorber_of(const extractor *e, const ir_value *value)
 {
-    int token = value != NULL && value->constant == NULL ? t->token_of[value->id] : NONE;
-    if (token == NONE || t->tokens[token].result != value) return NULL;
-    return ir_value_single_user(value) != NULL ? &t->tokens[token] : NULL;
+    int index = value != NULL && value->constant == NULL ? e->operator_of[value->id] : NONE;
+    if (index == NONE || e->operators[index].result != value) return NULL;
+    return ir_value_single_user(value) != NULL ? &e->operators[index] : NULL;
 }
 
 /* Does a constant have one element per channel and width 1 in all other axes? `axis` counts from the end. */
@@ -50,39 +63,39 @@ static bool is_channel_vector(const ir_value *value, int axis, int64_t channels)
     return axis < value->type.rank && ir_dim_is(value->type.dim[value->type.rank - 1 - axis], channels);
 }
 
-static void absorb(tokeniser *t, fe_operator *token, const ir_node *node)
+static void absorb(extractor *e, fe_operator *op, const ir_node *node)
 {
-    token->result = node->outputs[0];
-    t->token_of[node->outputs[0]->id] = (int)(token - t->tokens);
+    op->result = node->outputs[0];
+    e->operator_of[node->outputs[0]->id] = (int)(op - e->operators);
 }
 
 /* Add(matmul, vector): the vector becomes the bias. */
-static bool absorb_bias(tokeniser *t, const ir_node *node)
+static bool absorb_bias(extractor *e, const ir_node *node)
 {
     for (int i = 0; i < 2; i++) {
         const ir_value *made = node->inputs[i], *vector = node->inputs[1 - i];
-        fe_operator *token = absorbing(t, made);
-        if (token == NULL || token->bias != NULL || token->normalised) continue;
-        bool convolution = is_convolution(token->node);
-        if (!convolution && fe_matmul_weight(t->job, token->node) == NULL) continue;
-        if (ir_node_input(token->node, 2) != NULL) continue;
+        fe_operator *op = absorber_of(e, made);
+        if (op == NULL || op->bias != NULL || op->normalised) continue;
+        bool convolution = is_convolution(op->node);
+        if (!convolution && fe_matmul_weight(e->job, op->node) == NULL) continue;
+        if (ir_node_input(op->node, 2) != NULL) continue;
         int axis = convolution ? made->type.rank - 2 : 0;
         const ir_dim *dim = &made->type.dim[made->type.rank - 1 - axis];
         if (made->type.rank < 2 || !is_channel_vector(vector, axis, dim->offset)) continue;
         if (!ir_type_equal(&node->outputs[0]->type, &made->type)) continue;
-        token->bias = vector;
-        absorb(t, token, node);
+        op->bias = vector;
+        absorb(e, op, node);
         return true;
     }
     return false;
 }
 
-static bool absorb_normalisation(tokeniser *t, const ir_node *node)
+static bool absorb_normalisation(extractor *e, const ir_node *node)
 {
-    fe_operator *token = absorbing(t, node->inputs[0]);
-    if (token == NULL || !is_convolution(token->node) || token->normalised) return false;
-    token->normalised = true;
-    absorb(t, token, node);
+    fe_operator *op = absorber_of(e, node->inputs[0]);
+    if (op == NULL || !is_convolution(op->node) || op->normalised) return false;
+    op->normalised = true;
+    absorb(e, op, node);
     return true;
 }
 
@@ -106,17 +119,17 @@ static int channel_step(const ir_node *node, const ir_value *map)
  * with a further scale and shift behind it. The result is a run of such steps behind a convolution or a
  * normalisation. The run must contain both additions and multiplications, because a bias alone or a scale alone is
  * not a normalisation. */
-static bool absorb_channel_step(tokeniser *t, const ir_node *node)
+static bool absorb_channel_step(extractor *e, const ir_node *node)
 {
     for (int i = 0; i < node->input_count && i < 2; i++) {
         const ir_value *map = node->inputs[i];
-        fe_operator *token = absorbing(t, map);
-        if (token == NULL || !channel_step(node, map)) continue;
-        if (token->normalised || fe_row_of(token->node)->gradient == FE_GRADIENT_BATCH_NORM) {
-            absorb(t, token, node);
+        fe_operator *op = absorber_of(e, map);
+        if (op == NULL || !channel_step(node, map)) continue;
+        if (op->normalised || fe_row_of(op->node)->gradient == FE_GRADIENT_BATCH_NORM) {
+            absorb(e, op, node);
             return true;
         }
-        if (!is_convolution(token->node)) continue;
+        if (!is_convolution(op->node)) continue;
         int steps = 0;
         const ir_node *next = node;
         for (; next != NULL && channel_step(next, map); next = ir_value_single_user(map)) {
@@ -124,8 +137,8 @@ static bool absorb_channel_step(tokeniser *t, const ir_node *node)
             map = next->outputs[0];
         }
         if (steps != (SHIFTS | SCALES)) continue;
-        token->normalised = true;
-        absorb(t, token, node);
+        op->normalised = true;
+        absorb(e, op, node);
         return true;
     }
     return false;
@@ -133,112 +146,108 @@ static bool absorb_channel_step(tokeniser *t, const ir_node *node)
 
 /* ---- Gradients -------------------------------------------------------------------------------------------------- */
 
-static bool wants_gradient(const tokeniser *t, const ir_value *value)
+static bool needs_gradient_of(const extractor *e, const ir_value *value)
 {
-    return value != NULL && value->constant == NULL && t->needs_gradient[value->id];
+    return value != NULL && value->constant == NULL && e->needs_gradient[value->id];
 }
 
 static bool has_parameter(const fe_job *job, const ir_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
-        if (fe_learns(job, node, i)) return true;
+        if (fe_is_parameter_operand(job, node, i)) return true;
     }
     return false;
 }
 
-static bool reads_gradient(const tokeniser *t, const ir_node *node)
+static bool reads_trained_value(const extractor *e, const ir_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
-        if (wants_gradient(t, node->inputs[i])) return true;
+        if (needs_gradient_of(e, node->inputs[i])) return true;
     }
     return false;
 }
 
-static void spread_gradient(tokeniser *t, const ir_node *node, bool needed)
+static void spread_gradient(extractor *e, const ir_node *node, bool needed)
 {
     for (int i = 0; i < node->output_count; i++) {
         const ir_value *value = node->outputs[i];
-        if (value != NULL) t->needs_gradient[value->id] = needed && ir_dtype_is_float(value->type.dtype);
+        if (value != NULL) e->needs_gradient[value->id] = needed && ir_dtype_is_float(value->type.dtype);
     }
 }
 
 /* By value id: the value behind a view, or the value itself. */
-static void find_shown(const tokeniser *t, int *shown)
+static void find_view_sources(const extractor *e)
 {
-    const ir_graph *graph = t->job->graph;
-    for (int i = 0; i < graph->value_count; i++) shown[i] = i;
+    int *view_source = e->view_source;
+    const ir_graph *graph = e->job->graph;
+    for (int i = 0; i < graph->value_count; i++) view_source[i] = i;
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
-        if (!is_free(node) || node->input_count == 0 || !wants_gradient(t, node->inputs[0])) continue;
+        if (!is_free(node) || node->input_count == 0 || !needs_gradient_of(e, node->inputs[0])) continue;
         for (int i = 0; i < node->output_count; i++) {
-            if (node->outputs[i] != NULL) shown[node->outputs[i]->id] = shown[node->inputs[0]->id];
+            if (node->outputs[i] != NULL) view_source[node->outputs[i]->id] = view_source[node->inputs[0]->id];
         }
     }
 }
 
 /* An operator sends one gradient to each value that it reads. Gradients of a view count for the value behind it. */
-static mdot_status count_gradients(const tokeniser *t)
+static void count_gradients(const extractor *e)
 {
-    fe_job *job = t->job;
-    int value_count = job->graph->value_count;
-    int *shown = IR_NEW_ARRAY(job->graph->arena, int, value_count + 1);
-    int *count = IR_NEW_ARRAY(job->graph->arena, int, value_count + 1);
-    if (shown == NULL || count == NULL) return fe_job_out_of_memory(job);
-    find_shown(t, shown);
-    for (int i = 0; i < t->count; i++) {
-        const ir_node *node = t->tokens[i].node;
+    int value_count = e->job->graph->value_count, *count = e->gradient_count;
+    find_view_sources(e);
+    for (int i = 0; i < e->count; i++) {
+        const ir_node *node = e->operators[i].node;
         if (!fe_has_gradient(node)) continue;
         for (int k = 0; k < node->input_count; k++) {
-            if (wants_gradient(t, node->inputs[k]) && !ir_node_reads_before(node, k))
-                count[shown[node->inputs[k]->id]]++;
+            if (needs_gradient_of(e, node->inputs[k]) && !ir_node_reads_before(node, k))
+                count[e->view_source[node->inputs[k]->id]]++;
         }
     }
-    for (int i = 0; i < value_count; i++) count[i] = count[shown[i]];
-    job->gradient_count = count;
-    return MDOT_OK;
+    for (int i = 0; i < value_count; i++) count[i] = count[e->view_source[i]];
+    e->job->gradient_count = count;
 }
 
-/* ---- Tokens ----------------------------------------------------------------------------------------------------- */
+/* ---- Operators -------------------------------------------------------------------------------------------------- */
 
-static void start_token(tokeniser *t, const ir_node *node)
+static void start_operator(extractor *e, const ir_node *node)
 {
-    fe_operator *token = &t->tokens[t->count];
-    *token = (fe_operator){.node = node};
+    fe_operator *op = &e->operators[e->count];
+    *op = (fe_operator){.node = node};
     for (int i = 0; i < node->output_count; i++) {
-        if (node->outputs[i] != NULL) t->token_of[node->outputs[i]->id] = t->count;
+        if (node->outputs[i] != NULL) e->operator_of[node->outputs[i]->id] = e->count;
     }
-    token->result = fe_first_output(node);
-    t->count++;
+    op->result = fe_first_output(node);
+    e->count++;
 }
 
-static void take_node(tokeniser *t, const ir_node *node)
+static void visit_node(extractor *e, const ir_node *node)
 {
-    bool reads = reads_gradient(t, node), needed = reads || has_parameter(t->job, node);
-    spread_gradient(t, node, needed);
+    bool reads = reads_trained_value(e, node), needed = reads || has_parameter(e->job, node);
+    spread_gradient(e, node, needed);
     if (is_free(node)) {
         const ir_value *source = node->input_count > 0 ? node->inputs[0] : NULL;
-        int token = source != NULL && source->constant == NULL ? t->token_of[source->id] : NONE;
+        int index = source != NULL && source->constant == NULL ? e->operator_of[source->id] : NONE;
         for (int i = 0; i < node->output_count; i++) {
-            if (node->outputs[i] != NULL) t->token_of[node->outputs[i]->id] = token;
+            if (node->outputs[i] != NULL) e->operator_of[node->outputs[i]->id] = index;
         }
         return;
     }
-    if (absorb_channel_step(t, node)) return;
-    if (node->op == &ir_ops[IR_OP_Add] && absorb_bias(t, node)) return;
-    if (fe_row_of(node)->gradient == FE_GRADIENT_BATCH_NORM && absorb_normalisation(t, node)) return;
-    start_token(t, node);
-    t->tokens[t->count - 1].needs_gradient = needed;
-    t->tokens[t->count - 1].needs_data_gradient = reads;
+    if (absorb_channel_step(e, node)) return;
+    if (node->op == &ir_ops[IR_OP_Add] && absorb_bias(e, node)) return;
+    if (fe_row_of(node)->gradient == FE_GRADIENT_BATCH_NORM && absorb_normalisation(e, node)) return;
+    start_operator(e, node);
+    e->operators[e->count - 1].needs_gradient = needed;
+    e->operators[e->count - 1].needs_data_gradient = reads;
 }
 
 /* ---- Dependencies ----------------------------------------------------------------------------------------------- */
 
-/* The tokens that `token` reads, in ascending order and without duplicates. */
-static size_t list_inputs(const tokeniser *t, const fe_operator *token, uint32_t *out)
+/* The operators that `op` reads, in ascending order and without duplicates. */
+static size_t list_inputs(const extractor *e, const fe_operator *op, uint32_t *out)
 {
     size_t count = 0;
-    for (int i = 0; i < token->node->input_count; i++) {
-        const ir_value *value = token->node->inputs[i];
-        int producer = value != NULL && value->constant == NULL ? t->token_of[value->id] : NONE;
+    for (int i = 0; i < op->node->input_count; i++) {
+        const ir_value *value = op->node->inputs[i];
+        int producer = value != NULL && value->constant == NULL ? e->operator_of[value->id] : NONE;
         if (producer == NONE) continue;
         size_t at = count;
         while (at > 0 && out[at - 1] > (uint32_t)producer) at--;
@@ -251,75 +260,106 @@ static size_t list_inputs(const tokeniser *t, const fe_operator *token, uint32_t
 }
 
 /* A parameter that several operators share is counted at the first of them. */
-static double own_parameters(const fe_job *job, const fe_operator *token, bool *counted)
+static double own_parameters(const fe_job *job, const fe_operator *op, bool *counted)
 {
-    const ir_node *node = token->node;
-    double sum = token->bias != NULL ? fe_parameter_count(job, token->bias, counted) : 0;
+    const ir_node *node = op->node;
+    double sum = op->bias != NULL ? fe_parameter_count(job, op->bias, counted) : 0;
     for (int i = 0; i < node->input_count; i++) {
-        if (fe_learns(job, node, i)) sum += fe_parameter_count(job, node->inputs[i], counted);
+        if (fe_is_parameter_operand(job, node, i)) sum += fe_parameter_count(job, node->inputs[i], counted);
     }
-    if (!token->normalised) return sum;
-    double channels = token->result->type.rank > 1 ? (double)token->result->type.dim[1].offset : 0;
+    if (!op->normalised) return sum;
+    double channels = op->result->type.rank > 1 ? (double)op->result->type.dim[1].offset : 0;
     return sum + 2 * channels; /* scale and shift */
 }
 
-static mdot_status make_job(const tokeniser *t, mdot_job **out_job)
+static void describe_operator(const extractor *e, int index, mdot_job_operator *out, uint32_t *inputs)
 {
-    fe_job *job = t->job;
-    ir_arena *arena = job->graph->arena;
-    mdot_job_operator *operators = IR_NEW_ARRAY(arena, mdot_job_operator, t->count);
-    bool *counted = IR_NEW_ARRAY(arena, bool, job->graph->value_count);
-    if (operators == NULL || counted == NULL) return fe_job_out_of_memory(job);
-    for (int i = 0; i < t->count; i++) {
-        const fe_operator *token = &t->tokens[i];
-        mdot_job_operator *op = &operators[i];
-        uint32_t *inputs = IR_NEW_ARRAY(arena, uint32_t, token->node->input_count + 1);
-        if (inputs == NULL) return fe_job_out_of_memory(job);
-        op->struct_size = sizeof *op;
-        const fe_row *row = fe_type_row(job, token->node);
-        op->known = row->type != IR_OP_Opaque;
-        op->type = op->known ? ir_ops[row->type].name : token->node->op_type;
-        op->traits = row->traits;
-        op->inputs = inputs;
-        op->input_count = list_inputs(t, token, inputs);
-        op->parameters = own_parameters(job, token, counted);
-        fe_operator_settings(job, token, op->setting);
-        fe_operator_costs(job, token, op);
-        mdot_status named = job->options->keep_names != 0 ? fe_operator_module(job, token, &op->module) : MDOT_OK;
-        if (named != MDOT_OK) return named;
+    const fe_job *job = e->job;
+    const fe_operator *op = &e->operators[index];
+    const fe_row *row = fe_type_row(job, op->node);
+    bool needs_module = job->options->keep_names != 0 || job->options->freezing != NULL;
+    out->struct_size = sizeof *out;
+    out->known = row->type != IR_OP_Opaque;
+    out->type = out->known ? ir_ops[row->type].name : op->node->op_type;
+    out->traits = row->traits;
+    out->inputs = inputs;
+    out->input_count = list_inputs(e, op, inputs);
+    out->parameters = own_parameters(job, op, e->counted);
+    out->module = needs_module ? fe_operator_module(job, op) : NULL;
+    fe_operator_settings(job, op, out->setting);
+    fe_operator_costs(job, op, out);
+}
+
+/* Freezes parameters by the names of modules, then drops the names unless the caller keeps them. */
+static mdot_status freeze_parameters(const extractor *e, mdot_error *reason)
+{
+    const mdot_job_options *options = e->job->options;
+    if (options->freezing == NULL) return MDOT_OK;
+    mdot_status status = mdot_operators_freeze(options->freezing, e->described, (size_t)e->count, reason);
+    for (int i = 0; i < e->count && options->keep_names == 0; i++) e->described[i].module = NULL;
+    return status;
+}
+
+static void make_job(const extractor *e)
+{
+    fe_job *job = e->job;
+    uint32_t *inputs = e->inputs;
+    for (int i = 0; i < e->count; i++) {
+        describe_operator(e, i, &e->described[i], inputs);
+        inputs += e->described[i].input_count;
     }
-    mdot_status status = fe_job_find_layers(job, t->tokens, operators, t->count);
-    if (status != MDOT_OK) return status;
+    fe_job_find_layers(job, e->operators, e->described, e->count);
+    if (ir_arena_failed(job->graph->arena)) return;
     const mdot_job_description description = {.struct_size = sizeof description,
-                                              .operators = operators,
-                                              .operator_count = (size_t)t->count,
+                                              .operators = e->described,
+                                              .operator_count = (size_t)e->count,
                                               .batch = job->batch,
                                               .has_optimizer = job->has_optimizer,
                                               .optimizer = job->optimizer,
                                               .notes = job->notes};
     mdot_error reason;
-    status = mdot_job_create(&description, out_job, &reason);
-    if (status == MDOT_OK) return MDOT_OK;
-    if (status == MDOT_INVALID_ARGUMENT) status = MDOT_MALFORMED; /* the dimensions in the file exceed every limit */
-    return mdot_fail(job->err, status, "%s: %s", job->graph->name, reason.message);
+    job->status = freeze_parameters(e, &reason);
+    if (job->status == MDOT_OK) {
+        job->status = mdot_job_create(&description, &job->result, &reason);
+        /* The dimensions in the file exceed every limit. */
+        if (job->status == MDOT_INVALID_ARGUMENT) job->status = MDOT_MALFORMED;
+    }
+    if (job->status != MDOT_OK) mdot_fail(job->err, job->status, "%s: %s", job->graph->name, reason.message);
 }
 
-mdot_status fe_job_extract_operators(fe_job *job, mdot_job **out_job)
+static extractor make_extractor(fe_job *job)
+{
+    const ir_graph *graph = job->graph;
+    ir_arena *arena = graph->arena;
+    size_t node_count = 0, input_count = 0, value_count = (size_t)graph->value_count + 1;
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) {
+        node_count++;
+        input_count += (size_t)node->input_count;
+    }
+    return (extractor){.job = job,
+                       .operators = IR_NEW_ARRAY(arena, fe_operator, node_count + 1),
+                       .operator_of = IR_NEW_ARRAY(arena, int, value_count),
+                       .needs_gradient = IR_NEW_ARRAY(arena, bool, value_count),
+                       .view_source = IR_NEW_ARRAY(arena, int, value_count),
+                       .gradient_count = IR_NEW_ARRAY(arena, int, value_count),
+                       .counted = IR_NEW_ARRAY(arena, bool, value_count),
+                       .described = IR_NEW_ARRAY(arena, mdot_job_operator, node_count + 1),
+                       .inputs = IR_NEW_ARRAY(arena, uint32_t, input_count + 1)};
+}
+
+void fe_job_extract_operators(fe_job *job)
 {
     ir_graph *graph = job->graph;
-    int node_count = 0;
-    for (const ir_node *node = graph->first; node != NULL; node = node->next) node_count++;
-    tokeniser t = {.job = job,
-                   .tokens = IR_NEW_ARRAY(graph->arena, fe_operator, node_count + 1),
-                   .token_of = IR_NEW_ARRAY(graph->arena, int, graph->value_count + 1),
-                   .needs_gradient = IR_NEW_ARRAY(graph->arena, bool, graph->value_count + 1)};
-    if (t.tokens == NULL || t.token_of == NULL || t.needs_gradient == NULL) return fe_job_out_of_memory(job);
-    for (int i = 0; i < graph->value_count; i++) t.token_of[i] = NONE;
-    for (const ir_node *node = graph->first; node != NULL; node = node->next) take_node(&t, node);
-    if (t.count == 0) {
-        return mdot_fail(job->err, MDOT_MALFORMED, "%s: the graph holds no operator that does any work", graph->name);
+    extractor e = make_extractor(job);
+    if (ir_arena_failed(graph->arena)) return;
+    for (int i = 0; i < graph->value_count; i++) e.operator_of[i] = NONE;
+    for (const ir_node *node = graph->first; node != NULL; node = node->next) visit_node(&e, node);
+    if (e.count == 0) {
+        job->status =
+            mdot_fail(job->err, MDOT_MALFORMED, "%s: the graph holds no operator that does any work", graph->name);
+        return;
     }
-    fe_job_warn_folded_norms(job, t.tokens, t.count);
-    mdot_status status = count_gradients(&t);
-    return status == MDOT_OK ? make_job(&t, out_job) : status;
+    fe_job_warn_folded_norms(job, e.operators, e.count);
+    count_gradients(&e);
+    make_job(&e);
 }

@@ -11,23 +11,25 @@
  *
  * If one of these signs occurs several times, the reader warns and counts the network as it is.
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/folded_norm_warnings.h"
+#include "frontend/job/job_report.h"
+#include "frontend/job/job_table.h"
 
-enum { LEAST_CONVOLUTIONS = 8, LEAST_SIGNS = 3 };
+enum { MIN_CONVOLUTIONS = 8, MIN_SIGNS = 3 };
 
 static bool is_convolution(const ir_node *node)
 {
     return fe_row_of(node)->settings == FE_SETTINGS_CONVOLUTION;
 }
 
-static bool normalises(const fe_operator *token)
+static bool normalises(const fe_operator *op)
 {
     static const bool no_norm[IR_OP_COUNT] = {
         [IR_OP_Softmax] = true, [IR_OP_LogSoftmax] = true, [IR_OP_FusedGemm] = true};
-    fe_gradient gradient = fe_row_of(token->node)->gradient;
-    if (token->normalised || gradient == FE_GRADIENT_BATCH_NORM) return true;
-    if (token->node->op == &ir_ops[IR_OP_LRN]) return true;
-    return gradient == FE_GRADIENT_NORM && !no_norm[ir_node_opcode(token->node)];
+    fe_gradient gradient = fe_row_of(op->node)->gradient;
+    if (op->normalised || gradient == FE_GRADIENT_BATCH_NORM) return true;
+    if (op->node->op == &ir_ops[IR_OP_LRN]) return true;
+    return gradient == FE_GRADIENT_NORM && !no_norm[ir_node_opcode(op->node)];
 }
 
 static bool is_six(const ir_value *value)
@@ -65,20 +67,20 @@ static bool reads_convolution(const ir_node *node)
     return value != NULL && value->def != NULL && is_convolution(value->def);
 }
 
-void fe_job_warn_folded_norms(fe_job *job, const fe_operator *tokens, int count)
+void fe_job_warn_folded_norms(fe_job *job, const fe_operator *operators, int count)
 {
     int convolutions = 0, gates = 0, sums = 0, depthwise = 0;
     for (int i = 0; i < count; i++) {
-        const ir_node *node = tokens[i].node;
+        const ir_node *node = operators[i].node;
         /* an opaque operator may be a normalisation */
-        if (normalises(&tokens[i]) || node->op == &ir_ops[IR_OP_Opaque]) return;
+        if (normalises(&operators[i]) || node->op == &ir_ops[IR_OP_Opaque]) return;
         convolutions += is_convolution(node);
         depthwise += is_convolution(node) && node->inputs[0]->type.rank > 2 && is_depthwise(node);
         gates += is_gated(node) && reads_convolution(node);
         sums += node->op == &ir_ops[IR_OP_Relu] && is_sum_of_branches(node->inputs[0]);
     }
-    if (convolutions < LEAST_CONVOLUTIONS) return;
-    if (gates < LEAST_SIGNS && sums < LEAST_SIGNS && depthwise < LEAST_SIGNS) return;
+    if (convolutions < MIN_CONVOLUTIONS) return;
+    if (gates < MIN_SIGNS && sums < MIN_SIGNS && depthwise < MIN_SIGNS) return;
     job->notes |= MDOT_JOB_MAYBE_FOLDED;
     fe_job_warn(
         job,

@@ -1,5 +1,5 @@
 /* job_only_ops.c — job_only_ops.def as a table: how the job reader treats operators that ir/ops.def lacks. */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/job_only_ops.h"
 
 #include <limits.h>
 #include <string.h>
@@ -7,16 +7,16 @@
 enum { ALL = INT_MAX };
 
 static const fe_job_op rows[] = {
-#define FOREIGN(in_domain, name, called, has_role, stands_for, kept_inputs, kept_outputs)                              \
+#define JOB_ONLY_OP(in_domain, name, callee, op_role, target, kept_inputs, kept_outputs)                               \
     {.domain = in_domain,                                                                                              \
      .op_type = name,                                                                                                  \
-     .function = called,                                                                                               \
-     .role = FE_JOB_OP_##has_role,                                                                                     \
-     .op = IR_OP_##stands_for,                                                                                         \
+     .function = callee,                                                                                               \
+     .role = FE_JOB_OP_##op_role,                                                                                      \
+     .op = IR_OP_##target,                                                                                             \
      .inputs = kept_inputs,                                                                                            \
      .outputs = kept_outputs},
 #include "frontend/job/job_only_ops.def"
-#undef FOREIGN
+#undef JOB_ONLY_OP
 };
 
 /* A * in the pattern matches any characters. */
@@ -32,7 +32,7 @@ static bool matches(const char *pattern, const char *text)
     return false;
 }
 
-static bool is_of_domain(const fe_job_op *row, const char *domain, size_t length)
+static bool matches_domain(const fe_job_op *row, const char *domain, size_t length)
 {
     if (strcmp(row->domain, "*") == 0) return length > 0;
     return strlen(row->domain) == length && memcmp(row->domain, domain, length) == 0;
@@ -46,7 +46,7 @@ const fe_job_op *fe_job_op_of(const ir_node *node)
     size_t domain_length = colon != NULL ? (size_t)(colon - node->op_type) : 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const fe_job_op *row = &rows[i];
-        if (!matches(row->op_type, name) || !is_of_domain(row, node->op_type, domain_length)) continue;
+        if (!matches(row->op_type, name) || !matches_domain(row, node->op_type, domain_length)) continue;
         if (row->function == NULL || matches(row->function, ir_node_string(node, "operator", ""))) return row;
     }
     return NULL;

@@ -1,7 +1,17 @@
-/* job_read.c — mdotjob.h: reads an ONNX file into an mdot_job, with one call per stage. */
-#include "frontend/job/job_reader.h"
-
+/* job_read.c — mdotjob.h: reads an ONNX file into an mdot_job, with one call per stage.
+ *
+ *   strip (forward graph) → infer (every value typed) → recognise (passes of ir/) → extract operators → mdot_job_create
+ */
 #include "base/struct_version.h"
+#include "frontend/job/canonicalise.h"
+#include "frontend/job/extract_operators.h"
+#include "frontend/job/job_only_ops.h"
+#include "frontend/job/job_table.h"
+#include "frontend/job/parameter_inputs.h"
+#include "frontend/job/shapes.h"
+#include "frontend/job/strip_backward.h"
+#include "frontend/job/strip_dropout.h"
+#include "frontend/job/unfold_batchnorm.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/passes.h"
 
@@ -15,14 +25,12 @@ static const char *const recognising[] = {"simplify",
                                           "recognise_attention",
                                           "simplify_2"};
 
-static mdot_status recognise(fe_job *job)
+static void recognise_patterns(fe_job *job)
 {
-    mdot_status status = MDOT_OK;
-    for (size_t i = 0; i < sizeof recognising / sizeof *recognising && status == MDOT_OK; i++) {
+    for (size_t i = 0; i < sizeof recognising / sizeof *recognising && job->status == MDOT_OK; i++) {
         bool changed;
-        status = ir_run_pass(job->graph, recognising[i], &changed, job->err);
+        job->status = ir_run_pass(job->graph, recognising[i], &changed, job->err);
     }
-    return status;
 }
 
 /* The number of sequences that the first recurrence processes in parallel; 0: the graph has no recurrence. */
@@ -50,21 +58,35 @@ static int64_t batch_of(const ir_graph *graph)
     return 1;
 }
 
-static mdot_status read_graph(fe_job *job, mdot_job **out_job)
+static void find_batch(fe_job *job)
 {
-    mdot_status status = fe_job_strip(job);
-    if (status == MDOT_OK) status = fe_job_take_inputs(job);
-    if (status != MDOT_OK) return status;
-    status = fe_job_strip_dropout(job);
-    if (status == MDOT_OK) status = fe_job_find_folded(job);
-    if (status == MDOT_OK) status = fe_job_infer(job);
-    if (status != MDOT_OK) return status;
     job->batch = batch_of(job->graph);
-    status = fe_job_unfold(job);
-    if (status == MDOT_OK) status = fe_job_canonicalise(job);
-    if (status == MDOT_OK) status = recognise(job);
-    if (status == MDOT_OK) status = fe_job_fold_constants(job);
-    return status == MDOT_OK ? fe_job_extract_operators(job, out_job) : status;
+}
+
+static void (*const stages[])(fe_job *job) = {
+    fe_job_strip_backward,    fe_job_find_parameter_inputs,
+    fe_job_strip_dropout,     fe_job_mark_folded_norms, /* before constants are folded */
+    fe_job_infer_types,       find_batch,
+    fe_job_unfold_norms,      fe_job_canonicalise,
+    recognise_patterns,       fe_job_fold_constants, /* of nodes that passes made */
+    fe_job_extract_operators,
+};
+
+/* The one test for memory: a stage that ran out of it left the arena in the failed state (fe_job.h). */
+static void check_memory(fe_job *job)
+{
+    if (job->status == MDOT_OK && !ir_arena_failed(job->graph->arena)) return;
+    if (job->status != MDOT_OK && job->status != MDOT_OUT_OF_MEMORY) return;
+    job->status = mdot_fail(job->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", job->graph->name);
+}
+
+static mdot_status read_graph(fe_job *job)
+{
+    for (size_t i = 0; i < sizeof stages / sizeof *stages && job->status == MDOT_OK; i++) {
+        stages[i](job);
+        check_memory(job);
+    }
+    return job->status;
 }
 
 typedef struct source {
@@ -75,10 +97,10 @@ typedef struct source {
 
 static const bs_struct_version options_type = BS_SIZED(mdot_job_options, output);
 
-static mdot_status read_job(const source *from, const mdot_job_options *given, mdot_job **out_job, mdot_error *err)
+static mdot_status read_job(const source *from, const mdot_job_options *requested, mdot_job **out_job, mdot_error *err)
 {
     mdot_job_options options = {0};
-    mdot_status status = given != NULL ? bs_read_struct(&options_type, given, &options, err) : MDOT_OK;
+    mdot_status status = requested != NULL ? bs_read_struct(&options_type, requested, &options, err) : MDOT_OK;
     if (status != MDOT_OK) return status;
     if (options.reserved != 0)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "options of the job reader set a field that mdot %s does not know",
@@ -91,7 +113,7 @@ static mdot_status read_job(const source *from, const mdot_job_options *given, m
                          .output = job.options->output,
                          .skip_weights = true,
                          .job = true,
-                         .stays_call = fe_job_op_is_alias,
+                         .keep_call = fe_job_op_is_alias,
                          .warning = job.options->warning,
                          .user = job.options->user};
     if (status == MDOT_OK) {
@@ -99,7 +121,8 @@ static mdot_status read_job(const source *from, const mdot_job_options *given, m
                      ? fe_import_bytes(from->bytes, from->size_bytes, from->name, NULL, &import, arena, &job.graph, err)
                      : fe_import(from->name, &import, arena, &job.graph, err);
     }
-    if (status == MDOT_OK) status = read_graph(&job, out_job);
+    if (status == MDOT_OK) status = read_graph(&job);
+    if (status == MDOT_OK) *out_job = job.result;
     if (arena != NULL) status = fe_explain_memory(arena, from->name, status, err);
     ir_arena_destroy(arena);
     return status;

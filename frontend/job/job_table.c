@@ -1,5 +1,5 @@
 /* job_table.c — ir/ops_job.def as a table: how a training step treats each operator. */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/job_table.h"
 
 #include <limits.h>
 #include <string.h>
@@ -39,7 +39,7 @@ _Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "ops_job.def has other rows t
 
 static const fe_row rows[IR_OP_COUNT] = {
 #define JOB(id, type_id, type_number, gradient_kind, settings_kind, autocast_class, written, fused, recomputed, more,  \
-            all_traits, parameter_operands)                                                                            \
+            all_traits, parameters)                                                                                    \
     [IR_OP_##id] = {.type = IR_OP_##type_id,                                                                           \
                     .traits = {.number = type_number,                                                                  \
                                .autocast = MDOT_AUTOCAST_##autocast_class,                                             \
@@ -53,7 +53,7 @@ static const fe_row rows[IR_OP_COUNT] = {
                     .is_free = ((all_traits)&FE_FREE) != 0,                                                            \
                     .is_free_between_floats = ((all_traits)&FE_FREE_FLOATS) != 0,                                      \
                     .reads_numbers = ((all_traits)&FE_NUMBERS) != 0,                                                   \
-                    .learnt = (parameter_operands) == ALL ? INT_MAX : (parameter_operands)},
+                    .parameter_operands = (parameters) == ALL ? INT_MAX : (parameters)},
 #include "ir/ops_job.def"
 #undef JOB
 };

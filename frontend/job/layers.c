@@ -10,15 +10,25 @@
  * The scopes of nodes are tried before parameters, and the two are used separately, because PyTorch writes
  * "/layer1/layer1.0/conv1/Conv" beside "layer1.0.conv1.weight".
  *
- * Work: a stretch is at most SPARSEST times as long as the number of operators that name it. Therefore each of at
- * most DEEPEST levels of indices costs O(n log n).
+ * Work: a stretch is at most MAX_SPARSITY times as long as the number of operators that name it. Therefore each of at
+ * most MAX_DEPTH levels of indices costs O(n log n).
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/layers.h"
+
+#include "frontend/job/modules.h"
+#include "frontend/job/repeats.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEEPEST = 8, SPARSEST = 16 };
+enum { MAX_DEPTH = 8, MAX_SPARSITY = 16 };
+
+/* An operator whose path has an index at a given depth, for example "encoder.layer" . "3". */
+typedef struct site {
+    const char *path;
+    size_t level, block; /* length of the path's prefix that names the level, and the block */
+    uint32_t at;
+} site;
 
 /* Operators that libmdot considers equal have equal kinds. */
 typedef struct layers {
@@ -29,6 +39,10 @@ typedef struct layers {
     uint32_t *mark;    /* by operator: 0, or the number of its block, in any order */
     uint32_t marked;   /* number of blocks */
     const char **path; /* by operator: its module, or NULL */
+    /* Room for one element per operator, for the step that runs. */
+    const mdot_job_operator **sorted;
+    site *sites;
+    fe_stretch *blocks;
 } layers;
 
 /* ---- Equal operators and stretches ------------------------------------------------------------------------------ */
@@ -48,17 +62,14 @@ static int compare_operators(const void *a, const void *b)
     return order;
 }
 
-static mdot_status find_kinds(layers *l)
+static void find_kinds(const layers *l)
 {
-    const mdot_job_operator **order = IR_NEW_ARRAY(l->job->graph->arena, const mdot_job_operator *, l->count);
-    if (order == NULL) return fe_job_out_of_memory(l->job);
-    for (uint32_t i = 0; i < l->count; i++) order[i] = &l->operators[i];
-    qsort(order, l->count, sizeof *order, compare_operators);
+    for (uint32_t i = 0; i < l->count; i++) l->sorted[i] = &l->operators[i];
+    qsort(l->sorted, l->count, sizeof(*l->sorted), compare_operators);
     for (uint32_t i = 0, kind = 0; i < l->count; i++) {
-        if (i > 0 && compare_operators(&order[i - 1], &order[i]) != 0) kind++;
-        l->kind[order[i] - l->operators] = kind;
+        if (i > 0 && compare_operators(&l->sorted[i - 1], &l->sorted[i]) != 0) kind++;
+        l->kind[l->sorted[i] - l->operators] = kind;
     }
-    return MDOT_OK;
 }
 
 static size_t first_inside(const mdot_job_operator *op, uint32_t first)
@@ -99,7 +110,7 @@ static int compare_hashes(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static int compare_places(const void *a, const void *b)
+static int compare_positions(const void *a, const void *b)
 {
     const fe_stretch *x = a, *y = b;
     return x->first < y->first ? -1 : x->first > y->first;
@@ -114,7 +125,7 @@ static bool any_equal(const layers *l, fe_stretch *stretches, uint32_t count)
     for (uint32_t i = 1; i < count && !equal; i++) {
         equal = stretches[i - 1].hash == stretches[i].hash && equal_stretches(l, &stretches[i - 1], &stretches[i]);
     }
-    qsort(stretches, count, sizeof *stretches, compare_places);
+    qsort(stretches, count, sizeof *stretches, compare_positions);
     return equal;
 }
 
@@ -125,13 +136,6 @@ static void mark_block(layers *l, const fe_stretch *s)
 }
 
 /* ---- Levels in names -------------------------------------------------------------------------------------------- */
-
-/* An operator whose path has an index at a given depth, for example "encoder.layer" . "3". */
-typedef struct site {
-    const char *path;
-    size_t level, block; /* length of the path's prefix that names the level, and the block */
-    uint32_t at;
-} site;
 
 /* Finds the path's index number `depth`, counted from 0. */
 static bool find_index(const char *path, int depth, site *out)
@@ -189,10 +193,10 @@ static uint32_t list_blocks(const layers *l, const site *sites, uint32_t count, 
         for (next = i + 1; next < count && compare_blocks(&sites[i], &sites[next]) == 0;) next++;
         fe_stretch s = {.first = sites[i].at, .end = sites[next - 1].at + 1};
         if (s.end - s.first < 2) continue;
-        if ((s.end - s.first) / SPARSEST > next - i || !is_free_stretch(l, &s)) return 0;
+        if ((s.end - s.first) / MAX_SPARSITY > next - i || !is_free_stretch(l, &s)) return 0;
         out[found++] = s;
     }
-    qsort(out, found, sizeof *out, compare_places);
+    qsort(out, found, sizeof *out, compare_positions);
     for (uint32_t i = 1; i < found; i++) {
         if (out[i].first < out[i - 1].end) return 0;
     }
@@ -206,7 +210,7 @@ static bool is_nameless(const layers *l, uint32_t at)
 
 /* Nameless operators behind a block extend it up to the next block. Behind the last block, they extend it as far as
  * they match the end of the block before it. */
-static void carry_on(const layers *l, fe_stretch *blocks, uint32_t count)
+static void extend_blocks(const layers *l, fe_stretch *blocks, uint32_t count)
 {
     uint32_t tail = 0;
     for (uint32_t i = 0; i + 1 < count; i++) {
@@ -218,12 +222,10 @@ static void carry_on(const layers *l, fe_stretch *blocks, uint32_t count)
     for (; tail < last[-1].end && is_nameless(l, last->end) && l->kind[tail] == l->kind[last->end]; tail++) last->end++;
 }
 
-static mdot_status find_depth(layers *l, int depth, bool *out_deeper)
+/* Finds blocks by the index at this depth of the paths. Returns false if no path has so many indices. */
+static bool find_depth(layers *l, int depth)
 {
-    ir_arena *arena = l->job->graph->arena;
-    site *sites = IR_NEW_ARRAY(arena, site, l->count);
-    fe_stretch *blocks = IR_NEW_ARRAY(arena, fe_stretch, l->count);
-    if (sites == NULL || blocks == NULL) return fe_job_out_of_memory(l->job);
+    site *sites = l->sites;
     uint32_t count = 0;
     for (uint32_t i = 0; i < l->count; i++) {
         if (l->mark[i] != 0 || l->path[i] == NULL || !find_index(l->path[i], depth, &sites[count])) continue;
@@ -232,48 +234,37 @@ static mdot_status find_depth(layers *l, int depth, bool *out_deeper)
     qsort(sites, count, sizeof *sites, compare_sites);
     for (uint32_t i = 0, next; i < count; i = next) {
         for (next = i + 1; next < count && compare_levels(&sites[i], &sites[next]) == 0;) next++;
-        uint32_t found = list_blocks(l, &sites[i], next - i, blocks);
-        if (!any_equal(l, blocks, found)) continue;
-        carry_on(l, blocks, found);
-        for (uint32_t k = 0; k < found; k++) mark_block(l, &blocks[k]);
+        uint32_t found = list_blocks(l, &sites[i], next - i, l->blocks);
+        if (!any_equal(l, l->blocks, found)) continue;
+        extend_blocks(l, l->blocks, found);
+        for (uint32_t k = 0; k < found; k++) mark_block(l, &l->blocks[k]);
     }
-    *out_deeper = count > 0;
-    return MDOT_OK;
+    return count > 0;
 }
 
-typedef mdot_status path_source(const fe_job *job, const fe_operator *token, const char **out_module);
+typedef const char *path_source(const fe_job *job, const fe_operator *op);
 
-static mdot_status find_named(layers *l, const fe_operator *tokens, path_source *path_of)
+static void find_named(layers *l, const fe_operator *sources, path_source *path_of)
 {
-    mdot_status status = MDOT_OK;
-    bool deeper = true;
-    for (uint32_t i = 0; i < l->count && status == MDOT_OK; i++) status = path_of(l->job, &tokens[i], &l->path[i]);
-    for (int depth = 0; depth < DEEPEST && deeper && status == MDOT_OK; depth++) {
-        status = find_depth(l, depth, &deeper);
-    }
-    return status;
+    for (uint32_t i = 0; i < l->count; i++) l->path[i] = path_of(l->job, &sources[i]);
+    for (int depth = 0; depth < MAX_DEPTH && find_depth(l, depth);) depth++;
 }
 
 /* ---- Repeats ---------------------------------------------------------------------------------------------------- */
 
-static mdot_status find_repeated(layers *l)
+static void find_repeated(layers *l)
 {
-    fe_stretch *blocks = IR_NEW_ARRAY(l->job->graph->arena, fe_stretch, l->count);
-    uint32_t count = 0;
-    if (blocks == NULL) return fe_job_out_of_memory(l->job);
-    mdot_status status = fe_find_repeats(l->job, l->operators, l->kind, l->count, blocks, &count);
-    if (status != MDOT_OK) return status;
+    uint32_t count = fe_find_repeats(l->job, l->operators, l->kind, l->count, l->blocks);
     for (uint32_t i = 0, next; i < count; i = next) {
-        for (next = i + 1; next < count && blocks[next].hash == blocks[i].hash;) next++;
-        if (!any_equal(l, &blocks[i], next - i)) continue; /* the same kinds, but different connections */
-        for (uint32_t k = i; k < next; k++) mark_block(l, &blocks[k]);
+        for (next = i + 1; next < count && l->blocks[next].hash == l->blocks[i].hash;) next++;
+        if (!any_equal(l, &l->blocks[i], next - i)) continue; /* the same kinds, but different connections */
+        for (uint32_t k = i; k < next; k++) mark_block(l, &l->blocks[k]);
     }
-    return MDOT_OK;
 }
 
 /* ---- All -------------------------------------------------------------------------------------------------------- */
 
-mdot_status fe_job_find_layers(const fe_job *job, const fe_operator *tokens, mdot_job_operator *operators, int count)
+void fe_job_find_layers(const fe_job *job, const fe_operator *sources, mdot_job_operator *operators, int count)
 {
     ir_arena *arena = job->graph->arena;
     layers l = {.job = job,
@@ -281,16 +272,18 @@ mdot_status fe_job_find_layers(const fe_job *job, const fe_operator *tokens, mdo
                 .count = (uint32_t)count,
                 .kind = IR_NEW_ARRAY(arena, uint32_t, count),
                 .mark = IR_NEW_ARRAY(arena, uint32_t, count),
-                .path = IR_NEW_ARRAY(arena, const char *, count)};
-    if (l.kind == NULL || l.mark == NULL || l.path == NULL) return fe_job_out_of_memory(job);
-    mdot_status status = find_kinds(&l);
-    if (status == MDOT_OK) status = find_named(&l, tokens, fe_operator_scope);
-    if (status == MDOT_OK && l.marked == 0) status = find_named(&l, tokens, fe_operator_parameter_module);
-    if (status == MDOT_OK && l.marked == 0) status = find_repeated(&l);
-    for (uint32_t i = 0, number = 0; i < l.count && status == MDOT_OK; i++) {
+                .path = IR_NEW_ARRAY(arena, const char *, count),
+                .sorted = IR_NEW_ARRAY(arena, const mdot_job_operator *, count),
+                .sites = IR_NEW_ARRAY(arena, site, count),
+                .blocks = IR_NEW_ARRAY(arena, fe_stretch, count)};
+    if (ir_arena_failed(arena)) return;
+    find_kinds(&l);
+    find_named(&l, sources, fe_operator_scope);
+    if (l.marked == 0) find_named(&l, sources, fe_operator_parameter_module);
+    if (l.marked == 0) find_repeated(&l);
+    for (uint32_t i = 0, number = 0; i < l.count; i++) {
         if (l.mark[i] == 0) continue;
         number += i == 0 || l.mark[i] != l.mark[i - 1];
         operators[i].block = number;
     }
-    return status;
 }

@@ -5,50 +5,46 @@
  * operator has no parameters, the name of its node contains the module: "/encoder/layer.3/output/Add". The
  * TorchScript exporter writes such names, and the import builds them from the metadata of the dynamo exporter.
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/modules.h"
+#include "frontend/job/parameters.h"
 
 #include <string.h>
 
 /* Constants that the exporter computed have names such as "onnx::MatMul_123", without a module. */
-static bool names_module(const ir_value *value)
+static bool has_module_name(const ir_value *value)
 {
     return strrchr(value->name, '.') != NULL && strstr(value->name, "::") == NULL;
 }
 
-static const char *parameter_name(const fe_job *job, const fe_operator *token)
+static const char *parameter_name(const fe_job *job, const fe_operator *op)
 {
-    const ir_node *node = token->node;
+    const ir_node *node = op->node;
     for (int i = 0; i < node->input_count; i++) {
-        if (fe_learns(job, node, i) && names_module(node->inputs[i])) return node->inputs[i]->name;
+        if (fe_is_parameter_operand(job, node, i) && has_module_name(node->inputs[i])) return node->inputs[i]->name;
     }
-    return token->bias != NULL && names_module(token->bias) ? token->bias->name : NULL;
+    return op->bias != NULL && has_module_name(op->bias) ? op->bias->name : NULL;
 }
 
-mdot_status fe_operator_parameter_module(const fe_job *job, const fe_operator *token, const char **out_module)
+const char *fe_operator_parameter_module(const fe_job *job, const fe_operator *op)
 {
-    const char *name = parameter_name(job, token);
-    *out_module = NULL;
-    if (name == NULL) return MDOT_OK;
-    *out_module = ir_arena_strndup(job->graph->arena, name, (size_t)(strrchr(name, '.') - name));
-    return *out_module != NULL ? MDOT_OK : fe_job_out_of_memory(job);
+    const char *name = parameter_name(job, op);
+    if (name == NULL) return NULL;
+    return ir_arena_strndup(job->graph->arena, name, (size_t)(strrchr(name, '.') - name));
 }
 
-mdot_status fe_operator_scope(const fe_job *job, const fe_operator *token, const char **out_module)
+const char *fe_operator_scope(const fe_job *job, const fe_operator *op)
 {
-    const char *name = token->node->name, *slash = strrchr(name, '/');
-    *out_module = NULL;
-    if (name[0] != '/' || slash == name) return MDOT_OK;
+    const char *name = op->node->name, *slash = strrchr(name, '/');
+    if (name[0] != '/' || slash == name) return NULL;
     char *module = ir_arena_strndup(job->graph->arena, name + 1, (size_t)(slash - name) - 1);
-    if (module == NULL) return fe_job_out_of_memory(job);
-    for (char *at = module; *at != '\0'; at++) {
+    for (char *at = module; at != NULL && *at != '\0'; at++) {
         if (*at == '/') *at = '.';
     }
-    *out_module = module;
-    return MDOT_OK;
+    return module;
 }
 
-mdot_status fe_operator_module(const fe_job *job, const fe_operator *token, const char **out_module)
+const char *fe_operator_module(const fe_job *job, const fe_operator *op)
 {
-    mdot_status status = fe_operator_parameter_module(job, token, out_module);
-    return status == MDOT_OK && *out_module == NULL ? fe_operator_scope(job, token, out_module) : status;
+    const char *module = fe_operator_parameter_module(job, op);
+    return module != NULL ? module : fe_operator_scope(job, op);
 }

@@ -6,8 +6,10 @@
  * gradients is counted with the operator that produces the value. FLOPs of the forward phase come from the operator
  * table.
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/operator_costs.h"
 
+#include "frontend/job/job_table.h"
+#include "frontend/job/parameters.h"
 #include "ir/ops/families.h"
 
 enum { FLOAT_BYTES = 4, INDEX_BYTES = 8 };
@@ -114,18 +116,18 @@ static void count_forward(const counter *c)
 
 /* ---- Gradients -------------------------------------------------------------------------------------------------- */
 
-static void count_product(const counter *c, const fe_operator *token)
+static void count_matmul(const counter *c, const fe_operator *source)
 {
     mdot_job_operator *op = c->op;
     double flops = op->per_sample[MDOT_PHASE_FORWARD].flops;
     int activations = 0;
-    bool learns = false;
+    bool is_trained = false;
     for (int i = 0; i < c->node->input_count; i++) {
         const ir_value *value = c->node->inputs[i];
         activations += i < 2 && takes_gradient(value) && !ir_node_reads_before(c->node, i);
-        learns = learns || fe_is_parameter(c->job, value);
+        is_trained = is_trained || fe_is_parameter(c->job, value);
     }
-    if (token->needs_data_gradient) { /* the gradient of each factor that is data needs the other factor */
+    if (source->needs_data_gradient) { /* the gradient of each factor that is data needs the other factor */
         op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops += flops * activations;
         read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
         for (int i = 0; i < c->node->input_count; i++) {
@@ -135,7 +137,7 @@ static void count_product(const counter *c, const fe_operator *token)
         }
         write_data_gradients(c);
     }
-    if (!learns) return;
+    if (!is_trained) return;
     op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = flops;
     read_gradient(c, MDOT_PHASE_WEIGHT_GRADIENT);
     for (int i = 0; i < c->node->input_count; i++) {
@@ -149,13 +151,13 @@ static void count_product(const counter *c, const fe_operator *token)
  * gradient. */
 static void count_parameters(const counter *c)
 {
-    bool learns = false;
+    bool is_trained = false;
     for (int i = 0; i < c->node->input_count; i++) {
-        if (!fe_learns(c->job, c->node, i)) continue;
+        if (!fe_is_parameter_operand(c->job, c->node, i)) continue;
         write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, c->node->inputs[i]);
-        learns = true;
+        is_trained = true;
     }
-    if (!learns) return;
+    if (!is_trained) return;
     c->op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops = 2 * c->result;
     read_gradient(c, MDOT_PHASE_WEIGHT_GRADIENT);
 }
@@ -217,10 +219,10 @@ static void count_additions(const counter *c, const ir_value *result)
     load->bytes_written += additions * per_sample(c, bytes(result));
 }
 
-static void count_fan_out(const counter *c, const fe_operator *token)
+static void count_fan_out(const counter *c, const fe_operator *source)
 {
-    if (token->result != fe_first_output(c->node)) {
-        count_additions(c, token->result);
+    if (source->result != fe_first_output(c->node)) {
+        count_additions(c, source->result);
         return;
     }
     for (int i = 0; i < c->node->output_count; i++) count_additions(c, c->node->outputs[i]);
@@ -275,38 +277,38 @@ static void drop_bias(const counter *c, const ir_node *node)
     c->op->per_step[MDOT_PHASE_FORWARD].bytes_read -= bytes(bias);
 }
 
-static void count_convolution_norm(const counter *c, const fe_operator *token)
+static void count_convolution_norm(const counter *c, const fe_operator *source)
 {
-    double channels = token->result->type.rank > 1 ? (double)token->result->type.dim[1].offset : 0;
+    double channels = source->result->type.rank > 1 ? (double)source->result->type.dim[1].offset : 0;
     count_batch_norm(c, channels, true);
 }
 
-void fe_operator_costs(const fe_job *job, const fe_operator *token, mdot_job_operator *op)
+void fe_operator_costs(const fe_job *job, const fe_operator *source, mdot_job_operator *op)
 {
-    const ir_node *node = token->node;
+    const ir_node *node = source->node;
     const ir_value *result = fe_first_output(node);
     counter c = {.job = job, .node = node, .op = op};
     c.result = per_sample(&c, elements(result));
-    if (token->needs_gradient) count_fan_out(&c, token);
+    if (source->needs_gradient) count_fan_out(&c, source);
     if (fe_row_of(node)->gradient == FE_GRADIENT_BATCH_NORM) {
-        count_batch_norm(&c, elements(node->inputs[1]), token->needs_data_gradient);
+        count_batch_norm(&c, elements(node->inputs[1]), source->needs_data_gradient);
         return;
     }
     count_forward(&c);
-    if (token->normalised) drop_bias(&c, node);
+    if (source->normalised) drop_bias(&c, node);
     fe_gradient kind = fe_row_of(node)->gradient;
-    if (token->needs_gradient && fe_has_gradient(node)) {
+    if (source->needs_gradient && fe_has_gradient(node)) {
         if (kind == FE_GRADIENT_MATMUL) {
-            count_product(&c, token);
+            count_matmul(&c, source);
         } else {
-            if (token->needs_data_gradient) count_data_gradient(&c, kind);
+            if (source->needs_data_gradient) count_data_gradient(&c, kind);
             count_parameters(&c);
         }
     }
-    if (token->normalised) {
+    if (source->normalised) {
         const ir_value *bias = ir_node_input(node, 2);
         if (bias != NULL) op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written -= bytes(bias);
-        count_convolution_norm(&c, token);
+        count_convolution_norm(&c, source);
     }
-    if (token->bias != NULL) count_bias(&c, token->bias);
+    if (source->bias != NULL) count_bias(&c, source->bias);
 }

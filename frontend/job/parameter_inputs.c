@@ -5,12 +5,16 @@
  * kernel of a convolution or the scale of a normalisation is always a parameter. If a file stores no parameters at
  * all, tables and matrices count as well.
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/parameter_inputs.h"
+
+#include "frontend/job/job_report.h"
+#include "frontend/job/parameters.h"
+#include "ir/ops.h"
 
 #include <string.h>
 
 /* One bit per operand that is a parameter unless it is computed. */
-static const unsigned certain[IR_OP_COUNT] = {
+static const unsigned parameter_operands[IR_OP_COUNT] = {
     [IR_OP_Conv] = 1 << 1 | 1 << 2,
     [IR_OP_ConvTranspose] = 1 << 1 | 1 << 2,
     [IR_OP_BatchNormalization] = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4,
@@ -25,7 +29,7 @@ static const unsigned certain[IR_OP_COUNT] = {
 };
 
 /* Operands that may also be data. They count if they have two dimensions and the graph stores no parameters. */
-static const unsigned likely[IR_OP_COUNT] = {
+static const unsigned matrix_operands[IR_OP_COUNT] = {
     [IR_OP_MatMul] = 1 << 1, [IR_OP_Gemm] = 1 << 1 | 1 << 2, [IR_OP_Gather] = 1 << 0};
 
 static bool ends_with(const char *text, const char *end)
@@ -40,7 +44,7 @@ static bool is_named(const ir_value *value)
 }
 
 /* The graph input behind the value, directly or through operators that only move data. */
-static ir_value *input_under(ir_value *value)
+static ir_value *input_behind(ir_value *value)
 {
     while (value != NULL && value->def != NULL) {
         const ir_node *node = value->def;
@@ -65,7 +69,7 @@ static bool stores_parameters(const ir_graph *graph)
     return false;
 }
 
-static void mark(const ir_graph *graph, bool alone, bool *is_parameter)
+static void mark(const ir_graph *graph, bool stores_none, bool *is_parameter)
 {
     for (int i = 0; i < graph->input_count; i++) {
         const ir_value *value = graph->inputs[i];
@@ -74,19 +78,20 @@ static void mark(const ir_graph *graph, bool alone, bool *is_parameter)
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         if (node->op == NULL) continue;
         for (int i = 0; i < node->input_count && i < 8; i++) {
-            const ir_value *input = input_under(node->inputs[i]);
+            const ir_value *input = input_behind(node->inputs[i]);
             if (input == NULL || input->input == 0) continue; /* the first input is data */
-            bool sure = (certain[ir_node_opcode(node)] >> i & 1) != 0;
-            bool matrix = alone && input->type.rank <= 2 && (likely[ir_node_opcode(node)] >> i & 1) != 0;
-            if (sure || matrix) is_parameter[input->input] = true;
+            bool is_certain = (parameter_operands[ir_node_opcode(node)] >> i & 1) != 0;
+            bool is_matrix =
+                stores_none && input->type.rank <= 2 && (matrix_operands[ir_node_opcode(node)] >> i & 1) != 0;
+            if (is_certain || is_matrix) is_parameter[input->input] = true;
         }
     }
 }
 
-bool fe_become_parameter(const ir_graph *graph, ir_value *value)
+void fe_make_parameter(const ir_graph *graph, ir_value *value)
 {
     ir_tensor *tensor = IR_NEW(graph->arena, ir_tensor);
-    if (tensor == NULL) return false;
+    if (tensor == NULL) return;
     tensor->dtype = value->type.dtype;
     tensor->rank = value->type.rank;
     for (int i = 0; i < tensor->rank; i++) tensor->dims[i] = value->type.dim[i].offset;
@@ -94,31 +99,28 @@ bool fe_become_parameter(const ir_graph *graph, ir_value *value)
     value->constant = tensor;
     value->stored = true;
     value->input = -1;
-    return true;
 }
 
-mdot_status fe_job_take_inputs(fe_job *job)
+void fe_job_find_parameter_inputs(fe_job *job)
 {
     ir_graph *graph = job->graph;
     bool *is_parameter = IR_NEW_ARRAY(graph->arena, bool, graph->input_count + 1);
-    if (is_parameter == NULL) return fe_job_out_of_memory(job);
+    if (ir_arena_failed(graph->arena)) return;
     mark(graph, !stores_parameters(graph), is_parameter);
-    int kept = 0, taken = 0;
-    const char *name = NULL;
+    int kept = 0, found = 0;
+    const char *first_name = NULL;
     for (int i = 0; i < graph->input_count; i++) {
         ir_value *value = graph->inputs[i];
         if (is_parameter[i]) {
-            if (taken++ == 0) name = value->name;
-            if (!fe_become_parameter(graph, value)) return fe_job_out_of_memory(job);
+            if (found++ == 0) first_name = value->name;
+            fe_make_parameter(graph, value);
         } else {
             value->input = kept;
             graph->inputs[kept++] = value;
         }
     }
     graph->input_count = kept;
-    if (taken > 0) {
-        fe_job_warn(job, "%s: %d input%s of the graph, '%s'%s, %s taken as parameters", graph->name, taken,
-                    taken == 1 ? "" : "s", name, taken == 1 ? "" : " first", taken == 1 ? "is" : "are");
-    }
-    return MDOT_OK;
+    if (found == 0) return;
+    fe_job_warn(job, "%s: %d input%s of the graph, '%s'%s, %s taken as parameters", graph->name, found,
+                found == 1 ? "" : "s", first_name, found == 1 ? "" : " first", found == 1 ? "is" : "are");
 }

@@ -9,8 +9,9 @@
  * from. Parameters that flow into one constant form a group, which is counted as a whole where it is first read.
  * Other constants are plain numbers.
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/parameters.h"
 
+#include "frontend/job/job_table.h"
 #include "ir/ops/families.h"
 
 #include <string.h>
@@ -29,29 +30,29 @@ struct fe_parameters {
     int capacity;
 };
 
-static int root_of(const fe_parameters *l, int id)
+static int root_of(const fe_parameters *p, int id)
 {
-    if (id >= l->capacity || l->parent[id] == NO_GROUP) return NO_GROUP;
-    while (l->parent[id] != id) id = l->parent[id] = l->parent[l->parent[id]];
+    if (id >= p->capacity || p->parent[id] == NO_GROUP) return NO_GROUP;
+    while (p->parent[id] != id) id = p->parent[id] = p->parent[p->parent[id]];
     return id;
 }
 
 /* Grows the arrays to hold ids up to `id`. False: out of memory. */
-static bool reach(fe_parameters *l, int id)
+static bool reserve_id(fe_parameters *p, int id)
 {
-    if (id < l->capacity) return true;
+    if (id < p->capacity) return true;
     int capacity = 2 * id + 64;
-    int *parent = IR_NEW_ARRAY(l->arena, int, capacity);
-    double *elements = IR_NEW_ARRAY(l->arena, double, capacity);
+    int *parent = IR_NEW_ARRAY(p->arena, int, capacity);
+    double *elements = IR_NEW_ARRAY(p->arena, double, capacity);
     if (parent == NULL || elements == NULL) return false;
-    if (l->capacity) {
-        memcpy(parent, l->parent, (size_t)l->capacity * sizeof *parent);
-        memcpy(elements, l->elements, (size_t)l->capacity * sizeof *elements);
+    if (p->capacity) {
+        memcpy(parent, p->parent, (size_t)p->capacity * sizeof *parent);
+        memcpy(elements, p->elements, (size_t)p->capacity * sizeof *elements);
     }
-    for (int i = l->capacity; i < capacity; i++) parent[i] = NO_GROUP;
-    l->parent = parent;
-    l->elements = elements;
-    l->capacity = capacity;
+    for (int i = p->capacity; i < capacity; i++) parent[i] = NO_GROUP;
+    p->parent = parent;
+    p->elements = elements;
+    p->capacity = capacity;
     return true;
 }
 
@@ -60,14 +61,14 @@ static bool is_float_constant(const ir_value *value)
     return value != NULL && value->constant != NULL && ir_dtype_is_float(value->type.dtype);
 }
 
-/* The gradient of the node. Unknown operators have no row yet, because fe_job_infer makes them opaque later. */
+/* The gradient of the node. Unknown operators have no row yet, because fe_job_infer_types makes them opaque later. */
 static fe_gradient gradient_of(const ir_node *node)
 {
     return node->op != NULL ? fe_row_of(node)->gradient : FE_GRADIENT_NOTHING;
 }
 
 /* Is the value the bias of one unit, that is, added to a matmul with a constant of one column? */
-static bool is_added_to_a_unit(const ir_node *node, int input)
+static bool is_single_unit_bias(const ir_node *node, int input)
 {
     if (gradient_of(node) != FE_GRADIENT_SUM || node->input_count != 2) return false;
     const ir_value *other = node->inputs[1 - input];
@@ -80,7 +81,7 @@ static bool is_added_to_a_unit(const ir_node *node, int input)
 
 /* Is the name that of a weight in PyTorch, for example "act.weight" or "head.in_proj_bias"? Buffers have other names,
  * and a constant that an exporter computed is called, for example, "onnx::Mul_12". */
-static bool is_called_weight(const char *name)
+static bool has_weight_name(const char *name)
 {
     static const char *const ends[] = {"weight", "bias"};
     const char *dot = strrchr(name, '.');
@@ -99,7 +100,7 @@ static bool is_single_weight(const ir_node *node, int input)
     fe_gradient gradient = gradient_of(node);
     if (value->type.rank == 0) return false;
     return gradient == FE_GRADIENT_MATMUL || gradient == FE_GRADIENT_NORM || gradient == FE_GRADIENT_BATCH_NORM ||
-           is_added_to_a_unit(node, input) || (value->stored && is_called_weight(value->name));
+           is_single_unit_bias(node, input) || (value->stored && has_weight_name(value->name));
 }
 
 static bool holds_weights(const ir_node *node, int input)
@@ -120,15 +121,15 @@ bool fe_is_buffer(const char *name)
 
 /* ---- Parameters ------------------------------------------------------------------------------------------------- */
 
-static bool mark_parameters(const ir_graph *graph, fe_parameters *l, bool stored)
+static bool mark_parameters(const ir_graph *graph, fe_parameters *p, bool stored)
 {
     bool found = false;
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
             const ir_value *value = node->inputs[i];
             if (!holds_weights(node, i) || (stored && !value->stored) || fe_is_buffer(value->name)) continue;
-            l->parent[value->id] = value->id;
-            l->elements[value->id] = (double)value->constant->count;
+            p->parent[value->id] = value->id;
+            p->elements[value->id] = (double)value->constant->count;
             found = true;
         }
     }
@@ -136,72 +137,69 @@ static bool mark_parameters(const ir_graph *graph, fe_parameters *l, bool stored
 }
 
 /* If no initializer is a parameter, Constant nodes count, because some files hold their weights there. */
-mdot_status fe_parameters_create(fe_job *job)
+void fe_parameters_create(fe_job *job)
 {
-    fe_parameters *l = IR_NEW(job->graph->arena, fe_parameters);
-    if (l == NULL) return fe_job_out_of_memory(job);
-    l->arena = job->graph->arena;
-    if (!reach(l, job->graph->value_count)) return fe_job_out_of_memory(job);
-    if (!mark_parameters(job->graph, l, true)) mark_parameters(job->graph, l, false);
-    job->learnt = l;
-    return MDOT_OK;
+    fe_parameters *p = IR_NEW(job->graph->arena, fe_parameters);
+    if (p == NULL) return;
+    p->arena = job->graph->arena;
+    if (!reserve_id(p, job->graph->value_count)) return;
+    if (!mark_parameters(job->graph, p, true)) mark_parameters(job->graph, p, false);
+    job->parameters = p;
 }
 
 /* Is the node a placeholder for weights? Files without weights write them this way, for example onnx's light_*.onnx.
  * The shape of a graph's own zeros is computed instead of stored. */
-static bool stands_for_weights(const ir_node *node)
+static bool is_weight_placeholder(const ir_node *node)
 {
     return node->op == &ir_ops[IR_OP_ConstantOfShape] && node->inputs[0]->stored &&
            ir_dtype_is_float(node->outputs[0]->type.dtype);
 }
 
-bool fe_parameters_add(fe_parameters *l, const ir_value *value)
+void fe_parameters_add(fe_parameters *p, const ir_value *value)
 {
-    if (!reach(l, value->id)) return false;
-    if (root_of(l, value->id) != NO_GROUP) return true;
-    l->parent[value->id] = value->id;
-    l->elements[value->id] = (double)value->constant->count;
-    return true;
+    if (!reserve_id(p, value->id) || root_of(p, value->id) != NO_GROUP) return;
+    p->parent[value->id] = value->id;
+    p->elements[value->id] = (double)value->constant->count;
 }
 
-bool fe_parameters_derive(fe_parameters *l, const ir_node *node, int id)
+void fe_parameters_derive(fe_parameters *p, const ir_node *node, int id)
 {
-    if (!reach(l, id)) return false;
-    if (stands_for_weights(node)) {
-        l->parent[id] = id;
-        l->elements[id] = ir_value_elements(node->outputs[0], 1);
+    if (!reserve_id(p, id)) return;
+    if (is_weight_placeholder(node)) {
+        p->parent[id] = id;
+        p->elements[id] = ir_value_elements(node->outputs[0], 1);
     }
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
-        if (value == NULL || !ir_dtype_is_float(value->type.dtype) || i >= fe_row_of(node)->learnt) continue;
-        int from = root_of(l, value->id), to = root_of(l, id);
+        if (value == NULL || !ir_dtype_is_float(value->type.dtype) || i >= fe_row_of(node)->parameter_operands)
+            continue;
+        int from = root_of(p, value->id), to = root_of(p, id);
         if (from == NO_GROUP || from == to) continue;
         if (to == NO_GROUP) {
-            l->parent[id] = from;
+            p->parent[id] = from;
         } else {
-            l->parent[from] = to;
-            l->elements[to] += l->elements[from];
+            p->parent[from] = to;
+            p->elements[to] += p->elements[from];
         }
     }
-    return true;
 }
 
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
 bool fe_is_parameter(const fe_job *job, const ir_value *value)
 {
-    return is_float_constant(value) && value->constant->count > 0 && root_of(job->learnt, value->id) != NO_GROUP;
+    return is_float_constant(value) && value->constant->count > 0 && root_of(job->parameters, value->id) != NO_GROUP;
 }
 
-bool fe_learns(const fe_job *job, const ir_node *node, int input)
+bool fe_is_parameter_operand(const fe_job *job, const ir_node *node, int input)
 {
-    return input < fe_row_of(node)->learnt && fe_is_parameter(job, node->inputs[input]);
+    return input < fe_row_of(node)->parameter_operands && fe_is_parameter(job, node->inputs[input]);
 }
 
 double fe_parameter_count(const fe_job *job, const ir_value *value, bool *counted)
 {
-    int group = root_of(job->learnt, value->id);
+    int group = root_of(job->parameters, value->id);
     if (group == NO_GROUP || counted[group]) return 0;
     counted[group] = true;
-    return job->learnt->elements[group];
+    return job->parameters->elements[group];
 }

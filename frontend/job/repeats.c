@@ -1,25 +1,28 @@
 /* repeats.c — finds stretches of a sequence that repeat several times in a row. layers.c uses it where names are
  * missing.
  *
- * A run of period p is a longest stretch in which each operator has the same kind as the operator p places before it.
- * If a block repeats three times in a row, each word of up to 2p operators at its start recurs p places later for the
- * first time. Therefore p is the distance between equal words whose length is some power of two. With two
- * repetitions, such a word must also be unique in the block. The search tries the MOST_PERIODS commonest distances,
+ * A run of period p is a longest stretch in which each operator has the same kind as the operator p positions before
+ * it. If a block repeats three times in a row, each word of up to 2p operators at its start recurs p positions later
+ * for the first time. Therefore p is the distance between equal words whose length is some power of two. With two
+ * repetitions, such a word must also be unique in the block. The search tries the MAX_PERIODS commonest distances,
  * so that the work is O(n log^2 n). In a job with more different networks than that, some blocks remain undetected.
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/repeats.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PERIODS = 32 };
+enum { MAX_PERIODS = 32 };
 
 typedef struct run {
     uint32_t first, length, period;
 } run;
 
+typedef struct word {
+    uint32_t half, rest, at; /* numbers of the two halves */
+} word;
+
 typedef struct search {
-    const fe_job *job;
     const uint32_t *kind;
     uint32_t count;
     uint32_t *votes;  /* indexed by period */
@@ -29,13 +32,13 @@ typedef struct search {
     fe_stretch *out;
     uint32_t out_count;
     bool *taken;
+    word *words;
+    uint32_t *number; /* indexed by operator: number of the word that starts there */
+    uint32_t *last;   /* indexed by operator: its last reader, or 0 */
+    int64_t *change;  /* indexed by operator: change of `across` */
 } search;
 
 /* ---- Periods ---------------------------------------------------------------------------------------------------- */
-
-typedef struct word {
-    uint32_t half, rest, at; /* numbers of the two halves */
-} word;
 
 static int compare_words(const void *a, const void *b)
 {
@@ -51,13 +54,10 @@ static bool same_words(const word *x, const word *y)
 }
 
 /* Numbers the words of each length by the numbers of their halves. */
-static mdot_status vote(const search *s)
+static void vote(const search *s)
 {
-    ir_arena *arena = s->job->graph->arena;
-    word *words = IR_NEW_ARRAY(arena, word, s->count);
-    uint32_t *number = IR_NEW_ARRAY(arena, uint32_t, s->count);
-    if (words == NULL || number == NULL) return fe_job_out_of_memory(s->job);
-    memcpy(number, s->kind, s->count * sizeof *number);
+    word *words = s->words;
+    uint32_t *number = s->number;
     for (uint32_t length = 1; length <= s->count / 2; length *= 2) {
         uint32_t count = s->count - length + 1, half = length / 2;
         for (uint32_t i = 0; i < count; i++) words[i] = (word){number[i], number[i + half], i};
@@ -70,11 +70,10 @@ static mdot_status vote(const search *s)
             number[words[i].at] = next;
         }
     }
-    return MDOT_OK;
 }
 
 /* The remaining period with the most votes; the shortest wins a tie. 0: all periods are taken. */
-static uint32_t take_period(const search *s)
+static uint32_t pop_period(const search *s)
 {
     uint32_t best = 0;
     for (uint32_t p = 2; p <= s->count / 2; p++) {
@@ -130,7 +129,7 @@ static uint32_t find_start(const search *s, const run *r)
     return best;
 }
 
-static void take_run(search *s, const run *r, uint32_t group)
+static void mark_run(search *s, const run *r, uint32_t group)
 {
     uint32_t first = find_start(s, r);
     for (; first + r->period <= r->first + r->length; first += r->period) {
@@ -140,59 +139,60 @@ static void take_run(search *s, const run *r, uint32_t group)
 }
 
 /* Takes the parts that longer runs left of this one, where they hold two blocks or more. */
-static void take_rest(search *s, const run *r, uint32_t *group)
+static void mark_free_parts(search *s, const run *r, uint32_t *group)
 {
     uint32_t end = r->first + r->length;
     for (uint32_t i = r->first; i < end; i++) {
         uint32_t first = i;
         while (i < end && !s->taken[i]) i++;
-        if (i - first >= 2 * r->period) take_run(s, &(run){first, i - first, r->period}, (*group)++);
+        if (i - first >= 2 * r->period) mark_run(s, &(run){first, i - first, r->period}, (*group)++);
     }
 }
 
 /* ---- All -------------------------------------------------------------------------------------------------------- */
 
-static mdot_status count_across(const search *s, const mdot_job_operator *operators)
+static void count_across(const search *s, const mdot_job_operator *operators)
 {
-    uint32_t *last = IR_NEW_ARRAY(s->job->graph->arena, uint32_t, s->count);
-    int64_t *change = IR_NEW_ARRAY(s->job->graph->arena, int64_t, s->count + 2);
-    if (last == NULL || change == NULL) return fe_job_out_of_memory(s->job);
     for (uint32_t i = 0; i < s->count; i++) {
-        for (size_t k = 0; k < operators[i].input_count; k++) last[operators[i].inputs[k]] = i;
+        for (size_t k = 0; k < operators[i].input_count; k++) s->last[operators[i].inputs[k]] = i;
     }
     for (uint32_t i = 0; i < s->count; i++) {
-        if (last[i] == 0) continue;
-        change[i + 1]++;
-        change[last[i] + 1]--;
+        if (s->last[i] == 0) continue;
+        s->change[i + 1]++;
+        s->change[s->last[i] + 1]--;
     }
     int64_t crossing = 0;
     for (uint32_t i = 0; i < s->count; i++) {
-        crossing += change[i];
+        crossing += s->change[i];
         s->across[i] = (uint32_t)crossing;
     }
-    return MDOT_OK;
 }
 
-mdot_status fe_find_repeats(const fe_job *job, const mdot_job_operator *operators, const uint32_t *kind, uint32_t count,
-                            fe_stretch *out, uint32_t *out_count)
+uint32_t fe_find_repeats(const fe_job *job, const mdot_job_operator *operators, const uint32_t *kind, uint32_t count,
+                         fe_stretch *out)
 {
     ir_arena *arena = job->graph->arena;
-    search s = {.job = job, .kind = kind, .count = count, .out = out};
-    s.votes = IR_NEW_ARRAY(arena, uint32_t, count + 1);
-    s.across = IR_NEW_ARRAY(arena, uint32_t, count + 1);
-    s.taken = IR_NEW_ARRAY(arena, bool, count);
-    s.runs = IR_NEW_ARRAY(arena, run, (size_t)count / 2 * MOST_PERIODS + 1);
-    if (s.votes == NULL || s.across == NULL || s.taken == NULL || s.runs == NULL) return fe_job_out_of_memory(job);
-    mdot_status status = vote(&s);
-    if (status == MDOT_OK) status = count_across(&s, operators);
-    if (status != MDOT_OK) return status;
-    for (int i = 0; i < MOST_PERIODS; i++) {
-        uint32_t period = take_period(&s);
+    search s = {.kind = kind,
+                .count = count,
+                .out = out,
+                .votes = IR_NEW_ARRAY(arena, uint32_t, count + 1),
+                .across = IR_NEW_ARRAY(arena, uint32_t, count + 1),
+                .taken = IR_NEW_ARRAY(arena, bool, count),
+                .runs = IR_NEW_ARRAY(arena, run, (size_t)count / 2 * MAX_PERIODS + 1),
+                .words = IR_NEW_ARRAY(arena, word, count),
+                .number = IR_NEW_ARRAY(arena, uint32_t, count),
+                .last = IR_NEW_ARRAY(arena, uint32_t, count),
+                .change = IR_NEW_ARRAY(arena, int64_t, count + 2)};
+    if (ir_arena_failed(arena)) return 0;
+    memcpy(s.number, kind, count * sizeof *kind);
+    vote(&s);
+    count_across(&s, operators);
+    for (int i = 0; i < MAX_PERIODS; i++) {
+        uint32_t period = pop_period(&s);
         if (period > 0) list_runs(&s, period);
     }
     qsort(s.runs, s.run_count, sizeof *s.runs, compare_runs);
     uint32_t group = 0;
-    for (uint32_t i = 0; i < s.run_count; i++) take_rest(&s, &s.runs[i], &group);
-    *out_count = s.out_count;
-    return MDOT_OK;
+    for (uint32_t i = 0; i < s.run_count; i++) mark_free_parts(&s, &s.runs[i], &group);
+    return s.out_count;
 }

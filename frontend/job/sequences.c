@@ -1,6 +1,7 @@
 /* sequences.c — rewrites lists of tensors with known members as a Split and its results. PyTorch's dynamo exporter
  * makes such lists from unbind and split (SplitToSequence, SequenceAt). */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/sequences.h"
+#include "frontend/job/job_only_ops.h"
 
 typedef struct list {
     ir_value *member[IR_MAX_KNOWN];
@@ -25,11 +26,11 @@ static bool read_extents(const ir_node *node, int64_t whole, int64_t *extents, i
     if (operand != NULL && operand->type.rank == 1) {
         return ir_value_ints(operand, extents, out_count) && make_whole(extents, *out_count, whole);
     }
-    int64_t each = 1;
+    int64_t extent = 1;
     if (operand != NULL && (!ir_value_ints(operand, extents, &count) || count != 1)) return false;
-    if (operand != NULL) each = extents[0];
-    if (each < 1 || whole < 1 || (whole - 1) / each >= IR_MAX_KNOWN) return false;
-    for (*out_count = 0; whole > 0; whole -= each) extents[(*out_count)++] = whole < each ? whole : each;
+    if (operand != NULL) extent = extents[0];
+    if (extent < 1 || whole < 1 || (whole - 1) / extent >= IR_MAX_KNOWN) return false;
+    for (*out_count = 0; whole > 0; whole -= extent) extents[(*out_count)++] = whole < extent ? whole : extent;
     return true;
 }
 
@@ -59,14 +60,14 @@ static bool split(ir_builder *b, const ir_node *node, list *out)
 
 /* Finds the index that a SequenceAt reads, counted from the start. False: the reader is another operator, or the
  * index depends on data. */
-static bool place_of(const ir_node *reader, const ir_value *sequence, int count, int64_t *out_place)
+static bool index_of(const ir_node *reader, const ir_value *sequence, int count, int64_t *out_index)
 {
     int known = 0;
     if (fe_job_op_role_of(reader) != FE_JOB_OP_MEMBER) return false;
     if (reader->input_count != 2 || reader->inputs[0] != sequence) return false;
-    if (reader->inputs[1] == NULL || !ir_value_ints(reader->inputs[1], out_place, &known) || known != 1) return false;
-    if (*out_place < 0) *out_place += count;
-    return *out_place >= 0 && *out_place < count;
+    if (reader->inputs[1] == NULL || !ir_value_ints(reader->inputs[1], out_index, &known) || known != 1) return false;
+    if (*out_index < 0) *out_index += count;
+    return *out_index >= 0 && *out_index < count;
 }
 
 void fe_job_split_list(ir_builder *b, ir_node *node)
@@ -76,11 +77,11 @@ void fe_job_split_list(ir_builder *b, ir_node *node)
     const ir_value *sequence = node->outputs[0];
     for (const ir_use *use = sequence->uses, *next; use != NULL; use = next) {
         ir_node *reader = use->node;
-        int64_t place;
+        int64_t index;
         next = use->next; /* read now, because the reader may be removed */
-        if (reader == NULL || !place_of(reader, sequence, members.count, &place)) continue;
+        if (reader == NULL || !index_of(reader, sequence, members.count, &index)) continue;
         ir_value *result = reader->outputs[0];
-        result->type = members.member[place]->type;
-        if (ir_replace(b, result, members.member[place])) ir_graph_remove_node(b->graph, reader);
+        result->type = members.member[index]->type;
+        if (ir_replace(b, result, members.member[index])) ir_graph_remove_node(b->graph, reader);
     }
 }

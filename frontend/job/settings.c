@@ -1,6 +1,7 @@
 /* settings.c — an operator's canonical type and attributes. */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/settings.h"
 
+#include "frontend/job/parameters.h"
 #include "ir/ops/window_geometry.h"
 
 #include <math.h>
@@ -52,7 +53,7 @@ const fe_row *fe_type_row(const fe_job *job, const ir_node *node)
 /* ---- Attributes
  * ----------------------------------------------------------------------------------------------------- */
 
-typedef void (*describe_fn)(const fe_job *job, const fe_operator *token, int64_t *setting);
+typedef void (*describe_fn)(const fe_job *job, const fe_operator *op, int64_t *setting);
 
 static void describe_window(const ir_window *w, int64_t *setting)
 {
@@ -78,9 +79,9 @@ static void describe_window(const ir_window *w, int64_t *setting)
 }
 
 /* Feature maps have their channels in dimension 1. */
-static void describe_map(const fe_operator *token, int64_t *setting)
+static void describe_map(const fe_operator *op, int64_t *setting)
 {
-    const ir_value *in = token->node->inputs[0], *out = token->node->outputs[0];
+    const ir_value *in = op->node->inputs[0], *out = op->node->outputs[0];
     if (in->type.rank < 2 || out == NULL || out->type.rank < 2) return;
     setting[MDOT_SETTING_CHANNELS_IN] = dim(in, 1);
     setting[MDOT_SETTING_CHANNELS_OUT] = dim(out, 1);
@@ -88,9 +89,9 @@ static void describe_map(const fe_operator *token, int64_t *setting)
     setting[MDOT_SETTING_SIZE_OUT] = extent_from(out, 2);
 }
 
-static void describe_convolution(const fe_job *job, const fe_operator *token, int64_t *setting)
+static void describe_convolution(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
-    const ir_node *node = token->node;
+    const ir_node *node = op->node;
     ir_operands from = ir_operands_of_graph(job->graph, node, NULL);
     ir_window w;
     int64_t kernel[IR_MAX_SPATIAL] = {0};
@@ -103,27 +104,27 @@ static void describe_convolution(const fe_job *job, const fe_operator *token, in
                                                          : ir_window_unslide(&from, &w, in, extents);
     if (status != MDOT_OK) return;
     describe_window(&w, setting);
-    describe_map(token, setting);
+    describe_map(op, setting);
     setting[MDOT_SETTING_GROUPS] = ir_node_int(node, "group", 1);
-    setting[MDOT_SETTING_NORMALISED] = token->normalised;
-    setting[MDOT_SETTING_BIAS] = !token->normalised && (token->bias != NULL || ir_node_input(node, 2) != NULL);
+    setting[MDOT_SETTING_NORMALISED] = op->normalised;
+    setting[MDOT_SETTING_BIAS] = !op->normalised && (op->bias != NULL || ir_node_input(node, 2) != NULL);
 }
 
-static void describe_pool(const fe_job *job, const fe_operator *token, int64_t *setting)
+static void describe_pool(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
-    describe_map(token, setting);
-    ir_operands from = ir_operands_of_graph(job->graph, token->node, NULL);
+    describe_map(op, setting);
+    ir_operands from = ir_operands_of_graph(job->graph, op->node, NULL);
     ir_window w;
     ir_dim extents[IR_MAX_SPATIAL];
-    const ir_type *in = &token->node->inputs[0]->type;
+    const ir_type *in = &op->node->inputs[0]->type;
     if (ir_window_read(&from, in->rank - 2, NULL, &w) != MDOT_OK) return;
     if (ir_window_slide(&from, &w, in->dim + 2, extents) == MDOT_OK) describe_window(&w, setting);
 }
 
-static void describe_global_pool(const fe_job *job, const fe_operator *token, int64_t *setting)
+static void describe_global_pool(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
     (void)job;
-    const ir_value *in = token->node->inputs[0];
+    const ir_value *in = op->node->inputs[0];
     setting[MDOT_SETTING_CHANNELS_IN] = setting[MDOT_SETTING_CHANNELS_OUT] = dim(in, 1);
     setting[MDOT_SETTING_SIZE_IN] = extent_from(in, 2);
     setting[MDOT_SETTING_SIZE_OUT] = 1;
@@ -131,9 +132,9 @@ static void describe_global_pool(const fe_job *job, const fe_operator *token, in
 
 /* Rows of the data times a parameter matrix. If both factors are data: matmuls in groups, batched over the outer
  * dimensions. */
-static void describe_product(const fe_job *job, const fe_operator *token, int64_t *setting)
+static void describe_matmul(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
-    const ir_node *node = token->node;
+    const ir_node *node = op->node;
     const ir_value *weight = fe_matmul_weight(job, node), *out = node->outputs[0];
     if (out->type.rank < 1) return;
     const ir_value *data = weight == node->inputs[0] ? node->inputs[1] : node->inputs[0];
@@ -146,7 +147,7 @@ static void describe_product(const fe_job *job, const fe_operator *token, int64_
         setting[MDOT_SETTING_SIZE_IN] =
             elements(data) / (setting[MDOT_SETTING_CHANNELS_IN] ? setting[MDOT_SETTING_CHANNELS_IN] : 1) / job->batch;
         setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN];
-        setting[MDOT_SETTING_BIAS] = token->bias != NULL || ir_node_input(node, 2) != NULL;
+        setting[MDOT_SETTING_BIAS] = op->bias != NULL || ir_node_input(node, 2) != NULL;
         return;
     }
     ir_cost cost;
@@ -160,10 +161,10 @@ static void describe_product(const fe_job *job, const fe_operator *token, int64_
 }
 
 /* Q is [B, H, N, D] or [B, N, H * D]. In both, the last but one dimension is the number of queries. */
-static void describe_attention(const fe_job *job, const fe_operator *token, int64_t *setting)
+static void describe_attention(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
     (void)job;
-    const ir_node *node = token->node;
+    const ir_node *node = op->node;
     const ir_type *q = &node->inputs[0]->type, *k = &node->inputs[1]->type;
     bool split = q->rank == 4;
     if (q->rank < 3 || k->rank != q->rank) return;
@@ -189,66 +190,66 @@ static void describe_axis(const ir_value *value, int64_t axis, int64_t *setting)
     setting[MDOT_SETTING_EXTENT] = dim(value, (int)axis);
 }
 
-static void describe_last_axis(const fe_job *job, const fe_operator *token, int64_t *setting)
+static void describe_last_axis(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
     (void)job;
-    describe_axis(token->node->inputs[0], ir_node_int(token->node, "axis", -1), setting);
+    describe_axis(op->node->inputs[0], ir_node_int(op->node, "axis", -1), setting);
 }
 
-static void describe_channels(const fe_job *job, const fe_operator *token, int64_t *setting)
+static void describe_channels(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
     (void)job;
-    describe_map(token, setting);
-    setting[MDOT_SETTING_GROUPS] = ir_node_int(token->node, "num_groups", 0);
-    setting[MDOT_SETTING_EXTENT] = ir_node_int(token->node, "size", 0);
+    describe_map(op, setting);
+    setting[MDOT_SETTING_GROUPS] = ir_node_int(op->node, "num_groups", 0);
+    setting[MDOT_SETTING_EXTENT] = ir_node_int(op->node, "size", 0);
 }
 
-static void describe_first_axis(const fe_job *job, const fe_operator *token, int64_t *setting)
+static void describe_first_axis(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
     (void)job;
-    describe_axis(token->node->inputs[0], ir_node_int(token->node, "axis", 0), setting);
+    describe_axis(op->node->inputs[0], ir_node_int(op->node, "axis", 0), setting);
 }
 
-static void describe_result_axis(const fe_job *job, const fe_operator *token, int64_t *setting)
+static void describe_result_axis(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
     (void)job;
-    describe_axis(token->node->outputs[0], ir_node_int(token->node, "axis", 0), setting);
+    describe_axis(op->node->outputs[0], ir_node_int(op->node, "axis", 0), setting);
 }
 
-static void describe_reduction(const fe_job *job, const fe_operator *token, int64_t *setting)
+static void describe_reduction(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
     (void)job;
-    int64_t out = elements(token->node->outputs[0]);
-    if (out > 0) setting[MDOT_SETTING_EXTENT] = elements(token->node->inputs[0]) / out;
+    int64_t out = elements(op->node->outputs[0]);
+    if (out > 0) setting[MDOT_SETTING_EXTENT] = elements(op->node->inputs[0]) / out;
 }
 
-static void describe_recurrent(const fe_job *job, const fe_operator *token, int64_t *setting)
+static void describe_recurrent(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
-    const ir_value *x = token->node->inputs[0], *recurrence = token->node->inputs[2];
+    const ir_value *x = op->node->inputs[0], *recurrence = op->node->inputs[2];
     setting[MDOT_SETTING_CHANNELS_IN] = dim(x, 2);
     setting[MDOT_SETTING_CHANNELS_OUT] = dim(recurrence, 2);
     setting[MDOT_SETTING_SIZE_IN] = times(dim(x, 0), dim(x, 1)) / job->batch;
     setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN];
-    setting[MDOT_SETTING_EXTENT] = dim(x, ir_node_int(token->node, "layout", 0) != 0 ? 1 : 0);
+    setting[MDOT_SETTING_EXTENT] = dim(x, ir_node_int(op->node, "layout", 0) != 0 ? 1 : 0);
     setting[MDOT_SETTING_DIRECTIONS] = dim(recurrence, 0);
-    setting[MDOT_SETTING_BIAS] = ir_node_input(token->node, 3) != NULL;
+    setting[MDOT_SETTING_BIAS] = ir_node_input(op->node, 3) != NULL;
 }
 
 static const describe_fn describe_of[FE_SETTINGS_COUNT] = {
     [FE_SETTINGS_CONVOLUTION] = describe_convolution, [FE_SETTINGS_POOL] = describe_pool,
     [FE_SETTINGS_GLOBAL_POOL] = describe_global_pool, [FE_SETTINGS_CHANNELS] = describe_channels,
-    [FE_SETTINGS_MATMUL] = describe_product,          [FE_SETTINGS_ATTENTION] = describe_attention,
+    [FE_SETTINGS_MATMUL] = describe_matmul,           [FE_SETTINGS_ATTENTION] = describe_attention,
     [FE_SETTINGS_FIRST_AXIS] = describe_first_axis,   [FE_SETTINGS_LAST_AXIS] = describe_last_axis,
     [FE_SETTINGS_RESULT_AXIS] = describe_result_axis, [FE_SETTINGS_REDUCTION] = describe_reduction,
     [FE_SETTINGS_RECURRENT] = describe_recurrent,
 };
 
-void fe_operator_settings(const fe_job *job, const fe_operator *token, int64_t *setting)
+void fe_operator_settings(const fe_job *job, const fe_operator *op, int64_t *setting)
 {
-    const ir_node *node = token->node;
+    const ir_node *node = op->node;
     for (int i = 0; i < node->input_count; i++) {
         setting[MDOT_SETTING_INPUTS] += node->inputs[i] != NULL && node->inputs[i]->constant == NULL;
     }
     describe_fn describe = describe_of[fe_row_of(node)->settings];
-    if (describe != NULL && node->inputs[0] != NULL && token->result != NULL) describe(job, token, setting);
+    if (describe != NULL && node->inputs[0] != NULL && op->result != NULL) describe(job, op, setting);
 }

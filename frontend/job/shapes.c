@@ -4,9 +4,16 @@
  * from the table, or whose rule fails, becomes mdot.Opaque. Its outputs get the types that the file states, or else
  * the type of its first input. That is right for most of the remaining operators, because they are pointwise.
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/shapes.h"
 
+#include "frontend/job/embedding_bag.h"
+#include "frontend/job/job_only_ops.h"
+#include "frontend/job/job_report.h"
+#include "frontend/job/job_table.h"
+#include "frontend/job/parameters.h"
+#include "frontend/job/sequences.h"
 #include "frontend/onnx/names.h"
+#include "ir/passes/builder.h"
 #include "ir/passes/fold.h"
 
 #include <stdio.h>
@@ -17,7 +24,8 @@ enum { MAX_COMPUTED = 8192 };
 
 typedef struct inferrer {
     fe_job *job;
-    ir_builder builder;
+    ir_builder builder; /* remembers failures of all nodes */
+    ir_type *stated;    /* types that the file states for the outputs of the current node */
 } inferrer;
 
 /* Attributes of an opaque node, read by the warning. The warning comes later, because nodes of untaken branches need
@@ -51,70 +59,59 @@ static ir_type guess_type(const ir_node *node)
     return best;
 }
 
-/* Sets the attributes that shape_opaque reads, for all outputs at once because there may be thousands. False: out of
- * memory. */
-static bool state_types(ir_graph *graph, ir_node *node, const ir_type *const *types)
+/* Sets the attributes that shape_opaque reads, for all outputs at once because there may be thousands. */
+static void state_types(ir_graph *graph, ir_node *node, const ir_type *stated, const ir_type *guess)
 {
-    int count = node->output_count, dim_count = 0;
-    for (int i = 0; i < count; i++) dim_count += types[i]->rank;
+    int count = node->output_count;
     int64_t *dtypes = IR_NEW_ARRAY(graph->arena, int64_t, count), *ranks = IR_NEW_ARRAY(graph->arena, int64_t, count);
-    int64_t *dims = IR_NEW_ARRAY(graph->arena, int64_t, dim_count);
-    if (dtypes == NULL || ranks == NULL || dims == NULL) return false;
-    dim_count = 0;
+    int64_t *dims = IR_NEW_ARRAY(graph->arena, int64_t, (size_t)count * MDOT_MAX_RANK);
+    if (ir_arena_failed(graph->arena)) return;
+    int dim_count = 0;
     for (int i = 0; i < count; i++) {
-        dtypes[i] = types[i]->dtype;
-        ranks[i] = types[i]->rank;
-        for (int k = 0; k < types[i]->rank; k++) dims[dim_count++] = types[i]->dim[k].offset;
+        const ir_type *type = is_number_type(&stated[i]) ? &stated[i] : guess;
+        dtypes[i] = type->dtype;
+        ranks[i] = type->rank;
+        for (int k = 0; k < type->rank; k++) dims[dim_count++] = type->dim[k].offset;
     }
-    return ir_node_set_ints(graph, node, "dtypes", dtypes, count) &&
-           ir_node_set_ints(graph, node, "ranks", ranks, count) &&
-           ir_node_set_ints(graph, node, "dims", dims, dim_count);
+    ir_node_set_ints(graph, node, "dtypes", dtypes, count);
+    ir_node_set_ints(graph, node, "ranks", ranks, count);
+    ir_node_set_ints(graph, node, "dims", dims, dim_count);
 }
 
-static mdot_status make_opaque(const inferrer *in, ir_node *node, const ir_type *stated, const char *reason)
+static void make_opaque(inferrer *in, ir_node *node, const char *reason)
 {
     ir_graph *graph = in->job->graph;
     ir_type guess = guess_type(node);
     bool guessed = false;
-    const ir_type **types = IR_NEW_ARRAY(graph->arena, const ir_type *, node->output_count);
-    if (types == NULL) return fe_job_out_of_memory(in->job);
+    for (int i = 0; i < node->output_count; i++)
+        guessed = guessed || (node->outputs[i] != NULL && !is_number_type(&in->stated[i]));
     node->attr_count = 0;
-    for (int i = 0; i < node->output_count; i++) {
-        bool known = is_number_type(&stated[i]);
-        guessed = guessed || (!known && node->outputs[i] != NULL);
-        types[i] = known ? &stated[i] : &guess;
-    }
-    if (!state_types(graph, node, types)) return fe_job_out_of_memory(in->job);
+    state_types(graph, node, in->stated, &guess);
+    ir_node_set_string(graph, node, reason_name, reason);
+    ir_node_set_int(graph, node, guessed_name, guessed);
     node->op = &ir_ops[IR_OP_Opaque];
-    if (!ir_node_set_string(graph, node, reason_name, reason) || !ir_node_set_int(graph, node, guessed_name, guessed)) {
-        return fe_job_out_of_memory(in->job);
-    }
-    return ir_infer_node(graph, node, in->job->err);
+    if (!ir_arena_failed(graph->arena)) ir_build_infer(&in->builder, node);
 }
 
 /* Warns once per operator type, because a graph may hold thousands of such nodes. */
-static mdot_status warn(const fe_job *job, const ir_node *node, fe_names *warned)
+static void warn(const fe_job *job, const ir_node *node, fe_names *warned)
 {
     bool guessed = ir_node_int(node, guessed_name, 0) != 0;
     const char *key = ir_arena_printf(job->graph->arena, "%s %d", node->op_type, guessed);
-    if (key == NULL) return fe_job_out_of_memory(job);
-    if (fe_names_find(warned, key) >= 0) return MDOT_OK;
-    if (!fe_names_add(warned, key, 0)) return fe_job_out_of_memory(job);
+    if (key == NULL || fe_names_find(warned, key) >= 0) return;
+    fe_names_add(warned, key, 0);
     fe_job_warn(job, "%s: node '%s': %s is an operator of its own kind (%s)%s", job->graph->name, node->name,
                 node->op_type, ir_node_string(node, reason_name, ""),
                 guessed ? "; its result is taken to be as large as its first input" : "");
-    return MDOT_OK;
 }
 
-static mdot_status warn_of_unknown(const fe_job *job)
+static void warn_unknown_operators(const fe_job *job)
 {
     fe_names *warned = fe_names_create(job->graph->arena);
-    if (warned == NULL) return fe_job_out_of_memory(job);
-    mdot_status status = MDOT_OK;
-    for (const ir_node *node = job->graph->first; node != NULL && status == MDOT_OK; node = node->next) {
-        if (node->op == &ir_ops[IR_OP_Opaque]) status = warn(job, node, warned);
+    if (warned == NULL) return;
+    for (const ir_node *node = job->graph->first; node != NULL; node = node->next) {
+        if (node->op == &ir_ops[IR_OP_Opaque]) warn(job, node, warned);
     }
-    return status;
 }
 
 /* ---- Branches --------------------------------------------------------------------------------------------------- */
@@ -126,7 +123,7 @@ static bool is_if(const ir_node *node)
 }
 
 /* Replaces the results of the If by those of the branch taken. A condition that depends on data counts as true. */
-static void take_branch(inferrer *in, ir_node *node)
+static void select_branch(inferrer *in, ir_node *node)
 {
     int64_t condition;
     int count = 0;
@@ -172,7 +169,7 @@ static ir_value *constant_of_type(ir_builder *b, const ir_value *value)
     return tensor->count < 0 ? NULL : ir_graph_add_constant(b->graph, value->name, tensor);
 }
 
-static void freeze(ir_builder *b, ir_node *node)
+static void fold_to_shape(ir_builder *b, ir_node *node)
 {
     if (!is_constant(node)) return;
     for (int i = 0; i < node->output_count; i++) {
@@ -182,12 +179,10 @@ static void freeze(ir_builder *b, ir_node *node)
 }
 
 /* Records that the values with ids from first_made on were computed from the node's inputs. */
-static mdot_status derive(const inferrer *in, const ir_node *node, int first_made)
+static void derive(const inferrer *in, const ir_node *node, int first_made)
 {
-    for (int id = first_made; id < in->job->graph->value_count; id++) {
-        if (!fe_parameters_derive(in->job->learnt, node, id)) return fe_job_out_of_memory(in->job);
-    }
-    return MDOT_OK;
+    for (int id = first_made; id < in->job->graph->value_count; id++)
+        fe_parameters_derive(in->job->parameters, node, id);
 }
 
 static bool is_large(const ir_node *node)
@@ -226,34 +221,40 @@ static bool is_used(const ir_node *node)
     return false;
 }
 
-static mdot_status infer(inferrer *in, ir_node *node)
+static void infer(inferrer *in, ir_node *node)
 {
     ir_graph *graph = in->job->graph;
     ir_builder *b = &in->builder;
-    ir_type *stated = IR_NEW_ARRAY(graph->arena, ir_type, node->output_count + 1);
-    if (stated == NULL) return fe_job_out_of_memory(in->job);
-    for (int i = 0; i < node->output_count; i++) {
-        stated[i] = node->outputs[i] != NULL ? node->outputs[i]->type : (ir_type){.rank = -1};
-    }
-    if (is_if(node)) take_branch(in, node);
+    for (int i = 0; i < node->output_count; i++)
+        in->stated[i] = node->outputs[i] != NULL ? node->outputs[i]->type : (ir_type){.rank = -1};
+    if (is_if(node)) select_branch(in, node);
     if (node->op == NULL) fe_job_split_list(b, node);
     if (node->op == NULL) fe_job_reduce_embedding_bags(b, node);
-    if (b->status != MDOT_OK || !is_used(node)) return b->status;
-    if (node->op == NULL) return make_opaque(in, node, stated, "it is not in mdot's table");
+    if (b->status != MDOT_OK || !is_used(node)) return;
+    if (node->op == NULL) {
+        make_opaque(in, node, "it is not in mdot's table");
+        return;
+    }
     mdot_error reason;
     mdot_status status = ir_infer_node(graph, node, &reason);
-    if (status == MDOT_OUT_OF_MEMORY) return fe_job_out_of_memory(in->job);
-    if (status != MDOT_OK) return make_opaque(in, node, stated, without_place(reason.message));
+    if (status == MDOT_OUT_OF_MEMORY) { /* perhaps in an arena of the shape rule's own */
+        b->status = status;
+        return;
+    }
+    if (status != MDOT_OK) {
+        make_opaque(in, node, without_place(reason.message));
+        return;
+    }
     int first_made = graph->value_count;
     if (!is_constant(node) || !is_large(node)) fold(b, node);
-    if (!b->changed && b->status == MDOT_OK) freeze(b, node);
-    return b->status == MDOT_OK ? derive(in, node, first_made) : b->status;
+    if (!b->changed && b->status == MDOT_OK) fold_to_shape(b, node);
+    derive(in, node, first_made);
 }
 
 /* Drops the data of small weights, which were read along with the numbers that shapes need. Otherwise a pass would
  * merge weights that are equal only because they are freshly initialised. The scales of a Resize are numbers and
  * stay. */
-static mdot_status forget_weights(const fe_job *job)
+static void drop_weight_data(const fe_job *job)
 {
     for (ir_node *node = job->graph->first; node != NULL; node = node->next) {
         if (fe_row_of(node)->reads_numbers) continue;
@@ -261,52 +262,62 @@ static mdot_status forget_weights(const fe_job *job)
             ir_value *value = node->inputs[i];
             if (!fe_is_parameter(job, value) || value->constant->data == NULL) continue;
             ir_tensor *shape = IR_NEW(job->graph->arena, ir_tensor);
-            if (shape == NULL) return fe_job_out_of_memory(job);
+            if (shape == NULL) return;
             *shape = *value->constant;
             shape->data = NULL;
             value->constant = shape;
         }
     }
-    return MDOT_OK;
 }
 
-typedef mdot_status (*visit_fn)(inferrer *in, ir_node *node);
+static int max_output_count(const ir_graph *graph)
+{
+    int most = 0;
+    for (const ir_node *node = graph->first; node != NULL; node = node->next)
+        most = node->output_count > most ? node->output_count : most;
+    return most;
+}
 
-/* Visits all nodes, including those without an operator, which ir_rewrite skips. */
-static mdot_status visit_all(fe_job *job, visit_fn visit)
+typedef void (*visit_fn)(inferrer *in, ir_node *node);
+
+/* Visits all nodes, including those without an operator, which ir_rewrite skips. Nodes that a visit makes stand before
+ * the visited node, and are not visited. Stops at the first failure, because the types of later nodes depend on it. */
+static void visit_all(fe_job *job, visit_fn visit)
 {
     ir_graph *graph = job->graph;
     inferrer in = {.job = job, .builder = {.graph = graph, .err = job->err}};
-    mdot_status status = MDOT_OK;
-    for (ir_node *node = graph->first, *next; node != NULL && status == MDOT_OK; node = next) {
+    in.stated = IR_NEW_ARRAY(graph->arena, ir_type, max_output_count(graph) + 1);
+    for (ir_node *node = graph->first, *next; node != NULL; node = next) {
+        if (in.builder.status != MDOT_OK || ir_arena_failed(graph->arena)) break;
         in.builder.at = node;
         in.builder.name = node->name;
         in.builder.first_new = graph->value_count;
         in.builder.changed = false;
-        if (is_used(node)) status = visit(&in, node);
+        if (is_used(node)) visit(&in, node);
         next = node->next;
         if (!is_used(node)) ir_graph_remove_node(graph, node);
     }
-    if (status == MDOT_OK) ir_graph_remove_dead(graph);
-    return status;
+    job->status = in.builder.status;
+    if (job->status == MDOT_OK) ir_graph_remove_dead(graph);
 }
 
-mdot_status fe_job_infer(fe_job *job)
+void fe_job_infer_types(fe_job *job)
 {
-    mdot_status status = fe_parameters_create(job);
-    if (status == MDOT_OK) status = visit_all(job, infer);
-    if (status == MDOT_OK) status = warn_of_unknown(job);
-    return status == MDOT_OK ? forget_weights(job) : status;
+    fe_parameters_create(job);
+    visit_all(job, infer);
+    if (job->status != MDOT_OK || ir_arena_failed(job->graph->arena)) return;
+    warn_unknown_operators(job);
+    drop_weight_data(job);
 }
 
-static mdot_status freeze_node(inferrer *in, ir_node *node)
+static void fold_node_to_shape(inferrer *in, ir_node *node)
 {
     int first_made = in->job->graph->value_count;
-    freeze(&in->builder, node);
-    return in->builder.status == MDOT_OK ? derive(in, node, first_made) : in->builder.status;
+    fold_to_shape(&in->builder, node);
+    derive(in, node, first_made);
 }
 
-mdot_status fe_job_fold_constants(fe_job *job)
+void fe_job_fold_constants(fe_job *job)
 {
-    return visit_all(job, freeze_node);
+    visit_all(job, fold_node_to_shape);
 }

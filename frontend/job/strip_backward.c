@@ -2,13 +2,15 @@
  *
  * A node belongs to the backward pass or the optimizer if its operator occurs only there, or if it reads the result
  * of such a node. The remaining nodes form the forward graph, which equals an export for inference. Gradients and
- * updates are counted with the operator that they belong to (operator_costs.c), in the same way for every export. A graph that
- * contains only such nodes, for example an optimizer alone, stays as it is.
+ * updates are counted with the operator that they belong to (operator_costs.c), in the same way for every export. A
+ * graph that contains only such nodes, for example an optimizer alone, stays as it is.
  *
  * job_only_ops.def lists the operators.
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/strip_backward.h"
 
+#include "frontend/job/job_only_ops.h"
+#include "frontend/job/parameter_inputs.h"
 #include "frontend/onnx/names.h"
 
 /* ---- Operators -------------------------------------------------------------------------------------------------- */
@@ -74,7 +76,7 @@ static bool is_forward(void *is_backward, const ir_value *output)
 
 /* The outputs of the forward graph are the outputs that are not gradients, and the values that YieldOp returns
  * (ORTModule's). If both are absent, the output is the last value that the backward pass reads. */
-static mdot_status choose_outputs(const fe_job *job, const bool *is_backward)
+static void choose_outputs(const fe_job *job, const bool *is_backward)
 {
     ir_graph *graph = job->graph;
     ir_graph_keep_outputs(graph, is_forward, (void *)is_backward);
@@ -86,13 +88,10 @@ static mdot_status choose_outputs(const fe_job *job, const bool *is_backward)
             ir_value *value = node->inputs[i];
             if (value == NULL || value->def == NULL || is_backward[value->id]) continue;
             last = value;
-            if (yields && value->output_uses == 0 && !ir_graph_add_output(graph, value)) {
-                return fe_job_out_of_memory(job);
-            }
+            if (yields && value->output_uses == 0) ir_graph_add_output(graph, value);
         }
     }
-    if (graph->output_count == 0 && last != NULL && !ir_graph_add_output(graph, last)) return fe_job_out_of_memory(job);
-    return MDOT_OK;
+    if (graph->output_count == 0 && last != NULL) ir_graph_add_output(graph, last);
 }
 
 static void remove_marked(ir_graph *graph, const bool *is_backward)
@@ -106,52 +105,48 @@ static void remove_marked(ir_graph *graph, const bool *is_backward)
 
 /* ---- Parameters ------------------------------------------------------------------------------------------------- */
 
-/* The names of all values of the backward pass. */
-static fe_names *gradient_names(const fe_job *job, const bool *is_backward)
+/* Adds the names of all values of the backward pass. */
+static void add_gradient_names(const fe_job *job, const bool *is_backward, fe_names *names)
 {
-    fe_names *names = fe_names_create(job->graph->arena);
-    for (const ir_node *node = job->graph->first; node != NULL && names != NULL; node = node->next) {
-        for (int i = 0; i < node->output_count && names != NULL; i++) {
+    for (const ir_node *node = job->graph->first; node != NULL; node = node->next) {
+        for (int i = 0; i < node->output_count; i++) {
             const ir_value *value = node->outputs[i];
             if (value == NULL || !is_backward[value->id] || fe_names_find(names, value->name) >= 0) continue;
-            if (!fe_names_add(names, value->name, 0)) names = NULL;
+            fe_names_add(names, value->name, 0);
         }
     }
-    return names;
 }
 
 /* ONNX Runtime names the gradient of X "X_grad". Therefore an input with such a gradient is a parameter. */
-static mdot_status find_parameters(const fe_job *job, const bool *is_backward)
+static void find_parameters(const fe_job *job, const bool *is_backward, fe_names *gradients)
 {
     ir_graph *graph = job->graph;
-    fe_names *gradients = gradient_names(job, is_backward);
-    if (gradients == NULL) return fe_job_out_of_memory(job);
+    add_gradient_names(job, is_backward, gradients);
     int kept = 0;
     for (int i = 0; i < graph->input_count; i++) {
         ir_value *value = graph->inputs[i];
         const char *gradient = ir_arena_printf(graph->arena, "%s_grad", value->name);
-        if (gradient == NULL) return fe_job_out_of_memory(job);
-        if (fe_names_find(gradients, gradient) >= 0 && ir_dtype_is_float(value->type.dtype)) {
-            if (!fe_become_parameter(graph, value)) return fe_job_out_of_memory(job);
+        bool has_gradient = gradient != NULL && fe_names_find(gradients, gradient) >= 0;
+        if (has_gradient && ir_dtype_is_float(value->type.dtype)) {
+            fe_make_parameter(graph, value);
         } else {
             value->input = kept;
             graph->inputs[kept++] = value;
         }
     }
     graph->input_count = kept;
-    return MDOT_OK;
 }
 
 /* ---- Forward operators of training graphs ----------------------------------------------------------------------- */
 
-static void cut_inputs(const fe_job *job, ir_node *node, int count)
+static void truncate_inputs(const fe_job *job, ir_node *node, int count)
 {
     /* Shortening the list allocates no memory. */
     if (node->input_count > count) ir_node_set_input_count(job->graph, node, count);
 }
 
 /* Removes the outputs from `count` on. False: one of them is read. */
-static bool cut_outputs(ir_node *node, int count)
+static bool truncate_outputs(ir_node *node, int count)
 {
     for (int i = count; i < node->output_count; i++) {
         if (node->outputs[i] != NULL && node->outputs[i]->use_count > 0) return false;
@@ -160,7 +155,7 @@ static bool cut_outputs(ir_node *node, int count)
     return true;
 }
 
-static bool has_what_it_needs(const ir_node *node, const ir_op *op)
+static bool has_required_operands(const ir_node *node, const ir_op *op)
 {
     for (int i = 0; i < op->min_inputs; i++) {
         if (ir_node_input(node, i) == NULL) return false;
@@ -170,47 +165,46 @@ static bool has_what_it_needs(const ir_node *node, const ir_op *op)
 
 /* Rewrites forward operators that equal an operator of ops.def with more outputs or inputs. Most occur in training
  * graphs. */
-static void take_alias(const fe_job *job, ir_node *node)
+static void apply_alias(const fe_job *job, ir_node *node)
 {
     const fe_job_op *row = fe_job_op_of(node);
     if (row == NULL || row->role != FE_JOB_OP_ALIAS) return;
-    if (!has_what_it_needs(node, &ir_ops[row->op]) || !cut_outputs(node, row->outputs)) return;
-    cut_inputs(job, node, row->inputs);
+    if (!has_required_operands(node, &ir_ops[row->op]) || !truncate_outputs(node, row->outputs)) return;
+    truncate_inputs(job, node, row->inputs);
     node->op = &ir_ops[row->op];
     node->op_type = node->op->name;
 }
 
 /* Returning the running statistics of a model costs no computation, so these outputs are removed. */
-static bool is_first_or_of_others(void *node, const ir_value *output)
+static bool is_first_or_of_other_node(void *node, const ir_value *output)
 {
     return output->def != node || output->output == 0;
 }
 
-/* An export for inference has neither Dropout nor batch statistics, so the sequence uses the inference form. operator_costs.c
- * accounts for normalisation by the batch's statistics in training. */
-static mdot_status use_inference_form(const fe_job *job, ir_node *node)
+/* An export for inference has neither Dropout nor batch statistics, so the sequence uses the inference form.
+ * operator_costs.c accounts for normalisation by the batch's statistics in training. */
+static void use_inference_form(const fe_job *job, ir_node *node)
 {
-    if (node->op == &ir_ops[IR_OP_Dropout]) cut_inputs(job, node, 1);
-    if (node->op != &ir_ops[IR_OP_BatchNormalization]) return MDOT_OK;
-    if (node->output_count > 1) ir_graph_keep_outputs(job->graph, is_first_or_of_others, node);
-    cut_outputs(node, 1);
-    return ir_node_set_int(job->graph, node, "training_mode", 0) ? MDOT_OK : fe_job_out_of_memory(job);
+    if (node->op == &ir_ops[IR_OP_Dropout]) truncate_inputs(job, node, 1);
+    if (node->op != &ir_ops[IR_OP_BatchNormalization]) return;
+    if (node->output_count > 1) ir_graph_keep_outputs(job->graph, is_first_or_of_other_node, node);
+    truncate_outputs(node, 1);
+    ir_node_set_int(job->graph, node, "training_mode", 0);
 }
 
-mdot_status fe_job_strip(fe_job *job)
+void fe_job_strip_backward(fe_job *job)
 {
     ir_graph *graph = job->graph;
     bool *is_backward = IR_NEW_ARRAY(graph->arena, bool, graph->value_count + 1);
-    if (is_backward == NULL) return fe_job_out_of_memory(job);
-    mdot_status status = MDOT_OK;
+    fe_names *gradients = fe_names_create(graph->arena);
+    if (ir_arena_failed(graph->arena)) return;
     if (mark(job, is_backward) > 0) {
-        status = find_parameters(job, is_backward);
-        if (status == MDOT_OK) status = choose_outputs(job, is_backward);
-        if (status == MDOT_OK) remove_marked(graph, is_backward);
+        find_parameters(job, is_backward, gradients);
+        choose_outputs(job, is_backward);
+        remove_marked(graph, is_backward);
     }
-    for (ir_node *node = graph->first; node != NULL && status == MDOT_OK; node = node->next) {
-        if (node->op == NULL) take_alias(job, node);
-        status = use_inference_form(job, node);
+    for (ir_node *node = graph->first; node != NULL; node = node->next) {
+        if (node->op == NULL) apply_alias(job, node);
+        use_inference_form(job, node);
     }
-    return status;
 }

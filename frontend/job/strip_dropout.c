@@ -7,7 +7,8 @@
  * Sources: Huang et al., "Deep Networks with Stochastic Depth", 2016; the output of PyTorch's exporter for
  * torch.rand, Tensor.bernoulli_ and Tensor.floor_.
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/strip_dropout.h"
+#include "frontend/job/job_only_ops.h"
 
 typedef enum content {
     DATA = 0,
@@ -83,7 +84,7 @@ static content read_node(const reader *r, const ir_node *node)
 }
 
 /* The keep probability may divide the data instead of the mask; this skips that division. */
-static ir_value *without_share(const reader *r, ir_value *data)
+static ir_value *without_keep_probability(const reader *r, ir_value *data)
 {
     const ir_node *node = data->def;
     bool scaled = node != NULL && node->op == &ir_ops[IR_OP_Div] && content_of(r, node->inputs[1]) == NUMBERS;
@@ -97,7 +98,7 @@ static ir_value *unmasked(const reader *r, const ir_node *node)
     if (op == IR_OP_Mul) {
         for (int i = 0; i < 2; i++) {
             if (content_of(r, node->inputs[i]) == DATA && content_of(r, node->inputs[1 - i]) == MASK)
-                return without_share(r, node->inputs[i]);
+                return without_keep_probability(r, node->inputs[i]);
         }
     }
     if (op == IR_OP_Where && content_of(r, node->inputs[0]) == MASK) {
@@ -109,11 +110,11 @@ static ir_value *unmasked(const reader *r, const ir_node *node)
     return NULL;
 }
 
-mdot_status fe_job_strip_dropout(fe_job *job)
+void fe_job_strip_dropout(fe_job *job)
 {
     ir_graph *graph = job->graph;
     reader r = {graph, IR_NEW_ARRAY(graph->arena, content, graph->value_count + 1)};
-    if (r.of == NULL) return fe_job_out_of_memory(job);
+    if (ir_arena_failed(graph->arena)) return;
     for (ir_node *node = graph->first; node != NULL; node = node->next) {
         ir_value *data = node->op != NULL ? unmasked(&r, node) : NULL;
         if (data != NULL) ir_graph_replace_uses(graph, node->outputs[0], data);
@@ -123,5 +124,4 @@ mdot_status fe_job_strip_dropout(fe_job *job)
         }
     }
     ir_graph_remove_dead(graph);
-    return MDOT_OK;
 }

@@ -14,9 +14,12 @@
  *     (tf2onnx/optimizer/back_to_back_optimizer.py).
  * folded_norm_warnings.c warns of networks that look folded but have no trace.
  */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/unfold_batchnorm.h"
 
+#include "frontend/job/job_report.h"
+#include "frontend/job/parameters.h"
 #include "frontend/onnx/onnx.h"
+#include "ir/passes/builder.h"
 
 #include <string.h>
 
@@ -66,7 +69,7 @@ static bool has_trace(const ir_node *node, bool numbers)
     return starts_with(weight->name, "ConvBnFusion_") || ends_with(weight->name, "_fused_bn");
 }
 
-static bool can_hold_one(const ir_node *node)
+static bool may_hold_norm(const ir_node *node)
 {
     return node->op == &ir_ops[IR_OP_Conv] || node->op == &ir_ops[IR_OP_ConvTranspose] ||
            node->op == &ir_ops[IR_OP_Gemm];
@@ -74,18 +77,17 @@ static bool can_hold_one(const ir_node *node)
 
 /* Must run before constants are folded: exporters share equal initializers through an Identity, and folding it would
  * lose the name that shows the trace. */
-mdot_status fe_job_find_folded(fe_job *job)
+void fe_job_mark_folded_norms(fe_job *job)
 {
     bool numbers = names_modules(job->graph);
     for (ir_node *node = job->graph->first; node != NULL; node = node->next) {
-        if (!can_hold_one(node) || !has_trace(node, numbers)) continue;
-        if (!ir_node_set_int(job->graph, node, FE_FOLDED_NORMALISATION, 1)) return fe_job_out_of_memory(job);
+        if (may_hold_norm(node) && has_trace(node, numbers))
+            ir_node_set_int(job->graph, node, FE_FOLDED_NORMALISATION, 1);
     }
-    return MDOT_OK;
 }
 
 /* Did the model have the bias before folding? Then its name matches that of the weight. */
-static bool is_of_model(const ir_node *node)
+static bool is_original_bias(const ir_node *node)
 {
     const ir_value *weight = node->inputs[1], *bias = ir_node_input(node, 2);
     return bias != NULL && ends_with(weight->name, "weight") && ends_with(bias->name, "bias") &&
@@ -93,28 +95,27 @@ static bool is_of_model(const ir_node *node)
            strncmp(weight->name, bias->name, strlen(bias->name) - strlen("bias")) == 0;
 }
 
-/* ---- Putting it back -------------------------------------------------------------------------------------------- */
+/* ---- Insertion -------------------------------------------------------------------------------------------------- */
 
-static ir_value *vector(ir_builder *b, const ir_node *node, const char *name)
+/* NULL if memory runs out. */
+static ir_value *vector(const ir_builder *b, const ir_node *node, const char *name)
 {
     const ir_type *result = &node->outputs[0]->type;
-    ir_tensor *tensor = ir_build_alloc(b, 1, sizeof *tensor);
+    ir_tensor *tensor = IR_NEW(b->graph->arena, ir_tensor);
     if (tensor == NULL) return NULL;
     *tensor = (ir_tensor){.dtype = result->dtype, .rank = 1, .count = result->dim[1].offset};
     tensor->dims[0] = tensor->count;
-    ir_value *value = ir_graph_add_constant(b->graph, name, tensor);
-    if (value == NULL) b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", b->graph->name);
-    return value;
+    return ir_graph_add_constant(b->graph, name, tensor);
 }
 
 static mdot_status unfold(fe_job *job, ir_node *node)
 {
     ir_builder b = {.graph = job->graph, .at = node->next, .name = node->name, .err = job->err};
     ir_value *result = node->outputs[0], *bias = ir_node_input(node, 2);
-    ir_value *shift = bias != NULL && !is_of_model(node) ? bias : vector(&b, node, "folded shift");
+    ir_value *shift = bias != NULL && !is_original_bias(node) ? bias : vector(&b, node, "folded shift");
     ir_value *scale = vector(&b, node, "folded scale"), *mean = vector(&b, node, "folded mean");
     ir_value *variance = vector(&b, node, "folded variance");
-    if (b.status != MDOT_OK) return b.status;
+    if (ir_arena_failed(job->graph->arena)) return MDOT_OK;
     if (shift == bias) ir_node_set_input(node, 2, NULL);
     b.first_new = job->graph->value_count;
     ir_node *norm =
@@ -123,34 +124,32 @@ static mdot_status unfold(fe_job *job, ir_node *node)
     if (normalised == NULL) return b.status;
     ir_replace(&b, result, normalised);
     ir_node_set_input(norm, 0, result);
-    if (!fe_parameters_add(job->learnt, scale) || !fe_parameters_add(job->learnt, shift))
-        return fe_job_out_of_memory(job);
-    return ir_node_set_int(job->graph, node, FE_FOLDED_NORMALISATION, 0) ? MDOT_OK : fe_job_out_of_memory(job);
+    fe_parameters_add(job->parameters, scale);
+    fe_parameters_add(job->parameters, shift);
+    ir_node_set_int(job->graph, node, FE_FOLDED_NORMALISATION, 0);
+    return MDOT_OK;
 }
 
 static bool is_folded(const ir_node *node)
 {
-    if (!can_hold_one(node) || ir_node_int(node, FE_FOLDED_NORMALISATION, 0) == 0) return false;
+    if (!may_hold_norm(node) || ir_node_int(node, FE_FOLDED_NORMALISATION, 0) == 0) return false;
     const ir_value *weight = ir_node_input(node, 1), *bias = ir_node_input(node, 2);
     return weight->constant != NULL && (bias == NULL || bias->constant != NULL) && node->outputs[0]->type.rank > 1;
 }
 
-mdot_status fe_job_unfold(fe_job *job)
+void fe_job_unfold_norms(fe_job *job)
 {
-    mdot_status status = MDOT_OK;
     int count = 0;
-    for (ir_node *node = job->graph->first, *next; node != NULL && status == MDOT_OK; node = next) {
+    for (ir_node *node = job->graph->first, *next; node != NULL && job->status == MDOT_OK; node = next) {
         next = node->next;
         if (!is_folded(node)) continue;
-        status = unfold(job, node);
+        job->status = unfold(job, node);
         count++;
     }
-    if (count > 0) {
-        job->notes |= MDOT_JOB_FOLDED;
-        fe_job_warn(job,
-                    "%s: %d BatchNormalization%s folded into the weights by the exporter; the job counts them, as they "
-                    "are trained",
-                    job->graph->name, count, count == 1 ? " is" : "s are");
-    }
-    return status;
+    if (count == 0) return;
+    job->notes |= MDOT_JOB_FOLDED;
+    fe_job_warn(job,
+                "%s: %d BatchNormalization%s folded into the weights by the exporter; the job counts them, as they "
+                "are trained",
+                job->graph->name, count, count == 1 ? " is" : "s are");
 }

@@ -6,8 +6,6 @@
 
 #include "onnx.pb-c.h"
 
-#include <stdarg.h>
-
 typedef struct fe_context {
     const char *file;           /* name of the model in messages */
     const char *folder;         /* folder of external data; NULL: external data is refused */
@@ -23,34 +21,5 @@ static inline const char *fe_text(const char *text)
 {
     return text != NULL ? text : "";
 }
-
-/* Reports the arena that is exhausted; the scratch arena is bounded in proportion to the file. */
-mdot_status fe_out_of_memory(const fe_context *context);
-void fe_warn(const fe_context *context, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Sends a warning of one line, with control characters removed, because it may contain names from the file. */
-void fe_warn_to(void (*warning)(void *user, const char *message), void *user, const char *format, va_list args)
-    __attribute__((format(printf, 3, 0)));
-
-/* ---- read.c ---------------------------------------------------------------------------------------------------- */
-
-/* Maps a file for the lifetime of the arena. NOT_FOUND, IO, MALFORMED (empty). */
-mdot_status fe_map_file(const char *path, ir_arena *arena, const void **out_bytes, size_t *out_size_bytes,
-                        mdot_error *err);
-/* Maps size_bytes > 0 bytes of an open file from `offset` for the lifetime of the arena. On failure, returns NULL and
- * sets errno, or NULL and ENOMEM. */
-const void *fe_map_range(int fd, uint64_t offset, size_t size_bytes, ir_arena *arena);
-
-/* ---- onnx_tensor.c, external.c --------------------------------------------------------------------------------------
- */
-
-/* Imports a TensorProto as constant data. `kind` and `name` identify it in messages, for example "initializer" and
- * "W". Data is borrowed from the file if it is aligned there. */
-mdot_status fe_import_tensor(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
-                             const char *name, const ir_tensor **out_tensor);
-/* Fails if options->output is the file of a tensor whose data_location is EXTERNAL, in any folder. */
-mdot_status fe_check_external(const fe_context *context, const Onnx__TensorProto *proto);
-/* Maps the `size_bytes` > 0 bytes of a tensor whose data_location is EXTERNAL. */
-mdot_status fe_map_external(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
-                            const char *name, size_t size_bytes, const void **out_data);
 
 #endif

@@ -4,8 +4,11 @@
  * Therefore the path is walked component by component from the model's folder, without following links. The file must
  * be a regular one with a single name, because a hard link would escape as well.
  */
+#include "frontend/onnx/external.h"
+
 #include "base/file.h"
-#include "frontend/onnx/context.h"
+#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/read.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -54,30 +54,4 @@ typedef struct fe_flat {
     int *order;      /* node indices, sorted so that each value is defined before its use */
 } fe_flat;
 
-/* ---- metadata.c ------------------------------------------------------------------------------------------------- */
-
-/* onnxscript names the rule that made a node, and the modules and ATen operators that it came from, for example
- * "torch.nn.modules.batchnorm.BatchNorm2d/batch_norm: aten.batch_norm.default". */
-bool fe_says_folded(const Onnx__NodeProto *proto);
-/* The module that a node was exported from, for example "layers.0.attn", in the scratch arena. NULL: unknown, or the
- * network itself. */
-mdot_status fe_said_module(const fe_context *context, const Onnx__NodeProto *proto, const char **out_module);
-
-/* ---- functions.c: inlines ModelProto.functions, including nested calls ------------------------------------------ */
-
-enum { FE_MAX_CALL_DEPTH = 64 };
-
-/* Lists the nodes of the model's graph. Values are numbered; their definitions follow in fe_define_values. */
-mdot_status fe_flatten(const fe_context *context, const Onnx__ModelProto *model, fe_flat *out_flat);
-/* The number of a value in the graph's scope; a new name gets a new number. */
-mdot_status fe_flat_value(const fe_context *context, fe_flat *flat, const char *name, int *out_value);
-
-/* ---- topological_order.c ---------------------------------------------------------------------------------------------------- */
-
-/* Defines values: first the graph's initializers and inputs, then the outputs of every node. MALFORMED if a value has
- * a second definition. */
-mdot_status fe_define_values(const fe_context *context, const Onnx__GraphProto *graph, fe_flat *flat);
-/* Sets `order`; a topological order in the file is kept. MALFORMED for undefined inputs and for cycles. */
-mdot_status fe_order_nodes(const fe_context *context, fe_flat *flat);
-
 #endif

@@ -4,8 +4,13 @@
  * If the model defines a function, its body takes precedence over a known operator of the same name, because the file
  * is the authority on itself.
  */
+#include "frontend/onnx/functions.h"
+
 #include "frontend/onnx/flat.h"
+#include "frontend/onnx/import_messages.h"
 #include "frontend/onnx/loops.h"
+#include "frontend/onnx/metadata.h"
+#include "frontend/onnx/names.h"
 
 #include <limits.h>
 #include <string.h>
@@ -290,7 +295,7 @@ static mdot_status name_node(const fe_context *context, const scope *in, const O
                              const char **out_name)
 {
     const char *name = fe_text(proto->name), *output = proto->n_output ? fe_text(proto->output[0]) : "", *module = NULL;
-    mdot_status status = context->options->job ? fe_said_module(context, proto, &module) : MDOT_OK;
+    mdot_status status = context->options->job ? fe_node_module(context, proto, &module) : MDOT_OK;
     if (status != MDOT_OK) return status;
     if (!*name) name = ir_arena_printf(context->scratch, "%s→%s", fe_text(proto->op_type), output);
     if (name != NULL && module != NULL) name = ir_arena_printf(context->scratch, "/%s/%s", module, name);
@@ -399,9 +404,9 @@ static mdot_status add_loop(const flattener *f, const scope *in, fe_node *node)
     return add_node(f->context, f->flat, node);
 }
 
-static bool stays_call(const fe_context *context, const fe_node *node)
+static bool keep_call(const fe_context *context, const fe_node *node)
 {
-    return context->options->stays_call != NULL && context->options->stays_call(node->domain, node->op_type);
+    return context->options->keep_call != NULL && context->options->keep_call(node->domain, node->op_type);
 }
 
 static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx__NodeProto *proto)
@@ -411,7 +416,7 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
                     .op_type = fe_text(proto->op_type),
                     .opset = in->opset,
                     .branch = in->branch,
-                    .folds = context->options->job && fe_says_folded(proto)};
+                    .folds = context->options->job && fe_is_folded_node(proto)};
     mdot_status status = name_node(context, in, proto, &node.name);
     if (status != MDOT_OK) return status;
     if (!*node.op_type) {
@@ -428,7 +433,7 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
         if (key == NULL) return fe_out_of_memory(context);
         function = fe_names_find(f->functions, key);
     }
-    if (function >= 0 && !stays_call(context, &node)) return inline_call(f, in, &node, f->model->functions[function]);
+    if (function >= 0 && !keep_call(context, &node)) return inline_call(f, in, &node, f->model->functions[function]);
     if (!*node.domain && node.opset <= 0) {
         return mdot_fail(context->err, MDOT_MALFORMED,
                          "%s: node '%s' (%s): no opset of ai.onnx is imported where it stands", context->file,

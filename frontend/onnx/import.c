@@ -3,11 +3,19 @@
  * There are two arenas. The caller's arena holds the graph. A scratch arena holds messages, names and numbers until
  * the end. Both are bounded in proportion to the file, so that no file can exhaust memory.
  */
-#include "base/file.h"
 #include "frontend/onnx/onnx.h"
 
+#include "base/file.h"
+#include "frontend/onnx/functions.h"
+#include "frontend/onnx/graph_edit.h"
+#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/names.h"
 #include "frontend/onnx/onnx_attributes.h"
+#include "frontend/onnx/onnx_tensor.h"
+#include "frontend/onnx/q_operators.h"
+#include "frontend/onnx/read.h"
 #include "frontend/onnx/symbols.h"
+#include "frontend/onnx/topological_order.h"
 #include "frontend/onnx/upgrade.h"
 #include "frontend/onnx/wire.h"
 
@@ -52,7 +60,7 @@ static mdot_status check_model(const fe_context *context, const Onnx__ModelProto
 
 /* ---- Values ----------------------------------------------------------------------------------------------------- */
 
-static int value_named(const importer *im, const char *name)
+static int find_value(const importer *im, const char *name)
 {
     return fe_names_find(im->flat.names, name) - 1;
 }
@@ -67,7 +75,7 @@ static mdot_status import_initializers(importer *im)
         ir_value *value = ir_graph_add_constant(im->graph, proto->name, tensor);
         if (value == NULL) return fe_out_of_memory(&im->context);
         value->stored = true;
-        im->values[value_named(im, proto->name)] = value;
+        im->values[find_value(im, proto->name)] = value;
     }
     return MDOT_OK;
 }
@@ -103,7 +111,7 @@ static mdot_status import_inputs(importer *im)
     if (inputs == NULL || types == NULL) return fe_out_of_memory(&im->context);
     int count = 0;
     for (size_t i = 0; i < im->proto->n_input; i++) {
-        int value = value_named(im, im->proto->input[i]->name);
+        int value = find_value(im, im->proto->input[i]->name);
         if (im->flat.values[value].definer == FE_BY_INPUT) inputs[count++] = im->proto->input[i];
     }
     mdot_status status = fe_type_inputs(&im->context, inputs, count, types, &im->graph->symbol, &im->bound);
@@ -114,7 +122,7 @@ static mdot_status import_inputs(importer *im)
         if (status != MDOT_OK) return status;
         if (value == NULL) value = ir_graph_add_input(im->graph, inputs[i]->name, &types[i]);
         if (value == NULL) return fe_out_of_memory(&im->context);
-        im->values[value_named(im, inputs[i]->name)] = value;
+        im->values[find_value(im, inputs[i]->name)] = value;
     }
     return status;
 }
@@ -139,7 +147,7 @@ static mdot_status import_outputs(importer *im)
     if (seen == NULL) return fe_out_of_memory(&im->context);
     for (size_t i = 0; i < im->proto->n_output; i++) {
         const char *name = fe_text(im->proto->output[i]->name);
-        int number = value_named(im, name);
+        int number = find_value(im, name);
         const char *fault = NULL;
         if (number < 0 || im->values[number] == NULL) fault = "is defined by nothing";
         if (fe_names_find(seen, name) >= 0) fault = "occurs twice";
@@ -329,7 +337,7 @@ static void import_stated_types(importer *im)
     for (size_t i = 0; i < proto->n_value_info + proto->n_output; i++) {
         const Onnx__ValueInfoProto *info =
             i < proto->n_value_info ? proto->value_info[i] : proto->output[i - proto->n_value_info];
-        int number = value_named(im, fe_text(info->name));
+        int number = find_value(im, fe_text(info->name));
         if (number < 0 || im->values[number] == NULL || im->values[number]->def == NULL) continue;
         ir_type type;
         if (fe_stated_type(info, im->bound, &type)) im->values[number]->type = type;

@@ -35,7 +35,7 @@ static bool is_around(const Onnx__GraphProto *body, const char *name)
 }
 
 /* Is the value a Gather of rows from a table outside the loop, by indices sliced from a list outside the loop? */
-static bool is_pick(const Onnx__GraphProto *body, const char *name, fe_embedding_bags *out)
+static bool is_selection(const Onnx__GraphProto *body, const char *name, fe_embedding_bags *out)
 {
     const Onnx__NodeProto *gather = definer(body, name);
     if (!is(gather, "Gather") || gather->n_input != 2 || !is_around(body, gather->input[0])) return false;
@@ -132,5 +132,5 @@ bool fe_find_embedding_bags(const Onnx__GraphProto *body, fe_embedding_bags *out
     if (body->n_output == 3) return is_listed(body, out_bags); /* outputs: the condition, a number, the bags */
     if (body->n_output != 2) return false;                     /* outputs: the condition and the bag */
     const Onnx__NodeProto *reduction = definer(body, body->output[1]->name);
-    return find_kind(reduction, out_bags) && is_pick(body, reduction->input[0], out_bags);
+    return find_kind(reduction, out_bags) && is_selection(body, reduction->input[0], out_bags);
 }

@@ -1,5 +1,8 @@
 /* metadata.c — reads the metadata_props that PyTorch's dynamo exporter and onnxscript write on a job's nodes. */
+#include "frontend/onnx/metadata.h"
+
 #include "frontend/onnx/flat.h"
+#include "frontend/onnx/import_messages.h"
 
 #include <string.h>
 
@@ -10,7 +13,7 @@ static const char *value_of(const Onnx__NodeProto *proto, const char *key)
     return NULL;
 }
 
-bool fe_says_folded(const Onnx__NodeProto *proto)
+bool fe_is_folded_node(const Onnx__NodeProto *proto)
 {
     static const struct {
         const char *key, *value;
@@ -40,7 +43,7 @@ static bool next_string(const char **at, const char **out_start, size_t *out_len
 }
 
 /* The last scope is the operator's own, for example "linear_3". The scope before it is the full path of its module. */
-mdot_status fe_said_module(const fe_context *context, const Onnx__NodeProto *proto, const char **out_module)
+mdot_status fe_node_module(const fe_context *context, const Onnx__NodeProto *proto, const char **out_module)
 {
     const char *scopes = value_of(proto, "pkg.torch.onnx.name_scopes"), *scope, *last = NULL, *module = NULL;
     size_t scope_length, last_length = 0, length = 0;

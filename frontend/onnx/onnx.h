@@ -28,7 +28,7 @@ typedef struct fe_options {
     /* Calls of local functions that the caller understands better than their bodies; NULL: none. For example,
      * PyTorch's dynamo exporter writes a view in another memory format element by element, in a loop that no rule can
      * type. */
-    bool (*stays_call)(const char *domain, const char *op_type);
+    bool (*keep_call)(const char *domain, const char *op_type);
     void (*warning)(void *user, const char *message);
     void *user;
 } fe_options;

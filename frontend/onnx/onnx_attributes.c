@@ -2,6 +2,9 @@
  * onnx_attributes.h). */
 #include "frontend/onnx/onnx_attributes.h"
 
+#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/onnx_tensor.h"
+
 #include <string.h>
 
 /* Converters fill everything except the name. False: out of memory. */

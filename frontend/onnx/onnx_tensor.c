@@ -1,7 +1,11 @@
 /* onnx_tensor.c — converts a TensorProto to an ir_tensor: checks the shape, and borrows data from the file or widens
  * it from ONNX's typed fields. */
-#include "frontend/onnx/context.h"
+#include "frontend/onnx/onnx_tensor.h"
 
+#include "frontend/onnx/external.h"
+#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/onnx.h"
+#include "frontend/onnx/read.h"
 #include "frontend/onnx/wire.h"
 
 #include <string.h>
@@ -153,10 +157,10 @@ static mdot_status import_typed(const fe_context *context, const Onnx__TensorPro
                                 const char *name, ir_tensor *tensor, size_t size_bytes)
 {
     size_t count = (size_t)tensor->count;
-    size_t given = source_count(proto, source_of(tensor->dtype));
-    if (given != count) {
+    size_t available = source_count(proto, source_of(tensor->dtype));
+    if (available != count) {
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': has %zu elements of %s, its shape needs %zu",
-                         context->file, kind, name, given, mdot_dtype_name(tensor->dtype), count);
+                         context->file, kind, name, available, mdot_dtype_name(tensor->dtype), count);
     }
     void *data = ir_arena_alloc(context->arena, size_bytes, 1);
     if (data == NULL) return fe_out_of_memory(context);

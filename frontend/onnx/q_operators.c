@@ -5,6 +5,10 @@
  *
  * A triple is three consecutive inputs: bytes, scale, zero point.
  */
+#include "frontend/onnx/q_operators.h"
+
+#include "frontend/onnx/graph_edit.h"
+#include "frontend/onnx/import_messages.h"
 #include "frontend/onnx/upgrade.h"
 
 #include <string.h>
@@ -62,16 +66,16 @@ static bool become(const writer *w, ir_opcode op, ir_value *const *inputs, int c
 static bool finish(const writer *w, ir_opcode op, ir_value *const *inputs, int count, int scale)
 {
     ir_node *node = w->node;
-    ir_value *given[] = {NULL, ir_node_input(node, scale), ir_node_input(node, scale + 1)};
-    if (given[1] == NULL) return become(w, op, inputs, count);
+    ir_value *operands[] = {NULL, ir_node_input(node, scale), ir_node_input(node, scale + 1)};
+    if (operands[1] == NULL) return become(w, op, inputs, count);
     ir_node *inner = fe_insert_before(w->u, node, op, inputs, count);
     if (inner == NULL) return false;
     inner->attrs = node->attrs;
     inner->attr_count = node->attr_count;
     node->attrs = NULL;
     node->attr_count = 0;
-    given[0] = inner->outputs[0];
-    return become(w, IR_OP_QuantizeLinear, given, 3);
+    operands[0] = inner->outputs[0];
+    return become(w, IR_OP_QuantizeLinear, operands, 3);
 }
 
 /* ---- Operators
@@ -95,7 +99,7 @@ static bool two_operands(const writer *w, ir_opcode op)
 }
 
 /* The scale of a sum of products, which is also the scale of the bias added to it. */
-static ir_value *product_scale(const writer *w, int left, int right)
+static ir_value *matmul_scale(const writer *w, int left, int right)
 {
     return add(w, IR_OP_Mul, (ir_value *[]){ir_node_input(w->node, left), ir_node_input(w->node, right)}, 2);
 }
@@ -104,7 +108,7 @@ static ir_value *product_scale(const writer *w, int left, int right)
 static bool convolution(const writer *w, ir_opcode op)
 {
     ir_value *inputs[] = {floats_of(w, 0, NO_AXIS), floats_of(w, 3, 0), NULL}, *bias = ir_node_input(w->node, 8);
-    if (bias != NULL) inputs[2] = as_floats(w, bias, product_scale(w, 1, 4), NULL, 0);
+    if (bias != NULL) inputs[2] = as_floats(w, bias, matmul_scale(w, 1, 4), NULL, 0);
     return (bias == NULL || inputs[2] != NULL) && finish(w, op, inputs, bias != NULL ? 3 : 2, 6);
 }
 
@@ -116,7 +120,7 @@ static bool gemm(const writer *w, ir_opcode op)
     ir_value *bias = ir_node_input(w->node, 6);
     if (bias != NULL) {
         double alpha = ir_node_float(w->node, "alpha", 1);
-        ir_value *scale = product_scale(w, 1, 4);
+        ir_value *scale = matmul_scale(w, 1, 4);
         ir_value *factor = alpha != 1 ? fe_add_scalar(w->u, w->node, "alpha", MDOT_DTYPE_F32, alpha) : NULL;
         if (alpha != 1) scale = add(w, IR_OP_Mul, (ir_value *[]){scale, factor}, 2);
         inputs[2] = as_floats(w, bias, scale, NULL, -1);
@@ -146,7 +150,7 @@ static bool sum_with_bias(const writer *w, ir_value *left, ir_value *right, ir_v
 }
 
 /* Inputs: floats that are quantised dynamically, bytes, their scale, zero point and a bias. */
-static bool dynamic_product(const writer *w, ir_opcode op)
+static bool dynamic_matmul(const writer *w, ir_opcode op)
 {
     (void)op;
     ir_value *const *in = w->node->inputs;
@@ -161,7 +165,7 @@ static bool dynamic_product(const writer *w, ir_opcode op)
 }
 
 /* Inputs: bytes a and b, their scales, their zero points and a bias. */
-static bool product_to_float(const writer *w, ir_opcode op)
+static bool matmul_to_float(const writer *w, ir_opcode op)
 {
     (void)op;
     ir_value *const *in = w->node->inputs;
@@ -189,8 +193,8 @@ static const struct {
     {"com.microsoft:QLinearSoftmax",         5, 1u << 2,               IR_OP_Softmax,           one_operand},
     {"com.microsoft:QGemm",                  6, 0,                     IR_OP_Gemm,              gemm},
     {"com.microsoft:QAttention",             5, 0,                     IR_OP_MSAttention,       attention},
-    {"com.microsoft:DynamicQuantizeMatMul",  3, 0,                     IR_OP_MatMul,            dynamic_product},
-    {"com.microsoft:MatMulIntegerToFloat",   4, 0,                     IR_OP_MatMul,            product_to_float},
+    {"com.microsoft:DynamicQuantizeMatMul",  3, 0,                     IR_OP_MatMul,            dynamic_matmul},
+    {"com.microsoft:MatMulIntegerToFloat",   4, 0,                     IR_OP_MatMul,            matmul_to_float},
 };
 /* clang-format on */
 

@@ -3,13 +3,11 @@
  * A mapping reads the file while it is in use. If another process truncates the file meanwhile, SIGBUS ends the
  * process, as with every mapped file.
  */
+#include "frontend/onnx/read.h"
+
 #include "base/file.h"
-#include "base/printable.h"
-#include "frontend/onnx/context.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -65,28 +63,4 @@ mdot_status fe_map_file(const char *path, ir_arena *arena, const void **out_byte
     *out_bytes = bytes;
     *out_size_bytes = (size_t)size_bytes;
     return MDOT_OK;
-}
-
-mdot_status fe_out_of_memory(const fe_context *context)
-{
-    bool bounded = context->scratch != NULL && ir_arena_failed(context->scratch);
-    return mdot_fail(context->err, MDOT_OUT_OF_MEMORY, "%s: %s", context->file,
-                     bounded ? "takes more memory to read than a model of its size may" : "memory ran out");
-}
-
-void fe_warn_to(void (*warning)(void *user, const char *message), void *user, const char *format, va_list args)
-{
-    char text[1024];
-    vsnprintf(text, sizeof text, format, args);
-    bs_make_printable(text);
-    warning(user, text);
-}
-
-void fe_warn(const fe_context *context, const char *format, ...)
-{
-    if (context->options->warning == NULL) return;
-    va_list args;
-    va_start(args, format);
-    fe_warn_to(context->options->warning, context->options->user, format, args);
-    va_end(args);
 }

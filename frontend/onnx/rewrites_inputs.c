@@ -1,5 +1,7 @@
 /* rewrites_inputs.c — upgrades of operators whose attributes became inputs, which may be computed. */
-#include "frontend/onnx/rewrites.h"
+#include "frontend/onnx/rewrites_inputs.h"
+
+#include "frontend/onnx/graph_edit.h"
 
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* rewrites_meaning.c — upgrades of operators whose defaults or meaning changed. */
-#include "frontend/onnx/rewrites.h"
+#include "frontend/onnx/rewrites_meaning.h"
+
+#include "frontend/onnx/graph_edit.h"
 
 #include <string.h>
 

@@ -7,6 +7,7 @@
 
 #include "base/join.h"
 #include "base/suggest.h"
+#include "frontend/onnx/import_messages.h"
 #include "frontend/onnx/names.h"
 
 #include <stdio.h>
@@ -79,7 +80,7 @@ static bool is_element(int32_t elem_type)
 }
 
 /* Treats a job's input of unknown size as a scalar. */
-static mdot_status take_as_scalar(const binder *b, int input)
+static mdot_status treat_as_scalar(const binder *b, int input)
 {
     ir_type *type = &b->types[input];
     if (type->dtype == MDOT_DTYPE_NONE) type->dtype = MDOT_DTYPE_F32;
@@ -97,7 +98,7 @@ static mdot_status read_type(binder *b, int input)
     *type = (ir_type){.rank = -1};
     if (b->context->options->job &&
         (proto == NULL || proto->tensor_type == NULL || !is_element(proto->tensor_type->elem_type))) {
-        return take_as_scalar(b, input);
+        return treat_as_scalar(b, input);
     }
     if (proto == NULL) return fail_input(b, input, MDOT_MALFORMED, "has no type");
     if (proto->tensor_type == NULL) return fail_input(b, input, MDOT_UNSUPPORTED, "is no tensor");
@@ -108,7 +109,7 @@ static mdot_status read_type(binder *b, int input)
                          b->inputs[input]->name, (int)proto->tensor_type->elem_type);
     }
     const Onnx__TensorShapeProto *shape = proto->tensor_type->shape;
-    if (shape == NULL) return b->context->options->job ? take_as_scalar(b, input) : MDOT_OK;
+    if (shape == NULL) return b->context->options->job ? treat_as_scalar(b, input) : MDOT_OK;
     if (shape->n_dim > MDOT_MAX_RANK) return fail_input(b, input, MDOT_UNSUPPORTED, "has too many dimensions");
     type->rank = (int)shape->n_dim;
     for (int axis = 0; axis < type->rank; axis++) {
@@ -195,20 +196,20 @@ static mdot_status apply_bindings(const binder *b)
     return MDOT_OK;
 }
 
-/* Applies a given concrete shape, which replaces that of the file. */
-static mdot_status apply_type(const binder *b, int input, const ir_type *given)
+/* Applies a requested concrete shape, which replaces that of the file. */
+static mdot_status apply_type(const binder *b, int input, const ir_type *requested)
 {
     ir_type *type = &b->types[input];
     input_dims *dims = &b->dims[input];
-    if (given->dtype != MDOT_DTYPE_NONE && given->dtype != type->dtype) {
+    if (requested->dtype != MDOT_DTYPE_NONE && requested->dtype != type->dtype) {
         return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the given element type is not the file's");
     }
-    if (type->rank >= 0 && type->rank != given->rank) {
+    if (type->rank >= 0 && type->rank != requested->rank) {
         return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the given shape's rank is not the file's");
     }
-    for (int axis = 0; axis < given->rank; axis++) {
-        int64_t value = given->dim[axis].offset;
-        if (!ir_dim_is_number(given->dim[axis]) || value < 0) {
+    for (int axis = 0; axis < requested->rank; axis++) {
+        int64_t value = requested->dim[axis].offset;
+        if (!ir_dim_is_number(requested->dim[axis]) || value < 0) {
             return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the given shape is not of numbers");
         }
         if (type->rank >= 0 && dims->symbol[axis] != NO_SYMBOL) {
@@ -219,10 +220,10 @@ static mdot_status apply_type(const binder *b, int input, const ir_type *given)
         }
     }
     if (type->rank >= 0) return MDOT_OK;
-    type->rank = given->rank;
-    for (int axis = 0; axis < given->rank; axis++) {
+    type->rank = requested->rank;
+    for (int axis = 0; axis < requested->rank; axis++) {
         dims->symbol[axis] = NO_SYMBOL;
-        dims->number[axis] = given->dim[axis].offset;
+        dims->number[axis] = requested->dim[axis].offset;
     }
     return MDOT_OK;
 }

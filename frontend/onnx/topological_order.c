@@ -4,6 +4,11 @@
  * the file is kept, because a depth-first walk visits the nodes in the file's order and emits each node after its
  * producers.
  */
+#include "frontend/onnx/topological_order.h"
+
+#include "frontend/onnx/functions.h"
+#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/names.h"
 #include "frontend/onnx/onnx_attributes.h"
 
 #include <string.h>

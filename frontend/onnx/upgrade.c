@@ -6,7 +6,9 @@
  */
 #include "frontend/onnx/upgrade.h"
 
-#include "frontend/onnx/rewrites.h"
+#include "frontend/onnx/import_messages.h"
+#include "frontend/onnx/rewrites_inputs.h"
+#include "frontend/onnx/rewrites_meaning.h"
 
 #include <string.h>
 

@@ -212,6 +212,11 @@ typedef struct mdot_job_freezing {
  * without module names and if every parameter would be frozen; NOT_FOUND for a pattern that matches no module. */
 mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezing, mdot_job **out_job,
                             mdot_error *err);
+/* Does the same to the operators of a description, in place, before mdot_job_create. For example, mdot_job_read uses
+ * it before it drops the names of modules. The operators stay as they are on failure. INVALID_ARGUMENT also for a
+ * dependency that points forward. */
+mdot_status mdot_operators_freeze(const mdot_job_freezing *freezing, mdot_job_operator *operators,
+                                  size_t operator_count, mdot_error *err);
 /* Reads a job from a `.job` file, or from its bytes, as written by mdot_job_save; the caller may free the bytes
  * afterwards. MALFORMED (broken, or another kind of file), INCOMPATIBLE (another version of the format) or CORRUPT
  * (checksum) otherwise. A file has at most 256 MiB; a larger one is refused unread. */

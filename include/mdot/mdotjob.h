@@ -32,6 +32,9 @@ typedef struct mdot_job_options { /* zero selects the default of every field */
     const char *output;  /* path of a file that will be written from the job, or NULL. The reader checks it in
                           * advance: INVALID_ARGUMENT if the job is read from that file (the model or its external
                           * data) or if it is a device or a pipe; IO for a directory */
+    const mdot_job_freezing *freezing; /* parameters that training leaves unchanged, selected by the names of their
+                                        * modules, or NULL. The job need not keep the names. Errors are those of
+                                        * mdot_job_freeze */
 } mdot_job_options;
 
 /* Reads the ONNX file at `path`; options may be NULL. Weights are skipped. An unknown operator becomes an operator of

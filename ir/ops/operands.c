@@ -223,7 +223,7 @@ static mdot_status move_known(ir_graph *graph, ir_node *node, unsigned moved, ir
         if (node->inputs[i] == NULL) continue;
         bool moves = i >= 31 ? moved >> 31 : moved >> i & 1;
         in[i] = pooled_input(scratch, node->inputs[i], moves, &pool);
-        if (in[i] == NULL) return MDOT_OK;
+        if (in[i] == NULL) return ir_arena_failed(scratch) ? ir_fail_memory(node, err) : MDOT_OK;
     }
     mdot_status status = node->op->eval(scratch, node, in, out, err);
     for (int i = 0; i < node->output_count && status == MDOT_OK; i++) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 static const bs_struct_version freezing_type = BS_SIZED(mdot_job_freezing, trained_count);
+static const bs_struct_version operator_type = BS_SIZED(mdot_job_operator, frozen_parameters);
 
 /* ---- Patterns ------------------------------------------------------------------------------------------------ */
 
@@ -49,50 +50,56 @@ static bool fits_any(const char *const *patterns, size_t count, const char *modu
 
 /* ---- Modules -------------------------------------------------------------------------------------------------- */
 
-/* The job's modules, each once, because many operators may belong to one module with a long name. */
-typedef struct modules {
-    const char *texts; /* the job's texts, which contain the names */
-    const char **names;
-    size_t count;
-    uint8_t *frozen; /* indexed by the name's offset in `texts`: MODULE_… */
-} modules;
-enum { MODULE_UNSEEN, MODULE_TRAINED, MODULE_FROZEN };
+/* A module's name, once for each address. A job stores equal names once (string_pool.c), so that a long name that many
+ * operators share is compared once. */
+typedef struct module {
+    const char *name;
+    bool is_frozen;
+} module;
 
-/* Returns false if memory runs out. */
-static bool collect_modules(const mdot_job *job, modules *m)
+typedef struct modules {
+    module *items; /* sorted by the address of the name */
+    size_t count;
+} modules;
+
+static int compare_modules(const void *a, const void *b)
 {
-    *m = (modules){.texts = job->texts};
-    m->names = calloc(job->info.operator_count, sizeof(*m->names));
-    m->frozen = calloc(job->text_bytes, sizeof *m->frozen);
-    if (m->names == NULL || m->frozen == NULL) return false;
-    for (size_t i = 0; i < job->info.operator_count; i++) {
-        const char *name = job->operators[i].module;
-        if (name == NULL || m->frozen[name - m->texts] != MODULE_UNSEEN) continue;
-        m->frozen[name - m->texts] = MODULE_TRAINED;
-        m->names[m->count++] = name;
-    }
-    return true;
+    uintptr_t x = (uintptr_t)((const module *)a)->name, y = (uintptr_t)((const module *)b)->name;
+    return (x > y) - (x < y);
 }
 
-static void free_modules(modules *m)
+/* Returns false if memory runs out. The caller frees the items. */
+static bool collect_modules(const mdot_job_operator *operators, size_t count, modules *m)
 {
-    free(m->names);
-    free(m->frozen);
+    m->items = calloc(count + 1, sizeof *m->items);
+    if (m->items == NULL) return false;
+    size_t sorted = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = operators[i].module;
+        if (name != NULL && (i == 0 || name != operators[i - 1].module)) m->items[sorted++].name = name;
+    }
+    qsort(m->items, sorted, sizeof *m->items, compare_modules);
+    for (size_t i = 0; i < sorted; i++) {
+        if (i == 0 || m->items[i].name != m->items[i - 1].name) m->items[m->count++] = m->items[i];
+    }
+    return true;
 }
 
 static void find_frozen(const mdot_job_freezing *f, modules *m)
 {
     for (size_t i = 0; i < m->count; i++) {
-        if (fits_any(f->trained, f->trained_count, m->names[i])) continue;
-        if (f->frozen_count == 0 || fits_any(f->frozen, f->frozen_count, m->names[i]))
-            m->frozen[m->names[i] - m->texts] = MODULE_FROZEN;
+        module *at = &m->items[i];
+        if (fits_any(f->trained, f->trained_count, at->name)) continue;
+        at->is_frozen = f->frozen_count == 0 || fits_any(f->frozen, f->frozen_count, at->name);
     }
 }
 
 /* An operator that has no module is frozen if the request freezes everything except listed modules. */
-static bool is_frozen(const mdot_job_freezing *f, const modules *m, const char *module)
+static bool is_frozen(const mdot_job_freezing *f, const modules *m, const char *name)
 {
-    return module == NULL ? f->frozen_count == 0 : m->frozen[module - m->texts] == MODULE_FROZEN;
+    if (name == NULL) return f->frozen_count == 0;
+    const module key = {.name = name}, *found = bsearch(&key, m->items, m->count, sizeof key, compare_modules);
+    return found != NULL && found->is_frozen;
 }
 
 /* Every pattern must match a module, because a pattern that matches none is misspelt. */
@@ -102,7 +109,7 @@ static mdot_status check_patterns(const modules *m, const char *const *patterns,
         if (patterns == NULL || patterns[i] == NULL)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a pattern of modules is missing");
         bool found = false;
-        for (size_t k = 0; k < m->count && !found; k++) found = fits(patterns[i], m->names[k]);
+        for (size_t k = 0; k < m->count && !found; k++) found = fits(patterns[i], m->items[k].name);
         if (!found) return mdot_fail(err, MDOT_NOT_FOUND, "no module of the job is called \"%.128s\"", patterns[i]);
     }
     return MDOT_OK;
@@ -112,9 +119,10 @@ static mdot_status check(const modules *m, const mdot_job_freezing *f, mdot_erro
 {
     if (m->count == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the job holds no names of modules, by which parameters are frozen: keep_names keeps them");
+                         "parameters are frozen by the names of their modules, and the job holds no names of modules: "
+                         "keep them when you read the job (keep_names), or name the modules when you export it");
     if (f->frozen_count + f->trained_count == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "nothing says which parameters are frozen");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the request to freeze parameters lists no pattern of modules");
     mdot_status status = check_patterns(m, f->frozen, f->frozen_count, err);
     return status == MDOT_OK ? check_patterns(m, f->trained, f->trained_count, err) : status;
 }
@@ -146,30 +154,32 @@ static bool freeze(const mdot_job_freezing *f, const modules *m, mdot_job_operat
     return any;
 }
 
-/* Creates the new job's operators, which the caller frees. */
-static mdot_status make_operators(const mdot_job *job, const mdot_job_freezing *f, mdot_job_operator **out_operators,
-                                  mdot_error *err)
+/* Dependencies select elements of an array, so they are checked before they are followed. */
+static mdot_status check_inputs(const mdot_job_operator *op, size_t index, mdot_error *err)
 {
-    size_t count = job->info.operator_count;
-    modules m;
-    mdot_job_operator *operators = calloc(count, sizeof *operators);
-    bool *learns = calloc(count, sizeof *learns);
+    bool valid = op->input_count == 0 || op->inputs != NULL;
+    for (size_t k = 0; k < op->input_count && valid; k++) valid = op->inputs[k] < index;
+    if (valid) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu reads an operator that does not precede it", index);
+}
+
+/* Freezes parameters in place. `operators` are undefined on failure. */
+static mdot_status freeze_all(const mdot_job_freezing *f, mdot_job_operator *operators, size_t count, mdot_error *err)
+{
+    modules m = {0};
+    bool *learns = calloc(count + 1, sizeof *learns);
     mdot_status status = MDOT_OK;
-    if (!collect_modules(job, &m) || operators == NULL || learns == NULL)
+    if (!collect_modules(operators, count, &m) || learns == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", count);
     if (status == MDOT_OK) status = check(&m, f, err);
     if (status == MDOT_OK) {
         find_frozen(f, &m);
-        memcpy(operators, job->operators, count * sizeof *operators);
         if (!freeze(f, &m, operators, count, learns))
-            status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "no parameter is left that learns");
+            status = mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                               "no parameter is left to train, because the patterns freeze all of them");
     }
     free(learns);
-    free_modules(&m);
-    if (status == MDOT_OK)
-        *out_operators = operators;
-    else
-        free(operators);
+    free(m.items);
     return status;
 }
 
@@ -178,16 +188,46 @@ mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezi
     if (job == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_freeze needs a job and a place for the new one");
     mdot_job_freezing f;
-    mdot_job_operator *operators = NULL;
     mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
     if (status == MDOT_OK) status = bs_read_struct(&freezing_type, freezing, &f, err);
-    if (status == MDOT_OK) status = make_operators(job, &f, &operators, err);
     if (status != MDOT_OK) return status;
+    size_t count = job->info.operator_count;
+    mdot_job_operator *operators = calloc(count, sizeof *operators);
+    if (operators == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", count);
+    memcpy(operators, job->operators, count * sizeof *operators);
+    status = freeze_all(&f, operators, count, err);
+    if (status != MDOT_OK) {
+        free(operators);
+        return status;
+    }
     const mdot_job_description description = {.struct_size = sizeof description,
-                                              .operator_count = job->info.operator_count,
+                                              .operator_count = count,
                                               .batch = job->info.batch,
                                               .has_optimizer = job->info.has_optimizer,
                                               .optimizer = job->info.optimizer,
                                               .notes = job->info.notes};
     return rt_job_make(&description, operators, out_job, err);
+}
+
+/* The caller's operators change at the end only, so that they stay as they are on failure. */
+mdot_status mdot_operators_freeze(const mdot_job_freezing *freezing, mdot_job_operator *operators,
+                                  size_t operator_count, mdot_error *err)
+{
+    mdot_job_freezing f;
+    mdot_status status = bs_read_struct(&freezing_type, freezing, &f, err);
+    if (status == MDOT_OK) status = bs_check_struct(&operator_type, operators, err);
+    if (status != MDOT_OK) return status;
+    mdot_job_operator *copy = calloc(operator_count + 1, sizeof *copy);
+    if (copy == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", operator_count);
+    for (size_t i = 0; i < operator_count && status == MDOT_OK; i++) {
+        status = bs_read_element(&operator_type, operators, i, &copy[i], err);
+        if (status == MDOT_OK) status = check_inputs(&copy[i], i, err);
+    }
+    if (status == MDOT_OK) status = freeze_all(&f, copy, operator_count, err);
+    for (size_t i = 0; i < operator_count && status == MDOT_OK; i++)
+        bs_write_struct(&operator_type, &copy[i], bs_struct_at(operators, i), bs_struct_bytes(operators));
+    free(copy);
+    return status;
 }

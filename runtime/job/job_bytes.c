@@ -100,7 +100,11 @@ char *rt_get_text(rt_reader *r)
 
 rt_reader rt_get_part(rt_reader *r)
 {
-    size_t size = rt_get(r);
+    return rt_get_bytes(r, rt_get(r));
+}
+
+rt_reader rt_get_bytes(rt_reader *r, uint64_t size)
+{
     if (size > rt_bytes_left(r)) fail(r);
     if (r->failed) return (rt_reader){.at = r->end, .end = r->end, .failed = true};
     rt_reader part = {.at = r->at, .end = r->at + size};
@@ -119,7 +123,7 @@ double *rt_load_at(mdot_job_operator *op, int k)
     return numbers[part % 3];
 }
 
-bool rt_make_tensors(rt_decoded *d, size_t operator_count, size_t content_bytes)
+bool rt_make_operators(rt_decoded *d, size_t operator_count, size_t content_bytes)
 {
     d->description.struct_size = sizeof d->description;
     d->operators = calloc(operator_count + 1, sizeof *d->operators);

@@ -5,8 +5,7 @@
 
 #include "runtime/job/job_model.h"
 
-/* ---- Writing: an allocation failure sets `failed`
- * ------------------------------------------------------------------ */
+/* ---- Writing: an allocation failure sets `failed` ---------------------------------------------------------------- */
 
 typedef struct rt_writer {
     unsigned char *bytes; /* the caller frees them */
@@ -23,8 +22,7 @@ void rt_put_text(rt_writer *w, const char *text);
 /* Writes the size and content of `part` and empties `part`. */
 void rt_put_part(rt_writer *w, rt_writer *part);
 
-/* ---- Reading: reads past the end and overlong numbers set `failed`; from then on reads return 0
- * -------------------- */
+/* ---- Reading: reads past the end and overlong numbers set `failed`; from then on reads return 0 ------------------ */
 
 typedef struct rt_reader {
     const unsigned char *at, *end;
@@ -42,14 +40,15 @@ int64_t rt_get_signed(rt_reader *r);
 char *rt_get_text(rt_reader *r);
 /* A part, stored with its size in front. Unread bytes of it are skipped. */
 rt_reader rt_get_part(rt_reader *r);
+/* The next `size` bytes as a part. */
+rt_reader rt_get_bytes(rt_reader *r, uint64_t size);
 
 static inline size_t rt_bytes_left(const rt_reader *r)
 {
     return (size_t)(r->end - r->at);
 }
 
-/* ---- A decoded job file
- * -------------------------------------------------------------------------------------------- */
+/* ---- A decoded job file ------------------------------------------------------------------------------------------ */
 
 typedef struct rt_job_type {
     char *name;
@@ -67,20 +66,15 @@ typedef struct rt_decoded {
     uint32_t *inputs; /* inputs of all operators, concatenated */
 } rt_decoded;
 
-/* Minimum size of an operator in every version of the file: type, parameters, two masks and a count. */
+/* Minimum size of an operator: type, parameters, two masks and a count. */
 enum { RT_MIN_OPERATOR_BYTES = 5 };
 enum { RT_LOADS_PER_PHASE = 6, RT_LOAD_COUNT = MDOT_PHASE_COUNT * RT_LOADS_PER_PHASE };
 
 /* Load k of an operator. Each phase has three numbers per sample, then three per step. */
 double *rt_load_at(mdot_job_operator *op, int k);
 /* Allocates the operators of a file with this content. Returns false if memory runs out. */
-bool rt_make_tensors(rt_decoded *d, size_t operator_count, size_t content_bytes);
-/* Reads parameters, settings, loads and inputs, whose form is the same in all versions. Unknown settings and loads
- * are skipped. */
+bool rt_make_operators(rt_decoded *d, size_t operator_count, size_t content_bytes);
+/* Reads parameters, settings, loads and inputs. Unknown settings and loads are skipped. */
 void rt_get_numbers(rt_reader *r, rt_decoded *d, size_t index, size_t *input_count);
-
-/* job_file_1.c: content of version 1. Returns false if memory runs out. Malformed content sets the reader's
- * `failed`. */
-bool rt_get_content_1(rt_reader *r, size_t operator_count, rt_decoded *d);
 
 #endif

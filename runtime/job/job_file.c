@@ -1,22 +1,37 @@
 /* job_file.c — `.job` files: a job extracted once from its ONNX file, to be evaluated where that file is absent.
  *
- *   magic "MDOTJOB\0" | version u32 | operators u32 | file bytes u64 | checksum u64 | content
+ * All numbers are little-endian. A file consists of a header, a table of sections and the sections, without gaps.
  *
- * All numbers are little-endian. The checksum (mdot_abi.h) covers the file except the checksum itself. The content
- * consists of varints (job_bytes.h) in sections. A section starts with its tag and its size in bytes. Tags ascend.
+ *   header   offset  0  magic "MDOTJOB\0"
+ *                    8  version u32: 3
+ *                   12  operators u32
+ *                   16  file bytes u64
+ *                   24  checksum u64 (mdot_abi.h), over the whole file except the checksum itself
+ *                   32  count of sections u32
+ *                   36  reserved u32: 0
+ *   table    for each section: tag u32, flags u32 (bit 0: required; other bits are reserved, 0), size in bytes u64
+ *   sections in the order of the table; tags ascend
  *
- *   1 JOB        batch, optimizer + 1 (0: none), notes (MDOT_JOB_…)
- *   2 TYPES      count of types; a type: size, length and bytes of its name, known, and mdot_operator_traits in
- *                its order
- *   3 OPERATORS  an operator: size, index of its type, parameters, a bit mask of the settings other than 0 and their
- *                values, a bit mask of the loads (FLOPs and bytes) other than 0 and their values, the count of its
- *                inputs and their distances back in operators; its block; its frozen parameters
- *   4 MODULES    only if names were kept: count of modules, each as length and bytes; for each operator the index of
- *                its module + 1, or 0
+ * A section consists of varints (job_bytes.h):
  *
- * Positions and equal blocks are derived and therefore omitted. Later additions are appended to a record, or as a
- * section, setting or load. Readers skip unknown ones and take absent ones to be 0. Any other change needs a new
- * version. Version 1 is read by job_file_1.c.
+ *   1 JOB        (required) batch; optimizer + 1, or 0 for none; notes (MDOT_JOB_…)
+ *   2 TYPES      (required) count of types; for each type, a record: length and bytes of its name, known, and
+ *                mdot_operator_traits in its order
+ *   3 OPERATORS  (required) for each operator, a record: index of its type, parameters, a bit mask of the settings
+ *                other than 0 and their values, a bit mask of the loads other than 0 and their values, the count of
+ *                its inputs and their distances back in operators, its block, its frozen parameters
+ *   4 MODULES    (if names were kept) count of modules, each as length and bytes; for each operator the index of its
+ *                module + 1, or 0
+ *
+ * A record starts with its size in bytes. Positions and equal blocks are derived and therefore omitted.
+ *
+ * Growth without a new version: append fields to section 1 or to a record, use further bits of the masks, or add a
+ * section. A reader takes absent fields to be 0, and skips unknown fields, bits and sections. It refuses an unknown
+ * section that has a flag. Mark a section as required if ignoring it would change the prediction, for example the
+ * types of parameters. Any other change needs a new version.
+ *
+ * Version 2 has the same sections, but no table: its header ends after the checksum, and each section starts with its
+ * tag and its size as varints.
  */
 #include "base/file.h"
 #include "mdot/mdot_abi.h"
@@ -28,28 +43,38 @@
 #include <string.h>
 
 static const char magic[8] = "MDOTJOB";
-enum { VERSION = 2, VERSION_AT = 8, COUNT_AT = 12, SIZE_AT = 16, CHECKSUM_AT = 24, HEADER_BYTES = 32 };
-enum { SECTION_JOB = 1, SECTION_TYPES, SECTION_OPERATORS, SECTION_MODULES };
-enum { FACT_COUNT = 7 };
+enum {
+    VERSION = 3,
+    OLDEST_VERSION = 2,
+    VERSION_AT = 8,
+    COUNT_AT = 12,
+    SIZE_AT = 16,
+    CHECKSUM_AT = 24,
+    CHECKSUM_END = 32, /* the header of version 2 ends here */
+    SECTIONS_AT = 32,
+    HEADER_BYTES = 40
+};
+enum { ENTRY_BYTES = 16, ENTRY_FLAGS_AT = 4, ENTRY_SIZE_AT = 8, FLAG_REQUIRED = 1 }; /* of the table of sections */
+enum { SECTION_JOB = 1, SECTION_TYPES, SECTION_OPERATORS, SECTION_MODULES, SECTION_COUNT = SECTION_MODULES };
+enum { TRAIT_COUNT = 7 };
 
 _Static_assert(MDOT_SETTING_COUNT <= 63, "settings of an operator are masked in one varint");
 
 static uint64_t checksum(const unsigned char *bytes, size_t size_bytes)
 {
     uint64_t head = mdot_abi_checksum(bytes, CHECKSUM_AT, 0);
-    return mdot_abi_checksum(bytes + HEADER_BYTES, size_bytes - HEADER_BYTES, head);
+    return mdot_abi_checksum(bytes + CHECKSUM_END, size_bytes - CHECKSUM_END, head);
 }
 
-static uint32_t *fact_at(mdot_operator_traits *traits, int i)
+static uint32_t *trait_at(mdot_operator_traits *traits, int i)
 {
-    uint32_t *const numbers[FACT_COUNT] = {&traits->number,      &traits->autocast,         &traits->saved_written,
-                                           &traits->saved_fused, &traits->saved_recomputed, &traits->reserve,
-                                           &traits->traits};
+    uint32_t *const numbers[TRAIT_COUNT] = {&traits->number,      &traits->autocast,         &traits->saved_written,
+                                            &traits->saved_fused, &traits->saved_recomputed, &traits->reserve,
+                                            &traits->traits};
     return numbers[i];
 }
 
-/* ---- Numbering shared types and modules
- * ---------------------------------------------------------------------------- */
+/* ---- Numbering shared types and modules ------------------------------------------------------------------------- */
 
 /* The type or module of each operator as a number. Equal ones share a number. */
 typedef struct numbering {
@@ -58,8 +83,8 @@ typedef struct numbering {
     size_t count;
 } numbering;
 
-/* A job holds each text once, in alphabetical order (string_pool.c), so that addresses compare as the texts do. Long texts
- * are thus read only once. */
+/* A job holds each text once, in alphabetical order (string_pool.c), so that addresses compare as the texts do. Long
+ * texts are thus read only once. */
 static int compare_texts(const char *x, const char *y)
 {
     return (x > y) - (x < y);
@@ -122,26 +147,27 @@ static void free_numbering(numbering *n)
 
 /* ---- Writing ---------------------------------------------------------------------------------------------------- */
 
-/* Buffers for a section and one of its records. */
+/* The sections of a file, indexed by tag - 1, and a buffer for one record. */
 typedef struct parts {
-    rt_writer section, record;
+    rt_writer section[SECTION_COUNT], record;
 } parts;
 
-static void put_section(rt_writer *w, int tag, rt_writer *section)
+static void put_job(rt_writer *w, const mdot_job_info *info)
 {
-    rt_put(w, (uint64_t)tag);
-    rt_put_part(w, section);
+    rt_put(w, (uint64_t)info->batch);
+    rt_put(w, info->has_optimizer ? (uint64_t)info->optimizer + 1 : 0);
+    rt_put(w, info->notes);
 }
 
-static void put_types(const numbering *types, parts *p)
+static void put_types(rt_writer *w, const numbering *types, rt_writer *record)
 {
-    rt_put(&p->section, types->count);
+    rt_put(w, types->count);
     for (size_t t = 0; t < types->count; t++) {
         mdot_operator_traits traits = types->first[t]->traits;
-        rt_put_text(&p->record, types->first[t]->type);
-        rt_put(&p->record, types->first[t]->known);
-        for (int i = 0; i < FACT_COUNT; i++) rt_put(&p->record, *fact_at(&traits, i));
-        rt_put_part(&p->section, &p->record);
+        rt_put_text(record, types->first[t]->type);
+        rt_put(record, types->first[t]->known);
+        for (int i = 0; i < TRAIT_COUNT; i++) rt_put(record, *trait_at(&traits, i));
+        rt_put_part(w, record);
     }
 }
 
@@ -162,10 +188,10 @@ static void put_operator(rt_writer *w, const mdot_job_operator *source, size_t i
     rt_put(w, op.input_count);
     for (size_t i = 0; i < op.input_count; i++) rt_put(w, index - op.inputs[i]);
     rt_put(w, op.block);
-    rt_put(w, (uint64_t)op.frozen_parameters); /* files of the first releases end before this field */
+    rt_put(w, (uint64_t)op.frozen_parameters);
 }
 
-static void put_modules(const mdot_job *job, const numbering *modules, rt_writer *w)
+static void put_modules(rt_writer *w, const mdot_job *job, const numbering *modules)
 {
     rt_put(w, modules->count);
     for (size_t m = 0; m < modules->count; m++) rt_put_text(w, modules->first[m]->module);
@@ -173,50 +199,69 @@ static void put_modules(const mdot_job *job, const numbering *modules, rt_writer
         rt_put(w, has_module(&job->operators[i]) ? (uint64_t)modules->of[i] + 1 : 0);
 }
 
-static void put_content(rt_writer *w, const mdot_job *job, const numbering *types, const numbering *modules)
+static void fill_sections(const mdot_job *job, const numbering *types, const numbering *modules, parts *p)
 {
-    parts p = {0};
-    rt_put(&p.section, (uint64_t)job->info.batch);
-    rt_put(&p.section, job->info.has_optimizer ? (uint64_t)job->info.optimizer + 1 : 0);
-    rt_put(&p.section, job->info.notes);
-    put_section(w, SECTION_JOB, &p.section);
-    put_types(types, &p);
-    put_section(w, SECTION_TYPES, &p.section);
+    rt_writer *operators = &p->section[SECTION_OPERATORS - 1];
+    put_job(&p->section[SECTION_JOB - 1], &job->info);
+    put_types(&p->section[SECTION_TYPES - 1], types, &p->record);
     for (size_t i = 0; i < job->info.operator_count; i++) {
-        put_operator(&p.record, &job->operators[i], i, types->of[i]);
-        rt_put_part(&p.section, &p.record);
+        put_operator(&p->record, &job->operators[i], i, types->of[i]);
+        rt_put_part(operators, &p->record);
     }
-    put_section(w, SECTION_OPERATORS, &p.section);
-    if (modules->count > 0) {
-        put_modules(job, modules, &p.section);
-        put_section(w, SECTION_MODULES, &p.section);
+    if (modules->count > 0) put_modules(&p->section[SECTION_MODULES - 1], job, modules);
+}
+
+static void put_table_and_sections(rt_writer *w, const parts *p)
+{
+    uint32_t count = 0;
+    for (uint32_t tag = 1; tag <= SECTION_COUNT; tag++) {
+        const rt_writer *section = &p->section[tag - 1];
+        if (section->size == 0) continue;
+        uint32_t flags = tag <= SECTION_OPERATORS ? FLAG_REQUIRED : 0;
+        uint64_t size = section->size;
+        rt_put_bytes(w, &tag, sizeof tag);
+        rt_put_bytes(w, &flags, sizeof flags);
+        rt_put_bytes(w, &size, sizeof size);
+        count++;
     }
-    free(p.section.bytes);
-    free(p.record.bytes);
+    for (int i = 0; i < SECTION_COUNT; i++) {
+        rt_put_bytes(w, p->section[i].bytes, p->section[i].size);
+        w->failed = w->failed || p->section[i].failed;
+    }
+    if (!w->failed) memcpy(w->bytes + SECTIONS_AT, &count, sizeof count);
+}
+
+static void seal(rt_writer *w, uint32_t operator_count)
+{
+    uint32_t version = VERSION;
+    uint64_t size = w->size;
+    memcpy(w->bytes, magic, sizeof magic);
+    memcpy(w->bytes + VERSION_AT, &version, sizeof version);
+    memcpy(w->bytes + COUNT_AT, &operator_count, sizeof operator_count);
+    memcpy(w->bytes + SIZE_AT, &size, sizeof size);
+    uint64_t sum = checksum(w->bytes, w->size);
+    memcpy(w->bytes + CHECKSUM_AT, &sum, sizeof sum);
 }
 
 /* Makes the file's bytes. The caller frees w->bytes in either case. */
 static mdot_status encode(const mdot_job *job, rt_writer *w, mdot_error *err)
 {
-    uint32_t version = VERSION, operators = (uint32_t)job->info.operator_count;
+    static const unsigned char header[HEADER_BYTES];
     numbering types = {0}, modules = {0};
+    parts p = {0};
     w->failed =
         !number_all(job, has_type, compare_types, &types) || !number_all(job, has_module, compare_modules, &modules);
     if (!w->failed) {
-        unsigned char header[HEADER_BYTES] = {0};
+        fill_sections(job, &types, &modules, &p);
         rt_put_bytes(w, header, sizeof header);
-        put_content(w, job, &types, &modules);
+        put_table_and_sections(w, &p);
     }
+    for (int i = 0; i < SECTION_COUNT; i++) free(p.section[i].bytes);
+    free(p.record.bytes);
     free_numbering(&types);
     free_numbering(&modules);
     if (w->failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job file");
-    uint64_t size = w->size;
-    memcpy(w->bytes, magic, sizeof magic);
-    memcpy(w->bytes + VERSION_AT, &version, sizeof version);
-    memcpy(w->bytes + COUNT_AT, &operators, sizeof operators);
-    memcpy(w->bytes + SIZE_AT, &size, sizeof size);
-    uint64_t sum = checksum(w->bytes, w->size);
-    memcpy(w->bytes + CHECKSUM_AT, &sum, sizeof sum);
+    seal(w, (uint32_t)job->info.operator_count);
     return MDOT_OK;
 }
 
@@ -259,8 +304,8 @@ static bool get_types(rt_reader *r, rt_decoded *d)
         if (name == NULL) return r->failed;
         rt_job_type *type = &d->types[d->type_count++];
         *type = (rt_job_type){.name = name, .known = rt_get_below(&record, 2) != 0};
-        for (int i = 0; i < FACT_COUNT; i++)
-            *fact_at(&type->traits, i) = (uint32_t)rt_get_below(&record, (uint64_t)UINT32_MAX + 1);
+        for (int i = 0; i < TRAIT_COUNT; i++)
+            *trait_at(&type->traits, i) = (uint32_t)rt_get_below(&record, (uint64_t)UINT32_MAX + 1);
         r->failed = r->failed || record.failed;
     }
     return true;
@@ -273,7 +318,7 @@ static bool get_operators(rt_reader *r, rt_decoded *d, size_t operator_count)
         r->failed = true;
         return true;
     }
-    if (!rt_make_tensors(d, operator_count, rt_bytes_left(r))) return false;
+    if (!rt_make_operators(d, operator_count, rt_bytes_left(r))) return false;
     for (size_t i = 0; i < operator_count && !r->failed; i++) {
         rt_reader record = rt_get_part(r);
         mdot_job_operator *op = &d->operators[i];
@@ -308,26 +353,100 @@ static bool get_modules(rt_reader *r, rt_decoded *d, size_t operator_count)
     return true;
 }
 
-/* Each section requires the sections before it. */
-static bool get_content(rt_reader *r, size_t operator_count, rt_decoded *d)
+/* Each section requires the sections before it. Returns false if memory runs out. */
+static bool get_section(uint64_t tag, rt_reader *section, size_t operator_count, rt_decoded *d)
 {
-    uint64_t last = 0;
-    while (r->at < r->end && !r->failed) {
-        uint64_t tag = rt_get(r);
-        rt_reader section = rt_get_part(r);
-        bool in_order = tag > last && (tag == last + 1 || last >= SECTION_OPERATORS);
-        last = tag;
-        bool allocated = true;
-        if (!in_order) section.failed = true;
-        if (in_order && tag == SECTION_JOB) get_job(&section, d);
-        if (in_order && tag == SECTION_TYPES) allocated = get_types(&section, d);
-        if (in_order && tag == SECTION_OPERATORS) allocated = get_operators(&section, d, operator_count);
-        if (in_order && tag == SECTION_MODULES) allocated = get_modules(&section, d, operator_count);
-        if (!allocated) return false;
-        r->failed = r->failed || section.failed;
+    switch (tag) {
+    case SECTION_JOB:
+        get_job(section, d);
+        return true;
+    case SECTION_TYPES:
+        return get_types(section, d);
+    case SECTION_OPERATORS:
+        return get_operators(section, d, operator_count);
+    case SECTION_MODULES:
+        return get_modules(section, d, operator_count);
+    default:
+        return true; /* unknown and optional */
     }
-    if (last < SECTION_OPERATORS) r->failed = true;
-    return true;
+}
+
+/* Walks over the sections of a file. Unknown sections come after all that version 3 has. */
+typedef struct section_list {
+    rt_reader table; /* entries that are left; empty in version 2 */
+    rt_reader content;
+    bool has_table;
+    uint64_t tag; /* of the current section */
+} section_list;
+
+static uint64_t get_fixed(rt_reader *r, size_t size_bytes)
+{
+    uint64_t number = 0;
+    memcpy(&number, r->at, size_bytes);
+    r->at += size_bytes;
+    return number;
+}
+
+/* Finds the next section. INCOMPATIBLE for an unknown one that is required. A malformed table or file makes the
+ * section fail. */
+static mdot_status next_section(section_list *list, rt_reader *out_section, mdot_error *err)
+{
+    uint64_t tag, flags = 0, size;
+    if (list->has_table) {
+        tag = get_fixed(&list->table, ENTRY_FLAGS_AT);
+        flags = get_fixed(&list->table, ENTRY_SIZE_AT - ENTRY_FLAGS_AT);
+        size = get_fixed(&list->table, ENTRY_BYTES - ENTRY_SIZE_AT);
+    } else {
+        tag = rt_get(&list->content);
+        size = rt_get(&list->content);
+    }
+    if (tag > SECTION_COUNT && flags != 0)
+        return mdot_fail(
+            err, MDOT_INCOMPATIBLE,
+            "the job file has a section of kind %llu, which mdot %s does not know: use the version of mdot "
+            "that wrote the file, or read the ONNX file again with `mdot extract`",
+            (unsigned long long)tag, MDOT_VERSION_STRING);
+    bool in_order = tag > list->tag && (tag == list->tag + 1 || list->tag >= SECTION_OPERATORS);
+    *out_section = rt_get_bytes(&list->content, size);
+    out_section->failed = out_section->failed || !in_order;
+    list->tag = tag;
+    return MDOT_OK;
+}
+
+static bool is_at_end(const section_list *list)
+{
+    return rt_bytes_left(list->has_table ? &list->table : &list->content) == 0;
+}
+
+static mdot_status decode(section_list *list, size_t operator_count, rt_decoded *d, mdot_error *err)
+{
+    bool failed = false;
+    while (!is_at_end(list) && !failed) {
+        rt_reader section;
+        mdot_status status = next_section(list, &section, err);
+        if (status != MDOT_OK) return status;
+        if (!section.failed && !get_section(list->tag, &section, operator_count, d))
+            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job file");
+        failed = section.failed;
+    }
+    if (failed || list->tag < SECTION_OPERATORS || rt_bytes_left(&list->content) > 0)
+        return mdot_fail(err, MDOT_MALFORMED, "the job file's content is broken");
+    d->description.operator_count = operator_count;
+    return MDOT_OK;
+}
+
+static mdot_status check_version(uint32_t version, mdot_error *err)
+{
+    if (version > VERSION)
+        return mdot_fail(err, MDOT_INCOMPATIBLE,
+                         "the job file is of version %u of its format; this mdot reads those up to %d",
+                         (unsigned)version, VERSION);
+    if (version < OLDEST_VERSION)
+        return mdot_fail(err, MDOT_INCOMPATIBLE,
+                         "the job file is of version %u of its format, which mdot %s does not read: read the ONNX file "
+                         "again with `mdot extract`",
+                         (unsigned)version, MDOT_VERSION_STRING);
+    return MDOT_OK;
 }
 
 static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, uint32_t *out_version,
@@ -335,16 +454,14 @@ static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, u
 {
     uint32_t version, operators;
     uint64_t size, sum;
-    if (size_bytes < HEADER_BYTES || memcmp(bytes, magic, sizeof magic) != 0)
-        return mdot_fail(err, MDOT_MALFORMED, "this is no job file");
+    if (size_bytes < CHECKSUM_END || memcmp(bytes, magic, sizeof magic) != 0)
+        return mdot_fail(err, MDOT_MALFORMED, "this is no job file: it lacks the header of one");
     memcpy(&version, bytes + VERSION_AT, sizeof version);
     memcpy(&operators, bytes + COUNT_AT, sizeof operators);
     memcpy(&size, bytes + SIZE_AT, sizeof size);
     memcpy(&sum, bytes + CHECKSUM_AT, sizeof sum);
-    if (version < 1 || version > VERSION)
-        return mdot_fail(err, MDOT_INCOMPATIBLE,
-                         "the job file is of version %u of its format; this mdot reads those up to %d",
-                         (unsigned)version, VERSION);
+    mdot_status status = check_version(version, err);
+    if (status != MDOT_OK) return status;
     if (size_bytes > RT_JOB_MAX_FILE_BYTES)
         return mdot_fail(err, MDOT_MALFORMED, "the job file has %zu bytes, more than %llu", size_bytes,
                          (unsigned long long)RT_JOB_MAX_FILE_BYTES);
@@ -356,19 +473,29 @@ static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, u
     if (operators > RT_JOB_MAX_OPERATORS)
         return mdot_fail(err, MDOT_MALFORMED, "the job file has %u operators, more than %d", (unsigned)operators,
                          RT_JOB_MAX_OPERATORS);
-    if (operators > (size_bytes - HEADER_BYTES) / RT_MIN_OPERATOR_BYTES)
+    if (operators > (size_bytes - CHECKSUM_END) / RT_MIN_OPERATOR_BYTES)
         return mdot_fail(err, MDOT_MALFORMED, "the job file's operators do not fit into it");
     *out_version = version;
     *out_operators = operators;
     return MDOT_OK;
 }
 
-static mdot_status decode(rt_reader *r, uint32_t version, size_t operator_count, rt_decoded *d, mdot_error *err)
+/* Finds the table of sections and the bytes behind it. */
+static mdot_status open_sections(const unsigned char *bytes, size_t size_bytes, uint32_t version,
+                                 section_list *out_list, mdot_error *err)
 {
-    bool allocated = version == 1 ? rt_get_content_1(r, operator_count, d) : get_content(r, operator_count, d);
-    if (!allocated) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job file");
-    if (r->failed) return mdot_fail(err, MDOT_MALFORMED, "the job file's content is broken");
-    d->description.operator_count = operator_count;
+    const unsigned char *end = bytes + size_bytes;
+    if (version == OLDEST_VERSION) {
+        *out_list = (section_list){.content = {.at = bytes + CHECKSUM_END, .end = end}};
+        return MDOT_OK;
+    }
+    uint32_t count = 0;
+    if (size_bytes >= HEADER_BYTES) memcpy(&count, bytes + SECTIONS_AT, sizeof count);
+    if (size_bytes < HEADER_BYTES || count > (size_bytes - HEADER_BYTES) / ENTRY_BYTES)
+        return mdot_fail(err, MDOT_MALFORMED, "the job file's table of sections does not fit into it");
+    const unsigned char *table = bytes + HEADER_BYTES, *content = table + (size_t)count * ENTRY_BYTES;
+    *out_list = (section_list){
+        .has_table = true, .table = {.at = table, .end = content}, .content = {.at = content, .end = end}};
     return MDOT_OK;
 }
 
@@ -390,10 +517,10 @@ mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_
     size_t operator_count = 0;
     mdot_status status = check_header(bytes, size_bytes, &version, &operator_count, err);
     if (status != MDOT_OK) return status;
-    const unsigned char *start = bytes;
-    rt_reader r = {.at = start + HEADER_BYTES, .end = start + size_bytes};
+    section_list list;
     rt_decoded d = {0};
-    status = decode(&r, version, operator_count, &d, err);
+    status = open_sections(bytes, size_bytes, version, &list, err);
+    if (status == MDOT_OK) status = decode(&list, operator_count, &d, err);
     if (status == MDOT_OK) {
         status = rt_job_make(&d.description, d.operators, out_job, err);
         d.operators = NULL;

@@ -142,7 +142,7 @@ ENDS_WITH(mdot_calibration_info, several_interval);
 ENDS_WITH(mdot_calibration_gpu, half_interval);
 ENDS_WITH(mdot_explanation_info, reserved);
 ENDS_WITH(mdot_operator_time, activation_bytes);
-ENDS_WITH(mdot_job_options, output);
+ENDS_WITH(mdot_job_options, freezing);
 ENDS_WITH(mdotc_entry, model_path);
 ENDS_WITH(mdotc_options, min_length);
 ENDS_WITH(mdotc_verify_row, bound);

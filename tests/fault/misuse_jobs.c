@@ -81,6 +81,15 @@ static void job_freeze(void)
     TELLS(mdot_job_freeze(named, &f, &none, &misuse_err));
     f.frozen = (const char *const[]){NULL};
     TELLS(mdot_job_freeze(named, &f, &none, &misuse_err));
+    TELLS(mdot_operators_freeze(NULL, &op, 1, &misuse_err));
+    TELLS(mdot_operators_freeze(&f, &op, 1, &misuse_err));
+    f.frozen = (const char *const[]){"encoder"};
+    TELLS(mdot_operators_freeze(&f, NULL, 1, &misuse_err));
+    op.inputs = (const uint32_t[]){0};
+    op.input_count = 1;
+    TELLS(mdot_operators_freeze(&f, &op, 1, &misuse_err));
+    op.inputs = NULL;
+    TELLS(mdot_operators_freeze(&f, &op, 1, &misuse_err));
     mdot_job_destroy(named);
 }
 
@@ -249,7 +258,7 @@ const misuse_row misuse_of_jobs[] = {
     {"mdot_job_create", job_create},
     {"mdot_job_load mdot_job_parse mdot_job_save", job_files},
     {"mdot_job_get_info mdot_job_get_operator mdot_optimizer_load", job_accessors},
-    {"mdot_job_freeze", job_freeze},
+    {"mdot_job_freeze mdot_operators_freeze", job_freeze},
     {"mdot_gpu_names mdot_gpu_find", gpus},
     {"mdot_predict mdot_predict_many mdot_sweep", predict},
     {"mdot_calibrate mdot_calibration_apply mdot_calibration_destroy mdot_calibration_get_gpu "

@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { SIZE_AT = 16, CHECKSUM_AT = 24, HEADER_BYTES = 32 };
+enum { SIZE_AT = 16, CHECKSUM_AT = 24, CHECKSUM_END = 32 };
 
 #define MOST_SETTING 2147483648.0F /* limit in rows.c */
 
@@ -24,7 +24,7 @@ static void seal(unsigned char *file, size_t size)
     uint64_t file_bytes = size;
     memcpy(file + SIZE_AT, &file_bytes, sizeof file_bytes);
     uint64_t sum = mdot_abi_checksum(file, CHECKSUM_AT, 0);
-    sum = mdot_abi_checksum(file + HEADER_BYTES, size - HEADER_BYTES, sum);
+    sum = mdot_abi_checksum(file + CHECKSUM_END, size - CHECKSUM_END, sum);
     memcpy(file + CHECKSUM_AT, &sum, sizeof sum);
 }
 
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned char *copy = malloc(size + 1);
     if (copy == NULL) return 0;
     memcpy(copy, data, size);
-    bool is_file = size >= HEADER_BYTES && memcmp(copy, "MDOTJOB", 8) == 0;
+    bool is_file = size >= CHECKSUM_END && memcmp(copy, "MDOTJOB", 8) == 0;
     if (is_file) seal(copy, size);
     mdot_status status =
         is_file ? mdot_job_parse(copy, size, &job, &err) : mdot_job_read_bytes(copy, size, "fuzz", NULL, &job, &err);

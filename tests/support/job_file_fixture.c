@@ -75,8 +75,9 @@ static bool equal_operators(const mdot_job_operator *p, const mdot_job_operator 
            memcmp(p->setting, q->setting, sizeof p->setting) == 0 &&
            memcmp(p->per_sample, q->per_sample, sizeof p->per_sample) == 0 &&
            memcmp(p->per_step, q->per_step, sizeof p->per_step) == 0 && p->parameters == q->parameters &&
-           p->input_count == q->input_count && memcmp(p->inputs, q->inputs, p->input_count * sizeof *p->inputs) == 0 &&
-           p->depth == q->depth && p->height == q->height && p->out_degree == q->out_degree &&
+           p->frozen_parameters == q->frozen_parameters && p->input_count == q->input_count &&
+           memcmp(p->inputs, q->inputs, p->input_count * sizeof *p->inputs) == 0 && p->depth == q->depth &&
+           p->height == q->height && p->out_degree == q->out_degree &&
            memcmp(&p->traits, &q->traits, sizeof p->traits) == 0 && p->block == q->block &&
            p->equal_blocks == q->equal_blocks;
 }
@@ -108,7 +109,7 @@ void job_file_sign(unsigned char *bytes, size_t size)
     uint64_t file_bytes = size;
     memcpy(bytes + 16, &file_bytes, sizeof file_bytes);
     uint64_t sum = mdot_abi_checksum(bytes, CHECKSUM_AT, 0);
-    sum = mdot_abi_checksum(bytes + JOB_FILE_HEADER_BYTES, size - JOB_FILE_HEADER_BYTES, sum);
+    sum = mdot_abi_checksum(bytes + JOB_FILE_CHECKSUM_END, size - JOB_FILE_CHECKSUM_END, sum);
     memcpy(bytes + CHECKSUM_AT, &sum, sizeof sum);
 }
 

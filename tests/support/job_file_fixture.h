@@ -17,7 +17,8 @@ void job_file_expect_same(const mdot_job *a, const mdot_job *b);
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
-enum { JOB_FILE_HEADER_BYTES = 32 };
+/* Ends of the checksum and of the header, and the size of an entry of the table of sections: runtime/job/job_file.c. */
+enum { JOB_FILE_CHECKSUM_END = 32, JOB_FILE_HEADER_BYTES = 40, JOB_FILE_ENTRY_BYTES = 16 };
 
 /* Sets size and checksum. */
 void job_file_sign(unsigned char *bytes, size_t size);

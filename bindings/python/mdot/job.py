@@ -68,6 +68,19 @@ def _dims(dims: Mapping[str, int | str]) -> Any:
     return bindings
 
 
+def _freezing(frozen: Sequence[str], trained: Sequence[str]) -> c.mdot_job_freezing:
+    frozen_array, trained_array = (
+        (ctypes.c_char_p * max(len(patterns), 1))(*[text.encode() for text in patterns]) for patterns in (frozen, trained)
+    )
+    return c.new(
+        c.mdot_job_freezing,
+        frozen=frozen_array,
+        frozen_count=len(frozen),
+        trained=trained_array,
+        trained_count=len(trained),
+    )
+
+
 def _warn(message: str, kind: type[Warning] = JobWarning) -> None:
     """Attributes the warning to the caller's line, the nearest one outside this package."""
     depth, package = 2, str(Path(__file__).parent)
@@ -101,22 +114,27 @@ class Job:
         dims: Mapping[str, int | str] | None = None,
         keep_names: bool = True,
         name: str = "model",
+        frozen: Sequence[str] = (),
+        trained: Sequence[str] = (),
     ) -> Job:
         """Reads an ONNX file, or its bytes, and skips the weights.
 
         `dims` binds symbolic dimensions other than the batch: for example {"sequence": 128}, or {"mask": "sequence"} if the
         two are equal. `name` is the file name in messages about bytes. Each repair and each construct that the reader does
-        not understand is a JobWarning.
+        not understand is a JobWarning. `frozen` and `trained` freeze parameters, as `freeze` does, even if the job keeps no
+        names.
         """
-        said: list[str] = []
-        hear = c.MESSAGE_FUNCTION(lambda _, text: said.append(read_text(text)))
-        given = dims or {}
+        messages: list[str] = []
+        add_message = c.MESSAGE_FUNCTION(lambda _, text: messages.append(read_text(text)))
+        bound = dims or {}
+        freezing = ctypes.pointer(_freezing(frozen, trained)) if frozen or trained else None
         options = c.new(
             c.mdot_job_options,
-            dims=_dims(given),
-            dim_count=len(given),
-            warning=hear,
+            dims=_dims(bound),
+            dim_count=len(bound),
+            warning=add_message,
             keep_names=int(keep_names),
+            freezing=freezing,
         )
         handle = ctypes.c_void_p()
         out = ctypes.byref(handle)
@@ -126,7 +144,7 @@ class Job:
             call(reader().mdot_job_read, os.fsencode(model), ctypes.byref(options), out)
         assert handle.value is not None
         job = cls(handle.value)
-        for text in said:
+        for text in messages:
             _warn(text)
         return job
 
@@ -156,9 +174,9 @@ class Job:
         args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
         traced = trace(model, args, example_kwargs or {}, batch=batch, name=name)
 
-        def read() -> Job:
+        def read(frozen: Sequence[str] = ()) -> Job:
             data = serialise(traced.graph, traced.batch)
-            return cls.from_onnx(data, dims={BATCH: traced.batch}, name=traced.graph.name)
+            return cls.from_onnx(data, dims={BATCH: traced.batch}, name=traced.graph.name, frozen=frozen)
 
         job = read()
         if traced.frozen:
@@ -167,7 +185,7 @@ class Job:
             # These frozen parameters flow into other parameters, for example tables of positions. They belong to the operator
             # of no module.
             traced.make_constant([module for module in traced.frozen if module not in modules])
-            job = read().freeze(frozen) if frozen else read()
+            job = read(frozen)
         for text in traced.notes:
             _warn(f"{traced.graph.name}: {text}")
         if traced.unused:
@@ -211,21 +229,32 @@ class Job:
         return cls.from_torch(network.model, network.args, network.kwargs, batch=batch, name=network.name)
 
     @classmethod
-    def from_operators(cls, operators: Iterable[Operator], *, batch: int = 1, optimizer: str | None = None) -> Job:
+    def from_operators(
+        cls,
+        operators: Iterable[Operator],
+        *,
+        batch: int = 1,
+        optimizer: str | None = None,
+        frozen: Sequence[str] = (),
+        trained: Sequence[str] = (),
+    ) -> Job:
         """Makes a job from operators, each with its work in a step (mdot_predict.h, mdot_job_operator). The operators can be
         changed ones of another job, or describe a network for which there is no graph. The operator's name determines its
         gradients, whether autocast computes it in half precision and the tensors that autograd saves, unless `known` is
-        False."""
-        given = list(operators)
-        array = (c.mdot_job_operator * max(len(given), 1))()
+        False. `frozen` and `trained` freeze parameters, as `freeze` does."""
+        listed = list(operators)
+        array = (c.mdot_job_operator * max(len(listed), 1))()
         keep: list[Any] = []
         names = _setting_names()
-        for out, op in zip(array, given):
+        for out, op in zip(array, listed):
             _fill(out, op, names, keep)
+        if frozen or trained:
+            freezing = _freezing(frozen, trained)
+            call(runtime().mdot_operators_freeze, ctypes.byref(freezing), array, len(listed))
         description = c.new(
             c.mdot_job_description,
             operators=array,
-            operator_count=len(given),
+            operator_count=len(listed),
             batch=batch,
             has_optimizer=optimizer is not None,
             optimizer=choose("optimizer", optimizer, OPTIMIZERS) if optimizer is not None else 0,
@@ -272,14 +301,7 @@ class Job:
         For example, `job.freeze(["*"], trained=["*.lora_?"])` trains only LoRA adapters.
         """
         out = ctypes.c_void_p()
-        lists = [(ctypes.c_char_p * max(len(p), 1))(*[text.encode() for text in p]) for p in (frozen, trained)]
-        freezing = c.new(
-            c.mdot_job_freezing,
-            frozen=lists[0],
-            frozen_count=len(frozen),
-            trained=lists[1],
-            trained_count=len(trained),
-        )
+        freezing = _freezing(frozen, trained)
         call(runtime().mdot_job_freeze, self._handle, ctypes.byref(freezing), ctypes.byref(out))
         assert out.value is not None
         return Job(out.value)

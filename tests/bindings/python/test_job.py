@@ -135,6 +135,17 @@ class Keeping(support.TestCase):
         with self.assertRaisesRegex(mdot.NotFoundError, "nothing.like"):
             job.freeze(["nothing.like"])
 
+    def test_freezing_while_reading_equals_freezing_afterwards(self) -> None:
+        afterwards = mdot.Job.from_onnx(support.RESNET).freeze(["*"], trained=["fc"])
+        self.assertEqual(list(mdot.Job.from_onnx(support.RESNET, frozen=["*"], trained=["fc"])), list(afterwards))
+        nameless = mdot.Job.from_onnx(support.RESNET, keep_names=False, frozen=["*"], trained=["fc"])
+        self.assertEqual(nameless.parameters, afterwards.parameters)
+        self.assertTrue(all(op.module is None for op in nameless))
+        made = mdot.Job.from_operators(mdot.Job.from_onnx(support.RESNET), frozen=["*"], trained=["fc"])
+        self.assertEqual(list(made), list(afterwards))
+        with self.assertRaisesRegex(mdot.NotFoundError, "nothing.like"):
+            mdot.Job.from_onnx(support.RESNET, frozen=["nothing.like"])
+
     def test_jobs_are_shared_between_threads(self) -> None:
         job = self.bert()
         expected = [op.type for op in job]

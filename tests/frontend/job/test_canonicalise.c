@@ -1,5 +1,5 @@
-/* test_canonicalise.c — frontend/job/: the costs of operators against closed forms, and the canonical form of a job for all
- * ways to write a network. */
+/* test_canonicalise.c — frontend/job/: the costs of operators against closed forms, and the canonical form of a job
+ * for all ways to write a network. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -50,7 +50,7 @@ static void convolutions_cost_their_closed_form(void **state)
 }
 
 /* Gemm with a transposed weight, and MatMul with Add: one layer in two patterns. */
-static void linear_layers_are_one_operator_however_written(void **state)
+static void linear_layers_have_one_canonical_form(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17), *other = onnx_begin(17);
@@ -135,7 +135,7 @@ static void recurrent_layers_cost_every_step(void **state)
 }
 
 /* The rows of an image can be sequences. Here a sample has 7 sequences of 16 steps. */
-static void a_recurrence_says_its_steps_beside_its_positions(void **state)
+static void recurrences_have_steps_and_positions(void **state)
 {
     (void)state;
     for (int batch_first = 0; batch_first < 2; batch_first++) {
@@ -159,7 +159,7 @@ static void a_recurrence_says_its_steps_beside_its_positions(void **state)
     }
 }
 
-static void embeddings_read_the_rows_that_they_pick(void **state)
+static void embeddings_read_only_selected_rows(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -194,7 +194,7 @@ static void batch_norm(onnx_builder *b, const char *in, const char *out, int cha
 }
 
 /* A BatchNormalization with training_mode, whose running statistics are outputs of the model. */
-static void a_norm_in_training_mode_is_one_too(void **state)
+static void training_mode_norm_equals_inference_norm(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17), *training = onnx_begin(17);
@@ -215,7 +215,7 @@ static void a_norm_in_training_mode_is_one_too(void **state)
 }
 
 /* (x - mean) * scale + shift, as PyTorch 2.2's dynamo exporter writes it. */
-static void a_norm_written_as_arithmetic_is_one(void **state)
+static void arithmetic_norm_is_recognised(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17), *written = onnx_begin(17);
@@ -238,7 +238,7 @@ static void a_norm_written_as_arithmetic_is_one(void **state)
     job_end(&s);
 }
 
-static void a_bias_or_a_scale_alone_is_no_norm(void **state)
+static void bias_or_scale_alone_stays_pointwise(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -259,7 +259,7 @@ static void a_bias_or_a_scale_alone_is_no_norm(void **state)
     job_end(&r);
 }
 
-static void a_norm_that_others_read_or_that_stands_alone_stays(void **state)
+static void norm_with_other_readers_stays_separate(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -281,7 +281,7 @@ static void a_norm_that_others_read_or_that_stands_alone_stays(void **state)
     job_end(&r);
 }
 
-static void shape_arithmetic_and_dropout_are_gone(void **state)
+static void shape_arithmetic_and_dropout_are_removed(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -316,7 +316,7 @@ static void shape_arithmetic_and_dropout_are_gone(void **state)
 /* ---- Canonical form ---------------------------------------------------------------------------------------------- */
 
 /* PyTorch's expand_as before a multiplication that broadcasts by itself. */
-static void pointwise_operators_broadcast_by_themselves(void **state)
+static void expand_before_pointwise_is_removed(void **state)
 {
     (void)state;
     static const int64_t full[] = {2, 16, 8, 8};
@@ -338,7 +338,7 @@ static void pointwise_operators_broadcast_by_themselves(void **state)
     job_end(&readings[1]);
 }
 
-static void an_expand_that_makes_the_result_larger_stays(void **state)
+static void expand_that_enlarges_the_result_stays(void **state)
 {
     (void)state;
     static const int64_t full[] = {2, 16, 8, 8};
@@ -353,7 +353,7 @@ static void an_expand_that_makes_the_result_larger_stays(void **state)
     job_end(&r);
 }
 
-static void picking_one_index_is_a_slice(void **state)
+static void gather_of_one_index_becomes_slice(void **state)
 {
     (void)state;
     static const int64_t last = -1;
@@ -387,7 +387,7 @@ static onnx_builder *with_mean(const char *op_type)
     return b;
 }
 
-static void a_mean_over_the_map_is_one_operator_however_written(void **state)
+static void mean_over_the_map_becomes_global_pool(void **state)
 {
     (void)state;
     job_reading r = job_expect(with_mean("GlobalAveragePool")), s = job_expect(with_mean("ReduceMean"));
@@ -400,7 +400,7 @@ static void a_mean_over_the_map_is_one_operator_however_written(void **state)
     job_end(&t);
 }
 
-static void a_bias_of_zeros_is_none(void **state)
+static void zero_bias_is_removed(void **state)
 {
     (void)state;
     static const float zeros[16];
@@ -424,7 +424,7 @@ static void a_bias_of_zeros_is_none(void **state)
     job_end(&s);
 }
 
-static void an_index_beyond_the_axis_is_left_to_the_gather(void **state)
+static void gather_beyond_the_axis_stays(void **state)
 {
     (void)state;
     static const int64_t beyond = 10;
@@ -441,7 +441,7 @@ static void an_index_beyond_the_axis_is_left_to_the_gather(void **state)
 }
 
 /* Global pooling of a channels-last feature map, as the dynamo exporter writes it. */
-static void a_view_in_another_memory_format_is_no_operator(void **state)
+static void memory_format_view_is_removed(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(18);
@@ -464,7 +464,7 @@ static void a_view_in_another_memory_format_is_no_operator(void **state)
 }
 
 /* Swin's shifted windows: the scores [batch · windows, heads, N, N] are reshaped, so that each window gets its mask. */
-static void masks_of_windows_are_part_of_the_attention(void **state)
+static void window_masks_join_the_attention(void **state)
 {
     (void)state;
     static const int64_t apart[] = {2, 4, 3, 9, 9}, together[] = {8, 3, 9, 9};
@@ -497,24 +497,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(convolutions_cost_their_closed_form),
-        cmocka_unit_test(linear_layers_are_one_operator_however_written),
+        cmocka_unit_test(linear_layers_have_one_canonical_form),
         cmocka_unit_test(attention_is_recognised_with_its_heads),
         cmocka_unit_test(recurrent_layers_cost_every_step),
-        cmocka_unit_test(a_recurrence_says_its_steps_beside_its_positions),
-        cmocka_unit_test(embeddings_read_the_rows_that_they_pick),
-        cmocka_unit_test(a_norm_in_training_mode_is_one_too),
-        cmocka_unit_test(a_norm_written_as_arithmetic_is_one),
-        cmocka_unit_test(a_bias_or_a_scale_alone_is_no_norm),
-        cmocka_unit_test(a_norm_that_others_read_or_that_stands_alone_stays),
-        cmocka_unit_test(shape_arithmetic_and_dropout_are_gone),
-        cmocka_unit_test(pointwise_operators_broadcast_by_themselves),
-        cmocka_unit_test(an_expand_that_makes_the_result_larger_stays),
-        cmocka_unit_test(picking_one_index_is_a_slice),
-        cmocka_unit_test(an_index_beyond_the_axis_is_left_to_the_gather),
-        cmocka_unit_test(a_view_in_another_memory_format_is_no_operator),
-        cmocka_unit_test(a_mean_over_the_map_is_one_operator_however_written),
-        cmocka_unit_test(a_bias_of_zeros_is_none),
-        cmocka_unit_test(masks_of_windows_are_part_of_the_attention),
+        cmocka_unit_test(recurrences_have_steps_and_positions),
+        cmocka_unit_test(embeddings_read_only_selected_rows),
+        cmocka_unit_test(training_mode_norm_equals_inference_norm),
+        cmocka_unit_test(arithmetic_norm_is_recognised),
+        cmocka_unit_test(bias_or_scale_alone_stays_pointwise),
+        cmocka_unit_test(norm_with_other_readers_stays_separate),
+        cmocka_unit_test(shape_arithmetic_and_dropout_are_removed),
+        cmocka_unit_test(expand_before_pointwise_is_removed),
+        cmocka_unit_test(expand_that_enlarges_the_result_stays),
+        cmocka_unit_test(gather_of_one_index_becomes_slice),
+        cmocka_unit_test(gather_beyond_the_axis_stays),
+        cmocka_unit_test(memory_format_view_is_removed),
+        cmocka_unit_test(mean_over_the_map_becomes_global_pool),
+        cmocka_unit_test(zero_bias_is_removed),
+        cmocka_unit_test(window_masks_join_the_attention),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

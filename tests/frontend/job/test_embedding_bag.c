@@ -1,4 +1,5 @@
-/* test_embedding_bag.c — frontend/onnx/loops.c and frontend/job/embedding_bag.c: EmbeddingBag, which PyTorch exports as a Loop. */
+/* test_embedding_bag.c — frontend/onnx/loops.c and frontend/job/embedding_bag.c: EmbeddingBag, which PyTorch exports
+ * as a Loop. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -71,7 +72,7 @@ static onnx_builder *with_bags(pb_buffer body, int64_t bags)
     return b;
 }
 
-static void a_loop_over_bags_is_a_gather_and_a_reduction(void **state)
+static void bag_loop_becomes_gather_and_reduction(void **state)
 {
     (void)state;
     static const char *const reductions[] = {"ReduceSum", "ReduceMean", "ReduceMax"};
@@ -196,7 +197,7 @@ static onnx_builder *with_listed_bags(pb_buffer body, int64_t bags, float weight
     return b;
 }
 
-static void bags_in_a_list_are_a_gather_and_a_reduction(void **state)
+static void bag_list_becomes_gather_and_reduction(void **state)
 {
     (void)state;
     static const char *const types[] = {"Gather ReduceSum Linear", "Gather ReduceMean Linear",
@@ -214,7 +215,7 @@ static void bags_in_a_list_are_a_gather_and_a_reduction(void **state)
     job_end(&weighted);
 }
 
-static void other_lists_stay_what_they_are(void **state)
+static void other_lists_stay_opaque(void **state)
 {
     (void)state;
     const struct {
@@ -235,7 +236,7 @@ static void other_lists_stay_what_they_are(void **state)
 }
 
 /* Loops that gather from a value that the loop makes, bags of unequal size, and other bodies. */
-static void other_loops_stay_what_they_are(void **state)
+static void other_loops_stay_opaque(void **state)
 {
     (void)state;
     const struct {
@@ -257,10 +258,10 @@ static void other_loops_stay_what_they_are(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_loop_over_bags_is_a_gather_and_a_reduction),
-        cmocka_unit_test(other_loops_stay_what_they_are),
-        cmocka_unit_test(bags_in_a_list_are_a_gather_and_a_reduction),
-        cmocka_unit_test(other_lists_stay_what_they_are),
+        cmocka_unit_test(bag_loop_becomes_gather_and_reduction),
+        cmocka_unit_test(other_loops_stay_opaque),
+        cmocka_unit_test(bag_list_becomes_gather_and_reduction),
+        cmocka_unit_test(other_lists_stay_opaque),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static onnx_builder *with_if(const char *condition, bool with_weight)
     return b;
 }
 
-static void the_branch_that_is_taken_counts(void **state)
+static void constant_condition_selects_its_branch(void **state)
 {
     (void)state;
     job_reading first = job_expect(with_if("batched", false)), second = job_expect(with_if("single", false));
@@ -81,7 +81,7 @@ static void the_branch_that_is_taken_counts(void **state)
     job_end(&second);
 }
 
-static void a_branch_that_data_decides_is_the_first(void **state)
+static void data_dependent_condition_selects_the_first_branch(void **state)
 {
     (void)state;
     job_reading r = job_expect(with_if("flag", false));
@@ -90,7 +90,7 @@ static void a_branch_that_data_decides_is_the_first(void **state)
     job_end(&r);
 }
 
-static void branches_with_weights_of_their_own_stay_opaque(void **state)
+static void branches_with_own_weights_stay_opaque(void **state)
 {
     (void)state;
     job_reading r = job_expect(with_if("flag", true));
@@ -134,7 +134,7 @@ static onnx_builder *with_if_alone(const char *read, bool nested)
     return b;
 }
 
-static void a_branch_may_be_the_first_to_read_a_value(void **state)
+static void branch_may_read_a_value_first(void **state)
 {
     (void)state;
     static const char *const values[] = {"x", "w", "later"};
@@ -149,7 +149,7 @@ static void a_branch_may_be_the_first_to_read_a_value(void **state)
     }
 }
 
-static void what_nothing_defines_is_refused_in_a_branch_as_well(void **state)
+static void undefined_value_in_a_branch_is_refused(void **state)
 {
     (void)state;
     job_reading r = job_read_model(with_if_alone("nowhere", false), NULL, 0);
@@ -160,11 +160,11 @@ static void what_nothing_defines_is_refused_in_a_branch_as_well(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_branch_that_is_taken_counts),
-        cmocka_unit_test(a_branch_that_data_decides_is_the_first),
-        cmocka_unit_test(branches_with_weights_of_their_own_stay_opaque),
-        cmocka_unit_test(a_branch_may_be_the_first_to_read_a_value),
-        cmocka_unit_test(what_nothing_defines_is_refused_in_a_branch_as_well),
+        cmocka_unit_test(constant_condition_selects_its_branch),
+        cmocka_unit_test(data_dependent_condition_selects_the_first_branch),
+        cmocka_unit_test(branches_with_own_weights_stay_opaque),
+        cmocka_unit_test(branch_may_read_a_value_first),
+        cmocka_unit_test(undefined_value_in_a_branch_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

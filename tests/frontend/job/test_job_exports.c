@@ -32,7 +32,7 @@ static void expect_one_sequence(const char *network, const char *other)
     job_end(&r);
 }
 
-static void inference_and_training_have_one_sequence(void **state)
+static void inference_and_training_exports_give_equal_jobs(void **state)
 {
     (void)state;
     static const char *const networks[] = {"bert-tiny",   "bert-tiny-sdpa", "convnext", "mobilenetv3_small",
@@ -40,7 +40,7 @@ static void inference_and_training_have_one_sequence(void **state)
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) expect_one_sequence(networks[i], "inference");
 }
 
-static void torchscript_and_dynamo_have_one_sequence(void **state)
+static void torchscript_and_dynamo_exports_give_equal_jobs(void **state)
 {
     (void)state;
     static const char *const networks[] = {"bert-tiny",         "bert-tiny-sdpa", "convnext",
@@ -67,7 +67,7 @@ static double giga_macs(const job_reading *r)
 
 /* The counts that timm publishes (results/benchmark-infer-amp-nchw-pt113-cu117-rtx3090.csv, gmacs and param_count).
  * They are fvcore's counts, which give a normalisation two FLOPs per element. */
-static void counts_are_those_that_timm_publishes(void **state)
+static void parameter_counts_equal_those_of_timm(void **state)
 {
     (void)state;
     static const struct {
@@ -87,9 +87,9 @@ static void counts_are_those_that_timm_publishes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inference_and_training_have_one_sequence),
-        cmocka_unit_test(torchscript_and_dynamo_have_one_sequence),
-        cmocka_unit_test(counts_are_those_that_timm_publishes),
+        cmocka_unit_test(inference_and_training_exports_give_equal_jobs),
+        cmocka_unit_test(torchscript_and_dynamo_exports_give_equal_jobs),
+        cmocka_unit_test(parameter_counts_equal_those_of_timm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

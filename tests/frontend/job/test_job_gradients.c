@@ -33,7 +33,7 @@ static void expect_additions(const job_reading *r, int additions)
     job_expect_load(data_gradient(r, 1), (1 + additions) * ELEMENTS, (2 + 2 * additions) * MAP, (1 + additions) * MAP);
 }
 
-static void one_reader_adds_nothing(void **state)
+static void single_reader_adds_no_gradient_sum(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -59,7 +59,7 @@ static void gradients_of_all_readers_are_added(void **state)
     job_end(&r);
 }
 
-static void views_have_the_gradient_of_their_value(void **state)
+static void view_gradients_count_for_their_source(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -77,7 +77,7 @@ static void views_have_the_gradient_of_their_value(void **state)
     job_end(&r);
 }
 
-static void a_value_that_is_read_twice_by_one_operator_has_one_gradient(void **state)
+static void operator_reading_a_value_twice_sends_one_gradient(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -103,7 +103,7 @@ static void readers_without_a_gradient_do_not_count(void **state)
 }
 
 /* If a normalisation is merged into a convolution, its readers become those of the merged operator. */
-static void a_merged_operator_adds_where_its_result_is_read(void **state)
+static void merged_operator_sums_gradients_of_its_result(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -122,7 +122,7 @@ static void a_merged_operator_adds_where_its_result_is_read(void **state)
     job_end(&r);
 }
 
-static void parts_of_a_split_are_values_of_their_own(void **state)
+static void split_results_have_separate_gradients(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -138,7 +138,7 @@ static void parts_of_a_split_are_values_of_their_own(void **state)
 }
 
 /* The parts of a Concat's gradient are views. A part is copied if there is no addition for it. */
-static void a_concat_copies_gradients_of_what_nobody_else_reads(void **state)
+static void concat_copies_gradients_of_single_readers(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -186,14 +186,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batch_normalization_has_vectors_for_each_step),
-        cmocka_unit_test(one_reader_adds_nothing),
+        cmocka_unit_test(single_reader_adds_no_gradient_sum),
         cmocka_unit_test(gradients_of_all_readers_are_added),
-        cmocka_unit_test(views_have_the_gradient_of_their_value),
-        cmocka_unit_test(a_value_that_is_read_twice_by_one_operator_has_one_gradient),
+        cmocka_unit_test(view_gradients_count_for_their_source),
+        cmocka_unit_test(operator_reading_a_value_twice_sends_one_gradient),
         cmocka_unit_test(readers_without_a_gradient_do_not_count),
-        cmocka_unit_test(a_merged_operator_adds_where_its_result_is_read),
-        cmocka_unit_test(parts_of_a_split_are_values_of_their_own),
-        cmocka_unit_test(a_concat_copies_gradients_of_what_nobody_else_reads),
+        cmocka_unit_test(merged_operator_sums_gradients_of_its_result),
+        cmocka_unit_test(split_results_have_separate_gradients),
+        cmocka_unit_test(concat_copies_gradients_of_single_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,7 +105,7 @@ static void branches_are_taken_and_norms_found(void **state)
     mdot_job_destroy(job);
 }
 
-static void every_network_is_read(void **state)
+static void every_network_can_be_read(void **state)
 {
     (void)state;
     static const mdot_dim_binding length[] = {{"max_seq_len_in_batch", 128, NULL},
@@ -141,7 +141,7 @@ static void every_network_is_read(void **state)
     }
 }
 
-static void a_transformer_is_linears_attentions_and_norms(void **state)
+static void transformer_has_linears_attentions_and_norms(void **state)
 {
     (void)state;
     static const mdot_dim_binding length = {"max_seq_len_in_batch", 128, NULL};
@@ -153,7 +153,7 @@ static void a_transformer_is_linears_attentions_and_norms(void **state)
     mdot_job_destroy(job);
 }
 
-static void a_training_graph_is_its_forward_graph(void **state)
+static void training_graph_becomes_its_forward_graph(void **state)
 {
     (void)state;
     static const mdot_dim_binding dims[] = {{"inputs_attention_mask_dim1", 128, NULL},
@@ -170,9 +170,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_networks_have_their_known_counts),
         cmocka_unit_test(branches_are_taken_and_norms_found),
-        cmocka_unit_test(every_network_is_read),
-        cmocka_unit_test(a_transformer_is_linears_attentions_and_norms),
-        cmocka_unit_test(a_training_graph_is_its_forward_graph),
+        cmocka_unit_test(every_network_can_be_read),
+        cmocka_unit_test(transformer_has_linears_attentions_and_norms),
+        cmocka_unit_test(training_graph_becomes_its_forward_graph),
     };
     if (need_models(NULL) != 0) return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);

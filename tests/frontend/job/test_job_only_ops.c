@@ -1,6 +1,6 @@
-/* test_job_only_ops.c — frontend/job/job_only_ops.def: each row is found only by its own names, and ops.def does not contain
- * it. */
-#include "frontend/job/job_reader.h"
+/* test_job_only_ops.c — frontend/job/job_only_ops.def: each row is found only by its own names, and ops.def does not
+ * contain it. */
+#include "frontend/job/job_only_ops.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -13,10 +13,10 @@
 enum { ALL = INT_MAX };
 
 static const fe_job_op rows[] = {
-#define FOREIGN(domain, op_type, function, role, op, inputs, outputs)                                                  \
+#define JOB_ONLY_OP(domain, op_type, function, role, op, inputs, outputs)                                              \
     {domain, op_type, function, FE_JOB_OP_##role, IR_OP_##op, inputs, outputs},
 #include "frontend/job/job_only_ops.def"
-#undef FOREIGN
+#undef JOB_ONLY_OP
 };
 enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
@@ -71,7 +71,7 @@ static void each_row_is_found_by_its_names(void **state)
     }
 }
 
-static void other_domains_and_functions_are_others(void **state)
+static void rows_match_only_their_domains_and_functions(void **state)
 {
     (void)state;
     for (int i = 0; i < ROW_COUNT; i++) {
@@ -88,7 +88,7 @@ static void other_domains_and_functions_are_others(void **state)
     assert_null(find("com.microsoft", "", NULL));
 }
 
-static void what_ops_def_has_is_not_foreign(void **state)
+static void operators_of_ops_def_have_no_row(void **state)
 {
     (void)state;
     for (int i = 0; i < ROW_COUNT; i++) {
@@ -101,7 +101,7 @@ static void what_ops_def_has_is_not_foreign(void **state)
     assert_null(fe_job_op_of(&node));
 }
 
-static void aliases_stand_for_operators_with_room_for_what_is_kept(void **state)
+static void alias_operands_fit_their_operators(void **state)
 {
     (void)state;
     for (int i = 0; i < ROW_COUNT; i++) {
@@ -122,9 +122,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_row_is_found_by_its_names),
-        cmocka_unit_test(other_domains_and_functions_are_others),
-        cmocka_unit_test(what_ops_def_has_is_not_foreign),
-        cmocka_unit_test(aliases_stand_for_operators_with_room_for_what_is_kept),
+        cmocka_unit_test(rows_match_only_their_domains_and_functions),
+        cmocka_unit_test(operators_of_ops_def_have_no_row),
+        cmocka_unit_test(alias_operands_fit_their_operators),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ static onnx_builder *batched(const char *shape)
     return b;
 }
 
-static void loads_are_per_sample_whatever_batch_the_file_has(void **state)
+static void loads_per_sample_are_independent_of_the_batch(void **state)
 {
     (void)state;
     job_reading open = job_expect(batched("N,3,8,8")), one = job_expect(batched("1,3,8,8"));
@@ -41,7 +41,7 @@ static void loads_are_per_sample_whatever_batch_the_file_has(void **state)
     job_end(&eight);
 }
 
-static void symbols_that_are_left_are_listed(void **state)
+static void unbound_symbols_are_listed(void **state)
 {
     (void)state;
     static const mdot_dim_binding height[] = {{"H", 8, NULL}}, both[] = {{"H", 8, NULL}, {"W", 8, NULL}};
@@ -71,7 +71,7 @@ static onnx_builder *sequence_first(const char *shape)
     return b;
 }
 
-static void a_batch_is_known_by_its_name_wherever_it_stands(void **state)
+static void named_batch_is_found_at_any_position(void **state)
 {
     (void)state;
     static const mdot_dim_binding four = {"batch_size", 4, NULL};
@@ -106,7 +106,7 @@ static onnx_builder *recurrent(const char *shape, bool turned)
     return b;
 }
 
-static void recurrences_say_where_the_batch_stands(void **state)
+static void recurrence_layout_determines_the_batch(void **state)
 {
     (void)state;
     job_reading sequences = job_expect(recurrent("35,20", false)), batches = job_expect(recurrent("20,35", true));
@@ -148,7 +148,7 @@ static onnx_builder *with_unknown(bool stated)
     return b;
 }
 
-static void unknown_operators_are_tokens_of_their_own(void **state)
+static void unknown_operators_become_opaque(void **state)
 {
     (void)state;
     job_reading stated = job_expect(with_unknown(true)), guessed = job_expect(with_unknown(false));
@@ -165,7 +165,7 @@ static void unknown_operators_are_tokens_of_their_own(void **state)
     job_end(&guessed);
 }
 
-static void a_known_operator_that_breaks_its_rules_is_one_too(void **state)
+static void known_operators_that_break_rules_become_opaque(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -219,7 +219,7 @@ static onnx_builder *classifier(bool training)
     return b;
 }
 
-static void gradients_and_updates_fold_into_what_they_serve(void **state)
+static void gradients_and_updates_count_for_their_operators(void **state)
 {
     (void)state;
     job_reading forward = job_expect(classifier(false)), training = job_expect(classifier(true));
@@ -235,7 +235,7 @@ static void gradients_and_updates_fold_into_what_they_serve(void **state)
 }
 
 /* An operator of training graphs is only treated as an alias if it has the inputs that the other operator needs. */
-static void an_alias_without_its_inputs_stays_unknown(void **state)
+static void alias_without_its_inputs_becomes_opaque(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -250,7 +250,7 @@ static void an_alias_without_its_inputs_stays_unknown(void **state)
     job_end(&r);
 }
 
-static void an_optimizer_alone_is_its_own_token(void **state)
+static void optimizer_alone_stays_an_operator(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -282,7 +282,7 @@ static void graphs_without_operators_are_refused(void **state)
     assert_int_equal(s.status, MDOT_MALFORMED);
 }
 
-static void what_is_no_onnx_is_refused(void **state)
+static void invalid_onnx_is_refused(void **state)
 {
     (void)state;
     mdot_job *job = NULL;
@@ -304,7 +304,7 @@ static void empty_dimensions_do_no_harm(void **state)
     job_end(&s);
 }
 
-static void loads_beyond_all_bounds_are_refused(void **state)
+static void excessive_loads_are_refused(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -367,7 +367,7 @@ static void twenty_thousand_nodes_are_read(void **state)
     job_end(&r);
 }
 
-static void options_that_later_versions_may_have_are_refused(void **state)
+static void unknown_options_are_refused(void **state)
 {
     (void)state;
     mdot_job_options options = MDOT_INIT(mdot_job_options);
@@ -379,86 +379,6 @@ static void options_that_later_versions_may_have_are_refused(void **state)
     assert_int_equal(mdot_job_read_bytes("", 0, "job.onnx", &options, &job, &err), MDOT_INVALID_ARGUMENT);
     assert_string_equal(err.message, "the struct_size of a mdot_job_options is 0, not sizeof(mdot_job_options)");
     assert_null(job);
-}
-
-/* ---- Names ------------------------------------------------------------------------------------------------------- */
-
-static mdot_job *read_and_free(pb_buffer bytes, uint32_t keep_names)
-{
-    mdot_job_options options = MDOT_INIT(mdot_job_options);
-    options.keep_names = keep_names;
-    mdot_job *job = NULL;
-    mdot_error err = {0};
-    if (mdot_job_read_bytes(bytes.data, bytes.size, "m", &options, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
-    pb_free(&bytes);
-    return job;
-}
-
-static mdot_job *read_named(uint32_t keep_names)
-{
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
-    onnx_initializer(b, "encoder.layer.3.dense.weight", MDOT_DTYPE_F32, "16,16", NULL);
-    onnx_node(b, "MatMul", "x,encoder.layer.3.dense.weight", "h");
-    onnx_node(b, "Sigmoid", "h", "g");
-    onnx_node_name(b, "/encoder/layer.3/gate/Sigmoid");
-    onnx_node(b, "Tanh", "g", "y");
-    onnx_output(b, "y");
-    return read_and_free(onnx_finish(b), keep_names);
-}
-
-static void names_of_modules_are_kept_where_asked_for(void **state)
-{
-    (void)state;
-    static const char *const modules[] = {"encoder.layer.3.dense", "encoder.layer.3.gate", NULL};
-    for (uint32_t keep = 0; keep < 2; keep++) {
-        mdot_job *job = read_named(keep);
-        for (size_t i = 0; i < 3; i++) {
-            mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-            assert_int_equal(mdot_job_get_operator(job, i, &op), MDOT_OK);
-            if (keep == 0 || modules[i] == NULL) {
-                assert_null(op.module);
-            } else {
-                assert_string_equal(op.module, modules[i]);
-            }
-        }
-        mdot_job_destroy(job);
-    }
-}
-
-/* PyTorch's dynamo exporter names nodes after their operators, and stores their place in the network in metadata. */
-static void scopes_in_metadata_name_modules(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *scopes, *module;
-    } rows[] = {
-        {"['', 'layers.0', 'layers.0.attn', 'view_3']", "layers.0.attn"},
-        {"['', \"it's\", 'gelu']", "it's"},
-        {"['', 'relu']", NULL}, /* the whole network */
-        {"['relu']", NULL},
-        {"[]", NULL},
-        {"", NULL},
-        {"['', 'layers.0', 'cut", NULL},
-        {"['', 'layers.0', 'relu'", NULL},
-        {"['', 'a\\'b', 'relu']", NULL}, /* Python prints this string in double quotes */
-        {"layers.0", NULL},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        onnx_builder *b = onnx_begin(18);
-        onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
-        onnx_node(b, "Sigmoid", "x", "y");
-        onnx_node_name(b, "node_sigmoid");
-        onnx_node_metadata(b, "pkg.torch.onnx.fx_node", "%sigmoid : call_function");
-        onnx_node_metadata(b, "pkg.torch.onnx.name_scopes", rows[i].scopes);
-        onnx_output(b, "y");
-        mdot_job *job = read_and_free(onnx_finish(b), 1);
-        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        assert_int_equal(mdot_job_get_operator(job, 0, &op), MDOT_OK);
-        if ((op.module == NULL) != (rows[i].module == NULL)) fail_msg("%s", rows[i].scopes);
-        if (op.module != NULL) assert_string_equal(op.module, rows[i].module);
-        mdot_job_destroy(job);
-    }
 }
 
 /* ---- Memory ---------------------------------------------------------------------------------------------------------
@@ -481,7 +401,7 @@ static long peak_kib(void)
 }
 
 /* mdot reports an output once, rather than once for each of the other outputs. */
-static void an_unknown_operator_of_thousands_of_outputs_takes_little(void **state)
+static void unknown_operator_with_many_outputs_needs_little_memory(void **state)
 {
     (void)state;
     enum { OUTPUTS = 8000, MOST_KIB = 512 << 10 };
@@ -501,7 +421,7 @@ static void an_unknown_operator_of_thousands_of_outputs_takes_little(void **stat
 }
 
 /* Each node takes twenty bytes of the file, and a thousand times as much after constant folding. */
-static void a_job_that_takes_more_memory_than_its_size_explains_is_refused(void **state)
+static void job_beyond_its_memory_limit_is_refused(void **state)
 {
     (void)state;
     enum { CONSTANTS = 4000 };
@@ -530,7 +450,7 @@ static void a_job_that_takes_more_memory_than_its_size_explains_is_refused(void 
 }
 
 /* Equal nodes are found in one walk. A separate search for each node would take minutes. */
-static void a_hundred_thousand_equal_readers_are_one(void **state)
+static void equal_readers_are_merged(void **state)
 {
     (void)state;
     enum { READERS = 100000, SUMMED = 1000 };
@@ -561,27 +481,25 @@ static void a_hundred_thousand_equal_readers_are_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_that_later_versions_may_have_are_refused),
-        cmocka_unit_test(names_of_modules_are_kept_where_asked_for),
-        cmocka_unit_test(scopes_in_metadata_name_modules),
-        cmocka_unit_test(an_unknown_operator_of_thousands_of_outputs_takes_little),
-        cmocka_unit_test(a_job_that_takes_more_memory_than_its_size_explains_is_refused),
-        cmocka_unit_test(loads_are_per_sample_whatever_batch_the_file_has),
-        cmocka_unit_test(symbols_that_are_left_are_listed),
-        cmocka_unit_test(a_batch_is_known_by_its_name_wherever_it_stands),
-        cmocka_unit_test(recurrences_say_where_the_batch_stands),
-        cmocka_unit_test(unknown_operators_are_tokens_of_their_own),
-        cmocka_unit_test(a_known_operator_that_breaks_its_rules_is_one_too),
-        cmocka_unit_test(gradients_and_updates_fold_into_what_they_serve),
-        cmocka_unit_test(an_alias_without_its_inputs_stays_unknown),
-        cmocka_unit_test(an_optimizer_alone_is_its_own_token),
+        cmocka_unit_test(unknown_options_are_refused),
+        cmocka_unit_test(unknown_operator_with_many_outputs_needs_little_memory),
+        cmocka_unit_test(job_beyond_its_memory_limit_is_refused),
+        cmocka_unit_test(loads_per_sample_are_independent_of_the_batch),
+        cmocka_unit_test(unbound_symbols_are_listed),
+        cmocka_unit_test(named_batch_is_found_at_any_position),
+        cmocka_unit_test(recurrence_layout_determines_the_batch),
+        cmocka_unit_test(unknown_operators_become_opaque),
+        cmocka_unit_test(known_operators_that_break_rules_become_opaque),
+        cmocka_unit_test(gradients_and_updates_count_for_their_operators),
+        cmocka_unit_test(alias_without_its_inputs_becomes_opaque),
+        cmocka_unit_test(optimizer_alone_stays_an_operator),
         cmocka_unit_test(graphs_without_operators_are_refused),
-        cmocka_unit_test(what_is_no_onnx_is_refused),
+        cmocka_unit_test(invalid_onnx_is_refused),
         cmocka_unit_test(empty_dimensions_do_no_harm),
-        cmocka_unit_test(loads_beyond_all_bounds_are_refused),
+        cmocka_unit_test(excessive_loads_are_refused),
         cmocka_unit_test(damaged_models_are_refused_or_read),
         cmocka_unit_test(twenty_thousand_nodes_are_read),
-        cmocka_unit_test(a_hundred_thousand_equal_readers_are_one),
+        cmocka_unit_test(equal_readers_are_merged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

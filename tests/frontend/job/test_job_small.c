@@ -44,7 +44,7 @@ static onnx_builder *with_mask(empty_form form)
     return b;
 }
 
-static void a_shape_without_dimensions_is_a_scalars(void **state)
+static void shape_without_dimensions_gives_scalars(void **state)
 {
     (void)state;
     for (int form = AS_CONSTANT; form <= AS_VALUE_INTS; form++) {
@@ -98,7 +98,7 @@ static void expect_sound(const job_reading *r, const char *what)
     }
 }
 
-static void no_operator_is_at_a_loss_before_small_tensors(void **state)
+static void every_operator_accepts_small_tensors(void **state)
 {
     (void)state;
     static const char *const shapes[] = {"", "0", "1", "2", "0,3", "2,0,3", "1,1", "2,3,0,5", "2,3,4,5", NULL};
@@ -128,8 +128,8 @@ static void no_operator_is_at_a_loss_before_small_tensors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_shape_without_dimensions_is_a_scalars),
-        cmocka_unit_test(no_operator_is_at_a_loss_before_small_tensors),
+        cmocka_unit_test(shape_without_dimensions_gives_scalars),
+        cmocka_unit_test(every_operator_accepts_small_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

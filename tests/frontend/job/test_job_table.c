@@ -1,5 +1,5 @@
 /* test_job_table.c — ir/ops_job.def: type ids that predictors store, and the consistency of the rows. */
-#include "frontend/job/job_reader.h"
+#include "frontend/job/job_table.h"
 
 #include <limits.h>
 #include <setjmp.h>
@@ -53,7 +53,7 @@ static void expect_number(const char *type, uint32_t number)
 }
 
 /* Trained predictors store these ids. A type with another id would be taken for a different type. */
-static void numbers_do_not_move(void **state)
+static void type_ids_are_stable(void **state)
 {
     (void)state;
     expect_number("Abs", 1);
@@ -67,7 +67,7 @@ static void numbers_do_not_move(void **state)
     assert_int_equal(fe_row_at(IR_OP_MSAttention)->traits.number, 122);
 }
 
-static void types_that_jobs_do_not_have_are_not_found(void **state)
+static void unknown_types_are_not_found(void **state)
 {
     (void)state;
     static const char *const names[] = {"", "?", "conv", "Con", "Reshape", "Dropout", "Opaque", "com.example:Fancy"};
@@ -81,7 +81,7 @@ static void types_that_jobs_do_not_have_are_not_found(void **state)
 
 /* The number of saved tensors is at least zero. The fused and the recomputing variants only save tensors that the
  * decomposed variant saves, except for the result. */
-static void what_is_saved_makes_sense(void **state)
+static void saved_tensors_are_consistent(void **state)
 {
     (void)state;
     for (int i = 0; i < IR_OP_COUNT; i++) {
@@ -93,8 +93,9 @@ static void what_is_saved_makes_sense(void **state)
             if ((saved[k] & MDOT_SAVES_SCORES) != 0 && (k > 0 || row->gradient != FE_GRADIENT_ATTENTION))
                 fail_msg("%s has no scores to save", name_of(i));
         }
-        if (row->learnt < 1 || (row->learnt != INT_MAX && row->learnt > ir_ops[i].max_inputs))
-            fail_msg("%s: %d learnt operands", name_of(i), row->learnt);
+        if (row->parameter_operands < 1 ||
+            (row->parameter_operands != INT_MAX && row->parameter_operands > ir_ops[i].max_inputs))
+            fail_msg("%s: %d learnt operands", name_of(i), row->parameter_operands);
     }
 }
 
@@ -103,9 +104,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operator_of_a_sequence_has_a_number),
         cmocka_unit_test(one_type_has_one_number),
-        cmocka_unit_test(numbers_do_not_move),
-        cmocka_unit_test(types_that_jobs_do_not_have_are_not_found),
-        cmocka_unit_test(what_is_saved_makes_sense),
+        cmocka_unit_test(type_ids_are_stable),
+        cmocka_unit_test(unknown_types_are_not_found),
+        cmocka_unit_test(saved_tensors_are_consistent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

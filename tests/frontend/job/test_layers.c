@@ -103,20 +103,20 @@ static void scopes_name_blocks(void **state)
 
 /* The Sigmoid stands between two operators with names. The Add follows them, before the next block and after the
  * last. */
-static void parameters_name_blocks_and_what_lies_between(void **state)
+static void parameter_names_define_blocks(void **state)
 {
     (void)state;
     expect_blocks(three_layers(BY_PARAMETER), three);
 }
 
-static void what_repeats_is_a_block_where_nothing_is_named(void **state)
+static void repetition_defines_blocks_without_names(void **state)
 {
     (void)state;
     expect_blocks(three_layers(NO_NAMES), three);
     expect_blocks(three_layers(BY_SCOPE_BUT_INDEX), three);
 }
 
-static void a_block_that_differs_is_one_and_not_counted(void **state)
+static void differing_block_of_a_level_is_a_block(void **state)
 {
     (void)state;
     static const naming named[] = {BY_SCOPE, BY_METADATA, BY_PARAMETER};
@@ -127,7 +127,7 @@ static void a_block_that_differs_is_one_and_not_counted(void **state)
     }
 }
 
-static void a_level_without_equal_blocks_is_none(void **state)
+static void level_without_equal_blocks_is_ignored(void **state)
 {
     (void)state;
     static const naming all[] = {BY_SCOPE, BY_METADATA, BY_PARAMETER, NO_NAMES};
@@ -139,7 +139,7 @@ static void a_level_without_equal_blocks_is_none(void **state)
 }
 
 /* stages.0 and stages.1 differ, and each has two equal blocks: stages.0.0 … */
-static void a_level_inside_counts_where_the_outer_one_has_none(void **state)
+static void inner_level_is_used_without_outer_blocks(void **state)
 {
     (void)state;
     static const char *const operators[2][2] = {{"Sigmoid", "Tanh"}, {"Relu", "Exp"}};
@@ -178,7 +178,7 @@ static onnx_builder *chain(const char *letters)
     return b;
 }
 
-static void one_operator_again_and_again_is_no_block(void **state)
+static void repeated_single_operator_forms_no_block(void **state)
 {
     (void)state;
     expect_blocks(chain("TTTT"), "0 0 0 0");
@@ -187,7 +187,7 @@ static void one_operator_again_and_again_is_no_block(void **state)
     expect_blocks(chain("S"), "0");
 }
 
-static void the_longest_repetition_comes_before_those_inside_it(void **state)
+static void longest_repetition_takes_precedence(void **state)
 {
     (void)state;
     /* (STSTR)(STSTR) covers ten operators, ST twice only four */
@@ -199,7 +199,7 @@ static void the_longest_repetition_comes_before_those_inside_it(void **state)
 }
 
 /* If a run can be cut at several places, it is cut after the sum, because only one result continues there. */
-static void repeats_are_cut_where_one_result_goes_on(void **state)
+static void repeats_are_cut_at_single_results(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -269,14 +269,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scopes_name_blocks),
-        cmocka_unit_test(parameters_name_blocks_and_what_lies_between),
-        cmocka_unit_test(what_repeats_is_a_block_where_nothing_is_named),
-        cmocka_unit_test(a_block_that_differs_is_one_and_not_counted),
-        cmocka_unit_test(a_level_without_equal_blocks_is_none),
-        cmocka_unit_test(a_level_inside_counts_where_the_outer_one_has_none),
-        cmocka_unit_test(one_operator_again_and_again_is_no_block),
-        cmocka_unit_test(the_longest_repetition_comes_before_those_inside_it),
-        cmocka_unit_test(repeats_are_cut_where_one_result_goes_on),
+        cmocka_unit_test(parameter_names_define_blocks),
+        cmocka_unit_test(repetition_defines_blocks_without_names),
+        cmocka_unit_test(differing_block_of_a_level_is_a_block),
+        cmocka_unit_test(level_without_equal_blocks_is_ignored),
+        cmocka_unit_test(inner_level_is_used_without_outer_blocks),
+        cmocka_unit_test(repeated_single_operator_forms_no_block),
+        cmocka_unit_test(longest_repetition_takes_precedence),
+        cmocka_unit_test(repeats_are_cut_at_single_results),
         cmocka_unit_test(bert_has_twelve_equal_layers),
         cmocka_unit_test(resnet_has_the_blocks_of_its_stages),
     };

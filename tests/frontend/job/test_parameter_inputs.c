@@ -65,7 +65,7 @@ static void inputs_with_names_of_parameters_are_parameters(void **state)
     job_end(&left);
 }
 
-static void inputs_where_parameters_stand_are_parameters(void **state)
+static void inputs_in_parameter_positions_are_parameters(void **state)
 {
     (void)state;
     job_reading r = job_expect(classifier(false, false));
@@ -74,7 +74,7 @@ static void inputs_where_parameters_stand_are_parameters(void **state)
     job_end(&r);
 }
 
-static void a_table_that_is_left_out_is_one_in_a_graph_without_parameters(void **state)
+static void table_inputs_are_parameters_without_stored_ones(void **state)
 {
     (void)state;
     for (int stored = 0; stored < 2; stored++) {
@@ -91,7 +91,7 @@ static void a_table_that_is_left_out_is_one_in_a_graph_without_parameters(void *
     }
 }
 
-static void data_stay_data(void **state)
+static void data_inputs_stay_inputs(void **state)
 {
     (void)state;
     static const struct {
@@ -116,7 +116,7 @@ static void data_stay_data(void **state)
 }
 
 /* A file of PyTorch's dynamo exporter with export_params=False. The shapes of its parameters are unknown. */
-static void parameters_that_are_left_out_are_refused_with_the_remedy(void **state)
+static void missing_parameters_are_refused_with_the_remedy(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -132,10 +132,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inputs_with_names_of_parameters_are_parameters),
-        cmocka_unit_test(inputs_where_parameters_stand_are_parameters),
-        cmocka_unit_test(a_table_that_is_left_out_is_one_in_a_graph_without_parameters),
-        cmocka_unit_test(data_stay_data),
-        cmocka_unit_test(parameters_that_are_left_out_are_refused_with_the_remedy),
+        cmocka_unit_test(inputs_in_parameter_positions_are_parameters),
+        cmocka_unit_test(table_inputs_are_parameters_without_stored_ones),
+        cmocka_unit_test(data_inputs_stay_inputs),
+        cmocka_unit_test(missing_parameters_are_refused_with_the_remedy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

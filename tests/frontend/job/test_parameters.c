@@ -32,7 +32,7 @@ static onnx_builder *with_table(int readers)
     return b;
 }
 
-static void a_table_that_is_picked_from_counts_its_own_rows(void **state)
+static void gathered_table_counts_its_rows(void **state)
 {
     (void)state;
     job_reading r = job_expect(with_table(1));
@@ -44,7 +44,7 @@ static void a_table_that_is_picked_from_counts_its_own_rows(void **state)
     job_end(&r);
 }
 
-static void a_table_of_several_readers_counts_at_the_first(void **state)
+static void shared_table_counts_at_its_first_reader(void **state)
 {
     (void)state;
     job_reading r = job_expect(with_table(3));
@@ -55,7 +55,7 @@ static void a_table_of_several_readers_counts_at_the_first(void **state)
 }
 
 /* BEiT's bias of queries, keys and values: two parameters and zeros. */
-static void parameters_that_make_one_constant_count_together(void **state)
+static void parameters_of_one_constant_count_together(void **state)
 {
     (void)state;
     static const float zeros[8];
@@ -78,7 +78,7 @@ static void parameters_that_make_one_constant_count_together(void **state)
 }
 
 /* The last layer of a recommendation model, and CLIP's temperature. */
-static void single_elements_count_where_the_file_has_no_number(void **state)
+static void single_elements_without_a_value_are_parameters(void **state)
 {
     (void)state;
     static const float half = 0.5F;
@@ -102,7 +102,7 @@ static void single_elements_count_where_the_file_has_no_number(void **state)
 }
 
 /* The file stores one element and its value. Its position and its name decide whether it is a parameter. */
-static void single_elements_with_numbers_count_where_they_are_weights(void **state)
+static void single_elements_with_a_value_count_in_weight_positions(void **state)
 {
     (void)state;
     static const struct {
@@ -180,7 +180,7 @@ static void single_biases_and_factors_count(void **state)
 }
 
 /* A class token before every sample, where the file has a fixed batch. */
-static void a_parameter_that_is_repeated_counts_once(void **state)
+static void repeated_parameter_counts_once(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -217,7 +217,7 @@ static onnx_builder *with_constant(const char *name, bool stored)
     return b;
 }
 
-static void numbers_among_the_nodes_are_not_learnt(void **state)
+static void constants_among_nodes_are_not_parameters(void **state)
 {
     (void)state;
     job_reading stored = job_expect(with_constant("gamma", true)), number = job_expect(with_constant("c", false));
@@ -227,7 +227,7 @@ static void numbers_among_the_nodes_are_not_learnt(void **state)
     job_end(&number);
 }
 
-static void buffers_are_known_by_their_names(void **state)
+static void buffers_are_recognised_by_name(void **state)
 {
     (void)state;
     job_reading mask = job_expect(with_constant("blocks.1.attn_mask", true));
@@ -239,7 +239,7 @@ static void buffers_are_known_by_their_names(void **state)
 }
 
 /* As old exporters write files. */
-static void weights_may_all_stand_in_constant_nodes(void **state)
+static void weights_in_constant_nodes_are_parameters(void **state)
 {
     (void)state;
     static const float weights[16];
@@ -255,7 +255,7 @@ static void weights_may_all_stand_in_constant_nodes(void **state)
     job_end(&r);
 }
 
-static void weights_may_be_left_out_as_constants_of_a_shape(void **state)
+static void constants_of_a_shape_replace_missing_weights(void **state)
 {
     (void)state;
     static const int64_t shape[] = {64, 64};
@@ -298,7 +298,7 @@ static void the_scales_of_a_resize_are_never_weights(void **state)
 
 /* Weights that are standardised in every step, as in NFNet. PyTorch's TorchScript exporter stores them once for the
  * normalisation and once for its mean. */
-static void what_a_normalisation_measures_holds_no_parameters(void **state)
+static void running_statistics_are_not_parameters(void **state)
 {
     (void)state;
     static const int64_t kernel[] = {16, 3, 3, 3};
@@ -323,20 +323,20 @@ static void what_a_normalisation_measures_holds_no_parameters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_table_that_is_picked_from_counts_its_own_rows),
-        cmocka_unit_test(a_table_of_several_readers_counts_at_the_first),
-        cmocka_unit_test(single_elements_count_where_the_file_has_no_number),
-        cmocka_unit_test(single_elements_with_numbers_count_where_they_are_weights),
+        cmocka_unit_test(gathered_table_counts_its_rows),
+        cmocka_unit_test(shared_table_counts_at_its_first_reader),
+        cmocka_unit_test(single_elements_without_a_value_are_parameters),
+        cmocka_unit_test(single_elements_with_a_value_count_in_weight_positions),
         cmocka_unit_test(single_elements_of_unknown_operators_count_by_their_names),
         cmocka_unit_test(single_biases_and_factors_count),
-        cmocka_unit_test(parameters_that_make_one_constant_count_together),
-        cmocka_unit_test(a_parameter_that_is_repeated_counts_once),
-        cmocka_unit_test(numbers_among_the_nodes_are_not_learnt),
-        cmocka_unit_test(buffers_are_known_by_their_names),
-        cmocka_unit_test(weights_may_all_stand_in_constant_nodes),
-        cmocka_unit_test(weights_may_be_left_out_as_constants_of_a_shape),
+        cmocka_unit_test(parameters_of_one_constant_count_together),
+        cmocka_unit_test(repeated_parameter_counts_once),
+        cmocka_unit_test(constants_among_nodes_are_not_parameters),
+        cmocka_unit_test(buffers_are_recognised_by_name),
+        cmocka_unit_test(weights_in_constant_nodes_are_parameters),
+        cmocka_unit_test(constants_of_a_shape_replace_missing_weights),
         cmocka_unit_test(the_scales_of_a_resize_are_never_weights),
-        cmocka_unit_test(what_a_normalisation_measures_holds_no_parameters),
+        cmocka_unit_test(running_statistics_are_not_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

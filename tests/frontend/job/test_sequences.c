@@ -85,7 +85,7 @@ static void parts_may_be_listed(void **state)
     job_end(&r);
 }
 
-static void parts_that_do_not_make_the_whole_keep_the_list(void **state)
+static void incomplete_parts_keep_the_list(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -99,7 +99,7 @@ static void parts_that_do_not_make_the_whole_keep_the_list(void **state)
     job_end(&r);
 }
 
-static void a_place_that_data_decides_keeps_the_list(void **state)
+static void data_dependent_index_keeps_the_list(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -113,7 +113,7 @@ static void a_place_that_data_decides_keeps_the_list(void **state)
     job_end(&r);
 }
 
-static void a_place_beyond_the_list_keeps_it(void **state)
+static void index_beyond_the_list_keeps_the_list(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -134,9 +134,9 @@ int main(void)
         cmocka_unit_test(an_unbound_tensor_is_a_split),
         cmocka_unit_test(parts_keep_their_axis_and_the_last_may_be_smaller),
         cmocka_unit_test(parts_may_be_listed),
-        cmocka_unit_test(parts_that_do_not_make_the_whole_keep_the_list),
-        cmocka_unit_test(a_place_that_data_decides_keeps_the_list),
-        cmocka_unit_test(a_place_beyond_the_list_keeps_it),
+        cmocka_unit_test(incomplete_parts_keep_the_list),
+        cmocka_unit_test(data_dependent_index_keeps_the_list),
+        cmocka_unit_test(index_beyond_the_list_keeps_the_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

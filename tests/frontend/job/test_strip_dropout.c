@@ -1,4 +1,5 @@
-/* test_strip_dropout.c — frontend/job/strip_dropout.c: random masks are removed from a job, other random numbers remain. */
+/* test_strip_dropout.c — frontend/job/strip_dropout.c: random masks are removed from a job, other random numbers
+ * remain. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -39,7 +40,7 @@ static void expect_no_trace(onnx_builder *b)
 }
 
 /* Tensor.bernoulli_ and div_, as PyTorch's exporter writes them. */
-static void stochastic_depth_is_gone(void **state)
+static void stochastic_depth_is_stripped(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -54,7 +55,7 @@ static void stochastic_depth_is_gone(void **state)
 }
 
 /* x.div(keep) * (keep + rand).floor_() */
-static void a_mask_that_is_rounded_is_gone_with_the_division(void **state)
+static void rounded_mask_is_stripped_with_its_division(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -67,7 +68,7 @@ static void a_mask_that_is_rounded_is_gone_with_the_division(void **state)
     expect_no_trace(b);
 }
 
-static void a_selection_by_a_random_mask_is_gone(void **state)
+static void random_selection_is_stripped(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -80,7 +81,7 @@ static void a_selection_by_a_random_mask_is_gone(void **state)
 }
 
 /* A sampled latent: the mean plus noise times the standard deviation. */
-static void noise_that_is_data_stays(void **state)
+static void random_data_stays(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -92,7 +93,7 @@ static void noise_that_is_data_stays(void **state)
     job_end(&r);
 }
 
-static void a_uniform_factor_is_no_mask(void **state)
+static void uniform_factor_stays(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -105,7 +106,7 @@ static void a_uniform_factor_is_no_mask(void **state)
 
 /* The threshold depends on the data. Therefore the random value may be more than a mask, and the multiplication
  * stays. */
-static void a_threshold_from_data_keeps_the_product(void **state)
+static void data_dependent_threshold_keeps_the_product(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -122,12 +123,9 @@ static void a_threshold_from_data_keeps_the_product(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stochastic_depth_is_gone),
-        cmocka_unit_test(a_mask_that_is_rounded_is_gone_with_the_division),
-        cmocka_unit_test(a_selection_by_a_random_mask_is_gone),
-        cmocka_unit_test(noise_that_is_data_stays),
-        cmocka_unit_test(a_uniform_factor_is_no_mask),
-        cmocka_unit_test(a_threshold_from_data_keeps_the_product),
+        cmocka_unit_test(stochastic_depth_is_stripped), cmocka_unit_test(rounded_mask_is_stripped_with_its_division),
+        cmocka_unit_test(random_selection_is_stripped), cmocka_unit_test(random_data_stays),
+        cmocka_unit_test(uniform_factor_stays),         cmocka_unit_test(data_dependent_threshold_keeps_the_product),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* test_unfold_batchnorm.c — frontend/job/unfold_batchnorm.c and folded_norm_warnings.c. BatchNormalizations that exporters folded into weights are
- * restored if the folding left a trace, and a warning is given if the trace is missing. Networks without
- * normalisation stay as they are. */
+/* test_unfold_batchnorm.c — frontend/job/unfold_batchnorm.c and folded_norm_warnings.c. BatchNormalizations that
+ * exporters folded into weights are restored if the folding left a trace, and a warning is given if the trace is
+ * missing. Networks without normalisation stay as they are. */
 #include "tests/support/job_fixture.h"
 
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static const struct {
     {"conv1.weight", "b", "namespace", ": Net/bn1: torch.nn.modules.batchnorm.BatchNorm2d/x: aten.x", false},
 };
 
-static void a_folded_normalisation_stands_behind_its_weights_again(void **state)
+static void folded_normalisation_is_restored(void **state)
 {
     (void)state;
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
@@ -95,7 +95,7 @@ static void a_folded_normalisation_stands_behind_its_weights_again(void **state)
 }
 
 /* Names and metadata of networks that have no normalisation. */
-static void what_leaves_no_trace_was_not_folded(void **state)
+static void convolution_without_trace_stays(void **state)
 {
     (void)state;
     static const struct {
@@ -122,7 +122,7 @@ static void what_leaves_no_trace_was_not_folded(void **state)
 }
 
 /* PyTorch 0.4 gave numbers to all parameters. */
-static void numbers_are_names_where_no_parameter_has_another(void **state)
+static void numeric_names_are_no_trace_without_named_parameters(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(9);
@@ -181,7 +181,7 @@ static onnx_builder *network(block kind, bool with_bias, bool with_norm)
     return b;
 }
 
-static void what_is_never_trained_without_a_normalisation_is_doubted(void **state)
+static void networks_that_need_norms_cause_a_warning(void **state)
 {
     (void)state;
     static const block doubtful[] = {RESIDUAL, SILU, DEPTHWISE};
@@ -195,7 +195,7 @@ static void what_is_never_trained_without_a_normalisation_is_doubted(void **stat
     }
 }
 
-static void networks_that_are_trained_without_one_are_not_doubted(void **state)
+static void networks_without_norms_cause_no_warning(void **state)
 {
     (void)state;
     static const struct {
@@ -213,11 +213,11 @@ static void networks_that_are_trained_without_one_are_not_doubted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_folded_normalisation_stands_behind_its_weights_again),
-        cmocka_unit_test(what_leaves_no_trace_was_not_folded),
-        cmocka_unit_test(numbers_are_names_where_no_parameter_has_another),
-        cmocka_unit_test(what_is_never_trained_without_a_normalisation_is_doubted),
-        cmocka_unit_test(networks_that_are_trained_without_one_are_not_doubted),
+        cmocka_unit_test(folded_normalisation_is_restored),
+        cmocka_unit_test(convolution_without_trace_stays),
+        cmocka_unit_test(numeric_names_are_no_trace_without_named_parameters),
+        cmocka_unit_test(networks_that_need_norms_cause_a_warning),
+        cmocka_unit_test(networks_without_norms_cause_no_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

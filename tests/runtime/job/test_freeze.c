@@ -60,7 +60,7 @@ static void expect(const char *frozen, const char *trained, const char *result)
     mdot_job_destroy(job);
 }
 
-static void patterns_fit_modules_and_what_is_in_them(void **state)
+static void patterns_match_modules_and_their_submodules(void **state)
 {
     (void)state;
     expect("model.embed", NULL, "fttt");
@@ -90,7 +90,7 @@ static void frozen_beginnings_have_no_backward_pass(void **state)
 }
 
 /* The weights remain in memory, their gradients and Adam's state disappear. Frozen matmuls save no operand. */
-static void frozen_parameters_take_their_weights_alone(void **state)
+static void frozen_parameters_need_memory_for_weights_only(void **state)
 {
     (void)state;
     mdot_job *job = make_job(true), *lora = NULL;
@@ -106,7 +106,7 @@ static void frozen_parameters_take_their_weights_alone(void **state)
     mdot_job_destroy(lora);
 }
 
-static void files_keep_what_is_frozen(void **state)
+static void files_keep_frozen_parameters(void **state)
 {
     (void)state;
     char *folder = process_make_folder(), path[300];
@@ -124,7 +124,7 @@ static void files_keep_what_is_frozen(void **state)
     process_remove_folder(folder);
 }
 
-static void what_cannot_be_frozen_is_refused(void **state)
+static void impossible_requests_are_refused(void **state)
 {
     (void)state;
     mdot_job *job = make_job(true), *nameless = make_job(false), *out = NULL;
@@ -141,6 +141,39 @@ static void what_cannot_be_frozen_is_refused(void **state)
     assert_null(out);
     mdot_job_destroy(job);
     mdot_job_destroy(nameless);
+}
+
+/* Operators that are frozen before the job is created, without names in the job, equal those of a frozen job. */
+static void operators_can_be_frozen_before_the_job_is_created(void **state)
+{
+    (void)state;
+    static const char *const lora = "*.lora_A";
+    const mdot_job_freezing f = {.struct_size = sizeof f, .trained = &lora, .trained_count = 1};
+    mdot_job *job = make_job(true), *frozen = NULL;
+    assert_int_equal(mdot_job_freeze(job, &f, &frozen, NULL), MDOT_OK);
+    mdot_job_operator operators[COUNT];
+    for (size_t i = 0; i < COUNT; i++) operators[i] = job->operators[i];
+    assert_int_equal(mdot_operators_freeze(&f, operators, COUNT, NULL), MDOT_OK);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_true(operators[i].parameters == frozen->operators[i].parameters);
+        assert_true(operators[i].frozen_parameters == frozen->operators[i].frozen_parameters);
+        assert_memory_equal(operators[i].per_sample, frozen->operators[i].per_sample, sizeof operators[i].per_sample);
+    }
+    mdot_job_destroy(job);
+    mdot_job_destroy(frozen);
+}
+
+static void operators_stay_unchanged_if_freezing_fails(void **state)
+{
+    (void)state;
+    static const char *const all = "*";
+    const mdot_job_freezing f = {.struct_size = sizeof f, .frozen = &all, .frozen_count = 1};
+    mdot_job *job = make_job(true);
+    mdot_job_operator operators[COUNT];
+    for (size_t i = 0; i < COUNT; i++) operators[i] = job->operators[i];
+    assert_int_equal(mdot_operators_freeze(&f, operators, COUNT, NULL), MDOT_INVALID_ARGUMENT);
+    assert_memory_equal(operators, job->operators, sizeof operators);
+    mdot_job_destroy(job);
 }
 
 /* ---- Patterns ---------------------------------------------------------------------------------------------------- */
@@ -224,11 +257,13 @@ static void long_names_cost_what_they_have_letters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(patterns_fit_modules_and_what_is_in_them),
+        cmocka_unit_test(patterns_match_modules_and_their_submodules),
         cmocka_unit_test(frozen_beginnings_have_no_backward_pass),
-        cmocka_unit_test(frozen_parameters_take_their_weights_alone),
-        cmocka_unit_test(files_keep_what_is_frozen),
-        cmocka_unit_test(what_cannot_be_frozen_is_refused),
+        cmocka_unit_test(frozen_parameters_need_memory_for_weights_only),
+        cmocka_unit_test(files_keep_frozen_parameters),
+        cmocka_unit_test(operators_can_be_frozen_before_the_job_is_created),
+        cmocka_unit_test(operators_stay_unchanged_if_freezing_fails),
+        cmocka_unit_test(impossible_requests_are_refused),
         cmocka_unit_test(random_patterns_fit_what_the_header_says),
         cmocka_unit_test(long_names_cost_what_they_have_letters),
     };

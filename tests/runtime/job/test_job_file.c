@@ -48,7 +48,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void a_saved_job_loads_as_it_was(void **state)
+static void saved_job_loads_unchanged(void **state)
 {
     file *f = *state;
     mdot_job *job = job_file_make(), *loaded = NULL;
@@ -115,6 +115,8 @@ static bool change(mdot_job_description *d, mdot_job_operator *operators, int wh
         return d->notes = MDOT_JOB_FOLDED, true;
     case 11:
         return d->notes = MDOT_JOB_MAYBE_FOLDED, true;
+    case 12:
+        return op->frozen_parameters = 1, true;
     default:
         return false;
     }
@@ -141,7 +143,7 @@ static void every_field_comes_back_from_a_file(void **state)
     mdot_job_destroy(plain);
 }
 
-static void a_job_without_names_has_no_section_for_them(void **state)
+static void job_without_names_has_no_module_section(void **state)
 {
     file *f = *state;
     mdot_job_operator operators[4];
@@ -176,6 +178,7 @@ static void every_flipped_bit_is_found(void **state)
         f->bytes[bit / 8] ^= (unsigned char)(1u << bit % 8);
         size_t at = bit / 8;
         mdot_status expected = at < 8                ? MDOT_MALFORMED    /* magic */
+                               : bit == 64           ? MDOT_CORRUPT      /* version 2, which is read */
                                : at < 12             ? MDOT_INCOMPATIBLE /* version */
                                : at >= 16 && at < 24 ? MDOT_MALFORMED    /* size */
                                                      : MDOT_CORRUPT;
@@ -190,7 +193,7 @@ static void broken_content_is_refused_or_a_job(void **state)
     file *f = *state;
     int refused = 0;
     for (size_t at = 12; at < f->size; at++) {
-        if (at == 16) at = JOB_FILE_HEADER_BYTES;
+        if (at == 16) at = JOB_FILE_CHECKSUM_END;
         unsigned char whole = f->bytes[at];
         for (int value = 0; value < 256; value++) {
             mdot_job *job = NULL;
@@ -198,7 +201,7 @@ static void broken_content_is_refused_or_a_job(void **state)
             f->bytes[at] = (unsigned char)value;
             job_file_sign(f->bytes, f->size);
             mdot_status status = job_file_parse(f->bytes, f->size, &job, &err);
-            assert_true(status == MDOT_OK || status == MDOT_MALFORMED);
+            assert_true(status == MDOT_OK || status == MDOT_MALFORMED || status == MDOT_INCOMPATIBLE);
             assert_int_equal(status == MDOT_OK, job != NULL);
             refused += status != MDOT_OK;
             mdot_job_destroy(job);
@@ -206,18 +209,12 @@ static void broken_content_is_refused_or_a_job(void **state)
         f->bytes[at] = whole;
     }
     assert_true(refused > 1000);
-    int whole = 0;
-    for (size_t size = JOB_FILE_HEADER_BYTES; size < f->size; size++) { /* cut, and sealed with a new checksum */
+    for (size_t size = JOB_FILE_CHECKSUM_END; size < f->size; size++) { /* cut, and sealed with a new checksum */
         unsigned char bytes[MAX_FILE_BYTES];
-        mdot_job *job = NULL;
         memcpy(bytes, f->bytes, size);
         job_file_sign(bytes, size);
-        mdot_status status = job_file_parse(bytes, size, &job, NULL);
-        assert_true(status == MDOT_OK || status == MDOT_MALFORMED);
-        whole += status == MDOT_OK;
-        mdot_job_destroy(job);
+        job_file_expect_fault(bytes, size, MDOT_MALFORMED);
     }
-    assert_int_equal(whole, 1); /* the file up to the last section, which is optional */
 }
 
 static void more_operators_than_a_job_may_have_are_refused(void **state)
@@ -265,77 +262,175 @@ static void settings_beyond_their_range_are_refused(void **state)
     mdot_job_destroy(job);
 }
 
-/* ---- Versions -------------------------------------------------------------------------------------------------------
- */
+/* ---- Versions ---------------------------------------------------------------------------------------------------- */
 
-/* Simulates a file of a later mdot. The section with this tag has extra bytes after each of its records. With tag 0,
- * there is an additional section instead. Sizes and records of the test's job fit into one byte each. */
-static size_t append_to_section(const file *f, int tag, unsigned char *out)
+enum { MAX_SECTIONS = 8, REQUIRED = 1 };
+
+typedef struct section {
+    uint32_t tag, flags;
+    uint64_t size;
+    const unsigned char *bytes;
+} section;
+
+static size_t list_sections(const file *f, section *out)
 {
-    size_t size = JOB_FILE_HEADER_BYTES, at = JOB_FILE_HEADER_BYTES;
+    uint32_t count;
+    memcpy(&count, f->bytes + JOB_FILE_CHECKSUM_END, sizeof count);
+    assert_true(count <= MAX_SECTIONS - 1);
+    const unsigned char *content = f->bytes + JOB_FILE_HEADER_BYTES + count * JOB_FILE_ENTRY_BYTES;
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(&out[i], f->bytes + JOB_FILE_HEADER_BYTES + i * JOB_FILE_ENTRY_BYTES, JOB_FILE_ENTRY_BYTES);
+        out[i].bytes = content;
+        content += out[i].size;
+    }
+    return count;
+}
+
+/* Writes and seals a file of these sections. */
+static size_t write_sections(const file *f, const section *sections, size_t section_count, unsigned char *out)
+{
+    uint32_t count = (uint32_t)section_count;
+    size_t size = JOB_FILE_HEADER_BYTES;
     memcpy(out, f->bytes, JOB_FILE_HEADER_BYTES);
-    while (at < f->size) {
-        const unsigned char *section = f->bytes + at;
-        size_t end = at + 2 + section[1];
-        assert_true(section[1] < 0x80);
-        out[size++] = section[0];
-        size_t size_at = size++, from = size;
-        at += 2;
-        if (section[0] == tag && tag == 1) {
-            memcpy(out + size, f->bytes + at, end - at);
-            size += end - at;
-            out[size++] = 77;
-            at = end;
-        }
-        if (section[0] == tag && tag == 2) out[size++] = f->bytes[at++]; /* the count of records */
-        while (at < end) {
-            size_t record = section[0] == tag ? 1u + f->bytes[at] : end - at;
-            memcpy(out + size, f->bytes + at, record);
-            at += record;
-            if (section[0] == tag) out[size] += 2;
-            size += record;
-            if (section[0] != tag) continue;
-            out[size++] = 5;
-            out[size++] = 9;
-        }
-        assert_true(size - from < 0x80);
-        out[size_at] = (unsigned char)(size - from);
+    memcpy(out + JOB_FILE_CHECKSUM_END, &count, sizeof count);
+    for (size_t i = 0; i < count; i++, size += JOB_FILE_ENTRY_BYTES)
+        memcpy(out + size, &sections[i], JOB_FILE_ENTRY_BYTES);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(size + sections[i].size < MAX_FILE_BYTES);
+        memcpy(out + size, sections[i].bytes, sections[i].size);
+        size += sections[i].size;
     }
-    if (tag == 0) {
-        static const unsigned char later[] = {9, 3, 1, 2, 3};
-        memcpy(out + size, later, sizeof later);
-        size += sizeof later;
-    }
+    job_file_sign(out, size);
     return size;
 }
 
-static void what_a_later_version_appends_is_skipped(void **state)
+/* Appends a field to the section's only record (JOB), or two bytes to each of its records (TYPES and OPERATORS). Sizes
+ * of the test's records fit into one byte. */
+static void append_fields(section *s, unsigned char *out)
+{
+    size_t size = 0, at = 0;
+    if (s->tag == 1) {
+        memcpy(out, s->bytes, s->size);
+        size = at = s->size;
+        out[size++] = 77;
+    }
+    if (s->tag == 2) out[size++] = s->bytes[at++]; /* the count of types */
+    while (at < s->size) {
+        size_t record = 1u + s->bytes[at];
+        memcpy(out + size, s->bytes + at, record);
+        out[size] = (unsigned char)(out[size] + 2);
+        assert_true(out[size] < 0x80);
+        at += record;
+        size += record;
+        out[size++] = 5;
+        out[size++] = 9;
+    }
+    s->bytes = out;
+    s->size = size;
+}
+
+static void appended_fields_and_optional_sections_are_skipped(void **state)
 {
     file *f = *state;
     mdot_job *job = job_file_make();
-    for (int tag = 0; tag <= 3; tag++) {
-        unsigned char bytes[MAX_FILE_BYTES];
-        size_t size = append_to_section(f, tag, bytes);
+    for (uint32_t tag = 0; tag <= 3; tag++) {
+        unsigned char bytes[MAX_FILE_BYTES], longer[MAX_FILE_BYTES];
+        section sections[MAX_SECTIONS];
+        size_t count = list_sections(f, sections);
+        if (tag == 0) sections[count++] = (section){.tag = 9, .size = 3, .bytes = (const unsigned char *)"abc"};
+        if (tag > 0) append_fields(&sections[tag - 1], longer);
+        size_t size = write_sections(f, sections, count, bytes);
         assert_true(size > f->size);
-        job_file_sign(bytes, size);
         mdot_job *later = NULL;
         mdot_error err = {0};
-        if (job_file_parse(bytes, size, &later, &err) != MDOT_OK) fail_msg("section %d: %s", tag, err.message);
+        if (job_file_parse(bytes, size, &later, &err) != MDOT_OK)
+            fail_msg("section %u: %s", (unsigned)tag, err.message);
         job_file_expect_same(job, later);
         mdot_job_destroy(later);
     }
     mdot_job_destroy(job);
 }
 
-static void files_of_later_versions_are_named(void **state)
+static void unknown_required_sections_are_refused(void **state)
+{
+    file *f = *state;
+    unsigned char bytes[MAX_FILE_BYTES];
+    section sections[MAX_SECTIONS];
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    size_t count = list_sections(f, sections);
+    sections[count++] = (section){.tag = 9, .flags = REQUIRED, .size = 3, .bytes = (const unsigned char *)"abc"};
+    size_t size = write_sections(f, sections, count, bytes);
+    assert_int_equal(job_file_parse(bytes, size, &job, &err), MDOT_INCOMPATIBLE);
+    expect_contains(err.message, "section of kind 9");
+    expect_contains(err.message, "mdot extract");
+}
+
+static void missing_repeated_and_unordered_sections_are_refused(void **state)
+{
+    file *f = *state;
+    unsigned char bytes[MAX_FILE_BYTES];
+    section all[MAX_SECTIONS];
+    assert_int_equal(list_sections(f, all), 4);
+    static const int orders[][4] = {{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 0, 1, 2}, {1, 0, 2, 3}, {0, 1, 3, 2}};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        section sections[4];
+        size_t count = i < 3 ? 3 : 4;
+        for (size_t k = 0; k < count; k++) sections[k] = all[orders[i][k]];
+        size_t size = write_sections(f, sections, count, bytes);
+        job_file_expect_fault(bytes, size, MDOT_MALFORMED);
+    }
+    section optional[3] = {all[0], all[1], all[2]}; /* without the names of modules */
+    mdot_job *job = NULL;
+    size_t size = write_sections(f, optional, 3, bytes);
+    assert_int_equal(job_file_parse(bytes, size, &job, NULL), MDOT_OK);
+    mdot_job_destroy(job);
+}
+
+/* Version 2 has tags and sizes as varints in front of the sections. */
+static void files_of_version_2_are_read(void **state)
+{
+    file *f = *state;
+    unsigned char bytes[MAX_FILE_BYTES];
+    section sections[MAX_SECTIONS];
+    size_t count = list_sections(f, sections), size = JOB_FILE_CHECKSUM_END;
+    memcpy(bytes, f->bytes, JOB_FILE_CHECKSUM_END);
+    bytes[8] = 2;
+    for (size_t i = 0; i < count; i++) {
+        assert_true(sections[i].size < 0x80);
+        bytes[size++] = (unsigned char)sections[i].tag;
+        bytes[size++] = (unsigned char)sections[i].size;
+        memcpy(bytes + size, sections[i].bytes, sections[i].size);
+        size += sections[i].size;
+    }
+    mdot_job *job = job_file_make(), *old = NULL;
+    mdot_error err = {0};
+    job_file_sign(bytes, size);
+    if (job_file_parse(bytes, size, &old, &err) != MDOT_OK) fail_msg("%s", err.message);
+    job_file_expect_same(job, old);
+    mdot_job_destroy(old);
+    mdot_job_destroy(job);
+    size_t without_modules = size - 2 - sections[count - 1].size;
+    for (size_t cut = JOB_FILE_CHECKSUM_END; cut < without_modules; cut++) {
+        job_file_sign(bytes, cut);
+        job_file_expect_fault(bytes, cut, MDOT_MALFORMED);
+    }
+}
+
+static void files_of_other_versions_are_named(void **state)
 {
     file *f = *state;
     mdot_job *job = NULL;
     mdot_error err = {0};
-    f->bytes[8] = 3;
+    f->bytes[8] = 4;
     job_file_sign(f->bytes, f->size);
     assert_int_equal(job_file_parse(f->bytes, f->size, &job, &err), MDOT_INCOMPATIBLE);
-    assert_non_null(strstr(err.message, "version 3 of its format; this mdot reads those up to 2"));
+    expect_contains(err.message, "version 4 of its format; this mdot reads those up to 3");
+    f->bytes[8] = 1;
+    job_file_sign(f->bytes, f->size);
+    assert_int_equal(job_file_parse(f->bytes, f->size, &job, &err), MDOT_INCOMPATIBLE);
+    expect_contains(err.message, "version 1 of its format");
+    expect_contains(err.message, "read the ONNX file again with `mdot extract`");
 }
 
 static void files_that_cannot_be_read_or_written_are_named(void **state)
@@ -371,7 +466,7 @@ static void larger_files_than_any_job_has_are_refused_unread(void **state)
 }
 
 /* Loading and saving return at once, and the pipe stays a pipe. */
-static void a_pipe_is_no_job(void **state)
+static void pipes_are_refused(void **state)
 {
     file *f = *state;
     mdot_job *job = NULL, *made = job_file_make();
@@ -394,11 +489,14 @@ static void a_pipe_is_no_job(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_saved_job_loads_as_it_was, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(saved_job_loads_unchanged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_field_comes_back_from_a_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_job_without_names_has_no_section_for_them, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_a_later_version_appends_is_skipped, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(files_of_later_versions_are_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(job_without_names_has_no_module_section, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(appended_fields_and_optional_sections_are_skipped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unknown_required_sections_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(missing_repeated_and_unordered_sections_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_of_version_2_are_read, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_of_other_versions_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_cut_file_is_refused_at_every_byte, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_flipped_bit_is_found, set_up, tear_down),
         cmocka_unit_test_setup_teardown(more_operators_than_a_job_may_have_are_refused, set_up, tear_down),
@@ -406,7 +504,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(broken_content_is_refused_or_a_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_that_cannot_be_read_or_written_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(larger_files_than_any_job_has_are_refused_unread, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_pipe_is_no_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(pipes_are_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

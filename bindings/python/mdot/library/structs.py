@@ -414,6 +414,7 @@ class mdot_job_options(Sized):
         ("keep_names", c_uint32),
         ("reserved", c_uint32),
         ("output", c_char_p),
+        ("freezing", POINTER(mdot_job_freezing)),
     ]
 
 

@@ -1,0 +1,23 @@
+/* parameters.h — the constants that training updates. Private to frontend/job. */
+#ifndef FE_PARAMETERS_H
+#define FE_PARAMETERS_H
+
+#include "frontend/job/fe_job.h"
+
+/* Is this the name of a buffer, a tensor that the model keeps without training it? */
+bool fe_is_buffer(const char *name);
+/* Marks the parameters that the file stores. Sets job->parameters, to NULL if memory runs out. */
+void fe_parameters_create(fe_job *job);
+/* Records that the constant with this id was computed from the node's inputs. */
+void fe_parameters_derive(fe_parameters *parameters, const ir_node *node, int id);
+/* Adds a parameter that training has but the file neither stores nor computes. */
+void fe_parameters_add(fe_parameters *parameters, const ir_value *value);
+/* Is the value a parameter, that is, a trained floating constant of more than one element? The value may be NULL. */
+bool fe_is_parameter(const fe_job *job, const ir_value *value);
+/* Is the operand a parameter of this node? The running statistics of a BatchNormalization and the scales of a Resize
+ * are excluded. */
+bool fe_is_parameter_operand(const fe_job *job, const ir_node *node, int input);
+/* Number of parameters behind a constant that are still uncounted. `counted` has one entry per value id. */
+double fe_parameter_count(const fe_job *job, const ir_value *value, bool *counted);
+
+#endif

@@ -1,0 +1,25 @@
+/* graph_edit.h — building blocks of rewriting. NULL and false: out of memory. Private to frontend/onnx. */
+#ifndef FE_GRAPH_EDIT_H
+#define FE_GRAPH_EDIT_H
+
+#include "frontend/onnx/upgrade.h"
+
+/* A value's type from the shape rules, or rank -1 if they cannot derive it. */
+const ir_type *fe_type_of(fe_upgrader *u, const ir_value *value);
+/* Does the same between nodes, when the last node is upgraded, too. */
+const ir_type *fe_type_of_upgraded(fe_upgrader *u, const ir_value *value);
+/* Adds constants named after the node. */
+ir_value *fe_add_ints(const fe_upgrader *u, const ir_node *node, const char *what, const int64_t *values, int count);
+ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *what, mdot_dtype dtype, double value);
+/* Sets input `index`; the list grows with absent inputs as needed. */
+bool fe_set_input(const fe_upgrader *u, ir_node *node, int index, ir_value *value);
+bool fe_set_tensor(const fe_upgrader *u, ir_node *node, const char *name, const ir_tensor *tensor);
+/* Inserts an operator with one output in front of `node`, or behind it, and names it after the node. */
+ir_node *fe_insert_before(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count);
+ir_node *fe_insert_after(const fe_upgrader *u, ir_node *node, ir_opcode op, ir_value *const *inputs, int count);
+/* Exchanges output i of `node` and output 0 of `last`. Later nodes, which read the node's value, then read the value
+ * that `last` computes from it. */
+void fe_swap_output(ir_node *node, int i, ir_node *last);
+bool fe_give_up(const fe_upgrader *u, ir_node *node, const char *reason);
+
+#endif
