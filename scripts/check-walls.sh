@@ -6,6 +6,7 @@
 #   - a folder includes nothing but what stands behind its name below (its own files are always right);
 #   - no header needs itself, over however many others;
 #   - no two source files of a library have one name;
+#   - instructions of one processor family are only in codegen/ and in files named for the family, such as cpu_x86.c;
 #   - where a build is given, every external symbol of its objects has its folder's prefix.
 #
 # Every breach is printed as "FILE: REASON"; exit status 1 when there is one. Circles of calls: scripts/circles.sh.
@@ -99,6 +100,11 @@ while read -r library folders; do
         name in first { print $0 ": " library " has " first[name] " of the same name"; next }
         { first[name] = $0 }'
 done < "$work/libraries" >> "$work/breaches"
+
+# Intrinsics, their headers, inline assembly and system calls of x86. codegen/ makes code for x86 by its nature.
+grep -v -e '^codegen/' -e '_x86\.[ch]$' "$work/files" | xargs grep -nE \
+    '__builtin_ia32_|<(cpuid|[a-z]*mmintrin|immintrin|x86intrin)\.h>|\b_mm(256|512)?_[a-z0-9_]+\(|\b__asm__\b|\basm +volatile|SYS_arch_prctl' |
+    sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 is for one processor family; move it to a file named for it, such as cpu_x86.c/' >> "$work/breaches" || true
 
 # What is shared begins with the folder's letters, what is public with the library's; protoc-c names what it makes.
 cat > "$work/prefixes" <<'PREFIXES'

@@ -9,6 +9,7 @@
  *   turn   the side that acts next: the caller writes a step and hands over; the thread answers and hands back. The
  *          waiting side polls for a while, because the other one usually answers soon, and then sleeps on the word (futex)
  */
+#include "base/spin.h"
 #include "runtime/cuda/cuda_device.h"
 
 #include <dlfcn.h>
@@ -53,7 +54,7 @@ static bool look(rt_cuda_thread *t, unsigned turn)
 {
     for (int pauses = 1; pauses <= PAUSES_TO_SLEEP; pauses++) {
         if (atomic_load_explicit(&t->turn, memory_order_acquire) != turn) return true;
-        rt_pause();
+        bs_spin_pause();
         if (pauses % PAUSES_TO_A_YIELD == 0) sched_yield();
     }
     return false;
