@@ -279,7 +279,7 @@ static mdot_status find_entry(benchmark *s, mdot_error *err)
     bool found = s->request->entry_name == NULL && s->info.entry_count == 1;
     if (!found) found = mdot_predictor_find_entry(s->predictor, name, &s->entry) == MDOT_OK;
     if (!found && s->request->entry_name == NULL)
-        found = mdot_predictor_find_entry(s->predictor, "price", &s->entry) == MDOT_OK;
+        found = mdot_predictor_find_entry(s->predictor, "evaluate", &s->entry) == MDOT_OK;
     if (!found)
         return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry %s; `mdot inspect` shows all", s->request->path,
                          name);

@@ -82,7 +82,7 @@ static reads find_reads(const mdot_predictor *predictor)
     for (size_t e = 0; e < info.entry_count; e++) {
         mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
         mdot_predictor_get_entry(predictor, e, &entry);
-        if (strcmp(entry.name, "predict") != 0 && strcmp(entry.name, "price") != 0) continue;
+        if (strcmp(entry.name, "predict") != 0 && strcmp(entry.name, "evaluate") != 0) continue;
         for (size_t i = 0; i < entry.input_count; i++) {
             mdot_tensor_info tensor = MDOT_INIT(mdot_tensor_info);
             mdot_predictor_get_input(predictor, e, i, &tensor);

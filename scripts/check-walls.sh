@@ -25,7 +25,7 @@ base            mdot/mdot_base.h
 runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/predict/predict_extension.h
 runtime/core    base/ mdot/mdot.h mdot/mdot_abi.h
 runtime/cuda    base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h
-runtime/job     base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/perf/
+runtime/job     base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/perf/ runtime/predict/
 runtime/perf    base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/job/
 runtime/predict base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/job/ runtime/perf/
 ir              base/ mdot/mdot_base.h

@@ -475,7 +475,7 @@ typedef struct mdot_prediction {
  * reasons by the numbers of MDOT_OUTSIDE_MAP, any of which may be above 0.
  *
  * In a predictor with two entries, "encode" reads the inputs that have rows. Its outputs, up to 16 tensors of any
- * shape, are inputs of the entry "price", by name. "price" also reads configuration f32 [26, C] and gpu f32 [11, C],
+ * shape, are inputs of the entry "evaluate", by name. "evaluate" also reads configuration f32 [26, C] and gpu f32 [11, C],
  * with one column for each of C configurations of one batch, C up to 64. Its outputs are step_ms f32 [3, C] and
  * outside_training f32 [C], or [2, C] to [8, C]. A column's answer must be independent of the other columns. If there
  * are fewer than C configurations, the remaining columns hold earlier ones.
@@ -530,7 +530,7 @@ mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding,
 typedef struct mdot_job_inputs mdot_job_inputs;
 
 /* Creates the inputs of entry point `entry` (an index), which predicts or explains jobs, under one configuration. As
- * in mdot_predict, parts of the configuration that the predictor does not read are left out; "price" gets the
+ * in mdot_predict, parts of the configuration that the predictor does not read are left out; "evaluate" gets the
  * configuration in every column. Errors are mdot_predict's, and OUT_OF_RANGE for an invalid entry, INCOMPATIBLE for
  * an entry that reads other inputs than a job's, OUT_OF_MEMORY. The caller destroys the result. */
 mdot_status mdot_job_inputs_create(mdot_context *context, size_t entry, const mdot_job *job,

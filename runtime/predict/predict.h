@@ -10,7 +10,7 @@
  *   predict.c        mdot_predict, mdot_sweep and others: a job and configurations → blocks of them → mdot_predictions
  *
  * A predictor consists of one entry, "predict", which reads rows and one configuration; or of two. Then "encode"
- * reads rows, and "price" reads the outputs of "encode" and a block of configurations. In one piece, the cached
+ * reads rows, and "evaluate" reads the outputs of "encode" and a block of configurations. In one piece, the cached
  * features are the rows themselves, and a block is one configuration.
  *
  * mdot_predict.h describes the tensors for people who train predictors, under "Predictions".

@@ -1,5 +1,5 @@
 /* predictor_schema.c — determines whether an artefact predicts jobs. It does if it has an entry "predict" that reads only
- * the tensors of predict.h, or two entries, "encode" and "price", of which the second reads the outputs of the
+ * the tensors of predict.h, or two entries, "encode" and "evaluate", of which the second reads the outputs of the
  * first. The entry "explain" has the inputs of "predict". */
 #include "runtime/predict/predict.h"
 #include "runtime/predict/predict_extension.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char predict_name[] = "predict", encode_name[] = "encode", evaluate_name[] = "price";
+static const char predict_name[] = "predict", encode_name[] = "encode", evaluate_name[] = "evaluate";
 static const char explain_name[] = "explain";
 
 const rt_job_input_row rt_job_inputs[RT_JOB_INPUT_COUNT] = {
@@ -200,7 +200,7 @@ static bool equal_tensors(const mdot_abi_tensor *a, const mdot_abi_tensor *b)
     return equal;
 }
 
-/* An input of "price" that is an output of "encode". */
+/* An input of "evaluate" that is an output of "encode". */
 static mdot_status keep_output(const reading *r, const mdot_abi_entry *encode, uint32_t at)
 {
     const mdot_abi_tensor *wanted = &rt_inputs(r->table, r->entry)[at];
@@ -230,7 +230,7 @@ static mdot_status read_prices(const reading *r, const mdot_abi_entry *encode)
     return status;
 }
 
-/* "encode" writes all of its outputs, but memory is allocated only for those that "price" reads. */
+/* "encode" writes all of its outputs, but memory is allocated only for those that "evaluate" reads. */
 static mdot_status check_all_read(const reading *prices, const mdot_abi_entry *encode)
 {
     const rt_job_schema *schema = prices->schema;
@@ -284,7 +284,7 @@ static mdot_status read_outputs(const reading *r)
     return MDOT_OK;
 }
 
-/* Number of configurations that "price" takes: the last dimension of its step_ms. */
+/* Number of configurations that "evaluate" takes: the last dimension of its step_ms. */
 static mdot_status read_block(reading *r)
 {
     for (uint32_t at = 0; at < r->entry->output_count; at++) {

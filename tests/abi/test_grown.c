@@ -106,7 +106,7 @@ static void what_the_program_knows_is_filled(void **state)
 {
     const fixture *f = *state;
     size_t entry = 0;
-    assert_int_equal(mdot_predictor_find_entry(f->predictor, "price", &entry), MDOT_OK);
+    assert_int_equal(mdot_predictor_find_entry(f->predictor, "evaluate", &entry), MDOT_OK);
     {
         FILL(mdot_predictor_info, mdot_predictor_get_info(f->predictor, result));
         assert_string_equal(result->device, "cpu");

@@ -197,7 +197,7 @@ static void two_entry_points_share_an_artefact(void **state)
     assert_true(asprintf(&second, "price=%s", small) > 0);
     RUN(f, "compile", "--entry", first, "--entry", second, "-o", f->artefact, "-b", "16", "-t", "cpu:x86-64-v3");
     assert_int_equal(f->result.status, OK);
-    RUN(f, "verify", f->artefact, small, "--entry", "price");
+    RUN(f, "verify", f->artefact, small, "--entry", "evaluate");
     assert_int_equal(f->result.status, OK);
     RUN(f, "verify", f->artefact, f->model, "--entry", "encoed");
     assert_int_equal(f->result.status, 1);

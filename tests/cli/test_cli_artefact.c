@@ -266,7 +266,7 @@ static void impossible_requests_fail_with_a_reason(void **state)
     assert_refused(1, "length 17");
     RUN("bench", artefact, "--length", "5", "--bucket", "4");
     assert_refused(1, "runs in bucket 16");
-    RUN("bench", artefact, "--entry", "price");
+    RUN("bench", artefact, "--entry", "evaluate");
     assert_refused(1, "no entry price");
     RUN("bench", artefact, "--level", "x86-64-v9");
     assert_refused(1, "x86-64-v9");

@@ -170,11 +170,11 @@ static void entries_keep_their_own_weights(void **state)
     place p = make_place();
     model m[2];
     make_model(&m[0], "encode", 3);
-    make_model(&m[1], "price", 5);
+    make_model(&m[1], "evaluate", 5);
     write_artefact(m, 2, p.path);
     mdot_predictor *predictor = open_or_skip(p.path, NULL);
     size_t entry;
-    assert_int_equal(mdot_predictor_find_entry(predictor, "price", &entry), MDOT_OK);
+    assert_int_equal(mdot_predictor_find_entry(predictor, "evaluate", &entry), MDOT_OK);
     assert_int_equal(entry, 1);
     check_results(predictor, 0, 3);
     check_results(predictor, 1, 5);

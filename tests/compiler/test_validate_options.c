@@ -41,7 +41,7 @@ static int set_up(void **state)
     f->options.target_count = 1;
     for (int i = 0; i < 2; i++) {
         f->entries[i] = MDOT_INIT(mdotc_entry);
-        f->entries[i].name = i == 0 ? "predict" : "price";
+        f->entries[i].name = i == 0 ? "predict" : "evaluate";
         f->entries[i].model_path = f->model;
     }
     *state = f;

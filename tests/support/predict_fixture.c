@@ -79,7 +79,7 @@ void predict_open_explained(predict_fixture *f, onnx_builder *b, onnx_builder *e
 
 void predict_open_pair(predict_fixture *f, onnx_builder *encode, onnx_builder *price)
 {
-    open_entries(f, (onnx_builder *const[]){encode, price}, (const char *const[]){"encode", "price"}, 2, NULL);
+    open_entries(f, (onnx_builder *const[]){encode, price}, (const char *const[]){"encode", "evaluate"}, 2, NULL);
 }
 
 void predict_close(predict_fixture *f)
@@ -283,7 +283,7 @@ onnx_builder *predict_outside_model(int64_t reasons, int64_t block)
     onnx_initializer(b, "half", MDOT_DTYPE_F32, "1", &half);
     add_slice(b, "configuration", "batch", 0, 1, 0);
     add_slice(b, "configuration", "reasons", 0, reasons, 0);
-    if (block > 0) { /* entry "price" must read the cached features; here they are multiplied by zero */
+    if (block > 0) { /* entry "evaluate" must read the cached features; here they are multiplied by zero */
         static const float nothing = 0;
         const int64_t rows = 0;
         onnx_input(b, "row_bytes", MDOT_DTYPE_F32, "L,2");

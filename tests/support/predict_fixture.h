@@ -43,7 +43,7 @@ onnx_builder *predict_bandwidth_price(const char *row_shape, int64_t block);
 /* The same in f64, computed from the job. */
 double predict_bandwidth_ms(const mdot_job *job, const mdot_configuration *configuration);
 /* Reads the first eight values of a configuration. The answers are the batch in ms, times .5, 1 and 2.
- * outside_training are the first `reasons` values, minus .5. The model serves as entry "predict", or as "price" for
+ * outside_training are the first `reasons` values, minus .5. The model serves as entry "predict", or as "evaluate" for
  * `block` configurations. */
 onnx_builder *predict_outside_model(int64_t reasons, int64_t block);
 /* Reads the operators in order. The answer is the sum over operators of the bytes that a sample writes, times the

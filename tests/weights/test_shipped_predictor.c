@@ -252,7 +252,7 @@ static void its_code_agrees_with_its_models(void **state)
 {
     (void)state;
     static const char *const entries[][2] = {{"encode", MDOT_SOURCE_DIR "/weights/encode.onnx"},
-                                             {"price", MDOT_SOURCE_DIR "/weights/evaluate.onnx"}};
+                                             {"evaluate", MDOT_SOURCE_DIR "/weights/evaluate.onnx"}};
     process_result *result = calloc(1, sizeof *result);
     assert_non_null(result);
     for (int i = 0; i < 2; i++) {

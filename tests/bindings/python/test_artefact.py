@@ -29,7 +29,7 @@ class Artefact(support.TestCase):
         for image in predictor.images:
             self.assertEqual(len(image.kernels), sum(len(entry.buckets) for entry in predictor.entries))
             self.assertTrue(all(kernel.threads == 1 and kernel.scratch_bytes > 0 for kernel in image.kernels))
-        price = next(entry for entry in predictor.entries if entry.name == "price")
+        price = next(entry for entry in predictor.entries if entry.name == "evaluate")
         configuration = next(tensor for tensor in price.inputs if tensor.name == "configuration")
         self.assertEqual(set(configuration.columns), set(said["configuration"]["reads"]))
         self.assertIsNone(predictor.device_fault)
@@ -97,8 +97,8 @@ class Artefact(support.TestCase):
     def test_an_entry_run_on_what_it_reads_of_a_job_predicts_it(self) -> None:
         predictor, job = mdot.Predictor(), self.bert()
         configuration = mdot.Configuration(gpu="A100", batch=16)
-        inputs = predictor.inputs_of(job, configuration, "price")
-        columns = predictor.run(inputs, "price")["step_ms"].tolist()[1]
+        inputs = predictor.inputs_of(job, configuration, "evaluate")
+        columns = predictor.run(inputs, "evaluate")["step_ms"].tolist()[1]
         step_ms = predictor.predict(job, "A100", 16).step_ms
         self.assertTrue(all(abs(column - step_ms) < 1e-3 * step_ms for column in columns))
         with self.assertRaisesRegex(mdot.InvalidArgumentError, "no entry point 'predict', but encode"):

@@ -50,7 +50,7 @@ static void plans_share_equal_weights(void **state)
     pl_plan plans[] = {{.buffer_count = 3, .buffers = first}, {.buffer_count = 5, .buffers = second}};
     pl_plan *one[] = {&plans[0]}, *two[] = {&plans[1]};
     cg_entry entries[] = {{.name = "encode", .plan_count = 1, .plans = one},
-                          {.name = "price", .plan_count = 1, .plans = two}};
+                          {.name = "evaluate", .plan_count = 1, .plans = two}};
     cg_pool weights = {0};
     cg_placement placement;
     ir_arena *arena = ir_arena_create(0);

@@ -33,7 +33,7 @@ static void accessors_tell_what_the_table_holds(void **state)
     assert_string_equal(needs.name, "");
     assert_int_equal(needs.scratch_bytes, FIXTURE_MAX_LENGTH * FIXTURE_SCRATCH_BYTES_A_STEP);
     size_t entry = 9;
-    assert_int_equal(mdot_predictor_find_entry(p, "price", &entry), MDOT_NOT_FOUND);
+    assert_int_equal(mdot_predictor_find_entry(p, "evaluate", &entry), MDOT_NOT_FOUND);
     assert_int_equal(entry, 9);
     assert_int_equal(mdot_predictor_find_entry(p, "double", &entry), MDOT_OK);
     assert_int_equal(entry, 1);

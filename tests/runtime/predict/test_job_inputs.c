@@ -70,7 +70,7 @@ static void pieces_run_on_them_predict(void **state)
     predict_open_pair(&f, predict_bandwidth_encode(), predict_bandwidth_price("L,2", BLOCK));
     mdot_job *job = predict_job(7, 5);
     const mdot_configuration c = predict_configuration(24, "T4");
-    mdot_job_inputs *rows = inputs_of(&f, "encode", job, &c), *prices = inputs_of(&f, "price", job, &c);
+    mdot_job_inputs *rows = inputs_of(&f, "encode", job, &c), *prices = inputs_of(&f, "evaluate", job, &c);
     mdot_input encoded;
     float bytes[32][2], step_ms[3][BLOCK];
     run(&f, "encode", rows, (mdot_output){"row_bytes", bytes, sizeof bytes});
@@ -79,7 +79,7 @@ static void pieces_run_on_them_predict(void **state)
     assert_string_equal(encoded.name, "row_bytes");
     assert_int_equal(encoded.dims[0], 5); /* two of the seven equal others */
     assert_memory_equal(encoded.data, bytes, sizeof bytes[0] * 5);
-    run(&f, "price", prices, (mdot_output){"step_ms", step_ms, sizeof step_ms});
+    run(&f, "evaluate", prices, (mdot_output){"step_ms", step_ms, sizeof step_ms});
     for (int column = 0; column < BLOCK; column++)
         predict_assert_close((double)step_ms[1][column], predict_bandwidth_ms(job, &c));
     mdot_job_inputs_destroy(rows);

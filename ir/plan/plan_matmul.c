@@ -1,4 +1,4 @@
-/* matmul.c — matmuls that are not linear kernels: MatMul with broadcast batches, Einsum, and linears whose rows are
+/* plan_matmul.c — matmuls that are not linear kernels: MatMul with broadcast batches, Einsum, and linears whose rows are
  * not affine in L. Each becomes one nest, whose body is the product of the operands, summed over the shared indices. */
 #include "ir/plan/planner.h"
 
