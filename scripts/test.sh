@@ -1,7 +1,7 @@
 #!/bin/sh
 # The whole test suite on a fresh Debian 12 clone, nothing before it: installs what is needed, runs the demo, builds twice
-# (release, and with the address and undefined-behaviour sanitizers and every verifier on), runs every test, and where there is a
-# clang, each fuzz target for 20 seconds. The exit status is 0 only when all passed.
+# (release, and with the address and undefined-behaviour sanitizers and every verifier on), runs all tests except those labelled
+# exhaustive, and where there is a clang, each fuzz target for 20 seconds. The exit status is 0 only when all passed.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/install-deps.sh --with-tests
