@@ -1,5 +1,5 @@
-/* encode_and_evaluate.c — one job under many configurations, as a scheduler compares them: the job is encoded once, and each
- * call of mdot_evaluate answers all batches of one GPU. The last line names the pair with the highest throughput.
+/* encode_and_evaluate.c — one job under many configurations, as a scheduler compares them. The job is encoded once, and
+ * each call of mdot_evaluate answers all batches of one GPU. The last line names the pair with the highest throughput.
  *
  *     encode_and_evaluate JOB.onnx PREDICTOR.mdot GPU...
  */

@@ -1,5 +1,5 @@
-/* test_examples.c — the programs of examples/ print the expected answers, and report wrong arguments. Tests of run_entry.c
- * are in tests/cli/test_cli.c, and those of predict.py in predict.sh. */
+/* test_examples.c — the programs of examples/ print the expected answers, and report wrong arguments. Tests of
+ * run_entry.c are in tests/cli/test_cli.c, and those of predict.py in predict.sh. */
 #include "tests/support/process.h"
 
 #include <setjmp.h>

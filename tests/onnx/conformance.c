@@ -2,8 +2,8 @@
  *
  * Every directory below FOLDER that holds a model.onnx is compiled for the best CPU level and run on its data. A wrong
  * result or an unreadable directory fails the test; unsupported operators do not, but at least LEAST directories must
- * pass. Returns 77 (skipped) where FOLDER does not exist: it is not part of the project. With MDOT_TEST_SHARD (shard.h) a
- * run takes a part of the directories; LEAST is then one number for each shard.
+ * pass. Returns 77 (skipped) where FOLDER does not exist: it is not part of the project. With MDOT_TEST_SHARD (shard.h)
+ * a run takes a part of the directories, and LEAST is one number for each shard.
  */
 #include "mdot/mdotc.h"
 #include "tests/support/shard.h"

@@ -12,6 +12,7 @@ cd "$work"
 # Good prose: 30 words with a reason and an example.
 good='The planner merges two buffers because their lifetimes are disjoint. For example, the result of a convolution reuses
 the memory of its first input. Note that the order of the kernels remains fixed.'
+mark='#' # apart, so that the bad comments below are no comments of this file
 
 # expect_pass FILE TEXT: the file follows all rules.
 expect_pass() {
@@ -52,10 +53,10 @@ expect_fault a.py "\"\"\"What the planner merges. $good\"\"\"" 'Python comments:
 expect_pass a.def 'ROW("the value must be between 1 and 9") /* One row for each operator. */'
 expect_fault a.def '/* What a row says. */' 'table comments: what/who'
 expect_fault a.def 'ROW("the value is told by the file")' 'messages: told/said'
-expect_pass a.sh '# Builds the library.
-say what'
-expect_fault a.sh 'say # What it says.' 'script comments: told/said'
-expect_fault CMakeLists.txt '# Who reads this.' 'script comments: what/who'
+expect_pass a.sh "$mark Builds the library.
+run what"
+expect_fault a.sh "run $mark What it says." 'script comments: told/said'
+expect_fault CMakeLists.txt "$mark Who reads this." 'script comments: what/who'
 expect_fault base/a.c 'int f(void) { return mdot_fail(err, 1, "%s has no bytes" " at the end", name); }' 'messages: negations'
 expect_fault base/a.c 'static const cli_option option = {.help = "what the model costs there", .value = 1};' 'messages: what/who'
 expect_fault base/a.c 'int f(void) { return printf("the step is modelled on this machine\n"); }' 'rejected word "modelled"'
