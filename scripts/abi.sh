@@ -1,44 +1,48 @@
 #!/bin/sh
-# Compares the libraries' binary interface, as abidw (abigail-tools) reads it from debug information, with the committed one:
+# The libraries' binary interface, compared with that of the last release:
 #
-#     scripts/abi.sh check  [BUILD FOLDER]   by default build/release; exit status 1 if a public struct or function differs
-#     scripts/abi.sh update [BUILD FOLDER]   builds the libraries and writes abi/. Use it if the rules allow the differences
-#                                            of `check`: new functions, new enumerators, and new fields at the end of
-#                                            structs that begin with struct_size
+#     scripts/abi.sh [BUILD FOLDER]     by default build/release
 #
-# Exit status 77 if abigail is absent or the build lacks debug information. See HACKING.md, "The interface".
+# abidw and abidiff (Debian's package abigail-tools) read the interface from debug information. The last release is the
+# newest tag vX.Y.Z of the same X.Y. Its libraries are built in a worktree of its own below the build folder. Changes that
+# the rules allow pass: new functions, new enumerators, and new fields at the end of structs that begin with struct_size.
+# Exit status 1 if the interface changed otherwise, 77 with the reason if nothing could be compared, for example because
+# no release has a tag yet. HACKING.md, "The interface".
 set -eu
 cd "$(dirname "$0")/.."
-action=${1:-check} build=${2:-build/release} version=0.2
-for tool in abidw abidiff; do
-    command -v "$tool" > /dev/null || { echo "skipped: there is no $tool (abigail-tools)"; exit 77; }
-done
-[ "$action" != update ] || cmake --build "$build" --target mdot mdotjob mdotc -- --quiet
+build=${1:-build/release}
+version=$(sed -n 's/^#define MDOT_VERSION_STRING "\([0-9]*\.[0-9]*\)\..*/\1/p' include/mdot/mdot_base.h)
+tag=$(git tag --list "v$version.*" --sort=-version:refname 2> /dev/null | head -1)
+[ -n "$tag" ] || { echo "skipped: no release of version $version has a tag, so that there is no interface to keep"; exit 77; }
+command -v abidiff > /dev/null || { echo "skipped: abidiff is missing (package abigail-tools)"; exit 77; }
+
+released=$build/abi/$tag
+if [ ! -e "$released/build/compiler/libmdotc.so" ]; then
+    rm -rf "$released"
+    mkdir -p "$released"
+    git archive "$tag" | tar -x -C "$released"
+    cmake -S "$released" -B "$released/build" -G Ninja -D CMAKE_BUILD_TYPE=Release -D MDOT_TESTS=OFF > "$released/log" 2>&1 &&
+        cmake --build "$released/build" --target mdot_shared mdotjob_shared mdotc_shared > "$released/log" 2>&1 ||
+        { cat "$released/log"; exit 1; }
+fi
+# Programs hold pointers to the types of the first entry and cannot see their contents.
+cat > "$build/abi/suppressions" <<'SUPPRESSIONS'
+[suppress_type]
+  name_regexp = ^(mdot_predictor|mdot_context|mdot_job|rt_.*|fe_.*|bs_.*)$
+[suppress_type]
+  type_kind = struct
+  has_data_member = struct_size
+  has_data_member_inserted_at = end
+[suppress_type]
+  type_kind = enum
+  changed_enumerators_regexp = .*_COUNT$
+SUPPRESSIONS
 status=0
 for file in runtime/libmdot frontend/libmdotjob compiler/libmdotc; do
-    library=$build/$file.so reference=abi/$(basename "$file")-$version.abi
-    if ! readelf -S "$library" | grep -q '\.debug_info'; then
-        echo "skipped: $library has no debug information"
-        exit 77
-    fi
-    case $action in
-    update)
-        abidw --no-corpus-path --no-comp-dir-path --no-show-locs --out-file "$build/new.abi" "$library"
-        sed -i "s#path='$(pwd -P)/#path='#" "$build/new.abi" # the compiler may have been called with absolute paths
-        if grep -n "path='/" "$build/new.abi"; then
-            echo "$library was compiled elsewhere: these paths would be committed"
-            exit 1
-        fi
-        mv "$build/new.abi" "$reference"
-        ;;
-    check)
-        if abidiff --suppressions abi/suppressions \
-            "$reference" "$library" > "$build/abidiff.txt" 2>&1; then continue; fi
-        echo "$library is not what $reference says:"
-        cat "$build/abidiff.txt"
-        status=1
-        ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 2 ;;
-    esac
+    if abidiff --no-added-syms --suppressions "$build/abi/suppressions" "$released/build/$file.so" "$build/$file.so" \
+        > "$build/abi/difference.txt" 2>&1; then continue; fi
+    echo "$build/$file.so differs from $tag:"
+    cat "$build/abi/difference.txt"
+    status=1
 done
 exit $status

@@ -6,6 +6,7 @@
 #   - a folder may include only the headers listed after its name below, and its own files;
 #   - a header must not include itself, directly or indirectly;
 #   - source files of a library have different names;
+#   - instructions of one processor family are only in codegen/ and in files named for the family, such as cpu_x86.c;
 #   - if a build is given, every external symbol of its objects has its folder's prefix.
 #
 # Prints each breach as "FILE: REASON". Exit status 1 if there is one. scripts/circles.sh finds circles of calls.
@@ -102,6 +103,11 @@ while read -r library folders; do
         name in first { print $0 ": " library " has " first[name] " of the same name"; next }
         { first[name] = $0 }'
 done < "$work/libraries" >> "$work/breaches"
+
+# Intrinsics, their headers, inline assembly and system calls of x86. codegen/ makes code for x86 by its nature.
+grep -v -e '^codegen/' -e '_x86\.[ch]$' "$work/files" | xargs grep -nE \
+    '__builtin_ia32_|<(cpuid|[a-z]*mmintrin|immintrin|x86intrin)\.h>|\b_mm(256|512)?_[a-z0-9_]+\(|\b__asm__\b|\basm +volatile|SYS_arch_prctl' |
+    sed 's/^\([^:]*\):\([0-9]*\):.*/\1: line \2 is for one processor family; move it to a file named for it, such as cpu_x86.c/' >> "$work/breaches" || true
 
 # Shared symbols begin with the folder's prefix, and public ones with the library's. protoc-c names its own output.
 cat > "$work/prefixes" <<'PREFIXES'

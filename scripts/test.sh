@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the whole test suite on a fresh clone on Debian 12: installs the dependencies, runs the demo, builds twice (release, and
-# with the address and undefined-behaviour sanitizers and every verifier on), and runs every test. If clang is installed, runs
-# each fuzz target for 20 seconds. The exit status is 0 only if all passed.
+# with the address and undefined-behaviour sanitizers and every verifier on), and runs all tests except those labelled
+# exhaustive. If clang is installed, runs each fuzz target for 20 seconds. The exit status is 0 only if all passed.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/install-deps.sh --with-tests

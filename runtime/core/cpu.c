@@ -6,17 +6,12 @@
  *
  * A CPU may be slower at an ISA level than at the next lower one. Then the lower one is chosen, unless the caller
  * requests the higher one by name.
+ *
+ * cpu_x86.c reads the CPU's features. On other processors cpu_generic.c reports none, so that no CPU image matches.
  */
 #include "base/join.h"
 #include "runtime/core/predictor.h"
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-#if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 #include <stdio.h>
 #include <string.h>
 
@@ -77,44 +72,6 @@ static const level_name levels[] = {
 #undef LEVEL_NAME
 };
 enum { LEVEL_COUNT = sizeof levels / sizeof levels[0] };
-
-void rt_cpu_read(rt_cpu *out_cpu)
-{
-    rt_cpu cpu = {0};
-#if defined(__x86_64__)
-    unsigned eax, ebx, ecx, edx;
-    if (__get_cpuid(1, &eax, &ebx, &ecx, &edx)) cpu.leaf1_ecx = ecx;
-    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
-        cpu.leaf7_ebx = ebx;
-        cpu.leaf7_edx = edx;
-        if (eax >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) cpu.leaf7_1_eax = eax;
-    }
-    if (__get_cpuid(0, &eax, &ebx, &ecx, &edx)) {
-        memcpy(cpu.vendor, &ebx, sizeof ebx);
-        memcpy(cpu.vendor + 4, &edx, sizeof edx);
-        memcpy(cpu.vendor + 8, &ecx, sizeof ecx);
-    }
-    if (__get_cpuid(0x80000001u, &eax, &ebx, &ecx, &edx)) cpu.extended1_ecx = ecx;
-    if (cpu.leaf1_ecx & bit_OSXSAVE) __asm__ volatile("xgetbv" : "=a"(cpu.xcr0), "=d"(edx) : "c"(0));
-#endif
-    *out_cpu = cpu;
-}
-
-/* Linux grants a process the state of AMX tiles, 8 KB per thread, on request (arch_prctl(2)). A container may
- * refuse. The request always covers the whole process. This is the only change that the libraries make to the
- * process (SECURITY.md). */
-void rt_cpu_ask_for_tiles(rt_cpu *cpu)
-{
-#if defined(__x86_64__) && defined(__linux__)
-    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-    rt_cpu allowed = *cpu;
-    allowed.permissions |= RT_CPU_MAY_USE_TILES;
-    if (rt_cpu_missing(&allowed, MDOT_CPU_X86_64_AMX) != NULL) return; /* the request would be useless */
-    if (syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0) *cpu = allowed;
-#else
-    (void)cpu;
-#endif
-}
 
 const char *rt_cpu_missing(const rt_cpu *cpu, uint32_t level)
 {

@@ -13,6 +13,7 @@
  * A child of fork has the context, between two runs as its parent left it, but lacks its threads. There the caller
  * takes all slices, and destroying the workers joins no thread.
  */
+#include "base/spin.h"
 #include "runtime/core/predictor.h"
 
 #include <limits.h>
@@ -63,7 +64,7 @@ struct rt_workers {
 
 static void pause_once(unsigned *pauses)
 {
-    __builtin_ia32_pause();
+    bs_spin_pause();
     if (++*pauses % PAUSES_TO_A_YIELD == 0) sched_yield();
 }
 
@@ -148,7 +149,7 @@ static void sleep_in(rt_workers *w, unsigned epoch)
 {
     for (int pauses = 0; pauses < PAUSES_TO_SLEEP; pauses++) {
         if (atomic_load_explicit(&w->epoch, memory_order_acquire) != epoch) return;
-        __builtin_ia32_pause();
+        bs_spin_pause();
     }
     atomic_fetch_add(&w->sleepers, 1);
     if (atomic_load(&w->epoch) == epoch) syscall(SYS_futex, &w->epoch, FUTEX_WAIT_PRIVATE, epoch, NULL, NULL, 0);

@@ -99,14 +99,6 @@ static inline uint64_t rt_cuda_open_limit_ms(const rt_cuda *cuda)
     return (uint64_t)cuda->timeout_ms * LIMITS;
 }
 
-/* For loops that poll a word that another processor is about to write. */
-static inline void rt_pause(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
-
 static inline uint64_t rt_round_up(uint64_t bytes, uint64_t alignment)
 {
     return (bytes + alignment - 1) / alignment * alignment;

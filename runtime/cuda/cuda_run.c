@@ -3,6 +3,7 @@
  * A single prediction uses as many blocks as its length has tiles. Many predictions run side by side, each on fewer
  * blocks, so that together they fill the die.
  */
+#include "base/spin.h"
 #include "runtime/cuda/cuda_device.h"
 
 #include <string.h>
@@ -129,7 +130,7 @@ static bool spin(const uint32_t *done, uint32_t ticket)
 {
     for (int i = 0; i < LOOKS_BETWEEN_QUERIES; i++) {
         if (is_done(done, ticket)) return true;
-        rt_pause();
+        bs_spin_pause();
     }
     return false;
 }

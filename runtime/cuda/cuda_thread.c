@@ -10,6 +10,7 @@
  *          waiting side polls for a while, because the other one usually answers soon. Then it sleeps on the word
  *          (futex)
  */
+#include "base/spin.h"
 #include "runtime/cuda/cuda_device.h"
 
 #include <dlfcn.h>
@@ -54,7 +55,7 @@ static bool look(rt_cuda_thread *t, unsigned turn)
 {
     for (int pauses = 1; pauses <= PAUSES_TO_SLEEP; pauses++) {
         if (atomic_load_explicit(&t->turn, memory_order_acquire) != turn) return true;
-        rt_pause();
+        bs_spin_pause();
         if (pauses % PAUSES_TO_A_YIELD == 0) sched_yield();
     }
     return false;

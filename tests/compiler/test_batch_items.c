@@ -4,6 +4,7 @@
 #include "mdot/mdot.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/process.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -275,5 +276,5 @@ int main(void)
         cmocka_unit_test(threads_share_what_is_taken_together), cmocka_unit_test(entries_say_how_many_items_they_take),
         cmocka_unit_test(a_wrong_item_is_named_and_none_runs),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return shard_run_group_tests(tests, setup, teardown);
 }

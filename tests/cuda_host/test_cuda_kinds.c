@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/cuda_host/program_fixture.h"
+#include "tests/support/shard.h"
 
 /* Checks the graph in every precision at each of the lengths. NULL means that it has no length. */
 static void assert_graph_right(const char *graph, const int64_t *lengths)
@@ -253,5 +254,5 @@ int main(void)
         print_message("skipped: no C++ compiler\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

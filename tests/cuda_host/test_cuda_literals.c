@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "tests/cuda_host/program_fixture.h"
+#include "tests/support/shard.h"
 
 static const int64_t BUCKET[] = {64, 0};
 
@@ -179,5 +180,5 @@ int main(void)
         print_message("skipped: no C++ compiler\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/cuda_host/program_fixture.h"
+#include "tests/support/shard.h"
 
 static const int64_t BUCKETS[] = {32, 64, 128, 256, 512, 1024, 0};
 #define MAGNITUDE 0.1 /* magnitude of the answers to random inputs by the predictors, whose weights are random */
@@ -98,5 +99,5 @@ int main(void)
     }
     for (size_t k = 0; k < sizeof models / sizeof *models; k++)
         if (access(models[k].path, R_OK) != 0) print_message("left out: %s is not there\n", models[k].path);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

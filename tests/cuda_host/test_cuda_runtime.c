@@ -6,6 +6,7 @@
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
+#include "tests/support/shard.h"
 
 #include "codegen/cuda/nvrtc.h"
 #include "mdot/mdotc.h"
@@ -271,5 +272,5 @@ int main(void)
         return 77;
     }
     setenv("MDOT_LIBCUDA", MDOT_FAKE_CUDA, 1);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return shard_run_group_tests(tests, setup, teardown);
 }

@@ -9,6 +9,7 @@
 #include "tests/support/check_directory.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -266,5 +267,5 @@ int main(int argc, char **argv)
         return 77;
     }
     if (argc > 1) cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return shard_run_group_tests(tests, set_up, tear_down);
 }

@@ -13,6 +13,7 @@
 #include "tests/support/encoder_model.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
+#include "tests/support/shard.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -314,6 +315,6 @@ int main(int argc, char **argv)
         return 77;
     }
     if (argc > 1) cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return shard_run_group_tests(tests, set_up, tear_down);
 }
 #endif

@@ -4,6 +4,7 @@
 #include "codegen/cpu/bf16.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -509,5 +510,5 @@ int main(void)
         cmocka_unit_test(pairs_of_keys_and_channels),
         cmocka_unit_test(other_kernels_of_bf16_images),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

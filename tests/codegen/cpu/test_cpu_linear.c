@@ -4,6 +4,7 @@
 #include "codegen/cpu/bf16.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -494,5 +495,5 @@ int main(void)
         cmocka_unit_test(random_shapes),
         cmocka_unit_test(weights_that_are_kept_whole),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "tests/support/cubin_fixture.h"
 #include "tests/support/encoder_model.h"
 #include "tests/support/process.h"
+#include "tests/support/shard.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -323,5 +324,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_nvrtc_the_message_says_what_to_install, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_encoder_stays_on_the_cpu_with_a_warning, setup, teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return shard_run_group_tests(tests, NULL, NULL);
 }

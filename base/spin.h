@@ -1,0 +1,20 @@
+/* spin.h — the pause of a loop that polls a word which another thread is about to write.
+ *
+ * The pause saves power and leaves the core to its other hardware thread. On processors without such an instruction it
+ * only keeps the compiler from merging two reads of the loop.
+ */
+#ifndef BS_SPIN_H
+#define BS_SPIN_H
+
+#if defined(__x86_64__)
+#include "base/spin_x86.h"
+#else
+#include <stdatomic.h>
+
+static inline void bs_spin_pause(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+#endif
+
+#endif

@@ -1,0 +1,17 @@
+/* cpu_generic.c — processors other than x86-64. They have none of the features that CPU images need, because artefacts
+ * hold x86-64 images only. A program there can still read jobs, and run artefacts with CUDA images. */
+#include "runtime/core/predictor.h"
+
+#if !defined(__x86_64__)
+
+void rt_cpu_read(rt_cpu *out_cpu)
+{
+    *out_cpu = (rt_cpu){0};
+}
+
+void rt_cpu_ask_for_tiles(rt_cpu *cpu)
+{
+    (void)cpu; /* AMX is a feature of x86-64 */
+}
+
+#endif

@@ -1,0 +1,104 @@
+# mdot_test(NAME [LABELS LABEL…] [ENVIRONMENT VARIABLE=VALUE…] [TIMEOUT SECONDS] COMMAND PROGRAM [ARGUMENT…]): one ctest entry, or
+# one for each shard (tests/support/shard.h). Exit status 77 means skipped; the program prints the reason.
+#
+# Labels (HACKING.md, "Building and testing"): without LABELS a test is `fast` unless the list below names it. A fast test
+# is `full`, too, because `ctest -L full` runs both.
+
+# Tests that take longer than about three seconds of one core.
+set(mdot_full_tests
+    aarch64_build
+    abi_install
+    abi_packages
+    dialect
+    gpu_dry_run
+    onnx_debian_node
+    onnx_shared_node
+    onnx_shared_predictor
+    order
+    python_artefact
+    python_compiler
+    python_explanation
+    python_job
+    python_library
+    python_predict
+    python_readme
+    python_scheduler
+    readme
+    test_batch_items
+    test_bf16
+    test_chronus
+    test_cli
+    test_cli_predict
+    test_cpu_attention
+    test_cpu_expr
+    test_cpu_linear
+    test_cpu_nest
+    test_cpu_recurrence
+    test_cpu_sequential
+    test_cuda_deletions
+    test_cuda_images
+    test_cuda_kernels
+    test_cuda_kinds
+    test_cuda_literals
+    test_cuda_models
+    test_cuda_mutations
+    test_cuda_runtime
+    test_cuda_schedules
+    test_elasticflow
+    test_environments
+    test_faults
+    test_growth
+    test_library_faults
+    test_monotony
+    test_nvrtc
+    test_onnx_reference
+    test_random_models
+    test_runtime_cuda_limits
+    test_types)
+
+# NAME SHARDS: programs that would take longer than two minutes, under the sanitizers on a busy machine of two cores.
+set(mdot_shards
+    "test_cuda_kinds 3"
+    "test_cuda_models 4"
+    "test_cuda_runtime 2"
+    "test_cuda_literals 3"
+    "test_cuda_schedules 2"
+    "test_cuda_images 3"
+    "test_cpu_linear 3"
+    "test_cpu_attention 4"
+    "test_batch_items 2"
+    "test_faults_exhaustive 9"
+    "test_library_faults_exhaustive 6"
+    "onnx_debian_node 4"
+    "onnx_shared_node 4")
+
+function(mdot_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABELS;ENVIRONMENT;COMMAND")
+  set(labels ${arg_LABELS})
+  if(NOT labels)
+    set(labels fast full)
+    if(name IN_LIST mdot_full_tests)
+      set(labels full)
+    endif()
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  set(shards 1)
+  foreach(row IN LISTS mdot_shards)
+    if(row MATCHES "^${name} ([0-9]+)$")
+      set(shards ${CMAKE_MATCH_1})
+    endif()
+  endforeach()
+  foreach(shard RANGE 1 ${shards})
+    set(entry ${name})
+    set(environment ${arg_ENVIRONMENT})
+    if(shards GREATER 1)
+      set(entry ${name}_${shard})
+      list(APPEND environment MDOT_TEST_SHARD=${shard}/${shards})
+    endif()
+    add_test(NAME ${entry} COMMAND ${arg_COMMAND})
+    set_tests_properties(${entry} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${arg_TIMEOUT} LABELS "${labels}"
+                                             ENVIRONMENT "${environment}")
+  endforeach()
+endfunction()
