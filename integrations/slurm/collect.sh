@@ -1,6 +1,6 @@
 #!/bin/bash
 # Measures training steps on every type of GPU that a cluster has: an array of tasks for each, and behind them a job that
-# makes one table of all, which mdot's calibration reads (weights/training/collect has what is measured, and how).
+# makes one table of all, which mdot's calibration reads (weights/training/mdot_training/collect has what is measured, and how).
 #
 #     integrations/slurm/collect.sh FOLDER PARTITION[:TYPE]…
 #
@@ -20,7 +20,7 @@ if [ "${1:-}" = --measure ]; then
     while :; do
         status=0
         # shellcheck disable=SC2086 # COLLECT is a list of words
-        "$python" -m collect run --out "$parts" --shard "$SLURM_ARRAY_TASK_ID/$TASKS" --deadline "$end" ${COLLECT:-} || status=$?
+        "$python" -m mdot_training.collect run --out "$parts" --shard "$SLURM_ARRAY_TASK_ID/$TASKS" --deadline "$end" ${COLLECT:-} || status=$?
         # a configuration that broke the CUDA context, or killed the process, is recorded: the next one goes on behind it
         [ "$status" -eq 3 ] || [ "$status" -gt 128 ] || exit "$status"
         [ "$(date +%s)" -lt "$end" ] || exit 0
@@ -29,10 +29,10 @@ fi
 if [ "${1:-}" = --gather ]; then
     tree=$2 folder=$3
     cd "$tree/weights/training"
-    "$python" -m collect merge "$folder"/parts/* --out "$folder/records.jsonl.gz" --summary "$folder/summary.md"
+    "$python" -m mdot_training.collect merge "$folder"/parts/* --out "$folder/records.jsonl.gz" --summary "$folder/summary.md"
     # graphs that cannot be made are named; the others' rows are written
-    "$python" -m collect export --records "$folder/records.jsonl.gz" --out "$folder/graphs" || true
-    exec "$python" -m collect table "$folder/records.jsonl.gz" --graphs "$folder/graphs" --out "$folder/measured.csv"
+    "$python" -m mdot_training.collect export --records "$folder/records.jsonl.gz" --out "$folder/graphs" || true
+    exec "$python" -m mdot_training.collect table "$folder/records.jsonl.gz" --graphs "$folder/graphs" --out "$folder/measured.csv"
 fi
 
 [ $# -ge 2 ] || { sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 2; }
@@ -45,7 +45,7 @@ arrays=""
 for place; do
     partition=${place%%:*}
     type=${place#"$partition"}
-    # a folder a type: what is measured on one card is still to be measured on another
+    # a folder a type: what is measured on one GPU model is still to be measured on another
     id=$(sbatch --parsable --job-name="steps-$place" --array="0-$((TASKS - 1))" --partition="$partition" --gres="gpu$type:1" \
         --time="${MINUTES:-60}" --output="$folder/log/%x-%a.txt" "$0" --measure "$tree" "$folder/parts/${place//:/-}")
     echo "$place: array $id"
