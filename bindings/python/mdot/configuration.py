@@ -76,7 +76,7 @@ class Configuration:
     optimizer: str = "sgd"
     """sgd, adam or adamw."""
     attention: str = "flash"
-    """flash: a fused kernel that keeps the scores on the chip; eager: decomposed into its operators."""
+    """flash: a fused kernel that keeps the scores in on-chip memory; eager: decomposed into its operators."""
     checkpoint: Union[str, None] = None
     """Recomputation in the backward pass: blocks recomputes each block; selective recomputes all operators but matmuls."""
     compiled: bool = False
@@ -149,9 +149,9 @@ def fill(out: c.mdot_configuration, given: Configuration, keep: list[Any]) -> No
     word."""
     out.struct_size = ctypes.sizeof(out)
     if isinstance(given.gpu, GPU):
-        figures = given.gpu._as_struct()
-        keep.append(figures)
-        out.gpu_spec = ctypes.pointer(figures)
+        specs = given.gpu._as_struct()
+        keep.append(specs)
+        out.gpu_spec = ctypes.pointer(specs)
     else:
         out.gpu = str(given.gpu).encode()
     out.batch = _whole("batch", given.batch, 1, 1 << 24)

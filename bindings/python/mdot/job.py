@@ -107,8 +107,8 @@ class Job:
         two are equal. `name` is the file name in messages about bytes. Each repair and each construct that the reader does
         not understand is a JobWarning.
         """
-        said: list[str] = []
-        hear = c.MESSAGE_FUNCTION(lambda _, text: said.append(read_text(text)))
+        messages: list[str] = []
+        hear = c.MESSAGE_FUNCTION(lambda _, text: messages.append(read_text(text)))
         given = dims or {}
         options = c.new(
             c.mdot_job_options,
@@ -125,7 +125,7 @@ class Job:
             call(reader().mdot_job_read, os.fsencode(model), ctypes.byref(options), out)
         assert handle.value is not None
         job = cls(handle.value)
-        for text in said:
+        for text in messages:
             _warn(text)
         return job
 
@@ -150,7 +150,7 @@ class Job:
         Parameters that do not require a gradient are frozen, module by module. Special cases are reported as JobWarning.
         """
         from mdot.trace.onnx_file import BATCH, serialise
-        from mdot.trace.run import trace
+        from mdot.trace.tracer import trace
 
         args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
         traced = trace(model, args, example_kwargs or {}, batch=batch, name=name)

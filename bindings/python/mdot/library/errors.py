@@ -114,7 +114,7 @@ class FallbackWarning(PredictionWarning):
     name = "fallback"
 
 
-class ModelledWarning(PredictionWarning):
+class AnalyticEstimateWarning(PredictionWarning):
     name = "analytic-estimate"
 
 
@@ -146,7 +146,7 @@ class OperatorsBeyondDataWarning(OutsideTrainingWarning):
     name = "operators-beyond-data"
 
 
-class CardNotMeasuredWarning(OutsideTrainingWarning):
+class GpuNotMeasuredWarning(OutsideTrainingWarning):
     name = "gpu-not-measured"
 
 
@@ -173,7 +173,7 @@ BY_NAME: dict[str, type[PredictionWarning]] = {
         OutsideTrainingWarning,
         ShortenedWarning,
         FallbackWarning,
-        ModelledWarning,
+        AnalyticEstimateWarning,
         ImplausibleWarning,
         NoParametersWarning,
         FoldedWarning,
@@ -181,7 +181,7 @@ BY_NAME: dict[str, type[PredictionWarning]] = {
         BatchBelowDataWarning,
         BatchAboveDataWarning,
         OperatorsBeyondDataWarning,
-        CardNotMeasuredWarning,
+        GpuNotMeasuredWarning,
         PrecisionNotMeasuredWarning,
         SoftwareNotMeasuredWarning,
         TypesNotMeasuredWarning,

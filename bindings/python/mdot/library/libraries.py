@@ -18,7 +18,7 @@ from typing import Any, Iterator
 from mdot.library import errors
 from mdot.library import structs as c
 
-SOVERSION = "0.2"
+SOVERSION = "0.3"
 PACKAGE = Path(__file__).resolve().parent.parent
 
 _ERROR = POINTER(c.mdot_error)
