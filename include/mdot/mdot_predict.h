@@ -598,7 +598,7 @@ typedef struct mdot_operator_time {
  *   operator_ms  f32 [L, 3]  of all operators of a row: forward, data gradient, weight gradient
  *   other_ms     f32 [3]     other times: optimizer, waiting for the host, waiting for other GPUs
  *
- * All values are at least 0 and add up to the median of step_ms. weights/training/predictor/deploy_graphs.py makes such a
+ * All values are at least 0 and add up to the median of step_ms. weights/training/mdot_training/predictor/deploy_graphs.py makes such a
  * graph from that of the shipped predictor.
  */
 mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,

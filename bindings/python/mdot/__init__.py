@@ -20,14 +20,15 @@ from mdot.explanation import Explanation, Share
 from mdot.gpus import GPU, gpu, gpus
 from mdot.job import Job, Load, Operator, optimizer_load
 from mdot.library.errors import (
+    AnalyticEstimateWarning,
     BatchAboveDataWarning,
     BatchBelowDataWarning,
-    CardNotMeasuredWarning,
     CorruptError,
     DeviceError,
     Error,
     FallbackWarning,
     FoldedWarning,
+    GpuNotMeasuredWarning,
     ImplausibleWarning,
     IncompatibleError,
     InputOutputError,
@@ -35,7 +36,6 @@ from mdot.library.errors import (
     JobWarning,
     MalformedError,
     MaybeFoldedWarning,
-    AnalyticEstimateWarning,
     NoParametersWarning,
     NotFoundError,
     OperatorsBeyondDataWarning,
@@ -66,10 +66,10 @@ def library_version() -> str:
 
 
 __all__ = [
+    "AnalyticEstimateWarning",
     "BatchAboveDataWarning",
     "BatchBelowDataWarning",
     "Calibration",
-    "CardNotMeasuredWarning",
     "Check",
     "CompilerWarning",
     "Configuration",
@@ -83,6 +83,7 @@ __all__ = [
     "FallbackWarning",
     "FoldedWarning",
     "GPU",
+    "GpuNotMeasuredWarning",
     "Image",
     "ImplausibleWarning",
     "IncompatibleError",
@@ -93,7 +94,6 @@ __all__ = [
     "Load",
     "MalformedError",
     "MaybeFoldedWarning",
-    "AnalyticEstimateWarning",
     "NoParametersWarning",
     "NotFoundError",
     "Operator",

@@ -78,7 +78,7 @@ def _value(text: str) -> Any:
 def _export(given: argparse.Namespace) -> None:
     from mdot.trace.models import build
     from mdot.trace.onnx_file import serialise
-    from mdot.trace.run import trace
+    from mdot.trace.tracer import trace
 
     network = build(
         given.model, batch=given.batch, length=given.length, size=given.size, settings=dict(given.settings)

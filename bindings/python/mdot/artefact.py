@@ -160,7 +160,7 @@ def _bucket(handle: ctypes.c_void_p, entry: int, bucket: int) -> Bucket:
     return made
 
 
-def entries(handle: ctypes.c_void_p, count: int) -> tuple[Entry, ...]:
+def read_entries(handle: ctypes.c_void_p, count: int) -> tuple[Entry, ...]:
     """The entry points of an opened artefact that has `count` of them."""
     lib, found = runtime(), []
     for i in range(count):
@@ -181,7 +181,7 @@ def entries(handle: ctypes.c_void_p, count: int) -> tuple[Entry, ...]:
     return tuple(found)
 
 
-def images(handle: ctypes.c_void_p, count: int, of: tuple[Entry, ...]) -> tuple[Image, ...]:
+def read_images(handle: ctypes.c_void_p, count: int, of: tuple[Entry, ...]) -> tuple[Image, ...]:
     lib, found = runtime(), []
     for i in range(count):
         info = _get(lib.mdot_predictor_get_image, c.mdot_image_info, handle, i)
@@ -242,7 +242,7 @@ def _find(predictor: Predictor, name: str) -> int:
     return number.value
 
 
-def inputs_of(predictor: Predictor, name: str, job: Job, configuration: Configuration) -> dict[str, memoryview]:
+def compute_inputs(predictor: Predictor, name: str, job: Job, configuration: Configuration) -> dict[str, memoryview]:
     """Implements `Predictor.inputs_of`."""
     number = _find(predictor, name)
     keep: list[Any] = []
@@ -268,7 +268,7 @@ def inputs_of(predictor: Predictor, name: str, job: Job, configuration: Configur
         runtime().mdot_job_inputs_destroy(handle)
 
 
-def run(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dict[str, memoryview]:
+def run_entry(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dict[str, memoryview]:
     """Implements `Predictor.run`."""
     number = _find(predictor, name)
     entry = predictor.entries[number]
@@ -316,7 +316,7 @@ def _arrays(entry: Entry, inputs: Mapping[str, Any], item: int, keep: list[Any])
     return length, found
 
 
-def run_many(predictor: Predictor, items: Sequence[Mapping[str, Any]], name: str) -> list[dict[str, memoryview]]:
+def run_entry_many(predictor: Predictor, items: Sequence[Mapping[str, Any]], name: str) -> list[dict[str, memoryview]]:
     """Implements `Predictor.run_many`."""
     number = _find(predictor, name)
     entry = predictor.entries[number]

@@ -46,7 +46,7 @@ def compile(
     for entry, (entry_name, path) in zip(array, entries.items()):
         entry.struct_size = ctypes.sizeof(entry)
         entry.name, entry.model_path = entry_name.encode(), os.fsencode(path)
-    said: list[str] = []
+    messages: list[str] = []
     tell = progress or (lambda step, done, total: None)
     show = dump or (lambda text: None)
     given = dims or {}
@@ -63,11 +63,11 @@ def compile(
         min_length=min_length,
         dump_pass=dump_pass.encode() if dump_pass is not None else None,
         dump=c.MESSAGE_FUNCTION(lambda _, text: show(read_text(text))),
-        warning=c.MESSAGE_FUNCTION(lambda _, text: said.append(read_text(text))),
+        warning=c.MESSAGE_FUNCTION(lambda _, text: messages.append(read_text(text))),
         progress=c.PROGRESS_FUNCTION(lambda _, step, done, total: tell(read_text(step), done, total)),
     )
     call(library.mdotc_compile, array, len(entries), os.fsencode(output), ctypes.byref(options))
-    for text in said:
+    for text in messages:
         _warn(text, CompilerWarning)
     return Predictor(output)
 
@@ -111,7 +111,7 @@ def verify(
     """
     library = compiler()
     rows: list[Row] = []
-    said: list[str] = []
+    messages: list[str] = []
 
     def hear(_: int, row: ctypes._Pointer[c.mdotc_verify_row]) -> None:
         at = row.contents
@@ -137,7 +137,7 @@ def verify(
         tolerance=tolerance,
         seed=seed,
         row=c.ROW_FUNCTION(hear),
-        warning=c.MESSAGE_FUNCTION(lambda _, text: said.append(read_text(text))),
+        warning=c.MESSAGE_FUNCTION(lambda _, text: messages.append(read_text(text))),
         inputs=os.fsencode(inputs) if inputs is not None else None,
         jobs=(ctypes.c_void_p * max(len(jobs), 1))(*(job._handle.value for job, _ in jobs)),
         configurations=as_array((configuration for _, configuration in jobs), keep),
@@ -146,7 +146,7 @@ def verify(
     passed = ctypes.c_bool()
     path = artefact.path if isinstance(artefact, Predictor) else artefact
     call(library.mdotc_verify, os.fsencode(path), os.fsencode(model), ctypes.byref(options), ctypes.byref(passed))
-    for text in said:
+    for text in messages:
         _warn(text, CompilerWarning)
     return Verification(passed.value, tuple(rows))
 

@@ -89,9 +89,9 @@ def fill(out: c.mdot_configuration, given: Configuration, keep: list[Any]) -> No
     word."""
     out.struct_size = ctypes.sizeof(out)
     if isinstance(given.gpu, GPU):
-        figures = given.gpu._as_struct()
-        keep.append(figures)
-        out.gpu_spec = ctypes.pointer(figures)
+        specs = given.gpu._as_struct()
+        keep.append(specs)
+        out.gpu_spec = ctypes.pointer(specs)
     else:
         out.gpu = str(given.gpu).encode()
     for row in ROWS:

@@ -27,20 +27,20 @@ class Encoding:
         call(runtime().mdot_encoding_create, predictor._context(), job._handle, ctypes.byref(self._handle))
         weakref.finalize(self, _destroy, self._handle, job)
 
-    def price(self, configurations: Iterable[Configuration]) -> list[Prediction | Error]:
+    def evaluate(self, configurations: Iterable[Configuration]) -> list[Prediction | Error]:
         """Predicts each configuration as `Predictor.predict_many` would, for a few microseconds each, in one call of the
         library. An invalid configuration does not affect the others: its position holds the exception that gives the reason.
         Consecutive configurations with equal batches cost least."""
         given = list(configurations)
         keep: list[Any] = []
 
-        def ask(array: Any, answers: Any, error: c.mdot_error) -> int:
+        def query(array: Any, answers: Any, error: c.mdot_error) -> int:
             status: int = runtime().mdot_evaluate(
                 self.predictor._context(), self._handle, array, len(given), answers, ctypes.byref(error)
             )
             return status
 
-        return self.predictor._answer([(self.job, one) for one in given], as_array(given, keep), ask)
+        return self.predictor._answer([(self.job, one) for one in given], as_array(given, keep), query)
 
 
 def _destroy(handle: ctypes.c_void_p, job: Job) -> None:

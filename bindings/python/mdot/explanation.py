@@ -155,7 +155,7 @@ class Handle:
         weakref.finalize(self, runtime().mdot_explanation_destroy, self.pointer)
 
 
-def explain(predictor: Predictor, job: Job, configuration: Configuration) -> Explanation:
+def explain_step(predictor: Predictor, job: Job, configuration: Configuration) -> Explanation:
     """Implements `Predictor.explain` for a configuration."""
     keep: list[Any] = []
     handle = Handle(predictor, job, as_array([configuration], keep)[0])

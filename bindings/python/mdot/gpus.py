@@ -30,9 +30,9 @@ class GPU:
     watts: float = 0.0
     """Power limit, under which the clock may fall; 0: unlimited, so that the rates are sustained."""
 
-    def replace(self, **figures: float | str) -> GPU:
+    def replace(self, **specs: float | str) -> GPU:
         """A copy with other spec values, for example `mdot.gpu("A100").replace(name="half an A100", sm_count=54)`."""
-        return dataclasses.replace(self, **figures)  # type: ignore[arg-type]
+        return dataclasses.replace(self, **specs)  # type: ignore[arg-type]
 
     def _as_struct(self) -> c.mdot_gpu:
         fields = dataclasses.asdict(self)
@@ -45,8 +45,8 @@ def gpu(name: str) -> GPU:
     it is unknown."""
     found = c.new(c.mdot_gpu)
     call(runtime().mdot_gpu_find, name.encode(), ctypes.byref(found))
-    figures = {field.name: getattr(found, field.name) for field in dataclasses.fields(GPU) if field.name != "name"}
-    return GPU(read_text(found.name), **figures)
+    specs = {field.name: getattr(found, field.name) for field in dataclasses.fields(GPU) if field.name != "name"}
+    return GPU(read_text(found.name), **specs)
 
 
 def gpus() -> list[GPU]:

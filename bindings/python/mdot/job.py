@@ -169,7 +169,7 @@ class Job:
         Parameters that do not require a gradient are frozen, module by module. Special cases are reported as JobWarning.
         """
         from mdot.trace.onnx_file import BATCH, serialise
-        from mdot.trace.run import trace
+        from mdot.trace.tracer import trace
 
         args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
         traced = trace(model, args, example_kwargs or {}, batch=batch, name=name)

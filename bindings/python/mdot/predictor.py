@@ -10,10 +10,11 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence, Union
 
-from mdot import artefact, explanation
+from mdot.artefact import Entry, Image, compute_inputs, read_entries, read_images, run_entry, run_entry_many
 from mdot.calibration import Calibration
 from mdot.configuration import OPTIONS, Configuration, Options, as_array
 from mdot.encoding import Encoding
+from mdot.explanation import Explanation, explain_step
 from mdot.gpus import GPU
 from mdot.job import Job, _warn
 from mdot.library import structs as c
@@ -66,7 +67,7 @@ class Predictor:
         """Opens the artefact at `path`. The default is the path in MDOT_PREDICTOR, or else the artefact that the package
         contains.
 
-        An artefact is native code, therefore open only files that you trust. `device`, `cpu_level`, `compute` and
+        An artefact is native code, therefore open only files that you trust. `device`, `cpu_isa`, `kernel_precision` and
         `device_timeout_ms` are the fields of mdot_open_options. `threads` is the number of threads that work on one call on
         the CPU (mdot_context_options). The calibration corrects all predictions and must belong to this predictor.
         """
@@ -98,7 +99,7 @@ class Predictor:
 
     @property
     def info(self) -> Mapping[str, str | int]:
-        """name, compiler, compute, cpu_level, device and more (mdot.h, mdot_predictor_info)."""
+        """name, compiler, kernel_precision, cpu_isa, device and more (mdot.h, mdot_predictor_info)."""
         info = c.new(c.mdot_predictor_info)
         check(runtime().mdot_predictor_get_info(self._handle, ctypes.byref(info)))
         return {
@@ -108,14 +109,14 @@ class Predictor:
         }
 
     @functools.cached_property
-    def entries(self) -> tuple[artefact.Entry, ...]:
+    def entries(self) -> tuple[Entry, ...]:
         """Entry points: names, tensors, and buckets with their kernels."""
-        return artefact.entries(self._handle, int(self.info["entry_count"] or 0))
+        return read_entries(self._handle, int(self.info["entry_count"] or 0))
 
     @functools.cached_property
-    def images(self) -> tuple[artefact.Image, ...]:
+    def images(self) -> tuple[Image, ...]:
         """Code for each kind of processor, with the resources that each bucket uses there."""
-        return artefact.images(self._handle, int(self.info["image_count"] or 0), self.entries)
+        return read_images(self._handle, int(self.info["image_count"] or 0), self.entries)
 
     @property
     def device_fault(self) -> str | None:
@@ -130,16 +131,16 @@ class Predictor:
         Inputs are buffers of the entry point's types, for example numpy arrays. Outputs are memoryviews, which numpy.asarray
         accepts. bf16 is passed as 16-bit integers.
         """
-        return artefact.run(self, inputs, entry)
+        return run_entry(self, inputs, entry)
 
     def run_many(self, items: Sequence[Mapping[str, Any]], entry: str = "predict") -> list[dict[str, memoryview]]:
         """Runs several items whose lengths may differ, without padding: row-wise kernels compute the rows of many items at
         once. Worthwhile for items of a few rows."""
-        return artefact.run_many(self, items, entry)
+        return run_entry_many(self, items, entry)
 
     def inputs_of(self, job: JobLike, configuration: Configuration, entry: str = "predict") -> dict[str, memoryview]:
         """The inputs of an entry point for a job, as predictions pass them: `run(inputs_of(job, …))` predicts the job."""
-        return artefact.inputs_of(self, entry, as_job(job), configuration)
+        return compute_inputs(self, entry, as_job(job), configuration)
 
     def __repr__(self) -> str:
         return f"<mdot.Predictor {self.info['name']}, by {self.info['compiler']}, on {self.info['device']}>"
@@ -153,40 +154,40 @@ class Predictor:
         warnings, each prediction lists its `warnings`. Consecutive pairs of one job cost less than the same pairs in mixed
         order.
         """
-        asked = list(pairs)
+        requests = list(pairs)
         keep: list[Any] = []
-        jobs = (ctypes.c_void_p * max(len(asked), 1))(*[job._handle for job, _ in asked])
+        jobs = (ctypes.c_void_p * max(len(requests), 1))(*[job._handle for job, _ in requests])
 
-        def ask(configurations: Any, answers: Any, error: c.mdot_error) -> int:
+        def query(configurations: Any, answers: Any, error: c.mdot_error) -> int:
             status: int = runtime().mdot_predict_many(
-                self._context(), jobs, configurations, len(asked), answers, ctypes.byref(error)
+                self._context(), jobs, configurations, len(requests), answers, ctypes.byref(error)
             )
             return status
 
-        return self._answer(asked, as_array((configuration for _, configuration in asked), keep), ask)
+        return self._answer(requests, as_array((configuration for _, configuration in requests), keep), query)
 
     def _answer(
-        self, asked: Sequence[tuple[Job, Configuration]], configurations: Any, ask: Callable[[Any, Any, c.mdot_error], int]
+        self, requests: Sequence[tuple[Job, Configuration]], configurations: Any, query: Callable[[Any, Any, c.mdot_error], int]
     ) -> list[Prediction | Error]:
         """The calibrated predictions of one library call for many pairs. An invalid pair yields its own exception."""
-        if not asked:
+        if not requests:
             return []
-        answers = (c.mdot_prediction * len(asked))()
+        answers = (c.mdot_prediction * len(requests))()
         answers[0].struct_size = ctypes.sizeof(c.mdot_prediction)
         error = c.mdot_error()
-        status = ask(configurations, answers, error)
+        status = query(configurations, answers, error)
         if status != 0 and all(answer.status == 0 for answer in answers):
             check(status, error)  # the whole call failed
         if self.calibration is not None:
-            for (job, _), configuration, answer in zip(asked, configurations, answers):
+            for (job, _), configuration, answer in zip(requests, configurations, answers):
                 if answer.status == 0:
                     self.calibration._apply(self, job, configuration, answer)
         return [
-            of_struct(pair[1], answer) if answer.status == 0 else self._why(pair[0], configurations[i], answer.status)
-            for i, (pair, answer) in enumerate(zip(asked, answers))
+            of_struct(pair[1], answer) if answer.status == 0 else self._error_of(pair[0], configurations[i], answer.status)
+            for i, (pair, answer) in enumerate(zip(requests, answers))
         ]
 
-    def _why(self, job: Job, configuration: c.mdot_configuration, status: int) -> Error:
+    def _error_of(self, job: Job, configuration: c.mdot_configuration, status: int) -> Error:
         """The exception of one pair. It takes a call of its own, because the call for many pairs reports only the first
         message."""
         answer, error = c.new(c.mdot_prediction), c.mdot_error()
@@ -239,13 +240,13 @@ class Predictor:
 
     def explain(
         self, job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]
-    ) -> explanation.Explanation:
+    ) -> Explanation:
         """Divides the time and the memory of one step by phase, and by operator, block and module."""
         read = as_job(job)
-        return explanation.explain(self, read, configure(read, gpu, batch, options))
+        return explain_step(self, read, configure(read, gpu, batch, options))
 
     def encode(self, job: JobLike) -> Encoding:
-        """Computes the cached features of a job, so that repeated predictions cost a few microseconds: `Encoding.price`."""
+        """Computes the cached features of a job, so that repeated predictions cost a few microseconds: `Encoding.evaluate`."""
         return Encoding(self, as_job(job))
 
     def largest_batch(self, job: JobLike, gpu: str | GPU, **options: Unpack[Options]) -> int:
@@ -287,7 +288,7 @@ def configure(job: Job, gpu: str | GPU, batch: int | None, options: Mapping[str,
     return Configuration(gpu=gpu, batch=batch if batch is not None else job.batch, **given)
 
 
-def _said(row: Prediction) -> list[str]:
+def _specific_warnings(row: Prediction) -> list[str]:
     """The warnings of a prediction. The general warning outside-training is dropped if a warning gives its reason. The
     warning about software versions is no such reason: a predictor that does not read versions issues it, too."""
     reasons = {kind.name for kind in OutsideTrainingWarning.__subclasses__()} - {SoftwareNotMeasuredWarning.name}
@@ -296,14 +297,14 @@ def _said(row: Prediction) -> list[str]:
 
 def _warn_of(rows: Sequence[Prediction], job: Job) -> None:
     """Issues each kind of warning once."""
-    for name in dict.fromkeys(name for row in rows for name in _said(row)):
+    for name in dict.fromkeys(name for row in rows for name in _specific_warnings(row)):
         bit = next(bit for bit in range(32) if read_text(runtime().mdot_warning_name(1 << bit)) == name)
         text = f"{name}: {read_text(runtime().mdot_warning_text(1 << bit))}"
         if name == "unknown-operators":
             kinds = sorted({op.type for op in job if not op.known})
             share = max(row.unknown_share for row in rows)
             text += f": {', '.join(kinds[:5])}{' and others' if len(kinds) > 5 else ''}; {share:.0%} of its work"
-        touched = sum(name in _said(row) for row in rows)
+        touched = sum(name in _specific_warnings(row) for row in rows)
         if len(rows) > 1:
             text += f" ({touched} of {len(rows)} predictions)"
         _warn(text, BY_NAME.get(name, PredictionWarning))
@@ -336,7 +337,7 @@ def sweep(
     return _shipped().sweep(job, gpu, batch, **options)
 
 
-def explain(job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> explanation.Explanation:
+def explain(job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> Explanation:
     """Calls `Predictor.explain` of the predictor that the package contains, which is opened once."""
     return _shipped().explain(job, gpu, batch, **options)
 

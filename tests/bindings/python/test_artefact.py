@@ -17,21 +17,21 @@ MODEL = support.SOURCE / "weights" / "predictor.onnx"
 class Artefact(support.TestCase):
     def test_entries_and_images_are_those_that_the_command_names(self) -> None:
         predictor = mdot.Predictor()
-        said = support.inspect(predictor.path)
-        self.assertEqual([entry.name for entry in predictor.entries], [entry["name"] for entry in said["entries"]])
-        for ours, theirs in zip(predictor.entries, said["entries"]):
+        reported = support.inspect(predictor.path)
+        self.assertEqual([entry.name for entry in predictor.entries], [entry["name"] for entry in reported["entries"]])
+        for ours, theirs in zip(predictor.entries, reported["entries"]):
             self.assertEqual([tensor.name for tensor in ours.inputs], [one["name"] for one in theirs["inputs"]])
             self.assertEqual([tensor.dtype for tensor in ours.outputs], [one["dtype"] for one in theirs["outputs"]])
             self.assertEqual([bucket.max_length for bucket in ours.buckets], [b["max_length"] for b in theirs["buckets"]])
             self.assertTrue(all(bucket.kernels and bucket.flops > 0 for bucket in ours.buckets))
             self.assertTrue(ours.has_length)
-        self.assertEqual([image.target for image in predictor.images], [image["target"] for image in said["images"]])
+        self.assertEqual([image.target for image in predictor.images], [image["target"] for image in reported["images"]])
         for image in predictor.images:
             self.assertEqual(len(image.kernels), sum(len(entry.buckets) for entry in predictor.entries))
             self.assertTrue(all(kernel.threads == 1 and kernel.scratch_bytes > 0 for kernel in image.kernels))
-        price = next(entry for entry in predictor.entries if entry.name == "evaluate")
-        configuration = next(tensor for tensor in price.inputs if tensor.name == "configuration")
-        self.assertEqual(set(configuration.columns), set(said["configuration"]["reads"]))
+        evaluate = next(entry for entry in predictor.entries if entry.name == "evaluate")
+        configuration = next(tensor for tensor in evaluate.inputs if tensor.name == "configuration")
+        self.assertEqual(set(configuration.columns), set(reported["configuration"]["reads"]))
         self.assertIsNone(predictor.device_fault)
 
     def test_an_entry_point_runs_on_named_tensors(self) -> None:

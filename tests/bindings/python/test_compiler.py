@@ -52,11 +52,11 @@ class Compiler(support.TestCase):
         self.assertFalse(self.output.exists())
 
     def test_what_the_compiler_says_is_a_warning(self) -> None:
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as reported:
             warnings.simplefilter("always")
             mdot.compile(MODEL, self.output, buckets=[32], targets=["cpu:x86-64-v3"])
             mdot.verify(os.fspath(self.output), MODEL)
-        self.assertTrue(all(issubclass(one.category, mdot.CompilerWarning) for one in said))
+        self.assertTrue(all(issubclass(one.category, mdot.CompilerWarning) for one in reported))
 
 
 if __name__ == "__main__":

@@ -34,8 +34,8 @@ class Explanations(support.TestCase):
 
     def test_it_is_the_commands(self) -> None:
         why = mdot.explain(support.RESNET, "A100", 64, precision="amp")
-        said = support.ask_command(str(support.RESNET), "--gpu", "A100", "--batch", "64", "--precision", "amp", "--explain")
-        explained = said["predictions"][0]["explanation"]
+        reported = support.ask_command(str(support.RESNET), "--gpu", "A100", "--batch", "64", "--precision", "amp", "--explain")
+        explained = reported["predictions"][0]["explanation"]
         for name in TIMES + WAITING:
             self.assertAlmostEqual(getattr(why, name), explained[name], delta=1e-4 * why.step_ms)
         for share, operator in zip(why, explained["operators"]):
@@ -59,15 +59,15 @@ class Explanations(support.TestCase):
 class Encodings(support.TestCase):
     def test_prices_are_the_predictions(self) -> None:
         job, predictor = self.bert(), mdot.Predictor()
-        asked = [mdot.Configuration(gpu, batch) for gpu in ("T4", "A100") for batch in (8, 16)]
-        asked.append(asked[0].replace(tensor_parallel=2, gpus=2))
+        requested = [mdot.Configuration(gpu, batch) for gpu in ("T4", "A100") for batch in (8, 16)]
+        requested.append(requested[0].replace(tensor_parallel=2, gpus=2))
         encoding = predictor.encode(job)
-        self.assertEqual(encoding.price(asked), predictor.predict_many([(job, one) for one in asked]))
-        self.assertEqual(encoding.price([]), [])
+        self.assertEqual(encoding.evaluate(requested), predictor.predict_many([(job, one) for one in requested]))
+        self.assertEqual(encoding.evaluate([]), [])
 
     def test_a_wrong_configuration_leaves_the_others_answered(self) -> None:
         right = mdot.Configuration("A100", 8)
-        answers = mdot.Predictor().encode(self.bert()).price([right, right.replace(gpu="A1000"), right])
+        answers = mdot.Predictor().encode(self.bert()).evaluate([right, right.replace(gpu="A1000"), right])
         self.assertIsInstance(answers[1], mdot.InvalidArgumentError)
         self.assertIn("A1000", str(answers[1]))
         self.assertEqual(answers[0], answers[2])
@@ -75,7 +75,7 @@ class Encodings(support.TestCase):
     def test_it_keeps_what_it_was_made_of(self) -> None:
         encoding = mdot.Predictor().encode(self.bert())
         gc.collect()
-        self.assertIsInstance(encoding.price([mdot.Configuration("A100", 8)])[0], mdot.Prediction)
+        self.assertIsInstance(encoding.evaluate([mdot.Configuration("A100", 8)])[0], mdot.Prediction)
 
 
 if __name__ == "__main__":

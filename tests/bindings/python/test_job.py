@@ -53,12 +53,12 @@ class Reading(support.TestCase):
         self.assertRaises(LookupError, mdot.Job.load, "nowhere.job")
 
     def test_what_the_reader_says_is_a_warning_at_the_line_that_asked(self) -> None:
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as reported:
             warnings.simplefilter("always")
             mdot.Job.from_onnx(strange_model())
-        self.assertEqual([one.category for one in said], [mdot.JobWarning])
-        self.assertIn("Strange", str(said[0].message))
-        self.assertEqual(Path(said[0].filename).name, Path(__file__).name)
+        self.assertEqual([one.category for one in reported], [mdot.JobWarning])
+        self.assertIn("Strange", str(reported[0].message))
+        self.assertEqual(Path(reported[0].filename).name, Path(__file__).name)
 
 
 def strange_model() -> bytes:
@@ -82,8 +82,8 @@ class Making(support.TestCase):
             again = mdot.Job.from_operators(job, batch=job.batch, optimizer="AdamW")
             self.assertEqual(list(again), list(job))
             self.assertEqual((again.optimizer, again.batch, again.notes), ("adamw", job.batch, job.notes))
-            asked = {"gpu": "A100", "batch": 16, "precision": "amp", "optimizer": "sgd"}
-            self.assertEqual(mdot.predict(again, **asked), mdot.predict(job, **asked))  # the traits of types are saved, too
+            requested = {"gpu": "A100", "batch": 16, "precision": "amp", "optimizer": "sgd"}
+            self.assertEqual(mdot.predict(again, **requested), mdot.predict(job, **requested))  # the traits of types are saved, too
 
     def test_the_optimizers_own_load(self) -> None:
         self.assertGreater(mdot.optimizer_load("Adam", 1000).bytes_read, mdot.optimizer_load("sgd", 1000).bytes_read)

@@ -95,7 +95,7 @@ class Layout(support.TestCase):
             source, program = Path(folder) / "layout.c", Path(folder) / "layout"
             source.write_text(headers + "int main(void)\n{\n" + "\n".join(lines) + "\n    return 0;\n}\n")
             support.run(os.environ["MDOT_CC"], f"-I{support.INCLUDE.parent}", str(source), "-o", str(program))
-            said = support.run(str(program)).split("\n")
+            reported = support.run(str(program)).split("\n")
         expected = []
         for kind in structs_of_package():
             expected.append(f"{kind.__name__} {ctypes.sizeof(kind)}")
@@ -103,7 +103,7 @@ class Layout(support.TestCase):
                 at = getattr(kind, field[0])
                 expected.append(f"{kind.__name__}.{field[0]} {at.offset} {at.size}")
         self.assertGreater(len(expected), 150)
-        self.assertEqual(said[:-1], expected)
+        self.assertEqual(reported[:-1], expected)
 
     def test_every_struct_of_the_headers_that_functions_take_is_there(self) -> None:
         named = {kind.__name__ for kind in structs_of_package()}

@@ -49,13 +49,13 @@ OPTIONS = [
 
 
 class Answers(support.TestCase):
-    def assert_same(self, answer: mdot.Prediction, said: dict) -> None:
-        self.assertAlmostEqual(answer.step_ms, said["step_ms"], delta=1e-4 * answer.step_ms)
-        self.assertAlmostEqual(answer.lower_ms, said["lower_ms"], delta=1e-4 * answer.step_ms)
-        self.assertAlmostEqual(answer.upper_ms, said["upper_ms"], delta=1e-4 * answer.step_ms)
-        self.assertEqual(answer.peak_memory_bytes, said["peak_memory_bytes"])
-        self.assertEqual(answer.fits, said["fits"])
-        self.assertEqual(list(answer.warnings), said["warnings"])
+    def assert_same(self, answer: mdot.Prediction, reported: dict) -> None:
+        self.assertAlmostEqual(answer.step_ms, reported["step_ms"], delta=1e-4 * answer.step_ms)
+        self.assertAlmostEqual(answer.lower_ms, reported["lower_ms"], delta=1e-4 * answer.step_ms)
+        self.assertAlmostEqual(answer.upper_ms, reported["upper_ms"], delta=1e-4 * answer.step_ms)
+        self.assertEqual(answer.peak_memory_bytes, reported["peak_memory_bytes"])
+        self.assertEqual(answer.fits, reported["fits"])
+        self.assertEqual(list(answer.warnings), reported["warnings"])
 
     def test_every_option_answers_as_the_command_does(self) -> None:
         job = self.bert()
@@ -81,8 +81,8 @@ class Answers(support.TestCase):
         a100 = mdot.gpu("a100")
         self.assertEqual(a100.name, "A100-SXM-40GB")
         job = self.bert()
-        by_name, by_figures = (mdot.predict(job, gpu, 64, precision="amp") for gpu in ("A100", a100))
-        self.assertEqual(by_name.step_ms, by_figures.step_ms)
+        by_name, by_specs = (mdot.predict(job, gpu, 64, precision="amp") for gpu in ("A100", a100))
+        self.assertEqual(by_name.step_ms, by_specs.step_ms)
         slower = a100.replace(name="slow", memory_gbps=a100.memory_gbps / 4, fp16_tflops=a100.fp16_tflops / 4)
         self.assertGreater(mdot.predict(job, slower, 64, precision="amp").step_ms, by_name.step_ms)
         self.assertGreater(len(mdot.gpus()), 50)
@@ -126,8 +126,8 @@ class Answers(support.TestCase):
         batch = mdot.largest_batch(job, "T4", precision="amp")
         self.assertTrue(mdot.predict(job, "T4", batch, precision="amp").fits)
         self.assertFalse(mdot.predict(job, "T4", batch + 1, precision="amp").fits)
-        said = support.ask_command(str(support.BERT), "--dim", "sequence=128", "--gpu", "T4", "--precision", "amp", "--fit")
-        self.assertEqual(said["predictions"][0]["batch"], batch)
+        reported = support.ask_command(str(support.BERT), "--dim", "sequence=128", "--gpu", "T4", "--precision", "amp", "--fit")
+        self.assertEqual(reported["predictions"][0]["batch"], batch)
         tiny = mdot.gpu("T4").replace(name="tiny", memory_gib=0.25)
         self.assertEqual(mdot.largest_batch(job, tiny), 0)
 
@@ -181,25 +181,25 @@ class Faults(support.TestCase):
 
     def test_warnings_have_their_names_and_the_line_that_asked(self) -> None:
         job = self.bert()
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as reported:
             warnings.simplefilter("always")
             answer = mdot.predict(job, "A100", 8, checkpoint="blocks")
-        kinds = [one.category for one in said]
+        kinds = [one.category for one in reported]
         self.assertEqual([kind.name for kind in kinds], list(answer.warnings))  # type: ignore[attr-defined]
-        self.assertIn(mdot.ModelledWarning, kinds)
-        self.assertEqual({Path(one.filename).name for one in said}, {Path(__file__).name})
+        self.assertIn(mdot.AnalyticEstimateWarning, kinds)
+        self.assertEqual({Path(one.filename).name for one in reported}, {Path(__file__).name})
         with warnings.catch_warnings():
-            warnings.simplefilter("error", mdot.ModelledWarning)
-            self.assertRaises(mdot.ModelledWarning, mdot.predict, job, "A100", 8, checkpoint="blocks")
+            warnings.simplefilter("error", mdot.AnalyticEstimateWarning)
+            self.assertRaises(mdot.AnalyticEstimateWarning, mdot.predict, job, "A100", 8, checkpoint="blocks")
 
 
 class Tables(support.TestCase):
     def test_a_sweep_is_every_combination_in_order(self) -> None:
         table = mdot.sweep(self.bert(), ["T4", "A100"], [16, 32], precision=["fp32", "amp"])
         self.assertEqual(len(table), 8)
-        asked = [(row.configuration.gpu, row.configuration.batch, row.configuration.precision) for row in table]
-        self.assertEqual(asked[:3], [("T4", 16, "fp32"), ("T4", 16, "amp"), ("T4", 32, "fp32")])
-        self.assertEqual(asked[-1], ("A100", 32, "amp"))
+        requested = [(row.configuration.gpu, row.configuration.batch, row.configuration.precision) for row in table]
+        self.assertEqual(requested[:3], [("T4", 16, "fp32"), ("T4", 16, "amp"), ("T4", 32, "fp32")])
+        self.assertEqual(requested[-1], ("A100", 32, "amp"))
         for row in table:
             c = row.configuration
             self.assertEqual(row.step_ms, mdot.predict(self.bert(), c.gpu, c.batch, precision=c.precision).step_ms)
@@ -237,18 +237,18 @@ class Tables(support.TestCase):
 class Calibrations(support.TestCase):
     def test_measurements_move_answers_and_nothing_moves_none(self) -> None:
         job, predictor = self.bert(), mdot.Predictor()
-        asked = [mdot.Configuration("A100", batch, precision="amp") for batch in (8, 16, 32, 64)]
-        plain = [answer.step_ms for answer in predictor.predict_many([(job, c) for c in asked])]
-        slower = mdot.Calibration.measured(predictor, [(job, c, 1.5 * ms) for c, ms in zip(asked, plain)])
+        requested = [mdot.Configuration("A100", batch, precision="amp") for batch in (8, 16, 32, 64)]
+        plain = [answer.step_ms for answer in predictor.predict_many([(job, c) for c in requested])]
+        slower = mdot.Calibration.measured(predictor, [(job, c, 1.5 * ms) for c, ms in zip(requested, plain)])
         with tempfile.TemporaryDirectory() as folder:
             slower.save(Path(folder) / "site.cal")
             again = mdot.Predictor(calibration=mdot.Calibration.load(Path(folder) / "site.cal"))
-        for configuration, before in zip(asked, plain):
+        for configuration, before in zip(requested, plain):
             after = again.predict_many([(job, configuration)])[0].step_ms
             self.assertGreater(after, 1.1 * before)
             self.assertLess(after, 1.6 * before)
         unmoved = mdot.Predictor(calibration=mdot.Calibration.measured(predictor, []))
-        self.assertEqual([answer.step_ms for answer in unmoved.predict_many([(job, c) for c in asked])], plain)
+        self.assertEqual([answer.step_ms for answer in unmoved.predict_many([(job, c) for c in requested])], plain)
         self.assertEqual((slower.row_count, list(slower.gpus)), (4, ["A100-SXM-40GB"]))
         correction = slower.gpus["A100-SXM-40GB"]
         self.assertEqual((correction.row_count, correction.half_row_count), (0, 4))
@@ -259,7 +259,7 @@ class Calibrations(support.TestCase):
         self.assertRaises(mdot.NotFoundError, mdot.Calibration.load, "nowhere.cal")
         self.assertRaises(mdot.MalformedError, mdot.Calibration.from_bytes, b"no calibration")
         with self.assertRaises(mdot.InvalidArgumentError):
-            mdot.Calibration.measured(predictor, [(job, asked[0], -1.0)])
+            mdot.Calibration.measured(predictor, [(job, requested[0], -1.0)])
 
     def test_calibrated_answers_are_the_commands(self) -> None:
         """The correction also covers the common factor of steps that spend their time in the same parts. Eight rows determine
@@ -275,14 +275,14 @@ class Calibrations(support.TestCase):
             site = mdot.Predictor(calibration=mdot.Calibration.load(path))
             self.assertEqual(mdot.Calibration.from_bytes(Path(path).read_bytes()).gpus, site.calibration.gpus)
             command = [str(support.BERT), "--dim", "sequence=128", "--gpu", "T4", "--batch", "16", "--calibration", path]
-            said = support.ask_command(*command)["predictions"][0]
+            reported = support.ask_command(*command)["predictions"][0]
             other = Path(folder) / "other.cal"
             other.write_text(Path(path).read_text().replace(f"predictor {site.calibration.predictor}", "predictor another"))
             with self.assertRaisesRegex(mdot.IncompatibleError, "another"):
                 mdot.Predictor(calibration=mdot.Calibration.load(other))
         answer = site.predict(job, "T4", 16)
-        self.assertAlmostEqual(answer.step_ms, said["step_ms"], delta=1e-4 * answer.step_ms)
-        self.assertAlmostEqual(answer.upper_ms, said["upper_ms"], delta=1e-4 * answer.upper_ms)
+        self.assertAlmostEqual(answer.step_ms, reported["step_ms"], delta=1e-4 * answer.step_ms)
+        self.assertAlmostEqual(answer.upper_ms, reported["upper_ms"], delta=1e-4 * answer.upper_ms)
 
 
 class Threads(support.TestCase):
@@ -292,9 +292,9 @@ class Threads(support.TestCase):
         expected = predictor.predict_many([(job, c) for c in configurations])
         seen: list[list[object]] = []
 
-        def ask(asked: mdot.Predictor) -> None:
+        def ask(requested: mdot.Predictor) -> None:
             for _ in range(8):
-                seen.append(list(asked.predict_many([(job, c) for c in configurations])))
+                seen.append(list(requested.predict_many([(job, c) for c in configurations])))
 
         threads = [threading.Thread(target=ask, args=(predictor,)) for _ in range(4)]
         for thread in threads:

@@ -28,19 +28,19 @@ def examples(with_torch: bool) -> dict[str, list[str]]:
 def run(blocks: list[str]) -> str:
     """Returns the output of the blocks. Each block continues with the names of the previous ones."""
     names: dict[str, object] = {"__name__": "example"}
-    said = io.StringIO()
+    reported = io.StringIO()
     before = os.getcwd()
     with tempfile.TemporaryDirectory() as folder:  # they may write here, beside the files that they read
         for name in ("examples", "weights"):
             os.symlink(support.SOURCE / name, os.path.join(folder, name))
         os.chdir(folder)
         try:
-            with contextlib.redirect_stdout(said):
+            with contextlib.redirect_stdout(reported):
                 for block in blocks:
                     exec(compile(block, "README.md", "exec"), names)
         finally:
             os.chdir(before)
-    return said.getvalue()
+    return reported.getvalue()
 
 
 class Readme(support.TestCase):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import support
 
-sys.path.insert(0, str(support.SOURCE / "examples" / "scheduler_python"))
+sys.path.insert(0, str(support.SOURCE / "integrations" / "scheduler_python"))
 
 import estimates  # noqa: E402 - the path must be known first
 import round as example  # noqa: E402
@@ -75,19 +75,19 @@ class Round(support.TestCase):
         path = self.folder / "bert.job"
         lines = ["unknown,nowhere.job,5,1,8,amp", f"long,{path},90000,1,16,amp", f"wide,{path},1000,8,16,amp",
                  f"short,{path},100,1,16,amp"]  # fmt: skip
-        status, started, said = self.run_round(lines, "A100=8,T4=3")
+        status, started, reported = self.run_round(lines, "A100=8,T4=3")
         self.assertEqual(status, 0)
         self.assertEqual([row[:3] for row in started],
                          [["short", "A100", "1"], ["long", "A100", "1"], ["unknown", "A100", "1"]])  # fmt: skip
         self.assertEqual(started[2][3:], ["-", "-"])
         self.assertLess(float(started[1][3]), float(started[1][4]))
-        self.assertIn("unknown has no estimate: ", said)
+        self.assertIn("unknown has no estimate: ", reported)
 
     def test_a_malformed_queue_is_named(self) -> None:
-        status, _, said = self.run_round(["a,b.job,many,1,8,amp"], "A100=8")
+        status, _, reported = self.run_round(["a,b.job,many,1,8,amp"], "A100=8")
         self.assertEqual(status, 2)
-        self.assertIn("queue.csv:2", said)
-        status, _, said = self.run_round([], "A100")
+        self.assertIn("queue.csv:2", reported)
+        status, _, reported = self.run_round([], "A100")
         self.assertEqual(status, 2)
 
 

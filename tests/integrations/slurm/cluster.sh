@@ -289,10 +289,10 @@ if user "${PYTHON:-python3}" -c 'import torch, onnx' 2> /dev/null; then
     for _ in $(seq 1500); do [ -z "$(squeue -h -o %j | grep ^steps)" ] && break; sleep .2; done
     check "the table has a row for each step that was measured" \
         [ "$(tail -n +2 "$work/steps/measured.csv" | wc -l)" -gt 3 ]
-    sed 's/\.onnx,,/.onnx,A100,/' "$work/steps/measured.csv" > "$work/steps/as_of_a_card.csv" # the GPU column is empty for a CPU
-    check "and mdot reads it" "$build/simulator/mdot-predictions" "$work/steps/as_of_a_card.csv" \
+    sed 's/\.onnx,,/.onnx,A100,/' "$work/steps/measured.csv" > "$work/steps/as_of_a100.csv" # a processor has no name here
+    check "and mdot reads it" "$build/simulator/mdot-predictions" "$work/steps/as_of_a100.csv" \
         "$build/share/mdot/predictor.mdot" > "$work/steps/said"
-    check "and mdot calibrate, too" "$mdot" calibrate "$work/steps/as_of_a_card.csv" -q -o "$work/site.cal" > /dev/null
+    check "and mdot calibrate, too" "$mdot" calibrate "$work/steps/as_of_a100.csv" -q -o "$work/site.cal" > /dev/null
     site "Calibration=$work/site.cal"
     begin
     submit --gres=gpu:a100:1 --mdot=$asked,steps=10

@@ -1,16 +1,11 @@
 """Run with python -m pytest weights/training/tests. Requires PyTorch; tests that need more are skipped without it."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from predictor import tables  # noqa: E402
-from predictor.labels import Label, Network  # noqa: E402
-from predictor.sequences import Sequence  # noqa: E402
+from mdot_training.predictor import tables
+from mdot_training.predictor.labels import Label, Network
+from mdot_training.predictor.sequences import Sequence
 
 
 def _operator(type_name: str, flops: float, moved: float, parameters: float = 0, **settings: float) -> tuple:
@@ -54,7 +49,7 @@ def make_label():
 @pytest.fixture
 def data(make_sequence, make_label):
     """Networks of several depths and widths, whose steps take 1 ms for 10^9 FLOPs of forward convolution."""
-    from predictor import dataset
+    from mdot_training.predictor import dataset
 
     sequences, labels = {}, []
     for blocks in (2, 3, 5, 8):
@@ -71,11 +66,11 @@ def shipped(data):
     """Two untrained members."""
     import torch
 
-    from predictor.interval import Interval
-    from predictor.embedding_distance import Likeness, mean_encodings, networks
-    from predictor.model import Options, Predictor
-    from predictor.deploy_graphs import Shipped
-    from predictor.domain_check import TrainingRange, card_names, step_card_names
+    from mdot_training.predictor.interval import Interval
+    from mdot_training.predictor.embedding_distance import EmbeddingDistance, mean_encodings, networks
+    from mdot_training.predictor.model import Options, Predictor
+    from mdot_training.predictor.deploy_graphs import Shipped
+    from mdot_training.predictor.domain_check import TrainingRange, gpu_names, step_gpu_names
 
     torch.manual_seed(0)
     options = Options(width=8, hidden=8)
@@ -84,9 +79,9 @@ def shipped(data):
         for head in (member.head.correction, member.norm_head.correction):
             torch.nn.init.normal_(head.out.weight, std=0.01)
             torch.nn.init.normal_(head.common.weight, std=0.01)
-    trained_on = TrainingRange(len(card_names(data)), len(step_card_names(data)))
+    trained_on = TrainingRange(len(gpu_names(data)), len(step_gpu_names(data)))
     trained_on.fit(data, torch.arange(len(tables.operator_types())))
-    likeness = Likeness(options.width)
+    distance_model = EmbeddingDistance(options.width)
     known, label_of = networks(data)
-    likeness.fit(mean_encodings(members[0], data, label_of), torch.ones(len(known), dtype=torch.bool))
-    return Shipped(members, Interval(), trained_on, likeness).eval()
+    distance_model.fit(mean_encodings(members[0], data, label_of), torch.ones(len(known), dtype=torch.bool))
+    return Shipped(members, Interval(), trained_on, distance_model).eval()

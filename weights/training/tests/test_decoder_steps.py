@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from operator_benchmarks import decoder_steps, steps
+from mdot_training.operator_benchmarks import decoder_steps, step_costs
 
 HEADER = "source,model,gpu,batch_per_gpu,seq_or_resolution,notes\n"
 ROW = ("VIA-Research/vTrain@1:x.csv,GPT-h2048-L16-a8,A100-SXM-80GB,2.0,1024.0,"
@@ -56,10 +56,10 @@ def test_costs_are_found_again():
          for name, value in _features(exchange=0.3).items()}
     truth = decoder_steps.StepCosts()
     with torch.no_grad():
-        truth.log["product"] += 0.5
+        truth.log["matmul"] += 0.5
         truth.log["maps"] -= 0.5
         f["step_ms"] = truth(f)
     torch.manual_seed(0)
-    model = steps.fit(decoder_steps.StepCosts, f)
+    model = step_costs.fit(decoder_steps.StepCosts, f)
     assert (model(f) / f["step_ms"] - 1).abs().median().item() < 0.02
-    assert model.log["product"].item() == pytest.approx(0.5, abs=0.1)
+    assert model.log["matmul"].item() == pytest.approx(0.5, abs=0.1)

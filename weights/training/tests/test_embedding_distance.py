@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from predictor import embedding_distance
-from predictor.interval import FEATURES, Interval
-from predictor.embedding_distance import CENTRES, DIRECTIONS, FARTHEST, Likeness
+from mdot_training.predictor import embedding_distance
+from mdot_training.predictor.interval import FEATURES, Interval
+from mdot_training.predictor.embedding_distance import CENTRES, DIRECTIONS, FARTHEST, EmbeddingDistance
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def encodings():
 
 @pytest.fixture
 def fitted(encodings):
-    found = Likeness(encodings.shape[1])
+    found = EmbeddingDistance(encodings.shape[1])
     found.fit(encodings, torch.arange(len(encodings)) < 100)
     return found
 
@@ -62,15 +62,15 @@ def test_what_lies_beyond_all_is_no_more_like_networks_with_steps(fitted, encodi
 
 
 def test_few_networks_are_their_own_centres(encodings):
-    fitted = Likeness(encodings.shape[1])
+    fitted = EmbeddingDistance(encodings.shape[1])
     fitted.fit(encodings[:5], torch.ones(5, dtype=torch.bool))
     assert fitted.centres.shape == (CENTRES, DIRECTIONS) and len(np.unique(fitted.centres.numpy(), axis=0)) == 5
     assert distance(fitted, fitted.profiles(encodings[:5]).T).max() < 1e-2
 
 
 def test_a_networks_mean_encoding_is_that_of_its_operators_by_their_time(data):
-    from predictor import batches, training
-    from predictor.model import Options, Predictor
+    from mdot_training.predictor import batches, training
+    from mdot_training.predictor.model import Options, Predictor
 
     torch.manual_seed(0)
     model = Predictor(Options(width=16, hidden=16)).eval()

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from predictor import evaluation, export, interval, deploy_graphs, report, splits, tables
-from predictor.evaluation import fold_file, read_folds
-from predictor.ablations import FORMS, SHIPPED_FORM
-from predictor.deploy_graphs import Whole
-from predictor.final_model import HeldOut, calibrate, interval_inputs, load, save
+from mdot_training.predictor import evaluation, export, interval, deploy_graphs, report, splits, tables
+from mdot_training.predictor.evaluation import fold_file, read_folds
+from mdot_training.predictor.ablations import FORMS, SHIPPED_FORM
+from mdot_training.predictor.deploy_graphs import Whole
+from mdot_training.predictor.final_model import HeldOut, calibrate, interval_inputs, load, save
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_the_interval_takes_all_splits_alike(folder):
 def test_the_interval_is_fitted_to_what_the_exported_predictor_is_given(shipped, folder, data, monkeypatch):
     """The features are equal except for those that a split holds out, and for the distance to the remaining networks."""
     found, features = [], deploy_graphs.interval_features
-    monkeypatch.setattr(pieces, "interval_features", lambda *x: found.append(features(*x)) or found[-1])
+    monkeypatch.setattr(deploy_graphs, "interval_features", lambda *x: found.append(features(*x)) or found[-1])
     inputs = interval_inputs(shipped, data, HeldOut(folder))[:, :2]     # two random labels
     for label in range(2):
         flags = {"batch": float(data.batch[label]), "is_amp": 1.0, "is_eager": 1.0, "torch": 111.0}
@@ -67,7 +67,7 @@ def test_intervals_hold_what_they_were_not_fitted_to(shipped, folder, data, tmp_
     found = calibrate(tmp_path / "members.pt", tmp_path / "data.npz", folder, tmp_path / "model.pt")
     assert set(found) == set(splits.SPLITS)
     model = load(tmp_path / "model.pt")
-    assert model.trained_on.step_card_count == shipped.trained_on.step_card_count
+    assert model.trained_on.step_gpu_count == shipped.trained_on.step_gpu_count
     low, high = model.interval.half_widths(interval_inputs(model, data, HeldOut(folder)))
     assert (high > 0.99 * np.log(1 / 0.9)).all()      # all predictions were a tenth too short
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from predictor.families import FAMILIES, OTHER, family
+from mdot_training.predictor.families import FAMILIES, OTHER, family
 
 
 @pytest.mark.parametrize("network, expected", [

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from predictor import features, normalisation, tables
-from predictor.operators import Operators
+from mdot_training.predictor import features, normalisation, tables
+from mdot_training.predictor.operators import Operators
 
 
 def _setting(**values: float) -> torch.Tensor:

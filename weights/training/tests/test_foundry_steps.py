@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from operator_benchmarks import foundry_steps, steps
+from mdot_training.operator_benchmarks import foundry_steps, step_costs
 
 HEADER = "source,model,gpu,gpus,batch_per_gpu,seq_or_resolution,throughput,notes\n"
 ROWS = ("mosaicml/llm-foundry@1:x.md,mpt-7b,a100_80gb,16,4,2048,10000,grad_accum=2; global_batch=128; amp_bf16; DEFAULT; "
@@ -25,7 +25,7 @@ def test_points_are_read(tmp_path):
 def test_every_published_model_and_card_has_a_shape():
     for hidden, layers, heads in foundry_steps.SHAPES.values():
         assert hidden % heads == 0 and layers > 0
-    assert set(foundry_steps.CARDS) == set(foundry_steps.MEMORY_GBPS)
+    assert set(foundry_steps.GPUS) == set(foundry_steps.MEMORY_GBPS)
 
 
 def _ms(**given: float) -> float:
@@ -47,5 +47,5 @@ def test_recomputation_is_another_forward_pass():
 
 def test_the_larger_is_smooth_and_at_least_either():
     a, b = torch.tensor([1.0, 5.0, 0.0]), torch.tensor([1.0, 0.1, 2.0])
-    result = steps.longest(a, b)
+    result = step_costs.longest(a, b)
     assert (result >= torch.maximum(a, b)).all() and result[0] < 1.2 and result[1:].tolist() == pytest.approx([5.0, 2.0], rel=1e-3)

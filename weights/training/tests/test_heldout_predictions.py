@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from predictor import heldout_predictions, splits
-from predictor.evaluation import fold_file, read_folds
-from predictor.ablations import SHIPPED_FORM
+from mdot_training.predictor import heldout_predictions, splits
+from mdot_training.predictor.evaluation import fold_file, read_folds
+from mdot_training.predictor.ablations import SHIPPED_FORM
 
 
 def keep(folder, data, form, fold, label, ratio):
@@ -27,7 +27,7 @@ def results(data, tmp_path):
 
 
 def test_folds_have_a_row_a_left_out_label_and_a_column_a_form(data, results):
-    header, rows = heldout_predictions.folds([results], data, splits.FAMILIES)
+    header, rows = heldout_predictions.export_cv([results], data, splits.FAMILIES)
     of_label = len(heldout_predictions.LABEL)
     assert header[of_label:of_label + 2] == ["step_ms", "mdot"] and "roofline" in header and "mean" not in header
     assert [row[:of_label][-1] for row in rows] == ["a", "a", "b", "b", "b"]
@@ -44,16 +44,16 @@ def test_baselines_of_another_folder_are_columns_too(data, results, tmp_path):
     other.mkdir()
     for fold, label in (("a", np.array([0, 1])), ("b", np.array([2, 3, 4]))):
         keep(other, data, "mdot as published", fold, label, 3.0)
-    header, rows = heldout_predictions.folds([results, other], data, splits.FAMILIES)
+    header, rows = heldout_predictions.export_cv([results, other], data, splits.FAMILIES)
     assert float(rows[0][header.index("mdot_as_published")]) == pytest.approx(3 * data.step_ms[0], rel=1e-5)
 
 
 def test_folds_of_another_data_set_are_refused(data, results):
     data.step_ms[0] *= 2
     with pytest.raises(ValueError, match="another data set"):
-        heldout_predictions.folds([results], data, splits.FAMILIES)
+        heldout_predictions.export_cv([results], data, splits.FAMILIES)
     with pytest.raises(ValueError, match="has no folds"):
-        heldout_predictions.folds([results / "nowhere"], data, splits.FAMILIES)
+        heldout_predictions.export_cv([results / "nowhere"], data, splits.FAMILIES)
 
 
 def test_a_table_has_the_folds_again(data, results, tmp_path):
@@ -62,8 +62,8 @@ def test_a_table_has_the_folds_again(data, results, tmp_path):
     keep(results, data, SHIPPED_FORM, "a", np.array([0, 1]), 1.0)
     keep(results, data, "roofline", "a", np.array([0, 1]), 2.0)
     table, again = tmp_path / "families.csv", tmp_path / "again"
-    heldout_predictions.write(table, *heldout_predictions.folds([results], data, splits.FAMILIES))
-    assert heldout_predictions.unfold(table, data, splits.FAMILIES, again) == 5
+    heldout_predictions.write(table, *heldout_predictions.export_cv([results], data, splits.FAMILIES))
+    assert heldout_predictions.import_cv(table, data, splits.FAMILIES, again) == 5
     for form in (SHIPPED_FORM, "roofline"):
         before, after = (read_folds(folder, form, splits.FAMILIES) for folder in (results, again))
         assert before.keys() == after.keys()
@@ -72,4 +72,4 @@ def test_a_table_has_the_folds_again(data, results, tmp_path):
             assert after[name].predicted_ms == pytest.approx(fold.predicted_ms, rel=1e-5)
     data.step_ms[2] *= 2
     with pytest.raises(ValueError, match="line 4: the data set has no such label"):
-        heldout_predictions.unfold(table, data, splits.FAMILIES, again)
+        heldout_predictions.import_cv(table, data, splits.FAMILIES, again)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from predictor import batches, conditions, export, features, normalisation, splits, tables, training
-from predictor.interval import FEATURE, FEATURES, Interval, beyond, quantiles
-from predictor.model import Configurations, Options, Predictor, Rates, Roofline, smooth_maximum
-from predictor.operators import Operators
-from predictor.deploy_graphs import Whole
-from predictor.training import Schedule
+from mdot_training.predictor import batches, conditions, export, features, normalisation, splits, tables, training
+from mdot_training.predictor.interval import FEATURE, FEATURES, Interval, beyond, quantiles
+from mdot_training.predictor.model import Configurations, Options, Predictor, Rates, Roofline, smooth_maximum
+from mdot_training.predictor.operators import Operators
+from mdot_training.predictor.deploy_graphs import Whole
+from mdot_training.predictor.training import Schedule
 
 SMALL = Options(width=8, hidden=8)
 SHORT = Schedule(epochs=40, parts=3, least_networks=1)
@@ -69,8 +69,8 @@ def test_the_same_seed_trains_the_same_predictor(data, all_labels):
 
 
 def test_runs_of_one_setup_are_merged_into_their_geometric_mean(make_sequence, make_label):
-    from predictor import dataset
-    from predictor.labels import Network
+    from mdot_training.predictor import dataset
+    from mdot_training.predictor.labels import Network
 
     data = dataset.build({Network("a", 224): make_sequence(2)}, [make_label("a", 8, 4.0), make_label("a", 8, 9.0)])
     batch = batches.make_merged(data, np.arange(2), np.ones(2))
@@ -92,8 +92,8 @@ def test_types_of_few_networks_share_the_row_of_a_relative_that_many_have(data, 
 
 
 def test_groups_without_a_kernel_in_nhwc_take_longer_there_than_with_one(make_sequence, make_label):
-    from predictor import dataset
-    from predictor.labels import Network
+    from mdot_training.predictor import dataset
+    from mdot_training.predictor.labels import Network
 
     sequences = {Network(f"groups{groups}", 224): make_sequence(3, 128, groups) for groups in (8, 32)}
     data = dataset.build(sequences, [make_label(n.name, 64, 1.0, layout) for n in sequences for layout in ("nchw", "nhwc")])
@@ -105,8 +105,8 @@ def test_groups_without_a_kernel_in_nhwc_take_longer_there_than_with_one(make_se
 
 def test_benchmarks_offsets_are_no_operators(make_sequence, make_label):
     """Inference that takes twice the time of its forward pass in whole steps does not change the predictor of whole steps."""
-    from predictor import dataset
-    from predictor.labels import Network
+    from mdot_training.predictor import dataset
+    from mdot_training.predictor.labels import Network
 
     sequences, labels = {}, []
     for blocks in (2, 3, 5, 8):
@@ -122,8 +122,8 @@ def test_benchmarks_offsets_are_no_operators(make_sequence, make_label):
 
 
 def test_training_takes_so_many_rows_of_inference_for_each_network(make_sequence, make_label):
-    from predictor import dataset
-    from predictor.labels import Network
+    from mdot_training.predictor import dataset
+    from mdot_training.predictor.labels import Network
 
     labels = [make_label("a", 8, 1.0)] + [make_label("a", batch, 1.0, kind="infer") for batch in (1, 2, 4, 8)]
     data = dataset.build({Network("a", 224): make_sequence(2)}, labels)
@@ -155,8 +155,8 @@ def test_what_comes_out_is_the_mean_of_the_last_epochs_weights(data, all_labels,
 
 
 def test_draws_of_one_training_take_other_rows_of_inference(make_sequence, make_label):
-    from predictor import dataset
-    from predictor.labels import Network
+    from mdot_training.predictor import dataset
+    from mdot_training.predictor.labels import Network
 
     labels = [make_label("a", batch, 1.0, kind="infer") for batch in range(1, 101)]
     data = dataset.build({Network("a", 224): make_sequence(2)}, labels)
@@ -164,8 +164,8 @@ def test_draws_of_one_training_take_other_rows_of_inference(make_sequence, make_
 
 
 def test_steps_that_nhwc_slows_beyond_reason_are_not_trained_on(make_sequence, make_label):
-    from predictor import dataset
-    from predictor.labels import Network
+    from mdot_training.predictor import dataset
+    from mdot_training.predictor.labels import Network
 
     labels = [make_label("a", 8, 1.0), make_label("a", 8, 5.0, "nhwc"), make_label("a", 16, 5.0, "nhwc"),
               make_label("a", 8, 5.0, "nhwc", "pt112"), make_label("a", 8, 3.0, "nhwc", run="another")]
@@ -197,7 +197,7 @@ def test_faster_gpus_and_lesser_arithmetic_take_less_time(ask):
     assert of[0] > of[1] > of[2]
 
 
-def _dense_ms(gpu: str, arithmetic: str, **window: float) -> list[float]:
+def _dense_ms(gpu: str, matmul_precision: str, **window: float) -> list[float]:
     """Milliseconds of each phase of a convolution, according to the prior."""
     setting = {"channels_in": 64, "channels_out": 64, "size_in": 196, "size_out": 196} | dict.fromkeys(
         ("kernel_d", "kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups"), 1) | window
@@ -205,10 +205,10 @@ def _dense_ms(gpu: str, arithmetic: str, **window: float) -> list[float]:
     operators = Operators(torch.tensor([tables.operator_type_row("Conv")]),
                           torch.tensor([[float(setting.get(name, 0)) for name in tables.settings()]]), torch.tensor([load]))
     bare, norm = normalisation.split(operators)
-    off, figures = torch.zeros(1, 1), torch.tensor([tables.gpu(gpu).numbers])
-    flags = {name: torch.full((1, 1), float(name == arithmetic)) for name in ("is_fp32", "is_tf32", "is_amp", "is_default")}
+    off, specs = torch.zeros(1, 1), torch.tensor([tables.gpu(gpu).numbers])
+    flags = {name: torch.full((1, 1), float(name == matmul_precision)) for name in ("is_fp32", "is_tf32", "is_amp", "is_default")}
     c = Configurations(torch.ones(1, 1), is_half=off, is_nhwc=off, is_adam=off, is_fused=off, is_compiled=off,
-                       torch=torch.full((1, 1), 112.0), gpu=figures, **flags)
+                       torch=torch.full((1, 1), 112.0), gpu=specs, **flags)
     with torch.no_grad():
         return Roofline()(features.work(bare, norm, torch.ones(1, 1)), c)[0, :3].tolist()
 
@@ -216,14 +216,14 @@ def _dense_ms(gpu: str, arithmetic: str, **window: float) -> list[float]:
 @pytest.mark.parametrize("gpu", ["K80", "P100", "V100", "T4", "RTX-3090", "A100", "H100"])
 def test_on_no_gpu_does_lesser_arithmetic_take_longer(gpu):
     for window in ({}, {"kernel_h": 3, "kernel_w": 3}):
-        times = [_dense_ms(gpu, arithmetic, **window) for arithmetic in ("is_amp", "is_tf32", "is_fp32")]
+        times = [_dense_ms(gpu, matmul_precision, **window) for matmul_precision in ("is_amp", "is_tf32", "is_fp32")]
         assert all(half <= tf32 <= fp32 for half, tf32, fp32 in zip(*times))
 
 
 def test_the_clock_falls_where_the_boards_power_does_not_carry_it():
-    def share(gpu: str, **figures: float) -> float:
+    def share(gpu: str, **specs: float) -> float:
         given = {name: tables.gpu(gpu)[name] for name in ("fp32_tflops", "tf32_tflops", "fp16_tflops", "memory_gbps",
-                                                          "compute_capability", "watts")} | figures
+                                                          "compute_capability", "watts")} | specs
         roofline, rates = Roofline(), Rates(*(torch.tensor([x]) for x in given.values()))
         return (roofline.sustained(rates.vector_tflops, roofline.tflops_per_watt[0], rates) / rates.vector_tflops).item()
 
@@ -247,11 +247,11 @@ def test_without_tensor_cores_all_arithmetic_takes_the_same():
 
 def test_winograds_algorithm_is_for_windows_of_3x3_at_every_position_outside_tensor_cores():
     three = {"kernel_h": 3, "kernel_w": 3}
-    for gpu, arithmetic, window, is_quicker in (("V100", "is_fp32", three, True), ("V100", "is_amp", three, False),
+    for gpu, matmul_precision, window, is_quicker in (("V100", "is_fp32", three, True), ("V100", "is_amp", three, False),
                                                 ("V100", "is_fp32", three | {"stride_h": 2, "stride_w": 2}, False),
                                                 ("V100", "is_fp32", {"kernel_h": 1, "kernel_w": 3}, False),
                                                 ("V100", "is_fp32", three | {"channels_in": 16}, False)):
-        plain, windowed = (_dense_ms(gpu, arithmetic, **x) for x in ({k: v for k, v in window.items() if k == "channels_in"}, window))
+        plain, windowed = (_dense_ms(gpu, matmul_precision, **x) for x in ({k: v for k, v in window.items() if k == "channels_in"}, window))
         assert (windowed[0] < 0.9 * plain[0]) == is_quicker
 
 
@@ -351,7 +351,7 @@ def width(shipped, ask):
     """Upper over lower bound, with an interval in which unmeasured properties widen half-widths by a factor of e^0.5 and
     waiting by e."""
     with torch.no_grad():
-        for name, value in (("is_elsewhere", 0.5), ("waiting", 1.0), ("software", 0.5), ("new_card", 0.5)):
+        for name, value in (("is_elsewhere", 0.5), ("waiting", 1.0), ("software", 0.5), ("new_gpu", 0.5)):
             shipped.interval.weight[FEATURE[name]] = value
 
     def answer(*asked, **flags: float) -> float:
@@ -369,14 +369,14 @@ def test_intervals_are_wider_for_what_was_not_measured(width):
 
 
 def test_intervals_are_wider_on_a_card_of_which_nothing_was_measured(shipped, width):
-    shipped.trained_on.log_gpu = torch.cat([shipped.trained_on.log_gpu, torch.tensor(tables.gpu("V100").card).log()[None]])
+    shipped.trained_on.log_gpu = torch.cat([shipped.trained_on.log_gpu, torch.tensor(tables.gpu("V100").model_specs).log()[None]])
 
     def of_cards():
-        return [width(0, 4096.0, card, torch=112.0, is_amp=0.0, is_fp32=1.0) for card in ("RTX-3090", "V100", "A100")]
+        return [width(0, 4096.0, gpu_model, torch=112.0, is_amp=0.0, is_fp32=1.0) for gpu_model in ("RTX-3090", "V100", "A100")]
 
     *known, new = of_cards()
     with torch.no_grad():
-        shipped.interval.weight[FEATURE["new_card"]] = 0.0
+        shipped.interval.weight[FEATURE["new_gpu"]] = 0.0
     assert of_cards()[:2] == known and of_cards()[2] < 0.9 * new
 
 
@@ -386,7 +386,7 @@ def test_intervals_are_wider_where_the_host_is_waited_for(width):
 
 def test_networks_without_whole_steps_are_as_on_another_card(shipped, width):
     measured = width(0, 128.0, "RTX-3090", torch=112.0)
-    shipped.likeness.is_stepped[:] = 0
+    shipped.distance_model.is_stepped[:] = 0
     assert width(0, 128.0, "RTX-3090", torch=112.0) > 1.1 * measured
 
 
@@ -450,10 +450,10 @@ def test_the_interval_covers_what_it_was_fitted_to():
 
 def test_half_widths_on_new_cards_are_as_much_wider_as_they_are_told():
     x = torch.zeros(FEATURES, 4)
-    x[0], x[FEATURE["new_card"]] = 1, torch.tensor([0, 1, 0, 1])
+    x[0], x[FEATURE["new_gpu"]] = 1, torch.tensor([0, 1, 0, 1])
     interval = Interval()
     before = torch.stack(interval.half_widths(x)).detach()
-    interval.widen_new_cards(torch.tensor([1.5, 1.0]))
+    interval.widen_new_gpus(torch.tensor([1.5, 1.0]))
     ratio = torch.stack(interval.half_widths(x)).detach() / before
     assert ratio.numpy() == pytest.approx(np.array([[1, 1.5, 1, 1.5], [1, 1, 1, 1]]))
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from checks.points import Point, decoders, nvidia, profet, submissions
-from predictor import language
-from predictor.labels import Network
+from mdot_training.checks.points import Point, decoders, nvidia, profet, submissions
+from mdot_training.predictor import language
+from mdot_training.predictor.labels import Network
 
 EXAMPLES = {"source": "NVIDIA/DeepLearningExamples@7:README.md", "gpu": "", "seq_or_resolution": "", "notes": "", "batch_per_gpu": ""}
 
@@ -16,11 +16,11 @@ def _example(**values: str) -> Point | None:
 def test_image_networks_take_the_examples_own_batch_where_none_is_said():
     half = _example(model="resnet50v1.5", framework="PyTorch", gpu_canonical="V100", gpus="1", precision="amp-fp16", throughput="1280",
                     notes="Training performance: NVIDIA DGX-1 16GB (8x V100 16GB)")
-    assert (half.network, half.card, half.step_ms) == (Network("resnet50", 224), "V100-SXM-16GB", 200)
+    assert (half.network, half.gpu_model, half.step_ms) == (Network("resnet50", 224), "V100-SXM-16GB", 200)
     assert (half.options["batch"], half.options["layout"], half.options["precision"]) == (256, "nhwc", "amp")
     fp32 = _example(model="ConvNets se-resnext101-32x4d", framework="PyTorch", gpu_canonical="V100", gpus="8", precision="fp32",
                     throughput="1024", notes="NVIDIA DGX-1 32G (8x V100 32GB)")
-    assert (fp32.network.name, fp32.card, fp32.step_ms) == ("seresnext101_32x4d", "V100-SXM-32GB", 500)
+    assert (fp32.network.name, fp32.gpu_model, fp32.step_ms) == ("seresnext101_32x4d", "V100-SXM-32GB", 500)
     assert (fp32.options["batch"], fp32.options["layout"], fp32.gpus) == (64, "nchw", 8)
 
 
@@ -52,7 +52,7 @@ def test_batches_of_tokens_are_sentences():
 def test_submissions_of_one_node_are_read():
     row = {"model": "resnet", "gpu_canonical": "H100-SXM", "gpus": "8", "batch_per_gpu": "400.0", "throughput": "3200", "notes": "nodes=1"}
     point = submissions.resnet(row)
-    assert (point.card, point.step_ms, point.gpus) == ("H100-SXM-80GB", 1000, 8)
+    assert (point.gpu_model, point.step_ms, point.gpus) == ("H100-SXM-80GB", 1000, 8)
     assert submissions.resnet({**row, "notes": "nodes=2"}) is None
 
 

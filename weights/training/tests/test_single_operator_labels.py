@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from operator_benchmarks.measurements import STREAMS, Measured
-from predictor import batches, dataset, report, single_operator_labels, splits, tables, training
-from predictor.evaluation import fold_file
-from predictor.ablations import SHIPPED_FORM
-from predictor.labels import ALONE, OPERATOR, Label, Network
+from mdot_training.operator_benchmarks.measurements import STREAMS, Measured
+from mdot_training.predictor import batches, dataset, report, single_operator_labels, splits, tables, training
+from mdot_training.predictor.evaluation import fold_file
+from mdot_training.predictor.ablations import SHIPPED_FORM
+from mdot_training.predictor.labels import ALONE, OPERATOR, Label, Network
 
 
 def _as_tokens(described: single_operator_labels.Described, settings: dict[str, float], load: list[float]) -> None:
@@ -76,7 +76,7 @@ def test_the_report_has_a_row_an_architecture_and_operator(with_single, tmp_path
 
 
 def test_short_ones_and_cards_without_figures_are_left_out():
-    card = np.array(["A40", "A40", "P4", "T4", "T4"])
+    gpu_model = np.array(["A40", "A40", "P4", "T4", "T4"])
     source = np.array(["vidur", "vidur", "vidur", "NeuSight:linear", "NeuSight:linear"])
-    found = Measured({}, source, card, np.array(["fp32"] * 5), np.array([100.0, 10.0, 100.0, 100.0, 500.0]))
+    found = Measured({}, source, gpu_model, np.array(["fp32"] * 5), np.array([100.0, 10.0, 100.0, 100.0, 500.0]))
     assert single_operator_labels._usable(found).microseconds.tolist() == [100.0, 500.0]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from predictor import dataset, splits
-from predictor.labels import Network
+from mdot_training.predictor import dataset, splits
+from mdot_training.predictor.labels import Network
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_whole_steps_by_newer_software_are_judged_and_nothing_of_their_networks_
 
 
 def test_a_card_is_left_out_with_its_twin(measured):
-    folds = {name: (train, test) for name, train, test in splits.folds(measured, splits.CARDS)}
+    folds = {name: (train, test) for name, train, test in splits.folds(measured, splits.GPUS)}
     assert set(folds) == {"GTX-1080-Ti TITAN-Xp", "TITAN-V"}
     for train, test in folds.values():
         assert not set(measured.gpu[train]) & set(measured.gpu[test])
@@ -86,9 +86,9 @@ def with_language(make_sequence, make_label):
 
 
 def test_language_models_are_judged_apart(with_language):
-    for _, _, test in splits.folds(with_language, splits.CARDS):
+    for _, _, test in splits.folds(with_language, splits.GPUS):
         assert set(with_language.run[test]) == {"run"}
-    for split in (splits.LANGUAGE_MODELS, splits.LANGUAGE_CARDS):
+    for split in (splits.LANGUAGE_MODELS, splits.LANGUAGE_GPUS):
         tested = np.concatenate([test for _, _, test in splits.folds(with_language, split)])
         assert sorted(tested) == list(np.flatnonzero(with_language.run == "neusight"))
 
@@ -98,7 +98,7 @@ def test_a_language_model_is_left_out_on_all_cards(with_language):
         assert not set(with_language.label_network[train]) & set(with_language.label_network[test])
 
 
-@pytest.mark.parametrize("split", (splits.CARDS, splits.LANGUAGE_CARDS))
+@pytest.mark.parametrize("split", (splits.GPUS, splits.LANGUAGE_GPUS))
 def test_boards_of_one_chip_are_left_out_together_whoever_measured(with_language, split):
     volta = np.isin(with_language.gpu, ("TITAN-V", "V100-PCIe-32GB"))
     found = [train for _, train, test in splits.folds(with_language, split) if volta[test].any()]

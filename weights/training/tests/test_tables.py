@@ -1,6 +1,6 @@
 """Tests of reading the tables of the C side."""
 
-from predictor import tables
+from mdot_training.predictor import tables
 
 
 def test_settings_have_the_headers_order():
@@ -18,7 +18,7 @@ def test_operator_types_start_with_the_unknown_one():
 def test_every_gpu_has_every_column():
     for gpu in tables.gpus():
         assert len(gpu.numbers) == len(tables.gpu_columns()), gpu.names
-        assert all(number > 0 for number in gpu.card), gpu.names
+        assert all(number > 0 for number in gpu.model_specs), gpu.names
 
 
 def test_gpus_are_found_by_name_and_alias():
@@ -32,7 +32,7 @@ def test_every_gpu_has_a_power_limit():
 
 
 def test_links_and_power_limits_make_no_other_card():
-    assert tables.OF_A_CARD[-1] == "fp16_tflops" and len(tables.gpu("A100").card) == len(tables.OF_A_CARD)
+    assert tables.MODEL_SPECS[-1] == "fp16_tflops" and len(tables.gpu("A100").model_specs) == len(tables.MODEL_SPECS)
 
 
 def test_what_the_predictor_reads_of_a_configuration_is_what_the_header_names():

@@ -146,7 +146,7 @@ class OperatorsBeyondDataWarning(OutsideTrainingWarning):
     name = "operators-beyond-data"
 
 
-class CardNotMeasuredWarning(OutsideTrainingWarning):
+class GpuNotMeasuredWarning(OutsideTrainingWarning):
     name = "gpu-not-measured"
 
 
@@ -181,7 +181,7 @@ BY_NAME: dict[str, type[PredictionWarning]] = {
         BatchBelowDataWarning,
         BatchAboveDataWarning,
         OperatorsBeyondDataWarning,
-        CardNotMeasuredWarning,
+        GpuNotMeasuredWarning,
         PrecisionNotMeasuredWarning,
         SoftwareNotMeasuredWarning,
         TypesNotMeasuredWarning,

@@ -1,6 +1,6 @@
 """Traces a PyTorch module into an ONNX graph without weights, which libmdotjob reads.
 
-    run.py        runs the module on tensors without data; `trace` calls one function for each stage
+    tracer.py     runs the module on tensors without data; `trace` calls one function for each stage
     recorder.py   receives every ATen operator that the module calls, and the module that called it
     operators/    translates ATen operators into ONNX operators; one file for each family
     graph.py      the resulting graph; onnx_file.py writes it as ONNX

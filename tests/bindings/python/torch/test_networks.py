@@ -19,7 +19,7 @@ from torch import nn
 
 import mdot
 from mdot.trace import onnx_file
-from mdot.trace.run import trace
+from mdot.trace.tracer import trace
 
 CHOSEN = [name for name in sys.argv[1:] if not name.startswith("-")]
 
@@ -30,23 +30,23 @@ def chosen(names: Any) -> list[str]:
 
 def read(name: str) -> tuple[nn.Module, mdot.Job, list[str]]:
     model, args, kwargs = networks.NETWORKS[name]()
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as reported:
         warnings.simplefilter("always", mdot.Warning)
         job = mdot.Job.from_torch(model, args, kwargs, batch=networks.BATCH.get(name))
-    return model, job, [str(one.message) for one in said if issubclass(one.category, mdot.Warning)]
+    return model, job, [str(one.message) for one in reported if issubclass(one.category, mdot.Warning)]
 
 
 class Networks(support.TestCase):
     def test_parameters_are_pytorchs_and_every_operator_is_known(self) -> None:
         for name in chosen(networks.NETWORKS):
             with self.subTest(name):
-                model, job, said = read(name)
+                model, job, reported = read(name)
                 # A frozen parameter that only flows into other operators is a constant, for example Whisper's table of sines.
                 fixed = sum(p.numel() for p in model.parameters() if not p.requires_grad) - job.frozen_parameters
                 self.assertEqual(job.parameters + job.frozen_parameters + fixed, sum(p.numel() for p in model.parameters()))
                 self.assertEqual(job.batch, networks.BATCH.get(name) or (8 if name == "dlrm" else 2))
                 if name not in networks.DECIDE_BY_DATA:
-                    self.assertEqual((job.unknown_count, said), (0, []))
+                    self.assertEqual((job.unknown_count, reported), (0, []))
                 self.assertGreater(mdot.predict(job, "A100", 8).step_ms, 0)
 
     def test_shapes_are_those_that_onnx_infers(self) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from mdot.trace.operators import indexing, layout, normalisation, pointwise, pooling, products, recurrent, reduction
+from mdot.trace.operators import indexing, layout, matmul, normalisation, pointwise, pooling, recurrent, reduction
 from mdot.trace.operators.call import Call
 
 TRANSLATIONS: dict[str, Callable[[Call], Any]] = {
     name: translate
-    for family in (pointwise, layout, indexing, reduction, products, normalisation, pooling, recurrent)
+    for family in (pointwise, layout, indexing, reduction, matmul, normalisation, pooling, recurrent)
     for name, translate in family.TRANSLATIONS.items()
 }

@@ -1,0 +1,1 @@
+"""The recipe of mdot's predictor: measurements, data set, training, evaluation, baselines and checks. See README.md."""

@@ -1,0 +1,8 @@
+"""Measures training steps of many networks on this machine's GPU, and writes one JSON line for each configuration.
+
+It stands alone: it needs the standard library and PyTorch, and uses torchvision, timm and transformers if they are installed.
+See README.md.
+"""
+
+SCHEMA = 2
+"""Version of the record format (README.md, "Records"). Raise it when a field changes its meaning."""

@@ -1,0 +1,173 @@
+"""The command line: python3 -m mdot_training.predictor COMMAND. README.md lists the commands in their order."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import mdot_training.predictor
+
+
+def _dataset(options: argparse.Namespace) -> int:
+    from mdot_training.predictor import dataset, labels, published, sequences, single_operator_labels
+
+    known = [label for path in options.labels for label in labels.read_timm(path, labels.TRAIN)]
+    known += [label for path in options.inference for label in labels.read_timm(path, labels.INFER)]
+    known += [label for folder in options.torchvision for label in labels.read_torchvision(folder)]
+    known += [label for path in options.published for label in published.read(path)]
+    alone = [found for folder in options.operators for found in single_operator_labels.read(folder)]
+    networks = sorted({label.network for label in known})
+    there = [n for n in networks if (options.graphs / n.graph_file).exists()]
+    if len(there) < len(networks):
+        print(f"predictor: {len(networks) - len(there)} of {len(networks)} graphs are not in {options.graphs}", file=sys.stderr)
+    read = sequences.read_all(options.mdot, [options.graphs / n.graph_file for n in there], options.cache, options.threads)
+    for reason in sorted(r for r in read.values() if isinstance(r, str)):
+        print(f"predictor: {reason}", file=sys.stderr)
+    usable = {n: read[n.graph_file] for n in there if not isinstance(read[n.graph_file], str)}
+    if not usable:
+        print("predictor: no graph could be read", file=sys.stderr)
+        return 1
+    usable.update((label.network, sequence) for label, sequence in alone)
+    data = dataset.build(usable, [*known, *(label for label, _ in alone)])
+    data.save(options.out)
+    print(f"{len(data.whole_networks)} networks, {len(data.step_ms)} of {len(known) + len(alone)} labels, of which {len(alone)} are "
+          f"of single operators, {len(data.operator)} operators, {len(data.type)} distinct ones")
+    return 0
+
+
+def _train(options: argparse.Namespace) -> int:
+    from mdot_training.predictor import final_model
+
+    final_model.train(options.data, options.out)
+    return 0
+
+
+def _calibrate(options: argparse.Namespace) -> int:
+    from mdot_training.predictor import final_model
+
+    for split, (inside, width) in final_model.calibrate(options.model, options.data, options.held_out, options.out).items():
+        print(f"{split}: {inside:.1f} % of the held-out labels lie in an interval fitted without them, median width {width:.2f}")
+    return 0
+
+
+def _evaluate(options: argparse.Namespace) -> int:
+    from mdot_training.predictor import evaluation
+
+    evaluation.run(options.data, options.out, options.forms, options.splits, options.folds)
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from mdot_training.predictor import dataset, report
+
+    print(report.tables(options.results, dataset.Dataset.load_file(options.data)))
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from mdot_training.predictor import dataset, export, final_model
+
+    worst = export.export(final_model.load(options.model), dataset.Dataset.load_file(options.data), options.out)
+    print(f"{options.out}: ONNX Runtime within {worst:.1e} of PyTorch")
+    return 0
+
+
+def _export_cv(options: argparse.Namespace) -> int:
+    from mdot_training.predictor import dataset, heldout_predictions
+
+    header, rows = heldout_predictions.export_cv(options.results, dataset.Dataset.load_file(options.data), options.split)
+    heldout_predictions.write(options.out, header, rows)
+    print(f"{options.out}: {len(rows)} held-out labels, {', '.join(header[len(heldout_predictions.LABEL) + 1:])}")
+    return 0
+
+
+def _import_cv(options: argparse.Namespace) -> int:
+    from mdot_training.predictor import dataset, heldout_predictions
+
+    count = heldout_predictions.import_cv(options.table, dataset.Dataset.load_file(options.data), options.split, options.out)
+    print(f"{options.out}: {count} held-out labels")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    from mdot_training.predictor import splits
+
+    parser = argparse.ArgumentParser(prog="mdot_training.predictor", description=mdot_training.predictor.__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    making = commands.add_parser("dataset", help="graphs and labels → the training set, through `mdot extract`")
+    making.add_argument("--mdot", type=Path, required=True, help="the mdot binary")
+    making.add_argument("--labels", type=Path, required=True, nargs="+", help="timm's tables of training")
+    making.add_argument("--inference", type=Path, default=[], nargs="*", help="timm's tables of inference")
+    making.add_argument("--torchvision", type=Path, default=[], nargs="*", help="folders of pytorch-gpu-benchmark's results")
+    making.add_argument("--published", type=Path, default=[], nargs="*",
+                        help="language models: NeuSight's folder of labels, the table of published points")
+    making.add_argument("--operators", type=Path, default=[], nargs="*", help="folders of measured operators")
+    making.add_argument("--graphs", type=Path, required=True, help="folder of `predictor graphs`")
+    making.add_argument("--out", type=Path, required=True, help="FILE.npz")
+    making.add_argument("--cache", type=Path, default=Path("cache"), help="folder of cached sequences (default cache)")
+    making.add_argument("--threads", type=int, default=2)
+    making.set_defaults(run=_dataset)
+
+    evaluating = commands.add_parser("evaluate", help="run every form on every fold; resumes where it stopped")
+    evaluating.add_argument("--data", type=Path, required=True)
+    evaluating.add_argument("--out", type=Path, required=True, help="folder of predictions, one file for each form, split and fold")
+    evaluating.add_argument("--forms", nargs="*", help="only these (default: all)")
+    evaluating.add_argument("--splits", nargs="*", help="only these (default: all)")
+    evaluating.add_argument("--folds", nargs="*", help="only these, such as \"fold 1\" or swin (default: all)")
+    evaluating.set_defaults(run=_evaluate)
+
+    reporting = commands.add_parser("report", help="the tables of the model card, from evaluate's predictions")
+    reporting.add_argument("--results", type=Path, required=True)
+    reporting.add_argument("--data", type=Path, required=True, help="the data set of the predictions")
+    reporting.set_defaults(run=_report)
+
+    training = commands.add_parser("train", help="fit the shipped predictor's members to all labels")
+    training.add_argument("--data", type=Path, required=True)
+    training.add_argument("--out", type=Path, required=True, help="FILE.pt")
+    training.set_defaults(run=_train)
+
+    calibrating = commands.add_parser("calibrate", help="fit the interval to evaluate's predictions of held-out networks")
+    calibrating.add_argument("--model", type=Path, required=True, help="FILE.pt of train")
+    calibrating.add_argument("--data", type=Path, required=True)
+    calibrating.add_argument("--held-out", type=Path, required=True, help="evaluate's folder")
+    calibrating.add_argument("--out", type=Path, required=True, help="FILE.pt")
+    calibrating.set_defaults(run=_calibrate)
+
+    exporting = commands.add_parser("export",
+                                    help="the trained predictor → ONNX, in one file and in the entries that ship, checked")
+    exporting.add_argument("--model", type=Path, required=True)
+    exporting.add_argument("--data", type=Path, required=True, help="jobs for the checks")
+    exporting.add_argument("--out", type=Path, required=True, help="folder")
+    exporting.set_defaults(run=_export)
+
+    exporting_cv = commands.add_parser("export-cv",
+                                       help="write evaluate's predictions of held-out labels as a table, for mdot-figure4 --predictions")
+    exporting_cv.add_argument("--results", type=Path, required=True, nargs="+", help="evaluate's folder, and the baselines'")
+    exporting_cv.add_argument("--data", type=Path, required=True, help="the data set of the predictions")
+    exporting_cv.add_argument("--split", choices=splits.SPLITS, default=splits.FAMILIES, help="(default %(default)s)")
+    exporting_cv.add_argument("--out", type=Path, required=True, help="PREDICTIONS.csv")
+    exporting_cv.set_defaults(run=_export_cv)
+
+    importing = commands.add_parser("import-cv",
+                                    help="convert a table of export-cv to evaluate's predictions, for report and calibrate")
+    importing.add_argument("--table", type=Path, required=True, help="table of export-cv")
+    importing.add_argument("--data", type=Path, required=True)
+    importing.add_argument("--split", choices=splits.SPLITS, required=True)
+    importing.add_argument("--out", type=Path, required=True, help="folder")
+    importing.set_defaults(run=_import_cv)
+    return parser
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["graphs"]:
+        from mdot_training.predictor import graphs
+
+        return graphs.main(arguments[1:])
+    options = _parser().parse_args(arguments)
+    return options.run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

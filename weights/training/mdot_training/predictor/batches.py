@@ -1,0 +1,179 @@
+"""The training set as tensors. The operators of all measured steps are concatenated, so that sums over a step are one call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mdot_training.predictor import conditions, features, normalisation, tables
+from mdot_training.predictor.context import Places
+from mdot_training.predictor.dataset import Dataset
+from mdot_training.predictor.features import Work
+from mdot_training.predictor.labels import ALONE, BACKWARD, INFER, TRAIN
+from mdot_training.predictor.model import PARTS, PHASES, Configurations, Options
+from mdot_training.predictor.normalisation import Normalisation
+from mdot_training.predictor.operators import Operators
+from mdot_training.predictor.published import FOUNDRY, PUBLISHED, VTRAIN
+from mdot_training.predictor.single_operator_labels import SOURCES
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A set of measured steps. O distinct operators, Q distinct (operator, batch) pairs, P (operator, step) pairs, R steps."""
+
+    operators: Operators        # [O], without their normalisation
+    operator_of_batched: Tensor     # [Q] operator, or its position in the sequence if the model reads positions
+    batched_features: Tensor    # [Q, BATCH_FEATURES]
+    batched_norms: Tensor       # [Q, normalisation.FEATURES]
+    of_pair: Tensor             # [P] operator
+    batched_of_pair: Tensor     # [P] (operator, batch) pair
+    row: Tensor                 # [P] step
+    count: Tensor               # [P, 1]
+    work: Work                  # [P, …]
+    pair_configurations: Configurations     # [P, 1]
+    configurations: Configurations          # [R, 1]
+    conditions: Tensor          # [P, conditions.COUNT], layout only where it has an effect
+    part_weight: Tensor         # [P, PARTS], parts of an operator that were timed
+    has_optimizer: Tensor       # [R, 1]
+    benchmark: Tensor           # [R], row of BENCHMARKS
+    host: Tensor                # [R], row of hosts
+    parameters: Tensor          # [R, 1]
+    launches: Tensor            # [R, 1]
+    step_ms: Tensor             # [R, 1]
+    weight: Tensor              # [R, 1] labels that the step represents
+    places: Places | None       # for a model that reads them
+
+
+def _float(x: np.ndarray) -> Tensor:
+    return torch.tensor(np.asarray(x, dtype=np.float32))
+
+
+def versions(data: Dataset, labels: np.ndarray) -> np.ndarray:
+    number = {name: conditions.version(str(name)) for name in np.unique(data.software)}
+    return np.array([number[name] for name in data.software[labels]])
+
+
+def _configurations(data: Dataset, labels: np.ndarray) -> Configurations:
+    def where(is_so: np.ndarray) -> Tensor:
+        return _float(np.asarray(is_so)[:, None])
+
+    precision, torch_version = data.precision[labels], versions(data, labels)
+    is_throughout = np.isin(precision, ("fp16", "bf16"))
+    gpu = {name: tables.gpu(str(name)).numbers for name in np.unique(data.gpu)}
+    return Configurations(
+        batch=_float(data.batch[labels, None]), is_fp32=where(precision == "fp32"),
+        is_tf32=where(precision == "tf32"), is_amp=where(is_throughout | np.char.startswith(precision, "amp")),
+        is_half=where(is_throughout), is_default=where(np.zeros(len(labels))), is_nhwc=where(data.is_nhwc[labels]),
+        is_adam=where(np.zeros(len(labels))), is_fused=where(data.is_fused[labels]),
+        is_compiled=where(data.is_compiled[labels]), torch=where(torch_version),
+        gpu=_float([gpu[name] for name in data.gpu[labels]]))
+
+
+def _of_pairs(c: Configurations, row: Tensor) -> Configurations:
+    return Configurations(*(part if len(part) == 1 else part[row] for part in c))
+
+
+def _places(data: Dataset, labels: np.ndarray, distinct: np.ndarray) -> Places:
+    networks = np.unique(data.label_network[labels])
+    sequences = [data.operator[data.sequence(n)] for n in networks]
+    bags = [np.unique(operators, return_inverse=True) for operators in sequences]
+    start = np.cumsum([0] + [len(operators) for operators, _ in bags])
+    place_of = {n: np.arange(start[i], start[i + 1]) for i, n in enumerate(networks)}
+    return Places(
+        length=[len(operators) for operators in sequences],
+        operator=torch.tensor(np.searchsorted(distinct, np.concatenate(sequences))),
+        position=_float(np.concatenate([data.position[data.sequence(n)] for n in networks])),
+        bag=torch.tensor(np.concatenate([inverse.reshape(-1) + at for (_, inverse), at in zip(bags, start)])),
+        operator_of_bag=torch.tensor(np.searchsorted(distinct, np.concatenate([operators for operators, _ in bags]))),
+        bag_of_pair=torch.tensor(np.concatenate([place_of[n] for n in data.label_network[labels]])))
+
+
+NORM_IN_EVALUATION = 2 / 3
+"""In evaluation, BatchNormalization computes no statistics, therefore it reads its input once instead of twice."""
+FORWARD, NORM_FORWARD = tables.PHASES.index("forward"), PHASES
+
+
+def _part_weight(kind: np.ndarray, recomputes: np.ndarray) -> np.ndarray:
+    """[labels, PARTS]: how many times each part was run."""
+    weight = np.ones((len(kind), PARTS))
+    weight[kind == INFER] = 0
+    weight[:, FORWARD] = 1 + recomputes
+    weight[:, NORM_FORWARD] = np.where(kind == INFER, NORM_IN_EVALUATION, 1 + recomputes)
+    for phase, name in enumerate(ALONE):
+        weight[kind == name] = np.eye(PARTS)[phase]
+    return weight
+
+
+BENCHMARKS = (TRAIN, BACKWARD, INFER, *(f"{run} {kind}" for run in PUBLISHED for kind in (BACKWARD, INFER)), *SOURCES)
+"""The benchmarks that labels come from. timm's and torchvision's are distinguished by kind alone."""
+WHOLE = (TRAIN, f"{FOUNDRY} {BACKWARD}", f"{VTRAIN} {BACKWARD}")
+"""Benchmarks that measured whole training steps, as users train."""
+
+
+def _benchmark_names(data: Dataset) -> np.ndarray:
+    """[l] text, members of BENCHMARKS."""
+    with_run = np.char.add(np.char.add(data.run.astype(str), " "), data.kind.astype(str))
+    return np.where(data.is_alone, data.run, np.where(np.isin(data.run, PUBLISHED), with_run, data.kind))
+
+
+def _benchmark_rows(data: Dataset) -> np.ndarray:
+    """[l] rows of BENCHMARKS."""
+    names, row = np.unique(_benchmark_names(data), return_inverse=True)
+    return np.array([BENCHMARKS.index(str(name)) for name in names])[row.reshape(-1)]
+
+
+def host_names(data: Dataset) -> np.ndarray:
+    """[l] text: the machine that launched the kernels, as far as labels identify it."""
+    return np.char.add(np.char.add(data.gpu.astype(str), " "), _benchmark_names(data).astype(str))
+
+
+def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Batch:
+    """Makes a step for each label."""
+    bags = {n: data.bag(n) for n in np.unique(data.label_network[labels])}
+    pairs = [bags[n] for n in data.label_network[labels]]
+    distinct, of_pair = np.unique(np.concatenate([operators for operators, _ in pairs]), return_inverse=True)
+    row = np.repeat(np.arange(len(labels)), [len(operators) for operators, _ in pairs])
+    count = np.concatenate([counts for _, counts in pairs]).astype(np.float64)
+    operators = Operators(torch.tensor(data.type[distinct]), _float(data.setting[distinct]), _float(data.load[distinct]))
+    operators, norm = normalisation.split(features.with_states_read(operators))
+    of_pair = of_pair.reshape(-1)
+    c, rows, index = _configurations(data, labels), torch.tensor(row), torch.tensor(of_pair)
+    batch, norm = c.batch[rows], Normalisation(*(part[index] for part in norm))
+    work = features.work(Operators(*(part[index] for part in operators)), norm, batch, options.use_padding)
+    places = _places(data, labels, distinct) if options.reads_places else None
+    encoding = of_pair if places is None else places.bag_of_pair.numpy()
+    _, first, batched = np.unique(np.column_stack([encoding, data.batch[labels][row]]), axis=0, return_index=True,
+                                 return_inverse=True)
+
+    def summed(amount: np.ndarray) -> Tensor:
+        return _float(np.bincount(row, weights=count * amount, minlength=len(labels))[:, None])
+
+    part_weight, has_optimizer = _part_weight(data.kind[labels], data.recomputes[labels]), data.kind[labels] == TRAIN
+    started = work.launches - features.compiled_away(work) * c.is_compiled[rows]
+    launches = (started.numpy() * part_weight[row, :PHASES]).sum(axis=1)
+    launches = launches * ~data.is_alone[labels][row]       # these were timed on the GPU
+    launches = launches + features.OPTIMIZER_LAUNCHES * work.learns.numpy()[:, 0] * has_optimizer[row]
+    _, host = np.unique(host_names(data), return_inverse=True)
+    return Batch(
+        operators=operators, operator_of_batched=torch.tensor(encoding[first]), batched_features=features.batch_features(work)[first],
+        batched_norms=normalisation.features(norm, batch)[first], of_pair=index, batched_of_pair=torch.tensor(batched.reshape(-1)),
+        row=rows, count=_float(count[:, None]), work=work, pair_configurations=_of_pairs(c, rows), configurations=c,
+        conditions=c.conditions()[rows] * conditions.mattering(work.has_layout, work.has_scores),
+        part_weight=_float(part_weight[row]), has_optimizer=_float(has_optimizer[:, None]),
+        benchmark=torch.tensor(_benchmark_rows(data)[labels]), host=torch.tensor(host.reshape(-1)[labels]),
+        parameters=summed(data.load[distinct[of_pair], -1]), launches=summed(launches), step_ms=_float(data.step_ms[labels, None]),
+        weight=_float(np.ones((len(labels), 1))), places=places)
+
+
+def make_merged(data: Dataset, labels: np.ndarray, weight: np.ndarray, options: Options = Options()) -> Batch:
+    """Merges labels that differ only in the run into one step with their geometric mean. `weight`: of every label of the set."""
+    text = [np.unique(x, return_inverse=True)[1].reshape(-1) for x in (data.software, data.gpu, data.precision, data.kind)]
+    what = np.column_stack([data.label_network, data.batch, data.is_nhwc, data.is_compiled, data.recomputes, *text])[labels]
+    _, first, group, count = np.unique(what, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    batch = make(data, labels[first], options)
+    mean = np.bincount(group.reshape(-1), weights=np.log(data.step_ms[labels])) / count
+    total = np.bincount(group.reshape(-1), weights=weight[labels])
+    return replace(batch, step_ms=_float(np.exp(mean)[:, None]), weight=_float(total[:, None]))

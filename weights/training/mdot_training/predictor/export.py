@@ -1,0 +1,216 @@
+"""Exports a trained predictor as ONNX files, and compares each through ONNX Runtime with the results of training."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Iterator
+
+import numpy as np
+import torch
+from torch import nn
+
+from mdot_training.predictor import batches, tables, training
+from mdot_training.predictor.conditions import NEWEST
+from mdot_training.predictor.dataset import Dataset
+from mdot_training.predictor.decode_inputs import FIRST_WITH_BF16
+from mdot_training.predictor.labels import TRAIN
+from mdot_training.predictor.deploy_graphs import (ANSWER, CONFIGURATION, CONFIGURATIONS, ENCODING, EXPLANATION, ROWS, Encode,
+                                                   Evaluate, Explain, Shipped, Whole)
+
+OPSET = 18
+TOLERANCE = 1e-4
+"""Relative tolerance for f32 sums in another order. It is within the error of one logarithm, because steps range from 1e-3 to
+1e6 ms."""
+CHECKED_LABELS, CHECKED_JOBS = 200, 40
+BATCHES = tuple(2**k for k in range(10))
+UNKNOWN_WATTS = "0"
+MONOTONE = ({}, {"is_nhwc": 1.0}, {"is_amp": 0.0, "is_fp32": 1.0}, {"torch": 112.0, "is_eager": 1.0}, {"is_compiled": 1.0})
+WHOLE, ENCODING_FILE, EVALUATE, EXPLAIN = "predictor.onnx", "encode.onnx", "evaluate.onnx", "explain.onnx"
+
+
+def configuration(**flags: float) -> list[float]:
+    """A vector of READS; flags default to one GPU, AMP, NCHW, SGD and the newest software."""
+    return [(dict.fromkeys(tables.READS, 0.0) | {"batch": 1.0, "is_amp": 1.0} | flags)[name]
+            for name in tables.READS]
+
+
+def rows(data: Dataset, network: int) -> tuple[torch.Tensor, ...]:
+    """A network's distinct operators with their counts."""
+    operators, count = data.bag(network)
+    return (torch.tensor(data.type[operators]),
+            *(torch.tensor(x, dtype=torch.float32) for x in (data.setting[operators], data.load[operators], count)))
+
+
+@dataclass(frozen=True)
+class _File:
+    module: nn.Module
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    example: tuple[torch.Tensor, ...]
+
+
+LENGTHS = {name: {0: "L"} for name in (*ROWS, "encoding_rows", "operator_ms")} | {
+    name: {1: "L"} for name in ("encoding_work", "encoding_cost")}
+
+
+def _files(model: Shipped, data: Dataset) -> dict[str, _File]:
+    job = rows(data, 0)
+    gpus = torch.tensor([gpu.numbers for gpu in tables.gpus()[:CONFIGURATIONS]]).T.contiguous()
+    many = torch.tensor([configuration(batch=64.0)] * CONFIGURATIONS).T.contiguous()
+    one = (*job, many[:, 0].contiguous(), gpus[:, 0].contiguous())
+    encode = Encode(model).eval()
+    with torch.no_grad():
+        encoding = encode(*job)
+    return {WHOLE: _File(Whole(model), (*ROWS, *CONFIGURATION), ANSWER, one), ENCODING_FILE: _File(encode, ROWS, ENCODING, job),
+            EVALUATE: _File(Evaluate(model), (*ENCODING, *CONFIGURATION), ANSWER, (*encoding, many, gpus)),
+            EXPLAIN: _File(Explain(model), (*ROWS, *CONFIGURATION), EXPLANATION, one)}
+
+
+def _write(file: _File, path: Path) -> None:
+    import onnx
+
+    axes = {name: LENGTHS[name] for name in (*file.inputs, *file.outputs) if name in LENGTHS}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")     # the exporter's warnings about its own age
+        torch.onnx.export(file.module.eval(), file.example, str(path), dynamo=False, opset_version=OPSET,
+                          input_names=list(file.inputs), output_names=list(file.outputs), dynamic_axes=axes)
+    if "configuration" in file.inputs:
+        model = onnx.load(str(path))
+        model.metadata_props.add(key="mdot.reads.configuration", value=", ".join(tables.READS))
+        # from a libmdot whose GPU table lacks the column of watts
+        model.metadata_props.add(key="mdot.defaults.gpu", value=UNKNOWN_WATTS)
+        onnx.save(model, str(path))
+
+
+class _Written:
+    """The written files as functions."""
+
+    def __init__(self, folder: Path, files: dict[str, _File]) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self.files = files
+        self.sessions = {name: onnxruntime.InferenceSession(str(folder / name), options, providers=["CPUExecutionProvider"])
+                         for name in files}
+
+    def run(self, name: str, *inputs) -> list[np.ndarray]:
+        file = self.files[name]
+        return self.sessions[name].run(list(file.outputs), dict(zip(file.inputs, (np.asarray(x) for x in inputs), strict=True)))
+
+
+PRECISION_FLAGS = {"amp": {}, "amp_bf16": {"is_amp_bf16": 1.0}, "bf16": {"is_bf16": 1.0}, "tf32": {"is_amp": 0.0, "is_tf32": 1.0},
+              "fp32": {"is_amp": 0.0, "is_fp32": 1.0}}
+"""Flags by the precision of a label."""
+
+
+def _off(found: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.abs(found / expected - 1).max())
+
+
+def worst_of_training(model: Shipped, written: _Written, data: Dataset, random: np.random.Generator) -> float:
+    """Worst relative difference between predictor.onnx and training, over random measured networks and batches, on any GPU,
+    in any precision, with or without fused attention and torch.compile."""
+    labels = random.choice(np.flatnonzero(data.kind == TRAIN), CHECKED_LABELS)
+    count = len(data.step_ms)
+    settings = [(gpu.names[0], precision) for gpu in tables.gpus() for precision in PRECISION_FLAGS
+                if "bf16" not in precision or gpu["compute_capability"] >= FIRST_WITH_BF16]   # labels contain no emulated bf16
+    gpu, precision = np.array(settings)[random.integers(0, len(settings), count)].T
+    is_fused, is_compiled = random.integers(0, 2, (2, count), dtype=bool)
+    data = replace(data, gpu=gpu, precision=precision, is_fused=is_fused, is_compiled=is_compiled)
+    logs = [np.log(training.predict_labels((member, None), data, labels)) for member in model.members]
+    expected, worst = np.exp(np.mean(logs, axis=0)), 0.0
+    for label, step_ms in zip(labels, expected):
+        flags = {"batch": float(data.batch[label]), "is_nhwc": float(data.is_nhwc[label]),
+                 "is_eager": float(not is_fused[label]), "is_compiled": float(is_compiled[label]),
+                 **PRECISION_FLAGS[str(data.precision[label])],
+                 "torch": float(batches.versions(data, np.array([label]))[0])}
+        numbers = tables.gpu(str(data.gpu[label])).numbers
+        found = written.run(WHOLE, *rows(data, int(data.label_network[label])), np.float32(configuration(**flags)),
+                            np.float32(numbers))[0][1]
+        worst = max(worst, _off(found, step_ms))
+    return worst
+
+
+def random_rows(random: np.random.Generator, count: int) -> tuple[torch.Tensor, ...]:
+    """Operators that occur in no network: any type with any attributes and loads of any size, some of them zero."""
+    settings, loads = len(tables.settings()), tables.LOAD_COUNT
+    setting = np.floor(random.random((count, settings)) * random.choice([0, 1, 8, 300], (count, settings)))
+    load = np.floor(10 ** (random.random((count, loads)) * 10) * random.integers(0, 2, (count, loads)))
+    return (torch.tensor(random.integers(0, len(tables.operator_types()), count)), torch.tensor(setting, dtype=torch.float32),
+            torch.tensor(load, dtype=torch.float32), torch.tensor(random.integers(1, 9, count), dtype=torch.float32))
+
+
+PRECISIONS = ({"is_fp32": 1.0}, {"is_tf32": 1.0}, {"is_amp": 1.0}, {"is_amp": 1.0, "is_amp_bf16": 1.0},
+              {"is_amp": 1.0, "is_bf16": 1.0}, {"is_fp32": 1.0, "is_pytorch": 1.0})
+
+
+def random_configurations(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """[READS, CONFIGURATIONS] and [columns, CONFIGURATIONS], with a common batch."""
+    batch, configurations, gpus = float(random.integers(1, 1025)), [], []
+    for _ in range(CONFIGURATIONS):
+        flags = {name: float(random.integers(0, 2)) for name in ("is_nhwc", "is_adam", "is_eager", "is_compiled")}
+        flags |= {"is_amp": 0.0} | PRECISIONS[random.integers(0, len(PRECISIONS))]
+        flags |= {"torch": float(random.choice([0, 107, 110, 112, 201, NEWEST, 300]))}
+        configurations.append(configuration(batch=batch, **flags))
+        *specs, watts = tables.gpus()[random.integers(0, len(tables.gpus()))].numbers
+        gpus.append([*specs, watts * random.integers(0, 2)])
+    return np.float32(configurations).T.copy(), np.float32(gpus).T.copy()
+
+
+def worst_of_entries(written: _Written, random: np.random.Generator) -> float:
+    """Worst relative difference of encode.onnx with evaluate.onnx, and of the sum of the explanation, from predictor.onnx, over
+    random jobs and configurations."""
+    worst = 0.0
+    for _ in range(CHECKED_JOBS):
+        job, (configurations, gpu) = random_rows(random, int(random.integers(1, 100))), random_configurations(random)
+        encoding = written.run(ENCODING_FILE, *job)
+        step_ms, outside = written.run(EVALUATE, *encoding, configurations, gpu)
+        for i in range(CONFIGURATIONS):
+            one = (*job, configurations[:, i].copy(), gpu[:, i].copy())
+            wanted_ms, wanted = written.run(WHOLE, *one)
+            worst = max(worst, _off(step_ms[:, i], wanted_ms), float(np.abs(outside[:, i] - wanted).max() / max(1, wanted.max())))
+        of_operators, others = written.run(EXPLAIN, *one)
+        if of_operators.min() < 0 or others.min() < 0:
+            raise ValueError("a part of a step is negative")
+        worst = max(worst, _off(of_operators.sum(dtype=np.float64) + others.sum(dtype=np.float64), wanted_ms[1]))
+    return worst
+
+
+def shrinking(written: _Written, data: Dataset) -> Iterator[str]:
+    """Networks whose predicted step becomes shorter when the batch doubles, which happens on no GPU. A step that the host
+    limits stays equal."""
+    gpu = np.repeat(np.float32(tables.gpu(str(data.gpu[data.kind == TRAIN][0])).numbers)[:, None], CONFIGURATIONS, axis=1)
+    many = [configuration(**MONOTONE[min(i, len(MONOTONE) - 1)]) for i in range(CONFIGURATIONS)]
+    for network in data.whole_networks:
+        encoding, before = written.run(ENCODING_FILE, *rows(data, network)), None
+        for batch in BATCHES:
+            configurations = np.float32(many).T.copy()
+            configurations[tables.READS.index("batch")] = batch
+            step_ms = written.run(EVALUATE, *encoding, configurations, gpu)[0][1]
+            if before is not None and (step_ms < before * (1 - 1e-5)).any():
+                which = MONOTONE[min(int(np.argmin(step_ms / before)), len(MONOTONE) - 1)]
+                yield f"{data.network_name[network]} at {data.network_size[network]}, batch {batch}, {which}"
+                break
+            before = step_ms
+
+
+def export(model: Shipped, data: Dataset, folder: Path) -> float:
+    """Writes the four files if they match training and steps grow with the batch. Returns the worst difference."""
+    files = _files(model, data)
+    with tempfile.TemporaryDirectory(dir=folder) as part:
+        for name, file in files.items():
+            _write(file, Path(part) / name)
+        written, random = _Written(Path(part), files), np.random.default_rng(0)
+        worst = max(worst_of_training(model, written, data, random), worst_of_entries(written, random))
+        if not worst <= TOLERANCE:
+            raise ValueError(f"the files differ from what was trained by {worst:.1e}, more than {TOLERANCE:.0e}")
+        found = list(shrinking(written, data))
+        if found:
+            raise ValueError(f"steps get shorter with a larger batch for {len(found)}: {'; '.join(found)}")
+        for name in files:
+            (Path(part) / name).rename(folder / name)
+    return worst

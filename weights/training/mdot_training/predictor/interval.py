@@ -1,0 +1,114 @@
+"""The 90 % interval, from the errors of predictions for labels that were left out of training.
+
+Half-widths are logarithms. They are a linear function of the following quantities: the shares of predicted time, of which
+grouped convolutions, whose kernel cuDNN chooses, are the hardest to predict; the time that the GPU waits for a host, whose
+speed is unknown; whether whole steps of such networks were measured on the GPU in that precision, without which convolutions
+are the less certain part; newer software and torch.compile; and whether the GPU has any measurements at all. Half-widths also
+grow with the distance of the job from the networks of training (embedding_distance.py).
+
+The function is fitted to predictions made without the network, its family, the GPU or the software, each with equal weight.
+"""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+NAMES = ("always", "grouped", "depthwise", "grouped_nhwc", "depthwise_nhwc", "others", "software", "is_elsewhere",
+         "convolutions_elsewhere", "new_gpu", "waiting", "distance")
+FEATURES, FEATURE = len(NAMES), {name: i for i, name in enumerate(NAMES)}
+WIDENING_FEATURES = ("software", "new_gpu", "waiting")
+"""Features that may only widen the interval: newer software and torch.compile (alike), another GPU, and waiting for the host."""
+TAIL = 0.05
+LOG_HALF_WIDTHS = (-5.0, -0.1)
+"""99 in 100 held-out labels of every split are off by less than e^.9, therefore several differences at once do not widen a
+job's interval further."""
+OUTSIDE_WIDTH = 0.25
+"""Greatest width that is added to both half-widths if a job leaves the measured range. It grows with the distance."""
+NEWEST_STEPS = 112
+"""Steps of image networks were measured up to this version. Newer software is known only from their inference, and from
+language models."""
+
+
+def unmeasured_software(version: Tensor, is_compiled: Tensor, unlike: Tensor) -> Tensor:
+    """The number of software properties of which no whole step was measured. `unlike`: from EmbeddingDistance, above 0 for networks
+    that are not image networks."""
+    return (version - NEWEST_STEPS).clamp(0, 1) * (1 - unlike) + is_compiled
+
+
+def interval_features(share: Tensor, is_nhwc: Tensor, software: Tensor, is_elsewhere: Tensor, is_new_gpu: Tensor,
+                      waiting: Tensor, distance: Tensor) -> Tensor:
+    """[FEATURES, C]. `share`: [4, C], shares of predicted time in grouped convolutions, depthwise ones, operators other than
+    matmuls, and all convolutions. All others are [C]: unmeasured_software; whether whole steps of the kind were measured only
+    on other GPUs or in other precisions; whether the GPU has no measurements; the host's share of the step; the distance of
+    EmbeddingDistance."""
+    grouped, depthwise, others, convolutions = share.unbind(0)
+    return torch.stack([torch.ones_like(grouped), grouped, depthwise, grouped * is_nhwc, depthwise * is_nhwc, others, software,
+                        is_elsewhere, is_elsewhere * convolutions, is_new_gpu, waiting, distance])
+
+
+class Interval(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        start = torch.zeros(FEATURES, 2)
+        start[0] = -2.0
+        for name in WIDENING_FEATURES:
+            start[FEATURE[name]] = 0.1      # above zero, because relu has no gradient at zero
+        self.weight = nn.Parameter(start)      # columns: below, above
+        self.register_buffer("scale", torch.ones(2))
+
+    def half_widths(self, x: Tensor) -> list[Tensor]:
+        """[FEATURES, C] → [C] twice"""
+        is_bounded = torch.tensor([name in WIDENING_FEATURES for name in NAMES])[:, None]
+        weight = torch.where(is_bounded, torch.relu(self.weight), self.weight)
+        return [torch.exp((x * weight[:, side, None]).sum(dim=0).clamp(*LOG_HALF_WIDTHS)) * self.scale[side] for side in range(2)]
+
+    def forward(self, x: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
+        """`x`: interval_features; `outside`: [causes, C]"""
+        wider = OUTSIDE_WIDTH * outside.sum(dim=0).clamp(0, 1)
+        low, high = self.half_widths(x)
+        return low + wider, high + wider
+
+    def fit(self, x: Tensor, residual: Tensor, weight: Tensor) -> None:
+        """`residual`: log(measured / predicted) of held-out labels, [R]; `weight`: [R]. Minimises the pinball loss, then
+        scales each side so that it covers exactly its share of these residuals."""
+        optimizer = torch.optim.LBFGS([self.weight], max_iter=300, line_search_fn="strong_wolfe")
+
+        def loss() -> Tensor:
+            optimizer.zero_grad()
+            total = 1e-4 * (self.weight[1:] ** 2).mean()
+            for width, off in zip(self.half_widths(x), (-residual, residual)):
+                miss = off - width
+                total = total + (weight * torch.maximum((1 - TAIL) * miss, -TAIL * miss)).mean()
+            total.backward()
+            return total
+
+        optimizer.step(loss)
+        with torch.no_grad():
+            widths = self.half_widths(x)
+            self.scale.copy_(torch.tensor(quantiles(beyond(residual, widths), weight)))
+
+    def widen_new_gpus(self, factors: Tensor) -> None:
+        """`factors`: [2], at least 1, on the half-widths below and above for a GPU without measurements."""
+        with torch.no_grad():
+            row = self.weight[FEATURE["new_gpu"]]
+            row.copy_(torch.relu(row) + factors.log())
+
+
+def beyond(residual: Tensor, widths: Sequence[Tensor]) -> Tensor:
+    """[2, R]: residuals in units of the half-widths, below and above; values up to 1 are inside."""
+    return torch.stack([-residual / widths[0], residual / widths[1]])
+
+
+def quantiles(ratios: Tensor, weight: Tensor) -> list[float]:
+    """Factors on the half-widths that give each side its share. `ratios`: the result of beyond()."""
+    return [_weighted_quantile(side, weight, 1 - TAIL) for side in ratios]
+
+
+def _weighted_quantile(values: Tensor, weight: Tensor, level: float) -> float:
+    order = np.argsort(values.numpy())
+    total = np.cumsum(weight.numpy()[order])
+    return float(max(values.numpy()[order][np.searchsorted(total, level * total[-1])], 0.05))

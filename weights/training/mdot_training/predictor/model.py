@@ -1,0 +1,422 @@
+"""The predictor: a roofline prior for each operator, corrected by a small Transformer that reads the operator, and summed.
+
+    step = smooth maximum of  Σ count · Σ phases prior · exp(correction) + optimizer   (GPU time)
+                              Σ count · launches · cost                                (host time)
+
+The correction depends on an encoding of the operator, which is independent of the configuration. It is linear in the
+conditions that conditions.py derives from the configuration: layout, precision, software. Operators interact only in the sum.
+Position and attention over the operator sequence are experiments (context.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from mdot_training.operator_benchmarks.gpu_rates import PROCESS, VOLTAGE, at_most, process_nm
+from mdot_training.predictor import conditions, features, normalisation, tables
+from mdot_training.predictor.context import Context
+from mdot_training.predictor.features import Work
+from mdot_training.predictor.operators import FP32_BYTES, HALF_BYTES, Operators
+
+
+@dataclass(frozen=True)
+class Options:
+    """Hyperparameters, and the parts that an ablation leaves out."""
+
+    width: int = 48
+    heads: int = 2
+    hidden: int = 64
+    norm_hidden: int = 16
+    clip: float = 2.0           # largest absolute correction, as a logarithm
+    type_dropout: float = 0.1
+    use_padding: bool = True
+    use_correction: bool = True
+    use_fusion: bool = True     # False: one token, a perceptron over all concatenated inputs
+    use_position: bool = False
+    use_encoder: bool = False   # attention over the sequence, after position
+
+    @property
+    def reads_places(self) -> bool:
+        return self.use_position or self.use_encoder
+
+
+class Configurations(NamedTuple):
+    """The inputs of R rows that do not depend on the operator. Each is [R, 1]; the exported graph has one row."""
+
+    batch: Tensor
+    is_fp32: Tensor
+    is_tf32: Tensor
+    is_amp: Tensor          # half-precision matmuls, with autocast or throughout
+    is_half: Tensor         # half precision throughout
+    is_default: Tensor      # PyTorch's default: fp32, with tf32 in convolutions
+    is_nhwc: Tensor
+    is_adam: Tensor         # Adam or AdamW: one input for both flags
+    is_fused: Tensor        # attention in a kernel that keeps its scores on the chip
+    is_compiled: Tensor
+    torch: Tensor           # version, as in conditions.VERSIONS
+    gpu: Tensor             # [R, columns]
+
+    def gpu_column(self, name: str) -> Tensor:
+        i = tables.gpu_columns().index(name)
+        return self.gpu[:, i:i + 1]
+
+    def conditions(self) -> Tensor:
+        """[R, conditions.COUNT]"""
+        return torch.cat(conditions.columns(self.is_nhwc, self.is_fp32, self.is_tf32, self.is_half, self.is_fused, self.torch,
+                                            self.is_compiled), dim=1)
+
+
+PHASES = len(tables.PHASES)
+PARTS = PHASES + 2
+"""Parts of an operator with times of their own: its phases, and its normalisation forward and backward."""
+
+
+def with_software(lacks_kernel: Tensor, torch_version: Tensor) -> Tensor:
+    """Selects the column of the software version: [P, 2] → [P, 1]."""
+    before, since = lacks_kernel.split(1, dim=1)
+    return before + conditions.at_least(torch_version, conditions.PACKS_MORE) * (since - before)
+
+
+class MatmulPrecision(NamedTuple):
+    """Precision of matmuls, one-hot: 0 or 1 each."""
+
+    fp32: Tensor
+    tf32: Tensor
+    half: Tensor
+
+
+class Rates(NamedTuple):
+    """Rates of a GPU."""
+
+    vector_tflops: Tensor
+    tf32_tflops: Tensor
+    half_tflops: Tensor
+    gbps: Tensor
+    compute_capability: Tensor
+    watts: Tensor
+
+
+FIRST_WITH_TF32 = 8.0
+
+
+class Roofline(nn.Module):
+    """Milliseconds of each part from FLOPs and bytes, with fitted efficiencies. The time is the larger of compute and memory
+    time plus a fraction of the smaller one, because kernels overlap computation and memory traffic imperfectly.
+
+    Dense matmuls run on tensor cores, or on vector units if the precision or the GPU lacks them. Convolutions with one
+    channel per group always run on vector units. Other grouped convolutions take the faster way, except in NHWC. There, cuDNN
+    8 has kernels for some groups only, and otherwise falls back to a kernel that is mostly idle where groups are narrow
+    (features.lacks_kernel)."""
+
+    DENSE, GROUPED, DEPTHWISE, ELEMENTWISE = range(4)
+
+    SERIAL_MS = 0.03
+    """Milliseconds of a step of a recurrence in addition to its computation and memory traffic: a matmul and a pointwise
+    kernel, each of which waits for the previous one. LSTMs of 256 units and 16 samples take 30 µs a step on V100, 27 in half
+    precision, 29 on P100 and 25 on GTX 1080 Ti, according to baidu-research/DeepBench, results/train."""
+
+    WIDENED = 4.0
+    """Bytes that autocast moves for one half-precision byte in operators that it keeps in fp32: twice the width, and as much
+    again for the conversion."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        phases = len(tables.PHASES)
+        start = torch.tensor([0.3, 1.0, 1.0, 1.0])[:, None].repeat(1, phases)
+        self.flop_cost = nn.Parameter(start)                                # logarithms of 1 / efficiency, by class and phase
+        self.flop_cost_nhwc = nn.Parameter(torch.zeros(3, phases))          # added in NHWC, except for elementwise work
+        self.vector_cost = nn.Parameter(torch.full((phases,), 0.3))         # the same for dense matmuls on vector units
+        self.winograd_cost = nn.Parameter(torch.full((phases,), -0.3))      # the reduction by Winograd's algorithm
+        self.byte_cost = nn.Parameter(torch.full((phases,), 0.2))
+        self.depthwise_byte_cost = nn.Parameter(torch.full((phases,), 0.5))     # added for depthwise kernels
+        self.depthwise_byte_cost_nhwc = nn.Parameter(torch.zeros(phases))
+        self.score_cost = nn.Parameter(torch.tensor([4.0, 6.0]).log())      # passes over an attention's scores
+        self.norm_cost = nn.Parameter(torch.zeros(2))
+        self.overlap = nn.Parameter(torch.tensor(-2.0))                     # a logit
+        self.tflops_per_gbps = nn.Parameter(torch.tensor(0.5))              # a logarithm: compute rate that memory can supply
+        # logarithms at 12 nm: fp32, TF32, half precision
+        self.tflops_per_watt = nn.Parameter(torch.tensor([-2.6, -1.2, 0.2]))
+
+    def sustained(self, tflops: Tensor, per_watt: Tensor, rates: Rates) -> Tensor:
+        """The sustained rate for a data sheet's rate: the clock falls if computing at the full rate exceeds the power limit."""
+        carried = per_watt + PROCESS * torch.log(12 / process_nm(rates.compute_capability)) + torch.log(rates.watts / tflops)
+        return tflops * at_most(torch.exp((VOLTAGE * carried).clamp(-6, 6)), torch.ones_like(carried))
+
+    def matmul_ms(self, tflops: Tensor, per_watt: Tensor, rates: Rates) -> Tensor:
+        """Milliseconds of a FLOP: the time of the compute units at their sustained rate, plus the time of the caches, whose
+        rate grows with the memory bandwidth."""
+        return 1 / (self.sustained(tflops, per_watt, rates) * 1e9) + 1 / (rates.gbps * 1e9 * torch.exp(self.tflops_per_gbps))
+
+    def units(self, matmul_precision: MatmulPrecision, rates: Rates) -> tuple[Tensor, Tensor]:
+        """Milliseconds of a FLOP of a dense matmul on vector units and on tensor cores; 0 for units that it does not use. The
+        matmul takes the time of the slower of its units. fp32 uses vector units, and takes at least the time of TF32."""
+        has_half = (2 * rates.half_tflops / rates.vector_tflops - 2).clamp(0, 1)       # otherwise the rates are equal
+        has_tf32 = (2 * (rates.compute_capability - FIRST_WITH_TF32) + 1).clamp(0, 1)
+        all_tflops = (rates.vector_tflops, rates.tf32_tflops, rates.half_tflops)
+        on_vectors, tf32, half = (self.matmul_ms(*of_unit, rates) for of_unit in zip(all_tflops, self.tflops_per_watt))
+        tf32, half = torch.maximum(has_tf32 * tf32, has_half * half), has_half * half
+        lacks_half, lacks_tf32 = 1 - has_half, 1 - torch.minimum(has_half, has_tf32)
+        return (on_vectors * (matmul_precision.fp32 + matmul_precision.tf32 * lacks_tf32 + matmul_precision.half * lacks_half),
+                (matmul_precision.fp32 + matmul_precision.tf32) * tf32 + matmul_precision.half * half)
+
+    def _cost(self, kind: int, is_nhwc: Tensor) -> Tensor:
+        return torch.exp(self.flop_cost[kind] + self.flop_cost_nhwc[kind] * is_nhwc)
+
+    def _dense_ms(self, work: Work, c: Configurations) -> Tensor:
+        as_tf32, in_nhwc = c.is_default * work.is_convolution, c.is_nhwc * work.has_layout
+        rates = Rates(*(c.gpu_column(name) for name in ("fp32_tflops", "tf32_tflops", "fp16_tflops", "memory_gbps",
+                                                        "compute_capability", "watts")))
+        vector_ms, tensor_ms = self.units(MatmulPrecision(c.is_fp32 - as_tf32, c.is_tf32 + as_tf32, c.is_amp), rates)
+        layout = self.flop_cost_nhwc[self.DENSE] * in_nhwc
+        on_vectors = vector_ms * torch.exp(self.vector_cost + self.winograd_cost * work.is_winograd + layout)
+        return work.padded * torch.maximum(on_vectors, tensor_ms * torch.exp(self.flop_cost[self.DENSE] + layout))
+
+    def _flops_ms(self, work: Work, c: Configurations) -> Tensor:
+        dense, on_vectors = self._dense_ms(work, c), work.flops / (c.gpu_column("fp32_tflops") * 1e9)
+        lacks_kernel = c.is_nhwc * with_software(work.lacks_kernel, c.torch)
+        slow = on_vectors * (1 + lacks_kernel * (work.idle - 1)) * self._cost(self.GROUPED, lacks_kernel)
+        grouped = torch.minimum(dense, slow)
+        grouped = grouped + lacks_kernel * (slow - grouped)
+        matmul = dense + work.is_grouped * (grouped - dense)
+        is_depthwise = work.is_depthwise * (1 - lacks_kernel)
+        matmul = matmul + is_depthwise * (on_vectors * self._cost(self.DEPTHWISE, c.is_nhwc) - matmul)
+        others = on_vectors * torch.exp(self.flop_cost[self.ELEMENTWISE])
+        return others + work.is_matmul * (matmul - others)
+
+    def _bytes_ms(self, work: Work, ms_per_byte: Tensor, c: Configurations) -> Tensor:
+        depthwise = self.depthwise_byte_cost + self.depthwise_byte_cost_nhwc * c.is_nhwc
+        widened = 1 + work.is_kept_in_fp32 * c.is_amp * (1 - c.is_half) * (self.WIDENED - 1)
+        moved = work.bytes * widened * torch.exp(self.byte_cost + work.is_depthwise * depthwise)
+        scores = work.scores * (1 - c.is_fused) * torch.exp(self.score_cost)
+        return (moved + torch.cat([scores, torch.zeros_like(work.scores)], dim=1)) * ms_per_byte
+
+    def waiting(self, work: Work) -> Tensor:
+        """[P, PARTS]: time that steps of a recurrence wait for each other. The correction does not apply to it."""
+        return self.SERIAL_MS * torch.cat([work.serial, torch.zeros_like(work.norm_bytes)], dim=1)
+
+    def forward(self, work: Work, c: Configurations) -> Tensor:
+        """[P, PARTS]; `c` has one row for each operator, or a single row."""
+        bytes_per_fp32 = c.is_amp * (HALF_BYTES / FP32_BYTES - 1) + 1
+        ms_per_byte = bytes_per_fp32 / (c.gpu_column("memory_gbps") * 1e6)
+        flops_ms, bytes_ms = self._flops_ms(work, c), self._bytes_ms(work, ms_per_byte, c)
+        phases = torch.maximum(flops_ms, bytes_ms) + torch.sigmoid(self.overlap) * torch.minimum(flops_ms, bytes_ms)
+        norm_ms = work.norm_bytes * torch.exp(self.norm_cost) * ms_per_byte
+        return torch.cat([phases, norm_ms], dim=1)
+
+
+class Scale(nn.Module):
+    """Centres and scales features with the mean and the deviation of the training set."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(width))
+        self.register_buffer("inverse_deviation", torch.ones(width))
+
+    def fit(self, x: Tensor) -> None:
+        deviation = x.std(dim=0)
+        self.mean.copy_(x.mean(dim=0))
+        self.inverse_deviation.copy_(torch.where(deviation > 1e-3, 1 / deviation.clamp(min=1e-3), torch.zeros(())))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ((x - self.mean) * self.inverse_deviation).clamp(-4, 4)
+
+
+class Fusion(nn.Module):
+    """Type, attributes and load of an operator as three tokens that attend to each other and are then merged into one."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.width, self.heads = width, heads
+        self.norm_attention, self.norm_feed = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attention_in, self.attention_out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.feed = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(approximate="tanh"), nn.Linear(2 * width, width))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """[P, 3, width] → [P, width]"""
+        count, size = tokens.shape[1], self.width // self.heads
+        parts = self.attention_in(self.norm_attention(tokens)).reshape(-1, count, 3, self.heads, size)
+        query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
+        weight = torch.softmax(query @ key.transpose(-1, -2) / size**0.5, dim=-1)
+        seen = (weight @ value).transpose(1, 2).reshape(-1, count, self.width)
+        tokens = tokens + self.attention_out(seen)
+        first, gelu, second = self.feed
+        hidden = gelu(first(self.norm_feed(tokens)))
+        return tokens.mean(dim=1) + second(hidden.mean(dim=1))      # averaging first saves two thirds of the last matmul
+
+
+class Encoder(nn.Module):
+    """Encodes an operator from all of its inputs that are independent of the configuration."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        width = options.width
+        sample = Operators(torch.zeros(1, dtype=torch.int64), torch.ones(1, len(tables.settings())),
+                           torch.ones(1, tables.LOAD_COUNT))
+        configuration = features.configuration_features(sample.setting).shape[1]
+        load = features.load_features(sample.load).shape[1]
+        self.type_embedding = nn.Embedding(len(tables.operator_types()), width)
+        nn.init.normal_(self.type_embedding.weight, std=0.3)
+        self.scale_configuration, self.scale_load = Scale(configuration), Scale(load)
+        self.configuration_token, self.load_token = nn.Linear(configuration, width), nn.Linear(load, width)
+        self.fusion = Fusion(width, options.heads) if options.use_fusion else None
+        self.merge = None if options.use_fusion else nn.Linear(3 * width, width)
+
+    def fit_scales(self, operators: Operators) -> None:
+        self.scale_configuration.fit(features.configuration_features(operators.setting))
+        self.scale_load.fit(features.load_features(operators.load))
+
+    def forward(self, operators: Operators) -> Tensor:
+        tokens = [self.type_embedding(operators.type),
+                  self.configuration_token(self.scale_configuration(features.configuration_features(operators.setting))),
+                  self.load_token(self.scale_load(features.load_features(operators.load)))]
+        if self.fusion is not None:
+            return self.fusion(torch.stack(tokens, dim=1))
+        return self.merge(torch.cat(tokens, dim=1))
+
+
+SPECIFIC = 0.3
+"""Scale of the part of software corrections that is specific to a phase. Software mostly changes all phases together; it is
+small because inference was measured on more software versions than training."""
+
+
+class Correction(nn.Module):
+    """The logarithm of the prior's error, for each condition. Starts at zero."""
+
+    FIRST_WITH_SIGN = 0.05
+
+    def __init__(self, width: int, parts: int, clip: float) -> None:
+        super().__init__()
+        self.clip, self.parts = clip, parts
+        self.out = nn.Linear(width, conditions.COUNT * parts)
+        self.common = nn.Linear(width, conditions.COUNT)
+        for layer in (self.out, self.common):
+            nn.init.zeros_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        with torch.no_grad():       # conditions with a sign, which could not grow from zero
+            self.out.bias.view(conditions.COUNT, parts).copy_(self.FIRST_WITH_SIGN * torch.tensor(conditions.SIGN)[:, None])
+        is_software = torch.tensor(conditions.OF_SOFTWARE, dtype=torch.float32)
+        self.register_buffer("is_common", is_software, persistent=False)
+        self.register_buffer("specific", 1 - (1 - SPECIFIC) * is_software, persistent=False)
+
+    def merged(self) -> tuple[Tensor, Tensor]:
+        """Weight [conditions, parts, width] and bias [conditions, parts] of both layers combined."""
+        weight = self.out.weight.reshape(conditions.COUNT, self.parts, -1) * self.specific[:, None, None]
+        bias = self.out.bias.reshape(conditions.COUNT, self.parts) * self.specific[:, None]
+        return (weight + (self.common.weight * self.is_common[:, None])[:, None],
+                bias + (self.common.bias * self.is_common)[:, None])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[P, width] → [P, conditions * parts]"""
+        weight, bias = self.merged()
+        x = nn.functional.linear(x, weight.flatten(0, 1), bias.flatten())
+        of_parts = x.reshape(-1, conditions.COUNT, self.parts).transpose(1, 2)
+        return conditions.bounded(of_parts).transpose(1, 2).flatten(1)
+
+    def under(self, batched: Tensor, weight: Tensor) -> Tensor:
+        """[P, parts]: the result of forward under given conditions. `weight`: [P, conditions]"""
+        return (batched.reshape(-1, conditions.COUNT, self.parts) * weight[:, :, None]).sum(dim=1)
+
+
+def _gelu(x: Tensor) -> Tensor:
+    return nn.functional.gelu(x, approximate="tanh")
+
+
+class Head(nn.Module):
+    """Computes the correction of each phase from the encoding and the amount of work."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self.scale = Scale(features.BATCH_FEATURES)
+        self.from_encoding = nn.Linear(options.width, options.hidden)
+        self.from_work = nn.Linear(features.BATCH_FEATURES, options.hidden, bias=False)
+        self.middle = nn.Linear(options.hidden, options.hidden)
+        self.correction = Correction(options.hidden, PHASES, options.clip)
+
+    def forward(self, encoded: Tensor, work: Tensor) -> Tensor:
+        """`encoded`: the output of from_encoding, `work`: batch features."""
+        x = _gelu(encoded + self.from_work(self.scale(work)))
+        return self.correction(_gelu(self.middle(x)))
+
+
+class NormHead(nn.Module):
+    """Computes the correction of the normalisation from its shape alone."""
+
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self.scale = Scale(normalisation.FEATURES)
+        self.middle = nn.Linear(normalisation.FEATURES, options.norm_hidden)
+        self.correction = Correction(options.norm_hidden, PARTS - PHASES, options.clip)
+
+    def forward(self, norm: Tensor) -> Tensor:
+        return self.correction(_gelu(self.middle(self.scale(norm))))
+
+
+SMOOTHNESS = 4.0
+
+
+def smooth_maximum(*times: Tensor) -> Tensor:
+    """(Σ t^4)^(1/4), in a form that does not overflow and has a finite slope at zero."""
+    largest = torch.stack(times).amax(dim=0) + 1e-6
+    return largest * sum((t / largest) ** SMOOTHNESS for t in times) ** (1 / SMOOTHNESS)
+
+
+class Step(nn.Module):
+    """Computes a training step from the phases of its operators."""
+
+    SGD_BYTES, ADAM_BYTES = 20.0, 28.0
+    """Bytes for each parameter in an fp32 optimizer step: gradient, parameter and state read, parameter and state written."""
+    MOST_PASSES = 2.2
+    """Upper bound of the factor on the optimizer's traffic if it is not a fused kernel. For example, PyTorch's SGD with
+    momentum is three operations on lists of tensors, which move 36 bytes, and gradients are cleared. The bound is needed
+    because the fit otherwise attributed other costs that grow with the parameters to the optimizer: 107 bytes."""
+    LAUNCHES_AT_FIRST_MS = 0.03
+    """Initial host time of a kernel launch. The batches of timm's labels hide this time; torchvision's labels at batch 12
+    show it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launch_cost = nn.Parameter(torch.tensor(self.LAUNCHES_AT_FIRST_MS).log())
+        self.optimizer_cost = nn.Parameter(torch.zeros(()))
+
+    def optimizer_passes(self) -> Tensor:
+        return torch.exp(self.optimizer_cost).clamp(1, self.MOST_PASSES)
+
+    def times(self, operators_ms: Tensor, launches: Tensor, parameters: Tensor, c: Configurations,
+              host: Tensor | float = 0.0) -> tuple[Tensor, Tensor]:
+        """GPU time and host time, [R, 1] each. `host`: the difference in launch cost on another host, as a logarithm."""
+        gbps = c.gpu_column("memory_gbps")
+        traffic = self.SGD_BYTES + (self.ADAM_BYTES - self.SGD_BYTES) * c.is_adam
+        optimizer_ms = parameters * traffic / (gbps * 1e6) * self.optimizer_passes()
+        return operators_ms + optimizer_ms, launches * torch.exp(self.launch_cost + host)
+
+
+class Predictor(nn.Module):
+    def __init__(self, options: Options) -> None:
+        super().__init__()
+        self.options = options
+        self.roofline = Roofline()
+        self.encoder = Encoder(options)
+        self.context = Context(options.width, options.heads, options.use_encoder) if options.reads_places else None
+        self.head = Head(options)
+        self.norm_head = NormHead(options)
+        self.step = Step()
+        self.register_buffer("row_of_type", torch.arange(len(tables.operator_types())))
+        """Types that occur in too few networks use the row of a related type, or that of unknown types."""
+
+    def encode(self, operators: Operators) -> Tensor:
+        """[P, width]"""
+        return self.encoder(operators._replace(type=self.row_of_type[operators.type]))
+
+    def head_outputs(self, encoded: Tensor, work: Tensor, norm: Tensor) -> tuple[Tensor, Tensor]:
+        """Evaluates the heads: outputs of head.from_encoding, batch features and normalisation features → the input of
+        `correction`."""
+        return self.head(encoded, work), self.norm_head(norm)
+
+    def correction(self, batched: tuple[Tensor, Tensor], weight: Tensor) -> Tensor:
+        """[P, PARTS]. `weight`: [P, conditions]; layout conditions are zero where the layout has no effect."""
+        x = torch.cat([self.head.correction.under(batched[0], weight), self.norm_head.correction.under(batched[1], weight)], dim=1)
+        return self.options.clip * torch.tanh(x / self.options.clip)

@@ -1,0 +1,101 @@
+"""The model card's tables, from the predictions of evaluate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Iterable
+
+import numpy as np
+
+from mdot_training.predictor import gpu_ranking, splits
+from mdot_training.predictor.dataset import Dataset
+from mdot_training.predictor.evaluation import Fold, read_folds
+from mdot_training.predictor.ablations import FORMS, SHIPPED_FORM
+from mdot_training.predictor.metrics import Errors, errors
+
+HEAD = "| MAPE | median | P90 | within 10 % | MAE, ms | RMSE, ms |"
+TITLES = {splits.RANDOM: "Random folds, equal networks together", splits.FAMILIES: "One family left out",
+          splits.GPUS: "One GPU model and its twins left out", splits.SOFTWARE: "Newer software left out",
+          splits.LANGUAGE_MODELS: "Language models left out, a fifth at a time",
+          splits.LANGUAGE_GPUS: "One GPU model and its twins left out, language models"}
+
+
+def _row(e: Errors) -> str:
+    return f"| {e.mape:.1f} | {e.median:.1f} | {e.p90:.1f} | {e.within_10:.0f} | {e.mae_ms:.1f} | {e.rmse_ms:.1f} |"
+
+
+def _rows(fold: Fold) -> np.ndarray:
+    """Columns: predicted, measured, NHWC."""
+    return np.column_stack([fold.predicted_ms, fold.measured_ms, fold.is_nhwc])
+
+
+def _load(folder: Path, form: str, split: str) -> dict[str, np.ndarray]:
+    return {name: _rows(fold) for name, fold in read_folds(folder, form, split).items()}
+
+
+def _of(rows: np.ndarray) -> Errors:
+    return errors(rows[:, 0], rows[:, 1])
+
+
+def _together(parts: Iterable[np.ndarray]) -> np.ndarray:
+    return np.concatenate(list(parts))
+
+
+def _forms(folder: Path, split: str) -> list[str]:
+    """A table of forms. A form with missing folds is listed together with the shipped form on the same folds."""
+    lines = [f"**{TITLES[split]}**", "", f"| form | folds {HEAD} macro MAPE |", "| --- " * 9 + "|"]
+    whole, notes = _load(folder, SHIPPED_FORM, split), []
+    for form in FORMS:
+        parts = _load(folder, form.name, split)
+        if not parts:
+            continue
+        if parts.keys() < whole.keys():
+            there, e = _of(_together(whole[fold] for fold in parts)), _of(_together(parts.values()))
+            notes.append(f"{form.title}: {e.mape:.1f} / {e.median:.1f} on {', '.join(sorted(parts))}, where the shipped form "
+                         f"has {there.mape:.1f} / {there.median:.1f}.")
+            continue
+        macro = np.mean([_of(rows).mape for rows in parts.values()])
+        lines.append(f"| {form.title} | {len(parts)} {_row(_of(_together(parts.values())))} {macro:.1f} |")
+    return [*lines, "", *notes, ""] if notes else [*lines, ""]
+
+
+def _parts(folder: Path, split: str, title: str) -> list[str]:
+    lines = [f"| {title} | labels {HEAD}", "| --- " * 8 + "|"]
+    for name, rows in sorted(_load(folder, SHIPPED_FORM, split).items(), key=lambda part: _of(part[1]).mape):
+        lines.append(f"| {name} | {len(rows)} {_row(_of(rows))}")
+    return [*lines, ""]
+
+
+def _layouts(folder: Path) -> list[str]:
+    lines = [f"| split, layout {HEAD}", "| --- " * 7 + "|"]
+    for split in (splits.RANDOM, splits.FAMILIES, splits.SOFTWARE):
+        parts = _load(folder, SHIPPED_FORM, split)
+        if parts:
+            rows = _together(parts.values())
+            for is_nhwc, layout in ((0, "NCHW"), (1, "NHWC")):
+                lines.append(f"| {TITLES[split]}, {layout} {_row(_of(rows[rows[:, 2] == is_nhwc]))}")
+    return [*lines, ""]
+
+
+def _operators(folder: Path, data: Dataset) -> list[str]:
+    """Single operators with one architecture held out: a row for each operator type and precision."""
+    lines = ["| left out | operator, precision | GPU models | labels | median | mean | P90 | predicted / measured |", "| --- " * 8 + "|"]
+    for name, fold in read_folds(folder, SHIPPED_FORM, splits.ARCHITECTURES).items():
+        type_of = np.array([str(run).rsplit(" ", 1)[1] for run in data.run[fold.label]])
+        is_half = np.isin(data.precision[fold.label], ("bf16", "fp16"))
+        what = np.char.add(type_of, np.where(is_half, ", half precision", ", fp32"))
+        for each in np.unique(what):
+            rows = what == each
+            e = errors(fold.predicted_ms[rows], fold.measured_ms[rows])
+            ratio = np.median(fold.predicted_ms[rows] / fold.measured_ms[rows])
+            gpu_models = len(np.unique(data.gpu[fold.label[rows]]))
+            lines.append(f"| {name} | {each} | {gpu_models} | {e.count} | {e.median:.1f} | {e.mape:.1f} | {e.p90:.1f} | {ratio:.2f} |")
+    return [*lines, ""]
+
+
+def tables(folder: Path, data: Dataset) -> str:
+    lines = [line for split in splits.SPLITS for line in _forms(folder, split)]
+    return "\n".join([*lines, *_parts(folder, splits.FAMILIES, "family"), *_parts(folder, splits.GPUS, "GPU models"),
+                      *gpu_ranking.lines(read_folds(folder, SHIPPED_FORM, splits.GPUS), data),
+                      *_parts(folder, splits.LANGUAGE_GPUS, "GPU models, language models"),
+                      *_layouts(folder), *_operators(folder, data)])
