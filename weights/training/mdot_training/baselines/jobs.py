@@ -25,7 +25,7 @@ class Steps:
 
     network: np.ndarray         # [r]
     batch: np.ndarray           # [r]
-    gpu: np.ndarray             # [r, OF_A_CARD] from runtime/job/gpus.def
+    gpu: np.ndarray             # [r, MODEL_SPECS] from runtime/job/gpus.def
     is_half: np.ndarray         # [r] whether matmuls are computed in half precision
     configuration: np.ndarray   # [r, c]
     log_ms: np.ndarray          # [r]

@@ -120,7 +120,7 @@ def kernels(data: Dataset, kind: np.ndarray, chosen: Steps) -> Kernels:
 
 
 class Gpu(NamedTuple):
-    """tables.OF_A_CARD, and whether matmuls are computed in half precision."""
+    """tables.MODEL_SPECS, and whether matmuls are computed in half precision."""
 
     compute_capability: float
     sm_count: float
