@@ -42,7 +42,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m mdot", description="Jobs from networks, and what they take to train.")
+    parser = argparse.ArgumentParser(prog="python -m mdot", description="Makes jobs from networks and predicts the time of their training steps.")
     commands = parser.add_subparsers(dest="command", required=True)
 
     export = commands.add_parser(
@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--set", dest="settings", action="append", type=_setting, default=[], metavar="NAME=VALUE",
                         help="a setting of its configuration, or an argument of its function; may be repeated")  # fmt: skip
 
-    predict = commands.add_parser("predict", help="what a step of a job takes: a table", description="Options are those of mdot.Configuration.")
+    predict = commands.add_parser("predict", help="predict the steps of a job as a table", description="Options are those of mdot.Configuration.")
     predict.add_argument("job", metavar="JOB", help="a .job or ONNX file")
     predict.add_argument("--gpu", type=_words, required=True, metavar="NAME,…")
     predict.add_argument("--batch", type=_numbers, metavar="N,…")

@@ -1,4 +1,4 @@
-"""The command line: python -m baselines COMMAND. README.md lists the commands."""
+"""The command line: python3 -m mdot_training.baselines COMMAND. README.md lists the commands."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mdot_training.baselines", description=mdot_training.baselines.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
 
-    evaluating = commands.add_parser("evaluate", help="every baseline on every fold; goes on where it stopped")
+    evaluating = commands.add_parser("evaluate", help="run every baseline on every fold; resumes where it stopped")
     evaluating.add_argument("--data", type=Path, required=True, help="FILE.npz of `predictor dataset`")
-    evaluating.add_argument("--out", type=Path, required=True, help="folder of predictions, one file a baseline, split and fold")
+    evaluating.add_argument("--out", type=Path, required=True, help="folder of predictions, one file for each baseline, split and fold")
     evaluating.add_argument("--baselines", nargs="*", help="only these (default: all)")
     evaluating.add_argument("--splits", nargs="*", help="only these (default: all)")
     evaluating.add_argument("--folds", nargs="*", help="only these, such as \"fold 1\" or swin (default: all)")
     evaluating.set_defaults(run=_evaluate)
 
-    reporting = commands.add_parser("report", help="a table a split, from evaluate's predictions")
+    reporting = commands.add_parser("report", help="print a table for each split, from evaluate's predictions")
     reporting.add_argument("--results", type=Path, required=True)
-    reporting.add_argument("--ours", type=Path, help="folder of `predictor evaluate`, to stand beside them")
-    reporting.add_argument("--form", default=SHIPPED_FORM, help=f"the predictor's form (default {SHIPPED_FORM}, which ships)")
+    reporting.add_argument("--ours", type=Path, help="folder of `predictor evaluate`, whose errors are added")
+    reporting.add_argument("--form", default=SHIPPED_FORM, help=f"the predictor's form (default {SHIPPED_FORM}, the shipped one)")
     reporting.set_defaults(run=_report)
 
-    tuning = commands.add_parser("tune", help="settings that were tried, on folds within training labels")
+    tuning = commands.add_parser("tune", help="try the settings of each baseline on folds within training labels")
     tuning.add_argument("--data", type=Path, required=True)
     tuning.add_argument("--baselines", nargs="*", help="only these (default: all)")
     tuning.set_defaults(run=_tune)

@@ -86,7 +86,7 @@ def compare(mdot: Path, folder: Path, table: Path, workers: int) -> list[tuple[s
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("mdot", type=Path, help="the command")
-    parser.add_argument("graphs", type=Path, help="folder of MODEL.SIZE.onnx (python -m predictor graphs)")
+    parser.add_argument("graphs", type=Path, help="folder of MODEL.SIZE.onnx (python3 -m mdot_training.predictor graphs)")
     parser.add_argument("table", type=Path, help="timm's benchmark of inference, with a column gmacs")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()

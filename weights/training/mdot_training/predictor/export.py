@@ -207,7 +207,7 @@ def export(model: Shipped, data: Dataset, folder: Path) -> float:
         written, random = _Written(Path(part), files), np.random.default_rng(0)
         worst = max(worst_of_training(model, written, data, random), worst_of_entries(written, random))
         if not worst <= TOLERANCE:
-            raise ValueError(f"the files differ from what was trained by {worst:.1e}, more than {TOLERANCE:.0e}")
+            raise ValueError(f"the files differ from the trained model by {worst:.1e}, more than {TOLERANCE:.0e}")
         found = list(shrinking(written, data))
         if found:
             raise ValueError(f"steps get shorter with a larger batch for {len(found)}: {'; '.join(found)}")

@@ -161,7 +161,7 @@ def test_the_command_line_measures_resumes_repeats_and_merges(tmp_path, capsys, 
 
 def test_without_a_card_the_default_device_is_a_clear_refusal(tmp_path, capsys):
     if torch.cuda.is_available():
-        pytest.skip("there is a card")
+        pytest.skip("this machine has a GPU")
     assert main(["run", "--out", str(tmp_path)]) == 1
     assert "no CUDA device" in capsys.readouterr().err
 
