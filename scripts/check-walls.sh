@@ -21,11 +21,11 @@ trap 'rm -rf "$work"' EXIT INT TERM
 cat > "$work/walls" <<'WALLS'
 include         mdot_base.h mdot_run.h mdot_predict.h mdot_calibrate.h mdot.h
 base            mdot/mdot_base.h
-runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/predict/predict_extension.h
+runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/job/job_model.h runtime/job/job_file.h runtime/job/freeze.h runtime/perf/job_analyzer.h runtime/predict/predict_extension.h
 runtime/core    base/ mdot/mdot.h mdot/mdot_abi.h
 runtime/cuda    base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h
-runtime/job     base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/perf/
-runtime/perf    base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/job/
+runtime/job     base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h
+runtime/perf    base/ mdot/mdot.h runtime/core/core.h runtime/job/
 runtime/predict base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/job/ runtime/perf/
 ir              base/ mdot/mdot_base.h
 frontend/onnx   base/ mdot/mdot_base.h ir/ onnx.pb-c.h

@@ -8,17 +8,17 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static size_t count_extensions(const rt_components *rooms)
+static size_t count_extensions(const rt_components *components)
 {
     size_t count = 0;
-    while (rooms->extensions[count] != NULL) count++;
+    while (components->extensions[count] != NULL) count++;
     return count;
 }
 
 static mdot_status create_states(mdot_context *context, mdot_error *err)
 {
     const mdot_predictor *predictor = context->predictor;
-    const rt_extension *const *extensions = predictor->rooms->extensions;
+    const rt_extension *const *extensions = predictor->components->extensions;
     mdot_status status = MDOT_OK;
     for (size_t i = 0; extensions[i] != NULL && status == MDOT_OK; i++)
         status = extensions[i]->create(predictor, &context->states[i], err);
@@ -75,7 +75,7 @@ mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_contex
                               mdot_context **out_context, mdot_error *err)
 {
     const mdot_abi_table *table = predictor->table;
-    size_t input_count = 0, output_count = 0, state_count = count_extensions(predictor->rooms);
+    size_t input_count = 0, output_count = 0, state_count = count_extensions(predictor->components);
     for (uint32_t i = 0; i < table->entry_count; i++) {
         input_count = max_size(input_count, rt_entry(table, i)->input_count);
         output_count = max_size(output_count, rt_entry(table, i)->output_count);
@@ -148,8 +148,8 @@ void mdot_context_destroy(mdot_context *context)
     const mdot_predictor *predictor = context->predictor;
     rt_workers_destroy(&predictor->allocator, context->workers);
     if (context->device != NULL) predictor->device_ops->destroy_context(context->device);
-    for (size_t i = count_extensions(predictor->rooms); i-- > 0;)
-        if (context->states[i] != NULL) predictor->rooms->extensions[i]->destroy(predictor, context->states[i]);
+    for (size_t i = count_extensions(predictor->components); i-- > 0;)
+        if (context->states[i] != NULL) predictor->components->extensions[i]->destroy(predictor, context->states[i]);
     rt_ragged_batch_destroy(predictor, &context->joint);
     rt_free(&predictor->allocator, context->scratch);
     if (!rt_validates_handles()) rt_free(&predictor->allocator, context);
@@ -160,7 +160,7 @@ void mdot_context_destroy(mdot_context *context)
 
 void *rt_context_state(const mdot_context *context, const rt_extension *extension)
 {
-    const rt_extension *const *extensions = context->predictor->rooms->extensions;
+    const rt_extension *const *extensions = context->predictor->components->extensions;
     for (size_t i = 0; extensions[i] != NULL; i++)
         if (extensions[i] == extension) return context->states[i];
     return NULL;

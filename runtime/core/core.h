@@ -118,16 +118,30 @@ typedef struct rt_extension {
 void *rt_context_state(const mdot_context *context, const rt_extension *extension);
 const mdot_predictor *rt_context_predictor(const mdot_context *context);
 
+/* ---- Analyses of jobs: made by a component ------------------------------------------------------------------------ */
+
+/* The properties of a job that predictions need and that are independent of the configuration, defined by the
+ * component. */
+typedef struct rt_analysis rt_analysis;
+
+typedef struct rt_job_analyzer {
+    /* Called once when a job is created, after everything else about the job is known. Returns NULL if memory runs
+     * out. */
+    rt_analysis *(*create)(const mdot_job *job);
+    void (*destroy)(rt_analysis *analysis); /* never called with NULL */
+} rt_job_analyzer;
+
 /* ---- Opening: predictor.c ---------------------------------------------------------------------------------------- */
 
 /* The components besides core. Both lists end with NULL. */
 typedef struct rt_components {
     const rt_device_ops *const *devices; /* in the order in which "auto" tries them */
     const rt_extension *const *extensions;
+    const rt_job_analyzer *analyzer;
 } rt_components;
 
 /* mdot_predictor_open with these components, which must outlive the predictor. */
-mdot_status rt_predictor_open(const rt_components *rooms, const char *path, const mdot_open_options *options,
+mdot_status rt_predictor_open(const rt_components *components, const char *path, const mdot_open_options *options,
                               mdot_predictor **out_predictor, mdot_error *err);
 
 #endif

@@ -77,7 +77,7 @@ static mdot_status open_file(mdot_predictor *predictor, const char *path, const 
 
 static const bs_struct_version options_type = BS_SIZED(mdot_open_options, user);
 
-mdot_status rt_predictor_open(const rt_components *rooms, const char *path, const mdot_open_options *options,
+mdot_status rt_predictor_open(const rt_components *components, const char *path, const mdot_open_options *options,
                               mdot_predictor **out_predictor, mdot_error *err)
 {
     if (path == NULL || out_predictor == NULL)
@@ -93,7 +93,7 @@ mdot_status rt_predictor_open(const rt_components *rooms, const char *path, cons
     mdot_predictor *predictor = rt_alloc(&allocator, sizeof *predictor);
     if (predictor == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for a predictor", path);
     predictor->allocator = allocator;
-    predictor->rooms = rooms;
+    predictor->components = components;
     atomic_init(&predictor->references, 1);
     status = open_file(predictor, path, level, &o, err);
     if (status != MDOT_OK) {

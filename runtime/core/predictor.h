@@ -178,7 +178,7 @@ void rt_ragged_batch_destroy(const mdot_predictor *predictor, rt_ragged_batch *j
 struct mdot_predictor {
     atomic_size_t references; /* one until it is closed, and one for each context */
     rt_allocator allocator;
-    const rt_components *rooms;
+    const rt_components *components;
     rt_library *library;
     const mdot_abi_table *table;                         /* owned by the library */
     const mdot_abi_image *image;                         /* the image that the CPU runs */

@@ -17,6 +17,7 @@
  * section, setting or load. Readers skip unknown ones and take absent ones to be 0. Any other change needs a new
  * version. Version 1 is read by job_file_1.c.
  */
+#include "runtime/job/job_file.h"
 #include "base/file.h"
 #include "mdot/mdot_abi.h"
 #include "runtime/core/core.h"
@@ -381,7 +382,8 @@ static void free_decoded(rt_decoded *d)
     free(d->inputs);
 }
 
-mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_job, mdot_error *err)
+mdot_status rt_job_parse(const rt_components *components, const void *bytes, size_t size_bytes, mdot_job **out_job,
+                         mdot_error *err)
 {
     if (bytes == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a job file needs bytes and a place for the job");
@@ -394,7 +396,7 @@ mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_
     rt_decoded d = {0};
     status = decode(&r, version, operator_count, &d, err);
     if (status == MDOT_OK) {
-        status = rt_job_make(&d.description, d.operators, out_job, err);
+        status = rt_job_make(components, &d.description, d.operators, out_job, err);
         d.operators = NULL;
     }
     /* For the reader of a file, content that violates a rule is a malformed file. */
@@ -404,7 +406,7 @@ mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_
     return status;
 }
 
-mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err)
+mdot_status rt_job_load(const rt_components *components, const char *path, mdot_job **out_job, mdot_error *err)
 {
     if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_load needs a place for the job");
     unsigned char *bytes = NULL;
@@ -412,7 +414,7 @@ mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err)
     mdot_status status = bs_read_file_within(path, RT_JOB_MAX_FILE_BYTES, &bytes, &size_bytes, err);
     if (status != MDOT_OK) return status;
     mdot_error reason = {0};
-    status = mdot_job_parse(bytes, size_bytes, out_job, &reason);
+    status = rt_job_parse(components, bytes, size_bytes, out_job, &reason);
     free(bytes);
     return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "%s: %s", path, reason.message);
 }

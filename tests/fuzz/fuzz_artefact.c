@@ -5,7 +5,7 @@
  *     scripts/fuzz.sh 600 artefact
  */
 #include "runtime/core/predictor.h"
-#include "runtime/predict/predict.h"
+#include "runtime/predict/predictor_schema.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,8 +10,8 @@ trap 'rm -rf "$work"' EXIT INT TERM
 # The tree without a breach: a file a folder, with includes that are right.
 make_tree() {
     rm -rf "$work/tree"
-    for folder in include/mdot base runtime/core runtime/cuda runtime/job ir/ops frontend/onnx frontend/job codegen/cpu \
-        codegen/cuda compiler cli benchmarks/gpu; do
+    for folder in include/mdot base runtime/core runtime/cuda runtime/job runtime/perf ir/ops frontend/onnx frontend/job codegen/cpu \
+        codegen/cuda compiler cli examples benchmarks/gpu; do
         mkdir -p "$work/tree/$folder"
     done
     cd "$work/tree"
@@ -56,7 +56,9 @@ expect_breach base/join.h '#include "ir/ops/sums.h"' 'includes ir/ops/sums.h, wh
 expect_breach base/join.h '#include "mdot/mdot.h"' 'includes mdot/mdot.h, which base/ may not'
 expect_breach runtime/core/run.c '#include "runtime/cuda/cuda.h"' 'includes runtime/cuda/cuda.h, which runtime/core/ may not'
 expect_breach runtime/cuda/cuda.c '#include "runtime/core/predictor.h"' 'which runtime/cuda/ may not'
-expect_breach runtime/job/job.c '#include "runtime/cuda/cuda.h"' 'which runtime/job/ may not'
+expect_breach runtime/job/job_model.c '#include "runtime/cuda/cuda.h"' 'which runtime/job/ may not'
+expect_breach runtime/job/job_model.c '#include "runtime/perf/sharding.h"' 'which runtime/job/ may not'
+expect_breach runtime/perf/sharding.c '#include "runtime/predict/predict.h"' 'which runtime/perf/ may not'
 expect_breach runtime/components.c '#include "runtime/core/predictor.h"' 'which runtime/ may not'
 expect_breach ir/ops/sums.c '#include "codegen/cpu/cpu_backend.h"' 'which ir/ may not'
 expect_breach ir/ops/sums.c '	#	include	"mdot/mdot.h"' 'which ir/ may not'
@@ -73,11 +75,11 @@ expect_breach benchmarks/gpu/subject.h '#include "runtime/predict/predict_extens
 expect_breach runtime/core/core.h '#include "runtime/core/predictor.h"' 'is in a circle of headers'
 expect_breach ir/ops/sums.h '#include "ir/ops/sums.h"' 'is in a circle of headers'
 expect_breach runtime/job/run.c '#include "mdot/mdot.h"' 'libmdot has runtime/core/run.c of the same name'
-expect_breach compiler/table.c '#include "ir/ops/sums.h"' 'of the same name'
+expect_breach compiler/table_builder.c '#include "ir/ops/sums.h"' 'of the same name'
 
 # A library's names are its own: libmdotjob's do not count in libmdotc.
 make_tree
-echo '#include "ir/ops/sums.h"' | tee frontend/job/table.c > frontend/job/extract_operators.c
+echo '#include "ir/ops/sums.h"' | tee frontend/job/table_builder.c > frontend/job/extract_operators.c
 expect_whole
 # External symbols of a build's objects, by folder.
 make_tree

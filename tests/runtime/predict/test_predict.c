@@ -2,7 +2,7 @@
  * many pairs, and refused calls. */
 #include "mdot/mdotjob.h"
 #include "runtime/core/predictor.h"
-#include "runtime/predict/predict.h"
+#include "runtime/job/gpus.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
