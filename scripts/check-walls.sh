@@ -49,7 +49,7 @@ simulator/idle      mdot/mdot_base.h simulator/core/ simulator/input/
 simulator/experiment mdot/mdot_base.h simulator/
 WALLS
 # Measures what libmdot does not show (subject.h says why), with cubins of its own.
-echo "benchmarks/gpu base/file.h mdot/ runtime/core/predictor.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
+echo "benchmarks/gpu base/file.h mdot/ runtime/core/objects.h runtime/core/run.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
 
 # What becomes one library; nothing is in two lines of one library twice.
 cat > "$work/libraries" <<'LIBRARIES'

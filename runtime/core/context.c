@@ -1,7 +1,9 @@
 /* context.c — the per-thread state of running: scratch memory for the largest bucket, arrays to order a call's
  * tensors, the states of the other components, and a device context if the predictor has a device. */
+#include "runtime/core/context.h"
 #include "base/struct_version.h"
-#include "runtime/core/predictor.h"
+#include "runtime/core/objects.h"
+#include "runtime/core/workers.h"
 
 static size_t max_size(size_t a, size_t b)
 {
@@ -99,7 +101,7 @@ mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_contex
     rt_handle_register(context, RT_CONTEXT);
     mdot_status status = MDOT_OK;
     if (options->threads > 1) status = rt_workers_create(&predictor->allocator, options, &context->workers, err);
-    if (status == MDOT_OK) status = rt_ragged_batch_create(predictor, &context->joint, err);
+    if (status == MDOT_OK) status = rt_ragged_batch_create(&predictor->allocator, table, &context->batch, err);
     if (status == MDOT_OK) status = create_states(context, err);
     if (status == MDOT_OK) status = use_device(context, err);
     if (status != MDOT_OK) {
@@ -150,7 +152,7 @@ void mdot_context_destroy(mdot_context *context)
     if (context->device != NULL) predictor->device_ops->destroy_context(context->device);
     for (size_t i = count_extensions(predictor->components); i-- > 0;)
         if (context->states[i] != NULL) predictor->components->extensions[i]->destroy(predictor, context->states[i]);
-    rt_ragged_batch_destroy(predictor, &context->joint);
+    rt_ragged_batch_destroy(&predictor->allocator, &context->batch);
     rt_free(&predictor->allocator, context->scratch);
     if (!rt_validates_handles()) rt_free(&predictor->allocator, context);
     rt_predictor_release(predictor);

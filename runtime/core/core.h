@@ -1,19 +1,21 @@
 /* core.h — the interface of runtime/core: the functions that the runtime's other components may use, and the tables
  * of functions that they supply.
  *
- *   core/   opens, checks, describes and runs an artefact on the CPU; includes no file of the other components
- *   cuda/   a kind of device: rt_device_ops (cuda.h)
- *   job/    predictions of jobs over rt_run_many, with its own tensors in every context: rt_extension (predict_extension.h)
+ *   core/     opens, checks, describes and runs an artefact on the CPU; includes no file of the other components
+ *   cuda/     a kind of device: rt_device_ops (cuda.h)
+ *   job/      jobs in memory and in files; perf/ analyses them: rt_job_analyzer (job_analyzer.h)
+ *   predict/  predictions of jobs over rt_run_many, with its own tensors in every context: rt_extension
+ *             (predict_extension.h)
  *
- * Core reaches the other components only through rt_components, a constant table that every predictor carries.
- * runtime/components.c fills it, and tests fill others. The artefact's table is read in place (table_check.h), because it was
+ * Core reaches the other components only through rt_components, a constant table that every predictor and
+ * every job carries. runtime/components.c fills it, and tests fill others. The artefact's table is read in place (table_reader.h), because it was
  * checked at open.
  */
 #ifndef RT_CORE_H
 #define RT_CORE_H
 
 #include "runtime/core/handle_validation.h"
-#include "runtime/core/table_check.h"
+#include "runtime/core/table_reader.h"
 
 /* ---- allocator.c: the caller's memory functions, or libc's ----------------------------------------------------- */
 

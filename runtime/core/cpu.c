@@ -7,8 +7,9 @@
  * A CPU may be slower at an ISA level than at the next lower one. Then the lower one is chosen, unless the caller
  * requests the higher one by name.
  */
+#include "runtime/core/cpu.h"
 #include "base/join.h"
-#include "runtime/core/predictor.h"
+#include "runtime/core/table_reader.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -3,9 +3,14 @@
  * Before a predictor is returned, every kernel of the device has run once. Therefore later calls are free of the
  * driver's loading time, and an artefact that fails on the device is detected here.
  */
+#include "runtime/core/device.h"
 #include "base/join.h"
 #include "base/suggest.h"
-#include "runtime/core/predictor.h"
+#include "runtime/core/context.h"
+#include "runtime/core/lifetime.h"
+#include "runtime/core/loader.h"
+#include "runtime/core/objects.h"
+#include "runtime/core/run.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  * Therefore its segments are mapped directly at their relative addresses, from the copy that was checked. All of
  * them are read-only.
  */
-#include "runtime/core/predictor.h"
+#include "runtime/core/loader.h"
 
 #include <elf.h>
 #include <stdlib.h>

@@ -3,9 +3,16 @@
  * All failures of the file, the machine or memory occur here; an open predictor cannot fail later. A device can fail
  * later; then the CPU answers (run.c).
  */
-#include "runtime/core/predictor.h"
 #include "base/file.h"
 #include "base/struct_version.h"
+#include "runtime/core/allocator.h"
+#include "runtime/core/artefact_copy.h"
+#include "runtime/core/cpu.h"
+#include "runtime/core/device.h"
+#include "runtime/core/elf_sections.h"
+#include "runtime/core/loader.h"
+#include "runtime/core/objects.h"
+#include "runtime/core/table_check.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -13,7 +13,7 @@
  * A child of fork has the context, between two runs as its parent left it, but lacks its threads. There the caller
  * takes all slices, and the end of a run waits for nobody.
  */
-#include "runtime/core/predictor.h"
+#include "runtime/core/workers.h"
 
 #include <limits.h>
 #include <linux/futex.h>

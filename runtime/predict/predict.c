@@ -190,6 +190,8 @@ typedef struct call {
     rt_gpu_names names;
     const mdot_job *encoded; /* the job whose shard `shard` is in tensors->features */
     rt_shard shard;
+    bool has_pending; /* `pending` is the first configuration of the next run, which the last run had no space for */
+    rt_resolved_configuration pending;
     mdot_status status; /* first failure; its message is in err */
     mdot_error *err;
 } call;
@@ -216,12 +218,21 @@ static void refuse(call *c, size_t i, const mdot_error *reason)
                                      : mdot_fail(c->err, reason->status, "pair %zu: %s", i, reason->message);
 }
 
-static mdot_status read_configuration(call *c, const mdot_job *job, size_t i, rt_configuration *out_configuration,
-                                      mdot_error *err)
+/* Reads configuration i and resolves it against the job. */
+static mdot_status resolve_configuration(call *c, const mdot_job *job, size_t i,
+                                         rt_resolved_configuration *out_resolved, mdot_error *err)
 {
     if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no job");
-    mdot_status status = rt_configuration_read(c->pairs->configurations, i, &c->names, out_configuration, err);
-    return status == MDOT_OK ? rt_configuration_check(out_configuration, job, err) : status;
+    if (c->has_pending) {
+        c->has_pending = false;
+        *out_resolved = c->pending;
+        return MDOT_OK;
+    }
+    rt_configuration requested;
+    mdot_status status = rt_configuration_read(c->pairs->configurations, i, &c->names, &requested, err);
+    if (status == MDOT_OK) status = rt_configuration_check(&requested, job, err);
+    if (status == MDOT_OK) rt_resolve(job, &requested, out_resolved);
+    return status;
 }
 
 /* Places the pair, whose `requested` is set, in a block of its batch. Returns false if all blocks are taken. */
@@ -254,14 +265,16 @@ static size_t gather(call *c, size_t first, run *out)
     *out = (run){.job = job_of(c->pairs, first)};
     for (; i < c->pairs->count && out->count < RT_PAIR_CAPACITY && job_of(c->pairs, i) == out->job; i++) {
         rt_job_pair *pair = &c->tensors->pairs[out->count];
-        rt_configuration requested;
-        if (read_configuration(c, out->job, i, &requested, &reason) != MDOT_OK) {
+        if (resolve_configuration(c, out->job, i, &pair->requested, &reason) != MDOT_OK) {
             refuse(c, i, &reason);
             continue;
         }
-        rt_resolve(out->job, &requested, &pair->requested);
-        if (out->count > 0 && !equal_shards(&pair->requested.shard, &out->shard)) break;
-        if (!place_pair(c->tensors, out->job, pair, &out->block_count)) break;
+        bool is_other_shard = out->count > 0 && !equal_shards(&pair->requested.shard, &out->shard);
+        if (is_other_shard || !place_pair(c->tensors, out->job, pair, &out->block_count)) {
+            c->pending = pair->requested;
+            c->has_pending = true;
+            break;
+        }
         out->shard = pair->requested.shard;
         out->pair[out->count++] = i;
     }

@@ -2,7 +2,7 @@
  * processor as it found it. How fast they are decides nothing here. */
 #include "cli/bench.h"
 #include "mdot/mdot_abi.h"
-#include "runtime/core/predictor.h"
+#include "runtime/core/cpu.h"
 #include "tests/support/amx_emulator.h"
 
 #include <setjmp.h>

@@ -8,7 +8,8 @@
  */
 #include "benchmarks/gpu/floors.h"
 #include "benchmarks/gpu/gpu_device.h"
-#include "runtime/core/predictor.h"
+#include "runtime/core/cpu.h"
+#include "runtime/core/table_reader.h"
 #include "tests/fake_cuda/machine.h"
 
 #include <elf.h>

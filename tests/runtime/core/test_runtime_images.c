@@ -1,6 +1,7 @@
 /* test_runtime_images.c — CUDA images in an artefact, on a machine that needs no GPU: the tables that open refuses,
  * and the results of the accessors. */
-#include "runtime/core/predictor.h"
+#include "runtime/core/loader.h"
+#include "runtime/core/objects.h"
 #include "tests/support/artefact_fixture.h"
 
 #include <setjmp.h>
