@@ -8,8 +8,8 @@
  *             (predict_extension.h)
  *
  * Core reaches the other components only through rt_components, a constant table that every predictor and
- * every job carries. runtime/components.c fills it, and tests fill others. The artefact's table is read in place (table_reader.h), because it was
- * checked at open.
+ * every job carries. runtime/components.c fills it, and tests fill others. The artefact's table is read in place
+ * (table_reader.h), because it was checked at open.
  */
 #ifndef RT_CORE_H
 #define RT_CORE_H
@@ -120,7 +120,7 @@ typedef struct rt_extension {
 void *rt_context_state(const mdot_context *context, const rt_extension *extension);
 const mdot_predictor *rt_context_predictor(const mdot_context *context);
 
-/* ---- Analyses of jobs: made by a component ------------------------------------------------------------------------ */
+/* ---- Analyses of jobs: made by a component ----------------------------------------------------------------------- */
 
 /* The properties of a job that predictions need and that are independent of the configuration, defined by the
  * component. */

@@ -1,6 +1,7 @@
 /* table_reader.h — reads an artefact's table (mdot_abi.h) in place: converts an index or an offset to a pointer.
  *
- * These functions check no bounds, because table_check.c has checked every offset and count when the artefact was opened.
+ * These functions check no bounds, because table_check.c has checked every offset and count when the artefact was
+ * opened.
  */
 #ifndef RT_TABLE_READER_H
 #define RT_TABLE_READER_H

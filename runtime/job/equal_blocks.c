@@ -1,5 +1,5 @@
-/* equal_blocks.c — finds the equal blocks (layers) of a job. Equal blocks have the same operators, connected in the same
- * way.
+/* equal_blocks.c — finds the equal blocks (layers) of a job. Equal blocks have the same operators, connected in the
+ * same way.
  *
  * The comparison covers types, settings, forward FLOPs and bytes, and the operators of the block that each operator
  * reads. Gradient FLOPs and bytes are ignored, because the last layer of a stack passes its result to fewer readers.

@@ -1,5 +1,5 @@
-/* job_model.c — operator sequences in memory: checks and copies them and computes positions. job_file.c reads and writes
- * files.
+/* job_model.c — operator sequences in memory: checks and copies them and computes positions. job_file.c reads and
+ * writes files.
  *
  * Every source of jobs, for example a reader of ONNX or of `.job` files, goes through rt_job_make. Therefore one
  * list of checks protects all code that reads jobs.

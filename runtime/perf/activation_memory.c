@@ -1,6 +1,6 @@
-/* activation_memory.c — the peak memory of the tensors in a forward and backward pass as PyTorch runs it. The values are
- * for one sample, for each combination of activation type, attention and recomputation. peak_memory.c covers weights and
- * all other memory that stays allocated from step to step.
+/* activation_memory.c — the peak memory of the tensors in a forward and backward pass as PyTorch runs it. The values
+ * are for one sample, for each combination of activation type, attention and recomputation. peak_memory.c covers
+ * weights and all other memory that stays allocated from step to step.
  *
  * The peak is the largest sum of tensors alive at one moment. The forward pass visits the operators in order, the
  * backward pass in reverse. A tensor lives from its operator to its last reader. If autograd saved it, it lives until

@@ -1,5 +1,5 @@
-/* op_cost.c — the cost of an operator relative to others, and the traffic that fusing it saves. Both are independent of the
- * configuration. */
+/* op_cost.c — the cost of an operator relative to others, and the traffic that fusing it saves. Both are independent
+ * of the configuration. */
 #include "runtime/perf/op_cost.h"
 #include "runtime/perf/operator_traits.h"
 

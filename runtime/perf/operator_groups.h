@@ -15,8 +15,8 @@ typedef struct rt_operator_groups {
     uint32_t *of; /* indexed by operator: its group's index in `items` */
 } rt_operator_groups;
 
-/* Both return false if memory runs out. The caller frees the arrays in either case. In the second list, the operators of
- * a group are also sharded and fused alike. */
+/* Both return false if memory runs out. The caller frees the arrays in either case. In the second list, the operators
+ * of a group are also sharded and fused alike. */
 bool rt_group_operators(const mdot_job *job, rt_operator_groups *out_groups);
 bool rt_group_sharded_operators(const mdot_job *job, const rt_sharding *sharding, const double *fused_bytes,
                                 rt_operator_groups *out_groups);

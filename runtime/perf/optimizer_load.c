@@ -5,7 +5,8 @@ enum { FLOAT_BYTES = 4 };
 
 /* FLOPs and traffic of a step for one parameter, as PyTorch's torch.optim defines the algorithms:
  *   SGD with momentum and weight decay   g += wd w; m = mu m + g; w -= lr m
- *   Adam without weight decay            m += (1 - b1)(g - m); v = b2 v + (1 - b2) g g; w -= lr' m / (sqrt(v) / c + eps)
+ *   Adam without weight decay            m += (1 - b1)(g - m); v = b2 v + (1 - b2) g g; w -=
+ *                                        lr' m / (sqrt(v) / c + eps)
  *   AdamW                                the same after w *= 1 - lr wd */
 static const struct {
     int flops, read, written; /* read and written: numbers of tensors of the parameters' size */

@@ -1,9 +1,10 @@
 /* peak_memory.c — the peak memory of one training step on one GPU, as PyTorch runs it.
  *
  *   weights          4 bytes per parameter, 2 in pure bf16. Under autocast, half-precision copies of the weights that
- *                    matmuls read live through the step. Frozen weights count, too, but have none of the following terms
- *   gradients        of the weights' type, kept from micro-step to micro-step and from step to step, so that accumulation needs the
- *                    same memory; a second copy in the buckets that several workers exchange
+ *                    matmuls read live through the step. Frozen weights count, too, but have none of the following
+ *                    terms
+ *   gradients        of the weights' type, kept from micro-step to micro-step and from step to step, so that
+ *                    accumulation needs the same memory; a second copy in the buckets that several workers exchange
  *                    (DistributedDataParallel, gradient_as_bucket_view=False)
  *   optimizer state  of the weights' type: one tensor for SGD, which has momentum here (mdot_optimizer_load), two for
  *                    Adam and AdamW

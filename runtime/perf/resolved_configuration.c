@@ -62,13 +62,12 @@ static rt_activation_case activation_case_of(const mdot_configuration *c)
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved)
 {
     const mdot_configuration *c = &configuration->c;
-    double steps = (double)c->accumulate * c->micro_batches;
-    *out_resolved = (rt_resolved_configuration){.configuration = *configuration,
-                                                .shard = shard_of(job, c),
-                                                .steps = steps,
-                                                .micro_steps = steps + c->pipeline_parallel - 1,
-                                                .rates = rt_rates_of(configuration),
-                                                .activation_case = activation_case_of(c)};
+    out_resolved->configuration = *configuration;
+    out_resolved->shard = shard_of(job, c);
+    out_resolved->steps = (double)c->accumulate * c->micro_batches;
+    out_resolved->micro_steps = out_resolved->steps + c->pipeline_parallel - 1;
+    out_resolved->rates = rt_rates_of(configuration);
+    out_resolved->activation_case = activation_case_of(c);
 }
 
 /* ---- Variants ---------------------------------------------------------------------------------------------------- */

@@ -131,7 +131,7 @@ static bool sweep_forth(search *s)
     return changed;
 }
 
-/* Returns false if the sweeps do not converge to a consistent sharding. Only graphs that keep changing it cause this. */
+/* Returns false if the sweeps do not converge to a consistent sharding, because the graph keeps changing it. */
 static bool find_roles(search *s)
 {
     begin(s);
@@ -235,7 +235,7 @@ static void find_largest_block(const mdot_job *job, rt_sharding *out, const doub
             out->largest_block_experts += weights_of(&job->operators[i]);
 }
 
-/* A result that is read in a later block crosses every border in between. `at` has block_count + 2 entries, all zero. */
+/* A result that is read in a later block crosses every border in between. `at` has block_count + 2 zeros. */
 static void measure_blocks(const mdot_job *job, rt_sharding *out, double *at, uint32_t *last_block)
 {
     size_t count = job->info.operator_count;

@@ -13,8 +13,8 @@
  *
  * `work` covers recomputation and work on other GPUs, which change the host's work, too. `kernels` covers other
  * kernels (fused attention, compiled code, another precision), which change only the GPU's time. It applies to at
- * most the time that the roofline takes at ATTAINABLE_EFFICIENCY of the GPU's rates. Therefore other kernels save nothing where
- * the host is the limit. A pipeline of p stages takes p - 1 more micro-steps to fill and empty.
+ * most the time that the roofline takes at ATTAINABLE_EFFICIENCY of the GPU's rates. Therefore other kernels save
+ * nothing where the host is the limit. A pipeline of p stages takes p - 1 more micro-steps to fill and empty.
  *
  * Uncertainty: counted micro-steps only multiply; the rest is an analytic estimate that lacks a measurement. Therefore
  * the interval widens, each way, by a quarter of that part's change, as a logarithm. On vTrain's 1,306 steps with
@@ -121,11 +121,10 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
     bool attention_differs = job->analysis->totals.has_attention && rc->attention != qc->attention;
     bool precision_differs = rc->precision != qc->precision;
     if (equal_but_precision(rc, qc) && !precision_differs && !attention_differs) return none;
-    rt_resolved_configuration queried_shard = *queried; /* the predictor reads the requested shard's operators */
-    queried_shard.shard = requested->shard;
     rt_resolved_configuration typical = rt_with_micro_batch(requested, TYPICAL_BATCH);
     rt_resolved_configuration typical_work = rt_with_kernels_of(&typical, queried);
-    rt_resolved_configuration typical_queried = rt_with_micro_batch(&queried_shard, TYPICAL_BATCH);
+    rt_resolved_configuration typical_queried = rt_with_micro_batch(queried, TYPICAL_BATCH);
+    typical_queried.shard = requested->shard; /* because the predictor reads the operators of the requested shard */
     rt_roofline after = rt_roofline_of(job, &typical);
     rt_roofline work = roofline_beside(job, &typical_work, &typical, &after);
     rt_roofline before = roofline_beside(job, &typical_queried, &typical_work, &work);
@@ -133,7 +132,8 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
     double typical_ms = step_of(&after, requested->micro_steps), work_ms = step_of(&work, requested->micro_steps);
     double counted = step_ms, of_gpu = 1;
     if (steps != queried->micro_steps || typical_ms != work_ms) {
-        rt_roofline now = roofline_beside(job, &queried_shard, &typical_queried, &before);
+        rt_resolved_configuration of_batch = rt_with_micro_batch(&typical_queried, queried->configuration.micro_batch);
+        rt_roofline now = roofline_beside(job, &of_batch, &typical_queried, &before);
         double queried_ms = step_of(&now, queried->micro_steps);
         counted *= step_of(&now, steps) / queried_ms;
         of_gpu = fmin(queried_ms / ATTAINABLE_EFFICIENCY / step_ms, 1);

@@ -350,7 +350,7 @@ static void write_calibrated(rt_calibrated *out, double log_factor, double varia
     out->interval = within(sqrt(variance / stated), RT_CALIBRATION_LEAST_INTERVAL, RT_CALIBRATION_MOST_INTERVAL);
 }
 
-/* Mean variance that the intervals state for a GPU in one precision. A cell with zero rows uses the mean of all rows. */
+/* Mean variance that the intervals state for a GPU in one precision. A cell without rows uses the mean of all. */
 static double stated_of(const fit *f, size_t gpu, int arithmetic)
 {
     size_t rows = f->calibration->gpus[gpu].in[arithmetic].row_count;

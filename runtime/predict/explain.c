@@ -3,13 +3,14 @@
  * Time. An artefact with an entry "explain" breaks its answer down by row (mdot_predict.h, "Explanations"). A row
  * stands for several operators, among which its time is divided in proportion to their rooflines. If the requested
  * configuration differs from the queried one, each operator's time is multiplied by the ratio of its own rooflines,
- * requested over queried. The total is then scaled to the prediction (analytic_correction.c), and the explanation is marked as
+ * requested over queried. The total is then scaled to the prediction (analytic_correction.c), and the explanation is
+ * marked as
  * estimated analytically. If the artefact lacks the entry, only rooflines divide the step, and the explanation is
  * marked accordingly.
  *
  * Memory. Weights, gradients and the optimizer's state are assigned by parameters. Activations are the tensors alive
- * at the peak (activation_memory.c), each assigned to its operator. If the optimizer's update takes more memory than they
- * do, its bytes are assigned by parameters.
+ * at the peak (activation_memory.c), each assigned to its operator. If the optimizer's update takes more memory than
+ * they do, its bytes are assigned by parameters.
  */
 #include "runtime/predict/explain.h"
 #include "base/struct_version.h"

@@ -1,6 +1,6 @@
-/* predictor_schema.c — determines whether an artefact predicts jobs. It does if it has an entry "predict" that reads only
- * the tensors of predictor_schema.h, or two entries, "encode" and "price", of which the second reads the outputs of the
- * first. The entry "explain" has the inputs of "predict". */
+/* predictor_schema.c — determines whether an artefact predicts jobs. It does if it has an entry "predict" that reads
+ * only the tensors of predictor_schema.h, or two entries, "encode" and "price", of which the second reads the outputs
+ * of the first. The entry "explain" has the inputs of "predict". */
 #include "runtime/predict/predictor_schema.h"
 #include "runtime/core/core.h"
 

@@ -1,5 +1,5 @@
-/* test_operator_groups.c — the data that mdot_job_create derives for predictions: type ids, groups of equal operators and
- * their costs. */
+/* test_operator_groups.c — the data that mdot_job_create derives for predictions: type ids, groups of equal operators
+ * and their costs. */
 #include "runtime/perf/analysis.h"
 #include "tests/support/predict_fixture.h"
 

@@ -1,4 +1,5 @@
-/* test_peak_memory.c — peak memory of a step on one GPU: the amount that each option of a configuration adds or saves. */
+/* test_peak_memory.c — peak memory of a step on one GPU: the amount that each option of a configuration adds or
+ * saves. */
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "tests/support/predict_fixture.h"

@@ -1,5 +1,5 @@
-/* test_operator_features.c — the operator features of a job. Equal operators are merged, operators stay in order if the entry
- * reads positions, and a shortened job keeps its total FLOPs and bytes. */
+/* test_operator_features.c — the operator features of a job. Equal operators are merged, operators stay in order if
+ * the entry reads positions, and a shortened job keeps its total FLOPs and bytes. */
 #include "runtime/predict/operator_features.h"
 #include "tests/support/predict_fixture.h"
 

@@ -1,4 +1,5 @@
-/* test_plausibility.c — runtime/predict/plausibility.c: plausibility checks of a prediction, and the table of warnings. */
+/* test_plausibility.c — runtime/predict/plausibility.c: plausibility checks of a prediction, and the table of
+ * warnings. */
 #include "runtime/perf/analysis.h"
 #include "runtime/predict/plausibility.h"
 #include "tests/support/predict_fixture.h"

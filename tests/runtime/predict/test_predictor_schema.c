@@ -1,5 +1,5 @@
-/* test_predictor_schema.c — the declarations of artefacts that predict jobs: inputs of earlier versions with fewer columns
- * and types, and refusals that name the input. */
+/* test_predictor_schema.c — the declarations of artefacts that predict jobs: inputs of earlier versions with fewer
+ * columns and types, and refusals that name the input. */
 #include "mdot/mdotjob.h"
 #include "runtime/predict/predictor_schema.h"
 #include "tests/support/artefact_fixture.h"
