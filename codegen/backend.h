@@ -37,7 +37,8 @@ typedef struct cg_dump { /* text that the backend can print about its work */
 } cg_dump;
 
 typedef struct cg_backend {
-    const char *name;     /* for example "cpu": the --target name of the default targets, and the --kernel-precision prefix */
+    const char
+        *name; /* for example "cpu": the --target name of the default targets, and the --kernel-precision prefix */
     const char *example;  /* example of a target, for example "sm_90a" */
     mdot_image_kind kind; /* kind of its images */
     bool stands_behind;   /* every artefact has images of it: the default targets, if the caller names none */

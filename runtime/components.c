@@ -1,15 +1,39 @@
-/* components.c — the only file that knows every component of the runtime, and its entry point, mdot_predictor_open.
- * core.h defines how the components connect. */
+/* components.c — the only file that knows every component of the runtime, and the entry points that hand them on: those
+ * that open a predictor or make a job. core.h defines how the components connect. */
 #include "runtime/core/core.h"
 #include "runtime/cuda/cuda.h"
+#include "runtime/job/freeze.h"
+#include "runtime/job/job_file.h"
+#include "runtime/job/job_model.h"
+#include "runtime/perf/job_analyzer.h"
 #include "runtime/predict/predict_extension.h"
 
 static const rt_device_ops *const devices[] = {&rt_cuda_ops, NULL};
 static const rt_extension *const extensions[] = {&rt_predict_extension, NULL};
-static const rt_components rooms = {devices, extensions};
+static const rt_components components = {devices, extensions, &rt_perf_analyzer};
 
 mdot_status mdot_predictor_open(const char *path, const mdot_open_options *options, mdot_predictor **out_predictor,
                                 mdot_error *err)
 {
-    return rt_predictor_open(&rooms, path, options, out_predictor, err);
+    return rt_predictor_open(&components, path, options, out_predictor, err);
+}
+
+mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)
+{
+    return rt_job_create(&components, description, out_job, err);
+}
+
+mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_job, mdot_error *err)
+{
+    return rt_job_parse(&components, bytes, size_bytes, out_job, err);
+}
+
+mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err)
+{
+    return rt_job_load(&components, path, out_job, err);
+}
+
+mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezing, mdot_job **out_job, mdot_error *err)
+{
+    return rt_job_freeze(&components, job, freezing, out_job, err);
 }

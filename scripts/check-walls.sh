@@ -24,11 +24,11 @@ trap 'rm -rf "$work"' EXIT INT TERM
 cat > "$work/walls" <<'WALLS'
 include         mdot_base.h mdot_run.h mdot_predict.h mdot_calibrate.h mdot.h
 base            mdot/mdot_base.h
-runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/predict/predict_extension.h
+runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/job/job_model.h runtime/job/job_file.h runtime/job/freeze.h runtime/perf/job_analyzer.h runtime/predict/predict_extension.h
 runtime/core    base/ mdot/mdot.h mdot/mdot_abi.h
 runtime/cuda    base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h
-runtime/job     base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/perf/ runtime/predict/
-runtime/perf    base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/job/
+runtime/job     base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h
+runtime/perf    base/ mdot/mdot.h runtime/core/core.h runtime/job/
 runtime/predict base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/job/ runtime/perf/
 ir              base/ mdot/mdot_base.h
 frontend/onnx   base/ mdot/mdot_base.h ir/ onnx.pb-c.h
@@ -53,7 +53,7 @@ simulator/experiment mdot/mdot_base.h simulator/
 scripts/tables  mdot/mdot.h runtime/job/configuration.def runtime/job/configuration_table.h runtime/job/gpus.def ir/ops.def ir/ops_job.def
 WALLS
 # This benchmark measures internals of libmdot (subject.h gives the reason), with cubins of its own.
-echo "benchmarks/gpu base/file.h mdot/ runtime/core/predictor.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
+echo "benchmarks/gpu base/file.h mdot/ runtime/core/objects.h runtime/core/run.h runtime/cuda/ codegen/cuda/nvrtc.h" >> "$work/walls"
 
 # The folders of each library. A folder occurs at most once in a library.
 cat > "$work/libraries" <<'LIBRARIES'

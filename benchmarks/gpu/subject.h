@@ -6,7 +6,8 @@
 #ifndef GPU_SUBJECT_H
 #define GPU_SUBJECT_H
 
-#include "runtime/core/predictor.h"
+#include "runtime/core/objects.h"
+#include "runtime/core/run.h"
 
 typedef struct subject {
     mdot_predictor *gpu, *cpu;

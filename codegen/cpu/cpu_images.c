@@ -39,7 +39,8 @@ static mdot_status parse(const char *name, cg_compute kernel_precision, cg_targe
         if (row != NULL)
             out_targets[count++] = (cg_target){MDOT_IMAGE_CPU, row->level, 0, row->kernel_precision};
         else if (!is_every)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s does not compute in %s", name, cg_compute_name(kernel_precision));
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s does not compute in %s", name,
+                             cg_compute_name(kernel_precision));
     }
     if (!is_known) return MDOT_NOT_FOUND;
     *out_count = count;

@@ -18,8 +18,8 @@ typedef struct writer {
     size_t count, capacity;
     unsigned char *bytes;
     int buffer_count, buffer_capacity;
-    int *buffers;  /* in the order of first use */
-    int *position; /* index of each plan buffer in `buffers`, or -1 */
+    int *buffers;         /* in the order of first use */
+    int *position;        /* index of each plan buffer in `buffers`, or -1 */
     cg_pointer_map nodes; /* expression → its number, starting at 1 */
     size_t node_count;
     bool failed;
@@ -245,7 +245,7 @@ int *cg_key_positions(const pl_plan *plan, ir_arena *arena)
 }
 
 bool cg_signature_of(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel, int *positions,
-               ir_arena *arena, cg_signature *out_key)
+                     ir_arena *arena, cg_signature *out_key)
 {
     writer w = {.plan = plan, .arena = arena, .position = positions};
     cg_pointer_map_init(&w.nodes, arena);
@@ -259,9 +259,9 @@ bool cg_signature_of(const cg_cpu_target *target, const pl_plan *plan, const pl_
     for (int b = 0; b < w.buffer_count; b++) positions[w.buffers[b]] = -1;
     if (w.failed) return false;
     *out_key = (cg_signature){.bytes = w.bytes,
-                        .count = w.count,
-                        .hash = mdot_abi_checksum(w.bytes, w.count, 0),
-                        .buffer_count = w.buffer_count,
-                        .buffers = w.buffers};
+                              .count = w.count,
+                              .hash = mdot_abi_checksum(w.bytes, w.count, 0),
+                              .buffer_count = w.buffer_count,
+                              .buffers = w.buffers};
     return true;
 }

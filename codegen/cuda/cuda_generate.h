@@ -15,8 +15,8 @@
 
 /* Returns UNSUPPORTED with the plan kernel and the reason if a plan is not encoder-shaped; such entries run on the
  * CPU only. The caller frees the program with cu_program_done. */
-mdot_status cu_generate(const cg_entry *entries, int entry_count, cg_compute kernel_precision, const cu_schedule *schedule,
-                        ir_arena *arena, cu_program *out_program, mdot_error *err);
+mdot_status cu_generate(const cg_entry *entries, int entry_count, cg_compute kernel_precision,
+                        const cu_schedule *schedule, ir_arena *arena, cu_program *out_program, mdot_error *err);
 void cu_program_done(cu_program *program);
 
 #endif

@@ -59,7 +59,8 @@
     X(EQ, 2, "eq")                                                                                                     \
     X(LT, 2, "lt")                                                                                                     \
     X(LE, 2, "le")                                                                                                     \
-    X(SELECT, 3, "select") /* arg[0] ? arg[1] : arg[2]; both sides are evaluated, so that loads in them must be in bounds */
+    X(SELECT, 3,                                                                                                       \
+      "select") /* arg[0] ? arg[1] : arg[2]; both sides are evaluated, so that loads in them must be in bounds */
 
 typedef enum pl_expr_op {
 #define PL_EXPR_ENUM(name, operands, text) PL_##name,

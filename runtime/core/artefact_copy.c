@@ -6,8 +6,8 @@
  * memory that was written must not become executable (systemd's MemoryDenyWriteExecute=). The copy is ordinary
  * memory if a memfd is unavailable (seccomp, descriptors used up) or limited to a smaller size (RLIMIT_FSIZE).
  */
+#include "runtime/core/artefact_copy.h"
 #include "base/file.h"
-#include "runtime/core/predictor.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,9 @@
  * rowwise kernel is one call for the whole group; any other kernel is called once for each item. A device runs the
  * items of each length together.
  */
-#include "runtime/core/predictor.h"
+#include "runtime/core/objects.h"
+#include "runtime/core/run.h"
+#include "runtime/core/workers.h"
 
 #include <string.h>
 
@@ -30,7 +32,7 @@ static void copy(void *to, const void *from, size_t bytes)
 static void copy_inputs(const group *g)
 {
     const mdot_abi_tensor *tensors = rt_inputs(g->context->predictor->table, g->entry);
-    unsigned char *at = g->context->joint.tensors;
+    unsigned char *at = g->context->batch.tensors;
     for (uint32_t t = 0; t < g->entry->input_count; t++) {
         unsigned char *to = at;
         g->context->inputs[t] = at;
@@ -48,13 +50,13 @@ static void place_outputs(const group *g)
 {
     const mdot_abi_table *table = g->context->predictor->table;
     const mdot_abi_tensor *tensors = rt_outputs(table, g->entry);
-    const rt_ragged_batch *joint = &g->context->joint;
-    unsigned char *at = joint->tensors + rt_tensors_bytes(g->bucket, rt_inputs(table, g->entry), g->entry->input_count);
+    const rt_ragged_batch *batch = &g->context->batch;
+    unsigned char *at = batch->tensors + rt_tensors_bytes(g->bucket, rt_inputs(table, g->entry), g->entry->input_count);
     for (uint32_t t = 0; t < g->entry->output_count; t++) {
         unsigned char *item_at = at;
         g->context->outputs[t] = at;
         for (uint32_t i = 0; i < g->count; i++) {
-            joint->outputs[i * g->entry->output_count + t] = item_at;
+            batch->outputs[i * g->entry->output_count + t] = item_at;
             item_at += rt_tensor_bytes(&tensors[t], g->items[i].length);
         }
         at += rt_tensor_capacity_bytes(g->bucket, &tensors[t]);
@@ -66,7 +68,7 @@ static void copy_outputs(const group *g)
     const mdot_abi_tensor *tensors = rt_outputs(g->context->predictor->table, g->entry);
     for (uint32_t i = 0; i < g->count; i++)
         for (uint32_t t = 0; t < g->entry->output_count; t++)
-            copy(g->items[i].outputs[t], g->context->joint.outputs[i * g->entry->output_count + t],
+            copy(g->items[i].outputs[t], g->context->batch.outputs[i * g->entry->output_count + t],
                  (size_t)rt_tensor_bytes(&tensors[t], g->items[i].length));
 }
 
@@ -96,7 +98,7 @@ static void run_item_by_item(const group *g, int64_t kernel)
     for (uint32_t i = 0; i < g->count; i++) {
         call.length = g->items[i].length;
         call.inputs = g->items[i].inputs;
-        call.outputs = g->context->joint.outputs + i * g->entry->output_count;
+        call.outputs = g->context->batch.outputs + i * g->entry->output_count;
         g->code.function(&call);
         call.before.count++;
         call.before.length += call.length;

@@ -1,24 +1,26 @@
 /* context.c — the per-thread state of running: scratch memory for the largest bucket, arrays to order a call's
  * tensors, the states of the other components, and a device context if the predictor has a device. */
+#include "runtime/core/context.h"
 #include "base/struct_version.h"
-#include "runtime/core/predictor.h"
+#include "runtime/core/objects.h"
+#include "runtime/core/workers.h"
 
 static size_t max_size(size_t a, size_t b)
 {
     return a > b ? a : b;
 }
 
-static size_t count_extensions(const rt_components *rooms)
+static size_t count_extensions(const rt_components *components)
 {
     size_t count = 0;
-    while (rooms->extensions[count] != NULL) count++;
+    while (components->extensions[count] != NULL) count++;
     return count;
 }
 
 static mdot_status create_states(mdot_context *context, mdot_error *err)
 {
     const mdot_predictor *predictor = context->predictor;
-    const rt_extension *const *extensions = predictor->rooms->extensions;
+    const rt_extension *const *extensions = predictor->components->extensions;
     mdot_status status = MDOT_OK;
     for (size_t i = 0; extensions[i] != NULL && status == MDOT_OK; i++)
         status = extensions[i]->create(predictor, &context->states[i], err);
@@ -75,7 +77,7 @@ mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_contex
                               mdot_context **out_context, mdot_error *err)
 {
     const mdot_abi_table *table = predictor->table;
-    size_t input_count = 0, output_count = 0, state_count = count_extensions(predictor->rooms);
+    size_t input_count = 0, output_count = 0, state_count = count_extensions(predictor->components);
     for (uint32_t i = 0; i < table->entry_count; i++) {
         input_count = max_size(input_count, rt_entry(table, i)->input_count);
         output_count = max_size(output_count, rt_entry(table, i)->output_count);
@@ -99,7 +101,7 @@ mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_contex
     rt_handle_register(context, RT_CONTEXT);
     mdot_status status = MDOT_OK;
     if (options->threads > 1) status = rt_workers_create(&predictor->allocator, options, &context->workers, err);
-    if (status == MDOT_OK) status = rt_ragged_batch_create(predictor, &context->joint, err);
+    if (status == MDOT_OK) status = rt_ragged_batch_create(&predictor->allocator, table, &context->batch, err);
     if (status == MDOT_OK) status = create_states(context, err);
     if (status == MDOT_OK) status = use_device(context, err);
     if (status != MDOT_OK) {
@@ -148,9 +150,9 @@ void mdot_context_destroy(mdot_context *context)
     const mdot_predictor *predictor = context->predictor;
     rt_workers_destroy(&predictor->allocator, context->workers);
     if (context->device != NULL) predictor->device_ops->destroy_context(context->device);
-    for (size_t i = count_extensions(predictor->rooms); i-- > 0;)
-        if (context->states[i] != NULL) predictor->rooms->extensions[i]->destroy(predictor, context->states[i]);
-    rt_ragged_batch_destroy(predictor, &context->joint);
+    for (size_t i = count_extensions(predictor->components); i-- > 0;)
+        if (context->states[i] != NULL) predictor->components->extensions[i]->destroy(predictor, context->states[i]);
+    rt_ragged_batch_destroy(&predictor->allocator, &context->batch);
     rt_free(&predictor->allocator, context->scratch);
     if (!rt_validates_handles()) rt_free(&predictor->allocator, context);
     rt_predictor_release(predictor);
@@ -160,7 +162,7 @@ void mdot_context_destroy(mdot_context *context)
 
 void *rt_context_state(const mdot_context *context, const rt_extension *extension)
 {
-    const rt_extension *const *extensions = context->predictor->rooms->extensions;
+    const rt_extension *const *extensions = context->predictor->components->extensions;
     for (size_t i = 0; extensions[i] != NULL; i++)
         if (extensions[i] == extension) return context->states[i];
     return NULL;

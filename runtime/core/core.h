@@ -1,19 +1,21 @@
 /* core.h — the interface of runtime/core: the functions that the runtime's other components may use, and the tables
  * of functions that they supply.
  *
- *   core/   opens, checks, describes and runs an artefact on the CPU; includes no file of the other components
- *   cuda/   a kind of device: rt_device_ops (cuda.h)
- *   job/    predictions of jobs over rt_run_many, with its own tensors in every context: rt_extension (predict_extension.h)
+ *   core/     opens, checks, describes and runs an artefact on the CPU; includes no file of the other components
+ *   cuda/     a kind of device: rt_device_ops (cuda.h)
+ *   job/      jobs in memory and in files; perf/ analyses them: rt_job_analyzer (job_analyzer.h)
+ *   predict/  predictions of jobs over rt_run_many, with its own tensors in every context: rt_extension
+ *             (predict_extension.h)
  *
- * Core reaches the other components only through rt_components, a constant table that every predictor carries.
- * runtime/components.c fills it, and tests fill others. The artefact's table is read in place (table_check.h), because it was
- * checked at open.
+ * Core reaches the other components only through rt_components, a constant table that every predictor and
+ * every job carries. runtime/components.c fills it, and tests fill others. The artefact's table is read in place
+ * (table_reader.h), because it was checked at open.
  */
 #ifndef RT_CORE_H
 #define RT_CORE_H
 
 #include "runtime/core/handle_validation.h"
-#include "runtime/core/table_check.h"
+#include "runtime/core/table_reader.h"
 
 /* ---- allocator.c: the caller's memory functions, or libc's ----------------------------------------------------- */
 
@@ -118,16 +120,30 @@ typedef struct rt_extension {
 void *rt_context_state(const mdot_context *context, const rt_extension *extension);
 const mdot_predictor *rt_context_predictor(const mdot_context *context);
 
+/* ---- Analyses of jobs: made by a component ----------------------------------------------------------------------- */
+
+/* The properties of a job that predictions need and that are independent of the configuration, defined by the
+ * component. */
+typedef struct rt_analysis rt_analysis;
+
+typedef struct rt_job_analyzer {
+    /* Called once when a job is created, after everything else about the job is known. Returns NULL if memory runs
+     * out. */
+    rt_analysis *(*create)(const mdot_job *job);
+    void (*destroy)(rt_analysis *analysis); /* never called with NULL */
+} rt_job_analyzer;
+
 /* ---- Opening: predictor.c ---------------------------------------------------------------------------------------- */
 
 /* The components besides core. Both lists end with NULL. */
 typedef struct rt_components {
     const rt_device_ops *const *devices; /* in the order in which "auto" tries them */
     const rt_extension *const *extensions;
+    const rt_job_analyzer *analyzer;
 } rt_components;
 
 /* mdot_predictor_open with these components, which must outlive the predictor. */
-mdot_status rt_predictor_open(const rt_components *rooms, const char *path, const mdot_open_options *options,
+mdot_status rt_predictor_open(const rt_components *components, const char *path, const mdot_open_options *options,
                               mdot_predictor **out_predictor, mdot_error *err);
 
 #endif

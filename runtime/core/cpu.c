@@ -9,8 +9,9 @@
  *
  * cpu_x86.c reads the CPU's features. On other processors cpu_generic.c reports none, so that no CPU image matches.
  */
+#include "runtime/core/cpu.h"
 #include "base/join.h"
-#include "runtime/core/predictor.h"
+#include "runtime/core/table_reader.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* cpu_generic.c — processors other than x86-64. They have none of the features that CPU images need, because artefacts
  * hold x86-64 images only. A program there can still read jobs, and run artefacts with CUDA images. */
-#include "runtime/core/predictor.h"
+#include "runtime/core/cpu.h"
 
 #if !defined(__x86_64__)
 

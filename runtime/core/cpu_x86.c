@@ -1,5 +1,5 @@
 /* cpu_x86.c — the features of an x86-64 CPU: CPUID, XGETBV and Linux's permission for AMX tiles. */
-#include "runtime/core/predictor.h"
+#include "runtime/core/cpu.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

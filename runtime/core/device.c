@@ -3,9 +3,14 @@
  * Before a predictor is returned, every kernel of the device has run once. Therefore later calls are free of the
  * driver's loading time, and an artefact that fails on the device is detected here.
  */
+#include "runtime/core/device.h"
 #include "base/join.h"
 #include "base/suggest.h"
-#include "runtime/core/predictor.h"
+#include "runtime/core/context.h"
+#include "runtime/core/lifetime.h"
+#include "runtime/core/loader.h"
+#include "runtime/core/objects.h"
+#include "runtime/core/run.h"
 
 #include <errno.h>
 #include <math.h>
@@ -49,7 +54,7 @@ static bool parse_name(const char *text, const char *name, int *out_ordinal)
     return text[length] == '\0';
 }
 
-static mdot_status fail_unknown(const rt_components *rooms, const char *text, mdot_error *err)
+static mdot_status fail_unknown(const rt_components *components, const char *text, mdot_error *err)
 {
     char known[256];
     bs_join list;
@@ -59,8 +64,8 @@ static mdot_status fail_unknown(const rt_components *rooms, const char *text, md
     bs_suggest near = bs_suggest_begin(text);
     bs_suggest_offer(&near, "auto");
     bs_suggest_offer(&near, "cpu");
-    for (size_t i = 0; rooms->devices[i] != NULL; i++) {
-        const char *name = rooms->devices[i]->name;
+    for (size_t i = 0; components->devices[i] != NULL; i++) {
+        const char *name = components->devices[i]->name;
         bs_join_add(&list, "%s and %s:0, %s:1 …", name, name, name);
         bs_suggest_offer(&near, name);
     }
@@ -68,17 +73,17 @@ static mdot_status fail_unknown(const rt_components *rooms, const char *text, md
                      bs_suggest_end(&near).text, known);
 }
 
-static mdot_status parse_device(const rt_components *rooms, const char *text, wanted *out_wanted, mdot_error *err)
+static mdot_status parse_device(const rt_components *components, const char *text, wanted *out_wanted, mdot_error *err)
 {
     wanted w = {.choice = CHOOSE_AUTO};
     if (text != NULL && strcmp(text, "cpu") == 0) {
         w.choice = CHOOSE_CPU;
     } else if (text != NULL && text[0] != '\0' && strcmp(text, "auto") != 0) {
         size_t i = 0;
-        while (rooms->devices[i] != NULL && !parse_name(text, rooms->devices[i]->name, &w.ordinal)) i++;
-        if (rooms->devices[i] == NULL) return fail_unknown(rooms, text, err);
+        while (components->devices[i] != NULL && !parse_name(text, components->devices[i]->name, &w.ordinal)) i++;
+        if (components->devices[i] == NULL) return fail_unknown(components, text, err);
         w.choice = CHOOSE_DEVICE;
-        w.ops = rooms->devices[i];
+        w.ops = components->devices[i];
     }
     *out_wanted = w;
     return MDOT_OK;
@@ -265,7 +270,7 @@ static bool cpu_computes_in(const mdot_predictor *predictor, const char *kernel_
  * is that of the last device tried. */
 static void choose(mdot_predictor *predictor, const mdot_open_options *options)
 {
-    const rt_device_ops *const *devices = predictor->rooms->devices;
+    const rt_device_ops *const *devices = predictor->components->devices;
     bool compare = cpu_computes_in(predictor, options->kernel_precision);
     snprintf(predictor->device_reason, sizeof predictor->device_reason, "no other device is known");
     for (size_t i = 0; devices[i] != NULL && predictor->device == NULL; i++) {
@@ -282,7 +287,7 @@ mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *o
 {
     const char *device = options->device != NULL ? options->device : getenv("MDOT_DEVICE");
     wanted w = {.choice = CHOOSE_AUTO};
-    mdot_status status = parse_device(predictor->rooms, device, &w, err);
+    mdot_status status = parse_device(predictor->components, device, &w, err);
     if (status != MDOT_OK) return status;
     snprintf(predictor->device_reason, sizeof predictor->device_reason, "it was asked for");
     if (w.choice == CHOOSE_DEVICE) {

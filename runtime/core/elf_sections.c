@@ -4,7 +4,8 @@
  * artefact's sections is mapped whole and read-only, at the address in its header. And loading the file needs no
  * relocation, no other file and no initialiser. (System V gABI, chapter 5.)
  */
-#include "runtime/core/predictor.h"
+#include "runtime/core/elf_sections.h"
+#include "mdot/mdot_abi.h"
 
 #include <elf.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* handle_validation.c — see handle_validation.h: a hash table of all objects ever created, including destroyed ones, behind a lock.
+/* handle_validation.c — see handle_validation.h: a hash table of all objects ever created, including destroyed ones,
+ * behind a lock.
  *
  * A child of fork may find the table in the middle of another thread's change (lock.h). Therefore each change takes
  * effect with one final store of a word.

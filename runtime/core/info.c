@@ -1,6 +1,8 @@
 /* info.c — the accessors of mdot.h that describe an open artefact, from its checked table. */
 #include "base/struct_version.h"
-#include "runtime/core/predictor.h"
+#include "runtime/core/loader.h"
+#include "runtime/core/objects.h"
+#include "runtime/core/workers.h"
 
 #include <string.h>
 

@@ -1,10 +1,11 @@
 /* loader.c — maps a checked artefact's segments as executable code, and warms them up.
  *
- * An artefact needs no dynamic loader, because it has neither relocations nor initialisers nor dependencies (elf_sections.c).
+ * An artefact needs no dynamic loader, because it has neither relocations nor initialisers nor dependencies
+ * (elf_sections.c).
  * Therefore its segments are mapped directly at their relative addresses, from the copy that was checked. All of
  * them are read-only.
  */
-#include "runtime/core/predictor.h"
+#include "runtime/core/loader.h"
 
 #include <elf.h>
 #include <stdlib.h>

@@ -3,9 +3,16 @@
  * All failures of the file, the machine or memory occur here; an open predictor cannot fail later. A device can fail
  * later; then the CPU answers (run.c).
  */
-#include "runtime/core/predictor.h"
 #include "base/file.h"
 #include "base/struct_version.h"
+#include "runtime/core/allocator.h"
+#include "runtime/core/artefact_copy.h"
+#include "runtime/core/cpu.h"
+#include "runtime/core/device.h"
+#include "runtime/core/elf_sections.h"
+#include "runtime/core/loader.h"
+#include "runtime/core/objects.h"
+#include "runtime/core/table_check.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -77,7 +84,7 @@ static mdot_status open_file(mdot_predictor *predictor, const char *path, const 
 
 static const bs_struct_version options_type = BS_SIZED(mdot_open_options, user);
 
-mdot_status rt_predictor_open(const rt_components *rooms, const char *path, const mdot_open_options *options,
+mdot_status rt_predictor_open(const rt_components *components, const char *path, const mdot_open_options *options,
                               mdot_predictor **out_predictor, mdot_error *err)
 {
     if (path == NULL || out_predictor == NULL)
@@ -93,7 +100,7 @@ mdot_status rt_predictor_open(const rt_components *rooms, const char *path, cons
     mdot_predictor *predictor = rt_alloc(&allocator, sizeof *predictor);
     if (predictor == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for a predictor", path);
     predictor->allocator = allocator;
-    predictor->rooms = rooms;
+    predictor->components = components;
     atomic_init(&predictor->references, 1);
     status = open_file(predictor, path, level, &o, err);
     if (status != MDOT_OK) {

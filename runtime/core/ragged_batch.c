@@ -1,6 +1,6 @@
 /* ragged_batch.c — selects the bucket that runs an entry's items together, and allocates a context's memory for their
  * tensors. */
-#include "runtime/core/predictor.h"
+#include "runtime/core/ragged_batch.h"
 
 /* Number of rows at which further reuse of the weights gains nothing. */
 enum { ENOUGH_ROWS = 128 };
@@ -45,9 +45,9 @@ size_t rt_tensors_bytes(const mdot_abi_bucket *bucket, const mdot_abi_tensor *te
     return bytes;
 }
 
-mdot_status rt_ragged_batch_create(const mdot_predictor *predictor, rt_ragged_batch *out_joint, mdot_error *err)
+mdot_status rt_ragged_batch_create(const rt_allocator *allocator, const mdot_abi_table *table,
+                                   rt_ragged_batch *out_batch, mdot_error *err)
 {
-    const mdot_abi_table *table = predictor->table;
     size_t most_bytes = 0, most_outputs = 0;
     for (uint32_t e = 0; e < table->entry_count; e++) {
         const mdot_abi_entry *entry = rt_entry(table, e);
@@ -60,14 +60,14 @@ mdot_status rt_ragged_batch_create(const mdot_predictor *predictor, rt_ragged_ba
         if (outputs > most_outputs) most_outputs = outputs;
     }
     if (most_outputs == 0) return MDOT_OK;
-    unsigned char *memory = rt_alloc(&predictor->allocator, most_bytes + most_outputs * sizeof(void *));
+    unsigned char *memory = rt_alloc(allocator, most_bytes + most_outputs * sizeof(void *));
     if (memory == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu bytes of items' tensors", most_bytes);
-    *out_joint = (rt_ragged_batch){memory, (void **)(void *)(memory + most_bytes)};
+    *out_batch = (rt_ragged_batch){memory, (void **)(void *)(memory + most_bytes)};
     return MDOT_OK;
 }
 
-void rt_ragged_batch_destroy(const mdot_predictor *predictor, rt_ragged_batch *joint)
+void rt_ragged_batch_destroy(const rt_allocator *allocator, rt_ragged_batch *batch)
 {
-    rt_free(&predictor->allocator, joint->tensors);
+    rt_free(allocator, batch->tensors);
 }

@@ -3,7 +3,9 @@
  * This file never allocates, locks or, on the CPU, calls the operating system; tests/runtime/core/test_runtime_run.c
  * checks that.
  */
-#include "runtime/core/predictor.h"
+#include "runtime/core/run.h"
+#include "runtime/core/loader.h"
+#include "runtime/core/objects.h"
 
 #include <string.h>
 

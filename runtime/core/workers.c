@@ -13,8 +13,8 @@
  * A child of fork has the context, between two runs as its parent left it, but lacks its threads. There the caller
  * takes all slices, and destroying the workers joins no thread.
  */
+#include "runtime/core/workers.h"
 #include "base/spin.h"
-#include "runtime/core/predictor.h"
 
 #include <limits.h>
 #include <linux/futex.h>

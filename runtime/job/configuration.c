@@ -1,12 +1,14 @@
 /* configuration.c — reads a caller's configuration: converts it to the library's form, checks it, finds its GPU and
- * fills in every default (resolved_configuration.h).
+ * fills in every default.
  *
  * A GPU is given as a name or as spec values. A name is compared with every known name. A call for many pairs does
  * this once per name pointer.
  */
+#include "runtime/job/configuration.h"
 #include "runtime/job/configuration_table.h"
-#include "runtime/predict/predict.h"
+#include "runtime/job/gpus.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -157,7 +159,7 @@ static mdot_status read_figures(const mdot_gpu *figures, mdot_gpu *out_gpu, mdot
 #define PCIE_SHARE 0.4
 #define NETWORK_GBPS 20.0
 
-static mdot_status complete_link(rt_resolved_configuration *s, mdot_error *err)
+static mdot_status complete_link(rt_configuration *s, mdot_error *err)
 {
     mdot_configuration *c = &s->c;
     if (c->network_gbps == 0) c->network_gbps = NETWORK_GBPS;
@@ -200,7 +202,7 @@ static mdot_status complete_degrees(mdot_configuration *c, mdot_error *err)
     return MDOT_OK;
 }
 
-static mdot_status complete_micro_batches(rt_resolved_configuration *s, mdot_error *err)
+static mdot_status complete_micro_batches(rt_configuration *s, mdot_error *err)
 {
     mdot_configuration *c = &s->c;
     if (c->micro_batches > 1 && c->pipeline_parallel == 1)
@@ -214,7 +216,7 @@ static mdot_status complete_micro_batches(rt_resolved_configuration *s, mdot_err
     return MDOT_OK;
 }
 
-mdot_status rt_configuration_resolve(rt_resolved_configuration *s, mdot_error *err)
+mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
 {
     mdot_configuration *c = &s->c;
     c->accumulate = at_least_one(c->accumulate);
@@ -233,10 +235,10 @@ mdot_status rt_configuration_resolve(rt_resolved_configuration *s, mdot_error *e
     return MDOT_OK;
 }
 
-mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names, rt_resolved_configuration *out_setup,
-                          mdot_error *err)
+mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names,
+                                  rt_configuration *out_configuration, mdot_error *err)
 {
-    rt_resolved_configuration s = {0};
+    rt_configuration s = {0};
     mdot_status status = bs_read_element(&rt_configuration_type, first, i, &s.c, err);
     if (status == MDOT_OK) status = check_numbers(&s.c, err);
     if (status != MDOT_OK) return status;
@@ -247,57 +249,7 @@ mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_
     } else {
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "a configuration has both gpu and gpu_spec");
     }
-    if (status == MDOT_OK) status = rt_configuration_resolve(&s, err);
-    if (status == MDOT_OK) *out_setup = s;
+    if (status == MDOT_OK) status = rt_configuration_complete(&s, err);
+    if (status == MDOT_OK) *out_configuration = s;
     return status;
-}
-
-/* ---- With a job ------------------------------------------------------------------------------------------------- */
-
-static mdot_status check_experts(const mdot_configuration *c, const rt_sharding *d, mdot_error *err)
-{
-    if (c->expert_parallel > 1 && d->experts == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "expert_parallel is %u, and the job has no experts: no product with several matrices stands "
-                         "behind a TopK, by which tokens choose among them",
-                         c->expert_parallel);
-    if (d->experts % c->expert_parallel == 0) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "expert_parallel %u does not divide the %llu experts of a layer",
-                     c->expert_parallel, (unsigned long long)d->experts);
-}
-
-mdot_status rt_configuration_check(const rt_resolved_configuration *setup, const mdot_job *job, mdot_error *err)
-{
-    const mdot_configuration *c = &setup->c;
-    uint64_t common = job->division.common;
-    if (c->recompute == MDOT_RECOMPUTE_BLOCKS && job->info.block_count == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job has no blocks that could be recomputed");
-    if (c->pipeline_parallel > 1 && c->pipeline_parallel > job->info.block_count)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a pipeline of %u stages needs as many blocks; the job has %u",
-                         c->pipeline_parallel, job->info.block_count);
-    if (c->tensor_parallel > 1 && common == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the job has no matrix products that tensor parallelism could divide");
-    if (common % c->tensor_parallel != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "tensor_parallel %u does not divide %llu, the common divisor of the job's channels and heads",
-                         c->tensor_parallel, (unsigned long long)common);
-    return check_experts(c, &job->division, err);
-}
-
-rt_shard rt_resolved_shard(const rt_resolved_configuration *setup, const mdot_job *job)
-{
-    rt_shard share = {setup->c.tensor_parallel, setup->c.expert_parallel, {1, 1, 1}};
-    uint32_t stages = setup->c.pipeline_parallel, blocks = job->info.block_count;
-    if (stages == 1) return share;
-    share.of[RT_PIPELINE_BLOCKS] = (double)((blocks + stages - 1) / stages) / blocks;
-    rt_pipeline_position lighter = job->division.heavier_end == RT_PIPELINE_BEFORE ? RT_PIPELINE_AFTER : RT_PIPELINE_BEFORE;
-    share.of[lighter] = 0; /* belongs to another stage */
-    return share;
-}
-
-double rt_micro_steps(const rt_resolved_configuration *setup)
-{
-    const mdot_configuration *c = &setup->c;
-    return (double)c->accumulate * c->micro_batches + c->pipeline_parallel - 1;
 }

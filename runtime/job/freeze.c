@@ -4,11 +4,12 @@
  * only if an operator before it is still trained. Therefore frozen layers at the start of a network skip the backward
  * pass.
  */
+#include "runtime/job/freeze.h"
 #include "base/struct_version.h"
-#include "runtime/core/core.h"
 #include "runtime/job/job_model.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const bs_struct_version freezing_type = BS_SIZED(mdot_job_freezing, trained_count);
 static const bs_struct_version operator_type = BS_SIZED(mdot_job_operator, frozen_parameters);
@@ -183,12 +184,13 @@ static mdot_status freeze_all(const mdot_job_freezing *f, mdot_job_operator *ope
     return status;
 }
 
-mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezing, mdot_job **out_job, mdot_error *err)
+mdot_status rt_job_freeze(const rt_components *components, const mdot_job *job, const mdot_job_freezing *freezing,
+                          mdot_job **out_job, mdot_error *err)
 {
     if (job == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_freeze needs a job and a place for the new one");
     mdot_job_freezing f;
-    mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
+    mdot_status status = rt_handle_check(job, RT_JOB, "mdot_job_freeze", err);
     if (status == MDOT_OK) status = bs_read_struct(&freezing_type, freezing, &f, err);
     if (status != MDOT_OK) return status;
     size_t count = job->info.operator_count;
@@ -207,7 +209,7 @@ mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezi
                                               .has_optimizer = job->info.has_optimizer,
                                               .optimizer = job->info.optimizer,
                                               .notes = job->info.notes};
-    return rt_job_make(&description, operators, out_job, err);
+    return rt_job_make(components, &description, operators, out_job, err);
 }
 
 /* The caller's operators change at the end only, so that they stay as they are on failure. */

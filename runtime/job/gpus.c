@@ -1,10 +1,10 @@
 /* gpus.c — the GPUs of gpus.def, by name. */
+#include "runtime/job/gpus.h"
 #include "base/join.h"
 #include "base/printable.h"
-#include "base/struct_version.h"
 #include "base/suggest.h"
-#include "runtime/predict/predict.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -53,13 +53,13 @@ static char next_letter(const char **text)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* `known` may end at a '|'; `asked` ends at its NUL. */
-static bool equal_names(const char *known, const char *asked)
+/* `known` may end at a '|'; `requested` ends at its NUL. */
+static bool equal_names(const char *known, const char *requested)
 {
     for (;;) {
-        char x = next_letter(&known), y = next_letter(&asked);
+        char x = next_letter(&known), y = next_letter(&requested);
         if (x != y) return false;
-        if (x == '\0') return *asked == '\0';
+        if (x == '\0') return *requested == '\0';
     }
 }
 

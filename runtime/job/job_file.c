@@ -33,6 +33,7 @@
  * Version 2 has the same sections, but no table: its header ends after the checksum, and each section starts with its
  * tag and its size as varints.
  */
+#include "runtime/job/job_file.h"
 #include "base/file.h"
 #include "mdot/mdot_abi.h"
 #include "runtime/core/core.h"
@@ -509,7 +510,8 @@ static void free_decoded(rt_decoded *d)
     free(d->inputs);
 }
 
-mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_job, mdot_error *err)
+mdot_status rt_job_parse(const rt_components *components, const void *bytes, size_t size_bytes, mdot_job **out_job,
+                         mdot_error *err)
 {
     if (bytes == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a job file needs bytes and a place for the job");
@@ -522,7 +524,7 @@ mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_
     status = open_sections(bytes, size_bytes, version, &list, err);
     if (status == MDOT_OK) status = decode(&list, operator_count, &d, err);
     if (status == MDOT_OK) {
-        status = rt_job_make(&d.description, d.operators, out_job, err);
+        status = rt_job_make(components, &d.description, d.operators, out_job, err);
         d.operators = NULL;
     }
     /* For the reader of a file, content that violates a rule is a malformed file. */
@@ -532,7 +534,7 @@ mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_
     return status;
 }
 
-mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err)
+mdot_status rt_job_load(const rt_components *components, const char *path, mdot_job **out_job, mdot_error *err)
 {
     if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_load needs a place for the job");
     unsigned char *bytes = NULL;
@@ -540,7 +542,7 @@ mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err)
     mdot_status status = bs_read_file_within(path, RT_JOB_MAX_FILE_BYTES, &bytes, &size_bytes, err);
     if (status != MDOT_OK) return status;
     mdot_error reason = {0};
-    status = mdot_job_parse(bytes, size_bytes, out_job, &reason);
+    status = rt_job_parse(components, bytes, size_bytes, out_job, &reason);
     free(bytes);
     return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "%s: %s", path, reason.message);
 }

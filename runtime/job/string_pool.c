@@ -5,12 +5,13 @@
  * work is linear in the operators and the letters. Pooled names are in alphabetical order, so that comparing the
  * addresses of two names of one job compares the names.
  */
-#include "runtime/job/job_model.h"
+#include "runtime/job/string_pool.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct text {
-    const char *given, *kept;
+    const char *given, *pooled;
 } text;
 
 /* Open-addressing table of the addresses given, at most half full. */
@@ -64,8 +65,8 @@ static int compare_letters(const void *a, const void *b)
     return strcmp(x->given, y->given);
 }
 
-/* Copies the texts into one array, equal ones once. */
-static bool keep(const text_table *t, mdot_job *job)
+/* Copies the texts into the pool, equal ones once. */
+static bool copy_texts(const text_table *t, rt_string_pool *pool)
 {
     text **sorted = calloc(t->count, sizeof(*sorted));
     if (sorted == NULL) return false;
@@ -75,31 +76,31 @@ static bool keep(const text_table *t, mdot_job *job)
         bytes += strlen(t->texts[i].given) + 1;
     }
     qsort(sorted, t->count, sizeof(*sorted), compare_letters);
-    job->texts = malloc(bytes);
-    for (size_t i = 0; job->texts != NULL && i < t->count; i++) {
+    pool->texts = malloc(bytes);
+    for (size_t i = 0; pool->texts != NULL && i < t->count; i++) {
         bool is_equal = i > 0 && strcmp(sorted[i - 1]->given, sorted[i]->given) == 0;
         size_t length = is_equal ? 0 : strlen(sorted[i]->given) + 1;
-        sorted[i]->kept =
-            is_equal ? sorted[i - 1]->kept : memcpy(job->texts + job->text_bytes, sorted[i]->given, length);
-        job->text_bytes += length;
+        sorted[i]->pooled =
+            is_equal ? sorted[i - 1]->pooled : memcpy(pool->texts + pool->text_bytes, sorted[i]->given, length);
+        pool->text_bytes += length;
     }
     free(sorted);
-    return job->texts != NULL;
+    return pool->texts != NULL;
 }
 
-bool rt_job_pool_strings(mdot_job *job)
+bool rt_pool_strings(mdot_job_operator *operators, size_t count, rt_string_pool *out_pool)
 {
     text_table t = {0};
-    bool kept = true;
-    for (size_t i = 0; kept && i < job->info.operator_count; i++)
-        kept = add(&t, job->operators[i].type) && add(&t, job->operators[i].module);
-    kept = kept && keep(&t, job);
-    for (size_t i = 0; kept && i < job->info.operator_count; i++) {
-        mdot_job_operator *op = &job->operators[i];
-        op->type = t.texts[*find_slot(&t, op->type) - 1].kept;
-        if (op->module != NULL) op->module = t.texts[*find_slot(&t, op->module) - 1].kept;
+    bool allocated = true;
+    for (size_t i = 0; allocated && i < count; i++)
+        allocated = add(&t, operators[i].type) && add(&t, operators[i].module);
+    allocated = allocated && copy_texts(&t, out_pool);
+    for (size_t i = 0; allocated && i < count; i++) {
+        mdot_job_operator *op = &operators[i];
+        op->type = t.texts[*find_slot(&t, op->type) - 1].pooled;
+        if (op->module != NULL) op->module = t.texts[*find_slot(&t, op->module) - 1].pooled;
     }
     free(t.texts);
     free(t.slots);
-    return kept;
+    return allocated;
 }

@@ -1,6 +1,6 @@
-/* activation_memory.c — the peak memory of the tensors in a forward and backward pass as PyTorch runs it. The values are
- * for one sample, for each combination of activation type, attention and recomputation. peak_memory.c covers weights and
- * all other memory that stays allocated from step to step.
+/* activation_memory.c — the peak memory of the tensors in a forward and backward pass as PyTorch runs it. The values
+ * are for one sample, for each combination of activation type, attention and recomputation. peak_memory.c covers
+ * weights and all other memory that stays allocated from step to step.
  *
  * The peak is the largest sum of tensors alive at one moment. The forward pass visits the operators in order, the
  * backward pass in reverse. A tensor lives from its operator to its last reader. If autograd saved it, it lives until
@@ -35,30 +35,26 @@
  * keeps. It also excludes workspaces of cuDNN and cuBLAS, fragmentation and the CUDA context, which rt_fits allows
  * for.
  */
-#include "runtime/job/job_model.h"
+#include "runtime/perf/activation_memory.h"
+#include "runtime/perf/operator_traits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_trait(const mdot_job_operator *op, uint32_t trait)
-{
-    return (op->traits.traits & trait) != 0;
-}
-
 /* ---- One step as intervals -------------------------------------------------------------------------------------- */
 
-enum { NOBODY = UINT32_MAX };
+enum { NO_OPERATOR = UINT32_MAX };
 
 typedef struct memory_node {
     double bytes;       /* bytes of the result for one sample */
     uint32_t root;      /* operator that owns the result's memory: the operator itself, unless it is a view */
     uint32_t reader;    /* for a root, the last operator that reads it, or the root itself */
-    uint32_t saver;     /* for a root, the first operator that saves it, or NOBODY; if blocks are recomputed, the
+    uint32_t saver;     /* for a root, the first operator that saves it, or NO_OPERATOR; if blocks are recomputed, the
                          * first one outside its own block */
-    uint32_t own_saver; /* for a root, the first operator inside its own block that saves it, or NOBODY */
+    uint32_t own_saver; /* for a root, the first operator inside its own block that saves it, or NO_OPERATOR */
     bool learns;        /* this operator or one before it has parameters, so a gradient passes */
     bool half;          /* the result takes two bytes per element */
-    bool divided;       /* excluded from this measurement because tensor parallelism shards it */
+    bool sharded;       /* excluded from this measurement because tensor parallelism shards it */
 } memory_node;
 
 typedef struct extent {
@@ -66,19 +62,18 @@ typedef struct extent {
 } extent;
 
 /* Scratch memory for one measurement. */
-typedef struct room {
+typedef struct scratch {
     memory_node *nodes;
     double *change;  /* indexed by moment: bytes allocated at it less bytes freed before it */
     extent *extents; /* indexed by block number */
-} room;
+} scratch;
 
 /* Moments 0 … n - 1 are the forward pass, moments n … 2n - 1 the backward pass. */
 typedef struct step {
     const mdot_job *job;
+    const rt_sharding *sharding;
     size_t count;
-    rt_activation_type type;
-    mdot_attention attention;
-    mdot_recompute recompute;
+    rt_activation_case which;
     bool whole_only; /* exclude the tensors that tensor parallelism shards */
     memory_node *nodes;
     double *change;
@@ -92,7 +87,7 @@ typedef struct step {
 
 static uint32_t block_of(const step *s, size_t index)
 {
-    return s->recompute == MDOT_RECOMPUTE_BLOCKS ? s->job->operators[index].block : 0;
+    return s->which.recompute == MDOT_RECOMPUTE_BLOCKS ? s->job->operators[index].block : 0;
 }
 
 /* Does the operator save these tensors? A mask of 0 marks an unknown operator, which saves all tensors that it
@@ -100,8 +95,8 @@ static uint32_t block_of(const step *s, size_t index)
 static bool saves(const step *s, const mdot_job_operator *op, uint32_t tensors)
 {
     uint32_t saved = op->traits.saved_fused;
-    if (s->attention == MDOT_ATTENTION_EAGER) saved = op->traits.saved_written;
-    if (s->recompute == MDOT_RECOMPUTE_SELECTIVE) saved = op->traits.saved_recomputed;
+    if (s->which.attention == MDOT_ATTENTION_EAGER) saved = op->traits.saved_written;
+    if (s->which.recompute == MDOT_RECOMPUTE_SELECTIVE) saved = op->traits.saved_recomputed;
     return saved == 0 || (saved & tensors) != 0;
 }
 
@@ -128,15 +123,15 @@ static void keep_until(step *s, size_t index, double bytes)
 
 static double size_of(const memory_node *node)
 {
-    return node->divided ? 0 : node->half ? node->bytes / 2 : node->bytes;
+    return node->sharded ? 0 : node->half ? node->bytes / 2 : node->bytes;
 }
 
 static void save(step *s, memory_node *root, uint32_t saver)
 {
     uint32_t own = block_of(s, root->root), theirs = block_of(s, saver);
     if (theirs > 0 && theirs != own && s->extents[theirs].first > root->root) saver = s->extents[theirs].first;
-    uint32_t *kept = own > 0 && own == theirs ? &root->own_saver : &root->saver;
-    if (*kept == NOBODY || saver < *kept) *kept = saver;
+    uint32_t *first_saver = own > 0 && own == theirs ? &root->own_saver : &root->saver;
+    if (*first_saver == NO_OPERATOR || saver < *first_saver) *first_saver = saver;
 }
 
 /* A convolution fused with its normalisation writes its own result and the normalised one. */
@@ -149,7 +144,7 @@ static double result_bytes(const mdot_job_operator *op)
 /* Bytes of samples: the inputs that come from outside the graph. A normalisation reads its data twice more. */
 static double sample_bytes(const mdot_job_operator *op, const memory_node *node)
 {
-    if (op->input_count > 0 || op->setting[MDOT_SETTING_INPUTS] == 0 || has_trait(op, MDOT_TRAIT_PICKS)) return 0;
+    if (op->input_count > 0 || op->setting[MDOT_SETTING_INPUTS] == 0 || rt_has_trait(op, MDOT_TRAIT_PICKS)) return 0;
     double read = op->per_sample[MDOT_PHASE_FORWARD].bytes_read;
     if (op->setting[MDOT_SETTING_NORMALISED] != 0) read -= 2 * node->bytes;
     return read > 0 ? read : 0;
@@ -158,8 +153,8 @@ static double sample_bytes(const mdot_job_operator *op, const memory_node *node)
 static bool is_half(const step *s, const mdot_job_operator *op)
 {
     uint32_t autocast = op->traits.autocast;
-    if (s->type == RT_ACTIVATION_BF16) return true;
-    if (s->type == RT_ACTIVATION_FP32 || autocast == MDOT_AUTOCAST_FULL) return false;
+    if (s->which.type == RT_ACTIVATION_BF16) return true;
+    if (s->which.type == RT_ACTIVATION_FP32 || autocast == MDOT_AUTOCAST_FULL) return false;
     if (autocast == MDOT_AUTOCAST_HALF) return true;
     if (op->input_count == 0 || (op->parameters > 0 && autocast != MDOT_AUTOCAST_DATA)) return false;
     for (size_t k = 0; k < op->input_count; k++) {
@@ -175,10 +170,10 @@ static void describe(step *s, size_t index)
     /* A parameter that several operators share is counted at the first, but each has a weight gradient. */
     bool learns = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
     for (size_t k = 0; k < op->input_count; k++) learns = learns || s->nodes[op->inputs[k]].learns;
-    *node = (memory_node){.bytes = result_bytes(op), .saver = NOBODY, .own_saver = NOBODY, .learns = learns};
-    rt_role role = (rt_role)s->job->division.role[index];
-    node->divided = s->whole_only && (role == RT_ROLE_SHARDED || role == RT_ROLE_COLUMNS);
-    bool view = has_trait(op, MDOT_TRAIT_VIEW) && op->input_count > 0;
+    *node = (memory_node){.bytes = result_bytes(op), .saver = NO_OPERATOR, .own_saver = NO_OPERATOR, .learns = learns};
+    rt_role role = (rt_role)s->sharding->role[index];
+    node->sharded = s->whole_only && (role == RT_ROLE_SHARDED || role == RT_ROLE_COLUMNS);
+    bool view = rt_has_trait(op, MDOT_TRAIT_VIEW) && op->input_count > 0;
     node->root = view ? s->nodes[op->inputs[0]].root : (uint32_t)index;
     node->reader = (uint32_t)index;
     node->half = is_half(s, op);
@@ -193,10 +188,10 @@ static void describe(step *s, size_t index)
 static void take_operand(step *s, size_t index, const memory_node *operand, bool saved)
 {
     uint32_t autocast = s->job->operators[index].traits.autocast;
-    bool mixed = s->type == RT_ACTIVATION_AMP;
+    bool mixed = s->which.type == RT_ACTIVATION_AMP;
     bool wants_half = mixed && autocast == MDOT_AUTOCAST_HALF, wants_full = mixed && autocast == MDOT_AUTOCAST_FULL;
     if ((wants_half && !operand->half) || (wants_full && operand->half)) {
-        double bytes = operand->divided ? 0 : wants_half ? operand->bytes / 2 : operand->bytes;
+        double bytes = operand->sharded ? 0 : wants_half ? operand->bytes / 2 : operand->bytes;
         if (saved)
             keep_until(s, index, bytes);
         else
@@ -220,18 +215,18 @@ static bool saves_operand(const step *s, const mdot_job_operator *op, const memo
 static void keep_scores(step *s, size_t index, const memory_node *node)
 {
     double fp32 = rt_score_bytes(&s->job->operators[index]);
-    if (s->attention != MDOT_ATTENTION_EAGER || node->divided || fp32 == 0) return;
-    bool mixed = s->type == RT_ACTIVATION_AMP;
-    double of_products = s->type == RT_ACTIVATION_FP32 ? fp32 : fp32 / 2;
-    double softmax = s->type == RT_ACTIVATION_BF16 ? fp32 / 2 : fp32;
-    double kept = softmax + (mixed ? of_products : 0);
-    live(s, index, index, of_products);
-    if (!node->learns || s->recompute == MDOT_RECOMPUTE_SELECTIVE) {
-        live(s, index, index, kept);
+    if (s->which.attention != MDOT_ATTENTION_EAGER || node->sharded || fp32 == 0) return;
+    bool mixed = s->which.type == RT_ACTIVATION_AMP;
+    double scores = s->which.type == RT_ACTIVATION_FP32 ? fp32 : fp32 / 2;
+    double softmax = s->which.type == RT_ACTIVATION_BF16 ? fp32 / 2 : fp32;
+    double saved = softmax + (mixed ? scores : 0);
+    live(s, index, index, scores);
+    if (!node->learns || s->which.recompute == MDOT_RECOMPUTE_SELECTIVE) {
+        live(s, index, index, saved);
         if (!node->learns) return;
-        live(s, backward(s, index), backward(s, index), kept);
+        live(s, backward(s, index), backward(s, index), saved);
     } else {
-        keep_until(s, index, kept);
+        keep_until(s, index, saved);
     }
     live(s, backward(s, index), backward(s, index), softmax);
 }
@@ -246,17 +241,17 @@ static void keep(step *s, size_t index)
     double samples = sample_bytes(op, node);
     s->input_bytes += samples;
     if (s->at_peak != NULL) s->at_peak[index] += samples;
-    if (saved && s->type == RT_ACTIVATION_AMP && op->traits.autocast == MDOT_AUTOCAST_HALF)
+    if (saved && s->which.type == RT_ACTIVATION_AMP && op->traits.autocast == MDOT_AUTOCAST_HALF)
         keep_until(s, index, samples / 2);
     keep_scores(s, index, node);
     if (!node->learns) return;
     if (saves(s, op, MDOT_SAVES_RESULT)) save(s, &s->nodes[node->root], (uint32_t)index);
     double reserve = op->traits.reserve * size_of(node);
     bool indexed = (op->traits.saved_fused & MDOT_SAVES_INDICES) != 0 && saves(s, op, MDOT_SAVES_INDICES);
-    if (indexed && !node->divided) reserve += 2 * node->bytes;
+    if (indexed && !node->sharded) reserve += 2 * node->bytes;
     if (op->setting[MDOT_SETTING_NORMALISED] != 0) {
         /* The map before the normalisation. The normalised map can be recomputed from it. */
-        if (s->recompute != MDOT_RECOMPUTE_SELECTIVE) reserve += size_of(node);
+        if (s->which.recompute != MDOT_RECOMPUTE_SELECTIVE) reserve += size_of(node);
         live(s, backward(s, index), backward(s, index), size_of(node)); /* gradient between the two */
     }
     keep_until(s, index, reserve);
@@ -266,8 +261,8 @@ static void place_tensor(step *s, size_t index)
 {
     const memory_node *node = &s->nodes[index];
     if (node->root != index) return;
-    live(s, index, node->saver == NOBODY ? node->reader : backward(s, node->saver), size_of(node));
-    if (node->own_saver != NOBODY)
+    live(s, index, node->saver == NO_OPERATOR ? node->reader : backward(s, node->saver), size_of(node));
+    if (node->own_saver != NO_OPERATOR)
         live(s, backward(s, s->extents[block_of(s, index)].last), backward(s, node->own_saver), size_of(node));
     if (node->learns) live(s, backward(s, node->reader), backward(s, index), size_of(node));
 }
@@ -317,17 +312,27 @@ static double measure(step *s)
 }
 
 /* Adds the bytes of each operator's tensors at the peak, times `weight`, to `bytes`. */
-static void measure_each(step *s, double weight, double *room_for_each, double *bytes)
+static void measure_each(step *s, double weight, double *each, double *bytes)
 {
     s->peak = 0;
     measure(s);
-    memset(room_for_each, 0, s->count * sizeof *room_for_each);
-    s->at_peak = room_for_each;
+    memset(each, 0, s->count * sizeof *each);
+    s->at_peak = each;
     place_all(s);
-    for (size_t i = 0; i < s->count; i++) bytes[i] += weight * room_for_each[i];
+    for (size_t i = 0; i < s->count; i++) bytes[i] += weight * each[i];
 }
 
 /* ---- All combinations ------------------------------------------------------------------------------------------- */
+
+static step step_of(const mdot_job *job, const rt_sharding *sharding, const scratch *r)
+{
+    return (step){.job = job,
+                  .sharding = sharding,
+                  .count = job->info.operator_count,
+                  .nodes = r->nodes,
+                  .change = r->change,
+                  .extents = r->extents};
+}
 
 static void find_extents(const mdot_job *job, extent *extents)
 {
@@ -339,75 +344,69 @@ static void find_extents(const mdot_job *job, extent *extents)
     }
 }
 
-static void measure_all(mdot_job *job, const room *r)
+static void measure_all(const mdot_job *job, const rt_sharding *sharding, const scratch *r,
+                        rt_activation_table *out_table)
 {
-    step s = {
-        .job = job, .count = job->info.operator_count, .nodes = r->nodes, .change = r->change, .extents = r->extents};
-    bool divides = job->division.common > 0;
+    step s = step_of(job, sharding, r);
+    bool can_shard = sharding->common > 0;
     for (int type = 0; type < RT_ACTIVATION_TYPES; type++) {
         for (int attention = 0; attention < RT_ATTENTIONS; attention++) {
             for (int recompute = 0; recompute < RT_RECOMPUTATIONS; recompute++) {
-                s.type = (rt_activation_type)type;
-                s.attention = (mdot_attention)attention;
-                s.recompute = (mdot_recompute)recompute;
-                rt_activations *out = &job->activations[type][attention][recompute];
+                s.which = (rt_activation_case){(rt_activation_type)type, (mdot_attention)attention,
+                                               (mdot_recompute)recompute};
+                rt_activations *out = &out_table->of[type][attention][recompute];
                 s.whole_only = false;
                 out->all = out->whole = measure(&s);
                 s.whole_only = true;
-                if (divides) out->whole = measure(&s);
+                if (can_shard) out->whole = measure(&s);
             }
         }
     }
 }
 
 /* Returns false if memory runs out. */
-static bool make_room(const mdot_job *job, room *r)
+static bool make_scratch(const mdot_job *job, scratch *r)
 {
     size_t count = job->info.operator_count;
-    *r = (room){calloc(count, sizeof *r->nodes), calloc(2 * count + 1, sizeof *r->change),
-                calloc((size_t)job->info.block_count + 1, sizeof *r->extents)};
+    *r = (scratch){calloc(count, sizeof *r->nodes), calloc(2 * count + 1, sizeof *r->change),
+                   calloc((size_t)job->info.block_count + 1, sizeof *r->extents)};
     bool allocated = r->nodes != NULL && r->change != NULL && r->extents != NULL;
     if (allocated) find_extents(job, r->extents);
     return allocated;
 }
 
-static void free_room(const room *r)
+static void free_scratch(const scratch *r)
 {
     free(r->nodes);
     free(r->change);
     free(r->extents);
 }
 
-bool rt_job_measure_activations(mdot_job *job)
+bool rt_measure_activations(const mdot_job *job, const rt_sharding *sharding, rt_activation_table *out_table)
 {
-    room r;
-    bool allocated = make_room(job, &r);
-    if (allocated) measure_all(job, &r);
-    free_room(&r);
+    scratch r;
+    bool allocated = make_scratch(job, &r);
+    if (allocated) measure_all(job, sharding, &r, out_table);
+    free_scratch(&r);
     return allocated;
 }
 
-bool rt_job_shard_activations(const mdot_job *job, const rt_activation_case *which, double tensor, double *out_bytes)
+bool rt_shard_activations(const mdot_job *job, const rt_sharding *sharding, const rt_activation_case *which,
+                          double tensor, double *out_bytes)
 {
     size_t count = job->info.operator_count;
     double *each = calloc(count, sizeof *each);
-    room r;
-    bool allocated = make_room(job, &r) && each != NULL;
+    scratch r;
+    bool allocated = make_scratch(job, &r) && each != NULL;
     if (allocated) {
-        step s = {.job = job,
-                  .count = count,
-                  .type = which->type,
-                  .attention = which->attention,
-                  .recompute = which->recompute,
-                  .nodes = r.nodes,
-                  .change = r.change,
-                  .extents = r.extents};
+        step s = step_of(job, sharding, &r);
+        s.which = *which;
         memset(out_bytes, 0, count * sizeof *out_bytes);
         measure_each(&s, 1 / tensor, each, out_bytes);
         s.whole_only = true;
         if (tensor > 1) measure_each(&s, 1 - 1 / tensor, each, out_bytes);
     }
-    free_room(&r);
+    free_scratch(&r);
     free(each);
     return allocated;
 }

@@ -17,11 +17,12 @@
  * spans nodes uses the slower of link and network. A sum uses one network port for each of its GPUs in a node,
  * because NCCL lays a ring through each. A point-to-point transfer uses the sender's port only.
  */
-#include "runtime/perf/resolved_configuration.h"
+#include "runtime/perf/communication.h"
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/peak_memory.h"
 
 #include <math.h>
 
-#define BYTES_PER_MS 1e6 /* bytes/ms of 1 GB/s */
 /* An NCCL all-reduce of a few KB takes 10, 14 and 22 µs on two, four and eight A100s of a node; 6, 10 and 16 µs on
  * H100s. An all-reduce of 2 MB takes 38 µs (A100) and 22 µs (H100) more than its bytes at the link's rate, one of 32
  * MB 103 and 70 µs more, because rings fill gradually (aiconfigurator's measured collectives, NCCL 2.23 to 2.27). */
@@ -34,9 +35,10 @@ enum { MOST_TO_START = 8 };
 typedef struct exchange {
     const mdot_job *job;
     const mdot_configuration *c;
-    rt_shard share;
+    const rt_sharding *sharding;
+    const rt_shard *shard;
     double half; /* bytes relative to fp32: 0.5 or 1 */
-    double micro_batch;
+    double micro_batch, micro_steps;
 } exchange;
 
 /* Rate in bytes/ms of a group whose members are `stride` GPUs apart and use `ports` network ports in a node. */
@@ -44,7 +46,7 @@ static double rate_through(const exchange *e, double members, double stride, dou
 {
     double in_node = (double)e->c->gpu_count / e->c->node_count;
     bool spans_nodes = members * stride > in_node;
-    return BYTES_PER_MS * (spans_nodes ? fmin(e->c->link_gbps, e->c->network_gbps * ports) : e->c->link_gbps);
+    return RT_BYTES_PER_MS * (spans_nodes ? fmin(e->c->link_gbps, e->c->network_gbps * ports) : e->c->link_gbps);
 }
 
 static double sum_rate(const exchange *e, double members, double stride)
@@ -75,50 +77,54 @@ static double gradients_ms(const exchange *e, double n, double stride, double pa
 static double workers_ms(const exchange *e, double backward_ms)
 {
     double copies = e->c->data_parallel, workers = copies * e->c->expert_parallel, stride = e->c->tensor_parallel;
-    rt_elements parameters = rt_parameters_by_kind(e->job, &e->share), weights = rt_weights_by_kind(e->job, &e->share);
-    double passes = e->c->zero_stage >= 3 ? (double)e->c->accumulate : 1;
+    rt_elements parameters = rt_parameters_by_kind(e->job, e->shard), weights = rt_weights_by_kind(e->job, e->shard);
+    double times = e->c->zero_stage >= 3 ? (double)e->c->accumulate : 1;
     double ms = gradients_ms(e, workers, stride, parameters.others, weights.others) +
                 gradients_ms(e, copies, stride * e->c->expert_parallel, parameters.experts, weights.experts);
-    return passes * fmax(LEAST_WAITED * ms, ms - backward_ms);
+    return times * fmax(LEAST_WAITED * ms, ms - backward_ms);
 }
 
-static double tokens_ms(const exchange *e, double passes)
+static double tokens_ms(const exchange *e)
 {
     double n = e->c->expert_parallel;
     if (n == 1) return 0;
-    const rt_sharding *d = &e->job->division;
+    const rt_experts *experts = &e->sharding->experts;
     double ways = e->c->recompute == MDOT_RECOMPUTE_BLOCKS ? 3 : 2;
-    double bytes = e->half * e->micro_batch * d->exchanged_bytes;
-    double ms = started_ms(n, d->exchange_count, (n - 1) / n * bytes / send_rate(e, n, e->c->tensor_parallel));
-    return passes * ways * ms * e->share.of[RT_PIPELINE_BLOCKS];
+    double bytes = e->half * e->micro_batch * experts->exchanged_bytes;
+    double ms = started_ms(n, experts->exchange_count, (n - 1) / n * bytes / send_rate(e, n, e->c->tensor_parallel));
+    return e->micro_steps * ways * ms * e->shard->of[RT_PIPELINE_BLOCKS];
 }
 
-static double sums_ms(const exchange *e, double passes)
+static double sums_ms(const exchange *e)
 {
     double n = e->c->tensor_parallel;
     if (n == 1) return 0;
-    const rt_sharding *d = &e->job->division;
+    const rt_sharding *d = e->sharding;
     bool again = e->c->recompute == MDOT_RECOMPUTE_BLOCKS;
     double bytes = e->half * e->micro_batch * (d->summed_forward_bytes * (again ? 2 : 1) + d->summed_backward_bytes);
     double count = d->summed_count * (again ? 1.5 : 1); /* half of the sums are forward */
     double ms = started_ms(n, count, 2 * (n - 1) / n * bytes / sum_rate(e, n, 1));
-    return passes * ms * e->share.of[RT_PIPELINE_BLOCKS];
+    return e->micro_steps * ms * e->shard->of[RT_PIPELINE_BLOCKS];
 }
 
-static double borders_ms(const exchange *e, double passes)
+static double borders_ms(const exchange *e)
 {
     double stages = e->c->pipeline_parallel;
     if (stages == 1) return 0;
     double stride = (double)e->c->tensor_parallel * e->c->expert_parallel * e->c->data_parallel;
-    double bytes = 2 * e->half * e->micro_batch * e->job->division.border_bytes;
-    return passes * bytes / send_rate(e, stages, stride);
+    double bytes = 2 * e->half * e->micro_batch * e->sharding->border_bytes;
+    return e->micro_steps * bytes / send_rate(e, stages, stride);
 }
 
-double rt_communication_ms(const mdot_job *job, const rt_resolved_configuration *setup, double backward_ms)
+double rt_communication_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double backward_ms)
 {
-    const mdot_configuration *c = &setup->c;
-    exchange e = {job, c, rt_resolved_shard(setup, job), rt_is_half(c->precision) ? 0.5 : 1,
-                  (double)setup->micro_batch};
-    double passes = rt_micro_steps(setup);
-    return workers_ms(&e, backward_ms) + sums_ms(&e, passes) + tokens_ms(&e, passes) + borders_ms(&e, passes);
+    const mdot_configuration *c = &resolved->configuration.c;
+    exchange e = {.job = job,
+                  .c = c,
+                  .sharding = &job->analysis->sharding,
+                  .shard = &resolved->shard,
+                  .half = rt_is_half(c->precision) ? 0.5 : 1,
+                  .micro_batch = (double)resolved->configuration.micro_batch,
+                  .micro_steps = resolved->micro_steps};
+    return workers_ms(&e, backward_ms) + sums_ms(&e) + tokens_ms(&e) + borders_ms(&e);
 }

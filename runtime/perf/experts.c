@@ -1,5 +1,4 @@
-/* experts.c — finds the operators of a job that are the experts of a mixture, and the bytes sent to them and back
- * (sharding.h).
+/* experts.c — finds the operators of a job that are the experts of a mixture, and the bytes sent to them and back.
  *
  * Experts are matmuls of one operand with several equally large matrices, after a router: an operator TopK in their
  * block, by which each token chooses some of them. Several matrices without a router are a matmul over groups. Some
@@ -11,7 +10,9 @@
  * auxiliary loss encourages. Therefore a GPU's experts do as much work as all of them did on its own tokens, and read
  * fewer weights for it.
  */
-#include "runtime/job/job_model.h"
+#include "runtime/perf/experts.h"
+#include "runtime/perf/common_divisor.h"
+#include "runtime/perf/operator_traits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static uint64_t matrices_of(const mdot_job_operator *op)
     return (double)whole == matrices ? whole : 0;
 }
 
-static void find_experts(const mdot_job *job, rt_sharding *d)
+static void find_experts(const mdot_job *job, rt_experts *experts)
 {
     int64_t routed = -1; /* block of the last router */
     for (size_t i = 0; i < job->info.operator_count; i++) {
@@ -37,8 +38,8 @@ static void find_experts(const mdot_job *job, rt_sharding *d)
         if (strcmp(op->type, "TopK") == 0) routed = op->block;
         uint64_t matrices = routed == op->block ? matrices_of(op) : 0;
         if (matrices < 2) continue;
-        d->is_expert[i] = 1;
-        d->experts = rt_common_divisor(d->experts, matrices);
+        experts->is_expert[i] = 1;
+        experts->common_count = rt_common_divisor(experts->common_count, matrices);
     }
 }
 
@@ -47,26 +48,26 @@ static void find_experts(const mdot_job *job, rt_sharding *d)
 static bool passes(const mdot_job *job, size_t from, size_t to)
 {
     const mdot_job_operator *reader = &job->operators[to];
-    return reader->block == job->operators[from].block && (reader->traits.traits & MDOT_TRAIT_PICKS) == 0;
+    return reader->block == job->operators[from].block && !rt_has_trait(reader, MDOT_TRAIT_PICKS);
 }
 
-enum { BEHIND = 1, BEFORE = 2, DEALT_OUT = 4 };
+enum { BEHIND = 1, BEFORE = 2, SENT = 4 };
 
 /* Marks the operators after an expert and those before one, within its layer. */
-static void mark_neighbours(const mdot_job *job, const rt_sharding *d, uint8_t *marks)
+static void mark_neighbours(const mdot_job *job, const uint8_t *is_expert, uint8_t *marks)
 {
     size_t count = job->info.operator_count;
     for (size_t i = 0; i < count; i++) {
         const mdot_job_operator *op = &job->operators[i];
         for (size_t k = 0; k < op->input_count; k++) {
             size_t from = op->inputs[k];
-            bool is_behind = d->is_expert[from] || (marks[from] & BEHIND) != 0;
+            bool is_behind = is_expert[from] || (marks[from] & BEHIND) != 0;
             if (is_behind && passes(job, from, i)) marks[i] |= BEHIND;
         }
     }
     for (size_t i = count; i-- > 0;) {
         const mdot_job_operator *op = &job->operators[i];
-        bool is_before = d->is_expert[i] || (marks[i] & BEFORE) != 0;
+        bool is_before = is_expert[i] || (marks[i] & BEFORE) != 0;
         for (size_t k = 0; is_before && k < op->input_count; k++)
             if (passes(job, op->inputs[k], i)) marks[op->inputs[k]] |= BEFORE;
     }
@@ -74,35 +75,34 @@ static void mark_neighbours(const mdot_job *job, const rt_sharding *d, uint8_t *
 
 /* The operands of the first matmuls of a layer's experts are sent, each once even if several matmuls read it. The
  * results of the last matmuls are collected. */
-static void count_exchanges(const mdot_job *job, rt_sharding *d, uint8_t *marks)
+static void count_exchanges(const mdot_job *job, rt_experts *experts, uint8_t *marks)
 {
     for (size_t i = 0; i < job->info.operator_count; i++) {
         const mdot_job_operator *op = &job->operators[i];
         const mdot_load *sample = &op->per_sample[MDOT_PHASE_FORWARD];
-        if (!d->is_expert[i]) continue;
+        if (!experts->is_expert[i]) continue;
         uint8_t *operand = &marks[op->inputs[0]];
-        if ((marks[i] & BEHIND) == 0 && (*operand & DEALT_OUT) == 0) {
-            *operand |= DEALT_OUT;
-            d->exchanged_bytes += sample->bytes_read;
-            d->exchange_count++;
+        if ((marks[i] & BEHIND) == 0 && (*operand & SENT) == 0) {
+            *operand |= SENT;
+            experts->exchanged_bytes += sample->bytes_read;
+            experts->exchange_count++;
         }
         if ((marks[i] & BEFORE) == 0) {
-            d->exchanged_bytes += sample->bytes_written;
-            d->exchange_count++;
+            experts->exchanged_bytes += sample->bytes_written;
+            experts->exchange_count++;
         }
     }
 }
 
-bool rt_job_find_experts(mdot_job *job)
+bool rt_find_experts(const mdot_job *job, rt_experts *out_experts)
 {
-    rt_sharding *d = &job->division;
     uint8_t *marks = calloc(job->info.operator_count, sizeof *marks);
-    d->is_expert = calloc(job->info.operator_count, sizeof *d->is_expert);
-    bool allocated = marks != NULL && d->is_expert != NULL;
+    out_experts->is_expert = calloc(job->info.operator_count, sizeof *out_experts->is_expert);
+    bool allocated = marks != NULL && out_experts->is_expert != NULL;
     if (allocated) {
-        find_experts(job, d);
-        mark_neighbours(job, d, marks);
-        count_exchanges(job, d, marks);
+        find_experts(job, out_experts);
+        mark_neighbours(job, out_experts->is_expert, marks);
+        count_exchanges(job, out_experts, marks);
     }
     free(marks);
     return allocated;

@@ -1,9 +1,10 @@
 /* peak_memory.c — the peak memory of one training step on one GPU, as PyTorch runs it.
  *
  *   weights          4 bytes per parameter, 2 in pure bf16. Under autocast, half-precision copies of the weights that
- *                    matmuls read live through the step. Frozen weights count here, but add to none of the terms below
- *   gradients        of the weights' type, kept from pass to pass and from step to step, so that accumulation needs the
- *                    same memory; a second copy in the buckets that several workers exchange
+ *                    matmuls read live through the step. Frozen weights count, too, but have none of the following
+ *                    terms
+ *   gradients        of the weights' type, kept from micro-step to micro-step and from step to step, so that
+ *                    accumulation needs the same memory; a second copy in the buckets that several workers exchange
  *                    (DistributedDataParallel, gradient_as_bucket_view=False)
  *   optimizer state  of the weights' type: one tensor for SGD, which has momentum here (mdot_optimizer_load), two for
  *                    Adam and AdamW
@@ -21,7 +22,8 @@
  * blocks and of the heavier end. It keeps the activations of as many micro-batches as there are stages after it. The
  * estimate takes the first stage: all stages or all micro-batches, whichever is smaller.
  */
-#include "runtime/perf/resolved_configuration.h"
+#include "runtime/perf/peak_memory.h"
+#include "runtime/perf/analysis.h"
 
 enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
@@ -31,15 +33,15 @@ static double min(double a, double b)
 }
 
 /* The elements of experts and of all other operators on one GPU. */
-static rt_elements part_of(const rt_parts *parts, const rt_shard *share)
+static rt_elements part_of(const rt_parts *parts, const rt_shard *shard)
 {
-    double saved = 1 - 1 / share->tensor;
+    double saved = 1 - 1 / shard->tensor;
     rt_elements sum = {0};
-    for (int place = 0; place < RT_PIPELINE_POSITIONS; place++) {
-        double experts = parts->experts[place] - parts->divided_experts[place] * saved;
-        double all = parts->all[place] - parts->divided[place] * saved;
-        sum.experts += share->of[place] * experts / share->experts;
-        sum.others += share->of[place] * (all - experts);
+    for (int at = 0; at < RT_PIPELINE_POSITIONS; at++) {
+        double experts = parts->experts[at] - parts->sharded_experts[at] * saved;
+        double all = parts->all[at] - parts->sharded[at] * saved;
+        sum.experts += shard->of[at] * experts / shard->experts;
+        sum.others += shard->of[at] * (all - experts);
     }
     return sum;
 }
@@ -49,25 +51,21 @@ static double both(rt_elements elements)
     return elements.experts + elements.others;
 }
 
-rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *share)
+rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *shard)
 {
-    return part_of(&job->division.parameters, share);
+    return part_of(&job->analysis->sharding.parameters, shard);
 }
 
-rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *share)
+rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *shard)
 {
-    rt_elements learnt = part_of(&job->division.parameters, share), frozen = part_of(&job->division.frozen, share);
-    return (rt_elements){learnt.others + frozen.others, learnt.experts + frozen.experts};
+    const rt_sharding *sharding = &job->analysis->sharding;
+    rt_elements trained = part_of(&sharding->parameters, shard), frozen = part_of(&sharding->frozen, shard);
+    return (rt_elements){trained.others + frozen.others, trained.experts + frozen.experts};
 }
 
-double rt_parameters(const mdot_job *job, const rt_shard *share)
+double rt_parameters(const mdot_job *job, const rt_shard *shard)
 {
-    return both(rt_parameters_by_kind(job, share));
-}
-
-double rt_weights(const mdot_job *job, const rt_shard *share)
-{
-    return both(rt_weights_by_kind(job, share));
+    return both(rt_parameters_by_kind(job, shard));
 }
 
 /* The elements that a worker keeps under ZeRO. Experts are divided over the workers that hold the same ones. */
@@ -83,48 +81,37 @@ static double exchanged_part(const mdot_configuration *c, rt_elements elements)
     return (others ? elements.others : 0) + (experts ? elements.experts : 0);
 }
 
-rt_activation_case rt_activation_case_of(const rt_resolved_configuration *setup)
+static double activation_bytes(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
-    const mdot_configuration *c = &setup->c;
-    rt_activation_type type = c->precision == MDOT_PRECISION_BF16 ? RT_ACTIVATION_BF16
-                              : rt_is_half(c->precision)          ? RT_ACTIVATION_AMP
-                                                                  : RT_ACTIVATION_FP32;
-    mdot_recompute recompute = c->recompute;
-    if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0) recompute = MDOT_RECOMPUTE_SELECTIVE;
-    return (rt_activation_case){type, c->attention, recompute};
+    const mdot_configuration *c = &resolved->configuration.c;
+    const rt_activation_case *which = &resolved->activation_case;
+    const rt_activations *a = &job->analysis->activations.of[which->type][which->attention][which->recompute];
+    double sample = a->whole + (a->all - a->whole) / resolved->shard.tensor;
+    double in_flight = min(c->pipeline_parallel, resolved->steps);
+    return (double)resolved->configuration.micro_batch * sample * in_flight * resolved->shard.of[RT_PIPELINE_BLOCKS];
 }
 
-static double activation_bytes(const mdot_job *job, const rt_resolved_configuration *setup, const rt_shard *share)
+rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
-    const mdot_configuration *c = &setup->c;
-    rt_activation_case which = rt_activation_case_of(setup);
-    const rt_activations *a = &job->activations[which.type][which.attention][which.recompute];
-    double sample = a->whole + (a->all - a->whole) / share->tensor;
-    double in_flight = min(c->pipeline_parallel, (double)c->micro_batches * c->accumulate);
-    return (double)setup->micro_batch * sample * in_flight * share->of[RT_PIPELINE_BLOCKS];
-}
-
-rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *setup)
-{
-    const mdot_configuration *c = &setup->c;
-    rt_shard share = rt_resolved_shard(setup, job);
-    rt_elements parameters = rt_parameters_by_kind(job, &share), weights = rt_weights_by_kind(job, &share);
+    const mdot_configuration *c = &resolved->configuration.c;
+    const rt_sharding *sharding = &job->analysis->sharding;
+    const rt_shard *shard = &resolved->shard;
+    rt_elements parameters = rt_parameters_by_kind(job, shard), weights = rt_weights_by_kind(job, shard);
     double bytes = c->precision == MDOT_PRECISION_BF16 ? HALF_BYTES : WEIGHT_BYTES;
     bool adam = c->optimizer != MDOT_OPTIMIZER_SGD;
-    double kept = bytes * (c->zero_stage >= 1 ? zero_part(c, parameters) : both(parameters));
-    rt_memory m = {.weights = bytes * both(weights), .optimizer = (adam ? 2 : 1) * kept};
+    double optimizer_bytes = bytes * (c->zero_stage >= 1 ? zero_part(c, parameters) : both(parameters));
+    rt_memory m = {.weights = bytes * both(weights), .optimizer = (adam ? 2 : 1) * optimizer_bytes};
     m.gradients = bytes * (c->zero_stage >= 2 ? zero_part(c, parameters) : both(parameters));
     if (c->zero_stage == 0) m.gradients += bytes * exchanged_part(c, parameters);
     if (c->zero_stage >= 3) {
-        const rt_sharding *d = &job->division;
-        double block = d->largest_block_parameters - d->largest_block_experts * (1 - 1 / share.experts);
-        double gathered = job->info.block_count > 0 ? bytes * block / share.tensor : m.weights;
+        double block = sharding->largest_block_parameters - sharding->largest_block_experts * (1 - 1 / shard->experts);
+        double gathered = job->info.block_count > 0 ? bytes * block / shard->tensor : m.weights;
         m.weights = min(m.weights, bytes * zero_part(c, weights) + gathered);
     }
-    double update = adam ? kept : 0;
-    m.pass_activations = activation_bytes(job, setup, &share);
+    double update = adam ? optimizer_bytes : 0;
+    m.pass_activations = activation_bytes(job, resolved);
     if (rt_is_half(c->precision) && c->precision != MDOT_PRECISION_BF16)
-        m.half_weights = HALF_BYTES * both(part_of(&job->division.half_parameters, &share));
+        m.half_weights = HALF_BYTES * both(part_of(&sharding->half_parameters, shard));
     double passing = m.pass_activations + m.half_weights;
     m.activations = passing > update ? passing : update;
     return m;
@@ -134,12 +121,6 @@ uint64_t rt_sum_memory(const rt_memory *m)
 {
     double peak = m->weights + m->gradients + m->optimizer + m->activations;
     return peak < 0x1p64 ? (uint64_t)peak : UINT64_MAX;
-}
-
-uint64_t rt_peak_memory_bytes(const mdot_job *job, const rt_resolved_configuration *setup)
-{
-    rt_memory m = rt_measure_memory(job, setup);
-    return rt_sum_memory(&m);
 }
 
 /* Part of the memory is unavailable to a training job. A sixteenth is lost to error correction in GDDR memory, or to

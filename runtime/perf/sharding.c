@@ -12,17 +12,19 @@
  * residual sum.
  */
 #include "runtime/perf/sharding.h"
-#include "runtime/job/job_model.h"
+#include "runtime/perf/common_divisor.h"
+#include "runtime/perf/operator_traits.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Operators and slices
  * ------------------------------------------------------------------------------------------ */
 
 typedef enum kind {
-    KIND_WHOLE,   /* needs all channels */
-    KIND_FLOWS,   /* works on a slice as on the whole tensor */
-    KIND_PRODUCT, /* matmul of one operand with parameters */
+    KIND_WHOLE,  /* needs all channels */
+    KIND_FLOWS,  /* works on a slice as on the whole tensor */
+    KIND_MATMUL, /* matmul of one operand with parameters */
     KIND_TABLE,
     KIND_LOSS /* accepts slices of the classes and returns a whole result */
 } kind;
@@ -38,16 +40,11 @@ static bool has_weights(const mdot_job_operator *op)
     return weights_of(op) > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
 }
 
-static bool has_trait(const mdot_job_operator *op, uint32_t trait)
-{
-    return (op->traits.traits & trait) != 0;
-}
-
 /* True if the operator normalises or reduces over an axis whose length differs from that of an attention head. */
 static bool works_along_channels(const mdot_job_operator *op, int64_t head_size)
 {
     bool has_axis = op->setting[MDOT_SETTING_AXIS] > 0 || op->setting[MDOT_SETTING_EXTENT] > 0;
-    return has_axis && !has_trait(op, MDOT_TRAIT_PARTS) &&
+    return has_axis && !rt_has_trait(op, MDOT_TRAIT_PARTS) &&
            (head_size == 0 || op->setting[MDOT_SETTING_EXTENT] != head_size);
 }
 
@@ -55,10 +52,10 @@ static kind kind_of(const mdot_job_operator *op, int64_t head_size)
 {
     const int64_t *setting = op->setting;
     if (!op->known || setting[MDOT_SETTING_KERNEL_W] > 0 || setting[MDOT_SETTING_DIRECTIONS] > 0) return KIND_WHOLE;
-    if (has_trait(op, MDOT_TRAIT_SUMS_PARTS)) return KIND_LOSS;
-    if (has_trait(op, MDOT_TRAIT_PICKS)) return weights_of(op) > 0 ? KIND_TABLE : KIND_WHOLE;
+    if (rt_has_trait(op, MDOT_TRAIT_SUMS_PARTS)) return KIND_LOSS;
+    if (rt_has_trait(op, MDOT_TRAIT_PICKS)) return weights_of(op) > 0 ? KIND_TABLE : KIND_WHOLE;
     bool multiplies = setting[MDOT_SETTING_CHANNELS_IN] > 0 && setting[MDOT_SETTING_CHANNELS_OUT] > 0;
-    if (multiplies && has_weights(op)) return op->input_count <= 1 ? KIND_PRODUCT : KIND_WHOLE;
+    if (multiplies && has_weights(op)) return op->input_count <= 1 ? KIND_MATMUL : KIND_WHOLE;
     return works_along_channels(op, head_size) ? KIND_WHOLE : KIND_FLOWS;
 }
 
@@ -72,7 +69,7 @@ typedef struct search {
     uint8_t *kind;
     bool *learns;  /* this operator or one before it has parameters */
     bool *can;     /* its result may be sharded */
-    bool *divided; /* its result is sharded */
+    bool *sharded; /* its result is sharded */
 } search;
 
 static void begin(search *s)
@@ -83,7 +80,7 @@ static void begin(search *s)
     for (size_t i = 0; i < s->count; i++) {
         const mdot_job_operator *op = &s->job->operators[i];
         s->kind[i] = (uint8_t)kind_of(op, head_size);
-        s->can[i] = s->kind[i] == KIND_FLOWS || s->kind[i] == KIND_PRODUCT;
+        s->can[i] = s->kind[i] == KIND_FLOWS || s->kind[i] == KIND_MATMUL;
         s->learns[i] = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
         for (size_t k = 0; k < op->input_count; k++) s->learns[i] = s->learns[i] || s->learns[op->inputs[k]];
     }
@@ -91,7 +88,7 @@ static void begin(search *s)
 
 static bool takes_part(const search *s, size_t i)
 {
-    return s->kind[i] == KIND_PRODUCT || s->kind[i] == KIND_LOSS || (s->kind[i] == KIND_FLOWS && s->can[i]);
+    return s->kind[i] == KIND_MATMUL || s->kind[i] == KIND_LOSS || (s->kind[i] == KIND_FLOWS && s->can[i]);
 }
 
 /* A tensor stays whole if any of its readers needs the whole of it. Returns true if `can` changed. */
@@ -109,12 +106,12 @@ static bool sweep_back(search *s)
     return changed;
 }
 
-static bool reads(const search *s, size_t i, bool divided)
+static bool reads(const search *s, size_t i, bool sharded)
 {
     const mdot_job_operator *op = &s->job->operators[i];
     for (size_t k = 0; k < op->input_count; k++) {
         size_t operand = op->inputs[k];
-        if (s->divided[operand] == divided && (divided || s->learns[operand])) return true;
+        if (s->sharded[operand] == sharded && (sharded || s->learns[operand])) return true;
     }
     return false;
 }
@@ -126,17 +123,16 @@ static bool sweep_forth(search *s)
     bool changed = false;
     for (size_t i = 0; i < s->count; i++) {
         bool reads_part = reads(s, i, true);
-        s->divided[i] = s->can[i] && (s->kind[i] == KIND_PRODUCT ? !reads_part : reads_part);
-        if (s->kind[i] != KIND_FLOWS || !s->divided[i] || !reads(s, i, false)) continue;
-        s->can[i] = s->divided[i] = false;
+        s->sharded[i] = s->can[i] && (s->kind[i] == KIND_MATMUL ? !reads_part : reads_part);
+        if (s->kind[i] != KIND_FLOWS || !s->sharded[i] || !reads(s, i, false)) continue;
+        s->can[i] = s->sharded[i] = false;
         changed = true;
     }
     return changed;
 }
 
-/* Returns false if the sweeps fail to converge to a consistent sharding. Only graphs that keep changing it cause
- * this. */
-static bool find_division(search *s)
+/* Returns false if the sweeps do not converge to a consistent sharding, because the graph keeps changing it. */
+static bool find_roles(search *s)
 {
     begin(s);
     for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
@@ -150,11 +146,11 @@ static bool find_division(search *s)
 static rt_role role_of(const search *s, size_t i)
 {
     if (s->kind[i] == KIND_TABLE) return RT_ROLE_TABLE;
-    if (s->kind[i] == KIND_PRODUCT) {
+    if (s->kind[i] == KIND_MATMUL) {
         if (reads(s, i, true)) return RT_ROLE_ROWS;
-        return s->divided[i] ? RT_ROLE_COLUMNS : RT_ROLE_REPLICATED;
+        return s->sharded[i] ? RT_ROLE_COLUMNS : RT_ROLE_REPLICATED;
     }
-    return s->divided[i] || (s->kind[i] == KIND_LOSS && reads(s, i, true)) ? RT_ROLE_SHARDED : RT_ROLE_REPLICATED;
+    return s->sharded[i] || (s->kind[i] == KIND_LOSS && reads(s, i, true)) ? RT_ROLE_SHARDED : RT_ROLE_REPLICATED;
 }
 
 /* ---- Exchanged bytes
@@ -167,40 +163,41 @@ static double result_bytes(const mdot_job_operator *op)
 
 /* `summed` marks operands whose gradients are already counted, because several column-sharded matmuls may read one
  * tensor. */
-static void count_sums(search *s, rt_sharding *d, bool *summed)
+static void count_sums(search *s, rt_sharding *out, bool *summed)
 {
     for (size_t i = 0; i < s->count; i++) {
         const mdot_job_operator *op = &s->job->operators[i];
-        if (d->role[i] == RT_ROLE_ROWS || d->role[i] == RT_ROLE_TABLE) {
-            d->summed_forward_bytes += result_bytes(op);
-            d->summed_count++;
+        if (out->role[i] == RT_ROLE_ROWS || out->role[i] == RT_ROLE_TABLE) {
+            out->summed_forward_bytes += result_bytes(op);
+            out->summed_count++;
         }
-        if (d->role[i] == RT_ROLE_ROWS)
-            d->common = rt_common_divisor(d->common, (uint64_t)op->setting[MDOT_SETTING_CHANNELS_IN]);
-        if (d->role[i] == RT_ROLE_SHARDED && op->setting[MDOT_SETTING_HEADS] > 0)
-            d->common = rt_common_divisor(d->common, (uint64_t)op->setting[MDOT_SETTING_HEADS]);
-        if (d->role[i] != RT_ROLE_COLUMNS || op->input_count == 0) continue;
+        if (out->role[i] == RT_ROLE_ROWS)
+            out->common = rt_common_divisor(out->common, (uint64_t)op->setting[MDOT_SETTING_CHANNELS_IN]);
+        if (out->role[i] == RT_ROLE_SHARDED && op->setting[MDOT_SETTING_HEADS] > 0)
+            out->common = rt_common_divisor(out->common, (uint64_t)op->setting[MDOT_SETTING_HEADS]);
+        if (out->role[i] != RT_ROLE_COLUMNS || op->input_count == 0) continue;
         size_t operand = op->inputs[0];
         if (summed[operand] || !s->learns[operand]) continue;
         summed[operand] = true;
-        d->summed_backward_bytes += result_bytes(&s->job->operators[operand]);
-        d->summed_count++;
+        out->summed_backward_bytes += result_bytes(&s->job->operators[operand]);
+        out->summed_count++;
     }
 }
 
 /* ---- Pipeline positions
  * -------------------------------------------------------------------------------------------- */
 
-static void add_parts(const rt_sharding *d, size_t index, rt_pipeline_position place, double elements, rt_parts *out)
+static void add_parts(const rt_sharding *sharding, size_t index, rt_pipeline_position position, double elements,
+                      rt_parts *out)
 {
-    bool divided = d->role[index] != RT_ROLE_REPLICATED, expert = d->is_expert[index] != 0;
-    out->all[place] += elements;
-    if (divided) out->divided[place] += elements;
-    if (expert) out->experts[place] += elements;
-    if (divided && expert) out->divided_experts[place] += elements;
+    bool sharded = sharding->role[index] != RT_ROLE_REPLICATED, expert = sharding->experts.is_expert[index] != 0;
+    out->all[position] += elements;
+    if (sharded) out->sharded[position] += elements;
+    if (expert) out->experts[position] += elements;
+    if (sharded && expert) out->sharded_experts[position] += elements;
 }
 
-static void find_places(const mdot_job *job, rt_sharding *d)
+static void find_positions(const mdot_job *job, const double *costs, rt_sharding *out)
 {
     size_t count = job->info.operator_count, first = count, last = 0;
     for (size_t i = 0; i < count; i++) {
@@ -210,37 +207,36 @@ static void find_places(const mdot_job *job, rt_sharding *d)
     }
     double cost[RT_PIPELINE_POSITIONS] = {0};
     for (size_t i = 0; i < count; i++) {
-        rt_pipeline_position place = first == count ? RT_PIPELINE_BLOCKS
-                                     : i < first    ? RT_PIPELINE_BEFORE
-                                     : i > last     ? RT_PIPELINE_AFTER
-                                                    : RT_PIPELINE_BLOCKS;
-        d->place[i] = (uint8_t)place;
-        cost[place] += job->costs[i];
+        rt_pipeline_position position = first == count ? RT_PIPELINE_BLOCKS
+                                        : i < first    ? RT_PIPELINE_BEFORE
+                                        : i > last     ? RT_PIPELINE_AFTER
+                                                       : RT_PIPELINE_BLOCKS;
+        out->position[i] = (uint8_t)position;
+        cost[position] += costs[i];
         double parameters = job->operators[i].parameters, weights = weights_of(&job->operators[i]);
-        add_parts(d, i, place, parameters, &d->parameters);
-        add_parts(d, i, place, weights - parameters, &d->frozen);
+        add_parts(out, i, position, parameters, &out->parameters);
+        add_parts(out, i, position, weights - parameters, &out->frozen);
         if (job->operators[i].traits.autocast == MDOT_AUTOCAST_HALF)
-            add_parts(d, i, place, weights, &d->half_parameters);
+            add_parts(out, i, position, weights, &out->half_parameters);
     }
-    d->heavier_end = cost[RT_PIPELINE_BEFORE] > cost[RT_PIPELINE_AFTER] ? RT_PIPELINE_BEFORE : RT_PIPELINE_AFTER;
+    out->heavier_end = cost[RT_PIPELINE_BEFORE] > cost[RT_PIPELINE_AFTER] ? RT_PIPELINE_BEFORE : RT_PIPELINE_AFTER;
 }
 
-static void find_largest_block(const mdot_job *job, rt_sharding *d, const double *at)
+static void find_largest_block(const mdot_job *job, rt_sharding *out, const double *at)
 {
     uint32_t largest = 0;
     for (uint32_t b = 1; b <= job->info.block_count; b++) {
-        if (at[b] <= d->largest_block_parameters) continue;
-        d->largest_block_parameters = at[b];
+        if (at[b] <= out->largest_block_parameters) continue;
+        out->largest_block_parameters = at[b];
         largest = b;
     }
     for (size_t i = 0; largest > 0 && i < job->info.operator_count; i++)
-        if (job->operators[i].block == largest && d->is_expert[i])
-            d->largest_block_experts += weights_of(&job->operators[i]);
+        if (job->operators[i].block == largest && out->experts.is_expert[i])
+            out->largest_block_experts += weights_of(&job->operators[i]);
 }
 
-/* A result that is read in a later block crosses every border in between. `at` has block_count + 2 elements, all
- * zero. */
-static void measure_blocks(const mdot_job *job, rt_sharding *d, double *at, uint32_t *last_block)
+/* A result that is read in a later block crosses every border in between. `at` has block_count + 2 zeros. */
+static void measure_blocks(const mdot_job *job, rt_sharding *out, double *at, uint32_t *last_block)
 {
     size_t count = job->info.operator_count;
     for (size_t i = 0; i < count; i++) {
@@ -250,7 +246,7 @@ static void measure_blocks(const mdot_job *job, rt_sharding *d, double *at, uint
             if (op->block > last_block[op->inputs[k]]) last_block[op->inputs[k]] = op->block;
         at[op->block] += weights_of(op);
     }
-    find_largest_block(job, d, at);
+    find_largest_block(job, out, at);
     memset(at, 0, (job->info.block_count + 2) * sizeof *at);
     for (size_t i = 0; i < count; i++) {
         uint32_t block = job->operators[i].block;
@@ -261,43 +257,49 @@ static void measure_blocks(const mdot_job *job, rt_sharding *d, double *at, uint
     double passing = 0;
     for (uint32_t b = 1; b <= job->info.block_count; b++) {
         passing += at[b];
-        if (passing > d->border_bytes) d->border_bytes = passing;
+        if (passing > out->border_bytes) out->border_bytes = passing;
     }
 }
 
-bool rt_job_shard(mdot_job *job)
+bool rt_find_sharding(const mdot_job *job, const double *costs, rt_sharding *out)
 {
-    rt_sharding *d = &job->division;
     size_t count = job->info.operator_count;
     search s = {.job = job,
                 .count = count,
                 .kind = calloc(count, sizeof *s.kind),
                 .learns = calloc(count, sizeof *s.learns),
                 .can = calloc(count, sizeof *s.can),
-                .divided = calloc(count, sizeof *s.divided)};
+                .sharded = calloc(count, sizeof *s.sharded)};
     bool *summed = calloc(count, sizeof *summed);
     double *at = calloc((size_t)job->info.block_count + 2, sizeof *at);
     uint32_t *last_block = calloc(count, sizeof *last_block);
-    d->role = calloc(count, sizeof *d->role);
-    d->place = calloc(count, sizeof *d->place);
-    bool allocated = s.kind != NULL && s.learns != NULL && s.can != NULL && s.divided != NULL && summed != NULL &&
-                     at != NULL && last_block != NULL && d->role != NULL && d->place != NULL &&
-                     rt_job_find_experts(job);
+    out->role = calloc(count, sizeof *out->role);
+    out->position = calloc(count, sizeof *out->position);
+    bool allocated = s.kind != NULL && s.learns != NULL && s.can != NULL && s.sharded != NULL && summed != NULL &&
+                     at != NULL && last_block != NULL && out->role != NULL && out->position != NULL &&
+                     rt_find_experts(job, &out->experts);
     if (allocated) {
-        if (find_division(&s))
-            for (size_t i = 0; i < count; i++) d->role[i] = (uint8_t)role_of(&s, i);
-        count_sums(&s, d, summed);
-        find_places(job, d);
-        measure_blocks(job, d, at, last_block);
+        if (find_roles(&s))
+            for (size_t i = 0; i < count; i++) out->role[i] = (uint8_t)role_of(&s, i);
+        count_sums(&s, out, summed);
+        find_positions(job, costs, out);
+        measure_blocks(job, out, at, last_block);
     }
     free(s.kind);
     free(s.learns);
     free(s.can);
-    free(s.divided);
+    free(s.sharded);
     free(summed);
     free(at);
     free(last_block);
     return allocated;
+}
+
+void rt_free_sharding(rt_sharding *sharding)
+{
+    free(sharding->role);
+    free(sharding->position);
+    free(sharding->experts.is_expert);
 }
 
 /* ---- Operators on one GPU
@@ -313,13 +315,13 @@ static double less(double number, double part)
     return number > part ? number - part : 0;
 }
 
-static void divide_product(mdot_job_operator *op, bool by_columns, double tensor)
+static void shard_matmul(mdot_job_operator *op, bool by_columns, double tensor)
 {
     mdot_load *forward = &op->per_sample[MDOT_PHASE_FORWARD], *weight = &op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT];
     double in = by_columns ? 1 : tensor, out = by_columns ? tensor : 1;
     /* The parameters' gradient reads the operand and the result's gradient, one of which is sharded. */
-    double divided = by_columns ? forward->bytes_written : forward->bytes_read;
-    weight->bytes_read = less(weight->bytes_read, divided * (1 - 1 / tensor));
+    double sharded_bytes = by_columns ? forward->bytes_written : forward->bytes_read;
+    weight->bytes_read = less(weight->bytes_read, sharded_bytes * (1 - 1 / tensor));
     weight->flops /= tensor;
     divide_load(forward, tensor, in, out);
     divide_load(&op->per_sample[MDOT_PHASE_DATA_GRADIENT], tensor, out, in);
@@ -327,7 +329,7 @@ static void divide_product(mdot_job_operator *op, bool by_columns, double tensor
 }
 
 /* Each GPU has fewer experts, each with more tokens. */
-static void divide_experts(mdot_job_operator *op, double experts)
+static void shard_experts(mdot_job_operator *op, double experts)
 {
     int64_t degree = (int64_t)experts, *setting = op->setting;
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) divide_load(&op->per_step[phase], experts, experts, experts);
@@ -341,9 +343,9 @@ static void divide_experts(mdot_job_operator *op, double experts)
     setting[MDOT_SETTING_SIZE_OUT] *= degree;
 }
 
-static void divide_channels(mdot_job_operator *op, rt_role role, double tensor)
+static void shard_channels(mdot_job_operator *op, rt_role role, double tensor)
 {
-    if (role == RT_ROLE_COLUMNS || role == RT_ROLE_ROWS) divide_product(op, role == RT_ROLE_COLUMNS, tensor);
+    if (role == RT_ROLE_COLUMNS || role == RT_ROLE_ROWS) shard_matmul(op, role == RT_ROLE_COLUMNS, tensor);
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         if (role == RT_ROLE_SHARDED) divide_load(&op->per_sample[phase], tensor, tensor, tensor);
         divide_load(&op->per_step[phase], tensor, tensor, tensor); /* parameters */
@@ -353,19 +355,19 @@ static void divide_channels(mdot_job_operator *op, rt_role role, double tensor)
     if (role == RT_ROLE_SHARDED) op->setting[MDOT_SETTING_HEADS] /= (int64_t)tensor;
 }
 
-double rt_shard_divisor(const mdot_job *job, size_t index, const rt_shard *share)
+double rt_shard_divisor(const rt_sharding *sharding, size_t index, const rt_shard *shard)
 {
-    const rt_sharding *d = &job->division;
-    return (d->role[index] != RT_ROLE_REPLICATED ? share->tensor : 1) * (d->is_expert[index] ? share->experts : 1);
+    double tensor = sharding->role[index] != RT_ROLE_REPLICATED ? shard->tensor : 1;
+    return tensor * (sharding->experts.is_expert[index] ? shard->experts : 1);
 }
 
-const mdot_job_operator *rt_sharded_operator(const mdot_job *job, size_t index, const rt_shard *share,
-                                             mdot_job_operator *room)
+const mdot_job_operator *rt_sharded_operator(const mdot_job *job, const rt_sharding *sharding, size_t index,
+                                             const rt_shard *shard, mdot_job_operator *buffer)
 {
-    rt_role role = (rt_role)job->division.role[index];
-    if (rt_shard_divisor(job, index, share) == 1) return &job->operators[index];
-    *room = job->operators[index];
-    if (role != RT_ROLE_REPLICATED && share->tensor > 1) divide_channels(room, role, share->tensor);
-    if (job->division.is_expert[index] && share->experts > 1) divide_experts(room, share->experts);
-    return room;
+    rt_role role = (rt_role)sharding->role[index];
+    if (rt_shard_divisor(sharding, index, shard) == 1) return &job->operators[index];
+    *buffer = job->operators[index];
+    if (role != RT_ROLE_REPLICATED && shard->tensor > 1) shard_channels(buffer, role, shard->tensor);
+    if (sharding->experts.is_expert[index] && shard->experts > 1) shard_experts(buffer, shard->experts);
+    return buffer;
 }

@@ -1,44 +1,44 @@
 /* sharding.h — how a job's work is sharded over GPUs: the role of each operator under tensor parallelism, the
- * operators that are experts, and the operators before, in and after the blocks that a pipeline distributes. Private
- * to runtime/job. */
+ * operators that are experts, and the operators before, in and after the blocks that a pipeline distributes. */
 #ifndef RT_SHARDING_H
 #define RT_SHARDING_H
 
-#include "mdot/mdot.h"
+#include "runtime/perf/experts.h"
 
 /* The role of an operator under tensor parallelism. */
 typedef enum rt_role {
-    RT_ROLE_REPLICATED,   /* replicated: every GPU computes all of it */
-    RT_ROLE_SHARDED, /* operands and result are sharded */
-    RT_ROLE_COLUMNS, /* matmul of a whole operand with some columns of the parameters; the result is sharded */
-    RT_ROLE_ROWS,    /* matmul of a sharded operand with some rows of the parameters; results are summed over GPUs */
-    RT_ROLE_TABLE    /* look-up in some rows of the table; results are summed, too */
+    RT_ROLE_REPLICATED, /* replicated: every GPU computes all of it */
+    RT_ROLE_SHARDED,    /* operands and result are sharded */
+    RT_ROLE_COLUMNS,    /* matmul of a whole operand with some columns of the parameters; the result is sharded */
+    RT_ROLE_ROWS,       /* matmul of a sharded operand with some rows of the parameters; results are summed over GPUs */
+    RT_ROLE_TABLE       /* look-up in some rows of the table; results are summed, too */
 } rt_role;
 
 /* Position of an operator relative to the blocks. In a job that has zero blocks, all operators are at
  * RT_PIPELINE_BLOCKS. */
-typedef enum rt_pipeline_position { RT_PIPELINE_BEFORE, RT_PIPELINE_BLOCKS, RT_PIPELINE_AFTER, RT_PIPELINE_POSITIONS } rt_pipeline_position;
+typedef enum rt_pipeline_position {
+    RT_PIPELINE_BEFORE,
+    RT_PIPELINE_BLOCKS,
+    RT_PIPELINE_AFTER,
+    RT_PIPELINE_POSITIONS
+} rt_pipeline_position;
 
 /* Numbers of elements by position: in all operators, in those that tensor parallelism shards, in experts, and in
  * experts that it shards. */
 typedef struct rt_parts {
-    double all[RT_PIPELINE_POSITIONS], divided[RT_PIPELINE_POSITIONS], experts[RT_PIPELINE_POSITIONS], divided_experts[RT_PIPELINE_POSITIONS];
+    double all[RT_PIPELINE_POSITIONS], sharded[RT_PIPELINE_POSITIONS], experts[RT_PIPELINE_POSITIONS],
+        sharded_experts[RT_PIPELINE_POSITIONS];
 } rt_parts;
 
 typedef struct rt_sharding {
-    uint8_t *role;  /* rt_role of each operator; freed with the job */
-    uint8_t *place; /* rt_pipeline_position of each operator; freed with the job */
+    uint8_t *role;     /* rt_role of each operator */
+    uint8_t *position; /* rt_pipeline_position of each operator */
     /* Tensor parallelism. A degree must divide `common`. 0 means that the job has no operator to shard. */
     uint64_t common;
     double summed_forward_bytes, summed_backward_bytes; /* fp32 bytes of one sample: results and gradients that are
                                                          * summed */
     uint32_t summed_count;                              /* number of summed tensors, both ways */
-    /* Expert parallelism (experts.c). A degree must divide `experts`, a common divisor of the layers' expert counts.
-     * 0 means that the job has no experts. */
-    uint8_t *is_expert; /* for each operator; freed with the job */
-    uint64_t experts;
-    double exchanged_bytes;  /* fp32 bytes of one sample that a forward pass sends to experts and collects */
-    uint32_t exchange_count; /* all-to-alls of one forward pass */
+    rt_experts experts;
     rt_parts parameters, frozen;
     rt_parts half_parameters;        /* trained and frozen parameters of operators that autocast computes in half
                                       * precision */
@@ -56,28 +56,22 @@ typedef struct rt_shard {
     double of[RT_PIPELINE_POSITIONS];
 } rt_shard;
 
-/* Greatest common divisor. Every number divides 0. */
-static inline uint64_t rt_common_divisor(uint64_t a, uint64_t b)
+static inline bool rt_is_unsharded(const rt_shard *shard)
 {
-    while (b != 0) {
-        uint64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
+    return shard->tensor == 1 && shard->experts == 1 && shard->of[RT_PIPELINE_BEFORE] == 1 &&
+           shard->of[RT_PIPELINE_BLOCKS] == 1 && shard->of[RT_PIPELINE_AFTER] == 1;
 }
 
-static inline bool rt_is_unsharded(const rt_shard *share)
-{
-    return share->tensor == 1 && share->experts == 1 && share->of[RT_PIPELINE_BEFORE] == 1 &&
-           share->of[RT_PIPELINE_BLOCKS] == 1 && share->of[RT_PIPELINE_AFTER] == 1;
-}
+/* Fills the sharding of a job whose operators have these costs. Returns false if memory runs out. */
+bool rt_find_sharding(const mdot_job *job, const double *costs, rt_sharding *out_sharding);
+void rt_free_sharding(rt_sharding *sharding);
 
 /* The factor by which the operator's parameters are divided. */
-double rt_shard_divisor(const mdot_job *job, size_t index, const rt_shard *share);
+double rt_shard_divisor(const rt_sharding *sharding, size_t index, const rt_shard *shard);
 
 /* The operator as one GPU of the shard computes it: FLOPs and bytes, parameters, and the settings that give its
- * width. Returns the job's own operator or *room. */
-const mdot_job_operator *rt_sharded_operator(const mdot_job *job, size_t index, const rt_shard *share, mdot_job_operator *room);
+ * width. Returns the job's own operator or *buffer. */
+const mdot_job_operator *rt_sharded_operator(const mdot_job *job, const rt_sharding *sharding, size_t index,
+                                             const rt_shard *shard, mdot_job_operator *buffer);
 
 #endif

@@ -3,25 +3,29 @@
  * A predictor reads some of the numbers of a configuration. The others are removed from the queried configuration,
  * and the answer is corrected for the requested one:
  *
- *   step = answer * passes * work * kernels + exchanged
+ *   step = answer * steps * work * kernels + exchanged
  *
- * The factors are ratios of rooflines, where a step's roofline is passes * (forward + backward) + optimizer
- * (roofline.c). `exchanged` is the time that a step waits for the exchanges between GPUs (communication.c). `passes`
- * counts passes, at the requested batch. The other factors are analytic estimates at one typical batch, so that a
+ * The factors are ratios of rooflines, where a step's roofline is steps * (forward + backward) + optimizer
+ * (roofline.c). `exchanged` is the time that a step waits for the exchanges between GPUs (communication.c). `steps`
+ * counts micro-steps, at the requested batch. The other factors are analytic estimates at one typical batch, so that a
  * step still grows with its batch. The roofline omits the host's time, and only the predictor knows how much of a
  * small batch's time that is.
  *
  * `work` covers recomputation and work on other GPUs, which change the host's work, too. `kernels` covers other
  * kernels (fused attention, compiled code, another precision), which change only the GPU's time. It applies to at
- * most the time that the roofline takes at ATTAINABLE_EFFICIENCY of the GPU's rates. Therefore other kernels save nothing where
- * the host is the limit. A pipeline of p stages takes p - 1 more passes of a micro-batch to fill and empty.
+ * most the time that the roofline takes at ATTAINABLE_EFFICIENCY of the GPU's rates. Therefore other kernels save
+ * nothing where the host is the limit. A pipeline of p stages takes p - 1 more micro-steps to fill and empty.
  *
- * Uncertainty: counted passes only multiply; the rest is an analytic estimate that lacks a measurement. Therefore
+ * Uncertainty: counted micro-steps only multiply; the rest is an analytic estimate that lacks a measurement. Therefore
  * the interval widens, each way, by a quarter of that part's change, as a logarithm. On vTrain's 1,306 steps with
  * tensor parallelism and pipelines, 90 % of the answers are .09 more off than without them, where that part changes
  * .5.
  */
-#include "runtime/predict/predict.h"
+#include "runtime/predict/analytic_correction.h"
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/communication.h"
+#include "runtime/perf/peak_memory.h"
+#include "runtime/perf/roofline.h"
 
 #include <math.h>
 
@@ -49,17 +53,17 @@ static bool lacks(rt_configuration_set reads, int number)
     return (reads & RT_CONFIGURATION_BIT(number)) == 0;
 }
 
-void rt_project_configuration(const rt_resolved_configuration *asked, const mdot_job *job, rt_configuration_set reads,
-                              rt_resolved_configuration *out_queried)
+void rt_project_configuration(const rt_configuration *requested, const mdot_job *job, rt_configuration_set reads,
+                              rt_configuration *out_queried)
 {
-    rt_resolved_configuration told = *asked;
-    mdot_configuration *c = &told.c;
+    rt_configuration queried = *requested;
+    mdot_configuration *c = &queried.c;
     if (lacks(reads, RT_CONFIGURATION_IS_AMP_BF16) && c->precision == MDOT_PRECISION_AMP_BF16)
         c->precision = MDOT_PRECISION_AMP;
     if (lacks(reads, RT_CONFIGURATION_IS_BF16) && c->precision == MDOT_PRECISION_BF16)
         c->precision = MDOT_PRECISION_AMP;
     if (lacks(reads, RT_CONFIGURATION_IS_PYTORCH) && c->precision == MDOT_PRECISION_PYTORCH)
-        c->precision = job->convolves_mostly ? MDOT_PRECISION_TF32 : MDOT_PRECISION_FP32;
+        c->precision = job->analysis->totals.is_convolutional ? MDOT_PRECISION_TF32 : MDOT_PRECISION_FP32;
     if (lacks(reads, RT_CONFIGURATION_IS_EAGER)) c->attention = MDOT_ATTENTION_EAGER;
     if (lacks(reads, RT_CONFIGURATION_IS_COMPILED)) c->compiled = 0;
     if (lacks(reads, RT_CONFIGURATION_RECOMPUTES_BLOCKS) && c->recompute == MDOT_RECOMPUTE_BLOCKS)
@@ -71,10 +75,10 @@ void rt_project_configuration(const rt_resolved_configuration *asked, const mdot
     if (!reads_all(reads, PARALLELISM_INPUTS)) {
         c->micro_batches = c->pipeline_parallel = c->tensor_parallel = c->expert_parallel = 1;
         c->zero_stage = 0;
-        if (!asked->plain_workers || lacks(reads, RT_CONFIGURATION_GPU_COUNT)) c->gpu_count = 1;
+        if (!requested->plain_workers || lacks(reads, RT_CONFIGURATION_GPU_COUNT)) c->gpu_count = 1;
         c->data_parallel = (uint32_t)c->gpu_count;
     }
-    *out_queried = told;
+    *out_queried = queried;
 }
 
 static bool equal_but_precision(const mdot_configuration *a, const mdot_configuration *b)
@@ -85,69 +89,61 @@ static bool equal_but_precision(const mdot_configuration *a, const mdot_configur
            a->expert_parallel == b->expert_parallel && a->data_parallel == b->data_parallel;
 }
 
-static double step_of(const rt_roofline *r, double passes)
+static double step_of(const rt_roofline *r, double micro_steps)
 {
-    return passes * (r->forward_ms + r->backward_ms) + r->optimizer_ms;
+    return micro_steps * (r->forward_ms + r->backward_ms) + r->optimizer_ms;
 }
 
-static rt_resolved_configuration with_kernels_of(const rt_resolved_configuration *setup,
-                                                 const rt_resolved_configuration *other)
-{
-    rt_resolved_configuration changed = *setup;
-    changed.c.attention = other->c.attention;
-    changed.c.compiled = other->c.compiled;
-    changed.c.precision = other->c.precision;
-    return changed;
-}
-
-/* The fields that determine the time of passes, on one GPU and for one shard of a job. */
-static bool equal_passes(const rt_resolved_configuration *a, const rt_resolved_configuration *b)
+/* The fields that determine the time of a micro-step, on one GPU and for one shard of a job. */
+static bool equal_micro_steps(const rt_configuration *a, const rt_configuration *b)
 {
     return a->micro_batch == b->micro_batch && a->c.precision == b->c.precision && a->c.attention == b->c.attention &&
            a->c.compiled == b->c.compiled && a->c.recompute == b->c.recompute;
 }
 
-/* Like rt_roofline_of, which visits all operators, but reuses `of_other` if the passes of both configurations are
+/* Like rt_roofline_of, which visits all operators, but reuses `of_other` if the micro-steps of both configurations are
  * equal. */
-static rt_roofline roofline_beside(const mdot_job *job, const rt_resolved_configuration *setup, const rt_shard *share,
+static rt_roofline roofline_beside(const mdot_job *job, const rt_resolved_configuration *resolved,
                                    const rt_resolved_configuration *other, const rt_roofline *of_other)
 {
-    if (!equal_passes(setup, other)) return rt_roofline_of(job, setup, share);
+    if (!equal_micro_steps(&resolved->configuration, &other->configuration)) return rt_roofline_of(job, resolved);
     rt_roofline r = *of_other;
-    r.optimizer_ms = rt_optimizer_ms(setup, rt_parameters(job, share));
+    r.optimizer_ms = rt_optimizer_ms(resolved, rt_parameters(job, &resolved->shard));
     return r;
 }
 
-rt_correction rt_correct(const rt_resolved_configuration *asked, const rt_resolved_configuration *told,
+rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
                          const mdot_job *job, double step_ms)
 {
+    const mdot_configuration *rc = &requested->configuration.c, *qc = &queried->configuration.c;
     rt_correction none = {.step_ms = step_ms, .wider = 1};
-    bool attention_differs = job->attends && asked->c.attention != told->c.attention;
-    bool precision_differs = asked->c.precision != told->c.precision;
-    if (equal_but_precision(&asked->c, &told->c) && !precision_differs && !attention_differs) return none;
-    rt_shard share = rt_resolved_shard(asked, job);
-    rt_resolved_configuration typical_asked = *asked, typical_told = *told;
-    typical_asked.micro_batch = typical_told.micro_batch = TYPICAL_BATCH;
-    rt_resolved_configuration typical_work = with_kernels_of(&typical_asked, told);
-    rt_roofline after = rt_roofline_of(job, &typical_asked, &share);
-    rt_roofline work = roofline_beside(job, &typical_work, &share, &typical_asked, &after);
-    rt_roofline before = roofline_beside(job, &typical_told, &share, &typical_work, &work);
-    double passes = (double)asked->c.accumulate * asked->c.micro_batches, queried_micro_steps = rt_micro_steps(told);
-    double typical_ms = step_of(&after, rt_micro_steps(asked)), work_ms = step_of(&work, rt_micro_steps(asked));
+    bool attention_differs = job->analysis->totals.has_attention && rc->attention != qc->attention;
+    bool precision_differs = rc->precision != qc->precision;
+    if (equal_but_precision(rc, qc) && !precision_differs && !attention_differs) return none;
+    rt_resolved_configuration typical = rt_with_micro_batch(requested, TYPICAL_BATCH);
+    rt_resolved_configuration typical_work = rt_with_kernels_of(&typical, queried);
+    rt_resolved_configuration typical_queried = rt_with_micro_batch(queried, TYPICAL_BATCH);
+    typical_queried.shard = requested->shard; /* because the predictor reads the operators of the requested shard */
+    rt_roofline after = rt_roofline_of(job, &typical);
+    rt_roofline work = roofline_beside(job, &typical_work, &typical, &after);
+    rt_roofline before = roofline_beside(job, &typical_queried, &typical_work, &work);
+    double steps = requested->steps;
+    double typical_ms = step_of(&after, requested->micro_steps), work_ms = step_of(&work, requested->micro_steps);
     double counted = step_ms, of_gpu = 1;
-    if (passes != queried_micro_steps || typical_ms != work_ms) {
-        rt_roofline now = roofline_beside(job, told, &share, &typical_told, &before);
-        counted *= step_of(&now, passes) / step_of(&now, queried_micro_steps);
-        of_gpu = fmin(step_of(&now, queried_micro_steps) / ATTAINABLE_EFFICIENCY / step_ms, 1);
+    if (steps != queried->micro_steps || typical_ms != work_ms) {
+        rt_resolved_configuration of_batch = rt_with_micro_batch(&typical_queried, queried->configuration.micro_batch);
+        rt_roofline now = roofline_beside(job, &of_batch, &typical_queried, &before);
+        double queried_ms = step_of(&now, queried->micro_steps);
+        counted *= step_of(&now, steps) / queried_ms;
+        of_gpu = fmin(queried_ms / ATTAINABLE_EFFICIENCY / step_ms, 1);
     }
-    double step = counted * (work_ms / step_of(&before, passes)) * (1 + of_gpu * (typical_ms / work_ms - 1));
-    bool exchanges = asked->c.gpu_count != told->c.gpu_count || told->c.tensor_parallel != asked->c.tensor_parallel;
-    double exchanged = exchanges ? rt_communication_ms(job, asked, step * after.backward_ms / typical_ms) : 0;
+    double step = counted * (work_ms / step_of(&before, steps)) * (1 + of_gpu * (typical_ms / work_ms - 1));
+    bool exchanges = rc->gpu_count != qc->gpu_count || qc->tensor_parallel != rc->tensor_parallel;
+    double exchanged = exchanges ? rt_communication_ms(job, requested, step * after.backward_ms / typical_ms) : 0;
     step += exchanged;
     if (!(step > 0 && isfinite(step)) || !(counted > 0)) return none;
     /* for most networks, PyTorch's default differs from the queried precision in only a layer or two */
-    bool by_default =
-        asked->c.precision == MDOT_PRECISION_PYTORCH && !attention_differs && equal_but_precision(&asked->c, &told->c);
+    bool by_default = rc->precision == MDOT_PRECISION_PYTORCH && !attention_differs && equal_but_precision(rc, qc);
     if (by_default && fabs(step / step_ms - 1) < NEGLIGIBLE_CHANGE)
         return (rt_correction){step, 1, false, true, exchanges, exchanged};
     return (rt_correction){step, exp(INTERVAL_WIDENING * fabs(log(step / counted))), true, true, exchanges, exchanged};

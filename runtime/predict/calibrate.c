@@ -19,9 +19,12 @@
  * noise that is left, the uncertainty of the terms and the part that is held back.
  */
 #include "base/printable.h"
+#include "base/struct_version.h"
+#include "runtime/core/core.h"
+#include "runtime/job/configuration.h"
+#include "runtime/job/gpus.h"
 #include "runtime/predict/calibration.h"
-#include "runtime/predict/predict.h"
-#include "runtime/predict/predict_extension.h"
+#include "runtime/predict/explain.h"
 
 #include <math.h>
 #include <stdio.h>

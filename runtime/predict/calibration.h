@@ -1,5 +1,5 @@
 /* calibration.h — the correction of a predictor's answers by a site's measurements, shared by the files that fit,
- * store and apply it. Private to runtime/job.
+ * store and apply it.
  *
  *   calibrate.c          measured steps → a calibration; a prediction → the calibrated one
  *   calibration_text.c   a calibration as text, and back

@@ -94,10 +94,10 @@ static bool read_count(reader *r, char **text, size_t *out)
     return true;
 }
 
-static bool read_name(reader *r, const char *text, char *out, size_t room)
+static bool read_name(reader *r, const char *text, char *out, size_t capacity)
 {
     size_t length = strlen(text);
-    if (length == 0 || length >= room) return refuse(r, "has no name of 1 to %zu letters", room - 1);
+    if (length == 0 || length >= capacity) return refuse(r, "has no name of 1 to %zu letters", capacity - 1);
     if (!bs_is_printable(text)) return refuse(r, "has a name that cannot be printed");
     memcpy(out, text, length + 1);
     return true;

@@ -1,6 +1,7 @@
 /* encoding.c — cached features: the inputs that an evaluation reads of a job. They are computed from its rows once,
- * and cached by the caller or for the duration of a call. */
-#include "runtime/predict/predict.h"
+ * and kept by the caller or for the duration of a call. */
+#include "runtime/predict/encoding.h"
+#include "runtime/predict/operator_features.h"
 #include "runtime/predict/predict_extension.h"
 
 #include <string.h>
@@ -19,10 +20,10 @@ static void encode_rows(mdot_context *context, const rt_job_tensors *tensors, rt
     out->row_count = tensors->row_count;
     out->shortened = tensors->shortened;
     if (!rt_is_pair(schema)) {
-        for (size_t i = 0; i < schema->kept_count; i++) {
-            const void *rows = tensors->rows[schema->kept[i].made_at];
-            if (rows != out->kept[i])
-                memcpy(out->kept[i], rows, rt_tensor_bytes(schema->kept[i].tensor, (int64_t)out->row_count));
+        for (size_t i = 0; i < schema->cached_count; i++) {
+            const void *rows = tensors->rows[schema->cached[i].made_at];
+            if (rows != out->tensors[i])
+                memcpy(out->tensors[i], rows, rt_tensor_bytes(schema->cached[i].tensor, (int64_t)out->row_count));
         }
         return;
     }
@@ -32,14 +33,14 @@ static void encode_rows(mdot_context *context, const rt_job_tensors *tensors, rt
     for (int i = 0; i < RT_JOB_INPUT_COUNT; i++)
         if (schema->input_at[i] != RT_NOT_THERE && rt_job_inputs[i].has_rows)
             inputs[schema->input_at[i]] = tensors->rows[i];
-    for (size_t i = 0; i < schema->kept_count; i++) outputs[schema->kept[i].made_at] = out->kept[i];
+    for (size_t i = 0; i < schema->cached_count; i++) outputs[schema->cached[i].made_at] = out->tensors[i];
     rt_run_many(context, entry, entry->least_length ? (int64_t)out->row_count : 0, &(rt_item){inputs, outputs}, 1);
 }
 
-void rt_encode(mdot_context *context, rt_job_tensors *tensors, const mdot_job *job, const rt_shard *share,
+void rt_encode(mdot_context *context, rt_job_tensors *tensors, const mdot_job *job, const rt_shard *shard,
                rt_cached_features *out)
 {
-    rt_write_operator_features(job, share, tensors);
+    rt_write_operator_features(job, shard, tensors);
     encode_rows(context, tensors, out);
 }
 
@@ -53,8 +54,8 @@ static mdot_status create(mdot_context *context, const mdot_job *job, mdot_encod
     const rt_shard whole = {1, 1, {1, 1, 1}};
     rt_write_operator_features(job, &whole, tensors);
     size_t bytes = rt_align(sizeof(mdot_encoding));
-    for (size_t i = 0; i < schema->kept_count; i++)
-        bytes += rt_align(rt_tensor_bytes(schema->kept[i].tensor, (int64_t)tensors->row_count));
+    for (size_t i = 0; i < schema->cached_count; i++)
+        bytes += rt_align(rt_tensor_bytes(schema->cached[i].tensor, (int64_t)tensors->row_count));
     const mdot_predictor *predictor = rt_context_predictor(context);
     mdot_encoding *encoding = rt_alloc(rt_predictor_allocator(predictor), bytes);
     if (encoding == NULL)
@@ -62,11 +63,11 @@ static mdot_status create(mdot_context *context, const mdot_job *job, mdot_encod
     encoding->predictor = predictor;
     encoding->job = job;
     char *at = (char *)encoding + rt_align(sizeof *encoding);
-    for (size_t i = 0; i < schema->kept_count; i++) {
-        encoding->encoded.kept[i] = at;
-        at += rt_align(rt_tensor_bytes(schema->kept[i].tensor, (int64_t)tensors->row_count));
+    for (size_t i = 0; i < schema->cached_count; i++) {
+        encoding->features.tensors[i] = at;
+        at += rt_align(rt_tensor_bytes(schema->cached[i].tensor, (int64_t)tensors->row_count));
     }
-    encode_rows(context, tensors, &encoding->encoded);
+    encode_rows(context, tensors, &encoding->features);
     rt_predictor_keep(predictor);
     rt_handle_register(encoding, RT_ENCODING);
     *out_encoding = encoding;

@@ -1,9 +1,9 @@
 /* job_inputs.c — mdot_job_inputs: the inputs of an entry for a job, as predictions pass them, for callers that run
  * or check the entry themselves. */
+#include "runtime/core/core.h"
+#include "runtime/predict/analytic_correction.h"
+#include "runtime/predict/encoding.h"
 #include "runtime/predict/predict.h"
-#include "runtime/predict/predict_extension.h"
-
-#include <string.h>
 
 typedef struct job_input {
     mdot_input input; /* its dims point at the array below */
@@ -33,17 +33,18 @@ static mdot_status fill(mdot_context *context, rt_job_tensors *tensors, const md
                         const mdot_configuration *configuration, mdot_error *err)
 {
     rt_gpu_names names = {0};
-    rt_resolved_configuration asked, told;
-    mdot_status status = rt_configuration_read(configuration, 0, &names, &asked, err);
-    if (status == MDOT_OK) status = rt_configuration_check(&asked, job, err);
+    rt_configuration requested, queried;
+    mdot_status status = rt_configuration_read(configuration, 0, &names, &requested, err);
+    if (status == MDOT_OK) status = rt_configuration_check(&requested, job, err);
     if (status != MDOT_OK) return status;
     const rt_job_schema *schema = &tensors->schema;
     rt_job_block *block = &tensors->blocks[0];
-    rt_shard share = rt_resolved_shard(&asked, job);
-    rt_project_configuration(&asked, job, schema->reads, &told);
-    rt_encode(context, tensors, job, &share, &tensors->encoded);
-    while (block->count < schema->block) rt_add_configuration(schema, &told, block);
-    rt_bind_cached_features(schema, &tensors->encoded, block);
+    rt_resolved_configuration resolved;
+    rt_resolve(job, &requested, &resolved);
+    rt_project_configuration(&requested, job, schema->reads, &queried);
+    rt_encode(context, tensors, job, &resolved.shard, &tensors->features);
+    while (block->count < schema->block) rt_add_configuration(schema, &queried, block);
+    rt_bind_cached_features(schema, &tensors->features, block);
     return MDOT_OK;
 }
 

@@ -12,7 +12,8 @@
  * If several GPUs share the operators (sharding.h), rows describe one of them. FLOPs, bytes and widths are those of
  * the shard, and counts are multiplied by the GPU's part, which can make them fractional.
  */
-#include "runtime/predict/predict.h"
+#include "runtime/predict/operator_features.h"
+#include "runtime/perf/analysis.h"
 
 #include <string.h>
 
@@ -24,21 +25,22 @@ typedef struct item {
 
 typedef struct sequence {
     const mdot_job *job;
-    const rt_shard *share;
-    const rt_operator_groups *classes; /* NULL: operators in their order */
+    const rt_sharding *sharding;
+    const rt_shard *shard;
+    const rt_operator_groups *groups; /* NULL: operators in their order */
     size_t length;
 } sequence;
 
 static item get_item(const sequence *s, size_t at)
 {
-    uint32_t index = s->classes == NULL ? (uint32_t)at : s->classes->items[at].first;
-    double part = s->share->of[s->job->division.place[index]];
-    return (item){index, s->classes == NULL ? part : part * s->classes->items[at].count};
+    uint32_t index = s->groups == NULL ? (uint32_t)at : s->groups->items[at].first;
+    double part = s->shard->of[s->sharding->position[index]];
+    return (item){index, s->groups == NULL ? part : part * s->groups->items[at].count};
 }
 
 static double cost_of(const sequence *s, item i)
 {
-    return s->job->costs[i.index] * i.count;
+    return s->job->analysis->op_costs.cost[i.index] * i.count;
 }
 
 /* ---- Shortening ------------------------------------------------------------------------------------------------- */
@@ -98,8 +100,8 @@ static void write_loads(const sequence *s, size_t start, size_t end, double divi
     double sums[RT_LOAD_COLUMNS] = {0};
     for (size_t at = start; at < end; at++) {
         item i = get_item(s, at);
-        mdot_job_operator room;
-        const mdot_job_operator *op = rt_sharded_operator(s->job, i.index, s->share, &room);
+        mdot_job_operator buffer;
+        const mdot_job_operator *op = rt_sharded_operator(s->job, s->sharding, i.index, s->shard, &buffer);
         double weight = i.count / divisor;
         add_load(sums, op->per_sample, weight);
         add_load(sums + MDOT_PHASE_COUNT * RT_LOAD_NUMBERS, op->per_step, weight);
@@ -137,8 +139,8 @@ static void write_row(const sequence *s, size_t start, size_t end, rt_job_tensor
         count += i.count;
         if (cost_of(s, i) > cost_of(s, top)) top = i;
     }
-    mdot_job_operator room;
-    const mdot_job_operator *op = rt_sharded_operator(s->job, top.index, s->share, &room);
+    mdot_job_operator buffer;
+    const mdot_job_operator *op = rt_sharded_operator(s->job, s->sharding, top.index, s->shard, &buffer);
     int64_t *type = tensors->rows[RT_JOB_INPUT_TYPE];
     float *setting = tensors->rows[RT_JOB_INPUT_SETTING], *load = tensors->rows[RT_JOB_INPUT_LOAD];
     float *position = tensors->rows[RT_JOB_INPUT_POSITION], *counts = tensors->rows[RT_JOB_INPUT_REPEATS];
@@ -152,17 +154,18 @@ static void write_row(const sequence *s, size_t start, size_t end, rt_job_tensor
     if (counts != NULL) counts[row] = (float)count;
 }
 
-static sequence sequence_of(const mdot_job *job, const rt_shard *share, const rt_job_tensors *tensors)
+static sequence sequence_of(const mdot_job *job, const rt_shard *shard, const rt_job_tensors *tensors)
 {
     bool in_order = tensors->rows[RT_JOB_INPUT_POSITION] != NULL;
-    const rt_operator_groups *classes = rt_is_unsharded(share) ? &job->classes : &job->sharded_groups;
-    size_t length = in_order ? job->info.operator_count : classes->count;
-    return (sequence){job, share, in_order ? NULL : classes, length};
+    const rt_analysis *a = job->analysis;
+    const rt_operator_groups *groups = rt_is_unsharded(shard) ? &a->groups : &a->sharded_groups;
+    size_t length = in_order ? job->info.operator_count : groups->count;
+    return (sequence){job, &a->sharding, shard, in_order ? NULL : groups, length};
 }
 
-void rt_write_operator_features(const mdot_job *job, const rt_shard *share, rt_job_tensors *tensors)
+void rt_write_operator_features(const mdot_job *job, const rt_shard *shard, rt_job_tensors *tensors)
 {
-    sequence s = sequence_of(job, share, tensors);
+    sequence s = sequence_of(job, shard, tensors);
     tensors->row_count = 0;
     tensors->shortened = false;
     if (tensors->schema.row_capacity == 0) return;
@@ -174,9 +177,9 @@ void rt_write_operator_features(const mdot_job *job, const rt_shard *share, rt_j
     tensors->shortened = tensors->row_count < s.length;
 }
 
-void rt_find_feature_rows(const mdot_job *job, const rt_shard *share, const rt_job_tensors *tensors, uint32_t *out_row)
+void rt_find_feature_rows(const mdot_job *job, const rt_shard *shard, const rt_job_tensors *tensors, uint32_t *out_row)
 {
-    sequence s = sequence_of(job, share, tensors);
+    sequence s = sequence_of(job, shard, tensors);
     double limit = find_limit(&s, tensors->schema.row_capacity);
     size_t row = 0, end = s.length > 0 ? end_of_row(&s, 0, limit) : 0;
     for (size_t i = 0; i < job->info.operator_count; i++) out_row[i] = 0;
@@ -187,6 +190,6 @@ void rt_find_feature_rows(const mdot_job *job, const rt_shard *share, const rt_j
         }
         out_row[get_item(&s, at).index] = (uint32_t)row;
     }
-    for (size_t i = 0; s.classes != NULL && i < job->info.operator_count; i++)
-        out_row[i] = out_row[s.classes->items[s.classes->of[i]].first];
+    for (size_t i = 0; s.groups != NULL && i < job->info.operator_count; i++)
+        out_row[i] = out_row[s.groups->items[s.groups->of[i]].first];
 }

@@ -6,6 +6,13 @@
  * never allocates, locks or calls the operating system; tests/runtime/predict/test_predict_calls.c checks that.
  */
 #include "runtime/predict/predict.h"
+#include "base/struct_version.h"
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/peak_memory.h"
+#include "runtime/perf/roofline.h"
+#include "runtime/predict/analytic_correction.h"
+#include "runtime/predict/encoding.h"
+#include "runtime/predict/plausibility.h"
 #include "runtime/predict/predict_extension.h"
 
 #include <math.h>
@@ -33,16 +40,16 @@ static const bs_struct_version prediction_type = BS_SIZED(mdot_prediction, warni
 /* ---- One pair --------------------------------------------------------------------------------------------------- */
 
 /* Writes number k to out[k * block], for each number that the predictor reads. */
-static void write_configuration(const rt_resolved_configuration *setup, const rt_job_schema *schema, float *out)
+static void write_configuration(const rt_configuration *configuration, const rt_job_schema *schema, float *out)
 {
-    const mdot_configuration *c = &setup->c;
+    const mdot_configuration *c = &configuration->c;
     float numbers[RT_CONFIGURATION_NUMBERS] = {
 #define VALUE(value, ones) ((ones) != 0 ? (float)((ones) >> ((unsigned)(value)&31) & 1) : (float)(value))
 #define INPUT(id, name, field, ones) [RT_CONFIGURATION_##id] = VALUE(c->field, ones),
 #include "runtime/job/configuration.def"
 #undef VALUE
     };
-    numbers[RT_CONFIGURATION_BATCH] = (float)setup->micro_batch;
+    numbers[RT_CONFIGURATION_BATCH] = (float)configuration->micro_batch;
     for (size_t k = 0; k < schema->known[RT_JOB_INPUT_CONFIGURATION]; k++)
         out[k * schema->block] = numbers[schema->number[k]];
 }
@@ -57,17 +64,17 @@ static void write_gpu(const mdot_gpu *gpu, const rt_job_schema *schema, float *o
     for (size_t k = 0; k < schema->known[RT_JOB_INPUT_GPU]; k++) out[k * schema->block] = numbers[k];
 }
 
-size_t rt_add_configuration(const rt_job_schema *schema, const rt_resolved_configuration *told, rt_job_block *block)
+size_t rt_add_configuration(const rt_job_schema *schema, const rt_configuration *queried, rt_job_block *block)
 {
     size_t at = block->count++;
-    write_configuration(told, schema, block->configuration + at);
-    write_gpu(&told->gpu, schema, block->gpu + at);
+    write_configuration(queried, schema, block->configuration + at);
+    write_gpu(&queried->gpu, schema, block->gpu + at);
     return at;
 }
 
-void rt_bind_cached_features(const rt_job_schema *schema, const rt_cached_features *encoded, rt_job_block *block)
+void rt_bind_cached_features(const rt_job_schema *schema, const rt_cached_features *features, rt_job_block *block)
 {
-    for (size_t i = 0; i < schema->kept_count; i++) block->inputs[schema->kept[i].read_at] = encoded->kept[i];
+    for (size_t i = 0; i < schema->cached_count; i++) block->inputs[schema->cached[i].read_at] = features->tensors[i];
 }
 
 static bool is_time(float ms)
@@ -79,7 +86,8 @@ static bool is_time(float ms)
 static bool has_unknown(const mdot_job *job, const rt_job_schema *schema)
 {
     bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
-    return job->has_unnumbered || (reads_types && job->highest_number >= schema->type_count);
+    const rt_job_totals *totals = &job->analysis->totals;
+    return totals->lacks_type_id || (reads_types && totals->highest_type_id >= schema->type_count);
 }
 
 /* The predictor's own report of whether the pair lies outside its training data: one number in total, or one per
@@ -102,7 +110,7 @@ static uint32_t read_outside(const rt_job_schema *schema, const rt_job_pair *pai
 }
 
 static mdot_status read_pair(const mdot_context *context, const rt_job_schema *schema,
-                             const rt_cached_features *encoded, const rt_job_pair *pair, const mdot_job *job,
+                             const rt_cached_features *features, const rt_job_pair *pair, const mdot_job *job,
                              mdot_prediction *out_prediction, mdot_error *err)
 {
     const float *answers = pair->block->step_ms + pair->at;
@@ -110,29 +118,31 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     if (!is_time(ms[0]) || !is_time(ms[1]) || !is_time(ms[2]))
         return mdot_fail(err, MDOT_MALFORMED, "the predictor answers with %g, %g, %g ms, which are no times",
                          (double)ms[0], (double)ms[1], (double)ms[2]);
-    rt_correction corrected = rt_correct(&pair->asked, &pair->told, job, (double)ms[1]);
+    rt_correction corrected = rt_correct(&pair->requested, &pair->queried, job, (double)ms[1]);
     double scale = corrected.step_ms / (double)ms[1];
-    rt_memory memory = rt_measure_memory(job, &pair->asked);
+    rt_memory memory = rt_measure_memory(job, &pair->requested);
     uint64_t peak_memory_bytes = rt_sum_memory(&memory);
-    uint32_t warnings = encoded->shortened ? MDOT_WARN_SHORTENED : 0;
+    uint32_t warnings = features->shortened ? MDOT_WARN_SHORTENED : 0;
     if (has_unknown(job, schema)) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
     warnings |= read_outside(schema, pair);
     if (rt_fell_back(context)) warnings |= MDOT_WARN_FALLBACK;
-    if (corrected.modelled) warnings |= MDOT_WARN_ANALYTIC_ESTIMATE;
-    if (pair->told.c.torch != pair->asked.c.torch) warnings |= MDOT_WARN_SOFTWARE_NOT_MEASURED;
-    *out_prediction = (mdot_prediction){.step_ms = corrected.step_ms,
-                                        .lower_ms = (double)ms[0] * scale / corrected.wider,
-                                        .upper_ms = (double)ms[2] * scale * corrected.wider,
-                                        .peak_memory_bytes = peak_memory_bytes,
-                                        .fits = rt_fits(peak_memory_bytes, pair->asked.gpu.memory_gib),
-                                        .weight_bytes = memory.weights,
-                                        .gradient_bytes = memory.gradients,
-                                        .optimizer_bytes = memory.optimizer,
-                                        .activation_bytes = memory.activations,
-                                        .warnings = warnings};
-    rt_roofline_terms effort = rt_step_roofline_terms(job, &pair->asked);
+    if (corrected.is_analytic) warnings |= MDOT_WARN_ANALYTIC_ESTIMATE;
+    if (pair->queried.configuration.c.torch != pair->requested.configuration.c.torch)
+        warnings |= MDOT_WARN_SOFTWARE_NOT_MEASURED;
+    *out_prediction =
+        (mdot_prediction){.step_ms = corrected.step_ms,
+                          .lower_ms = (double)ms[0] * scale / corrected.wider,
+                          .upper_ms = (double)ms[2] * scale * corrected.wider,
+                          .peak_memory_bytes = peak_memory_bytes,
+                          .fits = rt_fits(peak_memory_bytes, pair->requested.configuration.gpu.memory_gib),
+                          .weight_bytes = memory.weights,
+                          .gradient_bytes = memory.gradients,
+                          .optimizer_bytes = memory.optimizer,
+                          .activation_bytes = memory.activations,
+                          .warnings = warnings};
+    rt_roofline_terms terms = rt_step_roofline_terms(job, &pair->requested);
     bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
-    rt_check_plausibility(job, &effort, reads_types ? schema->type_count : UINT32_MAX, out_prediction);
+    rt_check_plausibility(job, &terms, reads_types ? schema->type_count : UINT32_MAX, out_prediction);
     return MDOT_OK;
 }
 
@@ -143,10 +153,10 @@ static const mdot_abi_table *table_of(const mdot_context *context)
     return rt_predictor_artefact(rt_context_predictor(context))->table;
 }
 
-static bool equal_shares(const rt_shard *a, const rt_shard *b)
+static bool equal_shards(const rt_shard *a, const rt_shard *b)
 {
     bool equal = a->tensor == b->tensor && a->experts == b->experts;
-    for (int place = 0; place < RT_PIPELINE_POSITIONS; place++) equal = equal && a->of[place] == b->of[place];
+    for (int at = 0; at < RT_PIPELINE_POSITIONS; at++) equal = equal && a->of[at] == b->of[at];
     return equal;
 }
 
@@ -156,8 +166,10 @@ typedef struct call {
     rt_job_tensors *tensors;
     const pairs *pairs;
     rt_gpu_names names;
-    const mdot_job *written; /* the job whose shard `share` is in tensors->encoded */
-    rt_shard share;
+    const mdot_job *encoded; /* the job whose shard `shard` is in tensors->features */
+    rt_shard shard;
+    bool has_pending; /* `pending` is the first configuration of the next run, which the last run had no space for */
+    rt_resolved_configuration pending;
     mdot_status status; /* first failure; its message is in err */
     mdot_error *err;
 } call;
@@ -165,7 +177,7 @@ typedef struct call {
 /* Pairs of one job and one shard of it, which are answered together. */
 typedef struct run {
     const mdot_job *job;
-    rt_shard share;
+    rt_shard shard;
     size_t count, block_count;
     size_t pair[RT_PAIR_CAPACITY];
 } run;
@@ -184,20 +196,30 @@ static void refuse(call *c, size_t i, const mdot_error *reason)
                                      : mdot_fail(c->err, reason->status, "pair %zu: %s", i, reason->message);
 }
 
-static mdot_status read_setup(call *c, const mdot_job *job, size_t i, rt_resolved_configuration *out_setup,
-                              mdot_error *err)
+/* Reads configuration i and resolves it against the job. */
+static mdot_status resolve_configuration(call *c, const mdot_job *job, size_t i,
+                                         rt_resolved_configuration *out_resolved, mdot_error *err)
 {
     if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no job");
-    mdot_status status = rt_configuration_read(c->pairs->configurations, i, &c->names, out_setup, err);
-    return status == MDOT_OK ? rt_configuration_check(out_setup, job, err) : status;
+    if (c->has_pending) {
+        c->has_pending = false;
+        *out_resolved = c->pending;
+        return MDOT_OK;
+    }
+    rt_configuration requested;
+    mdot_status status = rt_configuration_read(c->pairs->configurations, i, &c->names, &requested, err);
+    if (status == MDOT_OK) status = rt_configuration_check(&requested, job, err);
+    if (status == MDOT_OK) rt_resolve(job, &requested, out_resolved);
+    return status;
 }
 
-/* Places the pair, whose `asked` is set, in a block of its batch. Returns false if all blocks are taken. */
+/* Places the pair, whose `requested` is set, in a block of its batch. Returns false if all blocks are taken. */
 static bool place_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *pair, size_t *block_count)
 {
     const rt_job_schema *schema = &tensors->schema;
-    rt_project_configuration(&pair->asked, job, schema->reads, &pair->told);
-    int64_t batch = pair->told.micro_batch;
+    rt_configuration queried;
+    rt_project_configuration(&pair->requested.configuration, job, schema->reads, &queried);
+    int64_t batch = queried.micro_batch;
     size_t b = *block_count;
     while (b > 0 && (tensors->blocks[b - 1].batch != batch || tensors->blocks[b - 1].count == schema->block)) b--;
     if (b == 0) {
@@ -208,7 +230,8 @@ static bool place_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair
     }
     rt_job_block *block = &tensors->blocks[b - 1];
     pair->block = block;
-    pair->at = rt_add_configuration(schema, &pair->told, block);
+    pair->at = rt_add_configuration(schema, &queried, block);
+    rt_resolve(job, &queried, &pair->queried);
     return true;
 }
 
@@ -220,14 +243,17 @@ static size_t gather(call *c, size_t first, run *out)
     *out = (run){.job = job_of(c->pairs, first)};
     for (; i < c->pairs->count && out->count < RT_PAIR_CAPACITY && job_of(c->pairs, i) == out->job; i++) {
         rt_job_pair *pair = &c->tensors->pairs[out->count];
-        if (read_setup(c, out->job, i, &pair->asked, &reason) != MDOT_OK) {
+        if (resolve_configuration(c, out->job, i, &pair->requested, &reason) != MDOT_OK) {
             refuse(c, i, &reason);
             continue;
         }
-        rt_shard share = rt_resolved_shard(&pair->asked, out->job);
-        if (out->count > 0 && !equal_shares(&share, &out->share)) break;
-        if (!place_pair(c->tensors, out->job, pair, &out->block_count)) break;
-        out->share = share;
+        bool is_other_shard = out->count > 0 && !equal_shards(&pair->requested.shard, &out->shard);
+        if (is_other_shard || !place_pair(c->tensors, out->job, pair, &out->block_count)) {
+            c->pending = pair->requested;
+            c->has_pending = true;
+            break;
+        }
+        out->shard = pair->requested.shard;
         out->pair[out->count++] = i;
     }
     return i - first;
@@ -236,36 +262,36 @@ static size_t gather(call *c, size_t first, run *out)
 /* The caller's encoding covers the whole job on one GPU. */
 static const rt_cached_features *encode_run(call *c, const run *r)
 {
-    rt_cached_features *own = &c->tensors->encoded;
-    if (c->pairs->encoding != NULL && rt_is_unsharded(&r->share)) return &c->pairs->encoding->encoded;
-    if (r->job != c->written || !equal_shares(&r->share, &c->share))
-        rt_encode(c->context, c->tensors, r->job, &r->share, own);
-    c->written = r->job;
-    c->share = r->share;
+    rt_cached_features *own = &c->tensors->features;
+    if (c->pairs->encoding != NULL && rt_is_unsharded(&r->shard)) return &c->pairs->encoding->features;
+    if (r->job != c->encoded || !equal_shards(&r->shard, &c->shard))
+        rt_encode(c->context, c->tensors, r->job, &r->shard, own);
+    c->encoded = r->job;
+    c->shard = r->shard;
     return own;
 }
 
-static void price_run(const call *c, const run *r, const rt_cached_features *encoded)
+static void evaluate_run(const call *c, const run *r, const rt_cached_features *features)
 {
     const rt_job_schema *schema = &c->tensors->schema;
     const mdot_abi_entry *entry = rt_entry(table_of(c->context), schema->evaluate_entry);
     rt_item items[RT_PAIR_CAPACITY];
     for (size_t b = 0; b < r->block_count; b++) {
         rt_job_block *block = &c->tensors->blocks[b];
-        rt_bind_cached_features(schema, encoded, block);
+        rt_bind_cached_features(schema, features, block);
         items[b] = (rt_item){block->inputs, block->outputs};
     }
-    rt_run_many(c->context, entry, entry->least_length ? (int64_t)encoded->row_count : 0, items, r->block_count);
+    rt_run_many(c->context, entry, entry->least_length ? (int64_t)features->row_count : 0, items, r->block_count);
 }
 
 static void predict_run(call *c, const run *r)
 {
-    const rt_cached_features *encoded = encode_run(c, r);
-    price_run(c, r, encoded);
+    const rt_cached_features *features = encode_run(c, r);
+    evaluate_run(c, r, features);
     for (size_t i = 0; i < r->count; i++) {
         mdot_prediction prediction;
         mdot_error reason;
-        if (read_pair(c->context, &c->tensors->schema, encoded, &c->tensors->pairs[i], r->job, &prediction, &reason) ==
+        if (read_pair(c->context, &c->tensors->schema, features, &c->tensors->pairs[i], r->job, &prediction, &reason) ==
             MDOT_OK) {
             answer(c, r->pair[i], &prediction);
         } else {
@@ -328,8 +354,8 @@ mdot_status rt_answer_one(mdot_context *context, const mdot_job *job, const mdot
     if (status != MDOT_OK) return status;
     const rt_job_tensors *tensors = rt_context_state(context, &rt_predict_extension);
     const rt_job_pair *pair = &tensors->pairs[0]; /* the block of the only configuration */
-    answer.asked = pair->asked;
-    answer.told = pair->told;
+    answer.requested = pair->requested;
+    answer.queried = pair->queried;
     answer.queried_ms = (double)pair->block->step_ms[tensors->schema.block + pair->at];
     *out_answer = answer;
     return MDOT_OK;

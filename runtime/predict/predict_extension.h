@@ -1,8 +1,5 @@
-/* predict_extension.h — the interface of runtime/job: jobs, and predictions of them (mdot_predict.h).
- *
- * runtime/job uses only core.h of the other components, and they use only this header of it. Its own files share
- * job_model.h, a job in memory, and predict.h.
- */
+/* predict_extension.h — the interface of runtime/predict to runtime/components.c: the state of predictions in every
+ * context (core.h). */
 #ifndef RT_PREDICT_EXTENSION_H
 #define RT_PREDICT_EXTENSION_H
 

@@ -1,8 +1,8 @@
-/* predictor_schema.c — determines whether an artefact predicts jobs. It does if it has an entry "predict" that reads only
- * the tensors of predict.h, or two entries, "encode" and "evaluate", of which the second reads the outputs of the
- * first. The entry "explain" has the inputs of "predict". */
-#include "runtime/predict/predict.h"
-#include "runtime/predict/predict_extension.h"
+/* predictor_schema.c — determines whether an artefact predicts jobs. It does if it has an entry "predict" that reads
+ * only the tensors of predictor_schema.h, or two entries, "encode" and "evaluate", of which the second reads the outputs
+ * of the first. The entry "explain" has the inputs of "predict". */
+#include "runtime/predict/predictor_schema.h"
+#include "runtime/core/core.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -168,13 +168,13 @@ static mdot_status fail_input(const reading *r, uint32_t at)
                      name, r->name, inabilities[r->question]);
 }
 
-static mdot_status keep(const reading *r, const mdot_abi_tensor *tensor, uint32_t read_at, uint32_t made_at)
+static mdot_status cache_tensor(const reading *r, const mdot_abi_tensor *tensor, uint32_t read_at, uint32_t made_at)
 {
     rt_job_schema *schema = r->schema;
-    if (schema->kept_count == RT_CACHED_CAPACITY)
+    if (schema->cached_count == RT_CACHED_CAPACITY)
         return mdot_fail(r->err, MDOT_INCOMPATIBLE, "entry %s reads more than %d tensors of a job", r->name,
                          RT_CACHED_CAPACITY);
-    schema->kept[schema->kept_count++] = (rt_cached_tensor){tensor, read_at, made_at};
+    schema->cached[schema->cached_count++] = (rt_cached_tensor){tensor, read_at, made_at};
     return MDOT_OK;
 }
 
@@ -187,7 +187,8 @@ static mdot_status read_rows(const reading *r, bool in_one_piece)
         int i = find_input(rt_string(r->table, tensor->name_at));
         if (i == RT_JOB_INPUT_COUNT || (!rt_job_inputs[i].has_rows && !in_one_piece)) return fail_input(r, at);
         status = read_input(r, at, i);
-        if (status == MDOT_OK && in_one_piece && rt_job_inputs[i].has_rows) status = keep(r, tensor, at, (uint32_t)i);
+        if (status == MDOT_OK && in_one_piece && rt_job_inputs[i].has_rows)
+            status = cache_tensor(r, tensor, at, (uint32_t)i);
     }
     return status;
 }
@@ -201,14 +202,14 @@ static bool equal_tensors(const mdot_abi_tensor *a, const mdot_abi_tensor *b)
 }
 
 /* An input of "evaluate" that is an output of "encode". */
-static mdot_status keep_output(const reading *r, const mdot_abi_entry *encode, uint32_t at)
+static mdot_status cache_output(const reading *r, const mdot_abi_entry *encode, uint32_t at)
 {
     const mdot_abi_tensor *wanted = &rt_inputs(r->table, r->entry)[at];
     const char *name = rt_string(r->table, wanted->name_at);
     for (uint32_t i = 0; i < encode->output_count; i++) {
         const mdot_abi_tensor *made = &rt_outputs(r->table, encode)[i];
         if (strcmp(rt_string(r->table, made->name_at), name) != 0) continue;
-        if (equal_tensors(made, wanted)) return keep(r, wanted, at, i);
+        if (equal_tensors(made, wanted)) return cache_tensor(r, wanted, at, i);
         return mdot_fail(r->err, MDOT_INCOMPATIBLE,
                          "%s has one shape as an output of entry %s and another as an input of entry %s", name,
                          encode_name, r->name);
@@ -219,29 +220,29 @@ static mdot_status keep_output(const reading *r, const mdot_abi_entry *encode, u
                      name, r->name, encode_name);
 }
 
-static mdot_status read_prices(const reading *r, const mdot_abi_entry *encode)
+static mdot_status read_evaluate_inputs(const reading *r, const mdot_abi_entry *encode)
 {
     mdot_status status = MDOT_OK;
     for (uint32_t at = 0; status == MDOT_OK && at < r->entry->input_count; at++) {
         int i = find_input(rt_string(r->table, rt_inputs(r->table, r->entry)[at].name_at));
         bool is_given = i < RT_JOB_INPUT_COUNT && !rt_job_inputs[i].has_rows;
-        status = is_given ? read_input(r, at, i) : keep_output(r, encode, at);
+        status = is_given ? read_input(r, at, i) : cache_output(r, encode, at);
     }
     return status;
 }
 
 /* "encode" writes all of its outputs, but memory is allocated only for those that "evaluate" reads. */
-static mdot_status check_all_read(const reading *prices, const mdot_abi_entry *encode)
+static mdot_status check_all_read(const reading *evaluate, const mdot_abi_entry *encode)
 {
-    const rt_job_schema *schema = prices->schema;
+    const rt_job_schema *schema = evaluate->schema;
     for (uint32_t i = 0; i < encode->output_count; i++) {
         size_t k = 0;
-        while (k < schema->kept_count && schema->kept[k].made_at != i) k++;
-        if (k == schema->kept_count)
-            return mdot_fail(prices->err, MDOT_INCOMPATIBLE,
+        while (k < schema->cached_count && schema->cached[k].made_at != i) k++;
+        if (k == schema->cached_count)
+            return mdot_fail(evaluate->err, MDOT_INCOMPATIBLE,
                              "output %s of entry %s is no input of entry %s, so the artefact predicts no jobs",
-                             rt_string(prices->table, rt_outputs(prices->table, encode)[i].name_at), encode_name,
-                             prices->name);
+                             rt_string(evaluate->table, rt_outputs(evaluate->table, encode)[i].name_at), encode_name,
+                             evaluate->name);
     }
     return MDOT_OK;
 }
@@ -319,17 +320,17 @@ static void limit_rows(rt_job_schema *schema, const mdot_abi_table *table, const
     if (schema->row_capacity == 0 || most < schema->row_capacity) schema->row_capacity = most;
 }
 
-static mdot_status read_pair(const mdot_abi_table *table, const mdot_abi_entry *encode, const mdot_abi_entry *price,
-                             rt_job_schema *schema, mdot_error *err)
+static mdot_status read_pair(const mdot_abi_table *table, const mdot_abi_entry *encode,
+                             const mdot_abi_entry *evaluate_entry, rt_job_schema *schema, mdot_error *err)
 {
     const reading rows = {.table = table, .entry = encode, .name = encode_name, .schema = schema, .err = err};
-    reading prices = {.table = table, .entry = price, .name = evaluate_name, .schema = schema, .err = err};
+    reading evaluate = {.table = table, .entry = evaluate_entry, .name = evaluate_name, .schema = schema, .err = err};
     mdot_status status = read_rows(&rows, false);
-    if (status == MDOT_OK) status = read_block(&prices);
-    if (status == MDOT_OK) status = read_prices(&prices, encode);
-    if (status == MDOT_OK) status = check_all_read(&prices, encode);
-    if (status == MDOT_OK) status = read_outputs(&prices);
-    schema->block = (size_t)prices.block;
+    if (status == MDOT_OK) status = read_block(&evaluate);
+    if (status == MDOT_OK) status = read_evaluate_inputs(&evaluate, encode);
+    if (status == MDOT_OK) status = check_all_read(&evaluate, encode);
+    if (status == MDOT_OK) status = read_outputs(&evaluate);
+    schema->block = (size_t)evaluate.block;
     return status;
 }
 
@@ -347,13 +348,13 @@ mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question whic
     for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) schema.input_at[i] = RT_NOT_THERE;
     for (int i = 0; i < RT_JOB_OUTPUT_COUNT; i++) schema.output_at[i] = RT_NOT_THERE;
     const mdot_abi_entry *rows = find_entry(table, encode_name, &schema.rows_entry);
-    const mdot_abi_entry *prices = find_entry(table, evaluate_name, &schema.evaluate_entry);
+    const mdot_abi_entry *evaluate = find_entry(table, evaluate_name, &schema.evaluate_entry);
     mdot_status status;
-    if (which == RT_JOB_PREDICT && rows != NULL && prices != NULL) {
-        status = read_pair(table, rows, prices, &schema, err);
+    if (which == RT_JOB_PREDICT && rows != NULL && evaluate != NULL) {
+        status = read_pair(table, rows, evaluate, &schema, err);
     } else {
         const char *name = which == RT_JOB_PREDICT ? predict_name : explain_name;
-        rows = prices = find_entry(table, name, &schema.rows_entry);
+        rows = evaluate = find_entry(table, name, &schema.rows_entry);
         schema.evaluate_entry = schema.rows_entry;
         if (rows == NULL)
             return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has no entry %s, so it %s", name,
@@ -362,11 +363,11 @@ mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question whic
             &(reading){.table = table, .entry = rows, .question = which, .name = name, .schema = &schema, .err = err});
     }
     if (status != MDOT_OK) return status;
-    if (rows->least_length > 1 || prices->least_length > 1)
+    if (rows->least_length > 1 || evaluate->least_length > 1)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "the predictor takes no fewer than %u rows, and jobs may have one",
-                         rows->least_length > 1 ? rows->least_length : prices->least_length);
+                         rows->least_length > 1 ? rows->least_length : evaluate->least_length);
     limit_rows(&schema, table, rows);
-    limit_rows(&schema, table, prices);
+    limit_rows(&schema, table, evaluate);
     *out_schema = schema;
     return MDOT_OK;
 }

@@ -1,5 +1,5 @@
 /* predictor_tensors.c — memory for the inputs and outputs of job predictions: one block in every context. */
-#include "runtime/predict/predict.h"
+#include "runtime/predict/predictor_tensors.h"
 #include "runtime/predict/predict_extension.h"
 
 #include <string.h>
@@ -39,13 +39,13 @@ static void divide_rows(divider *d, const rt_job_schema *schema, void *rows[RT_J
 }
 
 /* In one piece, an evaluation reads the rows themselves. */
-static void divide_encoded(divider *d, const rt_job_schema *schema, void *const rows[RT_JOB_INPUT_COUNT],
-                           rt_cached_features *out)
+static void divide_features(divider *d, const rt_job_schema *schema, void *const rows[RT_JOB_INPUT_COUNT],
+                            rt_cached_features *out)
 {
-    for (size_t i = 0; i < schema->kept_count; i++) {
-        const rt_cached_tensor *kept = &schema->kept[i];
-        out->kept[i] = rt_is_pair(schema) ? take(d, rt_tensor_bytes(kept->tensor, (int64_t)schema->row_capacity))
-                                          : rows[kept->made_at];
+    for (size_t i = 0; i < schema->cached_count; i++) {
+        const rt_cached_tensor *cached = &schema->cached[i];
+        out->tensors[i] = rt_is_pair(schema) ? take(d, rt_tensor_bytes(cached->tensor, (int64_t)schema->row_capacity))
+                                             : rows[cached->made_at];
     }
 }
 
@@ -84,7 +84,7 @@ static rt_job_tensors *divide(divider *d, const rt_job_schema *schema)
     rt_job_tensors *tensors = take(d, sizeof *tensors);
     made.blocks = take(d, made.block_count * sizeof *made.blocks);
     divide_rows(d, schema, made.rows);
-    divide_encoded(d, schema, made.rows, &made.encoded);
+    divide_features(d, schema, made.rows, &made.features);
     for (size_t i = 0; i < made.block_count; i++) divide_block(d, schema, made.blocks != NULL ? &made.blocks[i] : NULL);
     if (tensors != NULL) *tensors = made;
     return tensors;

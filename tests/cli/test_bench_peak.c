@@ -2,7 +2,7 @@
  * tiles restores the processor's state. Their speed does not affect this test. */
 #include "cli/bench.h"
 #include "mdot/mdot_abi.h"
-#include "runtime/core/predictor.h"
+#include "runtime/core/cpu.h"
 #include "tests/support/amx_emulator.h"
 
 #include <setjmp.h>

@@ -10,7 +10,7 @@
 
 #include "codegen/cuda/nvrtc.h"
 #include "mdot/mdotc.h"
-#include "runtime/core/predictor.h"
+#include "runtime/core/objects.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* cuda_life.c — see cuda_life.h. */
 #include "tests/fake_cuda/cuda_life.h"
 
-#include "runtime/core/predictor.h"
+#include "runtime/core/objects.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

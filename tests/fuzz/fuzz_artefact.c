@@ -5,8 +5,11 @@
  *
  *     scripts/fuzz.sh 600 artefact
  */
-#include "runtime/core/predictor.h"
-#include "runtime/predict/predict.h"
+#include "runtime/core/elf_sections.h"
+#include "runtime/core/objects.h"
+#include "runtime/core/table_check.h"
+#include "runtime/core/table_reader.h"
+#include "runtime/predict/predictor_schema.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,9 @@
  */
 #include "mdot/mdot_abi.h"
 #include "mdot/mdotjob.h"
-#include "runtime/predict/predict.h"
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/peak_memory.h"
+#include "runtime/predict/operator_features.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,8 +50,9 @@ static void write_rows(const mdot_job *job)
     int64_t type[CAPACITY];
     float setting[CAPACITY * MDOT_SETTING_COUNT], load[CAPACITY * RT_LOAD_COLUMNS];
     float position[CAPACITY * RT_POSITION_COLUMNS];
-    const rt_shard share = {job->division.common > 0 ? (double)job->division.common : 1,
-                            job->division.experts > 0 ? (double)job->division.experts : 1,
+    const rt_sharding *sharding = &job->analysis->sharding;
+    const rt_shard shard = {sharding->common > 0 ? (double)sharding->common : 1,
+                            sharding->experts.common_count > 0 ? (double)sharding->experts.common_count : 1,
                             {1, 0.5, 0}};
     for (int in_order = 0; in_order < 2; in_order++) {
         rt_job_tensors tensors = {
@@ -63,7 +66,7 @@ static void write_rows(const mdot_job *job)
                      [RT_JOB_INPUT_SETTING] = setting,
                      [RT_JOB_INPUT_LOAD] = load,
                      [RT_JOB_INPUT_POSITION] = in_order ? position : NULL}};
-        rt_write_operator_features(job, &share, &tensors);
+        rt_write_operator_features(job, &shard, &tensors);
         if (tensors.row_count < 1 || tensors.row_count > CAPACITY) abort();
         for (size_t i = 0; i < tensors.row_count * RT_LOAD_COLUMNS; i++) {
             if (!isfinite(load[i]) || load[i] < 0) abort();
@@ -72,10 +75,13 @@ static void write_rows(const mdot_job *job)
             if (!(fabsf(setting[i]) <= MOST_SETTING)) abort();
         }
     }
-    rt_resolved_configuration setup = {
+    rt_configuration configuration = {
         .c = {.batch = 1 << 24, .gpu_count = 4, .precision = MDOT_PRECISION_AMP, .zero_stage = 1}};
-    if (rt_configuration_resolve(&setup, NULL) != MDOT_OK) abort();
-    if (rt_peak_memory_bytes(job, &setup) == 0 && job->info.parameters > 0) abort();
+    if (rt_configuration_complete(&configuration, NULL) != MDOT_OK) abort();
+    rt_resolved_configuration resolved;
+    rt_resolve(job, &configuration, &resolved);
+    rt_memory memory = rt_measure_memory(job, &resolved);
+    if (rt_sum_memory(&memory) == 0 && job->info.parameters > 0) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -5,7 +5,8 @@
  * which the checks must detect. Complaints of the fake driver are printed when the process ends, which then fails. */
 #include "benchmarks/gpu/floors.h"
 #include "benchmarks/gpu/gpu_device.h"
-#include "runtime/core/predictor.h"
+#include "runtime/core/cpu.h"
+#include "runtime/core/table_reader.h"
 #include "tests/fake_cuda/machine.h"
 
 #include <elf.h>

@@ -12,7 +12,9 @@
 #include "ir/passes.h"
 #include "ir/plan/plan.h"
 #include "mdot/mdotjob.h"
-#include "runtime/predict/predict.h"
+#include "runtime/perf/operator_groups.h"
+#include "runtime/perf/roofline.h"
+#include "runtime/predict/analytic_correction.h"
 #include "tests/growth/growth_models.h"
 
 #include <llvm-c/Core.h>
@@ -220,7 +222,7 @@ static void make_colliding(mdot_job_operator *operators, size_t count)
     mdot_job_operator op = {.struct_size = sizeof op, .type = "Relu", .known = true, .traits.number = 7};
     for (size_t i = 0; i < count; i++) {
         do op.parameters++;
-        while (rt_job_hash_operator(&op) % SLOTS != 0);
+        while (rt_hash_operator(&op) % SLOTS != 0);
         operators[i] = op;
     }
 }
@@ -258,29 +260,27 @@ static void operators_made_to_collide_cost_no_more(void **state)
 
 /* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
-static rt_resolved_configuration setup_of(mdot_configuration c)
+static rt_configuration configuration_of(mdot_configuration c)
 {
-    rt_resolved_configuration setup;
+    rt_configuration configuration;
     rt_gpu_names names = {0};
     mdot_error err = {0};
     c.struct_size = sizeof c;
     c.gpu = "A100";
     c.batch = 8;
-    if (rt_configuration_read(&c, 0, &names, &setup, &err) != MDOT_OK) fail_msg("%s", err.message);
-    return setup;
+    if (rt_configuration_read(&c, 0, &names, &configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return configuration;
 }
 
-/* Configurations of a scheduler's round. The predictor reads at most the number of GPUs in a configuration of several
- * GPUs. */
-static void what_is_modelled_adds_up_equal_rooflines_once(void **state)
+/* The queries of a scheduler's round to a predictor that reads at most the number of GPUs. */
+static void analytic_correction_adds_up_equal_rooflines_once(void **state)
 {
     (void)state;
     enum { OPERATORS = 500 };
     static const struct {
         mdot_configuration c;
-        int rooflines; /* rooflines of a typical batch, plus those of the requested batch if passes are counted or
-                        * kernels change */
-    } asked[] = {
+        int rooflines; /* of a typical batch; and of the requested one if micro-steps are counted or kernels change */
+    } cases[] = {
         {{.gpu_count = 1}, 0},
         {{.gpu_count = 8}, 1},
         {{.gpu_count = 8, .zero_stage = 2}, 1},
@@ -298,18 +298,20 @@ static void what_is_modelled_adds_up_equal_rooflines_once(void **state)
         operators[i].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1000 + (double)i, 4000, 4000};
     }
     mdot_job *job = job_of(operators, OPERATORS);
-    const rt_shard whole = {1, 1, {1, 1, 1}};
-    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        rt_resolved_configuration setup = setup_of(asked[i].c), told;
-        rt_project_configuration(&setup, job, reads, &told);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rt_configuration configuration = configuration_of(cases[i].c), projected;
+        rt_resolved_configuration requested, queried;
+        rt_project_configuration(&configuration, job, reads, &projected);
+        rt_resolve(job, &configuration, &requested);
+        rt_resolve(job, &projected, &queried);
         blocks = 0;
-        rt_roofline_of(job, &setup, &whole);
+        rt_roofline_of(job, &requested);
         const double one = (double)blocks;
         assert_true(one > OPERATORS);
         blocks = 0;
-        rt_correct(&setup, &told, job, 100);
+        rt_correct(&requested, &queried, job, 100);
         print_message("configuration %zu: %.2f rooflines\n", i, (double)blocks / one);
-        assert_int_equal((int)((double)blocks / one + 0.5), asked[i].rooflines);
+        assert_int_equal((int)((double)blocks / one + 0.5), cases[i].rooflines);
     }
     mdot_job_destroy(job);
 }
@@ -319,7 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_grows_as_the_model_does),
         cmocka_unit_test(operators_made_to_collide_cost_no_more),
-        cmocka_unit_test(what_is_modelled_adds_up_equal_rooflines_once),
+        cmocka_unit_test(analytic_correction_adds_up_equal_rooflines_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 # Makes a tree without a breach: one file per folder, with allowed includes.
 make_tree() {
     rm -rf "$work/tree"
-    for folder in include/mdot base runtime/core runtime/cuda runtime/job ir/ops frontend/onnx frontend/job codegen/cpu \
+    for folder in include/mdot base runtime/core runtime/cuda runtime/job runtime/perf ir/ops frontend/onnx frontend/job codegen/cpu \
         codegen/cuda compiler cli examples benchmarks/gpu; do
         mkdir -p "$work/tree/$folder"
     done
@@ -19,8 +19,8 @@ make_tree() {
     echo '#include "mdot_base.h"' > include/mdot/mdot.h
     echo '#include "mdot/mdot_base.h"' > base/join.h
     printf '#include "base/join.h"\n#include "mdot/mdot.h"\n' > runtime/core/core.h
-    echo '#include "runtime/core/core.h"' > runtime/core/predictor.h
-    echo '#include "runtime/core/predictor.h"' > runtime/core/run.c
+    echo '#include "runtime/core/core.h"' > runtime/core/objects.h
+    echo '#include "runtime/core/objects.h"' > runtime/core/run.c
     echo '  #  include "runtime/core/core.h"' > runtime/cuda/cuda.h
     printf '#include "runtime/core/core.h"\n#include "runtime/cuda/cuda.h"\n' > runtime/components.c
     echo '#include "ir/ops/sums.h"' > ir/ops/sums.c
@@ -28,7 +28,7 @@ make_tree() {
     echo '#include "ir/ops/sums.h"' > codegen/cpu/cpu_backend.h
     echo '#include "codegen/cpu/cpu_backend.h"' > codegen/table_builder.c
     echo '#include "mdot/mdot.h"' > cli/main.c
-    echo '#include "runtime/core/predictor.h"' > benchmarks/gpu/subject.h
+    echo '#include "runtime/core/objects.h"' > benchmarks/gpu/subject.h
 }
 
 expect_whole() {
@@ -55,9 +55,11 @@ expect_whole
 expect_breach base/join.h '#include "ir/ops/sums.h"' 'includes ir/ops/sums.h, which base/ may not'
 expect_breach base/join.h '#include "mdot/mdot.h"' 'includes mdot/mdot.h, which base/ may not'
 expect_breach runtime/core/run.c '#include "runtime/cuda/cuda.h"' 'includes runtime/cuda/cuda.h, which runtime/core/ may not'
-expect_breach runtime/cuda/cuda.c '#include "runtime/core/predictor.h"' 'which runtime/cuda/ may not'
-expect_breach runtime/job/job.c '#include "runtime/cuda/cuda.h"' 'which runtime/job/ may not'
-expect_breach runtime/components.c '#include "runtime/core/predictor.h"' 'which runtime/ may not'
+expect_breach runtime/cuda/cuda.c '#include "runtime/core/objects.h"' 'which runtime/cuda/ may not'
+expect_breach runtime/job/job_model.c '#include "runtime/cuda/cuda.h"' 'which runtime/job/ may not'
+expect_breach runtime/job/job_model.c '#include "runtime/perf/sharding.h"' 'which runtime/job/ may not'
+expect_breach runtime/perf/sharding.c '#include "runtime/predict/predict.h"' 'which runtime/perf/ may not'
+expect_breach runtime/components.c '#include "runtime/core/objects.h"' 'which runtime/ may not'
 expect_breach ir/ops/sums.c '#include "codegen/cpu/cpu_backend.h"' 'which ir/ may not'
 expect_breach ir/ops/sums.c '	#	include	"mdot/mdot.h"' 'which ir/ may not'
 expect_breach frontend/onnx/read.c '#include "frontend/job/fe_job.h"' 'which frontend/onnx/ may not'
@@ -70,7 +72,7 @@ expect_breach cli/main.c '#include "ir/ops/sums.h"' 'which cli/ may not'
 expect_breach cli/main.c '#include "mdot/mdot_abi.h"' 'which cli/ may not'
 expect_breach examples/quickstart.c '#include "runtime/core/core.h"' 'which examples/ may not'
 expect_breach benchmarks/gpu/subject.h '#include "runtime/predict/predict_extension.h"' 'which benchmarks/gpu/ may not'
-expect_breach runtime/core/core.h '#include "runtime/core/predictor.h"' 'is in a circle of headers'
+expect_breach runtime/core/core.h '#include "runtime/core/objects.h"' 'is in a circle of headers'
 expect_breach ir/ops/sums.h '#include "ir/ops/sums.h"' 'is in a circle of headers'
 expect_breach runtime/job/run.c '#include "mdot/mdot.h"' 'libmdot has runtime/core/run.c of the same name'
 expect_breach compiler/table_builder.c '#include "ir/ops/sums.h"' 'of the same name'
@@ -83,7 +85,7 @@ expect_whole
 
 # File names must be unique only within a library: libmdotjob and libmdotc may use the same name.
 make_tree
-echo '#include "ir/ops/sums.h"' | tee frontend/job/table.c > frontend/job/extract_operators.c
+echo '#include "ir/ops/sums.h"' | tee frontend/job/table_builder.c > frontend/job/extract_operators.c
 expect_whole
 # External symbols of the objects of a build, by folder.
 make_tree

@@ -53,7 +53,7 @@ static void destroy(const mdot_predictor *predictor, void *state)
 static const rt_extension a = {create_a, destroy}, b = {create_b, destroy}, c = {create_c, destroy};
 static const rt_extension *const extensions[] = {&a, &c, &b, NULL};
 static const rt_device_ops *const no_devices[] = {NULL};
-static const rt_components rooms = {no_devices, extensions};
+static const rt_components components = {.devices = no_devices, .extensions = extensions};
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------- */
 
@@ -65,7 +65,7 @@ static void open_predictor(void)
     journal[0] = '\0';
     b_fails = false;
     char *path = fixture_save(&fixture_shared, fixture_shared.bytes, fixture_shared.size_bytes);
-    assert_int_equal(rt_predictor_open(&rooms, path, NULL, &predictor, NULL), MDOT_OK);
+    assert_int_equal(rt_predictor_open(&components, path, NULL, &predictor, NULL), MDOT_OK);
     unlink(path);
     free(path);
 }

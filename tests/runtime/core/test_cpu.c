@@ -1,5 +1,5 @@
 /* test_cpu.c — the choice of the CPU feature level, on simulated machines and on this one. */
-#include "runtime/core/predictor.h"
+#include "runtime/core/cpu.h"
 #include "tests/support/artefact_fixture.h"
 
 #include <setjmp.h>

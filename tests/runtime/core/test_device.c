@@ -104,7 +104,8 @@ METAL(zinc)
 
 static const rt_extension *const no_extensions[] = {NULL};
 static const rt_device_ops *const no_devices[] = {NULL}, *const two_devices[] = {&tin_ops, &zinc_ops, NULL};
-static const rt_components bare = {no_devices, no_extensions}, metals = {two_devices, no_extensions};
+static const rt_components bare = {.devices = no_devices, .extensions = no_extensions},
+                           metals = {.devices = two_devices, .extensions = no_extensions};
 
 /* ---- Opening the artefact over them ------------------------------------------------------------------------------ */
 
@@ -115,30 +116,30 @@ static int reset(void **state)
     return 0;
 }
 
-static mdot_status open_in(const rt_components *rooms, const char *device, const char *kernel_precision,
+static mdot_status open_in(const rt_components *components, const char *device, const char *kernel_precision,
                            mdot_predictor **out_predictor, mdot_error *err)
 {
     fixture_skip_unless_v3();
     const mdot_open_options options = {
         .struct_size = sizeof options, .device = device, .device_timeout_ms = 77, .kernel_precision = kernel_precision};
     char *path = fixture_save(&fixture_shared, fixture_shared.bytes, fixture_shared.size_bytes);
-    mdot_status status = rt_predictor_open(rooms, path, &options, out_predictor, err);
+    mdot_status status = rt_predictor_open(components, path, &options, out_predictor, err);
     unlink(path);
     free(path);
     return status;
 }
 
-static mdot_status open_over(const rt_components *rooms, const char *device, mdot_predictor **out_predictor,
+static mdot_status open_over(const rt_components *components, const char *device, mdot_predictor **out_predictor,
                              mdot_error *err)
 {
-    return open_in(rooms, device, NULL, out_predictor, err);
+    return open_in(components, device, NULL, out_predictor, err);
 }
 
-static void expect_refused(const rt_components *rooms, const char *device, mdot_status status, const char *part)
+static void expect_refused(const rt_components *components, const char *device, mdot_status status, const char *part)
 {
     mdot_predictor *predictor = NULL;
     mdot_error err = {0};
-    assert_int_equal(open_over(rooms, device, &predictor, &err), status);
+    assert_int_equal(open_over(components, device, &predictor, &err), status);
     assert_null(predictor);
     if (strstr(err.message, part) == NULL) fail_msg("\"%s\" does not hold \"%s\"", err.message, part);
     assert_int_equal(tin.open_devices + tin.open_contexts + zinc.open_devices + zinc.open_contexts, 0);

@@ -1,6 +1,7 @@
 /* test_runtime_images.c — CUDA images in an artefact, on a machine that needs no GPU: the tables that open refuses,
  * and the results of the accessors. */
-#include "runtime/core/predictor.h"
+#include "runtime/core/loader.h"
+#include "runtime/core/objects.h"
 #include "tests/support/artefact_fixture.h"
 
 #include <setjmp.h>
@@ -107,11 +108,11 @@ static void image_bytes_are_mapped_where_the_table_says_until_the_device_has_the
     static const rt_device_ops looks = {.name = "looks", .open = look_at_images};
     static const rt_device_ops *const devices[] = {&looks, NULL};
     static const rt_extension *const extensions[] = {NULL};
-    static const rt_components rooms = {devices, extensions};
+    static const rt_components components = {.devices = devices, .extensions = extensions};
     char *path = fixture_save(&shared, shared.bytes, shared.size_bytes);
     mdot_predictor *p = NULL;
     images_looked_at = 0;
-    assert_int_equal(rt_predictor_open(&rooms, path, NULL, &p, NULL), MDOT_OK);
+    assert_int_equal(rt_predictor_open(&components, path, NULL, &p, NULL), MDOT_OK);
     assert_int_equal(images_looked_at, FIXTURE_IMAGES);
     assert_null(p->library->artefact.cubins);
     assert_null(p->library->artefact.cuda_weights);

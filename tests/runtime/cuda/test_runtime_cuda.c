@@ -2,7 +2,7 @@
  * test_runtime_cuda_device.c tests the choice of the device, test_runtime_cuda_faults.c tests failures. */
 #include "tests/fake_cuda/cuda_fixture.h"
 
-#include "runtime/core/predictor.h"
+#include "runtime/core/objects.h"
 #include "runtime/cuda/cuda_device.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
  * answer, the failure is reported, and everything is freed. test_runtime_cuda_limits.c tests calls that hang. */
 #include "tests/fake_cuda/cuda_life.h"
 
-#include "runtime/core/predictor.h"
+#include "runtime/core/objects.h"
 #include "runtime/cuda/cuda_driver.h"
 
 #include <limits.h>

@@ -4,7 +4,7 @@
  * reached in that case. */
 #include "tests/fake_cuda/cuda_life.h"
 
-#include "runtime/core/predictor.h"
+#include "runtime/core/objects.h"
 #include "runtime/cuda/cuda_device.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,7 @@
 /* test_configuration.c — resolved configurations: degrees of parallelism, micro-batches, rates of links, and the work
  * of one GPU of many. test_predict.c tests refused configurations. */
-#include "runtime/predict/predict.h"
+#include "runtime/job/configuration.h"
+#include "runtime/job/gpus.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
 
@@ -11,21 +12,21 @@
 
 #include <cmocka.h>
 
-static rt_resolved_configuration read(mdot_configuration c)
+static rt_configuration read(mdot_configuration c)
 {
     rt_gpu_names names = {0};
-    rt_resolved_configuration setup;
+    rt_configuration configuration;
     mdot_error err = {0};
     c.struct_size = sizeof c;
     if (c.batch == 0) c.batch = 8;
-    if (rt_configuration_read(&c, 0, &names, &setup, &err) != MDOT_OK) fail_msg("%s", err.message);
-    return setup;
+    if (rt_configuration_read(&c, 0, &names, &configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return configuration;
 }
 
 static void one_gpu_is_one_worker(void **state)
 {
     (void)state;
-    rt_resolved_configuration s = read((mdot_configuration){.gpu = "T4"});
+    rt_configuration s = read((mdot_configuration){.gpu = "T4"});
     assert_int_equal(s.c.gpu_count, 1);
     assert_int_equal(s.c.data_parallel, 1);
     assert_int_equal(s.c.accumulate, 1);
@@ -50,7 +51,7 @@ static void degrees_that_are_not_given_follow(void **state)
         {{.gpu = "A100", .gpu_count = 4, .data_parallel = 4, .expert_parallel = 1}, 4, 4, 1, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        rt_resolved_configuration s = read(cases[i].c);
+        rt_configuration s = read(cases[i].c);
         assert_int_equal(s.c.gpu_count, cases[i].gpus);
         assert_int_equal(s.c.data_parallel, cases[i].data);
         assert_int_equal(s.c.tensor_parallel, cases[i].tensor);
@@ -61,7 +62,7 @@ static void degrees_that_are_not_given_follow(void **state)
 static void pipeline_has_as_many_micro_batches_as_stages(void **state)
 {
     (void)state;
-    rt_resolved_configuration s = read((mdot_configuration){.gpu = "A100", .pipeline_parallel = 4});
+    rt_configuration s = read((mdot_configuration){.gpu = "A100", .pipeline_parallel = 4});
     assert_int_equal(s.c.micro_batches, 4);
     assert_int_equal(s.micro_batch, 2);
     s = read((mdot_configuration){.gpu = "A100", .pipeline_parallel = 4, .micro_batches = 8});
@@ -88,7 +89,7 @@ static void figures_without_links_are_pcie_4_and_may_lack_watts(void **state)
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
     gpu.nvlink_gbps = gpu.pcie_gbps = gpu.watts = 0;
-    rt_resolved_configuration s = read((mdot_configuration){.gpu_spec = &gpu});
+    rt_configuration s = read((mdot_configuration){.gpu_spec = &gpu});
     predict_assert_close(s.c.link_gbps, 0.4 * 31.5);
     gpu.watts = 300;
     gpu.struct_size = offsetof(mdot_gpu, nvlink_gbps);
@@ -100,10 +101,10 @@ static void figures_without_links_are_pcie_4_and_may_lack_watts(void **state)
 static mdot_status read_status(mdot_configuration c, mdot_error *err)
 {
     rt_gpu_names names = {0};
-    rt_resolved_configuration setup;
+    rt_configuration configuration;
     c.struct_size = sizeof c;
     c.batch = 8;
-    return rt_configuration_read(&c, 0, &names, &setup, err);
+    return rt_configuration_read(&c, 0, &names, &configuration, err);
 }
 
 static void figures_beyond_physics_are_refused_by_name(void **state)

@@ -1,5 +1,5 @@
 /* test_freeze.c — jobs with frozen parameters: matching of patterns, and the remaining gradients, memory and files. */
-#include "runtime/perf/resolved_configuration.h"
+#include "runtime/perf/peak_memory.h"
 #include "tests/support/predict_fixture.h"
 #include "tests/support/process.h"
 
@@ -95,9 +95,12 @@ static void frozen_parameters_need_memory_for_weights_only(void **state)
     (void)state;
     mdot_job *job = make_job(true), *lora = NULL;
     assert_int_equal(freeze(job, NULL, "*.lora_A", &lora, NULL), MDOT_OK);
-    rt_resolved_configuration setup = {.c = {.batch = 2, .optimizer = MDOT_OPTIMIZER_ADAM}, .gpu = {.pcie_gbps = 31.5}};
-    assert_int_equal(rt_configuration_resolve(&setup, NULL), MDOT_OK);
-    rt_memory before = rt_measure_memory(job, &setup), after = rt_measure_memory(lora, &setup);
+    rt_configuration configuration = {.c = {.batch = 2, .optimizer = MDOT_OPTIMIZER_ADAM}, .gpu = {.pcie_gbps = 31.5}};
+    rt_resolved_configuration of_job, of_lora;
+    assert_int_equal(rt_configuration_complete(&configuration, NULL), MDOT_OK);
+    rt_resolve(job, &configuration, &of_job);
+    rt_resolve(lora, &configuration, &of_lora);
+    rt_memory before = rt_measure_memory(job, &of_job), after = rt_measure_memory(lora, &of_lora);
     assert_true(before.weights == 4 * 360 && after.weights == 4 * 360);
     assert_true(before.gradients == 4 * 360 && after.gradients == 4 * 10);
     assert_true(before.optimizer == 8 * 360 && after.optimizer == 8 * 10);

@@ -1,4 +1,5 @@
-/* test_string_pool.c — runtime/job/string_pool.c: a job stores each name once, and its memory grows in proportion to its file. */
+/* test_string_pool.c — runtime/job/string_pool.c: a job stores each name once, and its memory grows in proportion to
+ * its file. */
 #include "runtime/job/job_model.h"
 #include "tests/support/job_file_fixture.h"
 #include "tests/support/process.h"

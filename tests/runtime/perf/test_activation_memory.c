@@ -1,8 +1,8 @@
-/* test_activation_memory.c — the memory of activations at the peak of a pass, compared with sums made by hand for networks
- * that are small enough to follow every tensor. Sizes are in units of a tensor of 1024 fp32 elements per sample. In
- * the comments, f3 is the forward operation of operator 3, b3 its backward operation, r3 its result and g3 the
+/* test_activation_memory.c — the memory of activations at the peak of a pass, compared with sums made by hand for
+ * networks that are small enough to follow every tensor. Sizes are in units of a tensor of 1024 fp32 elements per
+ * sample. In the comments, f3 is the forward operation of operator 3, b3 its backward operation, r3 its result and g3 the
  * gradient of its result. */
-#include "runtime/job/job_model.h"
+#include "runtime/perf/analysis.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static void expect_case(const network *n, rt_activation_type type, mdot_attentio
                         double units)
 {
     mdot_job *job = predict_make_job(n->operators, n->count);
-    double got = job->activations[type][attention][recompute].all / UNIT;
+    double got = job->analysis->activations.of[type][attention][recompute].all / UNIT;
     if (got != units) fail_msg("%d, %d, %d: %g units, not %g", (int)type, (int)attention, (int)recompute, got, units);
     mdot_job_destroy(job);
 }
@@ -283,10 +283,10 @@ static void whole_leaves_out_what_is_divided(void **state)
     }
     n.operators[1].setting[MDOT_SETTING_AXIS] = n.operators[8].setting[MDOT_SETTING_AXIS] = 1;
     mdot_job *job = predict_make_job(n.operators, n.count);
-    const rt_activations *a = &job->activations[RT_ACTIVATION_FP32][0][0];
+    const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_FP32][0][0];
     assert_true(a->all == 23 * UNIT);
-    assert_int_equal(job->division.role[2], RT_ROLE_COLUMNS);
-    assert_int_equal(job->division.role[6], RT_ROLE_ROWS);
+    assert_int_equal(job->analysis->sharding.role[2], RT_ROLE_COLUMNS);
+    assert_int_equal(job->analysis->sharding.role[6], RT_ROLE_ROWS);
     if (a->whole != (1 + 4 + 3) * UNIT) fail_msg("%g units", a->whole / UNIT);
     mdot_job_destroy(job);
 }
@@ -295,9 +295,9 @@ static void long_jobs_are_measured(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(20000, 3);
-    double fp32 = job->activations[RT_ACTIVATION_FP32][0][0].all;
+    double fp32 = job->analysis->activations.of[RT_ACTIVATION_FP32][0][0].all;
     assert_true(fp32 > 20000.0 / 3 * 2000);
-    assert_true(job->activations[RT_ACTIVATION_AMP][0][0].all < fp32);
+    assert_true(job->analysis->activations.of[RT_ACTIVATION_AMP][0][0].all < fp32);
     mdot_job_destroy(job);
 }
 

@@ -1,6 +1,8 @@
 /* test_experts.c — recognition of the experts of a mixture in a job, and the effect of expert parallelism on
  * parameters, memory and exchanges. */
-#include "runtime/perf/resolved_configuration.h"
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/communication.h"
+#include "runtime/perf/peak_memory.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -74,15 +76,15 @@ static void experts_stand_behind_a_router(void **state)
 {
     (void)state;
     mdot_job *job = mixture("TopK");
-    const rt_sharding *d = &job->division;
+    const rt_sharding *d = &job->analysis->sharding;
     for (size_t i = 0; i < LAYERS * EACH; i++) {
         size_t at = i % EACH;
-        assert_int_equal(d->is_expert[i], at == UP || at == GATE || at == DOWN);
+        assert_int_equal(d->experts.is_expert[i], at == UP || at == GATE || at == DOWN);
     }
-    assert_int_equal(d->experts, EXPERTS);
-    assert_true(d->exchanged_bytes == LAYERS * 2 * TOKEN_BYTES); /* two matmuls receive the tokens once, and one
+    assert_int_equal(d->experts.common_count, EXPERTS);
+    assert_true(d->experts.exchanged_bytes == LAYERS * 2 * TOKEN_BYTES); /* two matmuls receive the tokens once, and one
                                                                   * result returns */
-    assert_int_equal(d->exchange_count, LAYERS * 2);
+    assert_int_equal(d->experts.exchange_count, LAYERS * 2);
     assert_true(d->parameters.experts[RT_PIPELINE_BLOCKS] == LAYERS * OF_EXPERTS);
     assert_true(d->parameters.all[RT_PIPELINE_BLOCKS] == LAYERS * (OF_EXPERTS + DENSE));
     mdot_job_destroy(job);
@@ -92,33 +94,36 @@ static void several_matrices_without_a_router_are_none(void **state)
 {
     (void)state;
     mdot_job *job = mixture("Relu");
-    assert_int_equal(job->division.experts, 0);
-    assert_true(job->division.exchanged_bytes == 0);
+    assert_int_equal(job->analysis->sharding.experts.common_count, 0);
+    assert_true(job->analysis->sharding.experts.exchanged_bytes == 0);
     mdot_job_destroy(job);
     network n;
     make_mixture(&n, "TopK");
     for (size_t i = UP; i < LAYERS * EACH; i++) n.operators[i].parameters *= 1.01; /* a fractional number of matrices */
     job = predict_make_job(n.operators, LAYERS * EACH);
-    assert_int_equal(job->division.experts, 0);
+    assert_int_equal(job->analysis->sharding.experts.common_count, 0);
     mdot_job_destroy(job);
 }
 
-static mdot_status set_up(const mdot_job *job, mdot_configuration c, rt_resolved_configuration *out, mdot_error *err)
+static mdot_status resolve(const mdot_job *job, mdot_configuration c, rt_resolved_configuration *out, mdot_error *err)
 {
-    *out = (rt_resolved_configuration){.c = c};
-    out->c.batch = 8;
-    out->gpu.pcie_gbps = 31.5;
-    out->gpu.memory_gbps = out->gpu.fp32_tflops = out->gpu.tf32_tflops = out->gpu.fp16_tflops = 100;
-    mdot_status status = rt_configuration_resolve(out, err);
-    return status == MDOT_OK ? rt_configuration_check(out, job, err) : status;
+    rt_configuration configuration = {.c = c};
+    configuration.c.batch = 8;
+    configuration.gpu.pcie_gbps = 31.5;
+    configuration.gpu.memory_gbps = configuration.gpu.fp32_tflops = configuration.gpu.tf32_tflops =
+        configuration.gpu.fp16_tflops = 100;
+    mdot_status status = rt_configuration_complete(&configuration, err);
+    if (status == MDOT_OK) status = rt_configuration_check(&configuration, job, err);
+    if (status == MDOT_OK) rt_resolve(job, &configuration, out);
+    return status;
 }
 
 static rt_resolved_configuration accept(const mdot_job *job, mdot_configuration c)
 {
     mdot_error err = {0};
-    rt_resolved_configuration setup;
-    if (set_up(job, c, &setup, &err) != MDOT_OK) fail_msg("%s", err.message);
-    return setup;
+    rt_resolved_configuration resolved;
+    if (resolve(job, c, &resolved, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return resolved;
 }
 
 static void a_gpu_keeps_its_experts_and_all_else(void **state)
@@ -143,8 +148,8 @@ static void a_gpu_keeps_its_experts_and_all_else(void **state)
          dense / 8 + experts / 8},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        rt_resolved_configuration setup = accept(job, cases[i].c);
-        rt_memory m = rt_measure_memory(job, &setup);
+        rt_resolved_configuration resolved = accept(job, cases[i].c);
+        rt_memory m = rt_measure_memory(job, &resolved);
         if (m.weights != 4 * cases[i].weights || m.gradients != 4 * cases[i].gradients ||
             m.optimizer != 4 * cases[i].optimizer)
             fail_msg("case %zu: %.0f, %.0f, %.0f bytes", i, m.weights, m.gradients, m.optimizer);
@@ -158,21 +163,22 @@ static void an_operator_has_fewer_matrices_and_as_much_work(void **state)
     mdot_job *job = mixture("TopK");
     const rt_shard share = {1, 4, {1, 1, 1}};
     mdot_job_operator room;
-    const mdot_job_operator *whole = &job->operators[UP], *part = rt_sharded_operator(job, UP, &share, &room);
+    const mdot_job_operator *whole = &job->operators[UP],
+                            *part = rt_sharded_operator(job, &job->analysis->sharding, UP, &share, &room);
     assert_ptr_equal(part, &room);
     assert_true(part->parameters == whole->parameters / 4);
     assert_true(part->per_step[MDOT_PHASE_FORWARD].bytes_read == whole->per_step[MDOT_PHASE_FORWARD].bytes_read / 4);
     assert_memory_equal(part->per_sample, whole->per_sample, sizeof part->per_sample);
     assert_int_equal(part->setting[MDOT_SETTING_GROUPS], EXPERTS / 4);
     assert_int_equal(part->setting[MDOT_SETTING_SIZE_IN], 64);
-    assert_ptr_equal(rt_sharded_operator(job, 0, &share, &room), &job->operators[0]);
+    assert_ptr_equal(rt_sharded_operator(job, &job->analysis->sharding, 0, &share, &room), &job->operators[0]);
     mdot_job_destroy(job);
 }
 
 static double exchange_ms(const mdot_job *job, mdot_configuration c)
 {
-    rt_resolved_configuration setup = accept(job, c);
-    return rt_communication_ms(job, &setup, 1e9);
+    rt_resolved_configuration resolved = accept(job, c);
+    return rt_communication_ms(job, &resolved, 1e9);
 }
 
 /* The time of one direction in which all tokens take `ms` at the link's rate. Each of its exchanges also takes time
@@ -213,13 +219,15 @@ static void what_has_no_experts_is_refused(void **state)
     (void)state;
     mdot_job *with = mixture("TopK"), *without = mixture("Relu");
     mdot_error err = {0};
-    rt_resolved_configuration setup;
-    assert_int_equal(set_up(without, (mdot_configuration){.expert_parallel = 2}, &setup, &err), MDOT_INVALID_ARGUMENT);
+    rt_resolved_configuration resolved;
+    assert_int_equal(resolve(without, (mdot_configuration){.expert_parallel = 2}, &resolved, &err),
+                     MDOT_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "the job has no experts"));
-    assert_int_equal(set_up(with, (mdot_configuration){.expert_parallel = 3}, &setup, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(resolve(with, (mdot_configuration){.expert_parallel = 3}, &resolved, &err), MDOT_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "expert_parallel 3 does not divide the 8 experts"));
-    assert_int_equal(set_up(with, (mdot_configuration){.expert_parallel = 16}, &setup, &err), MDOT_INVALID_ARGUMENT);
-    assert_int_equal(set_up(with, (mdot_configuration){.expert_parallel = 4, .gpu_count = 6}, &setup, &err),
+    assert_int_equal(resolve(with, (mdot_configuration){.expert_parallel = 16}, &resolved, &err),
+                     MDOT_INVALID_ARGUMENT);
+    assert_int_equal(resolve(with, (mdot_configuration){.expert_parallel = 4, .gpu_count = 6}, &resolved, &err),
                      MDOT_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "expert_parallel 4 make 4 GPUs, not 6"));
     mdot_job_destroy(with);

@@ -1,6 +1,6 @@
-/* test_operator_groups.c — the data that mdot_job_create derives for predictions: type ids, groups of equal operators and
- * their costs. */
-#include "runtime/job/job_model.h"
+/* test_operator_groups.c — the data that mdot_job_create derives for predictions: type ids, groups of equal operators
+ * and their costs. */
+#include "runtime/perf/analysis.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -17,15 +17,15 @@ static void a_job_with_a_type_without_number_is_known(void **state)
     operators[0].traits.number = 7;
     operators[1].traits.number = RT_JOB_MAX_TYPE;
     mdot_job *job = predict_make_job(operators, 2);
-    assert_false(job->has_unnumbered);
+    assert_false(job->analysis->totals.lacks_type_id);
     mdot_job_destroy(job);
     operators[1] = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator), .type = "conv", .known = true};
     job = predict_make_job(operators, 2);
-    assert_true(job->has_unnumbered);
+    assert_true(job->analysis->totals.lacks_type_id);
     mdot_job_destroy(job);
     operators[1] = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator), .type = "Relu"};
     job = predict_make_job(operators, 2);
-    assert_true(job->has_unnumbered);
+    assert_true(job->analysis->totals.lacks_type_id);
     mdot_job_destroy(job);
 }
 
@@ -46,10 +46,10 @@ static void operators_that_differ_anywhere_are_apart(void **state)
     operators[COUNT - 1].type = "ConvTranspose";
     memcpy(operators + COUNT, operators, COUNT * sizeof *operators);
     mdot_job *job = predict_make_job(operators, 2 * COUNT);
-    assert_int_equal(job->classes.count, COUNT);
+    assert_int_equal(job->analysis->groups.count, COUNT);
     for (size_t i = 0; i < COUNT; i++) {
-        assert_int_equal(job->classes.items[i].first, i);
-        assert_int_equal(job->classes.items[i].count, 2);
+        assert_int_equal(job->analysis->groups.items[i].first, i);
+        assert_int_equal(job->analysis->groups.items[i].count, 2);
     }
     mdot_job_destroy(job);
 }
@@ -58,8 +58,8 @@ static void position_does_not_tell_operators_apart(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(4096, 1);
-    assert_int_equal(job->classes.count, 1);
-    assert_int_equal(job->classes.items[0].count, 4096);
+    assert_int_equal(job->analysis->groups.count, 1);
+    assert_int_equal(job->analysis->groups.items[0].count, 4096);
     mdot_job_destroy(job);
 }
 
@@ -69,8 +69,8 @@ static void counts_add_up(void **state)
     for (size_t period = 1; period <= 20000; period = 3 * period + 1) {
         mdot_job *job = predict_job(20000, period);
         size_t sum = 0;
-        for (size_t i = 0; i < job->classes.count; i++) sum += job->classes.items[i].count;
-        assert_int_equal(job->classes.count, period);
+        for (size_t i = 0; i < job->analysis->groups.count; i++) sum += job->analysis->groups.items[i].count;
+        assert_int_equal(job->analysis->groups.count, period);
         assert_int_equal(sum, 20000);
         mdot_job_destroy(job);
     }
@@ -85,9 +85,9 @@ static void more_work_costs_more(void **state)
     operators[2].per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written += 1e3;
     operators[3] = (mdot_job_operator){.struct_size = sizeof(mdot_job_operator), .type = "Relu", .known = true};
     mdot_job *job = predict_make_job(operators, 4);
-    assert_true(job->costs[1] > job->costs[0]);
-    assert_true(job->costs[2] > job->costs[0]);
-    assert_true(job->costs[3] == 0);
+    assert_true(job->analysis->op_costs.cost[1] > job->analysis->op_costs.cost[0]);
+    assert_true(job->analysis->op_costs.cost[2] > job->analysis->op_costs.cost[0]);
+    assert_true(job->analysis->op_costs.cost[3] == 0);
     mdot_job_destroy(job);
 }
 

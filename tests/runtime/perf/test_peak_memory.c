@@ -1,5 +1,7 @@
-/* test_peak_memory.c — peak memory of a step on one GPU: the amount that each option of a configuration adds or saves. */
-#include "runtime/perf/resolved_configuration.h"
+/* test_peak_memory.c — peak memory of a step on one GPU: the amount that each option of a configuration adds or
+ * saves. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/peak_memory.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -37,12 +39,15 @@ static mdot_job *small_network(uint32_t block_count)
 
 static double peak(const mdot_job *job, mdot_configuration c)
 {
-    rt_resolved_configuration setup = {.c = c};
-    setup.gpu.pcie_gbps = 31.5;
+    rt_configuration configuration = {.c = c};
+    configuration.gpu.pcie_gbps = 31.5;
     mdot_error err = {0};
-    if (rt_configuration_resolve(&setup, &err) != MDOT_OK) fail_msg("%s", err.message);
-    if (rt_configuration_check(&setup, job, &err) != MDOT_OK) fail_msg("%s", err.message);
-    return (double)rt_peak_memory_bytes(job, &setup);
+    if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (rt_configuration_check(&configuration, job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolved_configuration resolved;
+    rt_resolve(job, &configuration, &resolved);
+    rt_memory memory = rt_measure_memory(job, &resolved);
+    return (double)rt_sum_memory(&memory);
 }
 
 typedef struct memory_case {
@@ -61,7 +66,7 @@ static void check(const mdot_job *job, const memory_case *cases, size_t count)
 static double activations(const mdot_job *job, rt_activation_type type, mdot_attention attention,
                           mdot_recompute recompute)
 {
-    return job->activations[type][attention][recompute].all;
+    return job->analysis->activations.of[type][attention][recompute].all;
 }
 
 static void peak_is_weights_gradients_state_and_activations(void **state)
@@ -121,8 +126,8 @@ static void tensor_parallelism_divides_products(void **state)
 {
     (void)state;
     mdot_job *job = small_network(1);
-    const rt_activations *a = &job->activations[RT_ACTIVATION_FP32][0][0];
-    assert_int_equal(job->division.role[1], RT_ROLE_COLUMNS);
+    const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_FP32][0][0];
+    assert_int_equal(job->analysis->sharding.role[1], RT_ROLE_COLUMNS);
     assert_true(a->whole < a->all);
     double weights = 4 * (24 + 1000 / 4.0), sample = a->whole + (a->all - a->whole) / 4;
     assert_true(peak(job, (mdot_configuration){.batch = 1, .tensor_parallel = 4}) == 3 * weights + sample);
@@ -136,7 +141,7 @@ static void pipeline_deals_out_blocks(void **state)
     (void)state;
     mdot_job *job = small_network(2);
     double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
-    double weights = 4 * (1000 / 2.0 + (job->division.heavier_end == RT_PIPELINE_BEFORE ? 24 : 0));
+    double weights = 4 * (1000 / 2.0 + (job->analysis->sharding.heavier_end == RT_PIPELINE_BEFORE ? 24 : 0));
     mdot_configuration c = {.batch = 8, .pipeline_parallel = 2, .micro_batches = 4};
     assert_true(peak(job, c) == 3 * weights + 2 * 2 * a / 2);
     c.micro_batches = 1;

@@ -1,6 +1,6 @@
 /* test_sharding.c — how tensor parallelism shards networks that are small enough to follow, and the part of each
  * operator that one GPU then runs. */
-#include "runtime/job/job_model.h"
+#include "runtime/perf/analysis.h"
 #include "tests/support/predict_fixture.h"
 
 #include <setjmp.h>
@@ -53,7 +53,7 @@ static mdot_job *expect_roles(const network *n, const char *roles)
 {
     mdot_job *job = predict_make_job(n->operators, n->count);
     char got[MAX_OPERATORS + 1] = "";
-    for (size_t i = 0; i < n->count; i++) got[i] = "-dcrt"[job->division.role[i]];
+    for (size_t i = 0; i < n->count; i++) got[i] = "-dcrt"[job->analysis->sharding.role[i]];
     assert_string_equal(got, roles);
     return job;
 }
@@ -89,7 +89,7 @@ static void transformer_is_divided_as_in_megatron(void **state)
     network n = {0};
     make_transformer(&n);
     mdot_job *job = expect_roles(&n, "t-ccc-dr--cdr--cd");
-    const rt_sharding *d = &job->division;
+    const rt_sharding *d = &job->analysis->sharding;
     assert_int_equal(d->common, 4);                /* gcd of 4 heads and of matrix extents 64 and 256 */
     assert_true(d->summed_forward_bytes == 3000);  /* the table, the projection, the second matmul */
     assert_true(d->summed_backward_bytes == 3000); /* the common input of q, k, v, once; the first matmul's input; the
@@ -119,7 +119,7 @@ static void what_needs_all_channels_stays_whole(void **state)
     add_product(&convolutions, 8, 8, "")->setting[MDOT_SETTING_KERNEL_W] = 3;
     add(&convolutions, "Relu", 0, "0");
     mdot_job *job = expect_roles(&convolutions, "--");
-    assert_int_equal(job->division.common, 0);
+    assert_int_equal(job->analysis->sharding.common, 0);
     mdot_job_destroy(job);
     add_product(&normalised, 64, 64, "");
     add_norm(&normalised, "0");
@@ -169,7 +169,7 @@ static void residual_sums_join_whole_tensors(void **state)
     add(&gated, "Mul", 0, "2,3");
     add_product(&gated, 256, 64, "4");
     mdot_job *job = expect_roles(&gated, "-ccddr");
-    assert_true(job->division.summed_backward_bytes == 1000); /* both matmuls read one tensor */
+    assert_true(job->analysis->sharding.summed_backward_bytes == 1000); /* both matmuls read one tensor */
     mdot_job_destroy(job);
 }
 
@@ -201,10 +201,11 @@ static void a_part_is_what_one_gpu_has(void **state)
     }
     mdot_job *job = predict_make_job(n.operators, n.count);
     const rt_shard whole = {1, 1, {1, 1, 1}}, quarter = {4, 1, {1, 1, 1}};
-    mdot_job_operator room;
-    assert_ptr_equal(rt_sharded_operator(job, 2, &whole, &room), &job->operators[2]);
-    assert_ptr_equal(rt_sharded_operator(job, 1, &quarter, &room), &job->operators[1]);
-    const mdot_job_operator *columns = rt_sharded_operator(job, 2, &quarter, &room);
+    mdot_job_operator buffer;
+    const rt_sharding *sharding = &job->analysis->sharding;
+    assert_ptr_equal(rt_sharded_operator(job, sharding, 2, &whole, &buffer), &job->operators[2]);
+    assert_ptr_equal(rt_sharded_operator(job, sharding, 1, &quarter, &buffer), &job->operators[1]);
+    const mdot_job_operator *columns = rt_sharded_operator(job, sharding, 2, &quarter, &buffer);
     assert_true(columns->per_sample[0].flops == 200 && columns->per_sample[0].bytes_read == 400 &&
                 columns->per_sample[0].bytes_written == 40);
     assert_true(columns->per_sample[1].flops == 200 && columns->per_sample[1].bytes_read == 100 &&
@@ -213,13 +214,13 @@ static void a_part_is_what_one_gpu_has(void **state)
     assert_true(columns->per_step[0].bytes_read == 16 && columns->parameters == 1024);
     assert_int_equal(columns->setting[MDOT_SETTING_CHANNELS_OUT], 16);
     assert_int_equal(columns->setting[MDOT_SETTING_CHANNELS_IN], 64);
-    const mdot_job_operator *rows = rt_sharded_operator(job, 7, &quarter, &room);
+    const mdot_job_operator *rows = rt_sharded_operator(job, sharding, 7, &quarter, &buffer);
     assert_true(rows->per_sample[0].bytes_read == 100 && rows->per_sample[0].bytes_written == 160);
     assert_int_equal(rows->setting[MDOT_SETTING_CHANNELS_IN], 16);
-    const mdot_job_operator *attention = rt_sharded_operator(job, 6, &quarter, &room);
+    const mdot_job_operator *attention = rt_sharded_operator(job, sharding, 6, &quarter, &buffer);
     assert_true(attention->per_sample[1].flops == 200 && attention->per_sample[1].bytes_read == 100);
     assert_int_equal(attention->setting[MDOT_SETTING_HEADS], 1);
-    const mdot_job_operator *table = rt_sharded_operator(job, 0, &quarter, &room);
+    const mdot_job_operator *table = rt_sharded_operator(job, sharding, 0, &quarter, &buffer);
     assert_true(table->parameters == 1600 && table->per_sample[0].bytes_written == 160);
     mdot_job_destroy(job);
 }
@@ -233,11 +234,11 @@ static void places_follow_the_blocks(void **state)
     make_transformer(&n);
     for (int i = 1; i <= 13; i++) n.operators[i].block = i <= 7 ? 1 : 2;
     mdot_job *job = predict_make_job(n.operators, n.count);
-    const rt_sharding *d = &job->division;
-    assert_int_equal(d->place[0], RT_PIPELINE_BEFORE);
-    assert_int_equal(d->place[1], RT_PIPELINE_BLOCKS);
-    assert_int_equal(d->place[13], RT_PIPELINE_BLOCKS);
-    assert_int_equal(d->place[14], RT_PIPELINE_AFTER);
+    const rt_sharding *d = &job->analysis->sharding;
+    assert_int_equal(d->position[0], RT_PIPELINE_BEFORE);
+    assert_int_equal(d->position[1], RT_PIPELINE_BLOCKS);
+    assert_int_equal(d->position[13], RT_PIPELINE_BLOCKS);
+    assert_int_equal(d->position[14], RT_PIPELINE_AFTER);
     assert_true(d->parameters.all[RT_PIPELINE_BEFORE] == 6400 && d->parameters.all[RT_PIPELINE_AFTER] == 6402);
     assert_true(d->largest_block_parameters == 2 + 2 * 64 * 256);
     assert_true(d->border_bytes == 1000); /* only the projection, because the table's result comes from before the

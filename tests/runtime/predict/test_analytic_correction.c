@@ -1,7 +1,8 @@
-/* test_analytic_correction.c — options for which a predictor has no input. The tests check the direction and size of each
- * option's effect on the step time, and the warning. If a predictor has the input, its answer is used as it is. */
-#include "runtime/job/job_model.h"
-#include "runtime/predict/predict.h"
+/* test_analytic_correction.c — options for which a predictor has no input. The tests check the direction and size of
+ * each option's effect on the step time, and the warning. If a predictor has the input, its answer is used as it is. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/communication.h"
+#include "runtime/predict/predictor_schema.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -220,9 +221,11 @@ static void neighbours_share_the_way_to_other_nodes(void **state)
 static double exchanged_ms(const mdot_job *job, const mdot_configuration *c)
 {
     rt_gpu_names names = {0};
-    rt_resolved_configuration setup;
-    assert_int_equal(rt_configuration_read(c, 0, &names, &setup, NULL), MDOT_OK);
-    return rt_communication_ms(job, &setup, 0);
+    rt_configuration configuration;
+    rt_resolved_configuration resolved;
+    assert_int_equal(rt_configuration_read(c, 0, &names, &configuration, NULL), MDOT_OK);
+    rt_resolve(job, &configuration, &resolved);
+    return rt_communication_ms(job, &resolved, 0);
 }
 
 /* The all-reduces of a tensor-parallel group over a link whose transfer time is negligible. The time is that of
@@ -232,7 +235,7 @@ static void starting_a_sum_costs(void **state)
     (void)state;
     mdot_job *job = make_job("Linear");
     mdot_configuration c = {BASE, .tensor_parallel = 2, .link_gbps = 1e9};
-    double sums = job->division.summed_count;
+    double sums = job->analysis->sharding.summed_count;
     assert_true(sums > 0);
     assert_float_equal(exchanged_ms(job, &c), sums * 0.009, 1e-3);
     c.tensor_parallel = 4;

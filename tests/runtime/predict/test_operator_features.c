@@ -1,6 +1,6 @@
-/* test_operator_features.c — the operator features of a job. Equal operators are merged, operators stay in order if the entry
- * reads positions, and a shortened job keeps its total FLOPs and bytes. */
-#include "runtime/predict/predict.h"
+/* test_operator_features.c — the operator features of a job. Equal operators are merged, operators stay in order if
+ * the entry reads positions, and a shortened job keeps its total FLOPs and bytes. */
+#include "runtime/predict/operator_features.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static float position[MAX_ROWS + 1][RT_POSITION_COLUMNS], count[MAX_ROWS + 1];
 enum { READS_POSITION = 1, READS_COUNT = 2 };
 
 /* The whole job on one GPU, unless a test changes it. */
-static rt_shard share = {1, 1, {1, 1, 1}};
+static rt_shard shard = {1, 1, {1, 1, 1}};
 
 /* Writes the job's features for an entry that reads types, settings, loads and the inputs in `reads`. */
 static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned reads)
@@ -38,7 +38,7 @@ static rt_job_tensors write_rows(const mdot_job *job, size_t capacity, unsigned 
                  [RT_JOB_INPUT_LOAD] = load,
                  [RT_JOB_INPUT_POSITION] = (reads & READS_POSITION) != 0 ? position : NULL,
                  [RT_JOB_INPUT_REPEATS] = (reads & READS_COUNT) != 0 ? count : NULL}};
-    rt_write_operator_features(job, &share, &tensors);
+    rt_write_operator_features(job, &shard, &tensors);
     assert_true(tensors.row_count <= capacity);
     /* the memory after the rows is unchanged */
     for (size_t i = tensors.row_count; i <= MAX_ROWS; i++) assert_true(count[i] == -7);
@@ -181,7 +181,7 @@ static void entry_without_rows_gets_none(void **state)
     (void)state;
     mdot_job *job = predict_job(9, 2);
     rt_job_tensors tensors = {0};
-    rt_write_operator_features(job, &share, &tensors);
+    rt_write_operator_features(job, &shard, &tensors);
     assert_int_equal(tensors.row_count, 0);
     assert_false(tensors.shortened);
     mdot_job_destroy(job);

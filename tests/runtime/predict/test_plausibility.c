@@ -1,5 +1,7 @@
-/* test_plausibility.c — runtime/predict/plausibility.c: plausibility checks of a prediction, and the table of warnings. */
-#include "runtime/perf/resolved_configuration.h"
+/* test_plausibility.c — runtime/predict/plausibility.c: plausibility checks of a prediction, and the table of
+ * warnings. */
+#include "runtime/perf/analysis.h"
+#include "runtime/predict/plausibility.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>
@@ -39,17 +41,19 @@ static mdot_job *two_operators(uint32_t notes, double parameters)
 
 static rt_roofline_terms terms_of(const mdot_job *job, mdot_precision precision, int64_t batch)
 {
-    rt_resolved_configuration setup = {.c = {.batch = batch, .precision = precision}, .gpu = card};
+    rt_configuration configuration = {.c = {.batch = batch, .precision = precision}, .gpu = card};
     mdot_error err;
-    if (rt_configuration_resolve(&setup, &err) != MDOT_OK) fail_msg("%s", err.message);
-    return rt_step_roofline_terms(job, &setup);
+    if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolved_configuration resolved;
+    rt_resolve(job, &configuration, &resolved);
+    return rt_step_roofline_terms(job, &resolved);
 }
 
 static mdot_prediction judged(const mdot_job *job, mdot_precision precision, int64_t batch, double step_ms)
 {
-    rt_roofline_terms effort = terms_of(job, precision, batch);
+    rt_roofline_terms terms = terms_of(job, precision, batch);
     mdot_prediction p = {.step_ms = step_ms};
-    rt_check_plausibility(job, &effort, 140, &p);
+    rt_check_plausibility(job, &terms, 140, &p);
     return p;
 }
 
@@ -145,18 +149,19 @@ static void unknown_types_count_with_their_work(void **state)
 {
     (void)state;
     mdot_job *job = two_operators(0, 1e6);
-    rt_roofline_terms effort = terms_of(job, MDOT_PRECISION_FP32, 1);
+    rt_roofline_terms terms = terms_of(job, MDOT_PRECISION_FP32, 1);
     mdot_prediction p = {.step_ms = 1};
-    rt_check_plausibility(job, &effort, 140, &p);
+    rt_check_plausibility(job, &terms, 140, &p);
     assert_true(p.unknown_share == 0);
-    rt_check_plausibility(job, &effort, 60, &p); /* a predictor that was trained before the type Linear existed */
-    assert_near(p.unknown_share, job->costs[0] / (job->costs[0] + job->costs[1]));
+    rt_check_plausibility(job, &terms, 60, &p); /* a predictor that was trained before the type Linear existed */
+    const double *cost = job->analysis->op_costs.cost;
+    assert_near(p.unknown_share, cost[0] / (cost[0] + cost[1]));
     mdot_job_destroy(job);
     mdot_job_operator operators[2] = {predict_operator(0), predict_operator(0)};
     operators[1].type = "Loop";
     operators[1].known = false;
     job = predict_make_job(operators, 2);
-    rt_check_plausibility(job, &effort, 140, &p);
+    rt_check_plausibility(job, &terms, 140, &p);
     assert_near(p.unknown_share, 0.5);
     mdot_job_destroy(job);
 }

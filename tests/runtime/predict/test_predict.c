@@ -1,8 +1,8 @@
 /* test_predict.c — predictions of compiled predictors whose answers have a closed form: values, warnings, calls for
  * many pairs, and refused calls. */
 #include "mdot/mdotjob.h"
-#include "runtime/core/predictor.h"
-#include "runtime/predict/predict.h"
+#include "runtime/core/objects.h"
+#include "runtime/job/gpus.h"
 #include "tests/support/predict_fixture.h"
 
 #include <math.h>

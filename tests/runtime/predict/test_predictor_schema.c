@@ -1,7 +1,7 @@
-/* test_predictor_schema.c — the declarations of artefacts that predict jobs: inputs of earlier versions with fewer columns
- * and types, and refusals that name the input. */
+/* test_predictor_schema.c — the declarations of artefacts that predict jobs: inputs of earlier versions with fewer
+ * columns and types, and refusals that name the input. */
 #include "mdot/mdotjob.h"
-#include "runtime/predict/predict.h"
+#include "runtime/predict/predictor_schema.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/predict_fixture.h"
 

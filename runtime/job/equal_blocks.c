@@ -1,11 +1,12 @@
-/* equal_blocks.c — finds the equal blocks (layers) of a job. Equal blocks have the same operators, connected in the same
- * way.
+/* equal_blocks.c — finds the equal blocks (layers) of a job. Equal blocks have the same operators, connected in the
+ * same way.
  *
  * The comparison covers types, settings, forward FLOPs and bytes, and the operators of the block that each operator
  * reads. Gradient FLOPs and bytes are ignored, because the last layer of a stack passes its result to fewer readers.
  * Parameters are ignored, because layers that share them count them once.
  */
-#include "runtime/job/job_model.h"
+#include "runtime/job/equal_blocks.h"
+#include "runtime/job/operator_hash.h"
 
 #include <stdlib.h>
 
@@ -15,38 +16,37 @@ typedef struct block {
 } block;
 
 typedef struct blocks {
-    const mdot_job *job;
-    block *block;      /* indexed by block number - 1 */
-    uint32_t *members; /* operators, grouped by block */
-    uint32_t *place;   /* index of an operator in its block */
+    const mdot_job_operator *operators;
+    size_t operator_count;
+    uint32_t count;
+    block *block;             /* indexed by block number - 1 */
+    uint32_t *members;        /* operators, grouped by block */
+    uint32_t *index_in_block; /* of each operator */
 } blocks;
 
 static void collect(blocks *b)
 {
-    const mdot_job *job = b->job;
-    size_t count = job->info.operator_count;
-    for (size_t i = 0; i < count; i++) {
-        if (job->operators[i].block > 0) b->block[job->operators[i].block - 1].count++;
+    for (size_t i = 0; i < b->operator_count; i++) {
+        if (b->operators[i].block > 0) b->block[b->operators[i].block - 1].count++;
     }
-    for (uint32_t k = 1; k < job->info.block_count; k++)
-        b->block[k].first = b->block[k - 1].first + b->block[k - 1].count;
-    for (uint32_t k = 0; k < job->info.block_count; k++) b->block[k].count = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (job->operators[i].block == 0) continue;
-        block *own = &b->block[job->operators[i].block - 1];
-        b->place[i] = own->count;
+    for (uint32_t k = 1; k < b->count; k++) b->block[k].first = b->block[k - 1].first + b->block[k - 1].count;
+    for (uint32_t k = 0; k < b->count; k++) b->block[k].count = 0;
+    for (size_t i = 0; i < b->operator_count; i++) {
+        if (b->operators[i].block == 0) continue;
+        block *own = &b->block[b->operators[i].block - 1];
+        b->index_in_block[i] = own->count;
         b->members[own->first + own->count++] = (uint32_t)i;
     }
 }
 
 /* Finds the next operator of the same block that `op` reads, starting at its input *at. Stores its index in the
  * block. Returns false after the last one. */
-static bool next_inside(const blocks *b, const mdot_job_operator *op, size_t *at, uint32_t *out_place)
+static bool next_inside(const blocks *b, const mdot_job_operator *op, size_t *at, uint32_t *out_index)
 {
     while (*at < op->input_count) {
         uint32_t input = op->inputs[(*at)++];
-        if (b->job->operators[input].block != op->block) continue;
-        *out_place = b->place[input];
+        if (b->operators[input].block != op->block) continue;
+        *out_index = b->index_in_block[input];
         return true;
     }
     return false;
@@ -56,7 +56,7 @@ static uint64_t hash_of(const blocks *b, const block *own)
 {
     uint64_t hash = RT_HASH_START ^ own->count;
     for (uint32_t i = 0; i < own->count; i++) {
-        const mdot_job_operator *op = &b->job->operators[b->members[own->first + i]];
+        const mdot_job_operator *op = &b->operators[b->members[own->first + i]];
         hash = rt_hash(hash ^ op->traits.number, op->setting, sizeof op->setting);
         hash = rt_hash(hash, &op->per_sample[MDOT_PHASE_FORWARD], sizeof(mdot_load));
         hash = rt_hash(hash, &op->per_step[MDOT_PHASE_FORWARD], sizeof(mdot_load));
@@ -86,8 +86,8 @@ static bool equal_blocks(const blocks *b, const block *x, const block *y)
 {
     if (x->hash != y->hash || x->count != y->count) return false;
     for (uint32_t i = 0; i < x->count; i++) {
-        const mdot_job_operator *p = &b->job->operators[b->members[x->first + i]];
-        const mdot_job_operator *q = &b->job->operators[b->members[y->first + i]];
+        const mdot_job_operator *p = &b->operators[b->members[x->first + i]];
+        const mdot_job_operator *q = &b->operators[b->members[y->first + i]];
         if (!equal_operators(p, q) || !equal_inside(b, p, q)) return false;
     }
     return true;
@@ -97,7 +97,7 @@ static bool equal_blocks(const blocks *b, const block *x, const block *y)
  * there nor within RT_MOST_PROBES slots is counted as unique. */
 static void count_equal(const blocks *b, uint32_t *slots, size_t slot_count, uint32_t *like, uint32_t *counts)
 {
-    for (uint32_t k = 0; k < b->job->info.block_count; k++) {
+    for (uint32_t k = 0; k < b->count; k++) {
         b->block[k].hash = hash_of(b, &b->block[k]);
         size_t slot = b->block[k].hash & (slot_count - 1);
         int left = RT_MOST_PROBES;
@@ -109,30 +109,31 @@ static void count_equal(const blocks *b, uint32_t *slots, size_t slot_count, uin
     }
 }
 
-bool rt_job_compare_blocks(mdot_job *job)
+bool rt_compare_blocks(mdot_job_operator *operators, size_t count, uint32_t block_count)
 {
-    size_t count = job->info.operator_count, block_count = job->info.block_count;
     size_t slot_count = rt_hash_slots(block_count);
     if (block_count == 0) return true;
-    blocks b = {.job = job,
+    blocks b = {.operators = operators,
+                .operator_count = count,
+                .count = block_count,
                 .block = calloc(block_count, sizeof *b.block),
                 .members = calloc(count, sizeof *b.members),
-                .place = calloc(count, sizeof *b.place)};
+                .index_in_block = calloc(count, sizeof *b.index_in_block)};
     uint32_t *slots = calloc(slot_count, sizeof *slots), *like = calloc(block_count, sizeof *like);
     uint32_t *counts = calloc(block_count, sizeof *counts);
-    bool allocated =
-        b.block != NULL && b.members != NULL && b.place != NULL && slots != NULL && like != NULL && counts != NULL;
+    bool allocated = b.block != NULL && b.members != NULL && b.index_in_block != NULL && slots != NULL &&
+                     like != NULL && counts != NULL;
     if (allocated) {
         collect(&b);
         count_equal(&b, slots, slot_count, like, counts);
         for (size_t i = 0; i < count; i++) {
-            mdot_job_operator *op = &job->operators[i];
+            mdot_job_operator *op = &operators[i];
             if (op->block > 0) op->equal_blocks = counts[like[op->block - 1]];
         }
     }
     free(b.block);
     free(b.members);
-    free(b.place);
+    free(b.index_in_block);
     free(slots);
     free(like);
     free(counts);

@@ -1,4 +1,4 @@
-/* test_job.c — runtime/job/job.c: jobs from valid and invalid descriptions. */
+/* test_job_model.c — runtime/job/job_model.c: jobs from valid and invalid descriptions. */
 #include "tests/support/job_file_fixture.h"
 
 #include <math.h>

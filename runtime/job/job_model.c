@@ -1,12 +1,12 @@
-/* job.c — operator sequences in memory: checks and copies them and computes positions. job_file.c reads and writes
- * files.
+/* job_model.c — operator sequences in memory: checks and copies them and computes positions. job_file.c reads and
+ * writes files.
  *
- * Every source of jobs, for example a reader of ONNX or of `.job` files, goes through mdot_job_create. Therefore one
+ * Every source of jobs, for example a reader of ONNX or of `.job` files, goes through rt_job_make. Therefore one
  * list of checks protects all code that reads jobs.
  */
-#include "base/struct_version.h"
-#include "runtime/core/core.h"
 #include "runtime/job/job_model.h"
+#include "base/struct_version.h"
+#include "runtime/job/equal_blocks.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,29 +20,6 @@ const char *mdot_setting_name(mdot_setting setting)
 #undef NAME
     };
     return (unsigned)setting < MDOT_SETTING_COUNT ? names[setting] : "?";
-}
-
-/* ---- Optimizers ------------------------------------------------------------------------------------------------- */
-
-enum { FLOAT_BYTES = 4 };
-
-/* FLOPs and traffic of a step for one parameter, as PyTorch's torch.optim defines the algorithms:
- *   SGD with momentum, weight decay   g += wd w; m = mu m + g; w -= lr m
- *   Adam without weight decay         m += (1 - b1)(g - m); v = b2 v + (1 - b2) g g; w -= lr' m / (sqrt(v) / c + eps)
- *   AdamW                             the same after w *= 1 - lr wd */
-static const struct {
-    int flops, read, written; /* read and written: numbers of tensors of the parameters' size */
-} steps[] = {
-    [MDOT_OPTIMIZER_SGD] = {6, 3, 2},
-    [MDOT_OPTIMIZER_ADAM] = {13, 4, 3},
-    [MDOT_OPTIMIZER_ADAMW] = {14, 4, 3},
-};
-
-mdot_load mdot_optimizer_load(mdot_optimizer optimizer, double parameters)
-{
-    if ((size_t)optimizer >= sizeof steps / sizeof *steps) return (mdot_load){0};
-    return (mdot_load){steps[optimizer].flops * parameters, FLOAT_BYTES * steps[optimizer].read * parameters,
-                       FLOAT_BYTES * steps[optimizer].written * parameters};
 }
 
 /* ---- Checks ----------------------------------------------------------------------------------------------------- */
@@ -73,7 +50,7 @@ static const bs_struct_version operator_type = BS_SIZED(mdot_job_operator, modul
 static const bs_struct_version info_type = BS_SIZED(mdot_job_info, notes);
 
 /* Fields reserved for later versions must be zero, as they are in programs that predate them. */
-static bool leaves_room(const mdot_job_operator *op)
+static bool reserved_is_zero(const mdot_job_operator *op)
 {
     bool is_zero = op->reserved == 0;
     for (int s = MDOT_SETTING_COUNT; s < MDOT_SETTING_CAPACITY; s++) is_zero = is_zero && op->setting[s] == 0;
@@ -100,7 +77,7 @@ static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdo
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "operator %zu of the job (%s): its %s is %lld, not %s to 2^40",
                              index, op->type, mdot_setting_name((mdot_setting)s), (long long)op->setting[s],
                              is_padding(s) ? "-2^40" : "0");
-    if (!leaves_room(op))
+    if (!reserved_is_zero(op))
         return mdot_fail(err, MDOT_INCOMPATIBLE, "operator %zu of the job (%s) says what mdot %s does not know", index,
                          op->type, MDOT_VERSION_STRING);
     if (op->input_count > 0 && op->inputs == NULL)
@@ -121,7 +98,7 @@ static mdot_status check(const mdot_job_description *d, mdot_error *err)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job has %zu operators, more than %d", d->operator_count,
                          RT_JOB_MAX_OPERATORS);
     if (d->batch < 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job's batch is negative");
-    if (d->has_optimizer && (size_t)d->optimizer >= sizeof steps / sizeof *steps)
+    if (d->has_optimizer && (unsigned)d->optimizer > MDOT_OPTIMIZER_ADAMW)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job's optimizer is unknown");
     if (d->reserved != 0 || (d->notes & ~(uint32_t)MDOT_JOB_NOTES_ALL) != 0)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "the job says what mdot %s does not know", MDOT_VERSION_STRING);
@@ -172,7 +149,7 @@ static void own_operator(mdot_job_operator *op, uint32_t **inputs)
     op->depth = op->height = op->out_degree = op->equal_blocks = 0;
 }
 
-static void work_out_positions(mdot_job *job)
+static void find_positions(mdot_job *job)
 {
     mdot_job_operator *operators = job->operators;
     for (size_t i = 0; i < job->info.operator_count; i++) {
@@ -196,7 +173,7 @@ static bool own_operators(mdot_job *job)
     size_t input_count = 0;
     for (size_t i = 0; i < job->info.operator_count; i++) input_count += job->operators[i].input_count;
     uint32_t *inputs = job->inputs = calloc(input_count + 1, sizeof *job->inputs);
-    if (inputs == NULL || !rt_job_pool_strings(job)) return false;
+    if (inputs == NULL || !rt_pool_strings(job->operators, job->info.operator_count, &job->strings)) return false;
     for (size_t i = 0; i < job->info.operator_count; i++) {
         own_operator(&job->operators[i], &inputs);
         job->info.unknown_count += !job->operators[i].known;
@@ -222,33 +199,22 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, mdot_e
     mdot_status status = check_operators(job, err);
     if (status != MDOT_OK) return status;
     if (!own_operators(job)) return fail_memory(d, err);
-    work_out_positions(job);
-    bool known = rt_job_measure_costs(job) && rt_job_shard(job) && rt_job_group_operators(job) &&
-                 rt_job_collect_roofline_inputs(job) && rt_job_compare_blocks(job) && rt_job_measure_activations(job);
-    if (!known) return fail_memory(d, err);
-    rt_job_add_up(job);
-    return MDOT_OK;
+    find_positions(job);
+    if (!rt_compare_blocks(job->operators, job->info.operator_count, job->info.block_count)) return fail_memory(d, err);
+    job->analysis = job->analyzer->create(job);
+    return job->analysis != NULL ? MDOT_OK : fail_memory(d, err);
 }
 
 static void free_content(mdot_job *job)
 {
     free(job->operators);
     free(job->inputs);
-    free(job->texts);
-    free(job->costs);
-    free(job->classes.items);
-    free(job->classes.of);
-    free(job->sharded_groups.items);
-    free(job->sharded_groups.of);
-    free(job->fused_bytes);
-    free(job->work);
-    free(job->division.role);
-    free(job->division.place);
-    free(job->division.is_expert);
+    free(job->strings.texts);
+    if (job->analysis != NULL) job->analyzer->destroy(job->analysis);
 }
 
-mdot_status rt_job_make(const mdot_job_description *d, mdot_job_operator *operators, mdot_job **out_job,
-                        mdot_error *err)
+mdot_status rt_job_make(const rt_components *components, const mdot_job_description *d, mdot_job_operator *operators,
+                        mdot_job **out_job, mdot_error *err)
 {
     mdot_status status = check(d, err);
     mdot_job *job = status == MDOT_OK ? calloc(1, sizeof *job) : NULL;
@@ -257,6 +223,7 @@ mdot_status rt_job_make(const mdot_job_description *d, mdot_job_operator *operat
         return status == MDOT_OK ? fail_memory(d, err) : status;
     }
     job->operators = operators;
+    job->analyzer = components->analyzer;
     status = fill_job(job, d, err);
     if (status != MDOT_OK) {
         free_content(job);
@@ -268,7 +235,8 @@ mdot_status rt_job_make(const mdot_job_description *d, mdot_job_operator *operat
     return MDOT_OK;
 }
 
-mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err)
+mdot_status rt_job_create(const rt_components *components, const mdot_job_description *description, mdot_job **out_job,
+                          mdot_error *err)
 {
     if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_create needs a place for the job");
     mdot_job_description d;
@@ -279,7 +247,7 @@ mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **
     mdot_job_operator *operators = calloc(d.operator_count, sizeof *operators);
     if (operators == NULL) return fail_memory(&d, err);
     status = copy_operators(&d, operators, err);
-    if (status == MDOT_OK) return rt_job_make(&d, operators, out_job, err);
+    if (status == MDOT_OK) return rt_job_make(components, &d, operators, out_job, err);
     free(operators);
     return status;
 }

@@ -1,0 +1,40 @@
+/* configuration.h — a caller's configuration, checked, with its GPU found and every default filled in. Everything here
+ * holds for any job; runtime/perf/resolved_configuration.h resolves a configuration against a job. */
+#ifndef RT_CONFIGURATION_H
+#define RT_CONFIGURATION_H
+
+#include "base/struct_version.h"
+#include "mdot/mdot.h"
+
+typedef struct rt_configuration {
+    mdot_configuration c; /* counts and degrees are at least 1 and the degrees multiply to gpu_count; rates are above
+                           * 0 */
+    mdot_gpu gpu;         /* a copy, because c.gpu_spec points at the caller's memory */
+    int64_t micro_batch;  /* samples per micro-step */
+    bool plain_workers;   /* apart from the number of GPUs, the configuration leaves their cooperation at its
+                           * defaults */
+} rt_configuration;
+
+extern const bs_struct_version rt_configuration_type;
+
+/* Names looked up in one call, because many pairs use few GPUs. Starts as zero. */
+enum { RT_GPU_SLOTS = 64 };
+typedef struct rt_gpu_names {
+    struct {
+        const char *name; /* the caller's pointer, constant during the call */
+        const mdot_gpu *gpu;
+    } slots[RT_GPU_SLOTS];
+} rt_gpu_names;
+
+/* Reads configuration i of the caller's array. */
+mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_gpu_names *names,
+                                  rt_configuration *out_configuration, mdot_error *err);
+/* Fills in defaults of a configuration whose numbers are valid, and refuses contradictions. */
+mdot_status rt_configuration_complete(rt_configuration *configuration, mdot_error *err);
+
+static inline bool rt_is_half(mdot_precision precision)
+{
+    return precision == MDOT_PRECISION_AMP || precision == MDOT_PRECISION_AMP_BF16 || precision == MDOT_PRECISION_BF16;
+}
+
+#endif

@@ -1,0 +1,38 @@
+/* gpus.h — the GPUs of gpus.def, by name, and the columns of that table. */
+#ifndef RT_GPUS_H
+#define RT_GPUS_H
+
+#include "base/struct_version.h"
+#include "mdot/mdot.h"
+
+/* The columns of gpus.def, which are the numbers of the input `gpu`: append only. */
+#define RT_GPU_COLUMN_MAP(X)                                                                                           \
+    X(compute_capability)                                                                                              \
+    X(sm_count)                                                                                                        \
+    X(boost_mhz)                                                                                                       \
+    X(memory_gib)                                                                                                      \
+    X(memory_gbps)                                                                                                     \
+    X(l2_mib)                                                                                                          \
+    X(fp32_tflops)                                                                                                     \
+    X(tf32_tflops)                                                                                                     \
+    X(fp16_tflops)                                                                                                     \
+    X(nvlink_gbps)                                                                                                     \
+    X(pcie_gbps)                                                                                                       \
+    X(watts)
+
+enum {
+#define RT_GPU_COLUMN_ENUM(field) RT_GPU_##field,
+    RT_GPU_COLUMN_MAP(RT_GPU_COLUMN_ENUM)
+#undef RT_GPU_COLUMN_ENUM
+        RT_GPU_NUMBERS
+};
+
+extern const bs_struct_version rt_gpu_type;
+
+/* The table's row, borrowed. The message of INVALID_ARGUMENT lists the known names. */
+mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err);
+/* Returns INVALID_ARGUMENT for an unprintable name, because text that contains it would be read as another name.
+ * NULL is valid. */
+mdot_status rt_gpu_check_name(const char *name, mdot_error *err);
+
+#endif

@@ -1,0 +1,16 @@
+/* string_pool.h — the names of a job's types and modules, each stored once. */
+#ifndef RT_STRING_POOL_H
+#define RT_STRING_POOL_H
+
+#include "mdot/mdot.h"
+
+typedef struct rt_string_pool {
+    char *texts; /* each text once, in alphabetical order: comparing two addresses compares the texts */
+    size_t text_bytes;
+} rt_string_pool;
+
+/* Copies the operators' types and modules into the empty pool, equal ones once, and lets the operators point there. The
+ * caller frees out_pool->texts. Returns false if memory runs out. */
+bool rt_pool_strings(mdot_job_operator *operators, size_t count, rt_string_pool *out_pool);
+
+#endif

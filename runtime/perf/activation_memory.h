@@ -1,0 +1,40 @@
+/* activation_memory.h — the peak memory of the tensors in a forward and backward pass. */
+#ifndef RT_ACTIVATION_MEMORY_H
+#define RT_ACTIVATION_MEMORY_H
+
+#include "runtime/perf/sharding.h"
+
+/* The properties of a configuration, besides the batch, that determine the memory of activations. */
+typedef enum rt_activation_type {
+    RT_ACTIVATION_FP32,
+    RT_ACTIVATION_AMP,
+    RT_ACTIVATION_BF16,
+    RT_ACTIVATION_TYPES
+} rt_activation_type;
+enum { RT_ATTENTIONS = MDOT_ATTENTION_EAGER + 1, RT_RECOMPUTATIONS = MDOT_RECOMPUTE_SELECTIVE + 1 };
+
+typedef struct rt_activation_case {
+    rt_activation_type type;
+    mdot_attention attention;
+    mdot_recompute recompute;
+} rt_activation_case;
+
+/* Bytes per sample at the peak of a forward and backward pass. */
+typedef struct rt_activations {
+    double all;
+    double whole; /* excluding the tensors that tensor parallelism shards */
+} rt_activations;
+
+typedef struct rt_activation_table {
+    rt_activations of[RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS];
+} rt_activation_table;
+
+/* Fills the activations of every case. Returns false if memory runs out. */
+bool rt_measure_activations(const mdot_job *job, const rt_sharding *sharding, rt_activation_table *out_table);
+
+/* Bytes per sample at the peak, by the operator that owns the tensors, at this degree of tensor parallelism. They
+ * sum to whole + (all - whole) / tensor. Returns false if memory runs out. */
+bool rt_shard_activations(const mdot_job *job, const rt_sharding *sharding, const rt_activation_case *which,
+                          double tensor, double *out_bytes);
+
+#endif

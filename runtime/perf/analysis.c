@@ -1,0 +1,39 @@
+/* analysis.c — analyses a job, in the order in which the results build on each other. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/job_analyzer.h"
+
+#include <stdlib.h>
+
+/* Returns false if memory runs out. */
+static bool fill(const mdot_job *job, rt_analysis *a)
+{
+    if (!rt_measure_op_costs(job, &a->op_costs)) return false;
+    const double *fused_bytes = a->op_costs.fused_bytes;
+    if (!rt_find_sharding(job, a->op_costs.cost, &a->sharding)) return false;
+    if (!rt_group_operators(job, &a->groups)) return false;
+    if (!rt_group_sharded_operators(job, &a->sharding, fused_bytes, &a->sharded_groups)) return false;
+    a->roofline_inputs = rt_collect_roofline_inputs(job, &a->sharding, fused_bytes, &a->sharded_groups);
+    if (a->roofline_inputs == NULL) return false;
+    a->totals = rt_sum_job(job, a->op_costs.cost);
+    return rt_measure_activations(job, &a->sharding, &a->activations);
+}
+
+static void destroy(rt_analysis *analysis)
+{
+    rt_free_op_costs(&analysis->op_costs);
+    rt_free_sharding(&analysis->sharding);
+    rt_free_operator_groups(&analysis->groups);
+    rt_free_operator_groups(&analysis->sharded_groups);
+    free(analysis->roofline_inputs);
+    free(analysis);
+}
+
+static rt_analysis *create(const mdot_job *job)
+{
+    rt_analysis *analysis = calloc(1, sizeof *analysis);
+    if (analysis == NULL || fill(job, analysis)) return analysis;
+    destroy(analysis);
+    return NULL;
+}
+
+const rt_job_analyzer rt_perf_analyzer = {create, destroy};

@@ -1,0 +1,23 @@
+/* analysis.h — the analysis that a job carries: values that predictions need and that are independent of the
+ * configuration. They are computed once, when the job is created, so that a prediction allocates no memory. */
+#ifndef RT_ANALYSIS_H
+#define RT_ANALYSIS_H
+
+#include "runtime/perf/activation_memory.h"
+#include "runtime/perf/job_totals.h"
+#include "runtime/perf/op_cost.h"
+#include "runtime/perf/operator_groups.h"
+#include "runtime/perf/roofline_inputs.h"
+#include "runtime/perf/sharding.h"
+
+struct rt_analysis {
+    rt_op_costs op_costs;
+    rt_sharding sharding;
+    rt_operator_groups groups;
+    rt_operator_groups sharded_groups;   /* groups of operators that are also sharded and fused alike */
+    rt_roofline_inputs *roofline_inputs; /* for each of sharded_groups, unsharded */
+    rt_activation_table activations;
+    rt_job_totals totals;
+};
+
+#endif

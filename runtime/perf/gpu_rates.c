@@ -1,0 +1,45 @@
+/* gpu_rates.c — the rates of a GPU, from its spec values.
+ *
+ * Matmuls run on tensor cores at the rate of the precision. All other operators, and convolutions of one channel per
+ * group, run outside them. PyTorch's default computes only convolutions in TF32. bf16 has fp16's rate from compute
+ * capability 8.0 on, and the fp32 rate before. Under autocast, tensors kept in fp32 are widened and narrowed again,
+ * which takes twice fp32's bytes.
+ */
+#include "runtime/perf/gpu_rates.h"
+
+#define FLOPS_PER_MS 1e9 /* FLOPs/ms of 1 TFLOPS */
+#define FIRST_BF16_CAPABILITY 8.0
+
+rt_rates rt_rates_of(const rt_configuration *configuration)
+{
+    const mdot_gpu *gpu = &configuration->gpu;
+    bool is_ampere = gpu->compute_capability >= FIRST_BF16_CAPABILITY;
+    double matmul = gpu->fp32_tflops, convolution = matmul;
+    switch (configuration->c.precision) {
+    case MDOT_PRECISION_FP32:
+        break;
+    case MDOT_PRECISION_TF32:
+        matmul = convolution = gpu->tf32_tflops;
+        break;
+    case MDOT_PRECISION_PYTORCH:
+        convolution = is_ampere ? gpu->tf32_tflops : gpu->fp32_tflops;
+        break;
+    case MDOT_PRECISION_AMP:
+        matmul = convolution = gpu->fp16_tflops;
+        break;
+    case MDOT_PRECISION_AMP_BF16:
+    case MDOT_PRECISION_BF16:
+        matmul = convolution = is_ampere ? gpu->fp16_tflops : gpu->fp32_tflops;
+        break;
+    }
+    bool half = rt_is_half(configuration->c.precision),
+         autocast = half && configuration->c.precision != MDOT_PRECISION_BF16;
+    return (rt_rates){.flop_ms = {[RT_RATE_VECTOR] = 1 / (gpu->fp32_tflops * FLOPS_PER_MS),
+                                  [RT_RATE_MATMUL] = 1 / (matmul * FLOPS_PER_MS),
+                                  [RT_RATE_CONVOLUTION] = 1 / (convolution * FLOPS_PER_MS)},
+                      .byte_ms = 1 / (gpu->memory_gbps * RT_BYTES_PER_MS),
+                      .half = half ? 0.5 : 1,
+                      .fp32 = autocast ? 2
+                              : half   ? 0.5
+                                       : 1};
+}

@@ -1,0 +1,24 @@
+/* job_totals.c — sums over a job's operators, which predictions need and which are independent of the configuration. */
+#include "runtime/perf/job_totals.h"
+#include "runtime/perf/operator_traits.h"
+
+rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
+{
+    rt_job_totals t = {0};
+    double convolution_flops = 0, tensor_core_flops = 0;
+    for (size_t i = 0; i < job->info.operator_count; i++) {
+        const mdot_job_operator *op = &job->operators[i];
+        double flops = rt_uses_tensor_cores(op) ? op->per_sample[MDOT_PHASE_FORWARD].flops : 0;
+        tensor_core_flops += flops;
+        if (op->setting[MDOT_SETTING_KERNEL_W] > 0) convolution_flops += flops;
+        t.has_attention = t.has_attention || rt_score_bytes(op) > 0;
+        uint32_t type_id = op->traits.number;
+        t.lacks_type_id = t.lacks_type_id || type_id == 0;
+        if (type_id > t.highest_type_id) t.highest_type_id = type_id;
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) t.flops_per_sample += op->per_sample[phase].flops;
+        t.cost += costs[i];
+        if (type_id == 0) t.cost_without_type_id += costs[i];
+    }
+    t.is_convolutional = convolution_flops > tensor_core_flops / 2;
+    return t;
+}

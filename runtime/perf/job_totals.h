@@ -1,0 +1,19 @@
+/* job_totals.h — sums over a job's operators. */
+#ifndef RT_JOB_TOTALS_H
+#define RT_JOB_TOTALS_H
+
+#include "runtime/job/job_model.h"
+
+typedef struct rt_job_totals {
+    double flops_per_sample;           /* over all phases */
+    double cost, cost_without_type_id; /* sums of costs: of all operators, and of those whose type lacks a type id */
+    bool lacks_type_id;                /* an operator's type lacks a type id */
+    uint32_t highest_type_id;
+    bool has_attention;
+    bool is_convolutional; /* convolutions make up most of the FLOPs on tensor cores */
+} rt_job_totals;
+
+/* `costs` are those of the operators (op_cost.h). */
+rt_job_totals rt_sum_job(const mdot_job *job, const double *costs);
+
+#endif

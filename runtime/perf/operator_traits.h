@@ -1,0 +1,27 @@
+/* operator_traits.h — properties of a single operator that several estimates need. */
+#ifndef RT_OPERATOR_TRAITS_H
+#define RT_OPERATOR_TRAITS_H
+
+#include "mdot/mdot.h"
+
+static inline bool rt_has_trait(const mdot_job_operator *op, uint32_t trait)
+{
+    return (op->traits.traits & trait) != 0;
+}
+
+/* True if the operator is computed on tensor cores: a matmul, a convolution, attention or a recurrence. */
+static inline bool rt_uses_tensor_cores(const mdot_job_operator *op)
+{
+    return op->traits.autocast == MDOT_AUTOCAST_HALF;
+}
+
+/* fp32 bytes of one sample's scores if the operator is an attention, otherwise 0. Derived from the FLOPs, which
+ * account for windows and masks: two matmuls of 2 * head_size FLOPs per score and a softmax of 5 (ir/ops). */
+static inline double rt_score_bytes(const mdot_job_operator *op)
+{
+    int64_t head_size = op->setting[MDOT_SETTING_HEAD_SIZE];
+    if (head_size <= 0) return 0;
+    return sizeof(float) * op->per_sample[MDOT_PHASE_FORWARD].flops / (4.0 * (double)head_size + 5);
+}
+
+#endif

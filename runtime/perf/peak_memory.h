@@ -1,0 +1,30 @@
+/* peak_memory.h — the parameters on one GPU, and the peak memory of a step there. */
+#ifndef RT_PEAK_MEMORY_H
+#define RT_PEAK_MEMORY_H
+
+#include "runtime/job/job_model.h"
+#include "runtime/perf/resolved_configuration.h"
+
+typedef struct rt_elements {
+    double others, experts; /* elements of experts, which only data-parallel workers have copies of */
+} rt_elements;
+
+/* Trained parameters, and weights: trained and frozen parameters. */
+double rt_parameters(const mdot_job *job, const rt_shard *shard);
+rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *shard);
+rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *shard);
+
+typedef struct rt_memory {
+    double weights, gradients, optimizer, activations; /* bytes; activations include all temporary tensors */
+    double pass_activations, half_weights; /* parts of activations, unless the optimizer's update takes more than
+                                            * both */
+} rt_memory;
+
+rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved);
+/* The peak, at most UINT64_MAX. */
+uint64_t rt_sum_memory(const rt_memory *memory);
+
+/* Do that many bytes fit into the memory that a training job can use on a GPU? */
+bool rt_fits(uint64_t peak_memory_bytes, double memory_gib);
+
+#endif

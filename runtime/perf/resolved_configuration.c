@@ -1,0 +1,93 @@
+/* resolved_configuration.c — resolves a configuration against a job. */
+#include "runtime/perf/resolved_configuration.h"
+#include "runtime/perf/analysis.h"
+
+/* ---- Checks ------------------------------------------------------------------------------------------------------ */
+
+static mdot_status check_experts(const mdot_configuration *c, const rt_experts *experts, mdot_error *err)
+{
+    if (c->expert_parallel > 1 && experts->common_count == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "expert_parallel is %u, and the job has no experts: no product with several matrices stands "
+                         "behind a TopK, by which tokens choose among them",
+                         c->expert_parallel);
+    if (experts->common_count % c->expert_parallel == 0) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "expert_parallel %u does not divide the %llu experts of a layer",
+                     c->expert_parallel, (unsigned long long)experts->common_count);
+}
+
+mdot_status rt_configuration_check(const rt_configuration *configuration, const mdot_job *job, mdot_error *err)
+{
+    const mdot_configuration *c = &configuration->c;
+    const rt_sharding *sharding = &job->analysis->sharding;
+    uint64_t common = sharding->common;
+    if (c->recompute == MDOT_RECOMPUTE_BLOCKS && job->info.block_count == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job has no blocks that could be recomputed");
+    if (c->pipeline_parallel > 1 && c->pipeline_parallel > job->info.block_count)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a pipeline of %u stages needs as many blocks; the job has %u",
+                         c->pipeline_parallel, job->info.block_count);
+    if (c->tensor_parallel > 1 && common == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "the job has no matrix products that tensor parallelism could divide");
+    if (common % c->tensor_parallel != 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "tensor_parallel %u does not divide %llu, the common divisor of the job's channels and heads",
+                         c->tensor_parallel, (unsigned long long)common);
+    return check_experts(c, &sharding->experts, err);
+}
+
+/* ---- Resolving --------------------------------------------------------------------------------------------------- */
+
+static rt_shard shard_of(const mdot_job *job, const mdot_configuration *c)
+{
+    rt_shard shard = {c->tensor_parallel, c->expert_parallel, {1, 1, 1}};
+    uint32_t stages = c->pipeline_parallel, blocks = job->info.block_count;
+    if (stages == 1) return shard;
+    shard.of[RT_PIPELINE_BLOCKS] = (double)((blocks + stages - 1) / stages) / blocks;
+    rt_pipeline_position heavier = job->analysis->sharding.heavier_end;
+    shard.of[heavier == RT_PIPELINE_BEFORE ? RT_PIPELINE_AFTER : RT_PIPELINE_BEFORE] = 0; /* in another stage */
+    return shard;
+}
+
+static rt_activation_case activation_case_of(const mdot_configuration *c)
+{
+    rt_activation_type type = c->precision == MDOT_PRECISION_BF16 ? RT_ACTIVATION_BF16
+                              : rt_is_half(c->precision)          ? RT_ACTIVATION_AMP
+                                                                  : RT_ACTIVATION_FP32;
+    mdot_recompute recompute = c->recompute;
+    if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0) recompute = MDOT_RECOMPUTE_SELECTIVE;
+    return (rt_activation_case){type, c->attention, recompute};
+}
+
+void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved)
+{
+    const mdot_configuration *c = &configuration->c;
+    out_resolved->configuration = *configuration;
+    out_resolved->shard = shard_of(job, c);
+    out_resolved->steps = (double)c->accumulate * c->micro_batches;
+    out_resolved->micro_steps = out_resolved->steps + c->pipeline_parallel - 1;
+    out_resolved->rates = rt_rates_of(configuration);
+    out_resolved->activation_case = activation_case_of(c);
+}
+
+/* ---- Variants ---------------------------------------------------------------------------------------------------- */
+
+rt_resolved_configuration rt_with_micro_batch(const rt_resolved_configuration *resolved, int64_t micro_batch)
+{
+    rt_resolved_configuration variant = *resolved;
+    variant.configuration.micro_batch = micro_batch;
+    return variant;
+}
+
+rt_resolved_configuration rt_with_kernels_of(const rt_resolved_configuration *resolved,
+                                             const rt_resolved_configuration *other)
+{
+    rt_resolved_configuration variant = *resolved;
+    mdot_configuration *c = &variant.configuration.c;
+    c->attention = other->configuration.c.attention;
+    c->compiled = other->configuration.c.compiled;
+    c->precision = other->configuration.c.precision;
+    variant.rates = other->rates;
+    variant.activation_case = activation_case_of(c);
+    return variant;
+}

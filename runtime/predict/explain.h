@@ -1,0 +1,11 @@
+/* explain.h — breaks a predicted step down. */
+#ifndef RT_EXPLAIN_H
+#define RT_EXPLAIN_H
+
+#include "mdot/mdot.h"
+
+/* One prediction and its breakdown. The caller has entered the context. */
+mdot_status rt_explain_one(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                           mdot_prediction *out_prediction, mdot_explanation_info *out_info, mdot_error *err);
+
+#endif

@@ -1,0 +1,123 @@
+/* predictor_schema.h — the tensors by which an artefact's entries predict or explain jobs.
+ *
+ * A predictor consists of one entry, "predict", which reads rows and one configuration; or of two. Then "encode"
+ * reads rows, and "evaluate" reads the outputs of "encode" and a block of configurations. In one piece, the cached
+ * features are the rows themselves, and a block is one configuration.
+ *
+ * mdot_predict.h describes the tensors for people who train predictors, under "Predictions".
+ */
+#ifndef RT_PREDICTOR_SCHEMA_H
+#define RT_PREDICTOR_SCHEMA_H
+
+#include "mdot/mdot.h"
+#include "mdot/mdot_abi.h"
+#include "runtime/job/gpus.h"
+
+enum {
+    RT_LOAD_NUMBERS = 3, /* numbers in an mdot_load */
+    RT_LOAD_COLUMNS = 2 * MDOT_PHASE_COUNT * RT_LOAD_NUMBERS + 1,
+    RT_POSITION_COLUMNS = 5,
+    RT_STEP_NUMBERS = 3,
+    RT_OTHER_NUMBERS = 3, /* parts of a step outside the operators: optimizer, host, link */
+#define RT_OUTSIDE_ONE(number, id) +1
+    RT_OUTSIDE_NUMBERS = 0 MDOT_OUTSIDE_MAP(RT_OUTSIDE_ONE)
+#undef RT_OUTSIDE_ONE
+};
+
+/* The numbers of the input `configuration`. */
+enum {
+#define RT_CONFIGURATION_ENUM(id, name) RT_CONFIGURATION_##id,
+    MDOT_CONFIGURATION_MAP(RT_CONFIGURATION_ENUM)
+#undef RT_CONFIGURATION_ENUM
+        RT_CONFIGURATION_NUMBERS
+};
+
+/* The set of these numbers that a predictor reads: RT_CONFIGURATION_BIT(RT_CONFIGURATION_…) for each. */
+typedef uint64_t rt_configuration_set;
+static_assert(RT_CONFIGURATION_NUMBERS < 64, "a bit for each number");
+#define RT_CONFIGURATION_BIT(number) (UINT64_C(1) << (number))
+
+/* Inputs: identifier, name, element type, whether it has a row for each operator, number of columns (0: rows only),
+ * and whether versions append columns. A predictor reads the first columns, as many as its version had. If it has
+ * more columns than this runtime, it also supplies the defaults of the later ones. */
+#define RT_JOB_INPUT_MAP(X)                                                                                            \
+    X(TYPE, "operator_type", I64, true, 0, false)                                                                      \
+    X(SETTING, "operator_setting", F32, true, MDOT_SETTING_COUNT, true)                                                \
+    X(LOAD, "operator_load", F32, true, RT_LOAD_COLUMNS, false)                                                        \
+    X(POSITION, "operator_position", F32, true, RT_POSITION_COLUMNS, true)                                             \
+    X(REPEATS, "operator_count", F32, true, 0, false)                                                                  \
+    X(CONFIGURATION, "configuration", F32, false, RT_CONFIGURATION_NUMBERS, true)                                      \
+    X(GPU, "gpu", F32, false, RT_GPU_NUMBERS, true)
+
+typedef enum rt_job_input {
+#define RT_JOB_INPUT_ENUM(id, ...) RT_JOB_INPUT_##id,
+    RT_JOB_INPUT_MAP(RT_JOB_INPUT_ENUM)
+#undef RT_JOB_INPUT_ENUM
+        RT_JOB_INPUT_COUNT
+} rt_job_input;
+
+typedef struct rt_job_input_row {
+    const char *name;
+    mdot_dtype dtype;
+    bool has_rows;
+    int64_t columns;
+    bool grows;
+} rt_job_input_row;
+extern const rt_job_input_row rt_job_inputs[RT_JOB_INPUT_COUNT];
+
+enum { RT_NOT_THERE = -1 };
+
+/* The two questions that an entry answers for a job, and their outputs. */
+typedef enum rt_job_question { RT_JOB_PREDICT, RT_JOB_EXPLAIN } rt_job_question;
+typedef enum rt_job_output {
+    RT_JOB_OUTPUT_STEP,
+    RT_JOB_OUTPUT_OUTSIDE,
+    RT_JOB_OUTPUT_OPERATORS,
+    RT_JOB_OUTPUT_OTHERS,
+    RT_JOB_OUTPUT_COUNT
+} rt_job_output;
+
+/* Upper bound of type ids for artefacts that predate mdot_abi_tensor.index_count, the number of types that they
+ * know. */
+enum { RT_FIRST_TYPE_COUNT = 140 };
+
+/* The cached features that an evaluation reads of a job: tensors with rows or of fixed size. */
+enum { RT_CACHED_CAPACITY = 16 };
+typedef struct rt_cached_tensor {
+    const mdot_abi_tensor *tensor; /* the input of the evaluating entry */
+    uint32_t read_at;              /* index in that entry's inputs */
+    uint32_t made_at;              /* index in the outputs of "encode"; in one piece, the rt_job_input */
+} rt_cached_tensor;
+
+/* Maximum number of configurations of one job, and of blocks, that are answered together. Blocks run side by side on
+ * a GPU and one after the other on the CPU. */
+enum { RT_PAIR_CAPACITY = 64, RT_BLOCK_CAPACITY = 16 };
+
+/* The entries of an artefact that predict or explain jobs. */
+typedef struct rt_job_schema {
+    uint32_t rows_entry, evaluate_entry; /* equal if the predictor is in one piece */
+    int input_at[RT_JOB_INPUT_COUNT];    /* index in the inputs of the entry that reads it; RT_NOT_THERE if unread */
+    size_t columns[RT_JOB_INPUT_COUNT];  /* number of columns that the entry reads */
+    size_t known[RT_JOB_INPUT_COUNT];    /* number of leading columns that this runtime fills */
+    const float *defaults[RT_JOB_INPUT_COUNT]; /* the predictor's values for the other columns; in the artefact */
+    uint8_t number[RT_CONFIGURATION_NUMBERS];  /* RT_CONFIGURATION_… of each known column of `configuration` */
+    rt_configuration_set reads;                /* the set of all these */
+    uint32_t type_count;                       /* number of type ids that the predictor knows; others are passed as 0 */
+    int output_at[RT_JOB_OUTPUT_COUNT];        /* index in the outputs; RT_NOT_THERE if absent */
+    size_t outside_count;                      /* number of values in outside_training; 0 if absent */
+    size_t row_capacity;                       /* rows of the largest bucket; 0 if rows are unread */
+    size_t block;                              /* configurations, all of one batch, in one evaluation */
+    size_t cached_count;
+    rt_cached_tensor cached[RT_CACHED_CAPACITY];
+} rt_job_schema;
+
+static inline bool rt_is_pair(const rt_job_schema *schema)
+{
+    return schema->rows_entry != schema->evaluate_entry;
+}
+
+/* Returns INCOMPATIBLE with a message that names the missing or unknown tensor. */
+mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question which, rt_job_schema *out_schema,
+                               mdot_error *err);
+
+#endif

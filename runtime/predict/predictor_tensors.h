@@ -1,0 +1,56 @@
+/* predictor_tensors.h — memory for the inputs and outputs of job predictions. */
+#ifndef RT_PREDICTOR_TENSORS_H
+#define RT_PREDICTOR_TENSORS_H
+
+#include "runtime/perf/resolved_configuration.h"
+#include "runtime/predict/predictor_schema.h"
+
+/* The cached features of a job, in the schema's order. */
+typedef struct rt_cached_features {
+    size_t row_count;
+    bool shortened; /* operators were merged because the largest bucket holds fewer rows */
+    void *tensors[RT_CACHED_CAPACITY];
+} rt_cached_features;
+
+/* Configurations of one run of the entry, and its answers. Number k of configuration i is at index k * block + i.
+ * The arrays hold all numbers of this runtime and any further ones that the entry reads. */
+typedef struct rt_job_block {
+    float *configuration, *gpu, *step_ms, *outside;
+    size_t count;
+    int64_t batch;
+    const void *inputs[RT_CACHED_CAPACITY + 2]; /* in the entry's order */
+    void *outputs[2];
+} rt_job_block;
+
+typedef struct rt_job_pair {
+    rt_resolved_configuration requested, queried;
+    const rt_job_block *block;
+    size_t at; /* index in the block's configurations */
+} rt_job_pair;
+
+/* Inputs and outputs of calls of the entries: the state of rt_predict_extension (predict_extension.h), one block
+ * of memory in every context. */
+typedef struct rt_job_tensors {
+    rt_job_schema schema;
+    void *rows[RT_JOB_INPUT_COUNT]; /* tensors with rows, for the maximum number of rows; NULL if unread */
+    size_t row_count;
+    bool shortened;
+    rt_cached_features features; /* of the current job, if the caller passes no encoding */
+    size_t block_count;
+    rt_job_block *blocks;
+    rt_job_pair pairs[RT_PAIR_CAPACITY];
+} rt_job_tensors;
+
+/* For calls outside of loops. The tensors of predictions are created with the context. */
+mdot_status rt_job_tensors_create(const mdot_predictor *predictor, const rt_job_schema *schema,
+                                  rt_job_tensors **out_tensors, mdot_error *err);
+void rt_job_tensors_destroy(const mdot_predictor *predictor, void *tensors);
+
+/* Tensors are aligned to cache lines. */
+static inline size_t rt_align(size_t bytes)
+{
+    enum { LINE_BYTES = 64 };
+    return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+}
+
+#endif

@@ -1,0 +1,219 @@
+/* test_resolved_configuration.c — runtime/perf/resolved_configuration.c: the values that follow from a job and a
+ * configuration, and how often predictions compute them. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/resolved_configuration.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- Counters: linked with --wrap (tests/CMakeLists.txt) --------------------------------------------------------- */
+
+static int resolve_count, rates_count;
+
+void __real_rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out);
+void __wrap_rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out);
+rt_rates __real_rt_rates_of(const rt_configuration *configuration);
+rt_rates __wrap_rt_rates_of(const rt_configuration *configuration);
+
+void __wrap_rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out)
+{
+    resolve_count++;
+    __real_rt_resolve(job, configuration, out);
+}
+
+rt_rates __wrap_rt_rates_of(const rt_configuration *configuration)
+{
+    rates_count++;
+    return __real_rt_rates_of(configuration);
+}
+
+/* ---- Jobs and configurations ------------------------------------------------------------------------------------- */
+
+enum { BLOCKS = 4, OF_A_BLOCK = 3, OPERATORS = BLOCKS * OF_A_BLOCK };
+
+/* Four blocks of a matmul, an attention and a matmul. */
+static mdot_job *make_job(void)
+{
+    mdot_job_operator operators[OPERATORS];
+    uint32_t inputs[OPERATORS];
+    for (uint32_t i = 0; i < OPERATORS; i++) {
+        mdot_job_operator *op = &operators[i];
+        bool is_matmul = i % OF_A_BLOCK != 1;
+        *op = (mdot_job_operator){.struct_size = sizeof *op, .known = true, .block = i / OF_A_BLOCK + 1};
+        op->type = is_matmul ? "Linear" : "Attention";
+        op->setting[MDOT_SETTING_INPUTS] = 1;
+        op->setting[MDOT_SETTING_HEADS] = is_matmul ? 0 : 4;
+        op->setting[MDOT_SETTING_HEAD_SIZE] = is_matmul ? 0 : 16;
+        op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = is_matmul ? 64 : 0;
+        op->parameters = is_matmul ? 1e6 : 0;
+        for (int phase = 0; phase < (is_matmul ? 3 : 2); phase++) op->per_sample[phase] = (mdot_load){1e9, 1e7, 1e7};
+        inputs[i] = i - 1;
+        op->inputs = &inputs[i];
+        op->input_count = i > 0;
+    }
+    return predict_make_job(operators, OPERATORS);
+}
+
+#define BASE .struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100"
+
+static const mdot_configuration configurations[] = {
+    {BASE},
+    {BASE, .compiled = 1, .precision = MDOT_PRECISION_AMP},
+    {BASE, .precision = MDOT_PRECISION_BF16, .attention = MDOT_ATTENTION_EAGER},
+    {BASE, .recompute = MDOT_RECOMPUTE_BLOCKS, .accumulate = 4},
+    {BASE, .gpu_count = 8, .zero_stage = 3, .node_count = 2},
+    {BASE, .tensor_parallel = 2, .precision = MDOT_PRECISION_TF32},
+    {BASE, .pipeline_parallel = 2, .micro_batches = 4, .optimizer = MDOT_OPTIMIZER_ADAMW},
+    {BASE, .tensor_parallel = 2, .pipeline_parallel = 2, .data_parallel = 2},
+};
+enum { COUNT = sizeof configurations / sizeof *configurations };
+
+static rt_resolved_configuration resolve(const mdot_job *job, const mdot_configuration *c)
+{
+    rt_gpu_names names = {0};
+    rt_configuration configuration;
+    rt_resolved_configuration resolved;
+    mdot_error err = {0};
+    if (rt_configuration_read(c, 0, &names, &configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (rt_configuration_check(&configuration, job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolve(job, &configuration, &resolved);
+    return resolved;
+}
+
+/* ---- Values ------------------------------------------------------------------------------------------------------ */
+
+static void one_gpu_has_the_whole_job(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    rt_resolved_configuration r = resolve(job, &configurations[3]);
+    assert_true(rt_is_unsharded(&r.shard));
+    assert_true(r.steps == 4 && r.micro_steps == 4);
+    assert_int_equal(r.activation_case.type, RT_ACTIVATION_FP32);
+    assert_int_equal(r.activation_case.recompute, MDOT_RECOMPUTE_BLOCKS);
+    mdot_job_destroy(job);
+}
+
+/* Two stages of four blocks: filling and emptying the pipeline takes one more micro-step. */
+static void stage_of_a_pipeline_has_its_blocks_and_the_heavier_end(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    rt_resolved_configuration r = resolve(job, &configurations[6]);
+    assert_true(r.shard.of[RT_PIPELINE_BLOCKS] == 0.5);
+    assert_true(r.shard.of[RT_PIPELINE_BEFORE] + r.shard.of[RT_PIPELINE_AFTER] == 1);
+    assert_true(r.shard.of[job->analysis->sharding.heavier_end] == 1);
+    assert_true(r.steps == 4 && r.micro_steps == 5);
+    mdot_job_destroy(job);
+}
+
+static void compiled_code_recomputes_selectively(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    rt_resolved_configuration r = resolve(job, &configurations[1]);
+    assert_int_equal(r.activation_case.type, RT_ACTIVATION_AMP);
+    assert_int_equal(r.activation_case.recompute, MDOT_RECOMPUTE_SELECTIVE);
+    mdot_job_destroy(job);
+}
+
+/* A variant equals the configuration that has its values from the start. */
+static void variant_is_resolved_like_the_configuration_it_stands_for(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    mdot_configuration other = configurations[5];
+    other.compiled = 1;
+    other.precision = MDOT_PRECISION_AMP;
+    other.attention = MDOT_ATTENTION_EAGER;
+    rt_resolved_configuration base = resolve(job, &configurations[5]), want = resolve(job, &other);
+    rt_resolved_configuration got = rt_with_kernels_of(&base, &want);
+    assert_memory_equal(&got.shard, &want.shard, sizeof got.shard);
+    assert_memory_equal(&got.rates, &want.rates, sizeof got.rates);
+    assert_int_equal(got.activation_case.type, want.activation_case.type);
+    assert_int_equal(got.activation_case.attention, want.activation_case.attention);
+    assert_int_equal(got.activation_case.recompute, want.activation_case.recompute);
+    assert_true(got.configuration.c.compiled == 1 && got.configuration.c.precision == MDOT_PRECISION_AMP);
+    got = rt_with_micro_batch(&base, 32);
+    assert_int_equal(got.configuration.micro_batch, 32);
+    assert_memory_equal(&got.shard, &base.shard, sizeof got.shard);
+    mdot_job_destroy(job);
+}
+
+/* ---- Counts ------------------------------------------------------------------------------------------------------ */
+
+/* The requested configuration, and the projected one with which the predictor is queried. */
+enum { EACH_PREDICTION = 2 };
+
+static void expect_counts(size_t prediction_count)
+{
+    assert_int_equal(resolve_count, EACH_PREDICTION * prediction_count);
+    assert_int_equal(rates_count, EACH_PREDICTION * prediction_count);
+    resolve_count = rates_count = 0;
+}
+
+static void prediction_resolves_each_configuration_once(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    resolve_count = rates_count = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        predict_one(&predict_bandwidth, job, &configurations[i]);
+        expect_counts(1);
+    }
+    mdot_job_destroy(job);
+}
+
+/* The shards change from pair to pair, so that every run ends with a pair that it has no space for. */
+static void sweep_resolves_each_configuration_once(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    mdot_prediction predictions[COUNT];
+    mdot_error err = {0};
+    for (size_t i = 0; i < COUNT; i++) predictions[i] = MDOT_INIT(mdot_prediction);
+    resolve_count = rates_count = 0;
+    if (mdot_sweep(predict_bandwidth.context, job, configurations, COUNT, predictions, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    expect_counts(COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        mdot_prediction one = predict_one(&predict_bandwidth, job, &configurations[i]);
+        assert_true(predictions[i].step_ms == one.step_ms && predictions[i].upper_ms == one.upper_ms);
+        assert_int_equal(predictions[i].peak_memory_bytes, one.peak_memory_bytes);
+    }
+    mdot_job_destroy(job);
+}
+
+static void explanation_reuses_what_its_prediction_resolved(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job();
+    resolve_count = rates_count = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        mdot_explanation *explanation = NULL;
+        mdot_error err = {0};
+        if (mdot_explain(predict_bandwidth.context, job, &configurations[i], &explanation, &err) != MDOT_OK)
+            fail_msg("%s", err.message);
+        expect_counts(1);
+        mdot_explanation_destroy(explanation);
+    }
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_gpu_has_the_whole_job),
+        cmocka_unit_test(stage_of_a_pipeline_has_its_blocks_and_the_heavier_end),
+        cmocka_unit_test(compiled_code_recomputes_selectively),
+        cmocka_unit_test(variant_is_resolved_like_the_configuration_it_stands_for),
+        cmocka_unit_test(prediction_resolves_each_configuration_once),
+        cmocka_unit_test(sweep_resolves_each_configuration_once),
+        cmocka_unit_test(explanation_reuses_what_its_prediction_resolved),
+    };
+    return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
+}
