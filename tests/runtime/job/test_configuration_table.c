@@ -1,7 +1,7 @@
 /* test_configuration_table.c — the table of training options: it covers mdot_configuration, its ranges are enforced,
  * and the public header documents the same. The test `tables` compares the documents and the Python module with it. */
 #include "runtime/job/configuration_table.h"
-#include "runtime/predict/predict.h"
+#include "runtime/job/configuration.h"
 #include "tests/support/process.h"
 
 #include <ctype.h>
@@ -16,8 +16,8 @@
 static mdot_status read_status(mdot_configuration c, mdot_error *err)
 {
     rt_gpu_names names = {0};
-    rt_resolved_configuration resolved;
-    return rt_configuration_read(&c, 0, &names, &resolved, err);
+    rt_configuration complete;
+    return rt_configuration_read(&c, 0, &names, &complete, err);
 }
 
 static mdot_configuration valid(void)
