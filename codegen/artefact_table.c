@@ -1,8 +1,12 @@
-/* artefact_table.c — plans and the backends' images → an artefact's table (mdot_abi.h), the description that the runtime
- * and `mdot inspect` read. */
-#include "codegen/artefact.h"
-#include "codegen/cpu/cpu_backend.h"
+/* artefact_table.c — plans and the backends' images → an artefact's table (mdot_abi.h), the description that the
+ * runtime and `mdot inspect` read. */
+#include "codegen/artefact_table.h"
+
+#include "codegen/backend.h"
+#include "codegen/backends.h"
+#include "codegen/table_builder.h"
 #include "ir/ops.h"
+#include "ir/plan/kernel_kind.h"
 #include "mdot/mdot.h"
 
 #include <stdlib.h>
@@ -69,7 +73,7 @@ static uint32_t add_kernels(cg_table *t, const pl_plan *plan)
         const pl_kernel *kernel = &plan->kernels[i];
         records[i] = (mdot_abi_kernel){.name_at = cg_table_string(t, kernel->name),
                                        .kind_at = cg_table_string(t, pl_kind_name(kernel->kind)),
-                                       .is_split = cg_kernel_is_split(plan, kernel),
+                                       .is_split = pl_is_split(plan, kernel),
                                        .is_rowwise = kernel->is_rowwise,
                                        .unit_offset = kernel->unit_offset};
     }

@@ -63,15 +63,4 @@ typedef struct cg_backend {
     void (*done)(void *images); /* accepts NULL */
 } cg_backend;
 
-enum { CG_BACKENDS = 2 };
-extern const cg_backend *const cg_backends[CG_BACKENDS]; /* ascending by kind */
-
-/* ---- Lists of targets -------------------------------------------------------------------------------------------- */
-
-/* Inserts a target into a list of `*count` with capacity MDOT_ABI_MAX_IMAGES. It goes after lesser targets and after
- * those that differ only in precision. A duplicate is ignored. Returns INVALID_ARGUMENT if the list is full. */
-mdot_status cg_add_target(cg_target *targets, int *count, cg_target target, mdot_error *err);
-/* The options' targets of one kind, which are consecutive. */
-const cg_target *cg_targets_of(const cg_options *options, mdot_image_kind kind, int *out_count);
-
 #endif

@@ -22,7 +22,7 @@ typedef mdot_status (*cg_work)(void *user, const cg_options *options, void **out
  * was killed. The message has the last line that it wrote to stderr. If the child cannot be started, the status is
  * TOOLCHAIN, or OUT_OF_MEMORY for lack of memory. With options->in_process the work runs in this process and may end
  * it. */
-mdot_status cg_run_subprocess(cg_work work, void *user, const cg_options *options, void **out_bytes, size_t *out_size_bytes,
-                        mdot_error *err);
+mdot_status cg_run_subprocess(cg_work work, void *user, const cg_options *options, void **out_bytes,
+                              size_t *out_size_bytes, mdot_error *err);
 
 #endif

@@ -7,6 +7,9 @@
 #include "codegen/cpu/bf16.h"
 
 #include "codegen/cpu/arith.h"
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/emit.h"
+#include "ir/plan/kernel_kind.h"
 
 mdot_dtype cg_stored_dtype(const cg_cpu_target *target, const pl_buffer *buffer)
 {

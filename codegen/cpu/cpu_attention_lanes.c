@@ -1,6 +1,11 @@
 /* cpu_attention_lanes.c — the transpositions of streaming attention: queries and masks from rows in memory to vector
  * lanes, contexts from lanes to rows. */
-#include "codegen/cpu/cpu_attention_stream.h"
+#include "codegen/cpu/cpu_attention_lanes.h"
+#include "codegen/cpu/bf16.h"
+
+#include "codegen/cpu/cpu_attention_bf16.h"
+#include "codegen/cpu/cpu_attention_scores.h"
+#include "codegen/cpu/emit.h"
 
 enum { MAX_LANES = 16 };
 

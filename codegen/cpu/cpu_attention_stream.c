@@ -22,6 +22,16 @@
  */
 #include "codegen/cpu/cpu_attention_stream.h"
 
+#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_attention_amx.h"
+#include "codegen/cpu/cpu_attention_bf16.h"
+#include "codegen/cpu/cpu_attention_lanes.h"
+#include "codegen/cpu/cpu_attention_scores.h"
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/math.h"
+#include "codegen/cpu/register_tile.h"
+
 #include <math.h>
 
 enum {
@@ -449,7 +459,7 @@ static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_que
     cg_store_context(e, s, s->weights);
 }
 
-void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef scratch)
+void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValueRef scratch)
 {
     int lanes = e->target->lanes;
     const pl_attention *k = head->k;

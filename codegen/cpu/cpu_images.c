@@ -1,5 +1,16 @@
-/* cpu_images.c — plans → an artefact's CPU images: runs the steps of cpu_backend.h in order. */
-#include "codegen/cpu/emit.h"
+/* cpu_images.c — plans → an artefact's CPU images: runs the steps of cpu_images.h in order. */
+
+#include "codegen/cpu/cpu_images.h"
+#include "codegen/backend.h"
+#include "codegen/byte_pool.h"
+#include "codegen/target.h"
+
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/llvm_module.h"
+#include "codegen/cpu/object.h"
+#include "codegen/cpu/pack.h"
+#include "codegen/cpu/weights.h"
+#include "codegen/table_builder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +50,8 @@ static mdot_status parse(const char *name, cg_compute kernel_precision, cg_targe
         if (row != NULL)
             out_targets[count++] = (cg_target){MDOT_IMAGE_CPU, row->level, 0, row->kernel_precision};
         else if (!is_every)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s does not compute in %s", name, cg_compute_name(kernel_precision));
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s does not compute in %s", name,
+                             cg_compute_name(kernel_precision));
     }
     if (!is_known) return MDOT_NOT_FOUND;
     *out_count = count;

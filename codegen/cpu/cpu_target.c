@@ -2,10 +2,12 @@
  * precision needs a row here.
  *
  * One module holds the code of every level: each function states its level in its attributes, over a baseline target
- * machine (llvm_module.c). Register tiles leave registers for one row of the right-hand matrix and a broadcast: v4 has 32
- * registers, 6×4 accumulators + 4 + 1; v3 has 16, 6×2 + 2 + 1.
+ * machine (llvm_module.c). Register tiles leave registers for one row of the right-hand matrix and a broadcast: v4 has
+ * 32 registers, 6×4 accumulators + 4 + 1; v3 has 16, 6×2 + 2 + 1.
  */
-#include "codegen/cpu/emit.h"
+
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/pack.h"
 
 #include <elf.h>
 #include <llvm-c/Target.h>

@@ -14,6 +14,8 @@
  */
 #include "codegen/cpu/emit.h"
 
+#include "codegen/cpu/cpu_target.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -238,16 +240,11 @@ LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two)
 
 /* ---- Shares ------------------------------------------------------------------------------------------------------ */
 
-enum { SHARE_BITS = 32, SHARED_EXTENT = 64 };
-
-bool cg_is_shared_extent(ir_dim extent)
-{
-    return !ir_dim_is_number(extent) || extent.offset >= SHARED_EXTENT;
-}
+enum { SLICE_BITS = 32 };
 
 static LLVMValueRef scale_by(cg_emitter *e, LLVMValueRef units, LLVMValueRef share)
 {
-    return LLVMBuildLShr(e->builder, cg_imul(e, units, share), cg_int(e, SHARE_BITS), "");
+    return LLVMBuildLShr(e->builder, cg_imul(e, units, share), cg_int(e, SLICE_BITS), "");
 }
 
 cg_range cg_slice_of(cg_emitter *e, LLVMValueRef units)

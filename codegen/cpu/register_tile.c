@@ -2,6 +2,7 @@
 #include "codegen/cpu/register_tile.h"
 
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/emit.h"
 
 #include <assert.h>
 

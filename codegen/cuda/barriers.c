@@ -6,6 +6,8 @@
  */
 #include "codegen/cuda/barriers.h"
 
+#include "codegen/cuda/memory_placement.h"
+
 #include <string.h>
 
 typedef struct touch {
@@ -49,7 +51,7 @@ static void describe(const cu_layout *layout, int number, step_phases *out)
 {
     const cu_step *step = &layout->stages->steps[number];
     memset(out, 0, sizeof *out);
-    const cu_step_kind *kind = layout->stages->schedule->kinds[step->kernel->kind];
+    const cu_step_kind *kind = step->kind;
     out->meets = layout->work_bytes[number] > 0;
     for (int k = 0; k < step->access_count; k++) {
         const cu_access *a = &step->accesses[k];

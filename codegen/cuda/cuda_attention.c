@@ -12,7 +12,11 @@
  */
 #include "codegen/cuda/cuda_kinds.h"
 #include "codegen/cuda/cuda_step.h"
+#include "codegen/cuda/cuda_text.h"
+#include "codegen/cuda/index_range.h"
 #include "codegen/cuda/literal.h"
+#include "codegen/cuda/memory_placement.h"
+#include "codegen/cuda/step_finder.h"
 
 #include <inttypes.h>
 
@@ -467,4 +471,78 @@ static void emit(cu_function *f)
         emit_threads(f);
 }
 
-const cu_step_kind cu_attention_kind = {work_bytes, reads, emit};
+/* ---- In stages and memory ---------------------------------------------------------------------------------------- */
+
+static void note_heads(cu_step_finder *f, const pl_heads *h, bool is_written, cu_range batch, int64_t heads,
+                       cu_range rows, int64_t dim)
+{
+    cu_range at = cu_range_add(cu_offset_range(h->offset), cu_range_times(h->batch_stride, batch));
+    at = cu_range_add(at, cu_range_times(h->head_stride, cu_columns_range(heads)));
+    at = cu_range_add(at, cu_range_times(h->row_stride, rows));
+    cu_note_access(f, h->buffer, is_written, cu_range_add(at, cu_columns_range(dim)));
+}
+
+static void note_accesses(cu_step_finder *f)
+{
+    const cu_step *s = f->step;
+    const pl_attention *a = &s->kernel->attention;
+    cu_range batch = s->space.loop[0], query = s->space.loop[1], key = s->space.loop[2];
+    f->step->access_count = 0;
+    note_heads(f, &a->q, false, batch, a->heads, query, a->dim);
+    note_heads(f, &a->k, false, batch, a->kv_heads, key, a->dim);
+    note_heads(f, &a->v, false, batch, a->kv_heads, key, a->value_dim);
+    note_heads(f, &a->out, true, batch, a->heads, query, a->value_dim);
+    cu_range mask =
+        cu_range_add(cu_range_times(a->mask_batch, batch), cu_range_times(a->mask_head, cu_columns_range(a->heads)));
+    cu_note_access(f, a->mask, false, cu_range_add(cu_range_add(mask, cu_range_times(a->mask_query, query)), key));
+}
+
+static void spread(cu_step_finder *f, const pl_attention *a)
+{
+    cu_step *s = f->step;
+    const ir_dim extents[] = {a->batch, a->queries, a->keys};
+    s->space.loop_count = 3;
+    for (int k = 0; k < 3; k++) s->space.loop[k] = cu_extent_range(extents[k], f->stages->plan->max_length);
+    if (ir_dim_is(a->batch, 1) && cu_is_units(a->queries)) cu_tile_loop(f, s->loop = 1, a->queries);
+    if (cu_is_units(a->batch) && ir_dim_is_number(a->queries)) cu_tile_loop(f, s->loop = 0, a->batch);
+    note_accesses(f);
+    if (s->spread == CU_TILED && cu_writes_locally(s)) return;
+    bool is_small = ir_dim_is_number(a->batch) && ir_dim_is_number(a->queries) &&
+                    a->batch.offset * a->queries.offset < CU_FEWEST_FREE_ROWS;
+    s->spread = is_small ? CU_SINGLE : CU_FREE;
+    s->loop = -1;
+    s->scale = 1;
+    for (int k = 0; k < 3; k++) s->space.loop[k] = cu_extent_range(extents[k], f->stages->plan->max_length);
+    note_accesses(f);
+}
+
+static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
+{
+    if (cu_add_step(f, kernel, CU_WHOLE) == NULL) return false;
+    spread(f, &kernel->attention);
+    return true;
+}
+
+static void visit_strides(const pl_kernel *kernel, cu_stride_visitor *visitor)
+{
+    const pl_attention *a = &kernel->attention;
+    cu_visit_heads(visitor, &a->q, a->dim);
+    cu_visit_heads(visitor, &a->k, a->dim);
+    cu_visit_heads(visitor, &a->v, a->value_dim);
+    cu_visit_heads(visitor, &a->out, a->value_dim);
+}
+
+static const char *print_row_count(cu_function *f, const pl_kernel *kernel)
+{
+    return ir_arena_printf(f->arena, "%s * %s", cu_dim_text(f, kernel->attention.batch),
+                           cu_dim_text(f, kernel->attention.queries));
+}
+
+const cu_step_kind cu_attention_kind = {
+    .find_steps = find_steps,
+    .visit_strides = visit_strides,
+    .row_count = print_row_count,
+    .work_bytes = work_bytes,
+    .reads = reads,
+    .emit = emit,
+};

@@ -1,12 +1,18 @@
 /* cuda_expr.c — prints scalar expressions as CUDA C, and elements of buffers in any memory space.
  *
- * Indices are computed in int if every intermediate value fits, which spans prove (index_range.h), otherwise in long long.
- * An index that is a sum of loop variables times constants is printed as such, so that padding and the tile's origin
- * cost nothing.
+ * Indices are computed in int if every intermediate value fits, which spans prove (index_range.h), otherwise in long
+ * long. An index that is a sum of loop variables times constants is printed as such, so that padding and the tile's
+ * origin cost nothing.
  */
 #include "codegen/cuda/cuda_expr.h"
 
+#include "codegen/cuda/cuda_step.h"
+#include "codegen/cuda/cuda_text.h"
+#include "codegen/cuda/index_range.h"
 #include "codegen/cuda/literal.h"
+#include "codegen/cuda/memory_placement.h"
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
 
 #include <inttypes.h>
 #include <stdio.h>

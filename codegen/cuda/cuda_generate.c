@@ -1,8 +1,13 @@
 /* cuda_generate.c — entries → a program: each bucket in stages, every step a call, equal steps one function. */
 #include "codegen/cuda/cuda_generate.h"
 
+#include "codegen/byte_pool.h"
 #include "codegen/cuda/barriers.h"
+#include "codegen/cuda/cuda_program.h"
 #include "codegen/cuda/cuda_step.h"
+#include "codegen/cuda/cuda_text.h"
+#include "codegen/cuda/grid_stages.h"
+#include "codegen/cuda/memory_placement.h"
 #include "codegen/cuda/prelude.h"
 
 #include <inttypes.h>
@@ -84,7 +89,7 @@ static mdot_status put_call(bucket *b, int number, bool meets)
                      .weights = &b->g->program->weights,
                      .arena = b->g->arena,
                      .err = b->g->err};
-    cu_schedule_of(&f)->kinds[step->kernel->kind]->emit(&f);
+    step->kind->emit(&f);
     bool failed = f.declarations.failed || f.arguments.failed || f.locals.failed || f.body.failed;
     const char *name = f.status == MDOT_OK && !failed ? share_function(b->g, &f) : NULL;
     if (f.status == MDOT_OK && name == NULL) f.status = mdot_fail(f.err, MDOT_OUT_OF_MEMORY, "memory ran out");
@@ -101,27 +106,17 @@ static mdot_status put_call(bucket *b, int number, bool meets)
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */
 
-/* Number of rows that a step without units distributes. */
-static const char *free_rows(bucket *b, const cu_step *step)
-{
-    const pl_kernel *k = step->kernel;
-    cu_function f = {.arena = b->g->arena};
-    if (k->kind == PL_LINEAR) return cu_dim_text(&f, k->linear.rows);
-    if (k->kind == PL_NORM) return cu_dim_text(&f, k->norm.rows);
-    return ir_arena_printf(f.arena, "%s * %s", cu_dim_text(&f, k->attention.batch),
-                           cu_dim_text(&f, k->attention.queries));
-}
-
 static void put_loop_begin(bucket *b, const cu_step *step)
 {
     const cu_schedule *schedule = b->stages->schedule;
+    cu_function f = {.arena = b->g->arena};
     if (step->spread == CU_SINGLE) {
         schedule->put_once(schedule, &b->calls);
     } else if (cu_deals_out_points(step)) {
         cu_put(&b->calls, "    {\n        const tile t = whole;\n");
     } else if (step->spread == CU_FREE) {
         cu_put(&b->calls, "    { const tile t = whole; // rows, dealt out alone\n    const int rows = %s;\n",
-               free_rows(b, step));
+               step->kind->row_count(&f, step->kernel));
         schedule->put_tiles(schedule, &b->calls, "rows");
     } else {
         schedule->put_tiles(schedule, &b->calls, "whole.length");

@@ -7,7 +7,14 @@
  */
 #include "codegen/cuda/cuda_expr.h"
 #include "codegen/cuda/cuda_kinds.h"
+#include "codegen/cuda/cuda_step.h"
+#include "codegen/cuda/cuda_text.h"
 #include "codegen/cuda/fragments.h"
+#include "codegen/cuda/index_range.h"
+#include "codegen/cuda/memory_placement.h"
+#include "codegen/cuda/step_finder.h"
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -426,4 +433,42 @@ static void emit(cu_function *f)
         emit_rows(f);
 }
 
-const cu_step_kind cu_linear_kind = {work_bytes, reads, emit};
+/* ---- In stages and memory ---------------------------------------------------------------------------------------- */
+
+static void note_accesses(cu_step_finder *f)
+{
+    const cu_step *s = f->step;
+    const pl_linear *k = &s->kernel->linear;
+    f->step->access_count = 0;
+    cu_note_matrix(f, &k->a, false, cu_columns_range(k->k));
+    cu_note_loads(f, k->epilogue);
+    cu_note_matrix(f, &k->out, true, s->space.loop[1]);
+}
+
+static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
+{
+    if (cu_add_step(f, kernel, CU_WHOLE) == NULL) return false;
+    cu_spread_rows(f, kernel->linear.rows, ir_dim_number(kernel->linear.columns), note_accesses);
+    return true;
+}
+
+static void visit_strides(const pl_kernel *kernel, cu_stride_visitor *visitor)
+{
+    const pl_linear *k = &kernel->linear;
+    cu_visit_stride(visitor, k->a.buffer, k->a.row_stride);
+    cu_visit_stride(visitor, k->out.buffer, k->out.row_stride);
+}
+
+static const char *print_row_count(cu_function *f, const pl_kernel *kernel)
+{
+    return cu_dim_text(f, kernel->linear.rows);
+}
+
+const cu_step_kind cu_linear_kind = {
+    .find_steps = find_steps,
+    .visit_strides = visit_strides,
+    .row_count = print_row_count,
+    .work_bytes = work_bytes,
+    .reads = reads,
+    .emit = emit,
+};

@@ -2,6 +2,10 @@
  * cuda_step.h). */
 #include "codegen/cuda/cuda_step.h"
 
+#include "codegen/byte_pool.h"
+#include "codegen/cuda/cuda_text.h"
+#include "codegen/cuda/memory_placement.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@
 #ifndef CU_STEP_H
 #define CU_STEP_H
 
+#include "codegen/byte_pool.h"
 #include "codegen/cuda/cuda_text.h"
 #include "codegen/cuda/memory_placement.h"
 

@@ -1,5 +1,5 @@
 /* cuda_target.c — the GPU architectures as data: the targets of mdot and their resource limits. */
-#include "codegen/cuda/cuda_backend.h"
+#include "codegen/cuda/cuda_target.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -50,8 +50,8 @@ static cg_target make_target(cu_target target, cg_compute kernel_precision)
     return (cg_target){MDOT_IMAGE_CUDA, target.sm, target.is_accelerated, kernel_precision};
 }
 
-mdot_status cu_parse(const char *name, cg_compute kernel_precision, cg_target out_targets[MDOT_ABI_MAX_IMAGES], int *out_count,
-                     mdot_error *err)
+mdot_status cu_parse(const char *name, cg_compute kernel_precision, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
+                     int *out_count, mdot_error *err)
 {
     (void)err; /* every architecture has the requested precision or a near one */
     cu_target one;

@@ -1,10 +1,12 @@
-/* memory_placement.c — determines the readers and element types of each buffer, the buffers that stay in shared memory, and
- * their offsets (see memory_placement.h).
+/* memory_placement.c — determines the readers and element types of each buffer, the buffers that stay in shared memory,
+ * and their offsets (see memory_placement.h).
  *
  * Buffers that are live at different times share memory. The unit of time is a step in shared memory and a stage in
  * scratch memory, because only a barrier guarantees that other blocks are done.
  */
 #include "codegen/cuda/memory_placement.h"
+
+#include "codegen/cuda/step_finder.h"
 
 #include <string.h>
 
@@ -29,11 +31,12 @@ typedef struct life { /* live range of a buffer, in steps; last < first if it is
     int64_t width; /* greatest common divisor of all row strides */
 } life;
 
-typedef struct planner {
+struct cu_stride_visitor {
     const cu_stages *stages;
     cu_layout *layout;
     life *lives;
-} planner;
+};
+typedef struct cu_stride_visitor planner;
 
 /* ---- Live ranges and element types ------------------------------------------------------------------------------- */
 
@@ -47,37 +50,20 @@ static int64_t gcd(int64_t a, int64_t b)
     return a;
 }
 
-static void note_stride(planner *p, int buffer, ir_dim stride)
+void cu_visit_stride(cu_stride_visitor *p, int buffer, ir_dim stride)
 {
     if (buffer >= 0 && ir_dim_is_number(stride) && stride.offset > 0)
         p->lives[buffer].width = gcd(stride.offset, p->lives[buffer].width);
 }
 
-/* A head's channels must be contiguous, between the paddings. */
-static void note_heads(planner *p, const pl_heads *h, int64_t dim)
+/* The channels must be between the paddings. */
+void cu_visit_heads(cu_stride_visitor *p, const pl_heads *h, int64_t dim)
 {
     life *l = &p->lives[h->buffer];
-    note_stride(p, h->buffer, h->row_stride);
+    cu_visit_stride(p, h->buffer, h->row_stride);
     bool together = cu_divides(dim, h->offset) && cu_divides(dim, h->batch_stride) && cu_divides(dim, h->head_stride) &&
                     cu_divides(dim, h->row_stride) && l->width % dim == 0;
     l->all_local = l->all_local && together;
-}
-
-static void note_strides(planner *p, const pl_kernel *k)
-{
-    if (k->kind == PL_LINEAR) {
-        note_stride(p, k->linear.a.buffer, k->linear.a.row_stride);
-        note_stride(p, k->linear.out.buffer, k->linear.out.row_stride);
-    } else if (k->kind == PL_NORM) {
-        note_stride(p, k->norm.out.buffer, k->norm.out.row_stride);
-        note_stride(p, k->norm.sum.buffer, k->norm.sum.row_stride);
-    } else if (k->kind == PL_ATTENTION) {
-        const pl_attention *a = &k->attention;
-        note_heads(p, &a->q, a->dim);
-        note_heads(p, &a->k, a->dim);
-        note_heads(p, &a->v, a->value_dim);
-        note_heads(p, &a->out, a->value_dim);
-    }
 }
 
 static void find_lives(planner *p)
@@ -91,7 +77,8 @@ static void find_lives(planner *p)
     }
     for (int s = 0; s < stages->step_count; s++) {
         const cu_step *step = &stages->steps[s];
-        note_strides(p, step->kernel);
+        const cu_step_kind *kind = step->kind;
+        if (kind->visit_strides != NULL) kind->visit_strides(step->kernel, p);
         for (int k = 0; k < step->access_count; k++) {
             life *l = &p->lives[step->accesses[k].buffer];
             if (l->last < 0) {
@@ -228,7 +215,7 @@ static void assign_shared(planner *p, piece *pieces)
     int count = collect(p, CU_SHARED, pieces);
     for (int s = 0; s < p->stages->step_count; s++) {
         const cu_step *step = &p->stages->steps[s];
-        const cu_step_kind *kind = p->stages->schedule->kinds[step->kernel->kind];
+        const cu_step_kind *kind = step->kind;
         size_t bytes = kind->work_bytes != NULL ? kind->work_bytes(step, layout) : 0;
         layout->work_bytes[s] = bytes;
         if (bytes > 0) pieces[count++] = (piece){s, s, bytes, &layout->work_offset[s]};

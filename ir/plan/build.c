@@ -4,7 +4,23 @@
  * decides for every other value whether it is a view, inlined or stored (decide.c). It emits each kernel at the tail
  * of its chain.
  */
-#include "ir/plan/planner.h"
+#include "ir/plan/build.h"
+
+#include "ir/plan/batched_kernels.h"
+#include "ir/plan/buffer_assignment.h"
+#include "ir/plan/chain.h"
+#include "ir/plan/decide.h"
+#include "ir/plan/fused.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/kernel_kind.h"
+#include "ir/plan/move.h"
+#include "ir/plan/nest.h"
+#include "ir/plan/pointwise.h"
+#include "ir/plan/precision.h"
+#include "ir/plan/recurrence.h"
+#include "ir/plan/reduce_nests.h"
+#include "ir/plan/sequence.h"
+#include "ir/plan/verify_plan.h"
 
 #include <string.h>
 

@@ -4,7 +4,14 @@
  * view, which costs nothing. The second is inlining, if readers can take an expression and recomputing costs less
  * than storing and loading. Otherwise the value gets a buffer.
  */
-#include "ir/plan/planner.h"
+#include "ir/plan/decide.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/fused.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/nest.h"
+#include "ir/plan/value.h"
+#include "ir/plan/view.h"
 
 /* A buffer costs one store, and one load per read. Each costs at least as much as a few operations on registers. */
 static const double store_cost = 2, load_cost = 2;

@@ -3,8 +3,17 @@
  * Linear and norm work on a matrix: INDEX 0 is the row, INDEX 1 the column. The index of any tensor in their chain
  * follows from the two, because its last dimensions are the columns.
  */
+#include "ir/plan/fused.h"
 #include "ir/ops/attention.h"
-#include "ir/plan/planner.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/nest.h"
+#include "ir/plan/norm_nests.h"
+#include "ir/plan/output_placement.h"
+#include "ir/plan/plan_matmul.h"
+#include "ir/plan/value.h"
+#include "ir/plan/view.h"
 
 #include <math.h>
 

@@ -1,5 +1,7 @@
 /* kernel.c — adds buffers and kernels to the plan, and names them. */
-#include "ir/plan/planner.h"
+#include "ir/plan/kernel.h"
+
+#include "ir/plan/kernel_kind.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -145,12 +147,6 @@ int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *nam
 }
 
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */
-
-const char *pl_kind_name(pl_kind kind)
-{
-    static const char *const names[] = {"linear", "attention", "norm", "nest", "sequential", "recurrence"};
-    return names[kind];
-}
 
 void pl_begin_kernel(pl_builder *b)
 {

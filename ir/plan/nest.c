@@ -1,5 +1,13 @@
 /* nest.c — loop nests that store a value's elements in a buffer, and the ends of reductions' nests. */
-#include "ir/plan/planner.h"
+#include "ir/plan/nest.h"
+
+#include "ir/plan/collapse.h"
+#include "ir/plan/expr.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/move.h"
+#include "ir/plan/output_placement.h"
+#include "ir/plan/value.h"
+#include "ir/plan/view.h"
 
 #include <string.h>
 

@@ -1,6 +1,9 @@
-/* output_placement.c — chooses the place of a value about to be computed. It needs no buffer of its own if its reader only moves
- * it. */
-#include "ir/plan/planner.h"
+/* output_placement.c — chooses the place of a value about to be computed. It needs no buffer of its own if its
+ * reader only moves it. */
+#include "ir/plan/output_placement.h"
+
+#include "ir/plan/kernel.h"
+#include "ir/plan/view.h"
 
 /* The graph output that is this value, or a direct reshape of it; -1: none. */
 static int output_of(const pl_builder *b, const ir_value *v)

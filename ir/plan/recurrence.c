@@ -4,8 +4,15 @@
  *
  * The states have their own buffers, which each step overwrites. ir/ops/recurrent.h describes operands and gates.
  */
+#include "ir/plan/recurrence.h"
 #include "ir/ops/recurrent.h"
-#include "ir/plan/planner.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/math_lowering.h"
+#include "ir/plan/nest.h"
+#include "ir/plan/output_placement.h"
+#include "ir/plan/value.h"
 
 enum { CANDIDATE = 2 }; /* index among a GRU's gates: z, r, h */
 

@@ -1,5 +1,12 @@
 /* reduce_nests.c — reductions over axes: one nest each, with the operator's computation before and after the sum. */
-#include "ir/plan/planner.h"
+#include "ir/plan/reduce_nests.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/nest.h"
+#include "ir/plan/plan_matmul.h"
+#include "ir/plan/value.h"
 
 typedef struct reduction {
     pl_builder *b;

@@ -1,5 +1,10 @@
 /* sequence.c — operators that are not loop nests: scans, sorting, scatter. Their operands are whole dense buffers. */
-#include "ir/plan/planner.h"
+#include "ir/plan/sequence.h"
+
+#include "ir/plan/kernel.h"
+#include "ir/plan/output_placement.h"
+#include "ir/plan/value.h"
+#include "ir/plan/view.h"
 
 #include <string.h>
 

@@ -1,5 +1,9 @@
 /* value.c — a value at an index, as an expression: a load if it has a place, its definition if it is inlined. */
-#include "ir/plan/planner.h"
+#include "ir/plan/value.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
+#include "ir/plan/kernel.h"
 
 #include <string.h>
 

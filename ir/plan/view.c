@@ -4,7 +4,7 @@
  * affine, or that are not views (for example, a gather), become code instead. Kernels with operands of a fixed form
  * (matrix, heads) query whether a view has that form.
  */
-#include "ir/plan/planner.h"
+#include "ir/plan/view.h"
 
 int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank)
 {

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "codegen/codegen.h"
 #include "tests/cuda_host/program_fixture.h"
 
 /* Checks the graph in every precision at each of the lengths. NULL means that it has no length. */

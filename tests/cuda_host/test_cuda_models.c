@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "codegen/codegen.h"
 #include "tests/cuda_host/program_fixture.h"
 
 static const int64_t BUCKETS[] = {32, 64, 128, 256, 512, 1024, 0};

@@ -1,6 +1,10 @@
 /* cg_harness.c — see cg_harness.h. */
 #include "tests/support/cg_harness.h"
 
+#include "codegen/cpu/cpu_images.h"
+#include "codegen/cpu/llvm_module.h"
+#include "codegen/cpu/object.h"
+#include "ir/plan/kernel_kind.h"
 #include "tests/support/amx_emulator.h"
 
 #include <setjmp.h>
@@ -196,8 +200,8 @@ void harness_load_plan_for(harness_plan *h, pl_plan *plan, const cg_cpu_target *
     h->step_end = calloc((size_t)plan->kernel_count + 1, sizeof *h->step_end);
     assert_non_null(h->step_end);
     for (int k = plan->kernel_count - 1; k >= 0; k--) {
-        bool is_one = !cg_kernel_is_split(plan, &plan->kernels[k]) && k + 1 < plan->kernel_count &&
-                      !cg_kernel_is_split(plan, &plan->kernels[k + 1]);
+        bool is_one = !pl_is_split(plan, &plan->kernels[k]) && k + 1 < plan->kernel_count &&
+                      !pl_is_split(plan, &plan->kernels[k + 1]);
         h->step_end[k] = is_one ? h->step_end[k + 1] : k + 1;
     }
     cg_cpu_images_done(&images);

@@ -31,7 +31,7 @@ const pl_expr *key_fixture_load(key_fixture *f, int buffer)
 cg_signature key_fixture_key(key_fixture *f, const pl_kernel *kernel)
 {
     cg_signature key;
-    int *positions = cg_key_positions(&f->plan, f->arena);
+    int *positions = cg_signature_positions(&f->plan, f->arena);
     assert_non_null(positions);
     assert_true(cg_signature_of(f->target, &f->plan, kernel, positions, f->arena, &key));
     return key;

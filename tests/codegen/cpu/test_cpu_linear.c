@@ -2,6 +2,7 @@
  * and bf16 on every CPU level. The buffers end or start at inaccessible memory. */
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_kind.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 
@@ -213,10 +214,11 @@ static void emit_kernel(harness *h, ir_arena *arena, const form *f, const shape 
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
     bool has_tiles = f->target->products == CG_MATMUL_AMX; /* normally an entry function does this */
     if (has_tiles) cg_amx_configure(&h->e);
-    cg_linear(&h->e, &plan, &k, buffers, cg_pointer(&h->e, SCRATCH));
+    const pl_kernel described = {.kind = PL_LINEAR, .linear = k};
+    cg_linear_kind.emit(&h->e, &plan, &described, buffers, cg_pointer(&h->e, SCRATCH));
     if (has_tiles) cg_amx_release(&h->e);
     cg_end_function(&h->e);
-    *out_scratch_bytes = cg_linear_scratch_bytes(&plan, &k, h->e.target);
+    *out_scratch_bytes = cg_linear_kind.scratch_bytes(&plan, &described, h->e.target);
 }
 
 /* Inputs and outputs of one run, converted to f32. */

@@ -1,9 +1,9 @@
-/* test_kernel_signature.c — kernels that differ in any field have different keys; with equal keys they would share code.
- * test_kernel_signature_buffers.c tests the fields of their buffers.
+/* test_kernel_signature.c — kernels that differ in any field have different keys; with equal keys they would share
+ * code. test_kernel_signature_buffers.c tests the fields of their buffers.
  *
- * Every structure of plan.h that is a part of a kernel is listed here field by field, with a value and a kind. The
- * list initialises the value that the test starts from by position, so that a missing field fails to compile. Each
- * field is then changed in every way that its kind allows, and each change must change the key.
+ * Every structure of plan.h that is a part of a kernel is listed here field by field, with a value and a kind. The list
+ * initialises the value that the test starts from by position, so that a missing field fails to compile. Each field is
+ * then changed in every way that its kind allows, and each change must change the key.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "ir/plan/kernel_kind.h"
 #include "tests/support/mutate.h"
 #include "tests/support/signature_fixture.h"
 

@@ -1,5 +1,5 @@
-/* test_kernel_signature_buffers.c — the properties of a kernel's buffers that are part of its key: types, uses, and 16-bit storage
- * if the code depends on it. Other properties are left out, so that layers share code. */
+/* test_kernel_signature_buffers.c — the properties of a kernel's buffers that are part of its key: types, uses, and
+ * 16-bit storage if the code depends on it. Other properties are left out, so that layers share code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "ir/plan/kernel_kind.h"
 #include "tests/support/signature_fixture.h"
 
 /* A linear on buffers 0 to 4: a, weight, bias, the input of the epilogue, out. */

@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "codegen/cuda/cuda_generate.h"
+#include "codegen/cuda/cuda_program.h"
+#include "codegen/cuda/tile_schedule.h"
 #include "compiler/compiler.h"
 #include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"
@@ -52,8 +54,9 @@ static void kernels_come_by_entry_and_bucket(void **state)
     static const int64_t buckets[] = {32, 128};
     cg_entry entries[] = {
         entry_of("encode", cuda_encoder(1), buckets, 2),
-        entry_of("evaluate", without_length("x = input f32[4,8]\nw = weights f32[8,2]\ny = mdot.Linear(x, w)\nreturn y\n"),
-                 NULL, 0),
+        entry_of("evaluate",
+                 without_length("x = input f32[4,8]\nw = weights f32[8,2]\ny = mdot.Linear(x, w)\nreturn y\n"), NULL,
+                 0),
     };
     cu_program program = generate(entries, 2, CG_BF16);
     static const char *const names[] = {"entry_encode_n32", "entry_encode_n128", "entry_price"};
