@@ -40,7 +40,7 @@ typedef struct cg_backend {
     const char *name;     /* for example "cpu": the --target name of the default targets, and the --compute prefix */
     const char *example;  /* example of a target, for example "sm_90a" */
     mdot_image_kind kind; /* kind of its images */
-    bool stands_behind;   /* every artefact has images of it: the default targets, if the caller names none */
+    bool is_default;      /* every artefact has images of it: the default targets, if the caller names none */
     const cg_dump *dumps; /* terminated by an entry whose name is NULL */
     cg_compute computes[CG_COMPUTES]; /* values of --compute; the first is the default */
     int compute_count;

@@ -1,4 +1,4 @@
-/* cpu_attention.c — softmax(scale q kᵀ + mask) v for every batch and head; selects the form (cpu_attention.h).
+/* cpu_attention.c — softmax(scale q kᵀ + mask) v for every batch and head; selects the form (cpu_attention_head.h).
  *
  * A query that may attend to no key at all gives zeros, as ONNX's Attention requires (opset 24).
  */
@@ -30,7 +30,7 @@ static cg_attention_head locate_head(cg_emitter *e, const pl_plan *plan, const p
     cg_attention_head h = {
         .plan = plan,
         .k = k,
-        .pairs = cg_attention_is_half(plan, k, e->target),
+        .use_bf16_dot = cg_attention_is_half(plan, k, e->target),
         .queries = cg_dim(e, k->queries),
         .keys = cg_dim(e, k->keys),
         .q = head_pointer(e, plan, buffers, &k->q, batch, head),
@@ -42,7 +42,7 @@ static cg_attention_head locate_head(cg_emitter *e, const pl_plan *plan, const p
         .value_stride = cg_dim(e, k->v.row_stride),
         .out_stride = cg_dim(e, k->out.row_stride),
     };
-    h.tiles = h.pairs && e->target->products == CG_MATMUL_AMX;
+    h.tiles = h.use_bf16_dot && e->target->matmul == CG_MATMUL_AMX;
     if (k->mask < 0) return h;
     LLVMValueRef offset = cg_imul(e, batch, cg_dim(e, k->mask_batch));
     offset = cg_iadd(e, offset, cg_imul(e, head, cg_dim(e, k->mask_head)));
@@ -57,7 +57,7 @@ static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const
     return cg_attention_is_small(k, target) ? 0 : cg_attention_stream_scratch_bytes(plan, k, target);
 }
 
-/* All heads of the batches in the call's share. Used for attention with few positions, and for attention that is not
+/* All heads of the batches in the call's slice. Used for attention with few positions, and for attention that is not
  * split. */
 static void emit_batches(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
                          LLVMValueRef scratch, cg_range batches)
@@ -69,7 +69,7 @@ static void emit_batches(cg_emitter *e, const pl_plan *plan, const pl_attention 
     cg_loop_begin(e, &member, cg_int(e, 0), cg_int(e, group), 1, 0, NULL, false);
     LLVMValueRef head = cg_iadd(e, cg_imul(e, kv_head.index, cg_int(e, group)), member.index);
     cg_attention_head h = locate_head(e, plan, k, buffers, batch.index, head, kv_head.index);
-    h.share = (cg_range){cg_int(e, 0), h.queries};
+    h.slice = (cg_range){cg_int(e, 0), h.queries};
     if (cg_attention_is_small(k, e->target))
         cg_attention_small(e, &h);
     else
@@ -89,9 +89,9 @@ static void emit_query_blocks(cg_emitter *e, const pl_plan *plan, const pl_atten
     LLVMValueRef queries = cg_dim(e, k->queries), heads = cg_imul(e, cg_dim(e, k->batch), cg_int(e, k->heads));
     LLVMValueRef blocks = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, queries, grain), one), grain, "");
     LLVMValueRef some = cg_imax(e, blocks, one); /* avoids division by zero if there are no queries */
-    cg_range share = cg_slice_of(e, cg_imul(e, heads, blocks));
-    LLVMValueRef first = LLVMBuildUDiv(e->builder, share.from, some, "");
-    LLVMValueRef end = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, share.to, some), one), some, "");
+    cg_range slice = cg_slice_of(e, cg_imul(e, heads, blocks));
+    LLVMValueRef first = LLVMBuildUDiv(e->builder, slice.from, some, "");
+    LLVMValueRef end = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, slice.to, some), one), some, "");
     cg_loop loop;
     cg_loop_begin(e, &loop, first, end, 1, 0, NULL, true);
     LLVMValueRef head = LLVMBuildURem(e->builder, loop.index, cg_int(e, k->heads), "");
@@ -99,9 +99,9 @@ static void emit_query_blocks(cg_emitter *e, const pl_plan *plan, const pl_atten
     LLVMValueRef kv_head = LLVMBuildUDiv(e->builder, head, cg_int(e, group), "");
     cg_attention_head h = locate_head(e, plan, k, buffers, batch, head, kv_head);
     LLVMValueRef before = cg_imul(e, loop.index, blocks); /* number of blocks in earlier heads */
-    LLVMValueRef from = cg_imax(e, cg_isub(e, share.from, before), cg_int(e, 0));
-    LLVMValueRef to = cg_imin(e, cg_isub(e, share.to, before), blocks);
-    h.share = (cg_range){cg_imul(e, from, grain), cg_imin(e, cg_imul(e, to, grain), queries)};
+    LLVMValueRef from = cg_imax(e, cg_isub(e, slice.from, before), cg_int(e, 0));
+    LLVMValueRef to = cg_imin(e, cg_isub(e, slice.to, before), blocks);
+    h.slice = (cg_range){cg_imul(e, from, grain), cg_imin(e, cg_imul(e, to, grain), queries)};
     cg_attention_stream(e, &h, scratch);
     cg_loop_end(e, &loop, NULL);
 }
@@ -111,7 +111,7 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
 {
     const pl_attention *k = &kernel->attention;
     LLVMValueRef batches = cg_dim(e, k->batch);
-    if (e->target->products == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
+    if (e->target->matmul == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
     if (!pl_is_split(plan, kernel))
         emit_batches(e, plan, k, buffers, scratch, (cg_range){cg_int(e, 0), batches});
     else if (cg_attention_is_small(k, e->target))

@@ -1,4 +1,4 @@
-/* cpu_attention_amx.c — the products of streaming attention with matrix tiles: see cpu_attention.h.
+/* cpu_attention_amx.c — the products of streaming attention with matrix tiles: see cpu_attention_head.h.
  *
  * Scores are keys × queries and contexts channels × queries, as in the stream's own tiles. Left factors are the
  * keys, row by row, and the transposed values, so that a row is one channel of consecutive keys. Both are packed in
@@ -123,7 +123,7 @@ static LLVMValueRef sums_pointer(cg_emitter *e, const tiles *t, int i, int j)
 
 /* sums += left × right. The second tile of rows is CG_AMX_ROWS rows of `left_bytes` later, the second tile of
  * queries QUERIES words later. */
-static void add_products(cg_emitter *e, const tiles *t, LLVMValueRef left, LLVMValueRef left_bytes, LLVMValueRef right)
+static void add_matmul(cg_emitter *e, const tiles *t, LLVMValueRef left, LLVMValueRef left_bytes, LLVMValueRef right)
 {
     for (int i = 0; i < t->rows; i++) {
         LLVMValueRef row = cg_imul(e, left_bytes, cg_int(e, (int64_t)i * CG_AMX_ROWS));
@@ -164,7 +164,7 @@ void cg_amx_scores(cg_emitter *e, const cg_amx_block *b)
             for (int j = 0; j < t.columns; j++) cg_amx_zero(e, i * SIDE + j);
         for (int64_t c = 0; c < b->head->key_bytes; c += CG_AMX_ROW_BYTES) {
             LLVMValueRef pairs = word(e, b, b->q_turned, cg_int(e, c / 4), query);
-            add_products(e, &t, cg_at(e, e->i8, keys, cg_int(e, c)), key_bytes, pairs);
+            add_matmul(e, &t, cg_at(e, e->i8, keys, cg_int(e, c)), key_bytes, pairs);
         }
         store_sums(e, &t);
     }
@@ -183,7 +183,7 @@ static void add_contexts(cg_emitter *e, const cg_amx_block *b, int64_t channel, 
     LLVMValueRef at = cg_iadd(e, first, cg_imul(e, cg_iadd(e, b->first_key, key.index), cg_int(e, 2)));
     LLVMValueRef pair = LLVMBuildLShr(e->builder, key.index, cg_int(e, 1), "");
     LLVMValueRef value = cg_at(e, e->i8, b->head->values, at), weights = word(e, b, b->weights, pair, query);
-    add_products(e, &t, value, b->head->value_bytes, weights);
+    add_matmul(e, &t, value, b->head->value_bytes, weights);
     cg_loop_end(e, &key, NULL);
     store_sums(e, &t);
 }

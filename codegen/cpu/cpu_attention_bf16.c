@@ -1,5 +1,5 @@
 /* cpu_attention_bf16.c — queries, keys and values as pairs of bfloat16, for the streaming attention of targets with
- * bf16 dot products: see cpu_attention.h.
+ * bf16 dot products: see cpu_attention_head.h.
  *
  * The plan guarantees that the number of channels is a multiple of sixteen, so a row of queries or keys in memory
  * consists of whole pairs of channels. Contexts sum over keys, so two rows of values are interleaved into one row of

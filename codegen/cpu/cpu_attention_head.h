@@ -18,10 +18,10 @@
 typedef struct cg_attention_head {
     const pl_plan *plan;
     const pl_attention *k;
-    bool pairs;                 /* use bf16 dot products: over channels for scores, over keys for contexts */
+    bool use_bf16_dot;          /* use bf16 dot products: over channels for scores, over keys for contexts */
     bool tiles;                 /* compute them with matrix tiles */
     LLVMValueRef queries, keys; /* counts */
-    cg_range share;             /* range of queries that the call computes; whole blocks, except at the last query */
+    cg_range slice;             /* range of queries that the call computes; whole blocks, except at the last query */
     LLVMValueRef q, key, value, out;
     LLVMValueRef q_stride, key_stride, value_stride, out_stride;
     LLVMValueRef mask, mask_stride; /* stride between queries; unset if there is no mask */

@@ -156,12 +156,12 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
 {
     (void)carried;
     const cg_linear_block *l = context;
-    bool pairs = l->products == CG_MATMUL_BF16;
-    cg_tile tile = {.rows = rows->count, .vectors = l->vectors, .pairs = pairs};
+    bool use_bf16_dot = l->matmul == CG_MATMUL_BF16;
+    cg_tile tile = {.rows = rows->count, .vectors = l->vectors, .use_bf16_dot = use_bf16_dot};
     cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = l->panel, .panel_step = l->panel_step};
     for (int i = 0; i < rows->count; i++) {
         LLVMValueRef row = cg_row_pointer(e, l->a_type, rows, i, l->a, l->a_stride);
-        operands.row[i] = cg_at(e, pairs ? e->i32 : e->f32, row, l->k_first);
+        operands.row[i] = cg_at(e, use_bf16_dot ? e->i32 : e->f32, row, l->k_first);
         for (int j = 0; j < l->vectors; j++) tile.acc[i * l->vectors + j] = start_value(e, l, rows, i, j);
     }
     strip_before before = {l, rows->index[0]};
@@ -220,7 +220,7 @@ static LLVMValueRef widen_panel(cg_emitter *e, const cg_linear_block *l, int64_t
 static LLVMValueRef block_of_panel(cg_emitter *e, const cg_linear_block *l, int64_t k_count)
 {
     if (l->wide != NULL) return widen_panel(e, l, k_count);
-    if (l->products == CG_MATMUL_F32) return panel_pointer(e, l, l->k_first, l->k->k);
+    if (l->matmul == CG_MATMUL_F32) return panel_pointer(e, l, l->k_first, l->k->k);
     int64_t padding = cg_bf16_padding(l->k->k) / 2;
     return panel_pointer(e, l, cg_iadd(e, l->k_first, cg_int(e, padding)), padding + l->steps);
 }
@@ -309,14 +309,14 @@ static bool is_stored_half(const pl_plan *plan, int buffer, const cg_cpu_target 
 }
 
 /* Precision of the factors. A weight that another kernel reads in full precision is f32 for all kernels. */
-static cg_matmul_kind products_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
+static cg_matmul_kind matmul_kind_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
-    return k->k > 0 && is_stored_half(plan, k->weight, target) ? target->products : CG_MATMUL_F32;
+    return k->k > 0 && is_stored_half(plan, k->weight, target) ? target->matmul : CG_MATMUL_F32;
 }
 
 static int64_t steps_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
-    switch (products_of(plan, k, target)) {
+    switch (matmul_kind_of(plan, k, target)) {
     case CG_MATMUL_BF16:
         return pairs_of(k->k);
     case CG_MATMUL_AMX:
@@ -329,7 +329,7 @@ static int64_t steps_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_ta
 /* True if rows of A in memory consist of whole tiles or whole pairs. */
 static bool reads_in_place(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
-    switch (products_of(plan, k, target)) {
+    switch (matmul_kind_of(plan, k, target)) {
     case CG_MATMUL_BF16:
         return is_stored_half(plan, k->a.buffer, target) && k->k % 2 == 0;
     case CG_MATMUL_AMX:
@@ -350,10 +350,10 @@ static bool is_direct(const pl_plan *plan, const pl_linear *k, const cg_cpu_targ
 static bool hides_epilogues(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     int vectors = target->tile_rows * target->tile_vectors;
-    bool pairs = products_of(plan, k, target) == CG_MATMUL_BF16;
+    bool use_bf16_dot = matmul_kind_of(plan, k, target) == CG_MATMUL_BF16;
     return k->epilogue != NULL && takes_long(k->epilogue) && target->tile_vectors == CG_MAX_TILE_VECTORS &&
            k->columns >= 2 * strip_columns(target) &&
-           cg_tile_turns(pairs, first_block_size(steps_of(plan, k, target))) >= vectors;
+           cg_tile_turns(use_bf16_dot, first_block_size(steps_of(plan, k, target))) >= vectors;
 }
 
 /* Parts of scratch, in this order; each is a multiple of a vector. */
@@ -365,9 +365,9 @@ static scratch_parts parts_of(const pl_plan *plan, const pl_linear *k, const cg_
 {
     scratch_parts parts = {0};
     int64_t columns = strip_columns(target), one_stage = ROW_BLOCK * columns * 4;
-    cg_matmul_kind products = products_of(plan, k, target);
+    cg_matmul_kind matmul = matmul_kind_of(plan, k, target);
     bool in_place = reads_in_place(plan, k, target);
-    if (products == CG_MATMUL_AMX) {
+    if (matmul == CG_MATMUL_AMX) {
         int64_t row_bytes = CG_AMX_ROW_BYTES * steps_of(plan, k, target);
         parts.stage_bytes = CG_AMX_GROUP * columns * 4;
         parts.copy_bytes = row_bytes * (in_place ? CG_AMX_GROUP : ROW_BLOCK);
@@ -375,7 +375,7 @@ static scratch_parts parts_of(const pl_plan *plan, const pl_linear *k, const cg_
     }
     if (!is_direct(plan, k, target) || k->columns % columns != 0) parts.stage_bytes = one_stage;
     if (hides_epilogues(plan, k, target)) parts.stage_bytes = 2 * one_stage;
-    if (products == CG_MATMUL_WIDENED) parts.wide_bytes = K_BLOCK * columns * 4;
+    if (matmul == CG_MATMUL_WIDENED) parts.wide_bytes = K_BLOCK * columns * 4;
     if (!in_place) parts.copy_bytes = ROW_BLOCK * 4 * steps_of(plan, k, target);
     return parts;
 }
@@ -401,7 +401,7 @@ static void emit_row_block(cg_emitter *e, cg_linear_block *l, LLVMValueRef first
     l->out_stride = cg_dim(e, k->out.row_stride);
     LLVMValueRef out = matrix_pointer(e, l, &k->out);
     l->out = cg_at(e, l->out_type, out, cg_imul(e, first_row, l->out_stride));
-    if (l->products == CG_MATMUL_AMX) {
+    if (l->matmul == CG_MATMUL_AMX) {
         cg_linear_amx(e, l, !reads_in_place(l->plan, k, e->target));
         return;
     }
@@ -430,24 +430,24 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
                          .buffers = buffers,
                          .stage = scratch,
                          .width = strip_columns(e->target),
-                         .products = products_of(plan, k, e->target),
+                         .matmul = matmul_kind_of(plan, k, e->target),
                          .steps = steps_of(plan, k, e->target),
                          .out_type = cg_stored_type(e, plan, k->out.buffer)};
-    l.a_type = l.products >= CG_MATMUL_BF16 ? e->i16 : e->f32;
+    l.a_type = l.matmul >= CG_MATMUL_BF16 ? e->i16 : e->f32;
     scratch_parts parts = parts_of(plan, k, e->target);
     LLVMValueRef wide = cg_at(e, e->i8, scratch, cg_int(e, parts.stage_bytes));
     if (parts.wide_bytes > 0) l.wide = wide;
     if (parts.copy_bytes > 0) l.copy = cg_at(e, e->i8, wide, cg_int(e, parts.wide_bytes));
-    if (l.products == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
+    if (l.matmul == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
     LLVMValueRef rows = cg_dim(e, k->rows);
     if (!pl_is_split(plan, kernel)) { /* constant number of rows: the tiles have exactly that many */
         if (k->rows.offset > 0) emit_row_block(e, &l, cg_int(e, 0), rows);
         return;
     }
-    cg_range share = cg_slice_in_grains(e, rows, l.products == CG_MATMUL_AMX ? CG_AMX_GROUP : e->target->tile_rows);
+    cg_range slice = cg_slice_in_grains(e, rows, l.matmul == CG_MATMUL_AMX ? CG_AMX_GROUP : e->target->tile_rows);
     cg_loop block;
-    cg_loop_begin(e, &block, share.from, share.to, ROW_BLOCK, 0, NULL, true);
-    LLVMValueRef left = cg_isub(e, share.to, block.index);
+    cg_loop_begin(e, &block, slice.from, slice.to, ROW_BLOCK, 0, NULL, true);
+    LLVMValueRef left = cg_isub(e, slice.to, block.index);
     emit_row_block(e, &l, block.index, cg_imin(e, left, cg_int(e, ROW_BLOCK)));
     cg_loop_end(e, &block, NULL);
 }

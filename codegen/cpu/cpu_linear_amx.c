@@ -1,4 +1,4 @@
-/* cpu_linear_amx.c — the linear kernel with matrix tiles: see cpu_linear.h.
+/* cpu_linear_amx.c — the linear kernel with matrix tiles: see cpu_linear_block.h.
  *
  *   for each strip of columns             64: a panel of the weights
  *     for each group of rows              32
@@ -49,7 +49,7 @@ static void start_sums(cg_emitter *e, const group *g, int64_t column, int column
 }
 
 /* Adds the products of `columns` tiles of columns; the first is `column` into the strip. */
-static void add_products(cg_emitter *e, const group *g, int64_t column, int columns)
+static void add_matmul(cg_emitter *e, const group *g, int64_t column, int columns)
 {
     const cg_linear_block *l = g->l;
     LLVMValueRef panel = cg_at(e, e->f32, g->panel, cg_int(e, column)), panel_bytes = cg_int(e, 4 * CG_PANEL_COLUMNS);
@@ -75,7 +75,7 @@ static void emit_group(cg_emitter *e, const group *g, int64_t columns, LLVMValue
     for (int64_t column = 0; column < columns; column += width) {
         int tiles = columns - column > TILE_COLUMNS ? SIDE : 1;
         start_sums(e, g, column, tiles);
-        add_products(e, g, column, tiles);
+        add_matmul(e, g, column, tiles);
         for (int i = 0; i < SIDE; i++)
             for (int j = 0; j < tiles; j++)
                 cg_amx_store(e, i * SIDE + j, staged(e, g, i, column + j * TILE_COLUMNS), stage_bytes);

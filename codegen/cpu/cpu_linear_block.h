@@ -18,7 +18,7 @@ typedef struct cg_linear_block {
                                         * if there is none */
     int64_t width;                     /* columns of a whole strip */
 
-    cg_matmul_kind products;
+    cg_matmul_kind matmul;
     int64_t steps;                /* steps of k: elements, pairs or tiles */
     LLVMTypeRef a_type, out_type; /* element types of A as the tiles read it, and of `out` */
     LLVMValueRef wide;            /* scratch: a block of the strip's weights in f32; NULL if they are not widened */

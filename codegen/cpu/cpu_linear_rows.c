@@ -1,4 +1,4 @@
-/* cpu_linear_rows.c — prepares rows of A and applies epilogues for the linear kernel: see cpu_linear.h. */
+/* cpu_linear_rows.c — prepares rows of A and applies epilogues for the linear kernel: see cpu_linear_rows.h. */
 #include "codegen/cpu/cpu_linear_rows.h"
 #include "codegen/cpu/bf16.h"
 #include "codegen/cpu/emit.h"
@@ -51,8 +51,8 @@ void cg_finish_rows(cg_emitter *e, const cg_linear_block *l, int64_t columns, LL
 
 int64_t cg_copy_stride(const cg_linear_block *l)
 {
-    if (l->products == CG_MATMUL_AMX) return l->k->k + cg_bf16_padding(l->k->k);
-    return l->products == CG_MATMUL_BF16 ? 2 * l->steps : l->k->k;
+    if (l->matmul == CG_MATMUL_AMX) return l->k->k + cg_bf16_padding(l->k->k);
+    return l->matmul == CG_MATMUL_BF16 ? 2 * l->steps : l->k->k;
 }
 
 /* Copies `count` elements of A's row to the row of the copy, rounded or widened. */
@@ -61,7 +61,7 @@ static void copy_elements(cg_emitter *e, const cg_linear_block *l, LLVMValueRef 
 {
     LLVMTypeRef stored = cg_stored_type(e, l->plan, l->k->a.buffer);
     LLVMValueRef value = cg_load_elements(e, l->plan, l->k->a.buffer, cg_at(e, stored, from, at), count);
-    if (l->products >= CG_MATMUL_BF16) value = cg_narrow(e, value);
+    if (l->matmul >= CG_MATMUL_BF16) value = cg_narrow(e, value);
     cg_store(e, value, cg_at(e, l->a_type, to, at), 0);
 }
 

@@ -242,37 +242,37 @@ static void emit_strip(nest *n, LLVMValueRef from, LLVMValueRef to, LLVMValueRef
     cg_loop_end(e, &loop, NULL);
 }
 
-/* Shares are whole blocks of vectors, and the last share includes the remainder. So the vector that is moved back to
- * end with the loop stays within one call's share. */
-static cg_range share_of_strips(nest *n, LLVMValueRef extent)
+/* Slices are whole blocks of vectors, and the last slice includes the remainder. So the vector that is moved back to
+ * end with the loop stays within one call's slice. */
+static cg_range slice_of_strips(nest *n, LLVMValueRef extent)
 {
     cg_emitter *e = n->e;
     if (n->by.loop != n->sliced) return (cg_range){cg_int(e, 0), extent};
     LLVMValueRef grain = cg_int(e, (int64_t)n->by.block * n->by.lanes);
     LLVMValueRef units = cg_imax(e, LLVMBuildUDiv(e->builder, extent, grain, ""), cg_int(e, 1));
-    cg_range share = cg_slice_of(e, units);
-    LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, share.to, units, "");
-    return (cg_range){cg_imul(e, share.from, grain), cg_select(e, is_last, extent, cg_imul(e, share.to, grain))};
+    cg_range slice = cg_slice_of(e, units);
+    LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, slice.to, units, "");
+    return (cg_range){cg_imul(e, slice.from, grain), cg_select(e, is_last, extent, cg_imul(e, slice.to, grain))};
 }
 
-/* The call's share of an output's vector loop: blocks, single vectors, scalars. */
+/* The call's slice of an output's vector loop: blocks, single vectors, scalars. */
 static void emit_strips(nest *n)
 {
     cg_emitter *e = n->e;
     int lanes = n->by.lanes, block = n->by.block;
     ir_dim dim = n->k->extent[n->by.loop];
-    cg_range share = share_of_strips(n, cg_dim(e, dim));
-    LLVMValueRef end = share.to, blocks_end = share.from;
+    cg_range slice = slice_of_strips(n, cg_dim(e, dim));
+    LLVMValueRef end = slice.to, blocks_end = slice.from;
     LLVMValueRef vectors_end = cg_round_down(e, end, lanes), last_start = NULL;
     if (block > 1) {
         blocks_end = cg_round_down(e, end, (int64_t)block * lanes);
-        emit_strip(n, share.from, blocks_end, NULL, lanes, block);
+        emit_strip(n, slice.from, blocks_end, NULL, lanes, block);
     }
     bool whole_vectors = ir_dim_is_number(dim) && dim.offset % lanes == 0;
     if (!n->by.in_place && !whole_vectors) { /* the last vector ends with the loop */
         last_start = cg_isub(e, end, cg_int(e, lanes));
         LLVMValueRef fits = LLVMBuildICmp(e->builder, LLVMIntSGE, end, cg_int(e, lanes), "");
-        vectors_end = cg_select(e, fits, end, share.from);
+        vectors_end = cg_select(e, fits, end, slice.from);
     }
     emit_strip(n, blocks_end, vectors_end, last_start, lanes, 1);
     emit_strip(n, vectors_end, end, NULL, 1, 1);

@@ -252,8 +252,8 @@ static LLVMValueRef reciprocal(cg_emitter *e, LLVMValueRef x)
 
 static LLVMValueRef mean(cg_emitter *e, norm *n, const reduction *r)
 {
-    LLVMValueRef share = reciprocal(e, LLVMBuildSIToFP(e->builder, n->columns, e->f32, ""));
-    return cg_fmul(e, reduce_row(e, n, r), share);
+    LLVMValueRef weight = reciprocal(e, LLVMBuildSIToFP(e->builder, n->columns, e->f32, ""));
+    return cg_fmul(e, reduce_row(e, n, r), weight);
 }
 
 static LLVMValueRef inverse_deviation(cg_emitter *e, norm *n, const reduction *squares)
@@ -377,8 +377,8 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     n.held_count = held_vectors(k, e->target);
     cg_loop rows;
     LLVMValueRef row_count = cg_dim(e, k->rows);
-    cg_range share = pl_is_split(plan, kernel) ? cg_slice_of(e, row_count) : (cg_range){cg_int(e, 0), row_count};
-    cg_loop_begin(e, &rows, share.from, share.to, 1, 0, NULL, true);
+    cg_range slice = pl_is_split(plan, kernel) ? cg_slice_of(e, row_count) : (cg_range){cg_int(e, 0), row_count};
+    cg_loop_begin(e, &rows, slice.from, slice.to, 1, 0, NULL, true);
     n.row = rows.index;
     if (n.held_count > 0)
         hold_row(e, &n);

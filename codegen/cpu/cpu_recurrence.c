@@ -18,9 +18,9 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
                  LLVMValueRef scratch)
 {
     const pl_recurrence *k = &kernel->recurrence;
-    LLVMValueRef share_begin = e->share_begin, share_end = e->share_end;
+    LLVMValueRef slice_begin = e->slice_begin, slice_end = e->slice_end;
     cg_loop step;
-    e->share_begin = e->share_end = NULL; /* one call computes all of a step's kernels */
+    e->slice_begin = e->slice_end = NULL; /* one call computes all of a step's kernels */
     cg_loop_begin(e, &step, cg_int(e, 0), cg_dim(e, k->steps), 1, 0, NULL, true);
     e->step = step.index;
     for (int i = 0; i < k->kernel_count; i++) {
@@ -29,8 +29,8 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     }
     cg_loop_end(e, &step, NULL);
     e->step = NULL;
-    e->share_begin = share_begin;
-    e->share_end = share_end;
+    e->slice_begin = slice_begin;
+    e->slice_end = slice_end;
 }
 
 static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)

@@ -105,11 +105,11 @@ static void begin_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
     cg_loop_begin(s->e, loop, cg_int(s->e, 0), count, 1, 0, NULL, true);
 }
 
-/* The loop before the axis, which calls share. */
+/* The loop before the axis, which is divided among calls. */
 static void begin_outer_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
 {
-    cg_range share = s->is_split ? cg_slice_of(s->e, count) : (cg_range){cg_int(s->e, 0), count};
-    cg_loop_begin(s->e, loop, share.from, share.to, 1, 0, NULL, true);
+    cg_range slice = s->is_split ? cg_slice_of(s->e, count) : (cg_range){cg_int(s->e, 0), count};
+    cg_loop_begin(s->e, loop, slice.from, slice.to, 1, 0, NULL, true);
 }
 
 /* ---- Running sums ------------------------------------------------------------------------------------------------ */

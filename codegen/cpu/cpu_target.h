@@ -20,7 +20,7 @@ typedef struct cg_cpu_target {
     cg_compute kernel_precision;
     const char *name;   /* for example "x86-64-v3" */
     const char *suffix; /* unique suffix of symbol names, for example "v3" */
-    cg_matmul_kind products;
+    cg_matmul_kind matmul;
     bool use_generic_vectors;          /* bf16 products use instructions that every level has; for tests */
     const cg_machine *machine;         /* machine of the module, shared by every level of an architecture */
     const cg_layout *layout;           /* layouts in which its linear kernels read constants */

@@ -22,7 +22,7 @@ typedef struct cg_emitter {
     LLVMValueRef function;
     LLVMValueRef length;                 /* run-time length in the current function, i64 */
     LLVMValueRef step;                   /* step of the recurrence being emitted, i64; NULL outside of one */
-    LLVMValueRef share_begin, share_end; /* range of a kernel's units, in fractions of 2^32, i64; NULL: all units */
+    LLVMValueRef slice_begin, slice_end; /* the slice of units to compute, in fractions of 2^32, i64; NULL: all units */
     LLVMValueRef amx_tiles;              /* tiles of the current function if they are in memory: amx.h */
     LLVMTypeRef f16, bf16, f32, f64, i1, i8, i16, i32, i64, ptr;
 } cg_emitter;
@@ -33,7 +33,7 @@ void cg_emitter_done(cg_emitter *e);
 /* Begins `void name(ptr, …, i64 length)` with up to CG_MAX_POINTERS pointers, hidden visibility and the level's
  * attributes. */
 LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count);
-/* Begins `void name(ptr, …, const mdot_abi_call *call)`, which reads the length and its share from the call. */
+/* Begins `void name(ptr, …, const mdot_abi_call *call)`, which reads the length and its slice from the call. */
 LLVMValueRef cg_begin_kernel(cg_emitter *e, const char *name, int pointer_count);
 /* A field of an mdot_abi_call. */
 LLVMValueRef cg_call_field(cg_emitter *e, LLVMValueRef call, LLVMTypeRef type, size_t offset);
@@ -73,8 +73,8 @@ LLVMValueRef cg_imax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim);                                  /* scale * length + offset */
 LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two); /* a >= 0 */
 
-/* The range from … to - 1 of `units` (fewer than 2^31) that the current call computes. Adjacent shares give adjacent
- * ranges, and the whole share gives all units. It takes two multiplications, because kernels are many and small and
+/* The range from … to - 1 of `units` (fewer than 2^31) that the current call computes. Adjacent slices give adjacent
+ * ranges, and the whole slice gives all units. It takes two multiplications, because kernels are many and small and
  * a division would be noticeable. */
 typedef struct cg_range {
     LLVMValueRef from, to;

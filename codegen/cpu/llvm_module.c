@@ -1,6 +1,6 @@
 /* llvm_module.c — plans → one LLVM module → one object: kernels of every level, entry functions, mdot_code.
  *
- * A kernel becomes a function of its buffers' addresses, its working memory and the call, which holds length and share.
+ * A kernel becomes a function of its buffers' addresses, its working memory and the call, which holds length and slice.
  * Therefore equal kernels (kernel_signature.h) of other layers, buckets and entries are one function. Its symbol is
  * `<kernel name>.<level>`. Every other kernel that it represents has an alias of that symbol under its own name, so
  * that a debugger finds all names of the artefact's table. Kernels of one name that differ between buckets have
@@ -178,7 +178,7 @@ static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, cons
 typedef struct call_fields {
     LLVMValueRef call, inputs, outputs, weights, scratch;
     LLVMValueRef private_scratch; /* memory of the worker */
-    LLVMValueRef kernel_begin, kernel_end, share_begin;
+    LLVMValueRef kernel_begin, kernel_end, slice_begin;
     LLVMValueRef before[PL_MOST_LENGTHS + 1]; /* items before this one: their number, the sum of their lengths, and
                                                * of the squares */
 } call_fields;
@@ -194,7 +194,7 @@ static call_fields load_call(cg_emitter *e, const pl_plan *plan)
         .scratch = cg_call_field(e, call, e->ptr, offsetof(mdot_abi_call, scratch)),
         .kernel_begin = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, kernel_begin)),
         .kernel_end = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, kernel_end)),
-        .share_begin = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, share_begin)),
+        .slice_begin = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, share_begin)),
     };
     LLVMValueRef worker = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, worker));
     LLVMValueRef before = cg_imul(e, worker, cg_int(e, cg_cpu_worker_bytes(plan, e->target)));
@@ -277,7 +277,7 @@ static void call_kernels(cg_emitter *e, const pl_plan *plan, const int64_t *weig
                          const cg_signature *signatures, LLVMBasicBlockRef *blocks, LLVMValueRef *arguments)
 {
     call_fields c = load_call(e, plan);
-    if (e->target->products == CG_MATMUL_AMX) cg_amx_configure(e);
+    if (e->target->matmul == CG_MATMUL_AMX) cg_amx_configure(e);
     LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(e->context, e->function, "done");
     LLVMValueRef start = LLVMBuildSwitch(e->builder, c.kernel_begin, done, (unsigned)plan->kernel_count);
     for (int k = 0; k < plan->kernel_count; k++) {
@@ -288,22 +288,22 @@ static void call_kernels(cg_emitter *e, const pl_plan *plan, const int64_t *weig
     for (int k = 0; k < plan->kernel_count;) {
         LLVMPositionBuilderAtEnd(e->builder, blocks[k]);
         bool is_split = pl_is_split(plan, &plan->kernels[k]);
-        cg_if first_share;
+        cg_if first_slice;
         if (!is_split) {
-            LLVMValueRef is_first = LLVMBuildICmp(e->builder, LLVMIntEQ, c.share_begin, cg_int(e, 0), "");
-            cg_if_begin(e, &first_share, is_first);
+            LLVMValueRef is_first = LLVMBuildICmp(e->builder, LLVMIntEQ, c.slice_begin, cg_int(e, 0), "");
+            cg_if_begin(e, &first_slice, is_first);
         }
         do {
             call_kernel(e, functions[k], &signatures[k], plan, weight_at, &c, arguments);
             k++;
         } while (k < plan->kernel_count && !begins_step(plan, k));
-        if (!is_split) cg_if_end(e, &first_share);
+        if (!is_split) cg_if_end(e, &first_slice);
         LLVMBasicBlockRef next = k < plan->kernel_count ? blocks[k] : done;
         LLVMValueRef goes_on = LLVMBuildICmp(e->builder, LLVMIntSLT, cg_int(e, k), c.kernel_end, "");
         LLVMBuildCondBr(e->builder, goes_on, next, done);
     }
     LLVMPositionBuilderAtEnd(e->builder, done);
-    if (e->target->products == CG_MATMUL_AMX) cg_amx_release(e);
+    if (e->target->matmul == CG_MATMUL_AMX) cg_amx_release(e);
 }
 
 /* Emits `<entry>.n<max_length>.<suffix>`, which calls the kernels of the plan in order. Returns NULL if memory runs

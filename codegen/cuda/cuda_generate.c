@@ -63,7 +63,7 @@ static const char *new_name(const generator *g, const cu_step *step)
 }
 
 /* The function that performs a step: an existing equal one, or a new one. */
-static const char *share_function(generator *g, const cu_function *f)
+static const char *intern_function(generator *g, const cu_function *f)
 {
     const char *text = ir_arena_printf(g->arena, "(const tile t%s)\n{\n%s%s}\n\n", cu_text_get(&f->declarations),
                                        cu_text_get(&f->locals), cu_text_get(&f->body));
@@ -91,7 +91,7 @@ static mdot_status put_call(bucket *b, int number, bool meets)
                      .err = b->g->err};
     step->kind->emit(&f);
     bool failed = f.declarations.failed || f.arguments.failed || f.locals.failed || f.body.failed;
-    const char *name = f.status == MDOT_OK && !failed ? share_function(b->g, &f) : NULL;
+    const char *name = f.status == MDOT_OK && !failed ? intern_function(b->g, &f) : NULL;
     if (f.status == MDOT_OK && name == NULL) f.status = mdot_fail(f.err, MDOT_OUT_OF_MEMORY, "memory ran out");
     if (name != NULL && f.meets) cu_put(&b->calls, "        __syncthreads();\n");
     if (name != NULL)
@@ -195,8 +195,8 @@ static void put_places(const bucket *b, cu_text *to)
     static const char *const where[] = {[CU_SHARED] = "shared", [CU_SCRATCH] = "scratch"};
     const cu_stages *stages = b->stages;
     for (int k = 0; k < stages->buffer_count; k++) {
-        const cu_placement *home = &b->layout->homes[k];
-        const cu_place *places[] = {&home->plain, &home->half, &home->output};
+        const cu_placement *placement = &b->layout->placements[k];
+        const cu_place *places[] = {&placement->plain, &placement->half, &placement->output};
         for (int i = 0; i < 3; i++) {
             const cu_place *p = places[i];
             if (p->kind == CU_NOWHERE || p->kind == CU_WEIGHTS) continue;
@@ -351,11 +351,11 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     if (weights->size_bytes > INT32_MAX)
         return mdot_fail(g->err, MDOT_UNSUPPORTED, "%zu bytes of weights; CUDA code reaches 2 GB", weights->size_bytes);
     bool failed = weights->failed || g->functions_text.failed || g->kernels_text.failed;
-    const char *products = g->kernel_precision == CG_BF16 ? cu_bf16 : g->kernel_precision == CG_FP16 ? cu_f16 : "";
+    const char *half_type = g->kernel_precision == CG_BF16 ? cu_bf16 : g->kernel_precision == CG_FP16 ? cu_f16 : "";
     bool is_half = g->kernel_precision != CG_FP32;
     program->prelude = cu_prelude;
     program->source =
-        ir_arena_printf(g->arena, "%s%s%s%s\n%s%s", products, is_half ? cu_halves : "", cu_common,
+        ir_arena_printf(g->arena, "%s%s%s%s\n%s%s", half_type, is_half ? cu_halves : "", cu_common,
                         is_half ? cu_fast : cu_exact, cu_text_get(&g->functions_text), cu_text_get(&g->kernels_text));
     if (failed || program->source == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
     return MDOT_OK;

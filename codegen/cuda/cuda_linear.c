@@ -79,7 +79,7 @@ static size_t work_bytes(const cu_step *step, const cu_layout *layout)
         int64_t parts = schedule->threads / vector_columns(k, schedule->threads);
         return parts > 1 ? (size_t)(parts * tile_rows(step, schedule) * k->columns) * sizeof(float) : 0;
     }
-    if (reads_in_place(k, &layout->homes[k->a.buffer].half)) return 0;
+    if (reads_in_place(k, &layout->placements[k->a.buffer].half)) return 0;
     return (size_t)(row_tiles(step, schedule) * CU_ROWS * (whole_k(k) + STAGE_PAD)) * sizeof(uint16_t);
 }
 
@@ -129,8 +129,8 @@ static const char *bias_pointer(cu_function *f)
 static bool stores_pairs(const cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
-    const cu_placement *home = cu_placement_of(f, k->out.buffer);
-    const cu_place *places[] = {&home->plain, &home->half, &home->output};
+    const cu_placement *placement = cu_placement_of(f, k->out.buffer);
+    const cu_place *places[] = {&placement->plain, &placement->half, &placement->output};
     if (k->columns % 2 != 0 || !cu_divides(2, k->out.offset) || !cu_divides(2, k->out.row_stride)) return false;
     for (int i = 0; i < 3; i++) {
         const cu_place *p = places[i];
@@ -168,11 +168,11 @@ static void put_fragment_results(cu_function *f)
            k->bias >= 0 ? " + bias_of[j][e]" : "");
     cu_put(&f->body, "                        value[e] = %s;\n                    }\n", value_text(f, "acc"));
     if (stores_pairs(f)) {
-        const cu_placement *home = cu_placement_of(f, k->out.buffer);
+        const cu_placement *placement = cu_placement_of(f, k->out.buffer);
         cu_put(&f->body, "                    const int i1 = column;\n");
-        put_pair(f, index, &home->plain, "out");
-        put_pair(f, index, &home->half, "out_half");
-        put_pair(f, index, &home->output, "result");
+        put_pair(f, index, &placement->plain, "out");
+        put_pair(f, index, &placement->half, "out_half");
+        put_pair(f, index, &placement->output, "result");
     } else {
         cu_put(&f->body, "                    for (int e = 0; e < 2; e++) {\n"
                          "                        const int i1 = column + e;\n");
@@ -218,8 +218,8 @@ static void put_staging(cu_function *f)
 {
     enum { PARALLELISM_INPUTS = 8 }; /* elements per cp.async */
     const pl_linear *k = &f->step->kernel->linear;
-    const cu_placement *home = cu_placement_of(f, k->a.buffer);
-    const cu_place *from = home->half.kind != CU_NOWHERE ? &home->half : &home->plain;
+    const cu_placement *placement = cu_placement_of(f, k->a.buffer);
+    const cu_place *from = placement->half.kind != CU_NOWHERE ? &placement->half : &placement->plain;
     bool is_copy = from->is_half && from->kind == CU_SCRATCH && k->k % CU_FRAGMENT == 0 &&
                    cu_divides(PARALLELISM_INPUTS, k->a.offset) && cu_divides(PARALLELISM_INPUTS, k->a.row_stride);
     const char *element = a_element(f, from), *rounded = from->is_half ? "" : "to_half";

@@ -50,15 +50,15 @@ static void put_reduction(cu_function *f, const row *w, const char *name, const 
 static void put_moments(cu_function *f, const row *w)
 {
     const pl_norm *k = &f->step->kernel->norm;
-    const char *share = cu_float_text(f->arena, 1.0 / (double)w->columns);
+    const char *weight = cu_float_text(f->arena, 1.0 / (double)w->columns);
     if (k->mode == PL_NORM_LAYER) {
         put_reduction(f, w, "mean", "0.0f", "mean += x[v]", "warp_sum");
-        cu_put(&f->body, "        mean *= %s;\n", share);
+        cu_put(&f->body, "        mean *= %s;\n", weight);
         put_reduction(f, w, "square", "0.0f", "square += (x[v] - mean) * (x[v] - mean)", "warp_sum");
     } else {
         put_reduction(f, w, "square", "0.0f", "square += x[v] * x[v]", "warp_sum");
     }
-    cu_put(&f->body, "        const float scale = 1.0f / sqrtf(square * %s + %s);\n", share,
+    cu_put(&f->body, "        const float scale = 1.0f / sqrtf(square * %s + %s);\n", weight,
            cu_float_text(f->arena, k->epsilon));
 }
 

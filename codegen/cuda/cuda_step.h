@@ -44,7 +44,7 @@ static inline const pl_buffer *cu_buffer(const cu_function *f, int buffer)
 }
 static inline const cu_placement *cu_placement_of(const cu_function *f, int buffer)
 {
-    return &f->layout->homes[buffer];
+    return &f->layout->placements[buffer];
 }
 static inline const cu_schedule *cu_schedule_of(const cu_function *f)
 {

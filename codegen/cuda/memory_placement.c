@@ -98,17 +98,17 @@ static void find_forms(planner *p)
 {
     const cu_stages *stages = p->stages;
     for (int b = 0; b < stages->buffer_count; b++) {
-        cu_placement *home = &p->layout->homes[b];
+        cu_placement *placement = &p->layout->placements[b];
         const pl_buffer *buffer = &stages->buffers[b];
         bool is_made = buffer->kind == PL_SCRATCH || buffer->kind == PL_OUTPUT;
         unsigned reads = buffer->reads;
         if (p->layout->kernel_precision == CG_FP32 && reads != 0) reads = PL_READ_WHOLE;
         if (b >= stages->plan->buffer_count) reads = PL_READ_WHOLE; /* partial results */
-        if (is_made && reads & PL_READ_WHOLE) home->plain.kind = CU_SCRATCH;
-        if (is_made && reads & PL_READ_HALF) home->half = (cu_place){.kind = CU_SCRATCH, .is_half = true};
-        if (buffer->kind == PL_INPUT) home->plain.kind = CU_INPUT;
-        if (buffer->kind == PL_WEIGHT) home->plain.kind = CU_WEIGHTS;
-        if (buffer->kind == PL_OUTPUT) home->output.kind = CU_OUTPUT;
+        if (is_made && reads & PL_READ_WHOLE) placement->plain.kind = CU_SCRATCH;
+        if (is_made && reads & PL_READ_HALF) placement->half = (cu_place){.kind = CU_SCRATCH, .is_half = true};
+        if (buffer->kind == PL_INPUT) placement->plain.kind = CU_INPUT;
+        if (buffer->kind == PL_WEIGHT) placement->plain.kind = CU_WEIGHTS;
+        if (buffer->kind == PL_OUTPUT) placement->output.kind = CU_OUTPUT;
     }
 }
 
@@ -196,8 +196,8 @@ static int collect(planner *p, cu_space_kind kind, piece *pieces)
 {
     int count = 0;
     for (int b = 0; b < p->stages->buffer_count; b++) {
-        cu_placement *home = &p->layout->homes[b];
-        cu_place *places[] = {&home->plain, &home->half};
+        cu_placement *placement = &p->layout->placements[b];
+        cu_place *places[] = {&placement->plain, &placement->half};
         const life *l = &p->lives[b];
         for (int k = 0; k < 2; k++) {
             if (places[k]->kind != kind || l->last < 0) continue;
@@ -229,9 +229,9 @@ static int largest_shared(const planner *p)
     int found = -1;
     size_t most = 0;
     for (int b = 0; b < p->stages->buffer_count; b++) {
-        const cu_placement *home = &p->layout->homes[b];
-        size_t bytes = (home->plain.kind == CU_SHARED ? home->plain.size_bytes : 0) +
-                       (home->half.kind == CU_SHARED ? home->half.size_bytes : 0);
+        const cu_placement *placement = &p->layout->placements[b];
+        size_t bytes = (placement->plain.kind == CU_SHARED ? placement->plain.size_bytes : 0) +
+                       (placement->half.kind == CU_SHARED ? placement->half.size_bytes : 0);
         if (bytes <= most) continue;
         most = bytes;
         found = b;
@@ -241,8 +241,8 @@ static int largest_shared(const planner *p)
 
 static void place_buffer(planner *p, int buffer, bool is_shared)
 {
-    cu_placement *home = &p->layout->homes[buffer];
-    cu_place *places[] = {&home->plain, &home->half};
+    cu_placement *placement = &p->layout->placements[buffer];
+    cu_place *places[] = {&placement->plain, &placement->half};
     for (int k = 0; k < 2; k++) {
         if (places[k]->kind != CU_SCRATCH && places[k]->kind != CU_SHARED) continue;
         if (is_shared)
@@ -283,12 +283,12 @@ mdot_status cu_lay_out(const cu_stages *stages, cg_compute kernel_precision, ir_
 {
     cu_layout layout = {.stages = stages, .kernel_precision = kernel_precision};
     planner p = {.stages = stages, .layout = &layout};
-    layout.homes = IR_NEW_ARRAY(arena, cu_placement, stages->buffer_count + 1);
+    layout.placements = IR_NEW_ARRAY(arena, cu_placement, stages->buffer_count + 1);
     layout.work_offset = IR_NEW_ARRAY(arena, size_t, stages->step_count + 1);
     layout.work_bytes = IR_NEW_ARRAY(arena, size_t, stages->step_count + 1);
     p.lives = IR_NEW_ARRAY(arena, life, stages->buffer_count + 1);
     piece *pieces = IR_NEW_ARRAY(arena, piece, 2 * stages->buffer_count + stages->step_count + 1);
-    if (layout.homes == NULL || layout.work_offset == NULL || layout.work_bytes == NULL || p.lives == NULL ||
+    if (layout.placements == NULL || layout.work_offset == NULL || layout.work_bytes == NULL || p.lives == NULL ||
         pieces == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     find_lives(&p);

@@ -33,9 +33,9 @@ typedef struct cu_placement {
 typedef struct cu_layout {
     const cu_stages *stages;
     cg_compute kernel_precision;
-    cu_placement *homes; /* indexed by buffer */
-    size_t *work_offset; /* indexed by step: offset of the step's own shared memory */
-    size_t *work_bytes;  /* indexed by step: its size */
+    cu_placement *placements; /* indexed by buffer */
+    size_t *work_offset;      /* indexed by step: offset of the step's own shared memory */
+    size_t *work_bytes;       /* indexed by step: its size */
     size_t shared_bytes, scratch_bytes;
 } cu_layout;
 

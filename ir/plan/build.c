@@ -35,7 +35,7 @@ static bool add_inputs_and_outputs(pl_builder *b)
         int buffer = pl_add_buffer(b, PL_INPUT, v->name, &v->type);
         if (buffer < 0) return false;
         b->plan->buffers[buffer].index = k;
-        pl_info(b, v)->place = (pl_place){.buffer = buffer, .dense = true};
+        pl_info(b, v)->placement = (pl_placement){.buffer = buffer, .dense = true};
         pl_info(b, v)->state = PL_PLACED;
     }
     for (int k = 0; k < graph->output_count; k++) {
@@ -153,7 +153,8 @@ static mdot_status copy_outputs(pl_builder *b)
     for (int k = 0; k < b->graph->output_count; k++) {
         const ir_value *v = b->graph->outputs[k];
         const pl_value *info = pl_info(b, v);
-        if (info->state == PL_PLACED && info->place.dense && info->place.buffer == b->graph->input_count + k) continue;
+        if (info->state == PL_PLACED && info->placement.dense && info->placement.buffer == b->graph->input_count + k)
+            continue;
         mdot_status status = pl_emit_copy(b, v, k);
         if (status != MDOT_OK) return status;
     }

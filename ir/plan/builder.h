@@ -13,12 +13,12 @@
  *   5  build.c        the order of everything: users, chains, states, kernels, memory
  *   4  chain.c        the pointwise operators that continue each root
  *      decide.c       whether a value is placed or inlined
- *      fused.c        linear, norm and attention kernels; reduce_nests.c matmul.c norm_nests.c sequence.c
+ *      fused.c        linear, norm and attention kernels; reduce_nests.c plan_matmul.c norm_nests.c sequence.c
  *      recurrence.c   all others
  *      nest.c         nests of values and the ends of reductions
  *   3  pointwise.c math_lowering.c move.c gather_nests.c    definitions of inlinable operators, one expression each
- *   2  value.c        a value at an index, as an expression: places, inlined definitions
- *      output_placement.c         the place of a computed value
+ *   2  value.c        a value at an index, as an expression: loads, inlined definitions
+ *      output_placement.c    the placement of a computed value
  *      view.c         strided views
  *   1  kernel.c       buffers, kernels, names
  *      collapse.c     loops that run as one
@@ -31,14 +31,14 @@
 #include "ir/ops/families.h"
 #include "ir/plan/plan.h"
 
-/* The address of a value. A dense place is row-major for the value's type, and its strides may be polynomials in L.
- * In a strided place, element `index` is at offset + sum of index[k] * stride[k]. */
-typedef struct pl_place {
+/* The address of a value. A dense placement is row-major for the value's type, and its strides may be polynomials in L.
+ * In a strided placement, element `index` is at offset + sum of index[k] * stride[k]. */
+typedef struct pl_placement {
     int buffer;
     bool dense;
     ir_dim offset;
     ir_dim stride[MDOT_MAX_RANK];
-} pl_place;
+} pl_placement;
 
 typedef enum pl_state { PL_UNDECIDED, PL_PLACED, PL_INLINED, PL_CHAINED } pl_state;
 
@@ -49,7 +49,7 @@ typedef struct pl_use {
 
 typedef struct pl_value {
     pl_state state;
-    pl_place place;
+    pl_placement placement;
     int use_count; /* node inputs only */
     pl_use *uses;
     int memo;             /* index of its last memo in the current kernel; see last_memo */
@@ -68,25 +68,25 @@ typedef struct pl_memo {
 } pl_memo;
 
 /* An expression and its rewritten form. */
-typedef struct pl_pair {
+typedef struct pl_rewrite {
     const pl_expr *from, *to;
-} pl_pair;
-enum { PL_BF16_DOT = 1024 };
+} pl_rewrite;
+enum { PL_MAX_REWRITES = 1024 };
 
 /* Limits for one expression: its nodes as a tree, and the values on a path through it. They keep code small, and
  * recursion shallow for every model. */
 enum { PL_MAX_TREE = 256, PL_MAX_DEPTH = 64 };
 
 /* Keys seen so far with a number each: a hash table with open addressing, whose `size` is a power of two (kernel.c). */
-typedef struct pl_seen_entry {
+typedef struct pl_hash_entry {
     uint64_t hash;
     const void *key; /* NULL: free */
     int number;
-} pl_seen_entry;
-typedef struct pl_seen {
+} pl_hash_entry;
+typedef struct pl_hash_map {
     size_t size, count;
-    pl_seen_entry *entries;
-} pl_seen;
+    pl_hash_entry *entries;
+} pl_hash_map;
 
 typedef struct pl_builder pl_builder;
 /* Element `index` of an output of a node, computed from its operands. */
@@ -100,10 +100,10 @@ struct pl_builder {
     mdot_status status; /* status of the first error; expression functions then return NULL */
     pl_value *values;   /* indexed by value id */
     int buffer_capacity, kernel_capacity;
-    pl_seen constants[PL_MATRIX + 1]; /* by use: tensors and their buffers */
-    pl_seen names;                    /* of kernels, with the highest suffix used for each */
-    const pl_expr *zero;              /* I64 */
-    const pl_define_fn *definitions;  /* indexed by lowering; NULL: no definition. Layer 2 calls layer 3 through it */
+    pl_hash_map constants[PL_MATRIX + 1]; /* by use: tensors and their buffers */
+    pl_hash_map names;                    /* of kernels, with the highest suffix used for each */
+    const pl_expr *zero;                  /* I64 */
+    const pl_define_fn *definitions; /* indexed by lowering; NULL: no definition. Layer 2 calls layer 3 through it */
     /* state of the current kernel */
     const ir_value *acc_value; /* the value that acc_expr represents */
     const pl_expr *acc_expr;
@@ -111,7 +111,7 @@ struct pl_builder {
     int origin_count, origin_capacity;
     pl_memo *memo;
     int memo_count, memo_capacity;
-    pl_pair *pairs; /* array of PL_BF16_DOT entries, for rewriting loops */
+    pl_rewrite *rewrites; /* array of PL_MAX_REWRITES entries, for rewriting loops */
 };
 
 static inline pl_value *pl_info(const pl_builder *b, const ir_value *v)

@@ -87,17 +87,17 @@ static bool ranks_before(mdot_dtype dtype, bool largest, pl_scalar x, pl_scalar 
     return pl_scalar_apply(PL_LT, MDOT_DTYPE_BOOL, dtype, pair).n != 0;
 }
 
-/* Selection: each place in turn takes the best remaining element. */
-static void run_top_k(pl_machine *m, const pl_sequential *k, const ir_wide *in, ir_wide *values, ir_wide *places)
+/* Selection: each rank in turn takes the best remaining element. */
+static void run_top_k(pl_machine *m, const pl_sequential *k, const ir_wide *in, ir_wide *values, ir_wide *positions)
 {
     ir_axis_view view = ir_view_axis(in, k->axis);
-    int64_t wanted = (values != NULL ? values : places)->dims[k->axis];
+    int64_t wanted = (values != NULL ? values : positions)->dims[k->axis];
     bool *taken = IR_NEW_ARRAY(m->arena, bool, view.extent + 1);
     if (taken == NULL) return;
     for (int64_t row = 0; row < view.outer * view.inner; row++) {
         int64_t o = row / view.inner, i = row % view.inner;
         for (int64_t e = 0; e < view.extent; e++) taken[e] = false;
-        for (int64_t place = 0; place < wanted; place++) {
+        for (int64_t rank = 0; rank < wanted; rank++) {
             int64_t best = -1;
             for (int64_t e = 0; e < view.extent; e++) {
                 pl_scalar x = get(in, (o * view.extent + e) * view.inner + i);
@@ -107,9 +107,9 @@ static void run_top_k(pl_machine *m, const pl_sequential *k, const ir_wide *in, 
                     best = e;
             }
             taken[best] = true;
-            int64_t to = (o * wanted + place) * view.inner + i;
+            int64_t to = (o * wanted + rank) * view.inner + i;
             if (values != NULL) set(values, to, get(in, (o * view.extent + best) * view.inner + i));
-            if (places != NULL) places->i[to] = best;
+            if (positions != NULL) positions->i[to] = best;
         }
     }
 }

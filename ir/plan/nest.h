@@ -7,7 +7,7 @@
 /* Every emitter creates the kernels of a node (of a root: with its chain) and places their results. */
 mdot_status pl_emit_value(pl_builder *b, const ir_value *v);
 mdot_status pl_emit_copy(pl_builder *b, const ir_value *v, int output); /* nest.c: copies a graph output from another
-                                                                         * place */
+                                                                         * placement */
 /* Adds loops over a shape and returns the index that they form. Dimensions of one element get no loop. */
 void pl_add_loops(pl_builder *b, pl_nest *nest, int rank, const ir_dim *dims, const pl_expr **out_index);
 /* Adds a reduction loop after all others and returns its variable, or zero for a dimension of one element. */

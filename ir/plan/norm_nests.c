@@ -118,8 +118,8 @@ static void load_statistics(const norm_nests *n, const int *buffers, int count, 
                             const pl_expr **out)
 {
     for (int k = 0; k < count; k++) {
-        pl_place place = {.buffer = buffers[k], .dense = true};
-        out[k] = pl_load_at(n->b, &place, &n->statistic, index);
+        pl_placement placement = {.buffer = buffers[k], .dense = true};
+        out[k] = pl_load_at(n->b, &placement, &n->statistic, index);
     }
 }
 

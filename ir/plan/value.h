@@ -10,11 +10,14 @@ const pl_expr *pl_value_at(pl_builder *b, const ir_value *v, const pl_expr *cons
 const pl_expr *pl_define(pl_builder *b, const ir_value *v, const pl_expr *const *index);
 /* An operand that broadcasts to a shape of rank `rank`. */
 const pl_expr *pl_operand_at(pl_builder *b, const ir_value *v, int rank, const pl_expr *const *index);
-/* The place of a placed value; a constant gets its buffer now. NULL: the value has no place, or memory is exhausted. */
-const pl_place *pl_place_of(pl_builder *b, const ir_value *v);
-/* The element's index in the place's buffer. */
-const pl_expr *pl_position(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index);
-const pl_expr *pl_load_at(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index);
+/* The placement of a placed value; a constant gets its buffer now. NULL: the value has no placement, or memory is
+ * exhausted. */
+const pl_placement *pl_placement_of(pl_builder *b, const ir_value *v);
+/* The element's index in the placement's buffer. */
+const pl_expr *pl_position(pl_builder *b, const pl_placement *placement, const ir_type *type,
+                           const pl_expr *const *index);
+const pl_expr *pl_load_at(pl_builder *b, const pl_placement *placement, const ir_type *type,
+                          const pl_expr *const *index);
 /* Row-major position of an index in a shape, in Horner form; and the inverse. */
 const pl_expr *pl_flatten(pl_builder *b, int rank, const ir_dim *dims, const pl_expr *const *index);
 bool pl_unflatten(pl_builder *b, const pl_expr *flat, int rank, const ir_dim *dims, const pl_expr **out_index);

@@ -38,20 +38,20 @@ bool harness_runs(mdot_cpu_isa level)
 
 /* ---- Targets ---------------------------------------------------------------------------------------------------- */
 
-static cg_cpu_target in_bf16(mdot_cpu_isa level, const char *name, cg_matmul_kind products)
+static cg_cpu_target in_bf16(mdot_cpu_isa level, const char *name, cg_matmul_kind matmul)
 {
     cg_cpu_target target = *cg_cpu_target_find(level, CG_FP32);
     target.name = name;
     target.kernel_precision = CG_BF16;
-    target.products = products;
+    target.matmul = matmul;
     target.layout = &cg_layout_bf16;
     return target;
 }
 
 /* The kernel shapes of v4, for any machine. */
-static cg_cpu_target use_generic_vectors(const char *name, cg_matmul_kind products)
+static cg_cpu_target use_generic_vectors(const char *name, cg_matmul_kind matmul)
 {
-    cg_cpu_target target = in_bf16(MDOT_CPU_X86_64_V4, name, products);
+    cg_cpu_target target = in_bf16(MDOT_CPU_X86_64_V4, name, matmul);
     target.use_generic_vectors = true;
     target.cpu = "x86-64-v3";
     target.features = "";

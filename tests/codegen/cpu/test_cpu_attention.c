@@ -293,7 +293,7 @@ static void emit_kernel(harness *h, const shape *s, const char *name, int64_t *o
     make_plan(s, &k, descriptions, &plan);
     cg_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
-    bool has_tiles = h->e.target->products == CG_MATMUL_AMX; /* normally an entry function does this */
+    bool has_tiles = h->e.target->matmul == CG_MATMUL_AMX; /* normally an entry function does this */
     if (has_tiles) cg_amx_configure(&h->e);
     const pl_kernel described = {.kind = PL_ATTENTION, .attention = k};
     cg_attention_kind.emit(&h->e, &plan, &described, buffers, cg_pointer(&h->e, SCRATCH));
@@ -325,7 +325,7 @@ static void check_in(bool half, const shape *s, const int64_t *lengths, int coun
     int targets;
     const cg_cpu_target *const *target = harness_targets(&targets);
     for (int t = 0; t < targets; t++)
-        if (half ? target[t]->products > CG_MATMUL_WIDENED : target[t]->products == CG_MATMUL_F32)
+        if (half ? target[t]->matmul > CG_MATMUL_WIDENED : target[t]->matmul == CG_MATMUL_F32)
             check_on(target[t], s, lengths, count);
 }
 
