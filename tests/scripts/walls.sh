@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 make_tree() {
     rm -rf "$work/tree"
     for folder in include/mdot base runtime/core runtime/cuda runtime/job ir/ops frontend/onnx frontend/job codegen/cpu \
-        codegen/cuda compiler cli benchmarks/gpu; do
+        codegen/cuda compiler cli examples benchmarks/gpu; do
         mkdir -p "$work/tree/$folder"
     done
     cd "$work/tree"
@@ -73,11 +73,11 @@ expect_breach benchmarks/gpu/subject.h '#include "runtime/predict/predict_extens
 expect_breach runtime/core/core.h '#include "runtime/core/predictor.h"' 'is in a circle of headers'
 expect_breach ir/ops/sums.h '#include "ir/ops/sums.h"' 'is in a circle of headers'
 expect_breach runtime/job/run.c '#include "mdot/mdot.h"' 'libmdot has runtime/core/run.c of the same name'
-expect_breach compiler/table.c '#include "ir/ops/sums.h"' 'of the same name'
+expect_breach compiler/table_builder.c '#include "ir/ops/sums.h"' 'of the same name'
 
 # File names must be unique only within a library: libmdotjob and libmdotc may use the same name.
 make_tree
-echo '#include "ir/ops/sums.h"' | tee frontend/job/table.c > frontend/job/extract_operators.c
+echo '#include "ir/ops/sums.h"' | tee frontend/job/table_builder.c > frontend/job/extract_operators.c
 expect_whole
 # External symbols of the objects of a build, by folder.
 make_tree

@@ -59,7 +59,7 @@ static void kernels_come_by_entry_and_bucket(void **state)
                  0),
     };
     cu_program program = generate(entries, 2, CG_BF16);
-    static const char *const names[] = {"entry_encode_n32", "entry_encode_n128", "entry_price"};
+    static const char *const names[] = {"entry_encode_n32", "entry_encode_n128", "entry_evaluate"};
     assert_int_equal(program.kernel_count, 3);
     for (int k = 0; k < 3; k++) {
         const cu_kernel *kernel = &program.kernels[k];
