@@ -10,30 +10,13 @@
 #ifndef CG_ARTEFACT_H
 #define CG_ARTEFACT_H
 
-#include "codegen/backend.h"
+#include "codegen/codegen.h"
 
-/* `made` holds the images of each of cg_backends. The table's file_bytes and checksum are still zero. */
-mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options,
-                           const cg_made made[CG_BACKENDS], cg_table *out_table, mdot_error *err);
-
-/* Writes a relocatable object of a machine with read-only data sections. Returns IO on failure, which may leave a
- * partial file. */
-mdot_status cg_elf_write_object(const char *path, uint16_t elf_machine, const cg_data_section *sections, size_t count,
-                                mdot_error *err);
-
-typedef struct cg_parts {
-    const cg_machine *machine; /* machine of the code */
-    const void *code;          /* bytes of an object file */
-    size_t code_bytes;
-    const cg_data_section *sections; /* the table's section is the first */
-    size_t section_count;
-    int64_t linker_limit_ms; /* time limit of the linker; 0: several minutes, more for larger parts */
-} cg_parts;
-
-/* Links the parts with the system's linker, fills in file_bytes and checksum, and renames the result to `path`. A
- * linker that exceeds the limit is killed. Returns TOOLCHAIN with the linker's output, or a note that it was killed;
- * or IO, for example if the result exceeds the process's file size limit. On failure `path` is unchanged and all
- * temporary files are removed. */
-mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *arena, mdot_error *err);
+/* Generates code for every entry, bucket and target, packs the weights, links, and renames the artefact to `path`,
+ * where it appears complete or not at all. Constants that several plans share (the same ir_tensor, or equal bytes)
+ * are stored once. Kernels with equal specifications are generated once. Parts that GPUs cannot run are omitted from
+ * their code with a warning (cuda/cuda_images.h). */
+mdot_status cg_write_artefact(const cg_entry *entries, int entry_count, const cg_options *options, const char *path,
+                              ir_arena *arena, mdot_error *err);
 
 #endif

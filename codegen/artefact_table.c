@@ -1,8 +1,12 @@
-/* artefact_table.c — plans and the backends' images → an artefact's table (mdot_abi.h), the description that the runtime
- * and `mdot inspect` read. */
-#include "codegen/artefact.h"
-#include "codegen/cpu/cpu_backend.h"
+/* artefact_table.c — plans and the backends' images → an artefact's table (mdot_abi.h), the description that the
+ * runtime and `mdot inspect` read. */
+#include "codegen/artefact_table.h"
+
+#include "codegen/backend.h"
+#include "codegen/backends.h"
+#include "codegen/table_builder.h"
 #include "ir/ops.h"
+#include "ir/plan/kernel_kind.h"
 #include "mdot/mdot.h"
 
 #include <stdlib.h>
@@ -41,15 +45,15 @@ static uint32_t add_tensors(cg_table *t, const ir_graph *graph, ir_value *const 
     *hash = mdot_abi_checksum(&count, sizeof count, *hash);
     for (int i = 0; i < count; i++) {
         const ir_type *type = &values[i]->type;
-        const cg_columns said = columns != NULL ? columns[i] : (cg_columns){0};
+        const cg_columns description = columns != NULL ? columns[i] : (cg_columns){0};
         mdot_abi_tensor tensor = {.name_at = cg_table_string(t, values[i]->name),
                                   .dtype = type->dtype,
                                   .rank = (uint32_t)type->rank,
                                   .index_count = count_indices(graph, values[i]),
-                                  .default_count = (uint32_t)said.default_count};
-        if (said.default_count > 0)
-            tensor.defaults_at = cg_table_intern(t, said.defaults, said.default_count, sizeof(float));
-        if (said.names != NULL) tensor.columns_at = cg_table_string(t, said.names);
+                                  .default_count = (uint32_t)description.default_count};
+        if (description.default_count > 0)
+            tensor.defaults_at = cg_table_intern(t, description.defaults, description.default_count, sizeof(float));
+        if (description.names != NULL) tensor.columns_at = cg_table_string(t, description.names);
         for (int d = 0; d < type->rank; d++) tensor.dim[d] = (mdot_abi_dim){type->dim[d].scale, type->dim[d].offset};
         cg_table_put(t, at, i, &tensor, sizeof tensor);
         *hash = hash_tensor(tensor, values[i]->name, *hash);
@@ -69,7 +73,7 @@ static uint32_t add_kernels(cg_table *t, const pl_plan *plan)
         const pl_kernel *kernel = &plan->kernels[i];
         records[i] = (mdot_abi_kernel){.name_at = cg_table_string(t, kernel->name),
                                        .kind_at = cg_table_string(t, pl_kind_name(kernel->kind)),
-                                       .is_split = cg_kernel_is_split(plan, kernel),
+                                       .is_split = pl_is_split(plan, kernel),
                                        .is_rowwise = kernel->is_rowwise,
                                        .unit_offset = kernel->unit_offset};
     }

@@ -41,7 +41,7 @@ typedef struct cg_backend {
         *name; /* for example "cpu": the --target name of the default targets, and the --kernel-precision prefix */
     const char *example;  /* example of a target, for example "sm_90a" */
     mdot_image_kind kind; /* kind of its images */
-    bool stands_behind;   /* every artefact has images of it: the default targets, if the caller names none */
+    bool is_default;      /* every artefact has images of it: the default targets, if the caller names none */
     const cg_dump *dumps; /* terminated by an entry whose name is NULL */
     cg_compute computes[CG_COMPUTES]; /* values of --kernel-precision; the first is the default */
     int compute_count;
@@ -63,16 +63,5 @@ typedef struct cg_backend {
                      mdot_abi_table *head);
     void (*done)(void *images); /* accepts NULL */
 } cg_backend;
-
-enum { CG_BACKENDS = 2 };
-extern const cg_backend *const cg_backends[CG_BACKENDS]; /* ascending by kind */
-
-/* ---- Lists of targets -------------------------------------------------------------------------------------------- */
-
-/* Inserts a target into a list of `*count` with capacity MDOT_ABI_MAX_IMAGES. It goes after lesser targets and after
- * those that differ only in precision. A duplicate is ignored. Returns INVALID_ARGUMENT if the list is full. */
-mdot_status cg_add_target(cg_target *targets, int *count, cg_target target, mdot_error *err);
-/* The options' targets of one kind, which are consecutive. */
-const cg_target *cg_targets_of(const cg_options *options, mdot_image_kind kind, int *out_count);
 
 #endif

@@ -1,4 +1,5 @@
-/* codegen.h — plans → one artefact. backend.h lists the possible targets. */
+/* codegen.h — the input of the code generator, as data: entries, targets, options. artefact.h generates code from
+ * it. */
 #ifndef CG_CODEGEN_H
 #define CG_CODEGEN_H
 
@@ -23,7 +24,6 @@ typedef struct cg_entry {
 
 /* The type to which matrix kernels round their factors. Sums, norms, softmax and the residual stream always use f32. */
 typedef enum cg_compute { CG_FP32, CG_BF16, CG_FP16, CG_COMPUTES } cg_compute;
-const char *cg_compute_name(cg_compute kernel_precision); /* "fp32", "bf16", "fp16": mdot_abi_image.compute_at */
 
 /* The target of one image. Lists of targets are unique and in the order of mdot_abi_table.images_at. */
 typedef struct cg_target {
@@ -43,12 +43,5 @@ typedef struct cg_options {
     void *user;
     bool in_process; /* run work that may end its process here rather than in a child (subprocess.h) */
 } cg_options;
-
-/* Generates code for every entry, bucket and target, packs the weights, links, and renames the artefact to `path`,
- * where it appears complete or not at all. Constants that several plans share (the same ir_tensor, or equal bytes)
- * are stored once. Kernels with equal specifications are generated once. Parts that GPUs cannot run are omitted from
- * their code with a warning (cuda/cuda_backend.h). */
-mdot_status cg_write_artefact(const cg_entry *entries, int entry_count, const cg_options *options, const char *path,
-                              ir_arena *arena, mdot_error *err);
 
 #endif

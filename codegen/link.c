@@ -4,9 +4,12 @@
  * leaves the output unchanged, and a success replaces it at once. The linker is started without a shell, in the
  * program's process group, so that a signal from the terminal ends both. A linker that hangs is killed.
  */
+#include "codegen/link.h"
+
 #include "base/elf_read.h"
 #include "base/file.h"
-#include "codegen/artefact.h"
+#include "codegen/backend.h"
+#include "codegen/elf_writer.h"
 #include "codegen/temp_dir.h"
 #include "mdot/mdot_abi.h"
 

@@ -14,6 +14,4 @@ typedef struct cg_machine {
     void (*prepare_llvm)(void); /* registers LLVM's code generator; idempotent and thread-safe */
 } cg_machine;
 
-extern const cg_machine cg_machine_x86_64;
-
 #endif

@@ -1,6 +1,8 @@
 /* table_builder.c — builds the table of an artefact: one block that uses offsets instead of pointers. */
 #include "codegen/table_builder.h"
 
+#include "codegen/byte_pool.h"
+
 #include <string.h>
 
 /* Offset 0 means the empty string, because the table's start is never a string. */

@@ -1,4 +1,5 @@
 /* target.c — lists of targets in cg_options, and the names of precisions. */
+#include "codegen/target.h"
 #include "codegen/backend.h"
 
 const char *cg_compute_name(cg_compute kernel_precision)

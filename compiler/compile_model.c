@@ -3,10 +3,15 @@
 #include "base/join.h"
 #include "base/struct_version.h"
 #include "base/suggest.h"
+#include "codegen/artefact.h"
+#include "codegen/backends.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
+#include "ir/plan/build.h"
+#include "ir/plan/print_plan.h"
+#include "ir/plan/verify_plan.h"
 
 #include <stdio.h>
 #include <string.h>

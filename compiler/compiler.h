@@ -67,7 +67,7 @@ typedef struct co_targets {
 /* Parses target `names`, by the backends' parsers, and `compute`, a list of "KIND=PRECISION" in which KIND is a
  * backend's name. An item without a kind applies to every backend that has the precision. A backend that the list
  * omits uses its first precision, and so do all if `compute` is NULL. If a backend gets several precisions, each
- * target gets one image per precision, and the first is preferred. A fallback backend (`stands_behind`) gets its
+ * target gets one image per precision, and the first is preferred. A fallback backend (`is_default`) gets its
  * usual targets if none of them is named. INVALID_ARGUMENT lists the known names. */
 mdot_status co_parse_targets(const char *const *names, size_t count, const char *kernel_precision,
                              co_targets *out_targets, mdot_error *err);

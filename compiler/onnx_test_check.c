@@ -5,6 +5,7 @@
  * for each length that occurs. Otherwise each data set gets its own artefact, bound to its shapes.
  */
 #include "base/struct_version.h"
+#include "codegen/artefact.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"

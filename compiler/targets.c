@@ -1,6 +1,8 @@
 /* targets.c — turn names of targets and precisions, as in --target and --compute, into targets of images. */
 #include "base/join.h"
 #include "base/suggest.h"
+#include "codegen/backends.h"
+#include "codegen/target.h"
 #include "compiler/compiler.h"
 
 #include <stdio.h>
@@ -40,7 +42,7 @@ static mdot_status unknown_compute(const char *item, size_t length, mdot_error *
     for (int is_short = 0; is_short <= 1; is_short++)
         for (int b = 0; b < CG_BACKENDS; b++) {
             const cg_backend *backend = cg_backends[b];
-            for (int i = 0; i < backend->compute_count && !(is_short && backend->stands_behind); i++)
+            for (int i = 0; i < backend->compute_count && !(is_short && backend->is_default); i++)
                 bs_join_add(&list, "%s%s%s", is_short ? "" : backend->name, is_short ? "" : "=",
                             cg_compute_name(backend->computes[i]));
         }
@@ -131,7 +133,7 @@ mdot_status co_parse_targets(const char *const *names, size_t count, const char 
     mdot_status status = parse_computes(kernel_precision, &c, err);
     for (size_t i = 0; i < count && status == MDOT_OK; i++) status = add_named(names[i], &c, &targets, is_named, err);
     for (int b = 0; b < CG_BACKENDS && status == MDOT_OK; b++)
-        if (cg_backends[b]->stands_behind && !is_named[b])
+        if (cg_backends[b]->is_default && !is_named[b])
             status = add_targets(cg_backends[b]->name, b, &c, &targets, err);
     if (status == MDOT_OK) *out_targets = targets;
     return status;

@@ -33,10 +33,10 @@ runtime/predict base/ mdot/mdot.h mdot/mdot_abi.h runtime/core/core.h runtime/jo
 ir              base/ mdot/mdot_base.h
 frontend/onnx   base/ mdot/mdot_base.h ir/ onnx.pb-c.h
 frontend/job    base/ mdot/mdotjob.h mdot/mdot.h ir/ frontend/onnx/
-codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ codegen/cpu/cpu_backend.h codegen/cuda/cuda_backend.h
-codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/subprocess.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
-codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
-compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/backend.h codegen/codegen.h
+codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ codegen/cpu/cpu_images.h codegen/cuda/cuda_images.h
+codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/target.h codegen/subprocess.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
+codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/target.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
+compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/backend.h codegen/backends.h codegen/codegen.h codegen/artefact.h codegen/target.h
 cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/measured_gpus.def runtime/job/configuration.def runtime/job/configuration_table.h
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 benchmarks      mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h

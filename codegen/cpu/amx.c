@@ -9,6 +9,7 @@
 #include "codegen/cpu/amx.h"
 
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/emit.h"
 
 /* The only palette, and for each tile bytes per row and rows (SDM volume 1, table "Memory Area Layout for
  * LDTILECFG"). */

@@ -6,6 +6,11 @@
  */
 #include "codegen/cpu/arith.h"
 
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/gelu.h"
+#include "codegen/cpu/math.h"
+#include "ir/plan/expr.h"
+
 #include <assert.h>
 #include <math.h>
 

@@ -7,21 +7,24 @@
 #include "codegen/cpu/bf16.h"
 
 #include "codegen/cpu/arith.h"
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/emit.h"
+#include "ir/plan/kernel_kind.h"
 
 mdot_dtype cg_stored_dtype(const cg_cpu_target *target, const pl_buffer *buffer)
 {
-    bool narrows = buffer->kind == PL_WEIGHT ? target->products != CG_MATMUL_F32 : target->products > CG_MATMUL_WIDENED;
+    bool narrows = buffer->kind == PL_WEIGHT ? target->matmul != CG_MATMUL_F32 : target->matmul > CG_MATMUL_WIDENED;
     return narrows && pl_is_half(buffer) ? MDOT_DTYPE_BF16 : buffer->type.dtype;
 }
 
 bool cg_multiplies_half(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel)
 {
-    return target->products > CG_MATMUL_WIDENED && pl_is_matrix(plan, kernel);
+    return target->matmul > CG_MATMUL_WIDENED && pl_is_matrix(plan, kernel);
 }
 
 static bool has_instructions(const cg_emitter *e)
 {
-    return e->target->products >= CG_MATMUL_BF16 && !e->target->use_generic_vectors;
+    return e->target->matmul >= CG_MATMUL_BF16 && !e->target->use_generic_vectors;
 }
 
 LLVMValueRef cg_narrow(cg_emitter *e, LLVMValueRef value)

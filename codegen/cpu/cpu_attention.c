@@ -1,10 +1,18 @@
-/* cpu_attention.c — softmax(scale q kᵀ + mask) v for every batch and head; selects the form (cpu_attention.h).
+/* cpu_attention.c — softmax(scale q kᵀ + mask) v for every batch and head; selects the form (cpu_attention_head.h).
  *
  * A query that may attend to no key at all gives zeros, as ONNX's Attention requires (opset 24).
  */
-#include "codegen/cpu/cpu_attention.h"
+#include "codegen/cpu/cpu_attention_scores.h"
+#include "codegen/cpu/cpu_attention_small.h"
+#include "codegen/cpu/cpu_attention_stream.h"
+#include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/signature_writer.h"
+#include "ir/plan/kernel_kind.h"
 
 #include "codegen/cpu/amx.h"
+#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/emit.h"
 
 static LLVMValueRef head_pointer(cg_emitter *e, const pl_plan *plan, const LLVMValueRef *buffers, const pl_heads *heads,
                                  LLVMValueRef batch, LLVMValueRef head)
@@ -15,14 +23,14 @@ static LLVMValueRef head_pointer(cg_emitter *e, const pl_plan *plan, const LLVMV
     return cg_at(e, cg_stored_type(e, plan, heads->buffer), buffers[heads->buffer], offset);
 }
 
-static attention_head locate_head(cg_emitter *e, const pl_plan *plan, const pl_attention *k,
-                                  const LLVMValueRef *buffers, LLVMValueRef batch, LLVMValueRef head,
-                                  LLVMValueRef kv_head)
+static cg_attention_head locate_head(cg_emitter *e, const pl_plan *plan, const pl_attention *k,
+                                     const LLVMValueRef *buffers, LLVMValueRef batch, LLVMValueRef head,
+                                     LLVMValueRef kv_head)
 {
-    attention_head h = {
+    cg_attention_head h = {
         .plan = plan,
         .k = k,
-        .pairs = cg_attention_is_half(plan, k, e->target),
+        .use_bf16_dot = cg_attention_is_half(plan, k, e->target),
         .queries = cg_dim(e, k->queries),
         .keys = cg_dim(e, k->keys),
         .q = head_pointer(e, plan, buffers, &k->q, batch, head),
@@ -34,7 +42,7 @@ static attention_head locate_head(cg_emitter *e, const pl_plan *plan, const pl_a
         .value_stride = cg_dim(e, k->v.row_stride),
         .out_stride = cg_dim(e, k->out.row_stride),
     };
-    h.tiles = h.pairs && e->target->products == CG_MATMUL_AMX;
+    h.tiles = h.use_bf16_dot && e->target->matmul == CG_MATMUL_AMX;
     if (k->mask < 0) return h;
     LLVMValueRef offset = cg_imul(e, batch, cg_dim(e, k->mask_batch));
     offset = cg_iadd(e, offset, cg_imul(e, head, cg_dim(e, k->mask_head)));
@@ -43,17 +51,13 @@ static attention_head locate_head(cg_emitter *e, const pl_plan *plan, const pl_a
     return h;
 }
 
-int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
+static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)
 {
+    const pl_attention *k = &kernel->attention;
     return cg_attention_is_small(k, target) ? 0 : cg_attention_stream_scratch_bytes(plan, k, target);
 }
 
-bool cg_attention_is_split(const pl_attention *k)
-{
-    return cg_is_shared_extent(k->batch) || cg_is_shared_extent(k->queries);
-}
-
-/* All heads of the batches in the call's share. Used for attention with few positions, and for attention that is not
+/* All heads of the batches in the call's slice. Used for attention with few positions, and for attention that is not
  * split. */
 static void emit_batches(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
                          LLVMValueRef scratch, cg_range batches)
@@ -64,8 +68,8 @@ static void emit_batches(cg_emitter *e, const pl_plan *plan, const pl_attention 
     cg_loop_begin(e, &kv_head, cg_int(e, 0), cg_int(e, k->kv_heads), 1, 0, NULL, false);
     cg_loop_begin(e, &member, cg_int(e, 0), cg_int(e, group), 1, 0, NULL, false);
     LLVMValueRef head = cg_iadd(e, cg_imul(e, kv_head.index, cg_int(e, group)), member.index);
-    attention_head h = locate_head(e, plan, k, buffers, batch.index, head, kv_head.index);
-    h.share = (cg_range){cg_int(e, 0), h.queries};
+    cg_attention_head h = locate_head(e, plan, k, buffers, batch.index, head, kv_head.index);
+    h.slice = (cg_range){cg_int(e, 0), h.queries};
     if (cg_attention_is_small(k, e->target))
         cg_attention_small(e, &h);
     else
@@ -85,32 +89,68 @@ static void emit_query_blocks(cg_emitter *e, const pl_plan *plan, const pl_atten
     LLVMValueRef queries = cg_dim(e, k->queries), heads = cg_imul(e, cg_dim(e, k->batch), cg_int(e, k->heads));
     LLVMValueRef blocks = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, queries, grain), one), grain, "");
     LLVMValueRef some = cg_imax(e, blocks, one); /* avoids division by zero if there are no queries */
-    cg_range share = cg_slice_of(e, cg_imul(e, heads, blocks));
-    LLVMValueRef first = LLVMBuildUDiv(e->builder, share.from, some, "");
-    LLVMValueRef end = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, share.to, some), one), some, "");
+    cg_range slice = cg_slice_of(e, cg_imul(e, heads, blocks));
+    LLVMValueRef first = LLVMBuildUDiv(e->builder, slice.from, some, "");
+    LLVMValueRef end = LLVMBuildUDiv(e->builder, cg_isub(e, cg_iadd(e, slice.to, some), one), some, "");
     cg_loop loop;
     cg_loop_begin(e, &loop, first, end, 1, 0, NULL, true);
     LLVMValueRef head = LLVMBuildURem(e->builder, loop.index, cg_int(e, k->heads), "");
     LLVMValueRef batch = LLVMBuildUDiv(e->builder, loop.index, cg_int(e, k->heads), "");
     LLVMValueRef kv_head = LLVMBuildUDiv(e->builder, head, cg_int(e, group), "");
-    attention_head h = locate_head(e, plan, k, buffers, batch, head, kv_head);
+    cg_attention_head h = locate_head(e, plan, k, buffers, batch, head, kv_head);
     LLVMValueRef before = cg_imul(e, loop.index, blocks); /* number of blocks in earlier heads */
-    LLVMValueRef from = cg_imax(e, cg_isub(e, share.from, before), cg_int(e, 0));
-    LLVMValueRef to = cg_imin(e, cg_isub(e, share.to, before), blocks);
-    h.share = (cg_range){cg_imul(e, from, grain), cg_imin(e, cg_imul(e, to, grain), queries)};
+    LLVMValueRef from = cg_imax(e, cg_isub(e, slice.from, before), cg_int(e, 0));
+    LLVMValueRef to = cg_imin(e, cg_isub(e, slice.to, before), blocks);
+    h.slice = (cg_range){cg_imul(e, from, grain), cg_imin(e, cg_imul(e, to, grain), queries)};
     cg_attention_stream(e, &h, scratch);
     cg_loop_end(e, &loop, NULL);
 }
 
-void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
-                  LLVMValueRef scratch)
+static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
+                 LLVMValueRef scratch)
 {
+    const pl_attention *k = &kernel->attention;
     LLVMValueRef batches = cg_dim(e, k->batch);
-    if (e->target->products == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
-    if (!cg_attention_is_split(k))
+    if (e->target->matmul == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
+    if (!pl_is_split(plan, kernel))
         emit_batches(e, plan, k, buffers, scratch, (cg_range){cg_int(e, 0), batches});
     else if (cg_attention_is_small(k, e->target))
         emit_batches(e, plan, k, buffers, scratch, cg_slice_of(e, batches));
     else
         emit_query_blocks(e, plan, k, buffers, scratch);
 }
+
+static void sign_heads(cg_signature_writer *w, const pl_heads *heads)
+{
+    cg_sign_buffer(w, heads->buffer);
+    cg_sign_dim(w, heads->offset);
+    cg_sign_dim(w, heads->batch_stride);
+    cg_sign_dim(w, heads->head_stride);
+    cg_sign_dim(w, heads->row_stride);
+}
+
+static void sign(const pl_kernel *kernel, cg_signature_writer *w)
+{
+    const pl_attention *k = &kernel->attention;
+    cg_sign_dim(w, k->batch);
+    cg_sign(w, k->heads);
+    cg_sign(w, k->kv_heads);
+    cg_sign_dim(w, k->queries);
+    cg_sign_dim(w, k->keys);
+    cg_sign(w, k->dim);
+    cg_sign(w, k->value_dim);
+    cg_sign_real(w, k->scale);
+    cg_sign_real(w, k->softcap);
+    sign_heads(w, &k->q);
+    sign_heads(w, &k->k);
+    sign_heads(w, &k->v);
+    sign_heads(w, &k->out);
+    cg_sign_buffer(w, k->mask);
+    cg_sign_dim(w, k->mask_batch);
+    cg_sign_dim(w, k->mask_head);
+    cg_sign_dim(w, k->mask_query);
+    cg_sign_real(w, k->replaces);
+    cg_sign(w, k->causal);
+}
+
+const cg_kind_ops cg_attention_kind = {.emit = emit, .scratch_bytes = scratch_bytes, .sign = sign};

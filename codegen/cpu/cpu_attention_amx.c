@@ -1,12 +1,16 @@
-/* cpu_attention_amx.c — the products of streaming attention with matrix tiles: see cpu_attention.h.
+/* cpu_attention_amx.c — the products of streaming attention with matrix tiles: see cpu_attention_head.h.
  *
  * Scores are keys × queries and contexts channels × queries, as in the stream's own tiles. Left factors are the
  * keys, row by row, and the transposed values, so that a row is one channel of consecutive keys. Both are packed in
  * scratch once per head, in whole tiles, so that every tile load stays inside a buffer. Right factors come from the
  * vector code: the transposed queries' pairs of channels, and the weights' pairs of keys.
  */
+#include "codegen/cpu/cpu_attention_amx.h"
 #include "codegen/cpu/amx.h"
-#include "codegen/cpu/cpu_attention.h"
+#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/emit.h"
+
+#include "codegen/cpu/cpu_attention_bf16.h"
 
 #include <assert.h>
 
@@ -21,7 +25,7 @@ static int64_t round_up(int64_t channels)
     return (channels + CG_AMX_STEP - 1) / CG_AMX_STEP * CG_AMX_STEP;
 }
 
-static LLVMValueRef keys_in_steps(cg_emitter *e, const attention_head *head)
+static LLVMValueRef keys_in_steps(cg_emitter *e, const cg_attention_head *head)
 {
     return cg_round_down(e, cg_iadd(e, head->keys, cg_int(e, CG_AMX_STEP - 1)), CG_AMX_STEP);
 }
@@ -38,7 +42,7 @@ int64_t cg_amx_head_bytes(const pl_plan *plan, const pl_attention *k)
 }
 
 /* Packs rows of whole steps of channels, with zeros after the head's own channels. */
-static void pack_keys(cg_emitter *e, const attention_head *head, LLVMValueRef to, int64_t row_bytes)
+static void pack_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef to, int64_t row_bytes)
 {
     const pl_attention *k = head->k;
     LLVMTypeRef stored = cg_stored_type(e, head->plan, k->k.buffer), halves = cg_vector(e, e->i16, CHUNK);
@@ -56,7 +60,8 @@ static void pack_keys(cg_emitter *e, const attention_head *head, LLVMValueRef to
 }
 
 /* Sixteen channels of a key's value, each in the low half of a word; zeros if the key is after the last. */
-static LLVMValueRef value_or_nothing(cg_emitter *e, const attention_head *head, LLVMValueRef key, LLVMValueRef channel)
+static LLVMValueRef value_or_nothing(cg_emitter *e, const cg_attention_head *head, LLVMValueRef key,
+                                     LLVMValueRef channel)
 {
     LLVMValueRef last = cg_isub(e, head->keys, cg_int(e, 1));
     LLVMValueRef is_key = LLVMBuildICmp(e->builder, LLVMIntSLE, key, last, "");
@@ -65,7 +70,7 @@ static LLVMValueRef value_or_nothing(cg_emitter *e, const attention_head *head, 
 }
 
 /* Transposes a step of keys of sixteen channels; pairs of keys share a word. */
-static void turn_values(cg_emitter *e, const attention_head *head, LLVMValueRef first_key, LLVMValueRef channel,
+static void turn_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef channel,
                         LLVMValueRef to, LLVMValueRef row_bytes)
 {
     LLVMValueRef rows[CG_AMX_BF16];
@@ -85,7 +90,7 @@ static void turn_values(cg_emitter *e, const attention_head *head, LLVMValueRef 
     }
 }
 
-cg_amx_head cg_amx_pack_head(cg_emitter *e, const attention_head *head, LLVMValueRef to)
+cg_amx_head cg_amx_pack_head(cg_emitter *e, const cg_attention_head *head, LLVMValueRef to)
 {
     const pl_attention *k = head->k;
     LLVMValueRef steps = keys_in_steps(e, head);
@@ -118,7 +123,7 @@ static LLVMValueRef sums_pointer(cg_emitter *e, const tiles *t, int i, int j)
 
 /* sums += left × right. The second tile of rows is CG_AMX_ROWS rows of `left_bytes` later, the second tile of
  * queries QUERIES words later. */
-static void add_products(cg_emitter *e, const tiles *t, LLVMValueRef left, LLVMValueRef left_bytes, LLVMValueRef right)
+static void add_matmul(cg_emitter *e, const tiles *t, LLVMValueRef left, LLVMValueRef left_bytes, LLVMValueRef right)
 {
     for (int i = 0; i < t->rows; i++) {
         LLVMValueRef row = cg_imul(e, left_bytes, cg_int(e, (int64_t)i * CG_AMX_ROWS));
@@ -159,7 +164,7 @@ void cg_amx_scores(cg_emitter *e, const cg_amx_block *b)
             for (int j = 0; j < t.columns; j++) cg_amx_zero(e, i * SIDE + j);
         for (int64_t c = 0; c < b->head->key_bytes; c += CG_AMX_ROW_BYTES) {
             LLVMValueRef pairs = word(e, b, b->q_turned, cg_int(e, c / 4), query);
-            add_products(e, &t, cg_at(e, e->i8, keys, cg_int(e, c)), key_bytes, pairs);
+            add_matmul(e, &t, cg_at(e, e->i8, keys, cg_int(e, c)), key_bytes, pairs);
         }
         store_sums(e, &t);
     }
@@ -178,7 +183,7 @@ static void add_contexts(cg_emitter *e, const cg_amx_block *b, int64_t channel, 
     LLVMValueRef at = cg_iadd(e, first, cg_imul(e, cg_iadd(e, b->first_key, key.index), cg_int(e, 2)));
     LLVMValueRef pair = LLVMBuildLShr(e->builder, key.index, cg_int(e, 1), "");
     LLVMValueRef value = cg_at(e, e->i8, b->head->values, at), weights = word(e, b, b->weights, pair, query);
-    add_products(e, &t, value, b->head->value_bytes, weights);
+    add_matmul(e, &t, value, b->head->value_bytes, weights);
     cg_loop_end(e, &key, NULL);
     store_sums(e, &t);
 }

@@ -1,15 +1,19 @@
 /* cpu_attention_bf16.c — queries, keys and values as pairs of bfloat16, for the streaming attention of targets with
- * bf16 dot products: see cpu_attention.h.
+ * bf16 dot products: see cpu_attention_head.h.
  *
  * The plan guarantees that the number of channels is a multiple of sixteen, so a row of queries or keys in memory
  * consists of whole pairs of channels. Contexts sum over keys, so two rows of values are interleaved into one row of
  * pairs, in scratch.
  */
-#include "codegen/cpu/cpu_attention.h"
+#include "codegen/cpu/cpu_attention_bf16.h"
+#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/emit.h"
+
+#include "codegen/cpu/cpu_target.h"
 
 enum { CHANNELS = 16 };
 
-LLVMValueRef cg_query_bf16(cg_emitter *e, const attention_head *head, LLVMValueRef row, LLVMValueRef pair, int count)
+LLVMValueRef cg_query_bf16(cg_emitter *e, const cg_attention_head *head, LLVMValueRef row, LLVMValueRef pair, int count)
 {
     LLVMTypeRef stored = cg_stored_type(e, head->plan, head->k->q.buffer), words = cg_vector(e, e->f32, count);
     LLVMValueRef from = cg_at(e, stored, row, cg_imul(e, pair, cg_int(e, 2)));
@@ -23,8 +27,8 @@ bool cg_copies_keys(const cg_cpu_target *target, const pl_plan *plan, const pl_a
     return cg_stored_dtype(target, &plan->buffers[k->k.buffer]) != MDOT_DTYPE_BF16;
 }
 
-cg_key_rows cg_keys_in_half(cg_emitter *e, const attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
-                            LLVMValueRef to)
+cg_key_rows cg_keys_in_half(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key,
+                            LLVMValueRef key_count, LLVMValueRef to)
 {
     const pl_attention *k = head->k;
     LLVMTypeRef stored = cg_stored_type(e, head->plan, k->k.buffer);
@@ -43,7 +47,7 @@ cg_key_rows cg_keys_in_half(cg_emitter *e, const attention_head *head, LLVMValue
     return (cg_key_rows){to, cg_int(e, k->dim)};
 }
 
-LLVMValueRef cg_value_words(cg_emitter *e, const attention_head *head, LLVMValueRef key, LLVMValueRef channel)
+LLVMValueRef cg_value_words(cg_emitter *e, const cg_attention_head *head, LLVMValueRef key, LLVMValueRef channel)
 {
     int buffer = head->k->v.buffer;
     LLVMTypeRef stored = cg_stored_type(e, head->plan, buffer);
@@ -57,7 +61,7 @@ LLVMValueRef cg_value_words(cg_emitter *e, const attention_head *head, LLVMValue
 }
 
 /* With an odd number of keys, the last pair has only its first key. */
-static void pair_two_values(cg_emitter *e, const attention_head *head, LLVMValueRef key, LLVMValueRef row,
+static void pair_two_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef key, LLVMValueRef row,
                             bool first_alone)
 {
     cg_loop channel;
@@ -72,7 +76,7 @@ static void pair_two_values(cg_emitter *e, const attention_head *head, LLVMValue
     cg_loop_end(e, &channel, NULL);
 }
 
-void cg_pair_values(cg_emitter *e, const attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
+void cg_pair_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
                     LLVMValueRef to)
 {
     LLVMValueRef stride = cg_int(e, head->k->value_dim), whole = cg_round_down(e, key_count, 2);

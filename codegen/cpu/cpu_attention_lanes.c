@@ -1,6 +1,11 @@
 /* cpu_attention_lanes.c — the transpositions of streaming attention: queries and masks from rows in memory to vector
  * lanes, contexts from lanes to rows. */
-#include "codegen/cpu/cpu_attention_stream.h"
+#include "codegen/cpu/cpu_attention_lanes.h"
+#include "codegen/cpu/bf16.h"
+
+#include "codegen/cpu/cpu_attention_bf16.h"
+#include "codegen/cpu/cpu_attention_scores.h"
+#include "codegen/cpu/emit.h"
 
 enum { MAX_LANES = 16 };
 
@@ -73,8 +78,8 @@ static LLVMValueRef read_query_pairs(cg_emitter *e, const cg_stream *s, LLVMValu
 void cg_load_queries(cg_emitter *e, const cg_stream *s)
 {
     int lanes = e->target->lanes;
-    int64_t dim = s->head->pairs ? s->head->k->dim / 2 : s->head->k->dim, whole = dim / lanes * lanes;
-    row_reader read = s->head->pairs ? read_query_pairs : read_scaled_query;
+    int64_t dim = s->head->use_bf16_dot ? s->head->k->dim / 2 : s->head->k->dim, whole = dim / lanes * lanes;
+    row_reader read = s->head->use_bf16_dot ? read_query_pairs : read_scaled_query;
     LLVMTypeRef stored = cg_stored_type(e, s->head->plan, s->head->k->q.buffer);
     LLVMValueRef rows[MAX_LANES];
     cg_loop group, column;

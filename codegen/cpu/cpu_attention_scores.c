@@ -1,6 +1,11 @@
 /* cpu_attention_scores.c — the definition of scores for both forms of attention, and the choice of 16-bit products:
- * cpu_attention.h. */
-#include "codegen/cpu/cpu_attention.h"
+ * cpu_attention_head.h. */
+#include "codegen/cpu/cpu_attention_scores.h"
+#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/emit.h"
+
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/math.h"
 
 #include <float.h>
 #include <math.h>

@@ -5,7 +5,13 @@
  * rows. There are as many such problems as batches times heads. They are independent, so the processor overlaps the
  * sums of one with the other instructions of the next. All weights of a problem are computed by one exponential.
  */
-#include "codegen/cpu/cpu_attention.h"
+#include "codegen/cpu/cpu_attention_small.h"
+#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/emit.h"
+
+#include "codegen/cpu/cpu_attention_scores.h"
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/math.h"
 
 #include <math.h>
 
@@ -72,7 +78,7 @@ static LLVMValueRef dot(cg_emitter *e, int64_t channels, const LLVMValueRef *a, 
 
 /* ---- One problem ------------------------------------------------------------------------------------------------ */
 
-static LLVMValueRef masked_score(cg_emitter *e, const attention_head *h, LLVMValueRef product, int64_t query,
+static LLVMValueRef masked_score(cg_emitter *e, const cg_attention_head *h, LLVMValueRef product, int64_t query,
                                  int64_t key)
 {
     const pl_attention *k = h->k;
@@ -114,8 +120,8 @@ static LLVMValueRef weight_of(cg_emitter *e, LLVMValueRef weights, int i)
 }
 
 /* Computes one query's context from its keys' weights. */
-static void write_context(cg_emitter *e, const attention_head *h, int query, LLVMValueRef weights, LLVMValueRef maximum,
-                          LLVMValueRef (*values)[MAX_CHUNKS])
+static void write_context(cg_emitter *e, const cg_attention_head *h, int query, LLVMValueRef weights,
+                          LLVMValueRef maximum, LLVMValueRef (*values)[MAX_CHUNKS])
 {
     const pl_attention *k = h->k;
     int keys = (int)k->keys.offset;
@@ -138,7 +144,7 @@ static void write_context(cg_emitter *e, const attention_head *h, int query, LLV
     }
 }
 
-void cg_attention_small(cg_emitter *e, const attention_head *h)
+void cg_attention_small(cg_emitter *e, const cg_attention_head *h)
 {
     const pl_attention *k = h->k;
     int queries = (int)k->queries.offset, keys = (int)k->keys.offset;

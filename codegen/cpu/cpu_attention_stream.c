@@ -22,6 +22,16 @@
  */
 #include "codegen/cpu/cpu_attention_stream.h"
 
+#include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_attention_amx.h"
+#include "codegen/cpu/cpu_attention_bf16.h"
+#include "codegen/cpu/cpu_attention_lanes.h"
+#include "codegen/cpu/cpu_attention_scores.h"
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/math.h"
+#include "codegen/cpu/register_tile.h"
+
 #include <math.h>
 
 enum {
@@ -118,7 +128,7 @@ static void score_pairs(cg_emitter *e, const cg_stream *s, const cg_rows *rows, 
         operands.row[i] = cg_row_pointer(e, e->i16, rows, i, s->keys.first, s->keys.stride);
         for (int j = 0; j < s->vectors; j++) tile->acc[i * s->vectors + j] = cg_const(e, cg_lanes_type(e), 0);
     }
-    tile->pairs = true;
+    tile->use_bf16_dot = true;
     cg_tile_accumulate(e, tile, &operands, cg_int(e, k->dim / 2), NULL);
     for (int i = 0; i < rows->count; i++)
         for (int j = 0; j < s->vectors; j++) {
@@ -148,7 +158,7 @@ static void emit_score_tile(cg_emitter *e, void *context, const cg_rows *rows, L
 {
     const cg_stream *s = context;
     cg_tile tile = {.rows = rows->count, .vectors = s->vectors};
-    if (s->head->pairs)
+    if (s->head->use_bf16_dot)
         score_pairs(e, s, rows, &tile);
     else
         score_floats(e, s, rows, &tile);
@@ -193,7 +203,7 @@ static LLVMValueRef weigh(cg_emitter *e, const cg_stream *s, LLVMValueRef key, i
 static void weigh_step(cg_emitter *e, const cg_stream *s, LLVMValueRef step, LLVMValueRef *weight, LLVMValueRef *sum)
 {
     for (int j = 0; j < s->vectors; j++) {
-        if (s->head->pairs) {
+        if (s->head->use_bf16_dot) {
             LLVMValueRef key = cg_imul(e, step, cg_int(e, 2));
             LLVMValueRef low = weigh(e, s, key, j, sum);
             weight[j] = cg_pair_of_weights(e, low, weigh(e, s, cg_iadd(e, key, cg_int(e, 1)), j, sum));
@@ -207,7 +217,7 @@ static void weigh_step(cg_emitter *e, const cg_stream *s, LLVMValueRef step, LLV
 /* Number of steps of weigh_step. */
 static LLVMValueRef weighing_steps(cg_emitter *e, const cg_stream *s)
 {
-    if (!s->head->pairs) return s->key_count;
+    if (!s->head->use_bf16_dot) return s->key_count;
     return LLVMBuildLShr(e->builder, cg_iadd(e, s->key_count, cg_int(e, 1)), cg_int(e, 1), "");
 }
 
@@ -219,7 +229,7 @@ typedef struct value_steps {
 
 static value_steps steps_of_values(cg_emitter *e, const cg_stream *s)
 {
-    if (s->head->pairs) return (value_steps){e->i32, s->value_pairs, cg_int(e, s->head->k->value_dim)};
+    if (s->head->use_bf16_dot) return (value_steps){e->i32, s->value_pairs, cg_int(e, s->head->k->value_dim)};
     LLVMValueRef first = cg_at(e, e->f32, s->head->value, cg_imul(e, s->first_key, s->head->value_stride));
     return (value_steps){e->f32, first, s->head->value_stride};
 }
@@ -256,7 +266,7 @@ static void emit_weighing_tile(cg_emitter *e, const cg_stream *s, int channels, 
         for (int j = 0; j < s->vectors; j++) {
             LLVMValueRef before = step.carried[i * s->vectors + j];
             carried[i * s->vectors + j] =
-                s->head->pairs ? cg_bf16_dot(e, splat, weight[j], before) : cg_fma(e, splat, weight[j], before);
+                s->head->use_bf16_dot ? cg_bf16_dot(e, splat, weight[j], before) : cg_fma(e, splat, weight[j], before);
         }
     }
     cg_loop_end(e, &step, carried);
@@ -271,7 +281,7 @@ static void emit_context_tile(cg_emitter *e, void *context, const cg_rows *rows,
     (void)carried;
     const cg_stream *s = context;
     LLVMValueRef channel[CG_MAX_TILE_ROWS], skipped = cg_int(e, weighing_channels(e, s));
-    cg_tile tile = {.rows = rows->count, .vectors = s->vectors, .pairs = s->head->pairs};
+    cg_tile tile = {.rows = rows->count, .vectors = s->vectors, .use_bf16_dot = s->head->use_bf16_dot};
     value_steps values = steps_of_values(e, s);
     cg_tile_operands operands = {.row_step = values.step, .panel = s->weights, .panel_step = s->width};
     LLVMValueRef first = cg_at(e, values.element, values.first, skipped);
@@ -361,9 +371,9 @@ static void emit_scores(cg_emitter *e, cg_stream *s)
         hide_missing_key(e, s);
         return;
     }
-    if (s->head->pairs) s->keys = cg_keys_in_half(e, s->head, s->first_key, s->key_count, s->keys_copy);
+    if (s->head->use_bf16_dot) s->keys = cg_keys_in_half(e, s->head, s->first_key, s->key_count, s->keys_copy);
     cg_for_rows(e, s->key_count, s->maximum, s->vectors, emit_score_tile, s);
-    if (!s->head->pairs) return;
+    if (!s->head->use_bf16_dot) return;
     cg_pair_values(e, s->head, s->first_key, s->key_count, s->value_pairs);
     hide_missing_key(e, s);
 }
@@ -449,7 +459,7 @@ static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_que
     cg_store_context(e, s, s->weights);
 }
 
-void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef scratch)
+void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValueRef scratch)
 {
     int lanes = e->target->lanes;
     const pl_attention *k = head->k;
@@ -459,7 +469,7 @@ void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef
         int64_t before = stream_words(k, true, e->target);
         s.packed = cg_amx_pack_head(e, head, cg_at(e, e->f32, scratch, cg_int(e, before)));
     }
-    LLVMValueRef done = head->share.from;
+    LLVMValueRef done = head->slice.from;
     /* Blocks as wide as a tile; then, for the remaining queries, one of half and one of a quarter of that width. */
     for (int vectors = e->target->tile_vectors; vectors >= 1; vectors /= 2) {
         s.vectors = vectors;
@@ -471,7 +481,7 @@ void cg_attention_stream(cg_emitter *e, const attention_head *head, LLVMValueRef
         s.value_pairs = behind;
         s.keys_copy = cg_at(e, e->i32, s.value_pairs, cg_int(e, KEYS / 2 * k->value_dim));
         /* Repeats while narrower blocks would need at least as many lanes for the rest. */
-        LLVMValueRef end = cg_isub(e, head->share.to, cg_int(e, s.width - lanes));
+        LLVMValueRef end = cg_isub(e, head->slice.to, cg_int(e, s.width - lanes));
         cg_loop block;
         cg_loop_begin(e, &block, done, end, s.width, 1, &done, true);
         emit_query_block(e, &s, block.index);
@@ -488,7 +498,7 @@ int64_t cg_attention_stream_grain(const cg_cpu_target *target)
 
 int64_t cg_attention_stream_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
 {
-    bool half = cg_attention_is_half(plan, k, target), tiles = half && target->products == CG_MATMUL_AMX;
+    bool half = cg_attention_is_half(plan, k, target), tiles = half && target->matmul == CG_MATMUL_AMX;
     int64_t bytes = 4 * stream_words(k, tiles, target);
     if (tiles) return bytes + cg_amx_head_bytes(plan, k);
     return half ? bytes + 4 * (KEYS / 2) * (k->value_dim + k->dim) : bytes;

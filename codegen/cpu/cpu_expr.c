@@ -8,9 +8,13 @@
  * Every shared sub-tree is emitted once per call, regardless of the number of paths to it. Number conversions and
  * the semantics of each operator are in arith.c.
  */
+#include "codegen/cpu/cpu_expr.h"
 #include "codegen/cpu/arith.h"
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/emit.h"
 #include "codegen/cpu/pointer_map.h"
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
 
 #include <assert.h>
 

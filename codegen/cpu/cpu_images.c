@@ -1,5 +1,16 @@
-/* cpu_images.c — plans → an artefact's CPU images: runs the steps of cpu_backend.h in order. */
-#include "codegen/cpu/emit.h"
+/* cpu_images.c — plans → an artefact's CPU images: runs the steps of cpu_images.h in order. */
+
+#include "codegen/cpu/cpu_images.h"
+#include "codegen/backend.h"
+#include "codegen/byte_pool.h"
+#include "codegen/target.h"
+
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/llvm_module.h"
+#include "codegen/cpu/object.h"
+#include "codegen/cpu/pack.h"
+#include "codegen/cpu/weights.h"
+#include "codegen/table_builder.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +198,7 @@ const cg_backend cg_cpu_backend = {
     .name = "cpu",
     .example = "cpu:x86-64-v4",
     .kind = MDOT_IMAGE_CPU,
-    .stands_behind = true,
+    .is_default = true,
     .dumps = dumps,
     .computes = {CG_FP32, CG_BF16},
     .compute_count = 2,

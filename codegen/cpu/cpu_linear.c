@@ -13,10 +13,23 @@
  * time in the inner loop of the next strip, whose multiplications hide half of it. Partial strips are staged, too,
  * because scratch has the padding that `out` lacks.
  */
-#include "codegen/cpu/cpu_linear.h"
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/cpu_linear_amx.h"
+#include "codegen/cpu/cpu_linear_rows.h"
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/pack.h"
 #include "codegen/cpu/register_tile.h"
+#include "codegen/cpu/signature_writer.h"
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
+#include "ir/plan/kernel_kind.h"
+#include "ir/plan/kind_linear.h"
+
+enum { ROW_BLOCK = 96 }; /* a multiple of all tile heights; × 64 columns of f32 is 24 KB */
+_Static_assert((int)PL_LINEAR_UNSPLIT_ROWS <= ROW_BLOCK, "an undivided linear is one block");
 
 enum { K_BLOCK = 128 }; /* × 64 columns of f32 is 32 KB */
 
@@ -84,13 +97,13 @@ static bool takes_long(const pl_expr *expr)
 
 /* ---- Tiles ------------------------------------------------------------------------------------------------------ */
 
-static LLVMValueRef vector_column(cg_emitter *e, const linear *l, int j)
+static LLVMValueRef vector_column(cg_emitter *e, const cg_linear_block *l, int j)
 {
     return cg_iadd(e, l->column, cg_int(e, (int64_t)j * e->target->lanes));
 }
 
 /* Address of vector j of a tile's row between blocks of k. */
-static LLVMValueRef result_pointer(cg_emitter *e, const linear *l, const cg_rows *rows, int i, int j)
+static LLVMValueRef result_pointer(cg_emitter *e, const cg_linear_block *l, const cg_rows *rows, int i, int j)
 {
     LLVMValueRef ahead = cg_int(e, (int64_t)j * e->target->lanes);
     if (l->staged) return cg_at(e, e->f32, cg_row_pointer(e, e->f32, rows, i, l->stage, cg_int(e, l->width)), ahead);
@@ -98,12 +111,12 @@ static LLVMValueRef result_pointer(cg_emitter *e, const linear *l, const cg_rows
     return cg_at(e, e->f32, cg_row_pointer(e, e->f32, rows, i, out, l->out_stride), ahead);
 }
 
-static unsigned result_alignment(const cg_emitter *e, const linear *l)
+static unsigned result_alignment(const cg_emitter *e, const cg_linear_block *l)
 {
     return l->staged ? 4 * (unsigned)e->target->lanes : 0;
 }
 
-static LLVMValueRef bias_vector(cg_emitter *e, const linear *l, int j)
+static LLVMValueRef bias_vector(cg_emitter *e, const cg_linear_block *l, int j)
 {
     LLVMTypeRef type = cg_vector(e, e->f32, e->target->lanes);
     if (l->k->bias < 0) return cg_const(e, type, -0.0); /* x + -0 is x, even for x = -0 */
@@ -111,7 +124,7 @@ static LLVMValueRef bias_vector(cg_emitter *e, const linear *l, int j)
     return cg_load(e, type, address, 4 * (unsigned)e->target->lanes);
 }
 
-static LLVMValueRef start_value(cg_emitter *e, const linear *l, const cg_rows *rows, int i, int j)
+static LLVMValueRef start_value(cg_emitter *e, const cg_linear_block *l, const cg_rows *rows, int i, int j)
 {
     if (!l->starts) {
         LLVMTypeRef type = cg_vector(e, e->f32, e->target->lanes);
@@ -123,14 +136,14 @@ static LLVMValueRef start_value(cg_emitter *e, const linear *l, const cg_rows *r
 
 /* Epilogue work hidden in a tile: the same rows of the previous strip, one vector per iteration. */
 typedef struct strip_before {
-    const linear *l;
+    const cg_linear_block *l;
     LLVMValueRef first_row;
 } strip_before;
 
 static void finish_one_before(cg_emitter *e, void *context, LLVMValueRef piece)
 {
     const strip_before *before = context;
-    const linear *l = before->l;
+    const cg_linear_block *l = before->l;
     LLVMValueRef vectors = cg_int(e, l->vectors), lanes = cg_int(e, e->target->lanes);
     LLVMValueRef row = cg_iadd(e, before->first_row, LLVMBuildUDiv(e->builder, piece, vectors, ""));
     LLVMValueRef ahead = cg_imul(e, LLVMBuildURem(e->builder, piece, vectors, ""), lanes);
@@ -142,13 +155,13 @@ static void finish_one_before(cg_emitter *e, void *context, LLVMValueRef piece)
 static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMValueRef *carried)
 {
     (void)carried;
-    const linear *l = context;
-    bool pairs = l->products == CG_MATMUL_BF16;
-    cg_tile tile = {.rows = rows->count, .vectors = l->vectors, .pairs = pairs};
+    const cg_linear_block *l = context;
+    bool use_bf16_dot = l->matmul == CG_MATMUL_BF16;
+    cg_tile tile = {.rows = rows->count, .vectors = l->vectors, .use_bf16_dot = use_bf16_dot};
     cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = l->panel, .panel_step = l->panel_step};
     for (int i = 0; i < rows->count; i++) {
         LLVMValueRef row = cg_row_pointer(e, l->a_type, rows, i, l->a, l->a_stride);
-        operands.row[i] = cg_at(e, pairs ? e->i32 : e->f32, row, l->k_first);
+        operands.row[i] = cg_at(e, use_bf16_dot ? e->i32 : e->f32, row, l->k_first);
         for (int j = 0; j < l->vectors; j++) tile.acc[i * l->vectors + j] = start_value(e, l, rows, i, j);
     }
     strip_before before = {l, rows->index[0]};
@@ -163,7 +176,7 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
 /* ---- Strips ----------------------------------------------------------------------------------------------------- */
 
 /* Row `row` of the strip's panel, which has `rows` rows of words: f32 or pairs. */
-static LLVMValueRef panel_pointer(cg_emitter *e, const linear *l, LLVMValueRef row, int64_t rows)
+static LLVMValueRef panel_pointer(cg_emitter *e, const cg_linear_block *l, LLVMValueRef row, int64_t rows)
 {
     LLVMValueRef panel_column = cg_round_down(e, l->column, CG_PANEL_COLUMNS);
     LLVMValueRef inside = cg_isub(e, l->column, panel_column);
@@ -179,7 +192,7 @@ static int64_t pairs_of(int64_t elements)
 
 /* Widens k_count rows of the strip's weights, from k_first on, into scratch rows of `width`. Blocks after the first
  * begin with a whole pair, because the padding precedes row 0. */
-static LLVMValueRef widen_panel(cg_emitter *e, const linear *l, int64_t k_count)
+static LLVMValueRef widen_panel(cg_emitter *e, const cg_linear_block *l, int64_t k_count)
 {
     int lanes = e->target->lanes;
     int64_t padding = cg_bf16_padding(l->k->k), surplus = l->starts ? padding % 2 : 0;
@@ -204,15 +217,15 @@ static LLVMValueRef widen_panel(cg_emitter *e, const linear *l, int64_t k_count)
     return cg_at(e, e->f32, l->wide, cg_int(e, surplus * l->width));
 }
 
-static LLVMValueRef block_of_panel(cg_emitter *e, const linear *l, int64_t k_count)
+static LLVMValueRef block_of_panel(cg_emitter *e, const cg_linear_block *l, int64_t k_count)
 {
     if (l->wide != NULL) return widen_panel(e, l, k_count);
-    if (l->products == CG_MATMUL_F32) return panel_pointer(e, l, l->k_first, l->k->k);
+    if (l->matmul == CG_MATMUL_F32) return panel_pointer(e, l, l->k_first, l->k->k);
     int64_t padding = cg_bf16_padding(l->k->k) / 2;
     return panel_pointer(e, l, cg_iadd(e, l->k_first, cg_int(e, padding)), padding + l->steps);
 }
 
-static void emit_k_block(cg_emitter *e, linear *l, LLVMValueRef k_first, int64_t k_count, bool starts)
+static void emit_k_block(cg_emitter *e, cg_linear_block *l, LLVMValueRef k_first, int64_t k_count, bool starts)
 {
     l->k_first = k_first;
     l->k_count = cg_int(e, k_count);
@@ -236,7 +249,7 @@ static int64_t first_block_size(int64_t steps)
 }
 
 /* Computes the sums of a strip of `columns` columns. */
-static void emit_sums(cg_emitter *e, linear *l, LLVMValueRef column, int64_t columns, bool staged)
+static void emit_sums(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, int64_t columns, bool staged)
 {
     int64_t steps = l->steps, first = first_block_size(steps);
     l->column = column;
@@ -250,7 +263,7 @@ static void emit_sums(cg_emitter *e, linear *l, LLVMValueRef column, int64_t col
     cg_loop_end(e, &loop, NULL);
 }
 
-static void emit_strip(cg_emitter *e, linear *l, LLVMValueRef column, int64_t columns, bool staged)
+static void emit_strip(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, int64_t columns, bool staged)
 {
     emit_sums(e, l, column, columns, staged);
     if (staged) cg_finish_rows(e, l, columns, cg_int(e, 0), l->row_count);
@@ -259,10 +272,10 @@ static void emit_strip(cg_emitter *e, linear *l, LLVMValueRef column, int64_t co
 /* Staged strips 0 … end with hidden epilogues. Strip s finishes the rows of whole tiles of strip s-1, which are in
  * the other half of the stage. The last strip is finished at the end. Rows of clamped tiles, which repeat, are
  * finished strip by strip. */
-static void emit_hiding_strips(cg_emitter *e, linear *l, int64_t end)
+static void emit_hiding_strips(cg_emitter *e, cg_linear_block *l, int64_t end)
 {
     LLVMValueRef whole_rows = cg_whole_tile_rows(e, l->row_count);
-    LLVMValueRef stages[2] = {l->stage, cg_at(e, e->f32, l->stage, cg_int(e, CG_LINEAR_ROW_BLOCK * l->width))};
+    LLVMValueRef stages[2] = {l->stage, cg_at(e, e->f32, l->stage, cg_int(e, ROW_BLOCK * l->width))};
     emit_sums(e, l, cg_int(e, 0), l->width, true);
     cg_finish_rows(e, l, l->width, whole_rows, l->row_count);
     cg_loop strip;
@@ -280,7 +293,7 @@ static void emit_hiding_strips(cg_emitter *e, linear *l, int64_t end)
 
 /* ---- The kernel ------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef matrix_pointer(cg_emitter *e, const linear *l, const pl_matrix *matrix)
+static LLVMValueRef matrix_pointer(cg_emitter *e, const cg_linear_block *l, const pl_matrix *matrix)
 {
     return cg_at(e, cg_stored_type(e, l->plan, matrix->buffer), l->buffers[matrix->buffer], cg_dim(e, matrix->offset));
 }
@@ -296,14 +309,14 @@ static bool is_stored_half(const pl_plan *plan, int buffer, const cg_cpu_target 
 }
 
 /* Precision of the factors. A weight that another kernel reads in full precision is f32 for all kernels. */
-static cg_matmul_kind products_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
+static cg_matmul_kind matmul_kind_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
-    return k->k > 0 && is_stored_half(plan, k->weight, target) ? target->products : CG_MATMUL_F32;
+    return k->k > 0 && is_stored_half(plan, k->weight, target) ? target->matmul : CG_MATMUL_F32;
 }
 
 static int64_t steps_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
-    switch (products_of(plan, k, target)) {
+    switch (matmul_kind_of(plan, k, target)) {
     case CG_MATMUL_BF16:
         return pairs_of(k->k);
     case CG_MATMUL_AMX:
@@ -316,7 +329,7 @@ static int64_t steps_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_ta
 /* True if rows of A in memory consist of whole tiles or whole pairs. */
 static bool reads_in_place(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
-    switch (products_of(plan, k, target)) {
+    switch (matmul_kind_of(plan, k, target)) {
     case CG_MATMUL_BF16:
         return is_stored_half(plan, k->a.buffer, target) && k->k % 2 == 0;
     case CG_MATMUL_AMX:
@@ -337,10 +350,10 @@ static bool is_direct(const pl_plan *plan, const pl_linear *k, const cg_cpu_targ
 static bool hides_epilogues(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     int vectors = target->tile_rows * target->tile_vectors;
-    bool pairs = products_of(plan, k, target) == CG_MATMUL_BF16;
+    bool use_bf16_dot = matmul_kind_of(plan, k, target) == CG_MATMUL_BF16;
     return k->epilogue != NULL && takes_long(k->epilogue) && target->tile_vectors == CG_MAX_TILE_VECTORS &&
            k->columns >= 2 * strip_columns(target) &&
-           cg_tile_turns(pairs, first_block_size(steps_of(plan, k, target))) >= vectors;
+           cg_tile_turns(use_bf16_dot, first_block_size(steps_of(plan, k, target))) >= vectors;
 }
 
 /* Parts of scratch, in this order; each is a multiple of a vector. */
@@ -351,30 +364,31 @@ typedef struct scratch_parts {
 static scratch_parts parts_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     scratch_parts parts = {0};
-    int64_t columns = strip_columns(target), one_stage = CG_LINEAR_ROW_BLOCK * columns * 4;
-    cg_matmul_kind products = products_of(plan, k, target);
+    int64_t columns = strip_columns(target), one_stage = ROW_BLOCK * columns * 4;
+    cg_matmul_kind matmul = matmul_kind_of(plan, k, target);
     bool in_place = reads_in_place(plan, k, target);
-    if (products == CG_MATMUL_AMX) {
+    if (matmul == CG_MATMUL_AMX) {
         int64_t row_bytes = CG_AMX_ROW_BYTES * steps_of(plan, k, target);
         parts.stage_bytes = CG_AMX_GROUP * columns * 4;
-        parts.copy_bytes = row_bytes * (in_place ? CG_AMX_GROUP : CG_LINEAR_ROW_BLOCK);
+        parts.copy_bytes = row_bytes * (in_place ? CG_AMX_GROUP : ROW_BLOCK);
         return parts;
     }
     if (!is_direct(plan, k, target) || k->columns % columns != 0) parts.stage_bytes = one_stage;
     if (hides_epilogues(plan, k, target)) parts.stage_bytes = 2 * one_stage;
-    if (products == CG_MATMUL_WIDENED) parts.wide_bytes = K_BLOCK * columns * 4;
-    if (!in_place) parts.copy_bytes = CG_LINEAR_ROW_BLOCK * 4 * steps_of(plan, k, target);
+    if (matmul == CG_MATMUL_WIDENED) parts.wide_bytes = K_BLOCK * columns * 4;
+    if (!in_place) parts.copy_bytes = ROW_BLOCK * 4 * steps_of(plan, k, target);
     return parts;
 }
 
-int64_t cg_linear_scratch_bytes(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
+static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)
 {
+    const pl_linear *k = &kernel->linear;
     scratch_parts parts = parts_of(plan, k, target);
     return parts.stage_bytes + parts.wide_bytes + parts.copy_bytes;
 }
 
 /* The strips of rows first_row … first_row + row_count. */
-static void emit_row_block(cg_emitter *e, linear *l, LLVMValueRef first_row, LLVMValueRef row_count)
+static void emit_row_block(cg_emitter *e, cg_linear_block *l, LLVMValueRef first_row, LLVMValueRef row_count)
 {
     const pl_linear *k = l->k;
     int64_t whole = k->columns / l->width * l->width;
@@ -387,7 +401,7 @@ static void emit_row_block(cg_emitter *e, linear *l, LLVMValueRef first_row, LLV
     l->out_stride = cg_dim(e, k->out.row_stride);
     LLVMValueRef out = matrix_pointer(e, l, &k->out);
     l->out = cg_at(e, l->out_type, out, cg_imul(e, first_row, l->out_stride));
-    if (l->products == CG_MATMUL_AMX) {
+    if (l->matmul == CG_MATMUL_AMX) {
         cg_linear_amx(e, l, !reads_in_place(l->plan, k, e->target));
         return;
     }
@@ -407,37 +421,48 @@ static void emit_row_block(cg_emitter *e, linear *l, LLVMValueRef first_row, LLV
     if (k->columns > whole) emit_strip(e, l, cg_int(e, whole), k->columns - whole, true);
 }
 
-bool cg_linear_is_split(const pl_linear *k)
+static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
+                 LLVMValueRef scratch)
 {
-    return !ir_dim_is_number(k->rows) || k->rows.offset > CG_LINEAR_ROW_BLOCK;
-}
-
-void cg_linear(cg_emitter *e, const pl_plan *plan, const pl_linear *k, const LLVMValueRef *buffers,
-               LLVMValueRef scratch)
-{
-    linear l = {.plan = plan,
-                .k = k,
-                .buffers = buffers,
-                .stage = scratch,
-                .width = strip_columns(e->target),
-                .products = products_of(plan, k, e->target),
-                .steps = steps_of(plan, k, e->target),
-                .out_type = cg_stored_type(e, plan, k->out.buffer)};
-    l.a_type = l.products >= CG_MATMUL_BF16 ? e->i16 : e->f32;
+    const pl_linear *k = &kernel->linear;
+    cg_linear_block l = {.plan = plan,
+                         .k = k,
+                         .buffers = buffers,
+                         .stage = scratch,
+                         .width = strip_columns(e->target),
+                         .matmul = matmul_kind_of(plan, k, e->target),
+                         .steps = steps_of(plan, k, e->target),
+                         .out_type = cg_stored_type(e, plan, k->out.buffer)};
+    l.a_type = l.matmul >= CG_MATMUL_BF16 ? e->i16 : e->f32;
     scratch_parts parts = parts_of(plan, k, e->target);
     LLVMValueRef wide = cg_at(e, e->i8, scratch, cg_int(e, parts.stage_bytes));
     if (parts.wide_bytes > 0) l.wide = wide;
     if (parts.copy_bytes > 0) l.copy = cg_at(e, e->i8, wide, cg_int(e, parts.wide_bytes));
-    if (l.products == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
+    if (l.matmul == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
     LLVMValueRef rows = cg_dim(e, k->rows);
-    if (!cg_linear_is_split(k)) { /* constant number of rows: the tiles have exactly that many */
+    if (!pl_is_split(plan, kernel)) { /* constant number of rows: the tiles have exactly that many */
         if (k->rows.offset > 0) emit_row_block(e, &l, cg_int(e, 0), rows);
         return;
     }
-    cg_range share = cg_slice_in_grains(e, rows, l.products == CG_MATMUL_AMX ? CG_AMX_GROUP : e->target->tile_rows);
+    cg_range slice = cg_slice_in_grains(e, rows, l.matmul == CG_MATMUL_AMX ? CG_AMX_GROUP : e->target->tile_rows);
     cg_loop block;
-    cg_loop_begin(e, &block, share.from, share.to, CG_LINEAR_ROW_BLOCK, 0, NULL, true);
-    LLVMValueRef left = cg_isub(e, share.to, block.index);
-    emit_row_block(e, &l, block.index, cg_imin(e, left, cg_int(e, CG_LINEAR_ROW_BLOCK)));
+    cg_loop_begin(e, &block, slice.from, slice.to, ROW_BLOCK, 0, NULL, true);
+    LLVMValueRef left = cg_isub(e, slice.to, block.index);
+    emit_row_block(e, &l, block.index, cg_imin(e, left, cg_int(e, ROW_BLOCK)));
     cg_loop_end(e, &block, NULL);
 }
+
+static void sign(const pl_kernel *kernel, cg_signature_writer *w)
+{
+    const pl_linear *k = &kernel->linear;
+    cg_sign_matrix(w, &k->a);
+    cg_sign_dim(w, k->rows);
+    cg_sign(w, k->k);
+    cg_sign(w, k->columns);
+    cg_sign_buffer(w, k->weight);
+    cg_sign_buffer(w, k->bias);
+    cg_sign_expr(w, k->epilogue);
+    cg_sign_matrix(w, &k->out);
+}
+
+const cg_kind_ops cg_linear_kind = {.emit = emit, .scratch_bytes = scratch_bytes, .sign = sign};

@@ -1,4 +1,4 @@
-/* cpu_linear_amx.c — the linear kernel with matrix tiles: see cpu_linear.h.
+/* cpu_linear_amx.c — the linear kernel with matrix tiles: see cpu_linear_block.h.
  *
  *   for each strip of columns             64: a panel of the weights
  *     for each group of rows              32
@@ -10,9 +10,12 @@
  * read in place if they are whole tiles. The rest of the last group is copied, so that tile loads stay inside the
  * buffer.
  */
+#include "codegen/cpu/cpu_linear_amx.h"
 #include "codegen/cpu/amx.h"
-#include "codegen/cpu/bf16.h"
-#include "codegen/cpu/cpu_linear.h"
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/pack.h"
+
+#include "codegen/cpu/cpu_linear_rows.h"
 
 enum { SIDE = 2, TILE_COLUMNS = CG_AMX_ROW_BYTES / 4, LEFT = SIDE * SIDE, RIGHT = LEFT + SIDE };
 
@@ -20,7 +23,7 @@ static_assert(CG_AMX_GROUP == SIDE * CG_AMX_ROWS, "two tiles of rows");
 static_assert(CG_BF16_ROWS == 2 * CG_AMX_BF16, "packed weights are whole tiles");
 
 typedef struct group {
-    const linear *l;
+    const cg_linear_block *l;
     LLVMValueRef a, a_bytes; /* address of the first row; bytes between rows */
     LLVMValueRef panel;      /* first word of the strip */
 } group;
@@ -33,7 +36,7 @@ static LLVMValueRef staged(cg_emitter *e, const group *g, int i, int64_t column)
 
 static void start_sums(cg_emitter *e, const group *g, int64_t column, int columns)
 {
-    const linear *l = g->l;
+    const cg_linear_block *l = g->l;
     for (int t = 0; t < SIDE * SIDE; t++) {
         if (t % SIDE >= columns) continue;
         if (l->k->bias < 0) {
@@ -46,9 +49,9 @@ static void start_sums(cg_emitter *e, const group *g, int64_t column, int column
 }
 
 /* Adds the products of `columns` tiles of columns; the first is `column` into the strip. */
-static void add_products(cg_emitter *e, const group *g, int64_t column, int columns)
+static void add_matmul(cg_emitter *e, const group *g, int64_t column, int columns)
 {
-    const linear *l = g->l;
+    const cg_linear_block *l = g->l;
     LLVMValueRef panel = cg_at(e, e->f32, g->panel, cg_int(e, column)), panel_bytes = cg_int(e, 4 * CG_PANEL_COLUMNS);
     cg_loop k;
     cg_loop_begin(e, &k, cg_int(e, 0), cg_int(e, l->steps), 1, 0, NULL, false);
@@ -72,7 +75,7 @@ static void emit_group(cg_emitter *e, const group *g, int64_t columns, LLVMValue
     for (int64_t column = 0; column < columns; column += width) {
         int tiles = columns - column > TILE_COLUMNS ? SIDE : 1;
         start_sums(e, g, column, tiles);
-        add_products(e, g, column, tiles);
+        add_matmul(e, g, column, tiles);
         for (int i = 0; i < SIDE; i++)
             for (int j = 0; j < tiles; j++)
                 cg_amx_store(e, i * SIDE + j, staged(e, g, i, column + j * TILE_COLUMNS), stage_bytes);
@@ -80,14 +83,14 @@ static void emit_group(cg_emitter *e, const group *g, int64_t columns, LLVMValue
     cg_finish_rows(e, g->l, columns, cg_int(e, 0), rows);
 }
 
-static void emit_strip(cg_emitter *e, linear *l, LLVMValueRef column, int64_t columns, bool copies)
+static void emit_strip(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, int64_t columns, bool copies)
 {
     LLVMValueRef panel_column = cg_imul(e, column, cg_int(e, l->steps * CG_AMX_BF16));
     LLVMValueRef stride = cg_imul(e, l->a_stride, cg_int(e, 2)), size = cg_int(e, CG_AMX_GROUP);
     LLVMValueRef copy_stride = cg_int(e, 2 * cg_copy_stride(l));
     cg_loop rows;
     cg_loop_begin(e, &rows, cg_int(e, 0), l->row_count, CG_AMX_GROUP, 0, NULL, false);
-    linear shifted = *l;
+    cg_linear_block shifted = *l;
     shifted.column = column;
     shifted.first_row = cg_iadd(e, l->first_row, rows.index);
     shifted.out = cg_at(e, l->out_type, l->out, cg_imul(e, rows.index, l->out_stride));
@@ -106,7 +109,7 @@ static void emit_strip(cg_emitter *e, linear *l, LLVMValueRef column, int64_t co
     cg_loop_end(e, &rows, NULL);
 }
 
-static void copy_last_group(cg_emitter *e, const linear *l)
+static void copy_last_group(cg_emitter *e, const cg_linear_block *l)
 {
     LLVMValueRef whole = cg_round_down(e, l->row_count, CG_AMX_GROUP);
     LLVMValueRef first = cg_at(e, e->i16, l->a, cg_imul(e, whole, l->a_stride));
@@ -116,7 +119,7 @@ static void copy_last_group(cg_emitter *e, const linear *l)
     cg_if_end(e, &is_partial);
 }
 
-void cg_linear_amx(cg_emitter *e, linear *l, bool copies)
+void cg_linear_amx(cg_emitter *e, cg_linear_block *l, bool copies)
 {
     int64_t whole = l->k->columns / l->width * l->width;
     if (copies)

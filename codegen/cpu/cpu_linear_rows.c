@@ -1,10 +1,16 @@
-/* cpu_linear_rows.c — prepares rows of A and applies epilogues for the linear kernel: see cpu_linear.h. */
+/* cpu_linear_rows.c — prepares rows of A and applies epilogues for the linear kernel: see cpu_linear_rows.h. */
+#include "codegen/cpu/cpu_linear_rows.h"
 #include "codegen/cpu/bf16.h"
-#include "codegen/cpu/cpu_linear.h"
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/pack.h"
+
+#include "codegen/cpu/cpu_expr.h"
+#include "codegen/cpu/cpu_target.h"
 
 /* ---- Epilogues -------------------------------------------------------------------------------------------------- */
 
-LLVMValueRef cg_linear_epilogue(cg_emitter *e, const linear *l, LLVMValueRef row, LLVMValueRef column, LLVMValueRef acc)
+LLVMValueRef cg_linear_epilogue(cg_emitter *e, const cg_linear_block *l, LLVMValueRef row, LLVMValueRef column,
+                                LLVMValueRef acc)
 {
     if (l->k->epilogue == NULL) return acc;
     cg_scope scope = {
@@ -18,7 +24,7 @@ LLVMValueRef cg_linear_epilogue(cg_emitter *e, const linear *l, LLVMValueRef row
     return cg_lanes(value) == scope.lanes ? value : cg_splat(e, value, scope.lanes);
 }
 
-void cg_finish_vector(cg_emitter *e, const linear *l, LLVMValueRef from, LLVMValueRef row, LLVMValueRef column,
+void cg_finish_vector(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef row, LLVMValueRef column,
                       int width)
 {
     LLVMTypeRef type = cg_vector(e, e->f32, width);
@@ -27,7 +33,7 @@ void cg_finish_vector(cg_emitter *e, const linear *l, LLVMValueRef from, LLVMVal
     cg_store_elements(e, l->plan, l->k->out.buffer, cg_linear_epilogue(e, l, row, column, sum), out);
 }
 
-void cg_finish_rows(cg_emitter *e, const linear *l, int64_t columns, LLVMValueRef from, LLVMValueRef to)
+void cg_finish_rows(cg_emitter *e, const cg_linear_block *l, int64_t columns, LLVMValueRef from, LLVMValueRef to)
 {
     int lanes = e->target->lanes;
     cg_loop row;
@@ -43,23 +49,24 @@ void cg_finish_rows(cg_emitter *e, const linear *l, int64_t columns, LLVMValueRe
 
 /* ---- Rows of A -------------------------------------------------------------------------------------------------- */
 
-int64_t cg_copy_stride(const linear *l)
+int64_t cg_copy_stride(const cg_linear_block *l)
 {
-    if (l->products == CG_MATMUL_AMX) return l->k->k + cg_bf16_padding(l->k->k);
-    return l->products == CG_MATMUL_BF16 ? 2 * l->steps : l->k->k;
+    if (l->matmul == CG_MATMUL_AMX) return l->k->k + cg_bf16_padding(l->k->k);
+    return l->matmul == CG_MATMUL_BF16 ? 2 * l->steps : l->k->k;
 }
 
 /* Copies `count` elements of A's row to the row of the copy, rounded or widened. */
-static void copy_elements(cg_emitter *e, const linear *l, LLVMValueRef from, LLVMValueRef to, LLVMValueRef at,
+static void copy_elements(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef to, LLVMValueRef at,
                           int count)
 {
     LLVMTypeRef stored = cg_stored_type(e, l->plan, l->k->a.buffer);
     LLVMValueRef value = cg_load_elements(e, l->plan, l->k->a.buffer, cg_at(e, stored, from, at), count);
-    if (l->products >= CG_MATMUL_BF16) value = cg_narrow(e, value);
+    if (l->matmul >= CG_MATMUL_BF16) value = cg_narrow(e, value);
     cg_store(e, value, cg_at(e, l->a_type, to, at), 0);
 }
 
-void cg_copy_rows(cg_emitter *e, const linear *l, LLVMValueRef from, LLVMValueRef from_stride, LLVMValueRef count)
+void cg_copy_rows(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef from_stride,
+                  LLVMValueRef count)
 {
     int lanes = e->target->lanes;
     int64_t stride = cg_copy_stride(l), padding = stride - l->k->k, whole = l->k->k / lanes * lanes;

@@ -6,9 +6,14 @@
  * registers. Along outputs, these are several vectors of outputs side by side. Along a reduction loop, they are
  * several vectors of partial results, which are folded at the end, with a scalar accumulator for the remainder.
  */
-#include "codegen/cpu/arith.h"
+#include "codegen/cpu/cpu_expr.h"
+#include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/emit.h"
 #include "codegen/cpu/reducer.h"
+#include "codegen/cpu/signature_writer.h"
 #include "codegen/cpu/vectorise.h"
+#include "ir/plan/expr.h"
+#include "ir/plan/kind_nest.h"
 
 #include <assert.h>
 
@@ -22,7 +27,7 @@ typedef struct nest {
     cg_vectorisation by;
     cg_scope scope;
     int order[PL_MAX_LOOPS]; /* reduction loops, the vector loop last */
-    int shared;              /* output loop that calls share; -1 if there is none */
+    int sliced;              /* output loop that is divided among calls; -1 if there is none */
 } nest;
 
 static bool reduces_in_lanes(const nest *n)
@@ -44,9 +49,9 @@ static void open_loop(nest *n, nest_loop *l, int number, int count, LLVMValueRef
     l->open = !ir_dim_is(extent, 1);
     n->scope.loops[number] = cg_int(e, 0);
     if (!l->open) return;
-    bool guarded = !ir_dim_is_number(extent) || extent.offset < 1 || number == n->shared;
+    bool guarded = !ir_dim_is_number(extent) || extent.offset < 1 || number == n->sliced;
     cg_range range = {cg_int(e, 0), cg_dim(e, extent)};
-    if (number == n->shared) range = cg_slice_of(e, range.to);
+    if (number == n->sliced) range = cg_slice_of(e, range.to);
     cg_loop_begin(e, &l->loop, range.from, range.to, 1, count, carried, guarded);
     n->scope.loops[number] = l->loop.index;
     for (int i = 0; i < count; i++) carried[i] = l->loop.carried[i];
@@ -237,75 +242,49 @@ static void emit_strip(nest *n, LLVMValueRef from, LLVMValueRef to, LLVMValueRef
     cg_loop_end(e, &loop, NULL);
 }
 
-/* Shares are whole blocks of vectors, and the last share includes the remainder. So the vector that is moved back to
- * end with the loop stays within one call's share. */
-static cg_range share_of_strips(nest *n, LLVMValueRef extent)
+/* Slices are whole blocks of vectors, and the last slice includes the remainder. So the vector that is moved back to
+ * end with the loop stays within one call's slice. */
+static cg_range slice_of_strips(nest *n, LLVMValueRef extent)
 {
     cg_emitter *e = n->e;
-    if (n->by.loop != n->shared) return (cg_range){cg_int(e, 0), extent};
+    if (n->by.loop != n->sliced) return (cg_range){cg_int(e, 0), extent};
     LLVMValueRef grain = cg_int(e, (int64_t)n->by.block * n->by.lanes);
     LLVMValueRef units = cg_imax(e, LLVMBuildUDiv(e->builder, extent, grain, ""), cg_int(e, 1));
-    cg_range share = cg_slice_of(e, units);
-    LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, share.to, units, "");
-    return (cg_range){cg_imul(e, share.from, grain), cg_select(e, is_last, extent, cg_imul(e, share.to, grain))};
+    cg_range slice = cg_slice_of(e, units);
+    LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, slice.to, units, "");
+    return (cg_range){cg_imul(e, slice.from, grain), cg_select(e, is_last, extent, cg_imul(e, slice.to, grain))};
 }
 
-/* The call's share of an output's vector loop: blocks, single vectors, scalars. */
+/* The call's slice of an output's vector loop: blocks, single vectors, scalars. */
 static void emit_strips(nest *n)
 {
     cg_emitter *e = n->e;
     int lanes = n->by.lanes, block = n->by.block;
     ir_dim dim = n->k->extent[n->by.loop];
-    cg_range share = share_of_strips(n, cg_dim(e, dim));
-    LLVMValueRef end = share.to, blocks_end = share.from;
+    cg_range slice = slice_of_strips(n, cg_dim(e, dim));
+    LLVMValueRef end = slice.to, blocks_end = slice.from;
     LLVMValueRef vectors_end = cg_round_down(e, end, lanes), last_start = NULL;
     if (block > 1) {
         blocks_end = cg_round_down(e, end, (int64_t)block * lanes);
-        emit_strip(n, share.from, blocks_end, NULL, lanes, block);
+        emit_strip(n, slice.from, blocks_end, NULL, lanes, block);
     }
     bool whole_vectors = ir_dim_is_number(dim) && dim.offset % lanes == 0;
     if (!n->by.in_place && !whole_vectors) { /* the last vector ends with the loop */
         last_start = cg_isub(e, end, cg_int(e, lanes));
         LLVMValueRef fits = LLVMBuildICmp(e->builder, LLVMIntSGE, end, cg_int(e, lanes), "");
-        vectors_end = cg_select(e, fits, end, share.from);
+        vectors_end = cg_select(e, fits, end, slice.from);
     }
     emit_strip(n, blocks_end, vectors_end, last_start, lanes, 1);
     emit_strip(n, vectors_end, end, NULL, 1, 1);
 }
 
-/* Points of the nest per iteration of the loop, including reductions. A variable length counts as INT64_MAX. */
-static int64_t points_of_a_unit(const pl_nest *k, int loop)
+static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
+                 LLVMValueRef scratch)
 {
-    int64_t points = 1;
-    for (int i = 0; i < k->loop_count + k->reduce_count; i++) {
-        if (i == loop) continue;
-        if (!ir_dim_is_number(k->extent[i])) return INT64_MAX;
-        if (__builtin_mul_overflow(points, k->extent[i].offset, &points)) return INT64_MAX;
-    }
-    return points;
-}
-
-/* The outermost output loop that is worth sharing; -1 if there is none. Threads that share a kernel meet after it,
- * and each shared nest adds code for its share at every ISA level. Therefore loops with few columns per row are left
- * to one call. */
-static int shared_loop(const pl_nest *k)
-{
-    enum { LEAST_POINTS = 64 }; /* minimum points per iteration */
-    for (int i = 0; i < k->loop_count; i++)
-        if (cg_is_shared_extent(k->extent[i])) return points_of_a_unit(k, i) >= LEAST_POINTS ? i : -1;
-    return -1;
-}
-
-bool cg_nest_is_split(const pl_nest *k)
-{
-    return shared_loop(k) >= 0;
-}
-
-void cg_nest(cg_emitter *e, const pl_plan *plan, const pl_nest *k, const LLVMValueRef *buffers, LLVMValueRef scratch)
-{
+    const pl_nest *k = &kernel->nest;
     (void)scratch;
     nest n = {.e = e, .plan = plan, .k = k, .by = cg_choose_vectorisation(plan, k, e->target)};
-    n.shared = shared_loop(k);
+    n.sliced = pl_nest_split_loop(k);
     n.scope.buffers = buffers;
     n.scope.vector_loop = n.by.loop;
     n.scope.lanes = 1;
@@ -325,3 +304,21 @@ void cg_nest(cg_emitter *e, const pl_plan *plan, const pl_nest *k, const LLVMVal
     for (int i = k->loop_count - 1; i >= 0; i--)
         if (i != n.by.loop) close_loop(&n, &loops[i], 0, NULL);
 }
+
+static void sign(const pl_kernel *kernel, cg_signature_writer *w)
+{
+    const pl_nest *k = &kernel->nest;
+    cg_sign(w, k->loop_count);
+    cg_sign(w, k->reduce_count);
+    for (int i = 0; i < k->loop_count + k->reduce_count; i++) cg_sign_dim(w, k->extent[i]);
+    cg_sign(w, k->reducer);
+    cg_sign_expr(w, k->body);
+    cg_sign(w, k->store_count);
+    for (int i = 0; i < k->store_count; i++) {
+        cg_sign_buffer(w, k->store[i].buffer);
+        cg_sign_expr(w, k->store[i].index);
+        cg_sign_expr(w, k->store[i].value);
+    }
+}
+
+const cg_kind_ops cg_nest_kind = {.emit = emit, .sign = sign};

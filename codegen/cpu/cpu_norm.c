@@ -7,6 +7,14 @@
  * instructions.
  */
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_expr.h"
+#include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/emit.h"
+#include "codegen/cpu/math.h"
+#include "codegen/cpu/signature_writer.h"
+#include "ir/plan/expr.h"
+#include "ir/plan/kernel_kind.h"
 
 #include <math.h>
 
@@ -244,8 +252,8 @@ static LLVMValueRef reciprocal(cg_emitter *e, LLVMValueRef x)
 
 static LLVMValueRef mean(cg_emitter *e, norm *n, const reduction *r)
 {
-    LLVMValueRef share = reciprocal(e, LLVMBuildSIToFP(e->builder, n->columns, e->f32, ""));
-    return cg_fmul(e, reduce_row(e, n, r), share);
+    LLVMValueRef weight = reciprocal(e, LLVMBuildSIToFP(e->builder, n->columns, e->f32, ""));
+    return cg_fmul(e, reduce_row(e, n, r), weight);
 }
 
 static LLVMValueRef inverse_deviation(cg_emitter *e, norm *n, const reduction *squares)
@@ -352,27 +360,25 @@ static int held_vectors(const pl_norm *k, const cg_cpu_target *target)
     return vectors <= room && vectors <= MAX_HELD ? (int)vectors : 0;
 }
 
-int64_t cg_norm_scratch_bytes(const pl_plan *plan, const pl_norm *k, const cg_cpu_target *target)
+static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)
 {
+    const pl_norm *k = &kernel->norm;
     if (held_vectors(k, target) > 0) return 0;
     int64_t shortest = ir_dim_at(k->columns, 1), longest = ir_dim_at(k->columns, plan->max_length);
     return ((shortest > longest ? shortest : longest) + target->lanes) * 4;
 }
 
-bool cg_norm_is_split(const pl_norm *k)
+static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
+                 LLVMValueRef scratch)
 {
-    return cg_is_shared_extent(k->rows);
-}
-
-void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMValueRef *buffers, LLVMValueRef scratch)
-{
+    const pl_norm *k = &kernel->norm;
     norm n = {.plan = plan, .k = k, .buffers = buffers, .line = scratch, .columns = cg_dim(e, k->columns)};
     n.whole = cg_round_down(e, n.columns, e->target->lanes);
     n.held_count = held_vectors(k, e->target);
     cg_loop rows;
     LLVMValueRef row_count = cg_dim(e, k->rows);
-    cg_range share = cg_norm_is_split(k) ? cg_slice_of(e, row_count) : (cg_range){cg_int(e, 0), row_count};
-    cg_loop_begin(e, &rows, share.from, share.to, 1, 0, NULL, true);
+    cg_range slice = pl_is_split(plan, kernel) ? cg_slice_of(e, row_count) : (cg_range){cg_int(e, 0), row_count};
+    cg_loop_begin(e, &rows, slice.from, slice.to, 1, 0, NULL, true);
     n.row = rows.index;
     if (n.held_count > 0)
         hold_row(e, &n);
@@ -385,3 +391,20 @@ void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMVal
         write_from_line(e, &n);
     cg_loop_end(e, &rows, NULL);
 }
+
+static void sign(const pl_kernel *kernel, cg_signature_writer *w)
+{
+    const pl_norm *k = &kernel->norm;
+    cg_sign(w, k->mode);
+    cg_sign_dim(w, k->rows);
+    cg_sign_dim(w, k->columns);
+    cg_sign_expr(w, k->input);
+    cg_sign_real(w, k->epsilon);
+    cg_sign_buffer(w, k->gamma);
+    cg_sign_buffer(w, k->beta);
+    cg_sign_expr(w, k->epilogue);
+    cg_sign_matrix(w, &k->out);
+    cg_sign_matrix(w, &k->sum);
+}
+
+const cg_kind_ops cg_norm_kind = {.emit = emit, .scratch_bytes = scratch_bytes, .sign = sign};

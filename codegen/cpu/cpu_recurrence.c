@@ -3,36 +3,59 @@
  * A step's matmul of one row or a few rows reads every weight once. Its speed is that of the cache that holds the
  * weights, and the linear kernel's strips reach it even with a single row.
  */
+#include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/cpu_target.h"
 #include "codegen/cpu/emit.h"
+#include "codegen/cpu/signature_writer.h"
 
-void cg_recurrence(cg_emitter *e, const pl_plan *plan, const pl_recurrence *k, const LLVMValueRef *buffers,
-                   LLVMValueRef scratch)
+/* The kinds of kernels that a step may hold (pl_recurrence). */
+static const cg_kind_ops *const step_kinds[PL_KIND_COUNT] = {
+    [PL_LINEAR] = &cg_linear_kind,
+    [PL_NEST] = &cg_nest_kind,
+};
+
+static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
+                 LLVMValueRef scratch)
 {
-    LLVMValueRef share_begin = e->share_begin, share_end = e->share_end;
+    const pl_recurrence *k = &kernel->recurrence;
+    LLVMValueRef slice_begin = e->slice_begin, slice_end = e->slice_end;
     cg_loop step;
-    e->share_begin = e->share_end = NULL; /* one call computes all of a step's kernels */
+    e->slice_begin = e->slice_end = NULL; /* one call computes all of a step's kernels */
     cg_loop_begin(e, &step, cg_int(e, 0), cg_dim(e, k->steps), 1, 0, NULL, true);
     e->step = step.index;
     for (int i = 0; i < k->kernel_count; i++) {
-        const pl_kernel *kernel = &k->kernels[i];
-        if (kernel->kind == PL_LINEAR)
-            cg_linear(e, plan, &kernel->linear, buffers, scratch);
-        else
-            cg_nest(e, plan, &kernel->nest, buffers, scratch);
+        const pl_kernel *inner = &k->kernels[i];
+        step_kinds[inner->kind]->emit(e, plan, inner, buffers, scratch);
     }
     cg_loop_end(e, &step, NULL);
     e->step = NULL;
-    e->share_begin = share_begin;
-    e->share_end = share_end;
+    e->slice_begin = slice_begin;
+    e->slice_end = slice_end;
 }
 
-int64_t cg_recurrence_scratch_bytes(const pl_plan *plan, const pl_recurrence *k, const cg_cpu_target *target)
+static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)
 {
+    const pl_recurrence *k = &kernel->recurrence;
     int64_t most = 0;
     for (int i = 0; i < k->kernel_count; i++) {
-        const pl_kernel *kernel = &k->kernels[i];
-        int64_t bytes = kernel->kind == PL_LINEAR ? cg_linear_scratch_bytes(plan, &kernel->linear, target) : 0;
+        const pl_kernel *inner = &k->kernels[i];
+        const cg_kind_ops *kind = step_kinds[inner->kind];
+        int64_t bytes = kind->scratch_bytes != NULL ? kind->scratch_bytes(plan, inner, target) : 0;
         if (bytes > most) most = bytes;
     }
     return most;
 }
+
+static void sign(const pl_kernel *kernel, cg_signature_writer *w)
+{
+    const pl_recurrence *k = &kernel->recurrence;
+    cg_sign_dim(w, k->steps);
+    cg_sign(w, k->kernel_count);
+    for (int i = 0; i < k->kernel_count; i++) {
+        const pl_kernel *inner = &k->kernels[i];
+        cg_sign(w, inner->kind);
+        step_kinds[inner->kind]->sign(inner, w);
+    }
+}
+
+const cg_kind_ops cg_recurrence_kind = {.emit = emit, .scratch_bytes = scratch_bytes, .sign = sign};

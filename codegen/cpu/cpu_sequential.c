@@ -6,7 +6,11 @@
  * output after it holds the data, and the k best are kept in order in the output itself.
  */
 #include "codegen/cpu/arith.h"
+#include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/emit.h"
 #include "codegen/cpu/reducer.h"
+#include "codegen/cpu/signature_writer.h"
+#include "ir/plan/kernel_kind.h"
 
 #include <assert.h>
 
@@ -101,11 +105,11 @@ static void begin_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
     cg_loop_begin(s->e, loop, cg_int(s->e, 0), count, 1, 0, NULL, true);
 }
 
-/* The loop before the axis, which calls share. */
+/* The loop before the axis, which is divided among calls. */
 static void begin_outer_loop(const sequential *s, cg_loop *loop, LLVMValueRef count)
 {
-    cg_range share = s->is_split ? cg_slice_of(s->e, count) : (cg_range){cg_int(s->e, 0), count};
-    cg_loop_begin(s->e, loop, share.from, share.to, 1, 0, NULL, true);
+    cg_range slice = s->is_split ? cg_slice_of(s->e, count) : (cg_range){cg_int(s->e, 0), count};
+    cg_loop_begin(s->e, loop, slice.from, slice.to, 1, 0, NULL, true);
 }
 
 /* ---- Running sums ------------------------------------------------------------------------------------------------ */
@@ -371,19 +375,10 @@ static void emit_tensor_scatter(const sequential *s)
 
 /* ---- The kernel -------------------------------------------------------------------------------------------------- */
 
-/* Sums and rankings along different lines are independent. Updates of a scatter may collide, so they run in order. */
-bool cg_sequential_is_split(const pl_plan *plan, const pl_sequential *k)
+static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
+                 LLVMValueRef scratch)
 {
-    if (k->what != PL_SEQ_CUMULATE && k->what != PL_SEQ_TOP_K) return false;
-    const ir_type *type = &plan->buffers[k->input[0]].type;
-    for (int d = 0; d < k->axis; d++)
-        if (cg_is_shared_extent(type->dim[d])) return true;
-    return false;
-}
-
-void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, const LLVMValueRef *buffers,
-                   LLVMValueRef scratch)
-{
+    const pl_sequential *k = &kernel->sequential;
     static void (*const emitters[])(const sequential *s) = {
         [PL_SEQ_CUMULATE] = emit_cumulate,
         [PL_SEQ_TOP_K] = emit_top_k,
@@ -392,6 +387,25 @@ void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, c
         [PL_SEQ_TENSOR_SCATTER] = emit_tensor_scatter,
     };
     (void)scratch;
-    sequential s = {.e = e, .plan = plan, .k = k, .buffers = buffers, .is_split = cg_sequential_is_split(plan, k)};
+    sequential s = {.e = e, .plan = plan, .k = k, .buffers = buffers, .is_split = pl_is_split(plan, kernel)};
     emitters[k->what](&s);
 }
+
+/* The kernel's shapes are those of its buffers. */
+static void sign(const pl_kernel *kernel, cg_signature_writer *w)
+{
+    const pl_sequential *k = &kernel->sequential;
+    cg_sign(w, k->what);
+    for (int i = 0; i < 4; i++) cg_sign_buffer(w, k->input[i]);
+    for (int i = 0; i < 2; i++) cg_sign_buffer(w, k->output[i]);
+    cg_sign(w, k->axis);
+    cg_sign(w, k->exclusive | k->reverse << 1 | k->largest << 2 | k->sorted << 3 | k->circular << 4);
+    cg_sign(w, k->reduction);
+    for (int b = 0; b < w->buffer_count; b++) {
+        const ir_type *type = &w->plan->buffers[w->buffers[b]].type;
+        cg_sign(w, type->rank);
+        for (int d = 0; d < type->rank; d++) cg_sign_dim(w, type->dim[d]);
+    }
+}
+
+const cg_kind_ops cg_sequential_kind = {.emit = emit, .sign = sign};

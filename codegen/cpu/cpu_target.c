@@ -2,10 +2,12 @@
  * precision needs a row here.
  *
  * One module holds the code of every level: each function states its level in its attributes, over a baseline target
- * machine (llvm_module.c). Register tiles leave registers for one row of the right-hand matrix and a broadcast: v4 has 32
- * registers, 6×4 accumulators + 4 + 1; v3 has 16, 6×2 + 2 + 1.
+ * machine (llvm_module.c). Register tiles leave registers for one row of the right-hand matrix and a broadcast: v4 has
+ * 32 registers, 6×4 accumulators + 4 + 1; v3 has 16, 6×2 + 2 + 1.
  */
-#include "codegen/cpu/emit.h"
+
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/pack.h"
 
 #include <elf.h>
 #include <llvm-c/Target.h>
@@ -45,7 +47,7 @@ static const cg_cpu_target targets[] = {
         .kernel_precision = CG_FP32,
         .name = "x86-64-v3",
         .suffix = "v3",
-        .products = CG_MATMUL_F32,
+        .matmul = CG_MATMUL_F32,
         .layout = &cg_layout_f32,
         .cpu = "x86-64-v3",
         .features = "",
@@ -57,7 +59,7 @@ static const cg_cpu_target targets[] = {
         .kernel_precision = CG_FP32,
         .name = "x86-64-v4",
         .suffix = "v4",
-        .products = CG_MATMUL_F32,
+        .matmul = CG_MATMUL_F32,
         .layout = &cg_layout_f32,
         .cpu = "x86-64-v4",
         .features = "-prefer-256-bit", /* the generic cpu of this level would halve every vector */
@@ -69,7 +71,7 @@ static const cg_cpu_target targets[] = {
         .kernel_precision = CG_BF16,
         .name = "x86-64-v3",
         .suffix = "v3bf16",
-        .products = CG_MATMUL_WIDENED,
+        .matmul = CG_MATMUL_WIDENED,
         .layout = &cg_layout_bf16,
         .cpu = "x86-64-v3",
         .features = "",
@@ -81,7 +83,7 @@ static const cg_cpu_target targets[] = {
         .kernel_precision = CG_BF16,
         .name = "x86-64-v4",
         .suffix = "v4bf16",
-        .products = CG_MATMUL_WIDENED,
+        .matmul = CG_MATMUL_WIDENED,
         .layout = &cg_layout_bf16,
         .cpu = "x86-64-v4",
         .features = "-prefer-256-bit",
@@ -93,7 +95,7 @@ static const cg_cpu_target targets[] = {
         .kernel_precision = CG_BF16,
         .name = "x86-64-bf16",
         .suffix = "bf16",
-        .products = CG_MATMUL_BF16,
+        .matmul = CG_MATMUL_BF16,
         .layout = &cg_layout_bf16,
         .cpu = "x86-64-v4",
         .features = "+avx512bf16,-prefer-256-bit",
@@ -105,7 +107,7 @@ static const cg_cpu_target targets[] = {
         .kernel_precision = CG_BF16,
         .name = "x86-64-amx",
         .suffix = "amx",
-        .products = CG_MATMUL_AMX,
+        .matmul = CG_MATMUL_AMX,
         .layout = &cg_layout_bf16,
         .cpu = "x86-64-v4",
         .features = "+amx-tile,+amx-bf16,+avx512bf16,-prefer-256-bit",

@@ -14,6 +14,8 @@
  */
 #include "codegen/cpu/emit.h"
 
+#include "codegen/cpu/cpu_target.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -101,8 +103,8 @@ LLVMValueRef cg_begin_kernel(cg_emitter *e, const char *name, int pointer_count)
     begin(e, name, parameters, pointer_count + 1);
     LLVMValueRef call = LLVMGetParam(e->function, (unsigned)pointer_count);
     e->length = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, length));
-    e->share_begin = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, share_begin));
-    e->share_end = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, share_end));
+    e->slice_begin = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, share_begin));
+    e->slice_end = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, share_end));
     return e->function;
 }
 
@@ -117,7 +119,7 @@ void cg_end_function(cg_emitter *e)
 {
     LLVMBuildRetVoid(e->builder);
     e->function = NULL;
-    e->length = e->share_begin = e->share_end = NULL;
+    e->length = e->slice_begin = e->slice_end = NULL;
 }
 
 LLVMValueRef cg_pointer(cg_emitter *e, int index)
@@ -236,29 +238,24 @@ LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two)
     return LLVMBuildAnd(e->builder, a, cg_int(e, -power_of_two), "");
 }
 
-/* ---- Shares ------------------------------------------------------------------------------------------------------ */
+/* ---- Slices ------------------------------------------------------------------------------------------------------ */
 
-enum { SHARE_BITS = 32, SHARED_EXTENT = 64 };
+enum { SLICE_BITS = 32 };
 
-bool cg_is_shared_extent(ir_dim extent)
+static LLVMValueRef scale_by(cg_emitter *e, LLVMValueRef units, LLVMValueRef slice)
 {
-    return !ir_dim_is_number(extent) || extent.offset >= SHARED_EXTENT;
-}
-
-static LLVMValueRef scale_by(cg_emitter *e, LLVMValueRef units, LLVMValueRef share)
-{
-    return LLVMBuildLShr(e->builder, cg_imul(e, units, share), cg_int(e, SHARE_BITS), "");
+    return LLVMBuildLShr(e->builder, cg_imul(e, units, slice), cg_int(e, SLICE_BITS), "");
 }
 
 cg_range cg_slice_of(cg_emitter *e, LLVMValueRef units)
 {
-    if (e->share_begin == NULL) return (cg_range){cg_int(e, 0), units};
-    return (cg_range){scale_by(e, units, e->share_begin), scale_by(e, units, e->share_end)};
+    if (e->slice_begin == NULL) return (cg_range){cg_int(e, 0), units};
+    return (cg_range){scale_by(e, units, e->slice_begin), scale_by(e, units, e->slice_end)};
 }
 
 cg_range cg_slice_in_grains(cg_emitter *e, LLVMValueRef count, int64_t grain)
 {
-    if (e->share_begin == NULL) return (cg_range){cg_int(e, 0), count};
+    if (e->slice_begin == NULL) return (cg_range){cg_int(e, 0), count};
     LLVMValueRef more = cg_iadd(e, count, cg_int(e, grain - 1));
     cg_range units = cg_slice_of(e, LLVMBuildUDiv(e->builder, more, cg_int(e, grain), ""));
     return (cg_range){cg_imul(e, units.from, cg_int(e, grain)),

@@ -7,7 +7,8 @@
 #ifndef CG_CPU_EMIT_H
 #define CG_CPU_EMIT_H
 
-#include "codegen/cpu/cpu_backend.h"
+#include "codegen/cpu/cpu_target.h"
+#include "ir/plan/plan.h"
 
 #include <llvm-c/Core.h>
 
@@ -21,7 +22,7 @@ typedef struct cg_emitter {
     LLVMValueRef function;
     LLVMValueRef length;                 /* run-time length in the current function, i64 */
     LLVMValueRef step;                   /* step of the recurrence being emitted, i64; NULL outside of one */
-    LLVMValueRef share_begin, share_end; /* range of a kernel's units, in fractions of 2^32, i64; NULL: all units */
+    LLVMValueRef slice_begin, slice_end; /* the slice of units to compute, in fractions of 2^32, i64; NULL: all units */
     LLVMValueRef amx_tiles;              /* tiles of the current function if they are in memory: amx.h */
     LLVMTypeRef f16, bf16, f32, f64, i1, i8, i16, i32, i64, ptr;
 } cg_emitter;
@@ -32,7 +33,7 @@ void cg_emitter_done(cg_emitter *e);
 /* Begins `void name(ptr, …, i64 length)` with up to CG_MAX_POINTERS pointers, hidden visibility and the level's
  * attributes. */
 LLVMValueRef cg_begin_function(cg_emitter *e, const char *name, int pointer_count);
-/* Begins `void name(ptr, …, const mdot_abi_call *call)`, which reads the length and its share from the call. */
+/* Begins `void name(ptr, …, const mdot_abi_call *call)`, which reads the length and its slice from the call. */
 LLVMValueRef cg_begin_kernel(cg_emitter *e, const char *name, int pointer_count);
 /* A field of an mdot_abi_call. */
 LLVMValueRef cg_call_field(cg_emitter *e, LLVMValueRef call, LLVMTypeRef type, size_t offset);
@@ -72,8 +73,8 @@ LLVMValueRef cg_imax(cg_emitter *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef cg_dim(cg_emitter *e, ir_dim dim);                                  /* scale * length + offset */
 LLVMValueRef cg_round_down(cg_emitter *e, LLVMValueRef a, int64_t power_of_two); /* a >= 0 */
 
-/* The range from … to - 1 of `units` (fewer than 2^31) that the current call computes. Adjacent shares give adjacent
- * ranges, and the whole share gives all units. It takes two multiplications, because kernels are many and small and
+/* The range from … to - 1 of `units` (fewer than 2^31) that the current call computes. Adjacent slices give adjacent
+ * ranges, and the whole slice gives all units. It takes two multiplications, because kernels are many and small and
  * a division would be noticeable. */
 typedef struct cg_range {
     LLVMValueRef from, to;
@@ -116,74 +117,5 @@ LLVMValueRef cg_reduce_add(cg_emitter *e, LLVMValueRef vector);                 
 /* The first `lanes` lanes; lanes after the vector's own are `fill`. */
 LLVMValueRef cg_resize(cg_emitter *e, LLVMValueRef vector, int lanes, double fill);
 void cg_transpose(cg_emitter *e, LLVMValueRef *rows); /* lanes × lanes of f32, in place */
-
-/* math.c, gelu.c: for a scalar or vector of f32 or f64, without calls outside the module. Each definition states its
- * error. */
-LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x); /* f32, x <= 0, for softmax; at least 2^-100 */
-LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_sin(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_tanh(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_erf(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_pow(cg_emitter *e, LLVMValueRef x, LLVMValueRef y);
-LLVMValueRef cg_sigmoid(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_gelu_tanh(cg_emitter *e, LLVMValueRef x);
-
-/* cpu_expr.c: the inputs of an expression. Loop variables are i64 scalars. With lanes > 1, loop `vector_loop`
- * represents lanes consecutive values, and all values that depend on it become vectors. acc[k] is the value of ACC
- * k. */
-typedef struct cg_scope {
-    const LLVMValueRef *buffers; /* pointer of plan buffer b; NULL if the kernel does not use it */
-    LLVMValueRef loops[PL_MAX_LOOPS];
-    int vector_loop, lanes;
-    LLVMValueRef acc[4];
-} cg_scope;
-/* BOOL values are i1 (or vectors of it), f16 and bf16 are f32; loads and stores convert. With lanes > 1 the result
- * is always a vector. An accumulator may be a scalar or a vector of as many lanes. */
-LLVMValueRef cg_expr(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_expr *expr);
-void cg_expr_stores(cg_emitter *e, const cg_scope *scope, const pl_plan *plan, const pl_store *stores, int count);
-
-/* One file per kernel kind. Each function emits the body of the current function, which computes the call's share of
- * the units of its outermost loop. buffers[b] is plan buffer b's pointer. `scratch` is 64-byte aligned memory of
- * cg_<kind>_scratch_bytes for this worker. Results are bit-identical with and without sharing, because units are
- * whole tiles, vectors and blocks, so that the same instructions compute every element. */
-void cg_linear(cg_emitter *e, const pl_plan *plan, const pl_linear *k, const LLVMValueRef *buffers,
-               LLVMValueRef scratch);
-void cg_attention(cg_emitter *e, const pl_plan *plan, const pl_attention *k, const LLVMValueRef *buffers,
-                  LLVMValueRef scratch);
-void cg_norm(cg_emitter *e, const pl_plan *plan, const pl_norm *k, const LLVMValueRef *buffers, LLVMValueRef scratch);
-void cg_nest(cg_emitter *e, const pl_plan *plan, const pl_nest *k, const LLVMValueRef *buffers, LLVMValueRef scratch);
-void cg_sequential(cg_emitter *e, const pl_plan *plan, const pl_sequential *k, const LLVMValueRef *buffers,
-                   LLVMValueRef scratch);
-void cg_recurrence(cg_emitter *e, const pl_plan *plan, const pl_recurrence *k, const LLVMValueRef *buffers,
-                   LLVMValueRef scratch);
-
-/* True if a kernel is split into shares: cg_kernel_is_split calls the kind's function. Only the plan decides. */
-bool cg_linear_is_split(const pl_linear *k);
-bool cg_attention_is_split(const pl_attention *k);
-bool cg_norm_is_split(const pl_norm *k);
-bool cg_nest_is_split(const pl_nest *k);
-bool cg_sequential_is_split(const pl_plan *plan, const pl_sequential *k);
-/* True if a loop of this extent is worth sharing. Extents that follow the length always are. */
-bool cg_is_shared_extent(ir_dim extent);
-
-/* Adds symbols to a module after optimisation, which need not see them. */
-typedef void (*cg_finish)(void *user);
-
-/* object.c: verifies (in MDOT_VERIFY builds), optimises, finishes (unless NULL) and assembles a module of any levels
- * of the machine into one relocatable object, malloc'ed. options may be NULL. Returns TOOLCHAIN with LLVM's own
- * message. */
-mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const cg_options *options, cg_finish finish,
-                        void *user, void **out_object, size_t *out_bytes, mdot_error *err);
-
-/* Working memory that a kernel needs on a target, besides the plan's buffers, at max_length. Calls the kind's
- * function. */
-int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target);
-int64_t cg_linear_scratch_bytes(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target);
-int64_t cg_attention_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target);
-int64_t cg_norm_scratch_bytes(const pl_plan *plan, const pl_norm *k, const cg_cpu_target *target);
-int64_t cg_recurrence_scratch_bytes(const pl_plan *plan, const pl_recurrence *k, const cg_cpu_target *target);
 
 #endif

@@ -5,7 +5,10 @@
  * sixteen polynomials of degree 4; otherwise it is one of degree 14. The absolute error is below 1e-6, NaN passes
  * through, and neither form divides.
  */
+#include "codegen/cpu/gelu.h"
+
 #include "codegen/cpu/emit.h"
+#include "codegen/cpu/math.h"
 
 #include <math.h>
 

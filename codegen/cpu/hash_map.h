@@ -1,4 +1,4 @@
-/* hash_map.h — a hash map of generated objects: kernels by their keys, symbols by their names. */
+/* hash_map.h — a hash map of generated objects: kernels by their signatures, symbols by their names. */
 #ifndef CG_CPU_HASH_MAP_H
 #define CG_CPU_HASH_MAP_H
 

@@ -1,84 +1,27 @@
 /* llvm_module.c — plans → one LLVM module → one object: kernels of every level, entry functions, mdot_code.
  *
- * A kernel becomes a function of its buffers' addresses, its working memory and the call, which holds length and
- * share. Therefore equal kernels (kernel_signature.h) of other layers, buckets and entries are one function. Its symbol is
+ * A kernel becomes a function of its buffers' addresses, its working memory and the call, which holds length and slice.
+ * Therefore equal kernels (kernel_signature.h) of other layers, buckets and entries are one function. Its symbol is
  * `<kernel name>.<level>`. Every other kernel that it represents has an alias of that symbol under its own name, so
  * that a debugger finds all names of the artefact's table. Kernels of one name that differ between buckets have
  * `.n<max_length>` inserted from the second on.
  */
+#include "codegen/cpu/llvm_module.h"
+
 #include "base/elf_read.h"
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_kind.h"
+#include "codegen/cpu/cpu_target.h"
+#include "codegen/cpu/emit.h"
 #include "codegen/cpu/hash_map.h"
 #include "codegen/cpu/kernel_signature.h"
+#include "codegen/cpu/object.h"
 #include "codegen/subprocess.h"
+#include "ir/plan/kernel_kind.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-/* ---- Kernel kinds ------------------------------------------------------------------------------------------------ */
-
-int64_t cg_kernel_scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)
-{
-    switch (kernel->kind) {
-    case PL_LINEAR:
-        return cg_linear_scratch_bytes(plan, &kernel->linear, target);
-    case PL_ATTENTION:
-        return cg_attention_scratch_bytes(plan, &kernel->attention, target);
-    case PL_NORM:
-        return cg_norm_scratch_bytes(plan, &kernel->norm, target);
-    case PL_RECURRENCE:
-        return cg_recurrence_scratch_bytes(plan, &kernel->recurrence, target);
-    case PL_NEST:
-    case PL_SEQUENTIAL:
-        break;
-    }
-    return 0;
-}
-
-bool cg_kernel_is_split(const pl_plan *plan, const pl_kernel *kernel)
-{
-    switch (kernel->kind) {
-    case PL_LINEAR:
-        return cg_linear_is_split(&kernel->linear);
-    case PL_ATTENTION:
-        return cg_attention_is_split(&kernel->attention);
-    case PL_NORM:
-        return cg_norm_is_split(&kernel->norm);
-    case PL_NEST:
-        return cg_nest_is_split(&kernel->nest);
-    case PL_SEQUENTIAL:
-        return cg_sequential_is_split(plan, &kernel->sequential);
-    case PL_RECURRENCE: /* its steps are short */
-        break;
-    }
-    return false;
-}
-
-static void emit_kernel(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, const LLVMValueRef *buffers,
-                        LLVMValueRef scratch)
-{
-    switch (kernel->kind) {
-    case PL_LINEAR:
-        cg_linear(e, plan, &kernel->linear, buffers, scratch);
-        break;
-    case PL_ATTENTION:
-        cg_attention(e, plan, &kernel->attention, buffers, scratch);
-        break;
-    case PL_NORM:
-        cg_norm(e, plan, &kernel->norm, buffers, scratch);
-        break;
-    case PL_NEST:
-        cg_nest(e, plan, &kernel->nest, buffers, scratch);
-        break;
-    case PL_SEQUENTIAL:
-        cg_sequential(e, plan, &kernel->sequential, buffers, scratch);
-        break;
-    case PL_RECURRENCE:
-        cg_recurrence(e, plan, &kernel->recurrence, buffers, scratch);
-        break;
-    }
-}
 
 /* ---- Scratch memory ---------------------------------------------------------------------------------------------- */
 
@@ -106,7 +49,7 @@ int64_t cg_cpu_scratch_bytes(const pl_plan *plan, const cg_cpu_target *target)
 /* ---- The generator ----------------------------------------------------------------------------------------------- */
 
 typedef struct generated { /* one function */
-    cg_signature key;
+    cg_signature signature;
     LLVMValueRef function;
 } generated;
 
@@ -118,20 +61,20 @@ typedef struct alias { /* another name of a function */
 
 /* Per-buffer state while a plan's kernels are generated. One instance serves all kernels, because a plan may have as
  * many kernels as buffers. */
-typedef struct plan_room {
+typedef struct plan_buffers {
     int *positions;        /* for cg_signature_of */
     LLVMValueRef *address; /* by buffer, in the kernel being generated */
-} plan_room;
+} plan_buffers;
 
 typedef struct generator {
     const cg_options *options;
     const cg_cpu_images *images;
-    ir_arena *arena; /* holds keys and names */
+    ir_arena *arena; /* holds signatures and names */
     LLVMContextRef context;
     LLVMModuleRef module;
     int code_count;
     LLVMValueRef *code;                    /* entry functions by code number */
-    cg_index kernels[MDOT_ABI_MAX_IMAGES]; /* `generated` by key */
+    cg_index kernels[MDOT_ABI_MAX_IMAGES]; /* `generated` by signature */
     cg_index alias_names;                  /* `alias` by name */
     alias *first_alias, **next_alias;      /* list in order */
     const pl_kernel *overfull;             /* a kernel with more operands than a function may have parameters;
@@ -169,14 +112,14 @@ static void keep_whole(cg_emitter *e, LLVMValueRef function) /* so that profiler
 }
 
 static LLVMValueRef generate_kernel(generator *g, cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel,
-                                    const plan_room *room, const cg_signature *key)
+                                    const plan_buffers *of_plan, const cg_signature *signature)
 {
     const char *name = free_name(g, kernel->name, plan->max_length, e->target->suffix);
     if (name == NULL) return NULL;
-    LLVMValueRef function = cg_begin_kernel(e, name, key->buffer_count + 1);
-    for (int b = 0; b < key->buffer_count; b++) room->address[key->buffers[b]] = cg_pointer(e, b);
-    emit_kernel(e, plan, kernel, room->address, cg_pointer(e, key->buffer_count));
-    for (int b = 0; b < key->buffer_count; b++) room->address[key->buffers[b]] = NULL;
+    LLVMValueRef function = cg_begin_kernel(e, name, signature->buffer_count + 1);
+    for (int b = 0; b < signature->buffer_count; b++) of_plan->address[signature->buffers[b]] = cg_pointer(e, b);
+    cg_kinds[kernel->kind]->emit(e, plan, kernel, of_plan->address, cg_pointer(e, signature->buffer_count));
+    for (int b = 0; b < signature->buffer_count; b++) of_plan->address[signature->buffers[b]] = NULL;
     cg_end_function(e);
     keep_whole(e, function);
     return function;
@@ -209,23 +152,23 @@ static void add_aliases(void *user)
 
 /* The function of a kernel, generated or found. Returns NULL if memory runs out or the kernel has too many operands. */
 static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, const pl_plan *plan,
-                                    const pl_kernel *kernel, const plan_room *room, cg_signature *out_key)
+                                    const pl_kernel *kernel, const plan_buffers *of_plan, cg_signature *out_signature)
 {
-    if (!cg_signature_of(e->target, plan, kernel, room->positions, g->arena, out_key)) return NULL;
-    if (out_key->buffer_count >= CG_MAX_POINTERS) {
+    if (!cg_signature_of(e->target, plan, kernel, of_plan->positions, g->arena, out_signature)) return NULL;
+    if (out_signature->buffer_count >= CG_MAX_POINTERS) {
         g->overfull = kernel;
         return NULL;
     }
-    const cg_indexed *found = cg_index_first(&g->kernels[image], out_key->hash);
+    const cg_indexed *found = cg_index_first(&g->kernels[image], out_signature->hash);
     for (; found != NULL; found = cg_index_next(found)) {
         const generated *known = found->value;
-        if (!cg_signature_equal(&known->key, out_key)) continue;
+        if (!cg_signature_equal(&known->signature, out_signature)) continue;
         return note_alias(g, kernel, known->function, e->target->suffix) ? known->function : NULL;
     }
     generated *made = IR_NEW(g->arena, generated);
-    if (made == NULL || !cg_index_add(&g->kernels[image], out_key->hash, made)) return NULL;
-    *made = (generated){.key = *out_key};
-    made->function = generate_kernel(g, e, plan, kernel, room, out_key);
+    if (made == NULL || !cg_index_add(&g->kernels[image], out_signature->hash, made)) return NULL;
+    *made = (generated){.signature = *out_signature};
+    made->function = generate_kernel(g, e, plan, kernel, of_plan, out_signature);
     return made->function;
 }
 
@@ -235,7 +178,7 @@ static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, cons
 typedef struct call_fields {
     LLVMValueRef call, inputs, outputs, weights, scratch;
     LLVMValueRef private_scratch; /* memory of the worker */
-    LLVMValueRef kernel_begin, kernel_end, share_begin;
+    LLVMValueRef kernel_begin, kernel_end, slice_begin;
     LLVMValueRef before[PL_MOST_LENGTHS + 1]; /* items before this one: their number, the sum of their lengths, and
                                                * of the squares */
 } call_fields;
@@ -251,7 +194,7 @@ static call_fields load_call(cg_emitter *e, const pl_plan *plan)
         .scratch = cg_call_field(e, call, e->ptr, offsetof(mdot_abi_call, scratch)),
         .kernel_begin = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, kernel_begin)),
         .kernel_end = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, kernel_end)),
-        .share_begin = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, share_begin)),
+        .slice_begin = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, share_begin)),
     };
     LLVMValueRef worker = cg_call_field(e, call, e->i64, offsetof(mdot_abi_call, worker));
     LLVMValueRef before = cg_imul(e, worker, cg_int(e, cg_cpu_worker_bytes(plan, e->target)));
@@ -308,12 +251,12 @@ static LLVMValueRef buffer_address(cg_emitter *e, const call_fields *c, const pl
     return cg_at(e, e->i8, c->scratch, scratch_offset(e, c, plan, number));
 }
 
-static void call_kernel(cg_emitter *e, LLVMValueRef function, const cg_signature *key, const pl_plan *plan,
+static void call_kernel(cg_emitter *e, LLVMValueRef function, const cg_signature *signature, const pl_plan *plan,
                         const int64_t *weight_at, const call_fields *c, LLVMValueRef *arguments)
 {
     int count = 0;
-    for (int b = 0; b < key->buffer_count; b++) {
-        int buffer = key->buffers[b];
+    for (int b = 0; b < signature->buffer_count; b++) {
+        int buffer = signature->buffers[b];
         arguments[count++] = buffer_address(e, c, plan, buffer, weight_at[buffer]);
     }
     arguments[count++] = c->private_scratch;
@@ -325,16 +268,16 @@ static void call_kernel(cg_emitter *e, LLVMValueRef function, const cg_signature
  * (mdot_abi_call). */
 static bool begins_step(const pl_plan *plan, int kernel)
 {
-    return kernel == 0 || plan->most_items > 0 || cg_kernel_is_split(plan, &plan->kernels[kernel]) ||
-           cg_kernel_is_split(plan, &plan->kernels[kernel - 1]);
+    return kernel == 0 || plan->most_items > 0 || pl_is_split(plan, &plan->kernels[kernel]) ||
+           pl_is_split(plan, &plan->kernels[kernel - 1]);
 }
 
 /* Emits the steps in order, from the one at which the call begins to the one at which it ends. */
 static void call_kernels(cg_emitter *e, const pl_plan *plan, const int64_t *weight_at, const LLVMValueRef *functions,
-                         const cg_signature *keys, LLVMBasicBlockRef *blocks, LLVMValueRef *arguments)
+                         const cg_signature *signatures, LLVMBasicBlockRef *blocks, LLVMValueRef *arguments)
 {
     call_fields c = load_call(e, plan);
-    if (e->target->products == CG_MATMUL_AMX) cg_amx_configure(e);
+    if (e->target->matmul == CG_MATMUL_AMX) cg_amx_configure(e);
     LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(e->context, e->function, "done");
     LLVMValueRef start = LLVMBuildSwitch(e->builder, c.kernel_begin, done, (unsigned)plan->kernel_count);
     for (int k = 0; k < plan->kernel_count; k++) {
@@ -344,23 +287,23 @@ static void call_kernels(cg_emitter *e, const pl_plan *plan, const int64_t *weig
     }
     for (int k = 0; k < plan->kernel_count;) {
         LLVMPositionBuilderAtEnd(e->builder, blocks[k]);
-        bool is_split = cg_kernel_is_split(plan, &plan->kernels[k]);
-        cg_if first_share;
+        bool is_split = pl_is_split(plan, &plan->kernels[k]);
+        cg_if first_slice;
         if (!is_split) {
-            LLVMValueRef is_first = LLVMBuildICmp(e->builder, LLVMIntEQ, c.share_begin, cg_int(e, 0), "");
-            cg_if_begin(e, &first_share, is_first);
+            LLVMValueRef is_first = LLVMBuildICmp(e->builder, LLVMIntEQ, c.slice_begin, cg_int(e, 0), "");
+            cg_if_begin(e, &first_slice, is_first);
         }
         do {
-            call_kernel(e, functions[k], &keys[k], plan, weight_at, &c, arguments);
+            call_kernel(e, functions[k], &signatures[k], plan, weight_at, &c, arguments);
             k++;
         } while (k < plan->kernel_count && !begins_step(plan, k));
-        if (!is_split) cg_if_end(e, &first_share);
+        if (!is_split) cg_if_end(e, &first_slice);
         LLVMBasicBlockRef next = k < plan->kernel_count ? blocks[k] : done;
         LLVMValueRef goes_on = LLVMBuildICmp(e->builder, LLVMIntSLT, cg_int(e, k), c.kernel_end, "");
         LLVMBuildCondBr(e->builder, goes_on, next, done);
     }
     LLVMPositionBuilderAtEnd(e->builder, done);
-    if (e->target->products == CG_MATMUL_AMX) cg_amx_release(e);
+    if (e->target->matmul == CG_MATMUL_AMX) cg_amx_release(e);
 }
 
 /* Emits `<entry>.n<max_length>.<suffix>`, which calls the kernels of the plan in order. Returns NULL if memory runs
@@ -373,17 +316,18 @@ static LLVMValueRef generate_entry(generator *g, cg_emitter *e, int image, const
     LLVMValueRef *functions = IR_NEW_ARRAY(g->arena, LLVMValueRef, kernels + 1);
     LLVMBasicBlockRef *blocks = IR_NEW_ARRAY(g->arena, LLVMBasicBlockRef, kernels + 1);
     LLVMValueRef *arguments = IR_NEW_ARRAY(g->arena, LLVMValueRef, buffers + 2);
-    cg_signature *keys = IR_NEW_ARRAY(g->arena, cg_signature, kernels + 1);
-    const plan_room room = {cg_key_positions(plan, g->arena), IR_NEW_ARRAY(g->arena, LLVMValueRef, buffers + 1)};
-    if (name == NULL || functions == NULL || blocks == NULL || arguments == NULL || keys == NULL ||
-        room.positions == NULL || room.address == NULL)
+    cg_signature *signatures = IR_NEW_ARRAY(g->arena, cg_signature, kernels + 1);
+    const plan_buffers of_plan = {cg_signature_positions(plan, g->arena),
+                                  IR_NEW_ARRAY(g->arena, LLVMValueRef, buffers + 1)};
+    if (name == NULL || functions == NULL || blocks == NULL || arguments == NULL || signatures == NULL ||
+        of_plan.positions == NULL || of_plan.address == NULL)
         return NULL;
     for (int k = 0; k < kernels; k++) { /* before the entry is begun, because one function is written at a time */
-        functions[k] = kernel_function(g, e, image, plan, &plan->kernels[k], &room, &keys[k]);
+        functions[k] = kernel_function(g, e, image, plan, &plan->kernels[k], &of_plan, &signatures[k]);
         if (functions[k] == NULL) return NULL;
     }
     LLVMValueRef function = cg_begin_entry(e, name);
-    call_kernels(e, plan, weight_at, functions, keys, blocks, arguments);
+    call_kernels(e, plan, weight_at, functions, signatures, blocks, arguments);
     cg_end_function(e);
     return function;
 }

@@ -8,6 +8,7 @@
  *
  * GELU is in gelu.c.
  */
+#include "codegen/cpu/math.h"
 #include "codegen/cpu/emit.h"
 
 #include <math.h>

@@ -5,7 +5,8 @@
  * fast as O3 on every kernel, at a quarter of the compile time. Instruction selection stays at its default level,
  * because a lower level halves the kernels' speed.
  */
-#include "codegen/cpu/emit.h"
+
+#include "codegen/cpu/object.h"
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>

@@ -2,6 +2,7 @@
 #include "codegen/cpu/reducer.h"
 
 #include "codegen/cpu/arith.h"
+#include "codegen/cpu/emit.h"
 
 #include <assert.h>
 #include <math.h>

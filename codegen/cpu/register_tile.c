@@ -2,6 +2,7 @@
 #include "codegen/cpu/register_tile.h"
 
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/emit.h"
 
 #include <assert.h>
 
@@ -9,9 +10,9 @@
  * pairs there are half as many steps in total, and the shadow's pieces need as many iterations. */
 enum { UNROLL = 4, UNROLL_PAIRS = 2 };
 
-static int64_t steps_a_turn(bool pairs)
+static int64_t steps_a_turn(bool use_bf16_dot)
 {
-    return pairs ? UNROLL_PAIRS : UNROLL;
+    return use_bf16_dot ? UNROLL_PAIRS : UNROLL;
 }
 
 /* Tiles at the end of the iteration. Four rows still keep two FMA units busy on sixteen accumulators. */
@@ -24,8 +25,8 @@ static void add_outer_product(cg_emitter *e, cg_tile *tile, const cg_tile_operan
                               LLVMValueRef panel)
 {
     int lanes = e->target->lanes;
-    LLVMTypeRef element = tile->pairs ? e->i32 : e->f32, vector = cg_vector(e, element, lanes);
-    unsigned scalar_alignment = tile->pairs ? 2 : 0; /* alignment of bfloat16, because rows may begin at any element */
+    LLVMTypeRef element = tile->use_bf16_dot ? e->i32 : e->f32, vector = cg_vector(e, element, lanes);
+    unsigned scalar_alignment = tile->use_bf16_dot ? 2 : 0; /* of bfloat16, because rows may begin at any element */
     LLVMValueRef right[CG_MAX_TILE_VECTORS];
     for (int j = 0; j < tile->vectors; j++)
         right[j] = cg_load(e, vector, cg_at(e, element, panel, cg_int(e, (int64_t)j * lanes)), 4 * (unsigned)lanes);
@@ -34,7 +35,7 @@ static void add_outer_product(cg_emitter *e, cg_tile *tile, const cg_tile_operan
         LLVMValueRef left = cg_splat(e, scalar, lanes);
         LLVMValueRef *acc = tile->acc + i * tile->vectors;
         for (int j = 0; j < tile->vectors; j++)
-            acc[j] = tile->pairs ? cg_bf16_dot(e, left, right[j], acc[j]) : cg_fma(e, left, right[j], acc[j]);
+            acc[j] = tile->use_bf16_dot ? cg_bf16_dot(e, left, right[j], acc[j]) : cg_fma(e, left, right[j], acc[j]);
     }
 }
 
@@ -67,15 +68,15 @@ static void add_loop(cg_emitter *e, cg_tile *tile, const cg_tile_operands *opera
     for (int i = 0; i < count; i++) tile->acc[i] = loop.out[i];
 }
 
-int64_t cg_tile_turns(bool pairs, int64_t count)
+int64_t cg_tile_turns(bool use_bf16_dot, int64_t count)
 {
-    return count / steps_a_turn(pairs);
+    return count / steps_a_turn(use_bf16_dot);
 }
 
 void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
                         const cg_shadow *shadow)
 {
-    int64_t unroll = steps_a_turn(tile->pairs);
+    int64_t unroll = steps_a_turn(tile->use_bf16_dot);
     if (LLVMIsAConstantInt(count) == NULL) {
         assert(shadow == NULL);
         LLVMValueRef whole = cg_round_down(e, count, unroll);

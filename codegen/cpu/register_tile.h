@@ -1,10 +1,9 @@
-/* register_tile.h — the register tile, the single inner loop of linear and attention, and the iteration over rows that feeds
- * it.
+/* register_tile.h — the register tile, the single inner loop of linear and attention, and the iteration over rows that
+ * feeds it.
  *
  * A tile is rows × vectors accumulators that stay in registers while a loop adds outer products: one scalar per row,
- * broadcast, times one row of a panel whose vectors are contiguous and aligned. In bf16 dot products, a scalar is
- * two consecutive bfloat16, and the panel's row is two rows of k. The bytes are the same, so that the loop is the
- * same.
+ * broadcast, times one row of a panel whose vectors are contiguous and aligned. In bf16 dot products, a scalar is two
+ * consecutive bfloat16, and the panel's row is two rows of k. The bytes are the same, so that the loop is the same.
  */
 #ifndef CG_CPU_REGISTER_TILE_H
 #define CG_CPU_REGISTER_TILE_H
@@ -15,7 +14,7 @@ enum { CG_MAX_TILE_ROWS = 8, CG_MAX_TILE_VECTORS = 4 };
 
 typedef struct cg_tile {
     int rows, vectors;
-    bool pairs;                                               /* use bf16 dot products */
+    bool use_bf16_dot;                                        /* use bf16 dot products */
     LLVMValueRef acc[CG_MAX_TILE_ROWS * CG_MAX_TILE_VECTORS]; /* row-major: i * vectors + j */
 } cg_tile;
 
@@ -39,7 +38,7 @@ typedef struct cg_shadow {
  * remainder loop. A shadow requires a constant count; otherwise it must be NULL. */
 void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
                         const cg_shadow *shadow);
-int64_t cg_tile_turns(bool pairs, int64_t count);
+int64_t cg_tile_turns(bool use_bf16_dot, int64_t count);
 
 /* The rows of one tile. In a clamped tile, surplus rows repeat the very last row. They read the same data, compute
  * the same values and store them to the same place, so that a tile needs neither bounds checks nor masks. Therefore

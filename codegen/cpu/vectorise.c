@@ -6,6 +6,10 @@
  */
 #include "codegen/cpu/vectorise.h"
 
+#include "codegen/cpu/cpu_target.h"
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
+
 enum {
     MAX_BLOCK = 4,
     DIVISION_COST = 8,

@@ -6,6 +6,9 @@
  */
 #include "codegen/cpu/weights.h"
 
+#include "codegen/byte_pool.h"
+#include "codegen/cpu/pack.h"
+
 #include <stdlib.h>
 #include <string.h>
 

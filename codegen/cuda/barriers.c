@@ -6,6 +6,8 @@
  */
 #include "codegen/cuda/barriers.h"
 
+#include "codegen/cuda/memory_placement.h"
+
 #include <string.h>
 
 typedef struct touch {
@@ -39,9 +41,9 @@ static void add(phase *p, cu_space_kind kind, size_t begin, size_t size_bytes, b
         p->is_full = true;
 }
 
-static void add_home(phase *p, const cu_placement *home, bool is_written)
+static void add_placement(phase *p, const cu_placement *placement, bool is_written)
 {
-    const cu_place *places[] = {&home->plain, &home->half};
+    const cu_place *places[] = {&placement->plain, &placement->half};
     for (int k = 0; k < 2; k++) add(p, places[k]->kind, places[k]->offset_bytes, places[k]->size_bytes, is_written);
 }
 
@@ -49,14 +51,14 @@ static void describe(const cu_layout *layout, int number, step_phases *out)
 {
     const cu_step *step = &layout->stages->steps[number];
     memset(out, 0, sizeof *out);
-    const cu_step_kind *kind = layout->stages->schedule->kinds[step->kernel->kind];
+    const cu_step_kind *kind = step->kind;
     out->meets = layout->work_bytes[number] > 0;
     for (int k = 0; k < step->access_count; k++) {
         const cu_access *a = &step->accesses[k];
-        const cu_placement *home = &layout->homes[a->buffer];
+        const cu_placement *placement = &layout->placements[a->buffer];
         unsigned when = out->meets && !a->is_written ? kind->reads(step, a->buffer) : CU_BEHIND_MEETING;
-        if (when & CU_BEFORE_MEETING) add_home(&out->first, home, false);
-        if (when & CU_BEHIND_MEETING) add_home(&out->last, home, a->is_written);
+        if (when & CU_BEFORE_MEETING) add_placement(&out->first, placement, false);
+        if (when & CU_BEHIND_MEETING) add_placement(&out->last, placement, a->is_written);
     }
     if (!out->meets) return;
     add(&out->first, CU_SHARED, layout->work_offset[number], layout->work_bytes[number], true);

@@ -12,7 +12,11 @@
  */
 #include "codegen/cuda/cuda_kinds.h"
 #include "codegen/cuda/cuda_step.h"
+#include "codegen/cuda/cuda_text.h"
+#include "codegen/cuda/index_range.h"
 #include "codegen/cuda/literal.h"
+#include "codegen/cuda/memory_placement.h"
+#include "codegen/cuda/step_finder.h"
 
 #include <inttypes.h>
 
@@ -20,7 +24,7 @@ enum {
     KEYS = 16,                  /* keys of a step with matrix instructions */
     MOST_WORK_BYTES = 32 << 10, /* limit of the memory for combining slices of keys */
     MOST_CHANNELS = 128,        /* a thread's sums are in registers */
-    THREAD_SHARES = 8           /* slices of keys if their number is variable */
+    THREAD_SLICES = 8           /* slices of keys if their number is variable */
 };
 
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
@@ -38,20 +42,20 @@ static int64_t value_width(const pl_attention *a)
 }
 
 /* Number of slices of a head's keys, one warp each. */
-static int64_t warp_shares(const pl_attention *a, const cu_schedule *schedule)
+static int64_t warp_slices(const pl_attention *a, const cu_schedule *schedule)
 {
-    int64_t warps = schedule->threads / CU_WARP, shares = a->heads < warps ? warps / a->heads : 1;
+    int64_t warps = schedule->threads / CU_WARP, slices = a->heads < warps ? warps / a->heads : 1;
     int64_t bytes = a->heads * CU_ROWS * (a->value_dim + 2) * (int64_t)sizeof(float);
-    while (shares > 1 && shares * bytes > MOST_WORK_BYTES) shares--;
-    return shares;
+    while (slices > 1 && slices * bytes > MOST_WORK_BYTES) slices--;
+    return slices;
 }
 
 static size_t work_bytes(const cu_step *step, const cu_layout *layout)
 {
     const pl_attention *a = &step->kernel->attention;
-    int64_t shares = warp_shares(a, layout->stages->schedule);
-    if (!cu_is_matrix(layout, step) || shares == 1) return 0;
-    return (size_t)(shares * a->heads * CU_ROWS * (a->value_dim + 2)) * sizeof(float);
+    int64_t slices = warp_slices(a, layout->stages->schedule);
+    if (!cu_is_matrix(layout, step) || slices == 1) return 0;
+    return (size_t)(slices * a->heads * CU_ROWS * (a->value_dim + 2)) * sizeof(float);
 }
 
 static unsigned reads(const cu_step *step, int buffer)
@@ -93,8 +97,9 @@ static const char *at_index(cu_function *f, int buffer, const cu_place *place, c
 static const char *operand(cu_function *f, const pl_heads *h, bool is_half, const char *wanted, const char *batch,
                            const char *head, const char *row)
 {
-    const cu_placement *home = cu_placement_of(f, h->buffer);
-    return at_index(f, h->buffer, is_half ? &home->half : &home->plain, heads_index(f, h, batch, head, row), wanted);
+    const cu_placement *placement = cu_placement_of(f, h->buffer);
+    return at_index(f, h->buffer, is_half ? &placement->half : &placement->plain, heads_index(f, h, batch, head, row),
+                    wanted);
 }
 
 static const char *mask_index(cu_function *f, const char *batch, const char *head, const char *query, const char *key)
@@ -109,8 +114,8 @@ static void put_result(cu_function *f, const char *batch, const char *head, cons
                        const char *value, const char *indent)
 {
     const pl_attention *a = &f->step->kernel->attention;
-    const cu_placement *home = cu_placement_of(f, a->out.buffer);
-    const cu_place *places[] = {&home->plain, &home->half, &home->output};
+    const cu_placement *placement = cu_placement_of(f, a->out.buffer);
+    const cu_place *places[] = {&placement->plain, &placement->half, &placement->output};
     static const char *const names[] = {"out", "out_half", "result"};
     const char *index = heads_index(f, &a->out, batch, head, row);
     for (int k = 0; k < 3; k++)
@@ -279,7 +284,7 @@ static void put_whole_heads(cu_function *f)
 }
 
 /* Combines every warp's sums, maximum scores and totals in shared memory. */
-static void put_joined_heads(cu_function *f, int64_t shares)
+static void put_joined_heads(cu_function *f, int64_t slices)
 {
     const pl_attention *a = &f->step->kernel->attention;
     int64_t pitch = a->value_dim + 2, width = value_width(a);
@@ -312,8 +317,8 @@ static void put_joined_heads(cu_function *f, int64_t shares)
            "        }\n"
            "        const float value = total > 0.0f ? sum / total : 0.0f;\n",
            pitch, 2 * width, 2 * width, width, width, a->value_dim, a->value_dim + 1, a->heads * a->value_dim,
-           cu_threads(f), a->value_dim, a->value_dim, a->heads, a->heads * a->value_dim, shares, a->heads, pitch,
-           a->value_dim, shares, a->heads, pitch, a->value_dim, a->value_dim + 1);
+           cu_threads(f), a->value_dim, a->value_dim, a->heads, a->heads * a->value_dim, slices, a->heads, pitch,
+           a->value_dim, slices, a->heads, pitch, a->value_dim, a->value_dim + 1);
     put_result(f, NULL, "head", "i1", "channel", "value", "        ");
     cu_put(&f->body, "    }\n");
 }
@@ -325,26 +330,26 @@ static void emit_tensor(cu_function *f)
         cu_refuse(f, "attention by matrix instructions goes through the length, at most %d queries at a time", CU_ROWS);
         return;
     }
-    int64_t shares = warp_shares(a, cu_schedule_of(f)), width = value_width(a);
-    if (shares > 1) cu_work_pointer(f, "float", "shares");
+    int64_t slices = warp_slices(a, cu_schedule_of(f)), width = value_width(a);
+    if (slices > 1) cu_work_pointer(f, "float", "shares");
     cu_put(&f->body,
            "    const int lane = threadIdx.x %% 32, keys = %s;\n"
            "    for (int item = threadIdx.x / 32; item < %" PRId64 "; item += %d) {\n"
            "        const int head = item %% %" PRId64 ", kv_head = head / %" PRId64 ", share = item / %" PRId64 ";\n",
-           cu_dim_text(f, a->keys), shares * a->heads, cu_warps(f), a->heads, a->heads / a->kv_heads, a->heads);
+           cu_dim_text(f, a->keys), slices * a->heads, cu_warps(f), a->heads, a->heads / a->kv_heads, a->heads);
     put_queries(f);
     cu_put(&f->body,
            "        float sum[%" PRId64 "][4] = {}, most[2] = {-INFINITE, -INFINITE}, total[2] = {};\n"
            "#pragma unroll 2\n"
            "        for (int first_key = share * %d; first_key < keys; first_key += %" PRId64 ") {\n",
-           width, KEYS, shares * KEYS);
+           width, KEYS, slices * KEYS);
     put_value_loads(f);
     put_scores(f);
     put_weights(f);
     put_weighted_values(f);
     cu_put(&f->body, "        }\n        for (int h = 0; h < 2; h++) total[h] = quad_sum(total[h]);\n");
-    if (shares > 1)
-        put_joined_heads(f, shares);
+    if (slices > 1)
+        put_joined_heads(f, slices);
     else
         put_whole_heads(f);
 }
@@ -378,14 +383,14 @@ static const char *row_count(cu_function *f)
     return ir_arena_printf(f->arena, "t.count * %" PRId64, s->scale * queries);
 }
 
-static void put_streaming(cu_function *f, int64_t shares)
+static void put_streaming(cu_function *f, int64_t slices)
 {
     const pl_attention *a = &f->step->kernel->attention;
     cu_put(&f->body,
            "        float sum[%" PRId64 "] = {}, most = -INFINITE, total = 0.0f;\n"
            "        const float *const query = %s;\n"
            "        for (int key = share; key < keys; key += %" PRId64 ") {\n",
-           a->value_dim, operand(f, &a->q, false, "q", "i0", "head", "i1"), shares);
+           a->value_dim, operand(f, &a->q, false, "q", "i0", "head", "i1"), slices);
     if (a->causal) cu_put(&f->body, "            if (key > i1 + keys - (%s)) continue;\n", cu_dim_text(f, a->queries));
     cu_put(&f->body,
            "            const float *const key_row = %s;\n"
@@ -412,7 +417,7 @@ static void put_streaming(cu_function *f, int64_t shares)
 }
 
 /* Lanes that hold slices of one query's keys combine them pairwise. */
-static void put_join(cu_function *f, int64_t shares)
+static void put_join(cu_function *f, int64_t slices)
 {
     cu_put(&f->body,
            "        for (int distance = 1; distance < %" PRId64 "; distance *= 2) {\n"
@@ -425,14 +430,14 @@ static void put_join(cu_function *f, int64_t shares)
            "            for (int d = 0; d < %" PRId64 "; d++)\n"
            "                sum[d] = sum[d] * mine + __shfl_xor_sync(0xffffffffu, sum[d], distance) * theirs;\n"
            "        }\n",
-           shares, f->step->kernel->attention.value_dim);
+           slices, f->step->kernel->attention.value_dim);
 }
 
 static void emit_threads(cu_function *f)
 {
     const pl_attention *a = &f->step->kernel->attention;
     bool is_short = ir_dim_is_number(a->keys) && a->keys.offset <= 32;
-    int64_t shares = is_short ? 1 : THREAD_SHARES;
+    int64_t slices = is_short ? 1 : THREAD_SLICES;
     if (a->value_dim > MOST_CHANNELS) {
         cu_refuse(f, "attention with %" PRId64 " channels a head; at most %d fit a thread's registers", a->value_dim,
                   MOST_CHANNELS);
@@ -444,11 +449,11 @@ static void emit_threads(cu_function *f)
            "        const int at = first + threadIdx.x, item = min(at, items - 1) / %" PRId64 ", share = at %% %" PRId64
            ";\n"
            "        const int head = item %% %" PRId64 ", kv_head = head / %" PRId64 ", row = item / %" PRId64 ";\n",
-           cu_dim_text(f, a->keys), row_count(f), a->heads * shares, cu_threads(f), shares, shares, a->heads,
+           cu_dim_text(f, a->keys), row_count(f), a->heads * slices, cu_threads(f), slices, slices, a->heads,
            a->heads / a->kv_heads, a->heads);
     put_row(f);
-    put_streaming(f, shares);
-    if (shares > 1) put_join(f, shares);
+    put_streaming(f, slices);
+    if (slices > 1) put_join(f, slices);
     cu_put(&f->body,
            "        if (at >= items || share != 0) continue;\n"
            "        const float scale = total > 0.0f ? 1.0f / total : 0.0f;\n"
@@ -467,4 +472,78 @@ static void emit(cu_function *f)
         emit_threads(f);
 }
 
-const cu_step_kind cu_attention_kind = {work_bytes, reads, emit};
+/* ---- In stages and memory ---------------------------------------------------------------------------------------- */
+
+static void note_heads(cu_step_finder *f, const pl_heads *h, bool is_written, cu_range batch, int64_t heads,
+                       cu_range rows, int64_t dim)
+{
+    cu_range at = cu_range_add(cu_offset_range(h->offset), cu_range_times(h->batch_stride, batch));
+    at = cu_range_add(at, cu_range_times(h->head_stride, cu_columns_range(heads)));
+    at = cu_range_add(at, cu_range_times(h->row_stride, rows));
+    cu_note_access(f, h->buffer, is_written, cu_range_add(at, cu_columns_range(dim)));
+}
+
+static void note_accesses(cu_step_finder *f)
+{
+    const cu_step *s = f->step;
+    const pl_attention *a = &s->kernel->attention;
+    cu_range batch = s->space.loop[0], query = s->space.loop[1], key = s->space.loop[2];
+    f->step->access_count = 0;
+    note_heads(f, &a->q, false, batch, a->heads, query, a->dim);
+    note_heads(f, &a->k, false, batch, a->kv_heads, key, a->dim);
+    note_heads(f, &a->v, false, batch, a->kv_heads, key, a->value_dim);
+    note_heads(f, &a->out, true, batch, a->heads, query, a->value_dim);
+    cu_range mask =
+        cu_range_add(cu_range_times(a->mask_batch, batch), cu_range_times(a->mask_head, cu_columns_range(a->heads)));
+    cu_note_access(f, a->mask, false, cu_range_add(cu_range_add(mask, cu_range_times(a->mask_query, query)), key));
+}
+
+static void spread(cu_step_finder *f, const pl_attention *a)
+{
+    cu_step *s = f->step;
+    const ir_dim extents[] = {a->batch, a->queries, a->keys};
+    s->space.loop_count = 3;
+    for (int k = 0; k < 3; k++) s->space.loop[k] = cu_extent_range(extents[k], f->stages->plan->max_length);
+    if (ir_dim_is(a->batch, 1) && cu_is_units(a->queries)) cu_tile_loop(f, s->loop = 1, a->queries);
+    if (cu_is_units(a->batch) && ir_dim_is_number(a->queries)) cu_tile_loop(f, s->loop = 0, a->batch);
+    note_accesses(f);
+    if (s->spread == CU_TILED && cu_writes_locally(s)) return;
+    bool is_small = ir_dim_is_number(a->batch) && ir_dim_is_number(a->queries) &&
+                    a->batch.offset * a->queries.offset < CU_FEWEST_FREE_ROWS;
+    s->spread = is_small ? CU_SINGLE : CU_FREE;
+    s->loop = -1;
+    s->scale = 1;
+    for (int k = 0; k < 3; k++) s->space.loop[k] = cu_extent_range(extents[k], f->stages->plan->max_length);
+    note_accesses(f);
+}
+
+static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
+{
+    if (cu_add_step(f, kernel, CU_WHOLE) == NULL) return false;
+    spread(f, &kernel->attention);
+    return true;
+}
+
+static void visit_strides(const pl_kernel *kernel, cu_stride_visitor *visitor)
+{
+    const pl_attention *a = &kernel->attention;
+    cu_visit_heads(visitor, &a->q, a->dim);
+    cu_visit_heads(visitor, &a->k, a->dim);
+    cu_visit_heads(visitor, &a->v, a->value_dim);
+    cu_visit_heads(visitor, &a->out, a->value_dim);
+}
+
+static const char *print_row_count(cu_function *f, const pl_kernel *kernel)
+{
+    return ir_arena_printf(f->arena, "%s * %s", cu_dim_text(f, kernel->attention.batch),
+                           cu_dim_text(f, kernel->attention.queries));
+}
+
+const cu_step_kind cu_attention_kind = {
+    .find_steps = find_steps,
+    .visit_strides = visit_strides,
+    .row_count = print_row_count,
+    .work_bytes = work_bytes,
+    .reads = reads,
+    .emit = emit,
+};

@@ -1,12 +1,18 @@
 /* cuda_expr.c — prints scalar expressions as CUDA C, and elements of buffers in any memory space.
  *
- * Indices are computed in int if every intermediate value fits, which spans prove (index_range.h), otherwise in long long.
- * An index that is a sum of loop variables times constants is printed as such, so that padding and the tile's origin
- * cost nothing.
+ * Indices are computed in int if every intermediate value fits, which ranges prove (index_range.h), otherwise in long
+ * long. An index that is a sum of loop variables times constants is printed as such, so that padding and the tile's
+ * origin cost nothing.
  */
 #include "codegen/cuda/cuda_expr.h"
 
+#include "codegen/cuda/cuda_step.h"
+#include "codegen/cuda/cuda_text.h"
+#include "codegen/cuda/index_range.h"
 #include "codegen/cuda/literal.h"
+#include "codegen/cuda/memory_placement.h"
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -144,13 +150,14 @@ const pl_expr *cu_matrix_index(cu_function *f, const pl_matrix *m)
 
 void cu_store(cu_function *f, int buffer, const pl_expr *index, const char *value, const char *indent)
 {
-    const cu_placement *home = cu_placement_of(f, buffer);
-    if (home->plain.kind != CU_NOWHERE)
-        cu_put(&f->body, "%s%s = %s;\n", indent, cu_element(f, buffer, &home->plain, index, "out"), value);
-    if (home->half.kind != CU_NOWHERE)
-        cu_put(&f->body, "%s%s = to_half(%s);\n", indent, cu_element(f, buffer, &home->half, index, "out_half"), value);
-    if (home->output.kind != CU_NOWHERE)
-        cu_put(&f->body, "%s%s = %s;\n", indent, cu_element(f, buffer, &home->output, index, "result"), value);
+    const cu_placement *placement = cu_placement_of(f, buffer);
+    if (placement->plain.kind != CU_NOWHERE)
+        cu_put(&f->body, "%s%s = %s;\n", indent, cu_element(f, buffer, &placement->plain, index, "out"), value);
+    if (placement->half.kind != CU_NOWHERE)
+        cu_put(&f->body, "%s%s = to_half(%s);\n", indent, cu_element(f, buffer, &placement->half, index, "out_half"),
+               value);
+    if (placement->output.kind != CU_NOWHERE)
+        cu_put(&f->body, "%s%s = %s;\n", indent, cu_element(f, buffer, &placement->output, index, "result"), value);
 }
 
 /* ---- Operators --------------------------------------------------------------------------------------------------- */
@@ -164,8 +171,8 @@ static const char *load(cu_function *f, const pl_expr *e)
 {
     char wanted[16];
     snprintf(wanted, sizeof wanted, "x%d", f->parameter_count);
-    const cu_placement *home = cu_placement_of(f, e->i);
-    return cu_element(f, e->i, &home->plain, e->arg[0], wanted);
+    const cu_placement *placement = cu_placement_of(f, e->i);
+    return cu_element(f, e->i, &placement->plain, e->arg[0], wanted);
 }
 
 static const char *cast(cu_function *f, const pl_expr *e, const char *x)

@@ -1,8 +1,13 @@
 /* cuda_generate.c — entries → a program: each bucket in stages, every step a call, equal steps one function. */
 #include "codegen/cuda/cuda_generate.h"
 
+#include "codegen/byte_pool.h"
 #include "codegen/cuda/barriers.h"
+#include "codegen/cuda/cuda_program.h"
 #include "codegen/cuda/cuda_step.h"
+#include "codegen/cuda/cuda_text.h"
+#include "codegen/cuda/grid_stages.h"
+#include "codegen/cuda/memory_placement.h"
 #include "codegen/cuda/prelude.h"
 
 #include <inttypes.h>
@@ -58,7 +63,7 @@ static const char *new_name(const generator *g, const cu_step *step)
 }
 
 /* The function that performs a step: an existing equal one, or a new one. */
-static const char *share_function(generator *g, const cu_function *f)
+static const char *intern_function(generator *g, const cu_function *f)
 {
     const char *text = ir_arena_printf(g->arena, "(const tile t%s)\n{\n%s%s}\n\n", cu_text_get(&f->declarations),
                                        cu_text_get(&f->locals), cu_text_get(&f->body));
@@ -84,9 +89,9 @@ static mdot_status put_call(bucket *b, int number, bool meets)
                      .weights = &b->g->program->weights,
                      .arena = b->g->arena,
                      .err = b->g->err};
-    cu_schedule_of(&f)->kinds[step->kernel->kind]->emit(&f);
+    step->kind->emit(&f);
     bool failed = f.declarations.failed || f.arguments.failed || f.locals.failed || f.body.failed;
-    const char *name = f.status == MDOT_OK && !failed ? share_function(b->g, &f) : NULL;
+    const char *name = f.status == MDOT_OK && !failed ? intern_function(b->g, &f) : NULL;
     if (f.status == MDOT_OK && name == NULL) f.status = mdot_fail(f.err, MDOT_OUT_OF_MEMORY, "memory ran out");
     if (name != NULL && f.meets) cu_put(&b->calls, "        __syncthreads();\n");
     if (name != NULL)
@@ -101,27 +106,17 @@ static mdot_status put_call(bucket *b, int number, bool meets)
 
 /* ---- Stages ------------------------------------------------------------------------------------------------------ */
 
-/* Number of rows that a step without units distributes. */
-static const char *free_rows(bucket *b, const cu_step *step)
-{
-    const pl_kernel *k = step->kernel;
-    cu_function f = {.arena = b->g->arena};
-    if (k->kind == PL_LINEAR) return cu_dim_text(&f, k->linear.rows);
-    if (k->kind == PL_NORM) return cu_dim_text(&f, k->norm.rows);
-    return ir_arena_printf(f.arena, "%s * %s", cu_dim_text(&f, k->attention.batch),
-                           cu_dim_text(&f, k->attention.queries));
-}
-
 static void put_loop_begin(bucket *b, const cu_step *step)
 {
     const cu_schedule *schedule = b->stages->schedule;
+    cu_function f = {.arena = b->g->arena};
     if (step->spread == CU_SINGLE) {
         schedule->put_once(schedule, &b->calls);
     } else if (cu_deals_out_points(step)) {
         cu_put(&b->calls, "    {\n        const tile t = whole;\n");
     } else if (step->spread == CU_FREE) {
         cu_put(&b->calls, "    { const tile t = whole; // rows, dealt out alone\n    const int rows = %s;\n",
-               free_rows(b, step));
+               step->kind->row_count(&f, step->kernel));
         schedule->put_tiles(schedule, &b->calls, "rows");
     } else {
         schedule->put_tiles(schedule, &b->calls, "whole.length");
@@ -200,8 +195,8 @@ static void put_places(const bucket *b, cu_text *to)
     static const char *const where[] = {[CU_SHARED] = "shared", [CU_SCRATCH] = "scratch"};
     const cu_stages *stages = b->stages;
     for (int k = 0; k < stages->buffer_count; k++) {
-        const cu_placement *home = &b->layout->homes[k];
-        const cu_place *places[] = {&home->plain, &home->half, &home->output};
+        const cu_placement *placement = &b->layout->placements[k];
+        const cu_place *places[] = {&placement->plain, &placement->half, &placement->output};
         for (int i = 0; i < 3; i++) {
             const cu_place *p = places[i];
             if (p->kind == CU_NOWHERE || p->kind == CU_WEIGHTS) continue;
@@ -356,11 +351,11 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     if (weights->size_bytes > INT32_MAX)
         return mdot_fail(g->err, MDOT_UNSUPPORTED, "%zu bytes of weights; CUDA code reaches 2 GB", weights->size_bytes);
     bool failed = weights->failed || g->functions_text.failed || g->kernels_text.failed;
-    const char *products = g->kernel_precision == CG_BF16 ? cu_bf16 : g->kernel_precision == CG_FP16 ? cu_f16 : "";
+    const char *half_type = g->kernel_precision == CG_BF16 ? cu_bf16 : g->kernel_precision == CG_FP16 ? cu_f16 : "";
     bool is_half = g->kernel_precision != CG_FP32;
     program->prelude = cu_prelude;
     program->source =
-        ir_arena_printf(g->arena, "%s%s%s%s\n%s%s", products, is_half ? cu_halves : "", cu_common,
+        ir_arena_printf(g->arena, "%s%s%s%s\n%s%s", half_type, is_half ? cu_halves : "", cu_common,
                         is_half ? cu_fast : cu_exact, cu_text_get(&g->functions_text), cu_text_get(&g->kernels_text));
     if (failed || program->source == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
     return MDOT_OK;

@@ -1,6 +1,14 @@
-/* cuda_images.c — see cuda_backend.h. Architectures are compiled in parallel, because NVRTC takes a second for each. Threads take
- * jobs from a list, each with its own arena. */
-#include "codegen/cuda/cuda_backend.h"
+/* cuda_images.c — see cuda_images.h. Architectures are compiled in parallel, because NVRTC takes a second for each.
+ * Threads take jobs from a list, each with its own arena. */
+#include "codegen/cuda/cuda_images.h"
+#include "codegen/backend.h"
+#include "codegen/byte_pool.h"
+#include "codegen/cuda/cubin.h"
+#include "codegen/table_builder.h"
+#include "codegen/target.h"
+
+#include "codegen/cuda/cuda_target.h"
+#include "codegen/cuda/tile_schedule.h"
 
 #include "codegen/cuda/cuda_generate.h"
 #include "codegen/cuda/nvrtc.h"

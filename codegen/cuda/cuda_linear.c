@@ -7,7 +7,14 @@
  */
 #include "codegen/cuda/cuda_expr.h"
 #include "codegen/cuda/cuda_kinds.h"
+#include "codegen/cuda/cuda_step.h"
+#include "codegen/cuda/cuda_text.h"
 #include "codegen/cuda/fragments.h"
+#include "codegen/cuda/index_range.h"
+#include "codegen/cuda/memory_placement.h"
+#include "codegen/cuda/step_finder.h"
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -72,7 +79,7 @@ static size_t work_bytes(const cu_step *step, const cu_layout *layout)
         int64_t parts = schedule->threads / vector_columns(k, schedule->threads);
         return parts > 1 ? (size_t)(parts * tile_rows(step, schedule) * k->columns) * sizeof(float) : 0;
     }
-    if (reads_in_place(k, &layout->homes[k->a.buffer].half)) return 0;
+    if (reads_in_place(k, &layout->placements[k->a.buffer].half)) return 0;
     return (size_t)(row_tiles(step, schedule) * CU_ROWS * (whole_k(k) + STAGE_PAD)) * sizeof(uint16_t);
 }
 
@@ -122,8 +129,8 @@ static const char *bias_pointer(cu_function *f)
 static bool stores_pairs(const cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
-    const cu_placement *home = cu_placement_of(f, k->out.buffer);
-    const cu_place *places[] = {&home->plain, &home->half, &home->output};
+    const cu_placement *placement = cu_placement_of(f, k->out.buffer);
+    const cu_place *places[] = {&placement->plain, &placement->half, &placement->output};
     if (k->columns % 2 != 0 || !cu_divides(2, k->out.offset) || !cu_divides(2, k->out.row_stride)) return false;
     for (int i = 0; i < 3; i++) {
         const cu_place *p = places[i];
@@ -161,11 +168,11 @@ static void put_fragment_results(cu_function *f)
            k->bias >= 0 ? " + bias_of[j][e]" : "");
     cu_put(&f->body, "                        value[e] = %s;\n                    }\n", value_text(f, "acc"));
     if (stores_pairs(f)) {
-        const cu_placement *home = cu_placement_of(f, k->out.buffer);
+        const cu_placement *placement = cu_placement_of(f, k->out.buffer);
         cu_put(&f->body, "                    const int i1 = column;\n");
-        put_pair(f, index, &home->plain, "out");
-        put_pair(f, index, &home->half, "out_half");
-        put_pair(f, index, &home->output, "result");
+        put_pair(f, index, &placement->plain, "out");
+        put_pair(f, index, &placement->half, "out_half");
+        put_pair(f, index, &placement->output, "result");
     } else {
         cu_put(&f->body, "                    for (int e = 0; e < 2; e++) {\n"
                          "                        const int i1 = column + e;\n");
@@ -211,8 +218,8 @@ static void put_staging(cu_function *f)
 {
     enum { PARALLELISM_INPUTS = 8 }; /* elements per cp.async */
     const pl_linear *k = &f->step->kernel->linear;
-    const cu_placement *home = cu_placement_of(f, k->a.buffer);
-    const cu_place *from = home->half.kind != CU_NOWHERE ? &home->half : &home->plain;
+    const cu_placement *placement = cu_placement_of(f, k->a.buffer);
+    const cu_place *from = placement->half.kind != CU_NOWHERE ? &placement->half : &placement->plain;
     bool is_copy = from->is_half && from->kind == CU_SCRATCH && k->k % CU_FRAGMENT == 0 &&
                    cu_divides(PARALLELISM_INPUTS, k->a.offset) && cu_divides(PARALLELISM_INPUTS, k->a.row_stride);
     const char *element = a_element(f, from), *rounded = from->is_half ? "" : "to_half";
@@ -426,4 +433,42 @@ static void emit(cu_function *f)
         emit_rows(f);
 }
 
-const cu_step_kind cu_linear_kind = {work_bytes, reads, emit};
+/* ---- In stages and memory ---------------------------------------------------------------------------------------- */
+
+static void note_accesses(cu_step_finder *f)
+{
+    const cu_step *s = f->step;
+    const pl_linear *k = &s->kernel->linear;
+    f->step->access_count = 0;
+    cu_note_matrix(f, &k->a, false, cu_columns_range(k->k));
+    cu_note_loads(f, k->epilogue);
+    cu_note_matrix(f, &k->out, true, s->space.loop[1]);
+}
+
+static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
+{
+    if (cu_add_step(f, kernel, CU_WHOLE) == NULL) return false;
+    cu_spread_rows(f, kernel->linear.rows, ir_dim_number(kernel->linear.columns), note_accesses);
+    return true;
+}
+
+static void visit_strides(const pl_kernel *kernel, cu_stride_visitor *visitor)
+{
+    const pl_linear *k = &kernel->linear;
+    cu_visit_stride(visitor, k->a.buffer, k->a.row_stride);
+    cu_visit_stride(visitor, k->out.buffer, k->out.row_stride);
+}
+
+static const char *print_row_count(cu_function *f, const pl_kernel *kernel)
+{
+    return cu_dim_text(f, kernel->linear.rows);
+}
+
+const cu_step_kind cu_linear_kind = {
+    .find_steps = find_steps,
+    .visit_strides = visit_strides,
+    .row_count = print_row_count,
+    .work_bytes = work_bytes,
+    .reads = reads,
+    .emit = emit,
+};

@@ -5,6 +5,10 @@
  */
 #include "codegen/cuda/cuda_expr.h"
 #include "codegen/cuda/cuda_kinds.h"
+#include "codegen/cuda/cuda_step.h"
+#include "codegen/cuda/cuda_text.h"
+#include "codegen/cuda/index_range.h"
+#include "codegen/cuda/step_finder.h"
 
 #include <inttypes.h>
 
@@ -191,4 +195,125 @@ static void emit(cu_function *f)
     cu_put(&f->body, "    }\n");
 }
 
-const cu_step_kind cu_nest_kind = {.emit = emit};
+/* ---- In stages --------------------------------------------------------------------------------------------------- */
+
+/* A reduction of the length to more results than this runs whole in one block. */
+enum { MOST_PARTIAL_POINTS = 4096 };
+
+static void note_stores(cu_step_finder *f, const pl_nest *n)
+{
+    for (int i = 0; i < n->store_count; i++) {
+        const pl_store *store = &n->store[i];
+        cu_note_loads(f, store->index);
+        cu_note_loads(f, store->value);
+        cu_note_access(f, store->buffer, true, cu_range_of(&f->step->space, store->index));
+    }
+}
+
+static void note_accesses(cu_step_finder *f)
+{
+    f->step->access_count = 0;
+    cu_note_loads(f, f->step->kernel->nest.body);
+    note_stores(f, &f->step->kernel->nest);
+}
+
+/* Number of points of the outer loops; -1 if it depends on the length. */
+static int64_t count_points(const pl_nest *n)
+{
+    int64_t points = 1;
+    for (int k = 0; k < n->loop_count; k++)
+        if (!ir_dim_is_number(n->extent[k]) || __builtin_mul_overflow(points, n->extent[k].offset, &points)) return -1;
+    return points;
+}
+
+static void reset_nest(cu_step_finder *f, const pl_nest *n)
+{
+    cu_step *s = f->step;
+    s->space.loop_count = n->loop_count + n->reduce_count;
+    for (int k = 0; k < s->space.loop_count; k++)
+        s->space.loop[k] = cu_extent_range(n->extent[k], f->stages->plan->max_length);
+    s->loop = -1;
+    s->scale = 1;
+    s->spread = CU_FREE;
+}
+
+static void spread(cu_step_finder *f, const pl_nest *n)
+{
+    cu_step *s = f->step;
+    for (int k = 0; k < n->loop_count; k++) {
+        reset_nest(f, n);
+        if (!cu_is_units(n->extent[k])) continue;
+        cu_tile_loop(f, s->loop = k, n->extent[k]);
+        note_accesses(f);
+        if (cu_writes_locally(s)) return;
+    }
+    reset_nest(f, n);
+    int64_t points = count_points(n);
+    if (points >= 0 && points < CU_FEWEST_FREE_POINTS) s->spread = CU_SINGLE;
+    note_accesses(f);
+}
+
+/* The reduction loop that can run tile by tile; -1 if there is none. */
+static int partial_loop(const pl_nest *n)
+{
+    int64_t points = count_points(n);
+    if (n->reducer < PL_REDUCE_SUM || n->reducer > PL_REDUCE_MIN) return -1;
+    if (points < 0 || points > MOST_PARTIAL_POINTS) return -1;
+    int found = -1;
+    for (int k = n->loop_count; k < n->loop_count + n->reduce_count; k++) {
+        if (ir_dim_is_number(n->extent[k])) continue;
+        if (found >= 0 || !cu_is_units(n->extent[k])) return -1;
+        found = k;
+    }
+    return found;
+}
+
+/* Adds a buffer for the partial results of all tiles. */
+static int add_partials(cu_step_finder *f, const pl_kernel *kernel)
+{
+    cu_stages *stages = f->stages;
+    int64_t tiles = (stages->plan->max_length + stages->schedule->tile_units - 1) / stages->schedule->tile_units;
+    int64_t points = count_points(&kernel->nest);
+    mdot_dtype dtype = kernel->nest.body->dtype;
+    int number = stages->buffer_count++;
+    f->buffers[number] = (pl_buffer){.kind = PL_SCRATCH,
+                                     .name = ir_arena_printf(f->arena, "%s partial", kernel->name),
+                                     .type = {.dtype = dtype, .rank = 2},
+                                     .max_bytes = tiles * points * (int64_t)mdot_dtype_size_bytes(dtype)};
+    f->buffers[number].type.dim[0] = ir_dim_number(tiles);
+    f->buffers[number].type.dim[1] = ir_dim_number(points);
+    return number;
+}
+
+static bool add_reduction(cu_step_finder *f, const pl_kernel *kernel, int loop)
+{
+    const pl_nest *n = &kernel->nest;
+    int partials = add_partials(f, kernel);
+    cu_step *first = cu_add_step(f, kernel, CU_PARTIAL);
+    if (first == NULL || f->buffers[partials].name == NULL) return false;
+    reset_nest(f, n);
+    cu_tile_loop(f, first->loop = loop, n->extent[loop]);
+    cu_note_loads(f, n->body);
+    first->accesses[first->access_count++] = (cu_access){partials, true, true};
+    cu_step *second = cu_add_step(f, kernel, CU_FINISH);
+    if (second == NULL) return false;
+    reset_nest(f, n);
+    second->spread = CU_SINGLE;
+    second->accesses[second->access_count++] = (cu_access){partials, false, false};
+    note_stores(f, n);
+    return true;
+}
+
+static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
+{
+    int loop = partial_loop(&kernel->nest);
+    if (loop >= 0) return add_reduction(f, kernel, loop);
+    if (cu_add_step(f, kernel, CU_WHOLE) == NULL) return false;
+    spread(f, &kernel->nest);
+    return true;
+}
+
+const cu_step_kind cu_nest_kind = {
+    .find_steps = find_steps,
+    .emit = emit,
+};

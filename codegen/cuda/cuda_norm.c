@@ -3,7 +3,11 @@
  * squaring. */
 #include "codegen/cuda/cuda_expr.h"
 #include "codegen/cuda/cuda_kinds.h"
+#include "codegen/cuda/cuda_step.h"
+#include "codegen/cuda/cuda_text.h"
 #include "codegen/cuda/literal.h"
+#include "codegen/cuda/memory_placement.h"
+#include "codegen/cuda/step_finder.h"
 
 #include <inttypes.h>
 
@@ -46,15 +50,15 @@ static void put_reduction(cu_function *f, const row *w, const char *name, const 
 static void put_moments(cu_function *f, const row *w)
 {
     const pl_norm *k = &f->step->kernel->norm;
-    const char *share = cu_float_text(f->arena, 1.0 / (double)w->columns);
+    const char *weight = cu_float_text(f->arena, 1.0 / (double)w->columns);
     if (k->mode == PL_NORM_LAYER) {
         put_reduction(f, w, "mean", "0.0f", "mean += x[v]", "warp_sum");
-        cu_put(&f->body, "        mean *= %s;\n", share);
+        cu_put(&f->body, "        mean *= %s;\n", weight);
         put_reduction(f, w, "square", "0.0f", "square += (x[v] - mean) * (x[v] - mean)", "warp_sum");
     } else {
         put_reduction(f, w, "square", "0.0f", "square += x[v] * x[v]", "warp_sum");
     }
-    cu_put(&f->body, "        const float scale = 1.0f / sqrtf(square * %s + %s);\n", share,
+    cu_put(&f->body, "        const float scale = 1.0f / sqrtf(square * %s + %s);\n", weight,
            cu_float_text(f->arena, k->epsilon));
 }
 
@@ -124,4 +128,41 @@ static void emit(cu_function *f)
     cu_put(&f->body, "%s        }\n    }\n", w.guard[0] != 0 ? "            }\n" : "");
 }
 
-const cu_step_kind cu_norm_kind = {.emit = emit};
+/* ---- In stages and memory ---------------------------------------------------------------------------------------- */
+
+static void note_accesses(cu_step_finder *f)
+{
+    const cu_step *s = f->step;
+    const pl_norm *k = &s->kernel->norm;
+    f->step->access_count = 0;
+    cu_note_loads(f, k->input);
+    cu_note_loads(f, k->epilogue);
+    cu_note_matrix(f, &k->out, true, s->space.loop[1]);
+    cu_note_matrix(f, &k->sum, true, s->space.loop[1]);
+}
+
+static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
+{
+    if (cu_add_step(f, kernel, CU_WHOLE) == NULL) return false;
+    cu_spread_rows(f, kernel->norm.rows, kernel->norm.columns, note_accesses);
+    return true;
+}
+
+static void visit_strides(const pl_kernel *kernel, cu_stride_visitor *visitor)
+{
+    const pl_norm *k = &kernel->norm;
+    cu_visit_stride(visitor, k->out.buffer, k->out.row_stride);
+    cu_visit_stride(visitor, k->sum.buffer, k->sum.row_stride);
+}
+
+static const char *print_row_count(cu_function *f, const pl_kernel *kernel)
+{
+    return cu_dim_text(f, kernel->norm.rows);
+}
+
+const cu_step_kind cu_norm_kind = {
+    .find_steps = find_steps,
+    .visit_strides = visit_strides,
+    .row_count = print_row_count,
+    .emit = emit,
+};

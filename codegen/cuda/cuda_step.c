@@ -2,6 +2,10 @@
  * cuda_step.h). */
 #include "codegen/cuda/cuda_step.h"
 
+#include "codegen/byte_pool.h"
+#include "codegen/cuda/cuda_text.h"
+#include "codegen/cuda/memory_placement.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,8 +29,8 @@ const char *cu_type_name(mdot_dtype dtype)
 
 static char form_of(const cu_function *f, int buffer, const cu_place *place)
 {
-    const cu_placement *home = cu_placement_of(f, buffer);
-    return place == &home->half ? 'h' : place == &home->output ? 'o' : 'p';
+    const cu_placement *placement = cu_placement_of(f, buffer);
+    return place == &placement->half ? 'h' : place == &placement->output ? 'o' : 'p';
 }
 
 const char *cu_place_name(const cu_layout *layout, ir_arena *arena, int buffer, const cu_place *place)
@@ -34,7 +38,7 @@ const char *cu_place_name(const cu_layout *layout, ir_arena *arena, int buffer, 
     const char *name = layout->stages->buffers[buffer].name;
     while (*name && !cu_is_name_char(*name)) name++;
     const char *suffix = place->is_half ? "_half" : "";
-    if (place == &layout->homes[buffer].output) suffix = "_result";
+    if (place == &layout->placements[buffer].output) suffix = "_result";
     return ir_arena_printf(arena, "b%d_%.40s%s", buffer, cu_identifier(arena, name), suffix);
 }
 

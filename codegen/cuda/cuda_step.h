@@ -10,6 +10,7 @@
 #ifndef CU_STEP_H
 #define CU_STEP_H
 
+#include "codegen/byte_pool.h"
 #include "codegen/cuda/cuda_text.h"
 #include "codegen/cuda/memory_placement.h"
 
@@ -43,7 +44,7 @@ static inline const pl_buffer *cu_buffer(const cu_function *f, int buffer)
 }
 static inline const cu_placement *cu_placement_of(const cu_function *f, int buffer)
 {
-    return &f->layout->homes[buffer];
+    return &f->layout->placements[buffer];
 }
 static inline const cu_schedule *cu_schedule_of(const cu_function *f)
 {

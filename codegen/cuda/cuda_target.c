@@ -1,5 +1,5 @@
 /* cuda_target.c — the GPU architectures as data: the targets of mdot and their resource limits. */
-#include "codegen/cuda/cuda_backend.h"
+#include "codegen/cuda/cuda_target.h"
 
 #include <stddef.h>
 #include <stdlib.h>

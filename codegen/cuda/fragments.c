@@ -3,6 +3,8 @@
  * such groups of eight columns make 16 bytes. For m16n8k8 the same four registers are two steps of k. */
 #include "codegen/cuda/fragments.h"
 
+#include "codegen/codegen.h"
+
 #include <string.h>
 
 int64_t cu_fragment_groups(int64_t columns)

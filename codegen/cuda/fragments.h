@@ -2,7 +2,7 @@
 #ifndef CU_FRAGMENTS_H
 #define CU_FRAGMENTS_H
 
-#include "codegen/cuda/cuda_backend.h"
+#include "codegen/codegen.h"
 
 enum { CU_FRAGMENT = 16 }; /* rows and columns that a warp loads at once, 16 bytes per lane */
 

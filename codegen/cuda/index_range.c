@@ -6,6 +6,8 @@
  */
 #include "codegen/cuda/index_range.h"
 
+#include "ir/plan/expr.h"
+
 static const cu_range anything = {0, INT64_MIN, INT64_MAX};
 
 cu_range cu_range_constant(int64_t n)

@@ -23,7 +23,7 @@ typedef struct cu_space {
     cu_range loop[PL_MAX_LOOPS];
 } cu_space;
 
-/* The span of an expression of integer or BOOL type. It is conservative: it contains all values and may be wider. */
+/* The range of an expression of integer or BOOL type. It is conservative: it contains all values and may be wider. */
 cu_range cu_range_of(const cu_space *space, const pl_expr *expr);
 /* The same with the values of u substituted, so that unit is 0. */
 cu_range cu_range_whole(const cu_space *space, cu_range s);

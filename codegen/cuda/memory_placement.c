@@ -1,10 +1,12 @@
-/* memory_placement.c — determines the readers and element types of each buffer, the buffers that stay in shared memory, and
- * their offsets (see memory_placement.h).
+/* memory_placement.c — determines the readers and element types of each buffer, the buffers that stay in shared memory,
+ * and their offsets (see memory_placement.h).
  *
  * Buffers that are live at different times share memory. The unit of time is a step in shared memory and a stage in
  * scratch memory, because only a barrier guarantees that other blocks are done.
  */
 #include "codegen/cuda/memory_placement.h"
+
+#include "codegen/cuda/step_finder.h"
 
 #include <string.h>
 
@@ -29,11 +31,12 @@ typedef struct life { /* live range of a buffer, in steps; last < first if it is
     int64_t width; /* greatest common divisor of all row strides */
 } life;
 
-typedef struct planner {
+struct cu_stride_visitor {
     const cu_stages *stages;
     cu_layout *layout;
     life *lives;
-} planner;
+};
+typedef struct cu_stride_visitor planner;
 
 /* ---- Live ranges and element types ------------------------------------------------------------------------------- */
 
@@ -47,37 +50,20 @@ static int64_t gcd(int64_t a, int64_t b)
     return a;
 }
 
-static void note_stride(planner *p, int buffer, ir_dim stride)
+void cu_visit_stride(cu_stride_visitor *p, int buffer, ir_dim stride)
 {
     if (buffer >= 0 && ir_dim_is_number(stride) && stride.offset > 0)
         p->lives[buffer].width = gcd(stride.offset, p->lives[buffer].width);
 }
 
-/* A head's channels must be contiguous, between the paddings. */
-static void note_heads(planner *p, const pl_heads *h, int64_t dim)
+/* The channels must be between the paddings. */
+void cu_visit_heads(cu_stride_visitor *p, const pl_heads *h, int64_t dim)
 {
     life *l = &p->lives[h->buffer];
-    note_stride(p, h->buffer, h->row_stride);
+    cu_visit_stride(p, h->buffer, h->row_stride);
     bool together = cu_divides(dim, h->offset) && cu_divides(dim, h->batch_stride) && cu_divides(dim, h->head_stride) &&
                     cu_divides(dim, h->row_stride) && l->width % dim == 0;
     l->all_local = l->all_local && together;
-}
-
-static void note_strides(planner *p, const pl_kernel *k)
-{
-    if (k->kind == PL_LINEAR) {
-        note_stride(p, k->linear.a.buffer, k->linear.a.row_stride);
-        note_stride(p, k->linear.out.buffer, k->linear.out.row_stride);
-    } else if (k->kind == PL_NORM) {
-        note_stride(p, k->norm.out.buffer, k->norm.out.row_stride);
-        note_stride(p, k->norm.sum.buffer, k->norm.sum.row_stride);
-    } else if (k->kind == PL_ATTENTION) {
-        const pl_attention *a = &k->attention;
-        note_heads(p, &a->q, a->dim);
-        note_heads(p, &a->k, a->dim);
-        note_heads(p, &a->v, a->value_dim);
-        note_heads(p, &a->out, a->value_dim);
-    }
 }
 
 static void find_lives(planner *p)
@@ -91,7 +77,8 @@ static void find_lives(planner *p)
     }
     for (int s = 0; s < stages->step_count; s++) {
         const cu_step *step = &stages->steps[s];
-        note_strides(p, step->kernel);
+        const cu_step_kind *kind = step->kind;
+        if (kind->visit_strides != NULL) kind->visit_strides(step->kernel, p);
         for (int k = 0; k < step->access_count; k++) {
             life *l = &p->lives[step->accesses[k].buffer];
             if (l->last < 0) {
@@ -111,17 +98,17 @@ static void find_forms(planner *p)
 {
     const cu_stages *stages = p->stages;
     for (int b = 0; b < stages->buffer_count; b++) {
-        cu_placement *home = &p->layout->homes[b];
+        cu_placement *placement = &p->layout->placements[b];
         const pl_buffer *buffer = &stages->buffers[b];
         bool is_made = buffer->kind == PL_SCRATCH || buffer->kind == PL_OUTPUT;
         unsigned reads = buffer->reads;
         if (p->layout->kernel_precision == CG_FP32 && reads != 0) reads = PL_READ_WHOLE;
         if (b >= stages->plan->buffer_count) reads = PL_READ_WHOLE; /* partial results */
-        if (is_made && reads & PL_READ_WHOLE) home->plain.kind = CU_SCRATCH;
-        if (is_made && reads & PL_READ_HALF) home->half = (cu_place){.kind = CU_SCRATCH, .is_half = true};
-        if (buffer->kind == PL_INPUT) home->plain.kind = CU_INPUT;
-        if (buffer->kind == PL_WEIGHT) home->plain.kind = CU_WEIGHTS;
-        if (buffer->kind == PL_OUTPUT) home->output.kind = CU_OUTPUT;
+        if (is_made && reads & PL_READ_WHOLE) placement->plain.kind = CU_SCRATCH;
+        if (is_made && reads & PL_READ_HALF) placement->half = (cu_place){.kind = CU_SCRATCH, .is_half = true};
+        if (buffer->kind == PL_INPUT) placement->plain.kind = CU_INPUT;
+        if (buffer->kind == PL_WEIGHT) placement->plain.kind = CU_WEIGHTS;
+        if (buffer->kind == PL_OUTPUT) placement->output.kind = CU_OUTPUT;
     }
 }
 
@@ -209,8 +196,8 @@ static int collect(planner *p, cu_space_kind kind, piece *pieces)
 {
     int count = 0;
     for (int b = 0; b < p->stages->buffer_count; b++) {
-        cu_placement *home = &p->layout->homes[b];
-        cu_place *places[] = {&home->plain, &home->half};
+        cu_placement *placement = &p->layout->placements[b];
+        cu_place *places[] = {&placement->plain, &placement->half};
         const life *l = &p->lives[b];
         for (int k = 0; k < 2; k++) {
             if (places[k]->kind != kind || l->last < 0) continue;
@@ -228,7 +215,7 @@ static void assign_shared(planner *p, piece *pieces)
     int count = collect(p, CU_SHARED, pieces);
     for (int s = 0; s < p->stages->step_count; s++) {
         const cu_step *step = &p->stages->steps[s];
-        const cu_step_kind *kind = p->stages->schedule->kinds[step->kernel->kind];
+        const cu_step_kind *kind = step->kind;
         size_t bytes = kind->work_bytes != NULL ? kind->work_bytes(step, layout) : 0;
         layout->work_bytes[s] = bytes;
         if (bytes > 0) pieces[count++] = (piece){s, s, bytes, &layout->work_offset[s]};
@@ -242,9 +229,9 @@ static int largest_shared(const planner *p)
     int found = -1;
     size_t most = 0;
     for (int b = 0; b < p->stages->buffer_count; b++) {
-        const cu_placement *home = &p->layout->homes[b];
-        size_t bytes = (home->plain.kind == CU_SHARED ? home->plain.size_bytes : 0) +
-                       (home->half.kind == CU_SHARED ? home->half.size_bytes : 0);
+        const cu_placement *placement = &p->layout->placements[b];
+        size_t bytes = (placement->plain.kind == CU_SHARED ? placement->plain.size_bytes : 0) +
+                       (placement->half.kind == CU_SHARED ? placement->half.size_bytes : 0);
         if (bytes <= most) continue;
         most = bytes;
         found = b;
@@ -254,8 +241,8 @@ static int largest_shared(const planner *p)
 
 static void place_buffer(planner *p, int buffer, bool is_shared)
 {
-    cu_placement *home = &p->layout->homes[buffer];
-    cu_place *places[] = {&home->plain, &home->half};
+    cu_placement *placement = &p->layout->placements[buffer];
+    cu_place *places[] = {&placement->plain, &placement->half};
     for (int k = 0; k < 2; k++) {
         if (places[k]->kind != CU_SCRATCH && places[k]->kind != CU_SHARED) continue;
         if (is_shared)
@@ -296,12 +283,12 @@ mdot_status cu_lay_out(const cu_stages *stages, cg_compute kernel_precision, ir_
 {
     cu_layout layout = {.stages = stages, .kernel_precision = kernel_precision};
     planner p = {.stages = stages, .layout = &layout};
-    layout.homes = IR_NEW_ARRAY(arena, cu_placement, stages->buffer_count + 1);
+    layout.placements = IR_NEW_ARRAY(arena, cu_placement, stages->buffer_count + 1);
     layout.work_offset = IR_NEW_ARRAY(arena, size_t, stages->step_count + 1);
     layout.work_bytes = IR_NEW_ARRAY(arena, size_t, stages->step_count + 1);
     p.lives = IR_NEW_ARRAY(arena, life, stages->buffer_count + 1);
     piece *pieces = IR_NEW_ARRAY(arena, piece, 2 * stages->buffer_count + stages->step_count + 1);
-    if (layout.homes == NULL || layout.work_offset == NULL || layout.work_bytes == NULL || p.lives == NULL ||
+    if (layout.placements == NULL || layout.work_offset == NULL || layout.work_bytes == NULL || p.lives == NULL ||
         pieces == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     find_lives(&p);

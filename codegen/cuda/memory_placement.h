@@ -7,8 +7,9 @@
 #ifndef CU_MEMORY_PLACEMENT_H
 #define CU_MEMORY_PLACEMENT_H
 
-#include "codegen/cuda/cuda_backend.h"
-#include "codegen/cuda/grid_stages.h"
+#include "codegen/codegen.h"
+#include "codegen/cuda/stage_types.h"
+#include "ir/plan/kernel_kind.h"
 
 typedef enum cu_space_kind { CU_NOWHERE, CU_SHARED, CU_SCRATCH, CU_INPUT, CU_OUTPUT, CU_WEIGHTS } cu_space_kind;
 
@@ -32,9 +33,9 @@ typedef struct cu_placement {
 typedef struct cu_layout {
     const cu_stages *stages;
     cg_compute kernel_precision;
-    cu_placement *homes; /* indexed by buffer */
-    size_t *work_offset; /* indexed by step: offset of the step's own shared memory */
-    size_t *work_bytes;  /* indexed by step: its size */
+    cu_placement *placements; /* indexed by buffer */
+    size_t *work_offset;      /* indexed by step: offset of the step's own shared memory */
+    size_t *work_bytes;       /* indexed by step: its size */
     size_t shared_bytes, scratch_bytes;
 } cu_layout;
 
@@ -43,6 +44,12 @@ static inline bool cu_divides(int64_t divisor, ir_dim d)
 {
     return d.scale % divisor == 0 && d.offset % divisor == 0;
 }
+
+/* For cu_step_kind.visit_strides: the row stride of a matrix, and the heads of attention, whose `dim` channels must
+ * stay contiguous. */
+typedef struct cu_stride_visitor cu_stride_visitor;
+void cu_visit_stride(cu_stride_visitor *visitor, int buffer, ir_dim stride);
+void cu_visit_heads(cu_stride_visitor *visitor, const pl_heads *h, int64_t dim);
 
 mdot_status cu_lay_out(const cu_stages *stages, cg_compute kernel_precision, ir_arena *arena, cu_layout *out_layout,
                        mdot_error *err);

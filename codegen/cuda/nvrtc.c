@@ -2,6 +2,7 @@
 #include "codegen/cuda/nvrtc.h"
 
 #include "base/join.h"
+#include "codegen/cuda/cubin.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

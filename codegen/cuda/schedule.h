@@ -1,8 +1,8 @@
 /* schedule.h — the distribution of a bucket's work over tiles of the length, blocks of a grid, and their threads.
  *
- * One structure holds all decisions. grid_stages.c, memory_placement.c, barriers.c and cuda_generate.c depend only on it. Therefore
- * another distribution, for example a cluster of blocks per tile with a slice of the columns each, is another
- * schedule beside those below, with its own versions of the steps that compute differently.
+ * One structure holds all decisions. grid_stages.c, memory_placement.c, barriers.c and cuda_generate.c depend only on
+ * it. Therefore another distribution, for example a cluster of blocks per tile with a slice of the columns each, is
+ * another schedule beside those below, with its own versions of the steps that compute differently.
  */
 #ifndef CU_SCHEDULE_H
 #define CU_SCHEDULE_H
@@ -11,6 +11,8 @@
 #include "ir/plan/plan.h"
 
 struct cu_step;
+struct cu_step_finder;
+struct cu_stride_visitor;
 struct cu_layout;
 struct cu_function;
 
@@ -18,8 +20,15 @@ struct cu_function;
  * after it. */
 typedef enum cu_when { CU_BEFORE_MEETING = 1, CU_BEHIND_MEETING = 2 } cu_when;
 
-/* The implementation of a kernel kind's steps. */
+/* The functions of a kernel kind's steps. */
 typedef struct cu_step_kind {
+    /* Appends the kernel's steps to the stages, with their spread and accesses (step_finder.h). False: memory ran
+     * out. */
+    bool (*find_steps)(struct cu_step_finder *finder, const pl_kernel *kernel);
+    /* Passes the row strides of the kernel's matrices to the placement (memory_placement.h). NULL: it has none. */
+    void (*visit_strides)(const pl_kernel *kernel, struct cu_stride_visitor *visitor);
+    /* Prints the number of rows that a step without units distributes. NULL: it distributes points. */
+    const char *(*row_count)(struct cu_function *f, const pl_kernel *kernel);
     /* Shared memory that a step needs besides its buffers' places. A step that needs any has an internal barrier.
      * NULL: none. */
     size_t (*work_bytes)(const struct cu_step *step, const struct cu_layout *layout);
@@ -33,7 +42,7 @@ struct cu_schedule {
                      * to them */
     int threads;    /* threads per block, a multiple of the warp size */
     const char *weights;                      /* function of the source that returns the weights' address */
-    const cu_step_kind *kinds[PL_SEQUENTIAL]; /* indexed by pl_kind; sequential kinds have no CUDA code */
+    const cu_step_kind *kinds[PL_KIND_COUNT]; /* indexed by pl_kind; NULL: the kind has no CUDA code */
     /* Text in a kernel. The first two open a scope of steps with the tile `t`, which the generator closes. */
     void (*put_once)(const cu_schedule *s, cu_text *to);                     /* work of a single block */
     void (*put_tiles)(const cu_schedule *s, cu_text *to, const char *count); /* `count` units or rows, tile by tile */
@@ -45,7 +54,5 @@ struct cu_schedule {
     void (*put_all_points)(const cu_schedule *s, cu_text *to, const char *count);
     void (*put_tile_points)(const cu_schedule *s, cu_text *to, const char *count);
 };
-
-extern const cu_schedule cu_blocks; /* one block per tile (tile_schedule.c) */
 
 #endif

@@ -1,6 +1,8 @@
 /* tile_schedule.c — the schedule with one block per tile. Blocks take tiles in turn, and each reads all weights of its
  * stage from global memory. Any grid size is correct. */
+#include "codegen/cuda/tile_schedule.h"
 #include "codegen/cuda/cuda_kinds.h"
+#include "codegen/cuda/cuda_text.h"
 
 static void put_once(const cu_schedule *s, cu_text *to)
 {

@@ -1,11 +1,12 @@
-/* buffer_assignment.c — the memory plan: an offset in the scratch memory for every SCRATCH buffer, so that buffers that are live
- * at the same time do not overlap.
+/* buffer_assignment.c — the memory plan: an offset in the scratch memory for every SCRATCH buffer, so that buffers that
+ * are live at the same time do not overlap.
  *
  * Greedy by size with best fit, after Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference"
  * (2020). The largest buffers are placed first. Each goes into the smallest sufficient gap between the placed buffers
  * whose lifetimes overlap its own, or behind them all. A tree over the kernels finds those buffers, so that planning
  * time grows in proportion to the model if its lifetimes are short.
  */
+#include "ir/plan/buffer_assignment.h"
 #include "ir/plan/plan.h"
 
 #include <stdlib.h>

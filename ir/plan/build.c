@@ -4,7 +4,23 @@
  * decides for every other value whether it is a view, inlined or stored (decide.c). It emits each kernel at the tail
  * of its chain.
  */
-#include "ir/plan/planner.h"
+#include "ir/plan/build.h"
+
+#include "ir/plan/batched_kernels.h"
+#include "ir/plan/buffer_assignment.h"
+#include "ir/plan/chain.h"
+#include "ir/plan/decide.h"
+#include "ir/plan/fused.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/kernel_kind.h"
+#include "ir/plan/move.h"
+#include "ir/plan/nest.h"
+#include "ir/plan/pointwise.h"
+#include "ir/plan/precision.h"
+#include "ir/plan/recurrence.h"
+#include "ir/plan/reduce_nests.h"
+#include "ir/plan/sequence.h"
+#include "ir/plan/verify_plan.h"
 
 #include <string.h>
 
@@ -19,7 +35,7 @@ static bool add_inputs_and_outputs(pl_builder *b)
         int buffer = pl_add_buffer(b, PL_INPUT, v->name, &v->type);
         if (buffer < 0) return false;
         b->plan->buffers[buffer].index = k;
-        pl_info(b, v)->place = (pl_place){.buffer = buffer, .dense = true};
+        pl_info(b, v)->placement = (pl_placement){.buffer = buffer, .dense = true};
         pl_info(b, v)->state = PL_PLACED;
     }
     for (int k = 0; k < graph->output_count; k++) {
@@ -137,7 +153,8 @@ static mdot_status copy_outputs(pl_builder *b)
     for (int k = 0; k < b->graph->output_count; k++) {
         const ir_value *v = b->graph->outputs[k];
         const pl_value *info = pl_info(b, v);
-        if (info->state == PL_PLACED && info->place.dense && info->place.buffer == b->graph->input_count + k) continue;
+        if (info->state == PL_PLACED && info->placement.dense && info->placement.buffer == b->graph->input_count + k)
+            continue;
         mdot_status status = pl_emit_copy(b, v, k);
         if (status != MDOT_OK) return status;
     }

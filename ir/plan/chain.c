@@ -8,7 +8,11 @@
  * The kernel runs at the position of its chain's tail in the topological order. The order is valid: other operands of
  * the links are defined before the tail, and only the chain reads its links.
  */
-#include "ir/plan/planner.h"
+#include "ir/plan/chain.h"
+
+#include "ir/plan/fused.h"
+#include "ir/plan/pointwise.h"
+#include "ir/plan/view.h"
 
 static bool is_root(const ir_node *node)
 {

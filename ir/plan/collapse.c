@@ -4,7 +4,10 @@
  * Loops a and b = a + 1, with b's extent E, are one loop n = a E + b if every expression uses them only as (Z + a) E
  * + b. Horner's form gives a dense access this shape; it becomes Z E + n. Any other use of a or b prevents the merge.
  */
-#include "ir/plan/planner.h"
+#include "ir/plan/collapse.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
 
 /* One attempt to merge loop `loop` + 1 into `loop`. */
 typedef struct rewrite {
@@ -12,7 +15,7 @@ typedef struct rewrite {
     int loop;
     const pl_expr *outer_extent, *extent, *merged_extent; /* extents of the outer, the inner and the merged loop */
     bool failed;
-    pl_pair *done; /* shared sub-trees stay shared */
+    pl_rewrite *done; /* shared sub-trees stay shared */
     int done_count, done_capacity;
 } rewrite;
 
@@ -79,7 +82,7 @@ static const pl_expr *rewrite_expr(rewrite *r, const pl_expr *e)
     const pl_expr *result = r->failed ? e : rewrite_new(r, e);
     if (result == NULL || pl_expr_operand_count(e->op) == 0) return result;
     if (r->done_count == r->done_capacity) return result; /* a sub-tree may be built twice */
-    r->done[r->done_count++] = (pl_pair){e, result};
+    r->done[r->done_count++] = (pl_rewrite){e, result};
     return result;
 }
 
@@ -87,7 +90,7 @@ static const pl_expr *rewrite_expr(rewrite *r, const pl_expr *e)
 static bool merge_into(pl_builder *b, pl_nest *nest, int loop)
 {
     pl_nest merged = *nest;
-    rewrite r = {.b = b, .loop = loop, .done = b->pairs, .done_capacity = PL_BF16_DOT};
+    rewrite r = {.b = b, .loop = loop, .done = b->rewrites, .done_capacity = PL_MAX_REWRITES};
     if (!ir_dim_mul(nest->extent[loop], nest->extent[loop + 1], &merged.extent[loop])) return false;
     r.outer_extent = pl_extent(b, nest->extent[loop]);
     r.extent = pl_extent(b, nest->extent[loop + 1]);
@@ -113,7 +116,7 @@ static bool merge_into(pl_builder *b, pl_nest *nest, int loop)
 
 void pl_collapse_loops(pl_builder *b, pl_nest *nest)
 {
-    if (b->pairs == NULL && (b->pairs = IR_NEW_ARRAY(b->arena, pl_pair, PL_BF16_DOT)) == NULL) return;
+    if (b->rewrites == NULL && (b->rewrites = IR_NEW_ARRAY(b->arena, pl_rewrite, PL_MAX_REWRITES)) == NULL) return;
     for (int loop = nest->loop_count + nest->reduce_count - 2; loop >= 0; loop--) {
         bool is_border = loop == nest->loop_count - 1 && nest->reduce_count > 0;
         if (!is_border) merge_into(b, nest, loop);

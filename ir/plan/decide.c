@@ -4,7 +4,14 @@
  * view, which costs nothing. The second is inlining, if readers can take an expression and recomputing costs less
  * than storing and loading. Otherwise the value gets a buffer.
  */
-#include "ir/plan/planner.h"
+#include "ir/plan/decide.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/fused.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/nest.h"
+#include "ir/plan/value.h"
+#include "ir/plan/view.h"
 
 /* A buffer costs one store, and one load per read. Each costs at least as much as a few operations on registers. */
 static const double store_cost = 2, load_cost = 2;
@@ -28,31 +35,31 @@ static bool needs_place(const pl_use *use)
     }
 }
 
-static bool attention_accepts(const pl_use *use, const pl_place *place)
+static bool attention_accepts(const pl_use *use, const pl_placement *placement)
 {
     pl_heads heads;
     ir_dim stride[3];
-    return use->operand < 3 ? pl_heads_view(use->node, use->operand, place, &heads)
-                            : pl_mask_view(use->node, place, stride);
+    return use->operand < 3 ? pl_heads_view(use->node, use->operand, placement, &heads)
+                            : pl_mask_view(use->node, placement, stride);
 }
 
 /* Can a reader use this strided view? If a reshape cannot, one copy here is cheaper than a copy there that computes
  * quotients. */
-static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, const pl_place *place)
+static bool accepts_view(pl_builder *b, const pl_use *use, const ir_value *v, const pl_placement *placement)
 {
     pl_matrix matrix;
     if (!needs_place(use)) return true;
     if (use->node->op->lowering == IR_LOWER_SEQUENTIAL) /* takes its operands' shapes from their buffers */
-        return place->dense && ir_type_equal(&b->plan->buffers[place->buffer].type, &v->type);
-    if (place->dense) return true;
+        return placement->dense && ir_type_equal(&b->plan->buffers[placement->buffer].type, &v->type);
+    if (placement->dense) return true;
     switch (use->node->op->lowering) {
     case IR_LOWER_LINEAR:
-        return pl_matrix_view(place, &v->type, 1, &matrix);
+        return pl_matrix_view(placement, &v->type, 1, &matrix);
     case IR_LOWER_ATTENTION:
-        return attention_accepts(use, place);
+        return attention_accepts(use, placement);
     case IR_LOWER_ALIAS:
     case IR_LOWER_MOVE:
-        return pl_view_from(b, use->node, 0, place, &(pl_place){0});
+        return pl_view_from(b, use->node, 0, placement, &(pl_placement){0});
     default:
         return false;
     }
@@ -132,12 +139,12 @@ static bool is_cheap(pl_builder *b, const ir_value *v)
 }
 
 /* Does a view serve all readers? For a graph output: is the view that output already? */
-static bool can_stay(pl_builder *b, const ir_value *v, const pl_place *place)
+static bool can_stay(pl_builder *b, const ir_value *v, const pl_placement *placement)
 {
     const pl_value *info = pl_info(b, v);
-    if (info->output >= 0) return place->dense && place->buffer == b->graph->input_count + info->output;
+    if (info->output >= 0) return placement->dense && placement->buffer == b->graph->input_count + info->output;
     for (int u = 0; u < info->use_count; u++)
-        if (!accepts_view(b, &info->uses[u], v, place)) return false;
+        if (!accepts_view(b, &info->uses[u], v, placement)) return false;
     return true;
 }
 
@@ -147,11 +154,11 @@ mdot_status pl_decide(pl_builder *b, const ir_node *node, int k)
 {
     const ir_value *v = node->outputs[k];
     pl_value *info = pl_info(b, v);
-    pl_place place;
+    pl_placement placement;
     bool is_output = info->output >= 0;
     if (info->use_count == 0 && !is_output) return MDOT_OK;
-    if (pl_view(b, node, k, &place) && can_stay(b, v, &place)) {
-        info->place = place;
+    if (pl_view(b, node, k, &placement) && can_stay(b, v, &placement)) {
+        info->placement = placement;
         info->state = PL_PLACED;
         return MDOT_OK;
     }

@@ -6,6 +6,7 @@
  */
 #include "ir/plan/expr.h"
 
+#include "ir/plan/expr_ops.h"
 #include "ir/plan/scalar.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
 /* expr_ops.c — names and operand counts of the expression operators. */
-#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
 
 static const struct {
     int operands;
     const char *text;
 } operators[PL_EXPR_OP_COUNT] = {
-#define PL_EXPR_ROW(name, operand_count, spelling) {operand_count, spelling},
+#define PL_EXPR_ROW(name, operand_count, operator_text) {operand_count, operator_text},
     PL_EXPR_MAP(PL_EXPR_ROW)
 #undef PL_EXPR_ROW
 };

@@ -3,8 +3,17 @@
  * Linear and norm work on a matrix: INDEX 0 is the row, INDEX 1 the column. The index of any tensor in their chain
  * follows from the two, because its last dimensions are the columns.
  */
+#include "ir/plan/fused.h"
 #include "ir/ops/attention.h"
-#include "ir/plan/planner.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/nest.h"
+#include "ir/plan/norm_nests.h"
+#include "ir/plan/output_placement.h"
+#include "ir/plan/plan_matmul.h"
+#include "ir/plan/value.h"
+#include "ir/plan/view.h"
 
 #include <math.h>
 
@@ -32,7 +41,7 @@ static bool matrix_index(pl_builder *b, const ir_type *type, int trailing, const
            pl_unflatten(b, pl_index(b->arena, 1), trailing, type->dim + leading, out_index + leading);
 }
 
-/* Builds the epilogue of a chain as a function of `result`, the root's value, and chooses the place of the tail. */
+/* Builds the epilogue of a chain as a function of `result`, the root's value, and chooses the placement of the tail. */
 static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, const pl_expr *result,
                           const pl_expr **out_epilogue, pl_matrix *out_matrix)
 {
@@ -46,7 +55,7 @@ static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, cons
     }
     if (epilogue == NULL || !pl_place_output(b, tail, trailing)) return false;
     *out_epilogue = epilogue->op == PL_ACC ? NULL : epilogue;
-    return pl_matrix_view(&pl_info(b, tail)->place, &tail->type, trailing, out_matrix);
+    return pl_matrix_view(&pl_info(b, tail)->placement, &tail->type, trailing, out_matrix);
 }
 
 /* The buffer of a vector of `count` elements that a kernel reads directly. -1: it lacks one and becomes an
@@ -57,7 +66,7 @@ static int vector_buffer(pl_builder *b, const ir_value *v, ir_dim count, pl_weig
     if (!product(v->type.dim, v->type.rank, &own) || !ir_dim_equal(own, count)) return -1;
     if (v->constant != NULL) return pl_constant_buffer(b, v->constant, v->name, use);
     const pl_value *info = pl_info(b, v);
-    return use == PL_ELEMENTS && info->state == PL_PLACED && info->place.dense ? info->place.buffer : -1;
+    return use == PL_ELEMENTS && info->state == PL_PLACED && info->placement.dense ? info->placement.buffer : -1;
 }
 
 /* ---- Linear ------------------------------------------------------------------------------------------------------ */
@@ -80,9 +89,9 @@ mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     if (!product(x->type.dim, x->type.rank - 1, &linear.rows)) return reject(b, node, "rows are not affine");
-    const pl_place *place = pl_place_of(b, x);
-    if (place == NULL) return pl_fault(b);
-    if (!pl_matrix_view(place, &x->type, 1, &linear.a)) return reject(b, node, "input is no matrix");
+    const pl_placement *placement = pl_placement_of(b, x);
+    if (placement == NULL) return pl_fault(b);
+    if (!pl_matrix_view(placement, &x->type, 1, &linear.a)) return reject(b, node, "input is no matrix");
     linear.weight = pl_constant_buffer(b, weight->constant, weight->name, PL_MATRIX);
     if (linear.weight < 0) return pl_fault(b);
     const pl_expr *result = pl_acc(b->arena, 0, MDOT_DTYPE_F32);
@@ -211,7 +220,7 @@ static bool place_in_rows(pl_builder *b, const ir_value *v, pl_attention *attent
     if (buffer < 0) return false;
     pl_value *info = pl_info(b, v);
     info->state = PL_PLACED;
-    info->place = (pl_place){.buffer = buffer, .stride = {plane, channels, width, ir_dim_number(1)}};
+    info->placement = (pl_placement){.buffer = buffer, .stride = {plane, channels, width, ir_dim_number(1)}};
     attention->out = (pl_heads){.buffer = buffer, .batch_stride = plane, .head_stride = channels, .row_stride = width};
     return true;
 }
@@ -221,12 +230,12 @@ static bool place_result(pl_builder *b, const ir_node *node, pl_attention *atten
 {
     const ir_value *v = node->outputs[0];
     if (is_read_in_rows(b, v)) return place_in_rows(b, v, attention);
-    if (!pl_place_output(b, v, PL_PLACE_DENSE)) return false;
+    if (!pl_place_output(b, v, PL_PLACEMENT_DENSE)) return false;
     ir_dim channels = ir_dim_number(attention->value_dim), plane;
     ir_dim width = ir_dim_number(attention->heads * attention->value_dim);
     pl_heads *out = &attention->out;
     bool is_flat = v->type.rank == 3;
-    *out = (pl_heads){.buffer = pl_info(b, v)->place.buffer};
+    *out = (pl_heads){.buffer = pl_info(b, v)->placement.buffer};
     if (!ir_dim_mul(attention->queries, channels, &plane)) return false;
     out->head_stride = is_flat ? channels : plane;
     out->row_stride = is_flat ? width : channels;
@@ -234,19 +243,19 @@ static bool place_result(pl_builder *b, const ir_node *node, pl_attention *atten
 }
 
 /* Copies a mask so that the queries are its outermost dimension. False: its strides are still not affine. */
-static bool regroup_mask(pl_builder *b, const ir_node *node, const ir_value *mask, pl_place *out)
+static bool regroup_mask(pl_builder *b, const ir_node *node, const ir_value *mask, pl_placement *out)
 {
     const ir_type *type = &mask->type;
     int keys = type->rank - 1, queries = keys - 1;
     ir_type grouped = {.dtype = type->dtype, .rank = type->rank};
-    pl_place place = {.offset = ir_dim_number(0)};
+    pl_placement placement = {.offset = ir_dim_number(0)};
     int source[MDOT_MAX_RANK] = {queries}; /* the mask's dimension for dimension k of the copy */
     for (int d = 0; d < queries; d++) source[d + 1] = d;
     source[keys] = keys;
     for (int k = 0; k < type->rank; k++) grouped.dim[k] = type->dim[source[k]];
     ir_dim step = ir_dim_number(1);
     for (int k = keys; k >= 0; k--) {
-        place.stride[source[k]] = step;
+        placement.stride[source[k]] = step;
         if (k > 0 && !ir_dim_mul(step, grouped.dim[k], &step)) return false;
     }
 
@@ -256,12 +265,12 @@ static bool regroup_mask(pl_builder *b, const ir_node *node, const ir_value *mas
     pl_note_origin(b, node);
     pl_add_loops(b, &nest, grouped.rank, grouped.dim, index);
     for (int k = 0; k < type->rank; k++) at[source[k]] = index[k];
-    place.buffer = pl_add_buffer(b, PL_SCRATCH, mask->name, &grouped);
-    if (place.buffer < 0) return false;
+    placement.buffer = pl_add_buffer(b, PL_SCRATCH, mask->name, &grouped);
+    if (placement.buffer < 0) return false;
     nest.store[nest.store_count++] =
-        (pl_store){place.buffer, pl_position(b, &place, type, at), pl_value_at(b, mask, at)};
+        (pl_store){placement.buffer, pl_position(b, &placement, type, at), pl_value_at(b, mask, at)};
     if (pl_end_nest(b, mask->name, &nest) != MDOT_OK) return false;
-    *out = place;
+    *out = placement;
     return true;
 }
 
@@ -273,16 +282,16 @@ static mdot_status settle_mask(pl_builder *b, const ir_node *node, pl_attention 
     ir_dim stride[3], keys = mask->type.rank ? mask->type.dim[mask->type.rank - 1] : ir_dim_number(1);
     if (mask->type.dtype != MDOT_DTYPE_F32 || !ir_dim_equal(keys, attention->keys))
         return reject(b, node, "the mask is not f32 over the keys");
-    const pl_place *found = pl_place_of(b, mask);
+    const pl_placement *found = pl_placement_of(b, mask);
     if (found == NULL) return pl_fault(b);
-    pl_place place = *found;
-    if (!pl_mask_view(node, &place, stride)) {
-        if (mask->type.rank < 3 || !regroup_mask(b, node, mask, &place) || !pl_mask_view(node, &place, stride))
+    pl_placement placement = *found;
+    if (!pl_mask_view(node, &placement, stride)) {
+        if (mask->type.rank < 3 || !regroup_mask(b, node, mask, &placement) || !pl_mask_view(node, &placement, stride))
             return b->status != MDOT_OK ? pl_fault(b)
                                         : reject(b, node, "the mask's strides are not affine in the length");
-        if (pl_info(b, mask)->output < 0) pl_info(b, mask)->place = place;
+        if (pl_info(b, mask)->output < 0) pl_info(b, mask)->placement = placement;
     }
-    attention->mask = place.buffer;
+    attention->mask = placement.buffer;
     attention->mask_batch = stride[0];
     attention->mask_head = stride[1];
     attention->mask_query = stride[2];
@@ -308,9 +317,9 @@ mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
     if (attention.causal && !ir_dim_equal(attention.queries, attention.keys))
         return reject(b, node, "causal with more or fewer keys than queries");
     for (int k = 0; k < 3; k++) {
-        const pl_place *place = pl_place_of(b, node->inputs[k]);
-        if (place == NULL) return pl_fault(b);
-        if (!pl_heads_view(node, k, place, operands[k]))
+        const pl_placement *placement = pl_placement_of(b, node->inputs[k]);
+        if (placement == NULL) return pl_fault(b);
+        if (!pl_heads_view(node, k, placement, operands[k]))
             return reject(b, node, "an operand's strides are not affine in the length");
     }
     attention.batch = q->type.dim[0];

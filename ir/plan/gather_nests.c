@@ -3,7 +3,12 @@
  * A negative index counts from the end. A wrong input may hold any index. Therefore an index is clamped into its
  * dimension, so that a kernel always reads inside the buffer.
  */
-#include "ir/plan/planner.h"
+#include "ir/plan/gather_nests.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/value.h"
+#include "ir/plan/view.h"
 
 typedef const pl_expr *const *indices;
 

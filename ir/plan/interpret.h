@@ -19,25 +19,4 @@ mdot_status pl_interpret(const pl_plan *plan, int64_t length, const ir_wide *con
 mdot_status pl_interpret_in(const pl_plan *plan, mdot_dtype half, int64_t length, const ir_wide *const *inputs,
                             ir_arena *arena, ir_wide **out_outputs, mdot_error *err);
 
-/* ---- Between interpret.c and interpret_sequential.c -------------------------------------------------------------- */
-
-typedef struct pl_machine {
-    const pl_plan *plan;
-    mdot_dtype half; /* F32: no 16-bit type */
-    int64_t length;
-    ir_arena *arena;
-    ir_wide **memory; /* indexed by buffer */
-    const pl_kernel *kernel;
-    bool is_matrix;     /* the current kernel is a matrix kernel */
-    mdot_status status; /* status of the first error */
-    mdot_error *err;
-    int64_t step; /* step of the running recurrence */
-    int64_t index[PL_MAX_LOOPS];
-    double acc_f;
-    int64_t acc_n;
-} pl_machine;
-
-void pl_machine_fault(pl_machine *m, const char *what, int buffer, int64_t at, int64_t count);
-void pl_run_sequential(pl_machine *m, const pl_sequential *k);
-
 #endif

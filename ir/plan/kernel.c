@@ -1,5 +1,7 @@
 /* kernel.c — adds buffers and kernels to the plan, and names them. */
-#include "ir/plan/planner.h"
+#include "ir/plan/kernel.h"
+
+#include "ir/plan/kernel_kind.h"
 
 #include <ctype.h>
 #include <stdarg.h>
@@ -80,12 +82,12 @@ int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir
 
 /* The entry of a key. It is empty (its key is NULL) for a new key. NULL: out of memory. `same` decides whether two
  * keys are equal. */
-static pl_seen_entry *find_seen(ir_arena *arena, pl_seen *seen, uint64_t hash, const void *key,
-                                bool (*same)(const void *a, const void *b))
+static pl_hash_entry *find_entry(ir_arena *arena, pl_hash_map *seen, uint64_t hash, const void *key,
+                                 bool (*same)(const void *a, const void *b))
 {
     if (2 * seen->count >= seen->size) { /* at most half full, so that a search ends */
-        pl_seen larger = {.size = seen->size ? 2 * seen->size : 64, .count = seen->count};
-        larger.entries = IR_NEW_ARRAY(arena, pl_seen_entry, larger.size);
+        pl_hash_map larger = {.size = seen->size ? 2 * seen->size : 64, .count = seen->count};
+        larger.entries = IR_NEW_ARRAY(arena, pl_hash_entry, larger.size);
         if (larger.entries == NULL) return NULL;
         for (size_t k = 0; k < seen->size; k++) {
             if (seen->entries[k].key == NULL) continue;
@@ -97,14 +99,14 @@ static pl_seen_entry *find_seen(ir_arena *arena, pl_seen *seen, uint64_t hash, c
     }
     size_t at = hash & (seen->size - 1);
     for (;; at = (at + 1) & (seen->size - 1)) {
-        const pl_seen_entry *entry = &seen->entries[at];
+        const pl_hash_entry *entry = &seen->entries[at];
         if (entry->key == NULL || (entry->hash == hash && same(entry->key, key))) return &seen->entries[at];
     }
 }
 
-static void add_seen(pl_seen *seen, pl_seen_entry *entry, uint64_t hash, const void *key, int number)
+static void add_entry(pl_hash_map *seen, pl_hash_entry *entry, uint64_t hash, const void *key, int number)
 {
-    *entry = (pl_seen_entry){hash, key, number};
+    *entry = (pl_hash_entry){hash, key, number};
     seen->count++;
 }
 
@@ -129,9 +131,9 @@ static bool same_text(const void *a, const void *b)
 
 int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_use use)
 {
-    pl_seen *seen = &b->constants[use];
+    pl_hash_map *seen = &b->constants[use];
     uint64_t hash = hash_of(&constant, sizeof constant);
-    pl_seen_entry *entry = find_seen(b->arena, seen, hash, constant, same_object);
+    pl_hash_entry *entry = find_entry(b->arena, seen, hash, constant, same_object);
     if (entry == NULL) return -1;
     if (entry->key != NULL) return entry->number;
     ir_type type = {.dtype = constant->dtype, .rank = constant->rank};
@@ -140,17 +142,11 @@ int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *nam
     if (k < 0) return -1;
     b->plan->buffers[k].constant = constant;
     b->plan->buffers[k].use = use;
-    add_seen(seen, entry, hash, constant, k);
+    add_entry(seen, entry, hash, constant, k);
     return k;
 }
 
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */
-
-const char *pl_kind_name(pl_kind kind)
-{
-    static const char *const names[] = {"linear", "attention", "norm", "nest", "sequential", "recurrence"};
-    return names[kind];
-}
 
 void pl_begin_kernel(pl_builder *b)
 {
@@ -215,10 +211,10 @@ static const char *unique_name(pl_builder *b, pl_kind kind, const char *wanted)
     int number = 1;
     while (name != NULL) {
         uint64_t hash = hash_of(name, strlen(name));
-        pl_seen_entry *entry = find_seen(b->arena, &b->names, hash, name, same_text);
+        pl_hash_entry *entry = find_entry(b->arena, &b->names, hash, name, same_text);
         if (entry == NULL) return NULL;
         if (entry->key == NULL) {
-            add_seen(&b->names, entry, hash, name, 1);
+            add_entry(&b->names, entry, hash, name, 1);
             break;
         }
         /* All numbers up to that of the entry are taken. */
@@ -226,7 +222,7 @@ static const char *unique_name(pl_builder *b, pl_kind kind, const char *wanted)
         name = ir_arena_printf(b->arena, "%s_%d", first, ++number);
     }
     if (name == NULL || name == first) return name;
-    find_seen(b->arena, &b->names, hash_of(first, strlen(first)), first, same_text)->number = number;
+    find_entry(b->arena, &b->names, hash_of(first, strlen(first)), first, same_text)->number = number;
     return name;
 }
 

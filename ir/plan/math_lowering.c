@@ -2,7 +2,9 @@
  *
  * Their relative error is as small as that of log, exp and division, even where the textbook form cancels.
  */
-#include "ir/plan/planner.h"
+#include "ir/plan/math_lowering.h"
+
+#include "ir/plan/expr.h"
 
 #include <math.h>
 

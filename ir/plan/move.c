@@ -3,7 +3,13 @@
  * If the input has an address, such an operator is a strided view where possible (view.c). Here the same operators
  * are functions of the index, for inputs without an address. Indices that come from data are in gather_nests.c.
  */
-#include "ir/plan/planner.h"
+#include "ir/plan/move.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/gather_nests.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/value.h"
+#include "ir/plan/view.h"
 
 #include <string.h>
 

@@ -1,5 +1,13 @@
 /* nest.c — loop nests that store a value's elements in a buffer, and the ends of reductions' nests. */
-#include "ir/plan/planner.h"
+#include "ir/plan/nest.h"
+
+#include "ir/plan/collapse.h"
+#include "ir/plan/expr.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/move.h"
+#include "ir/plan/output_placement.h"
+#include "ir/plan/value.h"
+#include "ir/plan/view.h"
 
 #include <string.h>
 
@@ -30,10 +38,10 @@ static bool is_empty(const pl_nest *nest)
     return false;
 }
 
-static void add_store(pl_builder *b, pl_nest *nest, const pl_place *place, const ir_type *type,
+static void add_store(pl_builder *b, pl_nest *nest, const pl_placement *placement, const ir_type *type,
                       const pl_expr *const *index, const pl_expr *value)
 {
-    nest->store[nest->store_count++] = (pl_store){place->buffer, pl_position(b, place, type, index), value};
+    nest->store[nest->store_count++] = (pl_store){placement->buffer, pl_position(b, placement, type, index), value};
 }
 
 /* If an expression of the nest could not be built, this is an error. A nest without points becomes no kernel. */
@@ -56,20 +64,20 @@ mdot_status pl_finish_nest(pl_builder *b, const ir_node *node, pl_nest *nest, co
     b->acc_value = root;
     b->acc_expr = result;
     const pl_expr *value = tail == root ? result : pl_define(b, tail, own);
-    if (value == NULL || !pl_place_output(b, tail, PL_PLACE_ANYWHERE)) return pl_fault(b);
-    add_store(b, nest, &pl_info(b, tail)->place, &tail->type, own, value);
+    if (value == NULL || !pl_place_output(b, tail, PL_PLACEMENT_ANYWHERE)) return pl_fault(b);
+    add_store(b, nest, &pl_info(b, tail)->placement, &tail->type, own, value);
     return pl_end_nest(b, node->name, nest);
 }
 
 /* Can one nest write all parts? They must have equal shapes, and all must still be uncomputed. */
 static bool parts_are_alike(const pl_builder *b, const ir_node *node)
 {
-    int buffer = pl_info(b, node->outputs[0])->place.buffer;
+    int buffer = pl_info(b, node->outputs[0])->placement.buffer;
     if (node->input_count > PL_MAX_STORES) return false;
     for (int k = 0; k < node->input_count; k++) {
         const pl_value *part = pl_info(b, node->inputs[k]);
         if (!ir_type_equal(&node->inputs[k]->type, &node->inputs[0]->type)) return false;
-        if (part->state == PL_PLACED && part->place.buffer == buffer) return false;
+        if (part->state == PL_PLACED && part->placement.buffer == buffer) return false;
     }
     return true;
 }
@@ -90,7 +98,7 @@ static mdot_status emit_alike(pl_builder *b, const ir_node *node)
     for (int k = 0; k < node->input_count; k++) {
         memcpy(to, index, sizeof to);
         to[axis] = pl_op2(b, PL_ADD, index[axis], pl_extent(b, begin));
-        add_store(b, &nest, &pl_info(b, v)->place, &v->type, to, pl_value_at(b, node->inputs[k], index));
+        add_store(b, &nest, &pl_info(b, v)->placement, &v->type, to, pl_value_at(b, node->inputs[k], index));
         if (!ir_dim_add(begin, part->dim[axis], &begin)) {
             pl_reject(b, node, "the dimensions overflow");
             return pl_fault(b);
@@ -106,7 +114,7 @@ static mdot_status emit_concat(pl_builder *b, const ir_node *node)
     const pl_value *info = pl_info(b, v);
     int axis = pl_axis(node, "axis", 0, v->type.rank);
     ir_dim begin = ir_dim_number(0);
-    if (info->state != PL_PLACED && !pl_place_output(b, v, PL_PLACE_ANYWHERE)) return pl_fault(b);
+    if (info->state != PL_PLACED && !pl_place_output(b, v, PL_PLACEMENT_ANYWHERE)) return pl_fault(b);
     if (parts_are_alike(b, node)) return emit_alike(b, node);
     for (int k = 0; k < node->input_count; k++) {
         const ir_value *part = node->inputs[k];
@@ -115,11 +123,11 @@ static mdot_status emit_concat(pl_builder *b, const ir_node *node)
         pl_nest nest = {0};
         pl_begin_kernel(b);
         pl_add_loops(b, &nest, part->type.rank, part->type.dim, index);
-        bool is_there = part_info->state == PL_PLACED && part_info->place.buffer == info->place.buffer;
+        bool is_there = part_info->state == PL_PLACED && part_info->placement.buffer == info->placement.buffer;
         const pl_expr *value = pl_value_at(b, part, index);
         index[axis] = pl_op2(b, PL_ADD, index[axis], pl_extent(b, begin));
         pl_note_origin(b, node);
-        add_store(b, &nest, &info->place, &v->type, index, value);
+        add_store(b, &nest, &info->placement, &v->type, index, value);
         mdot_status status = is_there ? MDOT_OK : pl_end_nest(b, node->name, &nest);
         if (status != MDOT_OK) return status;
         if (!ir_dim_add(begin, part->type.dim[axis], &begin)) {
@@ -145,18 +153,18 @@ mdot_status pl_emit_value(pl_builder *b, const ir_value *v)
     pl_begin_kernel(b);
     pl_add_loops(b, &nest, v->type.rank, v->type.dim, index);
     const pl_expr *value = pl_define(b, v, index);
-    if (value == NULL || !pl_place_output(b, v, PL_PLACE_ANYWHERE)) return pl_fault(b);
-    add_store(b, &nest, &pl_info(b, v)->place, &v->type, index, value);
+    if (value == NULL || !pl_place_output(b, v, PL_PLACEMENT_ANYWHERE)) return pl_fault(b);
+    add_store(b, &nest, &pl_info(b, v)->placement, &v->type, index, value);
     return pl_end_nest(b, name_of(v), &nest);
 }
 
 mdot_status pl_emit_copy(pl_builder *b, const ir_value *v, int output)
 {
     const pl_expr *index[MDOT_MAX_RANK];
-    pl_place place = {.buffer = b->graph->input_count + output, .dense = true};
+    pl_placement placement = {.buffer = b->graph->input_count + output, .dense = true};
     pl_nest nest = {0};
     pl_begin_kernel(b);
     pl_add_loops(b, &nest, v->type.rank, v->type.dim, index);
-    add_store(b, &nest, &place, &v->type, index, pl_value_at(b, v, index));
+    add_store(b, &nest, &placement, &v->type, index, pl_value_at(b, v, index));
     return pl_end_nest(b, v->name, &nest);
 }

@@ -1,7 +1,14 @@
 /* norm_nests.c — normalisations that the norm kernel cannot express (rows or columns not affine in L, types other
  * than f32, softmax over an axis other than the last). Their statistics are separate reductions, followed by one nest
  * over the elements. */
-#include "ir/plan/planner.h"
+#include "ir/plan/norm_nests.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/nest.h"
+#include "ir/plan/value.h"
+#include "ir/plan/view.h"
 
 typedef struct norm_nests {
     pl_builder *b;
@@ -111,8 +118,8 @@ static void load_statistics(const norm_nests *n, const int *buffers, int count, 
                             const pl_expr **out)
 {
     for (int k = 0; k < count; k++) {
-        pl_place place = {.buffer = buffers[k], .dense = true};
-        out[k] = pl_load_at(n->b, &place, &n->statistic, index);
+        pl_placement placement = {.buffer = buffers[k], .dense = true};
+        out[k] = pl_load_at(n->b, &placement, &n->statistic, index);
     }
 }
 

@@ -1,6 +1,9 @@
-/* output_placement.c — chooses the place of a value about to be computed. It needs no buffer of its own if its reader only moves
- * it. */
-#include "ir/plan/planner.h"
+/* output_placement.c — chooses the placement of a value about to be computed. It needs no buffer of its own if its
+ * reader only moves it. */
+#include "ir/plan/output_placement.h"
+
+#include "ir/plan/kernel.h"
+#include "ir/plan/view.h"
 
 /* The graph output that is this value, or a direct reshape of it; -1: none. */
 static int output_of(const pl_builder *b, const ir_value *v)
@@ -27,32 +30,32 @@ static const pl_use *concat_of(const pl_builder *b, const ir_value *v)
     }
 }
 
-/* Places the value in the result of a Concat, which gets its own place with the first of its parts. */
-static bool place_in_concat(pl_builder *b, const ir_value *v, int trailing, pl_place *out)
+/* Places the value in the result of a Concat, which gets its own placement with the first of its parts. */
+static bool place_in_concat(pl_builder *b, const ir_value *v, int trailing, pl_placement *out)
 {
     const pl_use *use = concat_of(b, v);
     if (use == NULL) return false;
     const ir_value *whole = use->node->outputs[0];
-    pl_place part;
+    pl_placement part;
     pl_matrix matrix;
-    if (pl_info(b, whole)->state != PL_PLACED && !pl_place_output(b, whole, PL_PLACE_ANYWHERE)) return false;
+    if (pl_info(b, whole)->state != PL_PLACED && !pl_place_output(b, whole, PL_PLACEMENT_ANYWHERE)) return false;
     if (!pl_concat_part(b, use->node, use->operand, &part)) return false;
     *out = part;
     pl_transfer_strides(&use->node->inputs[use->operand]->type, part.stride, &v->type, out->stride);
-    return trailing == PL_PLACE_ANYWHERE || pl_matrix_view(out, &v->type, trailing, &matrix);
+    return trailing == PL_PLACEMENT_ANYWHERE || pl_matrix_view(out, &v->type, trailing, &matrix);
 }
 
 bool pl_place_output(pl_builder *b, const ir_value *v, int trailing)
 {
     pl_value *info = pl_info(b, v);
-    pl_place place;
-    if (trailing < PL_PLACE_ANYWHERE || !place_in_concat(b, v, trailing, &place)) {
-        int output = trailing == PL_PLACE_TYPED ? info->output : output_of(b, v);
+    pl_placement placement;
+    if (trailing < PL_PLACEMENT_ANYWHERE || !place_in_concat(b, v, trailing, &placement)) {
+        int output = trailing == PL_PLACEMENT_TYPED ? info->output : output_of(b, v);
         int buffer = output >= 0 ? b->graph->input_count + output : pl_add_buffer(b, PL_SCRATCH, v->name, &v->type);
         if (buffer < 0) return false;
-        place = (pl_place){.buffer = buffer, .dense = true};
+        placement = (pl_placement){.buffer = buffer, .dense = true};
     }
-    info->place = place;
+    info->placement = placement;
     info->state = PL_PLACED;
     return true;
 }

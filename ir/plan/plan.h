@@ -62,8 +62,13 @@ typedef struct pl_matrix {
 
 /* ---- Kernels ---------------------------------------------------------------------------------------------------- */
 
-typedef enum pl_kind { PL_LINEAR, PL_ATTENTION, PL_NORM, PL_NEST, PL_SEQUENTIAL, PL_RECURRENCE } pl_kind;
-const char *pl_kind_name(pl_kind kind);
+/* PL_LINEAR, PL_ATTENTION … (kernel_kinds.def) */
+typedef enum pl_kind {
+#define PL_KERNEL_KIND(identifier, name) PL_##identifier,
+#include "ir/plan/kernel_kinds.def"
+#undef PL_KERNEL_KIND
+    PL_KIND_COUNT
+} pl_kind;
 
 /* out[r, c] = epilogue(sum_k a[r, k] * weight[k, c] + bias[c]), f32. INDEX 0 is r, INDEX 1 is c, ACC 0 the sum with
  * the bias. The epilogue may load other buffers. It may load `out`'s own buffer only at exactly (r, c). Offsets and
@@ -226,32 +231,5 @@ static inline int64_t pl_capacity_bytes(const pl_plan *plan, const pl_buffer *bu
     bool is_of_each = plan->most_items > 0 && !pl_has_length(&buffer->type);
     return is_of_each ? buffer->max_bytes * plan->most_items : buffer->max_bytes;
 }
-
-/* Plans a graph after all passes: types are inferred, operators are supported, every symbol except L is bound.
- * UNSUPPORTED names the node. */
-mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan, mdot_error *err);
-
-/* Calls `visit` for every buffer that a kernel reads or writes, once per occurrence (ir/plan/visit.c). */
-void pl_kernel_visit_buffers(const pl_kernel *kernel, void (*visit)(void *user, int buffer, bool is_written),
-                             void *user);
-
-/* Does a kernel multiply 16-bit factors, with f32 sums, in images with 16-bit precision (ir/plan/precision.c)? The
- * factors are `a` and the weight of a linear, and q, k, v and the softmax weights of attention. */
-bool pl_is_matrix(const pl_plan *plan, const pl_kernel *kernel);
-/* Sets `reads` of every buffer, after all kernels exist. */
-void pl_decide_precision(pl_plan *plan);
-
-/* Sets is_rowwise of every kernel and most_items of the plan, after all kernels exist (ir/plan/batched_kernels.c). */
-void pl_decide_items(pl_plan *plan);
-
-/* Assigns scratch offsets so that buffers that are live at the same time do not overlap (ir/plan/buffer_assignment.c). */
-bool pl_assign_memory(pl_plan *plan);
-
-/* Prints the plan as text, one line per buffer and one block per kernel; for --dump plan and golden tests. */
-char *pl_print(const pl_plan *plan, ir_arena *arena);
-
-/* Checks the rules of plan.h: buffer numbers, dtypes, and index bounds if they are affine. For debug builds and
- * tests. */
-mdot_status pl_verify(const pl_plan *plan, mdot_error *err);
 
 #endif

@@ -1,6 +1,12 @@
-/* plan_matmul.c — matmuls that are not linear kernels: MatMul with broadcast batches, Einsum, and linears whose rows are
- * not affine in L. Each becomes one nest, whose body is the product of the operands, summed over the shared indices. */
-#include "ir/plan/planner.h"
+/* plan_matmul.c — matmuls that are not linear kernels: MatMul with broadcast batches, Einsum, and linears whose rows
+ * are not affine in L. Each becomes one nest, whose body is the product of the operands, summed over the shared
+ * indices. */
+#include "ir/plan/plan_matmul.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/nest.h"
+#include "ir/plan/value.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -3,7 +3,13 @@
  * A row gives either an equivalent expression operator or a formula. Formulas receive their operands as expressions
  * that are already broadcast to the output's index.
  */
-#include "ir/plan/planner.h"
+#include "ir/plan/pointwise.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/math_lowering.h"
+#include "ir/plan/value.h"
 
 #include <math.h>
 

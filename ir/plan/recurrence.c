@@ -4,8 +4,15 @@
  *
  * The states have their own buffers, which each step overwrites. ir/ops/recurrent.h describes operands and gates.
  */
+#include "ir/plan/recurrence.h"
 #include "ir/ops/recurrent.h"
-#include "ir/plan/planner.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/math_lowering.h"
+#include "ir/plan/nest.h"
+#include "ir/plan/output_placement.h"
+#include "ir/plan/value.h"
 
 enum { CANDIDATE = 2 }; /* index among a GRU's gates: z, r, h */
 
@@ -151,12 +158,12 @@ static int row_buffer(const recurrence *r, const char *what, int64_t columns)
     return name != NULL ? pl_add_buffer(r->b, PL_SCRATCH, name, &type) : -1;
 }
 
-/* The buffer of a state: the place of the final state if that is read. */
+/* The buffer of a state: the placement of the final state if that is read. */
 static int state_buffer(const recurrence *r, int output)
 {
     const ir_value *v = output < r->node->output_count ? r->node->outputs[output] : NULL;
     if (v == NULL || v->use_count == 0) return row_buffer(r, output == 1 ? "state" : "cell", r->hidden);
-    return pl_place_output(r->b, v, PL_PLACE_DENSE) ? pl_info(r->b, v)->place.buffer : -1;
+    return pl_place_output(r->b, v, PL_PLACEMENT_DENSE) ? pl_info(r->b, v)->placement.buffer : -1;
 }
 
 static void begin_nest(recurrence *r, pl_nest *nest)
@@ -268,9 +275,9 @@ static mdot_status emit_update(recurrence *r)
     put_store(r, &nest, r->states, while_it_lasts(r, state, in_row(r, r->states, r->hidden, 0)));
     if (cell != NULL) put_store(r, &nest, r->cells, while_it_lasts(r, cell, in_row(r, r->cells, r->hidden, 0)));
     if (all != NULL && all->use_count > 0) {
-        const pl_place *place = &pl_info(r->b, all)->place;
+        const pl_placement *placement = &pl_info(r->b, all)->placement;
         const pl_expr *index[] = {r->step, r->index[1], r->index[2]};
-        nest.store[nest.store_count++] = (pl_store){place->buffer, pl_position(r->b, place, &all->type, index),
+        nest.store[nest.store_count++] = (pl_store){placement->buffer, pl_position(r->b, placement, &all->type, index),
                                                     while_it_lasts(r, state, number(r, 0))};
     }
     return pl_end_nest(r->b, r->node->name, &nest);
@@ -300,7 +307,7 @@ static bool make_buffers(recurrence *r)
     r->reset = splits ? row_buffer(r, "reset", r->hidden) : -1;
     if (r->states < 0 || r->sums < 0 || (r->how.cell == IR_CELL_LSTM && r->cells < 0)) return false;
     if (splits && (r->own < 0 || r->reset < 0)) return false;
-    return all == NULL || all->use_count == 0 || pl_place_output(r->b, all, PL_PLACE_ANYWHERE);
+    return all == NULL || all->use_count == 0 || pl_place_output(r->b, all, PL_PLACEMENT_ANYWHERE);
 }
 
 /* Turns the kernels from number `first` on into the steps of one recurrence. */

@@ -1,5 +1,12 @@
 /* reduce_nests.c — reductions over axes: one nest each, with the operator's computation before and after the sum. */
-#include "ir/plan/planner.h"
+#include "ir/plan/reduce_nests.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
+#include "ir/plan/kernel.h"
+#include "ir/plan/nest.h"
+#include "ir/plan/plan_matmul.h"
+#include "ir/plan/value.h"
 
 typedef struct reduction {
     pl_builder *b;
@@ -154,8 +161,8 @@ static mdot_status emit_log_sum_exp(pl_builder *b, const ir_node *node, unsigned
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     make_loops(b, node, mask, &nest, &g);
-    pl_place place = {.buffer = buffer, .dense = true};
-    const pl_expr *largest = pl_load_at(b, &place, &v->type, g.result);
+    pl_placement placement = {.buffer = buffer, .dense = true};
+    const pl_expr *largest = pl_load_at(b, &placement, &v->type, g.result);
     const pl_expr *shifted = pl_op2(b, PL_SUB, pl_value_at(b, node->inputs[0], g.input), largest);
     const pl_expr *sum = reduce_over(b, &nest, PL_REDUCE_SUM, pl_op1(b, PL_EXP, shifted));
     return pl_finish_nest(b, node, &nest, pl_op2(b, PL_ADD, pl_op1(b, PL_LOG, sum), largest), g.result);

@@ -2,6 +2,7 @@
 #include "ir/plan/scalar.h"
 
 #include "ir/ops/families.h"
+#include "ir/plan/expr_ops.h"
 
 #include <math.h>
 

@@ -6,7 +6,8 @@
 #ifndef IR_PLAN_SCALAR_H
 #define IR_PLAN_SCALAR_H
 
-#include "ir/plan/expr.h"
+#include "ir/graph.h"
+#include "ir/plan/expr_ops.h"
 
 typedef union pl_scalar { /* the dtype selects the member */
     double f;

@@ -1,5 +1,10 @@
 /* sequence.c — operators that are not loop nests: scans, sorting, scatter. Their operands are whole dense buffers. */
-#include "ir/plan/planner.h"
+#include "ir/plan/sequence.h"
+
+#include "ir/plan/kernel.h"
+#include "ir/plan/output_placement.h"
+#include "ir/plan/value.h"
+#include "ir/plan/view.h"
 
 #include <string.h>
 
@@ -55,8 +60,8 @@ static bool place_outputs(pl_builder *b, const ir_node *node, pl_sequential *seq
         sequential->output[k] = -1;
         const ir_value *v = k < node->output_count ? node->outputs[k] : NULL;
         if (v == NULL || (k > 0 && v->use_count == 0)) continue;
-        if (!pl_place_output(b, v, PL_PLACE_TYPED)) return false;
-        sequential->output[k] = pl_info(b, v)->place.buffer;
+        if (!pl_place_output(b, v, PL_PLACEMENT_TYPED)) return false;
+        sequential->output[k] = pl_info(b, v)->placement.buffer;
     }
     return true;
 }
@@ -85,9 +90,9 @@ mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node)
         const ir_value *v = ir_node_input(node, k);
         sequential.input[k] = -1;
         if (v == NULL || !(row->data & 1u << k)) continue;
-        const pl_place *place = pl_place_of(b, v);
-        if (place == NULL) return pl_fault(b);
-        sequential.input[k] = place->buffer;
+        const pl_placement *placement = pl_placement_of(b, v);
+        if (placement == NULL) return pl_fault(b);
+        sequential.input[k] = placement->buffer;
     }
     if (!place_outputs(b, node, &sequential)) return pl_fault(b);
     return pl_end_kernel(b, PL_SEQUENTIAL, node->name, &(pl_kernel){.sequential = sequential});

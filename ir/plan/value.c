@@ -1,5 +1,9 @@
-/* value.c — a value at an index, as an expression: a load if it has a place, its definition if it is inlined. */
-#include "ir/plan/planner.h"
+/* value.c — a value at an index, as an expression: a load if it has a placement, its definition if it is inlined. */
+#include "ir/plan/value.h"
+
+#include "ir/plan/expr.h"
+#include "ir/plan/expr_ops.h"
+#include "ir/plan/kernel.h"
 
 #include <string.h>
 
@@ -34,21 +38,22 @@ bool pl_unflatten(pl_builder *b, const pl_expr *flat, int rank, const ir_dim *di
     return true;
 }
 
-static const pl_expr *strided_position(pl_builder *b, const pl_place *place, const ir_type *type,
+static const pl_expr *strided_position(pl_builder *b, const pl_placement *placement, const ir_type *type,
                                        const pl_expr *const *index)
 {
     const pl_expr *position = b->zero;
     for (int d = 0; d < type->rank; d++) {
         if (pl_is_unit(type->dim[d])) continue;
-        const pl_expr *step = pl_op2(b, PL_MUL, index[d], pl_extent(b, place->stride[d]));
+        const pl_expr *step = pl_op2(b, PL_MUL, index[d], pl_extent(b, placement->stride[d]));
         position = pl_op2(b, PL_ADD, position, step);
     }
-    return pl_op2(b, PL_ADD, position, pl_extent(b, place->offset));
+    return pl_op2(b, PL_ADD, position, pl_extent(b, placement->offset));
 }
 
-const pl_expr *pl_position(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index)
+const pl_expr *pl_position(pl_builder *b, const pl_placement *placement, const ir_type *type,
+                           const pl_expr *const *index)
 {
-    return place->dense ? pl_flatten(b, type->rank, type->dim, index) : strided_position(b, place, type, index);
+    return placement->dense ? pl_flatten(b, type->rank, type->dim, index) : strided_position(b, placement, type, index);
 }
 
 static bool has_no_elements(const ir_type *type)
@@ -58,11 +63,12 @@ static bool has_no_elements(const ir_type *type)
     return false;
 }
 
-const pl_expr *pl_load_at(pl_builder *b, const pl_place *place, const ir_type *type, const pl_expr *const *index)
+const pl_expr *pl_load_at(pl_builder *b, const pl_placement *placement, const ir_type *type,
+                          const pl_expr *const *index)
 {
     /* An empty table has no element to which a gather could be clamped. */
     if (has_no_elements(type)) return pl_const_i(b->arena, type->dtype, 0);
-    return pl_load(b->arena, place->buffer, type->dtype, pl_position(b, place, type, index));
+    return pl_load(b->arena, placement->buffer, type->dtype, pl_position(b, placement, type, index));
 }
 
 /* ---- Constants --------------------------------------------------------------------------------------------------- */
@@ -77,16 +83,16 @@ static bool is_uniform(const ir_tensor *tensor)
     return tensor->count > 0;
 }
 
-const pl_place *pl_place_of(pl_builder *b, const ir_value *v)
+const pl_placement *pl_placement_of(pl_builder *b, const ir_value *v)
 {
     pl_value *info = pl_info(b, v);
     if (v->constant != NULL && info->state != PL_PLACED) {
         int buffer = pl_constant_buffer(b, v->constant, v->name, PL_ELEMENTS);
         if (buffer < 0) return NULL;
-        info->place = (pl_place){.buffer = buffer, .dense = true};
+        info->placement = (pl_placement){.buffer = buffer, .dense = true};
         info->state = PL_PLACED;
     }
-    return info->state == PL_PLACED ? &info->place : NULL;
+    return info->state == PL_PLACED ? &info->placement : NULL;
 }
 
 static const pl_expr *constant_at(pl_builder *b, const ir_value *v, const pl_expr *const *index)
@@ -100,8 +106,8 @@ static const pl_expr *constant_at(pl_builder *b, const ir_value *v, const pl_exp
         return wide->f != NULL ? pl_const_f(b->arena, tensor->dtype, wide->f[0])
                                : pl_const_i(b->arena, tensor->dtype, wide->i[0]);
     }
-    const pl_place *place = pl_place_of(b, v);
-    return place != NULL ? pl_load_at(b, place, &v->type, index) : NULL;
+    const pl_placement *placement = pl_placement_of(b, v);
+    return placement != NULL ? pl_load_at(b, placement, &v->type, index) : NULL;
 }
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
@@ -174,7 +180,7 @@ const pl_expr *pl_value_at(pl_builder *b, const ir_value *v, const pl_expr *cons
     if (memo != NULL) return memo->result;
     const pl_value *info = pl_info(b, v);
     const pl_expr *result =
-        info->state == PL_PLACED ? pl_load_at(b, &info->place, &v->type, index) : pl_define(b, v, index);
+        info->state == PL_PLACED ? pl_load_at(b, &info->placement, &v->type, index) : pl_define(b, v, index);
     return result != NULL && remember(b, v, index, result) ? result : NULL;
 }
 

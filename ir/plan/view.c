@@ -1,10 +1,10 @@
 /* view.c — strided views: a transpose, slice, split, expand or reshape of a placed value that moves no data.
  *
- * A view is a place with one stride per dimension. Strides and offsets are affine in L. Operators that are not
+ * A view is a placement with one stride per dimension. Strides and offsets are affine in L. Operators that are not
  * affine, or that are not views (for example, a gather), become code instead. Kernels with operands of a fixed form
  * (matrix, heads) query whether a view has that form.
  */
-#include "ir/plan/planner.h"
+#include "ir/plan/view.h"
 
 int pl_axis(const ir_node *node, const char *name, int64_t fallback, int rank)
 {
@@ -25,10 +25,10 @@ static bool dense_strides(const ir_type *type, ir_dim *out_stride)
     return true;
 }
 
-bool pl_strided(const pl_place *place, const ir_type *type, pl_place *out)
+bool pl_strided(const pl_placement *placement, const ir_type *type, pl_placement *out)
 {
-    pl_place strided = *place;
-    if (place->dense) {
+    pl_placement strided = *placement;
+    if (placement->dense) {
         strided.dense = false;
         strided.offset = ir_dim_number(0);
         if (!dense_strides(type, strided.stride)) return false;
@@ -39,62 +39,62 @@ bool pl_strided(const pl_place *place, const ir_type *type, pl_place *out)
 
 /* ---- Operators that only re-address ------------------------------------------------------------------------------ */
 
-static bool move_start(pl_place *place, ir_dim steps, ir_dim stride)
+static bool move_start(pl_placement *placement, ir_dim steps, ir_dim stride)
 {
     ir_dim distance;
-    return ir_dim_mul(steps, stride, &distance) && ir_dim_add(place->offset, distance, &place->offset);
+    return ir_dim_mul(steps, stride, &distance) && ir_dim_add(placement->offset, distance, &placement->offset);
 }
 
-static bool view_transpose(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
+static bool view_transpose(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
     (void)b, (void)k;
     const ir_attr *perm = ir_node_ints(node, "perm");
-    pl_place from = *place;
+    pl_placement from = *placement;
     for (int d = 0; d < type->rank; d++)
-        place->stride[d] = from.stride[perm != NULL ? perm->ints[d] : type->rank - 1 - d];
+        placement->stride[d] = from.stride[perm != NULL ? perm->ints[d] : type->rank - 1 - d];
     return true;
 }
 
-static bool view_slice(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
+static bool view_slice(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
     (void)k;
     ir_dim start[MDOT_MAX_RANK];
     int64_t step[MDOT_MAX_RANK];
     if (!pl_slice(b, node, start, step)) return false;
     for (int d = 0; d < type->rank; d++) {
-        if (!move_start(place, start[d], place->stride[d])) return false;
-        if (!ir_dim_mul(place->stride[d], ir_dim_number(step[d]), &place->stride[d])) return false;
+        if (!move_start(placement, start[d], placement->stride[d])) return false;
+        if (!ir_dim_mul(placement->stride[d], ir_dim_number(step[d]), &placement->stride[d])) return false;
     }
     return true;
 }
 
-static bool view_split(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
+static bool view_split(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
     (void)type;
     int axis;
     ir_dim begin;
-    return pl_split(b, node, k, &axis, &begin) && move_start(place, begin, place->stride[axis]);
+    return pl_split(b, node, k, &axis, &begin) && move_start(placement, begin, placement->stride[axis]);
 }
 
-static bool view_windows(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
+static bool view_windows(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
     (void)b, (void)k;
     int axis = pl_axis(node, "axis", -1, type->rank);
-    ir_dim stride = place->stride[axis];
-    for (int d = type->rank; d > axis + 1; d--) place->stride[d] = place->stride[d - 1];
-    return ir_dim_mul(stride, ir_dim_number(ir_node_int(node, "stride", 1)), &place->stride[axis]) &&
-           ir_dim_mul(stride, ir_dim_number(ir_node_int(node, "dilation", 1)), &place->stride[axis + 1]);
+    ir_dim stride = placement->stride[axis];
+    for (int d = type->rank; d > axis + 1; d--) placement->stride[d] = placement->stride[d - 1];
+    return ir_dim_mul(stride, ir_dim_number(ir_node_int(node, "stride", 1)), &placement->stride[axis]) &&
+           ir_dim_mul(stride, ir_dim_number(ir_node_int(node, "dilation", 1)), &placement->stride[axis + 1]);
 }
 
-static bool view_expand(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
+static bool view_expand(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
     (void)b, (void)k;
     const ir_type *to = &node->outputs[0]->type;
-    pl_place from = *place;
+    pl_placement from = *placement;
     int missing = to->rank - type->rank;
     for (int d = 0; d < to->rank; d++) {
         bool repeats = d < missing || pl_is_unit(type->dim[d - missing]);
-        place->stride[d] = repeats ? ir_dim_number(0) : from.stride[d - missing];
+        placement->stride[d] = repeats ? ir_dim_number(0) : from.stride[d - missing];
     }
     return true;
 }
@@ -172,14 +172,14 @@ static axes without_units(const ir_type *type, const ir_dim *stride)
     return result;
 }
 
-static bool view_reshape(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place)
+static bool view_reshape(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
     (void)b, (void)k;
     const ir_type *result = &node->outputs[0]->type;
-    axes from = without_units(type, place->stride), to = without_units(result, NULL);
+    axes from = without_units(type, placement->stride), to = without_units(result, NULL);
     if (!restride(&from, &to)) return false;
     for (int d = 0, t = 0; d < result->rank; d++)
-        place->stride[d] = pl_is_unit(result->dim[d]) ? ir_dim_number(0) : to.stride[t++];
+        placement->stride[d] = pl_is_unit(result->dim[d]) ? ir_dim_number(0) : to.stride[t++];
     return true;
 }
 
@@ -190,7 +190,7 @@ void pl_transfer_strides(const ir_type *from, const ir_dim *stride, const ir_typ
         out_stride[d] = pl_is_unit(to->dim[d]) ? ir_dim_number(0) : own.stride[k++];
 }
 
-typedef bool (*view_fn)(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_place *place);
+typedef bool (*view_fn)(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement);
 
 static const view_fn views[IR_OP_COUNT] = {
     [IR_OP_Transpose] = view_transpose, [IR_OP_Slice] = view_slice,      [IR_OP_Split] = view_split,
@@ -199,7 +199,7 @@ static const view_fn views[IR_OP_COUNT] = {
     [IR_OP_Windows] = view_windows,
 };
 
-bool pl_view_from(pl_builder *b, const ir_node *node, int k, const pl_place *source, pl_place *out)
+bool pl_view_from(pl_builder *b, const ir_node *node, int k, const pl_placement *source, pl_placement *out)
 {
     view_fn view = views[ir_node_opcode(node)];
     if (view == NULL) return false;
@@ -208,24 +208,24 @@ bool pl_view_from(pl_builder *b, const ir_node *node, int k, const pl_place *sou
         return true;
     }
     const ir_type *type = &node->inputs[0]->type;
-    pl_place place;
-    if (!pl_strided(source, type, &place) || !view(b, node, k, type, &place)) return false;
-    *out = place;
+    pl_placement placement;
+    if (!pl_strided(source, type, &placement) || !view(b, node, k, type, &placement)) return false;
+    *out = placement;
     return true;
 }
 
-bool pl_view(pl_builder *b, const ir_node *node, int k, pl_place *out)
+bool pl_view(pl_builder *b, const ir_node *node, int k, pl_placement *out)
 {
     const pl_value *source = node->input_count ? pl_info(b, node->inputs[0]) : NULL;
-    return source != NULL && source->state == PL_PLACED && pl_view_from(b, node, k, &source->place, out);
+    return source != NULL && source->state == PL_PLACED && pl_view_from(b, node, k, &source->placement, out);
 }
 
-bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_place *out)
+bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_placement *out)
 {
     const ir_value *whole = node->outputs[0];
     int axis = pl_axis(node, "axis", 0, whole->type.rank);
-    pl_place part;
-    if (!pl_strided(&pl_info(b, whole)->place, &whole->type, &part)) return false;
+    pl_placement part;
+    if (!pl_strided(&pl_info(b, whole)->placement, &whole->type, &part)) return false;
     for (int i = 0; i < k; i++)
         if (!move_start(&part, node->inputs[i]->type.dim[axis], part.stride[axis])) return false;
     *out = part;
@@ -235,42 +235,42 @@ bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_place *out)
 /* ---- Operand forms of kernels
  * --------------------------------------------------------------------------------------- */
 
-/* The row stride of a dense place is the row's length, for any strides of the dimensions inside. */
-static bool dense_matrix(const pl_place *place, const ir_type *type, int trailing, pl_matrix *out)
+/* The row stride of a dense placement is the row's length, for any strides of the dimensions inside. */
+static bool dense_matrix(const pl_placement *placement, const ir_type *type, int trailing, pl_matrix *out)
 {
     ir_dim width = ir_dim_number(1);
     bool many = false;
     for (int d = type->rank - trailing; d < type->rank; d++)
         if (!ir_dim_mul(width, type->dim[d], &width)) return false;
     for (int d = 0; d < type->rank - trailing; d++) many = many || !pl_is_unit(type->dim[d]);
-    *out = (pl_matrix){place->buffer, ir_dim_number(0), many ? width : ir_dim_number(0)};
+    *out = (pl_matrix){placement->buffer, ir_dim_number(0), many ? width : ir_dim_number(0)};
     return true;
 }
 
-bool pl_matrix_view(const pl_place *place, const ir_type *type, int trailing, pl_matrix *out)
+bool pl_matrix_view(const pl_placement *placement, const ir_type *type, int trailing, pl_matrix *out)
 {
     if (trailing > type->rank) return false;
-    if (place->dense) return dense_matrix(place, type, trailing, out);
+    if (placement->dense) return dense_matrix(placement, type, trailing, out);
     ir_type leading = *type, columns = {.rank = trailing};
     leading.rank = type->rank - trailing;
     for (int d = 0; d < trailing; d++) columns.dim[d] = type->dim[leading.rank + d];
-    axes rows = without_units(&leading, place->stride);
-    axes cells = without_units(&columns, place->stride + leading.rank);
+    axes rows = without_units(&leading, placement->stride);
+    axes cells = without_units(&columns, placement->stride + leading.rank);
     if (!is_contiguous(&rows, 0, rows.count) || !is_contiguous(&cells, 0, cells.count)) return false;
     if (cells.count && !ir_dim_is(cells.stride[cells.count - 1], 1)) return false;
-    *out = (pl_matrix){place->buffer, place->offset, ir_dim_number(0)};
+    *out = (pl_matrix){placement->buffer, placement->offset, ir_dim_number(0)};
     if (rows.count) out->row_stride = rows.stride[rows.count - 1];
     return true;
 }
 
-bool pl_heads_view(const ir_node *node, int operand, const pl_place *place, pl_heads *out)
+bool pl_heads_view(const ir_node *node, int operand, const pl_placement *placement, pl_heads *out)
 {
     const ir_type *type = &node->inputs[operand]->type;
-    pl_place strided;
-    if (!pl_strided(place, type, &strided)) return false;
+    pl_placement strided;
+    if (!pl_strided(placement, type, &strided)) return false;
     const ir_dim *stride = strided.stride;
     int64_t heads = ir_node_int(node, operand == 0 ? "q_num_heads" : "kv_num_heads", 0);
-    *out = (pl_heads){.buffer = place->buffer, .offset = strided.offset, .batch_stride = stride[0]};
+    *out = (pl_heads){.buffer = placement->buffer, .offset = strided.offset, .batch_stride = stride[0]};
     if (type->rank == 4) {
         out->head_stride = stride[1];
         out->row_stride = stride[2];
@@ -282,11 +282,11 @@ bool pl_heads_view(const ir_node *node, int operand, const pl_place *place, pl_h
     return ir_dim_is(stride[2], 1) || pl_is_unit(type->dim[2]);
 }
 
-bool pl_mask_view(const ir_node *node, const pl_place *place, ir_dim out_stride[3])
+bool pl_mask_view(const ir_node *node, const pl_placement *placement, ir_dim out_stride[3])
 {
     const ir_type *type = &node->inputs[3]->type;
-    pl_place strided;
-    if (type->rank < 1 || type->rank > 4 || !pl_strided(place, type, &strided)) return false;
+    pl_placement strided;
+    if (type->rank < 1 || type->rank > 4 || !pl_strided(placement, type, &strided)) return false;
     if (!ir_dim_is(strided.offset, 0)) return false;
     int missing = 4 - type->rank;
     for (int d = 0; d < 3; d++) {

@@ -1,8 +1,11 @@
 /* test_artefact.c — plans → cg_write_artefact → the runtime: a scheduler reads the data that the compiler writes. The
  * plans are made by hand: y[i] = x[i] * factor, for two buckets, where the factor is a weight. */
 #include "codegen/artefact.h"
-#include "codegen/cpu/cpu_backend.h"
-#include "codegen/cuda/cuda_backend.h"
+#include "codegen/artefact_table.h"
+#include "codegen/cpu/cpu_images.h"
+#include "codegen/cuda/cuda_images.h"
+#include "codegen/link.h"
+#include "ir/plan/kernel_kind.h"
 #include "mdot/mdot.h"
 #include "tests/support/artefact_fixture.h"
 #include "tests/support/cubin_fixture.h"
@@ -255,7 +258,7 @@ static void buckets_of_the_same_kernels_have_one_list(void **state)
     assert_true(buckets_share_kernels(&m));
     m.kernels[1].nest.loop_count = 2; /* enough points per row for a split */
     m.kernels[1].nest.extent[1] = (ir_dim){0, 64};
-    assert_true(cg_kernel_is_split(&m.plans[1], &m.kernels[1]) && !cg_kernel_is_split(&m.plans[0], &m.kernels[0]));
+    assert_true(pl_is_split(&m.plans[1], &m.kernels[1]) && !pl_is_split(&m.plans[0], &m.kernels[0]));
     assert_false(buckets_share_kernels(&m));
     ir_arena_destroy(m.arena);
 }

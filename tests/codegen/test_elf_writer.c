@@ -1,6 +1,9 @@
-/* test_elf_writer.c — data objects are written and read back, for this machine and for another, which is given by a number. */
+/* test_elf_writer.c — data objects are written and read back, for this machine and for another, which is given by a
+ * number. */
 #include "base/elf_read.h"
 #include "codegen/artefact.h"
+#include "codegen/elf_writer.h"
+#include "codegen/link.h"
 #include "tests/support/process.h"
 
 #include <elf.h>

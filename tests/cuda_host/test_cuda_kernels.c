@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "codegen/codegen.h"
 #include "tests/cuda_host/program_fixture.h"
 #include "tests/support/encoder_model.h"
 

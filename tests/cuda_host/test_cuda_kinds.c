@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "codegen/codegen.h"
 #include "tests/cuda_host/program_fixture.h"
 #include "tests/support/shard.h"
 

@@ -2,6 +2,9 @@
  * runtime opens it on the fake libcuda, whose launches run the same source in the emulator. The results are compared
  * with the artefact's CPU code. In addition to the separate tests of kernels and runtime, this shows that both sides
  * interpret mdot_abi.h alike. */
+#include "codegen/codegen.h"
+#include "codegen/cuda/cuda_program.h"
+#include "codegen/target.h"
 #include "tests/cuda_host/program_fixture.h"
 #include "tests/fake_cuda/fake_cuda.h"
 #include "tests/support/encoder_model.h"

@@ -7,6 +7,9 @@
 
 #include <cmocka.h>
 
+#include "codegen/codegen.h"
+#include "codegen/cuda/cuda_program.h"
+#include "codegen/cuda/tile_schedule.h"
 #include "tests/cuda_host/program_fixture.h"
 #include "tests/support/shard.h"
 

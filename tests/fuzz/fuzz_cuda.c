@@ -5,6 +5,7 @@
  *
  *     scripts/fuzz.sh 600 cuda
  */
+#include "codegen/codegen.h"
 #include "tests/cuda_host/program_fixture.h"
 #include "tests/fuzz/model_file.h"
 

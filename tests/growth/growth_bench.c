@@ -7,7 +7,7 @@
  *
  * Models are those of growth_models.c: chain, readers, far, …
  */
-#include "codegen/cpu/cpu_backend.h"
+#include "codegen/cpu/cpu_images.h"
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "mdot/mdotjob.h"

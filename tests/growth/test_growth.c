@@ -6,10 +6,11 @@
  * Quadratic work costs more, even if it is only a thirtieth of the work on the small model. For LLVM, the test counts
  * the module that its optimiser receives: instructions, and for each alias the uses of its target, because LLVM looks
  * at all of them. */
-#include "codegen/cpu/cpu_backend.h"
+#include "codegen/cpu/cpu_images.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
+#include "ir/plan/build.h"
 #include "ir/plan/plan.h"
 #include "mdot/mdotjob.h"
 #include "runtime/perf/operator_groups.h"

@@ -1,9 +1,11 @@
 /* test_types.c — element types against ops_types.def. A forbidden type is refused with the node and both types. An
  * allowed type passes all later stages. */
 #include "codegen/codegen.h"
-#include "codegen/cpu/cpu_backend.h"
+#include "codegen/cpu/cpu_images.h"
 #include "ir/passes.h"
+#include "ir/plan/build.h"
 #include "ir/plan/plan.h"
+#include "ir/plan/verify_plan.h"
 #include "tests/support/frontend_fixture.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/op_fixture.h"

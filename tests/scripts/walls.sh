@@ -25,8 +25,8 @@ make_tree() {
     printf '#include "runtime/core/core.h"\n#include "runtime/cuda/cuda.h"\n' > runtime/components.c
     echo '#include "ir/ops/sums.h"' > ir/ops/sums.c
     echo '#include "base/join.h"' > ir/ops/sums.h
-    echo '#include "ir/ops/sums.h"' > codegen/cpu/cpu_backend.h
-    echo '#include "codegen/cpu/cpu_backend.h"' > codegen/table_builder.c
+    echo '#include "ir/ops/sums.h"' > codegen/cpu/cpu_images.h
+    echo '#include "codegen/cpu/cpu_images.h"' > codegen/table_builder.c
     echo '#include "mdot/mdot.h"' > cli/main.c
     echo '#include "runtime/core/objects.h"' > benchmarks/gpu/subject.h
 }
@@ -60,11 +60,11 @@ expect_breach runtime/job/job_model.c '#include "runtime/cuda/cuda.h"' 'which ru
 expect_breach runtime/job/job_model.c '#include "runtime/perf/sharding.h"' 'which runtime/job/ may not'
 expect_breach runtime/perf/sharding.c '#include "runtime/predict/predict.h"' 'which runtime/perf/ may not'
 expect_breach runtime/components.c '#include "runtime/core/objects.h"' 'which runtime/ may not'
-expect_breach ir/ops/sums.c '#include "codegen/cpu/cpu_backend.h"' 'which ir/ may not'
+expect_breach ir/ops/sums.c '#include "codegen/cpu/cpu_images.h"' 'which ir/ may not'
 expect_breach ir/ops/sums.c '	#	include	"mdot/mdot.h"' 'which ir/ may not'
 expect_breach frontend/onnx/read.c '#include "frontend/job/fe_job.h"' 'which frontend/onnx/ may not'
 expect_breach frontend/job/extract_operators.c '#include "codegen/codegen.h"' 'which frontend/job/ may not'
-expect_breach codegen/cuda/nest.c '#include "codegen/cpu/cpu_backend.h"' 'which codegen/cuda/ may not'
+expect_breach codegen/cuda/nest.c '#include "codegen/cpu/cpu_images.h"' 'which codegen/cuda/ may not'
 expect_breach codegen/table_builder.c '#include "codegen/cpu/emit.h"' 'which codegen/ may not'
 expect_breach codegen/table_builder.c '#include "compiler/compiler.h"' 'which codegen/ may not'
 expect_breach compiler/onnx_test_check.c '#include "runtime/core/core.h"' 'which compiler/ may not'

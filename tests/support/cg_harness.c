@@ -1,6 +1,10 @@
 /* cg_harness.c — see cg_harness.h. */
 #include "tests/support/cg_harness.h"
 
+#include "codegen/cpu/cpu_images.h"
+#include "codegen/cpu/llvm_module.h"
+#include "codegen/cpu/object.h"
+#include "ir/plan/kernel_kind.h"
 #include "tests/support/amx_emulator.h"
 
 #include <setjmp.h>
@@ -34,20 +38,20 @@ bool harness_runs(mdot_cpu_isa level)
 
 /* ---- Targets ---------------------------------------------------------------------------------------------------- */
 
-static cg_cpu_target in_bf16(mdot_cpu_isa level, const char *name, cg_matmul_kind products)
+static cg_cpu_target in_bf16(mdot_cpu_isa level, const char *name, cg_matmul_kind matmul)
 {
     cg_cpu_target target = *cg_cpu_target_find(level, CG_FP32);
     target.name = name;
     target.kernel_precision = CG_BF16;
-    target.products = products;
+    target.matmul = matmul;
     target.layout = &cg_layout_bf16;
     return target;
 }
 
 /* The kernel shapes of v4, for any machine. */
-static cg_cpu_target use_generic_vectors(const char *name, cg_matmul_kind products)
+static cg_cpu_target use_generic_vectors(const char *name, cg_matmul_kind matmul)
 {
-    cg_cpu_target target = in_bf16(MDOT_CPU_X86_64_V4, name, products);
+    cg_cpu_target target = in_bf16(MDOT_CPU_X86_64_V4, name, matmul);
     target.use_generic_vectors = true;
     target.cpu = "x86-64-v3";
     target.features = "";
@@ -196,8 +200,8 @@ void harness_load_plan_for(harness_plan *h, pl_plan *plan, const cg_cpu_target *
     h->step_end = calloc((size_t)plan->kernel_count + 1, sizeof *h->step_end);
     assert_non_null(h->step_end);
     for (int k = plan->kernel_count - 1; k >= 0; k--) {
-        bool is_one = !cg_kernel_is_split(plan, &plan->kernels[k]) && k + 1 < plan->kernel_count &&
-                      !cg_kernel_is_split(plan, &plan->kernels[k + 1]);
+        bool is_one = !pl_is_split(plan, &plan->kernels[k]) && k + 1 < plan->kernel_count &&
+                      !pl_is_split(plan, &plan->kernels[k + 1]);
         h->step_end[k] = is_one ? h->step_end[k + 1] : k + 1;
     }
     cg_cpu_images_done(&images);

@@ -10,6 +10,7 @@
 
 #include "ir/ops.h"
 #include "ir/plan/interpret.h"
+#include "ir/plan/verify_plan.h"
 #include "tests/support/graph_notation.h"
 
 static bool agree(double got, double want, double relative, double absolute)

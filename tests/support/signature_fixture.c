@@ -1,4 +1,4 @@
-/* signature_fixture.c — buffers and keys. */
+/* signature_fixture.c — buffers and signatures. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,9 +9,9 @@
 #include "tests/support/mutate.h"
 #include "tests/support/signature_fixture.h"
 
-void key_fixture_begin(key_fixture *f)
+void signature_fixture_begin(signature_fixture *f)
 {
-    *f = (key_fixture){.arena = ir_arena_create(0)};
+    *f = (signature_fixture){.arena = ir_arena_create(0)};
     for (int b = 0; b < KEY_FIXTURE_BUFFERS; b++) {
         f->buffers[b] = (pl_buffer){.kind = PL_SCRATCH, .name = "b", .type = {.dtype = MDOT_DTYPE_F32, .rank = 2}};
         f->buffers[b].type.dim[0] = (ir_dim){1, 0};
@@ -23,22 +23,22 @@ void key_fixture_begin(key_fixture *f)
     mutate_begin(f->arena);
 }
 
-const pl_expr *key_fixture_load(key_fixture *f, int buffer)
+const pl_expr *signature_fixture_load(signature_fixture *f, int buffer)
 {
     return pl_load(f->arena, buffer, MDOT_DTYPE_F32, pl_const_i(f->arena, MDOT_DTYPE_I64, 5));
 }
 
-cg_signature key_fixture_key(key_fixture *f, const pl_kernel *kernel)
+cg_signature signature_fixture_of(signature_fixture *f, const pl_kernel *kernel)
 {
-    cg_signature key;
-    int *positions = cg_key_positions(&f->plan, f->arena);
+    cg_signature signature;
+    int *positions = cg_signature_positions(&f->plan, f->arena);
     assert_non_null(positions);
-    assert_true(cg_signature_of(f->target, &f->plan, kernel, positions, f->arena, &key));
-    return key;
+    assert_true(cg_signature_of(f->target, &f->plan, kernel, positions, f->arena, &signature));
+    return signature;
 }
 
-bool key_fixture_same(key_fixture *f, const pl_kernel *a, const pl_kernel *b)
+bool signature_fixture_same(signature_fixture *f, const pl_kernel *a, const pl_kernel *b)
 {
-    cg_signature first = key_fixture_key(f, a), second = key_fixture_key(f, b);
+    cg_signature first = signature_fixture_of(f, a), second = signature_fixture_of(f, b);
     return cg_signature_equal(&first, &second);
 }

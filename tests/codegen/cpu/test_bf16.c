@@ -2,6 +2,7 @@
  * The plans are compared with their interpretation in bf16 and with the reference evaluation. */
 #include "codegen/cpu/bf16.h"
 #include "ir/ops.h"
+#include "ir/plan/build.h"
 #include "ir/plan/interpret.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
@@ -77,7 +78,7 @@ static void values_round_and_multiply_alike_with_and_without_the_instructions(vo
     int count;
     const cg_cpu_target *const *targets = harness_targets(&count);
     for (int t = 0; t < count; t++) {
-        if (targets[t]->products < CG_MATMUL_BF16) continue;
+        if (targets[t]->matmul < CG_MATMUL_BF16) continue;
         harness h;
         harness_begin_for(&h, targets[t]);
         build_values(&h.e);
@@ -165,7 +166,7 @@ static void check_length(const half_case *c, const ir_graph *graph, const pl_pla
     double of_evaluation = worst(out, want[0]), of_interpretation = worst(out, rounded[0]);
     if (!(of_evaluation <= c->of_evaluation))
         fail_msg("%s, %s, length %d: off by %g", c->name, target->name, (int)length, of_evaluation);
-    if (target->products > CG_MATMUL_WIDENED && !(of_interpretation <= c->of_interpretation))
+    if (target->matmul > CG_MATMUL_WIDENED && !(of_interpretation <= c->of_interpretation))
         fail_msg("%s, %s, length %d: off by %g of its interpretation", c->name, target->name, (int)length,
                  of_interpretation);
     free(out);
@@ -187,7 +188,7 @@ static void every_kernel_kind_in_bf16_stays_within_its_bound(void **state)
         if (ir_infer(graph, &err) != MDOT_OK) fail_msg("%s", err.message);
         if (pl_build(graph, arena, &plan, &err) != MDOT_OK) fail_msg("%s", err.message);
         for (int t = 0; t < count; t++) {
-            if (targets[t]->products == CG_MATMUL_F32) continue;
+            if (targets[t]->matmul == CG_MATMUL_F32) continue;
             harness_plan code;
             harness_load_plan_for(&code, plan, targets[t]);
             for (size_t l = 0; l < sizeof lengths / sizeof lengths[0]; l++)

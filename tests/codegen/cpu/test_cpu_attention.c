@@ -2,6 +2,8 @@
  * in fp32 and bf16 on every CPU level. The buffers end or start at inaccessible memory. */
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_kind.h"
+#include "ir/plan/kernel_kind.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 #include "tests/support/shard.h"
@@ -292,12 +294,13 @@ static void emit_kernel(harness *h, const shape *s, const char *name, int64_t *o
     make_plan(s, &k, descriptions, &plan);
     cg_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
-    bool has_tiles = h->e.target->products == CG_MATMUL_AMX; /* normally an entry function does this */
+    bool has_tiles = h->e.target->matmul == CG_MATMUL_AMX; /* normally an entry function does this */
     if (has_tiles) cg_amx_configure(&h->e);
-    cg_attention(&h->e, &plan, &k, buffers, cg_pointer(&h->e, SCRATCH));
+    const pl_kernel described = {.kind = PL_ATTENTION, .attention = k};
+    cg_attention_kind.emit(&h->e, &plan, &described, buffers, cg_pointer(&h->e, SCRATCH));
     if (has_tiles) cg_amx_release(&h->e);
     cg_end_function(&h->e);
-    *out_scratch_bytes = cg_attention_scratch_bytes(&plan, &k, h->e.target);
+    *out_scratch_bytes = cg_attention_kind.scratch_bytes(&plan, &described, h->e.target);
 }
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------ */
@@ -323,7 +326,7 @@ static void check_in(bool half, const shape *s, const int64_t *lengths, int coun
     int targets;
     const cg_cpu_target *const *target = harness_targets(&targets);
     for (int t = 0; t < targets; t++)
-        if (half ? target[t]->products > CG_MATMUL_WIDENED : target[t]->products == CG_MATMUL_F32)
+        if (half ? target[t]->matmul > CG_MATMUL_WIDENED : target[t]->matmul == CG_MATMUL_F32)
             check_on(target[t], s, lengths, count);
 }
 

@@ -1,4 +1,5 @@
 /* Operators and conversions of every element type, in vectors and scalars, against the plan interpreter. */
+#include "codegen/cpu/cpu_expr.h"
 #include "tests/support/plan_fixture.h"
 
 #include <setjmp.h>

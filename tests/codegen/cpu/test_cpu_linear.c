@@ -2,6 +2,7 @@
  * and bf16 on every CPU level. The buffers end or start at inaccessible memory. */
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/bf16.h"
+#include "codegen/cpu/cpu_kind.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 #include "tests/support/shard.h"
@@ -158,7 +159,7 @@ static guarded random_floats(int64_t count, guard_side side)
 
 static bool is_bf16(const form *f)
 {
-    return f->target->products != CG_MATMUL_F32;
+    return f->target->matmul != CG_MATMUL_F32;
 }
 
 /* The weight as the plan describes it, packed for the target. */
@@ -212,12 +213,13 @@ static void emit_kernel(harness *h, ir_arena *arena, const form *f, const shape 
     };
     cg_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
-    bool has_tiles = f->target->products == CG_MATMUL_AMX; /* normally an entry function does this */
+    bool has_tiles = f->target->matmul == CG_MATMUL_AMX; /* normally an entry function does this */
     if (has_tiles) cg_amx_configure(&h->e);
-    cg_linear(&h->e, &plan, &k, buffers, cg_pointer(&h->e, SCRATCH));
+    const pl_kernel described = {.kind = PL_LINEAR, .linear = k};
+    cg_linear_kind.emit(&h->e, &plan, &described, buffers, cg_pointer(&h->e, SCRATCH));
     if (has_tiles) cg_amx_release(&h->e);
     cg_end_function(&h->e);
-    *out_scratch_bytes = cg_linear_scratch_bytes(&plan, &k, h->e.target);
+    *out_scratch_bytes = cg_linear_kind.scratch_bytes(&plan, &described, h->e.target);
 }
 
 /* Inputs and outputs of one run, converted to f32. */
@@ -300,7 +302,7 @@ static void run_kernel(kernel run, const form *f, const shape *s, int64_t rows, 
     int64_t padded = (s->columns + CG_PANEL_COLUMNS - 1) / CG_PANEL_COLUMNS * CG_PANEL_COLUMNS;
     bool half_out = cg_stored_dtype(f->target, &descriptions[OUT]) == MDOT_DTYPE_BF16;
     bool half_weight = cg_stored_dtype(f->target, &descriptions[WEIGHT]) == MDOT_DTYPE_BF16;
-    bool half_products = half_weight && f->target->products > CG_MATMUL_WIDENED;
+    bool half_products = half_weight && f->target->matmul > CG_MATMUL_WIDENED;
     float *dense = random_values(s->k * s->columns), *a_values = random_values(a_count);
     float *before = random_values(out_count), *after = random_values(out_count);
     if (half_out) round_all(before, out_count);
@@ -379,7 +381,7 @@ static void check_form(const form *base, const shape *shapes, int count)
 static bool is_second(const cg_cpu_target *const *targets, int t)
 {
     for (int first = 0; targets[t]->use_generic_vectors && first < t; first++)
-        if (targets[first]->products == targets[t]->products && !targets[first]->use_generic_vectors) return true;
+        if (targets[first]->matmul == targets[t]->matmul && !targets[first]->use_generic_vectors) return true;
     return false;
 }
 

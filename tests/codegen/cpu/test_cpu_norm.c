@@ -1,5 +1,6 @@
 /* The norm kernel against its definition in double: every mode, every remainder of columns, rows in registers and
  * rows through scratch memory, on both CPU levels. The buffers end or start at inaccessible memory. */
+#include "codegen/cpu/cpu_kind.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/guard.h"
 
@@ -74,9 +75,10 @@ static int64_t emit_kernel(harness *h, ir_arena *arena, const shape *s, const ch
     pl_norm k = describe(arena, s);
     cg_begin_function(&h->e, name, POINTERS);
     for (int b = 0; b < BUFFERS; b++) buffers[b] = cg_pointer(&h->e, b);
-    cg_norm(&h->e, &plan, &k, buffers, cg_pointer(&h->e, SCRATCH));
+    const pl_kernel described = {.kind = PL_NORM, .norm = k};
+    cg_norm_kind.emit(&h->e, &plan, &described, buffers, cg_pointer(&h->e, SCRATCH));
     cg_end_function(&h->e);
-    return cg_norm_scratch_bytes(&plan, &k, h->e.target);
+    return cg_norm_kind.scratch_bytes(&plan, &described, h->e.target);
 }
 
 /* ---- Reference --------------------------------------------------------------------------------------------------- */

@@ -154,7 +154,7 @@ static void assert_level_has_targets(mdot_cpu_isa level, const char *name)
         if (target == NULL) continue;
         count++;
         assert_string_equal(target->name, name);
-        assert_int_equal(target->products == CG_MATMUL_F32, c == CG_FP32);
+        assert_int_equal(target->matmul == CG_MATMUL_F32, c == CG_FP32);
         assert_ptr_equal(target->layout, c == CG_FP32 ? &cg_layout_f32 : &cg_layout_bf16);
     }
     assert_true(count > 0);

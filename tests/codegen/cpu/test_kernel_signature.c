@@ -1,9 +1,9 @@
-/* test_kernel_signature.c — kernels that differ in any field have different keys; with equal keys they would share code.
- * test_kernel_signature_buffers.c tests the fields of their buffers.
+/* test_kernel_signature.c — kernels that differ in any field have different signatures; with equal signatures they would share
+ * code. test_kernel_signature_buffers.c tests the fields of their buffers.
  *
- * Every structure of plan.h that is a part of a kernel is listed here field by field, with a value and a kind. The
- * list initialises the value that the test starts from by position, so that a missing field fails to compile. Each
- * field is then changed in every way that its kind allows, and each change must change the key.
+ * Every structure of plan.h that is a part of a kernel is listed here field by field, with a value and a kind. The list
+ * initialises the value that the test starts from by position, so that a missing field fails to compile. Each field is
+ * then changed in every way that its kind allows, and each change must change the signature.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "ir/plan/kernel_kind.h"
 #include "tests/support/mutate.h"
 #include "tests/support/signature_fixture.h"
 
@@ -115,34 +116,34 @@ static int mutate_operands(void *at, int step)
 
 /* ---- Keys -------------------------------------------------------------------------------------------------------- */
 
-/* Operands on two buffers: the key must contain the buffer of each operand. `numbers` are in the order of the
+/* Operands on two buffers: the signature must contain the buffer of each operand. `numbers` are in the order of the
  * operands, and the first operand reads buffer 0. Both buffers are visited in the same order for every choice of the
  * tested operand, so that only this choice distinguishes the kernels. */
-static void assert_numbers_count(key_fixture *s, const pl_kernel *kernel, int *const *numbers, int count)
+static void assert_numbers_count(signature_fixture *s, const pl_kernel *kernel, int *const *numbers, int count)
 {
     for (int i = 1; i < count; i++) {
         for (int k = 0; k < count; k++) *numbers[k] = 0;
         *numbers[i == count - 1 ? 1 : count - 1] = 1;
         *numbers[i] = 0;
-        cg_signature first = key_fixture_key(s, kernel);
+        cg_signature first = signature_fixture_of(s, kernel);
         *numbers[i] = 1;
-        cg_signature second = key_fixture_key(s, kernel);
+        cg_signature second = signature_fixture_of(s, kernel);
         if (cg_signature_equal(&first, &second))
             fail_msg("%s kernels share code whose operand %d is on another buffer", pl_kind_name(kernel->kind), i);
     }
 }
 
 /* A load whose buffer the test can change. */
-static pl_expr *loose_load(key_fixture *s)
+static pl_expr *loose_load(signature_fixture *s)
 {
     pl_expr *copy = IR_NEW(s->arena, pl_expr);
     assert_non_null(copy);
-    *copy = *key_fixture_load(s, 0);
+    *copy = *signature_fixture_load(s, 0);
     return copy;
 }
 
 /* Tests every change of every field of a structure at `offset` in the kernel. */
-static void assert_all_count(key_fixture *s, const pl_kernel *kernel, size_t offset, const mutate_field *fields,
+static void assert_all_count(signature_fixture *s, const pl_kernel *kernel, size_t offset, const mutate_field *fields,
                              int count)
 {
     int steps = mutate_fields(fields, count, (char *)&(pl_kernel){0} + offset, -1, NULL);
@@ -152,7 +153,7 @@ static void assert_all_count(key_fixture *s, const pl_kernel *kernel, size_t off
         const char *name = NULL;
         mutate_fields(fields, count, (char *)&changed + offset, step, &name);
         assert_non_null(name);
-        if (key_fixture_same(s, kernel, &changed))
+        if (signature_fixture_same(s, kernel, &changed))
             fail_msg("%s kernels that differ in %s share code", pl_kind_name(kernel->kind), name);
     }
 }
@@ -166,14 +167,14 @@ static void assert_all_count(key_fixture *s, const pl_kernel *kernel, size_t off
     X(pl_linear, i64, columns, 16)                                                                                     \
     X(pl_linear, buffer, weight, 1)                                                                                    \
     X(pl_linear, optional, bias, 2)                                                                                    \
-    X(pl_linear, optional_expr, epilogue, key_fixture_load(&s, 3))                                                     \
+    X(pl_linear, optional_expr, epilogue, signature_fixture_load(&s, 3))                                               \
     X(pl_linear, matrix, out, matrix(4))
 
 static void every_field_of_a_linear_counts(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
+    signature_fixture s;
+    signature_fixture_begin(&s);
     static const mutate_field fields[] = {LINEAR(FIELD_ROW)};
     pl_kernel kernel = {.kind = PL_LINEAR, .linear = {LINEAR(FIELD_VALUE)}};
     assert_all_count(&s, &kernel, offsetof(pl_kernel, linear), fields, COUNT(fields));
@@ -209,8 +210,8 @@ static void every_field_of_a_linear_counts(void **state)
 static void every_field_of_an_attention_counts(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
+    signature_fixture s;
+    signature_fixture_begin(&s);
     static const mutate_field fields[] = {ATTENTION(FIELD_ROW)};
     pl_kernel kernel = {.kind = PL_ATTENTION, .attention = {ATTENTION(FIELD_VALUE)}};
     assert_all_count(&s, &kernel, offsetof(pl_kernel, attention), fields, COUNT(fields));
@@ -224,26 +225,26 @@ static void every_field_of_an_attention_counts(void **state)
     X(pl_norm, choice, mode, PL_NORM_LAYER)                                                                            \
     X(pl_norm, dim, rows, {1, 0})                                                                                      \
     X(pl_norm, dim, columns, {0, 32})                                                                                  \
-    X(pl_norm, expr, input, key_fixture_load(&s, 0))                                                                   \
+    X(pl_norm, expr, input, signature_fixture_load(&s, 0))                                                             \
     X(pl_norm, real, epsilon, 1e-5)                                                                                    \
     X(pl_norm, optional, gamma, 1)                                                                                     \
     X(pl_norm, optional, beta, 2)                                                                                      \
-    X(pl_norm, optional_expr, epilogue, key_fixture_load(&s, 3))                                                       \
+    X(pl_norm, optional_expr, epilogue, signature_fixture_load(&s, 3))                                                 \
     X(pl_norm, matrix, out, matrix(4))                                                                                 \
     X(pl_norm, matrix, sum, matrix(5))
 
 static void every_field_of_a_norm_counts(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
+    signature_fixture s;
+    signature_fixture_begin(&s);
     static const mutate_field fields[] = {NORM(FIELD_ROW)};
     pl_kernel kernel = {.kind = PL_NORM, .norm = {NORM(FIELD_VALUE)}};
     assert_all_count(&s, &kernel, offsetof(pl_kernel, norm), fields, COUNT(fields));
     kernel.norm.sum.buffer = -1; /* absent */
     pl_kernel summed = kernel;
     summed.norm.sum.buffer = 5;
-    assert_false(key_fixture_same(&s, &kernel, &summed));
+    assert_false(signature_fixture_same(&s, &kernel, &summed));
     pl_norm *k = &kernel.norm;
     pl_expr *in_input = loose_load(&s), *in_epilogue = loose_load(&s);
     k->input = in_input;
@@ -258,17 +259,17 @@ static void every_field_of_a_norm_counts(void **state)
     X(pl_nest, i32, reduce_count, 1)                                                                                   \
     X(pl_nest, extents, extent, {{1, 0}, {0, 32}, {0, 8}})                                                             \
     X(pl_nest, choice, reducer, PL_REDUCE_SUM)                                                                         \
-    X(pl_nest, optional_expr, body, key_fixture_load(&s, 0))                                                           \
+    X(pl_nest, optional_expr, body, signature_fixture_load(&s, 0))                                                     \
     X(pl_nest, i32, store_count, STORES)                                                                               \
     X(pl_nest, stores, store,                                                                                          \
-      {store(1, key_fixture_load(&s, 2), key_fixture_load(&s, 3)),                                                     \
-       store(4, key_fixture_load(&s, 5), key_fixture_load(&s, 6))})
+      {store(1, signature_fixture_load(&s, 2), signature_fixture_load(&s, 3)),                                         \
+       store(4, signature_fixture_load(&s, 5), signature_fixture_load(&s, 6))})
 
 static void every_field_of_a_nest_counts(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
+    signature_fixture s;
+    signature_fixture_begin(&s);
     static const mutate_field fields[] = {NEST(FIELD_ROW)};
     pl_kernel kernel = {.kind = PL_NEST, .nest = {NEST(FIELD_VALUE)}};
     assert_all_count(&s, &kernel, offsetof(pl_kernel, nest), fields, COUNT(fields));
@@ -283,7 +284,7 @@ static void every_field_of_a_nest_counts(void **state)
     pl_kernel moved_loop = kernel; /* one outer loop fewer, one reduction loop more */
     moved_loop.nest.loop_count--;
     moved_loop.nest.reduce_count++;
-    assert_false(key_fixture_same(&s, &kernel, &moved_loop));
+    assert_false(signature_fixture_same(&s, &kernel, &moved_loop));
     ir_arena_destroy(s.arena);
 }
 
@@ -302,8 +303,8 @@ static void every_field_of_a_nest_counts(void **state)
 static void every_field_of_a_sequential_kernel_and_every_shape_counts(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
+    signature_fixture s;
+    signature_fixture_begin(&s);
     static const mutate_field fields[] = {SEQUENTIAL(FIELD_ROW)};
     pl_kernel kernel = {.kind = PL_SEQUENTIAL, .sequential = {SEQUENTIAL(FIELD_VALUE)}};
     assert_all_count(&s, &kernel, offsetof(pl_kernel, sequential), fields, COUNT(fields));
@@ -311,18 +312,18 @@ static void every_field_of_a_sequential_kernel_and_every_shape_counts(void **sta
     pl_sequential *k = &on_two.sequential;
     int *const numbers[] = {&k->input[0], &k->input[1], &k->input[2], &k->input[3], &k->output[0], &k->output[1]};
     assert_numbers_count(&s, &on_two, numbers, COUNT(numbers));
-    cg_signature before = key_fixture_key(&s, &kernel);
+    cg_signature before = signature_fixture_of(&s, &kernel);
     for (int b = 0; b < 6; b++) {
         ir_type *type = &s.buffers[b].type;
         const ir_type kept = *type;
         for (int d = 0; d < 4; d++) {
             mutate_dim(&type->dim[d / 2], d % 2);
-            cg_signature after = key_fixture_key(&s, &kernel);
+            cg_signature after = signature_fixture_of(&s, &kernel);
             assert_false(cg_signature_equal(&before, &after));
             *type = kept;
         }
         type->rank = 1;
-        cg_signature after = key_fixture_key(&s, &kernel);
+        cg_signature after = signature_fixture_of(&s, &kernel);
         assert_false(cg_signature_equal(&before, &after));
         *type = kept;
     }
@@ -332,30 +333,30 @@ static void every_field_of_a_sequential_kernel_and_every_shape_counts(void **sta
 static void steps_and_every_kernel_of_a_recurrence_count(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
+    signature_fixture s;
+    signature_fixture_begin(&s);
     pl_kernel inner[] = {{.kind = PL_LINEAR}, {.kind = PL_NEST}}, others[] = {inner[0], inner[1]};
     inner[0].linear = others[0].linear = (pl_linear){LINEAR(FIELD_VALUE)};
     inner[1].nest = others[1].nest = (pl_nest){NEST(FIELD_VALUE)};
     pl_kernel kernel = {.kind = PL_RECURRENCE}, other = kernel;
     kernel.recurrence = other.recurrence = (pl_recurrence){.steps = {1, 0}, .kernel_count = 2, .kernels = inner};
-    assert_true(key_fixture_same(&s, &kernel, &other));
+    assert_true(signature_fixture_same(&s, &kernel, &other));
     for (int part = 0; part < 2; part++) {
         other.recurrence = kernel.recurrence;
         mutate_dim(&other.recurrence.steps, part);
-        assert_false(key_fixture_same(&s, &kernel, &other));
+        assert_false(signature_fixture_same(&s, &kernel, &other));
     }
     other.recurrence = kernel.recurrence;
     other.recurrence.kernel_count = 1;
-    assert_false(key_fixture_same(&s, &kernel, &other));
+    assert_false(signature_fixture_same(&s, &kernel, &other));
     other.recurrence = kernel.recurrence;
     other.recurrence.kernels = others;
-    assert_true(key_fixture_same(&s, &kernel, &other));
+    assert_true(signature_fixture_same(&s, &kernel, &other));
     others[0].linear.columns++;
-    assert_false(key_fixture_same(&s, &kernel, &other));
+    assert_false(signature_fixture_same(&s, &kernel, &other));
     others[0] = inner[0];
     others[1].nest.loop_count--;
-    assert_false(key_fixture_same(&s, &kernel, &other));
+    assert_false(signature_fixture_same(&s, &kernel, &other));
     ir_arena_destroy(s.arena);
 }
 
@@ -367,13 +368,14 @@ static void steps_and_every_kernel_of_a_recurrence_count(void **state)
     X(pl_expr, i32, i, 0)                                                                                              \
     X(pl_expr, real, f, 0.5)                                                                                           \
     X(pl_expr, i64, n, 0)                                                                                              \
-    X(pl_expr, operands, arg, {key_fixture_load(&s, 0), key_fixture_load(&s, 2), key_fixture_load(&s, 3)})
+    X(pl_expr, operands, arg,                                                                                          \
+      {signature_fixture_load(&s, 0), signature_fixture_load(&s, 2), signature_fixture_load(&s, 3)})
 
 static void every_field_of_an_expression_counts(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
+    signature_fixture s;
+    signature_fixture_begin(&s);
     static const mutate_field fields[] = {EXPR(FIELD_ROW)};
     const pl_expr base = {EXPR(FIELD_VALUE)};
     pl_kernel kernel = {.kind = PL_NEST, .nest = {.loop_count = 1, .extent = {{1, 0}}, .store_count = 1}};
@@ -385,7 +387,7 @@ static void every_field_of_an_expression_counts(void **state)
         const char *name = NULL;
         mutate_fields(fields, COUNT(fields), &changed, step, &name);
         other.nest.store[0].value = &changed;
-        if (key_fixture_same(&s, &kernel, &other)) fail_msg("expressions that differ in %s share code", name);
+        if (signature_fixture_same(&s, &kernel, &other)) fail_msg("expressions that differ in %s share code", name);
     }
     ir_arena_destroy(s.arena);
 }
@@ -400,11 +402,11 @@ static pl_kernel storing(const pl_expr *value)
 static void the_operation_counts(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
-    const pl_expr *a = key_fixture_load(&s, 0), *b = key_fixture_load(&s, 2);
+    signature_fixture s;
+    signature_fixture_begin(&s);
+    const pl_expr *a = signature_fixture_load(&s, 0), *b = signature_fixture_load(&s, 2);
     pl_kernel sum = storing(pl_binary(s.arena, PL_ADD, a, b)), product = storing(pl_binary(s.arena, PL_MUL, a, b));
-    assert_false(key_fixture_same(&s, &sum, &product));
+    assert_false(signature_fixture_same(&s, &sum, &product));
     ir_arena_destroy(s.arena);
 }
 
@@ -412,19 +414,20 @@ static void the_operation_counts(void **state)
 static void which_node_occurs_again_counts(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
-    const pl_expr *a = key_fixture_load(&s, 0), *b = key_fixture_load(&s, 2), *sum = pl_binary(s.arena, PL_ADD, a, b);
+    signature_fixture s;
+    signature_fixture_begin(&s);
+    const pl_expr *a = signature_fixture_load(&s, 0), *b = signature_fixture_load(&s, 2),
+                  *sum = pl_binary(s.arena, PL_ADD, a, b);
     pl_kernel first = storing(pl_binary(s.arena, PL_MUL, sum, a)), second = storing(pl_binary(s.arena, PL_MUL, sum, b));
-    assert_false(key_fixture_same(&s, &first, &second));
+    assert_false(signature_fixture_same(&s, &first, &second));
     ir_arena_destroy(s.arena);
 }
 
 static void kinds_never_share_code(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
+    signature_fixture s;
+    signature_fixture_begin(&s);
     pl_kernel kernels[] = {
         {.kind = PL_LINEAR}, {.kind = PL_ATTENTION}, {.kind = PL_NORM}, {.kind = PL_NEST}, {.kind = PL_RECURRENCE}};
     kernels[0].linear = (pl_linear){LINEAR(FIELD_VALUE)};
@@ -433,7 +436,7 @@ static void kinds_never_share_code(void **state)
     kernels[3].nest = (pl_nest){NEST(FIELD_VALUE)};
     kernels[4].recurrence = (pl_recurrence){.steps = {1, 0}, .kernel_count = 1, .kernels = &kernels[3]};
     for (int a = 0; a < COUNT(kernels); a++)
-        for (int b = 0; b < a; b++) assert_false(key_fixture_same(&s, &kernels[a], &kernels[b]));
+        for (int b = 0; b < a; b++) assert_false(signature_fixture_same(&s, &kernels[a], &kernels[b]));
     ir_arena_destroy(s.arena);
 }
 

@@ -1,5 +1,5 @@
-/* test_kernel_signature_buffers.c — the properties of a kernel's buffers that are part of its key: types, uses, and 16-bit storage
- * if the code depends on it. Other properties are left out, so that layers share code. */
+/* test_kernel_signature_buffers.c — the properties of a kernel's buffers that are part of its signature: types, uses, and
+ * 16-bit storage if the code depends on it. Other properties are left out, so that layers share code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,10 +7,11 @@
 
 #include <cmocka.h>
 
+#include "ir/plan/kernel_kind.h"
 #include "tests/support/signature_fixture.h"
 
 /* A linear on buffers 0 to 4: a, weight, bias, the input of the epilogue, out. */
-static pl_kernel make_linear(key_fixture *s)
+static pl_kernel make_linear(signature_fixture *s)
 {
     ir_dim row = ir_dim_number(32), column = ir_dim_number(16), none = ir_dim_number(0);
     return (pl_kernel){.kind = PL_LINEAR,
@@ -20,23 +21,23 @@ static pl_kernel make_linear(key_fixture *s)
                                   .columns = 16,
                                   .weight = 1,
                                   .bias = 2,
-                                  .epilogue = key_fixture_load(s, 3),
+                                  .epilogue = signature_fixture_load(s, 3),
                                   .out = {4, none, column}}};
 }
 
 static void types_and_uses_of_buffers_count(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
+    signature_fixture s;
+    signature_fixture_begin(&s);
     pl_kernel kernel = make_linear(&s);
-    cg_signature before = key_fixture_key(&s, &kernel);
+    cg_signature before = signature_fixture_of(&s, &kernel);
     for (int b = 0; b <= 4; b++) {
         s.buffers[b].type.dtype = MDOT_DTYPE_F64;
-        cg_signature typed = key_fixture_key(&s, &kernel);
+        cg_signature typed = signature_fixture_of(&s, &kernel);
         s.buffers[b].type.dtype = MDOT_DTYPE_F32;
         s.buffers[b].use ^= 1;
-        cg_signature used = key_fixture_key(&s, &kernel);
+        cg_signature used = signature_fixture_of(&s, &kernel);
         s.buffers[b].use ^= 1;
         assert_false(cg_signature_equal(&before, &typed));
         assert_false(cg_signature_equal(&before, &used));
@@ -48,12 +49,12 @@ static void types_and_uses_of_buffers_count(void **state)
 static void what_is_kept_in_16_bits_counts_in_bf16(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
+    signature_fixture s;
+    signature_fixture_begin(&s);
     pl_kernel kernel = make_linear(&s);
     cg_cpu_target targets[] = {*s.target, *s.target, *s.target};
-    targets[1].products = CG_MATMUL_WIDENED;
-    targets[2].products = CG_MATMUL_BF16;
+    targets[1].matmul = CG_MATMUL_WIDENED;
+    targets[2].matmul = CG_MATMUL_BF16;
     for (int t = 0; t < 3; t++)
         for (int b = 0; b <= 4; b++) {
             s.target = &targets[t];
@@ -61,10 +62,10 @@ static void what_is_kept_in_16_bits_counts_in_bf16(void **state)
             for (int w = 0; w < 2; w++) {
                 s.buffers[b].kind = w ? PL_WEIGHT : PL_SCRATCH;
                 s.buffers[b].reads = PL_READ_WHOLE;
-                cg_signature whole = key_fixture_key(&s, &kernel);
+                cg_signature whole = signature_fixture_of(&s, &kernel);
                 s.buffers[b].reads = PL_READ_HALF;
-                cg_signature half = key_fixture_key(&s, &kernel);
-                bool counts = w ? targets[t].products != CG_MATMUL_F32 : targets[t].products == CG_MATMUL_BF16;
+                cg_signature half = signature_fixture_of(&s, &kernel);
+                bool counts = w ? targets[t].matmul != CG_MATMUL_F32 : targets[t].matmul == CG_MATMUL_BF16;
                 assert_int_equal(!cg_signature_equal(&whole, &half), counts);
             }
             s.buffers[b].kind = kind;
@@ -78,8 +79,8 @@ static void what_is_kept_in_16_bits_counts_in_bf16(void **state)
 static void what_is_multiplied_in_16_bits_counts_in_bf16(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
+    signature_fixture s;
+    signature_fixture_begin(&s);
     ir_dim whole = ir_dim_number(0), row = ir_dim_number(32);
     pl_heads heads[4];
     for (int b = 0; b < 4; b++) heads[b] = (pl_heads){b, whole, whole, row, row};
@@ -97,27 +98,27 @@ static void what_is_multiplied_in_16_bits_counts_in_bf16(void **state)
                                       .out = heads[3],
                                       .mask = -1}};
     cg_cpu_target pairs = *s.target;
-    pairs.products = CG_MATMUL_BF16;
+    pairs.matmul = CG_MATMUL_BF16;
     assert_true(pl_is_matrix(&s.plan, &kernel));
-    cg_signature f32_made = key_fixture_key(&s, &kernel);
+    cg_signature f32_made = signature_fixture_of(&s, &kernel);
     s.buffers[0].kind = PL_INPUT;
     assert_false(pl_is_matrix(&s.plan, &kernel));
-    cg_signature f32_given = key_fixture_key(&s, &kernel);
+    cg_signature f32_given = signature_fixture_of(&s, &kernel);
     s.target = &pairs;
-    cg_signature given = key_fixture_key(&s, &kernel);
+    cg_signature given = signature_fixture_of(&s, &kernel);
     s.buffers[0].kind = PL_SCRATCH;
-    cg_signature made = key_fixture_key(&s, &kernel);
+    cg_signature made = signature_fixture_of(&s, &kernel);
     assert_true(cg_signature_equal(&f32_made, &f32_given));
     assert_false(cg_signature_equal(&made, &given));
     ir_arena_destroy(s.arena);
 }
 
-/* Layers share code, because names, buffer numbers, offsets and contents are left out of the key. */
+/* Layers share code, because names, buffer numbers, offsets and contents are left out of the signature. */
 static void what_code_does_not_see_does_not_count(void **state)
 {
     (void)state;
-    key_fixture s;
-    key_fixture_begin(&s);
+    signature_fixture s;
+    signature_fixture_begin(&s);
     pl_kernel kernel = make_linear(&s), other = kernel;
     kernel.name = "linear.a";
     kernel.origin = "a";
@@ -127,7 +128,7 @@ static void what_code_does_not_see_does_not_count(void **state)
     other.linear.a.buffer = 6;
     other.linear.weight = 7;
     other.linear.bias = 8;
-    other.linear.epilogue = key_fixture_load(&s, 9);
+    other.linear.epilogue = signature_fixture_load(&s, 9);
     other.linear.out.buffer = 10;
     for (int b = 6; b <= 10; b++) {
         s.buffers[b].kind = PL_OUTPUT;
@@ -137,10 +138,10 @@ static void what_code_does_not_see_does_not_count(void **state)
         s.buffers[b].max_bytes = 1000;
         s.buffers[b].first_use = s.buffers[b].last_use = b;
     }
-    assert_true(key_fixture_same(&s, &kernel, &other));
-    cg_signature key = key_fixture_key(&s, &other);
-    assert_int_equal(key.buffer_count, 5);
-    assert_int_equal(key.buffers[0], 6);
+    assert_true(signature_fixture_same(&s, &kernel, &other));
+    cg_signature signature = signature_fixture_of(&s, &other);
+    assert_int_equal(signature.buffer_count, 5);
+    assert_int_equal(signature.buffers[0], 6);
     ir_arena_destroy(s.arena);
 }
 

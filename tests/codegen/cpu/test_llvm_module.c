@@ -1,4 +1,5 @@
 /* The images that cg_cpu_make_images builds: shared kernels, names, entry functions, refusals. */
+#include "codegen/cpu/cpu_images.h"
 #include "tests/support/plan_fixture.h"
 
 #include <setjmp.h>

@@ -1,4 +1,6 @@
 /* Elementary functions against libm, at every vector width that this machine runs. */
+#include "codegen/cpu/gelu.h"
+#include "codegen/cpu/math.h"
 #include "tests/support/cg_harness.h"
 
 #include <setjmp.h>

@@ -1,6 +1,8 @@
 /* test_slices.c — kernels whose work is split into slices for several calls. The results are bit-identical to those
  * of one call, for any slices. */
 #include "ir/ops.h"
+#include "ir/plan/build.h"
+#include "ir/plan/kernel_kind.h"
 #include "tests/support/cg_harness.h"
 #include "tests/support/graph_notation.h"
 
@@ -120,7 +122,7 @@ static void check_shares(const char *notation, pl_kind kind, bool is_split)
     for (int k = 0; k < plan->kernel_count; k++) {
         if (plan->kernels[k].kind != kind) continue;
         found = true;
-        assert_int_equal(cg_kernel_is_split(plan, &plan->kernels[k]), is_split);
+        assert_int_equal(pl_is_split(plan, &plan->kernels[k]), is_split);
     }
     assert_true(found);
     check_levels(graph, plan);
@@ -221,7 +223,7 @@ static void kernels_that_are_not_split_are_one_step(void **state)
                                arena);
     pl_plan *plan = plan_of(graph);
     assert_int_equal(plan->kernel_count, 5);
-    for (int k = 0; k < 5; k++) assert_int_equal(cg_kernel_is_split(plan, &plan->kernels[k]), want[k]);
+    for (int k = 0; k < 5; k++) assert_int_equal(pl_is_split(plan, &plan->kernels[k]), want[k]);
     check_levels(graph, plan);
     ir_arena_destroy(arena);
 }

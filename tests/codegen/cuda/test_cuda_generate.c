@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "codegen/cuda/cuda_generate.h"
+#include "codegen/cuda/cuda_program.h"
+#include "codegen/cuda/tile_schedule.h"
 #include "compiler/compiler.h"
 #include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"
@@ -57,7 +59,7 @@ static void kernels_come_by_entry_and_bucket(void **state)
                  0),
     };
     cu_program program = generate(entries, 2, CG_BF16);
-    static const char *const names[] = {"entry_encode_n32", "entry_encode_n128", "entry_price"};
+    static const char *const names[] = {"entry_encode_n32", "entry_encode_n128", "entry_evaluate"};
     assert_int_equal(program.kernel_count, 3);
     for (int k = 0; k < 3; k++) {
         const cu_kernel *kernel = &program.kernels[k];

@@ -1,7 +1,7 @@
 /* test_cuda_images.c — predictors compiled for GPUs, as far as a machine without a GPU can check them. On every
  * architecture, the kernels from NVIDIA's compiler stay within their launch parameters. Failures to compile are
  * reported. tests/cuda_host tests the results of the kernels. */
-#include "codegen/cuda/cuda_backend.h"
+#include "codegen/cuda/cuda_target.h"
 #include "mdot/mdot.h"
 #include "mdot/mdotc.h"
 #include "tests/support/cubin_fixture.h"

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "codegen/codegen.h"
 #include "codegen/cuda/fragments.h"
 
 enum { LANES = 32, HALVES = 8 };

@@ -8,8 +8,10 @@
 #include <cmocka.h>
 
 #include "codegen/cuda/grid_stages.h"
+#include "codegen/cuda/tile_schedule.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
+#include "ir/plan/build.h"
 #include "tests/support/cuda_plan_fixture.h"
 #include "tests/support/graph_notation.h"
 

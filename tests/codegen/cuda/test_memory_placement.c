@@ -1,5 +1,5 @@
-/* test_memory_placement.c — memory placement of buffers: their form, and whether they are in shared memory. Two live buffers
- * must never overlap. */
+/* test_memory_placement.c — memory placement of buffers: their form, and whether they are in shared memory. Two live
+ * buffers must never overlap. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static const cu_placement *home_of(const cu_layout *layout, const char *name)
     const cu_stages *stages = layout->stages;
     for (int b = 0; b < stages->buffer_count; b++)
         if (stages->buffers[b].kind != PL_WEIGHT && strcmp(stages->buffers[b].name, name) == 0)
-            return &layout->homes[b];
+            return &layout->placements[b];
     fail_msg("there is no buffer %s", name);
     return NULL;
 }
@@ -51,7 +51,7 @@ static int pieces_of(const cu_layout *layout, piece *out)
     const cu_stages *stages = layout->stages;
     int count = 0;
     for (int b = 0; b < stages->buffer_count; b++) {
-        const cu_place *places[] = {&layout->homes[b].plain, &layout->homes[b].half};
+        const cu_place *places[] = {&layout->placements[b].plain, &layout->placements[b].half};
         for (int k = 0; k < 2; k++) {
             const cu_place *p = places[k];
             if (p->kind != CU_SHARED && p->kind != CU_SCRATCH) continue;
@@ -101,8 +101,8 @@ static void assert_shared_stays_in_its_block(const cu_layout *layout)
     for (int s = 0; s < stages->step_count; s++) {
         for (int k = 0; k < stages->steps[s].access_count; k++) {
             const cu_access *a = &stages->steps[s].accesses[k];
-            const cu_placement *home = &layout->homes[a->buffer];
-            if (home->plain.kind != CU_SHARED && home->half.kind != CU_SHARED) continue;
+            const cu_placement *placement = &layout->placements[a->buffer];
+            if (placement->plain.kind != CU_SHARED && placement->half.kind != CU_SHARED) continue;
             assert_true(a->is_local);
             assert_true(stage_of[a->buffer] < 0 || stage_of[a->buffer] == stages->steps[s].stage);
             stage_of[a->buffer] = stages->steps[s].stage;
@@ -168,7 +168,7 @@ static void f32_has_no_other_form(void **state)
 {
     (void)state;
     cu_layout layout = layout_of(RESIDUAL, CG_FP32);
-    for (int b = 0; b < layout.stages->buffer_count; b++) assert_int_equal(layout.homes[b].half.kind, CU_NOWHERE);
+    for (int b = 0; b < layout.stages->buffer_count; b++) assert_int_equal(layout.placements[b].half.kind, CU_NOWHERE);
     assert_int_equal(home_of(&layout, "n")->plain.kind, CU_SHARED);
 }
 
@@ -281,8 +281,8 @@ static void scratch_memory_is_of_the_length_that_takes_most(void **state)
     ((pl_buffer *)stages->buffers)[shrinking].type =
         (ir_type){.dtype = MDOT_DTYPE_F32, .rank = 2, .dim = {{-1, 1000}, {1, 0}}};
     assert_int_equal(cu_lay_out(stages, CG_FP32, cuda_arena, &layout, &err), MDOT_OK);
-    assert_int_equal(layout.homes[shrinking].plain.kind, CU_SCRATCH);
-    assert_int_equal(layout.homes[shrinking].plain.size_bytes, 999 * MAX_LENGTH * 4);
+    assert_int_equal(layout.placements[shrinking].plain.kind, CU_SCRATCH);
+    assert_int_equal(layout.placements[shrinking].plain.size_bytes, 999 * MAX_LENGTH * 4);
 }
 
 /* The row of a residual's sum may be narrower than the last dimension of its buffer. */
@@ -301,7 +301,7 @@ static void a_norms_sum_is_as_wide_as_it_is_written(void **state)
         if (kernel->kind == PL_NORM) kernel->norm.sum = (pl_matrix){.buffer = target, .row_stride = {0, 16}};
     }
     assert_int_equal(cu_lay_out(stages, CG_BF16, cuda_arena, &layout, &err), MDOT_OK);
-    assert_int_equal(layout.homes[target].plain.width, 16);
+    assert_int_equal(layout.placements[target].plain.width, 16);
 }
 
 static void what_other_tiles_read_lies_in_scratch_memory(void **state)
@@ -330,7 +330,7 @@ static void the_largest_makes_way_where_shared_memory_ends(void **state)
     assert_true(layout.shared_bytes <= 99 << 10);
     int moved = 0, kept = 0;
     for (int b = 0; b < layout.stages->plan->buffer_count; b++) {
-        const cu_place *p = &layout.homes[b].plain;
+        const cu_place *p = &layout.placements[b].plain;
         moved += p->kind == CU_SCRATCH && p->size_bytes == MAX_LENGTH * 1024 * 4;
         kept += p->kind == CU_SHARED && p->width == 512;
     }

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "ir/plan/expr.h"
+#include "ir/plan/plan_text.h"
 #include "ir/plan/scalar.h"
 #include "tests/support/decimal_point.h"
 

@@ -9,7 +9,9 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
+#include "ir/plan/build.h"
 #include "ir/plan/interpret.h"
+#include "ir/plan/verify_plan.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/plan_oracle.h"
 

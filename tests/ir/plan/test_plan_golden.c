@@ -21,7 +21,9 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
+#include "ir/plan/build.h"
 #include "ir/plan/plan.h"
+#include "ir/plan/print_plan.h"
 #include "tests/support/graph_notation.h"
 #include "tests/support/plan_oracle.h"
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "ir/plan/buffer_assignment.h"
 #include "ir/plan/plan.h"
 
 enum { MAX_BUFFERS = 64 };

@@ -14,6 +14,7 @@
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
 #include "ir/passes.h"
+#include "ir/plan/build.h"
 #include "ir/plan/plan.h"
 #include "tests/support/plan_oracle.h"
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
+#include "ir/plan/build.h"
 #include "ir/plan/interpret.h"
 #include "tests/support/plan_oracle.h"
 

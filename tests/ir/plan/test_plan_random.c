@@ -10,7 +10,9 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
+#include "ir/plan/build.h"
 #include "ir/plan/plan.h"
+#include "ir/plan/print_plan.h"
 #include "tests/support/plan_oracle.h"
 
 enum { GRAPHS = 3000, MAX_LENGTH = 6, MAX_POOL = 64, MAX_ELEMENTS = 3000 };

@@ -10,7 +10,10 @@
 #include <cmocka.h>
 
 #include "ir/ops.h"
+#include "ir/plan/build.h"
 #include "ir/plan/interpret.h"
+#include "ir/plan/kernel_kind.h"
+#include "ir/plan/verify_plan.h"
 #include "tests/support/graph_notation.h"
 
 enum { MAX_LENGTH = 16 };

@@ -1,10 +1,54 @@
-/* interpret_sequential.c — runs the sequential kernels of a plan on concrete data (see interpret.h). */
-#include <stdlib.h>
-
+/* kind_sequential.c — operators that are not loop nests: cumulative sums, top k, scatters. */
 #include "ir/ops/families.h"
 #include "ir/ops/index.h"
-#include "ir/plan/interpret.h"
+#include "ir/plan/expr_ops.h"
+#include "ir/plan/kernel_kind.h"
+#include "ir/plan/plan_checker.h"
+#include "ir/plan/plan_machine.h"
+#include "ir/plan/plan_text.h"
 #include "ir/plan/scalar.h"
+#include "ir/plan/visit.h"
+
+static void visit(const pl_kernel *kernel, const pl_visitor *v)
+{
+    const pl_sequential *k = &kernel->sequential;
+    for (int i = 0; i < 4; i++) pl_visit_read(v, k->input[i]);
+    for (int i = 0; i < 2; i++) pl_visit_write(v, k->output[i]);
+}
+
+static void print(const pl_kernel *kernel, pl_text *t)
+{
+    const pl_sequential *k = &kernel->sequential;
+    static const char *const names[] = {"cumulate", "top_k", "scatter_elements", "scatter_nd", "tensor_scatter"};
+    const struct {
+        bool on;
+        const char *name;
+    } flags[] = {{k->exclusive, "exclusive"},
+                 {k->reverse, "reverse"},
+                 {k->largest, "largest"},
+                 {k->sorted, "sorted"},
+                 {k->circular, "circular"}};
+    pl_put(t, "  %s axis %d", names[k->what], k->axis);
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (flags[i].on) pl_put(t, " %s", flags[i].name);
+    if (k->reduction != PL_REDUCE_NONE) pl_put(t, " %s", pl_reducer_name(k->reduction));
+    pl_put(t, "\n  in");
+    for (int i = 0; i < 4; i++) pl_put(t, k->input[i] < 0 ? " -" : " b%d", k->input[i]);
+    pl_put(t, " out");
+    for (int i = 0; i < 2; i++) pl_put(t, k->output[i] < 0 ? " -" : " b%d", k->output[i]);
+    pl_put(t, "\n");
+}
+
+static void verify(const pl_kernel *kernel, pl_checker *c)
+{
+    const pl_sequential *k = &kernel->sequential;
+    for (int i = 0; i < 4; i++) pl_check_read(c, k->input[i], false);
+    for (int i = 0; i < 2; i++) pl_check_read(c, k->output[i], false); /* read if it combines with existing content */
+    const pl_buffer *in = pl_check_buffer(c, k->input[0]);
+    if (in != NULL && k->axis >= in->type.rank && in->type.rank > 0) pl_check_fail(c, "there is no such axis", k->axis);
+}
+
+/* ---- Interpretation ---------------------------------------------------------------------------------------------- */
 
 static pl_scalar get(const ir_wide *wide, int64_t at)
 {
@@ -43,17 +87,17 @@ static bool ranks_before(mdot_dtype dtype, bool largest, pl_scalar x, pl_scalar 
     return pl_scalar_apply(PL_LT, MDOT_DTYPE_BOOL, dtype, pair).n != 0;
 }
 
-/* Selection: each place in turn takes the best remaining element. */
-static void run_top_k(pl_machine *m, const pl_sequential *k, const ir_wide *in, ir_wide *values, ir_wide *places)
+/* Selection: each rank in turn takes the best remaining element. */
+static void run_top_k(pl_machine *m, const pl_sequential *k, const ir_wide *in, ir_wide *values, ir_wide *positions)
 {
     ir_axis_view view = ir_view_axis(in, k->axis);
-    int64_t wanted = (values != NULL ? values : places)->dims[k->axis];
+    int64_t wanted = (values != NULL ? values : positions)->dims[k->axis];
     bool *taken = IR_NEW_ARRAY(m->arena, bool, view.extent + 1);
     if (taken == NULL) return;
     for (int64_t row = 0; row < view.outer * view.inner; row++) {
         int64_t o = row / view.inner, i = row % view.inner;
         for (int64_t e = 0; e < view.extent; e++) taken[e] = false;
-        for (int64_t place = 0; place < wanted; place++) {
+        for (int64_t rank = 0; rank < wanted; rank++) {
             int64_t best = -1;
             for (int64_t e = 0; e < view.extent; e++) {
                 pl_scalar x = get(in, (o * view.extent + e) * view.inner + i);
@@ -63,14 +107,12 @@ static void run_top_k(pl_machine *m, const pl_sequential *k, const ir_wide *in, 
                     best = e;
             }
             taken[best] = true;
-            int64_t to = (o * wanted + place) * view.inner + i;
+            int64_t to = (o * wanted + rank) * view.inner + i;
             if (values != NULL) set(values, to, get(in, (o * view.extent + best) * view.inner + i));
-            if (places != NULL) places->i[to] = best;
+            if (positions != NULL) positions->i[to] = best;
         }
     }
 }
-
-/* ---- Scatter ----------------------------------------------------------------------------------------------------- */
 
 static void combine(const pl_sequential *k, ir_wide *out, int64_t to, const ir_wide *updates, int64_t from)
 {
@@ -130,8 +172,9 @@ static void run_tensor_scatter(const pl_sequential *k, const ir_wide *update, co
     }
 }
 
-void pl_run_sequential(pl_machine *m, const pl_sequential *k)
+static void interpret(const pl_kernel *kernel, pl_machine *m)
 {
+    const pl_sequential *k = &kernel->sequential;
     ir_wide *in[4], *out[2];
     for (int i = 0; i < 4; i++) in[i] = k->input[i] < 0 ? NULL : m->memory[k->input[i]];
     for (int i = 0; i < 2; i++) out[i] = k->output[i] < 0 ? NULL : m->memory[k->output[i]];
@@ -153,3 +196,25 @@ void pl_run_sequential(pl_machine *m, const pl_sequential *k)
     else
         run_tensor_scatter(k, in[1], in[2], out[0]);
 }
+
+/* ---- The table --------------------------------------------------------------------------------------------------- */
+
+/* Sums and rankings along different lines are independent. Updates of a scatter may collide, so they run in order. */
+static bool is_split(const pl_kernel *kernel, const pl_plan *plan)
+{
+    const pl_sequential *k = &kernel->sequential;
+    if (k->what != PL_SEQ_CUMULATE && k->what != PL_SEQ_TOP_K) return false;
+    const ir_type *type = &plan->buffers[k->input[0]].type;
+    for (int d = 0; d < k->axis; d++)
+        if (pl_is_split_extent(type->dim[d])) return true;
+    return false;
+}
+
+const pl_kind_ops pl_sequential_kind = {
+    .visit = visit,
+    .print = print,
+    .verify = verify,
+    .interpret = interpret,
+    .is_split = is_split,
+    .updates_outputs = true,
+};

@@ -1,0 +1,7 @@
+/* backends.c — the list of backends. */
+#include "codegen/backends.h"
+
+#include "codegen/cpu/cpu_images.h"
+#include "codegen/cuda/cuda_images.h"
+
+const cg_backend *const cg_backends[CG_BACKENDS] = {&cg_cpu_backend, &cu_backend};

@@ -1,0 +1,25 @@
+/* cpu_attention_scores.h — scores and masks, common to both forms of attention. */
+#ifndef CG_CPU_ATTENTION_SCORES_H
+#define CG_CPU_ATTENTION_SCORES_H
+
+#include "codegen/cpu/cpu_attention_head.h"
+
+/* Scores and masks are in base two: log2(e) is folded into the queries' scale and into the mask. */
+extern const double cg_log2_e;
+
+/* Initial value of the running maximum: below every score. */
+extern const double cg_no_maximum;
+
+/* A mask value in base-two scores. Masks of about -FLT_MAX stay finite, so that a row of only such masks is an
+ * average, as its definition requires. -inf still excludes the key. */
+LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value);
+
+/* True if scores need more than products plus masks: they are capped, or replaced at some of the mask's elements. */
+bool cg_scores_are_finished(const pl_attention *k);
+/* Such a score, from its product and the mask's element returned by cg_scale_mask (NULL: no mask). */
+LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef product, LLVMValueRef mask);
+
+/* Are the products of the kernel's attention computed from 16-bit factors on the target? */
+bool cg_attention_is_half(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target);
+
+#endif

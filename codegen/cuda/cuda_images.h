@@ -1,0 +1,45 @@
+/* cuda_images.h — plans → images for GPUs: a cubin for each architecture, weights for each precision. This is the
+ * folder's interface. The other headers are internal, except nvrtc.h and cubin.h, which stand alone.
+ *
+ *   cuda_target.c     the architectures as data
+ *   cuda_generate.h   plans → CUDA C and weights, one program per precision
+ *   nvrtc.h           CUDA C → cubin; cubin.h reads the resources of its kernels
+ *   cuda_images.c          runs all of it in order, architectures in parallel
+ *
+ * mdot_abi.h (mdot_abi_cuda_call) specifies how a kernel is launched.
+ */
+#ifndef CU_CUDA_IMAGES_H
+#define CU_CUDA_IMAGES_H
+
+#include "codegen/backend.h"
+#include "codegen/cuda/cubin.h"
+#include "codegen/cuda/cuda_program.h"
+
+typedef struct cu_image {
+    cg_target target;
+    cu_cubin cubin;
+    size_t image_offset;                  /* offset in cu_images.cubins */
+    size_t weights_offset, weights_bytes; /* in cu_images.weights */
+} cu_image;
+
+typedef struct cu_images {        /* zero-initialised: empty */
+    int nvrtc_major, nvrtc_minor; /* version of the compiler; drivers of an older major version refuse its code */
+    int count;
+    cu_image *image;                 /* in the order of the targets */
+    cu_program program[CG_COMPUTES]; /* filled for the precisions of the images */
+    cg_pool cubins, weights;         /* the artefact's sections */
+} cu_images;
+
+/* Makes images for the options' CUDA targets. If a plan is not encoder-shaped, it makes none and warns with the
+ * reason. If a kernel exceeds a device's resources, that image is omitted with a warning. Returns TOOLCHAIN if NVRTC
+ * is missing or refuses the source. Call cu_images_done in either case. */
+mdot_status cu_make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
+                           cu_images *out_images, mdot_error *err);
+void cu_images_done(cu_images *images);
+
+/* Converts the images to the artefact writer's form. Returns OUT_OF_MEMORY on failure. The toolchain's name is in
+ * the arena. */
+mdot_status cu_hand_over(cu_images *images, ir_arena *arena, cg_made *out_made, mdot_error *err);
+extern const cg_backend cu_backend;
+
+#endif

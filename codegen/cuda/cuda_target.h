@@ -1,0 +1,25 @@
+/* cuda_target.h — the GPU architectures as data. cg_target.number is 90 and variant 1 for sm_90a. */
+#ifndef CU_CUDA_TARGET_H
+#define CU_CUDA_TARGET_H
+
+#include "base/join.h"
+#include "codegen/codegen.h"
+
+/* CG_BF16 uses mma.m16n8k16 on sm_80 and later. CG_FP16 uses mma.m16n8k8 on sm_75. CG_FP32 uses no tensor cores and
+ * is for verification. */
+
+typedef struct cu_target { /* {90, true} for sm_90a */
+    uint32_t sm;
+    bool is_accelerated;
+} cu_target;
+
+enum { CU_TARGETS = 7 };
+extern const cu_target cu_targets[CU_TARGETS]; /* the targets of `--target cuda`, ascending */
+
+size_t cu_shared_limit_bytes(uint32_t sm);
+/* implement cg_backend.parse and .list */
+mdot_status cu_parse(const char *name, cg_compute kernel_precision, cg_target out_targets[MDOT_ABI_MAX_IMAGES],
+                     int *out_count, mdot_error *err);
+void cu_list(bs_join *names);
+
+#endif

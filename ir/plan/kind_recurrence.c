@@ -1,0 +1,59 @@
+/* kind_recurrence.c — recurrences: kernels that run in order, once per step. */
+#include "ir/plan/kernel_kind.h"
+#include "ir/plan/plan_checker.h"
+#include "ir/plan/plan_machine.h"
+#include "ir/plan/plan_text.h"
+
+/* The kinds of kernels that a step may hold. */
+static const pl_kind_ops *const step_kinds[PL_KIND_COUNT] = {
+    [PL_LINEAR] = &pl_linear_kind,
+    [PL_NEST] = &pl_nest_kind,
+};
+
+static void visit(const pl_kernel *kernel, const pl_visitor *v)
+{
+    const pl_recurrence *k = &kernel->recurrence;
+    for (int i = 0; i < k->kernel_count; i++) step_kinds[k->kernels[i].kind]->visit(&k->kernels[i], v);
+}
+
+static void print(const pl_kernel *kernel, pl_text *t)
+{
+    const pl_recurrence *k = &kernel->recurrence;
+    pl_put(t, "  for step<");
+    pl_put_dim(t, k->steps);
+    pl_put(t, "\n");
+    for (int i = 0; i < k->kernel_count; i++) {
+        pl_put(t, "  %s\n", k->kernels[i].name);
+        step_kinds[k->kernels[i].kind]->print(&k->kernels[i], t);
+    }
+}
+
+static void verify(const pl_kernel *kernel, pl_checker *c)
+{
+    const pl_recurrence *k = &kernel->recurrence;
+    if (k->kernel_count == 0) pl_check_fail(c, "a recurrence of no kernels", -1);
+    c->steps = k->steps;
+    for (int i = 0; i < k->kernel_count && c->status == MDOT_OK; i++) {
+        c->kernel = &k->kernels[i];
+        const pl_kind_ops *kind = step_kinds[c->kernel->kind];
+        if (kind != NULL)
+            kind->verify(c->kernel, c);
+        else
+            pl_check_fail(c, "a recurrence holds linears and nests alone", -1);
+    }
+    c->steps = ir_dim_number(0);
+}
+
+static void interpret(const pl_kernel *kernel, pl_machine *m)
+{
+    const pl_recurrence *k = &kernel->recurrence;
+    for (m->step = 0; m->step < pl_machine_dim(m, k->steps) && m->status == MDOT_OK; m->step++)
+        for (int i = 0; i < k->kernel_count; i++) step_kinds[k->kernels[i].kind]->interpret(&k->kernels[i], m);
+}
+
+const pl_kind_ops pl_recurrence_kind = {
+    .visit = visit,
+    .print = print,
+    .verify = verify,
+    .interpret = interpret,
+};
