@@ -139,7 +139,7 @@ static void name_group(const mdot_job_operator *op, grouping by, const block_nam
         module += *module == '.';
         snprintf(name, BYTES, "%s%s%s", module, *module == '\0' ? "" : " ", op->type);
     } else if (op->block == 0) {
-        snprintf(name, BYTES, "%s", behind ? "behind blocks" : "before blocks");
+        snprintf(name, BYTES, "%s", behind ? "after blocks" : "before blocks");
     } else {
         int before = snprintf(name, BYTES, "%" PRIu32 "%s", op->block, *block == '\0' ? "" : ": ");
         size_t room = NAME_COLUMNS - (size_t)before;
@@ -307,17 +307,17 @@ static bool has_modules(const predict_answers *answers)
 mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
 {
     mdot_explanation_info info = info_of(answers, 0);
-    printf("\n  where the time goes%s\n", (info.approximate & MDOT_EXPLAINED_BY_ROOFLINE) != 0
-                                              ? ", estimated: the predictor does not say, peak rates divide its answer"
-                                          : info.approximate != 0 ? ", estimated where the predictor has no input"
-                                                                  : "");
+    printf("\n  time by phase%s\n",
+           (info.approximate & MDOT_EXPLAINED_BY_ROOFLINE) != 0 ? ", estimated from times at peak rates"
+           : info.approximate != 0 ? ", estimated analytically where the predictor lacks an input"
+                                   : "");
     print_part("forward", info.forward_ms, info.step_ms);
-    print_part("backward: gradients of data", info.data_gradient_ms, info.step_ms);
-    print_part("backward: gradients of parameters", info.weight_gradient_ms, info.step_ms);
-    print_part("update by the optimizer", info.optimizer_ms, info.step_ms);
-    print_part("waiting for the host, which starts kernels", info.host_ms, info.step_ms);
-    print_part("waiting for other GPUs' data", info.communication_ms, info.step_ms);
-    print_part("idle while the pipeline fills and empties", info.idle_ms, info.step_ms);
+    print_part("backward: data gradients", info.data_gradient_ms, info.step_ms);
+    print_part("backward: weight gradients", info.weight_gradient_ms, info.step_ms);
+    print_part("optimizer update", info.optimizer_ms, info.step_ms);
+    print_part("waiting for kernel launches by the host", info.host_ms, info.step_ms);
+    print_part("communication with other GPUs", info.communication_ms, info.step_ms);
+    print_part("idle in the pipeline bubble", info.idle_ms, info.step_ms);
     mdot_status status = MDOT_OK;
     if (answers->job.block_count > 0) status = print_grouped(answers, BY_BLOCK, "by block, ms", err);
     if (status == MDOT_OK) status = print_grouped(answers, BY_TYPE, "by operator, ms", err);

@@ -24,7 +24,7 @@ static bool add_name(const char *command, const char *name, cli_gpus *gpus)
         return false;
     }
     if (mdot_gpu_find(name, &gpu, &err) != MDOT_OK) {
-        cli_usage_error(command, "%s (`mdot gpus` lists all, --gpu-spec takes figures)", err.message);
+        cli_usage_error(command, "%s (`mdot gpus` lists all names; --gpu-spec describes other GPUs)", err.message);
         return false;
     }
     gpus->item[gpus->count++] = gpu;
@@ -94,8 +94,8 @@ static bool refuse_key(const spec *s, const char *key)
         bs_suggest_offer(&near, figures[i].short_name);
     }
     cli_usage_error(s->command,
-                    "--gpu-spec knows no %s%s; it takes name, like, tflops, memory, bandwidth, or a figure "
-                    "as `mdot gpus --json` names it",
+                    "--gpu-spec: unknown key %s%s; known are name, like, tflops, memory, bandwidth and the keys of "
+                    "`mdot gpus --json`",
                     key, bs_suggest_end(&near).text);
     return false;
 }
@@ -115,7 +115,7 @@ static bool read_figure(spec *s, int figure, const char *key, const char *value)
     char *end;
     s->value[figure] = strtod(value, &end);
     if (end != value && *end == '\0' && isfinite(s->value[figure]) && s->value[figure] > 0) return true;
-    cli_usage_error(s->command, "--gpu-spec: %s is a positive number, not \"%s\"", key, value);
+    cli_usage_error(s->command, "--gpu-spec: %s must be a positive number, not \"%s\"", key, value);
     return false;
 }
 
@@ -137,7 +137,7 @@ static bool read_setting(spec *s, char *text)
     }
     s->given[key] = true;
     if (key == NAME && !bs_is_printable(value)) {
-        cli_usage_error(s->command, "--gpu-spec: the name holds what cannot be printed");
+        cli_usage_error(s->command, "--gpu-spec: the name contains control characters");
         return false;
     }
     if (key == NAME)
@@ -174,7 +174,7 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
 {
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     if (s->like == NULL && !s->given[TFLOPS]) {
-        cli_usage_error(s->command, "--gpu-spec needs tflops (half precision, dense), or a card that it is like");
+        cli_usage_error(s->command, "--gpu-spec requires tflops (half precision, dense) or like=NAME");
         return false;
     }
     if (gpus->count == CLI_MAX_GPUS) {
@@ -213,7 +213,8 @@ static bool read_file(spec *s, const char *path, char *text, size_t size)
     fclose(file);
     text[length] = '\0';
     if (!whole || strlen(text) != length) {
-        cli_usage_error(s->command, "--gpu-spec: %s is no list of settings of at most %zu bytes", path, size - 1);
+        cli_usage_error(s->command, "--gpu-spec: %s must be a text file of KEY=VALUE lines of at most %zu bytes", path,
+                        size - 1);
         return false;
     }
     for (char *line = text, *next; line != NULL; line = next) {

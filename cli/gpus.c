@@ -67,7 +67,7 @@ static int run(int argc, char **argv)
     cli_operands operands;
     int status;
     if (!cli_read_line(&cli_gpus_command, argc, argv, &request, &operands, &status)) return status;
-    if (operands.count > 0) return cli_usage_error("gpus", "it takes no operands");
+    if (operands.count > 0) return cli_usage_error("gpus", "unexpected operand: the command takes only options");
     if (request.json)
         print_json();
     else
@@ -82,17 +82,15 @@ static const char *const synopsis[] = {"[--json]", NULL};
 
 const cli_command cli_gpus_command = {
     .name = "gpus",
-    .summary = "list the GPUs that predictions may be asked for, with their figures",
+    .summary = "list the GPUs that mdot predicts for, with their spec values",
     .synopsis = synopsis,
-    .description =
-        "Lists the cards of mdot's table with the figures that a prediction is made from: memory, bandwidth, dense "
-        "rates "
-        "with fp32 sums, and NVLink in one direction. A card that is in no table is given by its figures: mdot predict "
-        "--gpu-spec.",
+    .description = "Lists the GPUs of mdot's table with the spec values that predictions use: memory, bandwidth, "
+                   "dense rates with fp32 accumulation, and NVLink bandwidth in one direction. For other GPUs, pass "
+                   "the spec values with `mdot predict --gpu-spec`.",
     CLI_OPTIONS(options),
-    .notes =
-        "predictor: whether the predictor that mdot comes with was trained on steps measured on the card, or had its "
-        "errors checked against such; else it goes by the figures alone.",
-    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .notes = "\"predictor\" shows the measurements behind the default predictor: training steps measured on "
+             "the GPU (\"trained on\"), or only inference (\"inference\"). If the column is empty, predictions use "
+             "the spec values only.",
+    .exit_status = "0 success, 1 failure, 2 usage error",
     .run = run,
 };

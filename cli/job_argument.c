@@ -20,7 +20,7 @@ static void show_warning(void *user, const char *message)
 {
     warnings *w = user;
     if (w->shown < MAX_WARNINGS_SHOWN) fprintf(stderr, "mdot %s: warning: %s\n", w->command, message);
-    if (w->shown == MAX_WARNINGS_SHOWN) fprintf(stderr, "mdot %s: more warnings are not shown\n", w->command);
+    if (w->shown == MAX_WARNINGS_SHOWN) fprintf(stderr, "mdot %s: further warnings are omitted\n", w->command);
     w->shown++;
 }
 
@@ -68,7 +68,7 @@ static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot
         read = fread(bytes + size, 1, room - size, stdin);
         if (begins_as_job(bytes, size + read)) most = most_of_job;
         if (size + read > most)
-            status = mdot_fail(err, MDOT_MALFORMED, "%s: it has more than %zu MiB, as no %s has", stream_name,
+            status = mdot_fail(err, MDOT_MALFORMED, "%s: larger than %zu MiB, the maximum size of a %s", stream_name,
                                most >> 20, most == most_of_job ? "job file" : "ONNX file");
     }
     if (status == MDOT_OK && ferror(stdin) != 0) status = mdot_fail(err, MDOT_IO, "cannot read standard input");
@@ -90,7 +90,7 @@ static mdot_status read_job_stream(const mdot_job_options *options, mdot_job **o
     if (status != MDOT_OK) return status;
     bool is_job = begins_as_job(bytes, size);
     if (size == 0)
-        status = mdot_fail(err, MDOT_MALFORMED, "%s: empty", stream_name);
+        status = mdot_fail(err, MDOT_MALFORMED, "%s: the file is empty", stream_name);
     else if (is_job && options->dim_count > 0)
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: a .job file has no dimension '%s' to bind", stream_name,
                            options->dims[0].name);
@@ -115,14 +115,15 @@ static mdot_status read_job(const char *command, const char *path, const cli_rea
     if (strcmp(path, "-") == 0) return read_job_stream(&options, out_job, err);
     if (is_pytorch_file(path))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: PyTorch's own files hold no graph; export the network: "
+                         "%s: files of torch.save lack the graph; export the network with "
                          "torch.onnx.export(model.train(), (example,), \"job.onnx\", dynamo=True, optimize=False)",
                          path);
     if (!is_job_file(path)) return mdot_job_read(path, &options, out_job, err);
     if (r->dims.count > 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: a .job file has no dimension '%s' to bind; that was done when it was made", path,
-                         r->dims.item[0].name);
+                         "%s: a .job file has no dimension '%s' to bind; bind dimensions when you create the file with "
+                         "`mdot extract`",
+                         path, r->dims.item[0].name);
     mdot_status status = r->output != NULL ? bs_check_replaces(r->output, path, err) : MDOT_OK;
     return status == MDOT_OK ? mdot_job_load(path, out_job, err) : status;
 }
@@ -135,7 +136,7 @@ static mdot_status forget_names(mdot_job **job, mdot_error *err)
     mdot_job_info info = MDOT_INIT(mdot_job_info);
     mdot_job_get_info(*job, &info);
     mdot_job_operator *operators = calloc(info.operator_count, sizeof *operators);
-    if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job");
+    if (operators == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the job");
     for (size_t i = 0; i < info.operator_count; i++) {
         operators[i].struct_size = sizeof *operators;
         mdot_job_get_operator(*job, i, &operators[i]);

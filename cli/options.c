@@ -49,7 +49,7 @@ static bool read_real(const char *command, const char *what, const char *text, i
 static bool add_text(const char *command, const char *what, const char *text, cli_texts *texts)
 {
     if (texts->count == CLI_MAX_TEXTS) {
-        cli_usage_error(command, "at most %d %s", CLI_MAX_TEXTS, what);
+        cli_usage_error(command, "at most %d values of %s", CLI_MAX_TEXTS, what);
         return false;
     }
     texts->item[texts->count++] = text;

@@ -47,7 +47,7 @@ static const char *const options[NUMBER_COUNT] = {
     [NUMBER_ZERO_STAGE] = "parallel",
     [NUMBER_TORCH] = "torch",
 };
-_Static_assert(NUMBER_COUNT == 26, "a new number of a configuration is said by an option, too");
+_Static_assert(NUMBER_COUNT == 26, "every configuration number has an option");
 
 /* ---- Inputs of the predictor ------------------------------------------------------------------------------------- */
 

@@ -32,22 +32,22 @@ static const cli_option options[] = {
     {.name = "output",
      .letter = 'o',
      .value = "FILE.html",
-     .help = "where the page goes (needed)",
+     .help = "output file of the report (required)",
      .kind = CLI_TEXT,
      .at = offsetof(page_request, output),
      .files = "html"},
-    {.heading = "The jobs",
+    {.heading = "Jobs",
      .name = "batch",
      .letter = 'b',
      .value = "N",
-     .help = "samples a step on one GPU (default: 32)",
+     .help = "batch size of one GPU (default: 32)",
      .kind = CLI_WHOLE,
      .at = offsetof(page_request, batch),
      .least = 1,
      .most = CLI_MAX_BATCH},
     CLI_READING_OPTIONS(page_request, reading),
     CLI_TRAINING_OPTIONS,
-    {.heading = "Where they run",
+    {.heading = "GPUs",
      .name = "gpu",
      .letter = 'g',
      .value = "NAME,…",
@@ -59,30 +59,30 @@ static const cli_option options[] = {
      .is_list = true},
     {.name = "gpu-spec",
      .value = "FILE|KEY=X,…",
-     .help = "a GPU by its figures, as of `mdot predict`",
+     .help = "a GPU described by its spec values, as for `mdot predict`",
      .kind = CLI_CALL,
      .call = add_gpu_spec,
      .repeats = true,
      .files = "*"},
     CLI_CLUSTER_OPTIONS,
-    {.heading = "What answers",
+    {.heading = "Predictor",
      .name = "model",
      .letter = 'm',
      .value = "FILE",
-     .help = "a compiled predictor (default: as of `mdot predict`)",
+     .help = "a compiled predictor (default: the same as for `mdot predict`)",
      .kind = CLI_TEXT,
      .at = offsetof(page_request, model_path),
      .files = "mdot"},
     {.name = "calibration",
      .letter = 'c',
      .value = "FILE.cal",
-     .help = "correct times by what `mdot calibrate` made of measured steps",
+     .help = "apply a calibration that `mdot calibrate` made",
      .kind = CLI_TEXT,
      .at = offsetof(page_request, calibration_path),
      .files = "cal"},
     {.name = "quiet",
      .letter = 'q',
-     .help = "no warnings of how jobs were read",
+     .help = "suppress warnings about the jobs",
      .kind = CLI_FLAG,
      .at = offsetof(page_request, reading.quiet)},
 };
@@ -217,7 +217,7 @@ static mdot_status write_page(const page_request *r, const cli_operands *jobs, F
     for (int i = 0; status == MDOT_OK && i < jobs->count; i++) {
         status = ask_job(&who, r, jobs->item[i], &job, err);
         if (status == MDOT_OK && !page_write_job(out, &job, &r->training))
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a page");
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the report");
         free_job(&job);
     }
     page_end(out, status == MDOT_OK ? who.info.name : "");
@@ -234,21 +234,21 @@ static int run(int argc, char **argv)
     int usage;
     if (!cli_read_line(&cli_report_command, argc, argv, &request, &operands, &usage)) return usage;
     if (operands.count == 0) return cli_usage_error("report", "no job given");
-    if (request.output == NULL) return cli_usage_error("report", "-o FILE.html says where the page goes");
+    if (request.output == NULL) return cli_usage_error("report", "no output file given: use -o FILE.html");
     char fallback[] = "T4,L4,RTX-3090,A100,L40S,H100,H200";
     if (request.gpus.count == 0 && !cli_add_gpus("report", fallback, &request.gpus)) return CLI_USAGE;
     if (request.gpus.count > PAGE_MAX_GPUS)
-        return cli_usage_error("report", "at most %d GPUs on a page", PAGE_MAX_GPUS);
+        return cli_usage_error("report", "a report shows at most %d GPUs", PAGE_MAX_GPUS);
     mdot_error err = {0};
     bs_memstream page;
     size_t size_bytes = 0;
     mdot_status status =
-        bs_memstream_open(&page) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page");
+        bs_memstream_open(&page) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for the report");
     for (int i = 0; status == MDOT_OK && i < operands.count; i++)
         status = bs_check_replaces(request.output, operands.item[i], &err);
     if (status == MDOT_OK) status = write_page(&request, &operands, page.file, &err);
     char *text = bs_memstream_close(&page, &size_bytes);
-    if (status == MDOT_OK && text == NULL) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page");
+    if (status == MDOT_OK && text == NULL) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for the report");
     if (status == MDOT_OK) status = bs_write_file(request.output, text, size_bytes, &err);
     free(text);
     return status == MDOT_OK ? CLI_OK : cli_report("report", &err);
@@ -256,14 +256,13 @@ static int run(int argc, char **argv)
 
 const cli_command cli_report_command = {
     .name = "report",
-    .summary = "a page for a browser: time, memory and where both go, on several GPUs",
+    .summary = "write an HTML report: time, memory and their breakdowns on several GPUs",
     .synopsis = synopsis,
-    .description =
-        "Writes one HTML file that needs nothing else, no network either: for each job a table over GPUs, step time "
-        "against batch, where the time goes, memory, and what is warned of. Of several versions of PyTorch a table "
-        "compares all; the rest is of the first.",
+    .description = "Writes one self-contained HTML file. For each job, it shows a table of the GPUs, step time "
+                   "against batch, breakdowns of time and memory, and warnings. If several versions of PyTorch are "
+                   "given, a table compares them, and the other sections use the first one.",
     CLI_OPTIONS(options),
-    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx|job",
     .run = run,
 };

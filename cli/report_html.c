@@ -12,7 +12,7 @@ static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-    "<title>How long it trains: mdot</title>\n<style>\n"
+    "<title>Training time: mdot</title>\n<style>\n"
     ":root{--paper:#fbfaf7;--sheet:#fff;--ink:#22262b;--soft:#6b7178;--line:#e4e1da;--good:#2c7a51;--bad:#b3392f;"
     "--p0:#2f6db5;--p1:#c8741f;--p2:#3d9a6b;--p3:#a3509d;--p4:#c4473f;--p5:#6b8e23;--p6:#229198;--p7:#8a6d4b}\n"
     "@media "
@@ -59,9 +59,8 @@ void page_end(FILE *out, const char *predictor)
 {
     fprintf(out, "<footer><p>Made by mdot %s with the predictor ", mdot_version());
     page_text(out, predictor);
-    fprintf(out,
-            ". Times are predictions: medians with an interval that nine of ten steps should lie in.</p></footer>\n"
-            "</main>\n</body>\n</html>\n");
+    fprintf(out, ". Times are predicted medians. Nine of ten steps should lie in the interval.</p></footer>\n"
+                 "</main>\n</body>\n</html>\n");
 }
 
 /* ---- One job ----------------------------------------------------------------------------------------------------- */
@@ -94,21 +93,22 @@ static void write_traits(FILE *out, const page_job *job)
     const page_card *best = &job->cards[best_card(job)];
     char number[16], text[64];
     fputs("<div class=\"traits\">\n", out);
-    write_fact(out, best->gpu->name, best->prediction.fits ? "is the fastest that it fits" : "does not hold it");
+    write_fact(out, best->gpu->name,
+               best->prediction.fits ? "fastest GPU whose memory suffices" : "has too little memory");
     snprintf(text, sizeof text, "%.3g ms", best->prediction.step_ms);
-    write_fact(out, text, "a training step there");
+    write_fact(out, text, "per training step");
     snprintf(text, sizeof text, "%s", cli_short_number(rate_of(best), number));
-    write_fact(out, text, "samples a second");
+    write_fact(out, text, "samples per second");
     snprintf(text, sizeof text, "%.2f GiB", (double)best->prediction.peak_memory_bytes / GIB);
-    write_fact(out, text, "memory at the peak");
+    write_fact(out, text, "peak memory");
     fputs("</div>\n", out);
 }
 
 static void write_table(FILE *out, const page_job *job)
 {
     size_t best = best_card(job);
-    fputs("<div class=\"sheet\"><h2>On each GPU</h2>\n<table>\n<tr><th>GPU</th><th>step, ms</th><th>90 % interval</th>"
-          "<th>samples/s</th><th>GiB</th><th>of</th><th>fits</th><th>share of peak</th></tr>\n",
+    fputs("<div class=\"sheet\"><h2>On each GPU</h2>\n<table>\n<tr><th>GPU</th><th>step, ms</th><th>90 % "
+          "interval</th><th>samples/s</th><th>GiB</th><th>of</th><th>fits</th><th>utilisation</th></tr>\n",
           out);
     for (size_t i = 0; i < job->card_count; i++) {
         const page_card *card = &job->cards[i];
@@ -127,7 +127,7 @@ static void write_table(FILE *out, const page_job *job)
 static void write_versions(FILE *out, const page_job *job, const cli_training *t)
 {
     if (t->torch_count < 2) return;
-    fputs("<div class=\"sheet\"><h2>A step in ms, by version of PyTorch</h2>\n<table>\n<tr><th>GPU</th>", out);
+    fputs("<div class=\"sheet\"><h2>Step time in ms by version of PyTorch</h2>\n<table>\n<tr><th>GPU</th>", out);
     for (size_t v = 0; v < t->torch_count; v++) fprintf(out, "<th>%u.%u</th>", t->torch[v] / 100, t->torch[v] % 100);
     fputs("</tr>\n", out);
     for (size_t i = 0; i < job->card_count; i++) {
@@ -137,7 +137,7 @@ static void write_versions(FILE *out, const page_job *job, const cli_training *t
         for (size_t v = 0; v < t->torch_count; v++) fprintf(out, "<td>%.4g</td>", job->cards[i].with[v].step_ms);
         fputs("</tr>\n", out);
     }
-    fprintf(out, "</table>\n<p class=\"soft\">All else is of PyTorch %u.%u.</p></div>\n", t->torch[0] / 100,
+    fprintf(out, "</table>\n<p class=\"soft\">All other sections use PyTorch %u.%u.</p></div>\n", t->torch[0] / 100,
             t->torch[0] % 100);
 }
 
@@ -154,16 +154,16 @@ static void write_times(FILE *out, const page_job *job)
         names[i] = job->cards[i].gpu->name;
         estimated = estimated || e.approximate != 0;
     }
-    fprintf(out, "<div class=\"sheet\"><h2>Where the time goes</h2>\n");
-    page_draw_bars(out, &(page_bars){.title = "Where the time of a step goes",
+    fprintf(out, "<div class=\"sheet\"><h2>Time by phase</h2>\n");
+    page_draw_bars(out, &(page_bars){.title = "Time of a step by phase",
                                      .unit = "ms",
-                                     .parts = {"forward", "gradients of data", "of parameters", "optimizer", "host",
+                                     .parts = {"forward", "data gradients", "weight gradients", "optimizer", "host",
                                                "other GPUs", "idle"},
                                      .part_count = 7,
                                      .row_count = job->card_count,
                                      .names = names,
                                      .values = values});
-    if (estimated) fputs("<p class=\"soft\">Estimated where the predictor has no input.</p>\n", out);
+    if (estimated) fputs("<p class=\"soft\">Estimated analytically where the predictor lacks an input.</p>\n", out);
     fputs("</div>\n", out);
 }
 
@@ -180,8 +180,8 @@ static void write_memory(FILE *out, const page_job *job)
         limits[i] = job->cards[i].gpu->memory_gib;
         names[i] = job->cards[i].gpu->name;
     }
-    fprintf(out, "<div class=\"sheet\"><h2>Memory, and what each card has</h2>\n");
-    page_draw_bars(out, &(page_bars){.title = "What the memory is made of",
+    fprintf(out, "<div class=\"sheet\"><h2>Memory of the job and of each GPU</h2>\n");
+    page_draw_bars(out, &(page_bars){.title = "Memory by purpose",
                                      .unit = "GiB",
                                      .parts = {"weights", "gradients", "activations", "optimizer"},
                                      .part_count = 4,
@@ -247,7 +247,7 @@ static bool write_types(FILE *out, const page_job *job)
     }
     mdot_explanation_info e = predict_explained(card->explanation, &card->prediction);
     values[count][WAITING_PART] = e.host_ms + e.communication_ms + e.idle_ms;
-    names[count++] = "none: waiting";
+    names[count++] = "waiting";
     fprintf(out, "<div class=\"sheet\"><h2>By operator, on ");
     page_text(out, card->gpu->name);
     fputs("</h2>\n", out);
@@ -271,7 +271,7 @@ static void write_warnings(FILE *out, const page_job *job, const cli_training *t
         for (size_t v = 0; v < t->torch_count; v++) bits |= cli_said_warnings(&job->cards[i].with[v]);
     }
     if (bits == 0) return;
-    fputs("<div class=\"sheet\"><h2>What to keep in mind</h2>\n<ul>\n", out);
+    fputs("<div class=\"sheet\"><h2>Warnings</h2>\n<ul>\n", out);
     for (uint32_t bit = 0; bit < 32; bit++) {
         if ((bits & 1u << bit) == 0 || mdot_warning_text(1u << bit) == NULL) continue;
         fprintf(out, "<li>%s</li>\n", mdot_warning_text(1u << bit));
@@ -290,7 +290,7 @@ bool page_write_job(FILE *out, const page_job *job, const cli_training *training
     bool is_estimated = (first->prediction.warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0;
     page_text(
         out, cli_describe_training(&sentence, training, &first->configuration, &job->info, job->attends, is_estimated));
-    fprintf(out, ". %s parameters, %s FLOP a sample.", cli_short_number(first->prediction.parameters, parameters),
+    fprintf(out, ". %s parameters, %s FLOP per sample.", cli_short_number(first->prediction.parameters, parameters),
             cli_short_number(first->prediction.flops_per_sample, flops));
     if (job->calibrated_rows > 0) fprintf(out, " Calibrated by %zu measured steps.", job->calibrated_rows);
     fputs("</p>\n", out);

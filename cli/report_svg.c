@@ -60,7 +60,7 @@ static void draw_axes(FILE *out, const page_job *job, const frame *f)
                 f->top + f->height + 20, (long long)job->batches[b]);
     fprintf(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">batch</text>\n",
             f->left + f->width / 2, f->top + f->height + 40);
-    fprintf(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">ms a step</text>\n", f->left - 44, f->top - 12);
+    fprintf(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">ms per step</text>\n", f->left - 44, f->top - 12);
 }
 
 /* Places each name at the end of its line, and moves names apart if they would touch. */
@@ -181,7 +181,7 @@ void page_draw_bars(FILE *out, const page_bars *bars)
         }
         double mark = bars->limits != NULL && most > 0 ? NAME_WIDTH + room * bars->limits[row] / most : 0;
         if (mark > 0)
-            fprintf(out, "<path class=\"limit\" d=\"M%.1f %.1fv%d\"><title>the card has %.0f %s</title></path>", mark,
+            fprintf(out, "<path class=\"limit\" d=\"M%.1f %.1fv%d\"><title>the GPU has %.0f %s</title></path>", mark,
                     y - 3, BAR_HEIGHT + 6, bars->limits[row], bars->unit);
         fprintf(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">%.3g", fmax(x, mark) + 8, y + 13, sum);
         if (mark > 0) fprintf(out, " of %.0f", bars->limits[row]);
