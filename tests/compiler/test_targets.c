@@ -170,12 +170,12 @@ static void the_name_that_was_meant_is_asked_for(void **state)
     static const struct {
         const char *target, *kernel_precision, *asks;
     } cases[] = {
-        {"cuad", NULL, "no target \"cuad\" (did you mean cuda?)"},
-        {"sm86", NULL, "no target \"sm86\" (did you mean sm_86?)"},
+        {"cuad", NULL, "unknown target \"cuad\" (did you mean cuda?)"},
+        {"sm86", NULL, "unknown target \"sm86\" (did you mean sm_86?)"},
         {"cpu:x86-64-amz", NULL, "(did you mean cpu:x86-64-amx?)"},
-        {"other architectures", NULL, "no target \"other architectures\"; known"},
-        {NULL, "bf61", "no arithmetic \"bf61\" (did you mean bf16?)"},
-        {NULL, "bf16,cpu=fb16,fp32", "no arithmetic \"cpu=fb16\" (did you mean cpu=bf16?)"},
+        {"other architectures", NULL, "unknown target \"other architectures\"; known"},
+        {NULL, "bf61", "unknown kernel precision \"bf61\" (did you mean bf16?)"},
+        {NULL, "bf16,cpu=fb16,fp32", "unknown kernel precision \"cpu=fb16\" (did you mean cpu=bf16?)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         co_targets targets;
