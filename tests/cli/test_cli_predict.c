@@ -432,7 +432,7 @@ static void wrong_values_list_the_right_ones(void **state)
         {"--layout=chwn", "nchw, nhwc"},
         {"--optimizer=lion", "sgd, adam, adamw"},
         {"--batch=0", "from 1 to"},
-        {"--batch=many", "from 1 to 16777216, as 32"},
+        {"--batch=many", "from 1 to 16777216, for example 32"},
         {"--gpus=0", "from 1 to"},
         {"--steps=-1", "from 1 to"},
         {"--sweep=batch=0..8", "from 1 to"},

@@ -188,7 +188,7 @@ static void what_is_no_list_of_names_for_columns_is_refused(void **state)
     ir_arena_destroy(r.arena);
     static const char *const other[] = {"mdot.reads.table", "a,b,c,d", NULL};
     assert_int_equal(read_notes(&r, other), MDOT_OK);
-    assert_non_null(strstr(r.warnings, "metadata mdot.reads.table means nothing"));
+    assert_non_null(strstr(r.warnings, "metadata mdot.reads.table is unknown"));
     ir_arena_destroy(r.arena);
 }
 

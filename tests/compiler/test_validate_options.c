@@ -157,7 +157,7 @@ static void names_that_are_missing_are_refused(void **state)
     expect_refused(f, compile(f), "entry point 0 has no name");
     f->entries[0].name = "predict";
     f->entries[1].model_path = NULL;
-    expect_refused(f, mdotc_compile(f->entries, 2, f->artefact, &f->options, &f->err), "\"price\" has no model");
+    expect_refused(f, mdotc_compile(f->entries, 2, f->artefact, &f->options, &f->err), "\"evaluate\" has no model");
     f->entries[1] = f->entries[0];
     expect_refused(f, mdotc_compile(f->entries, 2, f->artefact, &f->options, &f->err), "two entry points");
     f->options.name = "";
@@ -253,11 +253,11 @@ static void the_job_reader_refuses_what_is_missing(void **state)
 {
     fixture *f = *state;
     mdot_job *job = NULL;
-    expect_refused(f, mdot_job_read(NULL, NULL, &job, &f->err), "requires");
-    expect_refused(f, mdot_job_read(f->model, NULL, NULL, &f->err), "requires");
-    expect_refused(f, mdot_job_read_bytes(NULL, 8, "x", NULL, &job, &f->err), "requires");
-    expect_refused(f, mdot_job_read_bytes("x", 1, NULL, NULL, &job, &f->err), "requires");
-    expect_refused(f, mdot_job_read_bytes("x", 1, "x", NULL, NULL, &f->err), "requires");
+    expect_refused(f, mdot_job_read(NULL, NULL, &job, &f->err), "needs");
+    expect_refused(f, mdot_job_read(f->model, NULL, NULL, &f->err), "needs");
+    expect_refused(f, mdot_job_read_bytes(NULL, 8, "x", NULL, &job, &f->err), "needs");
+    expect_refused(f, mdot_job_read_bytes("x", 1, NULL, NULL, &job, &f->err), "needs");
+    expect_refused(f, mdot_job_read_bytes("x", 1, "x", NULL, NULL, &f->err), "needs");
     assert_int_equal(mdot_job_read_bytes(NULL, 0, "x", NULL, &job, &f->err), MDOT_MALFORMED); /* an empty file */
     assert_null(job);
 }
