@@ -8,7 +8,7 @@ static mdot_status need_map(const ir_operands *from, ir_type *out_type)
 {
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
     if (status != MDOT_OK || out_type->rank > 2) return status;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions has none to pool over",
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions lacks spatial dimensions",
                    out_type->rank);
 }
 
