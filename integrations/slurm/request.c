@@ -88,7 +88,7 @@ static mdot_status read_word(const key *k, const char *value, double *out, mdot_
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", used == 0 ? "" : ", ", w->name);
     }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is none of %s: \"%.40s\"", k->name, known, value);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be one of %s, not \"%.40s\"", k->name, known, value);
 }
 
 /* Accepts digits only, because strtod would also take "0x10", "inf" and a locale's comma. */
@@ -98,7 +98,7 @@ static mdot_status read_whole(const key *k, const char *value, double *out, mdot
     size_t digits = strspn(value, "0123456789");
     for (size_t i = 0; i < digits; i++) number = 10 * number + (value[i] - '0');
     if (digits == 0 || value[digits] != '\0' || number < k->least || number > k->most)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no whole number from %.0f to %.0f: \"%.40s\"", k->name,
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be an integer from %.0f to %.0f, not \"%.40s\"", k->name,
                          k->least, k->most, value);
     *out = number;
     return MDOT_OK;
@@ -109,12 +109,13 @@ static mdot_status read_version(const key *k, char *value, double *out, mdot_err
     double major = 0, minor = 0;
     char *point = strchr(value, '.');
     if (point == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no version as in 1.12 or 2.4: \"%.40s\"", k->name, value);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be a version, for example 1.12 or 2.4, not \"%.40s\"",
+                         k->name, value);
     *point = '\0';
     mdot_status status = read_whole(k, value, &major, err);
     if (status == MDOT_OK) status = read_whole(k, point + 1, &minor, err);
     if (status == MDOT_OK && major == 0)
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no version from 1.0 on", k->name);
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be a version of at least 1.0", k->name);
     if (status == MDOT_OK) *out = 100 * major + minor;
     return status;
 }
@@ -129,7 +130,8 @@ static mdot_status read_setting(char *setting, settings *out, mdot_error *err)
 {
     char *equals = strchr(setting, '=');
     if (equals == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%.40s\" is no KEY=VALUE as in batch=64", setting);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%.40s\" must have the form KEY=VALUE, for example batch=64",
+                         setting);
     *equals = '\0';
     for (size_t i = 0; i < KEY_COUNT; i++) {
         if (strcmp(setting, keys[i].name) != 0) continue;
@@ -137,7 +139,7 @@ static mdot_status read_setting(char *setting, settings *out, mdot_error *err)
         out->given[i] = true;
         return read_value(&keys[i], equals + 1, &out->value[i], err);
     }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%.40s\" is no setting of --mdot", setting);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%.40s\" is not a setting of --mdot", setting);
 }
 
 static mdot_status read_settings(char *text, settings *out, mdot_error *err)
@@ -151,7 +153,7 @@ static mdot_status read_settings(char *text, settings *out, mdot_error *err)
     }
     if (status != MDOT_OK) return status;
     if (out->given[EPOCHS] != out->given[DATASET])
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "epochs and dataset go together");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "epochs and dataset require each other");
     if (out->given[EPOCHS] && out->given[STEPS])
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "steps and epochs exclude each other");
     return MDOT_OK;
