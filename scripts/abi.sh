@@ -26,7 +26,7 @@ for file in runtime/libmdot frontend/libmdotjob compiler/libmdotc; do
         abidw --no-corpus-path --no-comp-dir-path --no-show-locs --out-file "$build/new.abi" "$library"
         sed -i "s#path='$(pwd -P)/#path='#" "$build/new.abi" # the compiler may have been called with absolute paths
         if grep -n "path='/" "$build/new.abi"; then
-            echo "$library was compiled elsewhere: these paths would be committed"
+            echo "$library contains paths of another machine, which must not be committed:"
             exit 1
         fi
         mv "$build/new.abi" "$reference"
@@ -34,7 +34,7 @@ for file in runtime/libmdot frontend/libmdotjob compiler/libmdotc; do
     check)
         if abidiff --suppressions abi/suppressions \
             "$reference" "$library" > "$build/abidiff.txt" 2>&1; then continue; fi
-        echo "$library is not what $reference says:"
+        echo "$library differs from $reference:"
         cat "$build/abidiff.txt"
         status=1
         ;;
