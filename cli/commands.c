@@ -41,12 +41,12 @@ const cli_command cli_mdot = {
 const cli_command *cli_find_command(const char *name)
 {
     if (strcmp(name, "tokens") == 0) name = "extract"; /* the command's name until 0.3; remove the alias in 0.4 */
-    bs_suggest near = bs_suggest_begin(name);
+    bs_suggest suggestion = bs_suggest_begin(name);
     for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
         if (strcmp(name, (*command)->name) == 0) return *command;
-        bs_suggest_offer(&near, (*command)->name);
+        bs_suggest_offer(&suggestion, (*command)->name);
     }
-    fprintf(stderr, "mdot: there is no command \"%s\"%s; see `mdot --help`\n", name, bs_suggest_end(&near).text);
+    fprintf(stderr, "mdot: there is no command \"%s\"%s; see `mdot --help`\n", name, bs_suggest_end(&suggestion).text);
     return NULL;
 }
 

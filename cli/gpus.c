@@ -7,19 +7,19 @@ typedef struct gpus_request {
     bool json;
 } gpus_request;
 
-const char *cli_gpu_standing(const char *name)
+const char *cli_gpu_evidence(const char *name)
 {
     static const struct {
-        const char *name, *standing;
-    } cards[] = {
-#define TRAINED_ON(card) {card, "trained on"},
-#define INFERENCE_OF(card) {card, "inference"},
+        const char *name, *evidence;
+    } gpus[] = {
+#define TRAINED_ON(gpu) {gpu, "trained on"},
+#define INFERENCE_OF(gpu) {gpu, "inference"},
 #include "weights/measured_gpus.def"
 #undef TRAINED_ON
 #undef INFERENCE_OF
     };
-    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
-        if (strcmp(cards[i].name, name) == 0) return cards[i].standing;
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++)
+        if (strcmp(gpus[i].name, name) == 0) return gpus[i].evidence;
     return "";
 }
 
@@ -35,7 +35,7 @@ static void print_table(void)
         if (g.nvlink_gbps > 0) snprintf(nvlink, sizeof nvlink, "%g", g.nvlink_gbps);
         int used =
             snprintf(line, sizeof line, "%-17s %5g %6g %7g %7g %7g %4g %6s  %s", g.name, g.memory_gib, g.memory_gbps,
-                     g.fp32_tflops, g.tf32_tflops, g.fp16_tflops, g.sm_count, nvlink, cli_gpu_standing(g.name));
+                     g.fp32_tflops, g.tf32_tflops, g.fp16_tflops, g.sm_count, nvlink, cli_gpu_evidence(g.name));
         while (used > 0 && line[used - 1] == ' ') used--;
         printf("%.*s\n", used, line);
     }
@@ -47,7 +47,7 @@ static void print_json(void)
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
         mdot_gpu g = MDOT_INIT(mdot_gpu);
         mdot_gpu_find(*name, &g, NULL);
-        const char *standing = cli_gpu_standing(g.name);
+        const char *evidence = cli_gpu_evidence(g.name);
         printf("%s\n  {\"name\": ", name == mdot_gpu_names() ? "" : ",");
         cli_json_string(stdout, g.name);
         printf(
@@ -56,7 +56,7 @@ static void print_json(void)
             "\"nvlink_gbps\": %g, \"pcie_gbps\": %g, \"watts\": %g,\n   \"predictor\": \"%s\"}",
             g.compute_capability, g.sm_count, g.boost_mhz, g.memory_gib, g.memory_gbps, g.l2_mib, g.fp32_tflops,
             g.tf32_tflops, g.fp16_tflops, g.nvlink_gbps, g.pcie_gbps, g.watts,
-            *standing != '\0' ? standing : "neither");
+            *evidence != '\0' ? evidence : "neither");
     }
     printf("\n ]}\n");
 }

@@ -53,19 +53,19 @@ static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot
 {
     static const size_t most_of_job = (size_t)1 << 28, most_of_model = (size_t)1 << 31;
     unsigned char *bytes = NULL;
-    size_t size = 0, room = 0, most = most_of_model;
+    size_t size = 0, capacity = 0, most = most_of_model;
     mdot_status status = MDOT_OK;
     for (size_t read = 1; read > 0 && status == MDOT_OK; size += read) {
-        if (size == room) {
-            room = room == 0 ? 1 << 16 : 2 * room;
-            unsigned char *larger = realloc(bytes, room);
+        if (size == capacity) {
+            capacity = capacity == 0 ? 1 << 16 : 2 * capacity;
+            unsigned char *larger = realloc(bytes, capacity);
             if (larger == NULL) {
                 status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the job on standard input");
                 break;
             }
             bytes = larger;
         }
-        read = fread(bytes + size, 1, room - size, stdin);
+        read = fread(bytes + size, 1, capacity - size, stdin);
         if (begins_as_job(bytes, size + read)) most = most_of_job;
         if (size + read > most)
             status = mdot_fail(err, MDOT_MALFORMED, "%s: larger than %zu MiB, the maximum size of a %s", stream_name,

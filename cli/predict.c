@@ -264,10 +264,10 @@ static mdot_status check_swept(const predict_request *r, mdot_error *err)
     reading.quiet = true;
     if (cli_read_job("predict", r->job_path, &reading, &job, NULL) != MDOT_OK) return MDOT_OK;
     mdot_job_destroy(job);
-    bs_suggest near = bs_suggest_begin(r->swept_dim);
-    bs_suggest_offer(&near, "batch");
+    bs_suggest suggestion = bs_suggest_begin(r->swept_dim);
+    bs_suggest_offer(&suggestion, "batch");
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is no symbolic dimension '%s' to sweep%s", r->job_path,
-                     r->swept_dim, bs_suggest_end(&near).text);
+                     r->swept_dim, bs_suggest_end(&suggestion).text);
 }
 
 /* Reads the job once for each value of the swept dimension. */
@@ -294,7 +294,7 @@ static mdot_status read_variants(const predict_request *r, predict_answers *answ
         mdot_job_get_info(v->job, &v->info);
         status = look_through(r, v, &answers->attends, err);
     }
-    answers->asked = answers->variants[0].job;
+    answers->first_job = answers->variants[0].job;
     answers->job = answers->variants[0].info;
     return status;
 }

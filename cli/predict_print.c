@@ -79,7 +79,7 @@ static void explain_unknown(const predict_answers *answers)
     int named = 0;
     for (size_t i = 0; i < answers->job.operator_count && named <= MOST; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_job_get_operator(answers->asked, i, &op);
+        mdot_job_get_operator(answers->first_job, i, &op);
         int at = 0;
         while (at < named && strcmp(seen[at], op.type) != 0) at++;
         if (op.traits.number != 0 || at < named) continue;

@@ -85,14 +85,15 @@ bool cli_refuse_choice(const char *command, const char *what, const char *text, 
     char known[256];
     bs_join list;
     bs_join_begin(&list, known, sizeof known);
-    bs_suggest near = bs_suggest_begin(text);
+    bs_suggest suggestion = bs_suggest_begin(text);
     for (; *names != NULL; names++) {
         bs_join_add(&list, "%s", *names);
-        bs_suggest_offer(&near, *names);
+        bs_suggest_offer(&suggestion, *names);
     }
-    for (; words != NULL && words->word != NULL; words++) bs_suggest_offer_alias(&near, words->word, words->name);
+    for (; words != NULL && words->word != NULL; words++) bs_suggest_offer_alias(&suggestion, words->word, words->name);
     if (besides != NULL) bs_join_add(&list, "%s", besides);
-    cli_usage_error(command, "%s: unknown value \"%s\"%s; known are %s", what, text, bs_suggest_end(&near).text, known);
+    cli_usage_error(command, "%s: unknown value \"%s\"%s; known are %s", what, text, bs_suggest_end(&suggestion).text,
+                    known);
     return false;
 }
 

@@ -82,9 +82,9 @@ static void add_pairs(pairs *p, const verify_request *r, const mdot_job *job, co
 
 static mdot_status read_pairs(const verify_request *r, pairs *out, mdot_error *err)
 {
-    const char *given[CLI_MAX_TEXTS + 1] = {NULL};
-    for (size_t i = 0; i < r->gpus.count; i++) given[i] = r->gpus.item[i];
-    const char *const *gpus = r->gpus.count > 0 ? given : mdot_gpu_names();
+    const char *selected[CLI_MAX_TEXTS + 1] = {NULL};
+    for (size_t i = 0; i < r->gpus.count; i++) selected[i] = r->gpus.item[i];
+    const char *const *gpus = r->gpus.count > 0 ? selected : mdot_gpu_names();
     size_t jobs = r->jobs.count, gpu_count = 0;
     while (gpus[gpu_count] != NULL) gpu_count++;
     out->made = calloc(jobs + 1, sizeof *out->made);

@@ -20,7 +20,7 @@ static void note(found *f, const ir_node *node)
 }
 
 /* Returns whether both matrices of a matmul depend on the inputs; with one constant it is a linear. */
-static bool is_general_product(const ir_node *node)
+static bool is_general_matmul(const ir_node *node)
 {
     if (node->op != &ir_ops[IR_OP_MatMul] && node->op != &ir_ops[IR_OP_Einsum]) return false;
     int computed = 0;
@@ -42,14 +42,14 @@ static void hint(const co_hooks *hooks, const found *f, const char *what, const 
 
 void co_hint_unfused(const ir_graph *graph, const co_hooks *hooks)
 {
-    found products = {.count = 0}, softmaxes = {.count = 0};
+    found matmuls = {.count = 0}, softmaxes = {.count = 0};
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         if (node->op == NULL) continue;
-        if (is_general_product(node)) note(&products, node);
+        if (is_general_matmul(node)) note(&matmuls, node);
         if (node->op == &ir_ops[IR_OP_Softmax]) note(&softmaxes, node);
     }
     /* A lone softmax pools or classifies; next to matmuls of computed matrices it may be attention. */
-    hint(hooks, &products, "matmuls are", "they run as general loops");
-    if (products.count > 0)
+    hint(hooks, &matmuls, "matmuls are", "they run as general loops");
+    if (matmuls.count > 0)
         hint(hooks, &softmaxes, "softmaxes are", "a supported attention pattern would be a single kernel");
 }

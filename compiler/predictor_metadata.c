@@ -140,15 +140,15 @@ static mdot_status check_names(const ir_graph *graph, const cg_columns *columns,
         snprintf(text, sizeof text, "%.*s", (int)length, name);
         if (is_listed_before(columns->names, name, length))
             return mdot_fail(err, MDOT_MALFORMED, "%s: metadata %s has %s twice", graph->name, reads_key, text);
-        bs_suggest near = bs_suggest_begin(text);
+        bs_suggest suggestion = bs_suggest_begin(text);
         bool is_known = left <= columns->default_count;
         for (int i = 0; i < NUMBER_COUNT; i++) {
-            bs_suggest_offer(&near, number_names[i]);
+            bs_suggest_offer(&suggestion, number_names[i]);
             is_known = is_known || (strlen(number_names[i]) == length && strncmp(number_names[i], name, length) == 0);
         }
         if (!is_known)
             return mdot_fail(err, MDOT_MALFORMED, "%s: metadata %s: mdot %s lacks the configuration number %s%s",
-                             graph->name, reads_key, MDOT_VERSION_STRING, text, bs_suggest_end(&near).text);
+                             graph->name, reads_key, MDOT_VERSION_STRING, text, bs_suggest_end(&suggestion).text);
         name += length + 1;
     }
     return MDOT_OK;

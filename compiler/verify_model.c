@@ -360,14 +360,14 @@ static mdot_status no_entry(const mdot_predictor *predictor, const char *path, c
     char known[256];
     bs_join list;
     bs_join_begin(&list, known, sizeof known);
-    bs_suggest near = bs_suggest_begin(name);
+    bs_suggest suggestion = bs_suggest_begin(name);
     mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
     for (size_t i = 0; mdot_predictor_get_entry(predictor, i, &entry) == MDOT_OK; i++) {
         bs_join_add(&list, "%s", entry.name);
-        bs_suggest_offer(&near, entry.name);
+        bs_suggest_offer(&suggestion, entry.name);
     }
     return mdot_fail(err, MDOT_NOT_FOUND, "%s: unknown entry point \"%s\"%s; the artefact has %s", path, name,
-                     bs_suggest_end(&near).text, known);
+                     bs_suggest_end(&suggestion).text, known);
 }
 
 static mdot_status find_entry(verification *v, const char *artefact_path, mdot_error *err)
@@ -445,7 +445,7 @@ static mdot_status import_model(verification *v, const char *path, ir_arena *are
     return status;
 }
 
-static mdot_status check_given(const mdotc_verify_options *o, mdot_error *err)
+static mdot_status check_options(const mdotc_verify_options *o, mdot_error *err)
 {
     if (o->job_count > 0 && o->inputs != NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the folder of inputs and the jobs exclude each other");
@@ -467,7 +467,7 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "mdotc_verify requires an artefact, a model and an output parameter for the result");
     status = co_check_tolerance("tolerance", o.tolerance, err);
-    if (status == MDOT_OK) status = check_given(&o, err);
+    if (status == MDOT_OK) status = check_options(&o, err);
     if (status != MDOT_OK) return status;
     verification v = {.options = &o, .info = MDOT_INIT(mdot_entry_info)};
     v.tolerance = v.options->tolerance > 0 ? v.options->tolerance : 1e-4;
