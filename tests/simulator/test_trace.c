@@ -79,7 +79,7 @@ static void malformed_lines_are_named(void **state)
         {"job_id,submit_s,gpus,duration_s\n0,0,1,5s\n", "duration_s is not a number: \"5s\""},
         {"job_id,submit_s,gpus,duration_s\n,0,1,5\n", "trace.csv:2: job_id is empty"},
         {"job_id,submit_s,gpus,duration_s\n7,0,1,5\n7,0,1,5\n", "two jobs have the name 7"},
-        {"job_id,submit_s,gpus,duration_s\n\"7,0,1,5\n", "trace.csv:2: a quote does not end"},
+        {"job_id,submit_s,gpus,duration_s\n\"7,0,1,5\n", "trace.csv:2: a quote is unterminated"},
         {"job_id,submit_s,gpus,duration_s,deadline_s\n7,5,1,5,4\n", "deadline_s is 4, less than 5"},
         {"job_id,submit_s,gpus,duration_s,spread\n7,0,2,5,0.5\n", "trace.csv:2: spread is 0.5, less than 1"},
         {"job_id,submit_s,gpus,job_type\n7,5,1,LM\n", "no column steps"},

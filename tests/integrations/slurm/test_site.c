@@ -110,8 +110,8 @@ static void faults_name_their_line(void **state)
     refuses(LEAST "Startup=soon\n", MDOT_MALFORMED, "Startup must be a time");
     refuses(LEAST "Startup=INFINITE\n", MDOT_MALFORMED, "Startup is infinite");
     refuses(LEAST "Choose=best\n", MDOT_MALFORMED, "Choose is \"best\"");
-    refuses(LEAST "Choose=cost\n", MDOT_MALFORMED, "Partition=a has no Price");
-    refuses(LEAST "Margin=1 Startup=1\n", MDOT_MALFORMED, "Startup begins no line");
+    refuses(LEAST "Choose=cost\n", MDOT_MALFORMED, "Choose=cost requires a Price for Partition=a");
+    refuses(LEAST "Margin=1 Startup=1\n", MDOT_MALFORMED, "Startup cannot begin a line");
     refuses(LEAST "PriorityShortest=2\nPriorityLongest=2\n", MDOT_MALFORMED, "must be less than");
     refuses(LEAST "Partition=b MaxTime=1\n", MDOT_MALFORMED, "Partition=b has no Gpu");
     refuses(LEAST "Partition=b Gpu=A100\n", MDOT_MALFORMED, "Partition=b has no MaxTime");
