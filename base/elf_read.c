@@ -9,12 +9,12 @@
 static mdot_status check_identity(const Elf64_Ehdr *header, const char *kind, uint16_t machine, mdot_error *err)
 {
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
-        return mdot_fail(err, MDOT_MALFORMED, "not an ELF file, so not %s", kind);
+        return mdot_fail(err, MDOT_MALFORMED, "expected %s, but the file is not an ELF file", kind);
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
         header->e_ident[EI_VERSION] != EV_CURRENT || header->e_version != EV_CURRENT)
-        return mdot_fail(err, MDOT_MALFORMED, "not a 64-bit little-endian ELF file, so not %s", kind);
+        return mdot_fail(err, MDOT_MALFORMED, "expected %s, but the file is not a 64-bit little-endian ELF file", kind);
     if (header->e_machine != machine && machine != BS_ELF_ANY_MACHINE)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "made for another processor: ELF machine %d instead of %d",
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the file is for another processor: ELF machine %d instead of %d",
                          header->e_machine, machine);
     return MDOT_OK;
 }
@@ -23,7 +23,7 @@ static mdot_status check_tables(const Elf64_Ehdr *header, uint64_t size_bytes, m
 {
     if (header->e_ehsize != sizeof(Elf64_Ehdr) || header->e_shentsize != sizeof(Elf64_Shdr) ||
         (header->e_phnum > 0 && header->e_phentsize != sizeof(Elf64_Phdr)))
-        return mdot_fail(err, MDOT_MALFORMED, "ELF headers of unexpected sizes");
+        return mdot_fail(err, MDOT_MALFORMED, "the ELF headers have unexpected sizes");
     if (!bs_is_within(header->e_phoff, (uint64_t)header->e_phnum * sizeof(Elf64_Phdr), size_bytes))
         return mdot_fail(err, MDOT_MALFORMED, "the ELF segment table is outside the file: truncated?");
     if (header->e_shoff == 0 || header->e_shnum == 0 ||

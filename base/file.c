@@ -81,7 +81,7 @@ mdot_status bs_read_file_within(const char *path, uint64_t most_bytes, unsigned 
     bool is_small = size_bytes <= most_bytes;
     unsigned char *bytes = is_small && size_bytes < SIZE_MAX ? malloc((size_t)size_bytes + 1) : NULL;
     if (!is_small)
-        status = mdot_fail(err, MDOT_MALFORMED, "%s: it has %llu bytes, more than the %llu that are read", path,
+        status = mdot_fail(err, MDOT_MALFORMED, "%s: the file has %llu bytes; the maximum is %llu", path,
                            (unsigned long long)size_bytes, (unsigned long long)most_bytes);
     else if (bytes == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
@@ -124,8 +124,9 @@ mdot_status bs_check_output(const char *path, mdot_error *err)
     if (path[folder_length(path)] == '\0' || (exists && S_ISDIR(info.st_mode)))
         return mdot_fail(err, MDOT_IO, "%s: a directory, not a file", path);
     if ((exists && !S_ISREG(info.st_mode)) || is_for_devices(path))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: not a regular file: an output is written whole and cannot replace it", path);
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "%s: not a regular file; mdot replaces outputs atomically and therefore requires a regular file", path);
     return MDOT_OK;
 }
 

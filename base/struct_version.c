@@ -9,8 +9,8 @@ mdot_status bs_check_struct(const bs_struct_version *type, const void *theirs, m
     size_t bytes = bs_struct_bytes(theirs);
     bool is_size = bytes >= type->least_bytes && bytes <= BS_SIZED_MOST_BYTES && bytes % sizeof bytes == 0;
     if (is_size) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the struct_size of a %s is %zu, not sizeof(%s)", type->name, bytes,
-                     type->name);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the struct_size of a %s is %zu instead of sizeof(%s)", type->name,
+                     bytes, type->name);
 }
 
 static bool is_zero(const char *bytes, size_t count)
@@ -27,7 +27,7 @@ mdot_status bs_read_struct(const bs_struct_version *type, const void *theirs, vo
     size_t bytes = bs_struct_bytes(theirs);
     if (bytes > type->size_bytes && !is_zero((const char *)theirs + type->size_bytes, bytes - type->size_bytes))
         return mdot_fail(err, MDOT_INCOMPATIBLE,
-                         "a %s of %zu bytes sets fields that mdot %s does not know: it knows %zu bytes", type->name,
+                         "a %s of %zu bytes sets fields that mdot %s lacks: its struct has %zu bytes", type->name,
                          bytes, MDOT_VERSION_STRING, type->size_bytes);
     memset(out_mine, 0, type->size_bytes);
     memcpy(out_mine, theirs, bytes < type->size_bytes ? bytes : type->size_bytes);
@@ -40,8 +40,8 @@ mdot_status bs_read_element(const bs_struct_version *type, const void *first, si
     const void *element = bs_struct_at(first, i);
     if (bs_struct_bytes(element) != bs_struct_bytes(first))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the struct_size of %s %zu of an array is %zu, that of the first %zu", type->name, i,
-                         bs_struct_bytes(element), bs_struct_bytes(first));
+                         "the struct_size of %s %zu of an array is %zu, but that of the first one is %zu", type->name,
+                         i, bs_struct_bytes(element), bs_struct_bytes(first));
     return bs_read_struct(type, element, out_mine, err);
 }
 

@@ -34,45 +34,45 @@ static size_t count_edits(const char *a, size_t a_length, const char *b, size_t 
     return last[b_length];
 }
 
-void bs_suggest_offer_alias(bs_suggest *near, const char *alias, const char *name)
+void bs_suggest_offer_alias(bs_suggest *suggestion, const char *alias, const char *name)
 {
-    size_t wrong = strnlen(near->wrong, BS_NEAR_LENGTH), length = strnlen(alias, BS_NEAR_LENGTH);
-    bool begins_alike = tolower((unsigned char)*near->wrong) == tolower((unsigned char)*alias);
+    size_t wrong = strnlen(suggestion->wrong, BS_NEAR_LENGTH), length = strnlen(alias, BS_NEAR_LENGTH);
+    bool begins_alike = tolower((unsigned char)*suggestion->wrong) == tolower((unsigned char)*alias);
     size_t shorter = least(wrong, length);
     size_t allowed = shorter >= 6 ? 2 : shorter >= 3 || (shorter == 2 && begins_alike) ? 1 : 0;
-    size_t distance = count_edits(near->wrong, wrong, alias, length);
-    const char *in = wrong < length ? alias : near->wrong, *part = wrong < length ? near->wrong : alias;
+    size_t distance = count_edits(suggestion->wrong, wrong, alias, length);
+    const char *in = wrong < length ? alias : suggestion->wrong, *part = wrong < length ? suggestion->wrong : alias;
     bool is_part = shorter >= 3 && strcasestr(in, part) != NULL;
     if (distance > allowed && !is_part) return;
-    if (near->found != NULL && near->distance <= distance) return;
-    near->found = name;
-    near->distance = distance;
+    if (suggestion->found != NULL && suggestion->distance <= distance) return;
+    suggestion->found = name;
+    suggestion->distance = distance;
 }
 
-void bs_suggest_offer(bs_suggest *near, const char *name)
+void bs_suggest_offer(bs_suggest *suggestion, const char *name)
 {
-    bs_suggest_offer_alias(near, name, name);
+    bs_suggest_offer_alias(suggestion, name, name);
 }
 
-bs_suggest_hint bs_suggest_end(const bs_suggest *near)
+bs_suggest_hint bs_suggest_end(const bs_suggest *suggestion)
 {
     bs_suggest_hint hint = {""};
-    if (near->found != NULL)
-        snprintf(hint.text, sizeof hint.text, " (did you mean %.*s?)", BS_NEAR_LENGTH, near->found);
+    if (suggestion->found != NULL)
+        snprintf(hint.text, sizeof hint.text, " (did you mean %.*s?)", BS_NEAR_LENGTH, suggestion->found);
     return hint;
 }
 
 bs_suggest_hint bs_suggest_among(const char *wrong, const char *names)
 {
     char name[BS_NEAR_LENGTH + 1], nearest[BS_NEAR_LENGTH + 1];
-    bs_suggest near = bs_suggest_begin(wrong);
+    bs_suggest suggestion = bs_suggest_begin(wrong);
     for (const char *at = names; *at != '\0'; at += strspn(at, ", ")) {
         size_t length = strcspn(at, ",");
         bool is_name = length <= BS_NEAR_LENGTH && memchr(at, ' ', length) == NULL;
         snprintf(name, sizeof name, "%.*s", is_name ? (int)length : 0, at);
-        if (is_name) bs_suggest_offer(&near, name);
-        if (near.found == name) near.found = memcpy(nearest, name, sizeof name);
+        if (is_name) bs_suggest_offer(&suggestion, name);
+        if (suggestion.found == name) suggestion.found = memcpy(nearest, name, sizeof name);
         at += length;
     }
-    return bs_suggest_end(&near);
+    return bs_suggest_end(&suggestion);
 }

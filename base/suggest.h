@@ -22,15 +22,15 @@ static inline bs_suggest bs_suggest_begin(const char *wrong)
 {
     return (bs_suggest){.wrong = wrong};
 }
-void bs_suggest_offer(bs_suggest *near, const char *name);
+void bs_suggest_offer(bs_suggest *suggestion, const char *name);
 /* Like bs_suggest_offer, but compares `alias`, whose address is not kept; the name found is `name`. */
-void bs_suggest_offer_alias(bs_suggest *near, const char *alias, const char *name);
+void bs_suggest_offer_alias(bs_suggest *suggestion, const char *alias, const char *name);
 
 /* Text for a message behind the wrong name: " (did you mean precision?)", or empty if no name is near. */
 typedef struct bs_suggest_hint {
     char text[BS_NEAR_LENGTH + 20];
 } bs_suggest_hint;
-bs_suggest_hint bs_suggest_end(const bs_suggest *near);
+bs_suggest_hint bs_suggest_end(const bs_suggest *suggestion);
 /* Finds the nearest of the `names` "a, b, c" that a message lists (base/join.h). An item with a space is a remark,
  * and is skipped. */
 bs_suggest_hint bs_suggest_among(const char *wrong, const char *names);

@@ -124,7 +124,7 @@ find_programs() {
     status=0
     "$bench" > /dev/null 2>&1 || status=$?
     [ "$status" -ne 2 ] || return 0 # status 2 is its usage, therefore it starts
-    echo "gpu.sh: the packed programs do not start here and are built anew" >&2
+    echo "gpu.sh: the packed programs do not start here; building them again" >&2
     mkdir -p "$out/built"
     bench="$out/built/gpu_bench" library="$out/built/libmdot.so"
     set -- -std=c11 -D_GNU_SOURCE -O2 -fPIC -I"$root" -I"$root/include"

@@ -156,7 +156,7 @@ static void print_profile(const benchmark *s, size_t bucket, int64_t length, con
     mdot_predictor_get_bucket(s->predictor, s->entry, bucket, &info);
     printf("%s%s, entry %s, bucket %lld, length %lld, %s, %zu turns\n\n", s->rows == 0 ? "" : "\n", s->info.name,
            s->entry_info.name, (long long)info.max_length, (long long)length, processor(s), p->turns);
-    printf("%-34s %-11s %10s %7s %8s %6s\n", "kernel", "kind", "p50 us", "share", "GFLOP/s", "peak");
+    printf("%-34s %-11s %10s %7s %8s %6s\n", "kernel", "kind", "p50 us", "time %", "GFLOP/s", "peak");
     for (size_t i = 0; i < p->step_count; i++) {
         const bench_step *step = &p->steps[i];
         char name[256];
@@ -167,7 +167,7 @@ static void print_profile(const benchmark *s, size_t bucket, int64_t length, con
     }
     printf("\n");
     print_kinds(s, bucket, p);
-    printf("%-34s %-11s %10.2f\n%-34s %-11s %10.2f\n", "together", "", p->steps_us, "a whole call", "", p->call_us);
+    printf("%-34s %-11s %10.2f\n%-34s %-11s %10.2f\n", "together", "", p->steps_us, "complete call", "", p->call_us);
 }
 
 static void print_profile_json(const benchmark *s, size_t bucket, int64_t length, const bench_profile *p)
@@ -281,8 +281,8 @@ static mdot_status find_entry(benchmark *s, mdot_error *err)
     if (!found && s->request->entry_name == NULL)
         found = mdot_predictor_find_entry(s->predictor, "evaluate", &s->entry) == MDOT_OK;
     if (!found)
-        return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry %s; `mdot inspect` shows all", s->request->path,
-                         name);
+        return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry %s; `mdot inspect` lists all entries",
+                         s->request->path, name);
     return mdot_predictor_get_entry(s->predictor, s->entry, &s->entry_info);
 }
 
@@ -290,8 +290,8 @@ static mdot_status find_entry(benchmark *s, mdot_error *err)
 
 static void print_round_time(const char *name, const bench_round_time *time, double count, const char *of)
 {
-    printf("%-10s %10.2f %10.2f  %8.2f us a %s\n", name, time->median_ms, time->least_ms, 1e3 * time->median_ms / count,
-           of);
+    printf("%-10s %10.2f %10.2f  %8.2f us per %s\n", name, time->median_ms, time->least_ms,
+           1e3 * time->median_ms / count, of);
 }
 
 static void print_round(const benchmark *s, const bench_round *round, const bench_round_result *r)
@@ -299,11 +299,11 @@ static void print_round(const benchmark *s, const bench_round *round, const benc
     double jobs = (double)round->jobs, pairs = jobs * (double)round->configurations;
     printf("%s, %s; %zu jobs of %.0f operators x %zu configurations, %zu rounds\n\n", s->info.name, processor(s),
            round->jobs, r->mean_operators, round->configurations, r->cold.rounds);
-    printf("           %10s %10s\n", "median ms", "least ms");
+    printf("           %10s %10s\n", "median ms", "minimum ms");
     print_round_time("cold", &r->cold, pairs, "pair");
     print_round_time("encoding", &r->encode, jobs, "job");
-    print_round_time("encoded", &r->encoded, pairs, "pair");
-    printf("\none price: p50 %.2f us, p99 %.2f, p99.9 %.2f\n", r->p50_us, r->p99_us, r->p999_us);
+    print_round_time("cached", &r->encoded, pairs, "pair");
+    printf("\none evaluation: p50 %.2f us, p99 %.2f, p99.9 %.2f\n", r->p50_us, r->p99_us, r->p999_us);
 }
 
 static void print_round_json(const benchmark *s, const bench_round *round, const bench_round_result *r)
@@ -353,8 +353,9 @@ static mdot_status bench(const bench_request *request, mdot_error *err)
     if (status != MDOT_OK) return status;
     mdot_predictor_get_info(s.predictor, &s.info);
     if (request->profile && !is_on_cpu(&s)) {
-        status = mdot_fail(err, MDOT_UNSUPPORTED, "%s: %s runs all kernels in one launch; --profile is of the CPU",
-                           request->path, s.info.device);
+        status = mdot_fail(err, MDOT_UNSUPPORTED,
+                           "%s: --profile requires the CPU, because %s runs all kernels in one launch", request->path,
+                           s.info.device);
     } else if (request->round) {
         status = run_round(&s, request, err);
     } else {
@@ -375,10 +376,11 @@ static int run(int argc, char **argv)
     int status;
     if (!cli_read_line(&cli_bench, argc, argv, &request, &operands, &status)) return status;
     if (request.profile && (request.round || request.threads > 1 || request.workers > 1))
-        return cli_usage_error("bench", "--profile is of calls on one thread");
+        return cli_usage_error("bench", "--profile requires one thread: remove --threads and --workers");
     if (operands.count == 0 || (operands.count > 1 && !request.round))
-        return cli_usage_error("bench", "give one artefact");
-    if (request.round && operands.count == 1) return cli_usage_error("bench", "--round takes jobs behind the artefact");
+        return cli_usage_error("bench", "expected one artefact (MODEL.mdot)");
+    if (request.round && operands.count == 1)
+        return cli_usage_error("bench", "--round requires job files (.onnx or .job) after the artefact");
     request.path = operands.item[0];
     request.job_paths = operands.item + 1;
     request.job_count = (size_t)operands.count - 1;
@@ -389,75 +391,77 @@ static int run(int argc, char **argv)
 static const cli_option options[] = {
     {.name = "entry",
      .value = "NAME",
-     .help = "the entry point (default: the only one, else \"predict\", else \"price\")",
+     .help = "the entry point (default: the only one, otherwise \"predict\", otherwise \"evaluate\")",
      .kind = CLI_TEXT,
      .at = offsetof(bench_request, entry_name)},
     {.name = "bucket",
      .value = "N",
-     .help = "only the bucket of maximal length N",
+     .help = "measure only the bucket whose maximum length is N",
      .kind = CLI_WHOLE,
      .at = offsetof(bench_request, bucket),
      .least = 1,
      .most = INT32_MAX},
     {.name = "length",
      .value = "N",
-     .help = "run at this length",
+     .help = "measure at this length",
      .kind = CLI_WHOLE,
      .at = offsetof(bench_request, length),
      .least = 1,
      .most = INT32_MAX},
     {.name = "threads",
      .value = "N",
-     .help = "contexts that run at the same time, a thread each (default 1)",
+     .help = "number of contexts that run at the same time, each on its own thread (default 1)",
      .kind = CLI_WHOLE,
      .at = offsetof(bench_request, threads),
      .least = 1,
      .most = MAX_THREADS},
     {.name = "workers",
      .value = "N",
-     .help = "threads that share each call, from length 256 on (default 1)",
+     .help = "number of threads that execute each call of length 256 or more (default 1)",
      .kind = CLI_WHOLE,
      .at = offsetof(bench_request, workers),
      .least = 1,
      .most = MAX_WORKERS},
     {.name = "device",
      .value = "NAME",
-     .help = "cpu, cuda, cuda:1 or auto: what is faster (default: MDOT_DEVICE, else auto)",
+     .help = "cpu, cuda, cuda:1, … or auto, which selects the faster one (default: MDOT_DEVICE, otherwise auto)",
      .kind = CLI_TEXT,
      .at = offsetof(bench_request, device),
      .names = cli_device_names},
     {.name = "level",
      .value = "NAME",
-     .help = "use this CPU level's code: x86-64-v3, x86-64-v4, x86-64-bf16, x86-64-amx (default: the best)",
+     .help = "run the code of this ISA level: x86-64-v3, x86-64-v4, x86-64-bf16 or x86-64-amx (default: the highest "
+             "that this CPU supports)",
      .kind = CLI_TEXT,
      .at = offsetof(bench_request, level),
      .names = cli_isa_names},
     {.name = "seconds",
      .value = "S",
-     .help = "time for each row (default 1)",
+     .help = "duration of the measurement of each row (default 1)",
      .kind = CLI_REAL,
      .at = offsetof(bench_request, seconds),
      .most = 3600},
     {.name = "profile",
-     .help = "time and share of peak of each kernel, those that run together as one",
+     .help = "show the time and the fraction of peak performance of each kernel; kernels that run concurrently form "
+             "one row",
      .kind = CLI_FLAG,
      .at = offsetof(bench_request, profile)},
     {.name = "round",
-     .help =
-         "what a scheduler's round costs: jobs, copies of those behind the artefact (.job or .onnx) at five batches, "
-         "under four GPUs in numbers of 1 to 16; all of them cold, their encoding, and priced once they are encoded",
+     .help = "measure a scheduling round: predict copies of the given jobs (.job or .onnx) at five batch "
+             "sizes, on four GPU models and 1 to 16 GPUs. The rows are predictions with a cold cache, "
+             "encoding alone, and evaluation with cached features",
      .kind = CLI_FLAG,
      .at = offsetof(bench_request, round)},
     {.name = "jobs",
      .value = "N",
-     .help = "of a round (default 500)",
+     .help = "number of jobs in a round (default 500)",
      .kind = CLI_WHOLE,
      .at = offsetof(bench_request, jobs),
      .least = 1,
      .most = MAX_JOBS},
     {.name = "configurations",
      .value = "N",
-     .help = "of each job in a round (default 20)",
+     .help = "number of configurations of each job in a round (default 20)",
      .kind = CLI_WHOLE,
      .at = offsetof(bench_request, configurations),
      .least = 1,
@@ -465,7 +469,8 @@ static const cli_option options[] = {
     {.name = "dim",
      .letter = 'd',
      .value = "NAME=N",
-     .help = "of a round's job: fix a symbolic dimension other than the batch (or NAME=OTHER)",
+     .help = "fix a symbolic dimension of the jobs of --round other than the batch, or set it equal to another one "
+             "(NAME=OTHER)",
      .kind = CLI_DIM,
      .at = offsetof(bench_request, reading.dims),
      .least = 1,
@@ -478,13 +483,13 @@ const cli_command cli_bench = {
     .name = "bench",
     .summary = "measure the latency of an artefact on this machine",
     .synopsis = synopsis,
-    .description =
-        "Runs an entry point on made-up inputs (floats at random, integers 0, booleans true) and shows percentiles of "
-        "the time of a call; without --bucket or --length every bucket at its full length. Peak is what FMAs on "
-        "registers alone reach on a core of the CPU, measured in turns with the calls. With --round, what a scheduler "
-        "pays.",
+    .description = "Runs an entry point on synthetic inputs (random floats, zero integers, true booleans) and "
+                   "prints percentiles of the latency of a call. By default, every bucket runs at its full length; "
+                   "--bucket and --length select one. \"peak\" is the fraction of the rate that register-only FMAs "
+                   "reach on one core, measured alternately with the calls. With --round, the command measures the "
+                   "time of a scheduling round.",
     CLI_OPTIONS(options),
-    .exit_status = "0 success, 1 failure, 2 a wrong command line",
+    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "mdot|job|onnx",
     .run = run,
 };

@@ -19,20 +19,20 @@ static const cli_option options[] = {
     {.name = "output",
      .letter = 'o',
      .value = "FILE.cal",
-     .help = "where the calibration goes (needed)",
+     .help = "output file of the calibration (required)",
      .kind = CLI_TEXT,
      .at = offsetof(calibrate_request, output),
      .files = "cal"},
     {.name = "model",
      .letter = 'm',
      .value = "FILE",
-     .help = "the compiled predictor to calibrate (default: as of `mdot predict`)",
+     .help = "the compiled predictor to calibrate (default: the same as for `mdot predict`)",
      .kind = CLI_TEXT,
      .at = offsetof(calibrate_request, model_path),
      .files = "mdot"},
     {.name = "quiet",
      .letter = 'q',
-     .help = "no warnings of how jobs were read",
+     .help = "suppress warnings about the jobs",
      .kind = CLI_FLAG,
      .at = offsetof(calibrate_request, quiet)},
 };
@@ -113,7 +113,7 @@ static void print_calibration(const mdot_calibration *calibration)
 {
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
     mdot_calibration_get_info(calibration, &info);
-    printf("  %-26s %-10s %6s %10s %10s\n", "GPU", "precision", "rows", "times", "interval");
+    printf("  %-26s %-10s %6s %10s %10s\n", "GPU", "precision", "rows", "factor", "interval");
     for (size_t i = 0; i < info.gpu_count; i++) {
         mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
         mdot_calibration_get_gpu(calibration, i, &gpu);
@@ -121,7 +121,7 @@ static void print_calibration(const mdot_calibration *calibration)
         print_correction(gpu.name, "half", gpu.half_row_count, gpu.half_factor, gpu.half_interval);
     }
     print_correction("others", "", 0, info.factor, info.interval);
-    print_correction("several GPUs, besides", "", info.several_row_count, info.several_factor, info.several_interval);
+    print_correction("several GPUs (extra)", "", info.several_row_count, info.several_factor, info.several_interval);
 }
 
 static mdot_status calibrate(const calibrate_request *r, const measured_steps *m, mdot_error *err)
@@ -139,7 +139,8 @@ static mdot_status calibrate(const calibrate_request *r, const measured_steps *m
     if (status == MDOT_OK) status = mdot_calibration_save(calibration, r->output, err);
     if (status == MDOT_OK) {
         print_calibration(calibration);
-        if (halves) printf("\n  rows left out: off by %.1f %% without, %.1f %% with the other half's\n", before, after);
+        if (halves)
+            printf("\n  cross-validated error: %.1f %% before calibration, %.1f %% after (two folds)\n", before, after);
     }
     mdot_calibration_destroy(calibration);
     mdot_context_destroy(context);
@@ -153,8 +154,8 @@ static int run(int argc, char **argv)
     cli_operands operands;
     int usage;
     if (!cli_read_line(&cli_calibrate, argc, argv, &request, &operands, &usage)) return usage;
-    if (operands.count != 1) return cli_usage_error("calibrate", "one table of measured steps, as MEASURED.csv");
-    if (request.output == NULL) return cli_usage_error("calibrate", "-o FILE.cal says where the calibration goes");
+    if (operands.count != 1) return cli_usage_error("calibrate", "expected one table of measured steps (MEASURED.csv)");
+    if (request.output == NULL) return cli_usage_error("calibrate", "no output file given: use -o FILE.cal");
     mdot_error err = {0};
     measured_steps steps;
     mdot_status status = measured_read("calibrate", operands.item[0], request.quiet, &steps, &err);
@@ -165,20 +166,20 @@ static int run(int argc, char **argv)
 
 const cli_command cli_calibrate = {
     .name = "calibrate",
-    .summary = "fit predictions to measured steps of your own",
+    .summary = "fit predictions to your own measured training steps",
     .synopsis = synopsis,
     .description =
-        "Reads measured training steps and writes a calibration, which `mdot predict --calibration` applies: a factor "
-        "and a narrower interval for each GPU, and what GPUs without a row have in common with them. Three rows are "
-        "enough to begin with; few rows change little.\n\n"
-        "The first line of the table names its columns: job, gpu, batch and ms, and any of dim, frozen, trained, "
-        "precision, layout, optimizer, attention, compile, checkpoint, accumulate, torch, gpus, parallel, nodes, link "
-        "and network as `mdot predict` takes them. What is empty is not given; a column called note is not read, nor "
-        "are "
-        "lines that begin with #. Jobs are found from the table's folder.",
+        "Reads measured training steps and writes a calibration for `mdot predict --calibration`. It "
+        "contains a factor and a narrower interval for each measured GPU, and a common correction for "
+        "all other GPUs. Start with three rows or more; the effect grows with the number of rows.\n\nThe "
+        "first line of the table names its columns: job, gpu, batch and ms, and any of dim, frozen, "
+        "trained, precision, layout, optimizer, attention, compile, checkpoint, accumulate, torch, gpus, "
+        "parallel, nodes, link and network as `mdot predict` defines them. An empty cell selects "
+        "the default. mdot ignores the column `note` and lines that begin with #. Paths of jobs are relative "
+        "to the folder of the table.",
     CLI_OPTIONS(options),
-    .notes = "Such a table:\n\njob,gpu,batch,precision,gpus,ms\nbert.onnx,A100,32,amp-bf16,8,161.5",
-    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .notes = "For example:\n\njob,gpu,batch,precision,gpus,ms\nbert.onnx,A100,32,amp-bf16,8,161.5",
+    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "csv",
     .run = run,
 };

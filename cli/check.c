@@ -88,7 +88,8 @@ static void walk(tally *t, const char *path, bool given)
         free(entries[i]);
     }
     free(entries);
-    if (given && t->rows == before) fail_path(t, path, "no ONNX test directory (model.onnx with test_data_set_*) here");
+    if (given && t->rows == before)
+        fail_path(t, path, "found no ONNX test directory (model.onnx with test_data_set_*) at or below this path");
 }
 
 /* ---- The subcommand --------------------------------------------------------------------------------------------- */
@@ -112,7 +113,7 @@ static int run(int argc, char **argv)
 static const cli_option options[] = {
     {.name = "level",
      .value = "NAME",
-     .help = "run this CPU level's code: x86-64-v3, x86-64-v4 (default: the best)",
+     .help = "run the code of this ISA level: x86-64-v3 or x86-64-v4 (default: the highest that this CPU supports)",
      .kind = CLI_TEXT,
      .at = offsetof(tally, options.level),
      .names = cli_isa_names},
@@ -128,7 +129,7 @@ static const cli_option options[] = {
      .at = offsetof(tally, options.absolute_tolerance)},
     {.name = "quiet",
      .letter = 'q',
-     .help = "only failures and the summary",
+     .help = "print only failures and the summary",
      .kind = CLI_FLAG,
      .at = offsetof(tally, quiet)},
     {.name = "json", .help = "print the results as JSON", .kind = CLI_FLAG, .at = offsetof(tally, json)},
@@ -137,14 +138,14 @@ static const char *const synopsis[] = {"PATH… [OPTION]…", NULL};
 
 const cli_command cli_check = {
     .name = "check",
-    .summary = "run ONNX test directories through compiled code",
+    .summary = "compile and run ONNX test directories",
     .synopsis = synopsis,
-    .description =
-        "Compiles the model of every ONNX test directory at or below each PATH (model.onnx with "
-        "test_data_set_*/input_k.pb and output_k.pb), runs it on the inputs and compares the outputs. A line "
-        "a directory: pass, fail with the largest error, or unsupported with the operators.",
+    .description = "Compiles the model of every ONNX test directory at or below each PATH (model.onnx with "
+                   "test_data_set_*/input_k.pb and output_k.pb), runs it on the inputs and compares the outputs. "
+                   "Each directory gets one line: pass, fail with the largest error, or unsupported with the "
+                   "operators.",
     CLI_OPTIONS(options),
-    .exit_status = "0 nothing failed, 1 a test failed or a directory could not be read, 2 usage",
+    .exit_status = "0 success, 1 a test failed or a directory was unreadable, 2 usage error",
     .files = "*",
     .run = run,
 };

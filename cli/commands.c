@@ -12,41 +12,41 @@ static const cli_option options[] = {{.name = "version", .help = "show the versi
 static const char *const synopsis[] = {"COMMAND [OPTION]…", NULL};
 
 static const cli_variable environment[] = {
-    {"MDOT_PREDICTOR",
-     "the predictor that `mdot predict` uses where --model names none; else the one that mdot comes with"},
-    {"MDOT_DEVICE", "where predictors run when an option does not say: cpu, cuda, cuda:1, …, or auto: what is faster"},
-    {"MDOT_CPU_ISA", "the CPU level whose code runs where an option does not say: x86-64-v3, x86-64-v4, "
-                     "x86-64-bf16, x86-64-amx"},
+    {"MDOT_PREDICTOR", "the predictor that `mdot predict` uses by default; --model overrides it. If it is unset, mdot "
+                       "uses the default predictor of its installation"},
+    {"MDOT_DEVICE", "the device that runs predictors unless an option selects one: cpu, cuda, cuda:1, … or auto, which "
+                    "selects the faster one"},
+    {"MDOT_CPU_ISA", "the ISA level whose code runs unless an option selects one: x86-64-v3, x86-64-v4, x86-64-bf16 "
+                     "or x86-64-amx"},
     {"MDOT_NVRTC, CUDA_HOME",
-     "the NVRTC library that compiles for GPUs, and the CUDA toolkit that has one; else it is found "
-     "as other libraries are"},
-    {"TMPDIR", "where `mdot check` keeps what it compiles; else /tmp"},
+     "the path of the NVRTC library that compiles for GPUs, and of a CUDA toolkit that contains one. "
+     "If both are unset, the dynamic loader searches for the library"},
+    {"TMPDIR", "the folder of the temporary files of `mdot check` (default /tmp)"},
     {NULL, NULL},
 };
 
 const cli_command cli_mdot = {
     .name = "mdot",
-    .summary = "predict how long deep-learning jobs train; compile the predictors",
+    .summary = "predict the training time of deep-learning jobs; compile predictors",
     .synopsis = synopsis,
-    .description =
-        "mdot predicts how long a deep-learning training step takes on which GPU, from the network's ONNX graph, "
-        "and compiles the trained Transformers that say so.",
+    .description = "mdot predicts the time of a deep-learning training step on each GPU from the network's ONNX "
+                   "graph. It also compiles the trained Transformers that make these predictions.",
     CLI_OPTIONS(options),
     .notes = "`mdot help COMMAND` or `mdot COMMAND --help` shows a command's own options.",
     .commands = cli_commands,
     .environment = environment,
-    .exit_status = "0 success, 1 failure, 2 a wrong command line",
+    .exit_status = "0 success, 1 failure, 2 usage error",
 };
 
 const cli_command *cli_find_command(const char *name)
 {
     if (strcmp(name, "tokens") == 0) name = "extract"; /* the command's name until 0.3; remove the alias in 0.4 */
-    bs_suggest near = bs_suggest_begin(name);
+    bs_suggest suggestion = bs_suggest_begin(name);
     for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
         if (strcmp(name, (*command)->name) == 0) return *command;
-        bs_suggest_offer(&near, (*command)->name);
+        bs_suggest_offer(&suggestion, (*command)->name);
     }
-    fprintf(stderr, "mdot: there is no command \"%s\"%s; see `mdot --help`\n", name, bs_suggest_end(&near).text);
+    fprintf(stderr, "mdot: there is no command \"%s\"%s; see `mdot --help`\n", name, bs_suggest_end(&suggestion).text);
     return NULL;
 }
 
@@ -63,11 +63,11 @@ static int run_help(int argc, char **argv)
     cli_operands operands;
     int status;
     if (!cli_read_line(&cli_help, argc, argv, &request, &operands, &status)) return status;
-    if (operands.count > 1) return cli_usage_error("help", "one command at a time");
+    if (operands.count > 1) return cli_usage_error("help", "expected at most one command");
     if (request.shell != NULL)
         return cli_print_completion(stdout, request.shell, &cli_mdot)
                    ? CLI_OK
-                   : cli_usage_error("help", "there is completion for bash and zsh, not \"%s\"", request.shell);
+                   : cli_usage_error("help", "--completion takes bash or zsh, not \"%s\"", request.shell);
     const cli_command *command = operands.count == 0 ? &cli_mdot : cli_find_command(operands.item[0]);
     if (command == NULL) return CLI_USAGE;
     if (request.man)
@@ -87,9 +87,10 @@ const cli_command cli_help = {
     .name = "help",
     .summary = "show the help of a command",
     .synopsis = help_synopsis,
-    .description = "Shows what a command does and takes, as `mdot COMMAND --help` does; without one, all commands.",
+    .description =
+        "Shows the help of a command, like `mdot COMMAND --help`. Without an argument, it lists all commands.",
     CLI_OPTIONS(help_options),
-    .exit_status = "0 success, 1 failure, 2 there is no such command",
+    .exit_status = "0 success, 1 failure, 2 unknown command",
     .run = run_help,
     .takes_command = true,
 };

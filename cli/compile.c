@@ -51,7 +51,7 @@ static bool parse_buckets(const char *command, char *text, void *request)
     for (size_t i = 0; i < count; i++) {
         if (!cli_parse_int(command, "--buckets", items[i], 1, MDOTC_MAX_LENGTH, &r->buckets[i])) return false;
         if (i > 0 && r->buckets[i] <= r->buckets[i - 1]) {
-            cli_usage_error(command, "--buckets must ascend: %s stands after %s", items[i], items[i - 1]);
+            cli_usage_error(command, "--buckets must ascend, but %s follows %s", items[i], items[i - 1]);
             return false;
         }
     }
@@ -110,19 +110,20 @@ static const cli_option options[] = {
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
-     .help = "the artefact to write (needed): a file, no device and no pipe, since it appears whole or not at all",
+     .help = "the artefact to write (required). It must be a regular file, because mdot replaces it atomically",
      .kind = CLI_TEXT,
      .at = offsetof(compile_request, output),
      .files = "mdot"},
     {.name = "buckets",
      .letter = 'b',
      .value = "N,N,…",
-     .help = "greatest lengths to specialise for, ascending (default 32,64,128,256,512,1024)",
+     .help = "maximum lengths of the buckets, ascending (default 32,64,128,256,512,1024)",
      .kind = CLI_CALL,
      .call = parse_buckets},
     {.name = "min-length",
      .value = "N",
-     .help = "refuse calls of shorter lengths, which some models need (TopK of N elements; default 1)",
+     .help = "minimum length of a call (default 1). Some models require one; for example, TopK requires at least K "
+             "elements",
      .kind = CLI_WHOLE,
      .at = offsetof(compile_request, options.min_length),
      .least = 1,
@@ -130,10 +131,10 @@ static const cli_option options[] = {
     {.name = "target",
      .letter = 't',
      .value = "T,T,…",
-     .help = "cpu (all levels; default), cpu:x86-64-v3, cpu:x86-64-v4 and, in bf16, cpu:x86-64-bf16 (AVX512_BF16) and "
-             "cpu:x86-64-amx; NVIDIA GPUs: sm_75, sm_80, sm_86, sm_89, "
-             "sm_90a, sm_100, sm_120, others that NVRTC knows, or cuda for these seven. May be repeated; there is CPU "
-             "code in any case, for machines without a GPU",
+     .help = "CPU code: cpu (all ISA levels; default), cpu:x86-64-v3, cpu:x86-64-v4 and, in bf16, "
+             "cpu:x86-64-bf16 (AVX512_BF16) and cpu:x86-64-amx. NVIDIA GPUs: sm_75, sm_80, sm_86, sm_89, "
+             "sm_90a, sm_100, sm_120, other architectures that NVRTC supports, or cuda for these seven. The "
+             "option may be repeated. Every artefact contains CPU code for machines that lack a GPU",
      .kind = CLI_CALL,
      .call = add_targets,
      .repeats = true,
@@ -141,10 +142,10 @@ static const cli_option options[] = {
      .is_list = true},
     {.name = "kernel-precision",
      .value = "A,A,…",
-     .help = "arithmetic of matrices: cuda=bf16 (fp16 on sm_75; default), cuda=fp32, cpu=fp32 (default), cpu=bf16; "
-             "without a kind of processor, both are meant. Of several for one kind each target gets code in all, and "
-             "the first is used "
-             "unless a program asks for another",
+     .help = "precision of matrix multiplications: cuda=bf16 (fp16 on sm_75; default), cuda=fp32, cpu=fp32 "
+             "(default) or cpu=bf16. A value such as bf16 applies to both CPU and GPU. If several precisions "
+             "are given for one kind of processor, each target gets code in all of them; programs use the "
+             "first one by default",
      .kind = CLI_TEXT,
      .at = offsetof(compile_request, options.kernel_precision),
      .names = compute_names,
@@ -157,33 +158,33 @@ static const cli_option options[] = {
     {.name = "entry",
      .letter = 'e',
      .value = "NAME=MODEL",
-     .help = "an entry point of its own; MODEL.onnx alone is entry \"predict\"",
+     .help = "add an entry point; a single MODEL.onnx becomes the entry point \"predict\"",
      .kind = CLI_CALL,
      .call = parse_entry,
      .repeats = true},
     {.name = "dim",
      .letter = 'd',
      .value = "NAME=N",
-     .help =
-         "fix another symbolic dimension of the model, such as a batch; NAME=OTHER says that two are the same "
-         "length. An input that NAME=0 leaves without elements, such as the keys of a past, is none of the artefact",
+     .help = "fix a symbolic dimension of the model other than the length, such as a batch. NAME=OTHER "
+             "declares that two dimensions are equal. The artefact omits inputs that NAME=0 makes empty, such "
+             "as cached keys",
      .kind = CLI_DIM,
      .at = offsetof(compile_request, dims),
      .repeats = true},
     {.name = "name",
      .value = "NAME",
-     .help = "the predictor's name (default: the first model's file name)",
+     .help = "name of the predictor (default: the file name of the first model)",
      .kind = CLI_TEXT,
      .at = offsetof(compile_request, options.name)},
     {.name = "dump",
      .value = "PASS",
-     .help = "print the graph after a pass of each bucket; also \"import\", \"plan\", \"llvm\", \"asm\", "
-             "\"cuda\" (the GPU's source) and \"ptxas\" (what NVIDIA's assembler says of it)",
+     .help = "print the graph of each bucket after this pass; also \"import\", \"plan\", \"llvm\", \"asm\", "
+             "\"cuda\" (CUDA source) and \"ptxas\" (output of NVIDIA's assembler)",
      .kind = CLI_TEXT,
      .at = offsetof(compile_request, options.dump_pass)},
     {.name = "quiet",
      .letter = 'q',
-     .help = "no progress and no warnings",
+     .help = "suppress progress and warnings",
      .kind = CLI_FLAG,
      .at = offsetof(compile_request, quiet)},
 };
@@ -198,10 +199,11 @@ static int run(int argc, char **argv)
     cli_operands operands;
     int status;
     if (!cli_read_line(&cli_compile, argc, argv, &r, &operands, &status)) return status;
-    if (operands.count > 1) return cli_usage_error("compile", "one model at a time; name others with --entry");
+    if (operands.count > 1) return cli_usage_error("compile", "expected one model; add others with --entry NAME=MODEL");
     if (operands.count == 1 && !add_entry(&r, "predict", operands.item[0])) return CLI_USAGE;
-    if (r.entry_count == 0) return cli_usage_error("compile", "no model given");
-    if (r.output == NULL) return cli_usage_error("compile", "no output given: -o MODEL.mdot");
+    if (r.entry_count == 0)
+        return cli_usage_error("compile", "no model given: pass MODEL.onnx or --entry NAME=MODEL.onnx");
+    if (r.output == NULL) return cli_usage_error("compile", "no output given: use -o MODEL.mdot");
 
     r.options.dims = r.dims.item;
     r.options.dim_count = r.dims.count;
@@ -221,17 +223,15 @@ const cli_command cli_compile = {
     .name = "compile",
     .summary = "compile a predictor (ONNX) into an artefact (.mdot)",
     .synopsis = synopsis,
-    .description =
-        "Compiles a trained predictor into an artefact: specialised kernels for each sequence bucket and CPU "
-        "level or GPU architecture, with the packed weights, in one file that libmdot runs.\n\n"
-        "The model's one symbolic dimension becomes the run-time length; a call runs in the smallest bucket "
-        "that holds it and costs what its own length costs.",
+    .description = "Compiles a trained predictor into an artefact: specialised kernels for each sequence bucket and "
+                   "each ISA level or GPU architecture, and the packed weights, in one file that libmdot "
+                   "runs.\n\nThe model's only symbolic dimension becomes the run-time length. A call runs in the "
+                   "smallest bucket that fits its length, and its time depends on its actual length.",
     CLI_OPTIONS(options),
-    .notes =
-        "GPU targets take NVIDIA's NVRTC library, but no GPU. A model that is no Transformer encoder gets CPU code "
-        "alone, with a warning that says why.\n\n"
-        "The artefact appears complete or not at all.",
-    .exit_status = "0 compiled, 1 failed, 2 usage",
+    .notes = "GPU targets require NVIDIA's NVRTC library; a GPU is optional. A model other than a "
+             "Transformer encoder gets CPU code only, and a warning gives the reason.\n\nmdot "
+             "writes the artefact atomically.",
+    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx",
     .run = run,
 };

@@ -32,15 +32,16 @@ mdot_status predict_find_model(char **out_path, mdot_error *err)
     const char *chosen = getenv("MDOT_PREDICTOR");
     bool is_chosen = chosen != NULL && *chosen != '\0';
     char *path = is_chosen ? strdup(chosen) : beside_executable();
-    if (path == NULL) return mdot_fail(err, MDOT_NOT_FOUND, "cannot tell where mdot is installed: name a --model");
+    if (path == NULL)
+        return mdot_fail(err, MDOT_NOT_FOUND, "cannot find the folder where mdot is installed: use --model FILE.mdot");
     if (is_chosen || access(path, R_OK) == 0) {
         *out_path = path;
         return MDOT_OK;
     }
     mdot_status status =
         mdot_fail(err, MDOT_NOT_FOUND,
-                  "there is no predictor at %s (%s): name one with --model or in MDOT_PREDICTOR; `mdot compile "
-                  "PREDICTOR.onnx -o FILE.mdot` makes one",
+                  "cannot open the default predictor %s (%s): set --model or MDOT_PREDICTOR to a compiled "
+                  "predictor; `mdot compile PREDICTOR.onnx -o FILE.mdot` makes one",
                   path, strerror(errno));
     free(path);
     return status;
@@ -64,6 +65,7 @@ mdot_status predict_load_calibration(const char *path, const char *predictor, md
     mdot_status status = mdot_calibration_load(path, out_calibration, err);
     if (status == MDOT_OK) status = mdot_calibration_get_info(*out_calibration, &info);
     if (status != MDOT_OK || strcmp(info.predictor, predictor) == 0) return status;
-    return mdot_fail(err, MDOT_INCOMPATIBLE, "%s: made with predictor \"%s\", not \"%s\"", path, info.predictor,
-                     predictor);
+    return mdot_fail(err, MDOT_INCOMPATIBLE,
+                     "%s: the calibration belongs to predictor \"%s\", but the predictor is \"%s\"", path,
+                     info.predictor, predictor);
 }

@@ -78,7 +78,7 @@ static bool name_blocks(const predict_answers *answers, block_name **out_names)
     bool *begun = calloc((size_t)answers->job.block_count + 1, sizeof *begun);
     for (size_t i = 0; names != NULL && begun != NULL && i < answers->job.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_job_get_operator(answers->asked, i, &op);
+        mdot_job_get_operator(answers->first_job, i, &op);
         if (op.block == 0 || op.module == NULL) continue;
         if (begun[op.block])
             shorten_to_common(names[op.block], op.module);
@@ -118,10 +118,10 @@ static void keep_node(void *of_groups)
 typedef enum grouping { BY_BLOCK, BY_TYPE, BY_MODULE } grouping;
 
 /* Returns the end of a long name, which is more specific than its beginning. */
-static const char *end_of(const char *name, size_t room)
+static const char *end_of(const char *name, size_t columns)
 {
     size_t length = strlen(name);
-    return length > room ? name + length - room : name;
+    return length > columns ? name + length - columns : name;
 }
 
 static void name_group(const mdot_job_operator *op, grouping by, const block_name *blocks, bool behind,
@@ -139,11 +139,11 @@ static void name_group(const mdot_job_operator *op, grouping by, const block_nam
         module += *module == '.';
         snprintf(name, BYTES, "%s%s%s", module, *module == '\0' ? "" : " ", op->type);
     } else if (op->block == 0) {
-        snprintf(name, BYTES, "%s", behind ? "behind blocks" : "before blocks");
+        snprintf(name, BYTES, "%s", behind ? "after blocks" : "before blocks");
     } else {
         int before = snprintf(name, BYTES, "%" PRIu32 "%s", op->block, *block == '\0' ? "" : ": ");
-        size_t room = NAME_COLUMNS - (size_t)before;
-        const char *end = within > room ? end_of(block, room - strlen("..")) : block;
+        size_t columns = NAME_COLUMNS - (size_t)before;
+        const char *end = within > columns ? end_of(block, columns - strlen("..")) : block;
         snprintf(name + before, BYTES - (size_t)before, "%s%s", end == block ? "" : "..", end);
     }
 }
@@ -195,7 +195,7 @@ static mdot_status collect(const predict_answers *answers, grouping by, groups *
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_operator_time share = share_of(answers, 0, i);
         char name[sizeof out->items->name];
-        mdot_job_get_operator(answers->asked, i, &op);
+        mdot_job_get_operator(answers->first_job, i, &op);
         behind = behind || op.block > 0;
         name_group(&op, by, blocks, behind, name);
         group *g = find_group(out, name);
@@ -298,7 +298,7 @@ static bool has_modules(const predict_answers *answers)
 {
     for (size_t i = 0; i < answers->job.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_job_get_operator(answers->asked, i, &op);
+        mdot_job_get_operator(answers->first_job, i, &op);
         if (op.module != NULL) return true;
     }
     return false;
@@ -307,17 +307,17 @@ static bool has_modules(const predict_answers *answers)
 mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
 {
     mdot_explanation_info info = info_of(answers, 0);
-    printf("\n  where the time goes%s\n", (info.approximate & MDOT_EXPLAINED_BY_ROOFLINE) != 0
-                                              ? ", estimated: the predictor does not say, peak rates divide its answer"
-                                          : info.approximate != 0 ? ", estimated where the predictor has no input"
-                                                                  : "");
+    printf("\n  time by phase%s\n",
+           (info.approximate & MDOT_EXPLAINED_BY_ROOFLINE) != 0 ? ", estimated from times at peak rates"
+           : info.approximate != 0 ? ", estimated analytically where the predictor lacks an input"
+                                   : "");
     print_part("forward", info.forward_ms, info.step_ms);
-    print_part("backward: gradients of data", info.data_gradient_ms, info.step_ms);
-    print_part("backward: gradients of parameters", info.weight_gradient_ms, info.step_ms);
-    print_part("update by the optimizer", info.optimizer_ms, info.step_ms);
-    print_part("waiting for the host, which starts kernels", info.host_ms, info.step_ms);
-    print_part("waiting for other GPUs' data", info.communication_ms, info.step_ms);
-    print_part("idle while the pipeline fills and empties", info.idle_ms, info.step_ms);
+    print_part("backward: data gradients", info.data_gradient_ms, info.step_ms);
+    print_part("backward: weight gradients", info.weight_gradient_ms, info.step_ms);
+    print_part("optimizer update", info.optimizer_ms, info.step_ms);
+    print_part("waiting for kernel launches by the host", info.host_ms, info.step_ms);
+    print_part("communication with other GPUs", info.communication_ms, info.step_ms);
+    print_part("idle in the pipeline bubble", info.idle_ms, info.step_ms);
     mdot_status status = MDOT_OK;
     if (answers->job.block_count > 0) status = print_grouped(answers, BY_BLOCK, "by block, ms", err);
     if (status == MDOT_OK) status = print_grouped(answers, BY_TYPE, "by operator, ms", err);

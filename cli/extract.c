@@ -90,7 +90,7 @@ static void print_table(const mdot_job *job, double batch, mdot_optimizer optimi
     printf(" %8s\n", cli_short_number(info.parameters, parameters));
     printf("%5s %-22s", "", rt_optimizer_names[optimizer]);
     print_load(mdot_optimizer_load(optimizer, info.parameters));
-    printf("\n%zu operators, %zu unknown%s; a step of %.0f sample%s\n", info.operator_count, info.unknown_count,
+    printf("\n%zu operators, %zu unknown%s; batch of %.0f sample%s\n", info.operator_count, info.unknown_count,
            info.unknown_count > 0 ? " (?)" : "", batch, batch == 1 ? "" : "s");
 }
 
@@ -159,7 +159,7 @@ static int run(int argc, char **argv)
     if (!cli_read_line(&cli_extract, argc, argv, &r, &operands, &usage)) return usage;
     if (operands.count == 0) return cli_usage_error("extract", "no job given");
     if (operands.count > 1)
-        return cli_usage_error("extract", "one job at a time, not \"%s\" and \"%s\"", operands.item[0],
+        return cli_usage_error("extract", "expected one job, not \"%s\" and \"%s\"", operands.item[0],
                                operands.item[1]);
 
     mdot_error err = {0};
@@ -187,7 +187,7 @@ static const cli_option options[] = {
     {.name = "batch",
      .letter = 'b',
      .value = "N",
-     .help = "count a step of N samples (default: the file's batch, or 1)",
+     .help = "count FLOPs and bytes for a batch of N samples (default: the file's batch, or 1)",
      .kind = CLI_WHOLE,
      .at = offsetof(extract_request, batch),
      .least = 1,
@@ -195,25 +195,26 @@ static const cli_option options[] = {
     CLI_READING_OPTIONS(extract_request, reading),
     {.name = "optimizer",
      .value = "O",
-     .help = "sgd, adam, adamw (default: the file's, or sgd)",
+     .help = "sgd, adam or adamw (default: the file's, or sgd)",
      .kind = CLI_CHOICE,
      .at = offsetof(extract_request, optimizer),
      .choices = rt_optimizer_names},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
-     .help = "also write the sequence as a .job file, which holds no weights, and no names unless kept",
+     .help =
+         "also write the sequence as a .job file. It omits weights, and it omits names unless --keep-names is given",
      .kind = CLI_TEXT,
      .at = offsetof(extract_request, reading.output),
      .files = "job"},
     {.name = "keep-names",
-     .help = "keep the names of the modules that operators stand in, for --json and the .job file",
+     .help = "keep the names of the modules that contain the operators, in --json and in the .job file",
      .kind = CLI_FLAG,
      .at = offsetof(extract_request, reading.keep_names)},
     {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(extract_request, json)},
     {.name = "quiet",
      .letter = 'q',
-     .help = "no warnings",
+     .help = "suppress warnings",
      .kind = CLI_FLAG,
      .at = offsetof(extract_request, reading.quiet)},
 };
@@ -221,15 +222,15 @@ static const char *const synopsis[] = {"JOB.onnx [OPTION]…", "JOB.job [OPTION]
 
 const cli_command cli_extract = {
     .name = "extract",
-    .summary = "show a training job (ONNX) as the operator sequence that a predictor reads",
+    .summary = "show the operator sequence of a training job (ONNX)",
     .synopsis = synopsis,
-    .description =
-        "Prints the operators of a training job in canonical form: type, configuration, and what each costs in "
-        "one training step, forward, backward and in the optimizer. Graphs exported for inference and for "
-        "training give the same sequence. Weights are not read.",
+    .description = "Prints the operators of a training job in canonical form, as a predictor reads them: type, "
+                   "attributes, and the FLOPs and bytes of each in one training step (forward, backward and "
+                   "optimizer). A graph gives the same sequence whether it was exported for inference or for "
+                   "training. The weights are ignored.",
     CLI_OPTIONS(options),
-    .notes = "FLOPs count a multiply-add as two; bytes take floating elements as four bytes each.",
-    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .notes = "A multiply-add counts as two FLOPs. Floating-point elements count as four bytes.",
+    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx|job",
     .run = run,
 };

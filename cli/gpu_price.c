@@ -28,7 +28,8 @@ static bool read_line(const char *command, const char *path, int number, char *l
     double price = 0;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     if (gap == NULL || !is_price(gap + 1, &price)) {
-        cli_usage_error(command, "--price: line %d of %s is no \"GPU PRICE\" as in A100 2.5", number, path);
+        cli_usage_error(command, "--price: line %d of %s must have the form \"GPU PRICE\", for example A100 2.5",
+                        number, path);
         return false;
     }
     while (gap > start && strchr(" \t", gap[-1]) != NULL) gap--;
@@ -51,7 +52,8 @@ bool cli_read_gpu_prices(const char *command, char *text, cli_gpu_prices *prices
     mdot_error err;
     FILE *file = cli_open_file(text, &err);
     if (file == NULL) {
-        cli_usage_error(command, "--price takes a price of an hour, as 2.5/h, or a file of them; cannot read %s",
+        cli_usage_error(command,
+                        "--price takes a price per hour, for example 2.5/h, or a file of prices; cannot read %s",
                         err.message);
         return false;
     }

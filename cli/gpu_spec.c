@@ -24,7 +24,7 @@ static bool add_name(const char *command, const char *name, cli_gpus *gpus)
         return false;
     }
     if (mdot_gpu_find(name, &gpu, &err) != MDOT_OK) {
-        cli_usage_error(command, "%s (`mdot gpus` lists all, --gpu-spec takes figures)", err.message);
+        cli_usage_error(command, "%s (`mdot gpus` lists all names; --gpu-spec describes other GPUs)", err.message);
         return false;
     }
     gpus->item[gpus->count++] = gpu;
@@ -48,10 +48,10 @@ bool cli_add_gpus(const char *command, char *text, cli_gpus *gpus)
 
 /* ---- By spec values ---------------------------------------------------------------------------------------------- */
 
-static const struct figure {
+static const struct field {
     const char *name, *short_name;
     size_t at;
-} figures[] = {
+} fields[] = {
     {"fp16_tflops", "tflops", offsetof(mdot_gpu, fp16_tflops)},
     {"tf32_tflops", "tf32", offsetof(mdot_gpu, tf32_tflops)},
     {"fp32_tflops", "fp32", offsetof(mdot_gpu, fp32_tflops)},
@@ -65,38 +65,38 @@ static const struct figure {
     {"pcie_gbps", "pcie", offsetof(mdot_gpu, pcie_gbps)},
     {"watts", "power", offsetof(mdot_gpu, watts)},
 };
-enum { FIGURE_COUNT = sizeof figures / sizeof *figures, TFLOPS = 0, NAME = FIGURE_COUNT, LIKE, KEY_COUNT };
+enum { FIELD_COUNT = sizeof fields / sizeof *fields, TFLOPS = 0, NAME = FIELD_COUNT, LIKE, KEY_COUNT };
 
 typedef struct spec {
     const char *command;
     const char *like; /* name of a GPU in the table */
     char name[CLI_GPU_NAME_BYTES];
-    double value[FIGURE_COUNT];
+    double value[FIELD_COUNT];
     bool given[KEY_COUNT];
 } spec;
 
-static double *figure_of(mdot_gpu *gpu, int figure)
+static double *field_of(mdot_gpu *gpu, int field)
 {
-    return (double *)(void *)((char *)gpu + figures[figure].at);
+    return (double *)(void *)((char *)gpu + fields[field].at);
 }
 
 static bool refuse_key(const spec *s, const char *key)
 {
-    bs_suggest near = bs_suggest_begin(key);
-    bs_suggest_offer(&near, "name");
-    bs_suggest_offer(&near, "like");
-    bs_suggest_offer_alias(&near, "vram", "memory");
-    bs_suggest_offer_alias(&near, "bw", "bandwidth");
-    bs_suggest_offer_alias(&near, "tdp", "watts");
-    bs_suggest_offer_alias(&near, "tgp", "watts");
-    for (int i = 0; i < FIGURE_COUNT; i++) {
-        bs_suggest_offer(&near, figures[i].name);
-        bs_suggest_offer(&near, figures[i].short_name);
+    bs_suggest suggestion = bs_suggest_begin(key);
+    bs_suggest_offer(&suggestion, "name");
+    bs_suggest_offer(&suggestion, "like");
+    bs_suggest_offer_alias(&suggestion, "vram", "memory");
+    bs_suggest_offer_alias(&suggestion, "bw", "bandwidth");
+    bs_suggest_offer_alias(&suggestion, "tdp", "watts");
+    bs_suggest_offer_alias(&suggestion, "tgp", "watts");
+    for (int i = 0; i < FIELD_COUNT; i++) {
+        bs_suggest_offer(&suggestion, fields[i].name);
+        bs_suggest_offer(&suggestion, fields[i].short_name);
     }
     cli_usage_error(s->command,
-                    "--gpu-spec knows no %s%s; it takes name, like, tflops, memory, bandwidth, or a figure "
-                    "as `mdot gpus --json` names it",
-                    key, bs_suggest_end(&near).text);
+                    "--gpu-spec: unknown key %s%s; known are name, like, tflops, memory, bandwidth and the keys of "
+                    "`mdot gpus --json`",
+                    key, bs_suggest_end(&suggestion).text);
     return false;
 }
 
@@ -105,17 +105,17 @@ static int find_key(const char *key)
 {
     if (strcasecmp(key, "name") == 0) return NAME;
     if (strcasecmp(key, "like") == 0) return LIKE;
-    for (int i = 0; i < FIGURE_COUNT; i++)
-        if (strcasecmp(key, figures[i].name) == 0 || strcasecmp(key, figures[i].short_name) == 0) return i;
+    for (int i = 0; i < FIELD_COUNT; i++)
+        if (strcasecmp(key, fields[i].name) == 0 || strcasecmp(key, fields[i].short_name) == 0) return i;
     return KEY_COUNT;
 }
 
-static bool read_figure(spec *s, int figure, const char *key, const char *value)
+static bool read_field(spec *s, int field, const char *key, const char *value)
 {
     char *end;
-    s->value[figure] = strtod(value, &end);
-    if (end != value && *end == '\0' && isfinite(s->value[figure]) && s->value[figure] > 0) return true;
-    cli_usage_error(s->command, "--gpu-spec: %s is a positive number, not \"%s\"", key, value);
+    s->value[field] = strtod(value, &end);
+    if (end != value && *end == '\0' && isfinite(s->value[field]) && s->value[field] > 0) return true;
+    cli_usage_error(s->command, "--gpu-spec: %s must be a positive number, not \"%s\"", key, value);
     return false;
 }
 
@@ -137,7 +137,7 @@ static bool read_setting(spec *s, char *text)
     }
     s->given[key] = true;
     if (key == NAME && !bs_is_printable(value)) {
-        cli_usage_error(s->command, "--gpu-spec: the name holds what cannot be printed");
+        cli_usage_error(s->command, "--gpu-spec: the name contains control characters");
         return false;
     }
     if (key == NAME)
@@ -145,7 +145,7 @@ static bool read_setting(spec *s, char *text)
     else if (key == LIKE)
         s->like = value;
     else
-        return read_figure(s, key, text, value);
+        return read_field(s, key, text, value);
     return true;
 }
 
@@ -174,7 +174,7 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
 {
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     if (s->like == NULL && !s->given[TFLOPS]) {
-        cli_usage_error(s->command, "--gpu-spec needs tflops (half precision, dense), or a card that it is like");
+        cli_usage_error(s->command, "--gpu-spec requires tflops (half precision, dense) or like=NAME");
         return false;
     }
     if (gpus->count == CLI_MAX_GPUS) {
@@ -186,8 +186,8 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
     gpu.tf32_tflops *= scale;
     gpu.fp32_tflops *= scale;
     gpu.watts *= scale; /* keeps the ratio of power limit to rate, so that the clock falls in the same way */
-    for (int i = 0; i < FIGURE_COUNT; i++)
-        if (s->given[i]) *figure_of(&gpu, i) = s->value[i];
+    for (int i = 0; i < FIELD_COUNT; i++)
+        if (s->given[i]) *field_of(&gpu, i) = s->value[i];
     char *name = gpus->names[gpus->count];
     if (s->name[0] != '\0')
         memcpy(name, s->name, CLI_GPU_NAME_BYTES);
@@ -213,7 +213,8 @@ static bool read_file(spec *s, const char *path, char *text, size_t size)
     fclose(file);
     text[length] = '\0';
     if (!whole || strlen(text) != length) {
-        cli_usage_error(s->command, "--gpu-spec: %s is no list of settings of at most %zu bytes", path, size - 1);
+        cli_usage_error(s->command, "--gpu-spec: %s must be a text file of KEY=VALUE lines of at most %zu bytes", path,
+                        size - 1);
         return false;
     }
     for (char *line = text, *next; line != NULL; line = next) {
@@ -232,9 +233,9 @@ bool cli_add_gpu_spec(const char *command, char *text, cli_gpus *gpus)
     spec s = {.command = command};
     char content[4096]; /* storage of the strings in the spec */
     if (strchr(text, '=') == NULL) return read_file(&s, text, content, sizeof content) && add_spec(&s, gpus);
-    const char *items[FIGURE_COUNT + 2];
+    const char *items[FIELD_COUNT + 2];
     size_t count;
-    if (!cli_split_list(command, "--gpu-spec", text, FIGURE_COUNT + 2, items, &count)) return false;
+    if (!cli_split_list(command, "--gpu-spec", text, FIELD_COUNT + 2, items, &count)) return false;
     for (size_t i = 0; i < count; i++)
         if (!read_setting(&s, (char *)(uintptr_t)items[i])) return false;
     return add_spec(&s, gpus);

@@ -7,19 +7,19 @@ typedef struct gpus_request {
     bool json;
 } gpus_request;
 
-const char *cli_gpu_standing(const char *name)
+const char *cli_gpu_evidence(const char *name)
 {
     static const struct {
-        const char *name, *standing;
-    } cards[] = {
-#define TRAINED_ON(card) {card, "trained on"},
-#define INFERENCE_OF(card) {card, "inference"},
+        const char *name, *evidence;
+    } gpus[] = {
+#define TRAINED_ON(gpu) {gpu, "trained on"},
+#define INFERENCE_OF(gpu) {gpu, "inference"},
 #include "weights/measured_gpus.def"
 #undef TRAINED_ON
 #undef INFERENCE_OF
     };
-    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++)
-        if (strcmp(cards[i].name, name) == 0) return cards[i].standing;
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++)
+        if (strcmp(gpus[i].name, name) == 0) return gpus[i].evidence;
     return "";
 }
 
@@ -35,7 +35,7 @@ static void print_table(void)
         if (g.nvlink_gbps > 0) snprintf(nvlink, sizeof nvlink, "%g", g.nvlink_gbps);
         int used =
             snprintf(line, sizeof line, "%-17s %5g %6g %7g %7g %7g %4g %6s  %s", g.name, g.memory_gib, g.memory_gbps,
-                     g.fp32_tflops, g.tf32_tflops, g.fp16_tflops, g.sm_count, nvlink, cli_gpu_standing(g.name));
+                     g.fp32_tflops, g.tf32_tflops, g.fp16_tflops, g.sm_count, nvlink, cli_gpu_evidence(g.name));
         while (used > 0 && line[used - 1] == ' ') used--;
         printf("%.*s\n", used, line);
     }
@@ -47,7 +47,7 @@ static void print_json(void)
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
         mdot_gpu g = MDOT_INIT(mdot_gpu);
         mdot_gpu_find(*name, &g, NULL);
-        const char *standing = cli_gpu_standing(g.name);
+        const char *evidence = cli_gpu_evidence(g.name);
         printf("%s\n  {\"name\": ", name == mdot_gpu_names() ? "" : ",");
         cli_json_string(stdout, g.name);
         printf(
@@ -56,7 +56,7 @@ static void print_json(void)
             "\"nvlink_gbps\": %g, \"pcie_gbps\": %g, \"watts\": %g,\n   \"predictor\": \"%s\"}",
             g.compute_capability, g.sm_count, g.boost_mhz, g.memory_gib, g.memory_gbps, g.l2_mib, g.fp32_tflops,
             g.tf32_tflops, g.fp16_tflops, g.nvlink_gbps, g.pcie_gbps, g.watts,
-            *standing != '\0' ? standing : "neither");
+            *evidence != '\0' ? evidence : "neither");
     }
     printf("\n ]}\n");
 }
@@ -67,7 +67,7 @@ static int run(int argc, char **argv)
     cli_operands operands;
     int status;
     if (!cli_read_line(&cli_gpus_command, argc, argv, &request, &operands, &status)) return status;
-    if (operands.count > 0) return cli_usage_error("gpus", "it takes no operands");
+    if (operands.count > 0) return cli_usage_error("gpus", "unexpected operand: the command takes only options");
     if (request.json)
         print_json();
     else
@@ -82,17 +82,15 @@ static const char *const synopsis[] = {"[--json]", NULL};
 
 const cli_command cli_gpus_command = {
     .name = "gpus",
-    .summary = "list the GPUs that predictions may be asked for, with their figures",
+    .summary = "list the GPUs that mdot predicts for, with their spec values",
     .synopsis = synopsis,
-    .description =
-        "Lists the cards of mdot's table with the figures that a prediction is made from: memory, bandwidth, dense "
-        "rates "
-        "with fp32 sums, and NVLink in one direction. A card that is in no table is given by its figures: mdot predict "
-        "--gpu-spec.",
+    .description = "Lists the GPUs of mdot's table with the spec values that predictions use: memory, bandwidth, "
+                   "dense rates with fp32 accumulation, and NVLink bandwidth in one direction. For other GPUs, pass "
+                   "the spec values with `mdot predict --gpu-spec`.",
     CLI_OPTIONS(options),
-    .notes =
-        "predictor: whether the predictor that mdot comes with was trained on steps measured on the card, or had its "
-        "errors checked against such; else it goes by the figures alone.",
-    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .notes = "\"predictor\" shows the measurements behind the default predictor: training steps measured on "
+             "the GPU (\"trained on\"), or only inference (\"inference\"). If the column is empty, predictions use "
+             "the spec values only.",
+    .exit_status = "0 success, 1 failure, 2 usage error",
     .run = run,
 };

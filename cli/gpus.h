@@ -23,6 +23,6 @@ bool cli_add_gpu_spec(const char *command, char *text, cli_gpus *gpus);
 void cli_copy_gpu_name(const char *name, char out[CLI_GPU_NAME_BYTES]);
 
 /* Returns how the shipped predictor knows the GPU model: "trained on", "checked", or "". */
-const char *cli_gpu_standing(const char *name);
+const char *cli_gpu_evidence(const char *name);
 
 #endif

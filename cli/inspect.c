@@ -87,7 +87,7 @@ static void print_kinds(const view *v, size_t entry, size_t index, const mdot_bu
         kinds[at].count++;
         kinds[at].flops += kernel.flops;
     }
-    printf("\n  recognised, and its share of the work:");
+    printf("\n  kernels by kind, with their fraction of the FLOPs:");
     for (int is_general = 0; is_general <= 1; is_general++)
         for (size_t i = 0; i < kind_count; i++) {
             if ((strcmp(kinds[i].name, "nest") == 0) != (is_general == 1)) continue;
@@ -107,7 +107,7 @@ static void print_entry(const view *v, size_t index)
     printf("\nentry %s", cli_printable(&name, entry.name));
     if (entry.has_length) printf(", L = %" PRId64 " … %" PRId64, entry.min_length, bucket.max_length);
     printf(", schema %016" PRIx64 "\n", entry.schema_hash);
-    if (entry.items_together > 1) printf("  takes up to %zu items together (mdot_run_many)\n", entry.items_together);
+    if (entry.items_together > 1) printf("  up to %zu items per call (mdot_run_many)\n", entry.items_together);
     print_tensors(v, index, entry.input_count, mdot_predictor_get_input, "input");
     print_tensors(v, index, entry.output_count, mdot_predictor_get_output, "output");
     printf("\n  %7s %8s %10s %14s\n", "bucket", "kernels", "MFLOP", "scratch bytes");
@@ -323,7 +323,7 @@ static int run(int argc, char **argv)
     cli_operands operands;
     int usage;
     if (!cli_read_line(&cli_inspect, argc, argv, &request, &operands, &usage)) return usage;
-    if (operands.count != 1) return cli_usage_error("inspect", "give one artefact");
+    if (operands.count != 1) return cli_usage_error("inspect", "expected one artefact (MODEL.mdot)");
     const char *path = operands.item[0];
     view v = {.every_kernel = request.every_kernel};
     mdot_error err = {0};
@@ -345,7 +345,7 @@ static int run(int argc, char **argv)
 static const cli_option options[] = {
     {.name = "kernels",
      .letter = 'k',
-     .help = "list the kernels of every bucket, not only of the largest",
+     .help = "list the kernels of every bucket (default: only of the largest one)",
      .kind = CLI_FLAG,
      .at = offsetof(inspect_request, every_kernel)},
     {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(inspect_request, json)},
@@ -354,15 +354,15 @@ static const char *const synopsis[] = {"MODEL.mdot [OPTION]…", NULL};
 
 const cli_command cli_inspect = {
     .name = "inspect",
-    .summary = "show what an artefact holds: entry points, buckets, kernels, sizes",
+    .summary = "show the contents of an artefact: entry points, buckets, kernels, sizes",
     .synopsis = synopsis,
-    .description = "Shows what an artefact holds: where it comes from, which options of `mdot predict` a predictor of "
-                   "jobs reads and "
-                   "which are estimated analytically, its sections, and for each entry point the inputs and "
-                   "outputs, the buckets and their kernels; for each GPU architecture what the kernel of each bucket "
-                   "takes. L stands for the run-time length.",
+    .description = "Shows the contents of an artefact: its origin, its sections and, for each entry point, the "
+                   "inputs, outputs, buckets and kernels. For a predictor of training jobs, it lists the options of "
+                   "`mdot predict` that are inputs of the predictor and the options that are estimated "
+                   "analytically. For each GPU architecture, it lists the resources of the kernel of each bucket. L "
+                   "is the run-time length.",
     CLI_OPTIONS(options),
-    .exit_status = "0 success, 1 failure, 2 a wrong command line",
+    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "mdot",
     .run = run,
 };

@@ -17,7 +17,7 @@ static void show_warning(void *user, const char *message)
 {
     warnings *w = user;
     if (w->shown < MAX_WARNINGS_SHOWN) fprintf(stderr, "mdot %s: warning: %s\n", w->command, message);
-    if (w->shown == MAX_WARNINGS_SHOWN) fprintf(stderr, "mdot %s: more warnings are not shown\n", w->command);
+    if (w->shown == MAX_WARNINGS_SHOWN) fprintf(stderr, "mdot %s: further warnings are omitted\n", w->command);
     w->shown++;
 }
 
@@ -50,22 +50,22 @@ static mdot_status read_stream(unsigned char **out_bytes, size_t *out_size, mdot
 {
     static const size_t most_of_job = (size_t)1 << 28, most_of_model = (size_t)1 << 31;
     unsigned char *bytes = NULL;
-    size_t size = 0, room = 0, most = most_of_model;
+    size_t size = 0, capacity = 0, most = most_of_model;
     mdot_status status = MDOT_OK;
     for (size_t read = 1; read > 0 && status == MDOT_OK; size += read) {
-        if (size == room) {
-            room = room == 0 ? 1 << 16 : 2 * room;
-            unsigned char *larger = realloc(bytes, room);
+        if (size == capacity) {
+            capacity = capacity == 0 ? 1 << 16 : 2 * capacity;
+            unsigned char *larger = realloc(bytes, capacity);
             if (larger == NULL) {
                 status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the job on standard input");
                 break;
             }
             bytes = larger;
         }
-        read = fread(bytes + size, 1, room - size, stdin);
+        read = fread(bytes + size, 1, capacity - size, stdin);
         if (begins_as_job(bytes, size + read)) most = most_of_job;
         if (size + read > most)
-            status = mdot_fail(err, MDOT_MALFORMED, "%s: it has more than %zu MiB, as no %s has", stream_name,
+            status = mdot_fail(err, MDOT_MALFORMED, "%s: larger than %zu MiB, the maximum size of a %s", stream_name,
                                most >> 20, most == most_of_job ? "job file" : "ONNX file");
     }
     if (status == MDOT_OK && ferror(stdin) != 0) status = mdot_fail(err, MDOT_IO, "cannot read standard input");
@@ -102,7 +102,7 @@ static mdot_status read_job_stream(const mdot_job_options *options, mdot_job **o
     bool is_job = begins_as_job(bytes, size);
     mdot_job *job = NULL;
     if (size == 0)
-        status = mdot_fail(err, MDOT_MALFORMED, "%s: empty", stream_name);
+        status = mdot_fail(err, MDOT_MALFORMED, "%s: the file is empty", stream_name);
     else if (is_job && options->dim_count > 0)
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: a .job file has no dimension '%s' to bind", stream_name,
                            options->dims[0].name);
@@ -145,7 +145,7 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
     if (strcmp(path, "-") == 0) return read_job_stream(&options, out_job, err);
     if (is_pytorch_file(path))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: PyTorch's own files hold no graph; export the network: "
+                         "%s: files of torch.save lack the graph; export the network with "
                          "torch.onnx.export(model.train(), (example,), \"job.onnx\", dynamo=True, optimize=False)",
                          path);
     return is_job_file(path) ? load_job(path, &options, out_job, err) : mdot_job_read(path, &options, out_job, err);

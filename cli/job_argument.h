@@ -34,14 +34,16 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
      .repeats = true},                                                                                                 \
         {.name = "frozen",                                                                                             \
          .value = "MODULE",                                                                                            \
-         .help = "training leaves the parameters of this module as they are, and of those in it; * and ? stand for "   \
-                 "letters. A .job file needs to have been made with --keep-names",                                     \
+         .help = "freeze the parameters of this module and of the modules in it; * and ? are wildcards. A .job file "  \
+                 "requires "                                                                                           \
+                 "that it was made with --keep-names",                                                                 \
          .kind = CLI_TEXTS,                                                                                            \
          .at = offsetof(request, member.frozen),                                                                       \
          .repeats = true},                                                                                             \
     {                                                                                                                  \
         .name = "trained", .value = "MODULE",                                                                          \
-        .help = "but not this one; without --frozen, all others are frozen (LoRA: --trained '*.lora_?')",              \
+        .help = "train the parameters of this module, also inside a frozen one; without --frozen, all others are "     \
+                "frozen (LoRA: --trained '*.lora_?')",                                                                 \
         .kind = CLI_TEXTS, .at = offsetof(request, member.trained), .repeats = true                                    \
     }
 

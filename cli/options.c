@@ -49,7 +49,7 @@ static bool read_real(const char *command, const char *what, const char *text, i
 static bool add_text(const char *command, const char *what, const char *text, cli_texts *texts)
 {
     if (texts->count == CLI_MAX_TEXTS) {
-        cli_usage_error(command, "at most %d %s", CLI_MAX_TEXTS, what);
+        cli_usage_error(command, "at most %d values of %s", CLI_MAX_TEXTS, what);
         return false;
     }
     texts->item[texts->count++] = text;
@@ -115,11 +115,12 @@ static bool refuse_name(const line *l, const char *name, size_t length, bool amb
     const cli_option *option;
     char wrong[BS_NEAR_LENGTH + 1];
     snprintf(wrong, sizeof wrong, "%.*s", (int)length, name);
-    bs_suggest near = bs_suggest_begin(wrong);
+    bs_suggest suggestion = bs_suggest_begin(wrong);
     for (size_t i = 0; !ambiguous && (option = cli_option_at(l->command, i)) != NULL; i++)
-        if (option->help != NULL) bs_suggest_offer(&near, option->name);
-    if (near.found != NULL)
-        cli_usage_error(l->command->name, "unknown option --%.*s (did you mean --%s?)", (int)length, name, near.found);
+        if (option->help != NULL) bs_suggest_offer(&suggestion, option->name);
+    if (suggestion.found != NULL)
+        cli_usage_error(l->command->name, "unknown option --%.*s (did you mean --%s?)", (int)length, name,
+                        suggestion.found);
     else
         cli_usage_error(l->command->name, "%s option --%.*s", ambiguous ? "ambiguous" : "unknown", (int)length, name);
     return false;

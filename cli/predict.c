@@ -33,8 +33,8 @@ static bool add_gpu_spec(const char *command, char *text, void *request)
 
 static bool refuse_values(const char *command, const char *what, const char *text, int64_t most)
 {
-    cli_usage_error(command, "%s takes whole numbers from 1 to %" PRId64 ", as 32, 16,32 or 16..64, not \"%s\"", what,
-                    most, text);
+    cli_usage_error(command, "%s takes integers from 1 to %" PRId64 ", for example 32, 16,32 or 16..64, not \"%s\"",
+                    what, most, text);
     return false;
 }
 
@@ -52,7 +52,7 @@ static bool add_values(const char *command, const char *what, char *text, int64_
         *dots = '.';
         if (!read) return refuse_values(command, what, text, most);
         if (first > last) {
-            cli_usage_error(command, "%s ascends: %" PRId64 " stands before %" PRId64, what, first, last);
+            cli_usage_error(command, "%s must ascend, but %" PRId64 " precedes %" PRId64, what, first, last);
             return false;
         }
         for (int64_t value = first, power = 1; value <= last && count < PREDICT_MAX_BATCHES;) {
@@ -118,25 +118,26 @@ static bool parse_batch(const char *command, char *text, void *request)
 }
 
 static const cli_option options[] = {
-    {.heading = "The job",
+    {.heading = "Job",
      .name = "batch",
      .letter = 'b',
      .value = "N,…",
-     .help = "samples a step on one GPU, or several as 32,64 or 32..256 (default: the file's batch, or 1)",
+     .help = "batch size of one GPU, or several, for example 32,64 or 32..256 (default: the file's batch, or 1)",
      .kind = CLI_CALL,
      .call = parse_batch,
      .repeats = true},
     {.name = "sweep",
      .value = "batch=A..B",
-     .help = "every batch of A, the powers of two between, and B; or batch=A,B,C. A symbolic dimension's name "
-             "sweeps that, beside the batch or alone",
+     .help = "predict for the batch sizes A, B and the powers of two between them, or for batch=A,B,C. The "
+             "name of a symbolic dimension in place of \"batch\" sweeps that dimension, alone or together "
+             "with the batch",
      .kind = CLI_CALL,
      .call = parse_sweep,
      .repeats = true},
     CLI_READING_OPTIONS(predict_request, reading),
     {.name = "steps",
      .value = "N",
-     .help = "also the time of N steps",
+     .help = "also show the time of N steps",
      .kind = CLI_WHOLE,
      .at = offsetof(predict_request, steps),
      .least = 1,
@@ -144,7 +145,7 @@ static const cli_option options[] = {
      .excludes = "epochs"},
     {.name = "epochs",
      .value = "E",
-     .help = "also the time of E passes over the samples of --dataset",
+     .help = "also show the time of E epochs over the samples of --dataset",
      .kind = CLI_WHOLE,
      .at = offsetof(predict_request, epochs),
      .least = 1,
@@ -152,7 +153,7 @@ static const cli_option options[] = {
      .needs = "dataset"},
     {.name = "dataset",
      .value = "N",
-     .help = "samples of a pass, for --epochs",
+     .help = "number of samples of an epoch, for --epochs",
      .kind = CLI_WHOLE,
      .at = offsetof(predict_request, dataset),
      .least = 1,
@@ -160,11 +161,11 @@ static const cli_option options[] = {
      .needs = "epochs"},
 #define TRAINING CLI_OPTION_ROW
 #include "runtime/job/configuration.def"
-    {.heading = "Where it runs",
+    {.heading = "GPUs",
      .name = "gpu",
      .letter = 'g',
      .value = "NAME,…",
-     .help = "one or several GPUs, or \"all\" (needed)",
+     .help = "one or several GPUs, or \"all\" (required)",
      .kind = CLI_CALL,
      .call = add_gpus,
      .repeats = true,
@@ -172,9 +173,9 @@ static const cli_option options[] = {
      .is_list = true},
     {.name = "gpu-spec",
      .value = "FILE|KEY=X,…",
-     .help =
-         "a GPU by its figures: name, tflops (half precision, dense), memory (GiB), bandwidth (GB/s) and others that "
-         "`mdot gpus --json` names; what is missing is as of the nearest, or like=NAME",
+     .help = "a GPU described by its spec values: name, tflops (half precision, dense), memory (GiB), "
+             "bandwidth (GB/s) and others that `mdot gpus --json` lists. Missing values are those of the most "
+             "similar GPU, or of like=NAME",
      .kind = CLI_CALL,
      .call = add_gpu_spec,
      .repeats = true,
@@ -182,51 +183,53 @@ static const cli_option options[] = {
 #define CLUSTER CLI_OPTION_ROW
 #define GROUP CLI_GROUP_ROW
 #include "runtime/job/configuration.def"
-    {.heading = "What is shown",
+    {.heading = "Output",
      .name = "explain",
-     .help = "where the time and the memory of one prediction go: by phase, block, operator and module",
+     .help = "break down the time and the memory of one prediction by phase, block, operator and module",
      .kind = CLI_FLAG,
      .at = offsetof(predict_request, explain)},
     {.name = "fit",
-     .help = "the largest batch that fits each GPU's memory",
+     .help = "find the largest batch that fits the memory of each GPU",
      .kind = CLI_FLAG,
      .at = offsetof(predict_request, fit),
      .excludes = "batch"},
     {.name = "price",
      .value = "X/h|FILE",
-     .help = "what an hour of a GPU costs, or a file of lines as in \"A100 2.5\": shows what the training costs, or "
-             "without its steps a million samples",
+     .help = "price of a GPU per hour, or a file of lines such as \"A100 2.5\". Shows the cost of the "
+             "training, or of a million samples if the number of steps is unknown",
      .kind = CLI_CALL,
      .call = read_prices,
      .files = "*"},
     {.name = "sort",
      .value = "BY",
-     .help = "lines of the table by time, throughput or cost, the best first",
+     .help = "sort the table by time, throughput or cost, the best first",
      .kind = CLI_CHOICE,
      .at = offsetof(predict_request, sort),
      .choices = order_names},
-    {.name = "wide", .help = "all columns, also beyond 80", .kind = CLI_FLAG, .at = offsetof(predict_request, wide)},
-    {.heading = "What answers",
+    {.name = "wide",
+     .help = "show all columns of the table, beyond 80 characters per line",
+     .kind = CLI_FLAG,
+     .at = offsetof(predict_request, wide)},
+    {.heading = "Predictor",
      .name = "model",
      .letter = 'm',
      .value = "FILE",
-     .help = "a compiled predictor (default: that of the environment variable MDOT_PREDICTOR, or "
-             "the one that mdot comes "
-             "with)",
+     .help = "a compiled predictor (default: the environment variable MDOT_PREDICTOR, otherwise the predictor "
+             "of the installation)",
      .kind = CLI_TEXT,
      .at = offsetof(predict_request, model_path),
      .files = "mdot"},
     {.name = "calibration",
      .letter = 'c',
      .value = "FILE.cal",
-     .help = "correct times by what `mdot calibrate` made of measured steps",
+     .help = "apply a calibration that `mdot calibrate` made",
      .kind = CLI_TEXT,
      .at = offsetof(predict_request, calibration_path),
      .files = "cal"},
     {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(predict_request, json)},
     {.name = "quiet",
      .letter = 'q',
-     .help = "no warnings",
+     .help = "suppress warnings",
      .kind = CLI_FLAG,
      .at = offsetof(predict_request, reading.quiet)},
 };
@@ -251,7 +254,8 @@ static mdot_status look_through(const predict_request *r, predict_variant *v, bo
     }
     v->tokens_per_sample = looks_up ? (double)queries : 0;
     if (works) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is nothing to compute: every tensor is empty", r->job_path);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the job is empty, because every tensor has zero elements",
+                     r->job_path);
 }
 
 /* If the job can be read although the dimension is unbound, it lacks that dimension, and every value would give the
@@ -263,10 +267,10 @@ static mdot_status check_swept(const predict_request *r, mdot_error *err)
     reading.quiet = true;
     if (cli_read_job("predict", r->job_path, &reading, &job, NULL) != MDOT_OK) return MDOT_OK;
     mdot_job_destroy(job);
-    bs_suggest near = bs_suggest_begin(r->swept_dim);
-    bs_suggest_offer(&near, "batch");
+    bs_suggest suggestion = bs_suggest_begin(r->swept_dim);
+    bs_suggest_offer(&suggestion, "batch");
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is no symbolic dimension '%s' to sweep%s", r->job_path,
-                     r->swept_dim, bs_suggest_end(&near).text);
+                     r->swept_dim, bs_suggest_end(&suggestion).text);
 }
 
 /* Reads the job once for each value of the swept dimension. */
@@ -293,7 +297,7 @@ static mdot_status read_variants(const predict_request *r, predict_answers *answ
         mdot_job_get_info(v->job, &v->info);
         status = look_through(r, v, &answers->attends, err);
     }
-    answers->asked = answers->variants[0].job;
+    answers->first_job = answers->variants[0].job;
     answers->job = answers->variants[0].info;
     return status;
 }
@@ -416,19 +420,20 @@ static int run(int argc, char **argv)
     if (!cli_read_line(&cli_predict, argc, argv, &request, &operands, &usage)) return usage;
     if (operands.count == 0) return cli_usage_error("predict", "no job given");
     if (operands.count > 1)
-        return cli_usage_error("predict", "one job at a time, not \"%s\" and \"%s\"", operands.item[0],
+        return cli_usage_error("predict", "expected one job, not \"%s\" and \"%s\"", operands.item[0],
                                operands.item[1]);
     if (request.sort == PREDICT_BY_COST && !request.prices.given)
-        return cli_usage_error("predict", "--sort cost needs --price");
+        return cli_usage_error("predict", "--sort cost requires --price");
     if (request.fit && request.batch_count > 0)
-        return cli_usage_error("predict", "--fit finds the batch; --batch and --sweep give it");
+        return cli_usage_error("predict", "--fit excludes --batch and --sweep, because it determines the batch");
     if (request.gpus.count == 0) return refuse_gpu("no GPU given: --gpu takes");
     if (request.swept_dim != NULL && strcmp(operands.item[0], "-") == 0)
-        return cli_usage_error("predict", "a dimension is swept by reading the job again, which standard input is not");
+        return cli_usage_error(
+            "predict", "--sweep of a dimension requires a job in a file, because it reads the job several times");
     bool several = request.gpus.count > 1 || request.batch_count > 1 || request.dim_value_count > 1 ||
                    request.training.torch_count > 1;
     if (request.explain && several && !request.json)
-        return cli_usage_error("predict", "--explain explains one prediction, or with --json all");
+        return cli_usage_error("predict", "--explain requires a single prediction, or --json");
     if (request.explain) request.reading.keep_names = true;
     request.job_path = operands.item[0];
 
@@ -455,12 +460,11 @@ const cli_command cli_predict = {
     .name = "predict",
     .summary = "predict a training job's step time, throughput and memory on GPUs",
     .synopsis = synopsis,
-    .description =
-        "Predicts how long one training step of a job takes (forward, backward, optimizer) with a 90 % interval, "
-        "and the memory that it needs. Several GPUs, batches or versions of PyTorch give a table of all their "
-        "combinations.",
+    .description = "Predicts how long one training step of a job takes (forward, backward, optimizer) with a 90 % "
+                   "interval, and its peak memory. Several GPUs, batches or versions of PyTorch give a table of all "
+                   "combinations.",
     CLI_OPTIONS(options),
-    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx|job",
     .run = run,
 };

@@ -47,7 +47,7 @@ typedef struct predict_answers {
     predict_variant *variants;
     size_t variant_count;
     size_t *variant;                    /* variant of each prediction */
-    const mdot_job *asked;              /* the first variant's job, which represents all variants in the description
+    const mdot_job *first_job;          /* the first variant's job, which represents all variants in the description
                                          * of the job */
     mdot_job_info job;                  /* info of the first variant's job */
     bool attends;                       /* the job has attention */

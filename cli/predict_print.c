@@ -79,7 +79,7 @@ static void explain_unknown(const predict_answers *answers)
     int named = 0;
     for (size_t i = 0; i < answers->job.operator_count && named <= MOST; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_job_get_operator(answers->asked, i, &op);
+        mdot_job_get_operator(answers->first_job, i, &op);
         int at = 0;
         while (at < named && strcmp(seen[at], op.type) != 0) at++;
         if (op.traits.number != 0 || at < named) continue;
@@ -142,7 +142,7 @@ static void print_work(const predict_answers *answers)
     char parameters[16], flops[16];
     const mdot_prediction *p = &answers->predictions[0];
     printf("  work        %s parameters", cli_short_number(p->parameters, parameters));
-    if (answers->variant_count == 1) printf(", %s FLOP a sample", cli_short_number(p->flops_per_sample, flops));
+    if (answers->variant_count == 1) printf(", %s FLOP per sample", cli_short_number(p->flops_per_sample, flops));
 }
 
 static double largest_share(const mdot_prediction *p)
@@ -177,7 +177,7 @@ static void print_one(const predict_request *r, const predict_answers *answers)
            number(&b, p->gradient_bytes / GIB), number(&d, p->optimizer_bytes / GIB),
            number(&e, p->activation_bytes / GIB));
     print_work(answers);
-    printf("; %.0f %% of the card's arithmetic, %.0f %% of its bandwidth\n", 100 * p->compute_share,
+    printf("; %.0f %% of the GPU's peak FLOP/s, %.0f %% of its bandwidth\n", 100 * p->compute_share,
            100 * p->memory_share);
     if (answers->calibrated_rows > 0) printf("  calibrated  by %zu measured steps\n", answers->calibrated_rows);
     double steps = predict_total_steps(r, c);
@@ -185,7 +185,7 @@ static void print_one(const predict_request *r, const predict_answers *answers)
         printf("  total       %s for %.0f step%s\n", duration(&a, steps * p->step_ms / 1000), steps,
                steps == 1 ? "" : "s");
     double cost = predict_cost(r, c, p);
-    if (!isnan(cost)) printf("  cost        %s%s\n", number(&a, cost), steps > 0 ? "" : " for a million samples");
+    if (!isnan(cost)) printf("  cost        %s%s\n", number(&a, cost), steps > 0 ? "" : " per million samples");
 }
 
 /* ---- A table ---------------------------------------------------------------------------------------------------- */
@@ -309,7 +309,7 @@ static void print_table(const predict_request *r, const predict_answers *answers
     print_work(answers);
     if (answers->calibrated_rows > 0) printf("; calibrated by %zu measured steps", answers->calibrated_rows);
     if (r->prices.given && predict_total_steps(r, &answers->configurations[0]) == 0)
-        printf("; cost of a million samples");
+        printf("; cost per million samples");
     puts("\n");
     if (!r->wide) drop_columns(widths, is_shown);
     print_row(titles, widths, is_shown);

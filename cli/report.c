@@ -8,47 +8,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct page_request {
+typedef struct report_request {
     cli_training training; /* must be first: the calls of its options expect it there */
     cli_reading reading;
     cli_gpus gpus;
     int64_t batch; /* 0: the default */
     const char *output, *model_path, *calibration_path;
-} page_request;
+} report_request;
 
 enum { DEFAULT_BATCH = 32, MOST_BATCH = 1024 };
 
 static bool add_gpus(const char *command, char *text, void *request)
 {
-    return cli_add_gpus(command, text, &((page_request *)request)->gpus);
+    return cli_add_gpus(command, text, &((report_request *)request)->gpus);
 }
 
 static bool add_gpu_spec(const char *command, char *text, void *request)
 {
-    return cli_add_gpu_spec(command, text, &((page_request *)request)->gpus);
+    return cli_add_gpu_spec(command, text, &((report_request *)request)->gpus);
 }
 
 static const cli_option options[] = {
     {.name = "output",
      .letter = 'o',
      .value = "FILE.html",
-     .help = "where the page goes (needed)",
+     .help = "output file of the report (required)",
      .kind = CLI_TEXT,
-     .at = offsetof(page_request, output),
+     .at = offsetof(report_request, output),
      .files = "html"},
-    {.heading = "The jobs",
+    {.heading = "Jobs",
      .name = "batch",
      .letter = 'b',
      .value = "N",
-     .help = "samples a step on one GPU (default: 32)",
+     .help = "batch size of one GPU (default: 32)",
      .kind = CLI_WHOLE,
-     .at = offsetof(page_request, batch),
+     .at = offsetof(report_request, batch),
      .least = 1,
      .most = CLI_MAX_BATCH},
-    CLI_READING_OPTIONS(page_request, reading),
+    CLI_READING_OPTIONS(report_request, reading),
 #define TRAINING CLI_OPTION_ROW
 #include "runtime/job/configuration.def"
-    {.heading = "Where they run",
+    {.heading = "GPUs",
      .name = "gpu",
      .letter = 'g',
      .value = "NAME,…",
@@ -60,7 +60,7 @@ static const cli_option options[] = {
      .is_list = true},
     {.name = "gpu-spec",
      .value = "FILE|KEY=X,…",
-     .help = "a GPU by its figures, as of `mdot predict`",
+     .help = "a GPU described by its spec values, as for `mdot predict`",
      .kind = CLI_CALL,
      .call = add_gpu_spec,
      .repeats = true,
@@ -68,35 +68,35 @@ static const cli_option options[] = {
 #define CLUSTER CLI_OPTION_ROW
 #define GROUP CLI_GROUP_ROW
 #include "runtime/job/configuration.def"
-    {.heading = "What answers",
+    {.heading = "Predictor",
      .name = "model",
      .letter = 'm',
      .value = "FILE",
-     .help = "a compiled predictor (default: as of `mdot predict`)",
+     .help = "a compiled predictor (default: the same as for `mdot predict`)",
      .kind = CLI_TEXT,
-     .at = offsetof(page_request, model_path),
+     .at = offsetof(report_request, model_path),
      .files = "mdot"},
     {.name = "calibration",
      .letter = 'c',
      .value = "FILE.cal",
-     .help = "correct times by what `mdot calibrate` made of measured steps",
+     .help = "apply a calibration that `mdot calibrate` made",
      .kind = CLI_TEXT,
-     .at = offsetof(page_request, calibration_path),
+     .at = offsetof(report_request, calibration_path),
      .files = "cal"},
     {.name = "quiet",
      .letter = 'q',
-     .help = "no warnings of how jobs were read",
+     .help = "suppress warnings about the jobs",
      .kind = CLI_FLAG,
-     .at = offsetof(page_request, reading.quiet)},
+     .at = offsetof(report_request, reading.quiet)},
 };
 static const char *const synopsis[] = {"JOB… -o FILE.html [OPTION]…", NULL};
 
 /* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
-static void list_batches(page_job *job, int64_t unit)
+static void list_batches(report_job *job, int64_t unit)
 {
     job->batch_count = 0;
-    for (int64_t batch = unit; batch <= MOST_BATCH * unit && job->batch_count < PAGE_MAX_BATCHES; batch *= 2)
+    for (int64_t batch = unit; batch <= MOST_BATCH * unit && job->batch_count < REPORT_MAX_BATCHES; batch *= 2)
         job->batches[job->batch_count++] = batch;
 }
 
@@ -127,28 +127,29 @@ static mdot_status predict_one(const answerer *who, const mdot_job *job, const m
     return status;
 }
 
-static mdot_status ask_card(const answerer *who, const page_request *r, page_job *job, page_card *card, mdot_error *err)
+static mdot_status predict_result(const answerer *who, const report_request *r, report_job *job, report_result *result,
+                                  mdot_error *err)
 {
-    mdot_configuration *c = &card->configuration;
-    *c = (mdot_configuration){.struct_size = sizeof *c, .gpu_spec = card->gpu};
+    mdot_configuration *c = &result->configuration;
+    *c = (mdot_configuration){.struct_size = sizeof *c, .gpu_spec = result->gpu};
     c->batch = r->batch > 0 ? r->batch : DEFAULT_BATCH;
     cli_training_apply(&r->training, &job->info, c);
-    mdot_status status = predict_one(who, job->job, c, &card->prediction, &card->explanation, err);
+    mdot_status status = predict_one(who, job->job, c, &result->prediction, &result->explanation, err);
     for (size_t b = 0; status == MDOT_OK && b < job->batch_count; b++) {
         mdot_configuration at = *c;
         at.batch = job->batches[b];
-        status = predict_one(who, job->job, &at, &card->at[b], NULL, err);
-        if (!card->at[b].fits) card->at[b].step_ms = 0;
+        status = predict_one(who, job->job, &at, &result->at[b], NULL, err);
+        if (!result->at[b].fits) result->at[b].step_ms = 0;
     }
     for (size_t v = 0; status == MDOT_OK && v < r->training.torch_count; v++) {
         mdot_configuration with = *c;
         with.torch = r->training.torch[v];
-        status = predict_one(who, job->job, &with, &card->with[v], NULL, err);
+        status = predict_one(who, job->job, &with, &result->with[v], NULL, err);
     }
     return status;
 }
 
-static bool attends(const page_job *job)
+static bool attends(const report_job *job)
 {
     for (size_t i = 0; i < job->info.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
@@ -166,34 +167,35 @@ static int64_t unit_of(const cli_training *t)
     return stages > 0 ? stages : 1;
 }
 
-static mdot_status ask_job(const answerer *who, const page_request *r, const char *path, page_job *job, mdot_error *err)
+static mdot_status ask_job(const answerer *who, const report_request *r, const char *path, report_job *job,
+                           mdot_error *err)
 {
-    *job = (page_job){.path = path,
-                      .info = MDOT_INIT(mdot_job_info),
-                      .card_count = r->gpus.count,
-                      .calibrated_rows = who->calibrated_rows};
+    *job = (report_job){.path = path,
+                        .info = MDOT_INIT(mdot_job_info),
+                        .result_count = r->gpus.count,
+                        .calibrated_rows = who->calibrated_rows};
     mdot_status status = cli_read_job("report", path, &r->reading, &job->job, err);
     if (status != MDOT_OK) return status;
     mdot_job_get_info(job->job, &job->info);
     job->attends = attends(job);
     list_batches(job, unit_of(&r->training));
-    for (size_t i = 0; status == MDOT_OK && i < job->card_count; i++) {
-        job->cards[i].gpu = &r->gpus.item[i];
-        status = ask_card(who, r, job, &job->cards[i], err);
+    for (size_t i = 0; status == MDOT_OK && i < job->result_count; i++) {
+        job->results[i].gpu = &r->gpus.item[i];
+        status = predict_result(who, r, job, &job->results[i], err);
     }
     return status;
 }
 
-static void free_job(page_job *job)
+static void free_job(report_job *job)
 {
-    for (size_t i = 0; i < job->card_count; i++) mdot_explanation_destroy(job->cards[i].explanation);
+    for (size_t i = 0; i < job->result_count; i++) mdot_explanation_destroy(job->results[i].explanation);
     mdot_job_destroy(job->job);
 }
 
 /* ---- The subcommand ---------------------------------------------------------------------------------------------- */
 
 /* The caller calls answerer_close, also after a failure. */
-static mdot_status answerer_open(answerer *who, const page_request *r, mdot_error *err)
+static mdot_status answerer_open(answerer *who, const report_request *r, mdot_error *err)
 {
     mdot_calibration_info calibration = MDOT_INIT(mdot_calibration_info);
     *who = (answerer){.info = MDOT_INIT(mdot_predictor_info)};
@@ -213,47 +215,47 @@ static void answerer_close(answerer *who)
     mdot_predictor_close(who->predictor);
 }
 
-static mdot_status write_page(const page_request *r, const cli_operands *jobs, FILE *out, mdot_error *err)
+static mdot_status write_report(const report_request *r, const cli_operands *jobs, FILE *out, mdot_error *err)
 {
-    static page_job job; /* too large for the stack */
+    static report_job job; /* too large for the stack */
     answerer who;
     mdot_status status = answerer_open(&who, r, err);
-    page_begin(out);
+    report_begin(out);
     for (int i = 0; status == MDOT_OK && i < jobs->count; i++) {
         status = ask_job(&who, r, jobs->item[i], &job, err);
-        if (status == MDOT_OK && !page_write_job(out, &job, &r->training))
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a page");
+        if (status == MDOT_OK && !report_write_job(out, &job, &r->training))
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the report");
         free_job(&job);
     }
-    page_end(out, status == MDOT_OK ? who.info.name : "");
+    report_end(out, status == MDOT_OK ? who.info.name : "");
     answerer_close(&who);
     return status;
 }
 
 static int run(int argc, char **argv)
 {
-    static page_request request; /* too large for the stack */
-    request = (page_request){.batch = 0};
+    static report_request request; /* too large for the stack */
+    request = (report_request){.batch = 0};
     cli_training_begin(&request.training);
     cli_operands operands;
     int usage;
     if (!cli_read_line(&cli_report_command, argc, argv, &request, &operands, &usage)) return usage;
     if (operands.count == 0) return cli_usage_error("report", "no job given");
-    if (request.output == NULL) return cli_usage_error("report", "-o FILE.html says where the page goes");
+    if (request.output == NULL) return cli_usage_error("report", "no output file given: use -o FILE.html");
     char fallback[] = "T4,L4,RTX-3090,A100,L40S,H100,H200";
     if (request.gpus.count == 0 && !cli_add_gpus("report", fallback, &request.gpus)) return CLI_USAGE;
-    if (request.gpus.count > PAGE_MAX_GPUS)
-        return cli_usage_error("report", "at most %d GPUs on a page", PAGE_MAX_GPUS);
+    if (request.gpus.count > REPORT_MAX_GPUS)
+        return cli_usage_error("report", "a report shows at most %d GPUs", REPORT_MAX_GPUS);
     mdot_error err = {0};
-    bs_memstream page;
+    bs_memstream buffer;
     size_t size_bytes = 0;
     mdot_status status =
-        bs_memstream_open(&page) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page");
+        bs_memstream_open(&buffer) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for the report");
     for (int i = 0; status == MDOT_OK && i < operands.count; i++)
         status = bs_check_replaces(request.output, operands.item[i], &err);
-    if (status == MDOT_OK) status = write_page(&request, &operands, page.file, &err);
-    char *text = bs_memstream_close(&page, &size_bytes);
-    if (status == MDOT_OK && text == NULL) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for a page");
+    if (status == MDOT_OK) status = write_report(&request, &operands, buffer.file, &err);
+    char *text = bs_memstream_close(&buffer, &size_bytes);
+    if (status == MDOT_OK && text == NULL) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for the report");
     if (status == MDOT_OK) status = bs_write_file(request.output, text, size_bytes, &err);
     free(text);
     return status == MDOT_OK ? CLI_OK : cli_report("report", &err);
@@ -261,14 +263,13 @@ static int run(int argc, char **argv)
 
 const cli_command cli_report_command = {
     .name = "report",
-    .summary = "a page for a browser: time, memory and where both go, on several GPUs",
+    .summary = "write an HTML report: time, memory and their breakdowns on several GPUs",
     .synopsis = synopsis,
-    .description =
-        "Writes one HTML file that needs nothing else, no network either: for each job a table over GPUs, step time "
-        "against batch, where the time goes, memory, and what is warned of. Of several versions of PyTorch a table "
-        "compares all; the rest is of the first.",
+    .description = "Writes one self-contained HTML file. For each job, it shows a table of the GPUs, step time "
+                   "against batch, breakdowns of time and memory, and warnings. If several versions of PyTorch are "
+                   "given, a table compares them, and the other sections use the first one.",
     CLI_OPTIONS(options),
-    .exit_status = "0 it worked, 1 failed, 2 usage",
+    .exit_status = "0 success, 1 failure, 2 usage error",
     .files = "onnx|job",
     .run = run,
 };

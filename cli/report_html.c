@@ -12,7 +12,7 @@ static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-    "<title>How long it trains: mdot</title>\n<style>\n"
+    "<title>Training time: mdot</title>\n<style>\n"
     ":root{--paper:#fbfaf7;--sheet:#fff;--ink:#22262b;--soft:#6b7178;--line:#e4e1da;--good:#2c7a51;--bad:#b3392f;"
     "--p0:#2f6db5;--p1:#c8741f;--p2:#3d9a6b;--p3:#a3509d;--p4:#c4473f;--p5:#6b8e23;--p6:#229198;--p7:#8a6d4b}\n"
     "@media "
@@ -50,34 +50,33 @@ static const char head[] =
     "var(--line);"
     "padding-top:16px}\n@media print{.sheet,.fact{break-inside:avoid}}\n</style>\n</head>\n<body>\n<main>\n";
 
-void page_begin(FILE *out)
+void report_begin(FILE *out)
 {
     fputs(head, out);
 }
 
-void page_end(FILE *out, const char *predictor)
+void report_end(FILE *out, const char *predictor)
 {
     fprintf(out, "<footer><p>Made by mdot %s with the predictor ", mdot_version());
-    page_text(out, predictor);
-    fprintf(out,
-            ". Times are predictions: medians with an interval that nine of ten steps should lie in.</p></footer>\n"
-            "</main>\n</body>\n</html>\n");
+    report_text(out, predictor);
+    fprintf(out, ". Times are predicted medians. Nine of ten steps should lie in the interval.</p></footer>\n"
+                 "</main>\n</body>\n</html>\n");
 }
 
 /* ---- One job ----------------------------------------------------------------------------------------------------- */
 
-static double rate_of(const page_card *card)
+static double rate_of(const report_result *result)
 {
-    return 1000 * cli_samples_of_step(&card->configuration) / card->prediction.step_ms;
+    return 1000 * cli_samples_of_step(&result->configuration) / result->prediction.step_ms;
 }
 
 /* Returns the GPU with the highest throughput among those that the job fits; the first if it fits none. */
-static size_t best_card(const page_job *job)
+static size_t best_result(const report_job *job)
 {
     size_t best = 0;
-    for (size_t i = 1; i < job->card_count; i++) {
-        bool fits = job->cards[i].prediction.fits, best_fits = job->cards[best].prediction.fits;
-        if (fits && (!best_fits || rate_of(&job->cards[i]) > rate_of(&job->cards[best]))) best = i;
+    for (size_t i = 1; i < job->result_count; i++) {
+        bool fits = job->results[i].prediction.fits, best_fits = job->results[best].prediction.fits;
+        if (fits && (!best_fits || rate_of(&job->results[i]) > rate_of(&job->results[best]))) best = i;
     }
     return best;
 }
@@ -85,38 +84,39 @@ static size_t best_card(const page_job *job)
 static void write_fact(FILE *out, const char *value, const char *what)
 {
     fprintf(out, "<div class=\"fact\"><b>");
-    page_text(out, value);
+    report_text(out, value);
     fprintf(out, "</b><span>%s</span></div>\n", what);
 }
 
-static void write_traits(FILE *out, const page_job *job)
+static void write_traits(FILE *out, const report_job *job)
 {
-    const page_card *best = &job->cards[best_card(job)];
+    const report_result *best = &job->results[best_result(job)];
     char number[16], text[64];
     fputs("<div class=\"traits\">\n", out);
-    write_fact(out, best->gpu->name, best->prediction.fits ? "is the fastest that it fits" : "does not hold it");
+    write_fact(out, best->gpu->name,
+               best->prediction.fits ? "fastest GPU whose memory suffices" : "has too little memory");
     snprintf(text, sizeof text, "%.3g ms", best->prediction.step_ms);
-    write_fact(out, text, "a training step there");
+    write_fact(out, text, "per training step");
     snprintf(text, sizeof text, "%s", cli_short_number(rate_of(best), number));
-    write_fact(out, text, "samples a second");
+    write_fact(out, text, "samples per second");
     snprintf(text, sizeof text, "%.2f GiB", (double)best->prediction.peak_memory_bytes / GIB);
-    write_fact(out, text, "memory at the peak");
+    write_fact(out, text, "peak memory");
     fputs("</div>\n", out);
 }
 
-static void write_table(FILE *out, const page_job *job)
+static void write_table(FILE *out, const report_job *job)
 {
-    size_t best = best_card(job);
-    fputs("<div class=\"sheet\"><h2>On each GPU</h2>\n<table>\n<tr><th>GPU</th><th>step, ms</th><th>90 % interval</th>"
-          "<th>samples/s</th><th>GiB</th><th>of</th><th>fits</th><th>share of peak</th></tr>\n",
+    size_t best = best_result(job);
+    fputs("<div class=\"sheet\"><h2>On each GPU</h2>\n<table>\n<tr><th>GPU</th><th>step, ms</th><th>90 % "
+          "interval</th><th>samples/s</th><th>GiB</th><th>of</th><th>fits</th><th>utilisation</th></tr>\n",
           out);
-    for (size_t i = 0; i < job->card_count; i++) {
-        const page_card *card = &job->cards[i];
-        const mdot_prediction *p = &card->prediction;
+    for (size_t i = 0; i < job->result_count; i++) {
+        const report_result *result = &job->results[i];
+        const mdot_prediction *p = &result->prediction;
         fprintf(out, "<tr%s><td>", i == best && p->fits ? " class=\"best\"" : "");
-        page_text(out, card->gpu->name);
+        report_text(out, result->gpu->name);
         fprintf(out, "</td><td>%.4g</td><td>%.3g to %.3g</td><td>%.4g</td><td>%.2f</td><td>%.0f</td>", p->step_ms,
-                p->lower_ms, p->upper_ms, rate_of(card), (double)p->peak_memory_bytes / GIB, card->gpu->memory_gib);
+                p->lower_ms, p->upper_ms, rate_of(result), (double)p->peak_memory_bytes / GIB, result->gpu->memory_gib);
         fprintf(out, "<td class=\"%s\">%s</td><td>%.0f %%</td></tr>\n", p->fits ? "yes" : "no", p->fits ? "yes" : "no",
                 100 * fmax(p->compute_share, p->memory_share));
     }
@@ -124,71 +124,71 @@ static void write_table(FILE *out, const page_job *job)
 }
 
 /* Writes one line per GPU and one column per version of PyTorch. */
-static void write_versions(FILE *out, const page_job *job, const cli_training *t)
+static void write_versions(FILE *out, const report_job *job, const cli_training *t)
 {
     if (t->torch_count < 2) return;
-    fputs("<div class=\"sheet\"><h2>A step in ms, by version of PyTorch</h2>\n<table>\n<tr><th>GPU</th>", out);
+    fputs("<div class=\"sheet\"><h2>Step time in ms by version of PyTorch</h2>\n<table>\n<tr><th>GPU</th>", out);
     for (size_t v = 0; v < t->torch_count; v++) fprintf(out, "<th>%u.%u</th>", t->torch[v] / 100, t->torch[v] % 100);
     fputs("</tr>\n", out);
-    for (size_t i = 0; i < job->card_count; i++) {
+    for (size_t i = 0; i < job->result_count; i++) {
         fputs("<tr><td>", out);
-        page_text(out, job->cards[i].gpu->name);
+        report_text(out, job->results[i].gpu->name);
         fputs("</td>", out);
-        for (size_t v = 0; v < t->torch_count; v++) fprintf(out, "<td>%.4g</td>", job->cards[i].with[v].step_ms);
+        for (size_t v = 0; v < t->torch_count; v++) fprintf(out, "<td>%.4g</td>", job->results[i].with[v].step_ms);
         fputs("</tr>\n", out);
     }
-    fprintf(out, "</table>\n<p class=\"soft\">All else is of PyTorch %u.%u.</p></div>\n", t->torch[0] / 100,
+    fprintf(out, "</table>\n<p class=\"soft\">All other sections use PyTorch %u.%u.</p></div>\n", t->torch[0] / 100,
             t->torch[0] % 100);
 }
 
-static void write_times(FILE *out, const page_job *job)
+static void write_times(FILE *out, const report_job *job)
 {
-    double values[PAGE_MAX_GPUS][PAGE_MAX_PARTS] = {{0}};
-    const char *names[PAGE_MAX_GPUS];
+    double values[REPORT_MAX_GPUS][REPORT_MAX_PARTS] = {{0}};
+    const char *names[REPORT_MAX_GPUS];
     bool estimated = false;
-    for (size_t i = 0; i < job->card_count; i++) {
-        mdot_explanation_info e = predict_explained(job->cards[i].explanation, &job->cards[i].prediction);
+    for (size_t i = 0; i < job->result_count; i++) {
+        mdot_explanation_info e = predict_explained(job->results[i].explanation, &job->results[i].prediction);
         const double ms[] = {e.forward_ms,       e.data_gradient_ms, e.weight_gradient_ms, e.optimizer_ms, e.host_ms,
                              e.communication_ms, e.idle_ms};
         memcpy(values[i], ms, sizeof ms);
-        names[i] = job->cards[i].gpu->name;
+        names[i] = job->results[i].gpu->name;
         estimated = estimated || e.approximate != 0;
     }
-    fprintf(out, "<div class=\"sheet\"><h2>Where the time goes</h2>\n");
-    page_draw_bars(out, &(page_bars){.title = "Where the time of a step goes",
-                                     .unit = "ms",
-                                     .parts = {"forward", "gradients of data", "of parameters", "optimizer", "host",
-                                               "other GPUs", "idle"},
-                                     .part_count = 7,
-                                     .row_count = job->card_count,
-                                     .names = names,
-                                     .values = values});
-    if (estimated) fputs("<p class=\"soft\">Estimated where the predictor has no input.</p>\n", out);
+    fprintf(out, "<div class=\"sheet\"><h2>Time by phase</h2>\n");
+    report_draw_bars(out, &(report_bars){.title = "Time of a step by phase",
+                                         .unit = "ms",
+                                         .parts = {"forward", "data gradients", "weight gradients", "optimizer", "host",
+                                                   "other GPUs", "idle"},
+                                         .part_count = 7,
+                                         .row_count = job->result_count,
+                                         .names = names,
+                                         .values = values});
+    if (estimated) fputs("<p class=\"soft\">Estimated analytically where the predictor lacks an input.</p>\n", out);
     fputs("</div>\n", out);
 }
 
-static void write_memory(FILE *out, const page_job *job)
+static void write_memory(FILE *out, const report_job *job)
 {
-    double values[PAGE_MAX_GPUS][PAGE_MAX_PARTS] = {{0}}, limits[PAGE_MAX_GPUS];
-    const char *names[PAGE_MAX_GPUS];
-    for (size_t i = 0; i < job->card_count; i++) {
-        const mdot_prediction *p = &job->cards[i].prediction;
+    double values[REPORT_MAX_GPUS][REPORT_MAX_PARTS] = {{0}}, limits[REPORT_MAX_GPUS];
+    const char *names[REPORT_MAX_GPUS];
+    for (size_t i = 0; i < job->result_count; i++) {
+        const mdot_prediction *p = &job->results[i].prediction;
         values[i][0] = p->weight_bytes / GIB;
         values[i][1] = p->gradient_bytes / GIB;
         values[i][2] = p->activation_bytes / GIB;
         values[i][3] = p->optimizer_bytes / GIB;
-        limits[i] = job->cards[i].gpu->memory_gib;
-        names[i] = job->cards[i].gpu->name;
+        limits[i] = job->results[i].gpu->memory_gib;
+        names[i] = job->results[i].gpu->name;
     }
-    fprintf(out, "<div class=\"sheet\"><h2>Memory, and what each card has</h2>\n");
-    page_draw_bars(out, &(page_bars){.title = "What the memory is made of",
-                                     .unit = "GiB",
-                                     .parts = {"weights", "gradients", "activations", "optimizer"},
-                                     .part_count = 4,
-                                     .row_count = job->card_count,
-                                     .names = names,
-                                     .values = values,
-                                     .limits = limits});
+    fprintf(out, "<div class=\"sheet\"><h2>Memory of the job and of each GPU</h2>\n");
+    report_draw_bars(out, &(report_bars){.title = "Memory by purpose",
+                                         .unit = "GiB",
+                                         .parts = {"weights", "gradients", "activations", "optimizer"},
+                                         .part_count = 4,
+                                         .row_count = job->result_count,
+                                         .names = names,
+                                         .values = values,
+                                         .limits = limits});
     fputs("</div>\n", out);
 }
 
@@ -216,15 +216,15 @@ static int compare(const void *a, const void *b)
 }
 
 /* False if memory ran out. */
-static bool write_types(FILE *out, const page_job *job)
+static bool write_types(FILE *out, const report_job *job)
 {
-    const page_card *card = &job->cards[best_card(job)];
+    const report_result *result = &job->results[best_result(job)];
     type_time *types = calloc(job->info.operator_count, sizeof *types);
     size_t count = 0;
     if (types == NULL) return false;
     for (size_t i = 0; i < job->info.operator_count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_operator_time s = predict_explained_operator(card->explanation, &card->prediction, i);
+        mdot_operator_time s = predict_explained_operator(result->explanation, &result->prediction, i);
         mdot_job_get_operator(job->job, i, &op);
         size_t t = 0;
         while (t < count && strcmp(types[t].type, op.type) != 0) t++;
@@ -239,39 +239,39 @@ static bool write_types(FILE *out, const page_job *job)
         for (int k = 0; k < TYPE_PARTS; k++) types[MOST_TYPES - 1].ms[k] += types[t].ms[k];
     }
     if (count > MOST_TYPES) count = MOST_TYPES;
-    double values[MOST_TYPES + 1][PAGE_MAX_PARTS] = {{0}};
+    double values[MOST_TYPES + 1][REPORT_MAX_PARTS] = {{0}};
     const char *names[MOST_TYPES + 1];
     for (size_t t = 0; t < count; t++) {
         names[t] = types[t].type;
         memcpy(values[t], types[t].ms, sizeof types[t].ms);
     }
-    mdot_explanation_info e = predict_explained(card->explanation, &card->prediction);
+    mdot_explanation_info e = predict_explained(result->explanation, &result->prediction);
     values[count][WAITING_PART] = e.host_ms + e.communication_ms + e.idle_ms;
-    names[count++] = "none: waiting";
+    names[count++] = "waiting";
     fprintf(out, "<div class=\"sheet\"><h2>By operator, on ");
-    page_text(out, card->gpu->name);
+    report_text(out, result->gpu->name);
     fputs("</h2>\n", out);
-    page_draw_bars(out, &(page_bars){.title = "Time by operator",
-                                     .unit = "ms",
-                                     .parts = {"forward", "backward", "", "optimizer", "waiting"},
-                                     .part_count = TYPE_PARTS,
-                                     .row_count = count,
-                                     .names = names,
-                                     .values = values});
+    report_draw_bars(out, &(report_bars){.title = "Time by operator",
+                                         .unit = "ms",
+                                         .parts = {"forward", "backward", "", "optimizer", "waiting"},
+                                         .part_count = TYPE_PARTS,
+                                         .row_count = count,
+                                         .names = names,
+                                         .values = values});
     fputs("</div>\n", out);
     free(types);
     return true;
 }
 
-static void write_warnings(FILE *out, const page_job *job, const cli_training *t)
+static void write_warnings(FILE *out, const report_job *job, const cli_training *t)
 {
     uint32_t bits = 0;
-    for (size_t i = 0; i < job->card_count; i++) {
-        bits |= cli_said_warnings(&job->cards[i].prediction);
-        for (size_t v = 0; v < t->torch_count; v++) bits |= cli_said_warnings(&job->cards[i].with[v]);
+    for (size_t i = 0; i < job->result_count; i++) {
+        bits |= cli_said_warnings(&job->results[i].prediction);
+        for (size_t v = 0; v < t->torch_count; v++) bits |= cli_said_warnings(&job->results[i].with[v]);
     }
     if (bits == 0) return;
-    fputs("<div class=\"sheet\"><h2>What to keep in mind</h2>\n<ul>\n", out);
+    fputs("<div class=\"sheet\"><h2>Warnings</h2>\n<ul>\n", out);
     for (uint32_t bit = 0; bit < 32; bit++) {
         if ((bits & 1u << bit) == 0 || mdot_warning_text(1u << bit) == NULL) continue;
         fprintf(out, "<li>%s</li>\n", mdot_warning_text(1u << bit));
@@ -279,18 +279,18 @@ static void write_warnings(FILE *out, const page_job *job, const cli_training *t
     fputs("</ul></div>\n", out);
 }
 
-bool page_write_job(FILE *out, const page_job *job, const cli_training *training)
+bool report_write_job(FILE *out, const report_job *job, const cli_training *training)
 {
-    const page_card *first = &job->cards[0];
+    const report_result *first = &job->results[0];
     char parameters[16], flops[16];
     cli_sentence sentence;
     fputs("<section class=\"job\">\n<h1>", out);
-    page_text(out, job->path);
+    report_text(out, job->path);
     fprintf(out, "</h1>\n<p class=\"soft\">batch %lld, ", (long long)first->configuration.batch);
     bool is_estimated = (first->prediction.warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0;
-    page_text(
+    report_text(
         out, cli_describe_training(&sentence, training, &first->configuration, &job->info, job->attends, is_estimated));
-    fprintf(out, ". %s parameters, %s FLOP a sample.", cli_short_number(first->prediction.parameters, parameters),
+    fprintf(out, ". %s parameters, %s FLOP per sample.", cli_short_number(first->prediction.parameters, parameters),
             cli_short_number(first->prediction.flops_per_sample, flops));
     if (job->calibrated_rows > 0) fprintf(out, " Calibrated by %zu measured steps.", job->calibrated_rows);
     fputs("</p>\n", out);
@@ -298,7 +298,7 @@ bool page_write_job(FILE *out, const page_job *job, const cli_training *training
     write_table(out, job);
     write_versions(out, job, training);
     fputs("<div class=\"sheet\"><h2>Time against batch</h2>\n", out);
-    page_draw_batches(out, job);
+    report_draw_batches(out, job);
     fputs("</div>\n", out);
     write_times(out, job);
     bool is_whole = write_types(out, job);

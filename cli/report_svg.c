@@ -24,13 +24,13 @@ static double y_of(const frame *f, double value)
     return f->top + f->height * (f->most - log10(value)) / (f->most - f->least);
 }
 
-static void find_range(const page_job *job, frame *f)
+static void find_range(const report_job *job, frame *f)
 {
     f->least = INFINITY;
     f->most = -INFINITY;
-    for (size_t c = 0; c < job->card_count; c++) {
+    for (size_t c = 0; c < job->result_count; c++) {
         for (size_t b = 0; b < job->batch_count; b++) {
-            double ms = job->cards[c].at[b].step_ms;
+            double ms = job->results[c].at[b].step_ms;
             if (ms <= 0) continue;
             f->least = fmin(f->least, log10(ms));
             f->most = fmax(f->most, log10(ms));
@@ -42,7 +42,7 @@ static void find_range(const page_job *job, frame *f)
     if (f->most - f->least < 0.5) f->most = f->least + 0.5;
 }
 
-static void draw_axes(FILE *out, const page_job *job, const frame *f)
+static void draw_axes(FILE *out, const report_job *job, const frame *f)
 {
     static const int digits[] = {1, 2, 5};
     for (int power = (int)floor(f->least); power <= (int)ceil(f->most); power++) {
@@ -60,92 +60,92 @@ static void draw_axes(FILE *out, const page_job *job, const frame *f)
                 f->top + f->height + 20, (long long)job->batches[b]);
     fprintf(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">batch</text>\n",
             f->left + f->width / 2, f->top + f->height + 40);
-    fprintf(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">ms a step</text>\n", f->left - 44, f->top - 12);
+    fprintf(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">ms per step</text>\n", f->left - 44, f->top - 12);
 }
 
 /* Places each name at the end of its line, and moves names apart if they would touch. */
-static void place_names(const page_job *job, const frame *f, double out_y[PAGE_MAX_GPUS])
+static void place_names(const report_job *job, const frame *f, double out_y[REPORT_MAX_GPUS])
 {
     enum { APART = 16 };
-    size_t order[PAGE_MAX_GPUS];
-    for (size_t c = 0; c < job->card_count; c++) {
+    size_t order[REPORT_MAX_GPUS];
+    for (size_t c = 0; c < job->result_count; c++) {
         out_y[c] = f->top + f->height;
         for (size_t b = 0; b < job->batch_count; b++)
-            if (job->cards[c].at[b].step_ms > 0) out_y[c] = y_of(f, job->cards[c].at[b].step_ms);
+            if (job->results[c].at[b].step_ms > 0) out_y[c] = y_of(f, job->results[c].at[b].step_ms);
         size_t at = c;
         for (; at > 0 && out_y[order[at - 1]] > out_y[c]; at--) order[at] = order[at - 1];
         order[at] = c;
     }
     double last = f->top - APART;
-    for (size_t i = 0; i < job->card_count; i++) {
+    for (size_t i = 0; i < job->result_count; i++) {
         double *y = &out_y[order[i]];
         *y = last = fmax(*y, last + APART);
     }
     double beyond = last - (f->top + f->height);
-    for (size_t i = job->card_count; beyond > 0 && i-- > 0;) {
-        double most = f->top + f->height - APART * (double)(job->card_count - 1 - i);
+    for (size_t i = job->result_count; beyond > 0 && i-- > 0;) {
+        double most = f->top + f->height - APART * (double)(job->result_count - 1 - i);
         if (out_y[order[i]] > most) out_y[order[i]] = most;
     }
 }
 
-static void draw_line(FILE *out, const page_job *job, size_t c, const frame *f, double name_y)
+static void draw_line(FILE *out, const report_job *job, size_t c, const frame *f, double name_y)
 {
-    const page_card *card = &job->cards[c];
+    const report_result *result = &job->results[c];
     double x = f->left, y = name_y;
     bool begun = false;
     fprintf(out, "<g class=\"c%zu\"><path class=\"line\" d=\"", c % 8);
     for (size_t b = 0; b < job->batch_count; b++) {
-        if (card->at[b].step_ms <= 0) continue;
+        if (result->at[b].step_ms <= 0) continue;
         x = x_of(f, b);
-        y = y_of(f, card->at[b].step_ms);
+        y = y_of(f, result->at[b].step_ms);
         fprintf(out, "%c%.1f %.1f", begun ? 'L' : 'M', x, y);
         begun = true;
     }
     fprintf(out, "\"/>");
     for (size_t b = 0; b < job->batch_count; b++) {
-        if (card->at[b].step_ms <= 0) continue;
-        fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>", x_of(f, b), y_of(f, card->at[b].step_ms));
-        page_text(out, card->gpu->name);
-        fprintf(out, ", batch %lld: %.3g ms</title></circle>", (long long)job->batches[b], card->at[b].step_ms);
+        if (result->at[b].step_ms <= 0) continue;
+        fprintf(out, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\"><title>", x_of(f, b), y_of(f, result->at[b].step_ms));
+        report_text(out, result->gpu->name);
+        fprintf(out, ", batch %lld: %.3g ms</title></circle>", (long long)job->batches[b], result->at[b].step_ms);
     }
     double end = f->left + f->width;
     fprintf(out, "<path class=\"lead\" d=\"M%.1f %.1fL%.1f %.1f\"/>", x + 5, y, end + 14, name_y);
     fprintf(out, "<text class=\"name\" x=\"%.1f\" y=\"%.1f\">", end + 18, name_y + 4);
-    page_text(out, card->gpu->name);
+    report_text(out, result->gpu->name);
     fprintf(out, "</text></g>\n");
 }
 
-void page_draw_batches(FILE *out, const page_job *job)
+void report_draw_batches(FILE *out, const report_job *job)
 {
     enum { HEIGHT = 400 };
     frame f = {
         .left = 60, .top = 30, .width = WIDTH - 60 - NAME_WIDTH, .height = HEIGHT - 90, .columns = job->batch_count};
-    double name_y[PAGE_MAX_GPUS];
+    double name_y[REPORT_MAX_GPUS];
     find_range(job, &f);
     place_names(job, &f, name_y);
     fprintf(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Step time against batch\">\n", WIDTH, HEIGHT);
     draw_axes(out, job, &f);
-    for (size_t c = 0; c < job->card_count; c++) draw_line(out, job, c, &f, name_y[c]);
+    for (size_t c = 0; c < job->result_count; c++) draw_line(out, job, c, &f, name_y[c]);
     fprintf(out, "</svg>\n");
 }
 
 /* ---- Bars -------------------------------------------------------------------------------------------------------- */
 
-static double row_sum(const page_bars *bars, size_t row)
+static double row_sum(const report_bars *bars, size_t row)
 {
     double sum = 0;
     for (size_t part = 0; part < bars->part_count; part++) sum += bars->values[row][part];
     return sum;
 }
 
-static bool is_shown(const page_bars *bars, size_t part)
+static bool is_shown(const report_bars *bars, size_t part)
 {
     for (size_t row = 0; row < bars->row_count; row++)
         if (bars->values[row][part] > 0) return true;
     return false;
 }
 
-static void draw_legend(FILE *out, const page_bars *bars, double y)
+static void draw_legend(FILE *out, const report_bars *bars, double y)
 {
     double x = NAME_WIDTH;
     for (size_t part = 0; part < bars->part_count; part++) {
@@ -157,10 +157,10 @@ static void draw_legend(FILE *out, const page_bars *bars, double y)
     }
 }
 
-void page_draw_bars(FILE *out, const page_bars *bars)
+void report_draw_bars(FILE *out, const report_bars *bars)
 {
     enum { VALUE_WIDTH = 120 };
-    double room = WIDTH - NAME_WIDTH - VALUE_WIDTH, most = 0;
+    double plot_width = WIDTH - NAME_WIDTH - VALUE_WIDTH, most = 0;
     int height = (int)bars->row_count * ROW_HEIGHT + 40;
     for (size_t row = 0; row < bars->row_count; row++)
         most = fmax(most, fmax(row_sum(bars, row), bars->limits != NULL ? bars->limits[row] : 0));
@@ -168,10 +168,10 @@ void page_draw_bars(FILE *out, const page_bars *bars)
     for (size_t row = 0; row < bars->row_count; row++) {
         double x = NAME_WIDTH, y = (double)row * ROW_HEIGHT + 6, sum = row_sum(bars, row);
         fprintf(out, "<text class=\"name\" x=\"%d\" y=\"%.1f\" text-anchor=\"end\">", NAME_WIDTH - 12, y + 13);
-        page_text(out, bars->names[row]);
+        report_text(out, bars->names[row]);
         fprintf(out, "</text>");
         for (size_t part = 0; part < bars->part_count; part++) {
-            double width = most > 0 ? room * bars->values[row][part] / most : 0;
+            double width = most > 0 ? plot_width * bars->values[row][part] / most : 0;
             if (width <= 0) continue;
             fprintf(out,
                     "<rect class=\"c%zu fill\" x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\"><title>%s: %.3g %s",
@@ -179,9 +179,9 @@ void page_draw_bars(FILE *out, const page_bars *bars)
             fprintf(out, ", %.0f %%</title></rect>", 100 * bars->values[row][part] / sum);
             x += width;
         }
-        double mark = bars->limits != NULL && most > 0 ? NAME_WIDTH + room * bars->limits[row] / most : 0;
+        double mark = bars->limits != NULL && most > 0 ? NAME_WIDTH + plot_width * bars->limits[row] / most : 0;
         if (mark > 0)
-            fprintf(out, "<path class=\"limit\" d=\"M%.1f %.1fv%d\"><title>the card has %.0f %s</title></path>", mark,
+            fprintf(out, "<path class=\"limit\" d=\"M%.1f %.1fv%d\"><title>the GPU has %.0f %s</title></path>", mark,
                     y - 3, BAR_HEIGHT + 6, bars->limits[row], bars->unit);
         fprintf(out, "<text class=\"tick\" x=\"%.1f\" y=\"%.1f\">%.3g", fmax(x, mark) + 8, y + 13, sum);
         if (mark > 0) fprintf(out, " of %.0f", bars->limits[row]);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-void page_text(FILE *out, const char *text)
+void report_text(FILE *out, const char *text)
 {
     for (const char *at = text; *at != '\0';) {
         int bytes = bs_printable_length(at);

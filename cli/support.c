@@ -47,7 +47,7 @@ FILE *cli_open_file(const char *path, mdot_error *err)
     if (is_small)
         mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory to read it", path);
     else
-        mdot_fail(err, MDOT_MALFORMED, "%s: it has more than %d bytes", path, CLI_MAX_FILE_BYTES);
+        mdot_fail(err, MDOT_MALFORMED, "%s: larger than %d bytes", path, CLI_MAX_FILE_BYTES);
     close(descriptor);
     return NULL;
 }
@@ -65,7 +65,7 @@ bool cli_read_int(const char *text, int64_t least, int64_t most, int64_t *out)
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out)
 {
     if (cli_read_int(text, least, most, out)) return true;
-    cli_usage_error(command, "%s takes a whole number from %lld to %lld, not \"%s\"", what, (long long)least,
+    cli_usage_error(command, "%s takes an integer from %lld to %lld, not \"%s\"", what, (long long)least,
                     (long long)most, text);
     return false;
 }
@@ -85,14 +85,15 @@ bool cli_refuse_choice(const char *command, const char *what, const char *text, 
     char known[256];
     bs_join list;
     bs_join_begin(&list, known, sizeof known);
-    bs_suggest near = bs_suggest_begin(text);
+    bs_suggest suggestion = bs_suggest_begin(text);
     for (; *names != NULL; names++) {
         bs_join_add(&list, "%s", *names);
-        bs_suggest_offer(&near, *names);
+        bs_suggest_offer(&suggestion, *names);
     }
-    for (; words != NULL && words->word != NULL; words++) bs_suggest_offer_alias(&near, words->word, words->name);
+    for (; words != NULL && words->word != NULL; words++) bs_suggest_offer_alias(&suggestion, words->word, words->name);
     if (besides != NULL) bs_join_add(&list, "%s", besides);
-    cli_usage_error(command, "%s does not know \"%s\"%s; known are %s", what, text, bs_suggest_end(&near).text, known);
+    cli_usage_error(command, "%s: unknown value \"%s\"%s; known are %s", what, text, bs_suggest_end(&suggestion).text,
+                    known);
     return false;
 }
 
@@ -113,7 +114,7 @@ bool cli_split_list(const char *command, const char *what, char *text, size_t mo
         next = strchr(item, ',');
         if (next != NULL) *next++ = '\0';
         if (*item == '\0' || count == most) {
-            cli_usage_error(command, "%s takes a list like a,b,c of at most %zu items", what, most);
+            cli_usage_error(command, "%s takes a comma-separated list (a,b,c) of at most %zu items", what, most);
             return false;
         }
         out_items[count++] = item;

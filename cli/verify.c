@@ -82,9 +82,9 @@ static void add_pairs(pairs *p, const verify_request *r, const mdot_job *job, co
 
 static mdot_status read_pairs(const verify_request *r, pairs *out, mdot_error *err)
 {
-    const char *given[CLI_MAX_TEXTS + 1] = {NULL};
-    for (size_t i = 0; i < r->gpus.count; i++) given[i] = r->gpus.item[i];
-    const char *const *gpus = r->gpus.count > 0 ? given : mdot_gpu_names();
+    const char *selected[CLI_MAX_TEXTS + 1] = {NULL};
+    for (size_t i = 0; i < r->gpus.count; i++) selected[i] = r->gpus.item[i];
+    const char *const *gpus = r->gpus.count > 0 ? selected : mdot_gpu_names();
     size_t jobs = r->jobs.count, gpu_count = 0;
     while (gpus[gpu_count] != NULL) gpu_count++;
     out->made = calloc(jobs + 1, sizeof *out->made);
@@ -109,7 +109,8 @@ static int run(int argc, char **argv)
     cli_operands operands;
     int usage;
     if (!cli_read_line(&cli_verify, argc, argv, &request, &operands, &usage)) return usage;
-    if (operands.count != 2) return cli_usage_error("verify", "give an artefact and its model");
+    if (operands.count != 2)
+        return cli_usage_error("verify", "expected an artefact and its model (MODEL.mdot MODEL.onnx)");
     report state = {.json = request.json};
     mdotc_verify_options verify = {.struct_size = sizeof verify,
                                    .dims = request.dims.item,
@@ -138,21 +139,20 @@ static int run(int argc, char **argv)
 static const cli_option options[] = {
     {.name = "entry",
      .value = "NAME",
-     .help = "the entry point that MODEL.onnx became (default \"predict\")",
+     .help = "the entry point that was compiled from MODEL.onnx (default \"predict\")",
      .kind = CLI_TEXT,
      .at = offsetof(verify_request, entry)},
     {.name = "dim",
      .letter = 'd',
      .value = "NAME=N",
-     .help = "dimensions fixed when compiling",
+     .help = "the same dimensions that `mdot compile` fixed",
      .kind = CLI_DIM,
      .at = offsetof(verify_request, dims),
      .repeats = true},
     {.name = "tolerance",
      .value = "X",
-     .help = "largest relative error that passes (default 1e-4; code that multiplies bf16 or fp16 may err by four "
-             "times what "
-             "rounding every factor costs the evaluator)",
+     .help = "maximum relative error (default 1e-4). For matrices in bf16 or fp16, the limit is at least "
+             "four times the error of the evaluator when it rounds every factor",
      .kind = CLI_REAL,
      .at = offsetof(verify_request, tolerance)},
     {.name = "inputs",
@@ -163,9 +163,8 @@ static const cli_option options[] = {
      .excludes = "job"},
     {.name = "job",
      .value = "JOB",
-     .help =
-         "verify a predictor of jobs on the rows of this one, as `mdot predict` reads it, instead of random inputs. "
-         "A model whose dimensions are open becomes a .job file first: `mdot extract -o`",
+     .help = "verify a predictor of training jobs on the operators of this job instead of random inputs. If "
+             "the job has symbolic dimensions, bind them first: `mdot extract --dim NAME=N -o FILE.job`",
      .kind = CLI_TEXTS,
      .at = offsetof(verify_request, jobs),
      .repeats = true,
@@ -173,7 +172,7 @@ static const cli_option options[] = {
     {.name = "batch",
      .letter = 'b',
      .value = "N",
-     .help = "that the jobs train with (default: the file's, or 1)",
+     .help = "batch size of the jobs (default: the file's, or 1)",
      .kind = CLI_WHOLE,
      .at = offsetof(verify_request, batch),
      .least = 1,
@@ -181,7 +180,7 @@ static const cli_option options[] = {
      .needs = "job"},
     {.name = "gpu",
      .value = "NAME",
-     .help = "that they train on (default: every one in turn that mdot knows)",
+     .help = "GPU of the jobs (default: all GPUs that mdot knows, in turn)",
      .kind = CLI_TEXTS,
      .at = offsetof(verify_request, gpus),
      .names = mdot_gpu_names,
@@ -189,26 +188,26 @@ static const cli_option options[] = {
      .needs = "job"},
     {.name = "seed",
      .value = "N",
-     .help = "of the random inputs (default 1)",
+     .help = "seed of the random inputs (default 1)",
      .kind = CLI_WHOLE,
      .at = offsetof(verify_request, seed),
      .least = 1,
      .most = INT64_MAX},
-    {.name = "json", .help = "print rows as JSON", .kind = CLI_FLAG, .at = offsetof(verify_request, json)},
+    {.name = "json", .help = "print the rows as JSON", .kind = CLI_FLAG, .at = offsetof(verify_request, json)},
 };
 static const char *const synopsis[] = {"MODEL.mdot MODEL.onnx [OPTION]…", NULL};
 
 const cli_command cli_verify = {
     .name = "verify",
-    .summary = "hold an artefact's code to the double-precision evaluation of its model",
+    .summary = "compare an artefact with the double-precision evaluation of its model",
     .synopsis = synopsis,
-    .description =
-        "Runs an artefact on random inputs and holds every output to the reference evaluator, which computes the ONNX "
-        "model in double precision: each bucket, at full and partial lengths, on each CPU level that this machine runs "
-        "and on its first GPU, if the artefact has code for it; boolean inputs (masks) are scattered at random. Where "
-        "an output of the model is nothing but NaN, nothing is verified, and the bucket fails.",
+    .description = "Runs an artefact on random inputs and compares every output with the reference evaluator, which "
+                   "computes the ONNX model in double precision. It verifies each bucket at full and partial "
+                   "lengths, on each ISA level that this machine supports and on its first GPU if the artefact has "
+                   "code for it. Boolean inputs (masks) are random. If all values of an output of the model are "
+                   "NaN, the bucket fails.",
     CLI_OPTIONS(options),
-    .exit_status = "0 all pass, 1 one failed or could not run, 2 usage",
+    .exit_status = "0 success, 1 a bucket failed or could not run, 2 usage error",
     .files = "mdot|onnx",
     .run = run,
 };

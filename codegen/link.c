@@ -163,8 +163,7 @@ static mdot_status run_linker(const cg_temp_dir *w, const cg_parts *parts, mdot_
     if (result == 0 && access(w->file[CG_LINKED], R_OK) == 0) return MDOT_OK;
     char words[LINKER_WORDS_BYTES];
     read_linker_words(w, words);
-    return mdot_fail(err, MDOT_TOOLCHAIN, "linking failed: %s",
-                     words[0] != '\0' ? words : "the linker did not say why");
+    return mdot_fail(err, MDOT_TOOLCHAIN, "linking failed: %s", words[0] != '\0' ? words : "the linker gave no reason");
 }
 
 /* ---- Completing the linked file ---------------------------------------------------------------------------------- */

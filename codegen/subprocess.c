@@ -175,16 +175,16 @@ static mdot_status explain_end(int ended, int words, mdot_error *err)
     mdot_status status = is_memory ? MDOT_OUT_OF_MEMORY : MDOT_TOOLCHAIN;
     const char *colon = line[0] != '\0' ? ": " : "";
     if (WIFSIGNALED(ended))
-        return mdot_fail(err, status, "LLVM ended by signal %d (%s)%s%s", WTERMSIG(ended), strsignal(WTERMSIG(ended)),
-                         colon, line);
-    return mdot_fail(err, status, "LLVM ended without an answer%s%s", colon, line);
+        return mdot_fail(err, status, "LLVM was terminated by signal %d (%s)%s%s", WTERMSIG(ended),
+                         strsignal(WTERMSIG(ended)), colon, line);
+    return mdot_fail(err, status, "LLVM exited without a result%s%s", colon, line);
 }
 
 /* The work is not retried in this process, because a child usually fails to start for lack of memory. */
 static mdot_status explain_no_child(int reason, mdot_error *err)
 {
     return mdot_fail(err, reason == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_TOOLCHAIN,
-                     "no child process could be started for LLVM: %s", strerror(reason));
+                     "cannot start a child process for LLVM: %s", strerror(reason));
 }
 
 mdot_status cg_run_subprocess(cg_work work, void *user, const cg_options *options, void **out_bytes,

@@ -129,7 +129,7 @@ static mdot_status make_directory(const char *path, cg_temp_dir *w, mdot_error *
         close(w->lock);
         break;
     }
-    return mdot_fail(err, MDOT_IO, "%s: no directory to work in beside it: %s", path, strerror(errno));
+    return mdot_fail(err, MDOT_IO, "%s: cannot create a temporary folder next to it: %s", path, strerror(errno));
 }
 
 mdot_status cg_temp_dir_open(const char *path, ir_arena *arena, cg_temp_dir *out, mdot_error *err)

@@ -41,7 +41,7 @@ static mdot_status check_code_dump(const cg_dump *dump, const cg_backend *backen
     if (!dump->needs_target) return MDOT_OK;
     for (int i = 0; i < targets->count; i++)
         if (targets->target[i].kind == backend->kind) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s has nothing to say without a %s target, such as %s", dump->name,
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--dump %s requires a %s target, for example %s", dump->name,
                      backend->name, backend->example);
 }
 
@@ -54,20 +54,20 @@ static mdot_status check_dump(const char *name, const co_targets *targets, mdot_
     char text[512];
     bs_join list;
     bs_join_begin(&list, text, sizeof text);
-    bs_suggest near = bs_suggest_begin(name);
+    bs_suggest suggestion = bs_suggest_begin(name);
     for (int i = 0; i < ir_pass_count + OTHER_DUMP_COUNT; i++) {
         const char *known = i < ir_pass_count ? ir_passes[i].name : other_dumps[i - ir_pass_count];
         if (strcmp(name, known) == 0) return MDOT_OK;
         bs_join_add(&list, "%s", known);
-        bs_suggest_offer(&near, known);
+        bs_suggest_offer(&suggestion, known);
     }
     for (int b = 0; b < CG_BACKENDS; b++)
         for (const cg_dump *dump = cg_backends[b]->dumps; dump->name != NULL; dump++) {
             bs_join_add(&list, "%s", dump->name);
-            bs_suggest_offer(&near, dump->name);
+            bs_suggest_offer(&suggestion, dump->name);
         }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "nothing is called \"%s\" to dump%s; known are %s", name,
-                     bs_suggest_end(&near).text, text);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown dump \"%s\"%s; known are %s", name,
+                     bs_suggest_end(&suggestion).text, text);
 }
 
 static bool is_code_dump(const char *name)
@@ -127,7 +127,7 @@ static mdot_status plan_bucket(const ir_graph *imported, int64_t max_length, con
 static void warn_dropped(const co_hooks *hooks, int64_t bucket, const mdot_error *reason)
 {
     char text[1400];
-    snprintf(text, sizeof text, "no bucket of %lld or more: %s", (long long)bucket, reason->message);
+    snprintf(text, sizeof text, "buckets of length %lld or more are omitted: %s", (long long)bucket, reason->message);
     if (hooks->warning != NULL) hooks->warning(hooks->user, text);
 }
 
@@ -137,8 +137,9 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
 {
     size_t wanted = graph->symbol != NULL ? bucket_count : 1;
     if (wanted == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: has a length, %s, and no bucket to compile it for",
-                         graph->name, graph->symbol);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "%s: the model has a symbolic length, %s, but the list of buckets is empty", graph->name,
+                         graph->symbol);
     pl_plan **plans = IR_NEW_ARRAY(arena, pl_plan *, wanted);
     if (plans == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
 
@@ -155,7 +156,9 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
         } else if (graph->symbol != NULL && status == MDOT_UNSUPPORTED) {
             int64_t least = find_min_length(graph, bucket, arena);
             if (least > 0)
-                mdot_fail(err, status, "%s (in bucket %lld; with --min-length %lld it compiles, for calls no shorter)",
+                mdot_fail(err, status,
+                          "%s (in bucket %lld; --min-length %lld makes the model compile and restricts calls to that "
+                          "length or more)",
                           reason.message, (long long)bucket, (long long)least);
             else
                 mdot_fail(err, status, "%s (in bucket %lld)", reason.message, (long long)bucket);

@@ -20,7 +20,7 @@ static void note(found *f, const ir_node *node)
 }
 
 /* Returns whether both matrices of a matmul depend on the inputs; with one constant it is a linear. */
-static bool is_general_product(const ir_node *node)
+static bool is_general_matmul(const ir_node *node)
 {
     if (node->op != &ir_ops[IR_OP_MatMul] && node->op != &ir_ops[IR_OP_Einsum]) return false;
     int computed = 0;
@@ -32,7 +32,7 @@ static void hint(const co_hooks *hooks, const found *f, const char *what, const 
 {
     char text[1024];
     if (f->count == 0 || hooks->warning == NULL) return;
-    int used = snprintf(text, sizeof text, "hint: %d %s apart from attention: ", f->count, what);
+    int used = snprintf(text, sizeof text, "hint: %d %s not fused into attention: ", f->count, what);
     for (int i = 0; i < f->count && i < MAX_NAMED && used < (int)sizeof text - 256; i++)
         used += snprintf(text + used, sizeof text - (size_t)used, "%s\"%.100s\"", i > 0 ? ", " : "", f->names[i]);
     snprintf(text + used, sizeof text - (size_t)used, "%s; %s (docs/FUSED.md)", f->count > MAX_NAMED ? ", …" : "",
@@ -42,14 +42,14 @@ static void hint(const co_hooks *hooks, const found *f, const char *what, const 
 
 void co_hint_unfused(const ir_graph *graph, const co_hooks *hooks)
 {
-    found products = {.count = 0}, softmaxes = {.count = 0};
+    found matmuls = {.count = 0}, softmaxes = {.count = 0};
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         if (node->op == NULL) continue;
-        if (is_general_product(node)) note(&products, node);
+        if (is_general_matmul(node)) note(&matmuls, node);
         if (node->op == &ir_ops[IR_OP_Softmax]) note(&softmaxes, node);
     }
     /* A lone softmax pools or classifies; next to matmuls of computed matrices it may be attention. */
-    hint(hooks, &products, "matrix products stay", "they run as general loops");
-    if (products.count > 0)
-        hint(hooks, &softmaxes, "softmaxes stay", "attention written otherwise would be one kernel");
+    hint(hooks, &matmuls, "matmuls are", "they run as general loops");
+    if (matmuls.count > 0)
+        hint(hooks, &softmaxes, "softmaxes are", "a supported attention pattern would be a single kernel");
 }

@@ -49,7 +49,7 @@ static mdot_status read_data_sets(test *t, mdot_error *err)
     int count = scandir(t->directory, &entries, is_data_set, versionsort);
     if (count < 0) return mdot_fail(err, MDOT_IO, "%s: %s", t->directory, strerror(errno));
     mdot_status status = MDOT_OK;
-    if (count == 0) status = mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no test_data_set_* folder", t->directory);
+    if (count == 0) status = mdot_fail(err, MDOT_NOT_FOUND, "%s: found no test_data_set_* folder", t->directory);
     t->data_sets = IR_NEW_ARRAY(t->arena, data_set, count + 1);
     if (t->data_sets == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", t->directory);
     for (int i = 0; i < count; i++) {
@@ -154,7 +154,8 @@ static mdot_status run_data_set(test *t, const mdot_predictor *predictor, mdot_c
     mdot_status status = mdot_predictor_get_entry(predictor, 0, &entry);
     if (status == MDOT_OK &&
         ((size_t)set->input_count != entry.input_count || (size_t)set->output_count != entry.output_count))
-        status = mdot_fail(err, MDOT_MALFORMED, "%s: %d inputs and %d outputs for a model with %zu and %zu", set->path,
+        status = mdot_fail(err, MDOT_MALFORMED,
+                           "%s: the data set has %d inputs and %d outputs, but the model has %zu and %zu", set->path,
                            set->input_count, set->output_count, entry.input_count, entry.output_count);
     for (size_t i = 0; status == MDOT_OK && i < entry.input_count; i++) {
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
@@ -281,7 +282,7 @@ mdot_status mdotc_check(const char *directory, const mdotc_check_options *option
     mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
     if (status == MDOT_OK) status = bs_check_struct(&report_type, out_report, err);
     if (status == MDOT_OK && directory == NULL)
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdotc_check needs a directory");
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdotc_check requires a directory");
     if (status == MDOT_OK) status = co_check_tolerance("relative tolerance", o.relative_tolerance, err);
     if (status == MDOT_OK) status = co_check_tolerance("absolute tolerance", o.absolute_tolerance, err);
     if (status != MDOT_OK) return status;
@@ -296,7 +297,7 @@ mdot_status mdotc_check(const char *directory, const mdotc_check_options *option
     t.arena = ir_arena_create(0);
     if (t.arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     if (mkdtemp(folder) == NULL) {
-        status = mdot_fail(err, MDOT_IO, "cannot make a folder for temporary files: %s: %s", folder, strerror(errno));
+        status = mdot_fail(err, MDOT_IO, "cannot create a folder for temporary files: %s: %s", folder, strerror(errno));
     } else {
         snprintf(artefact, sizeof artefact, "%s/check.mdot", folder);
         t.artefact_path = artefact;

@@ -72,16 +72,16 @@ static mdot_status read_defaults(const ir_graph *graph, const ir_note *note, ir_
                                  mdot_error *err)
 {
     int input = find_input(graph, note->key + strlen(defaults_prefix));
-    if (input < 0) return malformed(graph, note, "the model has no such input", err);
-    if (columns[input].default_count > 0) return malformed(graph, note, "that is said twice", err);
+    if (input < 0) return malformed(graph, note, "the model lacks this input", err);
+    if (columns[input].default_count > 0) return malformed(graph, note, "the entry occurs twice", err);
     int64_t most = column_count(&graph->inputs[input]->type);
-    if (most == 0) return malformed(graph, note, "the input has no f32 columns, as many at any length", err);
+    if (most == 0) return malformed(graph, note, "the input must be f32 with a fixed number of columns", err);
     int count = count_items(note->value);
-    if (count > most) return malformed(graph, note, "those are more numbers than the input has columns", err);
+    if (count > most) return malformed(graph, note, "the list has more numbers than the input has columns", err);
     float *values = IR_NEW_ARRAY(arena, float, count);
     if (values == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
     if (!read_numbers(note->value, count, values))
-        return malformed(graph, note, "that is no list of numbers, separated by commas", err);
+        return malformed(graph, note, "expected a comma-separated list of numbers", err);
     columns[input].default_count = count;
     columns[input].defaults = values;
     return MDOT_OK;
@@ -110,14 +110,14 @@ static mdot_status read_names(const ir_graph *graph, const ir_note *note, ir_are
                               mdot_error *err)
 {
     int input = find_input(graph, "configuration");
-    if (input < 0) return malformed(graph, note, "the model has no such input", err);
-    if (columns[input].names != NULL) return malformed(graph, note, "that is said twice", err);
+    if (input < 0) return malformed(graph, note, "the model lacks this input", err);
+    if (columns[input].names != NULL) return malformed(graph, note, "the entry occurs twice", err);
     char *names = IR_NEW_ARRAY(arena, char, strlen(note->value) + 1);
     if (names == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
     if (!write_names(note->value, names))
-        return malformed(graph, note, "that is no list of names, separated by commas", err);
+        return malformed(graph, note, "expected a comma-separated list of names", err);
     if (count_items(names) != column_count(&graph->inputs[input]->type))
-        return malformed(graph, note, "the input has another number of f32 columns", err);
+        return malformed(graph, note, "the number of names differs from the number of f32 columns of the input", err);
     columns[input].names = names;
     return MDOT_OK;
 }
@@ -140,15 +140,15 @@ static mdot_status check_names(const ir_graph *graph, const cg_columns *columns,
         snprintf(text, sizeof text, "%.*s", (int)length, name);
         if (is_listed_before(columns->names, name, length))
             return mdot_fail(err, MDOT_MALFORMED, "%s: metadata %s has %s twice", graph->name, reads_key, text);
-        bs_suggest near = bs_suggest_begin(text);
+        bs_suggest suggestion = bs_suggest_begin(text);
         bool is_known = left <= columns->default_count;
         for (int i = 0; i < NUMBER_COUNT; i++) {
-            bs_suggest_offer(&near, number_names[i]);
+            bs_suggest_offer(&suggestion, number_names[i]);
             is_known = is_known || (strlen(number_names[i]) == length && strncmp(number_names[i], name, length) == 0);
         }
         if (!is_known)
-            return mdot_fail(err, MDOT_MALFORMED, "%s: metadata %s: mdot %s knows no number %s of configurations%s",
-                             graph->name, reads_key, MDOT_VERSION_STRING, text, bs_suggest_end(&near).text);
+            return mdot_fail(err, MDOT_MALFORMED, "%s: metadata %s: mdot %s lacks the configuration number %s%s",
+                             graph->name, reads_key, MDOT_VERSION_STRING, text, bs_suggest_end(&suggestion).text);
         name += length + 1;
     }
     return MDOT_OK;
@@ -159,8 +159,7 @@ static mdot_status check_names(const ir_graph *graph, const cg_columns *columns,
 static void warn_of_note(const ir_graph *graph, const ir_note *note, const co_hooks *hooks)
 {
     char text[512];
-    snprintf(text, sizeof text, "%s: metadata %s means nothing to mdot %s", graph->name, note->key,
-             MDOT_VERSION_STRING);
+    snprintf(text, sizeof text, "%s: metadata %s is unknown to mdot %s", graph->name, note->key, MDOT_VERSION_STRING);
     bs_make_printable(text);
     if (hooks->warning != NULL) hooks->warning(hooks->user, text);
 }

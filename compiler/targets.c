@@ -48,7 +48,7 @@ static mdot_status unknown_compute(const char *item, size_t length, mdot_error *
         }
     char wrong[BS_NEAR_LENGTH + 1];
     snprintf(wrong, sizeof wrong, "%.*s", (int)length, item);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no arithmetic \"%.*s\"%s; known are %s", (int)length, item,
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown kernel precision \"%.*s\"%s; known are %s", (int)length, item,
                      bs_suggest_among(wrong, text).text, text);
 }
 
@@ -94,7 +94,7 @@ static mdot_status unknown_target(const char *name, mdot_error *err)
     bs_join list;
     bs_join_begin(&list, text, sizeof text);
     for (int b = 0; b < CG_BACKENDS; b++) cg_backends[b]->list(&list);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no target \"%s\"%s; known are %s", name,
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown target \"%s\"%s; known are %s", name,
                      bs_suggest_among(name, text).text, text);
 }
 

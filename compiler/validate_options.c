@@ -29,13 +29,13 @@ mdot_status co_check_entries(const mdotc_entry *entries, size_t count, mdot_erro
 static mdot_status check_buckets(const int64_t *buckets, size_t count, mdot_error *err)
 {
     if (count > 0 && buckets == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu buckets are counted and none given", count);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "bucket_count is %zu, but buckets is NULL", count);
     for (size_t i = 0; i < count; i++) {
         if (buckets[i] < 1 || buckets[i] > MDOTC_MAX_LENGTH)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a bucket's length is from 1 to %d, not %lld",
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the length of a bucket must be between 1 and %d, not %lld",
                              MDOTC_MAX_LENGTH, (long long)buckets[i]);
         if (i > 0 && buckets[i] <= buckets[i - 1])
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "buckets must ascend: %lld stands after %lld",
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "buckets must ascend, but %lld follows %lld",
                              (long long)buckets[i], (long long)buckets[i - 1]);
     }
     return MDOT_OK;
@@ -47,13 +47,14 @@ mdot_status co_check_options(const mdotc_options *options, mdot_error *err)
     if (status != MDOT_OK) return status;
     if (options->min_length < 0 || options->min_length > MDOTC_MAX_LENGTH ||
         (options->bucket_count > 0 && options->min_length > options->buckets[0]))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the least length is from 1 to the first bucket, not %lld",
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "the minimum length must be between 1 and the first bucket, not %lld",
                          (long long)options->min_length);
     if (options->bucket_count == 0 && options->min_length > 1024)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a least length of %lld needs buckets that hold it",
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a minimum length of %lld requires larger buckets",
                          (long long)options->min_length);
     if (options->target_count > 0 && options->targets == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu targets are counted and none given", options->target_count);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "target_count is %zu, but targets is NULL", options->target_count);
     for (size_t i = 0; i < options->target_count; i++)
         if (is_missing(options->targets[i])) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "target %zu has no name", i);
     if (options->name != NULL && is_missing(options->name))
@@ -64,5 +65,5 @@ mdot_status co_check_options(const mdotc_options *options, mdot_error *err)
 mdot_status co_check_tolerance(const char *what, double tolerance, mdot_error *err)
 {
     if (isfinite(tolerance) && tolerance >= 0) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the %s is no number from 0 on: %g", what, tolerance);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the %s must be a number of at least 0, not %g", what, tolerance);
 }

@@ -14,16 +14,17 @@ mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder
     mdot_status status = co_read_tensors(arena, folder, "input", given.tensors, &count, err);
     if (status != MDOT_OK) return status;
     if (count != graph->input_count)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: %d files input_<k>.pb for a model with %d inputs", folder,
-                         count, graph->input_count);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "%s: the folder has %d files input_<k>.pb, but the model has %d inputs", folder, count,
+                         graph->input_count);
     for (int i = 0; i < count; i++) {
         const ir_value *input = graph->inputs[i];
         given.tensors[i] = co_under_type(arena, given.tensors[i], input->type.dtype);
         int64_t length = co_solve_length(&input->type, given.tensors[i]);
         bool differs = length > 0 && given.length > 0 && length != given.length;
         if (length < 0 || differs || given.tensors[i]->dtype != input->type.dtype)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input_%d.pb is no \"%s\" of the model%s", folder, i,
-                             input->name, differs ? " at the length of those before" : "");
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input_%d.pb does not match input \"%s\" of the model%s",
+                             folder, i, input->name, differs ? " at the length of the preceding inputs" : "");
         if (length > 0) given.length = length;
     }
     *out_given = given;
@@ -54,7 +55,8 @@ static mdot_status copy_inputs(const ir_graph *graph, const mdot_job_inputs *inp
     for (int i = 0; copied && i < graph->input_count; i++) {
         mdot_input input;
         mdot_status status = mdot_job_inputs_get(inputs, (size_t)i, &input);
-        if (status != MDOT_OK) return mdot_fail(err, status, "input \"%s\" is none of a job", graph->inputs[i]->name);
+        if (status != MDOT_OK)
+            return mdot_fail(err, status, "input \"%s\" is not an input of a job predictor", graph->inputs[i]->name);
         given.tensors[i] = copy_input(arena, &input);
         copied = given.tensors[i] != NULL;
         int64_t length = copied ? co_solve_length(&graph->inputs[i]->type, given.tensors[i]) : 0;

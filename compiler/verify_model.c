@@ -180,7 +180,7 @@ static bool judge_reference(const verification *v, int64_t longest)
         snprintf(text, sizeof text,
                  "output \"%.200s\", bucket %lld: %lld of the model's %lld values are NaN, %lld infinite%s",
                  v->graph->outputs[i]->name, (long long)longest, (long long)t->nan, (long long)t->count,
-                 (long long)t->infinite, is_nothing ? "; nothing is left to verify" : "");
+                 (long long)t->infinite, is_nothing ? "; the output has no finite value to verify" : "");
         warn(v, text);
         is_verified = is_verified && !is_nothing;
     }
@@ -305,7 +305,7 @@ static mdot_status add_gpu(verification *v, const char *path, const char *kernel
         return status;
     }
     char text[sizeof reason.message + 64];
-    snprintf(text, sizeof text, "CUDA code is not verified: %s", reason.message);
+    snprintf(text, sizeof text, "the CUDA code is not verified: %s", reason.message);
     warn(v, text);
     return MDOT_OK;
 }
@@ -360,14 +360,14 @@ static mdot_status no_entry(const mdot_predictor *predictor, const char *path, c
     char known[256];
     bs_join list;
     bs_join_begin(&list, known, sizeof known);
-    bs_suggest near = bs_suggest_begin(name);
+    bs_suggest suggestion = bs_suggest_begin(name);
     mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
     for (size_t i = 0; mdot_predictor_get_entry(predictor, i, &entry) == MDOT_OK; i++) {
         bs_join_add(&list, "%s", entry.name);
-        bs_suggest_offer(&near, entry.name);
+        bs_suggest_offer(&suggestion, entry.name);
     }
-    return mdot_fail(err, MDOT_NOT_FOUND, "%s: there is no entry point \"%s\"%s; there are %s", path, name,
-                     bs_suggest_end(&near).text, known);
+    return mdot_fail(err, MDOT_NOT_FOUND, "%s: unknown entry point \"%s\"%s; the artefact has %s", path, name,
+                     bs_suggest_end(&suggestion).text, known);
 }
 
 static mdot_status find_entry(verification *v, const char *artefact_path, mdot_error *err)
@@ -408,8 +408,9 @@ static mdot_status check_schema(const verification *v, const char *model_path, m
         same = strcmp(info.name, v->graph->outputs[i]->name) == 0;
     }
     if (same) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: its inputs and outputs are not those of entry point \"%s\"",
-                     model_path, v->info.name);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                     "%s: the inputs and outputs of the model differ from those of entry point \"%s\"", model_path,
+                     v->info.name);
 }
 
 /* Reads the inputs that the options provide. Their lengths must lie within the entry's buckets. */
@@ -429,7 +430,7 @@ static mdot_status read_given(verification *v, ir_arena *arena, mdot_error *err)
         status = mdot_predictor_get_bucket(v->levels[0].predictor, v->entry, v->info.bucket_count - 1, &last);
     for (size_t i = 0; status == MDOT_OK && i < v->given_count; i++)
         if (!holds(&v->given[i], v->info.min_length, last.max_length))
-            status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: no bucket holds a length of %lld",
+            status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: the length %lld exceeds every bucket",
                                o->inputs != NULL ? o->inputs : v->info.name, (long long)v->given[i].length);
     return status;
 }
@@ -444,12 +445,13 @@ static mdot_status import_model(verification *v, const char *path, ir_arena *are
     return status;
 }
 
-static mdot_status check_given(const mdotc_verify_options *o, mdot_error *err)
+static mdot_status check_options(const mdotc_verify_options *o, mdot_error *err)
 {
     if (o->job_count > 0 && o->inputs != NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "inputs are a folder's or jobs', not both");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the folder of inputs and the jobs exclude each other");
     if (o->job_count > 0 && (o->jobs == NULL || o->configurations == NULL))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu jobs are counted and none given", o->job_count);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "job_count is %zu, but jobs or configurations is NULL",
+                         o->job_count);
     return MDOT_OK;
 }
 
@@ -463,9 +465,9 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
     if (status != MDOT_OK) return status;
     if (artefact_path == NULL || model_path == NULL || out_passed == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdotc_verify needs an artefact, a model and a place for the result");
+                         "mdotc_verify requires an artefact, a model and an output parameter for the result");
     status = co_check_tolerance("tolerance", o.tolerance, err);
-    if (status == MDOT_OK) status = check_given(&o, err);
+    if (status == MDOT_OK) status = check_options(&o, err);
     if (status != MDOT_OK) return status;
     verification v = {.options = &o, .info = MDOT_INIT(mdot_entry_info)};
     v.tolerance = v.options->tolerance > 0 ? v.options->tolerance : 1e-4;

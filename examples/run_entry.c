@@ -38,7 +38,7 @@ int main(int argc, char **argv)
     if (status == MDOT_OK) status = mdot_predictor_get_entry(predictor, index, &entry);
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
     if (status == MDOT_OK && entry.input_count + entry.output_count > MAX_TENSORS)
-        status = mdot_fail(&err, MDOT_UNSUPPORTED, "this example has room for %d tensors", MAX_TENSORS);
+        status = mdot_fail(&err, MDOT_UNSUPPORTED, "this example supports at most %d tensors", MAX_TENSORS);
     for (size_t i = 0; status == MDOT_OK && i < entry.input_count; i++) { /* all zeros here: fill in your own data */
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
         status = mdot_predictor_get_input(predictor, index, i, &info);

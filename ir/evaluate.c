@@ -145,7 +145,8 @@ static mdot_status fetch(const evaluation *e, const ir_node *node, const ir_valu
         return MDOT_OK;
     }
     if (value->constant->data == NULL) {
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "the content of \"%s\" was not read from the file", value->name);
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "the content of \"%s\" was skipped when the file was read",
+                       value->name);
     }
     if (value->constant->dtype == MDOT_DTYPE_STRING) {
         return ir_fail(node, err, MDOT_UNSUPPORTED, "\"%s\" holds strings", value->name);
@@ -189,7 +190,7 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
 {
     mdot_status status = ir_check_arity(node, err);
     if (status != MDOT_OK) return status;
-    if (node->op->eval == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator has no evaluator");
+    if (node->op->eval == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator lacks an evaluator");
 
     const ir_wide **in = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
     ir_wide **out = IR_NEW_ARRAY(scratch, ir_wide *, node->output_count);
@@ -206,7 +207,7 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
     if (status != MDOT_OK) return status;
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
-        if (out[i] == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "output %d has no evaluation", i);
+        if (out[i] == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "output %d lacks an evaluator", i);
         if (e->decides[node->outputs[i]->id]) round_to_type(out[i]);
         e->content[node->outputs[i]->id] = out[i];
     }
@@ -258,8 +259,9 @@ static mdot_status give_outputs(const evaluation *e, ir_wide **out_outputs, mdot
         /* An output may be an input or a constant itself, or occur twice. Each becomes a separate tensor. */
         const ir_tensor *constant = value->constant;
         if (constant != NULL && constant->data == NULL) {
-            return mdot_fail(err, MDOT_UNSUPPORTED, "%s: the content of output \"%s\" was not read from the file",
-                             graph->name, value->name);
+            return mdot_fail(err, MDOT_UNSUPPORTED,
+                             "%s: the content of output \"%s\" was skipped when the file was read", graph->name,
+                             value->name);
         }
         outputs[i] =
             constant != NULL ? ir_wide_from_tensor(e->results, constant) : copy_wide(e->results, e->content[value->id]);

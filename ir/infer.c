@@ -8,7 +8,7 @@
 mdot_status ir_check_arity(const ir_node *node, mdot_error *err)
 {
     const ir_op *op = node->op;
-    if (op == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator is not in mdot's table");
+    if (op == NULL) return ir_fail(node, err, MDOT_UNSUPPORTED, "the operator is unknown to mdot");
     if (node->input_count < op->min_inputs || node->input_count > op->max_inputs) {
         return ir_fail(node, err, MDOT_MALFORMED, "%d inputs, where the operator takes %d to %d", node->input_count,
                        op->min_inputs, op->max_inputs);
@@ -66,7 +66,7 @@ static mdot_status infer_outputs(ir_graph *graph, ir_node *node, mdot_error *err
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] == NULL) continue;
         if (!is_typed(node->outputs[i])) {
-            return ir_fail(node, err, MDOT_UNSUPPORTED, "no type follows for output %d", i);
+            return ir_fail(node, err, MDOT_UNSUPPORTED, "the type of output %d cannot be inferred", i);
         }
         const ir_value *value = node->outputs[i];
         if (value->declared != MDOT_DTYPE_NONE && value->declared != value->type.dtype) {

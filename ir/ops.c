@@ -96,14 +96,15 @@ static const char *way_out(const char *op_type)
     static const struct {
         const char *op_type, *instead;
     } ways[] = {
-        {"NonZero", "how many elements it gives depends on data: instead of x[mask], keep the shape and write "
+        {"NonZero", "the number of elements depends on data: instead of x[mask], keep the shape and write "
                     "torch.where(mask, x, 0), or sum x * mask"},
-        {"Compress", "how many elements it gives depends on data: keep the shape and write torch.where(mask, x, 0)"},
-        {"Unique", "how many elements it gives depends on data"},
-        {"If", "which branch is taken is known in the call only, and their results differ in type or shape: bring both "
-               "to one shape and write torch.where(condition, a, b), or fix the dimension that decides (--dim)"},
-        {"Loop", "loops are not compiled: write the steps out, or use nn.LSTM, nn.GRU or a cumulative sum"},
-        {"Scan", "loops are not compiled: write the steps out, or use nn.LSTM, nn.GRU or a cumulative sum"},
+        {"Compress", "the number of elements depends on data: keep the shape and write torch.where(mask, x, 0)"},
+        {"Unique", "the number of elements depends on data"},
+        {"If", "the branch depends on data, and the results of the branches differ in type or shape: give both "
+               "the same shape and write torch.where(condition, a, b), or fix the dimension that selects the "
+               "branch (--dim)"},
+        {"Loop", "loops are unsupported: unroll the loop, or use nn.LSTM, nn.GRU or a cumulative sum"},
+        {"Scan", "loops are unsupported: unroll the loop, or use nn.LSTM, nn.GRU or a cumulative sum"},
     };
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
         if (strcmp(ways[k].op_type, op_type) == 0) return ways[k].instead;
@@ -131,8 +132,8 @@ static void list_type(bs_join *types, const ir_node *first)
 static mdot_status refuse_strings(const ir_graph *graph, const ir_value *value, mdot_error *err)
 {
     if (value == NULL || value->type.dtype != MDOT_DTYPE_STRING) return MDOT_OK; /* an output may be absent */
-    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: \"%s\" holds strings, and kernels compute with numbers", graph->name,
-                     value->name);
+    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: \"%s\" holds strings, but kernels support only numbers and booleans",
+                     graph->name, value->name);
 }
 
 /* Refuses strings as inputs, outputs or intermediate values, because an artefact cannot hold them. */

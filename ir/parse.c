@@ -42,8 +42,7 @@ static const void *parse_inline(parser *p, const ir_tensor *shape)
     /* Every element takes at least one character, so a shape larger than the text is refused before allocation. */
     if (shape->count > p->scan.end - p->scan.at)
         return ir_scan_fail(&p->scan, "fewer elements than the type has"), NULL;
-    if (mdot_dtype_size_bytes(shape->dtype) == 0)
-        return ir_scan_fail(&p->scan, "no content can be given for this type"), NULL;
+    if (mdot_dtype_size_bytes(shape->dtype) == 0) return ir_scan_fail(&p->scan, "this type cannot have content"), NULL;
     ir_wide *wide = ir_scan_ok(&p->scan) ? ir_wide_create(p->scan.arena, shape->dtype, shape->rank, shape->dims) : NULL;
     if (wide == NULL) return ir_scan_fail_memory(&p->scan), NULL;
     ir_scan_expect(&p->scan, "[");
@@ -70,7 +69,7 @@ static const ir_tensor *parse_content(parser *p, const ir_type *type)
     tensor->rank = type->rank;
     for (int i = 0; i < type->rank; i++) {
         if (!ir_dim_is_number(type->dim[i]))
-            return ir_scan_fail(&p->scan, "a constant has a dimension that is no number"), NULL;
+            return ir_scan_fail(&p->scan, "the dimensions of a constant must be numbers"), NULL;
         tensor->dims[i] = type->dim[i].offset;
     }
     tensor->count = type->rank < 0 ? -1 : ir_count_elements(type->rank, tensor->dims);
@@ -264,7 +263,7 @@ static bool parse_operator(parser *p, const ir_op **out_op, const char **out_op_
     if (domain == NULL) return ir_scan_fail_memory(&p->scan);
     *out_op = ir_op_find(domain, dot != NULL ? dot + 1 : word);
     *out_op_type = NULL;
-    return *out_op != NULL || ir_scan_fail(&p->scan, "the operator is not in the table");
+    return *out_op != NULL || ir_scan_fail(&p->scan, "unknown operator");
 }
 
 enum { MAX_OPERANDS = 4096 };
@@ -370,7 +369,7 @@ mdot_status ir_graph_parse(const char *text, const ir_graph *constants_from, ir_
     while (ir_scan_ok(&p.scan) && !ir_scan_take(&p.scan, "return")) parse_definition(&p);
     parse_outputs(&p);
     ir_scan_expect(&p.scan, "}");
-    if (ir_scan_ok(&p.scan) && ir_scan_peek(&p.scan)) ir_scan_fail(&p.scan, "something follows the graph");
+    if (ir_scan_ok(&p.scan) && ir_scan_peek(&p.scan)) ir_scan_fail(&p.scan, "unexpected text after the graph");
     if (!ir_scan_ok(&p.scan)) return p.scan.status;
     p.graph->value_count = p.value_end;
     *out_graph = p.graph;

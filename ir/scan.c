@@ -215,7 +215,7 @@ const ir_known *ir_scan_known(ir_scanner *s)
     int count = 0;
     ir_scan_expect(s, "[");
     while (ir_scan_ok(s) && ir_scan_peek(s) != ']') {
-        if (count == IR_MAX_KNOWN) return ir_scan_fail(s, "more known elements than are kept"), NULL;
+        if (count == IR_MAX_KNOWN) return ir_scan_fail(s, "too many known elements"), NULL;
         if (count) ir_scan_expect(s, ",");
         elements[count++] = parse_dim(s);
     }

@@ -47,7 +47,7 @@ static mdot_status define(checker *c, const ir_node *node, const ir_value *value
 {
     if (value->name == NULL) return broken(c, node, "a value has no name", value);
     if (value->id < 0 || value->id >= c->graph->value_count)
-        return broken(c, node, "an id was never handed out", value);
+        return broken(c, node, "an id is outside of the range of allocated ids", value);
     if (c->known[value->id] != NULL) return broken(c, node, "an id or a value is defined twice", value);
     c->known[value->id] = value;
     return MDOT_OK;
@@ -64,7 +64,7 @@ static mdot_status use(checker *c, const ir_node *node, const ir_value *value)
         if (status != MDOT_OK) return status;
     }
     if (value->id < 0 || value->id >= c->graph->value_count || c->known[value->id] != value) {
-        return broken(c, node, "a value is used that nothing before defines", value);
+        return broken(c, node, "a value is used before its definition", value);
     }
     c->uses[value->id]++;
     return MDOT_OK;
@@ -76,7 +76,7 @@ static mdot_status define_inputs(checker *c)
         const ir_value *value = c->graph->inputs[i];
         mdot_status status = define(c, NULL, value);
         if (status != MDOT_OK) return status;
-        if (value->input != i) return broken(c, NULL, "an input does not know its place", value);
+        if (value->input != i) return broken(c, NULL, "an input has a wrong index", value);
         if (value->def != NULL || value->constant != NULL)
             return broken(c, NULL, "an input is computed or a constant", value);
     }
@@ -96,7 +96,7 @@ static mdot_status check_definitions(checker *c)
             status = define(c, node, value);
             if (status != MDOT_OK) break;
             if (value->def != node || value->output != i)
-                status = broken(c, node, "an output does not know its node", value);
+                status = broken(c, node, "an output has a wrong pointer to its node", value);
             else if (value->constant != NULL || value->input >= 0)
                 status = broken(c, node, "an output is a constant or an input", value);
         }
@@ -208,7 +208,7 @@ static mdot_status check_inference(checker *c)
         if (status != MDOT_OK) return status;
         for (int i = 0; i < node->output_count; i++) {
             if (node->outputs[i] != NULL && !ir_type_equal(&node->outputs[i]->type, &old->outputs[i]->type)) {
-                return broken(c, old, "a type is not what its operator's shape rule says", old->outputs[i]);
+                return broken(c, old, "a type differs from the result of its operator's shape rule", old->outputs[i]);
             }
         }
     }
@@ -217,13 +217,13 @@ static mdot_status check_inference(checker *c)
 
 static const rule rules[] = {
     {"nodes form one list that is linked both ways", check_list},
-    {"every value is defined once, before its uses, and knows its definition", check_definitions},
+    {"every value is defined once, before its uses, and points to its definition", check_definitions},
     {"use counts are the numbers of node inputs and graph outputs", check_use_counts},
     {"nodes have the inputs, outputs and attributes that their operators allow", check_nodes},
     {"ranks are in bounds and dimensions not negative at any length", check_types},
     {"constants have the type and the size of their content", check_constants},
     {"known content has an element for each of its value", check_known},
-    {"types are what the shape rules say", check_inference},
+    {"types equal the results of the shape rules", check_inference},
 };
 
 mdot_status ir_graph_verify(const ir_graph *graph, mdot_error *err)

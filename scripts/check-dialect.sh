@@ -62,7 +62,7 @@ C
 clang -fsyntax-only -Xclang -ast-dump "$work/sample.c" 2> /dev/null | breaches "$work/sample.c" | cut -d: -f2,3 |
     tr '\n' ' ' > "$work/learnt"
 [ "$(cat "$work/learnt")" = "6:9 7:10 7:21 8:15 9:12 9:24 10:27 10:48 12:12 " ] ||
-    { echo "skipped: this clang's dump is not understood: $(cat "$work/learnt")"; exit 77; }
+    { echo "skipped: unknown format of this clang's dump: $(cat "$work/learnt")"; exit 77; }
 
 system=$(grep -o -- '-isystem [^ "]*' "$build/compile_commands.json" | sort -u | tr '\n' ' ')
 count=0

@@ -77,7 +77,7 @@ dump() {
 }
 dump "$work/sample.c" | awk -f "$work/breaches.awk" | cut -d: -f2,3 | sort | tr '\n' ' ' > "$work/learnt"
 [ "$(cat "$work/learnt")" = "11:12 8:13 " ] ||
-    { echo "skipped: this clang's dump is not understood: $(cat "$work/learnt")"; exit 77; }
+    { echo "skipped: unknown format of this clang's dump: $(cat "$work/learnt")"; exit 77; }
 
 system=$(grep -o -- '-isystem [^ "]*' "$build/compile_commands.json" | sort -u | tr '\n' ' ')
 for source in codegen/cpu/*.c ir/passes/*.c; do

@@ -83,5 +83,5 @@ while read -r model; do
         echo "$model: $(diff "$then" "$now" | awk -F '\t' '/^[<>]/ { print substr($1, 1, 60) }' | sort -u | head -4 | tr '\n' ' ')"
     fi
 done < "$models"
-echo "$same models with the same kernels, $different with others, $refused refused by both"
+echo "$same models with the same kernels, $different with different kernels, $refused refused by both"
 [ "$different" -eq 0 ]

@@ -35,7 +35,7 @@ for tool; do
             done
             ;;
         *)
-            echo "sanitize.sh: $tool is neither thread nor valgrind" >&2
+            echo "sanitize.sh: unknown tool $tool; known are thread and valgrind" >&2
             exit 2
             ;;
     esac

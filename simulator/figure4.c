@@ -11,24 +11,25 @@
 static const char usage[] =
     "usage: mdot-figure4 NAME=TRACE.csv… --out PREFIX [OPTION]…\n"
     "\n"
-    "Shortest remaining service first under mispredicted durations, and policies that know none, on windows of "
-    "traces:\n"
-    "writes PREFIX.md, PREFIX.json and PREFIX.svg.\n"
+    "Simulates shortest remaining service first under mispredicted durations, and policies without "
+    "durations, on windows\n"
+    "of traces. Writes PREFIX.md, PREFIX.json and PREFIX.svg.\n"
     "\n"
-    "  --predictions FILE  network,…,step_ms,PREDICTOR,…: jobs are drawn from these networks, and each predictor is an "
-    "arm\n"
-    "  --gpus N            of the pool (default 64)\n"
-    "  --windows N         of each trace (default 5)\n"
-    "  --jobs N            of a window (default 10000)\n"
-    "  --load L            to which submit times are stretched, beside windows as they are (default 0.9)\n"
-    "  --seeds N           of random errors (default 3)\n";
+    "  --predictions FILE  network,…,step_ms,PREDICTOR,…: jobs are drawn from these networks, and "
+    "each predictor is an arm\n"
+    "  --gpus N            number of GPUs of the pool (default 64)\n"
+    "  --windows N         number of windows of each trace (default 5)\n"
+    "  --jobs N            number of jobs of a window (default 10000)\n"
+    "  --load L            load to which submit times are stretched, in addition to unmodified "
+    "windows (default 0.9)\n"
+    "  --seeds N           number of seeds of random errors (default 3)\n";
 
 static bool parse(const char *option, const char *text, double least, double most, double *out_value)
 {
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end != '\0' || !(value >= least && value <= most)) {
-        fprintf(stderr, "mdot-figure4: --%s: \"%s\" is no number from %g to %g\n", option, text, least, most);
+        fprintf(stderr, "mdot-figure4: --%s: \"%s\" is not a number from %g to %g\n", option, text, least, most);
         return false;
     }
     *out_value = value;

@@ -33,7 +33,8 @@ mdot_status sc_make_estimator(const sc_request *request, const sc_workload *work
                          name + 6);
     }
     if (strcmp(name, "oracle") != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no estimate \"%s\": oracle, history, error:M", name);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown estimate \"%s\"; known are oracle, history, error:M",
+                         name);
     *out_estimator = sc_estimator_oracle();
     return MDOT_OK;
 }
@@ -56,7 +57,7 @@ mdot_status sc_make_upper_quantiles(const sc_request *request, const sc_workload
     if (believed_s == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
     mdot_status status = sc_make_estimator(request, workload, &estimator, &errors, err);
     if (status == MDOT_OK && estimator.learn != NULL)
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "--idle takes estimates that do not learn");
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "--idle excludes --estimate history");
     for (uint32_t i = 0; status == MDOT_OK && i < workload->job_count; i++) {
         double work_s = workload->jobs[i].work;
         believed_s[i] = upper_of(request) * work_s * estimator.factor(estimator.self, workload, i, work_s);

@@ -15,36 +15,43 @@ static const char help[] =
     "Simulates scheduling policies on a trace of jobs and prints completion times.\n"
     "\n"
     "  --gpus N            a pool of N equal GPUs\n"
-    "  --cluster FILE      node,type,gpus[,watts]: a line a node\n"
-    "  --power W           that all GPUs together may draw, for policies that know power; takes watts\n"
-    "  --policy NAME,…     one or several; --list shows them all\n"
-    "  --throughputs FILE  how fast jobs of each job_type run where: job_type,gpus,type,steps_per_s, or Gavel's JSON\n"
-    "  --sweep FILE        what policies believe of that, from libmdot: "
+    "  --cluster FILE      node,type,gpus[,watts]: one line per node\n"
+    "  --power W           power limit of all GPUs together, for policies with a power limit; "
+    "requires watts in --cluster\n"
+    "  --policy NAME,…     one or several policies; --list shows all\n"
+    "  --throughputs FILE  speed of each job_type on each GPU type: job_type,gpus,type,steps_per_s, "
+    "or Gavel's JSON\n"
+    "  --sweep FILE        speeds that policies assume, predicted by libmdot: "
     "job_type,job,batch,precision,layout,optimizer;\n"
-    "                      types are then GPUs that mdot knows, and without --throughputs jobs run as fast as "
-    "believed\n"
-    "  --predictor FILE    the compiled predictor that --sweep asks\n"
-    "  --estimate E        what policies believe of durations: oracle, history, or error:M, log-normal factors whose\n"
-    "                      mean error is M (default oracle)\n"
-    "  --factors FILE      job_id,factor: predicted over true duration of each job, instead of --estimate\n"
-    "  --errors scale|total  mispredicted step times of known steps, or totals that are never corrected\n"
+    "                      GPU types are then names of mdot; without --throughputs, jobs run at the "
+    "predicted speed\n"
+    "  --predictor FILE    the compiled predictor for --sweep\n"
+    "  --estimate E        durations that policies assume: oracle, history, or error:M for "
+    "log-normal factors of mean\n"
+    "                      error M (default oracle)\n"
+    "  --factors FILE      job_id,factor: predicted over true duration of each job, instead of "
+    "--estimate\n"
+    "  --errors scale|total  error in the step time with known steps, or in the total duration "
+    "without corrections\n"
     "                      (default: scale, with history total)\n"
-    "  --window FROM:COUNT  only so many jobs, of those that fit the cluster\n"
+    "  --window FROM:COUNT  only COUNT jobs from FROM on, among those that fit the cluster\n"
     "  --scale-load L      stretch submit times until the load is L\n"
-    "  --restart-cost B[,D]  seconds that a start anew costs: B + D (log2(GPUs) + 1) (default 0)\n"
-    "  --deadlines A:B     every job's deadline is A to B times its duration after its submission, at random\n"
-    "  --idle FILE         gpu,from_s,to_s: jobs of one GPU in these windows instead, by their predicted upper "
-    "quantile,\n"
-    "                      first-fit, and with the truth\n"
-    "  --upper Q           that quantile over the prediction (default: 95 % of --estimate error:M, else 1)\n"
-    "  --seed N            of random errors and deadlines (default 1)\n"
+    "  --restart-cost B[,D]  duration of a restart in seconds: B + D (log2(GPUs) + 1) (default 0)\n"
+    "  --deadlines A:B     every job's deadline is A to B times its duration after its submission, "
+    "at random\n"
+    "  --idle FILE         gpu,from_s,to_s: place jobs of one GPU in these idle windows instead, "
+    "first-fit, by the upper\n"
+    "                      quantile of the prediction and by the true duration\n"
+    "  --upper Q           that quantile over the prediction (default: 95 % of --estimate error:M, "
+    "else 1)\n"
+    "  --seed N            seed of random errors and deadlines (default 1)\n"
     "  --json              print JSON\n"
-    "  --per-job FILE      job_id,start_s,end_s,jct_s,preemptions of each job; takes one policy\n"
-    "  --log FILE          every decision; takes one policy\n"
-    "  --list              the policies that there are\n"
+    "  --per-job FILE      job_id,start_s,end_s,jct_s,preemptions of each job; requires one policy\n"
+    "  --log FILE          every decision; requires one policy\n"
+    "  --list              list the policies\n"
     "  --help\n"
     "\n"
-    "Exit status: 0 it worked, 1 it failed, 2 usage. Formats: simulator/README.md.\n";
+    "Exit status: 0 success, 1 failure, 2 usage error. Formats: simulator/README.md.\n";
 
 __attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...)
 {
@@ -64,8 +71,8 @@ static bool parse_number(const char *option, const char *text, char end, double 
     char *behind;
     double value = strtod(text, &behind);
     if (behind == text || (*behind != '\0' && *behind != end) || !isfinite(value))
-        return refuse("%s: \"%s\" is no number", option, text);
-    if (value < least || value > most) return refuse("%s: %s is not from %g to %g", option, text, least, most);
+        return refuse("%s: \"%s\" is not a number", option, text);
+    if (value < least || value > most) return refuse("%s: %s must be between %g and %g", option, text, least, most);
     *out_value = value;
     if (out_end != NULL) *out_end = behind;
     return true;
@@ -75,18 +82,19 @@ static bool parse_whole(const char *option, const char *text, char end, double l
                         const char **out_end)
 {
     if (!parse_number(option, text, end, least, most, out_value, out_end)) return false;
-    return *out_value == floor(*out_value) || refuse("%s: \"%s\" is no whole number", option, text);
+    return *out_value == floor(*out_value) || refuse("%s: \"%s\" is not an integer", option, text);
 }
 
 static bool parse_policies(char *text, sc_request *request)
 {
     mdot_error err = {0};
     for (char *name = strtok(text, ","); name != NULL; name = strtok(NULL, ",")) {
-        if (request->policy_count == SC_MAX_POLICIES) return refuse("--policy: at most %d", SC_MAX_POLICIES);
+        if (request->policy_count == SC_MAX_POLICIES)
+            return refuse("--policy takes at most %d policies", SC_MAX_POLICIES);
         if (sc_policy_find(name, &request->policies[request->policy_count++], &err) != MDOT_OK)
             return refuse("%s", err.message);
     }
-    return request->policy_count > 0 || refuse("--policy: no policy is named");
+    return request->policy_count > 0 || refuse("--policy requires the name of a policy");
 }
 
 static bool parse_window(const char *text, sc_request *request)
@@ -117,7 +125,7 @@ static bool parse_deadlines(const char *text, sc_request *request)
     if (!parse_number("--deadlines", text, ':', 1e-3, 1e6, &request->low, &colon) ||
         !parse_number("--deadlines", colon + 1, '\0', 1e-3, 1e6, &request->high, NULL))
         return false;
-    return request->low <= request->high || refuse("--deadlines: %s descends", text);
+    return request->low <= request->high || refuse("--deadlines takes A:B with A <= B, not %s", text);
 }
 
 static bool parse_errors(const char *text, sc_request *request)
@@ -134,7 +142,7 @@ static bool parse_seed(const char *text, sc_request *request)
     errno = 0;
     request->seed = strtoull(text, &end, 10);
     return (end != text && *end == '\0' && errno == 0 && text[0] != '-') ||
-           refuse("--seed: \"%s\" is no whole number", text);
+           refuse("--seed: \"%s\" is not an integer", text);
 }
 
 enum {
@@ -232,17 +240,16 @@ static bool check(const sc_request *request)
 {
     if (request->trace_path == NULL) return refuse("no trace given");
     if (request->idle_path != NULL && (request->gpus > 0 || request->cluster_path != NULL || request->policy_count > 0))
-        return refuse("--idle stands in place of --gpus, --cluster and --policy");
-    if (request->factors_path != NULL && request->estimate != NULL)
-        return refuse("--factors stands in place of --estimate");
+        return refuse("--idle excludes --gpus, --cluster and --policy");
+    if (request->factors_path != NULL && request->estimate != NULL) return refuse("--factors excludes --estimate");
     if (request->idle_path != NULL) return true;
-    if ((request->gpus > 0) == (request->cluster_path != NULL)) return refuse("give either --gpus or --cluster");
-    if (request->power_w > 0 && request->cluster_path == NULL) return refuse("--power takes --cluster, with watts");
+    if ((request->gpus > 0) == (request->cluster_path != NULL)) return refuse("expected either --gpus or --cluster");
+    if (request->power_w > 0 && request->cluster_path == NULL) return refuse("--power requires --cluster with watts");
     if (request->policy_count == 0) return refuse("no --policy given");
     if ((request->sweep_path != NULL) != (request->predictor_path != NULL))
-        return refuse("--sweep and --predictor need each other");
-    if (request->policy_count > 1 && request->jobs_path != NULL) return refuse("--per-job takes one policy");
-    if (request->policy_count > 1 && request->log_path != NULL) return refuse("--log takes one policy");
+        return refuse("--sweep and --predictor require each other");
+    if (request->policy_count > 1 && request->jobs_path != NULL) return refuse("--per-job requires a single policy");
+    if (request->policy_count > 1 && request->log_path != NULL) return refuse("--log requires a single policy");
     return true;
 }
 
@@ -285,7 +292,7 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
         }
         is_right = option != '?' && take(option, optarg, out_request);
     }
-    if (is_right && argc - optind > 1) is_right = refuse("one trace at a time");
+    if (is_right && argc - optind > 1) is_right = refuse("expected one trace");
     if (is_right && argc - optind == 1) out_request->trace_path = argv[optind];
     if (is_right) is_right = check(out_request);
     if (!is_right) fputs(usage, stderr);

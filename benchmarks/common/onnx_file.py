@@ -99,7 +99,7 @@ def fields(data):
             size = 8 if wire == 1 else 4
             value, at = data[at:at + size], at + size
         else:
-            raise ValueError(f"wire type {wire} at byte {at}: no ONNX file")
+            raise ValueError(f"wire type {wire} at byte {at}: not an ONNX file")
         yield number, value
 
 

@@ -117,7 +117,7 @@ def main():
     parser.add_argument("--layers", type=int, default=4)
     args = parser.parse_args()
     if args.width % HEAD != 0:
-        parser.error(f"--width {args.width} is no multiple of {HEAD}")
+        parser.error(f"--width {args.width} is not a multiple of {HEAD}")
     with open(args.output, "wb") as stream:
         stream.write(build(args.width, args.hidden, args.layers))
 

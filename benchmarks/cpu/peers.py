@@ -116,7 +116,7 @@ class Torch:
         self.torch.set_num_threads(1)
         self.precision, self.version = precision, self.torch.__version__
         if not context.is_reference:
-            raise Absent("the model is not the reference predictor, which alone is there as a module")
+            raise Absent("only the reference predictor is available as a module")
         self.module = make_module(self.torch, context.model)
         if precision == "bf16":
             self.module = self.module.to(self.torch.bfloat16)

@@ -73,10 +73,10 @@ def precision_table(results, precision):
         rows.append(ratios("mdot / mdot in fp32", ours, whole, lengths))
     if any("peak_share" in row for row in ours.values()):
         shares = [f"{100 * ours[n]['peak_share']:.0f}" if "peak_share" in ours.get(n, {}) else "–" for n in lengths]
-        rows.append(["mdot's share of the ceiling, %", *shares, "", ""])
+        rows.append(["mdot's utilisation of the ceiling, %", *shares, "", ""])
     level = results["levels"].get(precision, "absent")
     return (f"## {precision}, mdot's {level}\n\n" + table(["length", *lengths, "quiet samples", "greatest difference"], rows)
-            + f"\nA difference is from ONNX Runtime in fp32, as a share of the greatest of sixteen outputs; up to "
+            + f"\nA difference is from ONNX Runtime in fp32, as a fraction of the greatest of sixteen outputs; up to "
             f"{results['bounds'][precision]:g} agrees.\n")
 
 

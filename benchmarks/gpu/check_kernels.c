@@ -127,7 +127,7 @@ static mdot_status find_scale(check *k, check_case *c, mdot_error *err)
     bool is_finite = batch_scales(&b, &c->scale);
     batch_free(&b);
     if (is_finite) return MDOT_OK;
-    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: outputs on made-up inputs are not finite", k->options->artefact);
+    return mdot_fail(err, MDOT_UNSUPPORTED, "%s: outputs for synthetic inputs are not finite", k->options->artefact);
 }
 
 static mdot_status check_bucket(check *k, const mdot_abi_entry *entry, int64_t least, int64_t most, mdot_error *err)
@@ -162,7 +162,7 @@ mdot_status bench_check(const bench_options *options, FILE *out, mdot_error *err
         }
     }
     if (status == MDOT_OK && k.failed > 0)
-        status = mdot_fail(err, MDOT_DEVICE, "%zu of %zu cases came out wrong", k.failed, k.cases);
+        status = mdot_fail(err, MDOT_DEVICE, "%zu of %zu cases have wrong results", k.failed, k.cases);
     if (status == MDOT_OK) fprintf(stderr, "%s: %zu cases are right\n", options->name, k.cases);
     subject_close(&k.s);
     return status;

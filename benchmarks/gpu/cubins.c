@@ -20,7 +20,7 @@ static mdot_status parse_target(const char *target, int *out_sm, bool *out_is_ac
     char *end = NULL;
     long sm = strncmp(target, "sm_", 3) == 0 ? strtol(target + 3, &end, 10) : 0;
     if (sm < 10 || sm > 999 || (strcmp(end, "") != 0 && strcmp(end, "a") != 0))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%s\" is no target such as sm_90a", target);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%s\" is not a target; for example, sm_90a is one", target);
     *out_sm = (int)sm;
     *out_is_accelerated = *end == 'a';
     return MDOT_OK;
@@ -47,7 +47,7 @@ static mdot_status make_cubin(const cu_nvrtc *nvrtc, const char *const *parts, c
     char path[MAX_NAME];
     cu_cubin cubin = {0};
     if (snprintf(path, sizeof path, "%s/floors.%s.cubin", folder, target) >= MAX_NAME)
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is too long a path", folder);
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "the path %s is too long", folder);
     if (status == MDOT_OK) status = cu_nvrtc_compile(nvrtc, parts, PARTS, sm, is_accelerated, arena, &cubin, err);
     if (status == MDOT_OK) status = check_kernels(&cubin, target, err);
     if (status == MDOT_OK) status = bs_write_file(path, cubin.bytes, cubin.size_bytes, err);

@@ -372,7 +372,7 @@ static const measurement measurements[] = {
     {"cooperative_answer", "cooperative launch, host spins", measure_cooperative, "floor_answer", 1, 0, 0, 0},
     {"cooperative_answer", "cooperative launch, host spins", measure_cooperative, "floor_answer", 32, 0, 0, 0},
     {"cooperative_answer", "cooperative launch, host spins", measure_cooperative, "floor_answer", 132, 0, 0, 0},
-    {"graph_node", "one kernel more in a CUDA graph", measure_graph, "floor_empty", 1, 0, 0, 0},
+    {"graph_node", "one additional kernel in a CUDA graph", measure_graph, "floor_empty", 1, 0, 0, 0},
     {"resident_poll", "resident kernel, round trip through mapped memory", measure_resident, "floor_resident", 1, 0, 0, 0},
     {"grid_barrier", "grid barrier", measure_grid, "floor_grid_barrier", 32, 0, BARRIER_RIGHT(32), 1},
     {"grid_barrier", "grid barrier", measure_grid, "floor_grid_barrier", 64, 0, BARRIER_RIGHT(64), 1},

@@ -31,7 +31,7 @@ static mdot_status load_driver(card *c, mdot_error *err)
     const char *name = getenv("MDOT_LIBCUDA");
     if (name == NULL || name[0] == '\0') name = "libcuda.so.1";
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) return mdot_fail(err, MDOT_DEVICE, "%s was there and is no more", name);
+    if (library == NULL) return mdot_fail(err, MDOT_DEVICE, "%s has disappeared", name);
     symbol s;
 #define FIND(member, suffix, parameters)                                                                               \
     s.object = dlsym(library, #member #suffix);                                                                        \
@@ -83,8 +83,8 @@ static mdot_status load_floors(card *c, const char *folder, mdot_error *err)
     for (int minor = c->minor; bytes == NULL && minor >= 0; minor--)
         bytes = read_cubin(folder, c->major * 10 + minor, "");
     if (bytes == NULL)
-        return mdot_fail(err, MDOT_NOT_FOUND, "%s has no floors.sm_%d%d.cubin or one that runs in its place", folder,
-                         c->major, c->minor);
+        return mdot_fail(err, MDOT_NOT_FOUND, "%s lacks floors.sm_%d%d.cubin and a compatible one", folder, c->major,
+                         c->minor);
     mdot_status status = RT_CUDA_CALL(&c->driver, cuModuleLoadData, err, &c->floors, bytes);
     if (status != MDOT_OK) c->floors = NULL;
     free(bytes);
@@ -97,7 +97,7 @@ mdot_status card_find(const card *c, const char *name, rt_cu_function *out_funct
     rt_cu_function function = NULL;
     int result = c->driver.cuModuleGetFunction(&function, c->floors, name);
     if (result != RT_CU_SUCCESS)
-        return mdot_fail(err, MDOT_NOT_FOUND, "%s is not in the code for sm_%d%d", name, c->major, c->minor);
+        return mdot_fail(err, MDOT_NOT_FOUND, "kernel %s is missing in the code for sm_%d%d", name, c->major, c->minor);
     *out_function = function;
     return MDOT_OK;
 }
@@ -158,6 +158,6 @@ mdot_status card_await(const card *c, const uint32_t *word, uint32_t value, mdot
         int result = c->driver.cuStreamQuery(c->stream);
         if (result != RT_CU_SUCCESS && result != RT_CU_NOT_READY)
             return rt_cuda_check(&c->driver, result, "cuStreamQuery", err);
-        if (card_now_us() > end_us) return mdot_fail(err, MDOT_DEVICE, "no answer from %s within 2 s", c->name);
+        if (card_now_us() > end_us) return mdot_fail(err, MDOT_DEVICE, "no result from %s within 2 s", c->name);
     }
 }

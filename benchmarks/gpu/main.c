@@ -67,7 +67,7 @@ static int parse(int argc, char **argv, arguments *a)
 {
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof commands[0]; i++)
         if (strcmp(argv[1], commands[i].name) == 0) a->command = &commands[i];
-    if (a->command == NULL) return usage("there is no command ", argc > 1 ? argv[1] : "given");
+    if (a->command == NULL) return usage("unknown command ", argc > 1 ? argv[1] : "given");
     const char *seconds = NULL;
     const struct {
         const char *name;
@@ -86,7 +86,7 @@ static int parse(int argc, char **argv, arguments *a)
         if (strcmp(argv[i], "--quick") == 0)
             a->options.is_quick = true;
         else if (value == NULL || i + 1 == argc)
-            return usage(value == NULL ? "there is no option " : "a value is missing behind ", argv[i]);
+            return usage(value == NULL ? "unknown option " : "missing value of ", argv[i]);
         else
             *value = argv[++i];
     }

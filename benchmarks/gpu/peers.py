@@ -247,7 +247,7 @@ def measure_length(rows, sides, oracle, length, seconds):
             call = side.prepare(inputs)
             difference = abs(float(call()[0, 0]) - wanted) / scale
             if not difference < SANE_DIFFERENCE:
-                raise RuntimeError(f"another answer: off by {difference:.1e} of the greatest output")
+                raise RuntimeError(f"different result: error {difference:.1e} of the greatest output")
             return {"label": label, "call": call, "error": difference, "times": []}
 
         case = attempt(rows, label, ready)

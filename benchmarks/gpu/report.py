@@ -50,8 +50,8 @@ def heading(sections):
         text += (f"{row['device']}, compute capability {row['compute_capability']}, {row['multiprocessors']} "
                  f"multiprocessors, driver for CUDA {row['driver_cuda']}; mdot {row['mdot']}.\n")
         if is_fake(row):
-            text += ("\n**This is no GPU but the tests' fake driver library: it shows that everything runs, and no "
-                     "number here means anything.**\n")
+            text += ("\n**This run used the fake driver library of the tests instead of a GPU. It shows that "
+                     "everything runs; all numbers are meaningless.**\n")
     for row in sections.get("pack", []):
         text += "\n" + ", ".join(f"{key} {value}" for key, value in row.items()) + ".\n"
     for row in sections.get("peers", []):
@@ -86,7 +86,7 @@ def checks_table(sections):
         rows.append([artefact, kernel_precision, entry, bucket, " ".join(map(str, lengths)),
                      max(int(case["items"]) for case in cases), len(cases), worst, f"{cases[0]['limit']:.0e}", share,
                      "all" if wrong == 0 else f"**{wrong} wrong**"])
-    return "## The GPU's answers against the CPU's\n\n" + table(
+    return "## Results of the GPU against the CPU\n\n" + table(
         ["artefact", "kernel_precision", "entry", "bucket", "lengths", "items to", "cases", "worst error", "limit", "of the spread",
          "right"], rows)
 
@@ -125,7 +125,7 @@ def peers_table(sections):
                      f"{row['error']:.1e}"])
     return ("## Peers, interleaved in one Python process\n\nEvery side gets its inputs in the host's memory and leaves "
             "its result there. mdot is called through ctypes here. `difference` is from mdot's CPU code in fp32, as a "
-            "share of the greatest of sixteen outputs.\n\n") + table(
+            "fraction of the greatest of sixteen outputs.\n\n") + table(
         ["length", "side", "p50 µs", "p99 µs", "p99.9 µs", "p50 / mdot's", "difference"], rows)
 
 
@@ -136,7 +136,7 @@ def batch_table(sections):
         counts.append(int(row["items"]))
     counts = sorted(set(counts))
     rows = [[*key, *(f"{rates[n]:,.0f}" if n in rates else "–" for n in counts)] for key, rates in groups.items()]
-    return "## Predictions a second, by items of a launch\n\n" + table(
+    return "## Predictions per second, by items of a launch\n\n" + table(
         ["artefact", "entry", "length", *map(str, counts)], rows)
 
 

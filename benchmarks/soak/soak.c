@@ -238,8 +238,9 @@ static bool swap_all_along(soak *s, const char *path)
         if (m.pages > most.pages) most.pages = m.pages;
         if (swaps >= FIRST_SWAPS) sleep(1);
     }
-    printf("artefact replaced %d times; after %d: %zu bytes given by malloc, %ld pages resident; at most: %zu, %ld\n",
-           swaps, FIRST_SWAPS, first.given_bytes, first.pages, most.given_bytes, most.pages);
+    printf(
+        "artefact replaced %d times; after %d: %zu bytes allocated by malloc, %ld pages resident; at most: %zu, %ld\n",
+        swaps, FIRST_SWAPS, first.given_bytes, first.pages, most.given_bytes, most.pages);
 #ifdef MDOT_SANITIZED
     bool stayed = true; /* the memory of the sanitizer's malloc and of its shadow is not the library's */
 #else
@@ -374,7 +375,7 @@ int main(int argc, char **argv)
     bool fine = prepare(&s, path, argv + optind + 2);
     if (fine && s.wanted > 0) fine = predict_under_swaps(&s, path);
     if (fine) fine = time_rounds(&s, (long)rounds, period_ms / 1000);
-    printf("%" PRIuFAST64 " answers with other bits than the first, %" PRIuFAST64 " calls failed\n",
+    printf("%" PRIuFAST64 " results that differ from the first, %" PRIuFAST64 " calls failed\n",
            atomic_load(&s.differing), atomic_load(&s.failed));
     for (int j = 0; j < s.job_count; j++) mdot_job_destroy(s.jobs[j]);
     mdot_predictor_close(s.last);

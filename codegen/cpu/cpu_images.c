@@ -50,7 +50,7 @@ static mdot_status parse(const char *name, cg_compute kernel_precision, cg_targe
         if (row != NULL)
             out_targets[count++] = (cg_target){MDOT_IMAGE_CPU, row->level, 0, row->kernel_precision};
         else if (!is_every)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s does not compute in %s", name,
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "target %s does not support precision %s", name,
                              cg_compute_name(kernel_precision));
     }
     if (!is_known) return MDOT_NOT_FOUND;
@@ -64,12 +64,13 @@ static mdot_status parse(const char *name, cg_compute kernel_precision, cg_targe
 static mdot_status take_targets(const cg_cpu_target *const *targets, int count, cg_cpu_images *images, mdot_error *err)
 {
     if (count < 1 || count > MDOT_ABI_MAX_IMAGES)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%d CPU targets: from 1 to %d are possible", count,
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%d CPU targets: the number must be between 1 and %d", count,
                          MDOT_ABI_MAX_IMAGES);
     for (int i = 0; i < count; i++) {
         if (images->machine != NULL && targets[i]->machine != images->machine)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is not of %s, as the targets before it are",
-                             targets[i]->name, images->machine->name);
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                             "target %s is for another processor than the preceding targets (%s)", targets[i]->name,
+                             images->machine->name);
         images->machine = targets[i]->machine;
         images->image[images->count++] = (cg_cpu_image){.target = targets[i]};
     }

@@ -35,7 +35,8 @@ static mdot_status create_machine(const cg_machine *machine, LLVMTargetMachineRe
         return toolchain_failure(machine->triple, message, err);
     *out_machine = LLVMCreateTargetMachine(llvm_target, machine->triple, machine->baseline_cpu, "",
                                            LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
-    if (*out_machine == NULL) return mdot_fail(err, MDOT_TOOLCHAIN, "LLVM has no machine for %s", machine->triple);
+    if (*out_machine == NULL)
+        return mdot_fail(err, MDOT_TOOLCHAIN, "LLVM does not support the target %s", machine->triple);
     return MDOT_OK;
 }
 

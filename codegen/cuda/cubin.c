@@ -155,8 +155,7 @@ static mdot_status read_kernel(const bs_elf *elf, const cu_cubin *cubin, uint32_
     if (find_kernel_section(elf, ".nv.info.", kernel->name, &section) && section.bytes != NULL)
         read_own_attributes(&section, kernel);
     if (kernel->registers == 0)
-        return mdot_fail(err, MDOT_MALFORMED, "the cubin does not say how many registers kernel %s takes",
-                         kernel->name);
+        return mdot_fail(err, MDOT_MALFORMED, "the cubin lacks the number of registers of kernel %s", kernel->name);
     if (find_kernel_section(elf, ".nv.shared.", kernel->name, &section)) {
         size_t reserved = cubin->sm >= FIRST_SM_WITH_RESERVED ? RESERVED_SHARED_BYTES : 0;
         kernel->shared_bytes = (uint32_t)(section.size_bytes > reserved ? section.size_bytes - reserved : 0);
@@ -211,7 +210,7 @@ mdot_status cu_cubin_read(const void *bytes, size_t size_bytes, const char *log,
     bs_elf elf;
     mdot_error reason = {0};
     if (bs_elf_open(bytes, size_bytes, "a cubin", EM_CUDA, &elf, &reason) != MDOT_OK)
-        return mdot_fail(err, MDOT_MALFORMED, "a damaged cubin, or none: %s", reason.message);
+        return mdot_fail(err, MDOT_MALFORMED, "invalid cubin: %s", reason.message);
     cu_cubin cubin = {
         .bytes = bytes, .size_bytes = size_bytes, .log = log != NULL ? log : "", .sm = architecture(&elf)};
     mdot_status status = read_kernels(&elf, arena, &cubin, err);

@@ -236,7 +236,7 @@ mdot_status cu_make_images(const cg_entry *entries, int entry_count, const cg_op
     mdot_error reason = {0};
     mdot_status status = generate_all(entries, entry_count, options, arena, out_images, &reason);
     if (status == MDOT_UNSUPPORTED) {
-        warn(options, "no CUDA code, the predictor runs on CPUs alone", reason.message);
+        warn(options, "no CUDA code: the predictor runs only on CPUs", reason.message);
         return MDOT_OK;
     }
     if (status != MDOT_OK && err != NULL) *err = reason;

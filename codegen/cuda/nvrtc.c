@@ -31,9 +31,10 @@ static void *open_in(const char *folder, const char *subfolder)
 
 /* A package of NVIDIA's for Debian and Ubuntu, or pip's on any system. */
 #define ADVICE                                                                                                         \
-    "install the CUDA toolkit's package cuda-nvrtc-13-0 (or another version from 12.1 on; it takes no GPU and no "     \
-    "driver) or `pip install nvidia-cuda-nvrtc`, and give the library's path in MDOT_NVRTC where the loader does not " \
-    "find it"
+    "install the CUDA toolkit's package cuda-nvrtc-13-0 (or another version from 12.1 on; NVRTC works without a GPU "  \
+    "and "                                                                                                             \
+    "a driver) or run `pip install nvidia-cuda-nvrtc`. If the dynamic loader does not find the library, set "          \
+    "MDOT_NVRTC to its path"
 
 static mdot_status open_library(void **out_library, mdot_error *err)
 {
@@ -41,15 +42,16 @@ static mdot_status open_library(void **out_library, mdot_error *err)
     if (forced != NULL && forced[0] != '\0') {
         *out_library = dlopen(forced, RTLD_NOW | RTLD_LOCAL);
         if (*out_library != NULL) return MDOT_OK;
-        return mdot_fail(err, MDOT_TOOLCHAIN,
-                         "compiling for a GPU takes NVRTC, which is not where MDOT_NVRTC says (%s): " ADVICE,
-                         dlerror());
+        return mdot_fail(
+            err, MDOT_TOOLCHAIN,
+            "compiling for a GPU requires NVRTC, but the library in MDOT_NVRTC cannot be loaded (%s): " ADVICE,
+            dlerror());
     }
     *out_library = open_in("", "");
     if (*out_library == NULL && cuda != NULL && cuda[0] != '\0') *out_library = open_in(cuda, "/lib64/");
     if (*out_library == NULL) *out_library = open_in("/usr/local/cuda", "/lib64/");
     if (*out_library != NULL) return MDOT_OK;
-    return mdot_fail(err, MDOT_TOOLCHAIN, "compiling for a GPU takes NVRTC, and no libnvrtc.so was found: " ADVICE);
+    return mdot_fail(err, MDOT_TOOLCHAIN, "compiling for a GPU requires NVRTC, but no libnvrtc.so was found: " ADVICE);
 }
 
 /* The library stays open, because it keeps threads and exit handlers and the next compilation needs it anyway. */
@@ -67,7 +69,7 @@ mdot_status cu_nvrtc_load(cu_nvrtc *out_nvrtc, mdot_error *err)
     CU_NVRTC_SYMBOL_MAP(BIND)
 #undef BIND
     if (nvrtc.Version(&nvrtc.major, &nvrtc.minor) != 0)
-        return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC does not tell its version");
+        return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC does not report its version");
     if (nvrtc.major < OLDEST_MAJOR || (nvrtc.major == OLDEST_MAJOR && nvrtc.minor < OLDEST_MINOR))
         return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC %d.%d is too old: " ADVICE, nvrtc.major, nvrtc.minor);
     *out_nvrtc = nvrtc;
@@ -89,7 +91,7 @@ static mdot_status check_architecture(const cu_nvrtc *nvrtc, int sm, mdot_error 
         if (known[i] == sm) return MDOT_OK;
         bs_join_add(&list, "%d", known[i]);
     }
-    return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC %d.%d makes no code for sm_%d; it does for %s", nvrtc->major,
+    return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC %d.%d does not support sm_%d; it supports %s", nvrtc->major,
                      nvrtc->minor, sm, text);
 }
 

@@ -52,7 +52,7 @@ class Estimates:
         priced = {gpu: a for gpu, a in zip(self._types, answers) if isinstance(a, mdot.Prediction) and a.fits}
         if not priced:
             faults = [str(a) for a in answers if isinstance(a, mdot.Error)]
-            self.refused[request.job_id] = faults[0] if faults else "it fits no GPU's memory"
+            self.refused[request.job_id] = faults[0] if faults else "the job exceeds the memory of every GPU"
             return False
         self._answers[request.job_id], self._steps[request.job_id] = priced, request.steps
         return True

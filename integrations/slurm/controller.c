@@ -258,7 +258,7 @@ static mdot_status start_thread(sl_controller *c, mdot_error *err)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     c->has_thread = pthread_create(&c->thread, NULL, predict, c) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return c->has_thread ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no thread to predict in");
+    return c->has_thread ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "cannot start the prediction thread");
 }
 
 /* ---- Deciding: the caller ---------------------------------------------------------------------------------------- */
@@ -270,7 +270,7 @@ static mdot_status repeat_problem(const char *problem, mdot_error *err)
     snprintf(line, sizeof line, "%s", problem);
     for (char *c = line; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || (unsigned char)*c > '~') *c = '?';
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the submit side says: %s", line);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "error on the submit host: %s", line);
 }
 
 /* Copies a text; NULL stays NULL. False if memory ran out. */
@@ -287,7 +287,7 @@ static mdot_status make_task(const sl_controller *c, const char *const *environm
     mdot_status status = sl_parcel_open(environment, count, c->site.most_job_bytes, &t->parcel, err);
     if (status != MDOT_OK) return status;
     if (t->parcel.problem != NULL) return repeat_problem(t->parcel.problem, err);
-    if (t->parcel.job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "no job came with it");
+    if (t->parcel.job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the request has no job");
     status = sl_request_parse(t->parcel.settings == NULL ? "" : t->parcel.settings, &t->request, err);
     if (status != MDOT_OK) return status;
     t->ask = (sl_ask){.nodes = ask->nodes, .tasks = ask->tasks};
@@ -309,7 +309,8 @@ static mdot_status wait_for_task(sl_controller *c, sl_decision *out_decision, md
     while (c->task.state != TASK_DONE && late == 0) late = pthread_cond_timedwait(&c->done, &c->mutex, &until);
     if (c->task.state != TASK_DONE) {
         c->task.is_abandoned = true;
-        return mdot_fail(err, MDOT_UNSUPPORTED, "predicting took longer than MaxMilliseconds=%g", c->site.patience_ms);
+        return mdot_fail(err, MDOT_UNSUPPORTED, "the prediction took longer than MaxMilliseconds=%g",
+                         c->site.patience_ms);
     }
     mdot_status status = c->task.status;
     if (status == MDOT_OK)
@@ -324,8 +325,9 @@ static mdot_status decide(sl_controller *c, const char *const *environment, size
                           sl_decision *out_decision, mdot_error *err)
 {
     task next = {.state = TASK_ASKED};
-    if (!c->answers) return mdot_fail(err, MDOT_IO, "there is no predictor: see the log's earlier lines");
-    if (c->task.state != TASK_IDLE) return mdot_fail(err, MDOT_UNSUPPORTED, "the job before is still being predicted");
+    if (!c->answers) return mdot_fail(err, MDOT_IO, "no predictor is loaded; see earlier lines of the log");
+    if (c->task.state != TASK_IDLE)
+        return mdot_fail(err, MDOT_UNSUPPORTED, "the prediction of the preceding job is still running");
     mdot_status status = start_thread(c, err);
     if (status == MDOT_OK) status = make_task(c, environment, count, ask, &next, err);
     if (status != MDOT_OK) {

@@ -48,7 +48,7 @@ static mdot_status add_piece(const char *text, size_t most_bytes, sl_parcel *par
     parcel->job = job;
     size_t bytes;
     if (!sl_base64_read(text, length, job + parcel->job_bytes, &bytes))
-        return mdot_fail(err, MDOT_MALFORMED, "the job is no base64");
+        return mdot_fail(err, MDOT_MALFORMED, "the job is not valid base64");
     parcel->job_bytes += bytes;
     if (parcel->job_bytes > most_bytes)
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "the job is larger than %zu bytes", most_bytes);
@@ -68,7 +68,7 @@ mdot_status sl_parcel_open(const char *const *environment, size_t count, size_t 
         const char *text = find(environment, count, name);
         if (text == NULL) break;
         if (piece > 0 && parcel.job_bytes % SL_PIECE_BYTES != 0)
-            status = mdot_fail(err, MDOT_MALFORMED, "piece %zu of the job is cut", piece);
+            status = mdot_fail(err, MDOT_MALFORMED, "piece %zu of the job is truncated", piece);
         if (status == MDOT_OK) status = add_piece(text, most_bytes, &parcel, err);
     }
     if (status == MDOT_OK && piece > 0 && parcel.job_bytes == 0)

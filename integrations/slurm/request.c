@@ -35,19 +35,19 @@ static mdot_status read_choice(const rt_option *option, const char *value, doubl
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", used == 0 ? "" : ", ", option->choices[i]);
     }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is none of %s: \"%.40s\"", option->slurm, known, value);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be one of %s, not \"%.40s\"", option->slurm, known, value);
 }
 
 static mdot_status read_flag(const char *key, const char *value, double *out, mdot_error *err)
 {
     bool is_yes = strcmp(value, "yes") == 0;
     if (!is_yes && strcmp(value, "no") != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is none of no, yes: \"%.40s\"", key, value);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be one of no, yes, not \"%.40s\"", key, value);
     *out = is_yes;
     return MDOT_OK;
 }
 
-/* Digits alone: strtod would take "0x10", "inf" and a locale's comma. */
+/* Accepts digits only, because strtod would also take "0x10", "inf" and a locale's comma. */
 static mdot_status read_whole(const char *key, const char *value, double least, double most, double *out,
                               mdot_error *err)
 {
@@ -55,7 +55,7 @@ static mdot_status read_whole(const char *key, const char *value, double least, 
     size_t digits = strspn(value, "0123456789");
     for (size_t i = 0; i < digits; i++) number = 10 * number + (value[i] - '0');
     if (digits == 0 || value[digits] != '\0' || number < least || number > most)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no whole number from %.0f to %.0f: \"%.40s\"", key, least,
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be an integer from %.0f to %.0f, not \"%.40s\"", key, least,
                          most, value);
     *out = number;
     return MDOT_OK;
@@ -66,12 +66,12 @@ static mdot_status read_version(const char *key, char *value, double *out, mdot_
     double major = 0, minor = 0;
     char *point = strchr(value, '.');
     if (point == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no version as in 1.12 or 2.4: \"%.40s\"", key, value);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be a version, for example 1.12 or 2.4, not \"%.40s\"", key, value);
     *point = '\0';
     mdot_status status = read_whole(key, value, 0, MOST_OF_A_VERSION, &major, err);
     if (status == MDOT_OK) status = read_whole(key, point + 1, 0, MOST_OF_A_VERSION, &minor, err);
     if (status == MDOT_OK && major == 0)
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no version from 1.0 on", key);
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be a version of at least 1.0", key);
     if (status == MDOT_OK) *out = 100 * major + minor;
     return status;
 }
@@ -100,7 +100,8 @@ static mdot_status read_setting(char *setting, settings *out, mdot_error *err)
 {
     char *equals = strchr(setting, '=');
     if (equals == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%.40s\" is no KEY=VALUE as in batch=64", setting);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%.40s\" must have the form KEY=VALUE, for example batch=64",
+                         setting);
     *equals = '\0';
     for (size_t i = 0; i < KEY_COUNT; i++) {
         if (*setting == '\0' || strcmp(setting, name_of(i)) != 0) continue;
@@ -108,7 +109,7 @@ static mdot_status read_setting(char *setting, settings *out, mdot_error *err)
         out->given[i] = true;
         return read_value(i, equals + 1, &out->value[i], err);
     }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%.40s\" is no setting of --mdot", setting);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%.40s\" is not a setting of --mdot", setting);
 }
 
 static mdot_status read_settings(char *text, settings *out, mdot_error *err)
@@ -122,7 +123,7 @@ static mdot_status read_settings(char *text, settings *out, mdot_error *err)
     }
     if (status != MDOT_OK) return status;
     if (out->given[EPOCHS] != out->given[DATASET])
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "epochs and dataset go together");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "epochs and dataset require each other");
     if (out->given[EPOCHS] && out->given[STEPS])
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "steps and epochs exclude each other");
     return MDOT_OK;

@@ -65,15 +65,16 @@ static mdot_status read_number(const reader *r, const char *key, const char *tex
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end != '\0' || !(value >= least && value <= most))
-        return refuse(r, "%s is no number from %g to %g: \"%.40s\"", key, least, most, text);
+        return refuse(r, "%s must be a number from %g to %g, not \"%.40s\"", key, least, most, text);
     *out = value;
     return MDOT_OK;
 }
 
 static mdot_status read_time(const reader *r, const char *key, const char *text, double *out_s)
 {
-    return sl_read_time_s(text, out_s) ? MDOT_OK
-                                       : refuse(r, "%s is no time as in 90, 1:30:00 or 2-12: \"%.40s\"", key, text);
+    return sl_read_time_s(text, out_s)
+               ? MDOT_OK
+               : refuse(r, "%s must be a time, for example 90, 1:30:00 or 2-12, not \"%.40s\"", key, text);
 }
 
 static mdot_status read_word(const reader *r, const char *key, const char *text, const char *const *words, int *out)
@@ -122,7 +123,7 @@ static mdot_status read_site_key(const reader *r, const char *key, const char *v
         status = read_word(r, key, value, no_yes, &word);
         if (status == MDOT_OK) site->limits_doubtful = word != 0;
     } else {
-        return refuse(r, "%.40s is no setting", key);
+        return refuse(r, "%.40s is not a setting", key);
     }
     return status;
 }
@@ -139,7 +140,7 @@ static mdot_status read_place_key(const reader *r, const char *key, const char *
             return refuse_at(r, MDOT_INVALID_ARGUMENT, "%s", reason.message);
         return read_text(r, key, gpu.name, place->gpu, sizeof place->gpu);
     }
-    if (strcasecmp(key, "Type") != 0) return refuse(r, "%.40s is nothing of a Partition", key);
+    if (strcasecmp(key, "Type") != 0) return refuse(r, "%.40s is not a setting of a Partition", key);
     for (char *c = place->type; strlen(value) < sizeof place->type && *value != '\0'; value++)
         *c++ = (char)tolower((unsigned char)*value);
     return *value == '\0' ? MDOT_OK : refuse(r, "Type has more than %d characters", SL_GRES_TYPE_BYTES - 1);
@@ -148,11 +149,12 @@ static mdot_status read_place_key(const reader *r, const char *key, const char *
 static mdot_status end_place(const reader *r, const sl_place *place, sl_site *site)
 {
     if (place->gpu[0] == '\0') return refuse(r, "Partition=%s has no Gpu", place->partition);
-    if (!(place->most_s > 0)) return refuse(r, "Partition=%s has no MaxTime, that of slurm.conf", place->partition);
+    if (!(place->most_s > 0))
+        return refuse(r, "Partition=%s has no MaxTime; copy it from slurm.conf", place->partition);
     if (site->place_count == SL_MAX_PLACES) return refuse(r, "more than %d lines of partitions", SL_MAX_PLACES);
     for (size_t i = 0; i < site->place_count; i++)
         if (strcmp(site->places[i].partition, place->partition) == 0 && strcmp(site->places[i].type, place->type) == 0)
-            return refuse(r, "Partition=%s Type=%s stands twice", place->partition, place->type);
+            return refuse(r, "Partition=%s Type=%s occurs twice", place->partition, place->type);
     site->places[site->place_count++] = *place;
     return MDOT_OK;
 }
@@ -168,10 +170,11 @@ static mdot_status read_line(const reader *r, char *line, sl_site *site)
     char *rest = NULL;
     for (char *word = strtok_r(line, blanks, &rest); word != NULL; word = strtok_r(NULL, blanks, &rest), count++) {
         char *equals = strchr(word, '=');
-        if (equals == NULL || equals == word || equals[1] == '\0') return refuse(r, "\"%.40s\" is no KEY=VALUE", word);
+        if (equals == NULL || equals == word || equals[1] == '\0')
+            return refuse(r, "\"%.40s\" must have the form KEY=VALUE", word);
         *equals = '\0';
         is_place |= count == 0 && strcasecmp(word, "Partition") == 0;
-        if (!is_place && count > 0) return refuse(r, "%.40s begins no line", word);
+        if (!is_place && count > 0) return refuse(r, "%.40s cannot begin a line", word);
         status = is_place ? read_place_key(r, word, equals + 1, &place) : read_site_key(r, word, equals + 1, site);
         if (status != MDOT_OK) return status;
     }
@@ -181,15 +184,16 @@ static mdot_status read_line(const reader *r, char *line, sl_site *site)
 /* Checks rules that involve several lines. */
 static mdot_status check(const reader *r, const sl_site *site)
 {
-    if (site->predictor[0] != '/') return refuse(r, "Predictor is missing, or no whole path");
-    if (site->calibration[0] != '\0' && site->calibration[0] != '/') return refuse(r, "Calibration is no whole path");
-    if (site->place_count == 0) return refuse(r, "no line of a Partition");
+    if (site->predictor[0] != '/') return refuse(r, "Predictor is missing, or is not an absolute path");
+    if (site->calibration[0] != '\0' && site->calibration[0] != '/')
+        return refuse(r, "Calibration is not an absolute path");
+    if (site->place_count == 0) return refuse(r, "no Partition line");
     if (!(site->shortest_s > 0 && site->shortest_s < site->longest_s && isfinite(site->longest_s)))
-        return refuse(r, "PriorityShortest is not below PriorityLongest");
+        return refuse(r, "PriorityShortest must be less than PriorityLongest");
     if (!isfinite(site->startup_s)) return refuse(r, "Startup is infinite");
     for (size_t i = 0; site->choice == SL_CHOOSE_COST && i < site->place_count; i++)
         if (site->places[i].price == 0)
-            return refuse(r, "Choose=cost, and Partition=%s has no Price", site->places[i].partition);
+            return refuse(r, "Choose=cost requires a Price for Partition=%s", site->places[i].partition);
     return MDOT_OK;
 }
 
@@ -201,7 +205,7 @@ static mdot_status open_file(const char *path, FILE **out_file, mdot_error *err)
     FILE *file = NULL;
     if (descriptor >= 0 && fstat(descriptor, &s) == 0 && !S_ISREG(s.st_mode)) {
         close(descriptor);
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no regular file", path);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is not a regular file", path);
     }
     if (descriptor >= 0) file = fdopen(descriptor, "r");
     if (file == NULL) {

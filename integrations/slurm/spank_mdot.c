@@ -33,9 +33,8 @@ static int keep_text(int value, const char *argument, int is_remote)
 int slurm_spank_init(spank_t spank, int argument_count, char *arguments[])
 {
     static char name[] = "mdot", form[] = "FILE.job[,KEY=VALUE...]",
-                usage[] =
-                    "the training job, for a prediction of how long it takes: batch=, precision=, optimizer=, steps= "
-                    "or epochs= and dataset=, and others";
+                usage[] = "the training job whose time mdot predicts, with its configuration: batch=, precision=, "
+                          "optimizer=, steps= or epochs= and dataset=, and others";
     static struct spank_option option = {name, form, usage, 1, 0, keep_text};
     (void)argument_count, (void)arguments;
     return spank_option_register(spank, &option);
@@ -47,7 +46,7 @@ static size_t most_bytes(int argument_count, char *arguments[])
         if (strncmp(arguments[i], "max_bytes=", 10) != 0) continue;
         unsigned long bytes = strtoul(arguments[i] + 10, NULL, 10);
         if (bytes >= 1 && bytes <= SL_MAX_JOB_BYTES) return bytes;
-        slurm_error("mdot: plugstack.conf: max_bytes goes from 1 to %d", SL_MAX_JOB_BYTES);
+        slurm_error("mdot: plugstack.conf: max_bytes must be between 1 and %d", SL_MAX_JOB_BYTES);
     }
     return 128 * 1024;
 }
@@ -76,7 +75,7 @@ static mdot_status send(spank_t spank, size_t most, mdot_error *err)
     size_t bytes = 0;
     mdot_status status = sl_request_parse(text, &request, err);
     if (status == MDOT_OK && request.file[0] == '\0')
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "names no file: FILE.job comes first");
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "the file is missing: FILE.job must come first");
     if (status == MDOT_OK) status = sl_user_file_read(request.file, most, &job, &bytes, err);
     if (status == MDOT_OK) status = set(spank, SL_SETTINGS_NAME, sl_request_settings(text), err);
     if (status == MDOT_OK) status = send_job(spank, job, bytes, err);

@@ -15,7 +15,7 @@ static mdot_status read_all(int file, const char *path, size_t most_bytes, unsig
 {
     struct stat s;
     if (fstat(file, &s) != 0) return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(s.st_mode)) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is no regular file", path);
+    if (!S_ISREG(s.st_mode)) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is not a regular file", path);
     /* one byte more than the limit, because a file may grow while it is read */
     unsigned char *bytes = malloc(most_bytes + 1);
     if (bytes == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for %zu bytes", path, most_bytes);
@@ -51,7 +51,8 @@ mdot_status sl_user_file_read(const char *path, size_t most_bytes, unsigned char
     status = mdot_job_parse(bytes, count, &job, &reason);
     if (status != MDOT_OK) {
         bool is_onnx = length > 5 && strcmp(path + length - 5, ".onnx") == 0;
-        mdot_fail(err, status, is_onnx ? "%s is no .job: `mdot extract %s -o FILE.job` makes one" : "%s: %s", path,
+        mdot_fail(err, status,
+                  is_onnx ? "%s is not a .job file; create one with `mdot extract %s -o FILE.job`" : "%s: %s", path,
                   is_onnx ? path : reason.message);
         free(bytes);
         return status;

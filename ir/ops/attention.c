@@ -51,7 +51,7 @@ static mdot_status read_past(const ir_operands *from, geometry *g)
     ir_type key, value;
     bool given = ir_operand_given(from, PAST_KEY);
     if (given != ir_operand_given(from, PAST_VALUE)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "past_key and past_value go together");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "past_key and past_value require each other");
     }
     g->past = ir_dim_number(0);
     if (given) {
@@ -64,7 +64,9 @@ static mdot_status read_past(const ir_operands *from, geometry *g)
                     ir_dim_equal(key.dim[1], g->kv_heads) && ir_dim_equal(value.dim[1], g->kv_heads) &&
                     ir_dim_equal(key.dim[2], value.dim[2]) && ir_dim_equal(key.dim[3], g->dim) &&
                     ir_dim_equal(value.dim[3], g->value_dim);
-        if (!fits) return ir_fail(from->node, from->err, MDOT_MALFORMED, "past_key or past_value do not fit K and V");
+        if (!fits)
+            return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                           "the shapes of past_key or past_value do not match K and V");
         g->past = key.dim[2];
     }
     if (ir_dim_add(g->past, g->new_keys, &g->keys)) return MDOT_OK;
@@ -100,7 +102,7 @@ static mdot_status check_key_counts(const ir_operands *from, const geometry *g)
     if (status == MDOT_OK) status = ir_operand_need_integers(from, KEY_COUNTS, "nonpad_kv_seqlen");
     if (status != MDOT_OK) return status;
     if (!ir_dim_equal(counts.dim[0], g->batch)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "nonpad_kv_seqlen is not one number a sequence");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "nonpad_kv_seqlen must have one number per sequence");
     }
     if (!ir_operand_given(from, PAST_KEY)) return MDOT_OK;
     return ir_fail(from->node, from->err, MDOT_MALFORMED, "nonpad_kv_seqlen and past_key exclude each other");
@@ -122,7 +124,7 @@ static mdot_status read_geometry(const ir_operands *from, geometry *out)
     if (status != MDOT_OK) return status;
     bool fits = ir_dim_equal(q[0], k[0]) && ir_dim_equal(q[0], v[0]) && ir_dim_equal(k[1], v[1]) &&
                 ir_dim_equal(k[2], v[2]) && ir_dim_equal(q[3], k[3]) && q[1].offset % k[1].offset == 0;
-    if (!fits) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of query, key and value do not fit");
+    if (!fits) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of query, key and value do not match");
     geometry g = {.dtype = type.dtype, .rank = type.rank, .batch = q[0], .heads = q[1], .kv_heads = k[1]};
     g.queries = q[2];
     g.new_keys = k[2];

@@ -89,8 +89,8 @@ mdot_status ir_attend(const ir_attention *a, ir_arena *arena, const ir_node *nod
     if (score == NULL || bias == NULL) return ir_fail_memory(node, err);
     for (int64_t b = 0; b < a->batch; b++) {
         if (a->key_counts != NULL && (a->key_counts[b] < 0 || a->key_counts[b] > a->keys)) {
-            return ir_fail(node, err, MDOT_OUT_OF_RANGE, "sequence %lld has %lld of %lld keys", (long long)b,
-                           (long long)a->key_counts[b], (long long)a->keys);
+            return ir_fail(node, err, MDOT_OUT_OF_RANGE, "the length of sequence %lld is %lld, but there are %lld keys",
+                           (long long)b, (long long)a->key_counts[b], (long long)a->keys);
         }
         for (int64_t h = 0; h < a->heads; h++) {
             for (int64_t i = 0; i < a->queries; i++) attend_query(a, b, h, i, score, bias);

@@ -40,7 +40,7 @@ static mdot_status check_key_mask(const ir_operands *from, int i, const geometry
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES];
     return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                   "a mask of shape %s is none of (batch), (batch, keys), (batch, queries, keys)",
+                   "a mask of shape %s must have one of the shapes (batch), (batch, keys), (batch, queries, keys)",
                    ir_shape_text(from, mask.rank, mask.dim, text));
 }
 
@@ -72,7 +72,7 @@ static mdot_status refuse_past(const ir_operands *from, int first, int last, int
         if (status != MDOT_OK) return status;
         if (!ir_dim_is(past.dim[rank - 2], 0))
             return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                           "past keys and values are not handled; of length 0 they are none (--dim NAME=0)");
+                           "past keys and values are unsupported; remove them with length 0 (--dim NAME=0)");
     }
     return MDOT_OK;
 }
@@ -129,7 +129,7 @@ static mdot_status read_rows(const ir_operands *from, int operand, ir_type *out)
     place at = place_of(from, operand);
     const char *name = names[at.input];
     if (!ir_operand_given(from, at.input))
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "there is a value, but no key");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "a value requires a key");
     ir_type type = ir_operand_type(from, at.input);
     int64_t heads = ir_node_int(from->node, "num_heads", 0);
     mdot_status status = ir_operand_need_floats(from, at.input, name);
@@ -144,11 +144,10 @@ static mdot_status read_rows(const ir_operands *from, int operand, ir_type *out)
     if (by_head) out->dim[1] = type.dim[2];
     if (!fits)
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                       "the %s has %d dimensions: it is neither rows, nor packed with what is absent, nor keys or "
-                       "values by head",
+                       "the %s has %d dimensions; supported are rows, packed Q, K and V, and keys or values by head",
                        name, type.rank);
     if (by_head && ir_operand_given(from, MHA_BIAS))
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "a bias with keys and values by head");
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "a bias is unsupported if keys and values are by head");
     return MDOT_OK;
 }
 
@@ -161,7 +160,7 @@ static mdot_status read_multi_head(const ir_operands *from, geometry *out)
     const ir_dim *q = input[MHA_QUERY].dim, *k = input[MHA_KEY].dim, *v = input[MHA_VALUE].dim;
     if (!ir_dim_equal(q[0], k[0]) || !ir_dim_equal(q[0], v[0]) || !ir_dim_equal(k[1], v[1]) ||
         !ir_dim_equal(q[2], k[2])) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of query, key and value do not fit");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of query, key and value do not match");
     }
     geometry g = {.dtype = input[MHA_QUERY].dtype, .batch = q[0], .queries = q[1], .keys = k[1]};
     g.hidden = q[2];
@@ -174,7 +173,7 @@ static mdot_status read_multi_head(const ir_operands *from, geometry *out)
         if (status == MDOT_OK && (!ir_dim_add(g.hidden, g.hidden, &width) ||
                                   !ir_dim_add(width, g.value_hidden, &width) || !ir_dim_equal(bias.dim[0], width))) {
             status = ir_fail(from->node, from->err, MDOT_MALFORMED,
-                             "the bias is not as long as query, key and value are wide");
+                             "the length of the bias differs from the width of query, key and value");
         }
     }
     if (status == MDOT_OK) status = check_key_mask(from, MHA_MASK, &g);
@@ -279,11 +278,12 @@ static mdot_status read_widths(const ir_operands *from, ir_dim columns, geometry
         ir_dim sum;
         fits = fits && ir_dim_add(g->hidden, g->hidden, &sum) && ir_dim_add(sum, g->value_hidden, &sum) &&
                ir_dim_equal(sum, columns);
-        if (!fits) return ir_fail(from->node, from->err, MDOT_MALFORMED, "qkv_hidden_sizes do not fit the weights");
+        if (!fits) return ir_fail(from->node, from->err, MDOT_MALFORMED, "qkv_hidden_sizes do not match the weights");
         return MDOT_OK;
     }
     if (!ir_dim_div_exact(columns, ir_dim_number(3), &g->hidden)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the weights' columns are not those of Q, K and V");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                       "the number of columns of the weights differs from that of Q, K and V");
     }
     g->value_hidden = g->hidden;
     return MDOT_OK;
@@ -294,18 +294,18 @@ static mdot_status read_ms_attention(const ir_operands *from, geometry *out)
     ir_type input, weights, bias;
     mdot_status status = refuse_past(from, MSA_PAST, MSA_PAST, 5);
     if (status == MDOT_OK && ir_operand_given(from, MSA_PAST_LENGTH))
-        status = ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "a past in a buffer that is shared is not handled");
+        status = ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "past_present_share_buffer is unsupported");
     if (status == MDOT_OK) status = ir_operand_need(from, MSA_INPUT, "input", 3, &input);
     if (status == MDOT_OK) status = ir_operand_need_floats(from, MSA_INPUT, "input");
     if (status == MDOT_OK) status = ir_operand_need(from, MSA_WEIGHTS, "weights", 2, &weights);
     if (status == MDOT_OK) status = ir_operand_need_same(from, MSA_WEIGHTS, MSA_INPUT);
     if (status != MDOT_OK) return status;
     if (ir_node_wants(from->node, 1) || ir_node_int(from->node, "do_rotary", 0)) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "present keys and rotary embedding are not handled");
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "present keys and rotary embedding are unsupported");
     }
     if (!ir_dim_equal(input.dim[2], weights.dim[0])) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED,
-                       "the weights' rows are not as many as the input's channels");
+                       "the number of rows of the weights differs from the number of channels of the input");
     }
     geometry g = {.dtype = input.dtype, .batch = input.dim[0], .queries = input.dim[1], .keys = input.dim[1]};
     status = read_widths(from, weights.dim[1], &g);
@@ -314,8 +314,8 @@ static mdot_status read_ms_attention(const ir_operands *from, geometry *out)
         status = ir_operand_need(from, MSA_BIAS, "bias", 1, &bias);
         if (status == MDOT_OK) status = ir_operand_need_same(from, MSA_BIAS, MSA_INPUT);
         if (status == MDOT_OK && !ir_dim_equal(bias.dim[0], weights.dim[1])) {
-            status =
-                ir_fail(from->node, from->err, MDOT_MALFORMED, "the bias is not as long as the weights have columns");
+            status = ir_fail(from->node, from->err, MDOT_MALFORMED,
+                             "the length of the bias differs from the number of columns of the weights");
         }
     }
     if (status == MDOT_OK) status = check_key_mask(from, MSA_MASK, &g);

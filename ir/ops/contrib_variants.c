@@ -45,14 +45,13 @@ static mdot_status rotary_result(const ir_operands *from, ir_type *out_type)
     bool fits = rotated % 2 == 0 && rotated <= channels.offset && ir_dim_is(cosine.dim[1], rotated / 2) &&
                 ir_dim_is(sine.dim[1], rotated / 2);
     if (!fits)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the caches do not fit %lld turned channels",
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the caches do not match %lld rotated channels",
                        (long long)rotated);
     bool one = positions.rank == 1 && ir_dim_is(positions.dim[0], 1);
     bool each = positions.rank == 2 && ir_dim_equal(positions.dim[0], x.dim[0]) &&
                 ir_dim_equal(positions.dim[1], x.dim[x.rank - 2]);
     if (!one && !each)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED,
-                       "there is neither one position id nor one for each token");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "position ids must be one number, or one for each token");
     *out_type = x;
     return MDOT_OK;
 }
@@ -112,7 +111,7 @@ static mdot_status skip_result(const ir_operands *from, ir_type *out_type)
         same = ir_dim_equal(vector.dim[0], out_type->dim[out_type->rank - 1]);
     }
     if (same) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "skip, gamma and bias do not fit the input");
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of skip, gamma and bias do not match the input");
 }
 
 mdot_status ir_shape_skip_simplified(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -123,7 +122,7 @@ mdot_status ir_shape_skip_simplified(ir_graph *graph, ir_node *node, mdot_error 
     if (status != MDOT_OK) return status;
     for (int i = 0; i < node->output_count; i++) {
         if (i > 0 && i < SUM && node->outputs[i] != NULL && node->outputs[i]->use_count > 0)
-            return ir_fail(node, err, MDOT_UNSUPPORTED, "its statistics are read");
+            return ir_fail(node, err, MDOT_UNSUPPORTED, "a consumer of its statistics is unsupported");
         ir_set_type(node, i, type.dtype, type.rank, type.dim);
     }
     return MDOT_OK;

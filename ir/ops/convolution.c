@@ -35,12 +35,12 @@ static mdot_status check_channels(const ir_operands *from, convolution *c)
     int64_t expected;
     if (__builtin_mul_overflow(c->in_per_group, c->groups, &expected) || expected != channels) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED,
-                       "the weights are for %lld groups of %lld channels, the input has %lld", (long long)c->groups,
-                       (long long)c->in_per_group, (long long)channels);
+                       "the weights require %lld groups of %lld channels, but the input has %lld channels",
+                       (long long)c->groups, (long long)c->in_per_group, (long long)channels);
     }
     int64_t out;
     if (__builtin_mul_overflow(c->out_per_group, c->groups, &out)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the channels are too many");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "too many channels");
     }
     c->output = c->input;
     c->output.dim[1] = ir_dim_number(out);
@@ -54,7 +54,7 @@ static mdot_status check_bias(const ir_operands *from, const convolution *c)
     mdot_status status = ir_operand_need(from, 2, "bias", 1, &bias);
     if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
     if (status != MDOT_OK || ir_dim_equal(bias.dim[0], c->output.dim[1])) return status;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the bias does not have an element for each of %lld channels",
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the bias must have one element for each of %lld channels",
                    (long long)c->output.dim[1].offset);
 }
 
@@ -192,9 +192,9 @@ mdot_status ir_eval_convolution(ir_arena *arena, const ir_node *node, const ir_w
     plane p = {.window = &c.window,
                .slid_dims = slid->dims + 2,
                .wide_dims = wide->dims + 2,
-               .slid_count = ir_matmul(slid->dims, 2, slid->rank),
-               .wide_count = ir_matmul(wide->dims, 2, wide->rank),
-               .taps = ir_matmul(c.window.kernel, 0, c.window.rank)};
+               .slid_count = ir_product(slid->dims, 2, slid->rank),
+               .wide_count = ir_product(wide->dims, 2, wide->rank),
+               .taps = ir_product(c.window.kernel, 0, c.window.rank)};
     group g = {.c = &c, .taps = p.taps};
     g.in_plane = transposed ? p.slid_count : p.wide_count;
     g.out_plane = transposed ? p.wide_count : p.slid_count;

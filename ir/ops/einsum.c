@@ -54,7 +54,7 @@ static bool read_subscripts(const char **cursor, int ellipsis_rank, subscripts *
 
 static mdot_status bad_equation(const ir_operands *from, int operand)
 {
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "equation \"%s\" does not fit input %d",
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "equation \"%s\" does not match input %d",
                    ir_node_string(from->node, "equation", ""), operand);
 }
 

@@ -45,7 +45,8 @@ mdot_status ir_cast_target(const ir_node *node, mdot_dtype like, mdot_dtype *out
      * numbers) have size zero. */
     bool in_range = to > MDOT_DTYPE_NONE && to <= MDOT_DTYPE_BF16;
     if (!in_range || mdot_dtype_size_bytes((mdot_dtype)to) == 0) {
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion to ONNX element type %lld", (long long)to);
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion to ONNX element type %lld is unsupported",
+                       (long long)to);
     }
     *out_dtype = (mdot_dtype)to;
     return MDOT_OK;
@@ -58,7 +59,8 @@ mdot_status ir_shape_cast(ir_graph *graph, ir_node *node, mdot_error *err)
     mdot_dtype to = MDOT_DTYPE_NONE;
     mdot_status status = ir_cast_target(node, like != NULL ? like->type.dtype : MDOT_DTYPE_NONE, &to, err);
     if (status != MDOT_OK) return status;
-    if (type->dtype == MDOT_DTYPE_STRING) return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion from strings");
+    if (type->dtype == MDOT_DTYPE_STRING)
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "conversion from strings is unsupported");
     ir_set_type(node, 0, to, type->rank, type->dim);
     return ir_elementwise_known(graph, node, err);
 }
@@ -75,10 +77,10 @@ mdot_status ir_shape_dropout(ir_graph *graph, ir_node *node, mdot_error *err)
     const ir_type *type = &node->inputs[0]->type;
     const ir_value *ratio = ir_node_input(node, 1), *training = ir_node_input(node, 2);
     if (ratio != NULL && !(is_scalar(ratio) && ir_dtype_is_float(ratio->type.dtype))) {
-        return ir_fail(node, err, MDOT_MALFORMED, "the ratio is not one floating number");
+        return ir_fail(node, err, MDOT_MALFORMED, "the ratio must be one floating-point number");
     }
     if (training != NULL && !(is_scalar(training) && training->type.dtype == MDOT_DTYPE_BOOL)) {
-        return ir_fail(node, err, MDOT_MALFORMED, "training_mode is not one bool");
+        return ir_fail(node, err, MDOT_MALFORMED, "training_mode must be one bool");
     }
     ir_set_type(node, 0, type->dtype, type->rank, type->dim);
     ir_set_type(node, 1, MDOT_DTYPE_BOOL, type->rank, type->dim);
@@ -90,7 +92,7 @@ mdot_status ir_shape_clip(ir_graph *graph, ir_node *node, mdot_error *err)
     for (int i = 1; i < node->input_count; i++) {
         const ir_value *limit = node->inputs[i];
         if (limit != NULL && !is_scalar(limit))
-            return ir_fail(node, err, MDOT_MALFORMED, "limit %d, \"%s\", is no scalar", i, limit->name);
+            return ir_fail(node, err, MDOT_MALFORMED, "limit %d, \"%s\", must be a scalar", i, limit->name);
     }
     return ir_shape_like(graph, node, err);
 }

@@ -246,7 +246,7 @@ mdot_status ir_eval_clip(ir_arena *arena, const ir_node *node, const ir_wide *co
     for (int k = 1; k < node->input_count; k++) {
         if (in[k] == NULL) continue;
         if (in[k]->count != 1 || in[k]->dtype != x->dtype) {
-            return ir_fail(node, err, MDOT_MALFORMED, "limit %d is no scalar of the type of the input", k);
+            return ir_fail(node, err, MDOT_MALFORMED, "limit %d must be a scalar of the type of the input", k);
         }
         apply_binary(ir_binary_default(folds[k - 1]), y, in[k], y);
     }
@@ -274,7 +274,7 @@ mdot_status ir_eval_dropout(ir_arena *arena, const ir_node *node, const ir_wide 
     const ir_wide *ratio = ir_node_input(node, 1) != NULL ? in[1] : NULL,
                   *mode = ir_node_input(node, 2) != NULL ? in[2] : NULL;
     if ((ratio != NULL && ratio->count != 1) || (mode != NULL && (mode->count != 1 || mode->i == NULL))) {
-        return ir_fail(node, err, MDOT_MALFORMED, "ratio and training_mode are not one element each");
+        return ir_fail(node, err, MDOT_MALFORMED, "ratio and training_mode must have one element each");
     }
     if (mode != NULL && mode->i[0] && !(ratio != NULL && ir_wide_get(ratio, 0) == 0)) {
         return ir_fail(node, err, MDOT_UNSUPPORTED, "training mode drops elements at random");

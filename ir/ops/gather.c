@@ -88,7 +88,7 @@ static mdot_status gather_elements_result(const ir_operands *from, ir_type *out_
     for (int i = 0; i < data.rank; i++) {
         if (i == axis || ir_dim_always_le(from->graph, indices.dim[i], data.dim[i])) continue;
         return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){indices.dim[i], data.dim[i]}),
-                       "along axis %d there may be more indices than data", i);
+                       "along axis %d, the indices may outnumber the data", i);
     }
     *out_type = indices;
     out_type->dtype = data.dtype;
@@ -179,10 +179,10 @@ mdot_status ir_eval_gather_nd(ir_arena *arena, const ir_node *node, const ir_wid
     int batch = (int)ir_node_int(node, "batch_dims", 0), length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
     ir_strides(data->rank, data->dims, strides);
-    int64_t batches = ir_matmul(data->dims, 0, batch);
-    int64_t batch_size = ir_matmul(data->dims, batch, data->rank);
-    int64_t slice = ir_matmul(data->dims, batch + length, data->rank);
-    int64_t tuples = ir_matmul(indices->dims, batch, indices->rank - 1); /* per batch */
+    int64_t batches = ir_product(data->dims, 0, batch);
+    int64_t batch_size = ir_product(data->dims, batch, data->rank);
+    int64_t slice = ir_product(data->dims, batch + length, data->rank);
+    int64_t tuples = ir_product(indices->dims, batch, indices->rank - 1); /* per batch */
     for (int64_t t = 0; t < batches * tuples; t++) {
         int64_t source = t / tuples * batch_size;
         for (int i = 0; i < length; i++) {
@@ -209,7 +209,7 @@ static mdot_status read_depth(const ir_operands *from, ir_dim *out_depth)
                        from->node->inputs[1]->name);
     }
     if (count != 1 || !ir_dim_always_le(from->graph, ir_dim_number(0), element[0])) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the depth is not one positive number");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the depth must be one positive number");
     }
     *out_depth = element[0];
     return MDOT_OK;
@@ -226,7 +226,7 @@ static mdot_status one_hot_result(const ir_operands *from, ir_type *out_type)
     if (status == MDOT_OK) status = read_depth(from, &depth);
     if (status != MDOT_OK) return status;
     if (!ir_dim_is(values.dim[0], 2)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the values are not a pair: off and on");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the values must be a pair: off and on");
     }
     ir_type out = {values.dtype, 0, {{0, 0}}};
     bool fits = append_dims(&out, indices.dim, axis) && append_dims(&out, &depth, 1) &&

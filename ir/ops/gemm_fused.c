@@ -32,7 +32,7 @@ mdot_status ir_fused_gemm_activation(const ir_node *node, ir_activation *out, md
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++)
         if (strcmp(name, activations[i].name) == 0) found.opcode = activations[i].opcode;
     if (*name && found.opcode == IR_OP_COUNT)
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "activation \"%s\" behind a product", name);
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "activation \"%s\" after a matmul is unsupported", name);
     for (int i = 0; i < IR_GEMM_PARAMETERS; i++) {
         const ir_attr *attr = ir_node_attr(node, parameters[i].fused);
         if (attr == NULL || attr->kind != IR_ATTR_FLOAT) continue;

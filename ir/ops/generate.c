@@ -77,7 +77,7 @@ static mdot_status read_constant(const ir_node *node, constant_content *out, mdo
     const ir_attr *attr = node->attr_count == 1 ? &node->attrs[0] : NULL;
     if (attr == NULL) return ir_fail(node, err, MDOT_MALFORMED, "%d attributes instead of one", node->attr_count);
     if (strcmp(attr->name, "sparse_value") == 0) {
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "a sparse tensor is not handled");
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "sparse tensors are unsupported");
     }
     switch (attr->kind) {
     case IR_ATTR_TENSOR:
@@ -96,7 +96,7 @@ static mdot_status read_constant(const ir_node *node, constant_content *out, mdo
         *out = (constant_content){MDOT_DTYPE_I64, 1, attr->count, NULL, NULL, attr->ints};
         return MDOT_OK;
     default:
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "attribute %s is not handled", attr->name);
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "attribute %s is unsupported", attr->name);
     }
 }
 
@@ -131,7 +131,7 @@ mdot_status ir_shape_constant(ir_graph *graph, ir_node *node, mdot_error *err)
 static mdot_status widen(ir_arena *arena, const ir_node *node, const ir_tensor *tensor, ir_wide **out, mdot_error *err)
 {
     if (tensor->data == NULL || tensor->dtype == MDOT_DTYPE_STRING) {
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "its tensor of type %s has no numbers to compute with",
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "its tensor has the non-numeric type %s",
                        mdot_dtype_name(tensor->dtype));
     }
     ir_wide *wide = ir_wide_from_tensor(arena, tensor);
@@ -236,7 +236,7 @@ static mdot_status eye_like_result(const ir_operands *from, ir_type *out_type)
     if (status != MDOT_OK) return status;
     int64_t dtype = ir_node_int(from->node, "dtype", in.dtype);
     if (dtype < 0 || dtype > INT32_MAX || mdot_dtype_size_bytes((mdot_dtype)dtype) == 0) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "element type %lld is not handled", (long long)dtype);
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "element type %lld is unsupported", (long long)dtype);
     }
     *out_type = in;
     out_type->dtype = (mdot_dtype)dtype;
@@ -291,8 +291,8 @@ static mdot_status read_float_range(const ir_operands *from, range *out)
     }
     double count = ceil((bound[1] - bound[0]) / bound[2]); /* NaN or infinite if delta is 0 */
     if (!(count < 0x1p62) || bound[2] == 0) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "from %g to %g by %g there is no end", bound[0], bound[1],
-                       bound[2]);
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the range from %g to %g by %g is infinite", bound[0],
+                       bound[1], bound[2]);
     }
     out->first = bound[0];
     out->delta = bound[2];
@@ -318,7 +318,7 @@ static mdot_status read_integer_range(const ir_operands *from, const ir_dim *bou
     int64_t step = bound[2].offset;
     if (!ir_dim_is_number(bound[2]) || step == 0 || step == INT64_MIN) {
         return ir_fail(from->node, from->err, step == 0 ? MDOT_MALFORMED : MDOT_UNSUPPORTED,
-                       "its delta is not a number other than 0");
+                       "its delta must be a number other than 0");
     }
     bool affine = step > 0 ? ir_dim_sub(bound[1], bound[0], &span) : ir_dim_sub(bound[0], bound[1], &span);
     affine = affine && ir_dim_max(from->graph, span, ir_dim_number(0), &span) &&

@@ -7,8 +7,8 @@
 
 ir_axis_view ir_view_axis(const ir_wide *wide, int axis)
 {
-    return (ir_axis_view){ir_matmul(wide->dims, 0, axis), wide->dims[axis],
-                          ir_matmul(wide->dims, axis + 1, wide->rank)};
+    return (ir_axis_view){ir_product(wide->dims, 0, axis), wide->dims[axis],
+                          ir_product(wide->dims, axis + 1, wide->rank)};
 }
 
 mdot_status ir_wrap_index(const ir_node *node, int64_t index, int64_t extent, int64_t *out_index, mdot_error *err)

@@ -10,7 +10,7 @@
 
 /* Product of dims[from] … dims[to - 1]. It is exact if the tensor has elements. For an empty tensor it may wrap, but
  * is then unused. */
-static inline int64_t ir_matmul(const int64_t *dims, int from, int to)
+static inline int64_t ir_product(const int64_t *dims, int from, int to)
 {
     uint64_t product = 1;
     for (int i = from; i < to; i++) product *= (uint64_t)dims[i];

@@ -39,11 +39,11 @@ static mdot_status no_such_reshape(const ir_operands *from, const ir_type *in, i
     if (status == MDOT_UNSUPPORTED) snprintf(remedy, sizeof remedy, " at every length");
     if (status == MDOT_UNSUPPORTED && example > 0)
         snprintf(remedy, sizeof remedy,
-                 " at every length, but at the length %lld that it was exported with: torch.onnx.export(…, "
+                 " at every length, but is equal only at the length %lld of the export: torch.onnx.export(…, "
                  "dynamo=True, dynamic_shapes=…) "
                  "keeps the length open, as does writing the shape with -1",
                  (long long)example);
-    return ir_fail(from->node, from->err, status, "%s does not have the elements of %s%s",
+    return ir_fail(from->node, from->err, status, "the number of elements of %s must equal that of %s%s",
                    ir_shape_text(from, in->rank, in->dim, was), ir_shape_text(from, count, target, becomes), remedy);
 }
 
@@ -60,7 +60,7 @@ static mdot_status resolve_target(const ir_operands *from, const ir_type *in, in
         if (ir_dim_is(target[i], 0) && !allow_zero) {
             if (i >= in->rank) {
                 return ir_fail(from->node, from->err, MDOT_MALFORMED,
-                               "dimension %d copies that of an input of %d dimensions", i, in->rank);
+                               "dimension %d is copied from the input, which has %d dimensions", i, in->rank);
             }
             target[i] = in->dim[i];
         } else if (ir_dim_is(target[i], -1) && inferred < 0) {
@@ -72,7 +72,8 @@ static mdot_status resolve_target(const ir_operands *from, const ir_type *in, in
         has_zero = has_zero || ir_dim_is(target[i], 0);
     }
     if (allow_zero && has_zero && inferred >= 0) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "with allowzero, a shape cannot hold both 0 and -1");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                       "with allowzero, a shape may contain 0 or -1, but not both");
     }
     *out_inferred = inferred;
     return MDOT_OK;
@@ -456,7 +457,7 @@ static mdot_status trilu_result(const ir_operands *from, ir_type *out_type)
     mdot_status status = ir_operand_need(from, 0, "input", -1, &in);
     if (status != MDOT_OK) return status;
     if (in.rank < 2) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions is no matrix", in.rank);
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions is not a matrix", in.rank);
     }
     *out_type = in;
     return ir_operand_need_one(from, 1, "number of the diagonal");
@@ -474,7 +475,7 @@ mdot_status ir_eval_trilu(ir_arena *arena, const ir_node *node, const ir_wide *c
     mdot_status status = ir_make_by(arena, node, in, trilu_result, &out[0], err);
     if (status != MDOT_OK) return status;
     const ir_wide *diagonal = ir_tensor_input(node, in, 1);
-    if (diagonal != NULL && diagonal->i == NULL) return ir_fail(node, err, MDOT_MALFORMED, "k is no integer");
+    if (diagonal != NULL && diagonal->i == NULL) return ir_fail(node, err, MDOT_MALFORMED, "k must be an integer");
     bool upper = ir_node_int(node, "upper", 1) != 0;
     double k = diagonal != NULL ? ir_wide_get(diagonal, 0) : 0; /* an integer could overflow for extreme diagonals */
     int64_t rows = in[0]->dims[in[0]->rank - 2], columns = in[0]->dims[in[0]->rank - 1];

@@ -15,7 +15,7 @@ static mdot_status read_loss(const ir_operands *from, ir_type *scores, ir_type *
     for (int i = 0; status == MDOT_OK && i < labels->rank; i++) {
         if (!ir_dim_equal(labels->dim[i], scores->dim[i == 0 ? 0 : i + 1])) {
             status = ir_fail(from->node, from->err, MDOT_MALFORMED,
-                             "dimension %d of the labels is not that of the scores", i);
+                             "dimension %d of the labels differs from that of the scores", i);
         }
     }
     return status;

@@ -32,7 +32,7 @@ static mdot_status read_products(const ir_operands *from, bool transpose_a, bool
     if (status == MDOT_OK) status = ir_operand_need(from, 1, "right matrix", -1, &b);
     if (status == MDOT_OK) status = ir_operand_need_same(from, 1, 0);
     if (status != MDOT_OK) return status;
-    if (a.rank < 1 || b.rank < 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "a scalar is no matrix");
+    if (a.rank < 1 || b.rank < 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "a scalar is not a matrix");
     products p = {.dtype = a.dtype, .a_vector = a.rank == 1, .b_vector = b.rank == 1};
     p.transpose_a = transpose_a && !p.a_vector;
     p.transpose_b = transpose_b && !p.b_vector;
@@ -153,7 +153,7 @@ static mdot_status read_mat_mul(const ir_operands *from, products *out)
 {
     const ir_node *node = from->node;
     if (ir_node_int(node, "transBatchA", 0) || ir_node_int(node, "transBatchB", 0)) {
-        return ir_fail(node, from->err, MDOT_UNSUPPORTED, "transBatchA and transBatchB are not handled");
+        return ir_fail(node, from->err, MDOT_UNSUPPORTED, "transBatchA and transBatchB are unsupported");
     }
     return read_products(from, ir_node_int(node, "transA", 0) != 0, ir_node_int(node, "transB", 0) != 0, out);
 }
@@ -247,7 +247,8 @@ static mdot_status read_gemm(const ir_operands *from, products *out)
     }
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES];
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "C of shape %s does not broadcast to the product",
+    return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                   "C of shape %s does not broadcast to the result of the matmul",
                    ir_shape_text(from, c.rank, c.dim, text));
 }
 
@@ -313,7 +314,8 @@ static mdot_status read_linear(const ir_operands *from, products *out)
     status = ir_operand_need(from, 2, "bias", 1, &bias);
     if (status != MDOT_OK) return status;
     if (!ir_dim_equal(bias.dim[0], out->columns)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the bias is not as long as the weight has columns");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                       "the length of the bias differs from the number of columns of the weight");
     }
     return MDOT_OK;
 }

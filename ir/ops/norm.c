@@ -194,7 +194,7 @@ mdot_status ir_eval_layer_norm(ir_arena *arena, const ir_node *node, const ir_wi
     for (int i = 1; i < 3 && status == MDOT_OK; i++) status = make_statistics(arena, node, i, &statistics, out, err);
     if (status != MDOT_OK) return status;
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
-    int64_t rows = ir_matmul(in[0]->dims, 0, axis), columns = ir_matmul(in[0]->dims, axis, in[0]->rank);
+    int64_t rows = ir_product(in[0]->dims, 0, axis), columns = ir_product(in[0]->dims, axis, in[0]->rank);
     for (int64_t r = 0; r < rows; r++) {
         double mean, inverse;
         ir_norm_row(in[0]->f + r * columns, columns, epsilon, out[0]->f + r * columns, &mean, &inverse);
@@ -219,7 +219,7 @@ mdot_status ir_eval_rms_norm(ir_arena *arena, const ir_node *node, const ir_wide
     if (status == MDOT_OK) status = make_statistics(arena, node, 1, &statistics, out, err);
     if (status != MDOT_OK) return status;
     double epsilon = ir_node_float(node, "epsilon", 1e-5);
-    int64_t rows = ir_matmul(in[0]->dims, 0, axis), columns = ir_matmul(in[0]->dims, axis, in[0]->rank);
+    int64_t rows = ir_product(in[0]->dims, 0, axis), columns = ir_product(in[0]->dims, axis, in[0]->rank);
     for (int64_t r = 0; r < rows; r++) {
         const double *x = in[0]->f + r * columns;
         double squares = 0;

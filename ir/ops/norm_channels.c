@@ -76,7 +76,7 @@ static mdot_status batch_norm_result(const ir_operands *from, ir_type *out_type)
 {
     ir_dim channels;
     if (ir_node_int(from->node, "training_mode", 0)) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "training_mode 1 is not handled");
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "training_mode 1 is unsupported");
     }
     mdot_status status = read_channels(from, out_type, &channels);
     if (status == MDOT_OK) status = ir_norm_need_vector(from, 3, "mean", channels);

@@ -35,7 +35,7 @@ static mdot_status skip_result(const ir_operands *from, ir_type *out_type)
     if (status == MDOT_OK) status = ir_operand_need_floats(from, 0, "input");
     if (status != MDOT_OK) return status;
     if (out_type->rank < 2) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions has no rows", out_type->rank);
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions lacks rows", out_type->rank);
     }
     ir_dim hidden = out_type->dim[out_type->rank - 1];
     status = ir_norm_need_parameter(from, 1, "skip", out_type);
@@ -116,7 +116,8 @@ static mdot_status need_ids(const ir_operands *from, int i, const char *what, co
     if (status != MDOT_OK) return status;
     bool repeats = i == EMBED_POSITION_IDS && ir_dim_is(type.dim[0], 1);
     if (ir_dim_equal(type.dim[1], ids->dim[1]) && (repeats || ir_dim_equal(type.dim[0], ids->dim[0]))) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shape of the %s is not that of the input ids", what);
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shape of the %s differs from that of the input ids",
+                   what);
 }
 
 /* Checks a table whose rows are as wide as those of the words. */
@@ -127,7 +128,8 @@ static mdot_status need_table(const ir_operands *from, int i, const char *what, 
     if (status == MDOT_OK) status = ir_operand_need_floats(from, i, what);
     if (status == MDOT_OK) status = ir_operand_need(from, EMBED_WORDS, "word embedding", 2, &words);
     if (status != MDOT_OK || ir_dim_equal(out_table->dim[1], words.dim[1])) return status;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the rows of the %s differ in width from the words'", what);
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the rows of the %s differ in width from the word embedding",
+                   what);
 }
 
 static mdot_status embed_result(const ir_operands *from, ir_type *out_type)

@@ -19,7 +19,7 @@ mdot_status ir_shape_opaque(ir_graph *graph, ir_node *node, mdot_error *err)
     for (int i = 0; i < node->output_count; i++) {
         bool told = dtypes != NULL && ranks != NULL && dims != NULL && i < dtypes->count && i < ranks->count;
         if (!told || !is_type(dtypes->ints[i], ranks->ints[i]) || ranks->ints[i] > dims->count - used)
-            return ir_fail(node, err, MDOT_UNSUPPORTED, "nothing tells what output %d is", i);
+            return ir_fail(node, err, MDOT_UNSUPPORTED, "the type and shape of output %d are unknown", i);
         ir_dim dim[MDOT_MAX_RANK];
         int rank = (int)ranks->ints[i];
         for (int k = 0; k < rank; k++) dim[k] = ir_dim_number(dims->ints[used++]);

@@ -78,7 +78,7 @@ mdot_status ir_operand_need_one(const ir_operands *from, int i, const char *what
     bool is_one = type.rank >= 0;
     for (int d = 0; d < type.rank; d++) is_one = is_one && ir_dim_is(type.dim[d], 1);
     if (is_one) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s is not one element", what);
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "the %s must have one element", what);
 }
 
 /* Reads constants like ir_value_known: floating numbers are known if they are integers. */

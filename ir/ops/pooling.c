@@ -8,7 +8,7 @@ static mdot_status need_map(const ir_operands *from, ir_type *out_type)
 {
     mdot_status status = ir_operand_need(from, 0, "input", -1, out_type);
     if (status != MDOT_OK || out_type->rank > 2) return status;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions has none to pool over",
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions lacks spatial dimensions",
                    out_type->rank);
 }
 
@@ -58,7 +58,7 @@ typedef struct pooled { /* result for one window of one channel */
 static pooled pool_window(const ir_window *w, const int64_t *position, const ir_wide *x, int64_t channel)
 {
     pooled p = {.at = -1};
-    int64_t tap[IR_MAX_SPATIAL] = {0}, plane = ir_matmul(x->dims, 2, x->rank);
+    int64_t tap[IR_MAX_SPATIAL] = {0}, plane = ir_product(x->dims, 2, x->rank);
     do {
         int64_t at = 0;
         bool inside = true;
@@ -91,7 +91,7 @@ static void store(ir_wide *out, int64_t at, double value)
 /* With storage_order 1, the first spatial dimension varies fastest in positions. */
 static int64_t stored_index(const ir_node *node, const ir_wide *x, int64_t channel, int64_t at)
 {
-    int64_t plane = ir_matmul(x->dims, 2, x->rank);
+    int64_t plane = ir_product(x->dims, 2, x->rank);
     if (ir_node_int(node, "storage_order", 0) == 0 || at < 0) return channel * plane + at;
     int64_t index = 0, scale = plane;
     for (int i = x->rank - 1; i >= 2; i--) {
@@ -114,7 +114,7 @@ mdot_status ir_eval_max_pool(ir_arena *arena, const ir_node *node, const ir_wide
     index_type.dtype = MDOT_DTYPE_I64;
     if (status == MDOT_OK && ir_node_wants(node, 1)) status = ir_make_typed(arena, node, &index_type, &out[1], err);
     if (status != MDOT_OK) return status;
-    int64_t plane = ir_matmul(out[0]->dims, 2, out[0]->rank), position[IR_MAX_SPATIAL] = {0};
+    int64_t plane = ir_product(out[0]->dims, 2, out[0]->rank), position[IR_MAX_SPATIAL] = {0};
     for (int64_t k = 0; k < out[0]->count; k++) {
         pooled p = pool_window(&window, position, in[0], k / plane);
         store(out[0], k, p.at < 0 ? -INFINITY : p.value);
@@ -141,7 +141,7 @@ static int64_t averaged(const ir_window *w, const int64_t *position, const int64
 
 static double sum_window(const ir_window *w, const int64_t *position, const ir_wide *x, int64_t channel, double power)
 {
-    int64_t tap[IR_MAX_SPATIAL] = {0}, plane = ir_matmul(x->dims, 2, x->rank);
+    int64_t tap[IR_MAX_SPATIAL] = {0}, plane = ir_product(x->dims, 2, x->rank);
     double sum = 0;
     do {
         int64_t at = 0;
@@ -170,7 +170,7 @@ mdot_status ir_eval_sum_pool(ir_arena *arena, const ir_node *node, const ir_wide
     if (status != MDOT_OK) return status;
     bool average = ir_node_opcode(node) == IR_OP_AveragePool, padded = ir_node_int(node, "count_include_pad", 0) != 0;
     double power = average ? 0 : (double)ir_node_int(node, "p", 2);
-    int64_t plane = ir_matmul(out[0]->dims, 2, out[0]->rank), position[IR_MAX_SPATIAL] = {0};
+    int64_t plane = ir_product(out[0]->dims, 2, out[0]->rank), position[IR_MAX_SPATIAL] = {0};
     for (int64_t k = 0; k < out[0]->count; k++) {
         double sum = sum_window(&window, position, in[0], k / plane, power);
         int64_t count = padded ? averaged(&window, position, in[0]->dims + 2)
@@ -206,7 +206,7 @@ mdot_status ir_eval_global_pool(ir_arena *arena, const ir_node *node, const ir_w
 {
     mdot_status status = ir_make_by(arena, node, in, global_result, &out[0], err);
     if (status != MDOT_OK) return status;
-    int64_t plane = ir_matmul(in[0]->dims, 2, in[0]->rank);
+    int64_t plane = ir_product(in[0]->dims, 2, in[0]->rank);
     bool greatest = ir_node_opcode(node) == IR_OP_GlobalMaxPool;
     for (int64_t k = 0; k < out[0]->count; k++) {
         double result = greatest ? -INFINITY : 0;

@@ -24,13 +24,14 @@ static mdot_status check_along_axis(const ir_operands *from, int i, const char *
     ir_type type = ir_operand_type(from, i);
     int axis;
     if (ir_node_int(from->node, "block_size", 0) != 0 || type.rank > 1)
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the %s is given for blocks of elements", what);
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the %s has blocks of elements, which are unsupported",
+                       what);
     if (type.rank == 0 || ir_dim_is(type.dim[0], 1)) return MDOT_OK;
     mdot_status status = ir_operand_axis(from, "axis", 1, data->rank, &axis);
     if (status != MDOT_OK || ir_dim_equal(type.dim[0], data->dim[axis])) return status;
     char own[IR_SHAPE_TEXT_BYTES], wanted[IR_SHAPE_TEXT_BYTES];
     return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){type.dim[0], data->dim[axis]}),
-                   "the %s has %s elements, where axis %d has %s", what, ir_shape_text(from, 1, type.dim, own), axis,
+                   "the %s has %s elements, but axis %d has %s", what, ir_shape_text(from, 1, type.dim, own), axis,
                    ir_shape_text(from, 1, &data->dim[axis], wanted));
 }
 
@@ -148,8 +149,8 @@ static mdot_status check_zero_point(const ir_node *node, int i, const ir_type *f
     ir_dim count = zero->type.dim[0];
     bool fits = factor->rank >= 2 && ir_dim_equal(count, factor->dim[factor->rank - from_end]);
     if (fits || ir_dim_is(count, 1)) return MDOT_OK;
-    return ir_fail(node, err, ir_dims_fault(1, &count), "\"%s\" has no element for each of the factor's %s", zero->name,
-                   from_end == 1 ? "columns" : "rows");
+    return ir_fail(node, err, ir_dims_fault(1, &count), "\"%s\" must have one element for each of the factor's %s",
+                   zero->name, from_end == 1 ? "columns" : "rows");
 }
 
 mdot_status ir_shape_mat_mul_integer(ir_graph *graph, ir_node *node, mdot_error *err)

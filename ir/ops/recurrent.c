@@ -63,7 +63,7 @@ static mdot_status find_function(const ir_node *node, const char *name, ir_gate_
         *out = (ir_gate_activation){(ir_gate_function)k, functions[k].alpha, functions[k].beta};
         return MDOT_OK;
     }
-    return ir_fail(node, err, MDOT_UNSUPPORTED, "activation \"%s\" of a recurrent operator", name);
+    return ir_fail(node, err, MDOT_UNSUPPORTED, "activation \"%s\" of a recurrent operator is unsupported", name);
 }
 
 /* The next element of a list that has one element per activation that takes it, over all directions in order. */
@@ -80,7 +80,7 @@ static mdot_status read_activations(const ir_node *node, int direction, ir_recur
     int alpha = 0, beta = 0, wanted = r->activation_count * ir_recurrent_directions(node);
     bool given = names != NULL && names->kind == IR_ATTR_STRINGS && names->count > 0;
     if (given && names->count != wanted)
-        return ir_fail(node, err, MDOT_MALFORMED, "%d activations, where there are %d", names->count, wanted);
+        return ir_fail(node, err, MDOT_MALFORMED, "%d activations instead of %d", names->count, wanted);
     for (int k = 0; k < (direction + 1) * r->activation_count; k++) {
         ir_gate_activation found;
         const char *usual = functions[cells[r->cell].usual[k % r->activation_count]].name;
@@ -128,7 +128,7 @@ mdot_status ir_read_recurrent(const ir_node *node, int direction, ir_recurrent *
         const char *way = ir_node_string(node, "direction", "forward");
         bool is_reverse = strcmp(way, "reverse") == 0;
         if (!is_reverse && strcmp(way, "forward") != 0 && strcmp(way, "bidirectional") != 0)
-            return ir_fail(node, err, MDOT_MALFORMED, "direction \"%s\" is none of forward, reverse, bidirectional",
+            return ir_fail(node, err, MDOT_MALFORMED, "direction \"%s\" must be forward, reverse or bidirectional",
                            way);
         r.reverse = is_reverse || direction == 1;
         r.resets_behind = cell == IR_CELL_GRU && ir_node_int(node, "linear_before_reset", 0) != 0;
@@ -196,7 +196,7 @@ static mdot_status read_operands(const ir_operands *from, recurrent *r)
                  ir_dim_is(u.dim[0], r->directions) && ir_dim_equal(w.dim[2], r->input.dim[2]);
     if (agree && r->hidden == ir_node_int(from->node, "hidden_size", r->hidden)) return check_operands(from, r, gates);
     return ir_fail(from->node, from->err, MDOT_MALFORMED,
-                   "the weights do not agree with the input, the direction and hidden_size");
+                   "the shapes of the weights do not match the input, the direction and hidden_size");
 }
 
 mdot_status ir_shape_recurrent(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -245,7 +245,7 @@ mdot_status ir_shape_recurrence(ir_graph *graph, ir_node *node, mdot_error *err)
     bool agree = hidden > 0 && !__builtin_mul_overflow(how.gates, hidden, &columns) && ir_dim_is(x.dim[2], columns);
     own = agree && splits ? columns - hidden : columns;
     if (!agree || !ir_dim_is(weights.dim[1], own))
-        return ir_fail(node, err, MDOT_MALFORMED, "the weights do not agree with the input");
+        return ir_fail(node, err, MDOT_MALFORMED, "the shapes of the weights do not match the input");
     ir_dim h = ir_dim_number(hidden), square[] = {h, h}, state[] = {x.dim[1], h};
     ir_dim peephole = ir_dim_number(3 * hidden), steps[] = {x.dim[0], x.dim[1], h};
     status = check_operand(&from, 2, "candidate weights", 2, square);

@@ -337,7 +337,7 @@ mdot_status ir_eval_reduce(ir_arena *arena, const ir_node *node, const ir_wide *
     const ir_wide *axes = ir_node_input(node, 1) != NULL ? in[1] : NULL;
     unsigned mask = 0;
     if (axes != NULL && (axes->i == NULL || axes->count > x->rank)) {
-        return ir_fail(node, err, MDOT_MALFORMED, "axes are no integers, or more than dimensions");
+        return ir_fail(node, err, MDOT_MALFORMED, "axes must be integers, at most one per dimension");
     }
     mdot_status status = check_dtype(node, x->dtype, err);
     if (status != MDOT_OK) return status;

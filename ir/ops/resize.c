@@ -11,7 +11,8 @@ enum { SCALES = 2, SIZES = 3 }; /* inputs */
 static mdot_status scale_dim(const ir_graph *graph, const ir_node *node, ir_dim in, double scale, ir_dim *out,
                              mdot_error *err)
 {
-    if (!(scale >= 1e-6) || scale > 1e6) return ir_fail(node, err, MDOT_MALFORMED, "a scale of %g", scale);
+    if (!(scale >= 1e-6) || scale > 1e6)
+        return ir_fail(node, err, MDOT_MALFORMED, "the scale %g is outside of the range from 1e-6 to 1e6", scale);
     if (ir_dim_is_number(in)) {
         /* f32 scales such as 1/3 are slightly below the intended value. */
         double extent = floor((double)in.offset * scale + 1e-4);
@@ -48,7 +49,7 @@ static mdot_status resize_to_sizes(const ir_node *node, const int *axes, int cou
     ir_dim sizes[IR_MAX_KNOWN];
     int given;
     if (strcmp(ir_node_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0) {
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "sizes that keep the aspect ratio are not handled");
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "sizes that keep the aspect ratio are unsupported");
     }
     mdot_status status = ir_input_dims(node, SIZES, sizes, &given, err);
     if (status == MDOT_OK && given != count) {
@@ -83,7 +84,7 @@ mdot_status ir_shape_resize(ir_graph *graph, ir_node *node, mdot_error *err)
     } else if (is_given(node, SCALES)) {
         status = resize_by_scales(graph, node, axes, count, &type, err);
     } else {
-        status = ir_fail(node, err, MDOT_MALFORMED, "neither scales nor sizes are given");
+        status = ir_fail(node, err, MDOT_MALFORMED, "scales or sizes are required");
     }
     if (status == MDOT_OK) ir_set_type(node, 0, type.dtype, type.rank, type.dim);
     return status;
@@ -113,7 +114,7 @@ static mdot_status grid_sample_result(const ir_operands *from, ir_type *out_type
     if (status == MDOT_OK) status = ir_operand_need(from, 1, "grid", out_type->rank, &grid);
     if (status != MDOT_OK) return status;
     if (out_type->rank < 3 || !ir_dim_is(grid.dim[grid.rank - 1], out_type->rank - 2)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the grid does not hold positions of the input");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the grid must contain positions of the input");
     }
     for (int i = 2; i < out_type->rank; i++) out_type->dim[i] = grid.dim[i - 1];
     return MDOT_OK;

@@ -29,7 +29,7 @@ static mdot_status read_channels(const ir_operands *from, geometry *g)
     g->rotated = ir_node_int(from->node, "rotary_embedding_dim", 0);
     if (g->rotated == 0) g->rotated = g->channels;
     if (g->rotated > 0 && g->rotated <= g->channels && g->rotated % 2 == 0) return MDOT_OK;
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "%lld of %lld channels cannot turn in pairs",
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "%lld of %lld channels cannot be rotated in pairs",
                    (long long)g->rotated, (long long)g->channels);
 }
 
@@ -45,7 +45,7 @@ static mdot_status check_cache(const ir_operands *from, int i, const char *what,
                 (by_position || (ir_dim_equal(cache.dim[0], g->batch) && ir_dim_equal(cache.dim[1], g->rows)));
     if (fits) return MDOT_OK;
     char text[IR_SHAPE_TEXT_BYTES];
-    return ir_fail(from->node, from->err, MDOT_MALFORMED, "a %s of shape %s does not fit %lld turned channels", what,
+    return ir_fail(from->node, from->err, MDOT_MALFORMED, "a %s of shape %s does not match %lld rotated channels", what,
                    ir_shape_text(from, cache.rank, cache.dim, text), (long long)g->rotated);
 }
 
@@ -71,7 +71,7 @@ static mdot_status read_geometry(const ir_operands *from, geometry *out)
         if (status == MDOT_OK) status = ir_operand_need_integers(from, POSITIONS, "position ids");
         if (status == MDOT_OK &&
             (!ir_dim_equal(positions.dim[0], g.batch) || !ir_dim_equal(positions.dim[1], g.rows))) {
-            status = ir_fail(from->node, from->err, MDOT_MALFORMED, "there is not one position id for each token");
+            status = ir_fail(from->node, from->err, MDOT_MALFORMED, "position ids must have one number for each token");
         }
     }
     if (status == MDOT_OK) *out = g;

@@ -15,8 +15,8 @@ static mdot_status undecided(const ir_operands *from, int axis, const char *what
 {
     char bound_text[IR_DIM_TEXT_BYTES], extent_text[IR_DIM_TEXT_BYTES];
     return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                   "along axis %d the %s, %s, of a dimension of %s means different things at different lengths", axis,
-                   what, ir_dim_text(bound, from->graph->symbol, bound_text, sizeof bound_text),
+                   "along axis %d, the effect of the %s, %s, on a dimension of %s depends on the length", axis, what,
+                   ir_dim_text(bound, from->graph->symbol, bound_text, sizeof bound_text),
                    ir_dim_text(extent, from->graph->symbol, extent_text, sizeof extent_text));
 }
 
@@ -327,7 +327,8 @@ static mdot_status read_pads(const ir_operands *from, int rank, ir_dim *out_befo
     if (status == MDOT_OK) status = ir_axes_mask(from->node, axes, axis_count, rank, &mask, from->err);
     if (status != MDOT_OK) return status;
     if (pad_count != 2 * axis_count) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d pads for %d axes", pad_count, axis_count);
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "expected two pads per axis: %d pads for %d axes",
+                       pad_count, axis_count);
     }
     for (int i = 0; i < rank; i++) out_before[i] = out_after[i] = ir_dim_number(0);
     for (int i = 0; i < axis_count; i++) {
@@ -425,7 +426,7 @@ mdot_status ir_eval_pad(ir_arena *arena, const ir_node *node, const ir_wide *con
     if (status != MDOT_OK) return status;
     const ir_wide *constant = ir_tensor_input(node, in, 2); /* absent: zeros, as in the new tensor */
     if (constant != NULL && constant->count != 1)
-        return ir_fail(node, err, MDOT_MALFORMED, "the constant is not one number");
+        return ir_fail(node, err, MDOT_MALFORMED, "the constant must be one number");
     if (mode != PAD_CONSTANT && in[0]->count == 0 && out[0]->count > 0) {
         return ir_fail(node, err, MDOT_MALFORMED, "an empty input has no elements to pad with");
     }

@@ -83,7 +83,7 @@ static mdot_status top_k_result(const ir_operands *from, ir_type *out_type, int 
         !ir_dim_always_le(from->graph, element[0], in.dim[*out_axis])) {
         char k_text[IR_DIM_TEXT_BYTES], text[IR_DIM_TEXT_BYTES];
         return ir_fail(from->node, from->err, ir_dims_fault(2, (ir_dim[]){element[0], in.dim[*out_axis]}),
-                       "K, %s, is not one number between 0 and the dimension's %s at every length",
+                       "K, %s, must be one number between 0 and the dimension's %s at every length",
                        ir_dim_text(element[0], from->graph->symbol, k_text, sizeof k_text),
                        ir_dim_text(in.dim[*out_axis], from->graph->symbol, text, sizeof text));
     }
@@ -267,10 +267,9 @@ static mdot_status scatter_elements_result(const ir_operands *from, ir_type *out
     }
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], data_text[IR_SHAPE_TEXT_BYTES];
-        return ir_fail(from->node, from->err, MDOT_MALFORMED,
-                       "indices of shape %s do not go with data of shape %s and these updates",
-                       ir_shape_text(from, indices.rank, indices.dim, text),
-                       ir_shape_text(from, data.rank, data.dim, data_text));
+        return ir_fail(
+            from->node, from->err, MDOT_MALFORMED, "indices of shape %s do not match data of shape %s and the updates",
+            ir_shape_text(from, indices.rank, indices.dim, text), ir_shape_text(from, data.rank, data.dim, data_text));
     }
     *out_type = data;
     return MDOT_OK;
@@ -328,11 +327,10 @@ static mdot_status scatter_nd_result(const ir_operands *from, ir_type *out_type)
     }
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], data_text[IR_SHAPE_TEXT_BYTES], updates_text[IR_SHAPE_TEXT_BYTES];
-        return ir_fail(from->node, from->err, MDOT_MALFORMED,
-                       "data of shape %s, indices of shape %s and updates of shape %s do not go together",
-                       ir_shape_text(from, data.rank, data.dim, data_text),
-                       ir_shape_text(from, indices.rank, indices.dim, text),
-                       ir_shape_text(from, updates.rank, updates.dim, updates_text));
+        return ir_fail(
+            from->node, from->err, MDOT_MALFORMED, "the shapes of data, %s, indices, %s, and updates, %s, do not match",
+            ir_shape_text(from, data.rank, data.dim, data_text), ir_shape_text(from, indices.rank, indices.dim, text),
+            ir_shape_text(from, updates.rank, updates.dim, updates_text));
     }
     *out_type = data;
     return MDOT_OK;
@@ -353,8 +351,8 @@ mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wi
     int length = (int)indices->dims[indices->rank - 1];
     int64_t strides[MDOT_MAX_RANK];
     ir_strides(data->rank, data->dims, strides);
-    int64_t slice = ir_matmul(data->dims, length, data->rank);
-    int64_t tuples = ir_matmul(indices->dims, 0, indices->rank - 1);
+    int64_t slice = ir_product(data->dims, length, data->rank);
+    int64_t tuples = ir_product(indices->dims, 0, indices->rank - 1);
     for (int64_t t = 0; t < tuples && slice > 0; t++) {
         int64_t to = 0;
         for (int i = 0; i < length; i++) {
@@ -388,7 +386,7 @@ static mdot_status tensor_scatter_result(const ir_operands *from, ir_type *out_t
     if (!fits) {
         char text[IR_SHAPE_TEXT_BYTES], cache_text[IR_SHAPE_TEXT_BYTES];
         return ir_fail(from->node, from->err, MDOT_MALFORMED,
-                       "an update of shape %s does not fit a cache of shape %s along axis %d",
+                       "an update of shape %s does not match a cache of shape %s along axis %d",
                        ir_shape_text(from, update.rank, update.dim, text),
                        ir_shape_text(from, cache.rank, cache.dim, cache_text), axis);
     }
@@ -401,7 +399,8 @@ static mdot_status tensor_scatter_result(const ir_operands *from, ir_type *out_t
         if (status == MDOT_OK) status = ir_operand_need_integers(from, 2, "write indices");
         if (status != MDOT_OK) return status;
         if (!ir_dim_equal(starts.dim[0], cache.dim[0])) {
-            return ir_fail(from->node, from->err, MDOT_MALFORMED, "there is not one write index for each of the batch");
+            return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                           "the write indices must have one element for each sequence of the batch");
         }
     }
     *out_type = cache;
@@ -424,12 +423,13 @@ mdot_status ir_eval_tensor_scatter(ir_arena *arena, const ir_node *node, const i
     const ir_wide *starts = ir_tensor_input(node, in, 2);
     bool circular = strcmp(ir_node_string(node, "mode", "linear"), "circular") == 0;
     ir_axis_view cache = ir_view_axis(in[0], axis), update = ir_view_axis(in[1], axis);
-    int64_t per_batch = ir_matmul(in[0]->dims, 1, axis);
+    int64_t per_batch = ir_product(in[0]->dims, 1, axis);
     for (int64_t o = 0; o < cache.outer && update.extent > 0; o++) {
         int64_t start = starts != NULL ? starts->i[o / per_batch] : 0;
         if (start < 0 || start > (circular ? INT64_MAX - update.extent : cache.extent - update.extent)) {
-            return ir_fail(node, err, MDOT_OUT_OF_RANGE, "write index %lld with %lld new of %lld positions",
-                           (long long)start, (long long)update.extent, (long long)cache.extent);
+            return ir_fail(node, err, MDOT_OUT_OF_RANGE,
+                           "write index %lld plus %lld new positions exceeds the cache of %lld", (long long)start,
+                           (long long)update.extent, (long long)cache.extent);
         }
         for (int64_t k = 0; k < update.extent; k++) {
             int64_t at = (start + k) % cache.extent; /* a linear update stays below the extent */

@@ -23,7 +23,7 @@ static mdot_status read_windows(const ir_operands *from, windows *out)
     if (status == MDOT_OK) status = ir_operand_axis(from, "axis", -1, w.input.rank, &w.axis);
     if (status != MDOT_OK) return status;
     if (w.size < 1 || w.stride < 1 || w.dilation < 1)
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "size, stride and dilation are at least 1");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "size, stride and dilation must be at least 1");
     if (w.input.rank == MDOT_MAX_RANK)
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "more than %d dimensions", MDOT_MAX_RANK);
     *out = w;
@@ -45,7 +45,7 @@ static mdot_status windows_result(const ir_operands *from, ir_type *out_type)
     if (!fits || least < 0) {
         char text[IR_SHAPE_TEXT_BYTES];
         return ir_fail(from->node, from->err, ir_dims_fault(1, &w.input.dim[w.axis]),
-                       "windows of %lld over %s do not fit, or not a whole number of them at every length",
+                       "windows of %lld over %s do not fit, or their number is not an integer at every length",
                        (long long)w.size, ir_shape_text(from, 1, &w.input.dim[w.axis], text));
     }
     *out_type = w.input;

@@ -36,7 +36,7 @@ static mdot_status read_kernel(const ir_operands *from, int rank, const int64_t 
     if (status != MDOT_OK) return status;
     for (int i = 0; i < rank; i++) {
         if (kernel != NULL && w->kernel[i] && w->kernel[i] != kernel[i]) {
-            return ir_fail(from->node, from->err, MDOT_MALFORMED, "kernel_shape says %lld, the weights are %lld wide",
+            return ir_fail(from->node, from->err, MDOT_MALFORMED, "kernel_shape is %lld, but the weights are %lld wide",
                            (long long)w->kernel[i], (long long)kernel[i]);
         }
         if (kernel != NULL) w->kernel[i] = kernel[i];
@@ -52,7 +52,8 @@ mdot_status ir_window_read(const ir_operands *from, int rank, const int64_t *ker
     ir_window w = {.rank = rank};
     int64_t pads[2 * IR_MAX_SPATIAL];
     if (rank < 1 || rank > IR_MAX_SPATIAL) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions has no window", rank + 2);
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "an input of %d dimensions lacks spatial dimensions",
+                       rank + 2);
     }
     mdot_status status = read_kernel(from, rank, kernel, &w);
     if (status == MDOT_OK) status = read_list(from, "strides", rank, 1, 1, w.stride);
@@ -98,7 +99,7 @@ static mdot_status slide_padded(const ir_operands *from, const ir_window *w, int
     if (!ir_dim_add(in, ir_dim_number(w->before[i] + w->after[i] - reach(w, i)), &room)) return not_affine(from, i);
     ir_dim_bounds(from->graph, room, &least, &most);
     if (most < 0) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "a kernel that reaches over %lld does not fit into %lld",
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "a kernel of extent %lld exceeds the input of %lld",
                        (long long)reach(w, i), (long long)(room.offset + reach(w, i)));
     }
     bool fits = up ? ir_dim_div_ceil(from->graph, room, w->stride[i], &steps)
@@ -151,7 +152,8 @@ mdot_status ir_window_unslide(const ir_operands *from, ir_window *w, const ir_di
         int64_t least, most;
         ir_dim_bounds(from->graph, out_extents[i], &least, &most);
         if (most < 0) {
-            status = ir_fail(from->node, from->err, MDOT_MALFORMED, "padding takes all of spatial dimension %d", i);
+            status = ir_fail(from->node, from->err, MDOT_MALFORMED,
+                             "negative padding removes all of spatial dimension %d", i);
         }
     }
     return status;

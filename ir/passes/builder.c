@@ -296,7 +296,8 @@ static ir_value *symbolic_dim(ir_builder *b, ir_dim *out_dim)
         }
     }
     if (b->status == MDOT_OK) {
-        b->status = mdot_fail(b->err, MDOT_UNSUPPORTED, "%s: node %s needs the length, which no input's shape shows",
+        b->status = mdot_fail(b->err, MDOT_UNSUPPORTED,
+                              "%s: node %s requires the length, but no input has a dimension of that length",
                               b->graph->name, b->at->name);
     }
     return NULL;

@@ -11,9 +11,10 @@
 /* Refuses a Dropout that `simplify` kept, because it draws random numbers. */
 static void refuse_dropout(ir_builder *b, ir_node *node)
 {
-    b->status = mdot_fail(b->err, MDOT_UNSUPPORTED,
-                          "%s: node %s (Dropout) runs in training mode: a compiled predictor draws no random numbers",
-                          b->graph->name, node->name);
+    b->status = mdot_fail(
+        b->err, MDOT_UNSUPPORTED,
+        "%s: node %s (Dropout) runs in training mode, which needs random numbers; export the model for inference",
+        b->graph->name, node->name);
 }
 
 static const ir_rule rule_of[IR_OP_COUNT] = {

@@ -54,5 +54,5 @@ mdot_status ir_run_pass(ir_graph *graph, const char *name, bool *out_changed, md
     for (int i = 0; i < ir_pass_count; i++) {
         if (strcmp(ir_passes[i].name, name) == 0) return run(graph, &ir_passes[i], out_changed, err);
     }
-    return mdot_fail(err, MDOT_NOT_FOUND, "there is no pass %s", name);
+    return mdot_fail(err, MDOT_NOT_FOUND, "unknown pass %s", name);
 }

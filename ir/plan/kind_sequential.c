@@ -146,8 +146,8 @@ static void run_scatter_elements(const pl_sequential *k, const ir_wide *indices,
 static void run_scatter_nd(const pl_sequential *k, const ir_wide *indices, const ir_wide *updates, ir_wide *out)
 {
     int length = (int)indices->dims[indices->rank - 1];
-    int64_t strides[MDOT_MAX_RANK], slice = ir_matmul(out->dims, length, out->rank);
-    int64_t tuples = ir_matmul(indices->dims, 0, indices->rank - 1);
+    int64_t strides[MDOT_MAX_RANK], slice = ir_product(out->dims, length, out->rank);
+    int64_t tuples = ir_product(indices->dims, 0, indices->rank - 1);
     ir_strides(out->rank, out->dims, strides);
     for (int64_t t = 0; t < tuples; t++) {
         int64_t to = 0;
@@ -159,7 +159,7 @@ static void run_scatter_nd(const pl_sequential *k, const ir_wide *indices, const
 static void run_tensor_scatter(const pl_sequential *k, const ir_wide *update, const ir_wide *starts, ir_wide *out)
 {
     ir_axis_view cache = ir_view_axis(out, k->axis), part = ir_view_axis(update, k->axis);
-    int64_t per_batch = ir_matmul(out->dims, 1, k->axis);
+    int64_t per_batch = ir_product(out->dims, 1, k->axis);
     for (int64_t row = 0; row < cache.outer; row++) {
         int64_t start = starts != NULL ? starts->i[row / per_batch] : 0;
         int64_t limit = k->circular ? cache.extent - 1 : cache.extent - part.extent;

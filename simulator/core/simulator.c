@@ -241,7 +241,7 @@ static mdot_status run(simulation *s, void *self, mdot_error *err)
     while (s->done < s->workload->job_count) {
         double next_s = next_event_s(s);
         if (next_s == INFINITY)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s lets %zu jobs wait forever, the first of them %s",
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s never starts %zu jobs, for example %s",
                              s->policy->name, s->workload->job_count - s->done,
                              s->workload->jobs[s->next_arrival > 0 ? s->next_arrival - 1 : 0].id);
         advance(s, next_s);
@@ -259,20 +259,19 @@ static mdot_status check(const sc_workload *workload, const sc_cluster *cluster,
                          mdot_error *err)
 {
     if (cluster->type_count > 1 && !policy->uses_types)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s knows one type of GPUs, and the cluster has %u",
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s supports one GPU type, but the cluster has %u",
                          policy->name, cluster->type_count);
     for (size_t i = 0; i < workload->job_count; i++) {
         const sc_job *job = &workload->jobs[i];
         if (policy->needs_kinds && job->kind == SC_NONE)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                             "policy %s needs to know how fast jobs run: job %s has no job_type", policy->name,
-                             job->id);
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy %s requires throughputs: job %s has no job_type",
+                             policy->name, job->id);
         bool runs = false;
         for (unsigned type = 0; type < cluster->type_count; type++)
             runs |= job->gpus <= cluster->types[type].gpus && sc_workload_speed(workload, job, type, job->gpus) > 0;
         if (!runs)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "job %s of %d GPUs runs on no type of GPUs that there is",
-                             job->id, job->gpus);
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                             "job %s of %d GPUs has no throughput on any GPU type of the cluster", job->id, job->gpus);
     }
     return MDOT_OK;
 }

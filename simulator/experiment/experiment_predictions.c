@@ -25,7 +25,7 @@ static mdot_status find_predictors(const sc_csv *csv, int label, int *columns, e
             return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for predictors");
     }
     if (p->predictor_count > 0) return MDOT_OK;
-    return mdot_fail(err, MDOT_MALFORMED, "%s: there is no column of a predictor", csv->path);
+    return mdot_fail(err, MDOT_MALFORMED, "%s: the table lacks a predictor column", csv->path);
 }
 
 static mdot_status read_rows(sc_csv *csv, int label, const int *columns, ex_predictions *p, mdot_error *err)

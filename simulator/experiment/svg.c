@@ -89,7 +89,7 @@ static void put_axes(FILE *stream, const panel *p)
     for (int percent = 0; percent <= 100 * p->most_error; percent += 25)
         fprintf(stream, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">%d %%</text>\n", x_of(p, percent / 100.),
                 p->top + PANEL_H + 16, percent);
-    char load[32] = "as the trace is";
+    char load[32] = "unmodified";
     if (p->setup->loads[p->load] > 0) snprintf(load, sizeof load, "load %.2g", p->setup->loads[p->load]);
     fprintf(stream, "<text x=\"%g\" y=\"%g\" font-weight=\"bold\">", p->left, p->top - 8);
     put_text(stream, p->setup->trace_names[p->trace]);
@@ -194,9 +194,9 @@ void ex_print_svg(FILE *stream, const ex_setup *setup, const ex_results *results
     int width = LEFT + (int)setup->trace_count * (PANEL_W + GAP_X), height = TOP + EX_LOADS * (PANEL_H + GAP_Y);
     fprintf(stream,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
-            "font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-            "<text x=\"%d\" y=\"24\" font-size=\"15\" font-weight=\"bold\">What mispredicted durations cost: mean "
-            "completion time over that of exact SRSF</text>\n",
+            "font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" "
+            "y=\"24\" font-size=\"15\" font-weight=\"bold\">Cost of mispredicted durations: mean completion "
+            "time relative to exact SRSF</text>\n",
             width, height, LEFT);
     put_legend(stream);
     for (size_t load = 0; load < EX_LOADS; load++) {

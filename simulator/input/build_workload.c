@@ -62,7 +62,7 @@ static mdot_status check_ids(const sc_workload *workload, const char *path, mdot
     mdot_status status = MDOT_OK;
     for (size_t i = 1; status == MDOT_OK && i < workload->job_count; i++)
         if (strcmp(ids[i - 1], ids[i]) == 0)
-            status = mdot_fail(err, MDOT_MALFORMED, "%s: two jobs are called %s", path, ids[i]);
+            status = mdot_fail(err, MDOT_MALFORMED, "%s: two jobs have the name %s", path, ids[i]);
     free(ids);
     return status;
 }
@@ -158,7 +158,7 @@ mdot_status sc_workload_select(sc_workload *workload, const sc_cluster *cluster,
     if (window->load > 0) {
         double load = sc_workload_load(workload, cluster);
         if (!isfinite(load))
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a load cannot be had where all jobs arrive at once");
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--scale-load requires jobs that arrive at different times");
         stretch = load / window->load;
     }
     for (size_t i = 0; i < workload->job_count; i++) {

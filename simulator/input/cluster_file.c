@@ -32,7 +32,7 @@ static mdot_status check_names(const sc_cluster *cluster, const char *path, mdot
     mdot_status status = MDOT_OK;
     for (size_t i = 1; status == MDOT_OK && i < cluster->node_count; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
-            status = mdot_fail(err, MDOT_MALFORMED, "%s: two nodes are called %s", path, names[i]);
+            status = mdot_fail(err, MDOT_MALFORMED, "%s: two nodes have the name %s", path, names[i]);
     free(names);
     return status;
 }
@@ -59,7 +59,8 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
         if (csv.field[type][0] == '\0') {
             status = sc_csv_fail(&csv, err, "type is empty");
         } else if (csv.field[node][0] == '\0' || strpbrk(csv.field[node], " :,\"") != NULL) {
-            status = sc_csv_fail(&csv, err, "node is \"%.40s\", which is no name: no blanks, colons, commas, quotes",
+            status = sc_csv_fail(&csv, err,
+                                 "node is \"%.40s\", but a name must not contain blanks, colons, commas or quotes",
                                  csv.field[node]);
         } else if (sc_cluster_add_node(&cluster, csv.field[node], csv.field[type], count, &reason) != MDOT_OK) {
             status = sc_csv_fail(&csv, err, "%s", reason.message);

@@ -34,7 +34,7 @@ static mdot_status read_text(const char *path, char **out_text, mdot_error *err)
     char *text = NULL;
     mdot_status status = MDOT_OK;
     if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) {
-        status = mdot_fail(err, MDOT_IO, "%s: no regular file", path);
+        status = mdot_fail(err, MDOT_IO, "%s: not a regular file", path);
     } else {
         size_t size = (size_t)info.st_size;
         text = malloc(size + 1);
@@ -43,7 +43,7 @@ static mdot_status read_text(const char *path, char **out_text, mdot_error *err)
         else if (fread(text, 1, size, file) != size)
             status = mdot_fail(err, MDOT_IO, "%s: cannot be read", path);
         else if (memchr(text, '\0', size) != NULL)
-            status = mdot_fail(err, MDOT_MALFORMED, "%s: holds bytes that are no text", path);
+            status = mdot_fail(err, MDOT_MALFORMED, "%s: the file contains zero bytes, but must be text", path);
         else
             text[size] = '\0';
     }
@@ -86,7 +86,8 @@ static mdot_status split(const sc_csv *csv, char *line, char **fields, int *out_
     for (char *at = line; at != NULL;) {
         if (count == SC_CSV_MAX_FIELDS) return sc_csv_fail(csv, err, "more than %d fields", SC_CSV_MAX_FIELDS);
         fields[count] = take_field(at, &at);
-        if (fields[count++] == NULL) return sc_csv_fail(csv, err, "a quote does not end, or not at a comma");
+        if (fields[count++] == NULL)
+            return sc_csv_fail(csv, err, "a quote is unterminated or is followed by text other than a comma");
     }
     *out_count = count;
     return MDOT_OK;
@@ -160,7 +161,7 @@ mdot_status sc_csv_next(sc_csv *csv, bool *out_is_row, mdot_error *err)
     if (line == NULL) return MDOT_OK;
     mdot_status status = split(csv, line, csv->field, &csv->field_count, err);
     if (status == MDOT_OK && csv->field_count != csv->header_count)
-        status = sc_csv_fail(csv, err, "%d fields, where the header has %d", csv->field_count, csv->header_count);
+        status = sc_csv_fail(csv, err, "%d fields, but the header has %d", csv->field_count, csv->header_count);
     return status;
 }
 
@@ -187,7 +188,7 @@ mdot_status sc_csv_number(const sc_csv *csv, int column, double least, double mo
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end != '\0' || !isfinite(value))
-        return sc_csv_fail(csv, err, "%s is no number: \"%.40s\"", name, text);
+        return sc_csv_fail(csv, err, "%s is not a number: \"%.40s\"", name, text);
     if (value < least) return sc_csv_fail(csv, err, "%s is %s, less than %g", name, text, least);
     if (value > most) return sc_csv_fail(csv, err, "%s is %s, more than %g", name, text, most);
     *out_value = value;
@@ -200,7 +201,7 @@ mdot_status sc_csv_whole(const sc_csv *csv, int column, int least, int most, int
     mdot_status status = sc_csv_number(csv, column, least, most, &value, err);
     if (status != MDOT_OK) return status;
     if (value != floor(value))
-        return sc_csv_fail(csv, err, "%s is no whole number: \"%.40s\"", csv->header[column], csv->field[column]);
+        return sc_csv_fail(csv, err, "%s is not an integer: \"%.40s\"", csv->header[column], csv->field[column]);
     *out_value = (int)value;
     return MDOT_OK;
 }

@@ -62,7 +62,7 @@ static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_work
         unsigned width = sc_width_of(gpus), type = find_type(cluster, csv.field[type_at]);
         sc_kind *kind = find_kind(workload, csv.field[kind_at], strlen(csv.field[kind_at]));
         if (width == SC_WIDTHS) {
-            status = sc_csv_fail(&csv, err, "gpus is %d, which is no power of two", gpus);
+            status = sc_csv_fail(&csv, err, "gpus is %d, but must be a power of two", gpus);
         } else if (kind != NULL && type < cluster->type_count) {
             kind->speed[type][width] = speed;
             kind->spread[type][width] = spread;

@@ -50,7 +50,7 @@ static mdot_status read_job(sc_workload *workload, const sc_csv *csv, const colu
     if (status == MDOT_OK && at->type != SC_CSV_ABSENT) {
         status = sc_csv_number(csv, at->steps, 1, MAX_SECONDS, &job.work, err);
         if (status == MDOT_OK && job.work != floor(job.work))
-            status = sc_csv_fail(csv, err, "steps is no whole number: \"%.40s\"", csv->field[at->steps]);
+            status = sc_csv_fail(csv, err, "steps is not an integer: \"%.40s\"", csv->field[at->steps]);
         if (status == MDOT_OK) status = sc_workload_add_kind(workload, csv->field[at->type], &job.kind, err);
     }
     if (status == MDOT_OK && at->deadline != SC_CSV_ABSENT && csv->field[at->deadline][0] != '\0')

@@ -175,7 +175,7 @@ static mdot_status fill_by_program(chronus *self, const sc_view *view, size_t co
         *out_fits = solved == MDOT_OK;
         self->gave_up = solved == MDOT_DEVICE || solved == MDOT_UNSUPPORTED;
         if (self->gave_up)
-            *out_note = "chronus: the program of leases has no answer, jobs are admitted by deadline";
+            *out_note = "chronus: the program of leases has no solution, jobs are admitted by deadline";
         else if (solved != MDOT_OK && solved != MDOT_OUT_OF_RANGE)
             status = solved;
     }

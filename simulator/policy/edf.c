@@ -113,7 +113,7 @@ const sc_policy sc_policy_edf = {
 
 const sc_policy sc_policy_edf_admit = {
     .name = "edf-admit",
-    .summary = "earliest deadline first among jobs with which all admitted ones meet theirs",
+    .summary = "earliest deadline first; admits a job only if all admitted jobs meet their deadlines",
     .create = sc_queue_create,
     .decide = decide_admit,
     .destroy = sc_queue_destroy,

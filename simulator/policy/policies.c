@@ -45,5 +45,5 @@ mdot_status sc_policy_find(const char *name, const sc_policy **out_policy, mdot_
             used +=
                 (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "", sc_policies[i]->name);
     }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no policy \"%s\": %s", name, names);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown policy \"%s\"; known are %s", name, names);
 }

@@ -39,7 +39,8 @@ static void destroy(void *memory)
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
     if (view->cluster->types[0].watts == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy powerflow needs what GPUs draw: --cluster with watts");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "policy powerflow requires the power of GPUs: --cluster with watts");
     powerflow *self = calloc(1, sizeof *self);
     if (self != NULL) self->shares = calloc(view->workload->job_count + 1, sizeof *self->shares);
     if (self == NULL || self->shares == NULL) {
@@ -140,7 +141,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 
 const sc_policy sc_policy_powerflow = {
     .name = "powerflow",
-    .summary = "GPUs to whom they save most time for their energy, within a power limit (PowerFlow, reduced)",
+    .summary = "GPUs to the jobs with the largest time saving per energy, within a power limit (PowerFlow, reduced)",
     .create = create,
     .decide = decide,
     .destroy = destroy,

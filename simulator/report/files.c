@@ -16,7 +16,7 @@ mdot_status sc_open_output(const char *path, FILE **out_file, mdot_error *err)
     bool is_pipe = descriptor < 0 && errno == ENXIO; /* a pipe without a reader */
     FILE *file = NULL;
     if (is_pipe || (descriptor >= 0 && fstat(descriptor, &info) == 0 && !S_ISREG(info.st_mode)))
-        mdot_fail(err, MDOT_IO, "%s: no regular file", path);
+        mdot_fail(err, MDOT_IO, "%s: not a regular file", path);
     else if (descriptor < 0 || ftruncate(descriptor, 0) != 0 || (file = fdopen(descriptor, "w")) == NULL)
         mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
     if (file == NULL && descriptor >= 0) close(descriptor);
@@ -44,7 +44,8 @@ static bool write_rows(FILE *file, const sc_workload *workload, const sc_result 
 mdot_status sc_write_jobs(const char *path, const sc_workload *workload, const sc_result *result, mdot_error *err)
 {
     struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return mdot_fail(err, MDOT_IO, "%s: no regular file", path);
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return mdot_fail(err, MDOT_IO, "%s: not a regular file", path);
     char *temporary = NULL;
     if (asprintf(&temporary, "%s.%ld", path, (long)getpid()) < 0)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory", path);

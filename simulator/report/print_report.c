@@ -17,7 +17,7 @@ void sc_print_row(FILE *stream, const char *policy, const char *estimate, const 
                 summary->deadlines, summary->rejected);
     if (summary->energy_kwh > 0) fprintf(stream, "%-10s %.1f kWh\n", "", summary->energy_kwh);
     if (summary->notes > 0)
-        fprintf(stream, "%-10s %zu decisions fell back to a simpler rule (--log says which)\n", "", summary->notes);
+        fprintf(stream, "%-10s %zu decisions fell back to a simpler rule (see --log)\n", "", summary->notes);
 }
 
 void sc_print_json(FILE *stream, const char *policy, const char *estimate, const sc_summary *summary)

@@ -185,16 +185,16 @@ static void header_of_another_kind_is_refused(void **state)
         mdot_status status;
         const char *message;
     } cases[] = {
-        {EI_MAG0, 0, MDOT_MALFORMED, "not an ELF file, so not a test"},
-        {EI_MAG3, 'G', MDOT_MALFORMED, "not an ELF file, so not a test"},
-        {EI_CLASS, ELFCLASS32, MDOT_MALFORMED, "not a 64-bit little-endian ELF file, so not a test"},
+        {EI_MAG0, 0, MDOT_MALFORMED, "expected a test, but the file is not an ELF file"},
+        {EI_MAG3, 'G', MDOT_MALFORMED, "expected a test, but the file is not an ELF file"},
+        {EI_CLASS, ELFCLASS32, MDOT_MALFORMED, "expected a test, but the file is not a 64-bit little-endian ELF file"},
         {EI_DATA, ELFDATA2MSB, MDOT_MALFORMED, "not a 64-bit little-endian"},
         {EI_VERSION, 0, MDOT_MALFORMED, "not a 64-bit little-endian"},
         {offsetof(Elf64_Ehdr, e_version), 2, MDOT_MALFORMED, "not a 64-bit little-endian"},
         {offsetof(Elf64_Ehdr, e_machine), EM_X86_64, MDOT_INCOMPATIBLE, "ELF machine 62 instead of 183"},
-        {offsetof(Elf64_Ehdr, e_ehsize), 52, MDOT_MALFORMED, "headers of unexpected sizes"},
-        {offsetof(Elf64_Ehdr, e_phentsize), 32, MDOT_MALFORMED, "headers of unexpected sizes"},
-        {offsetof(Elf64_Ehdr, e_shentsize), 40, MDOT_MALFORMED, "headers of unexpected sizes"},
+        {offsetof(Elf64_Ehdr, e_ehsize), 52, MDOT_MALFORMED, "headers have unexpected sizes"},
+        {offsetof(Elf64_Ehdr, e_phentsize), 32, MDOT_MALFORMED, "headers have unexpected sizes"},
+        {offsetof(Elf64_Ehdr, e_shentsize), 40, MDOT_MALFORMED, "headers have unexpected sizes"},
         {offsetof(Elf64_Ehdr, e_phoff) + 7, 0xff, MDOT_MALFORMED, "segment table is outside"},
         {offsetof(Elf64_Ehdr, e_phnum) + 1, 0xff, MDOT_MALFORMED, "segment table is outside"},
         {offsetof(Elf64_Ehdr, e_shoff) + 7, 0xff, MDOT_MALFORMED, "section table is outside"},

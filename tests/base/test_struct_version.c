@@ -115,7 +115,7 @@ static void elements_lie_as_far_apart_as_the_caller_says(void **state)
     theirs[2] = (later){sizeof(now), 5, 6, 0};
     mdot_error err = {0};
     assert_int_equal(bs_read_element(&type, theirs, 2, &mine, &err), MDOT_INVALID_ARGUMENT);
-    assert_string_equal(err.message, "the struct_size of now 2 of an array is 24, that of the first 32");
+    assert_string_equal(err.message, "the struct_size of now 2 of an array is 24, but that of the first one is 32");
 }
 
 /* Later fields begin at the end of these structs. If a struct had padding there, an older program would leave

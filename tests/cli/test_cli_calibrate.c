@@ -44,9 +44,9 @@ static void rows_left_out_are_predicted_with_the_other_halfs(void **state)
     double before, after;
     run_calibrate(f, steps, output);
     assert_int_equal(f->result.status, OK);
-    const char *at = strstr(f->result.out, "rows left out: off by ");
+    const char *at = strstr(f->result.out, "cross-validated error: ");
     if (at == NULL) fail_msg("%s%s", f->result.out, f->result.err);
-    assert_int_equal(sscanf(at, "rows left out: off by %lf %% without, %lf %% with", &before, &after), 2);
+    assert_int_equal(sscanf(at, "cross-validated error: %lf %% before calibration, %lf %% after", &before, &after), 2);
     assert_true(after < before);
     free(output);
 }
@@ -58,7 +58,7 @@ static void predictions_say_what_they_were_calibrated_by(void **state)
     run_calibrate(f, steps, output);
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "\n    others ");
-    expect_contains(f->result.out, "\n    several GPUs, besides ");
+    expect_contains(f->result.out, "\n    several GPUs (extra) ");
     double before[3], after[3];
     static const char *const keys[] = {"step_ms", "lower_ms", "upper_ms"};
     RUN(f, resnet, "--gpu", "K80", "--batch", "32", "--precision", "fp32", "--json", "-q");

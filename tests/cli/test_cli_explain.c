@@ -87,8 +87,8 @@ static void each_table_adds_up_and_fits_a_terminal(void **state)
     expect_contains(f->result.out, "1: bert.encoder.layer.0");
     expect_contains(f->result.out, "\n    Linear   ");
     expect_contains(f->result.out, "output.dense Linear");
-    expect_contains(f->result.out, "where the time goes, estimated where the predictor has no input\n");
-    for (const char *line = strstr(f->result.out, "where the time"); *line != '\0';) {
+    expect_contains(f->result.out, "time by phase, estimated analytically where the predictor lacks an input\n");
+    for (const char *line = strstr(f->result.out, "time by phase"); *line != '\0';) {
         size_t length = strcspn(line, "\n");
         if (length > COLUMNS) fail_msg("%zu columns: %.*s", length, (int)length, line);
         line += length + (line[length] == '\n');
@@ -100,7 +100,7 @@ static void a_table_of_several_is_not_explained(void **state)
     predict_command *f = *state;
     RUN(f, resnet, "--gpu", "A100,T4", "--explain");
     assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "--explain explains one prediction, or with --json all");
+    expect_contains(f->result.err, "--explain requires a single prediction, or --json");
     RUN(f, resnet, "--gpu", "A100", "--sweep", "batch=1,2", "--explain");
     assert_int_equal(f->result.status, USAGE);
 }

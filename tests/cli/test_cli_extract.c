@@ -63,7 +63,7 @@ static void a_table_has_a_line_for_each_operator(void **state)
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "Linear");
     expect_contains(f->result.out, "channels_in=64 channels_out=10");
-    expect_contains(f->result.out, "2 operators, 1 unknown (?); a step of 1 sample\n");
+    expect_contains(f->result.out, "2 operators, 1 unknown (?); batch of 1 sample\n");
     expect_contains(f->result.out, "    1?com.example:Fancy ");
     expect_contains(f->result.err, "warning");
     expect_contains(f->result.err, "com.example:Fancy");

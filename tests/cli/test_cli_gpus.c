@@ -52,7 +52,7 @@ static void a_card_may_be_given_by_its_figures(void **state)
 static void a_card_that_is_none_is_refused(void **state)
 {
     predict_command *f = *state;
-    static const char *const specs[][2] = {{"name=X", "needs tflops"},
+    static const char *const specs[][2] = {{"name=X", "requires tflops"},
                                            {"name=X,tflop=3", "did you mean tflops?"},
                                            {"tflops=-3", "a positive number"},
                                            {"tflops=3x", "a positive number"},

@@ -31,8 +31,8 @@ static void one_configuration_is_a_paragraph(void **state)
     expect_contains(f->result.out, "90 % interval");
     expect_contains(f->result.out, "samples/s");
     expect_contains(f->result.out, "of 24 GiB: fits");
-    expect_contains(f->result.out, "  work        25.6M parameters, 24.5G FLOP a sample; ");
-    expect_contains(f->result.out, "% of the card's arithmetic, ");
+    expect_contains(f->result.out, "  work        25.6M parameters, 24.5G FLOP per sample; ");
+    expect_contains(f->result.out, "% of the GPU's peak FLOP/s, ");
     expect_contains(f->result.out, "% of its bandwidth\n");
     assert_null(strstr(f->result.out, "total"));
 }
@@ -334,13 +334,13 @@ static void lines_are_sorted_and_cost_what_they_cost(void **state)
     assert_true(rate[0] >= rate[1] && rate[1] >= rate[2]);
     assert_float_equal(cost[0] * rate[0], 3 * 1e6 / 3600, 1e-3);
     RUN(f, resnet, "--gpu=T4", "--sort=cost");
-    expect_contains(f->result.err, "--sort cost needs --price");
+    expect_contains(f->result.err, "--sort cost requires --price");
     write_text(path, "A100 two\n");
     RUN(f, resnet, "--gpu=T4", "--price", path);
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "line 1 of ");
     RUN(f, resnet, "--gpu=T4", "--price=-3");
-    expect_contains(f->result.err, "a price of an hour");
+    expect_contains(f->result.err, "a price per hour");
 }
 
 static size_t longest_line(const char *text)
@@ -419,12 +419,12 @@ static void wrong_values_list_the_right_ones(void **state)
         {"--link=nvlnk", "(did you mean nvlink?)"},
         {"--network=0", "above 0"},
         {"--parallel=tp", "KIND=N"},
-        {"--parallel=xp=2", "does not know \"xp\"; known are dp, tp, pp, ep, micro, zero"},
+        {"--parallel=xp=2", "unknown value \"xp\"; known are dp, tp, pp, ep, micro, zero"},
         {"--parallel=dp=2,tb=2", "(did you mean tp?)"},
         {"--parallel=tensro=2", "(did you mean tp?)"},
         {"--parallel=expert_paralel=2", "(did you mean ep?)"},
         {"--parallel=fsdp=2", "(did you mean zero?)"},
-        {"--parallel=tp=two", "--parallel tp takes a whole number from 1 to"},
+        {"--parallel=tp=two", "--parallel tp takes an integer from 1 to"},
         {"--parallel=tp:2", "KIND=N"},
         {"--parallel=tp=2,tp=4", "tp twice"},
         {"--parallel=tp=0", "from 1 to"},
@@ -432,15 +432,15 @@ static void wrong_values_list_the_right_ones(void **state)
         {"--layout=chwn", "nchw, nhwc"},
         {"--optimizer=lion", "sgd, adam, adamw"},
         {"--batch=0", "from 1 to"},
-        {"--batch=many", "from 1 to 16777216, as 32"},
+        {"--batch=many", "from 1 to 16777216, for example 32"},
         {"--gpus=0", "from 1 to"},
         {"--steps=-1", "from 1 to"},
         {"--sweep=batch=0..8", "from 1 to"},
-        {"--sweep=batch=8..4", "ascends"},
+        {"--sweep=batch=8..4", "must ascend"},
         {"--sweep=batch=8,,4", "list"},
         {"--sweep=1..8", "batch=A..B"},
-        {"--batch=16-32", "--batch takes whole numbers from 1 to 16777216, as 32, 16,32 or 16..64, not \"16-32\""},
-        {"--batch=16..", "--batch takes whole numbers"},
+        {"--batch=16-32", "--batch takes integers from 1 to 16777216, for example 32, 16,32 or 16..64, not \"16-32\""},
+        {"--batch=16..", "--batch takes integers"},
         {"--epochs=3", "--dataset"},
         {"--dataset=3", "--epochs"},
         {"--dim=T", "NAME="},

@@ -69,10 +69,10 @@ static void a_page_holds_everything_itself(void **state)
                                        "bert_base.onnx</h1>",
                                        "<h2>On each GPU</h2>",
                                        "<h2>Time against batch</h2>",
-                                       "<h2>Where the time goes</h2>",
+                                       "<h2>Time by phase</h2>",
                                        "<h2>By operator, on ",
-                                       "<h2>Memory, and what each card has</h2>",
-                                       "<h2>What to keep in mind</h2>",
+                                       "<h2>Memory of the job and of each GPU</h2>",
+                                       "<h2>Warnings</h2>",
                                        "A100-SXM-40GB"};
     for (size_t i = 0; i < sizeof held / sizeof *held; i++)
         if (strstr(page, held[i]) == NULL) fail_msg("%s is not there", held[i]);
@@ -172,7 +172,7 @@ static void versions_of_pytorch_are_compared_in_a_table(void **state)
     assert_non_null(first);
     snprintf(row, sizeof row, "<td>T4</td><td>%.4g</td>", step_ms[0]);
     assert_memory_equal(first, row, strlen(row));
-    assert_non_null(strstr(page, "All else is of PyTorch 1.12."));
+    assert_non_null(strstr(page, "All other sections use PyTorch 1.12."));
     process_run((const char *const[]){MDOT_CLI, "report", resnet, "--gpu=T4", "--torch=2.4", "-o", path, "-q", NULL},
                 &f->result);
     assert_int_equal(f->result.status, OK);

@@ -140,7 +140,7 @@ static void no_more_is_read_than_a_job_can_be(void **state)
     predict_command *f = *state;
     run_shell(f, "{ printf 'MDOTJOB\\000'; cat /dev/zero; } | %s predict - --gpu %s", "T4");
     assert_int_equal(f->result.status, FAILED);
-    expect_contains(f->result.err, "standard input: it has more than 256 MiB, as no job file has");
+    expect_contains(f->result.err, "standard input: larger than 256 MiB, the maximum size of a job file");
 }
 
 static void a_job_is_read_from_standard_input(void **state)
@@ -162,7 +162,7 @@ static void a_job_is_read_from_standard_input(void **state)
     assert_true(from_file[0] == from_stream[0]);
     run_shell(f, "%s predict - --gpu T4 < %s", "/dev/null");
     assert_int_equal(f->result.status, FAILED);
-    expect_contains(f->result.err, "standard input: empty");
+    expect_contains(f->result.err, "standard input: the file is empty");
     free(job);
 }
 

@@ -81,7 +81,7 @@ static void help_of_what_does_not_exist_is_refused(void **state)
     assert_int_equal(result.status, CLI_USAGE);
     RUN(&result, "help", "--completion", "fish");
     assert_int_equal(result.status, CLI_USAGE);
-    expect_contains(result.err, "bash and zsh");
+    expect_contains(result.err, "bash or zsh");
 }
 
 /* Writes an option as man pages do: bold, with each hyphen as a minus. */

@@ -256,10 +256,10 @@ static void choices_are_known_in_any_case_and_by_other_words(void **state)
     (void)state;
     assert_int_equal(read_words("-f --choice GREEN")->r.choice, 1);
     assert_int_equal(read_words("-f --choice=Vert")->r.choice, 1);
-    expect_refused("-f --choice gren", "does not know \"gren\" (did you mean green?); known are red, green");
+    expect_refused("-f --choice gren", "unknown value \"gren\" (did you mean green?); known are red, green");
     expect_refused("-f --choice roug", "(did you mean red?)");
     /* similar to a choice but different from it */
-    expect_refused("-f --choice Scarlet", "does not know \"Scarlet\" (did you mean red?)");
+    expect_refused("-f --choice Scarlet", "unknown value \"Scarlet\" (did you mean red?)");
 }
 
 /* If only the name is given, the option takes its fallback, and the next word stays an argument. */

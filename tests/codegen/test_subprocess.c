@@ -176,7 +176,7 @@ static void any_other_end_is_the_toolchains(void **state)
     number = SIGKILL; /* the kernel's signal when memory is exhausted */
     assert_int_equal(run(end_by_signal, &number, &bytes, &size, &err), MDOT_OUT_OF_MEMORY);
     assert_int_equal(run(leave, NULL, &bytes, &size, &err), MDOT_TOOLCHAIN);
-    assert_non_null(strstr(err.message, "without an answer"));
+    assert_non_null(strstr(err.message, "without a result"));
 }
 
 /* A daemon may have closed the standard files. The pipe then gets their numbers. */

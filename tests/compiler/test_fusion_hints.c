@@ -47,8 +47,8 @@ static void products_and_softmaxes_that_stay_apart_are_named(void **state)
     (void)state;
     told t = hints_for("m = input f32[1,2,L,L]\np = Softmax(s) {axis=-1}\nw = Mul(p, m)");
     assert_int_equal(t.count, 2);
-    assert_non_null(strstr(t.text, "2 matrix products stay apart from attention: \"s\", \"o\""));
-    assert_non_null(strstr(t.text, "1 softmaxes stay apart from attention: \"p\""));
+    assert_non_null(strstr(t.text, "2 matmuls are not fused into attention: \"s\", \"o\""));
+    assert_non_null(strstr(t.text, "1 softmaxes are not fused into attention: \"p\""));
 }
 
 static void fused_attention_gives_no_hint(void **state)

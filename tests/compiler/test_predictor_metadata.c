@@ -108,7 +108,7 @@ static void notes_of_later_versions_are_named(void **state)
     reading r;
     static const char *const notes[] = {"mdot.colour", "red", "mdot.default.table", "1", NULL};
     assert_int_equal(read_notes(&r, notes), MDOT_OK);
-    assert_non_null(strstr(r.warnings, "m.onnx: metadata mdot.colour means nothing to mdot " MDOT_VERSION_STRING));
+    assert_non_null(strstr(r.warnings, "m.onnx: metadata mdot.colour is unknown to mdot " MDOT_VERSION_STRING));
     assert_non_null(strstr(r.warnings, "mdot.default.table"));
     ir_arena_destroy(r.arena);
 }
@@ -128,13 +128,13 @@ static void what_is_no_list_of_numbers_for_columns_is_refused(void **state)
     (void)state;
     static const char *const lists[] = {"", ",", "1,", ",1", "1;2", "1 2", "one", "1,,2", "nan", "inf", "1e39", "1,2x"};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        expect_refused("mdot.defaults.table", lists[i], "no list of numbers");
+        expect_refused("mdot.defaults.table", lists[i], "expected a comma-separated list of numbers");
     expect_refused("mdot.defaults.table", "1,2,3,4,5", "more numbers than the input has columns");
     expect_refused("mdot.defaults.vector", "1,2,3,4", "more numbers than the input has columns");
-    expect_refused("mdot.defaults.ids", "1", "no f32 columns");
-    expect_refused("mdot.defaults.open", "1", "no f32 columns");
-    expect_refused("mdot.defaults.y", "1", "no such input");
-    expect_refused("mdot.defaults.", "1", "no such input");
+    expect_refused("mdot.defaults.ids", "1", "must be f32 with a fixed number of columns");
+    expect_refused("mdot.defaults.open", "1", "must be f32 with a fixed number of columns");
+    expect_refused("mdot.defaults.y", "1", "the model lacks this input");
+    expect_refused("mdot.defaults.", "1", "the model lacks this input");
 }
 
 static void one_input_has_one_list(void **state)
@@ -171,23 +171,24 @@ static void what_is_no_list_of_names_for_columns_is_refused(void **state)
     static const char key[] = "mdot.reads.configuration";
     static const char *const lists[] = {"",      ",",           "batch,", ",batch", "batch torch", "batch;torch",
                                         "Batch", "batch,,torch"};
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) expect_refused(key, lists[i], "no list of names");
-    expect_refused(key, "batch,torch", "another number of f32 columns");
-    expect_refused(key, "batch,torch,is_amp,is_nhwc", "another number of f32 columns");
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        expect_refused(key, lists[i], "expected a comma-separated list of names");
+    expect_refused(key, "batch,torch", "differs from the number of f32 columns");
+    expect_refused(key, "batch,torch,is_amp,is_nhwc", "differs from the number of f32 columns");
     expect_refused(key, "batch,torch,batch", "has batch twice");
-    expect_refused(key, "batch,torch,altitude", "knows no number altitude of configurations");
-    expect_refused(key, "batch,torhc,is_amp", "torhc of configurations (did you mean torch?)");
+    expect_refused(key, "batch,torch,altitude", "lacks the configuration number altitude");
+    expect_refused(key, "batch,torhc,is_amp", "torhc (did you mean torch?)");
     reading r;
     static const char *const first[] = {key, "altitude,batch,torch", "mdot.defaults.configuration", "1", NULL};
     assert_int_equal(read_notes(&r, first), MDOT_MALFORMED);
     ir_arena_destroy(r.arena);
     static const char *const twice[] = {key, "batch,torch,is_amp", key, "batch,torch,is_amp", NULL};
     assert_int_equal(read_notes(&r, twice), MDOT_MALFORMED);
-    assert_non_null(strstr(r.err.message, "said twice"));
+    assert_non_null(strstr(r.err.message, "the entry occurs twice"));
     ir_arena_destroy(r.arena);
     static const char *const other[] = {"mdot.reads.table", "a,b,c,d", NULL};
     assert_int_equal(read_notes(&r, other), MDOT_OK);
-    assert_non_null(strstr(r.warnings, "metadata mdot.reads.table means nothing"));
+    assert_non_null(strstr(r.warnings, "metadata mdot.reads.table is unknown"));
     ir_arena_destroy(r.arena);
 }
 

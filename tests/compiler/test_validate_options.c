@@ -80,13 +80,13 @@ static void expect_buckets_refused(fixture *f, const int64_t *buckets, size_t co
 static void buckets_that_no_artefact_may_have_are_refused(void **state)
 {
     fixture *f = *state;
-    expect_buckets_refused(f, (int64_t[]){64, 32}, 2, "32 stands after 64");
-    expect_buckets_refused(f, (int64_t[]){32, 32}, 2, "32 stands after 32");
-    expect_buckets_refused(f, (int64_t[]){16, 64, 48}, 3, "48 stands after 64");
-    expect_buckets_refused(f, (int64_t[]){0}, 1, "from 1 to 1048576");
-    expect_buckets_refused(f, (int64_t[]){-1, 8}, 2, "from 1 to 1048576");
-    expect_buckets_refused(f, (int64_t[]){8, MDOTC_MAX_LENGTH + 1}, 2, "from 1 to 1048576");
-    expect_buckets_refused(f, (int64_t[]){INT64_MAX}, 1, "from 1 to 1048576");
+    expect_buckets_refused(f, (int64_t[]){64, 32}, 2, "32 follows 64");
+    expect_buckets_refused(f, (int64_t[]){32, 32}, 2, "32 follows 32");
+    expect_buckets_refused(f, (int64_t[]){16, 64, 48}, 3, "48 follows 64");
+    expect_buckets_refused(f, (int64_t[]){0}, 1, "between 1 and 1048576");
+    expect_buckets_refused(f, (int64_t[]){-1, 8}, 2, "between 1 and 1048576");
+    expect_buckets_refused(f, (int64_t[]){8, MDOTC_MAX_LENGTH + 1}, 2, "between 1 and 1048576");
+    expect_buckets_refused(f, (int64_t[]){INT64_MAX}, 1, "between 1 and 1048576");
     expect_buckets_refused(f, NULL, 2, "buckets");
 }
 
@@ -96,14 +96,14 @@ static void a_least_length_that_no_bucket_holds_is_refused(void **state)
     const int64_t buckets[] = {16, 32};
     for (size_t i = 0; i < 2; i++) {
         f->options.min_length = i == 0 ? -1 : MDOTC_MAX_LENGTH + 1;
-        expect_refused(f, compile(f), "least length");
+        expect_refused(f, compile(f), "minimum length");
     }
     f->options.min_length = 2000;
-    expect_refused(f, compile(f), "a least length of 2000 needs buckets that hold it");
+    expect_refused(f, compile(f), "a minimum length of 2000 requires larger buckets");
     f->options.buckets = buckets;
     f->options.bucket_count = 2;
     f->options.min_length = 17;
-    expect_refused(f, compile(f), "from 1 to the first bucket, not 17");
+    expect_refused(f, compile(f), "between 1 and the first bucket, not 17");
 }
 
 static void calls_below_the_least_length_are_refused(void **state)
@@ -157,7 +157,7 @@ static void names_that_are_missing_are_refused(void **state)
     expect_refused(f, compile(f), "entry point 0 has no name");
     f->entries[0].name = "predict";
     f->entries[1].model_path = NULL;
-    expect_refused(f, mdotc_compile(f->entries, 2, f->artefact, &f->options, &f->err), "\"price\" has no model");
+    expect_refused(f, mdotc_compile(f->entries, 2, f->artefact, &f->options, &f->err), "\"evaluate\" has no model");
     f->entries[1] = f->entries[0];
     expect_refused(f, mdotc_compile(f->entries, 2, f->artefact, &f->options, &f->err), "two entry points");
     f->options.name = "";
@@ -221,9 +221,9 @@ static void verify_refuses_what_measures_nothing(void **state)
     fixture *f = *state;
     mdotc_verify_options o = MDOT_INIT(mdotc_verify_options);
     bool passed = false;
-    expect_refused(f, mdotc_verify(NULL, f->model, &o, &passed, &f->err), "needs");
-    expect_refused(f, mdotc_verify(f->artefact, NULL, &o, &passed, &f->err), "needs");
-    expect_refused(f, mdotc_verify(f->artefact, f->model, &o, NULL, &f->err), "needs");
+    expect_refused(f, mdotc_verify(NULL, f->model, &o, &passed, &f->err), "requires");
+    expect_refused(f, mdotc_verify(f->artefact, NULL, &o, &passed, &f->err), "requires");
+    expect_refused(f, mdotc_verify(f->artefact, f->model, &o, NULL, &f->err), "requires");
     static const double tolerances[] = {-1e-4, NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < sizeof tolerances / sizeof tolerances[0]; i++) {
         o.tolerance = tolerances[i];
@@ -236,7 +236,7 @@ static void check_refuses_what_measures_nothing(void **state)
     fixture *f = *state;
     mdotc_check_options o = MDOT_INIT(mdotc_check_options);
     mdotc_check_report report = MDOT_INIT(mdotc_check_report);
-    expect_refused(f, mdotc_check(NULL, &o, &report, &f->err), "needs");
+    expect_refused(f, mdotc_check(NULL, &o, &report, &f->err), "requires");
     expect_refused(f, mdotc_check(f->folder, &o, NULL, &f->err), "missing");
     static const double tolerances[] = {-1e-4, NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < sizeof tolerances / sizeof tolerances[0]; i++) {

@@ -130,12 +130,12 @@ static void faults_leave_the_results_untouched(void **state)
     expect_failure("graph \"m.onnx\" { %0 \"x\" : f32[2,1] = input %1 \"y\" : ?[*] = Neg(%0) return %1 }", x,
                    MDOT_INVALID_ARGUMENT, "rank 2, not 1");
     expect_failure("graph \"m.onnx\" { %0 \"x\" : f32[2] = input %1 \"y\" : ?[*] = unknown \"Foo\"(%0) return %1 }", x,
-                   MDOT_UNSUPPORTED, "m.onnx: node \"y\" (Foo): the operator is not in mdot's table");
+                   MDOT_UNSUPPORTED, "m.onnx: node \"y\" (Foo): the operator is unknown to mdot");
     expect_failure("graph \"m.onnx\" { %0 \"x\" : f32[2] = input %1 \"w\" : f32[2] = constant unread"
                    " %2 \"y\" : ?[*] = Add(%0, %1) return %2 }",
-                   x, MDOT_UNSUPPORTED, "the content of \"w\" was not read");
+                   x, MDOT_UNSUPPORTED, "the content of \"w\" was skipped");
     expect_failure("graph \"m.onnx\" { %0 \"x\" : f32[2] = input %1 \"w\" : f32[2] = constant unread return %1 }", x,
-                   MDOT_UNSUPPORTED, "output \"w\" was not read");
+                   MDOT_UNSUPPORTED, "output \"w\" was skipped");
     expect_failure("graph \"m.onnx\" { %0 \"x\" : f32[2] = input %1 \"w\" : f32[3] = constant [1, 2, 3]"
                    " %2 \"a\" : ?[*] = Neg(%0) %3 \"y\" : ?[*] = Add(%2, %1) @\"/Add\" return %3 }",
                    x, MDOT_MALFORMED, "node \"/Add\" (Add): dimensions 2 and 3");

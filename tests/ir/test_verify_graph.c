@@ -73,7 +73,7 @@ static void values_are_defined_before_their_use(void **state)
 {
     const fixture *f = *state;
     f->graph->first->inputs[0] = f->z;
-    expect_broken(f, "nothing before defines");
+    expect_broken(f, "used before its definition");
 }
 
 static void values_of_other_graphs_are_foreign(void **state)
@@ -81,7 +81,7 @@ static void values_of_other_graphs_are_foreign(void **state)
     const fixture *f = *state;
     ir_value other = *f->x;
     f->graph->last->inputs[0] = &other;
-    expect_broken(f, "nothing before defines");
+    expect_broken(f, "used before its definition");
 }
 
 static void ids_are_unique_and_handed_out(void **state)
@@ -90,23 +90,23 @@ static void ids_are_unique_and_handed_out(void **state)
     f->z->id = f->sum->id;
     expect_broken(f, "defined twice");
     f->z->id = 5;
-    expect_broken(f, "never handed out");
+    expect_broken(f, "outside of the range of allocated ids");
     f->z->id = -1;
-    expect_broken(f, "never handed out");
+    expect_broken(f, "outside of the range of allocated ids");
 }
 
 static void outputs_know_their_node(void **state)
 {
     const fixture *f = *state;
     f->z->def = f->sum->def;
-    expect_broken(f, "does not know its node");
+    expect_broken(f, "wrong pointer to its node");
 }
 
 static void inputs_know_their_place(void **state)
 {
     const fixture *f = *state;
     f->x->input = 1;
-    expect_broken(f, "does not know its place");
+    expect_broken(f, "wrong index");
 }
 
 static void constants_are_not_computed(void **state)
@@ -185,7 +185,7 @@ static void types_are_what_shape_rules_say(void **state)
 {
     const fixture *f = *state;
     f->z->type.dim[1] = ir_dim_number(5);
-    expect_broken(f, "not what its operator's shape rule says");
+    expect_broken(f, "differs from the result of its operator's shape rule");
 }
 
 static void an_unfinished_graph_passes(void **state)

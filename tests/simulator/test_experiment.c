@@ -66,8 +66,8 @@ static void predictions_are_factors_of_what_was_measured(void **state)
     assert_int_equal(setup.arms[0].kind, EX_EXACT);
     ex_predictions_free(&p);
     free(path);
-    static const char *const wrong[][2] = {{"network,step_ms\na,1\n", "no column of a predictor"},
-                                           {"network,gpu,step_ms\na,T4,1\n", "no column of a predictor"},
+    static const char *const wrong[][2] = {{"network,step_ms\na,1\n", "lacks a predictor column"},
+                                           {"network,gpu,step_ms\na,T4,1\n", "lacks a predictor column"},
                                            {"network,step_ms,m\n", "holds no networks"},
                                            {"network,step_ms,m\na,0,1\n", "p.csv:2: step_ms is 0, less than"},
                                            {"step_ms,m\n1,1\n", "no column network"}};
@@ -157,7 +157,7 @@ static void one_command_writes_table_json_and_drawing(void **state)
     free(table);
     snprintf(path, sizeof path, "%s.svg", prefix);
     char *svg = read_all(path);
-    expect_contains(svg, "One, as the trace is");
+    expect_contains(svg, "One, unmodified");
     expect_contains(svg, "</svg>");
     expect_contains(svg, "b&lt;d</text>");
     assert_null(strstr(svg, "nan"));

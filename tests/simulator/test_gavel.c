@@ -96,7 +96,7 @@ static void what_policies_need_is_said(void **state)
     char trace[256], cluster[256];
     simulate(*state, "srsf", &result);
     assert_int_equal(result.status, 1);
-    expect_contains(result.err, "policy srsf knows one type of GPUs, and the cluster has 2");
+    expect_contains(result.err, "policy srsf supports one GPU type, but the cluster has 2");
     snprintf(trace, sizeof trace, "%s/plain.csv", (char *)*state);
     snprintf(cluster, sizeof cluster, "%s/cluster.csv", (char *)*state);
     free(workload_write_file(*state, "plain.csv", "job_id,submit_s,gpus,duration_s\nj,0,1,10\n"));
@@ -124,7 +124,7 @@ static void tables_of_throughputs_are_read(void **state)
     assert_true(w.kinds[picky].spread[0][2] == 1.25 && w.kinds[picky].spread[0][0] == 0);
     assert_true(w.kinds[picky].speed[0][1] == 0 && w.kinds[other].speed[0][0] == 0);
     static const char *const wrong[][2] = {
-        {"job_type,gpus,type,steps_per_s\npicky,3,fast,10\n", "t.csv:2: gpus is 3, which is no power of two"},
+        {"job_type,gpus,type,steps_per_s\npicky,3,fast,10\n", "t.csv:2: gpus is 3, but must be a power of two"},
         {"job_type,gpus,type,steps_per_s\npicky,1,fast,-1\n", "t.csv:2: steps_per_s is -1"},
         {"job_type,gpus,type,steps_per_s,spread\npicky,1,fast,1,0.5\n", "t.csv:2: spread is 0.5, less than 1"},
         {"job_type,gpus,type\npicky,1,fast\n", "no column steps_per_s"}};

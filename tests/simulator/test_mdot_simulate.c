@@ -90,10 +90,10 @@ static void energy_is_told_where_power_is_known(void **state)
     expect_contains(f->result.err, "watts");
     RUN(f, f->trace, "--cluster", with, "--policy", "powerflow", "--power", "10800"); /* three GPUs, but b needs four */
     assert_int_equal(f->result.status, 1);
-    expect_contains(f->result.err, "wait forever");
+    expect_contains(f->result.err, "never starts");
     RUN(f, f->trace, "--gpus", "4", "--policy", "powerflow", "--power", "10800");
     assert_int_equal(f->result.status, 2);
-    expect_contains(f->result.err, "--power takes --cluster");
+    expect_contains(f->result.err, "--power requires --cluster");
     free(without);
     free(with);
 }
@@ -189,14 +189,14 @@ static void wrong_command_lines_are_refused(void **state)
         {{"T", "--policy", "fifo"}, "--gpus or --cluster"},
         {{"T", "--gpus", "4", "--cluster", "x", "--policy", "fifo"}, "--gpus or --cluster"},
         {{"T", "--gpus", "4"}, "no --policy"},
-        {{"T", "--gpus", "0", "--policy", "fifo"}, "--gpus: 0 is not from 1"},
-        {{"T", "--gpus", "4x", "--policy", "fifo"}, "\"4x\" is no number"},
-        {{"T", "--gpus", "4", "--policy", "best"}, "no policy \"best\": fifo, fjf"},
+        {{"T", "--gpus", "0", "--policy", "fifo"}, "--gpus: 0 must be between 1"},
+        {{"T", "--gpus", "4x", "--policy", "fifo"}, "\"4x\" is not a number"},
+        {{"T", "--gpus", "4", "--policy", "best"}, "unknown policy \"best\"; known are fifo, fjf"},
         {{"T", "--gpus", "4", "--policy", "fifo", "--window", "5"}, "FROM:COUNT"},
-        {{"T", "--gpus", "4", "--policy", "fifo", "--window", "0:0"}, "not from 1"},
+        {{"T", "--gpus", "4", "--policy", "fifo", "--window", "0:0"}, "must be between 1"},
         {{"T", "--gpus", "4", "--policy", "fifo", "--errors", "some"}, "scale or total"},
         {{"T", "--gpus", "4", "--policy", "fifo", "--seed", "-1"}, "--seed"},
-        {{"T", "--gpus", "4", "--policy", "fifo,las", "--per-job", "x"}, "--per-job takes one policy"},
+        {{"T", "--gpus", "4", "--policy", "fifo,las", "--per-job", "x"}, "--per-job requires a single policy"},
         {{"T", "T", "--gpus", "4", "--policy", "fifo"}, "one trace"},
         {{"T", "--gpu-count", "4"}, "usage:"},
     };
@@ -240,7 +240,7 @@ static void named_pipes_for_results_are_refused_and_not_waited_for(void **state)
         for (size_t i = 0; i < 2; i++) {
             RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", options[i], pipe);
             assert_int_equal(f->result.status, 1);
-            expect_contains(f->result.err, "pipe: no regular file");
+            expect_contains(f->result.err, "pipe: not a regular file");
         }
     }
     close(reader);

@@ -153,12 +153,12 @@ static void powerflow_widens_whom_it_costs_least_energy(void **state)
     assert_int_equal(run_powerflow(100, 200, &r, NULL), MDOT_OK);
     expect_starts(&r, (const double[]){0, 0}, (const double[]){1000, 1000});
     sc_result_free(&r);
-    /* One GPU: one job after the other. Zero GPUs: the jobs would wait forever. */
+    /* One GPU: one job after the other. Zero GPUs: the jobs would never starts. */
     assert_int_equal(run_powerflow(100, 199, &r, NULL), MDOT_OK);
     expect_starts(&r, (const double[]){0, 1000}, (const double[]){1000, 2000});
     sc_result_free(&r);
     assert_int_equal(run_powerflow(100, 99, &r, &err), MDOT_INVALID_ARGUMENT);
-    expect_contains(err.message, "wait forever");
+    expect_contains(err.message, "never starts");
     assert_int_equal(run_powerflow(0, 0, &r, &err), MDOT_INVALID_ARGUMENT);
     expect_contains(err.message, "watts");
 }

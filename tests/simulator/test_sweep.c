@@ -206,7 +206,7 @@ static void policies_run_on_what_libmdot_says(void **state)
     expect_contains(result.out, "themis");
     process_run(half, &result);
     assert_int_equal(result.status, 2);
-    expect_contains(result.err, "--sweep and --predictor need each other");
+    expect_contains(result.err, "--sweep and --predictor require each other");
     free(trace);
     free(cluster);
     free(table);

@@ -47,7 +47,7 @@ class Round(support.TestCase):
         self.assertTrue(known.submit(self.request("a", 10, batch=batch)))
         self.assertEqual(known.types("a"), ["A100"])
         self.assertFalse(known.submit(self.request("b", 10, batch=1 << 20)))
-        self.assertIn("fits no GPU", known.refused["b"])
+        self.assertIn("exceeds the memory of every GPU", known.refused["b"])
 
     def test_bad_submissions_raise_nothing_and_say_why(self) -> None:
         known = estimates.Estimates(["A100"])

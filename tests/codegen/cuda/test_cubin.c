@@ -151,7 +151,7 @@ static void kernel_without_code_or_registers_is_malformed(void **state)
     static const struct {
         const char *find, *replace;
     } cases[] = {{".text.scale", ".texx.scale"}, {".nv.info\0.nv.info.scale", ".nv.inf0\0.nv.info.scale"}};
-    static const char *const reasons[] = {"no code for kernel scale", "how many registers kernel scale"};
+    static const char *const reasons[] = {"no code for kernel scale", "the number of registers of kernel scale"};
     unsigned char *changed = malloc(made_bytes);
     for (size_t i = 0; i < 2; i++) {
         memcpy(changed, made, made_bytes);

@@ -377,7 +377,7 @@ static void unknown_options_are_refused(void **state)
     assert_int_equal(mdot_job_read_bytes("", 0, "job.onnx", &options, &job, &err), MDOT_INCOMPATIBLE);
     options = (mdot_job_options){0};
     assert_int_equal(mdot_job_read_bytes("", 0, "job.onnx", &options, &job, &err), MDOT_INVALID_ARGUMENT);
-    assert_string_equal(err.message, "the struct_size of a mdot_job_options is 0, not sizeof(mdot_job_options)");
+    assert_string_equal(err.message, "the struct_size of a mdot_job_options is 0 instead of sizeof(mdot_job_options)");
     assert_null(job);
 }
 

@@ -252,11 +252,11 @@ refused "a large file" "large.job has more than" --mdot=large.job,batch=8
 refused "an empty file" "empty.job" --mdot=empty.job,batch=8
 chmod 600 root.job
 refused "a file of another user" "root.job: Permission denied" --mdot=root.job,batch=8
-refused "a pipe" "pipe.job is no regular file" --mdot=pipe.job,batch=8
-refused "a folder" "folder.job is no regular file" --mdot=folder.job,batch=8
+refused "a pipe" "pipe.job is not a regular file" --mdot=pipe.job,batch=8
+refused "a folder" "folder.job is not a regular file" --mdot=folder.job,batch=8
 refused "a network" "mdot extract network.onnx" --mdot=network.onnx,batch=8
-refused "a setting that is none" "is no setting" --mdot=resnet50.job,bacth=8
-refused "a batch that is none" "batch is no whole number" --mdot=resnet50.job,batch=-8
+refused "a setting that is none" "is not a setting" --mdot=resnet50.job,bacth=8
+refused "a batch that is none" "batch must be an integer" --mdot=resnet50.job,batch=-8
 refused "a terminal's codes" "control character" "--mdot=$(printf 'x\033[2J.job'),batch=8"
 check "none of them reaches the log" [ "$(grep -c $'\033' "$work/slurmctld.log")" = 0 ]
 check "the user is told" has "$(cat said)" "submitted without a prediction"
@@ -268,15 +268,15 @@ sent() { # sent KIND TEXT: the log must contain TEXT
     check "a client that sends $1: submitted" [ "$id/$(comment)" = "$id/" -a "$id" != 0 ]
     check "a client that sends $1: the log says why" has "$(logged)" "$2"
 }
-sent noise "no base64"
+sent noise "not valid base64"
 sent large "larger than 131072 bytes"
-sent endless "no job came with it"
-sent gap "piece 1 of the job is cut"
+sent endless "the request has no job"
+sent gap "piece 1 of the job is truncated"
 sent bytes "no job file"
 sent nothing "the job is empty"
-sent blank "no job came with it"
+sent blank "the request has no job"
 sent long "more than 1023 characters"
-sent problem "the submit side says: x?error: ?[2J"
+sent problem "error on the submit host: x?error: ?[2J"
 check "lines of the log are the plugin's own" [ "$(logged | grep -c '^error:')" = 0 ]
 
 # measures the cluster's GPUs, simulated by their nodes' CPUs; needs a Python with PyTorch and onnx
@@ -306,11 +306,11 @@ fi
 begin
 site Quantile=2
 submit --gres=gpu:a100:1 --mdot=$asked,steps=10
-check "a wrong mdot.conf is told, and the old one goes on" has "$(logged)/$(comment)" "Quantile is no number"
+check "a wrong mdot.conf is told, and the old one goes on" has "$(logged)/$(comment)" "Quantile must be a number"
 check "(with predictions)" has "$(comment)" "steps=10"
 begin
 submit --gres=gpu:a100:1 --mdot=$asked,steps=10
-check "and told once" [ "$(logged | grep -c 'Quantile is no number')" = 0 ]
+check "and told once" [ "$(logged | grep -c 'Quantile must be a number')" = 0 ]
 site
 printf 'not an artefact' > "$work/bad.mdot"
 sed -i "s|^Predictor=.*|Predictor=$work/bad.mdot|" "$work/mdot.conf"

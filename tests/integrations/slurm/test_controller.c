@@ -104,11 +104,11 @@ static void wrong_parcels_say_why_and_harm_none_after_them(void **state)
 {
     (void)state;
     sl_controller *c = make("MaxJobBytes=3000");
-    refuses(c, (const char *[]){"MDOT_PROBLEM=no\nfile\033"}, 1, "the submit side says: no?file?");
-    refuses(c, (const char *[]){"MDOT_SETTINGS=steps=1"}, 1, "no job came with it");
-    refuses(c, (const char *[]){"MDOT_SETTINGS=batch=1,nonsense", job_text}, 2, "no KEY=VALUE");
+    refuses(c, (const char *[]){"MDOT_PROBLEM=no\nfile\033"}, 1, "error on the submit host: no?file?");
+    refuses(c, (const char *[]){"MDOT_SETTINGS=steps=1"}, 1, "the request has no job");
+    refuses(c, (const char *[]){"MDOT_SETTINGS=batch=1,nonsense", job_text}, 2, "must have the form KEY=VALUE");
     refuses(c, (const char *[]){"MDOT_JOB_1=QUJD"}, 1, "no job file");
-    refuses(c, (const char *[]){"MDOT_JOB_1=QUJ"}, 1, "no base64");
+    refuses(c, (const char *[]){"MDOT_JOB_1=QUJ"}, 1, "not valid base64");
     char flipped[sizeof job_text];
     strcpy(flipped, job_text);
     flipped[200] = flipped[200] == 'A' ? 'B' : 'A';
@@ -134,7 +134,7 @@ static void new_files_are_read_and_wrong_ones_told_once(void **state)
     assert_int_equal(d.limit_minutes, 60);
     write_site(MDOT_SHIPPED_PREDICTOR, "Margin=wide");
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
-    expect_contains(err.message, "Margin is no number");
+    expect_contains(err.message, "Margin must be a number");
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK); /* an error is reported once */
     assert_false(is_new);
     /* the previous site file still applies */
@@ -236,7 +236,7 @@ static void nothing_to_read_is_no_end(void **state)
     unlink(path);
     sl_controller *c = sl_controller_create(path);
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_NOT_FOUND);
-    refuses(c, (const char *[]){job_text}, 1, "there is no predictor");
+    refuses(c, (const char *[]){job_text}, 1, "no predictor is loaded");
     write_site(MDOT_SHIPPED_PREDICTOR, "");
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
     assert_true(is_new);
@@ -259,7 +259,7 @@ static void nobody_waits_longer_than_the_site_says(void **state)
         assert_true(status == MDOT_OK || status == MDOT_UNSUPPORTED);
         if (status == MDOT_UNSUPPORTED)
             assert_true(strstr(err.message, "MaxMilliseconds=0") != NULL ||
-                        strstr(err.message, "the job before") != NULL);
+                        strstr(err.message, "the prediction of the preceding job") != NULL);
     }
     write_site(MDOT_SHIPPED_PREDICTOR, "");
     mdot_status status = MDOT_UNSUPPORTED;

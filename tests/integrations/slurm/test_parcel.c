@@ -105,8 +105,8 @@ static void others_texts_are_refused(void **state)
         mdot_status status;
         const char *reason;
     } cases[] = {{{"MDOT_JOB_1=", "A=b", NULL}, MDOT_MALFORMED, "empty"},
-                 {{"MDOT_JOB_1=QUJ", "A=b", NULL}, MDOT_MALFORMED, "no base64"},
-                 {{"MDOT_JOB_1=QUJD", "MDOT_JOB_2=QUJD", NULL}, MDOT_MALFORMED, "piece 1 of the job is cut"}};
+                 {{"MDOT_JOB_1=QUJ", "A=b", NULL}, MDOT_MALFORMED, "not valid base64"},
+                 {{"MDOT_JOB_1=QUJD", "MDOT_JOB_2=QUJD", NULL}, MDOT_MALFORMED, "piece 1 of the job is truncated"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         sl_parcel parcel = {.job_bytes = 7};
         mdot_error err = {0};

@@ -98,22 +98,22 @@ static void settings_are_what_stands_behind_the_file(void **state)
 static void faults_name_the_key(void **state)
 {
     (void)state;
-    refuses("a.job,bacth=1", "\"bacth\" is no setting");
-    refuses("a.job,batch", "\"batch\" is no KEY=VALUE");
+    refuses("a.job,bacth=1", "\"bacth\" is not a setting");
+    refuses("a.job,batch", "\"batch\" must have the form KEY=VALUE");
     refuses("a.job,batch=1,batch=1", "batch is given twice");
-    refuses("a.job,batch=0", "batch is no whole number from 1");
+    refuses("a.job,batch=0", "batch must be an integer from 1");
     refuses("a.job,batch=16777217", "to 16777216");
-    refuses("a.job,batch=0x10", "batch is no whole number");
-    refuses("a.job,batch=", "batch is no whole number");
-    refuses("a.job,steps=1e5", "steps is no whole number");
+    refuses("a.job,batch=0x10", "batch must be an integer");
+    refuses("a.job,batch=", "batch must be an integer");
+    refuses("a.job,steps=1e5", "steps must be an integer");
     refuses("a.job,steps=9007199254740994", "to 9007199254740992");
     refuses("a.job,zero=4", "from 0 to 3");
-    refuses("a.job,torch=2", "torch is no version as in 1.12");
-    refuses("a.job,torch=0.4", "torch is no version from 1.0 on");
-    refuses("a.job,torch=2.100", "torch is no whole number from 0 to 99");
-    refuses("a.job,precision=fp8", "precision is none of fp32, tf32, amp");
-    refuses("a.job,epochs=1", "epochs and dataset go together");
-    refuses("a.job,dataset=1", "epochs and dataset go together");
+    refuses("a.job,torch=2", "torch must be a version, for example 1.12");
+    refuses("a.job,torch=0.4", "torch must be a version of at least 1.0");
+    refuses("a.job,torch=2.100", "torch must be an integer from 0 to 99");
+    refuses("a.job,precision=fp8", "precision must be one of fp32, tf32, amp");
+    refuses("a.job,epochs=1", "epochs and dataset require each other");
+    refuses("a.job,dataset=1", "epochs and dataset require each other");
     refuses("a.job,steps=1,epochs=1,dataset=1", "exclude");
     refuses("a.job,batch=1\033", "control character");
     char text[SL_REQUEST_BYTES + 1];

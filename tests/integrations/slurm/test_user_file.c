@@ -74,10 +74,10 @@ static void what_is_no_job_is_refused_at_once(void **state)
     (void)state;
     refuses(path_of("nowhere.job"), 1000, MDOT_NOT_FOUND, "No such file");
     assert_int_equal(mkfifo(path_of("pipe.job"), 0600), 0);
-    refuses(path_of("pipe.job"), 1000, MDOT_INVALID_ARGUMENT, "no regular file");
+    refuses(path_of("pipe.job"), 1000, MDOT_INVALID_ARGUMENT, "not a regular file");
     assert_int_equal(mkdir(path_of("folder.job"), 0700), 0);
-    refuses(path_of("folder.job"), 1000, MDOT_INVALID_ARGUMENT, "no regular file");
-    refuses("/dev/zero", 1000, MDOT_INVALID_ARGUMENT, "no regular file");
+    refuses(path_of("folder.job"), 1000, MDOT_INVALID_ARGUMENT, "not a regular file");
+    refuses("/dev/zero", 1000, MDOT_INVALID_ARGUMENT, "not a regular file");
     small_job_write_file(path_of("network.onnx"), "\x08\x08", 2);
     refuses(path_of("network.onnx"), 1000, MDOT_MALFORMED, "`mdot extract");
     small_job_write_file(path_of("empty.job"), "", 0);

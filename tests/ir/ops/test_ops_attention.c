@@ -76,7 +76,7 @@ static void attention_counts_keys_by_sequence(void **state)
                   .inputs = {TWO, THREE, THREE, "_", "_", "_", "i64[1] [2]"});
     assert_values("f32[1,1,2,1] [0, 0]", "Attention", "scale=1.0, is_causal=1",
                   .inputs = {TWO, THREE, THREE, "_", "_", "_", "i64[1] [1]"});
-    assert_eval_fault(MDOT_OUT_OF_RANGE, "sequence 0 has 4 of 3 keys", "Attention",
+    assert_eval_fault(MDOT_OUT_OF_RANGE, "the length of sequence 0 is 4, but there are 3 keys", "Attention",
                       .inputs = {TWO, THREE, THREE, "_", "_", "_", "i64[1] [4]"});
 }
 
@@ -110,17 +110,17 @@ static void attention_refuses_what_does_not_fit(void **state)
                        .inputs = {"f32[1,2,8]", "f32[1,2,9]", "f32[1,2,9]"});
     assert_shape_fault(MDOT_MALFORMED, "not divisible into 0 heads", "Attention",
                        .inputs = {"f32[1,2,8]", "f32[1,2,8]", "f32[1,2,8]"});
-    assert_shape_fault(MDOT_MALFORMED, "query, key and value do not fit", "Attention",
+    assert_shape_fault(MDOT_MALFORMED, "query, key and value do not match", "Attention",
                        .inputs = {"f32[1,4,2,8]", "f32[1,3,2,8]", "f32[1,3,2,8]"});
     assert_shape_fault(MDOT_MALFORMED, "2 dimensions instead of 3 or 4", "Attention",
                        .inputs = {"f32[2,8]", "f32[2,8]", "f32[2,8]"});
     assert_shape_fault(MDOT_MALFORMED, "a mask of shape [3, 2] does not broadcast to [1, 1, 2, 2]", "Attention",
                        .inputs = {TWO, TWO, TWO, "bool[3,2]"});
     assert_shape_fault(MDOT_MALFORMED, "neither bool nor floating", "Attention", .inputs = {TWO, TWO, TWO, "i64[2,2]"});
-    assert_shape_fault(MDOT_MALFORMED, "go together", "Attention", .inputs = {TWO, TWO, TWO, "_", TWO});
+    assert_shape_fault(MDOT_MALFORMED, "require each other", "Attention", .inputs = {TWO, TWO, TWO, "_", TWO});
     assert_shape_fault(MDOT_MALFORMED, "exclude each other", "Attention",
                        .inputs = {TWO, TWO, TWO, "_", TWO, TWO, "i64[1]"});
-    assert_shape_fault(MDOT_MALFORMED, "one number a sequence", "Attention",
+    assert_shape_fault(MDOT_MALFORMED, "one number per sequence", "Attention",
                        .inputs = {TWO, TWO, TWO, "_", "_", "_", "i64[2]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "heads of the query is not fixed", "Attention",
                        .inputs = {"f32[1,L,2,8]", "f32[1,L,2,8]", "f32[1,L,2,8]"});
@@ -184,9 +184,9 @@ static void multi_head_attention_refuses_other_forms(void **state)
                        .inputs = {"f32[1,2,2,3,1]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "the key has 4 dimensions", MHA, "num_heads=1",
                        .inputs = {QUERY, "f32[1,2,2,1]", "f32[1,2,2,1]"});
-    assert_shape_fault(MDOT_UNSUPPORTED, "a bias with keys and values by head", MHA, "num_heads=2",
+    assert_shape_fault(MDOT_UNSUPPORTED, "a bias is unsupported if keys and values are by head", MHA, "num_heads=2",
                        .inputs = {QUERY, "f32[1,2,2,1]", "f32[1,2,2,1]", "f32[6]"});
-    assert_shape_fault(MDOT_MALFORMED, "a value, but no key", MHA, "num_heads=2", .inputs = {QUERY, "_", VALUE});
+    assert_shape_fault(MDOT_MALFORMED, "a value requires a key", MHA, "num_heads=2", .inputs = {QUERY, "_", VALUE});
     assert_shape_fault(MDOT_UNSUPPORTED, "past keys", MHA, "num_heads=1",
                        .inputs = {QUERY, KEY, VALUE, "_", "_", "_", "f32[1,1,2,2]", "f32[1,1,2,2]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "a mask of shape [5]", MHA, "num_heads=1",
@@ -194,7 +194,7 @@ static void multi_head_attention_refuses_other_forms(void **state)
     assert_shape_fault(MDOT_MALFORMED, "an attention bias of shape [1, 1, 2, 1]", MHA, "num_heads=1",
                        .inputs = {QUERY, KEY, VALUE, "_", "_", "f32[1,1,2,1]"});
     assert_shape_fault(MDOT_MALFORMED, "not divisible into 3 heads", MHA, "num_heads=3", .inputs = {QUERY, KEY, VALUE});
-    assert_shape_fault(MDOT_MALFORMED, "the bias is not as long", MHA, "num_heads=1",
+    assert_shape_fault(MDOT_MALFORMED, "the length of the bias", MHA, "num_heads=1",
                        .inputs = {QUERY, KEY, VALUE, "f32[5]"});
 }
 
@@ -228,8 +228,9 @@ static void ms_attention_refuses_other_forms(void **state)
                        .output_count = 2);
     assert_shape_fault(MDOT_UNSUPPORTED, "a mask of shape [5]", MSA, "num_heads=1",
                        .inputs = {TOKENS, WEIGHTS, BIAS, "i32[5]"});
-    assert_shape_fault(MDOT_MALFORMED, "the weights' rows", MSA, "num_heads=1", .inputs = {TOKENS, "f32[3,6]"});
-    assert_shape_fault(MDOT_MALFORMED, "those of Q, K and V", MSA, "num_heads=1", .inputs = {TOKENS, "f32[2,5]"});
+    assert_shape_fault(MDOT_MALFORMED, "the number of rows of the weights", MSA, "num_heads=1",
+                       .inputs = {TOKENS, "f32[3,6]"});
+    assert_shape_fault(MDOT_MALFORMED, "that of Q, K and V", MSA, "num_heads=1", .inputs = {TOKENS, "f32[2,5]"});
     assert_shape_fault(MDOT_MALFORMED, "qkv_hidden_sizes", MSA, "num_heads=1, qkv_hidden_sizes=[1, 1, 1]",
                        .inputs = {TOKENS, WEIGHTS});
 }
@@ -257,7 +258,7 @@ static void rotary_refuses_what_does_not_fit(void **state)
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "num_heads 0", "RotaryEmbedding",
                        .inputs = {"f32[1,2,4]", "f32[1,2,1]", "f32[1,2,1]"});
-    assert_shape_fault(MDOT_MALFORMED, "3 of 4 channels cannot turn in pairs", "RotaryEmbedding",
+    assert_shape_fault(MDOT_MALFORMED, "3 of 4 channels cannot be rotated in pairs", "RotaryEmbedding",
                        "rotary_embedding_dim=3", .inputs = {"f32[1,1,2,4]", "f32[1,2,1]", "f32[1,2,1]"});
     assert_shape_fault(MDOT_MALFORMED, "a sine cache of shape [1, 2, 1]", "RotaryEmbedding",
                        .inputs = {"f32[1,1,2,4]", "f32[1,2,2]", "f32[1,2,1]"});

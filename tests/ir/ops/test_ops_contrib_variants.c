@@ -43,7 +43,7 @@ static void rotations_are_compiled(void **state)
 static void rotations_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
-    assert_shape_fault(MDOT_MALFORMED, "caches do not fit", "com.microsoft.RotaryEmbedding",
+    assert_shape_fault(MDOT_MALFORMED, "caches do not match", "com.microsoft.RotaryEmbedding",
                        .inputs = {"f32[1,2,3,8]", "i64[1,3]", "f32[9,3]", "f32[9,3]"});
     assert_shape_fault(MDOT_MALFORMED, "one for each token", "com.microsoft.RotaryEmbedding",
                        .inputs = {"f32[1,2,3,8]", "i64[1,4]", "f32[9,4]", "f32[9,4]"});
@@ -61,7 +61,7 @@ static void sums_are_normalised_by_their_squares(void **state)
     assert_values("f32[1,2] [0.848528, 2.26274]", "com.microsoft.SkipSimplifiedLayerNormalization",
                   .inputs = {"f32[1,2] [1, 2]", "f32[1,2] [2, 2]", "f32[2] [1, 2]"});
     assert_code_agrees(text, lengths);
-    assert_shape_fault(MDOT_MALFORMED, "do not fit", "com.microsoft.SkipSimplifiedLayerNormalization",
+    assert_shape_fault(MDOT_MALFORMED, "do not match", "com.microsoft.SkipSimplifiedLayerNormalization",
                        .inputs = {"f32[1,2]", "f32[1,2]", "f32[3]"});
 }
 

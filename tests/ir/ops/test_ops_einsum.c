@@ -45,15 +45,16 @@ static void einsum_without_an_arrow_keeps_single_labels_in_order(void **state)
 static void einsum_refuses_malformed_equations(void **state)
 {
     (void)state;
-    assert_shape_fault(MDOT_MALFORMED, "does not fit input 0", "Einsum", "equation=\"ijk->i\"", .inputs = {"f32[2,2]"});
-    assert_shape_fault(MDOT_MALFORMED, "does not fit input 0", "Einsum", "equation=\"i->i\"", .inputs = {"f32[2,2]"});
-    assert_shape_fault(MDOT_MALFORMED, "does not fit input 0", "Einsum", "equation=\"i,j->i\"", .inputs = {"f32[2]"});
-    assert_shape_fault(MDOT_MALFORMED, "does not fit input 0", "Einsum", "equation=\"i->i\"",
+    assert_shape_fault(MDOT_MALFORMED, "does not match input 0", "Einsum", "equation=\"ijk->i\"",
+                       .inputs = {"f32[2,2]"});
+    assert_shape_fault(MDOT_MALFORMED, "does not match input 0", "Einsum", "equation=\"i->i\"", .inputs = {"f32[2,2]"});
+    assert_shape_fault(MDOT_MALFORMED, "does not match input 0", "Einsum", "equation=\"i,j->i\"", .inputs = {"f32[2]"});
+    assert_shape_fault(MDOT_MALFORMED, "does not match input 0", "Einsum", "equation=\"i->i\"",
                        .inputs = {"f32[2]", "f32[2]"});
     assert_shape_fault(MDOT_MALFORMED, "no valid output", "Einsum", "equation=\"i->j\"", .inputs = {"f32[2]"});
     assert_shape_fault(MDOT_MALFORMED, "no valid output", "Einsum", "equation=\"i->ii\"", .inputs = {"f32[2]"});
     assert_shape_fault(MDOT_MALFORMED, "no valid output", "Einsum", "equation=\"i-\"", .inputs = {"f32[2]"});
-    assert_shape_fault(MDOT_MALFORMED, "does not fit", "Einsum", "equation=\"i1->i\"", .inputs = {"f32[2,2]"});
+    assert_shape_fault(MDOT_MALFORMED, "does not match", "Einsum", "equation=\"i1->i\"", .inputs = {"f32[2,2]"});
     assert_shape_fault(MDOT_MALFORMED, "two extents", "Einsum", "equation=\"i,i->i\"", .inputs = {"f32[2]", "f32[3]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "two extents", "Einsum", "equation=\"i,i->i\"",
                        .inputs = {"f32[L]", "f32[3]"});

@@ -51,7 +51,8 @@ static void gather_elements_fetches_one_each(void **state)
     assert_values("f32[1,2] [2, 1]", "GatherElements", .inputs = {"f32[2,2] 0..", "i64[1,2] [1, 0]"});
     assert_shape_fault(MDOT_MALFORMED, "indices have 1 dimensions, but the data 2", "GatherElements",
                        .inputs = {"f32[2,2]", "i64[2]"});
-    assert_shape_fault(MDOT_MALFORMED, "more indices than data", "GatherElements", .inputs = {"f32[2,2]", "i64[1,3]"});
+    assert_shape_fault(MDOT_MALFORMED, "the indices may outnumber the data", "GatherElements",
+                       .inputs = {"f32[2,2]", "i64[1,3]"});
     assert_eval_fault(MDOT_OUT_OF_RANGE, "index 2", "GatherElements", .inputs = {"f32[2] 0..", "i64[1] [2]"});
 }
 
@@ -89,7 +90,7 @@ static void one_hot_marks_one_class(void **state)
                   .inputs = {"i64[3] [-1, 0, 2]", "i64[] [2]", "f32[2] [0, 7]"});
     assert_values("i64[2,2] [1, 0, 0, 1]", "OneHot", "axis=0",
                   .inputs = {"f32[2] [0, 1]", "f32[] [2]", "i64[2] [0, 1]"});
-    assert_shape_fault(MDOT_MALFORMED, "the depth is not one positive number", "OneHot",
+    assert_shape_fault(MDOT_MALFORMED, "the depth must be one positive number", "OneHot",
                        .inputs = {"i64[2]", "i64[] [-1]", "f32[2]"});
     assert_shape_fault(MDOT_MALFORMED, "a pair", "OneHot", .inputs = {"i64[2]", "i64[] [2]", "f32[3]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "depends on data", "OneHot", .inputs = {"i64[2]", "i64[]", "f32[2]"});

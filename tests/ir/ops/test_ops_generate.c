@@ -44,7 +44,8 @@ static void constant_takes_every_form(void **state)
     assert_values("i64[] [7]", "Constant", "value_int=7", .inputs = {NULL});
     assert_shape_fault(MDOT_UNSUPPORTED, "value_string", "Constant", "value_string=\"text\"", .inputs = {NULL});
     assert_shape_fault(MDOT_MALFORMED, "0 attributes", "Constant", NULL, .inputs = {NULL});
-    assert_eval_fault(MDOT_UNSUPPORTED, "no numbers", "Constant", "value=tensor f32[2] unread", .inputs = {NULL});
+    assert_eval_fault(MDOT_UNSUPPORTED, "the non-numeric type", "Constant", "value=tensor f32[2] unread",
+                      .inputs = {NULL});
 }
 
 static void constant_of_shape_fills(void **state)
@@ -101,7 +102,7 @@ static void range_counts_floats(void **state)
     assert_types("f32[L]", "Range", .inputs = {"f32[] [0]", "f32[] known [L]", "f32[] [1]"});
     assert_values("f32[2] [1, 3]", "Range", .inputs = {"f32[] [1]", "f32[] [4]", "f32[] [2]"});
     assert_values("f32[0] []", "Range", .inputs = {"f32[] [1]", "f32[] [0]", "f32[] [0.5]"});
-    assert_shape_fault(MDOT_MALFORMED, "no end", "Range", .inputs = {"f32[] [1]", "f32[] [2.5]", "f32[] [0]"});
+    assert_shape_fault(MDOT_MALFORMED, "is infinite", "Range", .inputs = {"f32[] [1]", "f32[] [2.5]", "f32[] [0]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "\"in1\" is not known", "Range",
                        .inputs = {"f32[] [1]", "f32[]", "f32[] [1]"});
 }

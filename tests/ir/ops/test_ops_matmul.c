@@ -94,7 +94,7 @@ static void linear_adds_its_bias_to_every_row(void **state)
     assert_values("f32[2,2] [12, 23, 16, 31]", "mdot.Linear",
                   .inputs = {"f32[2,2] 0..", "f32[2,2] 0..", "f32[2] [10, 20]"});
     assert_values("f32[2] [2, 3]", "mdot.Linear", .inputs = {"f32[2] 0..", "f32[2,2] 0.."});
-    assert_shape_fault(MDOT_MALFORMED, "the bias is not as long", "mdot.Linear",
+    assert_shape_fault(MDOT_MALFORMED, "the length of the bias", "mdot.Linear",
                        .inputs = {"f32[2,2]", "f32[2,2]", "f32[3]"});
     assert_shape_fault(MDOT_MALFORMED, "weight has 1 dimensions", "mdot.Linear", .inputs = {"f32[2,2]", "f32[2]"});
 }

@@ -36,7 +36,7 @@ static void scale_or_zero_point_may_alone_follow_the_axis(void **state)
 static void scales_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
-    assert_shape_fault(MDOT_MALFORMED, "the scale has [2] elements, where axis 1 has [3]", "QuantizeLinear",
+    assert_shape_fault(MDOT_MALFORMED, "the scale has [2] elements, but axis 1 has [3]", "QuantizeLinear",
                        .inputs = {"f32[L,3]", "f32[2]"});
     assert_shape_fault(MDOT_MALFORMED, "the zero point has [2] elements", "DequantizeLinear",
                        .inputs = {"u8[L,3]", "f32[]", "u8[2]"});
@@ -71,10 +71,10 @@ static void mat_mul_integer_sums_products_less_their_zero_points(void **state)
 static void zero_points_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
-    assert_shape_fault(MDOT_MALFORMED, "\"in2\" has no element for each of the factor's rows", "MatMulInteger",
+    assert_shape_fault(MDOT_MALFORMED, "\"in2\" must have one element for each of the factor's rows", "MatMulInteger",
                        .inputs = {"u8[2,6]", "i8[6,4]", "u8[3]"});
-    assert_shape_fault(MDOT_MALFORMED, "\"in3\" has no element for each of the factor's columns", "MatMulInteger",
-                       .inputs = {"u8[2,6]", "i8[6,4]", "_", "i8[6]"});
+    assert_shape_fault(MDOT_MALFORMED, "\"in3\" must have one element for each of the factor's columns",
+                       "MatMulInteger", .inputs = {"u8[2,6]", "i8[6,4]", "_", "i8[6]"});
     /* a vector has one dimension, so zero points per row or column are refused */
     assert_shape_fault(MDOT_MALFORMED, "rows", "MatMulInteger", .inputs = {"u8[6]", "i8[6,4]", "u8[6]"});
     assert_shape_fault(MDOT_MALFORMED, "columns", "MatMulInteger", .inputs = {"u8[2,6]", "i8[6]", "_", "i8[6]"});

@@ -54,7 +54,7 @@ static void slice_bounds_are_affine(void **state)
 static void slice_refuses_what_the_length_leaves_open(void **state)
 {
     (void)state;
-    assert_shape_fault(MDOT_UNSUPPORTED, "along axis 0 the end, 5, of a dimension of L", "Slice",
+    assert_shape_fault(MDOT_UNSUPPORTED, "along axis 0, the effect of the end, 5, on a dimension of L", "Slice",
                        .inputs = {"f32[L]", "i64[1] [0]", "i64[1] [5]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "the start, L-5", "Slice",
                        .inputs = {"f32[64]", "i64[1] known [L-5]", "i64[1] [64]"});
@@ -181,7 +181,7 @@ static void pad_refuses_what_does_not_fit(void **state)
                        .inputs = {"f32[2]", "i64[2] [1, 1]"});
     assert_shape_fault(MDOT_MALFORMED, "input 2, \"in2\", is of type i64", "Pad",
                        .inputs = {"f32[2]", "i64[2] [1, 1]", "i64[] [1]"});
-    assert_shape_fault(MDOT_MALFORMED, "constant value is not one element", "Pad",
+    assert_shape_fault(MDOT_MALFORMED, "constant value must have one element", "Pad",
                        .inputs = {"f32[2]", "i64[2] [1, 1]", "f32[2,3]"});
     assert_shape_fault(MDOT_MALFORMED, "empty", "Pad", "mode=\"edge\"", .inputs = {"f32[0]", "i64[2] [1, 1]"});
     assert_eval_fault(MDOT_MALFORMED, "empty", "Pad", "mode=\"edge\"", .inputs = {"f32[0] []", "i64[2] [1, 1]"});

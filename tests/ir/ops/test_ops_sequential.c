@@ -45,9 +45,9 @@ static void top_k_needs_a_known_fitting_k(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_UNSUPPORTED, "depends on data", "TopK", .inputs = {"f32[5]", "i64[1]"}, .output_count = 2);
-    assert_shape_fault(MDOT_MALFORMED, "K, 6, is not one number between 0 and the dimension's 5", "TopK",
+    assert_shape_fault(MDOT_MALFORMED, "K, 6, must be one number between 0 and the dimension's 5", "TopK",
                        .inputs = {"f32[5]", "i64[1] [6]"}, .output_count = 2);
-    assert_shape_fault(MDOT_UNSUPPORTED, "K, 2, is not one number between 0 and the dimension's L", "TopK",
+    assert_shape_fault(MDOT_UNSUPPORTED, "K, 2, must be one number between 0 and the dimension's L", "TopK",
                        .inputs = {"f32[L]", "i64[1] [2]"}, .output_count = 2);
 }
 
@@ -73,7 +73,7 @@ static void scatter_elements_writes_and_combines(void **state)
 static void scatter_elements_refuses_what_does_not_fit(void **state)
 {
     (void)state;
-    assert_shape_fault(MDOT_MALFORMED, "do not go with data of shape [3]", "ScatterElements",
+    assert_shape_fault(MDOT_MALFORMED, "do not match data of shape [3]", "ScatterElements",
                        .inputs = {"f32[3]", "i64[2]", "f32[1]"});
     assert_shape_fault(MDOT_MALFORMED, "input 2, \"in2\", is of type i64", "ScatterElements",
                        .inputs = {"f32[3]", "i64[1]", "i64[1]"});
@@ -92,9 +92,8 @@ static void scatter_nd_writes_slices(void **state)
                   .inputs = {"f32[2,2] 0..", "i64[2,2] [1, 0, 0, -1]", "f32[2] [8, 9]"});
     assert_values("f32[2] [0, 4]", "ScatterND", "reduction=\"add\"",
                   .inputs = {"f32[2] 0..", "i64[2,1] [1, 1]", "f32[2] [1, 2]"});
-    assert_shape_fault(MDOT_MALFORMED, "do not go together", "ScatterND",
-                       .inputs = {"f32[2,2]", "i64[1,1]", "f32[1,3]"});
-    assert_shape_fault(MDOT_MALFORMED, "do not go together", "ScatterND", .inputs = {"f32[2]", "i64[1,2]", "f32[1]"});
+    assert_shape_fault(MDOT_MALFORMED, "do not match", "ScatterND", .inputs = {"f32[2,2]", "i64[1,1]", "f32[1,3]"});
+    assert_shape_fault(MDOT_MALFORMED, "do not match", "ScatterND", .inputs = {"f32[2]", "i64[1,2]", "f32[1]"});
     assert_eval_fault(MDOT_OUT_OF_RANGE, "index 2", "ScatterND",
                       .inputs = {"f32[2] 0..", "i64[1,1] [2]", "f32[1] [1]"});
 }
@@ -115,10 +114,11 @@ static void tensor_scatter_writes_into_a_cache(void **state)
 static void tensor_scatter_refuses_what_does_not_fit(void **state)
 {
     (void)state;
-    assert_shape_fault(MDOT_MALFORMED, "does not fit a cache", "TensorScatter", .inputs = {"f32[1,2,1]", "f32[1,3,1]"});
+    assert_shape_fault(MDOT_MALFORMED, "does not match a cache", "TensorScatter",
+                       .inputs = {"f32[1,2,1]", "f32[1,3,1]"});
     assert_shape_fault(MDOT_MALFORMED, "along axis 0", "TensorScatter", "axis=0",
                        .inputs = {"f32[1,2,1]", "f32[1,2,1]"});
-    assert_shape_fault(MDOT_MALFORMED, "one write index", "TensorScatter",
+    assert_shape_fault(MDOT_MALFORMED, "the write indices", "TensorScatter",
                        .inputs = {"f32[1,2,1]", "f32[1,1,1]", "i64[2]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "mode \"ring\"", "TensorScatter", "mode=\"ring\"",
                        .inputs = {"f32[1,2,1]", "f32[1,1,1]"});

@@ -22,11 +22,11 @@ static void recurrent_operators_give_all_and_last_states(void **state)
 static void recurrent_weights_must_agree(void **state)
 {
     (void)state;
-    assert_shape_fault(MDOT_MALFORMED, "do not agree", "LSTM", "hidden_size=8",
+    assert_shape_fault(MDOT_MALFORMED, "do not match", "LSTM", "hidden_size=8",
                        .inputs = {"f32[L,2,4]", "f32[1,24,4]", "f32[1,32,8]"});
-    assert_shape_fault(MDOT_MALFORMED, "do not agree", "LSTM", "hidden_size=8, direction=\"bidirectional\"",
+    assert_shape_fault(MDOT_MALFORMED, "do not match", "LSTM", "hidden_size=8, direction=\"bidirectional\"",
                        .inputs = {"f32[L,2,4]", "f32[1,32,4]", "f32[1,32,8]"});
-    assert_shape_fault(MDOT_MALFORMED, "do not agree", "LSTM", "hidden_size=9",
+    assert_shape_fault(MDOT_MALFORMED, "do not match", "LSTM", "hidden_size=9",
                        .inputs = {"f32[L,2,4]", "f32[1,32,4]", "f32[1,32,8]"});
 }
 

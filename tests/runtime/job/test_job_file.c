@@ -459,7 +459,7 @@ static void larger_files_than_any_job_has_are_refused_unread(void **state)
     assert_int_equal(truncate(f->path, (off_t)1 << 40), 0);
     assert_int_equal(mdot_job_load(f->path, &job, &err), MDOT_MALFORMED);
     expect_contains(err.message, f->path);
-    expect_contains(err.message, "more than the 268435456 that are read");
+    expect_contains(err.message, "the maximum is 268435456");
     assert_int_equal(mdot_job_parse(f->bytes, ((size_t)1 << 28) + 1, &job, &err), MDOT_MALFORMED);
     expect_contains(err.message, "more than 268435456");
     assert_null(job);

@@ -389,7 +389,7 @@ static void files_larger_than_any_calibration_are_refused_unread(void **state)
     mdot_calibration *calibration = NULL;
     mdot_error err = {0};
     assert_int_equal(mdot_calibration_load(path, &calibration, &err), MDOT_MALFORMED);
-    expect_contains(err.message, "more than the 65536 that are read");
+    expect_contains(err.message, "the maximum is 65536");
     assert_null(calibration);
     process_remove_folder(folder);
 }

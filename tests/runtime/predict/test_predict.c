@@ -354,7 +354,7 @@ static void figures_that_are_none_are_refused_by_name(void **state)
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     mdot_error err = {0};
     assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
-    assert_string_equal(err.message, "the struct_size of a mdot_gpu is 0, not sizeof(mdot_gpu)");
+    assert_string_equal(err.message, "the struct_size of a mdot_gpu is 0 instead of sizeof(mdot_gpu)");
     gpu = known;
     c.gpu = "T4";
     assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
