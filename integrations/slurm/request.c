@@ -55,8 +55,8 @@ static mdot_status read_whole(const char *key, const char *value, double least, 
     size_t digits = strspn(value, "0123456789");
     for (size_t i = 0; i < digits; i++) number = 10 * number + (value[i] - '0');
     if (digits == 0 || value[digits] != '\0' || number < least || number > most)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be an integer from %.0f to %.0f, not \"%.40s\"", key, least,
-                         most, value);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be an integer from %.0f to %.0f, not \"%.40s\"", key,
+                         least, most, value);
     *out = number;
     return MDOT_OK;
 }
@@ -66,7 +66,8 @@ static mdot_status read_version(const char *key, char *value, double *out, mdot_
     double major = 0, minor = 0;
     char *point = strchr(value, '.');
     if (point == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be a version, for example 1.12 or 2.4, not \"%.40s\"", key, value);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be a version, for example 1.12 or 2.4, not \"%.40s\"",
+                         key, value);
     *point = '\0';
     mdot_status status = read_whole(key, value, 0, MOST_OF_A_VERSION, &major, err);
     if (status == MDOT_OK) status = read_whole(key, point + 1, 0, MOST_OF_A_VERSION, &minor, err);

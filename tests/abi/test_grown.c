@@ -102,7 +102,7 @@ static int teardown(void **state)
     assert_true(guarded.behind == untouched);                                                                          \
     ASSERT_LATER_IS_ZERO(*result)
 
-static void what_the_program_knows_is_filled(void **state)
+static void fields_of_the_callers_version_are_filled(void **state)
 {
     const fixture *f = *state;
     size_t entry = 0;
@@ -145,7 +145,7 @@ static void what_the_program_knows_is_filled(void **state)
     }
 }
 
-static void operators_come_back_as_they_went_in(void **state)
+static void operators_round_trip(void **state)
 {
     const fixture *f = *state;
     mdot_job_operator operators[OPERATOR_COUNT];
@@ -164,7 +164,7 @@ static void operators_come_back_as_they_went_in(void **state)
 
 /* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
-static void list_configurations(mdot_configuration *c, mdot_gpu *figures)
+static void list_configurations(mdot_configuration *c, mdot_gpu *specs)
 {
     static const char *const gpus[] = {"T4", "A100", "H100"};
     for (int i = 0; i < PAIR_COUNT; i++) {
@@ -173,22 +173,22 @@ static void list_configurations(mdot_configuration *c, mdot_gpu *figures)
         c[i].gpu = gpus[i % 3];
         c[i].optimizer = MDOT_OPTIMIZER_ADAM;
         if (i % 2 == 0) continue;
-        figures[i] = MDOT_INIT(mdot_gpu);
-        assert_int_equal(mdot_gpu_find(c[i].gpu, &figures[i], NULL), MDOT_OK);
+        specs[i] = MDOT_INIT(mdot_gpu);
+        assert_int_equal(mdot_gpu_find(c[i].gpu, &specs[i], NULL), MDOT_OK);
         c[i].gpu = NULL;
-        c[i].gpu_spec = &figures[i];
+        c[i].gpu_spec = &specs[i];
     }
 }
 
-static void arrays_are_answered_as_single_ones_are(void **state)
+static void arrays_give_the_same_answers_as_single_calls(void **state)
 {
     const fixture *f = *state;
     static mdot_configuration c[PAIR_COUNT];
-    static mdot_gpu figures[PAIR_COUNT];
+    static mdot_gpu specs[PAIR_COUNT];
     static mdot_prediction swept[PAIR_COUNT + 1], many[PAIR_COUNT + 1];
     const mdot_job *jobs[PAIR_COUNT];
     mdot_error err = {0};
-    list_configurations(c, figures);
+    list_configurations(c, specs);
     for (int i = 0; i < PAIR_COUNT; i++) jobs[i] = f->job;
     memset(swept, 0x5A, sizeof swept);
     memset(many, 0x5A, sizeof many);
@@ -208,7 +208,7 @@ static void arrays_are_answered_as_single_ones_are(void **state)
     assert_true(swept[PAIR_COUNT].peak_memory_bytes == untouched && many[PAIR_COUNT].peak_memory_bytes == untouched);
 }
 
-static void explanations_are_answered(void **state)
+static void explanations_are_filled(void **state)
 {
     const fixture *f = *state;
     mdot_configuration c = MDOT_INIT(mdot_configuration);
@@ -231,14 +231,14 @@ static void explanations_are_answered(void **state)
 /* ---- Features that an older library lacks ------------------------------------------------------------------------ */
 
 #ifdef MDOT_GROWN
-static void what_the_library_cannot_know_is_refused(void **state)
+static void unknown_later_fields_are_refused(void **state)
 {
     const fixture *f = *state;
     mdot_error err = {0};
     static mdot_configuration c[PAIR_COUNT];
-    static mdot_gpu figures[PAIR_COUNT];
+    static mdot_gpu specs[PAIR_COUNT];
     static mdot_prediction p[PAIR_COUNT] = {{.struct_size = sizeof(mdot_prediction)}};
-    list_configurations(c, figures);
+    list_configurations(c, specs);
     c[PAIR_COUNT - 1].later[1] = 1;
     assert_int_equal(mdot_sweep(f->context, f->job, c, PAIR_COUNT, p, &err), MDOT_INCOMPATIBLE);
     assert_non_null(strstr(err.message, "pair 99: a mdot_configuration of "));
@@ -247,7 +247,7 @@ static void what_the_library_cannot_know_is_refused(void **state)
         assert_true((p[i].step_ms > 0) == (p[i].status == MDOT_OK));
     }
     c[PAIR_COUNT - 1].later[1] = 0;
-    figures[1].later[0] = 1;
+    specs[1].later[0] = 1;
     assert_int_equal(mdot_sweep(f->context, f->job, c, PAIR_COUNT, p, &err), MDOT_INCOMPATIBLE);
     assert_non_null(strstr(err.message, "pair 1: a mdot_gpu of "));
     assert_int_equal(p[1].status, MDOT_INCOMPATIBLE);
@@ -281,12 +281,12 @@ static void what_the_library_cannot_know_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_program_knows_is_filled),
-        cmocka_unit_test(operators_come_back_as_they_went_in),
-        cmocka_unit_test(explanations_are_answered),
-        cmocka_unit_test(arrays_are_answered_as_single_ones_are),
+        cmocka_unit_test(fields_of_the_callers_version_are_filled),
+        cmocka_unit_test(operators_round_trip),
+        cmocka_unit_test(explanations_are_filled),
+        cmocka_unit_test(arrays_give_the_same_answers_as_single_calls),
 #ifdef MDOT_GROWN
-        cmocka_unit_test(what_the_library_cannot_know_is_refused),
+        cmocka_unit_test(unknown_later_fields_are_refused),
 #endif
     };
     return cmocka_run_group_tests(tests, setup, teardown);

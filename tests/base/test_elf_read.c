@@ -110,7 +110,7 @@ static void sections_are_read(void **state)
     assert_false(bs_elf_section_at(&elf, SECTIONS, &section));
 }
 
-static void section_without_bytes_may_say_any_offset(void **state)
+static void section_without_bytes_accepts_any_offset(void **state)
 {
     (void)state;
     file f = make();
@@ -165,7 +165,7 @@ static void file_without_segments_is_read(void **state)
     assert_false(bs_elf_segment_at(&elf, 0, &segment));
 }
 
-static void any_machine_is_taken_where_it_does_not_matter(void **state)
+static void any_machine_is_accepted_where_it_is_irrelevant(void **state)
 {
     (void)state;
     file f = make();
@@ -222,7 +222,7 @@ static void names_must_end_within_the_file(void **state)
     expect_refused(&f, MDOT_MALFORMED, "section names are damaged");
 }
 
-static void section_that_reaches_outside_is_none(void **state)
+static void section_outside_the_file_is_not_found(void **state)
 {
     (void)state;
     static const struct {
@@ -251,7 +251,7 @@ static void section_that_reaches_outside_is_none(void **state)
     }
 }
 
-static void segment_with_impossible_sizes_is_none(void **state)
+static void segment_with_impossible_sizes_is_not_found(void **state)
 {
     (void)state;
     static const struct {
@@ -308,7 +308,7 @@ static size_t visit(const void *bytes, size_t size_bytes)
     return sum;
 }
 
-static void no_damage_leads_outside(void **state)
+static void damaged_file_is_read_within_bounds(void **state)
 {
     (void)state;
     static const unsigned char values[] = {0, 1, 2, 8, 0x40, 0x7f, 0x80, 0xff};
@@ -326,7 +326,7 @@ static void no_damage_leads_outside(void **state)
     guard_destroy(&g);
 }
 
-static void truncated_file_is_refused_or_read_within(void **state)
+static void truncated_file_is_refused_or_read_within_bounds(void **state)
 {
     (void)state;
     const file whole = make();
@@ -343,17 +343,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(header_is_read),
         cmocka_unit_test(sections_are_read),
-        cmocka_unit_test(section_without_bytes_may_say_any_offset),
+        cmocka_unit_test(section_without_bytes_accepts_any_offset),
         cmocka_unit_test(first_section_of_a_name_is_found),
         cmocka_unit_test(segments_are_read),
         cmocka_unit_test(file_without_segments_is_read),
-        cmocka_unit_test(any_machine_is_taken_where_it_does_not_matter),
+        cmocka_unit_test(any_machine_is_accepted_where_it_is_irrelevant),
         cmocka_unit_test(header_of_another_kind_is_refused),
         cmocka_unit_test(names_must_end_within_the_file),
-        cmocka_unit_test(section_that_reaches_outside_is_none),
-        cmocka_unit_test(segment_with_impossible_sizes_is_none),
-        cmocka_unit_test(no_damage_leads_outside),
-        cmocka_unit_test(truncated_file_is_refused_or_read_within),
+        cmocka_unit_test(section_outside_the_file_is_not_found),
+        cmocka_unit_test(segment_with_impossible_sizes_is_not_found),
+        cmocka_unit_test(damaged_file_is_read_within_bounds),
+        cmocka_unit_test(truncated_file_is_refused_or_read_within_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

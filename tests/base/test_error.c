@@ -53,7 +53,7 @@ static void fail_adds_context_to_its_own_message(void **state)
     assert_string_equal(err.message, "model.mdot: disk full");
 }
 
-static void long_message_is_cut_and_says_so(void **state)
+static void long_message_is_cut_with_an_ellipsis(void **state)
 {
     (void)state;
     mdot_error err;
@@ -101,7 +101,7 @@ int main(void)
         cmocka_unit_test(every_dtype_has_a_name_and_a_size),
         cmocka_unit_test(fail_formats_and_returns_the_status),
         cmocka_unit_test(fail_adds_context_to_its_own_message),
-        cmocka_unit_test(long_message_is_cut_and_says_so),
+        cmocka_unit_test(long_message_is_cut_with_an_ellipsis),
         cmocka_unit_test(message_stays_on_one_line),
         cmocka_unit_test(a_cut_message_ends_with_a_whole_character),
     };

@@ -66,7 +66,7 @@ static void make_sparse(const char *path, off_t bytes)
 
 /* ---- Reading ---------------------------------------------------------------------------------------------------- */
 
-static void files_larger_than_what_is_read_are_refused_at_once(void **state)
+static void oversized_file_is_refused_unread(void **state)
 {
     fixture *f = *state;
     unsigned char *bytes = NULL;
@@ -86,7 +86,7 @@ static void files_larger_than_what_is_read_are_refused_at_once(void **state)
     free(bytes);
 }
 
-static void what_is_no_regular_file_is_refused_without_waiting(void **state)
+static void irregular_file_is_refused_without_waiting(void **state)
 {
     fixture *f = *state;
     unsigned char *bytes = NULL;
@@ -116,7 +116,7 @@ static void an_empty_file_is_read(void **state)
 
 /* ---- Writing ---------------------------------------------------------------------------------------------------- */
 
-static void a_file_is_replaced_and_nothing_else_is_left(void **state)
+static void a_file_is_replaced_without_leftovers(void **state)
 {
     fixture *f = *state;
     write_text(f->path, "first, and longer than what follows");
@@ -138,7 +138,7 @@ static void a_bare_name_is_written_in_the_working_folder(void **state)
     expect_content(path, "x");
 }
 
-static void permissions_are_those_that_the_umask_leaves(void **state)
+static void permissions_follow_the_umask(void **state)
 {
     fixture *f = *state;
     static const mode_t masks[] = {0, 022, 027, 077};
@@ -167,7 +167,7 @@ static void *create_files(void *user)
     return NULL;
 }
 
-static void the_umask_of_other_threads_holds_meanwhile(void **state)
+static void writing_keeps_the_umask_of_other_threads(void **state)
 {
     fixture *f = *state;
     mode_t before = umask(077);
@@ -180,7 +180,7 @@ static void the_umask_of_other_threads_holds_meanwhile(void **state)
     assert_null(failed);
 }
 
-static void a_write_that_fails_leaves_all_as_it_was(void **state)
+static void a_failed_write_changes_nothing(void **state)
 {
     fixture *f = *state;
     write_text(f->path, "as it was");
@@ -232,7 +232,7 @@ static void a_file_made_elsewhere_is_moved_into_place(void **state)
 
 /* ---- Allowed outputs --------------------------------------------------------------------------------------------- */
 
-static void directories_devices_and_pipes_are_no_outputs(void **state)
+static void directories_devices_and_pipes_are_refused_as_outputs(void **state)
 {
     fixture *f = *state;
     char in_folder[600], link[600];
@@ -297,18 +297,18 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(files_larger_than_what_is_read_are_refused_at_once),
-        CASE(what_is_no_regular_file_is_refused_without_waiting),
+        CASE(oversized_file_is_refused_unread),
+        CASE(irregular_file_is_refused_without_waiting),
         CASE(an_empty_file_is_read),
-        CASE(a_file_is_replaced_and_nothing_else_is_left),
+        CASE(a_file_is_replaced_without_leftovers),
         CASE(a_bare_name_is_written_in_the_working_folder),
-        CASE(permissions_are_those_that_the_umask_leaves),
-        CASE(the_umask_of_other_threads_holds_meanwhile),
-        CASE(a_write_that_fails_leaves_all_as_it_was),
+        CASE(permissions_follow_the_umask),
+        CASE(writing_keeps_the_umask_of_other_threads),
+        CASE(a_failed_write_changes_nothing),
         CASE(a_missing_folder_is_named),
         CASE(a_link_is_replaced_and_its_target_stays),
         CASE(a_file_made_elsewhere_is_moved_into_place),
-        CASE(directories_devices_and_pipes_are_no_outputs),
+        CASE(directories_devices_and_pipes_are_refused_as_outputs),
         CASE(an_output_that_is_an_input_is_refused_under_any_name),
     };
 #undef CASE

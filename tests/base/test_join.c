@@ -24,7 +24,7 @@ static void items_are_joined_by_commas(void **state)
 }
 
 /* For every size of the buffer, the shown and the counted items add up to the total, and all shown items are whole. */
-static void what_does_not_fit_is_counted(void **state)
+static void items_that_do_not_fit_are_counted(void **state)
 {
     (void)state;
     enum { ITEMS = 30 };
@@ -57,7 +57,7 @@ static void what_does_not_fit_is_counted(void **state)
     }
 }
 
-static void a_list_that_just_fits_is_whole(void **state)
+static void a_list_that_just_fits_is_complete(void **state)
 {
     (void)state;
     static const char items[] = "aaaaaaaaaaaaaaaaaaaa, bbbbbbbbbbbbbbbbbbbb, cccccccccccccccccccc";
@@ -72,7 +72,7 @@ static void a_list_that_just_fits_is_whole(void **state)
     }
 }
 
-static void a_short_item_after_one_left_out_is_left_out(void **state)
+static void items_after_an_omitted_item_are_omitted(void **state)
 {
     (void)state;
     char text[64];
@@ -84,7 +84,7 @@ static void a_short_item_after_one_left_out_is_left_out(void **state)
     assert_string_equal(text, "first \xE2\x80\xA6 and 2 more");
 }
 
-static void another_separator_stands_between_items(void **state)
+static void a_custom_separator_joins_items(void **state)
 {
     (void)state;
     char text[64];
@@ -95,7 +95,7 @@ static void another_separator_stands_between_items(void **state)
     assert_string_equal(text, "0; 1; 2");
 }
 
-static void items_may_be_left_out_on_purpose(void **state)
+static void items_may_be_omitted_on_request(void **state)
 {
     (void)state;
     char text[128];
@@ -110,12 +110,9 @@ static void items_may_be_left_out_on_purpose(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_are_joined_by_commas),
-        cmocka_unit_test(what_does_not_fit_is_counted),
-        cmocka_unit_test(a_list_that_just_fits_is_whole),
-        cmocka_unit_test(a_short_item_after_one_left_out_is_left_out),
-        cmocka_unit_test(another_separator_stands_between_items),
-        cmocka_unit_test(items_may_be_left_out_on_purpose),
+        cmocka_unit_test(items_are_joined_by_commas),        cmocka_unit_test(items_that_do_not_fit_are_counted),
+        cmocka_unit_test(a_list_that_just_fits_is_complete), cmocka_unit_test(items_after_an_omitted_item_are_omitted),
+        cmocka_unit_test(a_custom_separator_joins_items),    cmocka_unit_test(items_may_be_omitted_on_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static void write_lines(FILE *file)
     for (int i = 0; i < LINES; i++) fprintf(file, "line %d\n", i);
 }
 
-static void text_is_whole(void **state)
+static void text_is_complete(void **state)
 {
     (void)state;
     bs_memstream s;
@@ -39,7 +39,7 @@ static void text_is_whole(void **state)
     free(text);
 }
 
-static void nothing_written_is_an_empty_text(void **state)
+static void an_unwritten_stream_gives_an_empty_text(void **state)
 {
     (void)state;
     bs_memstream s;
@@ -65,7 +65,7 @@ void *realloc(void *memory, size_t size)
     return __libc_realloc(memory, size);
 }
 
-static void text_that_found_no_memory_is_none(void **state)
+static void a_stream_without_memory_gives_null(void **state)
 {
     (void)state;
     int granted = 0;
@@ -88,10 +88,10 @@ static void text_that_found_no_memory_is_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_is_whole),
-        cmocka_unit_test(nothing_written_is_an_empty_text),
+        cmocka_unit_test(text_is_complete),
+        cmocka_unit_test(an_unwritten_stream_gives_an_empty_text),
 #ifndef MDOT_SANITIZED
-        cmocka_unit_test(text_that_found_no_memory_is_none),
+        cmocka_unit_test(a_stream_without_memory_gives_null),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

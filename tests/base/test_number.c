@@ -52,13 +52,13 @@ static void check_all(void)
     assert_true(isnan(bs_number_read("nan", &end)) && *end == '\0');
 }
 
-static void numbers_have_a_point(void **state)
+static void numbers_use_a_decimal_point(void **state)
 {
     (void)state;
     check_all();
 }
 
-static void the_locale_has_no_say(void **state)
+static void the_locale_is_ignored(void **state)
 {
     (void)state;
     static const char *const points[] = {"<U002C>", "<U066B>"};
@@ -82,8 +82,8 @@ static void f32_is_rounded_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_have_a_point),
-        cmocka_unit_test(the_locale_has_no_say),
+        cmocka_unit_test(numbers_use_a_decimal_point),
+        cmocka_unit_test(the_locale_is_ignored),
         cmocka_unit_test(f32_is_rounded_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static void expect(const char *text, const char *printable)
     assert_string_equal(copy, printable);
 }
 
-static void letters_of_all_scripts_stay(void **state)
+static void letters_of_all_scripts_are_kept(void **state)
 {
     (void)state;
     static const char *const texts[] = {"", "layer.0/Gelu", "größe", "层", "\xF0\x9F\x8D\xB0 cake", "\xC2\xA0\xC3\xBF"};
@@ -46,7 +46,7 @@ static void control_characters_of_both_sets_are_replaced(void **state)
 }
 
 /* With U+202E after "evil", "gnp.exe" would be displayed as "evilexe.png". */
-static void what_changes_the_direction_of_writing_is_replaced(void **state)
+static void direction_controls_are_replaced(void **state)
 {
     (void)state;
     expect("\xD8\x9C", "?");                                          /* U+061C */
@@ -57,7 +57,7 @@ static void what_changes_the_direction_of_writing_is_replaced(void **state)
     expect("\xE2\x80\xA7\xE2\x80\xAF", "\xE2\x80\xA7\xE2\x80\xAF");
 }
 
-static void what_is_no_utf_8_is_replaced_byte_by_byte(void **state)
+static void invalid_utf_8_is_replaced_byte_by_byte(void **state)
 {
     (void)state;
     expect("\xFF\xFE", "??");
@@ -67,7 +67,7 @@ static void what_is_no_utf_8_is_replaced_byte_by_byte(void **state)
     expect("\xF4\x90\x80\x80.", "????."); /* above U+10FFFF */
 }
 
-static void code_points_are_read(void **state)
+static void code_points_are_decoded(void **state)
 {
     (void)state;
     assert_int_equal(bs_utf8_code("A"), 'A');
@@ -76,7 +76,7 @@ static void code_points_are_read(void **state)
     assert_int_equal(bs_utf8_code("\xF0\x9F\x8D\xB0"), 0x1F370);
 }
 
-static void all_of_a_text_is_printable_or_it_is_not(void **state)
+static void one_unprintable_character_makes_a_text_unprintable(void **state)
 {
     (void)state;
     assert_true(bs_is_printable(""));
@@ -86,7 +86,7 @@ static void all_of_a_text_is_printable_or_it_is_not(void **state)
     assert_false(bs_is_printable("a\xE2\x80\xAE"));
 }
 
-static void texts_are_cut_behind_a_whole_character(void **state)
+static void texts_are_cut_after_a_whole_character(void **state)
 {
     (void)state;
     static const char text[] = "a\xC3\xA9\xF0\x9F\x8D\xB0\xFFz";
@@ -98,14 +98,14 @@ static void texts_are_cut_behind_a_whole_character(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(letters_of_all_scripts_stay),
+        cmocka_unit_test(letters_of_all_scripts_are_kept),
         cmocka_unit_test(line_ends_and_tabs_become_spaces),
         cmocka_unit_test(control_characters_of_both_sets_are_replaced),
-        cmocka_unit_test(what_changes_the_direction_of_writing_is_replaced),
-        cmocka_unit_test(what_is_no_utf_8_is_replaced_byte_by_byte),
-        cmocka_unit_test(code_points_are_read),
-        cmocka_unit_test(all_of_a_text_is_printable_or_it_is_not),
-        cmocka_unit_test(texts_are_cut_behind_a_whole_character),
+        cmocka_unit_test(direction_controls_are_replaced),
+        cmocka_unit_test(invalid_utf_8_is_replaced_byte_by_byte),
+        cmocka_unit_test(code_points_are_decoded),
+        cmocka_unit_test(one_unprintable_character_makes_a_text_unprintable),
+        cmocka_unit_test(texts_are_cut_after_a_whole_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

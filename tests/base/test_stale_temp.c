@@ -52,7 +52,7 @@ static bool is_there(const char *name)
     return fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static void a_file_stays_as_long_as_somebody_holds_it(void **state)
+static void a_locked_file_is_kept(void **state)
 {
     (void)state;
     int file = make_file(NAME);
@@ -64,7 +64,7 @@ static void a_file_stays_as_long_as_somebody_holds_it(void **state)
     assert_false(is_there(NAME));
 }
 
-static void a_killed_process_holds_nothing(void **state)
+static void a_killed_process_releases_its_files(void **state)
 {
     (void)state;
     pid_t child = fork();
@@ -83,7 +83,7 @@ static void a_killed_process_holds_nothing(void **state)
 }
 
 /* Between its creation and its locking, the file was removed as abandoned. */
-static void what_was_removed_or_is_being_removed_is_not_held(void **state)
+static void removed_files_cannot_be_locked(void **state)
 {
     (void)state;
     int file = make_file(NAME);
@@ -99,7 +99,7 @@ static void what_was_removed_or_is_being_removed_is_not_held(void **state)
     close(file);
 }
 
-static void other_names_and_other_things_stay(void **state)
+static void files_with_other_names_and_types_are_kept(void **state)
 {
     (void)state;
     static const char *const names[] = {BS_TEMPORARY_PREFIX "0123456789abcde", BS_TEMPORARY_PREFIX "0123456789abcdef0",
@@ -120,7 +120,7 @@ static void other_names_and_other_things_stay(void **state)
 }
 
 /* The final name of a file differs from a temporary name, and the file is unlocked. */
-static void a_file_that_is_written_is_free(void **state)
+static void a_file_is_unlocked_after_writing(void **state)
 {
     (void)state;
     char path[600];
@@ -137,11 +137,11 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(a_file_stays_as_long_as_somebody_holds_it),
-        CASE(a_killed_process_holds_nothing),
-        CASE(what_was_removed_or_is_being_removed_is_not_held),
-        CASE(other_names_and_other_things_stay),
-        CASE(a_file_that_is_written_is_free),
+        CASE(a_locked_file_is_kept),
+        CASE(a_killed_process_releases_its_files),
+        CASE(removed_files_cannot_be_locked),
+        CASE(files_with_other_names_and_types_are_kept),
+        CASE(a_file_is_unlocked_after_writing),
     };
 #undef CASE
     return cmocka_run_group_tests(tests, NULL, NULL);

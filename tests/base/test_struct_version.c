@@ -25,7 +25,7 @@ typedef struct later {
 } later;
 static const bs_struct_version type = BS_SIZED(now, a);
 
-static void struct_of_this_version_is_taken_as_it_is(void **state)
+static void struct_of_this_version_is_copied(void **state)
 {
     (void)state;
     const now theirs = {sizeof theirs, 1, 2};
@@ -48,7 +48,7 @@ static void fields_that_an_older_program_lacks_are_zero(void **state)
     assert_int_equal(mine.b, 0);
 }
 
-static void newer_program_may_say_zero_but_nothing_else(void **state)
+static void later_fields_must_be_zero(void **state)
 {
     (void)state;
     later theirs = {sizeof theirs, 1, 2, 0};
@@ -66,7 +66,7 @@ static void newer_program_may_say_zero_but_nothing_else(void **state)
     }
 }
 
-static void size_that_is_none_is_refused_by_name(void **state)
+static void invalid_size_is_refused_by_name(void **state)
 {
     (void)state;
     static const size_t sizes[] = {
@@ -85,7 +85,7 @@ static void size_that_is_none_is_refused_by_name(void **state)
     assert_string_equal(err.message, "a now is missing");
 }
 
-static void results_fill_what_the_caller_has(void **state)
+static void results_fill_the_callers_struct_size(void **state)
 {
     (void)state;
     const now mine = {sizeof mine, 1, 2};
@@ -104,7 +104,7 @@ static void results_fill_what_the_caller_has(void **state)
     assert_int_equal(newer.c, 0);
 }
 
-static void elements_lie_as_far_apart_as_the_caller_says(void **state)
+static void elements_have_the_callers_stride(void **state)
 {
     (void)state;
     later theirs[3] = {{sizeof(later), 1, 2, 0}, {sizeof(later), 3, 4, 0}, {sizeof(later), 5, 6, 7}};
@@ -150,7 +150,7 @@ ENDS_WITH(mdotc_verify_options, job_count);
 ENDS_WITH(mdotc_check_options, absolute_tolerance);
 ENDS_WITH(mdotc_check_report, detail);
 
-static void libraries_say_the_version_of_their_headers(void **state)
+static void libraries_report_the_version_of_their_headers(void **state)
 {
     (void)state;
     assert_string_equal(MDOT_VERSION_STRING, MDOT_PROJECT_VERSION);
@@ -170,13 +170,13 @@ static void libraries_say_the_version_of_their_headers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(struct_of_this_version_is_taken_as_it_is),
+        cmocka_unit_test(struct_of_this_version_is_copied),
         cmocka_unit_test(fields_that_an_older_program_lacks_are_zero),
-        cmocka_unit_test(newer_program_may_say_zero_but_nothing_else),
-        cmocka_unit_test(size_that_is_none_is_refused_by_name),
-        cmocka_unit_test(results_fill_what_the_caller_has),
-        cmocka_unit_test(elements_lie_as_far_apart_as_the_caller_says),
-        cmocka_unit_test(libraries_say_the_version_of_their_headers),
+        cmocka_unit_test(later_fields_must_be_zero),
+        cmocka_unit_test(invalid_size_is_refused_by_name),
+        cmocka_unit_test(results_fill_the_callers_struct_size),
+        cmocka_unit_test(elements_have_the_callers_stride),
+        cmocka_unit_test(libraries_report_the_version_of_their_headers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static const char *nearest(const char *wrong)
     return near.found;
 }
 
-static void one_edit_is_near(void **state)
+static void one_edit_is_suggested(void **state)
 {
     (void)state;
     assert_string_equal(nearest("precison"), "precision");   /* a missing letter */
@@ -28,7 +28,7 @@ static void one_edit_is_near(void **state)
     assert_string_equal(nearest("setps"), "steps");
 }
 
-static void two_edits_are_near_in_longer_names_only(void **state)
+static void two_edits_are_suggested_for_longer_names_only(void **state)
 {
     (void)state;
     assert_string_equal(nearest("optimiser"), "optimizer");
@@ -38,7 +38,7 @@ static void two_edits_are_near_in_longer_names_only(void **state)
     assert_null(nearest("xy"));
 }
 
-static void names_of_two_letters_are_near_where_they_begin_alike(void **state)
+static void two_letter_names_are_suggested_if_they_share_a_first_letter(void **state)
 {
     (void)state;
     bs_suggest near = bs_suggest_begin("tb");
@@ -57,14 +57,14 @@ static void names_of_two_letters_are_near_where_they_begin_alike(void **state)
     assert_null(near.found);
 }
 
-static void case_does_not_matter(void **state)
+static void case_is_ignored(void **state)
 {
     (void)state;
     assert_string_equal(nearest("a100"), "A100");
     assert_string_equal(nearest("PRECISION"), "precision");
 }
 
-static void a_part_is_near_from_three_letters_on(void **state)
+static void a_part_is_suggested_from_three_letters_on(void **state)
 {
     (void)state;
     assert_string_equal(nearest("bf16"), "amp-bf16");
@@ -80,7 +80,7 @@ static void the_nearest_of_several_wins(void **state)
     assert_string_equal(nearest("gpux"), "gpu"); /* as near as "gpus", but earlier */
 }
 
-static void very_long_names_are_compared_by_their_beginning(void **state)
+static void very_long_names_are_compared_by_their_prefix(void **state)
 {
     (void)state;
     char wrong[1000];
@@ -89,7 +89,7 @@ static void very_long_names_are_compared_by_their_beginning(void **state)
     assert_null(nearest(wrong));
 }
 
-static void a_hint_stands_behind_the_wrong_name(void **state)
+static void a_hint_follows_the_wrong_name(void **state)
 {
     (void)state;
     bs_suggest near = bs_suggest_begin("layuot");
@@ -115,14 +115,14 @@ static void listed_names_are_compared_one_by_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_edit_is_near),
-        cmocka_unit_test(two_edits_are_near_in_longer_names_only),
-        cmocka_unit_test(names_of_two_letters_are_near_where_they_begin_alike),
-        cmocka_unit_test(case_does_not_matter),
-        cmocka_unit_test(a_part_is_near_from_three_letters_on),
+        cmocka_unit_test(one_edit_is_suggested),
+        cmocka_unit_test(two_edits_are_suggested_for_longer_names_only),
+        cmocka_unit_test(two_letter_names_are_suggested_if_they_share_a_first_letter),
+        cmocka_unit_test(case_is_ignored),
+        cmocka_unit_test(a_part_is_suggested_from_three_letters_on),
         cmocka_unit_test(the_nearest_of_several_wins),
-        cmocka_unit_test(very_long_names_are_compared_by_their_beginning),
-        cmocka_unit_test(a_hint_stands_behind_the_wrong_name),
+        cmocka_unit_test(very_long_names_are_compared_by_their_prefix),
+        cmocka_unit_test(a_hint_follows_the_wrong_name),
         cmocka_unit_test(listed_names_are_compared_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,7 @@ static void every_level_of_this_machine_has_a_peak(void **state)
     assert_true(bench_peak_gflops("x86-64-v9", 0) == 0);
 }
 
-static void the_loop_of_tiles_multiplies_and_releases_them(void **state)
+static void the_amx_loop_multiplies_and_releases_tiles(void **state)
 {
     (void)state;
     if (amx_is_native()) {
@@ -45,13 +45,13 @@ static void the_loop_of_tiles_multiplies_and_releases_them(void **state)
     } else {
         print_message("the emulator's tiles\n");
         amx_emulator_install();
-        amx_emulator_take_products();
+        amx_emulator_take_multiplications();
     }
     assert_true(bench_peak_gflops("x86-64-amx", 0) > 0);
     if (amx_is_native()) return;
-    long products = amx_emulator_take_products();
-    assert_true(products > 0);
-    assert_int_equal(products % 6, 0); /* the loop has 6 accumulators */
+    long multiplications = amx_emulator_take_multiplications();
+    assert_true(multiplications > 0);
+    assert_int_equal(multiplications % 6, 0); /* the loop has 6 accumulators */
     assert_false(amx_emulator_is_configured());
 }
 
@@ -59,7 +59,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_level_of_this_machine_has_a_peak),
-        cmocka_unit_test(the_loop_of_tiles_multiplies_and_releases_them),
+        cmocka_unit_test(the_amx_loop_multiplies_and_releases_tiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

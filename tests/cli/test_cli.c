@@ -110,7 +110,7 @@ static char *write_lost_model(const fixture *f, bool wholly)
     return write_model(f->folder, wholly ? "wholly.onnx" : "partly.onnx", onnx_finish(b));
 }
 
-static void verify_tells_what_nan_hides(void **state)
+static void verify_reports_differences_hidden_by_nan(void **state)
 {
     fixture *f = *state;
     char *partly = write_lost_model(f, false), *wholly = write_lost_model(f, true);
@@ -141,7 +141,7 @@ static void inspect_shows_entries_buckets_and_kernels(void **state)
     expect_contains(f->result.out, "\"entries\"");
 }
 
-static void names_cannot_move_the_cursor(void **state)
+static void control_characters_in_names_are_escaped(void **state)
 {
     fixture *f = *state;
     onnx_builder *b = onnx_begin(17);
@@ -335,7 +335,7 @@ static void a_failed_compilation_leaves_an_old_artefact_alone(void **state)
     assert_int_equal(before.st_mtime, after.st_mtime);
 }
 
-static void an_output_that_is_the_model_or_no_file_is_refused(void **state)
+static void an_output_that_is_the_model_or_irregular_is_refused(void **state)
 {
     fixture *f = *state;
     char *fifo = NULL, *link = NULL;
@@ -370,7 +370,7 @@ static void an_output_in_a_missing_folder_is_a_clear_error(void **state)
     expect_contains(f->result.err, "/nonexistent/folder");
 }
 
-static void inspecting_what_is_no_artefact_fails(void **state)
+static void inspecting_another_file_type_fails(void **state)
 {
     fixture *f = *state;
     RUN(f, "inspect", f->model);
@@ -400,7 +400,7 @@ static void check_of_a_folder_without_tests_fails(void **state)
 
 /* ---- Check ------------------------------------------------------------------------------------------------------ */
 
-static void check_tells_right_from_wrong(void **state)
+static void check_distinguishes_right_from_wrong(void **state)
 {
     fixture *f = *state;
     write_check_directory(f->folder, "right", 4);
@@ -425,9 +425,9 @@ int main(void)
         CASE(compile_is_silent_without_a_terminal),
         COMPILED_CASE(compiled_code_verifies_at_every_bucket_and_level),
         COMPILED_CASE(verify_fails_against_another_model),
-        CASE(verify_tells_what_nan_hides),
+        CASE(verify_reports_differences_hidden_by_nan),
         COMPILED_CASE(inspect_shows_entries_buckets_and_kernels),
-        CASE(names_cannot_move_the_cursor),
+        CASE(control_characters_in_names_are_escaped),
         COMPILED_CASE(bench_reports_percentiles),
         COMPILED_CASE(the_example_runs_an_artefact),
         CASE(two_entry_points_share_an_artefact),
@@ -437,12 +437,12 @@ int main(void)
         CASE(unknown_targets_and_dumps_list_the_known_ones),
         CASE(unsupported_operators_are_listed_at_once_with_their_nodes),
         COMPILED_CASE(a_failed_compilation_leaves_an_old_artefact_alone),
-        CASE(an_output_that_is_the_model_or_no_file_is_refused),
+        CASE(an_output_that_is_the_model_or_irregular_is_refused),
         CASE(an_output_in_a_missing_folder_is_a_clear_error),
-        CASE(inspecting_what_is_no_artefact_fails),
+        CASE(inspecting_another_file_type_fails),
         COMPILED_CASE(a_forced_level_that_does_not_exist_is_refused),
         CASE(check_of_a_folder_without_tests_fails),
-        CASE(check_tells_right_from_wrong),
+        CASE(check_distinguishes_right_from_wrong),
     };
 #undef CASE
 #undef COMPILED_CASE

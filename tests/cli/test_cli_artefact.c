@@ -113,7 +113,7 @@ static void inspect_writes_json(void **state)
 }
 
 /* For a predictor of jobs. */
-static void inspect_says_which_options_are_read(void **state)
+static void inspect_lists_the_options_that_are_read(void **state)
 {
     (void)state;
     RUN("inspect", MDOT_SHIPPED_PREDICTOR);
@@ -133,7 +133,7 @@ static void inspect_says_which_options_are_read(void **state)
     assert_null(strstr(result.out, "analytic-estimate"));
 }
 
-static void inspect_shows_what_gpu_kernels_take(void **state)
+static void inspect_shows_resources_of_gpu_kernels(void **state)
 {
     (void)state;
     fixture f;
@@ -232,7 +232,7 @@ static void bench_measures_a_round(void **state)
     assert_non_null(strstr(result.err, "predicts no jobs"));
 }
 
-static void bench_takes_a_length_a_level_and_threads(void **state)
+static void bench_accepts_a_length_a_level_and_threads(void **state)
 {
     (void)state;
     RUN("bench", artefact, "--seconds=0.01", "--length=5", "--level=x86-64-v3", "--threads=2", "--workers=3");
@@ -292,7 +292,7 @@ static void wrong_command_lines_are_usage_errors(void **state)
     assert_refused(2, "needs a value");
 }
 
-static void help_is_a_result(void **state)
+static void help_succeeds(void **state)
 {
     (void)state;
     RUN("inspect", "--help");
@@ -308,15 +308,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inspect_shows_schema_buckets_and_kernels),
         cmocka_unit_test(inspect_writes_json),
-        cmocka_unit_test(inspect_says_which_options_are_read),
-        cmocka_unit_test(inspect_shows_what_gpu_kernels_take),
+        cmocka_unit_test(inspect_lists_the_options_that_are_read),
+        cmocka_unit_test(inspect_shows_resources_of_gpu_kernels),
         cmocka_unit_test(bench_measures_every_bucket),
         cmocka_unit_test(bench_profiles_kernels),
         cmocka_unit_test(bench_measures_a_round),
-        cmocka_unit_test(bench_takes_a_length_a_level_and_threads),
+        cmocka_unit_test(bench_accepts_a_length_a_level_and_threads),
         cmocka_unit_test(impossible_requests_fail_with_a_reason),
         cmocka_unit_test(wrong_command_lines_are_usage_errors),
-        cmocka_unit_test(help_is_a_result),
+        cmocka_unit_test(help_succeeds),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -37,7 +37,7 @@ static void write_text(const char *path, const char *text)
 }
 
 /* test_calibration.c checks the same for every half of all published steps. */
-static void rows_left_out_are_predicted_with_the_other_halfs(void **state)
+static void heldout_rows_are_predicted_from_the_other_half(void **state)
 {
     predict_command *f = *state;
     char *output = path_in(f, "site.cal");
@@ -51,7 +51,7 @@ static void rows_left_out_are_predicted_with_the_other_halfs(void **state)
     free(output);
 }
 
-static void predictions_say_what_they_were_calibrated_by(void **state)
+static void predictions_name_their_calibration(void **state)
 {
     predict_command *f = *state;
     char *output = path_in(f, "site.cal");
@@ -81,7 +81,7 @@ static void predictions_say_what_they_were_calibrated_by(void **state)
 }
 
 /* The page shows the step of `mdot predict`, and the parts that it draws add up to that step. */
-static void a_report_is_calibrated_too(void **state)
+static void a_report_uses_the_calibration(void **state)
 {
     predict_command *f = *state;
     char *output = path_in(f, "site.cal"), *page = path_in(f, "page.html"), row[64];
@@ -113,7 +113,7 @@ static void a_report_is_calibrated_too(void **state)
     free(page);
 }
 
-static void columns_are_the_options_of_predict(void **state)
+static void columns_match_the_options_of_predict(void **state)
 {
     predict_command *f = *state;
     char *table = path_in(f, "steps.csv"), *output = path_in(f, "site.cal");
@@ -158,12 +158,13 @@ static void columns_are_the_options_of_predict(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rows_left_out_are_predicted_with_the_other_halfs, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(heldout_rows_are_predicted_from_the_other_half, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(predictions_say_what_they_were_calibrated_by, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(predictions_name_their_calibration, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(a_report_is_calibrated_too, predict_command_set_up, predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(columns_are_the_options_of_predict, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(a_report_uses_the_calibration, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(columns_match_the_options_of_predict, predict_command_set_up,
                                         predict_command_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

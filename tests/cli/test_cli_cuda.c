@@ -56,7 +56,7 @@ static void bench_measures_a_gpu(void **state)
     assert_prints("\"peak_share\": null");
 }
 
-static void bench_measures_the_cpu_where_it_is_asked_to(void **state)
+static void bench_measures_the_cpu_on_request(void **state)
 {
     (void)state;
     BENCH("--device", "cpu", "--json");
@@ -64,7 +64,7 @@ static void bench_measures_the_cpu_where_it_is_asked_to(void **state)
     assert_prints("\"device\": \"cpu\", \"device_name\": \"\", \"device_kernel_precision\": \"fp32\"");
 }
 
-static void a_profile_is_of_the_cpu(void **state)
+static void a_profile_measures_the_cpu(void **state)
 {
     (void)state;
     BENCH("--profile", "--json");
@@ -75,7 +75,7 @@ static void a_profile_is_of_the_cpu(void **state)
     assert_non_null(strstr(result.err, "cuda:0 runs all kernels in one launch"));
 }
 
-static void bench_refuses_a_device_that_is_not_there(void **state)
+static void bench_refuses_an_absent_device(void **state)
 {
     (void)state;
     BENCH("--device", "cuda:7");
@@ -90,9 +90,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bench_measures_a_gpu),
-        cmocka_unit_test(bench_measures_the_cpu_where_it_is_asked_to),
-        cmocka_unit_test(a_profile_is_of_the_cpu),
-        cmocka_unit_test(bench_refuses_a_device_that_is_not_there),
+        cmocka_unit_test(bench_measures_the_cpu_on_request),
+        cmocka_unit_test(a_profile_measures_the_cpu),
+        cmocka_unit_test(bench_refuses_an_absent_device),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -95,7 +95,7 @@ static void each_table_adds_up_and_fits_a_terminal(void **state)
     }
 }
 
-static void a_table_of_several_is_not_explained(void **state)
+static void a_table_of_several_predictions_is_not_explained(void **state)
 {
     predict_command *f = *state;
     RUN(f, resnet, "--gpu", "A100,T4", "--explain");
@@ -112,7 +112,7 @@ int main(void)
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(each_table_adds_up_and_fits_a_terminal, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(a_table_of_several_is_not_explained, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(a_table_of_several_predictions_is_not_explained, predict_command_set_up,
                                         predict_command_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

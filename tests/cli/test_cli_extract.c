@@ -69,7 +69,7 @@ static void a_table_has_a_line_for_each_operator(void **state)
     expect_contains(f->result.err, "com.example:Fancy");
 }
 
-static void loads_grow_with_the_batch(void **state)
+static void flops_and_bytes_grow_with_the_batch(void **state)
 {
     fixture *f = *state;
     RUN(f, f->model, "-q", "--json", "--dim", "T=5");
@@ -83,7 +83,7 @@ static void loads_grow_with_the_batch(void **state)
     expect_contains(f->result.out, "\"optimizer\": {\"flops\": 8320, \"bytes_read\": 10240, \"bytes_written\": 7680}");
 }
 
-static void a_job_file_prints_what_its_model_does(void **state)
+static void a_job_file_prints_the_same_as_its_model(void **state)
 {
     fixture *f = *state;
     char *printed;
@@ -124,7 +124,7 @@ static bool file_holds(const char *path, const char *text)
     return memmem(bytes, size, text, strlen(text)) != NULL;
 }
 
-static void names_are_in_the_job_file_only_where_they_are_kept(void **state)
+static void job_files_hold_names_only_on_request(void **state)
 {
     fixture *f = *state;
     char *path = write_model(f->folder, "layered.onnx", layered_model());
@@ -156,7 +156,7 @@ static void blocks_are_shown_with_and_without_names(void **state)
     free(path);
 }
 
-static void what_fails_says_why(void **state)
+static void failures_give_the_reason(void **state)
 {
     fixture *f = *state;
     RUN(f, f->model);
@@ -202,11 +202,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_table_has_a_line_for_each_operator, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(loads_grow_with_the_batch, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_job_file_prints_what_its_model_does, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(names_are_in_the_job_file_only_where_they_are_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(flops_and_bytes_grow_with_the_batch, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_job_file_prints_the_same_as_its_model, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(job_files_hold_names_only_on_request, set_up, tear_down),
         cmocka_unit_test_setup_teardown(blocks_are_shown_with_and_without_names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_fails_says_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failures_give_the_reason, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ enum { MAX_GPUS = 256 };
 
 /* A GPU with the spec values of another predicts the same times. Twice the memory rate is faster. A file with the
  * same values gives the same result. */
-static void a_card_may_be_given_by_its_figures(void **state)
+static void a_gpu_may_be_described_by_spec_values(void **state)
 {
     predict_command *f = *state;
     double of_a100 = 0;
@@ -49,7 +49,7 @@ static void a_card_may_be_given_by_its_figures(void **state)
     assert_true(step_of_spec(f, path) == wide);
 }
 
-static void a_card_that_is_none_is_refused(void **state)
+static void invalid_gpu_specs_are_refused(void **state)
 {
     predict_command *f = *state;
     static const char *const specs[][2] = {{"name=X", "requires tflops"},
@@ -78,7 +78,7 @@ static void a_card_that_is_none_is_refused(void **state)
 }
 
 /* A pipe that has no writer would block the reader forever. */
-static void a_pipe_is_refused_wherever_a_file_is_named(void **state)
+static void pipes_are_refused_as_input_files(void **state)
 {
     predict_command *f = *state;
     static const char *const options[] = {"--gpu-spec", "--price", "--calibration", "--model"};
@@ -96,7 +96,7 @@ static void a_pipe_is_refused_wherever_a_file_is_named(void **state)
 }
 
 /* A sparse file. Reading it to the end would take seconds. */
-static void a_file_that_nobody_wrote_is_refused_unread(void **state)
+static void an_oversized_file_is_refused_unread(void **state)
 {
     predict_command *f = *state;
     static const char *const options[] = {"--gpu-spec", "--price", "--calibration"};
@@ -136,13 +136,13 @@ static void gpus_are_listed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_card_may_be_given_by_its_figures, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(a_gpu_may_be_described_by_spec_values, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(a_card_that_is_none_is_refused, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(invalid_gpu_specs_are_refused, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(a_pipe_is_refused_wherever_a_file_is_named, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(pipes_are_refused_as_input_files, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(a_file_that_nobody_wrote_is_refused_unread, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(an_oversized_file_is_refused_unread, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(gpus_are_listed, predict_command_set_up, predict_command_tear_down),
     };

@@ -91,7 +91,7 @@ static char *write_bytes(const char *folder, const char *name, const void *bytes
     return path;
 }
 
-static void a_file_that_is_not_there_is_named(void **state)
+static void a_missing_file_is_named(void **state)
 {
     expect_refused(*state, "/nonexistent.onnx", NULL, FAILED, "/nonexistent.onnx", "No such file");
     expect_refused(*state, "/nonexistent.job", NULL, FAILED, "/nonexistent.job", "No such file");
@@ -118,7 +118,7 @@ static void a_graph_without_operators_is_refused(void **state)
     free(job);
 }
 
-static void what_is_no_onnx_is_refused(void **state)
+static void other_file_types_are_refused(void **state)
 {
     fixture *f = *state;
     char *text = write_bytes(f->folder, "text.onnx", "This is no model.\n", 18);
@@ -129,7 +129,7 @@ static void what_is_no_onnx_is_refused(void **state)
     free(empty);
 }
 
-static void a_cut_model_is_refused(void **state)
+static void a_truncated_model_is_refused(void **state)
 {
     fixture *f = *state;
     pb_buffer whole = linear("N,64");
@@ -168,11 +168,11 @@ static void damaged_job_files_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_file_that_is_not_there_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_missing_file_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(open_dimensions_are_listed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_graph_without_operators_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_no_onnx_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_cut_model_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(other_file_types_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_truncated_model_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_job_files_are_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ static char *read_text(const char *path)
     return text;
 }
 
-static void what_is_printed_is_as_the_schema_says(void **state)
+static void output_matches_the_schema(void **state)
 {
     predict_command *f = *state;
     char *schema = read_text(MDOT_SOURCE_DIR "/docs/predict.schema.json"), *calibration = NULL;
@@ -59,7 +59,7 @@ static void what_is_printed_is_as_the_schema_says(void **state)
 }
 
 /* A valid example with one fault. */
-static void the_schema_refuses_what_is_wrong(void **state)
+static void the_schema_rejects_invalid_output(void **state)
 {
     predict_command *f = *state;
     char *schema = read_text(MDOT_SOURCE_DIR "/docs/predict.schema.json");
@@ -87,9 +87,8 @@ static void the_schema_refuses_what_is_wrong(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_printed_is_as_the_schema_says, predict_command_set_up,
-                                        predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(the_schema_refuses_what_is_wrong, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(output_matches_the_schema, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(the_schema_rejects_invalid_output, predict_command_set_up,
                                         predict_command_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

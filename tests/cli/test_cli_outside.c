@@ -34,14 +34,14 @@ static void compile(const char *folder, const char *name, int64_t reasons, char 
 
 /* The options of an NHWC step in fp32 with AdamW. Batch, GPUs, precision, layout and optimizer are inputs of the
  * predictor. */
-#define ASK "--layout=nhwc", "--optimizer=adamw", "--precision=fp32"
+#define OPTIONS "--layout=nhwc", "--optimizer=adamw", "--precision=fp32"
 
-static void reasons_are_told_in_one_line(void **state)
+static void reasons_are_printed_in_one_line(void **state)
 {
     predict_command *f = *state;
     predictors p;
     compile(f->folder, "all", 8, p.all);
-    RUN(f, resnet, "--gpu=A100", "-b32", ASK, "--model", p.all);
+    RUN(f, resnet, "--gpu=A100", "-b32", OPTIONS, "--model", p.all);
     assert_int_equal(f->result.status, OK);
     static const char line[] =
         "mdot predict: warning: batch-below-data: the batch is smaller than any that was measured; batch-above-data: "
@@ -50,11 +50,11 @@ static void reasons_are_told_in_one_line(void **state)
         "optimizer-or-gpus-not-measured: no step was measured with this optimizer, or none on several GPUs\n";
     expect_contains(f->result.err, line);
     assert_null(strstr(f->result.err, "outside-training"));
-    RUN(f, resnet, "--gpu=A100,T4", "-b32", ASK, "--model", p.all, "--wide");
+    RUN(f, resnet, "--gpu=A100,T4", "-b32", OPTIONS, "--model", p.all, "--wide");
     expect_contains(f->result.err, "warning: batch-below-data (2 of 2 predictions): the batch is smaller");
     expect_contains(f->result.out, "implausible, batch-below-data, batch-above-data, operators-beyond-data");
     assert_null(strstr(f->result.out, "outside-training"));
-    RUN(f, resnet, "--gpu=A100", "-b32", ASK, "--model", p.all, "-q", "--json");
+    RUN(f, resnet, "--gpu=A100", "-b32", OPTIONS, "--model", p.all, "-q", "--json");
     assert_true(json_is_valid(f->result.out));
     expect_contains(f->result.out, "\"outside-training\"");
     expect_contains(f->result.out, "\"batch-below-data\", \"batch-above-data\", \"operators-beyond-data\", "
@@ -62,12 +62,12 @@ static void reasons_are_told_in_one_line(void **state)
 }
 
 /* One value reports the fact without a reason. A version that the predictor does not read is an additional reason. */
-static void without_reasons_it_is_told_that_it_is_so(void **state)
+static void a_single_flag_is_reported_without_reasons(void **state)
 {
     predict_command *f = *state;
     predictors p;
     compile(f->folder, "one", 1, p.one);
-    RUN(f, resnet, "--gpu=A100", "-b32", ASK, "--model", p.one, "--torch=1.9");
+    RUN(f, resnet, "--gpu=A100", "-b32", OPTIONS, "--model", p.one, "--torch=1.9");
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.err, "warning: outside-training: batch, GPU, precision, software or loads lie beyond");
     expect_contains(f->result.err, "warning: software-not-measured: no step was measured with this version");
@@ -75,7 +75,7 @@ static void without_reasons_it_is_told_that_it_is_so(void **state)
 
 #define VERIFY(f, ...) process_run((const char *const[]){MDOT_CLI, "verify", __VA_ARGS__, NULL}, &(f)->result)
 
-static void verify_reads_the_jobs_that_predictions_are_made_of(void **state)
+static void verify_reads_jobs_of_predictions(void **state)
 {
     predict_command *f = *state;
     char artefact[512];
@@ -97,11 +97,11 @@ static void verify_reads_the_jobs_that_predictions_are_made_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(reasons_are_told_in_one_line, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(reasons_are_printed_in_one_line, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(without_reasons_it_is_told_that_it_is_so, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(a_single_flag_is_reported_without_reasons, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(verify_reads_the_jobs_that_predictions_are_made_of, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(verify_reads_jobs_of_predictions, predict_command_set_up,
                                         predict_command_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

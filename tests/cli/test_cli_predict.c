@@ -21,7 +21,7 @@ enum { MAX_PREDICTIONS = 256 };
 
 /* ---- Answers ----------------------------------------------------------------------------------------------------- */
 
-static void one_configuration_is_a_paragraph(void **state)
+static void one_configuration_prints_a_paragraph(void **state)
 {
     predict_command *f = *state;
     RUN(f, resnet, "--gpu", "rtx 3090", "--batch", "64", "--precision", "amp");
@@ -38,7 +38,7 @@ static void one_configuration_is_a_paragraph(void **state)
 }
 
 /* A job with an unknown operator and zero parameters. */
-static void what_makes_an_answer_doubtful_is_told(void **state)
+static void warnings_of_a_prediction_are_printed(void **state)
 {
     predict_command *f = *state;
     const mdot_job_operator op = {
@@ -63,7 +63,7 @@ static void what_makes_an_answer_doubtful_is_told(void **state)
     free(path);
 }
 
-static void what_the_file_says_is_the_default(void **state)
+static void job_file_values_are_the_default(void **state)
 {
     predict_command *f = *state;
     const mdot_job_operator op = {
@@ -91,7 +91,7 @@ static void what_the_file_says_is_the_default(void **state)
     free(path);
 }
 
-static void several_configurations_are_a_table(void **state)
+static void several_configurations_print_a_table(void **state)
 {
     predict_command *f = *state;
     RUN(f, resnet, "--gpu", "A100,T4", "--sweep", "batch=10..70", "-q");
@@ -106,7 +106,7 @@ static void several_configurations_are_a_table(void **state)
     assert_int_equal(count_lines(f->result.out), 4 + 3);
 }
 
-static void all_gpus_are_those_of_the_table(void **state)
+static void all_gpus_lists_every_gpu_of_the_table(void **state)
 {
     predict_command *f = *state;
     size_t gpu_count = 0;
@@ -148,7 +148,7 @@ static void json_holds_every_prediction(void **state)
     expect_contains(f->result.out, "\"warnings\": [");
 }
 
-static void a_total_time_is_in_units_that_matter(void **state)
+static void a_total_time_is_in_readable_units(void **state)
 {
     predict_command *f = *state;
     double seconds;
@@ -160,7 +160,7 @@ static void a_total_time_is_in_units_that_matter(void **state)
     expect_contains(f->result.out, "total       4 d 4 h for ");
 }
 
-static void a_job_file_predicts_what_its_model_does(void **state)
+static void a_job_file_predicts_the_same_as_its_model(void **state)
 {
     predict_command *f = *state;
     char *saved = NULL, *head;
@@ -182,7 +182,7 @@ static void a_job_file_predicts_what_its_model_does(void **state)
     free(saved);
 }
 
-static void what_the_predictor_never_saw_is_said(void **state)
+static void inputs_outside_of_the_training_range_are_reported(void **state)
 {
     predict_command *f = *state;
     onnx_builder *b = onnx_begin(17);
@@ -206,7 +206,7 @@ static void what_the_predictor_never_saw_is_said(void **state)
 }
 
 /* Half of 10^5 operators have unknown types. A search that compares each with all earlier ones would be too slow. */
-static void unknown_types_are_named_once_however_many_operators_have_them(void **state)
+static void unknown_types_are_named_once(void **state)
 {
     predict_command *f = *state;
     enum { COUNT = 100000 };
@@ -260,7 +260,7 @@ static void a_job_of_empty_tensors_is_refused(void **state)
 }
 
 /* Weights, gradients, optimizer state and activations add up to the peak. */
-static void memory_is_told_by_what_takes_it(void **state)
+static void memory_is_printed_by_category(void **state)
 {
     predict_command *f = *state;
     static const char *const parts[] = {"weight_bytes", "gradient_bytes", "optimizer_bytes", "activation_bytes"};
@@ -308,7 +308,7 @@ static void write_text(const char *path, const char *text)
 }
 
 /* The cost is hours times GPUs times the price. GPUs that lack a price are last. */
-static void lines_are_sorted_and_cost_what_they_cost(void **state)
+static void lines_are_sorted_and_show_costs(void **state)
 {
     predict_command *f = *state;
     char path[300];
@@ -354,7 +354,7 @@ static size_t longest_line(const char *text)
 }
 
 /* The columns have a fixed order. With --wide all of them are printed. */
-static void tables_have_eighty_columns(void **state)
+static void tables_fit_eighty_columns(void **state)
 {
     predict_command *f = *state;
     RUN(f, resnet, "--gpu=all", "--steps=100000", "--price=2", "-q");
@@ -367,7 +367,7 @@ static void tables_have_eighty_columns(void **state)
     expect_contains(f->result.out, "  95 %  samples/s  peak  ");
 }
 
-static void files_of_pytorch_are_told_how_to_export(void **state)
+static void pytorch_files_give_export_instructions(void **state)
 {
     predict_command *f = *state;
     char path[300];
@@ -381,7 +381,7 @@ static void files_of_pytorch_are_told_how_to_export(void **state)
 
 /* ---- Command lines ----------------------------------------------------------------------------------------------- */
 
-static void a_missing_or_unknown_gpu_lists_the_known(void **state)
+static void a_missing_or_unknown_gpu_lists_known_gpus(void **state)
 {
     predict_command *f = *state;
     RUN(f, resnet);
@@ -398,7 +398,7 @@ static void a_missing_or_unknown_gpu_lists_the_known(void **state)
     assert_string_equal(f->result.out, "");
 }
 
-static void wrong_values_list_the_right_ones(void **state)
+static void wrong_values_list_the_accepted_values(void **state)
 {
     predict_command *f = *state;
     static const char *const lines[][3] = {
@@ -468,7 +468,7 @@ static void options_that_exclude_each_other_are_refused(void **state)
     assert_int_equal(f->result.status, USAGE);
 }
 
-static void help_is_a_result(void **state)
+static void help_succeeds(void **state)
 {
     predict_command *f = *state;
     RUN(f, "--help");
@@ -543,45 +543,45 @@ static void the_quickstart_predicts_and_sweeps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(one_configuration_is_a_paragraph, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(one_configuration_prints_a_paragraph, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(what_makes_an_answer_doubtful_is_told, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(warnings_of_a_prediction_are_printed, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(what_the_file_says_is_the_default, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(job_file_values_are_the_default, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(several_configurations_are_a_table, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(several_configurations_print_a_table, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(all_gpus_are_those_of_the_table, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(all_gpus_lists_every_gpu_of_the_table, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(json_holds_every_prediction, predict_command_set_up, predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(a_total_time_is_in_units_that_matter, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(a_total_time_is_in_readable_units, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(a_job_file_predicts_what_its_model_does, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(a_job_file_predicts_the_same_as_its_model, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(unknown_types_are_named_once_however_many_operators_have_them,
-                                        predict_command_set_up, predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(what_the_predictor_never_saw_is_said, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(unknown_types_are_named_once, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(inputs_outside_of_the_training_range_are_reported, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_job_that_is_too_large_does_not_fit, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_job_of_empty_tensors_is_refused, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(memory_is_told_by_what_takes_it, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(memory_is_printed_by_category, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(the_largest_batch_that_fits_is_found, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(lines_are_sorted_and_cost_what_they_cost, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(lines_are_sorted_and_show_costs, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(tables_have_eighty_columns, predict_command_set_up, predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(files_of_pytorch_are_told_how_to_export, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(tables_fit_eighty_columns, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(pytorch_files_give_export_instructions, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(a_missing_or_unknown_gpu_lists_the_known, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(a_missing_or_unknown_gpu_lists_known_gpus, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(wrong_values_list_the_right_ones, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(wrong_values_list_the_accepted_values, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(options_that_exclude_each_other_are_refused, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(help_is_a_result, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(help_succeeds, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(the_command_line_and_the_environment_name_a_predictor, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(an_installation_may_be_moved, predict_command_set_up,

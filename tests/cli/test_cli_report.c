@@ -53,7 +53,7 @@ static void assert_well_formed(const char *page)
     assert_int_equal(depth, 0);
 }
 
-static void a_page_holds_everything_itself(void **state)
+static void a_page_is_self_contained(void **state)
 {
     predict_command *f = *state;
     static char page[MAX_BYTES];
@@ -120,7 +120,7 @@ static void assert_contrast(const char *css, const char *name, double least)
 }
 
 /* WCAG 2.2, level AA: a contrast of 4.5 to 1 for text, and 3 to 1 for graphics. */
-static void colours_are_legible_by_day_and_night(void **state)
+static void colours_are_legible_in_light_and_dark_mode(void **state)
 {
     predict_command *f = *state;
     static char page[MAX_BYTES];
@@ -181,7 +181,7 @@ static void versions_of_pytorch_are_compared_in_a_table(void **state)
     free(path);
 }
 
-static void names_stay_text(void **state)
+static void names_are_escaped(void **state)
 {
     predict_command *f = *state;
     static char page[MAX_BYTES];
@@ -203,7 +203,7 @@ static void names_stay_text(void **state)
     free(job);
 }
 
-static void wrong_lines_are_refused(void **state)
+static void wrong_command_lines_are_refused(void **state)
 {
     predict_command *f = *state;
     process_run((const char *const[]){MDOT_CLI, "report", resnet, NULL}, &f->result);
@@ -220,14 +220,14 @@ static void wrong_lines_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_page_holds_everything_itself, predict_command_set_up,
-                                        predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(colours_are_legible_by_day_and_night, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(a_page_is_self_contained, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(colours_are_legible_in_light_and_dark_mode, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(versions_of_pytorch_are_compared_in_a_table, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(names_stay_text, predict_command_set_up, predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(wrong_lines_are_refused, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(names_are_escaped, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, predict_command_set_up,
+                                        predict_command_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static void assert_numbers(const char *json, const char *key, const double *want
     for (size_t i = 0; i < count; i++) assert_true(got[i] == want[i]);
 }
 
-static void a_dimension_takes_each_value_beside_the_batch(void **state)
+static void a_dimension_and_the_batch_are_swept_together(void **state)
 {
     predict_command *f = *state;
     RUN(f, bert, "--gpu", "A100", "--sweep", "sequence=64,128", "--sweep", "batch=8..32", "--json", "-q");
@@ -69,7 +69,7 @@ static void a_table_has_a_column_for_it(void **state)
     expect_contains(f->result.out, " tokens/s\n");
 }
 
-static void every_gpu_meets_every_batch_and_version(void **state)
+static void a_sweep_combines_every_gpu_batch_and_version(void **state)
 {
     predict_command *f = *state;
     double swept[MOST], one[1];
@@ -96,7 +96,7 @@ static void every_gpu_meets_every_batch_and_version(void **state)
     assert_null(strstr(f->result.out, "PyTorch 1.12")); /* this version only applies to some of the lines */
 }
 
-static void what_cannot_be_swept_is_said(void **state)
+static void unsupported_sweeps_are_refused(void **state)
 {
     predict_command *f = *state;
     RUN(f, bert, "--gpu", "A100", "--sweep", "length=64,128", "-q");
@@ -135,7 +135,7 @@ static void run_shell(predict_command *f, const char *format, const char *input)
 }
 
 /* Standard input that never ends. */
-static void no_more_is_read_than_a_job_can_be(void **state)
+static void oversized_standard_input_is_refused(void **state)
 {
     predict_command *f = *state;
     run_shell(f, "{ printf 'MDOTJOB\\000'; cat /dev/zero; } | %s predict - --gpu %s", "T4");
@@ -169,18 +169,18 @@ static void a_job_is_read_from_standard_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_dimension_takes_each_value_beside_the_batch, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(a_dimension_and_the_batch_are_swept_together, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(rows_keep_their_dimension_when_sorted, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_table_has_a_column_for_it, predict_command_set_up, predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(every_gpu_meets_every_batch_and_version, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(a_sweep_combines_every_gpu_batch_and_version, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_swept_is_said, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(unsupported_sweeps_are_refused, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_job_is_read_from_standard_input, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(no_more_is_read_than_a_job_can_be, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(oversized_standard_input_is_refused, predict_command_set_up,
                                         predict_command_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 #include "tests/support/predict_command.h"
 
 /* Every option appears in one line and in JSON. An option that repeats the default has another wording. */
-static void options_of_training_reach_the_answer(void **state)
+static void training_options_appear_in_the_output(void **state)
 {
     predict_command *f = *state;
     RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b16", "--precision=BF16", "--attention=Eager", "--compile",
@@ -36,7 +36,7 @@ static void options_of_training_reach_the_answer(void **state)
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) expect_contains(f->result.out, members[i]);
 }
 
-static void a_version_is_two_numbers(void **state)
+static void a_version_has_two_numbers(void **state)
 {
     predict_command *f = *state;
     static const char *const wrong[] = {"--torch=2",    "--torch=2.",    "--torch=.4",    "--torch=0.4",
@@ -82,7 +82,7 @@ static void parameters_may_be_frozen(void **state)
     expect_contains(f->result.err, "no names of modules");
 }
 
-static void what_a_job_cannot_do_is_refused(void **state)
+static void configurations_that_a_job_cannot_use_are_refused(void **state)
 {
     predict_command *f = *state;
     static const char *const lines[][2] = {{"--parallel=tp=5", "tensor_parallel 5 does not divide"},
@@ -105,11 +105,11 @@ static void what_a_job_cannot_do_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(options_of_training_reach_the_answer, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(training_options_appear_in_the_output, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(a_version_is_two_numbers, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_version_has_two_numbers, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(parameters_may_be_frozen, predict_command_set_up, predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(what_a_job_cannot_do_is_refused, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(configurations_that_a_job_cannot_use_are_refused, predict_command_set_up,
                                         predict_command_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

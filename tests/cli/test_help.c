@@ -39,7 +39,7 @@ static void expect_80_columns(const char *text)
     }
 }
 
-static void every_command_has_its_help(void **state)
+static void every_command_has_help(void **state)
 {
     (void)state;
     for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
@@ -55,7 +55,7 @@ static void every_command_has_its_help(void **state)
     }
 }
 
-static void mdot_has_its_help(void **state)
+static void mdot_has_help(void **state)
 {
     (void)state;
     RUN(&result, "--help");
@@ -71,7 +71,7 @@ static void mdot_has_its_help(void **state)
     assert_string_equal(again.err, result.out);
 }
 
-static void help_of_what_does_not_exist_is_refused(void **state)
+static void help_of_an_unknown_command_is_refused(void **state)
 {
     (void)state;
     RUN(&result, "help", "predcit");
@@ -96,7 +96,7 @@ static void write_option(char *page, const char *name)
 }
 
 /* All options of the help texts are also in the man pages and in the completion. */
-static void man_pages_and_completion_know_every_option(void **state)
+static void man_pages_and_completion_cover_every_option(void **state)
 {
     (void)state;
     static process_result shells[2];
@@ -124,7 +124,7 @@ static void man_pages_and_completion_know_every_option(void **state)
 }
 
 /* The command includes only public headers, therefore it lists the names of the levels itself. */
-static void every_cpu_level_is_offered(void **state)
+static void every_cpu_level_is_documented(void **state)
 {
     (void)state;
     static const char *const levels[] = {
@@ -143,11 +143,11 @@ static void every_cpu_level_is_offered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_command_has_its_help),
-        cmocka_unit_test(mdot_has_its_help),
-        cmocka_unit_test(help_of_what_does_not_exist_is_refused),
-        cmocka_unit_test(man_pages_and_completion_know_every_option),
-        cmocka_unit_test(every_cpu_level_is_offered),
+        cmocka_unit_test(every_command_has_help),
+        cmocka_unit_test(mdot_has_help),
+        cmocka_unit_test(help_of_an_unknown_command_is_refused),
+        cmocka_unit_test(man_pages_and_completion_cover_every_option),
+        cmocka_unit_test(every_cpu_level_is_documented),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,7 +134,7 @@ typedef struct reading {
     bool read;
     request r;
     cli_operands operands;
-    capture said;
+    capture output;
 } reading;
 
 /* Parses a line of words separated by spaces. */
@@ -147,9 +147,9 @@ static reading *read_words(const char *words)
     for (char *word = strtok_r(g.text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
         g.argv[g.argc++] = word;
     g.status = -1;
-    capture_begin(&g.said);
+    capture_begin(&g.output);
     g.read = cli_read_line(&table, g.argc, g.argv, &g.r, &g.operands, &g.status);
-    capture_end(&g.said);
+    capture_end(&g.output);
     return &g;
 }
 
@@ -157,12 +157,12 @@ static void expect_refused(const char *words, const char *message)
 {
     reading *g = read_words(words);
     if (g->read || g->status != CLI_USAGE) fail_msg("\"%s\" was not refused", words);
-    expect_contains(g->said.err, message);
-    expect_contains(g->said.err, "mdot test --help");
-    assert_string_equal(g->said.out, "");
+    expect_contains(g->output.err, message);
+    expect_contains(g->output.err, "mdot test --help");
+    assert_string_equal(g->output.out, "");
 }
 
-static void values_are_read_however_they_are_written(void **state)
+static void values_are_read_in_every_form(void **state)
 {
     (void)state;
     static const char *const lines[] = {"--text one --flag", "--text=one -f", "-t one -f",
@@ -174,11 +174,11 @@ static void values_are_read_however_they_are_written(void **state)
         assert_true(g->r.flag);
         assert_false(g->r.quiet);
         assert_int_equal(g->operands.count, 0);
-        assert_string_equal(g->said.err, "");
+        assert_string_equal(g->output.err, "");
     }
 }
 
-static void every_kind_reaches_its_field(void **state)
+static void every_option_kind_sets_its_field(void **state)
 {
     (void)state;
     reading *g = read_words("--whole 9 --real 2.5 --choice green -fq -d a=3 --dim b=c");
@@ -190,7 +190,7 @@ static void every_kind_reaches_its_field(void **state)
     assert_string_equal(g->r.dims.item[1].same_as, "c");
 }
 
-static void operands_stand_anywhere_and_keep_their_order(void **state)
+static void operands_may_stand_anywhere_and_keep_their_order(void **state)
 {
     (void)state;
     reading *g = read_words("one --flag two - -t x -- --three -4");
@@ -208,7 +208,7 @@ static void a_value_may_look_like_an_option(void **state)
     assert_string_equal(read_words("--text=")->r.text, "");
 }
 
-static void a_clear_beginning_of_a_name_is_enough(void **state)
+static void an_unambiguous_prefix_is_accepted(void **state)
 {
     (void)state;
     assert_true(read_words("--fl")->r.flag);
@@ -218,7 +218,7 @@ static void a_clear_beginning_of_a_name_is_enough(void **state)
     expect_refused("--=2", "unknown option");
 }
 
-static void options_that_may_repeat_add_up(void **state)
+static void repeatable_options_accumulate(void **state)
 {
     (void)state;
     assert_string_equal(read_words("-ca --call b -c c")->r.called, "+a+b+c");
@@ -227,7 +227,7 @@ static void options_that_may_repeat_add_up(void **state)
     expect_refused("-ta -tb", "option -t is given twice");
 }
 
-static void wrong_lines_are_refused(void **state)
+static void wrong_command_lines_are_refused(void **state)
 {
     (void)state;
     expect_refused("--text", "option --text needs a value");
@@ -251,7 +251,7 @@ static void wrong_lines_are_refused(void **state)
     expect_refused("--call bad", "a bad value");
 }
 
-static void choices_are_known_in_any_case_and_by_other_words(void **state)
+static void choices_ignore_case_and_accept_synonyms(void **state)
 {
     (void)state;
     assert_int_equal(read_words("-f --choice GREEN")->r.choice, 1);
@@ -263,7 +263,7 @@ static void choices_are_known_in_any_case_and_by_other_words(void **state)
 }
 
 /* If only the name is given, the option takes its fallback, and the next word stays an argument. */
-static void a_value_may_be_left_out_where_there_is_a_fallback(void **state)
+static void a_value_is_optional_if_there_is_a_fallback(void **state)
 {
     (void)state;
     reading *g = read_words("--maybe green");
@@ -275,7 +275,7 @@ static void a_value_may_be_left_out_where_there_is_a_fallback(void **state)
     expect_refused("--maybe --maybe", "given twice");
 }
 
-static void what_only_the_whole_line_shows_is_refused(void **state)
+static void conflicting_options_are_refused(void **state)
 {
     (void)state;
     expect_refused("--whole 3 --text x", "--text and --whole exclude each other");
@@ -283,7 +283,7 @@ static void what_only_the_whole_line_shows_is_refused(void **state)
     assert_true(read_words("--choice red --flag")->read);
 }
 
-static void near_misses_are_named(void **state)
+static void misspelt_options_get_a_suggestion(void **state)
 {
     (void)state;
     expect_refused("--chioce red", "unknown option --chioce (did you mean --choice?)");
@@ -293,7 +293,7 @@ static void near_misses_are_named(void **state)
     expect_refused("--hiden", "unknown option --hiden;"); /* hidden options are left out of the suggestions */
 }
 
-static void help_ends_the_line(void **state)
+static void help_ends_parsing(void **state)
 {
     (void)state;
     static const char *const lines[] = {"--help", "-h", "-fh --frobnicate", "one --help --text", "--choice red -h"};
@@ -301,9 +301,9 @@ static void help_ends_the_line(void **state)
         reading *g = read_words(lines[i]);
         assert_false(g->read);
         assert_int_equal(g->status, CLI_OK);
-        expect_contains(g->said.out, "Usage: mdot test [OPTION]…");
-        assert_null(strstr(g->said.out, "hidden"));
-        assert_string_equal(g->said.err, "");
+        expect_contains(g->output.out, "Usage: mdot test [OPTION]…");
+        assert_null(strstr(g->output.out, "hidden"));
+        assert_string_equal(g->output.err, "");
     }
 }
 
@@ -312,18 +312,18 @@ static void help_ends_the_line(void **state)
 static void expect_command_refuses(const cli_command *command, const char *first, const char *second,
                                    const char *message)
 {
-    static capture said;
+    static capture output;
     char name[32], copies[2][128];
     snprintf(name, sizeof name, "%s", command->name);
     snprintf(copies[0], sizeof copies[0], "%s", first);
     snprintf(copies[1], sizeof copies[1], "%s", second != NULL ? second : "");
     char *argv[] = {name, copies[0], second != NULL ? copies[1] : NULL, NULL};
-    capture_begin(&said);
+    capture_begin(&output);
     int status = command->run(second != NULL ? 3 : 2, argv);
-    capture_end(&said);
+    capture_end(&output);
     if (status != CLI_USAGE) fail_msg("mdot %s %s: exit status %d", command->name, first, status);
-    expect_contains(said.err, message);
-    assert_string_equal(said.out, "");
+    expect_contains(output.err, message);
+    assert_string_equal(output.out, "");
 }
 
 #define EACH_OPTION(command, option)                                                                                   \
@@ -341,7 +341,7 @@ static void every_command_refuses_unknown_options(void **state)
     }
 }
 
-static void every_option_is_meant_by_its_near_misses(void **state)
+static void every_option_is_suggested_for_its_misspellings(void **state)
 {
     (void)state;
     char wrong[64], message[128];
@@ -355,7 +355,7 @@ static void every_option_is_meant_by_its_near_misses(void **state)
     }
 }
 
-static void every_option_that_takes_a_value_misses_it(void **state)
+static void every_option_with_a_value_requires_it(void **state)
 {
     (void)state;
     char name[64];
@@ -393,7 +393,7 @@ static const char *example_of(const cli_option *option)
     return "x";
 }
 
-static void options_that_do_not_add_up_are_refused_twice(void **state)
+static void non_repeatable_options_are_refused_twice(void **state)
 {
     (void)state;
     char given[128];
@@ -409,7 +409,7 @@ static void options_that_do_not_add_up_are_refused_twice(void **state)
 }
 
 /* Names and letters are unique, and options that refer to others refer to existing ones. */
-static void tables_are_sound(void **state)
+static void tables_are_consistent(void **state)
 {
     (void)state;
     EACH_OPTION(command, option)
@@ -430,19 +430,19 @@ static void tables_are_sound(void **state)
     }
 }
 
-static void near_misses_of_commands_are_named(void **state)
+static void misspelt_commands_get_a_suggestion(void **state)
 {
     (void)state;
-    static capture said;
+    static capture output;
     static const char *const lines[][2] = {{"predit", "predict"}, {"Compile", "compile"}, {"extrac", "extract"}};
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         char message[64];
         snprintf(message, sizeof message, "did you mean %s?", lines[i][1]);
-        capture_begin(&said);
+        capture_begin(&output);
         const cli_command *found = cli_find_command(lines[i][0]);
-        capture_end(&said);
+        capture_end(&output);
         assert_null(found);
-        expect_contains(said.err, message);
+        expect_contains(output.err, message);
     }
     assert_ptr_equal(cli_find_command("predict"), &cli_predict);
 }
@@ -450,24 +450,24 @@ static void near_misses_of_commands_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_read_however_they_are_written),
-        cmocka_unit_test(every_kind_reaches_its_field),
-        cmocka_unit_test(operands_stand_anywhere_and_keep_their_order),
+        cmocka_unit_test(values_are_read_in_every_form),
+        cmocka_unit_test(every_option_kind_sets_its_field),
+        cmocka_unit_test(operands_may_stand_anywhere_and_keep_their_order),
         cmocka_unit_test(a_value_may_look_like_an_option),
-        cmocka_unit_test(a_clear_beginning_of_a_name_is_enough),
-        cmocka_unit_test(options_that_may_repeat_add_up),
-        cmocka_unit_test(wrong_lines_are_refused),
-        cmocka_unit_test(choices_are_known_in_any_case_and_by_other_words),
-        cmocka_unit_test(a_value_may_be_left_out_where_there_is_a_fallback),
-        cmocka_unit_test(what_only_the_whole_line_shows_is_refused),
-        cmocka_unit_test(near_misses_are_named),
-        cmocka_unit_test(help_ends_the_line),
+        cmocka_unit_test(an_unambiguous_prefix_is_accepted),
+        cmocka_unit_test(repeatable_options_accumulate),
+        cmocka_unit_test(wrong_command_lines_are_refused),
+        cmocka_unit_test(choices_ignore_case_and_accept_synonyms),
+        cmocka_unit_test(a_value_is_optional_if_there_is_a_fallback),
+        cmocka_unit_test(conflicting_options_are_refused),
+        cmocka_unit_test(misspelt_options_get_a_suggestion),
+        cmocka_unit_test(help_ends_parsing),
         cmocka_unit_test(every_command_refuses_unknown_options),
-        cmocka_unit_test(every_option_is_meant_by_its_near_misses),
-        cmocka_unit_test(every_option_that_takes_a_value_misses_it),
-        cmocka_unit_test(options_that_do_not_add_up_are_refused_twice),
-        cmocka_unit_test(tables_are_sound),
-        cmocka_unit_test(near_misses_of_commands_are_named),
+        cmocka_unit_test(every_option_is_suggested_for_its_misspellings),
+        cmocka_unit_test(every_option_with_a_value_requires_it),
+        cmocka_unit_test(non_repeatable_options_are_refused_twice),
+        cmocka_unit_test(tables_are_consistent),
+        cmocka_unit_test(misspelt_commands_get_a_suggestion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static void external_data_is_not_replaced_under_any_name(void **state)
     }
 }
 
-static void what_is_no_regular_file_is_not_replaced(void **state)
+static void irregular_files_are_not_replaced(void **state)
 {
     fixture *f = *state;
     struct stat info;
@@ -163,7 +163,7 @@ static void a_job_does_not_replace_itself(void **state)
     assert_int_equal(f->result.status, OK);
 }
 
-static void what_is_there_already_is_replaced(void **state)
+static void existing_files_are_replaced(void **state)
 {
     fixture *f = *state;
     assert_int_equal(bs_write_file(f->output, "x", 1, NULL), MDOT_OK);
@@ -183,10 +183,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(the_model_is_not_replaced_under_any_name),
         CASE(external_data_is_not_replaced_under_any_name),
-        CASE(what_is_no_regular_file_is_not_replaced),
+        CASE(irregular_files_are_not_replaced),
         CASE(a_directory_is_not_replaced),
         CASE(a_job_does_not_replace_itself),
-        CASE(what_is_there_already_is_replaced),
+        CASE(existing_files_are_replaced),
     };
 #undef CASE
     return cmocka_run_group_tests(tests, NULL, NULL);

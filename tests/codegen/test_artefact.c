@@ -245,7 +245,7 @@ static bool buckets_share_kernels(model *m)
     return are_shared;
 }
 
-static void buckets_of_the_same_kernels_have_one_list(void **state)
+static void buckets_of_the_same_kernels_share_one_list(void **state)
 {
     (void)state;
     model m;
@@ -422,7 +422,7 @@ int main(void)
         cmocka_unit_test(written_artefact_runs_on_every_level_of_this_machine),
         cmocka_unit_test(entries_keep_their_own_weights),
         cmocka_unit_test(table_describes_the_plans),
-        cmocka_unit_test(buckets_of_the_same_kernels_have_one_list),
+        cmocka_unit_test(buckets_of_the_same_kernels_share_one_list),
         cmocka_unit_test(images_are_read_as_they_were_written),
         cmocka_unit_test(schema_hash_follows_names_types_and_shapes_only),
     };

@@ -40,7 +40,7 @@ static void reserved_bytes_are_zero_and_aligned(void **state)
     cg_pool_done(&pool);
 }
 
-static void shared_bytes_keep_the_alignment_asked_for(void **state)
+static void shared_bytes_keep_the_requested_alignment(void **state)
 {
     (void)state;
     cg_pool pool = {0};
@@ -51,7 +51,7 @@ static void shared_bytes_keep_the_alignment_asked_for(void **state)
     cg_pool_done(&pool);
 }
 
-static void impossible_size_fails_for_good(void **state)
+static void impossible_size_fails_permanently(void **state)
 {
     (void)state;
     cg_pool pool = {0};
@@ -68,8 +68,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_bytes_are_stored_once),
         cmocka_unit_test(reserved_bytes_are_zero_and_aligned),
-        cmocka_unit_test(shared_bytes_keep_the_alignment_asked_for),
-        cmocka_unit_test(impossible_size_fails_for_good),
+        cmocka_unit_test(shared_bytes_keep_the_requested_alignment),
+        cmocka_unit_test(impossible_size_fails_permanently),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

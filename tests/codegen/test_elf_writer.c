@@ -50,7 +50,7 @@ static void write_and_read_back(uint16_t machine)
     process_remove_folder(folder);
 }
 
-static void data_objects_are_of_the_machine_that_is_asked_for(void **state)
+static void data_objects_have_the_requested_machine(void **state)
 {
     (void)state;
     write_and_read_back(EM_X86_64);
@@ -84,7 +84,7 @@ static void code_of_another_machine_is_not_linked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_objects_are_of_the_machine_that_is_asked_for),
+        cmocka_unit_test(data_objects_have_the_requested_machine),
         cmocka_unit_test(code_of_another_machine_is_not_linked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

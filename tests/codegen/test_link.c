@@ -45,7 +45,7 @@ static const Elf64_Shdr *section_of_type(uint32_t type)
     return NULL;
 }
 
-static void only_the_contracts_symbols_are_exported_and_none_imported(void **state)
+static void only_abi_symbols_are_exported_and_none_is_imported(void **state)
 {
     (void)state;
     const Elf64_Shdr *section = section_of_type(SHT_DYNSYM);
@@ -72,7 +72,7 @@ static void kernels_keep_their_names_for_debuggers(void **state)
     assert_non_null(memmem(shared.bytes, shared.size_bytes, "fixture_predict_16_v3", 22));
 }
 
-static void nothing_is_relocated_at_load_time(void **state)
+static void artefact_has_no_load_time_relocations(void **state)
 {
     (void)state;
     assert_null(section_of_type(SHT_RELA));
@@ -119,7 +119,7 @@ static void weights_start_on_a_page_of_a_read_only_segment(void **state)
     assert_true(found);
 }
 
-static void table_knows_the_files_size_and_checksum(void **state)
+static void table_holds_file_size_and_checksum(void **state)
 {
     (void)state;
     const mdot_abi_table *table = &fixture_table_of(&shared)->head;
@@ -127,7 +127,7 @@ static void table_knows_the_files_size_and_checksum(void **state)
     assert_int_equal(table->checksum, mdot_abi_file_checksum(shared.bytes, shared.size_bytes, shared.table_at));
 }
 
-static void same_parts_make_the_same_file(void **state)
+static void linking_is_reproducible(void **state)
 {
     (void)state;
     fixture again;
@@ -164,7 +164,7 @@ static mdot_status link_code(const void *code, size_t code_bytes, const char *pa
     return link_within(0, code, code_bytes, path, err);
 }
 
-static void failed_link_leaves_the_output_as_it_was(void **state)
+static void failed_link_keeps_the_old_output(void **state)
 {
     (void)state;
     char *folder = process_make_folder();
@@ -322,7 +322,7 @@ static int count_outputs(const fake_linker *f)
 }
 
 /* The linker leaves other files beside its output. */
-static void files_of_a_linker_that_is_killed_are_removed(void **state)
+static void files_of_a_killed_linker_are_removed(void **state)
 {
     (void)state;
     fake_linker f = use_linker("while [ \"$1\" != -o ]; do shift; done\n"
@@ -334,7 +334,7 @@ static void files_of_a_linker_that_is_killed_are_removed(void **state)
 }
 
 /* The linker holds one end of a pipe, which closes when the linker has ended. */
-static void a_linker_that_does_not_end_is_killed(void **state)
+static void a_linker_that_hangs_is_killed(void **state)
 {
     (void)state;
     int ends[2];
@@ -354,7 +354,7 @@ static void a_linker_that_does_not_end_is_killed(void **state)
 }
 
 /* The linker runs in the program's process group. */
-static void what_ends_the_program_on_a_terminal_ends_its_linker(void **state)
+static void terminal_signals_end_the_linker(void **state)
 {
     (void)state;
     fake_linker f = use_linker("cut -d ' ' -f 5 /proc/$$/stat\nexit 1");
@@ -367,7 +367,7 @@ static void what_ends_the_program_on_a_terminal_ends_its_linker(void **state)
 }
 
 /* With `ulimit -f`, a signal ends a process that writes beyond the limit. */
-static void what_is_larger_than_files_may_be_is_not_begun(void **state)
+static void output_beyond_the_file_size_limit_is_refused(void **state)
 {
     (void)state;
     fake_linker f = use_linker("exit 1");
@@ -403,7 +403,7 @@ static bool is_there(const char *folder, const char *name)
     return lstat(path, &info) == 0;
 }
 
-static void folders_that_no_process_owns_are_removed_and_others_are_not(void **state)
+static void only_unowned_temporary_folders_are_removed(void **state)
 {
     (void)state;
     static unsigned char code[CODE_CAPACITY];
@@ -440,7 +440,7 @@ static void folders_that_no_process_owns_are_removed_and_others_are_not(void **s
 }
 
 /* The temporary files of bs_write_file: they have its names, and they are unlocked. */
-static void temporary_files_that_no_process_owns_are_removed_and_others_are_not(void **state)
+static void only_unowned_temporary_files_are_removed(void **state)
 {
     (void)state;
     static unsigned char code[CODE_CAPACITY];
@@ -473,25 +473,25 @@ static void temporary_files_that_no_process_owns_are_removed_and_others_are_not(
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_the_contracts_symbols_are_exported_and_none_imported),
+        cmocka_unit_test(only_abi_symbols_are_exported_and_none_is_imported),
         cmocka_unit_test(kernels_keep_their_names_for_debuggers),
-        cmocka_unit_test(nothing_is_relocated_at_load_time),
+        cmocka_unit_test(artefact_has_no_load_time_relocations),
         cmocka_unit_test(no_segment_is_both_writable_and_executable),
         cmocka_unit_test(weights_start_on_a_page_of_a_read_only_segment),
-        cmocka_unit_test(table_knows_the_files_size_and_checksum),
-        cmocka_unit_test(same_parts_make_the_same_file),
-        cmocka_unit_test(failed_link_leaves_the_output_as_it_was),
+        cmocka_unit_test(table_holds_file_size_and_checksum),
+        cmocka_unit_test(linking_is_reproducible),
+        cmocka_unit_test(failed_link_keeps_the_old_output),
         cmocka_unit_test(imported_symbol_is_a_toolchain_error),
         cmocka_unit_test(missing_folder_is_an_io_error),
         cmocka_unit_test(output_that_cannot_be_replaced_is_an_io_error),
         cmocka_unit_test(missing_linker_is_a_toolchain_error),
         cmocka_unit_test(output_in_the_current_folder_needs_no_slash),
-        cmocka_unit_test(a_linker_that_does_not_end_is_killed),
-        cmocka_unit_test(what_ends_the_program_on_a_terminal_ends_its_linker),
-        cmocka_unit_test(what_is_larger_than_files_may_be_is_not_begun),
-        cmocka_unit_test(files_of_a_linker_that_is_killed_are_removed),
-        cmocka_unit_test(folders_that_no_process_owns_are_removed_and_others_are_not),
-        cmocka_unit_test(temporary_files_that_no_process_owns_are_removed_and_others_are_not),
+        cmocka_unit_test(a_linker_that_hangs_is_killed),
+        cmocka_unit_test(terminal_signals_end_the_linker),
+        cmocka_unit_test(output_beyond_the_file_size_limit_is_refused),
+        cmocka_unit_test(files_of_a_killed_linker_are_removed),
+        cmocka_unit_test(only_unowned_temporary_folders_are_removed),
+        cmocka_unit_test(only_unowned_temporary_files_are_removed),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

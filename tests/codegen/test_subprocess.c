@@ -40,7 +40,7 @@ static mdot_status make_bytes(void *user, const cg_options *options, void **out_
     return MDOT_OK;
 }
 
-static void the_bytes_of_a_child_come_back(void **state)
+static void the_bytes_of_a_child_are_returned(void **state)
 {
     (void)state;
     pid_t process = 0;
@@ -63,7 +63,7 @@ static mdot_status refuse(void *user, const cg_options *options, void **out_byte
     return mdot_fail(err, MDOT_UNSUPPORTED, "node \"%s\" is not", "a");
 }
 
-static void a_fault_comes_back_with_its_message(void **state)
+static void a_fault_is_returned_with_its_message(void **state)
 {
     (void)state;
     void *bytes = NULL;
@@ -140,7 +140,7 @@ static mdot_status leave(void *user, const cg_options *options, void **out_bytes
     _exit(1);
 }
 
-static void memory_that_runs_out_in_a_child_is_out_of_memory(void **state)
+static void exhausted_memory_in_a_child_is_out_of_memory(void **state)
 {
     (void)state;
     static char *const words[] = {"LLVM ERROR: out of memory", "LLVM ERROR: Allocation failed",
@@ -162,7 +162,7 @@ static void a_handler(int number)
     _exit(0); /* the program's handler, which must never run in the child */
 }
 
-static void any_other_end_is_the_toolchains(void **state)
+static void an_abnormal_exit_of_a_child_is_a_toolchain_error(void **state)
 {
     (void)state;
     void *bytes = NULL;
@@ -180,7 +180,7 @@ static void any_other_end_is_the_toolchains(void **state)
 }
 
 /* A daemon may have closed the standard files. The pipe then gets their numbers. */
-static void closed_standard_files_are_no_harm(void **state)
+static void closed_standard_files_are_tolerated(void **state)
 {
     (void)state;
     int kept[3];
@@ -219,7 +219,7 @@ static int lowest_free_descriptor(void)
 }
 
 /* The work is then not done in the program instead, because it might end the program. */
-static void no_child_is_a_status_and_no_work_in_the_program(void **state)
+static void a_failed_fork_is_a_status(void **state)
 {
     (void)state;
     static const struct {
@@ -246,7 +246,7 @@ static void no_child_is_a_status_and_no_work_in_the_program(void **state)
     assert_int_equal(lowest_free_descriptor(), free_before);
 }
 
-static void no_descriptor_for_a_pipe_is_a_status(void **state)
+static void a_failed_pipe_is_a_status(void **state)
 {
     (void)state;
     struct rlimit before, few;
@@ -268,14 +268,14 @@ static void no_descriptor_for_a_pipe_is_a_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_bytes_of_a_child_come_back),
-        cmocka_unit_test(a_fault_comes_back_with_its_message),
+        cmocka_unit_test(the_bytes_of_a_child_are_returned),
+        cmocka_unit_test(a_fault_is_returned_with_its_message),
         cmocka_unit_test(callbacks_are_called_in_the_parent_in_order),
-        cmocka_unit_test(memory_that_runs_out_in_a_child_is_out_of_memory),
-        cmocka_unit_test(any_other_end_is_the_toolchains),
-        cmocka_unit_test(closed_standard_files_are_no_harm),
-        cmocka_unit_test(no_child_is_a_status_and_no_work_in_the_program),
-        cmocka_unit_test(no_descriptor_for_a_pipe_is_a_status),
+        cmocka_unit_test(exhausted_memory_in_a_child_is_out_of_memory),
+        cmocka_unit_test(an_abnormal_exit_of_a_child_is_a_toolchain_error),
+        cmocka_unit_test(closed_standard_files_are_tolerated),
+        cmocka_unit_test(a_failed_fork_is_a_status),
+        cmocka_unit_test(a_failed_pipe_is_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

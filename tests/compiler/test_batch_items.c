@@ -206,14 +206,14 @@ static void check_level(int count, const char *level, uint32_t threads)
     mdot_context_destroy(context);
 }
 
-static void items_answer_as_calls_of_their_own(void **state)
+static void items_match_single_calls(void **state)
 {
     (void)state;
     compile(ENTRIES, BUCKET, "cpu:x86-64-v3", "fp32");
     check_level(ENTRIES, "x86-64-v3", 1);
 }
 
-static void every_level_takes_them_together(void **state)
+static void every_level_batches_items(void **state)
 {
     (void)state;
     compile(1, BUCKET, "cpu", "cpu=bf16");
@@ -224,7 +224,7 @@ static void every_level_takes_them_together(void **state)
 }
 
 /* Calls of 256 rows are shared. The result is the same for any distribution over threads. */
-static void threads_share_what_is_taken_together(void **state)
+static void threads_share_batched_items(void **state)
 {
     (void)state;
     compile(1, LARGE_BUCKET, "cpu:x86-64-v3", "fp32");
@@ -233,7 +233,7 @@ static void threads_share_what_is_taken_together(void **state)
 
 /* ---- Item limits of entries, and refused calls ------------------------------------------------------------------- */
 
-static void entries_say_how_many_items_they_take(void **state)
+static void entries_report_their_batch_capacity(void **state)
 {
     (void)state;
     static const co_hooks silent;
@@ -249,7 +249,7 @@ static void entries_say_how_many_items_they_take(void **state)
     }
 }
 
-static void a_wrong_item_is_named_and_none_runs(void **state)
+static void a_wrong_item_is_named_and_no_item_runs(void **state)
 {
     (void)state;
     compile(1, BUCKET, "cpu:x86-64-v3", "fp32");
@@ -274,9 +274,11 @@ static void a_wrong_item_is_named_and_none_runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_answer_as_calls_of_their_own),   cmocka_unit_test(every_level_takes_them_together),
-        cmocka_unit_test(threads_share_what_is_taken_together), cmocka_unit_test(entries_say_how_many_items_they_take),
-        cmocka_unit_test(a_wrong_item_is_named_and_none_runs),
+        cmocka_unit_test(items_match_single_calls),
+        cmocka_unit_test(every_level_batches_items),
+        cmocka_unit_test(threads_share_batched_items),
+        cmocka_unit_test(entries_report_their_batch_capacity),
+        cmocka_unit_test(a_wrong_item_is_named_and_no_item_runs),
     };
     return shard_run_group_tests(tests, setup, teardown);
 }

@@ -76,7 +76,7 @@ static pl_plan *checked_plan(ir_graph *graph, ir_arena *arena)
     return plan;
 }
 
-static void a_past_that_is_empty_is_no_input(void **state)
+static void an_empty_past_is_not_an_input(void **state)
 {
     (void)state;
     imported m = expect_imported(model_with_past(), &without_past);
@@ -137,7 +137,7 @@ static void a_job_has_no_empty_inputs(void **state)
 }
 
 /* Fused operators read a past of zero rows. Results that depend only on empty values equal those of the evaluator. */
-static void operators_read_what_is_empty(void **state)
+static void operators_read_empty_tensors(void **state)
 {
     (void)state;
     static const char *const graphs[] = {
@@ -166,9 +166,9 @@ static void operators_read_what_is_empty(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_past_that_is_empty_is_no_input), cmocka_unit_test(verify_reads_the_model_as_compile_does),
-        cmocka_unit_test(an_empty_input_has_no_length),     cmocka_unit_test(a_job_has_no_empty_inputs),
-        cmocka_unit_test(operators_read_what_is_empty),
+        cmocka_unit_test(an_empty_past_is_not_an_input), cmocka_unit_test(verify_reads_the_model_as_compile_does),
+        cmocka_unit_test(an_empty_input_has_no_length),  cmocka_unit_test(a_job_has_no_empty_inputs),
+        cmocka_unit_test(operators_read_empty_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,24 +10,24 @@
 
 #include <cmocka.h>
 
-typedef struct told {
+typedef struct hint_list {
     int count;
     char text[2048];
-} told;
+} hint_list;
 
 static void keep(void *user, const char *text)
 {
-    told *t = user;
+    hint_list *t = user;
     size_t used = strlen(t->text);
     t->count++;
     snprintf(t->text + used, sizeof t->text - used, "%s\n", text);
 }
 
-static told hints_for(const char *between)
+static hint_list hints_for(const char *between)
 {
     char text[2048];
     mdot_error err;
-    told t = {.count = 0};
+    hint_list t = {.count = 0};
     ir_arena *arena = ir_arena_create(0);
     snprintf(
         text, sizeof text,
@@ -42,10 +42,10 @@ static told hints_for(const char *between)
     return t;
 }
 
-static void products_and_softmaxes_that_stay_apart_are_named(void **state)
+static void unfused_matmuls_and_softmaxes_are_named(void **state)
 {
     (void)state;
-    told t = hints_for("m = input f32[1,2,L,L]\np = Softmax(s) {axis=-1}\nw = Mul(p, m)");
+    hint_list t = hints_for("m = input f32[1,2,L,L]\np = Softmax(s) {axis=-1}\nw = Mul(p, m)");
     assert_int_equal(t.count, 2);
     assert_non_null(strstr(t.text, "2 matmuls are not fused into attention: \"s\", \"o\""));
     assert_non_null(strstr(t.text, "1 softmaxes are not fused into attention: \"p\""));
@@ -60,7 +60,7 @@ static void fused_attention_gives_no_hint(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_and_softmaxes_that_stay_apart_are_named),
+        cmocka_unit_test(unfused_matmuls_and_softmaxes_are_named),
         cmocka_unit_test(fused_attention_gives_no_hint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

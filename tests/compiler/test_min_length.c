@@ -33,7 +33,7 @@ static void expect_least(const char *notation, int64_t least, const char *offer)
     assert_int_equal(plan(notation, least, &err), MDOT_OK);
 }
 
-static void the_k_best_need_k_elements(void **state)
+static void top_k_needs_k_elements(void **state)
 {
     (void)state;
     expect_least("x = input f32[L,8]\nk = constant i64[1] [4]\nv, i = TopK(x, k) {axis=0}\nreturn v, i\n", 4,
@@ -42,14 +42,14 @@ static void the_k_best_need_k_elements(void **state)
                  "with --min-length 16 it compiles");
 }
 
-static void windows_need_what_they_span(void **state)
+static void windows_need_their_span(void **state)
 {
     (void)state;
     expect_least("x = input f32[1,4,L]\nw = weights f32[8,4,5]\ny = Conv(x, w)\nreturn y\n", 4,
                  "with --min-length 4 it compiles"); /* an input of 4 gives an empty output, which is allowed */
 }
 
-static void nothing_is_offered_where_nothing_helps(void **state)
+static void no_minimum_is_suggested_if_none_helps(void **state)
 {
     (void)state;
     mdot_error err = {0};
@@ -62,9 +62,9 @@ static void nothing_is_offered_where_nothing_helps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_k_best_need_k_elements),
-        cmocka_unit_test(windows_need_what_they_span),
-        cmocka_unit_test(nothing_is_offered_where_nothing_helps),
+        cmocka_unit_test(top_k_needs_k_elements),
+        cmocka_unit_test(windows_need_their_span),
+        cmocka_unit_test(no_minimum_is_suggested_if_none_helps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static mdot_status read_notes(reading *r, const char *const *notes)
     return status;
 }
 
-static void numbers_stand_for_the_last_columns(void **state)
+static void defaults_apply_to_the_last_columns(void **state)
 {
     (void)state;
     reading r;
@@ -76,7 +76,7 @@ static void numbers_stand_for_the_last_columns(void **state)
 }
 
 /* A program that uses libmdotc may set a locale whose decimal comma would end a list item. */
-static void numbers_have_a_point_in_every_locale(void **state)
+static void numbers_use_a_decimal_point_in_every_locale(void **state)
 {
     (void)state;
     reading r;
@@ -91,7 +91,7 @@ static void numbers_have_a_point_in_every_locale(void **state)
     ir_arena_destroy(r.arena);
 }
 
-static void a_model_without_notes_has_none(void **state)
+static void a_model_without_metadata_has_no_defaults(void **state)
 {
     (void)state;
     reading r;
@@ -102,7 +102,7 @@ static void a_model_without_notes_has_none(void **state)
     ir_arena_destroy(r.arena);
 }
 
-static void notes_of_later_versions_are_named(void **state)
+static void metadata_of_later_versions_is_named(void **state)
 {
     (void)state;
     reading r;
@@ -113,17 +113,17 @@ static void notes_of_later_versions_are_named(void **state)
     ir_arena_destroy(r.arena);
 }
 
-static void expect_refused(const char *key, const char *value, const char *says)
+static void expect_refused(const char *key, const char *value, const char *part)
 {
     reading r;
     const char *const notes[] = {key, value, NULL};
     assert_int_equal(read_notes(&r, notes), MDOT_MALFORMED);
-    if (strstr(r.err.message, says) == NULL || strstr(r.err.message, "m.onnx: metadata mdot.") == NULL)
-        fail_msg("\"%s\" does not say \"%s\"", r.err.message, says);
+    if (strstr(r.err.message, part) == NULL || strstr(r.err.message, "m.onnx: metadata mdot.") == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", r.err.message, part);
     ir_arena_destroy(r.arena);
 }
 
-static void what_is_no_list_of_numbers_for_columns_is_refused(void **state)
+static void invalid_lists_of_defaults_are_refused(void **state)
 {
     (void)state;
     static const char *const lists[] = {"", ",", "1,", ",1", "1;2", "1 2", "one", "1,,2", "nan", "inf", "1e39", "1,2x"};
@@ -137,7 +137,7 @@ static void what_is_no_list_of_numbers_for_columns_is_refused(void **state)
     expect_refused("mdot.defaults.", "1", "the model lacks this input");
 }
 
-static void one_input_has_one_list(void **state)
+static void repeated_lists_for_one_input_are_refused(void **state)
 {
     (void)state;
     reading r;
@@ -147,7 +147,7 @@ static void one_input_has_one_list(void **state)
     ir_arena_destroy(r.arena);
 }
 
-static void names_are_those_of_all_columns(void **state)
+static void names_cover_all_columns(void **state)
 {
     (void)state;
     reading r;
@@ -165,7 +165,7 @@ static void names_are_those_of_all_columns(void **state)
     ir_arena_destroy(r.arena);
 }
 
-static void what_is_no_list_of_names_for_columns_is_refused(void **state)
+static void invalid_lists_of_names_are_refused(void **state)
 {
     (void)state;
     static const char key[] = "mdot.reads.configuration";
@@ -206,14 +206,14 @@ static void a_block_of_configurations_has_defaults_for_its_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_stand_for_the_last_columns),
-        cmocka_unit_test(numbers_have_a_point_in_every_locale),
-        cmocka_unit_test(a_model_without_notes_has_none),
-        cmocka_unit_test(notes_of_later_versions_are_named),
-        cmocka_unit_test(what_is_no_list_of_numbers_for_columns_is_refused),
-        cmocka_unit_test(one_input_has_one_list),
-        cmocka_unit_test(names_are_those_of_all_columns),
-        cmocka_unit_test(what_is_no_list_of_names_for_columns_is_refused),
+        cmocka_unit_test(defaults_apply_to_the_last_columns),
+        cmocka_unit_test(numbers_use_a_decimal_point_in_every_locale),
+        cmocka_unit_test(a_model_without_metadata_has_no_defaults),
+        cmocka_unit_test(metadata_of_later_versions_is_named),
+        cmocka_unit_test(invalid_lists_of_defaults_are_refused),
+        cmocka_unit_test(repeated_lists_for_one_input_are_refused),
+        cmocka_unit_test(names_cover_all_columns),
+        cmocka_unit_test(invalid_lists_of_names_are_refused),
         cmocka_unit_test(a_block_of_configurations_has_defaults_for_its_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

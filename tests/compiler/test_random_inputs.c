@@ -41,7 +41,7 @@ static int64_t greatest_drawn(const char *text, int64_t length)
     return greatest;
 }
 
-static void indices_lie_within_what_they_index(void **state)
+static void indices_are_in_range(void **state)
 {
     (void)state;
     static const struct {
@@ -88,7 +88,7 @@ static void only_narrow_models_may_round(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(indices_lie_within_what_they_index),
+        cmocka_unit_test(indices_are_in_range),
         cmocka_unit_test(only_narrow_models_may_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

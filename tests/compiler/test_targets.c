@@ -37,14 +37,14 @@ static void assert_targets(const co_targets *targets, const char *want)
     assert_string_equal(text, want);
 }
 
-static void no_target_is_every_cpu_level(void **state)
+static void the_default_targets_are_all_cpu_levels(void **state)
 {
     (void)state;
     co_targets targets = parse(NULL, 0, NULL);
     assert_targets(&targets, "cpu 1 fp32, cpu 2 fp32");
 }
 
-static void levels_ascend_whatever_their_order(void **state)
+static void levels_are_sorted(void **state)
 {
     (void)state;
     co_targets targets = PARSE("cpu:x86-64-v4", "cpu:x86-64-v3", "cpu:x86-64-v4");
@@ -53,14 +53,14 @@ static void levels_ascend_whatever_their_order(void **state)
     assert_targets(&targets, "cpu 2 fp32");
 }
 
-static void architectures_ascend_and_come_once(void **state)
+static void architectures_are_sorted_and_unique(void **state)
 {
     (void)state;
     co_targets targets = PARSE("sm_120", "sm_90a", "cpu:x86-64-v3", "sm_75", "sm_90", "sm_90a", "sm_75");
     assert_targets(&targets, "cpu 1 fp32, cuda 75 fp16, cuda 90 bf16, cuda 90a bf16, cuda 120 bf16");
 }
 
-static void the_cpu_stands_behind_every_gpu(void **state)
+static void gpu_targets_include_the_cpu(void **state)
 {
     (void)state;
     co_targets targets = PARSE("sm_80");
@@ -77,7 +77,7 @@ static void cuda_is_the_architectures_in_use(void **state)
                              "cuda 90a bf16, cuda 100 bf16, cuda 120 bf16");
 }
 
-static void other_names_list_the_known(void **state)
+static void unknown_names_list_the_known_ones(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"",       "gpu",     "cpu:x86-64-v9", "sm_",          "sm_70",       "sm_090",
@@ -112,7 +112,7 @@ static void too_many_targets_are_refused(void **state)
 
 /* ---- Precisions -------------------------------------------------------------------------------------------------- */
 
-static void an_arithmetic_without_a_kind_is_everyones(void **state)
+static void a_precision_without_a_device_applies_to_all(void **state)
 {
     (void)state;
     co_targets targets = PARSE_IN("fp32", "cpu:x86-64-v3", "sm_75", "sm_80");
@@ -126,7 +126,7 @@ static void an_arithmetic_without_a_kind_is_everyones(void **state)
 }
 
 /* Each target has an image in every precision. The images of a target have the requested order. */
-static void several_arithmetics_stand_as_they_were_asked_for(void **state)
+static void several_precisions_keep_their_order(void **state)
 {
     (void)state;
     co_targets targets = PARSE_IN("cuda=fp32,cuda=bf16", "cpu:x86-64-v3", "sm_90", "sm_75");
@@ -151,7 +151,7 @@ static void bf16_has_levels_of_its_own(void **state)
     assert_non_null(strstr(err.message, "target cpu:x86-64-amx does not support precision fp32"));
 }
 
-static void other_arithmetics_list_the_known(void **state)
+static void unknown_precisions_list_the_known_ones(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"",      "int8", "cpu=fp16", "cuda=fp16", "cuda=",    "=bf16",         "bf16,",
@@ -165,11 +165,11 @@ static void other_arithmetics_list_the_known(void **state)
     }
 }
 
-static void the_name_that_was_meant_is_asked_for(void **state)
+static void misspelt_names_get_a_suggestion(void **state)
 {
     (void)state;
     static const struct {
-        const char *target, *kernel_precision, *asks;
+        const char *target, *kernel_precision, *part;
     } cases[] = {
         {"cuad", NULL, "unknown target \"cuad\" (did you mean cuda?)"},
         {"sm86", NULL, "unknown target \"sm86\" (did you mean sm_86?)"},
@@ -184,25 +184,25 @@ static void the_name_that_was_meant_is_asked_for(void **state)
         assert_int_equal(
             co_parse_targets(&cases[i].target, cases[i].target != NULL, cases[i].kernel_precision, &targets, &err),
             MDOT_INVALID_ARGUMENT);
-        if (strstr(err.message, cases[i].asks) == NULL) fail_msg("%s", err.message);
+        if (strstr(err.message, cases[i].part) == NULL) fail_msg("%s", err.message);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_target_is_every_cpu_level),
-        cmocka_unit_test(levels_ascend_whatever_their_order),
-        cmocka_unit_test(architectures_ascend_and_come_once),
-        cmocka_unit_test(the_cpu_stands_behind_every_gpu),
+        cmocka_unit_test(the_default_targets_are_all_cpu_levels),
+        cmocka_unit_test(levels_are_sorted),
+        cmocka_unit_test(architectures_are_sorted_and_unique),
+        cmocka_unit_test(gpu_targets_include_the_cpu),
         cmocka_unit_test(cuda_is_the_architectures_in_use),
-        cmocka_unit_test(other_names_list_the_known),
+        cmocka_unit_test(unknown_names_list_the_known_ones),
         cmocka_unit_test(too_many_targets_are_refused),
-        cmocka_unit_test(an_arithmetic_without_a_kind_is_everyones),
-        cmocka_unit_test(several_arithmetics_stand_as_they_were_asked_for),
+        cmocka_unit_test(a_precision_without_a_device_applies_to_all),
+        cmocka_unit_test(several_precisions_keep_their_order),
         cmocka_unit_test(bf16_has_levels_of_its_own),
-        cmocka_unit_test(other_arithmetics_list_the_known),
-        cmocka_unit_test(the_name_that_was_meant_is_asked_for),
+        cmocka_unit_test(unknown_precisions_list_the_known_ones),
+        cmocka_unit_test(misspelt_names_get_a_suggestion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static void expect_buckets_refused(fixture *f, const int64_t *buckets, size_t co
     expect_refused(f, compile(f), message);
 }
 
-static void buckets_that_no_artefact_may_have_are_refused(void **state)
+static void invalid_buckets_are_refused(void **state)
 {
     fixture *f = *state;
     expect_buckets_refused(f, (int64_t[]){64, 32}, 2, "32 follows 64");
@@ -205,7 +205,7 @@ static void expect_dims_refused(fixture *f, const mdot_dim_binding *dims, size_t
     assert_null(made);
 }
 
-static void dimensions_that_say_nothing_are_refused(void **state)
+static void empty_dimensions_are_refused(void **state)
 {
     fixture *f = *state;
     expect_dims_refused(f, NULL, 1, "dimensions");
@@ -216,7 +216,7 @@ static void dimensions_that_say_nothing_are_refused(void **state)
     expect_dims_refused(f, (mdot_dim_binding[]){{"B", 0, ""}}, 1, "'B'");
 }
 
-static void verify_refuses_what_measures_nothing(void **state)
+static void verify_refuses_missing_arguments_and_bad_tolerances(void **state)
 {
     fixture *f = *state;
     mdotc_verify_options o = MDOT_INIT(mdotc_verify_options);
@@ -231,7 +231,7 @@ static void verify_refuses_what_measures_nothing(void **state)
     }
 }
 
-static void check_refuses_what_measures_nothing(void **state)
+static void check_refuses_missing_arguments_and_bad_tolerances(void **state)
 {
     fixture *f = *state;
     mdotc_check_options o = MDOT_INIT(mdotc_check_options);
@@ -249,7 +249,7 @@ static void check_refuses_what_measures_nothing(void **state)
     }
 }
 
-static void the_job_reader_refuses_what_is_missing(void **state)
+static void the_job_reader_refuses_missing_arguments(void **state)
 {
     fixture *f = *state;
     mdot_job *job = NULL;
@@ -262,7 +262,7 @@ static void the_job_reader_refuses_what_is_missing(void **state)
     assert_null(job);
 }
 
-static void refusals_need_no_error_to_fill(void **state)
+static void refusals_accept_a_null_error(void **state)
 {
     fixture *f = *state;
     mdotc_entry none = MDOT_INIT(mdotc_entry);
@@ -276,18 +276,18 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        CASE(buckets_that_no_artefact_may_have_are_refused),
+        CASE(invalid_buckets_are_refused),
         CASE(a_least_length_that_no_bucket_holds_is_refused),
         CASE(calls_below_the_least_length_are_refused),
         CASE(buckets_at_the_limits_are_compiled),
         CASE(names_that_are_missing_are_refused),
         CASE(targets_that_are_missing_are_refused),
         CASE(a_target_named_twice_counts_once),
-        CASE(dimensions_that_say_nothing_are_refused),
-        CASE(verify_refuses_what_measures_nothing),
-        CASE(check_refuses_what_measures_nothing),
-        CASE(the_job_reader_refuses_what_is_missing),
-        CASE(refusals_need_no_error_to_fill),
+        CASE(empty_dimensions_are_refused),
+        CASE(verify_refuses_missing_arguments_and_bad_tolerances),
+        CASE(check_refuses_missing_arguments_and_bad_tolerances),
+        CASE(the_job_reader_refuses_missing_arguments),
+        CASE(refusals_accept_a_null_error),
     };
 #undef CASE
     return cmocka_run_group_tests(tests, NULL, NULL);

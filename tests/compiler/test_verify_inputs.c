@@ -91,7 +91,7 @@ static void given_tensors_are_verified_at_their_length(void **state)
     assert_int_equal(length_seen, 3);
 }
 
-static void tensors_that_are_no_inputs_are_refused(void **state)
+static void tensors_of_other_names_are_refused(void **state)
 {
     (void)state;
     bool passed = false;
@@ -140,7 +140,7 @@ static mdot_status verify_jobs(const char *inputs, const mdot_configuration *con
     return status;
 }
 
-static void rows_of_jobs_are_verified_on(void **state)
+static void jobs_serve_as_verification_inputs(void **state)
 {
     (void)state;
     const mdot_configuration two[] = {predict_configuration(8, "A100"), predict_configuration(1, "T4")};
@@ -195,7 +195,7 @@ static onnx_builder *chain(float scale)
     return b;
 }
 
-static void code_in_16_bits_is_held_to_what_rounding_costs_its_model(void **state)
+static void the_tolerance_of_16_bit_code_follows_rounding_error(void **state)
 {
     (void)state;
     const mdotc_verify_options options = {.struct_size = sizeof options, .row = keep_row};
@@ -214,10 +214,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(given_tensors_are_verified_at_their_length),
-        cmocka_unit_test(tensors_that_are_no_inputs_are_refused),
-        cmocka_unit_test(rows_of_jobs_are_verified_on),
+        cmocka_unit_test(tensors_of_other_names_are_refused),
+        cmocka_unit_test(jobs_serve_as_verification_inputs),
         cmocka_unit_test(jobs_that_cannot_be_read_are_refused),
-        cmocka_unit_test(code_in_16_bits_is_held_to_what_rounding_costs_its_model),
+        cmocka_unit_test(the_tolerance_of_16_bit_code_follows_rounding_error),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

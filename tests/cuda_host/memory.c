@@ -300,10 +300,10 @@ static const char *verb(ch_access_kind kind)
     return verbs[kind];
 }
 
-_Noreturn static void race(const access *a, const char *what, const char *who)
+_Noreturn static void race(const access *a, const char *what, const char *reader)
 {
     ch_fault(a->line, a->pc, "data race: %s byte %zu of %s, which %s %s without synchronisation", verb(a->kind), a->at,
-             a->where->name, who, what);
+             a->where->name, reader, what);
 }
 
 static void check_writer(const access *a, const cell *c)
@@ -382,16 +382,16 @@ static bool knows_readers(const cell *c)
 static void check_readers(const access *a, const cell *c)
 {
     if (knows_readers(c)) return;
-    char who[48] = "several blocks";
+    char reader[48] = "several blocks";
     if (c->reader_scope == READER_THREAD) {
-        snprintf(who, sizeof who, "%s", ch_place(&ch.threads[c->reader_index]));
+        snprintf(reader, sizeof reader, "%s", ch_place(&ch.threads[c->reader_index]));
     } else if (c->reader_scope == READER_WARP) {
         unsigned warps = (unsigned)ch.warps_per_block;
-        snprintf(who, sizeof who, "block %u warp %u", c->reader_index / warps, c->reader_index % warps);
+        snprintf(reader, sizeof reader, "block %u warp %u", c->reader_index / warps, c->reader_index % warps);
     } else if (c->reader_scope == READER_BLOCK) {
-        snprintf(who, sizeof who, "block %u", c->reader_index);
+        snprintf(reader, sizeof reader, "block %u", c->reader_index);
     }
-    race(a, "read", who);
+    race(a, "read", reader);
 }
 
 /* Sets the readers to the smallest scope that covers the previous readers and the current thread. */

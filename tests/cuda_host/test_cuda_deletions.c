@@ -92,7 +92,7 @@ static void every_synchronisation_of_a_pooled_head_is_needed(void **state)
     assert_all_needed(&p, 5);
 }
 
-static void every_synchronisation_of_what_neighbours_read_is_needed(void **state)
+static void every_synchronisation_of_neighbour_reads_is_needed(void **state)
 {
     (void)state;
     program p = program_from_notation("x = input f32[1,L,16]\nw = weights f32[16,16]\nh = mdot.Linear(x, w)\n"
@@ -112,7 +112,7 @@ int main(void)
         cmocka_unit_test(every_synchronisation_of_chunked_rows_is_needed),
         cmocka_unit_test(every_synchronisation_of_staged_copies_is_needed),
         cmocka_unit_test(every_synchronisation_of_a_pooled_head_is_needed),
-        cmocka_unit_test(every_synchronisation_of_what_neighbours_read_is_needed),
+        cmocka_unit_test(every_synchronisation_of_neighbour_reads_is_needed),
     };
     if (!cuda_host_available()) {
         print_message("skipped: no C++ compiler\n");

@@ -100,7 +100,7 @@ static float mean_of_sums(int thread)
     return (sum + sum + sum) / 3;
 }
 
-static void right_kernels_pass_under_every_schedule(void **state)
+static void correct_kernels_pass_under_every_schedule(void **state)
 {
     (void)state;
     assert_passes("reverse", reversed);
@@ -112,7 +112,7 @@ static void right_kernels_pass_under_every_schedule(void **state)
     assert_passes("copied", reversed);
 }
 
-static void fragments_lie_as_the_manual_says(void **state)
+static void fragment_layout_follows_the_manual(void **state)
 {
     (void)state;
     assert_passes("fragments", always_one);
@@ -124,7 +124,7 @@ static void conversions_round_and_pack(void **state)
     assert_passes("packed", always_one);
 }
 
-static void the_host_reads_what_its_flag_releases(void **state)
+static void the_host_reads_released_data(void **state)
 {
     (void)state;
     assert_passes("published", always_one);
@@ -132,7 +132,7 @@ static void the_host_reads_what_its_flag_releases(void **state)
     assert_faults("published_in_part", "which nobody wrote");
 }
 
-static void copies_arrive_at_the_wait(void **state)
+static void unfinished_copies_are_reported(void **state)
 {
     (void)state;
     assert_faults("copied_without_wait", "wasn't waited for");
@@ -159,14 +159,14 @@ static void flags_order_only_by_release_and_acquire(void **state)
     assert_faults("handed_over_without_second_fence", "data race: reads");
 }
 
-static void barriers_are_for_the_whole_block(void **state)
+static void partial_barriers_are_reported(void **state)
 {
     (void)state;
     assert_faults("divergent_barrier", "__syncthreads while");
     assert_faults("barrier_missed_by_some", "");
 }
 
-static void collectives_are_for_their_mask(void **state)
+static void collectives_outside_their_mask_are_reported(void **state)
 {
     (void)state;
     assert_faults("shuffle_outside_mask", "outside the mask");
@@ -175,7 +175,7 @@ static void collectives_are_for_their_mask(void **state)
     assert_faults("exit_during_collective", "");
 }
 
-static void accesses_stay_in_their_buffers(void **state)
+static void out_of_bounds_accesses_are_reported(void **state)
 {
     (void)state;
     assert_faults("read_beyond", "byte 256 of in, which has 256");
@@ -185,7 +185,7 @@ static void accesses_stay_in_their_buffers(void **state)
     assert_faults("misaligned", "misaligned");
 }
 
-static void unwritten_memory_is_not_read(void **state)
+static void reads_of_unwritten_memory_are_reported(void **state)
 {
     (void)state;
     assert_faults("unwritten", "which nothing wrote");
@@ -216,17 +216,17 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_kernels_pass_under_every_schedule),
-        cmocka_unit_test(fragments_lie_as_the_manual_says),
+        cmocka_unit_test(correct_kernels_pass_under_every_schedule),
+        cmocka_unit_test(fragment_layout_follows_the_manual),
         cmocka_unit_test(conversions_round_and_pack),
-        cmocka_unit_test(the_host_reads_what_its_flag_releases),
-        cmocka_unit_test(copies_arrive_at_the_wait),
+        cmocka_unit_test(the_host_reads_released_data),
+        cmocka_unit_test(unfinished_copies_are_reported),
         cmocka_unit_test(missing_barriers_are_data_races),
         cmocka_unit_test(flags_order_only_by_release_and_acquire),
-        cmocka_unit_test(barriers_are_for_the_whole_block),
-        cmocka_unit_test(collectives_are_for_their_mask),
-        cmocka_unit_test(accesses_stay_in_their_buffers),
-        cmocka_unit_test(unwritten_memory_is_not_read),
+        cmocka_unit_test(partial_barriers_are_reported),
+        cmocka_unit_test(collectives_outside_their_mask_are_reported),
+        cmocka_unit_test(out_of_bounds_accesses_are_reported),
+        cmocka_unit_test(reads_of_unwritten_memory_are_reported),
         cmocka_unit_test(waiting_for_ever_is_a_deadlock),
     };
     if (!cuda_host_available()) {

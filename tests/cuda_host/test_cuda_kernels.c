@@ -47,19 +47,19 @@ static void assert_encoder_right(cg_compute kernel_precision)
     program_done(&p);
 }
 
-static void encoders_are_right_in_fp32(void **state)
+static void encoders_match_in_fp32(void **state)
 {
     (void)state;
     assert_encoder_right(CG_FP32);
 }
 
-static void encoders_are_right_in_bf16(void **state)
+static void encoders_match_in_bf16(void **state)
 {
     (void)state;
     assert_encoder_right(CG_BF16);
 }
 
-static void encoders_are_right_in_fp16(void **state)
+static void encoders_match_in_fp16(void **state)
 {
     (void)state;
     assert_encoder_right(CG_FP16);
@@ -68,9 +68,9 @@ static void encoders_are_right_in_fp16(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(encoders_are_right_in_fp32),
-        cmocka_unit_test(encoders_are_right_in_bf16),
-        cmocka_unit_test(encoders_are_right_in_fp16),
+        cmocka_unit_test(encoders_match_in_fp32),
+        cmocka_unit_test(encoders_match_in_bf16),
+        cmocka_unit_test(encoders_match_in_fp16),
     };
     if (!cuda_host_available()) {
         print_message("skipped: no C++ compiler\n");

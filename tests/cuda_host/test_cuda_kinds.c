@@ -68,7 +68,7 @@ static void scores_are_capped_and_replaced(void **state)
         FEW_LENGTHS);
 }
 
-static void heads_of_32_with_a_mask_for_each_query(void **state)
+static void heads_of_32_accept_a_mask_for_each_query(void **state)
 {
     (void)state;
     assert_graph_right(
@@ -85,7 +85,7 @@ static void a_warp_takes_a_whole_head_where_there_are_eight(void **state)
         FEW_LENGTHS);
 }
 
-static void causal_heads_of_64(void **state)
+static void causal_heads_of_64_match(void **state)
 {
     (void)state;
     assert_graph_right(
@@ -102,7 +102,7 @@ static void queries_share_key_heads(void **state)
         FEW_LENGTHS);
 }
 
-static void odd_heads_go_by_threads(void **state)
+static void odd_heads_are_computed_by_threads(void **state)
 {
     (void)state;
     assert_graph_right(
@@ -111,7 +111,7 @@ static void odd_heads_go_by_threads(void **state)
         FEW_LENGTHS);
 }
 
-static void batches_of_sequences_are_dealt_out_by_rows(void **state)
+static void batches_of_sequences_are_distributed_by_rows(void **state)
 {
     (void)state;
     assert_graph_right("x = input f32[2,L,48]\nsizes = constant i64[3] [16, 16, 16]\n"
@@ -134,7 +134,7 @@ static void three_tokens_attend_within_a_unit(void **state)
 
 /* ---- Linear ------------------------------------------------------------------------------------------------------ */
 
-static void linears_of_odd_sizes(void **state)
+static void linears_of_odd_sizes_match(void **state)
 {
     (void)state;
     assert_graph_right("x = input f32[1,L,5]\nw = weights f32[5,17]\nb = weights f32[17]\n"
@@ -143,7 +143,7 @@ static void linears_of_odd_sizes(void **state)
                        LENGTHS);
 }
 
-static void many_rows_to_a_unit_go_in_chunks(void **state)
+static void many_rows_per_unit_are_chunked(void **state)
 {
     (void)state;
     assert_graph_right("x = input f32[1,L,7,24]\nw = weights f32[24,32]\nh = mdot.Linear(x, w)\ns = Sigmoid(h)\n"
@@ -162,7 +162,7 @@ static void rows_from_scratch_memory_are_staged(void **state)
                        FEW_LENGTHS);
 }
 
-static void blocks_without_a_length(void **state)
+static void blocks_without_a_length_match(void **state)
 {
     (void)state;
     assert_graph_right("x = input f32[40,32]\nw = weights f32[32,48]\nb = weights f32[48]\nh = mdot.Linear(x, w, b)\n"
@@ -175,7 +175,7 @@ static void blocks_without_a_length(void **state)
 
 /* ---- Norms ------------------------------------------------------------------------------------------------------- */
 
-static void norms_of_rows(void **state)
+static void norms_of_rows_match(void **state)
 {
     (void)state;
     assert_graph_right("x = input f32[1,L,40]\ng = weights f32[40]\nb = weights f32[40]\n"
@@ -186,7 +186,7 @@ static void norms_of_rows(void **state)
 
 /* ---- Nests ------------------------------------------------------------------------------------------------------- */
 
-static void reductions_over_the_length(void **state)
+static void reductions_over_the_length_match(void **state)
 {
     (void)state;
     assert_graph_right("x = input f32[1,L,8]\naxes = constant i64[1] [1]\nt = Tanh(x)\n"
@@ -197,7 +197,7 @@ static void reductions_over_the_length(void **state)
                        LENGTHS);
 }
 
-static void a_neighbours_row_is_read_behind_a_barrier(void **state)
+static void neighbouring_rows_are_read_after_a_barrier(void **state)
 {
     (void)state;
     assert_graph_right("x = input f32[1,L,16]\nw = weights f32[16,16]\nh = mdot.Linear(x, w)\n"
@@ -207,7 +207,7 @@ static void a_neighbours_row_is_read_behind_a_barrier(void **state)
                        LENGTHS);
 }
 
-static void data_chooses_what_is_read(void **state)
+static void data_dependent_reads_match(void **state)
 {
     (void)state;
     assert_graph_right("i = input i64[1,L]\nj = input i32[1,L]\nm = input bool[1,L]\ntable = weights f32[4,16]\n"
@@ -218,7 +218,7 @@ static void data_chooses_what_is_read(void **state)
                        LENGTHS);
 }
 
-static void functions_of_numbers(void **state)
+static void pointwise_functions_match(void **state)
 {
     (void)state;
     assert_graph_right("x = input f32[1,L,4]\ny = input f32[1,L,4]\na = Erf(x)\nb = Exp(y)\nc = Abs(x)\nd = Sqrt(c)\n"
@@ -234,22 +234,22 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_of_16_share_warps),
         cmocka_unit_test(scores_are_capped_and_replaced),
-        cmocka_unit_test(heads_of_32_with_a_mask_for_each_query),
+        cmocka_unit_test(heads_of_32_accept_a_mask_for_each_query),
         cmocka_unit_test(a_warp_takes_a_whole_head_where_there_are_eight),
-        cmocka_unit_test(causal_heads_of_64),
+        cmocka_unit_test(causal_heads_of_64_match),
         cmocka_unit_test(queries_share_key_heads),
-        cmocka_unit_test(odd_heads_go_by_threads),
-        cmocka_unit_test(batches_of_sequences_are_dealt_out_by_rows),
+        cmocka_unit_test(odd_heads_are_computed_by_threads),
+        cmocka_unit_test(batches_of_sequences_are_distributed_by_rows),
         cmocka_unit_test(three_tokens_attend_within_a_unit),
-        cmocka_unit_test(linears_of_odd_sizes),
-        cmocka_unit_test(many_rows_to_a_unit_go_in_chunks),
+        cmocka_unit_test(linears_of_odd_sizes_match),
+        cmocka_unit_test(many_rows_per_unit_are_chunked),
         cmocka_unit_test(rows_from_scratch_memory_are_staged),
-        cmocka_unit_test(blocks_without_a_length),
-        cmocka_unit_test(norms_of_rows),
-        cmocka_unit_test(reductions_over_the_length),
-        cmocka_unit_test(a_neighbours_row_is_read_behind_a_barrier),
-        cmocka_unit_test(data_chooses_what_is_read),
-        cmocka_unit_test(functions_of_numbers),
+        cmocka_unit_test(blocks_without_a_length_match),
+        cmocka_unit_test(norms_of_rows_match),
+        cmocka_unit_test(reductions_over_the_length_match),
+        cmocka_unit_test(neighbouring_rows_are_read_after_a_barrier),
+        cmocka_unit_test(data_dependent_reads_match),
+        cmocka_unit_test(pointwise_functions_match),
     };
     if (!cuda_host_available()) {
         print_message("skipped: no C++ compiler\n");

@@ -43,19 +43,19 @@ static void assert_scale_right(const char *scale)
     assert_numbers_right(graph);
 }
 
-static void attention_of_scale_one(void **state)
+static void attention_accepts_scale_one(void **state)
 {
     (void)state;
     assert_scale_right("1.0");
 }
 
-static void attention_of_a_negative_scale(void **state)
+static void attention_accepts_a_negative_scale(void **state)
 {
     (void)state;
     assert_scale_right("-3.0");
 }
 
-static void norms_of_one_column(void **state)
+static void norms_accept_one_column(void **state)
 {
     (void)state;
     assert_numbers_right("x = input f32[1,L,1]\ng = weights f32[1]\nb = weights f32[1]\n"
@@ -63,7 +63,7 @@ static void norms_of_one_column(void **state)
                          "m = RMSNormalization(x, g) {axis=-1, epsilon=0.25}\nreturn n, m\n");
 }
 
-static void norms_of_whole_epsilons(void **state)
+static void norms_accept_integral_epsilons(void **state)
 {
     (void)state;
     assert_numbers_right("x = input f32[1,L,12]\ng = weights f32[12]\n"
@@ -74,7 +74,7 @@ static void norms_of_whole_epsilons(void **state)
 }
 
 /* Beyond the largest f32, everything is divided by infinity. */
-static void norms_of_an_epsilon_past_f32(void **state)
+static void norms_accept_an_epsilon_beyond_f32(void **state)
 {
     (void)state;
     assert_numbers_right("x = input f32[1,L,12]\ng = weights f32[12]\n"
@@ -84,7 +84,7 @@ static void norms_of_an_epsilon_past_f32(void **state)
 
 /* ---- Numbers in expressions -------------------------------------------------------------------------------------- */
 
-static void floats_of_every_kind(void **state)
+static void floats_of_every_kind_match(void **state)
 {
     (void)state;
     assert_numbers_right(
@@ -98,7 +98,7 @@ static void floats_of_every_kind(void **state)
         "return a, b, c, d, e, f, g, h, i, j, k, l\n");
 }
 
-static void integers_of_every_size(void **state)
+static void integers_of_every_size_match(void **state)
 {
     (void)state;
     assert_numbers_right("i = input i64[1,L]\nj = input i32[1,L]\n"
@@ -112,7 +112,7 @@ static void integers_of_every_size(void **state)
 }
 
 /* Small I64 values are computed as int, so functions with two arguments must convert both to one type. */
-static void small_integers_meet_large_ones(void **state)
+static void mixed_integer_sizes_are_converted(void **state)
 {
     (void)state;
     assert_numbers_right("i = input i64[1,L]\nj = input i32[1,L]\nm = input bool[1,L]\n"
@@ -124,7 +124,7 @@ static void small_integers_meet_large_ones(void **state)
                          "return a, b, d, e, f, g, l, o, p, q\n");
 }
 
-static void reductions_of_small_integers(void **state)
+static void reductions_of_small_integers_match(void **state)
 {
     (void)state;
     assert_numbers_right("i = input i64[1,L,4]\nm = input bool[1,L,4]\nzero = constant i64[] [0]\n"
@@ -138,7 +138,7 @@ static void reductions_of_small_integers(void **state)
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 /* Names stand in comments and in identifiers, and next to the source's own names. */
-static void names_of_any_characters(void **state)
+static void names_may_have_any_characters(void **state)
 {
     (void)state;
     static const char *const names[] = {"double",
@@ -171,11 +171,16 @@ static void names_of_any_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(attention_of_scale_one),       cmocka_unit_test(attention_of_a_negative_scale),
-        cmocka_unit_test(norms_of_one_column),          cmocka_unit_test(norms_of_whole_epsilons),
-        cmocka_unit_test(norms_of_an_epsilon_past_f32), cmocka_unit_test(floats_of_every_kind),
-        cmocka_unit_test(integers_of_every_size),       cmocka_unit_test(small_integers_meet_large_ones),
-        cmocka_unit_test(reductions_of_small_integers), cmocka_unit_test(names_of_any_characters),
+        cmocka_unit_test(attention_accepts_scale_one),
+        cmocka_unit_test(attention_accepts_a_negative_scale),
+        cmocka_unit_test(norms_accept_one_column),
+        cmocka_unit_test(norms_accept_integral_epsilons),
+        cmocka_unit_test(norms_accept_an_epsilon_beyond_f32),
+        cmocka_unit_test(floats_of_every_kind_match),
+        cmocka_unit_test(integers_of_every_size_match),
+        cmocka_unit_test(mixed_integer_sizes_are_converted),
+        cmocka_unit_test(reductions_of_small_integers_match),
+        cmocka_unit_test(names_may_have_any_characters),
     };
     if (!cuda_host_available()) {
         print_message("skipped: no C++ compiler\n");

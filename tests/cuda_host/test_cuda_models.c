@@ -51,7 +51,7 @@ static void assert_models_right(cg_compute kernel_precision)
         if (access(models[k].path, R_OK) == 0) assert_right(&models[k], kernel_precision);
 }
 
-static void shipped_pieces_are_right(void **state)
+static void shipped_entries_match(void **state)
 {
     (void)state;
     static const int64_t buckets[] = {32, 64, 0};
@@ -68,19 +68,19 @@ static void shipped_pieces_are_right(void **state)
     }
 }
 
-static void predictors_are_right_in_fp32(void **state)
+static void predictors_match_in_fp32(void **state)
 {
     (void)state;
     assert_models_right(CG_FP32);
 }
 
-static void predictors_are_right_in_bf16(void **state)
+static void predictors_match_in_bf16(void **state)
 {
     (void)state;
     assert_models_right(CG_BF16);
 }
 
-static void predictors_are_right_in_fp16(void **state)
+static void predictors_match_in_fp16(void **state)
 {
     (void)state;
     assert_models_right(CG_FP16);
@@ -89,10 +89,10 @@ static void predictors_are_right_in_fp16(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shipped_pieces_are_right),
-        cmocka_unit_test(predictors_are_right_in_fp32),
-        cmocka_unit_test(predictors_are_right_in_bf16),
-        cmocka_unit_test(predictors_are_right_in_fp16),
+        cmocka_unit_test(shipped_entries_match),
+        cmocka_unit_test(predictors_match_in_fp32),
+        cmocka_unit_test(predictors_match_in_bf16),
+        cmocka_unit_test(predictors_match_in_fp16),
     };
     if (!cuda_host_available()) {
         print_message("skipped: no C++ compiler\n");

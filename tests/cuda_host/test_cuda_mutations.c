@@ -92,7 +92,7 @@ static bool run(void *user, cuda_host_launch *launch, cuda_host_report *report)
     return right;
 }
 
-static void stages_compute_products_under_every_schedule(void **state)
+static void stages_compute_matmuls_under_every_schedule(void **state)
 {
     static cuda_host_report report;
     for (unsigned seed = 0; seed < 10; seed++) {
@@ -101,7 +101,7 @@ static void stages_compute_products_under_every_schedule(void **state)
     }
 }
 
-static void every_deletion_shows(void **state)
+static void every_deletion_is_detected(void **state)
 {
     static const cuda_argument arguments[] = {
         {"// redundant", "put there to see that the test tells such a barrier"},
@@ -143,8 +143,8 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stages_compute_products_under_every_schedule),
-        cmocka_unit_test(every_deletion_shows),
+        cmocka_unit_test(stages_compute_matmuls_under_every_schedule),
+        cmocka_unit_test(every_deletion_is_detected),
         cmocka_unit_test(unchecked_code_computes_the_same),
     };
     if (!cuda_host_available()) {

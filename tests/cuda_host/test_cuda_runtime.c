@@ -250,13 +250,13 @@ static void assert_right_on_gpu(cg_compute kernel_precision, double tolerance)
     program_done(&p);
 }
 
-static void prediction_is_right_in_fp32(void **state)
+static void prediction_matches_in_fp32(void **state)
 {
     (void)state;
     assert_right_on_gpu(CG_FP32, 1e-4);
 }
 
-static void prediction_is_right_in_bf16(void **state)
+static void prediction_matches_in_bf16(void **state)
 {
     (void)state;
     assert_right_on_gpu(CG_BF16, 2e-2);
@@ -265,8 +265,8 @@ static void prediction_is_right_in_bf16(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prediction_is_right_in_fp32),
-        cmocka_unit_test(prediction_is_right_in_bf16),
+        cmocka_unit_test(prediction_matches_in_fp32),
+        cmocka_unit_test(prediction_matches_in_bf16),
     };
     cu_nvrtc nvrtc;
     mdot_error err = {0};

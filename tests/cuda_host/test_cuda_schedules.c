@@ -54,7 +54,7 @@ static const char UNITS[] = "x = input f32[1,L,7,24]\nw = weights f32[24,32]\nh 
                             "w2 = weights f32[32,8]\ny = mdot.Linear(s, w2)\naxes = constant i64[1] [1]\n"
                             "p = ReduceMax(y, axes) {keepdims=0}\nreturn y, p\n";
 
-static void small_tiles_and_blocks(void **state)
+static void small_tiles_and_blocks_match(void **state)
 {
     (void)state;
     assert_schedule_right(ENCODER, 8, 64, CG_BF16);
@@ -63,21 +63,21 @@ static void small_tiles_and_blocks(void **state)
     assert_schedule_right(UNITS, 1, 32, CG_BF16);
 }
 
-static void large_blocks(void **state)
+static void large_blocks_match(void **state)
 {
     (void)state;
     assert_schedule_right(ENCODER, 16, 512, CG_FP16);
     assert_schedule_right(UNITS, 16, 512, CG_BF16);
 }
 
-static void blocks_of_warps_that_are_no_power_of_two(void **state)
+static void warp_counts_need_not_be_powers_of_two(void **state)
 {
     (void)state;
     assert_schedule_right(ENCODER, 16, 96, CG_BF16);
     assert_schedule_right(ENCODER, 5, 96, CG_FP32);
 }
 
-static void large_tiles(void **state)
+static void large_tiles_match(void **state)
 {
     (void)state;
     assert_schedule_right(ENCODER, 48, 128, CG_FP32);
@@ -102,10 +102,10 @@ static void attention_over_more_than_a_fragment_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_tiles_and_blocks),
-        cmocka_unit_test(large_blocks),
-        cmocka_unit_test(blocks_of_warps_that_are_no_power_of_two),
-        cmocka_unit_test(large_tiles),
+        cmocka_unit_test(small_tiles_and_blocks_match),
+        cmocka_unit_test(large_blocks_match),
+        cmocka_unit_test(warp_counts_need_not_be_powers_of_two),
+        cmocka_unit_test(large_tiles_match),
         cmocka_unit_test(attention_over_more_than_a_fragment_is_refused),
     };
     if (!cuda_host_available()) {

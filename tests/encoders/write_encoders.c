@@ -30,14 +30,14 @@ static void file_of(const char *name, const char *dtype, char *file, size_t size
     snprintf(file + at, size - at, "-%s.onnx", dtype);
 }
 
-static void write_one(const char *folder, const encoder_pattern *spelling, const encoder_form *form, const char *dtype)
+static void write_one(const char *folder, const encoder_pattern *pattern, const encoder_form *form, const char *dtype)
 {
     char file[256];
     ir_arena *arena = ir_arena_create(0);
-    char *notation = encoder_notation(spelling, form);
-    file_of(spelling->name, dtype, file, sizeof file);
+    char *notation = encoder_notation(pattern, form);
+    file_of(pattern->name, dtype, file, sizeof file);
     free(write_model(folder, file, graph_to_onnx(graph_from_notation(notation, MAX_LENGTH, arena))));
-    printf("%s\t%s\n", file, spelling->name);
+    printf("%s\t%s\n", file, pattern->name);
     free(notation);
     ir_arena_destroy(arena);
 }

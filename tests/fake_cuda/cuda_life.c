@@ -76,7 +76,7 @@ cuda_life cuda_live(const char *device)
     return l;
 }
 
-static void assert_told(mdot_status status, const char *message)
+static void assert_reported(mdot_status status, const char *message)
 {
     if (status != MDOT_DEVICE && status != MDOT_OUT_OF_MEMORY) fail_msg("%s", mdot_status_name(status));
     assert_true(message[0] != '\0');
@@ -88,11 +88,11 @@ void cuda_life_check(const cuda_life *l, bool is_required)
         assert_int_equal(l->open_status, MDOT_OK);
         assert_int_equal(l->create_status, MDOT_OK);
     }
-    if (l->open_status != MDOT_OK) assert_told(l->open_status, l->err.message);
-    if (l->create_status != MDOT_OK) assert_told(l->create_status, l->err.message);
+    if (l->open_status != MDOT_OK) assert_reported(l->open_status, l->err.message);
+    if (l->create_status != MDOT_OK) assert_reported(l->create_status, l->err.message);
     if (l->open_status == MDOT_OK && l->create_status == MDOT_OK) {
         assert_int_equal(l->gpu_answers + l->cpu_answers, LONE_CALLS + BATCH);
-        if (l->runs_on_gpu && l->cpu_answers > 0) assert_told(l->device_status, l->message);
+        if (l->runs_on_gpu && l->cpu_answers > 0) assert_reported(l->device_status, l->message);
         if (l->cpu_answers == 0) assert_int_equal(l->device_status, MDOT_OK);
         if (!l->runs_on_gpu) assert_int_equal(l->device_status, MDOT_OK);
     }

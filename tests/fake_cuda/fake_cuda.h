@@ -59,10 +59,10 @@ FAKE_CUDA_API void fake_cuda_block(const char *function, int call);
 
 typedef enum fake_cuda_end {
     FAKE_CUDA_AT_ONCE,
-    FAKE_CUDA_LATE,   /* ends during the second stream query, which still returns that it is running */
-    FAKE_CUDA_ASKED,  /* ends during the first stream query, which returns that it has ended */
-    FAKE_CUDA_SILENT, /* ends, but leaves out the tickets */
-    FAKE_CUDA_NEVER   /* hangs, and gives no answer */
+    FAKE_CUDA_LATE,     /* ends during the second stream query, which still returns that it is running */
+    FAKE_CUDA_AT_QUERY, /* ends during the first stream query, which returns that it has ended */
+    FAKE_CUDA_SILENT,   /* ends, but leaves out the tickets */
+    FAKE_CUDA_NEVER     /* hangs, and gives no answer */
 } fake_cuda_end;
 
 /* Sets how subsequent launches end. Their first `answered` items are answered at once. */

@@ -177,10 +177,10 @@ int launch_start(object *function, const fake_cuda_grid *g, object *stream, cons
         return RT_CU_SUCCESS;
     }
     stream->launch = (pending){.is_there = true,
-                               .queries = end_mode == FAKE_CUDA_LATE    ? 2
-                                          : end_mode == FAKE_CUDA_ASKED ? 1
-                                                                        : -1,
-                               .tells = end_mode == FAKE_CUDA_ASKED,
+                               .queries = end_mode == FAKE_CUDA_LATE       ? 2
+                                          : end_mode == FAKE_CUDA_AT_QUERY ? 1
+                                                                           : -1,
+                               .ends_at_query = end_mode == FAKE_CUDA_AT_QUERY,
                                .first_item = at_once,
                                .items = g->items,
                                .blocks = g->blocks,
@@ -206,8 +206,8 @@ int launch_query(object *stream)
 {
     pending *p = &stream->launch;
     if (!p->is_there) return RT_CU_SUCCESS;
-    bool tells = p->tells;
+    bool ends_at_query = p->ends_at_query;
     if (p->queries < 0 || --p->queries > 0) return RT_CU_NOT_READY;
     launch_end(stream);
-    return tells ? RT_CU_SUCCESS : RT_CU_NOT_READY;
+    return ends_at_query ? RT_CU_SUCCESS : RT_CU_NOT_READY;
 }

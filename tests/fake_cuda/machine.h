@@ -20,8 +20,8 @@ typedef enum object_kind { CONTEXT, MODULE, FUNCTION, STREAM, DEVICE_BLOCK, HOST
 /* A pending launch. */
 typedef struct pending {
     bool is_there;
-    int queries; /* queries until the launch ends; negative = it hangs */
-    bool tells;  /* the last query reports the end */
+    int queries;        /* queries until the launch ends; negative = it hangs */
+    bool ends_at_query; /* the last query reports the end */
     uint32_t first_item, items, blocks;
     struct object *function;
     unsigned char *parameter; /* the launch's own copy */

@@ -118,7 +118,7 @@ long inject_disarm(void)
     return atomic_load(count);
 }
 
-inject_held inject_what_is_held(void)
+inject_held inject_get_held(void)
 {
     return (inject_held){atomic_load(&live_memory), atomic_load(&live_mappings)};
 }

@@ -12,6 +12,6 @@ long inject_disarm(void);
 typedef struct inject_held {
     long memory, mappings;
 } inject_held;
-inject_held inject_what_is_held(void);
+inject_held inject_get_held(void);
 
 #endif

@@ -17,10 +17,10 @@ static void job_create(void)
     d.operators = &op;
     d.operator_count = 1;
     d.batch = 1;
-    TELLS(mdot_job_create(NULL, &none, &misuse_err));
-    TELLS(mdot_job_create(&d, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_create(NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_create(&d, NULL, &misuse_err));
     d.operators = NULL;
-    TELLS(mdot_job_create(&d, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_create(&d, &none, &misuse_err));
     d.operators = &op;
     static const size_t counts[] = {SIZE_MAX, SIZE_MAX / sizeof(mdot_job_operator) + 2, (size_t)1 << 32};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -29,26 +29,26 @@ static void job_create(void)
     }
     d.operator_count = 1;
     op.type = NULL;
-    TELLS(mdot_job_create(&d, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_create(&d, &none, &misuse_err));
     op = predict_operator(0);
     op.input_count = 1;
     op.inputs = NULL;
-    TELLS(mdot_job_create(&d, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_create(&d, &none, &misuse_err));
     op.input_count = SIZE_MAX;
     op.inputs = (const uint32_t[]){0};
-    TELLS(mdot_job_create(&d, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_create(&d, &none, &misuse_err));
 }
 
 static void job_files(void)
 {
     mdot_job *none;
-    TELLS(mdot_job_load(NULL, &none, &misuse_err));
-    TELLS(mdot_job_load("x", NULL, &misuse_err));
-    TELLS(mdot_job_parse(NULL, 100, &none, &misuse_err));
-    TELLS(mdot_job_parse(NULL, 0, &none, &misuse_err));
-    TELLS(mdot_job_parse("x", 1, NULL, &misuse_err));
-    TELLS(mdot_job_save(NULL, "x", &misuse_err));
-    TELLS(mdot_job_save(misuse_job, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_load(NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_load("x", NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_parse(NULL, 100, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_parse(NULL, 0, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_parse("x", 1, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_save(NULL, "x", &misuse_err));
+    EXPECT_REFUSAL(mdot_job_save(misuse_job, NULL, &misuse_err));
 }
 
 static void job_accessors(void)
@@ -74,22 +74,22 @@ static void job_freeze(void)
     mdot_job_freezing f = MDOT_INIT(mdot_job_freezing);
     f.frozen = (const char *const[]){"encoder"};
     f.frozen_count = 1;
-    TELLS(mdot_job_freeze(NULL, &f, &none, &misuse_err));
-    TELLS(mdot_job_freeze(named, NULL, &none, &misuse_err));
-    TELLS(mdot_job_freeze(named, &f, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_freeze(NULL, &f, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_freeze(named, NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_freeze(named, &f, NULL, &misuse_err));
     f.frozen = NULL;
-    TELLS(mdot_job_freeze(named, &f, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_freeze(named, &f, &none, &misuse_err));
     f.frozen = (const char *const[]){NULL};
-    TELLS(mdot_job_freeze(named, &f, &none, &misuse_err));
-    TELLS(mdot_operators_freeze(NULL, &op, 1, &misuse_err));
-    TELLS(mdot_operators_freeze(&f, &op, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_freeze(named, &f, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_operators_freeze(NULL, &op, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_operators_freeze(&f, &op, 1, &misuse_err));
     f.frozen = (const char *const[]){"encoder"};
-    TELLS(mdot_operators_freeze(&f, NULL, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_operators_freeze(&f, NULL, 1, &misuse_err));
     op.inputs = (const uint32_t[]){0};
     op.input_count = 1;
-    TELLS(mdot_operators_freeze(&f, &op, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_operators_freeze(&f, &op, 1, &misuse_err));
     op.inputs = NULL;
-    TELLS(mdot_operators_freeze(&f, &op, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_operators_freeze(&f, &op, 1, &misuse_err));
     mdot_job_destroy(named);
 }
 
@@ -97,8 +97,8 @@ static void gpus(void)
 {
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_non_null(mdot_gpu_names());
-    TELLS(mdot_gpu_find(NULL, &gpu, &misuse_err));
-    TELLS(mdot_gpu_find(mdot_gpu_names()[0], NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_gpu_find(NULL, &gpu, &misuse_err));
+    EXPECT_REFUSAL(mdot_gpu_find(mdot_gpu_names()[0], NULL, &misuse_err));
 }
 
 /* ---- Predictions ------------------------------------------------------------------------------------------------- */
@@ -110,30 +110,30 @@ static void predict(void)
     mdot_configuration c = predict_configuration(8, "A100");
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     const mdot_job *jobs[] = {misuse_job, NULL};
-    TELLS(mdot_predict(NULL, misuse_job, &c, &p, &misuse_err));
-    TELLS(mdot_predict(f.context, NULL, &c, &p, &misuse_err));
-    TELLS(mdot_predict(f.context, misuse_job, NULL, &p, &misuse_err));
-    TELLS(mdot_predict(f.context, misuse_job, &c, NULL, &misuse_err));
-    TELLS(mdot_predict_many(NULL, jobs, &c, 1, &p, &misuse_err));
-    TELLS(mdot_predict_many(f.context, NULL, &c, 1, &p, &misuse_err));
-    TELLS(mdot_predict_many(f.context, jobs, NULL, 1, &p, &misuse_err));
-    TELLS(mdot_predict_many(f.context, jobs, &c, 1, NULL, &misuse_err));
-    TELLS(mdot_predict_many(f.context, jobs + 1, &c, 1, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict(NULL, misuse_job, &c, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict(f.context, NULL, &c, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict(f.context, misuse_job, NULL, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict(f.context, misuse_job, &c, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict_many(NULL, jobs, &c, 1, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict_many(f.context, NULL, &c, 1, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict_many(f.context, jobs, NULL, 1, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict_many(f.context, jobs, &c, 1, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict_many(f.context, jobs + 1, &c, 1, &p, &misuse_err));
     assert_int_equal(mdot_predict_many(f.context, NULL, NULL, 0, NULL, &misuse_err), MDOT_OK);
-    TELLS(mdot_sweep(NULL, misuse_job, &c, 1, &p, &misuse_err));
-    TELLS(mdot_sweep(f.context, NULL, &c, 1, &p, &misuse_err));
-    TELLS(mdot_sweep(f.context, misuse_job, NULL, 1, &p, &misuse_err));
-    TELLS(mdot_sweep(f.context, misuse_job, &c, 1, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_sweep(NULL, misuse_job, &c, 1, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_sweep(f.context, NULL, &c, 1, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_sweep(f.context, misuse_job, NULL, 1, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_sweep(f.context, misuse_job, &c, 1, NULL, &misuse_err));
     static const int gpu_counts[] = {INT_MIN, -1};
     for (size_t i = 0; i < sizeof gpu_counts / sizeof gpu_counts[0]; i++) {
         c.gpu_count = gpu_counts[i];
-        TELLS(mdot_predict(f.context, misuse_job, &c, &p, &misuse_err));
+        EXPECT_REFUSAL(mdot_predict(f.context, misuse_job, &c, &p, &misuse_err));
     }
     c.gpu_count = INT_MAX; /* gives an answer or a status; the sanitizers check for overflow */
     (void)mdot_predict(f.context, misuse_job, &c, &p, &misuse_err);
     c.gpu_count = 8;
     c.data_parallel = c.tensor_parallel = UINT32_MAX; /* the product is 1 modulo 2^32 */
-    TELLS(mdot_predict(f.context, misuse_job, &c, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_predict(f.context, misuse_job, &c, &p, &misuse_err));
     predict_close(&f);
 }
 
@@ -144,16 +144,16 @@ static void encode(void)
     mdot_configuration c = predict_configuration(8, "A100");
     mdot_prediction p = MDOT_INIT(mdot_prediction), unsized = {0};
     mdot_encoding *e = NULL, *none = NULL;
-    TELLS(mdot_encoding_create(NULL, misuse_job, &none, &misuse_err));
-    TELLS(mdot_encoding_create(f.context, NULL, &none, &misuse_err));
-    TELLS(mdot_encoding_create(f.context, misuse_job, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_encoding_create(NULL, misuse_job, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_encoding_create(f.context, NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_encoding_create(f.context, misuse_job, NULL, &misuse_err));
     assert_null(none);
     assert_int_equal(mdot_encoding_create(f.context, misuse_job, &e, &misuse_err), MDOT_OK);
-    TELLS(mdot_evaluate(NULL, e, &c, 1, &p, &misuse_err));
-    TELLS(mdot_evaluate(f.context, NULL, &c, 1, &p, &misuse_err));
-    TELLS(mdot_evaluate(f.context, e, NULL, 1, &p, &misuse_err));
-    TELLS(mdot_evaluate(f.context, e, &c, 1, NULL, &misuse_err));
-    TELLS(mdot_evaluate(f.context, e, &c, 1, &unsized, &misuse_err));
+    EXPECT_REFUSAL(mdot_evaluate(NULL, e, &c, 1, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_evaluate(f.context, NULL, &c, 1, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_evaluate(f.context, e, NULL, 1, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_evaluate(f.context, e, &c, 1, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_evaluate(f.context, e, &c, 1, &unsized, &misuse_err));
     assert_int_equal(mdot_evaluate(f.context, e, NULL, 0, NULL, &misuse_err), MDOT_OK);
     mdot_encoding_destroy(e);
     mdot_encoding_destroy(NULL);
@@ -168,11 +168,11 @@ static void job_inputs(void)
     unsized.struct_size = 0;
     mdot_job_inputs *inputs = NULL;
     mdot_input input;
-    TELLS(mdot_job_inputs_create(NULL, 0, misuse_job, &c, &inputs, &misuse_err));
-    TELLS(mdot_job_inputs_create(f.context, 0, NULL, &c, &inputs, &misuse_err));
-    TELLS(mdot_job_inputs_create(f.context, 0, misuse_job, NULL, &inputs, &misuse_err));
-    TELLS(mdot_job_inputs_create(f.context, 0, misuse_job, &unsized, &inputs, &misuse_err));
-    TELLS(mdot_job_inputs_create(f.context, 0, misuse_job, &c, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_inputs_create(NULL, 0, misuse_job, &c, &inputs, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_inputs_create(f.context, 0, NULL, &c, &inputs, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_inputs_create(f.context, 0, misuse_job, NULL, &inputs, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_inputs_create(f.context, 0, misuse_job, &unsized, &inputs, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_inputs_create(f.context, 0, misuse_job, &c, NULL, &misuse_err));
     assert_int_equal(mdot_job_inputs_create(f.context, 1, misuse_job, &c, &inputs, &misuse_err), MDOT_OUT_OF_RANGE);
     assert_int_equal(mdot_job_inputs_create(misuse_context, 0, misuse_job, &c, &inputs, &misuse_err),
                      MDOT_INCOMPATIBLE);
@@ -197,26 +197,26 @@ static void calibrate(void)
     mdot_prediction p = predict_one(&f, misuse_job, &c);
     const double ms = 2 * p.step_ms, none_ms = -1;
     mdot_calibration *made = NULL, *none = NULL;
-    TELLS(mdot_calibrate(NULL, jobs, &c, &ms, 1, &none, &misuse_err));
-    TELLS(mdot_calibrate(f.context, NULL, &c, &ms, 1, &none, &misuse_err));
-    TELLS(mdot_calibrate(f.context, jobs, NULL, &ms, 1, &none, &misuse_err));
-    TELLS(mdot_calibrate(f.context, jobs, &c, NULL, 1, &none, &misuse_err));
-    TELLS(mdot_calibrate(f.context, jobs, &c, &ms, 1, NULL, &misuse_err));
-    TELLS(mdot_calibrate(f.context, jobs, &c, &none_ms, 1, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibrate(NULL, jobs, &c, &ms, 1, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibrate(f.context, NULL, &c, &ms, 1, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibrate(f.context, jobs, NULL, &ms, 1, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibrate(f.context, jobs, &c, NULL, 1, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibrate(f.context, jobs, &c, &ms, 1, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibrate(f.context, jobs, &c, &none_ms, 1, &none, &misuse_err));
     assert_int_equal(mdot_calibrate(f.context, jobs, &c, &ms, SIZE_MAX, &none, &misuse_err), MDOT_OUT_OF_RANGE);
-    TELLS(mdot_calibration_load(NULL, &none, &misuse_err));
-    TELLS(mdot_calibration_load("x", NULL, &misuse_err));
-    TELLS(mdot_calibration_parse(NULL, 100, &none, &misuse_err));
-    TELLS(mdot_calibration_parse("x", 1, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_load(NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_load("x", NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_parse(NULL, 100, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_parse("x", 1, NULL, &misuse_err));
     assert_null(none);
     assert_int_equal(mdot_calibrate(f.context, jobs, &c, &ms, 1, &made, &misuse_err), MDOT_OK);
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
     mdot_calibration_gpu gpu = MDOT_INIT(mdot_calibration_gpu);
-    TELLS(mdot_calibration_apply(NULL, &c, NULL, &p, &misuse_err));
-    TELLS(mdot_calibration_apply(made, NULL, NULL, &p, &misuse_err));
-    TELLS(mdot_calibration_apply(made, &c, NULL, NULL, &misuse_err));
-    TELLS(mdot_calibration_save(NULL, "x", &misuse_err));
-    TELLS(mdot_calibration_save(made, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_apply(NULL, &c, NULL, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_apply(made, NULL, NULL, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_apply(made, &c, NULL, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_save(NULL, "x", &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_save(made, NULL, &misuse_err));
     INVALID(mdot_calibration_get_info(NULL, &info));
     INVALID(mdot_calibration_get_info(made, NULL));
     INVALID(mdot_calibration_get_gpu(NULL, 0, &gpu));
@@ -233,10 +233,10 @@ static void explain(void)
     predict_open(&f, predict_bandwidth_model());
     mdot_configuration c = predict_configuration(8, "A100");
     mdot_explanation *e = NULL, *none = NULL;
-    TELLS(mdot_explain(NULL, misuse_job, &c, &none, &misuse_err));
-    TELLS(mdot_explain(f.context, NULL, &c, &none, &misuse_err));
-    TELLS(mdot_explain(f.context, misuse_job, NULL, &none, &misuse_err));
-    TELLS(mdot_explain(f.context, misuse_job, &c, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_explain(NULL, misuse_job, &c, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_explain(f.context, NULL, &c, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_explain(f.context, misuse_job, NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_explain(f.context, misuse_job, &c, NULL, &misuse_err));
     assert_null(none);
     assert_int_equal(mdot_explain(f.context, misuse_job, &c, &e, &misuse_err), MDOT_OK);
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info), unsized_info = {0};

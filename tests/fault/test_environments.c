@@ -75,7 +75,7 @@ static void *live_in_thread(void *argument)
     return NULL;
 }
 
-static void threads_of_64_kb_suffice(void **state)
+static void stacks_of_64_kb_suffice(void **state)
 {
     (void)state;
 #ifdef MDOT_SANITIZED
@@ -150,7 +150,7 @@ static void a_forked_worker_answers_as_its_parent(void **state)
 }
 
 /* One free descriptor suffices for the file. The copy is then ordinary memory. Zero descriptors give a status. */
-static void few_descriptors_are_enough_and_none_is_a_status(void **state)
+static void few_descriptors_suffice_and_zero_give_a_status(void **state)
 {
     (void)state;
     struct rlimit before, few;
@@ -283,7 +283,7 @@ static int with_few_system_calls(const char *folder, double want_ms)
     return is_right(folder, want_ms);
 }
 
-static void few_system_calls_are_enough(void **state)
+static void few_system_calls_suffice(void **state)
 {
     (void)state;
     run_in_child(with_few_system_calls);
@@ -312,7 +312,7 @@ static int without_proc(const char *folder, double want_ms)
     return status == MDOT_OK ? is_right(folder, want_ms) : WRONG;
 }
 
-static void proc_is_not_needed(void **state)
+static void proc_may_be_absent(void **state)
 {
     (void)state;
     run_in_child(without_proc);
@@ -356,7 +356,7 @@ static int on_a_mount_for_data(const char *folder, double want_ms)
     return fine ? RIGHT : WRONG;
 }
 
-static void mounts_need_not_allow_code_or_writing(void **state)
+static void mounts_may_be_noexec_and_read_only(void **state)
 {
     (void)state;
     run_in_child(on_a_mount_for_data);
@@ -405,7 +405,7 @@ static void compile_to(const char *model, const char *output)
 
 /* A missing linker gives a status. A missing temporary folder is harmless, because the work is done beside the
  * output. */
-static void compiling_asks_for_a_linker_and_the_outputs_folder(void **state)
+static void compiling_needs_a_linker_and_the_output_folder(void **state)
 {
     (void)state;
     char *folder = process_make_folder(), *model = write_model(folder, "m.onnx", encoder_model(1)), *output = NULL;
@@ -441,7 +441,7 @@ static void expect_same_file(const char *a, const char *b)
 }
 
 /* Builds are reproducible, because an artefact contains no path, time or address. */
-static void one_model_is_one_artefact_wherever_it_lies(void **state)
+static void the_artefact_is_independent_of_the_models_path(void **state)
 {
     (void)state;
     char *folders[] = {process_make_folder(), process_make_folder()}, *models[2], *outputs[2];
@@ -462,19 +462,19 @@ static void one_model_is_one_artefact_wherever_it_lies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_of_64_kb_suffice),
+        cmocka_unit_test(stacks_of_64_kb_suffice),
         cmocka_unit_test(a_forked_worker_answers_as_its_parent),
-        cmocka_unit_test(few_descriptors_are_enough_and_none_is_a_status),
+        cmocka_unit_test(few_descriptors_suffice_and_zero_give_a_status),
         cmocka_unit_test(files_may_be_limited),
         cmocka_unit_test(a_compilation_beyond_a_limit_of_files_is_a_status),
 #ifndef MDOT_SANITIZED
-        cmocka_unit_test(few_system_calls_are_enough),
+        cmocka_unit_test(few_system_calls_suffice),
 #endif
-        cmocka_unit_test(proc_is_not_needed),
-        cmocka_unit_test(mounts_need_not_allow_code_or_writing),
+        cmocka_unit_test(proc_may_be_absent),
+        cmocka_unit_test(mounts_may_be_noexec_and_read_only),
         cmocka_unit_test(the_environment_changes_no_answer),
-        cmocka_unit_test(compiling_asks_for_a_linker_and_the_outputs_folder),
-        cmocka_unit_test(one_model_is_one_artefact_wherever_it_lies),
+        cmocka_unit_test(compiling_needs_a_linker_and_the_output_folder),
+        cmocka_unit_test(the_artefact_is_independent_of_the_models_path),
     };
     if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
         print_message("skipped: this machine does not run x86-64-v3\n");

@@ -111,9 +111,9 @@ static bool same_bytes(const bytes *a, const bytes *b)
 static void expect_clean(const char *const *argv, const char *kind, long at, const process_result *got,
                          const process_result *right, const bytes *right_output, int files)
 {
-    bool is_told = strstr(got->err, "mdot") != NULL;
+    bool is_reported = strstr(got->err, "mdot") != NULL;
     /* the failure is reported in its row */
-    if (strcmp(argv[1], "check") == 0) is_told = is_told || strstr(got->out, ", 1 failed,") != NULL;
+    if (strcmp(argv[1], "check") == 0) is_reported = is_reported || strstr(got->out, ", 1 failed,") != NULL;
     bool is_timed = strcmp(argv[1], "bench") == 0; /* its output differs in each run */
     bytes written = read_file(output);
     const char *wrong = NULL;
@@ -123,7 +123,7 @@ static void expect_clean(const char *const *argv, const char *kind, long at, con
         wrong = "success with another file";
     else if (got->status != 0 && got->status != 1)
         wrong = "neither success nor failure";
-    else if (got->status == 1 && !is_told)
+    else if (got->status == 1 && !is_reported)
         wrong = "failure without a message";
     else if (got->status == 1 && written.data != NULL && !same_bytes(&written, right_output))
         wrong = "a file that is half-written";

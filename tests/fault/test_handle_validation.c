@@ -72,7 +72,7 @@ static void a_context_in_use_is_refused_to_others(void **state)
     assert_int_equal(predict(f.context, job, &err), MDOT_OK);
 }
 
-static void a_destroyed_context_is_known(void **state)
+static void a_destroyed_context_is_refused(void **state)
 {
     (void)state;
     mdot_error err = {0};
@@ -89,7 +89,7 @@ static void a_destroyed_context_is_known(void **state)
     mdot_context_destroy(next);
 }
 
-static void what_is_no_object_is_known(void **state)
+static void pointers_to_other_memory_are_refused(void **state)
 {
     (void)state;
     mdot_error err = {0};
@@ -108,15 +108,15 @@ static void what_is_no_object_is_known(void **state)
 
 /* The caller's memory functions run inside a call. During each allocation the context is in use. */
 static mdot_context *watched; /* NULL = unchecked */
-static int asked_inside, let_in;
+static int calls_inside, accepted;
 
-static void *allocate_and_ask(void *user, size_t bytes, size_t alignment)
+static void *allocate_and_enter(void *user, size_t bytes, size_t alignment)
 {
     (void)user;
     if (watched != NULL) {
-        asked_inside++;
+        calls_inside++;
         if (rt_handle_enter(watched, "test", NULL) == MDOT_OK) {
-            let_in++;
+            accepted++;
             rt_handle_leave(watched);
         }
     }
@@ -132,7 +132,8 @@ static void release(void *user, void *memory)
 static void explaining_holds_the_context_throughout(void **state)
 {
     (void)state;
-    const mdot_open_options options = {.struct_size = sizeof options, .allocate = allocate_and_ask, .release = release};
+    const mdot_open_options options = {
+        .struct_size = sizeof options, .allocate = allocate_and_enter, .release = release};
     const mdot_job *jobs[] = {job};
     const double ms = 30;
     mdot_explanation *explanation = NULL;
@@ -141,11 +142,11 @@ static void explaining_holds_the_context_throughout(void **state)
     predict_open_explained_with(&own, predict_bandwidth_model(), predict_bandwidth_explained(), &options);
     watched = own.context;
     assert_int_equal(mdot_explain(own.context, job, &configuration, &explanation, NULL), MDOT_OK);
-    assert_true(asked_inside > 0);
-    int explaining = asked_inside;
+    assert_true(calls_inside > 0);
+    int explaining = calls_inside;
     assert_int_equal(mdot_calibrate(own.context, jobs, &configuration, &ms, 1, &calibration, NULL), MDOT_OK);
-    assert_true(asked_inside > explaining);
-    assert_int_equal(let_in, 0);
+    assert_true(calls_inside > explaining);
+    assert_int_equal(accepted, 0);
     watched = NULL;
     assert_int_equal(predict(own.context, job, NULL), MDOT_OK); /* the context is free again */
     mdot_explanation_destroy(explanation);
@@ -155,7 +156,7 @@ static void explaining_holds_the_context_throughout(void **state)
 
 /* ---- Predictors and jobs ----------------------------------------------------------------------------------------- */
 
-static void a_predictor_is_closed_once(void **state)
+static void a_predictor_can_be_closed_only_once(void **state)
 {
     (void)state;
     mdot_error err = {0};
@@ -171,7 +172,7 @@ static void a_predictor_is_closed_once(void **state)
 }
 
 /* A calibration is made from a context, and it only needs the parts of the predictor that contexts keep. */
-static void a_closed_predictors_context_calibrates(void **state)
+static void a_context_of_a_closed_predictor_still_calibrates(void **state)
 {
     (void)state;
     const mdot_job *jobs[] = {job};
@@ -185,7 +186,7 @@ static void a_closed_predictors_context_calibrates(void **state)
     mdot_context_destroy(own.context);
 }
 
-static void a_destroyed_job_is_known(void **state)
+static void a_destroyed_job_is_refused(void **state)
 {
     (void)state;
     mdot_error err = {0};
@@ -196,7 +197,7 @@ static void a_destroyed_job_is_known(void **state)
     assert_int_equal(predict(f.context, job, &err), MDOT_OK); /* the context is free again */
 }
 
-static void a_destroyed_encoding_is_known(void **state)
+static void a_destroyed_encoding_is_refused(void **state)
 {
     (void)state;
     mdot_error err = {0};
@@ -236,7 +237,7 @@ static void *make_and_predict(void *result)
     return NULL;
 }
 
-static void threads_with_contexts_of_their_own_are_let_be(void **state)
+static void threads_with_separate_contexts_are_accepted(void **state)
 {
     (void)state;
     enum { THREADS = 4 };
@@ -254,14 +255,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_context_in_use_is_refused_to_others),
-        cmocka_unit_test(a_destroyed_context_is_known),
+        cmocka_unit_test(a_destroyed_context_is_refused),
         cmocka_unit_test(explaining_holds_the_context_throughout),
-        cmocka_unit_test(what_is_no_object_is_known),
-        cmocka_unit_test(a_predictor_is_closed_once),
-        cmocka_unit_test(a_closed_predictors_context_calibrates),
-        cmocka_unit_test(a_destroyed_job_is_known),
-        cmocka_unit_test(a_destroyed_encoding_is_known),
-        cmocka_unit_test(threads_with_contexts_of_their_own_are_let_be),
+        cmocka_unit_test(pointers_to_other_memory_are_refused),
+        cmocka_unit_test(a_predictor_can_be_closed_only_once),
+        cmocka_unit_test(a_context_of_a_closed_predictor_still_calibrates),
+        cmocka_unit_test(a_destroyed_job_is_refused),
+        cmocka_unit_test(a_destroyed_encoding_is_refused),
+        cmocka_unit_test(threads_with_separate_contexts_are_accepted),
     };
     if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
         print_message("skipped: this machine does not run x86-64-v3\n");

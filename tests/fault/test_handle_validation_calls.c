@@ -30,7 +30,7 @@ typedef struct objects {
 } objects;
 
 static predict_fixture f;
-static objects alive, dead;
+static objects alive, destroyed;
 static mdot_configuration configuration;
 
 static void make(objects *o)
@@ -68,10 +68,10 @@ static int set_up(void **state)
     predict_open(&f, predict_bandwidth_model());
     predict_open(&closed, predict_bandwidth_model());
     make(&alive);
-    make(&dead);
+    make(&destroyed);
     alive.predictor = f.predictor;
-    dead.predictor = closed.predictor;
-    destroy(&dead);
+    destroyed.predictor = closed.predictor;
+    destroy(&destroyed);
     predict_close(&closed);
     return 0;
 }
@@ -210,7 +210,7 @@ static void *object_of(const objects *from, const char *kind)
 
 /* ---- Messages: a line on stderr, because only some functions return a message ------------------------------------ */
 
-static mdot_status listen(const row *r, void *object, char *out_words, size_t room)
+static mdot_status listen(const row *r, void *object, char *out_words, size_t capacity)
 {
     int here = dup(STDERR_FILENO), ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -219,7 +219,7 @@ static mdot_status listen(const row *r, void *object, char *out_words, size_t ro
     assert_true(dup2(here, STDERR_FILENO) >= 0);
     close(here);
     close(ends[1]);
-    ssize_t got = read(ends[0], out_words, room - 1);
+    ssize_t got = read(ends[0], out_words, capacity - 1);
     close(ends[0]);
     out_words[got > 0 ? got : 0] = '\0';
     return status;
@@ -227,20 +227,21 @@ static mdot_status listen(const row *r, void *object, char *out_words, size_t ro
 
 static void expect_refused(const row *r, void *object, const char *why)
 {
-    char said[1024], begin[128];
+    char printed[1024], begin[128];
     snprintf(begin, sizeof begin, "mdot: %s: ", r->function);
-    mdot_status status = listen(r, object, said, sizeof said);
-    if (status != MDOT_INVALID_ARGUMENT || strncmp(said, begin, strlen(begin)) != 0 || strstr(said, why) == NULL)
-        fail_msg("%s with a %s that %s: %s, \"%s\"", r->function, r->kind, why, mdot_status_name(status), said);
+    mdot_status status = listen(r, object, printed, sizeof printed);
+    if (status != MDOT_INVALID_ARGUMENT || strncmp(printed, begin, strlen(begin)) != 0 || strstr(printed, why) == NULL)
+        fail_msg("%s with a %s that %s: %s, \"%s\"", r->function, r->kind, why, mdot_status_name(status), printed);
 }
 
-static void what_is_destroyed_is_refused_by_all(void **state)
+static void every_call_refuses_destroyed_objects(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < ROWS; i++) expect_refused(&rows[i], object_of(&dead, rows[i].kind), "was destroyed before");
+    for (size_t i = 0; i < ROWS; i++)
+        expect_refused(&rows[i], object_of(&destroyed, rows[i].kind), "was destroyed before");
 }
 
-static void what_is_of_another_kind_is_refused_by_all(void **state)
+static void every_call_refuses_objects_of_another_kind(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ROWS; i++) {
@@ -249,7 +250,7 @@ static void what_is_of_another_kind_is_refused_by_all(void **state)
     }
 }
 
-static void a_context_in_use_is_refused_by_all(void **state)
+static void every_call_refuses_a_context_in_use(void **state)
 {
     (void)state;
     assert_int_equal(rt_handle_enter(alive.context, "test", NULL), MDOT_OK);
@@ -280,13 +281,13 @@ static void a_context_is_free_after_every_call(void **state)
 
 static char *read_text(const char *name)
 {
-    enum { ROOM = 1 << 17 };
-    char path[1024], *text = calloc(ROOM, 1);
+    enum { CAPACITY = 1 << 17 };
+    char path[1024], *text = calloc(CAPACITY, 1);
     assert_non_null(text);
     snprintf(path, sizeof path, "%s/%s", MDOT_SOURCE_DIR, name);
     FILE *file = fopen(path, "r");
     if (file == NULL) fail_msg("%s is not there", path);
-    assert_true(fread(text, 1, ROOM - 1, file) < ROOM - 1);
+    assert_true(fread(text, 1, CAPACITY - 1, file) < CAPACITY - 1);
     fclose(file);
     return text;
 }
@@ -316,12 +317,12 @@ static const char *find_word(const char *text, const char *name)
 }
 
 /* Finds the parameters of a function in the headers. Returns false if the declaration is absent. */
-static bool find_parameters(const char *headers, const char *function, char *out, size_t room)
+static bool find_parameters(const char *headers, const char *function, char *out, size_t capacity)
 {
     for (const char *at = headers; (at = find_word(at, function)) != NULL; at++) {
         const char *begin = at + strlen(function), *end = *begin == '(' ? strstr(begin, ");") : NULL;
         if (end == NULL) continue;
-        assert_true((size_t)(end - begin) < room);
+        assert_true((size_t)(end - begin) < capacity);
         memcpy(out, begin, (size_t)(end - begin));
         out[end - begin] = '\0';
         return true;
@@ -402,9 +403,9 @@ static void every_function_that_takes_an_object_has_a_row(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_destroyed_is_refused_by_all),
-        cmocka_unit_test(what_is_of_another_kind_is_refused_by_all),
-        cmocka_unit_test(a_context_in_use_is_refused_by_all),
+        cmocka_unit_test(every_call_refuses_destroyed_objects),
+        cmocka_unit_test(every_call_refuses_objects_of_another_kind),
+        cmocka_unit_test(every_call_refuses_a_context_in_use),
         cmocka_unit_test(a_context_is_free_after_every_call),
         cmocka_unit_test(every_function_that_takes_an_object_has_a_row),
     };

@@ -190,12 +190,12 @@ static outcome live(life l, const char *kind, long at)
 {
     outcome o = {0};
     unlink(output);
-    const inject_held before = inject_what_is_held();
+    const inject_held before = inject_get_held();
     const int descriptors = count_descriptors();
     inject_arm(kind, at);
     o.status = l(&o.answer, &o.err);
     o.calls = inject_disarm();
-    const inject_held after = inject_what_is_held();
+    const inject_held after = inject_get_held();
     o.kept = after.memory - before.memory + after.mappings - before.mappings + count_descriptors() - descriptors;
     o.written = digest_of(output);
     return o;
@@ -301,11 +301,11 @@ static int tear_down(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(predictors_live_through_every_fault),
-        cmocka_unit_test(jobs_live_through_every_fault),
+        cmocka_unit_test(predictors_survive_through_every_fault),
+        cmocka_unit_test(jobs_survive_through_every_fault),
         cmocka_unit_test(models_become_jobs_through_every_fault),
         cmocka_unit_test(predictions_are_explained_through_every_fault),
-        cmocka_unit_test(calibrations_live_through_every_fault),
+        cmocka_unit_test(calibrations_survive_through_every_fault),
         cmocka_unit_test(models_compile_through_every_fault),
         cmocka_unit_test(artefacts_are_verified_through_every_fault),
         cmocka_unit_test(models_are_checked_through_every_fault),

@@ -83,11 +83,11 @@ static void versions(void)
 static void predictor_open(void)
 {
     mdot_predictor *none;
-    TELLS(mdot_predictor_open(NULL, NULL, &none, &misuse_err));
-    TELLS(mdot_predictor_open("x", NULL, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_predictor_open(NULL, NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_predictor_open("x", NULL, NULL, &misuse_err));
     INVALID(mdot_predictor_open(NULL, NULL, NULL, NULL));
     mdot_open_options unsized = {0};
-    TELLS(mdot_predictor_open("x", &unsized, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_predictor_open("x", &unsized, &none, &misuse_err));
 }
 
 static void ends_of_nothing(void)
@@ -155,14 +155,14 @@ static void context_functions(void)
 {
     mdot_context *none;
     const char *message;
-    TELLS(mdot_context_create(NULL, &none, &misuse_err));
-    TELLS(mdot_context_create(misuse_predictor, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_context_create(NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_context_create(misuse_predictor, NULL, &misuse_err));
     mdot_context_options options = MDOT_INIT(mdot_context_options), unsized = {0};
-    TELLS(mdot_context_create_with(NULL, &options, &none, &misuse_err));
-    TELLS(mdot_context_create_with(misuse_predictor, &options, NULL, &misuse_err));
-    TELLS(mdot_context_create_with(misuse_predictor, &unsized, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_context_create_with(NULL, &options, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_context_create_with(misuse_predictor, &options, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_context_create_with(misuse_predictor, &unsized, &none, &misuse_err));
     options.threads = UINT32_MAX;
-    TELLS(mdot_context_create_with(misuse_predictor, &options, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_context_create_with(misuse_predictor, &options, &none, &misuse_err));
     INVALID(mdot_context_get_device_status(NULL, &message));
     INVALID(mdot_context_get_device_status(misuse_context, NULL));
 }
@@ -174,46 +174,46 @@ static void run(void)
     int32_t b[3];
     mdot_input input = {"a", MDOT_DTYPE_I32, 1, dims, a};
     mdot_output output = {"b", b, sizeof b};
-    TELLS(mdot_run(NULL, 1, &input, 1, &output, 1, &misuse_err));
-    TELLS(mdot_run(misuse_context, 1, NULL, 1, &output, 1, &misuse_err));
-    TELLS(mdot_run(misuse_context, 1, &input, 1, NULL, 1, &misuse_err));
-    TELLS(mdot_run(misuse_context, 1, &input, SIZE_MAX, &output, 1, &misuse_err));
-    TELLS(mdot_run(misuse_context, 1, &input, 1, &output, SIZE_MAX, &misuse_err));
-    TELLS(mdot_run(misuse_context, 1, NULL, 0, NULL, 0, &misuse_err));
+    EXPECT_REFUSAL(mdot_run(NULL, 1, &input, 1, &output, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_run(misuse_context, 1, NULL, 1, &output, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_run(misuse_context, 1, &input, 1, NULL, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_run(misuse_context, 1, &input, SIZE_MAX, &output, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_run(misuse_context, 1, &input, 1, &output, SIZE_MAX, &misuse_err));
+    EXPECT_REFUSAL(mdot_run(misuse_context, 1, NULL, 0, NULL, 0, &misuse_err));
     BEYOND(mdot_run(misuse_context, SIZE_MAX, &input, 1, &output, 1, &misuse_err));
-    TELLS(mdot_run(misuse_context, 1, &(mdot_input){0}, 1, &output, 1, &misuse_err));
-    TELLS(mdot_run(misuse_context, 1, &input, 1, &(mdot_output){0}, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_run(misuse_context, 1, &(mdot_input){0}, 1, &output, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_run(misuse_context, 1, &input, 1, &(mdot_output){0}, 1, &misuse_err));
     input.dims = NULL;
-    TELLS(mdot_run(misuse_context, 1, &input, 1, &output, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_run(misuse_context, 1, &input, 1, &output, 1, &misuse_err));
     input.dims = dims;
     static const int ranks[] = {INT_MIN, -1, 2, INT_MAX};
     for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++) {
         input.rank = ranks[i];
-        TELLS(mdot_run(misuse_context, 1, &input, 1, &output, 1, &misuse_err));
+        EXPECT_REFUSAL(mdot_run(misuse_context, 1, &input, 1, &output, 1, &misuse_err));
     }
     input.rank = 1;
     input.data = NULL;
-    TELLS(mdot_run(misuse_context, 1, &input, 1, &output, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_run(misuse_context, 1, &input, 1, &output, 1, &misuse_err));
     const void *const inputs[] = {a};
     void *const outputs[] = {b};
-    TELLS(mdot_run_ordered(NULL, 1, 0, inputs, outputs, &misuse_err));
-    TELLS(mdot_run_ordered(misuse_context, 1, 0, NULL, outputs, &misuse_err));
-    TELLS(mdot_run_ordered(misuse_context, 1, 0, inputs, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_run_ordered(NULL, 1, 0, inputs, outputs, &misuse_err));
+    EXPECT_REFUSAL(mdot_run_ordered(misuse_context, 1, 0, NULL, outputs, &misuse_err));
+    EXPECT_REFUSAL(mdot_run_ordered(misuse_context, 1, 0, inputs, NULL, &misuse_err));
     BEYOND(mdot_run_ordered(misuse_context, SIZE_MAX, 0, inputs, outputs, &misuse_err));
     BEYOND(mdot_run_ordered(misuse_context, 1, INT64_MIN, inputs, outputs, &misuse_err));
     BEYOND(mdot_run_ordered(misuse_context, 0, INT64_MAX, inputs, outputs, &misuse_err));
-    TELLS(mdot_run_step(NULL, 1, 0, inputs, outputs, 0, &misuse_err));
-    TELLS(mdot_run_step(misuse_context, 1, 0, NULL, outputs, 0, &misuse_err));
-    TELLS(mdot_run_step(misuse_context, 1, 0, inputs, NULL, 0, &misuse_err));
+    EXPECT_REFUSAL(mdot_run_step(NULL, 1, 0, inputs, outputs, 0, &misuse_err));
+    EXPECT_REFUSAL(mdot_run_step(misuse_context, 1, 0, NULL, outputs, 0, &misuse_err));
+    EXPECT_REFUSAL(mdot_run_step(misuse_context, 1, 0, inputs, NULL, 0, &misuse_err));
     BEYOND(mdot_run_step(misuse_context, SIZE_MAX, 0, inputs, outputs, 0, &misuse_err));
     BEYOND(mdot_run_step(misuse_context, 1, INT64_MIN, inputs, outputs, 0, &misuse_err));
     BEYOND(mdot_run_step(misuse_context, 1, 0, inputs, outputs, SIZE_MAX, &misuse_err));
     mdot_item item = {0, inputs, outputs};
-    TELLS(mdot_run_many(NULL, 1, &item, 1, &misuse_err));
-    TELLS(mdot_run_many(misuse_context, 1, NULL, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_run_many(NULL, 1, &item, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_run_many(misuse_context, 1, NULL, 1, &misuse_err));
     BEYOND(mdot_run_many(misuse_context, SIZE_MAX, &item, 1, &misuse_err));
-    TELLS(mdot_run_many(misuse_context, 1, &(mdot_item){0, NULL, outputs}, 1, &misuse_err));
-    TELLS(mdot_run_many(misuse_context, 1, &(mdot_item){0, inputs, NULL}, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_run_many(misuse_context, 1, &(mdot_item){0, NULL, outputs}, 1, &misuse_err));
+    EXPECT_REFUSAL(mdot_run_many(misuse_context, 1, &(mdot_item){0, inputs, NULL}, 1, &misuse_err));
     static const int64_t lengths[] = {INT64_MIN, -1, 1, INT64_MAX};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         item.length = lengths[i];
@@ -227,16 +227,16 @@ static void job_read(void)
 {
     mdot_job *none;
     mdot_operator_traits traits;
-    TELLS(mdot_job_read(NULL, NULL, &none, &misuse_err));
-    TELLS(mdot_job_read("x", NULL, NULL, &misuse_err));
-    TELLS(mdot_job_read_bytes(NULL, 1, "x", NULL, &none, &misuse_err));
-    TELLS(mdot_job_read_bytes("x", 1, NULL, NULL, &none, &misuse_err));
-    TELLS(mdot_job_read_bytes("x", 1, "x", NULL, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_read(NULL, NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_read("x", NULL, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_read_bytes(NULL, 1, "x", NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_read_bytes("x", 1, NULL, NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_read_bytes("x", 1, "x", NULL, NULL, &misuse_err));
     mdot_job_options o = MDOT_INIT(mdot_job_options);
     o.dim_count = 1;
-    TELLS(mdot_job_read_bytes("x", 1, "x", &o, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_read_bytes("x", 1, "x", &o, &none, &misuse_err));
     o.dims = &(mdot_dim_binding){0};
-    TELLS(mdot_job_read_bytes("x", 1, "x", &o, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_read_bytes("x", 1, "x", &o, &none, &misuse_err));
     INVALID(mdot_operator_traits_find(NULL, &traits));
     INVALID(mdot_operator_traits_find("Conv", NULL));
 }
@@ -247,42 +247,42 @@ static void compile(void)
     entry.name = "predict";
     entry.model_path = "model.onnx";
     mdotc_options o = MDOT_INIT(mdotc_options);
-    TELLS(mdotc_compile(NULL, 1, "x.mdot", NULL, &misuse_err));
-    TELLS(mdotc_compile(&entry, 0, "x.mdot", NULL, &misuse_err));
-    TELLS(mdotc_compile(&entry, 1, NULL, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdotc_compile(NULL, 1, "x.mdot", NULL, &misuse_err));
+    EXPECT_REFUSAL(mdotc_compile(&entry, 0, "x.mdot", NULL, &misuse_err));
+    EXPECT_REFUSAL(mdotc_compile(&entry, 1, NULL, NULL, &misuse_err));
     assert_int_not_equal(mdotc_compile(&entry, SIZE_MAX, "x.mdot", NULL, &misuse_err), MDOT_OK);
     entry.name = NULL;
-    TELLS(mdotc_compile(&entry, 1, "x.mdot", NULL, &misuse_err));
+    EXPECT_REFUSAL(mdotc_compile(&entry, 1, "x.mdot", NULL, &misuse_err));
     entry.name = "predict";
     entry.model_path = NULL;
-    TELLS(mdotc_compile(&entry, 1, "x.mdot", NULL, &misuse_err));
+    EXPECT_REFUSAL(mdotc_compile(&entry, 1, "x.mdot", NULL, &misuse_err));
     entry.model_path = "model.onnx";
     o.bucket_count = 1;
-    TELLS(mdotc_compile(&entry, 1, "x.mdot", &o, &misuse_err));
+    EXPECT_REFUSAL(mdotc_compile(&entry, 1, "x.mdot", &o, &misuse_err));
     o.bucket_count = 0;
     o.target_count = 1;
-    TELLS(mdotc_compile(&entry, 1, "x.mdot", &o, &misuse_err));
+    EXPECT_REFUSAL(mdotc_compile(&entry, 1, "x.mdot", &o, &misuse_err));
     o.targets = (const char *const[]){NULL};
-    TELLS(mdotc_compile(&entry, 1, "x.mdot", &o, &misuse_err));
+    EXPECT_REFUSAL(mdotc_compile(&entry, 1, "x.mdot", &o, &misuse_err));
     o.target_count = 0;
     o.dim_count = 1;
     entry.model_path = MDOT_SOURCE_DIR "/tests/support/fixture/exports/bert-tiny.inference.onnx";
-    TELLS(mdotc_compile(&entry, 1, "x.mdot", &o, &misuse_err));
+    EXPECT_REFUSAL(mdotc_compile(&entry, 1, "x.mdot", &o, &misuse_err));
     o.dims = &(mdot_dim_binding){0};
-    TELLS(mdotc_compile(&entry, 1, "x.mdot", &o, &misuse_err));
+    EXPECT_REFUSAL(mdotc_compile(&entry, 1, "x.mdot", &o, &misuse_err));
 }
 
 static void verify_and_check(void)
 {
     bool passed;
     mdotc_check_report report = MDOT_INIT(mdotc_check_report);
-    TELLS(mdotc_verify(NULL, "x", NULL, &passed, &misuse_err));
-    TELLS(mdotc_verify("x", NULL, NULL, &passed, &misuse_err));
-    TELLS(mdotc_verify("x", "x", NULL, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdotc_verify(NULL, "x", NULL, &passed, &misuse_err));
+    EXPECT_REFUSAL(mdotc_verify("x", NULL, NULL, &passed, &misuse_err));
+    EXPECT_REFUSAL(mdotc_verify("x", "x", NULL, NULL, &misuse_err));
     mdotc_verify_options unsized = {0};
-    TELLS(mdotc_verify("x", "x", &unsized, &passed, &misuse_err));
-    TELLS(mdotc_check(NULL, NULL, &report, &misuse_err));
-    TELLS(mdotc_check("x", NULL, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdotc_verify("x", "x", &unsized, &passed, &misuse_err));
+    EXPECT_REFUSAL(mdotc_check(NULL, NULL, &report, &misuse_err));
+    EXPECT_REFUSAL(mdotc_check("x", NULL, NULL, &misuse_err));
 }
 
 /* ---- All functions ----------------------------------------------------------------------------------------------- */
@@ -310,7 +310,7 @@ static const misuse_row others[] = {
 static const misuse_row *const lists[] = {others, misuse_of_jobs};
 enum { LISTS = sizeof lists / sizeof lists[0] };
 
-static void misuse_is_a_status(void **state)
+static void misuse_gives_a_status(void **state)
 {
     (void)state;
     for (size_t i = 0; i < LISTS; i++)
@@ -330,7 +330,7 @@ static bool has_row(const char *name)
     return false;
 }
 
-static void every_exported_function_is_misused(void **state)
+static void every_exported_function_is_covered(void **state)
 {
     (void)state;
     static const char *const maps[] = {"runtime/libmdot.map", "frontend/libmdotjob.map", "compiler/libmdotc.map"};
@@ -353,8 +353,8 @@ static void every_exported_function_is_misused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(misuse_is_a_status),
-        cmocka_unit_test(every_exported_function_is_misused),
+        cmocka_unit_test(misuse_gives_a_status),
+        cmocka_unit_test(every_exported_function_is_covered),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

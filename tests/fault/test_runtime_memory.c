@@ -94,7 +94,7 @@ static void every_refused_allocation_is_a_clean_failure(void **state)
     fixture_close(&f);
 }
 
-static void damaged_file_gives_its_memory_back(void **state)
+static void damaged_file_releases_its_memory(void **state)
 {
     (void)state;
     fixture f;
@@ -130,7 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_refused_allocation_is_a_clean_failure),
-        cmocka_unit_test(damaged_file_gives_its_memory_back),
+        cmocka_unit_test(damaged_file_releases_its_memory),
         cmocka_unit_test(impossible_scratch_memory_is_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

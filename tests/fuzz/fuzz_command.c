@@ -170,9 +170,9 @@ static void run(int argc, char **argv, bool typed_controls)
     end(&out);
     end(&err);
     /* a failed check is reported on stdout */
-    bool is_said = status == CLI_OK || err.size > 0 || (status == CLI_FAILED && out.size > 0);
+    bool is_reported = status == CLI_OK || err.size > 0 || (status == CLI_FAILED && out.size > 0);
     bool is_plain = typed_controls || (!moves_terminal(out.text, out.size) && !moves_terminal(err.text, err.size));
-    if (status < CLI_OK || status > CLI_USAGE || !is_said || !is_plain) {
+    if (status < CLI_OK || status > CLI_USAGE || !is_reported || !is_plain) {
         fprintf(stderr, "status %d\n%s%s", status, out.text, err.text);
         abort();
     }

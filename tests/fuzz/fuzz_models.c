@@ -24,7 +24,7 @@ static void show_row(void *user, const mdotc_verify_row *row)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const int64_t buckets[] = {20};
-    static const char *const arithmetics[] = {"cpu=fp32", "cpu=bf16"};
+    static const char *const precisions[] = {"cpu=fp32", "cpu=bf16"};
     if (size == 0) return -1; /* keeps the input out of the corpus */
     char artefact[64];
     const char *model = model_file(data + 1, size - 1);
@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const mdotc_options options = {.struct_size = sizeof options,
                                    .buckets = buckets,
                                    .bucket_count = 1,
-                                   .kernel_precision = arithmetics[data[0] % 2]};
+                                   .kernel_precision = precisions[data[0] % 2]};
     const mdotc_verify_options verify = {.struct_size = sizeof verify, .row = show_row};
     mdot_error err = {0};
     bool passed = false;

@@ -103,11 +103,11 @@ static pb_buffer products(int nodes)
 /* Returns "PREFIX0,PREFIX1,…", malloc'ed. */
 static char *name_all(const char *prefix, int count)
 {
-    size_t room = (size_t)count * NAME, used = 0;
-    char *list = malloc(room);
+    size_t capacity = (size_t)count * NAME, used = 0;
+    char *list = malloc(capacity);
     if (list == NULL) abort();
     for (int i = 0; i < count; i++)
-        used += (size_t)snprintf(list + used, room - used, "%s%s%d", i > 0 ? "," : "", prefix, i);
+        used += (size_t)snprintf(list + used, capacity - used, "%s%s%d", i > 0 ? "," : "", prefix, i);
     return list;
 }
 

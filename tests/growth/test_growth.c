@@ -185,7 +185,7 @@ static void work_on(const growth_model *model, int nodes, work *out)
     pb_free(&bytes);
 }
 
-static void work_grows_as_the_model_does(void **state)
+static void work_grows_linearly_with_the_model(void **state)
 {
     (void)state;
     bool grows_faster = false;
@@ -249,7 +249,7 @@ static double work_of_job(const mdot_job_operator *operators, size_t count)
     return done;
 }
 
-static void operators_made_to_collide_cost_no_more(void **state)
+static void hash_collisions_cost_no_extra_time(void **state)
 {
     (void)state;
     static mdot_job_operator operators[TIMES * COLLIDING];
@@ -320,8 +320,8 @@ static void analytic_correction_adds_up_equal_rooflines_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_grows_as_the_model_does),
-        cmocka_unit_test(operators_made_to_collide_cost_no_more),
+        cmocka_unit_test(work_grows_linearly_with_the_model),
+        cmocka_unit_test(hash_collisions_cost_no_extra_time),
         cmocka_unit_test(analytic_correction_adds_up_equal_rooflines_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static void allocations_are_zeroed_aligned_and_apart(void **state)
+static void allocations_are_zeroed_aligned_and_disjoint(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -31,7 +31,7 @@ static void allocations_are_zeroed_aligned_and_apart(void **state)
     ir_arena_destroy(arena);
 }
 
-static void an_empty_array_is_no_failure(void **state)
+static void an_empty_array_is_allocated(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -41,7 +41,7 @@ static void an_empty_array_is_no_failure(void **state)
     ir_arena_destroy(arena);
 }
 
-static void overflow_fails_and_is_remembered(void **state)
+static void overflow_fails_and_is_recorded(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -53,7 +53,7 @@ static void overflow_fails_and_is_remembered(void **state)
     ir_arena_destroy(arena);
 }
 
-static void the_limit_bounds_what_is_handed_out(void **state)
+static void the_limit_bounds_allocations(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(100);
@@ -101,7 +101,7 @@ static void deferred_releases_run_newest_first(void **state)
     ir_arena_destroy(NULL);
 }
 
-static void allowance_grows_with_what_is_read(void **state)
+static void the_limit_grows_with_the_bytes_read(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -121,7 +121,7 @@ static void allowance_grows_with_what_is_read(void **state)
     ir_arena_destroy(arena);
 }
 
-static void own_bound_is_kept(void **state)
+static void an_explicit_limit_is_kept(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(100);
@@ -135,12 +135,12 @@ static void own_bound_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(allowance_grows_with_what_is_read),
-        cmocka_unit_test(own_bound_is_kept),
-        cmocka_unit_test(allocations_are_zeroed_aligned_and_apart),
-        cmocka_unit_test(an_empty_array_is_no_failure),
-        cmocka_unit_test(overflow_fails_and_is_remembered),
-        cmocka_unit_test(the_limit_bounds_what_is_handed_out),
+        cmocka_unit_test(the_limit_grows_with_the_bytes_read),
+        cmocka_unit_test(an_explicit_limit_is_kept),
+        cmocka_unit_test(allocations_are_zeroed_aligned_and_disjoint),
+        cmocka_unit_test(an_empty_array_is_allocated),
+        cmocka_unit_test(overflow_fails_and_is_recorded),
+        cmocka_unit_test(the_limit_bounds_allocations),
         cmocka_unit_test(strings_are_copied_and_formatted),
         cmocka_unit_test(deferred_releases_run_newest_first),
     };

@@ -52,7 +52,7 @@ static void values_that_are_read_twice_live_until_the_last_reader(void **state)
     ir_arena_destroy(f.arena);
 }
 
-static void outputs_may_be_inputs_constants_and_twice_the_same(void **state)
+static void outputs_may_be_inputs_constants_or_repeated(void **state)
 {
     (void)state;
     fixture f = parse("graph \"g\" {\n"
@@ -73,7 +73,7 @@ static void outputs_may_be_inputs_constants_and_twice_the_same(void **state)
     ir_arena_destroy(f.arena);
 }
 
-static void unused_outputs_and_unused_nodes_do_no_harm(void **state)
+static void unused_outputs_and_nodes_are_accepted(void **state)
 {
     (void)state;
     fixture f = parse("graph \"g\" {\n"
@@ -90,7 +90,7 @@ static void unused_outputs_and_unused_nodes_do_no_harm(void **state)
     ir_arena_destroy(f.arena);
 }
 
-static void shapes_come_from_the_data(void **state)
+static void shapes_follow_the_data(void **state)
 {
     (void)state;
     fixture f = parse("graph \"g\" {\n"
@@ -145,7 +145,7 @@ static void faults_leave_the_results_untouched(void **state)
 }
 
 /* Intermediate values have their own arenas, so that a long chain of large tensors leaves little memory allocated. */
-static void intermediate_values_are_given_back(void **state)
+static void intermediate_values_are_released(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -167,7 +167,7 @@ static void intermediate_values_are_given_back(void **state)
 
 /* 16, 32 and 64 lie on the borders of T5's buckets: log(n / 8) / log(16) * 8 is 2, 4 and 6 in f32, and slightly less
  * in double. */
-static void decisions_are_taken_on_f32(void **state)
+static void comparisons_use_f32_values(void **state)
 {
     (void)state;
     fixture f = parse("graph \"g\" {\n"
@@ -193,7 +193,7 @@ static void decisions_are_taken_on_f32(void **state)
 }
 
 /* 1 + 2^-10 is exact in f16 but rounds in bf16. Only factors are rounded, so a bias stays exact. */
-static void factors_of_products_are_rounded_where_that_is_asked_for(void **state)
+static void factors_of_matmuls_are_rounded_on_request(void **state)
 {
     (void)state;
     fixture f = parse("graph \"g\" {\n"
@@ -218,14 +218,14 @@ static void factors_of_products_are_rounded_where_that_is_asked_for(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(factors_of_products_are_rounded_where_that_is_asked_for),
+        cmocka_unit_test(factors_of_matmuls_are_rounded_on_request),
         cmocka_unit_test(values_that_are_read_twice_live_until_the_last_reader),
-        cmocka_unit_test(outputs_may_be_inputs_constants_and_twice_the_same),
-        cmocka_unit_test(unused_outputs_and_unused_nodes_do_no_harm),
-        cmocka_unit_test(shapes_come_from_the_data),
+        cmocka_unit_test(outputs_may_be_inputs_constants_or_repeated),
+        cmocka_unit_test(unused_outputs_and_nodes_are_accepted),
+        cmocka_unit_test(shapes_follow_the_data),
         cmocka_unit_test(faults_leave_the_results_untouched),
-        cmocka_unit_test(intermediate_values_are_given_back),
-        cmocka_unit_test(decisions_are_taken_on_f32),
+        cmocka_unit_test(intermediate_values_are_released),
+        cmocka_unit_test(comparisons_use_f32_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,7 @@ static void nodes_go_before_a_given_one(void **state)
     expect_valid(f->graph);
 }
 
-static void setting_an_input_moves_the_use(void **state)
+static void setting_an_input_updates_uses(void **state)
 {
     fixture *f = *state;
     ir_node_set_input(f->sum, 1, f->x);
@@ -113,7 +113,7 @@ static void replacing_uses_reaches_nodes_and_outputs(void **state)
     expect_valid(f->graph);
 }
 
-static void removing_the_dead_goes_up_the_chain(void **state)
+static void removing_dead_nodes_follows_the_chain(void **state)
 {
     fixture *f = *state;
     ir_graph_set_output(f->graph, 0, f->x);
@@ -126,7 +126,7 @@ static void removing_the_dead_goes_up_the_chain(void **state)
     expect_valid(f->graph);
 }
 
-static void a_single_user_is_one_node(void **state)
+static void a_single_user_is_found(void **state)
 {
     fixture *f = *state;
     assert_ptr_equal(ir_value_single_user(f->x), f->sum);
@@ -139,7 +139,7 @@ static void a_single_user_is_one_node(void **state)
     assert_null(ir_value_single_user(twice->outputs[0])); /* zero users */
 }
 
-static void a_clone_shares_nothing_that_changes(void **state)
+static void a_clone_shares_no_mutable_state(void **state)
 {
     fixture *f = *state;
     assert_true(ir_node_set_int(f->graph, f->negation, "axis", 3));
@@ -229,7 +229,7 @@ static void integers_of_all_widths_are_known(void **state)
     }
 }
 
-static void what_is_not_known_is_said(void **state)
+static void unknown_content_is_not_returned(void **state)
 {
     fixture *f = *state;
     int64_t out[IR_MAX_KNOWN];
@@ -271,7 +271,7 @@ static void scalars_of_all_types_are_read(void **state)
     assert_false(ir_value_scalar(f->x, &out));
 }
 
-static void counts_at_a_length_check_overflow(void **state)
+static void counting_at_a_length_checks_overflow(void **state)
 {
     (void)state;
     ir_type type = {.dtype = MDOT_DTYPE_F32, .rank = 2, .dim = {{2, 1}, {0, 3}}};
@@ -285,7 +285,7 @@ static void counts_at_a_length_check_overflow(void **state)
 }
 
 /* Each allocation of building and cloning fails once, and each failure is reported. */
-static void memory_running_out_is_reported(void **state)
+static void exhausted_memory_is_reported(void **state)
 {
     fixture *f = *state;
     for (size_t limit = 64; limit < 6000; limit += 48) {
@@ -308,18 +308,18 @@ int main(void)
         CASE(building_counts_uses_and_names_outputs),
         CASE(many_inputs_and_outputs_are_kept_in_order),
         CASE(nodes_go_before_a_given_one),
-        CASE(setting_an_input_moves_the_use),
+        CASE(setting_an_input_updates_uses),
         CASE(replacing_uses_reaches_nodes_and_outputs),
-        CASE(removing_the_dead_goes_up_the_chain),
-        CASE(a_single_user_is_one_node),
-        CASE(a_clone_shares_nothing_that_changes),
+        CASE(removing_dead_nodes_follows_the_chain),
+        CASE(a_single_user_is_found),
+        CASE(a_clone_shares_no_mutable_state),
         CASE(attributes_are_set_replaced_and_removed),
         CASE(an_attribute_of_another_kind_is_not_read),
         CASE(integers_of_all_widths_are_known),
-        CASE(what_is_not_known_is_said),
+        CASE(unknown_content_is_not_returned),
         CASE(scalars_of_all_types_are_read),
-        CASE(counts_at_a_length_check_overflow),
-        CASE(memory_running_out_is_reported),
+        CASE(counting_at_a_length_checks_overflow),
+        CASE(exhausted_memory_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

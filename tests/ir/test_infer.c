@@ -34,7 +34,7 @@ static const char chain[] = "graph \"model.onnx\" {\n"
                             "return %10\n"
                             "}\n";
 
-static void shape_arithmetic_is_carried_to_its_use(void **state)
+static void shape_computations_are_propagated_to_their_use(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -47,7 +47,7 @@ static void shape_arithmetic_is_carried_to_its_use(void **state)
     ir_arena_destroy(arena);
 }
 
-static void inferring_again_forgets_what_was_known(void **state)
+static void inferring_again_discards_old_content(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -85,7 +85,7 @@ static void faults_name_the_file_and_the_node(void **state)
     ir_arena_destroy(arena);
 }
 
-static void memory_running_out_is_reported(void **state)
+static void exhausted_memory_is_reported(void **state)
 {
     (void)state;
     mdot_status status = MDOT_OUT_OF_MEMORY;
@@ -172,7 +172,7 @@ static void strings_are_refused_wherever_they_are(void **state)
 }
 
 /* An unused result has no value, hence no type that inference could read. */
-static void results_may_be_left_out(void **state)
+static void results_may_be_omitted(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -185,7 +185,7 @@ static void results_may_be_left_out(void **state)
     ir_arena_destroy(arena);
 }
 
-static void what_can_be_written_otherwise_is_said(void **state)
+static void unsupported_operators_get_an_alternative(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -205,7 +205,7 @@ static void what_can_be_written_otherwise_is_said(void **state)
 }
 
 /* Each unsupported operator is reported, for names of any length. */
-static void unsupported_operators_of_endless_names_are_reported(void **state)
+static void unsupported_operators_with_long_names_are_reported(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -222,7 +222,7 @@ static void unsupported_operators_of_endless_names_are_reported(void **state)
     ir_arena_destroy(arena);
 }
 
-static void a_long_report_is_cut(void **state)
+static void a_long_message_is_cut(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -236,7 +236,7 @@ static void a_long_report_is_cut(void **state)
 
 /* ---- Table ----------------------------------------------------------------------------------------------------- */
 
-static void every_row_is_found_by_its_name(void **state)
+static void every_operator_is_found_by_its_name(void **state)
 {
     (void)state;
     for (int i = 0; i < IR_OP_COUNT; i++) assert_ptr_equal(ir_op_find(ir_ops[i].domain, ir_ops[i].name), &ir_ops[i]);
@@ -247,7 +247,7 @@ static void every_row_is_found_by_its_name(void **state)
     assert_null(ir_op_find("", ""));
 }
 
-static void rows_are_consistent(void **state)
+static void operator_table_rows_are_consistent(void **state)
 {
     (void)state;
     for (int i = 0; i < IR_OP_COUNT; i++) {
@@ -331,7 +331,7 @@ static void dims_add_multiply_and_divide(void **state)
     expect_dim(ir_dim_max(&graph, L, number(64), &d), d, 0, 64);
 }
 
-static void what_is_not_affine_is_refused(void **state)
+static void non_affine_dims_are_refused(void **state)
 {
     (void)state;
     const ir_graph graph = {.max_length = 64};
@@ -368,7 +368,7 @@ static void products_cancel_equal_factors(void **state)
     assert_false(ir_dim_products_equal((const ir_dim[]){L, L}, 2, flat, 2));
 }
 
-static void dims_have_a_text(void **state)
+static void dims_are_printed(void **state)
 {
     (void)state;
     char text[IR_DIM_TEXT_BYTES];
@@ -381,26 +381,26 @@ static void dims_have_a_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shape_arithmetic_is_carried_to_its_use),
-        cmocka_unit_test(inferring_again_forgets_what_was_known),
+        cmocka_unit_test(shape_computations_are_propagated_to_their_use),
+        cmocka_unit_test(inferring_again_discards_old_content),
         cmocka_unit_test(faults_name_the_file_and_the_node),
-        cmocka_unit_test(memory_running_out_is_reported),
+        cmocka_unit_test(exhausted_memory_is_reported),
         cmocka_unit_test(inputs_without_a_type_are_refused),
         cmocka_unit_test(dimensions_are_negative_at_no_length),
         cmocka_unit_test(unsupported_operators_are_reported_together),
         cmocka_unit_test(strings_are_refused_wherever_they_are),
-        cmocka_unit_test(results_may_be_left_out),
-        cmocka_unit_test(what_can_be_written_otherwise_is_said),
-        cmocka_unit_test(unsupported_operators_of_endless_names_are_reported),
-        cmocka_unit_test(a_long_report_is_cut),
-        cmocka_unit_test(every_row_is_found_by_its_name),
-        cmocka_unit_test(rows_are_consistent),
+        cmocka_unit_test(results_may_be_omitted),
+        cmocka_unit_test(unsupported_operators_get_an_alternative),
+        cmocka_unit_test(unsupported_operators_with_long_names_are_reported),
+        cmocka_unit_test(a_long_message_is_cut),
+        cmocka_unit_test(every_operator_is_found_by_its_name),
+        cmocka_unit_test(operator_table_rows_are_consistent),
         cmocka_unit_test(dims_are_compared_over_the_range),
         cmocka_unit_test(bounds_saturate),
         cmocka_unit_test(dims_add_multiply_and_divide),
-        cmocka_unit_test(what_is_not_affine_is_refused),
+        cmocka_unit_test(non_affine_dims_are_refused),
         cmocka_unit_test(products_cancel_equal_factors),
-        cmocka_unit_test(dims_have_a_text),
+        cmocka_unit_test(dims_are_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static uint16_t reference_f16(float value)
     return (uint16_t)(sign | (unsigned)(exponent - 1 + 15) << 10 | (unsigned)(fraction * 0x1p10));
 }
 
-static void every_half_survives_the_way_through_float(void **state)
+static void every_16_bit_float_round_trips_through_f32(void **state)
 {
     (void)state;
     for (uint32_t bits = 0; bits < 0x10000; bits++) {
@@ -40,7 +40,7 @@ static void every_half_survives_the_way_through_float(void **state)
     }
 }
 
-static void floats_round_to_the_nearest_half(void **state)
+static void floats_round_to_the_nearest_f16(void **state)
 {
     (void)state;
     /* All exponents, and fractions near the ties of both formats. */
@@ -66,7 +66,7 @@ static void bfloat16_rounds_ties_to_even(void **state)
     assert_int_equal(ir_f32_to_bf16(-INFINITY), 0xff80);
 }
 
-static void doubles_round_to_halves_once(void **state)
+static void doubles_round_to_f16_once(void **state)
 {
     (void)state;
     /* Just above the middle between 1 and the next half. A float rounds it to the middle, and the tie would then go
@@ -95,7 +95,7 @@ static void integers_wrap_to_their_width(void **state)
     assert_int_equal(ir_wrap_integer(MDOT_DTYPE_BOOL, 256), 1);
 }
 
-static void what_integers_do_not_hold_is_their_end(void **state)
+static void values_beyond_integer_types_saturate(void **state)
 {
     (void)state;
     static const struct {
@@ -132,7 +132,7 @@ static void counting_elements_checks_overflow(void **state)
 }
 
 /* Stored elements of every type, unaligned as in a mapped file, survive the conversion to the wide form and back. */
-static void stored_elements_survive_the_wide_form(void **state)
+static void stored_elements_round_trip_through_wide_elements(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -164,7 +164,7 @@ static void unsigned_64_bits_read_as_large_doubles(void **state)
     ir_arena_destroy(arena);
 }
 
-static void content_that_cannot_be_had_is_refused(void **state)
+static void unavailable_content_is_refused(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -179,16 +179,16 @@ static void content_that_cannot_be_had_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_half_survives_the_way_through_float),
-        cmocka_unit_test(floats_round_to_the_nearest_half),
+        cmocka_unit_test(every_16_bit_float_round_trips_through_f32),
+        cmocka_unit_test(floats_round_to_the_nearest_f16),
         cmocka_unit_test(bfloat16_rounds_ties_to_even),
-        cmocka_unit_test(doubles_round_to_halves_once),
+        cmocka_unit_test(doubles_round_to_f16_once),
         cmocka_unit_test(integers_wrap_to_their_width),
-        cmocka_unit_test(what_integers_do_not_hold_is_their_end),
+        cmocka_unit_test(values_beyond_integer_types_saturate),
         cmocka_unit_test(counting_elements_checks_overflow),
-        cmocka_unit_test(stored_elements_survive_the_wide_form),
+        cmocka_unit_test(stored_elements_round_trip_through_wide_elements),
         cmocka_unit_test(unsigned_64_bits_read_as_large_doubles),
-        cmocka_unit_test(content_that_cannot_be_had_is_refused),
+        cmocka_unit_test(unavailable_content_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

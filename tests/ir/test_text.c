@@ -44,7 +44,7 @@ static ir_graph *parse(const char *text, const ir_graph *constants_from, ir_aren
     return graph;
 }
 
-static void everything_survives_the_round_trip(void **state)
+static void every_field_round_trips(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -53,7 +53,7 @@ static void everything_survives_the_round_trip(void **state)
     ir_arena_destroy(arena);
 }
 
-static void numbers_have_a_point_in_every_locale(void **state)
+static void numbers_use_a_decimal_point_in_every_locale(void **state)
 {
     (void)state;
     decimal_point_begin("<U002C>");
@@ -68,7 +68,7 @@ static void numbers_have_a_point_in_every_locale(void **state)
 }
 
 /* C1 controls, direction marks and invalid UTF-8 are printed as bytes and read back. Letters stay as they are. */
-static void names_that_no_terminal_should_see_are_shown_as_bytes(void **state)
+static void unprintable_names_are_shown_as_bytes(void **state)
 {
     (void)state;
     static const char text[] = "graph \"m.onnx\" {\n"
@@ -85,7 +85,7 @@ static void names_that_no_terminal_should_see_are_shown_as_bytes(void **state)
     ir_arena_destroy(arena);
 }
 
-static void the_parsed_graph_is_what_the_text_says(void **state)
+static void the_parsed_graph_matches_the_text(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -146,7 +146,7 @@ static void large_constants_are_found_by_their_hash(void **state)
     ir_arena_destroy(arena);
 }
 
-static void spaces_and_lines_do_not_matter(void **state)
+static void spaces_and_line_breaks_are_ignored(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -174,7 +174,7 @@ static void expect_fault(const char *body, const char *want)
     ir_arena_destroy(arena);
 }
 
-static void faults_say_the_line_and_what_was_expected(void **state)
+static void faults_name_the_line_and_the_expected_token(void **state)
 {
     (void)state;
     expect_fault("%0 \"x\" : f32[2] = input\n%0 \"y\" : f32[2] = input\nreturn %0\n}",
@@ -201,7 +201,7 @@ static void faults_say_the_line_and_what_was_expected(void **state)
 }
 
 /* Any prefix of a valid text is a fault, and the parser stays within it. */
-static void every_prefix_is_refused(void **state)
+static void every_truncated_text_is_refused(void **state)
 {
     (void)state;
     size_t length = strlen(everything);
@@ -217,7 +217,7 @@ static void every_prefix_is_refused(void **state)
     }
 }
 
-static void memory_running_out_is_reported(void **state)
+static void exhausted_memory_is_reported(void **state)
 {
     (void)state;
     bool parsed = false;
@@ -234,15 +234,15 @@ static void memory_running_out_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_survives_the_round_trip),
-        cmocka_unit_test(numbers_have_a_point_in_every_locale),
-        cmocka_unit_test(names_that_no_terminal_should_see_are_shown_as_bytes),
-        cmocka_unit_test(the_parsed_graph_is_what_the_text_says),
+        cmocka_unit_test(every_field_round_trips),
+        cmocka_unit_test(numbers_use_a_decimal_point_in_every_locale),
+        cmocka_unit_test(unprintable_names_are_shown_as_bytes),
+        cmocka_unit_test(the_parsed_graph_matches_the_text),
         cmocka_unit_test(large_constants_are_found_by_their_hash),
-        cmocka_unit_test(spaces_and_lines_do_not_matter),
-        cmocka_unit_test(faults_say_the_line_and_what_was_expected),
-        cmocka_unit_test(every_prefix_is_refused),
-        cmocka_unit_test(memory_running_out_is_reported),
+        cmocka_unit_test(spaces_and_line_breaks_are_ignored),
+        cmocka_unit_test(faults_name_the_line_and_the_expected_token),
+        cmocka_unit_test(every_truncated_text_is_refused),
+        cmocka_unit_test(exhausted_memory_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@
 
 /* ---- Constraints of the schema ----------------------------------------------------------------------------------- */
 
-static void inputs_of_one_letter_are_of_one_type(void **state)
+static void inputs_of_one_type_variable_have_one_type(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "is of type f64, but input 0", .op = "Clip",
@@ -62,7 +62,7 @@ static void types_outside_of_the_set_are_refused(void **state)
                        .inputs = {"f32[1,3,4]", "f32[1,3,4]", "f32[1,3,4]", "_", "i64[1]"});
 }
 
-static void letters_of_their_own_may_differ(void **state)
+static void separate_type_variables_may_differ(void **state)
 {
     (void)state;
     assert_types("f32[2]", .op = "Pow", .inputs = {"f32[2]", "i64[2]"});
@@ -111,7 +111,7 @@ static mdot_status import_and_infer(onnx_builder *b, mdot_error *err)
     return status;
 }
 
-static void declared_output_types_are_those_of_the_graph(void **state)
+static void declared_output_types_match_the_graph(void **state)
 {
     (void)state;
     static const mdot_dtype declared[] = {MDOT_DTYPE_F32, MDOT_DTYPE_F16, MDOT_DTYPE_NONE};
@@ -122,9 +122,9 @@ static void declared_output_types_are_those_of_the_graph(void **state)
             if (computed) onnx_node(b, "Relu", "x", "y");
             declare(b, computed ? "y" : "x", declared[i]);
             mdot_error err;
-            bool lies = declared[i] == MDOT_DTYPE_F16;
-            assert_int_equal(import_and_infer(b, &err), lies ? MDOT_MALFORMED : MDOT_OK);
-            if (lies) assert_non_null(strstr(err.message, "is of type f32, but declared to be of type f16"));
+            bool is_wrong = declared[i] == MDOT_DTYPE_F16;
+            assert_int_equal(import_and_infer(b, &err), is_wrong ? MDOT_MALFORMED : MDOT_OK);
+            if (is_wrong) assert_non_null(strstr(err.message, "is of type f32, but declared to be of type f16"));
         }
     }
 }
@@ -247,11 +247,11 @@ static void any_type_at_any_input_is_refused_or_compiled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inputs_of_one_letter_are_of_one_type),
+        cmocka_unit_test(inputs_of_one_type_variable_have_one_type),
         cmocka_unit_test(types_outside_of_the_set_are_refused),
-        cmocka_unit_test(letters_of_their_own_may_differ),
+        cmocka_unit_test(separate_type_variables_may_differ),
         cmocka_unit_test(norms_of_mixed_types_keep_their_values),
-        cmocka_unit_test(declared_output_types_are_those_of_the_graph),
+        cmocka_unit_test(declared_output_types_match_the_graph),
         cmocka_unit_test(any_type_at_any_input_is_refused_or_compiled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,7 +76,7 @@ static void values_are_defined_before_their_use(void **state)
     expect_broken(f, "used before its definition");
 }
 
-static void values_of_other_graphs_are_foreign(void **state)
+static void values_of_other_graphs_are_rejected(void **state)
 {
     const fixture *f = *state;
     ir_value other = *f->x;
@@ -84,7 +84,7 @@ static void values_of_other_graphs_are_foreign(void **state)
     expect_broken(f, "used before its definition");
 }
 
-static void ids_are_unique_and_handed_out(void **state)
+static void ids_are_unique_and_allocated(void **state)
 {
     const fixture *f = *state;
     f->z->id = f->sum->id;
@@ -95,14 +95,14 @@ static void ids_are_unique_and_handed_out(void **state)
     expect_broken(f, "outside of the range of allocated ids");
 }
 
-static void outputs_know_their_node(void **state)
+static void outputs_record_their_node(void **state)
 {
     const fixture *f = *state;
     f->z->def = f->sum->def;
     expect_broken(f, "wrong pointer to its node");
 }
 
-static void inputs_know_their_place(void **state)
+static void uses_record_their_input_index(void **state)
 {
     const fixture *f = *state;
     f->x->input = 1;
@@ -123,7 +123,7 @@ static void use_counts_match(void **state)
     expect_broken(f, "use count is wrong");
 }
 
-static void arity_is_the_tables(void **state)
+static void arity_matches_the_operator_table(void **state)
 {
     const fixture *f = *state;
     f->graph->first->input_count = 1;
@@ -131,7 +131,7 @@ static void arity_is_the_tables(void **state)
     expect_broken(f, "1 inputs");
 }
 
-static void required_inputs_are_there(void **state)
+static void required_inputs_are_present(void **state)
 {
     const fixture *f = *state;
     ir_node_set_input(f->graph->first, 1, NULL);
@@ -174,14 +174,14 @@ static void constants_match_their_content(void **state)
     expect_broken(f, "not the product of its dimensions");
 }
 
-static void known_content_is_complete(void **state)
+static void known_content_covers_all_elements(void **state)
 {
     const fixture *f = *state;
     f->shape->known = &(const ir_known){1, (const ir_dim[]){{1, 0}}};
     expect_broken(f, "known content has another size");
 }
 
-static void types_are_what_shape_rules_say(void **state)
+static void types_match_shape_rules(void **state)
 {
     const fixture *f = *state;
     f->z->type.dim[1] = ir_dim_number(5);
@@ -204,20 +204,20 @@ int main(void)
         CASE(a_valid_graph_passes),
         CASE(links_match),
         CASE(values_are_defined_before_their_use),
-        CASE(values_of_other_graphs_are_foreign),
-        CASE(ids_are_unique_and_handed_out),
-        CASE(outputs_know_their_node),
-        CASE(inputs_know_their_place),
+        CASE(values_of_other_graphs_are_rejected),
+        CASE(ids_are_unique_and_allocated),
+        CASE(outputs_record_their_node),
+        CASE(uses_record_their_input_index),
         CASE(constants_are_not_computed),
         CASE(use_counts_match),
-        CASE(arity_is_the_tables),
-        CASE(required_inputs_are_there),
+        CASE(arity_matches_the_operator_table),
+        CASE(required_inputs_are_present),
         CASE(attributes_occur_once),
         CASE(ranks_and_dims_are_in_bounds),
         CASE(symbols_need_a_name),
         CASE(constants_match_their_content),
-        CASE(known_content_is_complete),
-        CASE(types_are_what_shape_rules_say),
+        CASE(known_content_covers_all_elements),
+        CASE(types_match_shape_rules),
         CASE(an_unfinished_graph_passes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,7 @@
 
 /* ---- The program ------------------------------------------------------------------------------------------------- */
 
-static void whole_columns_are_whole(void **state)
+static void integer_columns_have_integer_values(void **state)
 {
     (void)state;
     sc_linear *l;
@@ -79,7 +79,7 @@ static bool can_run(const sc_lease_job *jobs, size_t count, int *left)
     return false;
 }
 
-static void the_program_finds_leases_where_there_are_some(void **state)
+static void the_program_finds_existing_leases(void **state)
 {
     (void)state;
     NEEDS_SOLVER;
@@ -162,7 +162,7 @@ static sc_workload make_feasible(uint64_t seed, double restart_s)
     return w;
 }
 
-static void who_can_be_guaranteed_is_and_ends_in_time(void **state)
+static void guaranteed_jobs_end_in_time(void **state)
 {
     (void)state;
     NEEDS_SOLVER;
@@ -188,7 +188,7 @@ static void who_can_be_guaranteed_is_and_ends_in_time(void **state)
     }
 }
 
-static void who_is_guaranteed_first_keeps_its_leases(void **state)
+static void earlier_guarantees_keep_their_leases(void **state)
 {
     (void)state;
     /* One GPU. The first job needs all leases until its deadline, and a second guarantee would take some of them. */
@@ -203,7 +203,7 @@ static void who_is_guaranteed_first_keeps_its_leases(void **state)
     sc_workload_free(&w);
 }
 
-static void what_is_left_goes_to_the_shortest(void **state)
+static void remaining_leases_go_to_the_shortest_job(void **state)
 {
     (void)state;
     static const double jobs[][3] = {{0, 1, 5000}, {1, 1, 3000}, {2, 1, 100}};
@@ -248,12 +248,12 @@ static void more_deadlines_are_met_than_by_edf(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_columns_are_whole),
-        cmocka_unit_test(the_program_finds_leases_where_there_are_some),
+        cmocka_unit_test(integer_columns_have_integer_values),
+        cmocka_unit_test(the_program_finds_existing_leases),
         cmocka_unit_test(the_program_guarantees_more_than_filling_by_deadline),
-        cmocka_unit_test(who_can_be_guaranteed_is_and_ends_in_time),
-        cmocka_unit_test(who_is_guaranteed_first_keeps_its_leases),
-        cmocka_unit_test(what_is_left_goes_to_the_shortest),
+        cmocka_unit_test(guaranteed_jobs_end_in_time),
+        cmocka_unit_test(earlier_guarantees_keep_their_leases),
+        cmocka_unit_test(remaining_leases_go_to_the_shortest_job),
         cmocka_unit_test(more_deadlines_are_met_than_by_edf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

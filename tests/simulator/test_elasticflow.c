@@ -53,7 +53,7 @@ static sc_summary run(const sc_workload *w, const sc_policy *policy, double rest
     return summary;
 }
 
-static void no_admitted_job_is_late(void **state)
+static void every_admitted_job_meets_its_deadline(void **state)
 {
     (void)state;
     static const double restarts_s[] = {0, 29, 200};
@@ -74,7 +74,7 @@ static void no_admitted_job_is_late(void **state)
     }
 }
 
-static void it_meets_more_than_edf(void **state)
+static void more_deadlines_are_met_than_by_edf(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 6; seed++) {
@@ -93,7 +93,7 @@ static void it_meets_more_than_edf(void **state)
     }
 }
 
-static void edf_with_admission_keeps_its_word_where_restarts_are_free(void **state)
+static void edf_with_admission_meets_deadlines_with_free_restarts(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 6; seed++) {
@@ -106,7 +106,7 @@ static void edf_with_admission_keeps_its_word_where_restarts_are_free(void **sta
     }
 }
 
-static void jobs_without_deadlines_get_what_is_left(void **state)
+static void jobs_without_deadlines_get_the_remaining_gpus(void **state)
 {
     (void)state;
     sc_workload w = make(3, 1.2, 4);
@@ -124,7 +124,7 @@ static void jobs_without_deadlines_get_what_is_left(void **state)
 
 /* A single job whose deadline requires two GPUs gets all GPUs that make it faster. A job that cannot meet its
  * deadline is rejected. */
-static void a_job_alone_is_as_wide_as_it_gains(void **state)
+static void a_single_job_widens_while_it_gains(void **state)
 {
     (void)state;
     sc_workload w = make(1, 1, 1);
@@ -149,11 +149,11 @@ static void a_job_alone_is_as_wide_as_it_gains(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_admitted_job_is_late),
-        cmocka_unit_test(it_meets_more_than_edf),
-        cmocka_unit_test(edf_with_admission_keeps_its_word_where_restarts_are_free),
-        cmocka_unit_test(jobs_without_deadlines_get_what_is_left),
-        cmocka_unit_test(a_job_alone_is_as_wide_as_it_gains),
+        cmocka_unit_test(every_admitted_job_meets_its_deadline),
+        cmocka_unit_test(more_deadlines_are_met_than_by_edf),
+        cmocka_unit_test(edf_with_admission_meets_deadlines_with_free_restarts),
+        cmocka_unit_test(jobs_without_deadlines_get_the_remaining_gpus),
+        cmocka_unit_test(a_single_job_widens_while_it_gains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 #include "simulator/input/input.h"
 #include "tests/simulator/support/workloads.h"
 
-static void sigma_is_that_of_the_mean_error(void **state)
+static void sigma_follows_the_mean_error(void **state)
 {
     (void)state;
     static const double known[][2] = {{.1, .12468}, {.25, .30381}, {.5, .56317}, {.75, .76891}};
@@ -46,7 +46,7 @@ static void errors_are_log_normal_with_median_one(void **state)
     sc_estimator_destroy(&other);
 }
 
-static void both_models_of_error(void **state)
+static void both_error_models_match(void **state)
 {
     (void)state;
     static const double jobs[][3] = {{0, 1, 100}};
@@ -61,7 +61,7 @@ static void both_models_of_error(void **state)
     sc_workload_free(&w);
 }
 
-static void history_knows_the_mean_of_what_is_like_it(void **state)
+static void history_predicts_the_mean_of_similar_jobs(void **state)
 {
     (void)state;
     static const double jobs[][3] = {{0, 1, 100}, {0, 1, 200}, {0, 2, 600}, {0, 1, 50}, {0, 1, 50}, {0, 4, 50}};
@@ -84,7 +84,7 @@ static void history_knows_the_mean_of_what_is_like_it(void **state)
 }
 
 /* b is actually shorter but is believed to be longer. */
-static void a_belief_about_kinds_is_what_every_policy_goes_by(void **state)
+static void every_policy_uses_estimates_of_kinds(void **state)
 {
     (void)state;
     static const double jobs[][3] = {{0, 1, 100}, {0, 1, 100}};
@@ -111,11 +111,11 @@ static void a_belief_about_kinds_is_what_every_policy_goes_by(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sigma_is_that_of_the_mean_error),
+        cmocka_unit_test(sigma_follows_the_mean_error),
         cmocka_unit_test(errors_are_log_normal_with_median_one),
-        cmocka_unit_test(both_models_of_error),
-        cmocka_unit_test(history_knows_the_mean_of_what_is_like_it),
-        cmocka_unit_test(a_belief_about_kinds_is_what_every_policy_goes_by),
+        cmocka_unit_test(both_error_models_match),
+        cmocka_unit_test(history_predicts_the_mean_of_similar_jobs),
+        cmocka_unit_test(every_policy_uses_estimates_of_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void bands_are_students(void **state)
+static void bands_use_students_t(void **state)
 {
     (void)state;
     ex_band band = ex_band_of((const double[]){1, 2, 3, 4, 5}, 5);
@@ -44,7 +44,7 @@ static void bands_are_students(void **state)
     assert_true(fabs(band.high - .5 - 1.96 * sqrt(10. / 39 / 40)) < 1e-9);
 }
 
-static void predictions_are_factors_of_what_was_measured(void **state)
+static void predictions_are_factors_of_measurements(void **state)
 {
     ex_predictions p;
     mdot_error err = {0};
@@ -164,7 +164,7 @@ static void one_command_writes_table_json_and_drawing(void **state)
     free(svg);
 }
 
-static void wrong_lines_are_refused(void **state)
+static void wrong_command_lines_are_refused(void **state)
 {
     (void)state;
     process_result result;
@@ -188,10 +188,10 @@ static void wrong_lines_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bands_are_students),
-        cmocka_unit_test(predictions_are_factors_of_what_was_measured),
+        cmocka_unit_test(bands_use_students_t),
+        cmocka_unit_test(predictions_are_factors_of_measurements),
         cmocka_unit_test(one_command_writes_table_json_and_drawing),
-        cmocka_unit_test(wrong_lines_are_refused),
+        cmocka_unit_test(wrong_command_lines_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

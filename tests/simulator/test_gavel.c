@@ -73,7 +73,7 @@ static void jobs_run_where_they_gain_most(void **state)
     }
 }
 
-static void shares_become_time(void **state)
+static void time_slices_follow_the_allocation(void **state)
 {
     NEEDS_SOLVER;
     process_result result;
@@ -90,7 +90,7 @@ static void shares_become_time(void **state)
     assert_int_equal(result.status, 0);
 }
 
-static void what_policies_need_is_said(void **state)
+static void missing_inputs_of_policies_are_named(void **state)
 {
     process_result result;
     char trace[256], cluster[256];
@@ -154,7 +154,7 @@ static void tables_of_throughputs_are_read(void **state)
     sc_cluster_free(&c);
 }
 
-static void the_published_trace_is_met(void **state)
+static void the_published_trace_is_reproduced(void **state)
 {
     NEEDS_SOLVER;
     static const struct {
@@ -194,9 +194,9 @@ static void the_published_trace_is_met(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_run_where_they_gain_most), cmocka_unit_test(shares_become_time),
-        cmocka_unit_test(what_policies_need_is_said),    cmocka_unit_test(tables_of_throughputs_are_read),
-        cmocka_unit_test(the_published_trace_is_met),
+        cmocka_unit_test(jobs_run_where_they_gain_most),        cmocka_unit_test(time_slices_follow_the_allocation),
+        cmocka_unit_test(missing_inputs_of_policies_are_named), cmocka_unit_test(tables_of_throughputs_are_read),
+        cmocka_unit_test(the_published_trace_is_reproduced),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

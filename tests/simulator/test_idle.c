@@ -33,15 +33,15 @@ static sc_idle_window two[] = {{0, 7200}, {10000, 13600}};
 static const double jobs[][3] = {{0, 1, 9000}, {0, 1, 3600}, {0, 1, 3600}, {0, 1, 3000}};
 
 static sc_idle_result fill(const sc_workload *w, const sc_idle_windows *windows, sc_idle_rule rule,
-                           const double *believed_s)
+                           const double *estimated_s)
 {
     sc_idle_result result;
     mdot_error err = {0};
-    if (sc_fill_idle_windows(w, windows, rule, believed_s, &result, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (sc_fill_idle_windows(w, windows, rule, estimated_s, &result, &err) != MDOT_OK) fail_msg("%s", err.message);
     return result;
 }
 
-static void rules_take_what_they_believe_to_fit(void **state)
+static void rules_start_jobs_that_are_estimated_to_fit(void **state)
 {
     (void)state;
     sc_workload w = workload_make(jobs, 4);
@@ -66,7 +66,7 @@ static void rules_take_what_they_believe_to_fit(void **state)
     sc_workload_free(&w);
 }
 
-static void a_job_that_is_cut_off_waits_again(void **state)
+static void a_preempted_job_waits_again(void **state)
 {
     (void)state;
     /* Another GPU has been idle. It takes the job when the first GPU has lost it. */
@@ -82,23 +82,23 @@ static void a_job_that_is_cut_off_waits_again(void **state)
 }
 
 /* For every rule, time is counted once, the oracle loses none, and only arrived jobs end. */
-static void books_balance(void **state)
+static void every_rule_counts_time_once(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         uint64_t random = seed;
         sc_workload w = workload_random(100, 1, seed);
         sc_idle_window items[60];
-        double believed_s[100];
+        double estimated_s[100];
         double at_s = 0;
         for (size_t i = 0; i < 60; i++) {
             at_s += (double)(sc_random_next(&random) % 200);
             items[i] = (sc_idle_window){at_s, at_s + (double)(sc_random_next(&random) % 2500)};
         }
-        for (size_t i = 0; i < 100; i++) believed_s[i] = w.jobs[i].work * (.5 + sc_random_unit(&random));
+        for (size_t i = 0; i < 100; i++) estimated_s[i] = w.jobs[i].work * (.5 + sc_random_unit(&random));
         sc_idle_windows windows = {items, 60};
         for (int rule = 0; rule < SC_IDLE_RULES; rule++) {
-            sc_idle_result r = fill(&w, &windows, (sc_idle_rule)rule, believed_s);
+            sc_idle_result r = fill(&w, &windows, (sc_idle_rule)rule, estimated_s);
             assert_true(r.used_gpu_h + r.lost_gpu_h <= r.idle_gpu_h + 1e-9);
             assert_true(r.ended <= 100);
             if (rule == SC_IDLE_ORACLE) assert_true(r.cut_off == 0 && r.lost_gpu_h == 0);
@@ -160,9 +160,9 @@ static void the_command_compares_rules(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_take_what_they_believe_to_fit),
-        cmocka_unit_test(a_job_that_is_cut_off_waits_again),
-        cmocka_unit_test(books_balance),
+        cmocka_unit_test(rules_start_jobs_that_are_estimated_to_fit),
+        cmocka_unit_test(a_preempted_job_waits_again),
+        cmocka_unit_test(every_rule_counts_time_once),
         cmocka_unit_test(files_are_checked),
         cmocka_unit_test(the_command_compares_rules),
     };

@@ -45,7 +45,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void policies_make_a_table(void **state)
+static void policies_print_a_table(void **state)
 {
     fixture *f = *state;
     RUN(f, f->trace, "--gpus", "4", "--policy", "fifo,srsf,las");
@@ -57,7 +57,7 @@ static void policies_make_a_table(void **state)
     assert_string_equal(f->result.err, "");
 }
 
-static void json_holds_the_same(void **state)
+static void json_matches_the_table(void **state)
 {
     fixture *f = *state;
     double means[3];
@@ -70,7 +70,7 @@ static void json_holds_the_same(void **state)
     assert_true(means[1] > 63.33 && means[1] < 63.34);
 }
 
-static void energy_is_told_where_power_is_known(void **state)
+static void energy_is_printed_if_power_is_known(void **state)
 {
     fixture *f = *state;
     double energy[2];
@@ -98,7 +98,7 @@ static void energy_is_told_where_power_is_known(void **state)
     free(with);
 }
 
-static void results_job_by_job_are_a_file(void **state)
+static void results_per_job_are_written_to_a_file(void **state)
 {
     fixture *f = *state;
     char path[256], text[512] = "";
@@ -113,7 +113,7 @@ static void results_job_by_job_are_a_file(void **state)
     assert_int_equal(process_count_files(f->folder), 3);
 }
 
-static void what_it_writes_of_jobs_is_csv_whatever_they_are_called(void **state)
+static void job_names_are_quoted_in_csv(void **state)
 {
     fixture *f = *state;
     char jobs[256], log[256], text[512] = "";
@@ -137,7 +137,7 @@ static void what_it_writes_of_jobs_is_csv_whatever_they_are_called(void **state)
     free(trace);
 }
 
-static void nodes_and_spreads_are_taken(void **state)
+static void nodes_and_spreads_are_accepted(void **state)
 {
     fixture *f = *state;
     char path[256], text[512] = "";
@@ -160,7 +160,7 @@ static void nodes_and_spreads_are_taken(void **state)
     free(trace);
 }
 
-static void factors_and_windows_are_taken(void **state)
+static void factors_and_windows_are_accepted(void **state)
 {
     fixture *f = *state;
     double value;
@@ -210,7 +210,7 @@ static void wrong_command_lines_are_refused(void **state)
     }
 }
 
-static void what_fails_says_why_and_leaves_nothing(void **state)
+static void failures_give_the_reason_and_leave_no_file(void **state)
 {
     fixture *f = *state;
     char path[256];
@@ -228,7 +228,7 @@ static void what_fails_says_why_and_leaves_nothing(void **state)
 }
 
 /* Pipes with and without a reader are refused, and the folder has no other file afterwards. */
-static void named_pipes_for_results_are_refused_and_not_waited_for(void **state)
+static void named_pipes_for_results_are_refused_without_waiting(void **state)
 {
     fixture *f = *state;
     char *pipe = process_in_folder(f->folder, "pipe");
@@ -253,16 +253,16 @@ static void named_pipes_for_results_are_refused_and_not_waited_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(policies_make_a_table, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(json_holds_the_same, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(energy_is_told_where_power_is_known, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(results_job_by_job_are_a_file, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_it_writes_of_jobs_is_csv_whatever_they_are_called, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(named_pipes_for_results_are_refused_and_not_waited_for, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nodes_and_spreads_are_taken, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(factors_and_windows_are_taken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(policies_print_a_table, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(json_matches_the_table, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(energy_is_printed_if_power_is_known, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(results_per_job_are_written_to_a_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(job_names_are_quoted_in_csv, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(named_pipes_for_results_are_refused_without_waiting, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nodes_and_spreads_are_accepted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(factors_and_windows_are_accepted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wrong_command_lines_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_fails_says_why_and_leaves_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(failures_give_the_reason_and_leave_no_file, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static void expect_equal(const sc_order *order, const list *l, const sc_workload
     assert_int_equal(sc_order_next(order, job, gpus), SC_NONE);
 }
 
-static void an_order_is_that_of_a_sorted_list(void **state)
+static void an_order_matches_a_sorted_list(void **state)
 {
     (void)state;
     sc_workload workload = workload_random(JOBS, 5, 3);
@@ -140,7 +140,7 @@ static void settling_is_a_stable_sort(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_order_is_that_of_a_sorted_list),
+        cmocka_unit_test(an_order_matches_a_sorted_list),
         cmocka_unit_test(settling_is_a_stable_sort),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,7 +58,7 @@ static sc_result run(const sc_workload *w, const int *nodes, const sc_policy *po
 static void expect(const row *rows, size_t count, const int *nodes, const sc_policy *policy, double restart_s,
                    const double *ends_s, const char *decisions)
 {
-    char *text = NULL, said[1024] = "";
+    char *text = NULL, actual[1024] = "";
     size_t size = 0, used = 0;
     FILE *log = open_memstream(&text, &size);
     sc_workload w = make(rows, count);
@@ -68,10 +68,10 @@ static void expect(const row *rows, size_t count, const int *nodes, const sc_pol
         char decision[16], job[8], where[64];
         if (sscanf(line, "%*[^,],%15[^,],%7[^,],gpu,%*d,,%63[^\n]", decision, job, where) != 3) continue;
         if (strcmp(decision, "complete") == 0) continue;
-        used +=
-            (size_t)snprintf(said + used, sizeof said - used, "%s%s %s %s", used > 0 ? "; " : "", job, decision, where);
+        used += (size_t)snprintf(actual + used, sizeof actual - used, "%s%s %s %s", used > 0 ? "; " : "", job, decision,
+                                 where);
     }
-    assert_string_equal(said, decisions);
+    assert_string_equal(actual, decisions);
     for (size_t i = 0; i < count; i++)
         if (r.states[i].end_s != ends_s[i])
             fail_msg("job %zu ends at %.15g, expected %.15g", i, r.states[i].end_s, ends_s[i]);
@@ -198,7 +198,7 @@ static void without_a_spread_nodes_do_not_matter(void **state)
     }
 }
 
-static void gandiva_gives_one_node_to_who_suffers(void **state)
+static void gandiva_gives_one_node_to_sensitive_jobs(void **state)
 {
     (void)state;
     /* 0 slows down if spread, so it gets the fullest node with room, c. 1 is insensitive and fills the rest of a node
@@ -212,7 +212,7 @@ static void gandiva_gives_one_node_to_who_suffers(void **state)
            "0 start a:3; 1 start b:3; 2 start a:1 b:1");
 }
 
-static void gandiva_migrates_where_that_saves_time(void **state)
+static void gandiva_migrates_if_that_saves_time(void **state)
 {
     (void)state;
     /* 2 is spread until 0 ends at 10 s, and has done 3 of its 100 s by then. */
@@ -226,7 +226,7 @@ static void gandiva_migrates_where_that_saves_time(void **state)
            "0 start a:3; 1 start b:3; 2 start a:1 b:1");
 }
 
-static void gandiva_moves_first_who_saves_most(void **state)
+static void gandiva_moves_the_largest_saving_first(void **state)
 {
     (void)state;
     /* 5 and 6 are both spread when 0 leaves the only node on which either fits. */
@@ -242,7 +242,7 @@ static void gandiva_moves_first_who_saves_most(void **state)
 static const row packed[] = {{0, 2, 30, 2}, {0, 2, 60, 2}, {5, 2, 70, 2.5}, {5, 1, 200, 0}, {5, 1, 300, 0}};
 static const int packed_nodes[] = {3, 3, 0};
 
-static void smd_spreads_only_what_uses_the_gpus_best(void **state)
+static void smd_spreads_only_the_most_efficient_jobs(void **state)
 {
     (void)state;
     /* On both nodes 2 would need 350 GPU-seconds, although 140 suffice on one node. This is more than 3 and 4 need,
@@ -251,7 +251,7 @@ static void smd_spreads_only_what_uses_the_gpus_best(void **state)
            "0 start a:2; 1 start b:2; 3 start a:1; 4 start b:1; 2 start a:2");
 }
 
-static void smd_migrates_where_that_saves_time(void **state)
+static void smd_migrates_if_that_saves_time(void **state)
 {
     (void)state;
     /* With a spread of 1.25 it needs 175 and goes first. At 30 s it has done 20 s of its 70 s, and a move saves 12.5
@@ -267,7 +267,7 @@ static void smd_migrates_where_that_saves_time(void **state)
 
 /* At 7 s, job 3 has the fewest GPU-seconds. Six idle GPUs are missing, so it takes all of node a and half of b. 1
  * stays on the other half, of which one GPU was idle before. 0 moves to c, which leaves no GPU for 2. */
-static void smd_takes_idle_gpus_once(void **state)
+static void smd_allocates_idle_gpus_once(void **state)
 {
     (void)state;
     static const row rows[] = {{0, 4, 20, 0}, {5, 2, 20, 0}, {6, 1, 55, 0}, {7, 6, 1, 0}};
@@ -283,12 +283,12 @@ int main(void)
         cmocka_unit_test(a_move_pays_a_restart),
         cmocka_unit_test(no_gpu_is_held_twice),
         cmocka_unit_test(without_a_spread_nodes_do_not_matter),
-        cmocka_unit_test(gandiva_gives_one_node_to_who_suffers),
-        cmocka_unit_test(gandiva_migrates_where_that_saves_time),
-        cmocka_unit_test(gandiva_moves_first_who_saves_most),
-        cmocka_unit_test(smd_spreads_only_what_uses_the_gpus_best),
-        cmocka_unit_test(smd_migrates_where_that_saves_time),
-        cmocka_unit_test(smd_takes_idle_gpus_once),
+        cmocka_unit_test(gandiva_gives_one_node_to_sensitive_jobs),
+        cmocka_unit_test(gandiva_migrates_if_that_saves_time),
+        cmocka_unit_test(gandiva_moves_the_largest_saving_first),
+        cmocka_unit_test(smd_spreads_only_the_most_efficient_jobs),
+        cmocka_unit_test(smd_migrates_if_that_saves_time),
+        cmocka_unit_test(smd_allocates_idle_gpus_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void fifo_waits_at_the_first_job_that_does_not_fit(void **state)
     expect(blocked, 3, 4, "fifo", (expected[]){{0, 100, 0}, {100, 150, 0}, {100, 130, 0}});
 }
 
-static void fjf_skips_what_does_not_fit(void **state)
+static void fjf_skips_jobs_that_do_not_fit(void **state)
 {
     (void)state;
     expect(blocked, 3, 4, "fjf", (expected[]){{0, 100, 0}, {100, 150, 0}, {20, 50, 0}});
@@ -68,7 +68,7 @@ static void qssf_orders_by_predicted_service_and_never_preempts(void **state)
     expect(jobs, 4, 4, "qssf", (expected[]){{0, 100, 0}, {190, 290, 0}, {100, 150, 0}, {100, 190, 0}});
 }
 
-static void srtf_and_srsf_preempt_by_what_is_left(void **state)
+static void srtf_and_srsf_preempt_by_remaining_work(void **state)
 {
     (void)state;
     /* At 10 s: 90 s × 2 GPUs against 80 s × 4. */
@@ -77,7 +77,7 @@ static void srtf_and_srsf_preempt_by_what_is_left(void **state)
     expect(jobs, 2, 4, "srsf", (expected[]){{0, 100, 0}, {100, 180, 0}});
 }
 
-static void las_takes_turns_in_quanta(void **state)
+static void las_alternates_in_quanta(void **state)
 {
     (void)state;
     /* 0-60: the first job. 60-120: the second, which then precedes its equal and runs to its end. */
@@ -94,7 +94,7 @@ static void dlas_demotes_at_its_limits(void **state)
     expect(jobs, 2, 1, "dlas", (expected[]){{0, 7250, 1}, {3250, 8000, 1}});
 }
 
-static void jobs_of_no_time_end_when_they_begin(void **state)
+static void jobs_of_zero_length_end_when_they_begin(void **state)
 {
     (void)state;
     static const double jobs[][3] = {{5, 1, 0}, {5, 1, 10}};
@@ -195,7 +195,7 @@ static void check_case(const char *file, const char *input, int gpus, const char
     sc_workload_free(&workload);
 }
 
-static void published_cases_are_met_job_by_job(void **state)
+static void published_cases_match_for_every_job(void **state)
 {
     (void)state;
     DIR *folder = opendir(MDOT_SHARED_DATA "/simulators/cases");
@@ -219,14 +219,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fifo_waits_at_the_first_job_that_does_not_fit),
-        cmocka_unit_test(fjf_skips_what_does_not_fit),
+        cmocka_unit_test(fjf_skips_jobs_that_do_not_fit),
         cmocka_unit_test(qssf_orders_by_predicted_service_and_never_preempts),
-        cmocka_unit_test(srtf_and_srsf_preempt_by_what_is_left),
-        cmocka_unit_test(las_takes_turns_in_quanta),
+        cmocka_unit_test(srtf_and_srsf_preempt_by_remaining_work),
+        cmocka_unit_test(las_alternates_in_quanta),
         cmocka_unit_test(dlas_demotes_at_its_limits),
-        cmocka_unit_test(jobs_of_no_time_end_when_they_begin),
+        cmocka_unit_test(jobs_of_zero_length_end_when_they_begin),
         cmocka_unit_test(all_policies_agree_with_whole_sorts),
-        cmocka_unit_test(published_cases_are_met_job_by_job),
+        cmocka_unit_test(published_cases_match_for_every_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

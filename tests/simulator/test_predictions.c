@@ -32,7 +32,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static double ask(const char *gpu, int64_t batch, mdot_precision precision)
+static double predicted_ms(const char *gpu, int64_t batch, mdot_precision precision)
 {
     mdot_predictor *predictor;
     mdot_context *context;
@@ -49,7 +49,7 @@ static double ask(const char *gpu, int64_t batch, mdot_precision precision)
     return answer.step_ms;
 }
 
-static void a_table_of_measured_jobs_gets_libmdots_answers(void **state)
+static void a_table_of_measured_jobs_gets_predictions(void **state)
 {
     char text[2048];
     snprintf(text, sizeof text, "%sr64,%s,A100,64,amp,nchw,sgd,1,100\nr128,%s,RTX-3090,128,amp,nchw,sgd,1,400\n",
@@ -66,8 +66,8 @@ static void a_table_of_measured_jobs_gets_libmdots_answers(void **state)
     assert_int_equal(p.network_count, 2);
     assert_int_equal(p.predictor_count, 3);
     assert_string_equal(p.names[0], "mdot");
-    assert_true(fabs(p.factors[0] / (ask("A100", 64, MDOT_PRECISION_AMP) / 100) - 1) < 1e-4);
-    assert_true(fabs(p.factors[1] / (ask("RTX-3090", 128, MDOT_PRECISION_AMP) / 400) - 1) < 1e-4);
+    assert_true(fabs(p.factors[0] / (predicted_ms("A100", 64, MDOT_PRECISION_AMP) / 100) - 1) < 1e-4);
+    assert_true(fabs(p.factors[1] / (predicted_ms("RTX-3090", 128, MDOT_PRECISION_AMP) / 400) - 1) < 1e-4);
     /* The mean is 200 ms. The roofline's constant factor makes one of the two exact. */
     assert_true(fabs(p.factors[4] - 2) < 1e-4 && fabs(p.factors[5] - .5) < 1e-4);
     assert_true(fabs(p.factors[2] - 1) < 1e-4 || fabs(p.factors[3] - 1) < 1e-4);
@@ -75,7 +75,7 @@ static void a_table_of_measured_jobs_gets_libmdots_answers(void **state)
     free(path);
 }
 
-static void every_precision_goes_by_its_name(void **state)
+static void every_precision_is_accepted_by_name(void **state)
 {
     static const struct {
         const char *name;
@@ -101,12 +101,12 @@ static void every_precision_goes_by_its_name(void **state)
     assert_int_equal(ex_predictions_read(path, &p, NULL), MDOT_OK);
     assert_int_equal(p.network_count, COUNT);
     for (size_t i = 0; i < COUNT; i++)
-        assert_true(fabs(p.factors[i] / (ask("A100", 64, all[i].precision) / 100) - 1) < 1e-4);
+        assert_true(fabs(p.factors[i] / (predicted_ms("A100", 64, all[i].precision) / 100) - 1) < 1e-4);
     ex_predictions_free(&p);
     free(path);
 }
 
-static void rows_that_cannot_be_asked_are_named(void **state)
+static void unpredictable_rows_are_named(void **state)
 {
     static const char *const wrong[][2] = {{"a,nowhere.job,A100,64,amp,nchw,sgd,1,100\n", "m.csv:2: "},
                                            {"a,%s,A1000,64,amp,nchw,sgd,1,100\n", "A1000"},
@@ -132,7 +132,7 @@ static void rows_that_cannot_be_asked_are_named(void **state)
     }
 }
 
-static void a_round_says_what_its_parts_cost(void **state)
+static void a_round_reports_the_time_of_its_parts(void **state)
 {
     (void)state;
     process_result result;
@@ -156,10 +156,10 @@ static void a_round_says_what_its_parts_cost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_table_of_measured_jobs_gets_libmdots_answers),
-        cmocka_unit_test(every_precision_goes_by_its_name),
-        cmocka_unit_test(rows_that_cannot_be_asked_are_named),
-        cmocka_unit_test(a_round_says_what_its_parts_cost),
+        cmocka_unit_test(a_table_of_measured_jobs_gets_predictions),
+        cmocka_unit_test(every_precision_is_accepted_by_name),
+        cmocka_unit_test(unpredictable_rows_are_named),
+        cmocka_unit_test(a_round_reports_the_time_of_its_parts),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -28,7 +28,7 @@ static void expect_starts(const sc_result *result, const double *starts_s, const
  * other would end later. */
 static const double gap[][3] = {{0, 3, 100}, {10, 4, 50}, {20, 1, 90}, {20, 1, 80}};
 
-static void hare_fills_gaps_and_delays_nobody(void **state)
+static void hare_fills_gaps_without_delaying_jobs(void **state)
 {
     (void)state;
     sc_workload w = workload_make(gap, 4);
@@ -48,7 +48,7 @@ static void hare_fills_gaps_and_delays_nobody(void **state)
     sc_workload_free(&w);
 }
 
-static void hare_is_fifo_where_there_are_no_gaps(void **state)
+static void hare_is_fifo_without_gaps(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 5; seed++) {
@@ -62,7 +62,7 @@ static void hare_is_fifo_where_there_are_no_gaps(void **state)
     }
 }
 
-static void themis_serves_who_is_treated_worst(void **state)
+static void themis_serves_the_least_fairly_treated_job(void **state)
 {
     (void)state;
     /* One GPU, ten rounds. The short job has waited one round of its 360 s, so it is twice as late as it should be,
@@ -95,7 +95,7 @@ static sc_result run_hydra(sc_workload *w)
     return result;
 }
 
-static void hydra_leaves_fast_gpus_to_who_needs_them(void **state)
+static void hydra_reserves_fast_gpus_for_jobs_that_need_them(void **state)
 {
     (void)state;
     static const double jobs[][3] = {{0, 1, 100}, {0, 1, 100}};
@@ -137,7 +137,7 @@ static mdot_status run_powerflow(double watts, double power_w, sc_result *out_re
     return status;
 }
 
-static void powerflow_widens_whom_it_costs_least_energy(void **state)
+static void powerflow_widens_the_job_of_least_added_energy(void **state)
 {
     (void)state;
     sc_result r;
@@ -166,11 +166,11 @@ static void powerflow_widens_whom_it_costs_least_energy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hare_fills_gaps_and_delays_nobody),
-        cmocka_unit_test(hare_is_fifo_where_there_are_no_gaps),
-        cmocka_unit_test(themis_serves_who_is_treated_worst),
-        cmocka_unit_test(hydra_leaves_fast_gpus_to_who_needs_them),
-        cmocka_unit_test(powerflow_widens_whom_it_costs_least_energy),
+        cmocka_unit_test(hare_fills_gaps_without_delaying_jobs),
+        cmocka_unit_test(hare_is_fifo_without_gaps),
+        cmocka_unit_test(themis_serves_the_least_fairly_treated_job),
+        cmocka_unit_test(hydra_reserves_fast_gpus_for_jobs_that_need_them),
+        cmocka_unit_test(powerflow_widens_the_job_of_least_added_energy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

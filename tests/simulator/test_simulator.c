@@ -43,7 +43,7 @@ static mdot_status take_turns(void *self, const sc_view *view, sc_plan *plan, md
 }
 static const sc_policy turns = {.name = "turns", .decide = take_turns};
 
-static void a_restart_costs_time_that_does_no_work(void **state)
+static void a_restart_costs_time_without_progress(void **state)
 {
     (void)state;
     static const double jobs[][3] = {{0, 1, 15}, {0, 1, 15}};
@@ -114,7 +114,7 @@ static mdot_status reject_odd(void *self, const sc_view *view, sc_plan *plan, md
     return MDOT_OK;
 }
 
-static void rejected_jobs_count_for_no_time(void **state)
+static void rejected_jobs_count_in_no_time(void **state)
 {
     (void)state;
     static const double jobs[][3] = {{0, 1, 10}, {0, 1, 1000}, {0, 1, 20}};
@@ -160,7 +160,7 @@ static void every_decision_is_logged(void **state)
     sc_workload_free(&workload);
 }
 
-static void percentiles_are_nearest_ranks(void **state)
+static void percentiles_use_nearest_ranks(void **state)
 {
     (void)state;
     double jobs[20][3];
@@ -183,12 +183,12 @@ static void percentiles_are_nearest_ranks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_restart_costs_time_that_does_no_work),
+        cmocka_unit_test(a_restart_costs_time_without_progress),
         cmocka_unit_test(a_policy_that_lets_jobs_wait_forever_is_named),
         cmocka_unit_test(a_job_wider_than_the_cluster_is_refused),
-        cmocka_unit_test(rejected_jobs_count_for_no_time),
+        cmocka_unit_test(rejected_jobs_count_in_no_time),
         cmocka_unit_test(every_decision_is_logged),
-        cmocka_unit_test(percentiles_are_nearest_ranks),
+        cmocka_unit_test(percentiles_use_nearest_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

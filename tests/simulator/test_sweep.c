@@ -92,7 +92,7 @@ static void expect_near(double got, double want)
     if (!(fabs(got - want) <= 1e-6 * want)) fail_msg("%.12g, expected %.12g", got, want);
 }
 
-static void every_type_and_width_is_asked(void **state)
+static void every_type_and_width_is_predicted(void **state)
 {
     fixture *f = *state;
     char row[512];
@@ -108,7 +108,7 @@ static void every_type_and_width_is_asked(void **state)
     assert_false(predict("T4", 1, 512).fits);
 }
 
-static void what_does_not_fit_is_believed_not_to_run(void **state)
+static void configurations_that_do_not_fit_get_no_speed(void **state)
 {
     fixture *f = *state;
     char row[512];
@@ -121,7 +121,7 @@ static void what_does_not_fit_is_believed_not_to_run(void **state)
     assert_true(f->workload.kinds[f->kind].believed[1][0] > 0 && f->workload.kinds[f->kind].believed[0][0] > 0);
 }
 
-static void what_nodes_cost_is_asked(void **state)
+static void spread_over_nodes_is_predicted(void **state)
 {
     fixture *f = *state;
     char rows[512];
@@ -152,7 +152,7 @@ static void what_nodes_cost_is_asked(void **state)
     free(path);
 }
 
-static void a_belief_stands_beside_what_is_measured(void **state)
+static void predictions_are_kept_beside_measurements(void **state)
 {
     fixture *f = *state;
     char row[512];
@@ -186,7 +186,7 @@ static void faults_name_the_line(void **state)
     expect_contains(err.message, "Abacus");
 }
 
-static void policies_run_on_what_libmdot_says(void **state)
+static void policies_use_predicted_speeds(void **state)
 {
     fixture *f = *state;
     char rows[512];
@@ -215,12 +215,12 @@ static void policies_run_on_what_libmdot_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_type_and_width_is_asked, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_does_not_fit_is_believed_not_to_run, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_nodes_cost_is_asked, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_belief_stands_beside_what_is_measured, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_type_and_width_is_predicted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(configurations_that_do_not_fit_get_no_speed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(spread_over_nodes_is_predicted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(predictions_are_kept_beside_measurements, set_up, tear_down),
         cmocka_unit_test_setup_teardown(faults_name_the_line, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(policies_run_on_what_libmdot_says, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(policies_use_predicted_speeds, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

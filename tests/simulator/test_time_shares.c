@@ -48,7 +48,7 @@ static const sc_shares two_jobs = {.jobs = 2,
                                    .gpus = (const double[]){1, 1},
                                    .limit_s = 10};
 
-static void a_program_is_solved_or_says_why_not(void **state)
+static void a_program_is_solved_or_gives_the_reason(void **state)
 {
     (void)state;
     sc_linear *l;
@@ -94,7 +94,7 @@ static void isolated_shares_are_equal_parts(void **state)
     expect_near(shares[1], .25, 1e-12);
 }
 
-static void hand_worked_programs(void **state)
+static void hand_solved_programs_match(void **state)
 {
     (void)state;
     NEEDS_SOLVER;
@@ -134,7 +134,7 @@ static void weights_and_widths_count(void **state)
     assert_true(shares[0] >= .25 - 1e-9);
 }
 
-static void a_matching_is_the_best_of_all(void **state)
+static void a_matching_is_optimal(void **state)
 {
     (void)state;
     NEEDS_SOLVER;
@@ -267,7 +267,7 @@ static void check_instance(const instance *in)
     expect_near(value, number(in->expected, "allox_sum_completion_s"), 1e-6);
 }
 
-static void published_optima_are_met(void **state)
+static void published_optima_are_reached(void **state)
 {
     (void)state;
     NEEDS_SOLVER;
@@ -289,7 +289,7 @@ static void published_optima_are_met(void **state)
 
 #else
 
-static void published_optima_are_met(void **state)
+static void published_optima_are_reached(void **state)
 {
     (void)state;
     print_message("built without json-c\n");
@@ -301,12 +301,12 @@ static void published_optima_are_met(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_program_is_solved_or_says_why_not),
+        cmocka_unit_test(a_program_is_solved_or_gives_the_reason),
         cmocka_unit_test(isolated_shares_are_equal_parts),
-        cmocka_unit_test(hand_worked_programs),
+        cmocka_unit_test(hand_solved_programs_match),
         cmocka_unit_test(weights_and_widths_count),
-        cmocka_unit_test(a_matching_is_the_best_of_all),
-        cmocka_unit_test(published_optima_are_met),
+        cmocka_unit_test(a_matching_is_optimal),
+        cmocka_unit_test(published_optima_are_reached),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,7 +138,7 @@ static void pai_tasks_become_jobs(void **state)
     expect_contains(err.message, "trace.csv:1: job a has 1e+10 GPUs, more than 1048576");
 }
 
-static void pais_simulator_has_a_line_a_job(void **state)
+static void pai_simulator_traces_have_one_line_per_job(void **state)
 {
     sc_workload w;
     assert_int_equal(read_text(state,
@@ -164,7 +164,7 @@ static void pais_simulator_has_a_line_a_job(void **state)
     }
 }
 
-static void a_cluster_is_nodes_of_types(void **state)
+static void a_cluster_has_nodes_of_types(void **state)
 {
     sc_cluster c;
     mdot_error err = {0};
@@ -225,7 +225,7 @@ static void factors_are_joined_by_name(void **state)
     sc_workload_free(&w);
 }
 
-static void a_window_counts_what_fits_the_cluster(void **state)
+static void a_window_counts_jobs_that_fit_the_cluster(void **state)
 {
     (void)state;
     static const double jobs[][3] = {{0, 1, 10}, {5, 9, 10}, {10, 2, 10}, {20, 4, 10}, {30, 1, 10}};
@@ -256,10 +256,10 @@ int main(void)
         cmocka_unit_test(jobs_are_in_order_of_arrival),
         cmocka_unit_test(malformed_lines_are_named),
         cmocka_unit_test(pai_tasks_become_jobs),
-        cmocka_unit_test(pais_simulator_has_a_line_a_job),
-        cmocka_unit_test(a_cluster_is_nodes_of_types),
+        cmocka_unit_test(pai_simulator_traces_have_one_line_per_job),
+        cmocka_unit_test(a_cluster_has_nodes_of_types),
         cmocka_unit_test(factors_are_joined_by_name),
-        cmocka_unit_test(a_window_counts_what_fits_the_cluster),
+        cmocka_unit_test(a_window_counts_jobs_that_fit_the_cluster),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

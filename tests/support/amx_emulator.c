@@ -31,7 +31,7 @@ static struct {
     bool configured;
     int rows[TILES], row_bytes[TILES];
     unsigned char tile[TILES][ROWS][ROW_BYTES];
-    long products;
+    long multiplications;
 } amx;
 
 bool amx_emulator_is_configured(void)
@@ -39,11 +39,11 @@ bool amx_emulator_is_configured(void)
     return amx.configured;
 }
 
-long amx_emulator_take_products(void)
+long amx_emulator_take_multiplications(void)
 {
-    long products = amx.products;
-    amx.products = 0;
-    return products;
+    long multiplications = amx.multiplications;
+    amx.multiplications = 0;
+    return multiplications;
 }
 
 /* ---- Decoding ---------------------------------------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ static void widen(int tile, float even[ROWS][ROWS], float odd[ROWS][ROWS])
 }
 
 /* Every processor that runs AMX kernels has FMA. The attribute makes fmaf an instruction instead of a call. */
-__attribute__((target("fma"))) static void add_product(int sums, int left, int right)
+__attribute__((target("fma"))) static void multiply_add(int sums, int left, int right)
 {
     float left_even[ROWS][ROWS], left_odd[ROWS][ROWS], right_even[ROWS][ROWS], right_odd[ROWS][ROWS];
     widen(left, left_even, left_odd);
@@ -166,7 +166,7 @@ __attribute__((target("fma"))) static void add_product(int sums, int left, int r
             sum += even + odd;
             memcpy(&amx.tile[sums][m][4 * n], &sum, sizeof sum);
         }
-    amx.products++;
+    amx.multiplications++;
 }
 
 static bool is_register(const instruction *in)
@@ -189,7 +189,7 @@ static bool execute(const instruction *in)
         store(in->reg, in->address, in->stride);
     } else if (in->opcode == 0x5C && in->prefix == 2 && is_register(in)) {
         if (in->reg == in->rm || in->reg == in->vvvv || in->rm == in->vvvv || in->vvvv >= TILES) return false;
-        add_product(in->reg, in->rm, in->vvvv);
+        multiply_add(in->reg, in->rm, in->vvvv);
     } else {
         return false;
     }

@@ -13,6 +13,6 @@ void amx_emulator_install(void);
 /* Whether a configuration is loaded, that is, still unreleased. */
 bool amx_emulator_is_configured(void);
 /* Tile multiplications since the last call. */
-long amx_emulator_take_products(void);
+long amx_emulator_take_multiplications(void);
 
 #endif

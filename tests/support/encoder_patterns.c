@@ -222,15 +222,15 @@ static char *inputs_of(const char *text)
     return list;
 }
 
-char *encoder_notation(const encoder_pattern *spelling, const encoder_form *form)
+char *encoder_notation(const encoder_pattern *pattern, const encoder_form *form)
 {
-    char *notation = NULL, *inputs = inputs_of(spelling->text);
+    char *notation = NULL, *inputs = inputs_of(pattern->text);
     size_t size;
     FILE *out = open_memstream(&notation, &size);
     assert_non_null(out);
     for (int number = 0; number < form->layers; number++) {
         const nth_layer layer = {.number = number, .inputs = inputs};
-        for (const char *line = spelling->text, *end; *line; line = end + 1) {
+        for (const char *line = pattern->text, *end; *line; line = end + 1) {
             end = strchr(line, '\n');
             assert_non_null(end);
             write_line(out, line, end, &layer, form);

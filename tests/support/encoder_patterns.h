@@ -25,6 +25,6 @@ typedef struct encoder_form {
 } encoder_form;
 
 /* The encoder in graph_notation.h's notation, malloc'ed. */
-char *encoder_notation(const encoder_pattern *spelling, const encoder_form *form);
+char *encoder_notation(const encoder_pattern *pattern, const encoder_form *form);
 
 #endif

@@ -158,11 +158,11 @@ static void expect_ok(mdot_status status, const mdot_error *err, const char *fil
 static void expect_fault(mdot_status status, const mdot_error *err, mdot_status wanted, const char *text,
                          const char *file, int line)
 {
-    bool named = strstr(err->message, "node \"node\"") != NULL, says = strstr(err->message, text) != NULL;
-    if (status != wanted || !named || !says) print_error("%s: \"%s\"\n", mdot_status_name(status), err->message);
+    bool named = strstr(err->message, "node \"node\"") != NULL, has_text = strstr(err->message, text) != NULL;
+    if (status != wanted || !named || !has_text) print_error("%s: \"%s\"\n", mdot_status_name(status), err->message);
     _assert_int_equal(status, wanted, file, line);
     _assert_true(named, "the message names the node", file, line);
-    _assert_true(says, text, file, line);
+    _assert_true(has_text, text, file, line);
 }
 
 void op_assert_types(op_case c, const char *expected, const char *file, int line)

@@ -77,9 +77,9 @@ void predict_open_explained(predict_fixture *f, onnx_builder *b, onnx_builder *e
     predict_open_explained_with(f, b, explain, NULL);
 }
 
-void predict_open_pair(predict_fixture *f, onnx_builder *encode, onnx_builder *price)
+void predict_open_pair(predict_fixture *f, onnx_builder *encode, onnx_builder *evaluate)
 {
-    open_entries(f, (onnx_builder *const[]){encode, price}, (const char *const[]){"encode", "evaluate"}, 2, NULL);
+    open_entries(f, (onnx_builder *const[]){encode, evaluate}, (const char *const[]){"encode", "evaluate"}, 2, NULL);
 }
 
 void predict_close(predict_fixture *f)
@@ -237,7 +237,7 @@ onnx_builder *predict_bandwidth_encode(void)
     return b;
 }
 
-onnx_builder *predict_bandwidth_price(const char *row_shape, int64_t block)
+onnx_builder *predict_bandwidth_evaluate(const char *row_shape, int64_t block)
 {
     static const float quantiles[3] = {0.5f, 1, 2};
     const float bytes_of_ms_of_gbps = 1e6f, most = 1000;

@@ -22,7 +22,7 @@ void predict_open_explained(predict_fixture *f, onnx_builder *b, onnx_builder *e
 void predict_open_explained_with(predict_fixture *f, onnx_builder *b, onnx_builder *explain,
                                  const mdot_open_options *options);
 /* The same for a predictor with two entries. */
-void predict_open_pair(predict_fixture *f, onnx_builder *encode, onnx_builder *price);
+void predict_open_pair(predict_fixture *f, onnx_builder *encode, onnx_builder *evaluate);
 void predict_close(predict_fixture *f);
 /* predict_bandwidth_model as one fixture for all tests of a program. cmocka_run_group_tests opens and closes it. The
  * program exits with 77 if the machine is too old for compiled code. */
@@ -39,7 +39,7 @@ onnx_builder *predict_bandwidth_explained(void);
 /* The same as two entries, the second of which evaluates `block` configurations. "L,2" is the shape of the first
  * entry's result. */
 onnx_builder *predict_bandwidth_encode(void);
-onnx_builder *predict_bandwidth_price(const char *row_shape, int64_t block);
+onnx_builder *predict_bandwidth_evaluate(const char *row_shape, int64_t block);
 /* The same in f64, computed from the job. */
 double predict_bandwidth_ms(const mdot_job *job, const mdot_configuration *configuration);
 /* Reads the first eight values of a configuration. The answers are the batch in ms, times .5, 1 and 2.

@@ -100,7 +100,7 @@ static void binary(maker *m, int v)
     node(m, "Tanh", m->value_count - 1, "", &s); /* keeps products from growing with each node */
 }
 
-static void product(maker *m, int v)
+static void matmul(maker *m, int v)
 {
     static const int widths[] = {4, 8, 16, 3};
     shape s = m->values[v];
@@ -208,8 +208,8 @@ static void cumulate(maker *m, int v)
     node(m, "Tanh", m->value_count - 1, "", &s);
 }
 
-static void (*const makers[])(maker *m, int v) = {unary,  binary,    binary, product, product, normalise,
-                                                  reduce, transpose, concat, slice,   lift,    cumulate};
+static void (*const makers[])(maker *m, int v) = {unary,  binary,    binary, matmul, matmul, normalise,
+                                                  reduce, transpose, concat, slice,  lift,   cumulate};
 
 pb_buffer random_model(const uint8_t *bytes, size_t count)
 {

@@ -124,20 +124,20 @@ static void check_site(const char *path)
     assert_true(t.after <= t.before);
 }
 
-static void steps_with_an_input_pipeline(void **state)
+static void calibration_corrects_an_input_pipeline(void **state)
 {
     (void)state;
     check_site(MDOT_SOURCE_DIR "/tests/data/steps_gavel.csv");
 }
 
-static void steps_without_an_optimizer(void **state)
+static void calibration_corrects_steps_without_an_optimizer(void **state)
 {
     (void)state;
     check_site(MDOT_SOURCE_DIR "/tests/data/steps_torchvision.csv");
 }
 
 /* Ten steps, which are predicted within their intervals. */
-static void steps_of_tuned_containers(void **state)
+static void calibration_corrects_tuned_containers(void **state)
 {
     (void)state;
     check_site(MDOT_SOURCE_DIR "/tests/data/steps_nvidia.csv");
@@ -146,9 +146,9 @@ static void steps_of_tuned_containers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_with_an_input_pipeline),
-        cmocka_unit_test(steps_without_an_optimizer),
-        cmocka_unit_test(steps_of_tuned_containers),
+        cmocka_unit_test(calibration_corrects_an_input_pipeline),
+        cmocka_unit_test(calibration_corrects_steps_without_an_optimizer),
+        cmocka_unit_test(calibration_corrects_tuned_containers),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -106,7 +106,7 @@ static size_t make_configurations(mdot_configuration *out)
     return count;
 }
 
-static void two_pieces_answer_as_one(void **state)
+static void encode_and_evaluate_match_predict(void **state)
 {
     (void)state;
     mdot_configuration *c = calloc(MOST, sizeof *c);
@@ -133,6 +133,6 @@ static void two_pieces_answer_as_one(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(two_pieces_answer_as_one)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(encode_and_evaluate_match_predict)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

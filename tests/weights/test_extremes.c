@@ -76,21 +76,21 @@ static const char *fault_of(const fixture *f, const mdot_job *job, const mdot_co
 static const double most_load = 9007199254740992.0;
 static const int64_t most_setting = INT64_C(1) << 40;
 
-enum { LOADS = 3 };
+enum { COSTS = 3 };
 
 /* Setting `only` has its maximum. If `only` is negative, all settings have theirs. */
-static mdot_job *make_job(const char *type, int only, int loads)
+static mdot_job *make_job(const char *type, int only, int cost)
 {
-    static const mdot_load load[LOADS] = {
+    static const mdot_load load[COSTS] = {
         {1e9, 1e6, 1e6}, {9007199254740992.0, 9007199254740992.0, 9007199254740992.0}, {0, 1e6, 1e6}};
     mdot_job_operator op = {.struct_size = sizeof op, .type = type, .known = true};
     assert_int_equal(mdot_operator_traits_find(type, &op.traits), MDOT_OK);
-    op.parameters = loads == 2 ? most_load : 1000;
+    op.parameters = cost == 2 ? most_load : 1000;
     for (int s = 0; s < MDOT_SETTING_COUNT; s++) {
         bool is_padding = s == MDOT_SETTING_PADDING_H || s == MDOT_SETTING_PADDING_W;
         op.setting[s] = only < 0 || s == only ? most_setting : is_padding ? -most_setting : 8;
     }
-    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) op.per_sample[phase] = load[loads];
+    for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) op.per_sample[phase] = load[cost];
     const mdot_job_description d = {.struct_size = sizeof d, .operators = &op, .operator_count = 1, .batch = 1};
     mdot_job *job = NULL;
     mdot_error err = {0};
@@ -98,7 +98,7 @@ static mdot_job *make_job(const char *type, int only, int loads)
     return job;
 }
 
-static void settings_that_no_operator_has_give_numbers(void **state)
+static void extreme_settings_give_finite_times(void **state)
 {
     const fixture *f = *state;
     static const char *const types[] = {"Conv",    "Linear", "Attention", "LSTM",  "BatchNormalization",
@@ -107,13 +107,13 @@ static void settings_that_no_operator_has_give_numbers(void **state)
     int faults = 0;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         for (int s = -1; s < MDOT_SETTING_COUNT; s++) {
-            for (int loads = 0; loads < LOADS; loads++) {
-                mdot_job *job = make_job(types[t], s, loads);
+            for (int cost = 0; cost < COSTS; cost++) {
+                mdot_job *job = make_job(types[t], s, cost);
                 for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
                     const mdot_configuration c = {.struct_size = sizeof c, .batch = batches[b], .gpu = "A100"};
                     const char *fault = fault_of(f, job, &c);
                     if (fault == NULL) continue;
-                    print_error("%s, setting %d, loads %d, batch %lld: %s\n", types[t], s, loads, (long long)batches[b],
+                    print_error("%s, setting %d, loads %d, batch %lld: %s\n", types[t], s, cost, (long long)batches[b],
                                 fault);
                     faults++;
                 }
@@ -130,7 +130,7 @@ static const double ends[] = {1e-6, 1e9};
 
 /* Each spec value alone, and then all, have their minimum and maximum. The job runs on one GPU, and on eight that
  * exchange as much as possible. */
-static void cards_that_nobody_builds_give_numbers(void **state)
+static void extreme_spec_values_give_finite_times(void **state)
 {
     const fixture *f = *state;
     const mdot_dim_binding sequence = {"sequence", 128, NULL};
@@ -139,13 +139,13 @@ static void cards_that_nobody_builds_give_numbers(void **state)
     mdot_gpu known = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_job_read(MDOT_SOURCE_DIR "/examples/jobs/bert_base.onnx", &options, &job, NULL), MDOT_OK);
     assert_int_equal(mdot_gpu_find("A100", &known, NULL), MDOT_OK);
-    enum { FIGURES = (sizeof known - offsetof(mdot_gpu, compute_capability)) / sizeof(double), ALL = FIGURES };
+    enum { SPEC_VALUES = (sizeof known - offsetof(mdot_gpu, compute_capability)) / sizeof(double), ALL = SPEC_VALUES };
     int faults = 0;
-    for (int figure = 0; figure <= ALL; figure++) {
+    for (int spec_value = 0; spec_value <= ALL; spec_value++) {
         for (int end = 0; end < 2; end++) {
             mdot_gpu gpu = known;
-            for (int k = 0; k < FIGURES; k++)
-                if (k == figure || figure == ALL) (&gpu.compute_capability)[k] = ends[end];
+            for (int k = 0; k < SPEC_VALUES; k++)
+                if (k == spec_value || spec_value == ALL) (&gpu.compute_capability)[k] = ends[end];
             mdot_gpu older = gpu; /* lacks bf16 multiplication */
             older.compute_capability = 7.5;
             const mdot_configuration configurations[] = {
@@ -177,7 +177,7 @@ static void cards_that_nobody_builds_give_numbers(void **state)
             for (size_t c = 0; c < sizeof configurations / sizeof *configurations; c++) {
                 const char *fault = fault_of(f, job, &configurations[c]);
                 if (fault == NULL) continue;
-                print_error("figure %d at %g, configuration %zu: %s\n", figure, ends[end], c, fault);
+                print_error("figure %d at %g, configuration %zu: %s\n", spec_value, ends[end], c, fault);
                 faults++;
             }
         }
@@ -189,10 +189,10 @@ static void cards_that_nobody_builds_give_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(settings_that_no_operator_has_give_numbers, open_shipped, close_it),
-        cmocka_unit_test_setup_teardown(settings_that_no_operator_has_give_numbers, open_published, close_it),
-        cmocka_unit_test_setup_teardown(cards_that_nobody_builds_give_numbers, open_shipped, close_it),
-        cmocka_unit_test_setup_teardown(cards_that_nobody_builds_give_numbers, open_published, close_it),
+        cmocka_unit_test_setup_teardown(extreme_settings_give_finite_times, open_shipped, close_it),
+        cmocka_unit_test_setup_teardown(extreme_settings_give_finite_times, open_published, close_it),
+        cmocka_unit_test_setup_teardown(extreme_spec_values_give_finite_times, open_shipped, close_it),
+        cmocka_unit_test_setup_teardown(extreme_spec_values_give_finite_times, open_published, close_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

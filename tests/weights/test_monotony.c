@@ -20,7 +20,7 @@ static const double slack = 1.0 / 20, host_slack = 1.0 / 8, host_share = 1.0 / 3
 static struct {
     mdot_predictor *predictor;
     mdot_context *context;
-} asked; /* the predictor of the current group of tests */
+} current; /* the predictor of the current group of tests */
 
 /* ---- Networks --------------------------------------------------------------------------------------------------- */
 
@@ -252,8 +252,8 @@ static void make_networks(void)
 static int set_up(const char *path)
 {
     mdot_error err = {0};
-    mdot_status status = mdot_predictor_open(path, NULL, &asked.predictor, &err);
-    if (status == MDOT_OK) status = mdot_context_create(asked.predictor, &asked.context, &err);
+    mdot_status status = mdot_predictor_open(path, NULL, &current.predictor, &err);
+    if (status == MDOT_OK) status = mdot_context_create(current.predictor, &current.context, &err);
     if (status != MDOT_OK) print_error("%s\n", err.message);
     if (status == MDOT_OK) make_networks();
     return status == MDOT_OK ? 0 : -1;
@@ -279,15 +279,15 @@ static int tear_down(void **state)
     }
     network_count = 0;
     for (int i = 0; i < LENGTHS; i++) mdot_job_destroy(bert[i]);
-    mdot_context_destroy(asked.context);
-    mdot_predictor_close(asked.predictor);
+    mdot_context_destroy(current.context);
+    mdot_predictor_close(current.predictor);
     return 0;
 }
 
 /* ---- Properties ------------------------------------------------------------------------------------------------- */
 
-static const char *const cards[] = {"K80", "V100-SXM-32GB", "T4", "RTX-3090", "A100-SXM-80GB", "H100-SXM-80GB"};
-enum { CARDS = sizeof cards / sizeof *cards };
+static const char *const gpus[] = {"K80", "V100-SXM-32GB", "T4", "RTX-3090", "A100-SXM-80GB", "H100-SXM-80GB"};
+enum { GPU_COUNT = sizeof gpus / sizeof *gpus };
 
 typedef struct tally {
     int checked, wrong;
@@ -302,7 +302,7 @@ static double busiest(const mdot_prediction *p, const mdot_prediction *q)
 
 /* `more` may be below `less` only by the slack. */
 static void hold(tally *t, const mdot_prediction *p, const mdot_prediction *q, const char *what, const char *network,
-                 const char *card)
+                 const char *gpu)
 {
     double less = p->step_ms, more = q->step_ms, drop = 1 - more / less;
     t->checked++;
@@ -310,7 +310,7 @@ static void hold(tally *t, const mdot_prediction *p, const mdot_prediction *q, c
     t->wrong++;
     if (drop > t->worst) t->worst = drop;
     if (t->wrong <= 10)
-        print_message("%s: %s on %s: %.4g ms, then %.4g, at %.0f %% of the card\n", what, network, card, less, more,
+        print_message("%s: %s on %s: %.4g ms, then %.4g, at %.0f %% of the card\n", what, network, gpu, less, more,
                       100 * busiest(p, q));
 }
 
@@ -321,11 +321,11 @@ static void expect_held(const tally *t, const char *what)
     assert_int_equal(t->wrong, 0);
 }
 
-static mdot_prediction ask(const mdot_job *job, const mdot_configuration *c)
+static mdot_prediction predict(const mdot_job *job, const mdot_configuration *c)
 {
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     mdot_error err = {0};
-    if (mdot_predict(asked.context, job, c, &p, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (mdot_predict(current.context, job, c, &p, &err) != MDOT_OK) fail_msg("%s", err.message);
     return p;
 }
 
@@ -334,12 +334,12 @@ static void time_grows_with_the_batch(void **state)
     (void)state;
     tally t = {0};
     for (int n = 0; n < network_count; n++) {
-        for (int g = 0; g < CARDS; g++) {
+        for (int g = 0; g < GPU_COUNT; g++) {
             mdot_prediction before = {0};
             for (int64_t batch = 1; batch <= 1024; batch *= 4) {
-                mdot_configuration c = {.struct_size = sizeof c, .batch = batch, .gpu = cards[g]};
-                mdot_prediction now = ask(networks[n].jobs[0], &c);
-                if (batch > 1) hold(&t, &before, &now, "batch", networks[n].name, cards[g]);
+                mdot_configuration c = {.struct_size = sizeof c, .batch = batch, .gpu = gpus[g]};
+                mdot_prediction now = predict(networks[n].jobs[0], &c);
+                if (batch > 1) hold(&t, &before, &now, "batch", networks[n].name, gpus[g]);
                 before = now;
             }
         }
@@ -352,11 +352,12 @@ static void time_grows_with_the_data(void **state)
     (void)state;
     tally t = {0};
     for (int n = 0; n < network_count; n++) {
-        for (int g = 0; g < CARDS; g++) {
+        for (int g = 0; g < GPU_COUNT; g++) {
             for (int s = 1; s < SIZES; s++) {
-                mdot_configuration c = {.struct_size = sizeof c, .batch = 32, .gpu = cards[g]};
-                mdot_prediction smaller = ask(networks[n].jobs[s - 1], &c), larger = ask(networks[n].jobs[s], &c);
-                hold(&t, &smaller, &larger, "size", networks[n].name, cards[g]);
+                mdot_configuration c = {.struct_size = sizeof c, .batch = 32, .gpu = gpus[g]};
+                mdot_prediction smaller = predict(networks[n].jobs[s - 1], &c),
+                                larger = predict(networks[n].jobs[s], &c);
+                hold(&t, &smaller, &larger, "size", networks[n].name, gpus[g]);
             }
         }
     }
@@ -383,7 +384,7 @@ static void time_grows_with_the_length_of_sequences(void **state)
                 c.struct_size = sizeof c;
                 c.batch = batch;
                 c.gpu = "H100";
-                mdot_prediction now = ask(bert[i], &c);
+                mdot_prediction now = predict(bert[i], &c);
                 if (i > 0) hold(&t, &longest, &now, "length", "BERT-base", c.gpu);
                 if (now.step_ms > longest.step_ms) longest = now;
             }
@@ -393,19 +394,19 @@ static void time_grows_with_the_length_of_sequences(void **state)
 }
 
 /* For GPUs with tensor cores for both precisions. */
-static void time_falls_with_lesser_arithmetic(void **state)
+static void time_falls_with_lower_precision(void **state)
 {
     (void)state;
     static const mdot_precision precisions[] = {MDOT_PRECISION_AMP, MDOT_PRECISION_TF32, MDOT_PRECISION_FP32};
     tally t = {0};
     for (int n = 0; n < network_count; n++) {
-        for (int g = 3; g < CARDS; g++) {
+        for (int g = 3; g < GPU_COUNT; g++) {
             mdot_prediction before = {0};
             for (int i = 0; i < 3; i++) {
                 mdot_configuration c = {
-                    .struct_size = sizeof c, .batch = 256, .gpu = cards[g], .precision = precisions[i]};
-                mdot_prediction now = ask(networks[n].jobs[1], &c);
-                if (i > 0) hold(&t, &before, &now, "arithmetic", networks[n].name, cards[g]);
+                    .struct_size = sizeof c, .batch = 256, .gpu = gpus[g], .precision = precisions[i]};
+                mdot_prediction now = predict(networks[n].jobs[1], &c);
+                if (i > 0) hold(&t, &before, &now, "arithmetic", networks[n].name, gpus[g]);
                 before = now;
             }
         }
@@ -421,7 +422,7 @@ static bool is_no_worse(const mdot_gpu *a, const mdot_gpu *b)
            a->fp16_tflops >= b->fp16_tflops && a->watts >= b->watts;
 }
 
-static void a_card_that_is_no_worse_in_any_figure_is_no_slower(void **state)
+static void a_gpu_with_no_worse_spec_values_is_no_slower(void **state)
 {
     (void)state;
     tally t = {0};
@@ -436,7 +437,7 @@ static void a_card_that_is_no_worse_in_any_figure_is_no_slower(void **state)
             for (int n = 0; n < network_count; n += 5) {
                 mdot_configuration c = {.struct_size = sizeof c, .batch = 64, .gpu = *better}, d = c;
                 d.gpu = *worse;
-                mdot_prediction p = ask(networks[n].jobs[1], &c), q = ask(networks[n].jobs[1], &d);
+                mdot_prediction p = predict(networks[n].jobs[1], &c), q = predict(networks[n].jobs[1], &d);
                 hold(&t, &p, &q, "card", networks[n].name, pair);
             }
         }
@@ -450,17 +451,17 @@ int main(void)
         cmocka_unit_test(time_grows_with_the_batch),
         cmocka_unit_test(time_grows_with_the_data),
         cmocka_unit_test(time_grows_with_the_length_of_sequences),
-        cmocka_unit_test(time_falls_with_lesser_arithmetic),
-        cmocka_unit_test(a_card_that_is_no_worse_in_any_figure_is_no_slower),
+        cmocka_unit_test(time_falls_with_lower_precision),
+        cmocka_unit_test(a_gpu_with_no_worse_spec_values_is_no_slower),
     };
     /* This predictor reads neither GPU nor attention. Therefore the test of GPUs is left out, and much is estimated
      * analytically. */
-    const struct CMUnitTest of_one_card[] = {
+    const struct CMUnitTest of_one_gpu[] = {
         cmocka_unit_test(time_grows_with_the_batch),
         cmocka_unit_test(time_grows_with_the_data),
         cmocka_unit_test(time_grows_with_the_length_of_sequences),
-        cmocka_unit_test(time_falls_with_lesser_arithmetic),
+        cmocka_unit_test(time_falls_with_lower_precision),
     };
     int failed = cmocka_run_group_tests_name("shipped", tests, set_up_shipped, tear_down);
-    return failed + cmocka_run_group_tests_name("as published", of_one_card, set_up_published, tear_down);
+    return failed + cmocka_run_group_tests_name("as published", of_one_gpu, set_up_published, tear_down);
 }

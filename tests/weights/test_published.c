@@ -61,7 +61,7 @@ static mdot_prediction predict(const fixture *f, const mdot_job *job, const mdot
     return p;
 }
 
-static void answers_like_the_card_of_its_labels(void **state)
+static void prediction_matches_the_labels_of_the_gpu(void **state)
 {
     mdot_configuration c = labelled();
     mdot_prediction p = predict(*state, ((fixture *)*state)->job, &c);
@@ -71,7 +71,7 @@ static void answers_like_the_card_of_its_labels(void **state)
     assert_true(p.step_ms > 619 / 1.2 && p.step_ms < 619 * 1.2);
 }
 
-static void knows_the_software_of_its_labels(void **state)
+static void default_software_is_that_of_the_labels(void **state)
 {
     mdot_configuration newest = labelled(), same = labelled(), older = labelled();
     same.torch = 112;
@@ -81,19 +81,19 @@ static void knows_the_software_of_its_labels(void **state)
     assert_true(predict(*state, job, &newest).step_ms != predict(*state, job, &older).step_ms);
 }
 
-static void says_what_it_was_not_trained_on(void **state)
+static void inputs_outside_of_the_training_range_give_warnings(void **state)
 {
-    mdot_configuration card = labelled(), batch = labelled(), software = labelled();
-    card.gpu = "A100-SXM-80GB";
+    mdot_configuration other_gpu = labelled(), batch = labelled(), software = labelled();
+    other_gpu.gpu = "A100-SXM-80GB";
     batch.batch = 1024;
     software.torch = 204;
     const mdot_job *job = ((fixture *)*state)->job;
-    assert_true((predict(*state, job, &card).warnings & MDOT_WARN_GPU_NOT_MEASURED) != 0);
+    assert_true((predict(*state, job, &other_gpu).warnings & MDOT_WARN_GPU_NOT_MEASURED) != 0);
     assert_true((predict(*state, job, &batch).warnings & MDOT_WARN_BATCH_ABOVE_DATA) != 0);
     assert_true((predict(*state, job, &software).warnings & MDOT_WARN_SOFTWARE_NOT_MEASURED) != 0);
 }
 
-static void several_gpus_are_modelled(void **state)
+static void several_gpus_are_estimated_analytically(void **state)
 {
     mdot_configuration one = labelled(), eight = labelled();
     eight.gpu_count = 8;
@@ -103,7 +103,7 @@ static void several_gpus_are_modelled(void **state)
     assert_true(together.step_ms > alone.step_ms); /* the gradients' all-reduce uses PCIe */
 }
 
-static void shortens_what_is_longer_than_its_largest_bucket(void **state)
+static void jobs_beyond_the_largest_bucket_are_shortened(void **state)
 {
     const fixture *f = *state;
     mdot_job_options options = MDOT_INIT(mdot_job_options);
@@ -124,11 +124,11 @@ static void shortens_what_is_longer_than_its_largest_bucket(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_like_the_card_of_its_labels),
-        cmocka_unit_test(knows_the_software_of_its_labels),
-        cmocka_unit_test(says_what_it_was_not_trained_on),
-        cmocka_unit_test(several_gpus_are_modelled),
-        cmocka_unit_test(shortens_what_is_longer_than_its_largest_bucket),
+        cmocka_unit_test(prediction_matches_the_labels_of_the_gpu),
+        cmocka_unit_test(default_software_is_that_of_the_labels),
+        cmocka_unit_test(inputs_outside_of_the_training_range_give_warnings),
+        cmocka_unit_test(several_gpus_are_estimated_analytically),
+        cmocka_unit_test(jobs_beyond_the_largest_bucket_are_shortened),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -63,13 +63,14 @@ static int tear_down(void **state)
 /* Predicts one network at every batch. */
 static void sweep(const fixture *f, int network, mdot_configuration common, mdot_prediction *out)
 {
-    mdot_configuration asked[BATCH_COUNT];
+    mdot_configuration configurations[BATCH_COUNT];
     mdot_error err = {0};
     for (int i = 0; i < BATCH_COUNT; i++) {
-        asked[i] = common;
-        asked[i].batch = batches[i];
+        configurations[i] = common;
+        configurations[i].batch = batches[i];
     }
-    if (mdot_sweep(f->context, f->jobs[network], asked, BATCH_COUNT, out, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (mdot_sweep(f->context, f->jobs[network], configurations, BATCH_COUNT, out, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
 }
 
 static void expect_growth(const fixture *f, int network, const mdot_configuration *common)
@@ -133,7 +134,7 @@ static void intervals_hold_their_median(void **state)
         }
 }
 
-static void a_much_faster_card_is_faster(void **state)
+static void a_much_faster_gpu_is_faster(void **state)
 {
     fixture *f = *state;
     static const char *const ascending[] = {"K80", "T4", "RTX-3090", "H100-SXM-80GB"};
@@ -162,7 +163,7 @@ static mdot_prediction predict(const fixture *f, int network, mdot_configuration
 }
 
 /* A setting that affects no operator of a network leaves its time unchanged: ResNet-50 has no attention. */
-static void how_attention_is_computed_moves_no_network_without(void **state)
+static void the_attention_kernel_changes_only_networks_with_attention(void **state)
 {
     for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++) {
         mdot_configuration c = {.batch = 64, .gpu = *gpu, .precision = MDOT_PRECISION_AMP};
@@ -174,7 +175,7 @@ static void how_attention_is_computed_moves_no_network_without(void **state)
     }
 }
 
-static void half_precision_throughout_takes_no_longer_than_autocast(void **state)
+static void pure_half_precision_takes_no_longer_than_autocast(void **state)
 {
     for (int n = 0; n < NETWORK_COUNT; n++)
         for (const char *const *gpu = mdot_gpu_names(); *gpu != NULL; gpu++) {
@@ -194,7 +195,7 @@ static double width(const mdot_prediction *p)
 }
 
 /* Whole steps were measured with autocast, on one GPU, with PyTorch up to 1.12, in eager mode. */
-static void what_was_not_measured_is_less_sure(void **state)
+static void unmeasured_configurations_have_wider_intervals(void **state)
 {
     const mdot_configuration measured = {
         .batch = 128, .gpu = "RTX-3090", .precision = MDOT_PRECISION_AMP, .torch = 112};
@@ -211,7 +212,7 @@ static void what_was_not_measured_is_less_sure(void **state)
     }
 }
 
-static void a_single_sample_is_less_than_was_measured(void **state)
+static void a_batch_below_the_training_data_gives_a_warning(void **state)
 {
     mdot_configuration c = {.batch = 128, .gpu = "RTX-3090", .precision = MDOT_PRECISION_AMP};
     assert_false(predict(*state, 0, c).warnings & MDOT_WARN_BATCH_BELOW_DATA);
@@ -220,7 +221,7 @@ static void a_single_sample_is_less_than_was_measured(void **state)
 }
 
 /* The job has the largest allowed numbers. It gives an answer or is refused, and the other pairs are answered. */
-static void a_job_beyond_all_bounds_harms_no_other(void **state)
+static void an_extreme_job_leaves_other_pairs_answered(void **state)
 {
     fixture *f = *state;
     const mdot_load most = {0x1p53, 0x1p53, 0x1p53};
@@ -248,7 +249,7 @@ static void a_job_beyond_all_bounds_harms_no_other(void **state)
     mdot_job_destroy(hostile);
 }
 
-static void its_code_agrees_with_its_models(void **state)
+static void compiled_code_matches_the_onnx_model(void **state)
 {
     (void)state;
     static const char *const entries[][2] = {{"encode", MDOT_SOURCE_DIR "/weights/encode.onnx"},
@@ -270,13 +271,13 @@ int main(void)
         cmocka_unit_test(larger_batches_take_longer_on_every_gpu),
         cmocka_unit_test(a_sample_costs_no_more_in_a_larger_batch),
         cmocka_unit_test(intervals_hold_their_median),
-        cmocka_unit_test(a_much_faster_card_is_faster),
-        cmocka_unit_test(how_attention_is_computed_moves_no_network_without),
-        cmocka_unit_test(half_precision_throughout_takes_no_longer_than_autocast),
-        cmocka_unit_test(what_was_not_measured_is_less_sure),
-        cmocka_unit_test(a_single_sample_is_less_than_was_measured),
-        cmocka_unit_test(a_job_beyond_all_bounds_harms_no_other),
-        cmocka_unit_test(its_code_agrees_with_its_models),
+        cmocka_unit_test(a_much_faster_gpu_is_faster),
+        cmocka_unit_test(the_attention_kernel_changes_only_networks_with_attention),
+        cmocka_unit_test(pure_half_precision_takes_no_longer_than_autocast),
+        cmocka_unit_test(unmeasured_configurations_have_wider_intervals),
+        cmocka_unit_test(a_batch_below_the_training_data_gives_a_warning),
+        cmocka_unit_test(an_extreme_job_leaves_other_pairs_answered),
+        cmocka_unit_test(compiled_code_matches_the_onnx_model),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

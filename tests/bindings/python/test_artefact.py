@@ -15,7 +15,7 @@ MODEL = support.SOURCE / "weights" / "predictor.onnx"
 
 
 class Artefact(support.TestCase):
-    def test_entries_and_images_are_those_that_the_command_names(self) -> None:
+    def test_entries_and_images_match_inspect(self) -> None:
         predictor = mdot.Predictor()
         reported = support.inspect(predictor.path)
         self.assertEqual([entry.name for entry in predictor.entries], [entry["name"] for entry in reported["entries"]])
@@ -73,7 +73,7 @@ class Artefact(support.TestCase):
         with self.assertRaises(mdot.Error):
             predictor.run({**inputs, "operator_count": array.array("f", [1.0] * (length + 1))}, "encode")
 
-    def test_items_of_any_length_are_what_single_calls_are(self) -> None:
+    def test_items_of_any_length_match_single_calls(self) -> None:
         """An item with wrong names, shapes or length is refused before any item runs."""
         predictor, configuration = mdot.Predictor(), mdot.Configuration(gpu="A100", batch=16)
         jobs = [self.bert(), mdot.Job.from_onnx(support.RESNET)]
@@ -94,7 +94,7 @@ class Artefact(support.TestCase):
         with self.assertRaisesRegex(mdot.InvalidArgumentError, "item 0: input 'operator_count' is not operator_count f32"):
             predictor.run_many([{**items[0], "operator_count": items[1]["operator_count"]}], "encode")
 
-    def test_an_entry_run_on_what_it_reads_of_a_job_predicts_it(self) -> None:
+    def test_an_entry_run_on_job_inputs_predicts_the_job(self) -> None:
         predictor, job = mdot.Predictor(), self.bert()
         configuration = mdot.Configuration(gpu="A100", batch=16)
         inputs = predictor.inputs_of(job, configuration, "evaluate")

@@ -22,7 +22,7 @@ class Compiler(support.TestCase):
         self.addCleanup(folder.cleanup)
         self.output = Path(folder.name) / "predictor.mdot"
 
-    def test_what_is_compiled_answers_and_verifies(self) -> None:
+    def test_compiled_artefacts_run_and_verify(self) -> None:
         steps: list[tuple[str, int, int]] = []
         predictor = mdot.compile(
             MODEL, self.output, buckets=[32, 128], targets=["cpu:x86-64-v3"], name="mine",
@@ -44,14 +44,14 @@ class Compiler(support.TestCase):
         self.assertTrue(rows)
         self.assertEqual(len(rows.rows), 1)  # only the bucket for this job's rows
 
-    def test_what_is_wrong_is_named(self) -> None:
+    def test_invalid_arguments_are_refused_by_name(self) -> None:
         with self.assertRaisesRegex(mdot.NotFoundError, "nowhere.onnx"):
             mdot.compile("nowhere.onnx", self.output)
         with self.assertRaisesRegex(mdot.Error, "x86-64-v9"):
             mdot.compile(MODEL, self.output, targets=["cpu:x86-64-v9"])
         self.assertFalse(self.output.exists())
 
-    def test_what_the_compiler_says_is_a_warning(self) -> None:
+    def test_compiler_messages_are_warnings(self) -> None:
         with warnings.catch_warnings(record=True) as reported:
             warnings.simplefilter("always")
             mdot.compile(MODEL, self.output, buckets=[32], targets=["cpu:x86-64-v3"])

@@ -32,7 +32,7 @@ class Explanations(support.TestCase):
                     self.assertAlmostEqual(sum(getattr(share, name) for share in why), whole, delta=1e-6 * whole + 1e-9)
                 self.assertEqual("model" in why.approximate, "analytic-estimate" in answer.warnings)
 
-    def test_it_is_the_commands(self) -> None:
+    def test_explanation_matches_the_command(self) -> None:
         why = mdot.explain(support.RESNET, "A100", 64, precision="amp")
         reported = support.ask_command(str(support.RESNET), "--gpu", "A100", "--batch", "64", "--precision", "amp", "--explain")
         explained = reported["predictions"][0]["explanation"]
@@ -57,7 +57,7 @@ class Explanations(support.TestCase):
 
 
 class Encodings(support.TestCase):
-    def test_prices_are_the_predictions(self) -> None:
+    def test_encoded_answers_match_the_predictions(self) -> None:
         job, predictor = self.bert(), mdot.Predictor()
         requested = [mdot.Configuration(gpu, batch) for gpu in ("T4", "A100") for batch in (8, 16)]
         requested.append(requested[0].replace(tensor_parallel=2, gpus=2))
@@ -72,7 +72,7 @@ class Encodings(support.TestCase):
         self.assertIn("A1000", str(answers[1]))
         self.assertEqual(answers[0], answers[2])
 
-    def test_it_keeps_what_it_was_made_of(self) -> None:
+    def test_encoding_keeps_its_predictor_alive(self) -> None:
         encoding = mdot.Predictor().encode(self.bert())
         gc.collect()
         self.assertIsInstance(encoding.evaluate([mdot.Configuration("A100", 8)])[0], mdot.Prediction)

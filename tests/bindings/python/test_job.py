@@ -20,7 +20,7 @@ class Reading(support.TestCase):
         self.assertEqual(list(file), list(data))
         self.assertEqual(file.parameters, 25557032)  # torchvision's own count
 
-    def test_operators_say_what_they_are(self) -> None:
+    def test_operators_have_types_settings_and_costs(self) -> None:
         job = mdot.Job.from_onnx(support.RESNET)
         first = job[0]
         self.assertEqual(first.type, "Conv")
@@ -32,7 +32,7 @@ class Reading(support.TestCase):
         self.assertEqual(job[-1].inputs, (len(job) - 2,))
         self.assertRaises(IndexError, lambda: job[len(job)])
 
-    def test_names_of_modules_are_kept_unless_told_otherwise(self) -> None:
+    def test_names_of_modules_are_kept_by_default(self) -> None:
         named = mdot.Job.from_onnx(support.RESNET)
         self.assertEqual(named[0].module, "conv1")
         self.assertIsNone(mdot.Job.from_onnx(support.RESNET, keep_names=False)[0].module)
@@ -44,7 +44,7 @@ class Reading(support.TestCase):
         self.assertEqual([op.type for op in shorter], [op.type for op in self.bert()])
         self.assertNotEqual(list(shorter), list(self.bert()))
 
-    def test_what_is_no_job_is_refused_with_its_name(self) -> None:
+    def test_invalid_jobs_are_refused_by_name(self) -> None:
         with self.assertRaisesRegex(mdot.NotFoundError, "nowhere.onnx"):
             mdot.Job.from_onnx("nowhere.onnx")
         with self.assertRaisesRegex(mdot.MalformedError, "my bytes"):
@@ -52,7 +52,7 @@ class Reading(support.TestCase):
         self.assertRaises(mdot.MalformedError, mdot.Job.from_bytes, b"")
         self.assertRaises(LookupError, mdot.Job.load, "nowhere.job")
 
-    def test_what_the_reader_says_is_a_warning_at_the_line_that_asked(self) -> None:
+    def test_reader_messages_are_warnings_at_the_calling_line(self) -> None:
         with warnings.catch_warnings(record=True) as reported:
             warnings.simplefilter("always")
             mdot.Job.from_onnx(strange_model())
@@ -85,7 +85,7 @@ class Making(support.TestCase):
             requested = {"gpu": "A100", "batch": 16, "precision": "amp", "optimizer": "sgd"}
             self.assertEqual(mdot.predict(again, **requested), mdot.predict(job, **requested))  # the traits of types are saved, too
 
-    def test_the_optimizers_own_load(self) -> None:
+    def test_the_optimizer_has_its_own_flops_and_bytes(self) -> None:
         self.assertGreater(mdot.optimizer_load("Adam", 1000).bytes_read, mdot.optimizer_load("sgd", 1000).bytes_read)
         self.assertRaises(mdot.InvalidArgumentError, mdot.optimizer_load, "lion", 1000)
 
@@ -94,7 +94,7 @@ class Making(support.TestCase):
         wide = [dataclasses.replace(op, parameters=2 * op.parameters) for op in job]
         self.assertEqual(mdot.Job.from_operators(wide).parameters, 2 * job.parameters)
 
-    def test_what_is_wrong_is_named(self) -> None:
+    def test_invalid_arguments_are_refused_by_name(self) -> None:
         first = mdot.Job.from_onnx(support.RESNET)[0]
         replace = dataclasses.replace
         for wrong, reason in (
@@ -111,7 +111,7 @@ class Making(support.TestCase):
 
 
 class Keeping(support.TestCase):
-    def test_a_saved_job_is_the_same(self) -> None:
+    def test_a_saved_job_loads_unchanged(self) -> None:
         job = self.bert()
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "bert.job"
@@ -127,7 +127,7 @@ class Keeping(support.TestCase):
             with self.assertRaisesRegex(mdot.NotFoundError, "no folder"):
                 job.save(Path(folder) / "no folder" / "bert.job")
 
-    def test_freezing_leaves_what_is_trained(self) -> None:
+    def test_freezing_keeps_trained_parameters(self) -> None:
         job = mdot.Job.from_onnx(support.RESNET)
         frozen = job.freeze(["*"], trained=["fc"])
         self.assertEqual(frozen.parameters, 2048 * 1000 + 1000)

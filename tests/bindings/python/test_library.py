@@ -71,7 +71,7 @@ class Completeness(support.TestCase):
         self.assertEqual(bound - exported, set())
         self.assertEqual(bound & set(NOT_NEEDED), set())
 
-    def test_every_public_struct_is_there(self) -> None:
+    def test_every_public_struct_is_declared(self) -> None:
         # except the artefact's ABI, which is for compilers
         paths = [path for path in support.INCLUDE.glob("*.h") if path.name != "mdot_abi.h"]
         code = re.sub(r"/\*.*?\*/", "", "".join(path.read_text() for path in paths), flags=re.S)
@@ -80,7 +80,7 @@ class Completeness(support.TestCase):
 
 
 class Layout(support.TestCase):
-    def test_structs_are_as_the_c_compiler_has_them(self) -> None:
+    def test_structs_match_the_c_compilers_layout(self) -> None:
         """A C program prints every offset. A field that the headers lack fails to compile, and a field that they gained
         changes the size."""
         lines = []
@@ -105,7 +105,7 @@ class Layout(support.TestCase):
         self.assertGreater(len(expected), 150)
         self.assertEqual(reported[:-1], expected)
 
-    def test_every_struct_of_the_headers_that_functions_take_is_there(self) -> None:
+    def test_every_struct_that_functions_take_is_declared(self) -> None:
         named = {kind.__name__ for kind in structs_of_package()}
         for functions in (libraries._RUNTIME, libraries._READER, libraries._COMPILER):
             for _, takes in functions.values():
@@ -125,7 +125,7 @@ class Tables(support.TestCase):
         names = [entry.strip() for entry in code.split(",") if entry.strip() and "=" not in entry]
         return [name.replace(f"MDOT_{prefix}_", "") for name in names if not name.endswith("_COUNT")]
 
-    def test_words_stand_in_the_order_of_their_enums(self) -> None:
+    def test_words_follow_the_order_of_their_enums(self) -> None:
         for prefix, words in (
             ("LAYOUT", configuration.LAYOUTS),
             ("ATTENTION", configuration.ATTENTIONS),
@@ -154,7 +154,7 @@ class Tables(support.TestCase):
         self.assertIn(f'"{VERSION}"', (support.INCLUDE / "mdot_base.h").read_text())
         self.assertTrue(VERSION.startswith(libraries.SOVERSION + "."))
 
-    def test_options_are_the_fields_of_a_configuration(self) -> None:
+    def test_options_match_the_fields_of_a_configuration(self) -> None:
         named = set(configuration.Options.__annotations__)
         self.assertEqual(named | {"gpu", "batch"}, set(configuration.OPTIONS))
 

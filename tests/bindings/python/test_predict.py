@@ -57,7 +57,7 @@ class Answers(support.TestCase):
         self.assertEqual(answer.fits, reported["fits"])
         self.assertEqual(list(answer.warnings), reported["warnings"])
 
-    def test_every_option_answers_as_the_command_does(self) -> None:
+    def test_every_option_matches_the_command(self) -> None:
         job = self.bert()
         seen = {option for options, _ in OPTIONS for option in options}
         self.assertEqual(seen | {"gpu", "batch"}, set(mdot.configuration.OPTIONS))
@@ -71,13 +71,13 @@ class Answers(support.TestCase):
                 if options not in indifferent and "torch" not in options:  # a predictor may ignore it
                     self.assertNotEqual((answer.step_ms, answer.peak_memory_bytes), (plain.step_ms, plain.peak_memory_bytes))
 
-    def test_the_files_batch_and_optimizer_are_what_is_not_said(self) -> None:
+    def test_batch_and_optimizer_default_to_the_file(self) -> None:
         answer = mdot.predict(support.RESNET, "T4")
         self.assertEqual(answer.configuration.batch, mdot.Job.read(support.RESNET).batch)
         self.assertEqual(answer.configuration.optimizer, "sgd")
         self.assert_same(answer, support.ask_command(str(support.RESNET), "--gpu", "T4")["predictions"][0])
 
-    def test_a_gpu_of_ones_own_is_priced(self) -> None:
+    def test_a_custom_gpu_is_predicted(self) -> None:
         a100 = mdot.gpu("a100")
         self.assertEqual(a100.name, "A100-SXM-40GB")
         job = self.bert()
@@ -87,7 +87,7 @@ class Answers(support.TestCase):
         self.assertGreater(mdot.predict(job, slower, 64, precision="amp").step_ms, by_name.step_ms)
         self.assertGreater(len(mdot.gpus()), 50)
 
-    def test_experts_are_dealt_out(self) -> None:
+    def test_experts_are_distributed(self) -> None:
         """A mixture made of operators: eight matrices after a choice. With expert parallelism, each of four GPUs holds two of
         them."""
         load = mdot.Load(1e9, 1e6, 1e6)
@@ -112,7 +112,7 @@ class Answers(support.TestCase):
         with self.assertRaisesRegex(ValueError, "does not divide the 8 experts"):
             mdot.predict(job, "A100", 8, expert_parallel=3)
 
-    def test_totals(self) -> None:
+    def test_totals_follow_the_configuration(self) -> None:
         answer = mdot.predict(self.bert(), "A100", 32, accumulate=2, data_parallel=2, tensor_parallel=2)
         self.assertEqual(answer.configuration.samples, 128)
         self.assertAlmostEqual(answer.samples_per_second, 128000 / answer.step_ms)
@@ -133,7 +133,7 @@ class Answers(support.TestCase):
 
 
 class Faults(support.TestCase):
-    def test_what_is_wrong_is_named(self) -> None:
+    def test_invalid_arguments_are_refused_by_name(self) -> None:
         job = self.bert()
         for message, options in (
             ("batch is a whole number", {"batch": 0}),
@@ -156,7 +156,7 @@ class Faults(support.TestCase):
         with self.assertRaisesRegex(TypeError, "no option 'precison'"):
             mdot.predict(job, "A100", 8, precison="amp")  # type: ignore[call-arg]
 
-    def test_a_version_that_was_never_measured_is_warned_of(self) -> None:
+    def test_an_unmeasured_version_gives_a_warning(self) -> None:
         answer = mdot.predict(self.bert(), "A100", 8, torch="1.5")
         self.assertIn("software-not-measured", answer.warnings)
         self.assertTrue(issubclass(mdot.SoftwareNotMeasuredWarning, mdot.OutsideTrainingWarning))
@@ -173,13 +173,13 @@ class Faults(support.TestCase):
         self.assertEqual(answers[0], answers[2])
         self.assertEqual(predictor.predict_many([]), [])
 
-    def test_what_is_no_predictor_is_refused(self) -> None:
+    def test_other_files_are_refused_as_predictors(self) -> None:
         with self.assertRaisesRegex(mdot.NotFoundError, "nowhere.mdot"):
             mdot.Predictor("nowhere.mdot")
         self.assertRaises(mdot.MalformedError, mdot.Predictor, __file__)
         self.assertRaises(mdot.Error, mdot.Predictor, cpu_isa="x86-64-v9")
 
-    def test_warnings_have_their_names_and_the_line_that_asked(self) -> None:
+    def test_warnings_have_names_and_the_calling_line(self) -> None:
         job = self.bert()
         with warnings.catch_warnings(record=True) as reported:
             warnings.simplefilter("always")
@@ -225,7 +225,7 @@ class Tables(support.TestCase):
         self.assertEqual([record["gpu"] for record in records], ["T4", "A100-SXM-40GB"])
         self.assertTrue(all(isinstance(v, (str, int, float, bool, type(None))) for r in records for v in r.values()))
 
-    def test_pandas_takes_them(self) -> None:
+    def test_pandas_accepts_tables(self) -> None:
         try:
             import pandas  # noqa: F401
         except ImportError:
@@ -235,7 +235,7 @@ class Tables(support.TestCase):
 
 
 class Calibrations(support.TestCase):
-    def test_measurements_move_answers_and_nothing_moves_none(self) -> None:
+    def test_calibration_changes_answers_only_with_measurements(self) -> None:
         job, predictor = self.bert(), mdot.Predictor()
         requested = [mdot.Configuration("A100", batch, precision="amp") for batch in (8, 16, 32, 64)]
         plain = [answer.step_ms for answer in predictor.predict_many([(job, c) for c in requested])]
@@ -261,7 +261,7 @@ class Calibrations(support.TestCase):
         with self.assertRaises(mdot.InvalidArgumentError):
             mdot.Calibration.measured(predictor, [(job, requested[0], -1.0)])
 
-    def test_calibrated_answers_are_the_commands(self) -> None:
+    def test_calibrated_answers_match_the_command(self) -> None:
         """The correction also covers the common factor of steps that spend their time in the same parts. Eight rows determine
         it."""
         job, resnet, predictor = self.bert(), mdot.Job.from_onnx(support.RESNET), mdot.Predictor()

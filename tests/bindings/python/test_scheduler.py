@@ -31,7 +31,7 @@ class Round(support.TestCase):
     def request(self, job_id: str, steps: int, **options: object) -> estimates.Request:
         return estimates.Request(job_id, self.folder / "bert.job", steps, {"batch": 16, **options})
 
-    def test_estimates_are_the_predictions(self) -> None:
+    def test_estimates_match_the_predictions(self) -> None:
         known = estimates.Estimates(["T4", "A100"])
         self.assertTrue(known.submit(self.request("a", 1000, precision="amp")))
         answer = mdot.predict(self.job, "T4", 16, precision="amp")
@@ -41,7 +41,7 @@ class Round(support.TestCase):
         known.forget("a")
         self.assertIsNone(known.remaining_s("a", "T4"))
 
-    def test_what_does_not_fit_a_type_is_not_offered_it(self) -> None:
+    def test_jobs_that_do_not_fit_a_type_get_no_estimate_for_it(self) -> None:
         known = estimates.Estimates(["T4", "A100"])
         batch = mdot.largest_batch(self.job, "T4") + 8
         self.assertTrue(known.submit(self.request("a", 10, batch=batch)))
@@ -49,7 +49,7 @@ class Round(support.TestCase):
         self.assertFalse(known.submit(self.request("b", 10, batch=1 << 20)))
         self.assertIn("exceeds the memory of every GPU", known.refused["b"])
 
-    def test_bad_submissions_raise_nothing_and_say_why(self) -> None:
+    def test_bad_submissions_give_a_reason_without_raising(self) -> None:
         known = estimates.Estimates(["A100"])
         good = (self.folder / "bert.job").read_bytes()
         for name, content in (("empty", b""), ("cut", good[:-9]), ("other", b"\x7fELF" + good), ("huge", b"0" * (2 << 20))):
@@ -71,7 +71,7 @@ class Round(support.TestCase):
             status = example.main([str(queue), "--free", free])
         return status, [line.split() for line in out.getvalue().splitlines()], err.getvalue()
 
-    def test_the_shortest_starts_first_and_what_is_unknown_last(self) -> None:
+    def test_the_shortest_starts_first_and_unknown_jobs_last(self) -> None:
         path = self.folder / "bert.job"
         lines = ["unknown,nowhere.job,5,1,8,amp", f"long,{path},90000,1,16,amp", f"wide,{path},1000,8,16,amp",
                  f"short,{path},100,1,16,amp"]  # fmt: skip
@@ -83,7 +83,7 @@ class Round(support.TestCase):
         self.assertLess(float(started[1][3]), float(started[1][4]))
         self.assertIn("unknown has no estimate: ", reported)
 
-    def test_a_malformed_queue_is_named(self) -> None:
+    def test_a_malformed_queue_is_refused_by_name(self) -> None:
         status, _, reported = self.run_round(["a,b.job,many,1,8,amp"], "A100=8")
         self.assertEqual(status, 2)
         self.assertIn("queue.csv:2", reported)

@@ -54,7 +54,7 @@ static void check_narrowing(const harness *h)
     }
 }
 
-static void check_products(const harness *h)
+static void check_multiplication(const harness *h)
 {
     on_vectors products = (on_vectors)(uintptr_t)harness_get(h, "products");
     for (int turn = 0; turn < 2000; turn++) {
@@ -72,7 +72,7 @@ static void check_products(const harness *h)
     }
 }
 
-static void values_round_and_multiply_alike_with_and_without_the_instructions(void **state)
+static void emulation_equals_the_bf16_instructions(void **state)
 {
     (void)state;
     int count;
@@ -84,7 +84,7 @@ static void values_round_and_multiply_alike_with_and_without_the_instructions(vo
         build_values(&h.e);
         harness_load(&h);
         check_narrowing(&h);
-        check_products(&h);
+        check_multiplication(&h);
         harness_end(&h);
     }
 }
@@ -202,7 +202,7 @@ static void every_kernel_kind_in_bf16_stays_within_its_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_round_and_multiply_alike_with_and_without_the_instructions),
+        cmocka_unit_test(emulation_equals_the_bf16_instructions),
         cmocka_unit_test(every_kernel_kind_in_bf16_stays_within_its_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

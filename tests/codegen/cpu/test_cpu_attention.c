@@ -344,21 +344,21 @@ static shape square(int64_t heads, int64_t dim, mask_kind mask)
     return (shape){ir_dim_number(1), the_length, the_length, heads, heads, dim, dim, mask, .fused = true};
 }
 
-static void self_attention_with_masked_keys_at_every_length(void **state)
+static void self_attention_masks_keys_at_every_length(void **state)
 {
     (void)state;
     shape s = square(2, 32, MASK_KEYS);
     check_shape(&s, every_remainder, REMAINDERS);
 }
 
-static void mask_matrix_at_every_length(void **state)
+static void mask_matrix_matches_at_every_length(void **state)
 {
     (void)state;
     shape s = square(2, 16, MASK_QUERIES);
     check_shape(&s, every_remainder, REMAINDERS);
 }
 
-static void causal_at_every_length(void **state)
+static void causal_attention_matches_at_every_length(void **state)
 {
     (void)state;
     shape s = square(1, 8, MASK_NONE);
@@ -367,7 +367,7 @@ static void causal_at_every_length(void **state)
 }
 
 /* Capped and replaced scores with every kind of mask, both streaming and with few positions. */
-static void capped_and_replaced_scores(void **state)
+static void scores_are_capped_and_replaced(void **state)
 {
     (void)state;
     static const struct {
@@ -391,7 +391,7 @@ static void capped_and_replaced_scores(void **state)
     }
 }
 
-static void odd_channels_and_other_value_channels(void **state)
+static void odd_and_unequal_channel_counts_match(void **state)
 {
     (void)state;
     static const int64_t channels[][2] = {{1, 1}, {37, 5}, {64, 24}, {9, 40}, {17, 65}}, lengths[] = {3, 20, 67};
@@ -403,7 +403,7 @@ static void odd_channels_and_other_value_channels(void **state)
     }
 }
 
-static void grouped_heads_batches_and_unequal_lengths(void **state)
+static void grouped_heads_batches_and_unequal_lengths_match(void **state)
 {
     (void)state;
     static const int64_t lengths[] = {1, 5, 40, 90};
@@ -417,7 +417,7 @@ static void grouped_heads_batches_and_unequal_lengths(void **state)
     check_shape(&s, lengths, 4);
 }
 
-static void causal_with_more_keys_or_more_queries(void **state)
+static void causal_attention_accepts_more_keys_or_more_queries(void **state)
 {
     (void)state;
     static const int64_t lengths[] = {1, 4, 30, 66, 129};
@@ -428,7 +428,7 @@ static void causal_with_more_keys_or_more_queries(void **state)
     check_shape(&s, lengths, 5);
 }
 
-static void batches_of_a_few_positions(void **state)
+static void batches_of_a_few_positions_match(void **state)
 {
     (void)state;
     static const int64_t lengths[] = {1, 2, 17, 33}, channels[][2] = {{16, 16}, {32, 32}, {5, 1}, {37, 19}, {64, 8}};
@@ -446,7 +446,7 @@ static void batches_of_a_few_positions(void **state)
     }
 }
 
-static void whole_blocks_of_masked_keys(void **state)
+static void whole_blocks_of_masked_keys_match(void **state)
 {
     (void)state;
     static const int64_t lengths[] = {65, 128, 129, 190};
@@ -461,7 +461,7 @@ static void whole_blocks_of_masked_keys(void **state)
 
 /* Shapes that the plan runs as matrix kernels, for all special cases of bf16: pairs of keys, and operands in 16 or 32
  * bits. */
-static void pairs_of_keys_and_channels(void **state)
+static void pairs_of_keys_and_channels_match(void **state)
 {
     (void)state;
     static const int64_t lengths[] = {1, 2, 17, 33, 64, 65, 130};
@@ -487,7 +487,7 @@ static void pairs_of_keys_and_channels(void **state)
 }
 
 /* Heads of few channels and batches of few positions run in f32, although the plan may store `out` in 16 bits. */
-static void other_kernels_of_bf16_images(void **state)
+static void other_kernels_of_bf16_images_match(void **state)
 {
     (void)state;
     static const int64_t lengths[] = {1, 17, 66};
@@ -501,17 +501,17 @@ static void other_kernels_of_bf16_images(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(self_attention_with_masked_keys_at_every_length),
-        cmocka_unit_test(mask_matrix_at_every_length),
-        cmocka_unit_test(causal_at_every_length),
-        cmocka_unit_test(capped_and_replaced_scores),
-        cmocka_unit_test(odd_channels_and_other_value_channels),
-        cmocka_unit_test(grouped_heads_batches_and_unequal_lengths),
-        cmocka_unit_test(causal_with_more_keys_or_more_queries),
-        cmocka_unit_test(batches_of_a_few_positions),
-        cmocka_unit_test(whole_blocks_of_masked_keys),
-        cmocka_unit_test(pairs_of_keys_and_channels),
-        cmocka_unit_test(other_kernels_of_bf16_images),
+        cmocka_unit_test(self_attention_masks_keys_at_every_length),
+        cmocka_unit_test(mask_matrix_matches_at_every_length),
+        cmocka_unit_test(causal_attention_matches_at_every_length),
+        cmocka_unit_test(scores_are_capped_and_replaced),
+        cmocka_unit_test(odd_and_unequal_channel_counts_match),
+        cmocka_unit_test(grouped_heads_batches_and_unequal_lengths_match),
+        cmocka_unit_test(causal_attention_accepts_more_keys_or_more_queries),
+        cmocka_unit_test(batches_of_a_few_positions_match),
+        cmocka_unit_test(whole_blocks_of_masked_keys_match),
+        cmocka_unit_test(pairs_of_keys_and_channels_match),
+        cmocka_unit_test(other_kernels_of_bf16_images_match),
     };
     return shard_run_group_tests(tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static const pl_expr *element(plan_fixture *f, int buffer)
     return pl_load(f->arena, buffer, f->buffers[buffer].type.dtype, pl_index(f->arena, 0));
 }
 
-static void every_operator_computes_what_the_interpreter_says(void **state)
+static void every_operator_matches_the_interpreter(void **state)
 {
     (void)state;
     for (int d = 0; d < DTYPE_COUNT; d++) {
@@ -118,7 +118,7 @@ static void every_operator_computes_what_the_interpreter_says(void **state)
     }
 }
 
-static void every_cast_computes_what_the_interpreter_says(void **state)
+static void every_cast_matches_the_interpreter(void **state)
 {
     (void)state;
     for (int from = 0; from < DTYPE_COUNT; from++) {
@@ -173,7 +173,7 @@ static void casts_from_floats_out_of_range_are_defined(void **state)
     }
 }
 
-static void halves_round_to_nearest_even_once(void **state)
+static void f16_rounds_to_nearest_even_once(void **state)
 {
     (void)state;
     /* 1 + 2^-11 + 2^-40 lies above the tie between 1 and 1 + 2^-10. Rounded to f32 it would become the tie. */
@@ -196,7 +196,7 @@ static void halves_round_to_nearest_even_once(void **state)
     }
 }
 
-static void bfloats_round_to_nearest_even_and_keep_nan(void **state)
+static void bf16_rounds_to_nearest_even_and_keeps_nan(void **state)
 {
     (void)state;
     static const float pattern[] = {1, 1.00390625f, 1.01171875f, 3.3895314e38f, -0.0f, INFINITY, NAN};
@@ -243,7 +243,7 @@ static void integer_division_never_traps(void **state)
     }
 }
 
-static void extremes_keep_nan_on_either_side(void **state)
+static void min_and_max_keep_nan_of_either_operand(void **state)
 {
     (void)state;
     static const float pattern[] = {NAN, -2, 3};
@@ -270,7 +270,7 @@ static void extremes_keep_nan_on_either_side(void **state)
 }
 
 /* A chain of doublings has 2^16 paths through 16 nodes. */
-static void shared_trees_are_emitted_once(void **state)
+static void common_subexpressions_are_emitted_once(void **state)
 {
     (void)state;
     plan_fixture f;
@@ -296,14 +296,14 @@ static void shared_trees_are_emitted_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_operator_computes_what_the_interpreter_says),
-        cmocka_unit_test(every_cast_computes_what_the_interpreter_says),
+        cmocka_unit_test(every_operator_matches_the_interpreter),
+        cmocka_unit_test(every_cast_matches_the_interpreter),
         cmocka_unit_test(casts_from_floats_out_of_range_are_defined),
-        cmocka_unit_test(halves_round_to_nearest_even_once),
-        cmocka_unit_test(bfloats_round_to_nearest_even_and_keep_nan),
+        cmocka_unit_test(f16_rounds_to_nearest_even_once),
+        cmocka_unit_test(bf16_rounds_to_nearest_even_and_keeps_nan),
         cmocka_unit_test(integer_division_never_traps),
-        cmocka_unit_test(extremes_keep_nan_on_either_side),
-        cmocka_unit_test(shared_trees_are_emitted_once),
+        cmocka_unit_test(min_and_max_keep_nan_of_either_operand),
+        cmocka_unit_test(common_subexpressions_are_emitted_once),
     };
     return cmocka_run_group_tests_name("cg_expr", tests, NULL, NULL);
 }

@@ -302,7 +302,7 @@ static void run_kernel(kernel run, const form *f, const shape *s, int64_t rows, 
     int64_t padded = (s->columns + CG_PANEL_COLUMNS - 1) / CG_PANEL_COLUMNS * CG_PANEL_COLUMNS;
     bool half_out = cg_stored_dtype(f->target, &descriptions[OUT]) == MDOT_DTYPE_BF16;
     bool half_weight = cg_stored_dtype(f->target, &descriptions[WEIGHT]) == MDOT_DTYPE_BF16;
-    bool half_products = half_weight && f->target->matmul > CG_MATMUL_WIDENED;
+    bool half_operands = half_weight && f->target->matmul > CG_MATMUL_WIDENED;
     float *dense = random_values(s->k * s->columns), *a_values = random_values(a_count);
     float *before = random_values(out_count), *after = random_values(out_count);
     if (half_out) round_all(before, out_count);
@@ -314,7 +314,7 @@ static void run_kernel(kernel run, const form *f, const shape *s, int64_t rows, 
     guarded scratch = guard_create((size_t)scratch_bytes, side);
     read_stored(f, &descriptions[A], &a, a_values, a_count);
     if (half_weight) round_all(dense, s->k * s->columns);
-    if (half_products) round_all(a_values, a_count);
+    if (half_operands) round_all(a_values, a_count);
 
     run(a.data, weight.data, bias.data, out.data, others.data, scratch.data, rows);
     read_stored(f, &descriptions[OUT], &out, after, out_count);
@@ -406,7 +406,7 @@ static shape dense_shape(int64_t k, int64_t columns, const epilogue_case *epilog
         .k = k, .columns = columns, .a_stride = k, .out_stride = columns, .bias = true, .epilogue = epilogue};
 }
 
-static void every_epilogue_over_one_and_several_blocks_of_k(void **state)
+static void every_epilogue_matches_over_one_and_several_k_blocks(void **state)
 {
     (void)state;
     shape shapes[2 * EPILOGUES];
@@ -417,7 +417,7 @@ static void every_epilogue_over_one_and_several_blocks_of_k(void **state)
     check_shapes(shapes, 2 * EPILOGUES);
 }
 
-static void odd_columns_and_k_with_gaps_between_rows(void **state)
+static void odd_columns_and_k_with_gaps_between_rows_match(void **state)
 {
     (void)state;
     static const int64_t sizes[][2] = {{1, 1},   {3, 10},  {37, 37},  {8, 99},    {16, 128}, {128, 64},
@@ -436,7 +436,7 @@ static void odd_columns_and_k_with_gaps_between_rows(void **state)
 }
 
 /* The long epilogue of a strip is computed while the next strip is summed. */
-static void long_epilogues_over_several_strips(void **state)
+static void long_epilogues_over_several_strips_match(void **state)
 {
     (void)state;
     static const int64_t sizes[][2] = {{96, 128}, {128, 200}, {300, 256}};
@@ -449,7 +449,7 @@ static void long_epilogues_over_several_strips(void **state)
     check_shapes(shapes, 9);
 }
 
-static void constant_row_counts(void **state)
+static void constant_row_counts_match(void **state)
 {
     (void)state;
     static const int64_t rows[] = {1, 2, 5, 6, 7, 96, 99};
@@ -462,7 +462,7 @@ static void constant_row_counts(void **state)
     check_shapes(shapes, COUNT);
 }
 
-static void random_shapes(void **state)
+static void random_shapes_match(void **state)
 {
     (void)state;
     enum { COUNT = 8 };
@@ -477,7 +477,7 @@ static void random_shapes(void **state)
 }
 
 /* If another kernel reads a weight whole, it is stored in f32 for all kernels. The other factor may have 16 bits. */
-static void weights_that_are_kept_whole(void **state)
+static void weights_stored_in_f32_match(void **state)
 {
     (void)state;
     int targets;
@@ -490,12 +490,12 @@ static void weights_that_are_kept_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_epilogue_over_one_and_several_blocks_of_k),
-        cmocka_unit_test(odd_columns_and_k_with_gaps_between_rows),
-        cmocka_unit_test(long_epilogues_over_several_strips),
-        cmocka_unit_test(constant_row_counts),
-        cmocka_unit_test(random_shapes),
-        cmocka_unit_test(weights_that_are_kept_whole),
+        cmocka_unit_test(every_epilogue_matches_over_one_and_several_k_blocks),
+        cmocka_unit_test(odd_columns_and_k_with_gaps_between_rows_match),
+        cmocka_unit_test(long_epilogues_over_several_strips_match),
+        cmocka_unit_test(constant_row_counts_match),
+        cmocka_unit_test(random_shapes_match),
+        cmocka_unit_test(weights_stored_in_f32_match),
     };
     return shard_run_group_tests(tests, NULL, NULL);
 }

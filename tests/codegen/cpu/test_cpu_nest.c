@@ -63,7 +63,7 @@ static void copy_by(plan_fixture *f, ir_dim rows, ir_dim columns, int in, const 
                            .store = {{.buffer = out, .index = to, .value = load(f, in, from)}}});
 }
 
-static void moves_read_the_right_elements(void **state)
+static void data_movement_reads_the_right_elements(void **state)
 {
     (void)state;
     static const mdot_dtype dtypes[] = {MDOT_DTYPE_F32, MDOT_DTYPE_F64, MDOT_DTYPE_F16, MDOT_DTYPE_I8, MDOT_DTYPE_BOOL};
@@ -220,7 +220,7 @@ static void reductions_over_any_axes_match(void **state)
     }
 }
 
-static void reductions_of_nothing_give_the_identity(void **state)
+static void empty_reductions_give_the_identity(void **state)
 {
     (void)state;
     plan_fixture f;
@@ -242,7 +242,7 @@ static void reductions_of_nothing_give_the_identity(void **state)
 }
 
 /* out[b, i, j] = sum_k x[b, i, k] y[b, k, j], or y[b, j, k] */
-static void product(plan_fixture *f, mdot_dtype dtype, ir_dim batch, ir_dim m, ir_dim k, ir_dim n, bool transposed)
+static void matmul(plan_fixture *f, mdot_dtype dtype, ir_dim batch, ir_dim m, ir_dim k, ir_dim n, bool transposed)
 {
     const pl_expr *b = loop(f, 0), *i = loop(f, 1), *j = loop(f, 2), *t = loop(f, 3);
     const pl_expr *rows = pl_dim(f->arena, m), *inner = pl_dim(f->arena, k), *columns = pl_dim(f->arena, n);
@@ -261,7 +261,7 @@ static void product(plan_fixture *f, mdot_dtype dtype, ir_dim batch, ir_dim m, i
                            .store = {{out, at2(f, at2(f, b, rows, i), columns, j), pl_acc(f->arena, 0, dtype)}}});
 }
 
-static void products_without_packed_weights_match(void **state)
+static void matmuls_without_packed_weights_match(void **state)
 {
     (void)state;
     /* f16 is left out, because the interpreter rounds each of its products. */
@@ -272,10 +272,10 @@ static void products_without_packed_weights_match(void **state)
         plan_fixture f;
         plan_begin(&f, 65);
         for (int transposed = 0; transposed <= 1; transposed++) {
-            product(&f, dtypes[d], two, l, few, l, transposed);
-            product(&f, dtypes[d], two, few, many, few, transposed);
-            product(&f, dtypes[d], one, few, l, many, transposed);
-            product(&f, dtypes[d], two, one, l, two, transposed);
+            matmul(&f, dtypes[d], two, l, few, l, transposed);
+            matmul(&f, dtypes[d], two, few, many, few, transposed);
+            matmul(&f, dtypes[d], one, few, l, many, transposed);
+            matmul(&f, dtypes[d], two, one, l, two, transposed);
         }
         srand((unsigned)d);
         plan_check(&f, few_lengths);
@@ -291,8 +291,8 @@ static void adjacent_elements_become_vectors(void **state)
     plan_fixture f;
     plan_begin(&f, 67);
     const cg_cpu_target *target = cg_cpu_target_find(MDOT_CPU_X86_64_V4, CG_FP32);
-    product(&f, MDOT_DTYPE_F32, (ir_dim)PLAN_N(2), (ir_dim)PLAN_L, (ir_dim)PLAN_N(70), (ir_dim)PLAN_L, false);
-    product(&f, MDOT_DTYPE_F32, (ir_dim)PLAN_N(2), (ir_dim)PLAN_L, (ir_dim)PLAN_N(70), (ir_dim)PLAN_L, true);
+    matmul(&f, MDOT_DTYPE_F32, (ir_dim)PLAN_N(2), (ir_dim)PLAN_L, (ir_dim)PLAN_N(70), (ir_dim)PLAN_L, false);
+    matmul(&f, MDOT_DTYPE_F32, (ir_dim)PLAN_N(2), (ir_dim)PLAN_L, (ir_dim)PLAN_N(70), (ir_dim)PLAN_L, true);
     cg_vectorisation outputs = cg_choose_vectorisation(&f.plan, &f.kernels[0].nest, target);
     assert_int_equal(outputs.loop, 2); /* columns of the result */
     assert_int_equal(outputs.lanes, 16);
@@ -304,13 +304,13 @@ static void adjacent_elements_become_vectors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(moves_read_the_right_elements),
+        cmocka_unit_test(data_movement_reads_the_right_elements),
         cmocka_unit_test(gathers_follow_loaded_indices),
         cmocka_unit_test(several_stores_share_one_nest),
         cmocka_unit_test(nests_in_place_compute_each_point_once),
         cmocka_unit_test(reductions_over_any_axes_match),
-        cmocka_unit_test(reductions_of_nothing_give_the_identity),
-        cmocka_unit_test(products_without_packed_weights_match),
+        cmocka_unit_test(empty_reductions_give_the_identity),
+        cmocka_unit_test(matmuls_without_packed_weights_match),
         cmocka_unit_test(adjacent_elements_become_vectors),
     };
     return cmocka_run_group_tests_name("cg_nest", tests, NULL, NULL);

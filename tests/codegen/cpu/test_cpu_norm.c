@@ -227,7 +227,7 @@ static bool has_parameters(pl_norm_mode mode)
     return mode == PL_NORM_LAYER || mode == PL_NORM_RMS;
 }
 
-static void rows_of_known_length(void **state)
+static void rows_of_constant_length_match(void **state)
 {
     (void)state;
     static const int64_t columns[] = {1, 2, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100, 128, 130, 255, 256, 257, 300, 521};
@@ -248,7 +248,7 @@ static void rows_of_known_length(void **state)
     check_shapes(shapes, COLUMNS, rows, 3);
 }
 
-static void rows_as_long_as_the_run_time_length(void **state)
+static void rows_of_run_time_length_match(void **state)
 {
     (void)state;
     static const int64_t lengths[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 32, 40, 63, 64, 65, 66, 128, 129, 200};
@@ -282,7 +282,7 @@ static void check_single_row(pl_norm_mode mode, int64_t columns, float *x, const
     }
 }
 
-static void softmax_of_extreme_values(void **state)
+static void softmax_matches_on_extreme_values(void **state)
 {
     (void)state;
     float x[5] = {-INFINITY, 3e38f, -3e38f, 3e38f, 0};
@@ -291,7 +291,7 @@ static void softmax_of_extreme_values(void **state)
 }
 
 /* A variance computed as E[x²] - E[x]² would lose all digits to the mean. */
-static void variance_of_values_far_from_zero(void **state)
+static void variance_matches_far_from_zero(void **state)
 {
     (void)state;
     float x[4] = {10001, 10002, 10003, 10004}, want[4];
@@ -302,10 +302,10 @@ static void variance_of_values_far_from_zero(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_of_known_length),
-        cmocka_unit_test(rows_as_long_as_the_run_time_length),
-        cmocka_unit_test(softmax_of_extreme_values),
-        cmocka_unit_test(variance_of_values_far_from_zero),
+        cmocka_unit_test(rows_of_constant_length_match),
+        cmocka_unit_test(rows_of_run_time_length_match),
+        cmocka_unit_test(softmax_matches_on_extreme_values),
+        cmocka_unit_test(variance_matches_far_from_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

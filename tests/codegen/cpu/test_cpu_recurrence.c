@@ -31,14 +31,14 @@ static void an_lstm_runs_over_the_length(void **state)
     assert_kernels(LSTM("L", "1") "y, h, c = LSTM(x, w, r, b) {hidden_size=20}\nreturn y\n", "linear nest recurrence");
 }
 
-static void results_that_nobody_reads_are_not_stored(void **state)
+static void unused_results_are_not_stored(void **state)
 {
     (void)state;
     assert_code_agrees(LSTM("L", "1") "y, h, c = LSTM(x, w, r, b) {hidden_size=20}\nreturn h\n", lengths);
     assert_code_agrees(LSTM("L", "1") "y, h, c = LSTM(x, w, r, b) {hidden_size=20}\nz = Tanh(y)\nreturn z\n", lengths);
 }
 
-static void both_directions_stand_side_by_side(void **state)
+static void both_directions_are_concatenated(void **state)
 {
     (void)state;
     assert_code_agrees(
@@ -54,7 +54,7 @@ static void both_directions_stand_side_by_side(void **state)
         lengths);
 }
 
-static void a_gru_resets_before_or_behind_its_product(void **state)
+static void a_gru_resets_before_or_after_its_matmul(void **state)
 {
     (void)state;
     assert_code_agrees(GRU("L", "1") "y, h = GRU(x, w, r, b) {hidden_size=20, linear_before_reset=1}\nreturn y, h\n",
@@ -133,7 +133,7 @@ static void every_activation_has_code(void **state)
     }
 }
 
-static void weights_may_be_inputs_and_types_f64(void **state)
+static void weights_may_be_inputs_and_f64(void **state)
 {
     (void)state;
     assert_code_agrees("x = input f32[L,2,5]\nw = input f32[1,60,5]\nr = input f32[1,60,20]\nb = input f32[1,120]\n"
@@ -144,7 +144,7 @@ static void weights_may_be_inputs_and_types_f64(void **state)
                        lengths);
 }
 
-static void what_no_cell_has_is_refused(void **state)
+static void unsupported_cells_are_refused(void **state)
 {
     (void)state;
     assert_refused(LSTM("L", "1") "y, h, c = LSTM(x, w, r, b) {hidden_size=20, activations=[\"Sigmoid\", \"Sine\", "
@@ -156,16 +156,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_lstm_runs_over_the_length),
-        cmocka_unit_test(results_that_nobody_reads_are_not_stored),
-        cmocka_unit_test(both_directions_stand_side_by_side),
-        cmocka_unit_test(a_gru_resets_before_or_behind_its_product),
+        cmocka_unit_test(unused_results_are_not_stored),
+        cmocka_unit_test(both_directions_are_concatenated),
+        cmocka_unit_test(a_gru_resets_before_or_after_its_matmul),
         cmocka_unit_test(the_batch_may_be_the_length),
         cmocka_unit_test(sequences_end_at_their_own_lengths),
         cmocka_unit_test(states_may_be_given),
         cmocka_unit_test(attributes_change_the_gates),
         cmocka_unit_test(every_activation_has_code),
-        cmocka_unit_test(weights_may_be_inputs_and_types_f64),
-        cmocka_unit_test(what_no_cell_has_is_refused),
+        cmocka_unit_test(weights_may_be_inputs_and_f64),
+        cmocka_unit_test(unsupported_cells_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ enum { DTYPE_COUNT = sizeof dtypes / sizeof dtypes[0] };
 
 static const pl_sequential nothing = {.input = {-1, -1, -1, -1}, .output = {-1, -1}};
 
-static void running_sums_match(void **state)
+static void cumulative_sums_match(void **state)
 {
     (void)state;
     for (int d = 0; d < DTYPE_COUNT; d++) {
@@ -184,7 +184,7 @@ static void updates_of_a_cache_match(void **state)
 
 /* The interpreter refuses such indices. The code must clamp them and stay inside the buffer, which a guard page
  * follows. */
-static void wild_indices_are_clamped(void **state)
+static void out_of_range_indices_are_clamped(void **state)
 {
     (void)state;
     static const float data[4] = {0, 0, 0, 0}, updates[3] = {1, 2, 3};
@@ -211,13 +211,13 @@ static void wild_indices_are_clamped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(running_sums_match),
+        cmocka_unit_test(cumulative_sums_match),
         cmocka_unit_test(the_k_best_are_in_order_and_ties_go_to_the_lower_index),
         cmocka_unit_test(nan_ranks_above_every_number),
         cmocka_unit_test(scatters_of_elements_match),
         cmocka_unit_test(scatters_of_slices_match),
         cmocka_unit_test(updates_of_a_cache_match),
-        cmocka_unit_test(wild_indices_are_clamped),
+        cmocka_unit_test(out_of_range_indices_are_clamped),
     };
     return cmocka_run_group_tests_name("cg_sequential", tests, NULL, NULL);
 }

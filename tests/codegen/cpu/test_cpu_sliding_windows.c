@@ -20,14 +20,14 @@ static const int64_t lengths[] = {1, 2, 9, 40, 0};
     "r = input f32[1,L,6]\nx = Transpose(r) {perm=[0, 2, 1]}\nw = weights f32" weights "\nb = weights f32[12]\n"       \
     "c = Conv(x, w, b) {" attributes "}\na = Relu(c)\ny = Transpose(a) {perm=[0, 2, 1]}\nreturn y\n"
 
-static void a_convolution_of_one_tap_is_a_linear(void **state)
+static void a_pointwise_convolution_becomes_a_linear(void **state)
 {
     (void)state;
     assert_code_agrees_everywhere(CONV("1", "[12,6,1]", "pads=[0, 0]"), lengths);
     assert_kernels(BETWEEN("[12,6,1]", "kernel_shape=[1]"), "linear");
 }
 
-static void windows_of_a_sequence_are_rows_as_they_lie(void **state)
+static void contiguous_windows_are_read_in_place(void **state)
 {
     (void)state;
     assert_code_agrees(CONV("1", "[12,6,3]", "pads=[1, 1]"), lengths);
@@ -47,7 +47,7 @@ static void strides_dilations_and_batches_copy_their_windows(void **state)
                        even);
 }
 
-static void groups_are_convolved_apart(void **state)
+static void groups_are_convolved_separately(void **state)
 {
     (void)state;
     assert_code_agrees(CONV("1", "[12,1,3]", "group=6, pads=[1, 1]"), lengths);
@@ -100,10 +100,10 @@ static void positions_of_maxima_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_convolution_of_one_tap_is_a_linear),
-        cmocka_unit_test(windows_of_a_sequence_are_rows_as_they_lie),
+        cmocka_unit_test(a_pointwise_convolution_becomes_a_linear),
+        cmocka_unit_test(contiguous_windows_are_read_in_place),
         cmocka_unit_test(strides_dilations_and_batches_copy_their_windows),
-        cmocka_unit_test(groups_are_convolved_apart),
+        cmocka_unit_test(groups_are_convolved_separately),
         cmocka_unit_test(images_have_windows_in_two_dimensions),
         cmocka_unit_test(weights_may_be_inputs),
         cmocka_unit_test(poolings_take_the_greatest_or_the_mean),

@@ -48,10 +48,10 @@ static char *assembly_of(const cg_cpu_target *target, const char *notation)
 /* ---- Loops ------------------------------------------------------------------------------------------------------- */
 
 typedef struct counts {
-    int products;   /* multiply-add instructions */
-    int tile_loads; /* tileloadd */
-    int reads;      /* memory operands that are read */
-    int stack;      /* memory operands on the stack */
+    int multiply_adds; /* multiply-add instructions */
+    int tile_loads;    /* tileloadd */
+    int reads;         /* memory operands that are read */
+    int stack;         /* memory operands on the stack */
 } counts;
 
 static bool begins_with(const char *text, const char *with)
@@ -59,7 +59,7 @@ static bool begins_with(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-static void count_line(const char *line, size_t length, const char *product, counts *c)
+static void count_line(const char *line, size_t length, const char *multiply, counts *c)
 {
     char text[256];
     if (length >= sizeof text) length = sizeof text - 1;
@@ -70,7 +70,7 @@ static void count_line(const char *line, size_t length, const char *product, cou
     const char *mnemonic = text + strspn(text, " \t");
     const char *memory = strchr(mnemonic, '('), *last = strrchr(mnemonic, ',');
     if (mnemonic[0] == '.' || begins_with(mnemonic, "lea")) return;
-    c->products += begins_with(mnemonic, product);
+    c->multiply_adds += begins_with(mnemonic, multiply);
     c->tile_loads += begins_with(mnemonic, "tileloadd");
     c->stack += strstr(mnemonic, "(%rsp") != NULL;
     bool is_store = memory != NULL && mnemonic[0] == 'v' && last != NULL && strchr(last, ')') != NULL && memory > last;
@@ -87,7 +87,7 @@ static const char *find_label(const char *text, const char *end, const char *lab
 
 /* Counts the loop with the most multiplications among the loops that have no inner branches. A loop extends from a
  * label to a jump back to it. */
-static counts busiest_loop(const char *text, const char *product)
+static counts busiest_loop(const char *text, const char *multiply)
 {
     counts most = {0};
     for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1) {
@@ -100,9 +100,9 @@ static counts busiest_loop(const char *text, const char *product)
         bool has_label = false;
         for (const char *in = begin; in != NULL && in < line; in = strchr(in, '\n') + 1) {
             has_label = has_label || (in > begin && begins_with(in, ".LBB"));
-            count_line(in, strcspn(in, "\n"), product, &c);
+            count_line(in, strcspn(in, "\n"), multiply, &c);
         }
-        if (!has_label && c.products > most.products) most = c;
+        if (!has_label && c.multiply_adds > most.multiply_adds) most = c;
     }
     return most;
 }
@@ -115,14 +115,14 @@ static const char linear[] = "x = input f32[L,64]\nw = weights f32[64,256]\nb = 
 
 /* Tiles of 6×4 vectors and four steps of k, 6×2 on v3; two steps of pairs; 2×2 matrix tiles. Each element of a row
  * and each vector of a panel is loaded once. */
-static void linear_kernels_load_each_factor_once_and_spill_nothing(void **state)
+static void linear_kernels_load_each_factor_once_without_spills(void **state)
 {
     (void)state;
     static const struct {
         mdot_cpu_isa level;
         cg_compute kernel_precision;
-        const char *product;
-        int products, reads, tile_loads;
+        const char *multiply;
+        int multiply_adds, reads, tile_loads;
     } cases[] = {
         {MDOT_CPU_X86_64_V3, CG_FP32, "vfmadd", 4 * 6 * 2, 4 * (6 + 2), 0},
         {MDOT_CPU_X86_64_V4, CG_FP32, "vfmadd", 4 * 6 * 4, 4 * (6 + 4), 0},
@@ -134,19 +134,19 @@ static void linear_kernels_load_each_factor_once_and_spill_nothing(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const cg_cpu_target *target = cg_cpu_target_find(cases[i].level, cases[i].kernel_precision);
         char *text = assembly_of(target, linear);
-        counts c = busiest_loop(text, cases[i].product);
+        counts c = busiest_loop(text, cases[i].multiply);
         free(text);
-        if (c.products != cases[i].products || c.reads != cases[i].reads || c.tile_loads != cases[i].tile_loads ||
-            c.stack != 0)
+        if (c.multiply_adds != cases[i].multiply_adds || c.reads != cases[i].reads ||
+            c.tile_loads != cases[i].tile_loads || c.stack != 0)
             fail_msg("%s, %s: %d products, %d reads, %d tile loads, %d on the stack", target->name,
-                     cg_compute_name(cases[i].kernel_precision), c.products, c.reads, c.tile_loads, c.stack);
+                     cg_compute_name(cases[i].kernel_precision), c.multiply_adds, c.reads, c.tile_loads, c.stack);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linear_kernels_load_each_factor_once_and_spill_nothing),
+        cmocka_unit_test(linear_kernels_load_each_factor_once_without_spills),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -411,7 +411,7 @@ static void the_operation_counts(void **state)
 }
 
 /* A node that occurs twice is written once. The second occurrence must still identify the node. */
-static void which_node_occurs_again_counts(void **state)
+static void repeated_nodes_count(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -423,7 +423,7 @@ static void which_node_occurs_again_counts(void **state)
     ir_arena_destroy(s.arena);
 }
 
-static void kinds_never_share_code(void **state)
+static void kernel_kinds_never_share_code(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -451,8 +451,8 @@ int main(void)
         cmocka_unit_test(steps_and_every_kernel_of_a_recurrence_count),
         cmocka_unit_test(every_field_of_an_expression_counts),
         cmocka_unit_test(the_operation_counts),
-        cmocka_unit_test(which_node_occurs_again_counts),
-        cmocka_unit_test(kinds_never_share_code),
+        cmocka_unit_test(repeated_nodes_count),
+        cmocka_unit_test(kernel_kinds_never_share_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

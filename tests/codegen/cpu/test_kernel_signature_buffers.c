@@ -46,7 +46,7 @@ static void types_and_uses_of_buffers_count(void **state)
 }
 
 /* In precisions that round, the code depends on the buffers that the plan stores in 16 bits. In f32 it does not. */
-static void what_is_kept_in_16_bits_counts_in_bf16(void **state)
+static void buffers_stored_in_16_bits_count_in_bf16(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -76,7 +76,7 @@ static void what_is_kept_in_16_bits_counts_in_bf16(void **state)
 
 /* Two attentions that differ only in the source of their queries. Queries are multiplied in 16 bits only if a kernel
  * made them. */
-static void what_is_multiplied_in_16_bits_counts_in_bf16(void **state)
+static void operands_multiplied_in_16_bits_count_in_bf16(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -114,7 +114,7 @@ static void what_is_multiplied_in_16_bits_counts_in_bf16(void **state)
 }
 
 /* Layers share code, because names, buffer numbers, offsets and contents are left out of the signature. */
-static void what_code_does_not_see_does_not_count(void **state)
+static void names_offsets_and_contents_do_not_count(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -149,9 +149,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_and_uses_of_buffers_count),
-        cmocka_unit_test(what_is_kept_in_16_bits_counts_in_bf16),
-        cmocka_unit_test(what_is_multiplied_in_16_bits_counts_in_bf16),
-        cmocka_unit_test(what_code_does_not_see_does_not_count),
+        cmocka_unit_test(buffers_stored_in_16_bits_count_in_bf16),
+        cmocka_unit_test(operands_multiplied_in_16_bits_count_in_bf16),
+        cmocka_unit_test(names_offsets_and_contents_do_not_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

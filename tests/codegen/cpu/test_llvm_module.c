@@ -87,7 +87,7 @@ static int occurrences(const char *text, const char *word)
     return count;
 }
 
-static void equal_kernels_are_one_function_under_every_name(void **state)
+static void equal_kernels_share_one_function(void **state)
 {
     (void)state;
     plan_fixture *small = malloc(sizeof *small), *large = malloc(sizeof *large);
@@ -109,7 +109,7 @@ static void equal_kernels_are_one_function_under_every_name(void **state)
     free(large);
 }
 
-static void different_kernels_of_one_name_are_told_apart_by_their_bucket(void **state)
+static void different_kernels_of_one_name_get_a_bucket_suffix(void **state)
 {
     (void)state;
     plan_fixture *small = malloc(sizeof *small), *large = malloc(sizeof *large);
@@ -127,7 +127,7 @@ static void different_kernels_of_one_name_are_told_apart_by_their_bucket(void **
     free(large);
 }
 
-static void assembly_is_dumped_and_the_object_is_made_all_the_same(void **state)
+static void dumping_assembly_still_makes_the_object(void **state)
 {
     (void)state;
     plan_fixture *f = malloc(sizeof *f);
@@ -231,9 +231,9 @@ static void a_kernel_of_too_many_tensors_is_refused_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_kernels_are_one_function_under_every_name),
-        cmocka_unit_test(different_kernels_of_one_name_are_told_apart_by_their_bucket),
-        cmocka_unit_test(assembly_is_dumped_and_the_object_is_made_all_the_same),
+        cmocka_unit_test(equal_kernels_share_one_function),
+        cmocka_unit_test(different_kernels_of_one_name_get_a_bucket_suffix),
+        cmocka_unit_test(dumping_assembly_still_makes_the_object),
         cmocka_unit_test(chains_pass_through_scratch_memory),
         cmocka_unit_test(weights_are_found_at_their_offsets),
         cmocka_unit_test(unknown_levels_are_refused),

@@ -69,7 +69,7 @@ static void check_pairs(int64_t k_count, int64_t columns)
     free(data);
 }
 
-static void pairs_hold_two_rows_to_a_word_padded_at_the_front(void **state)
+static void pairs_pack_two_rows_per_word_padded_at_the_front(void **state)
 {
     (void)state;
     const int64_t sizes[][2] = {{1, 1}, {3, 63}, {32, 64}, {33, 65}, {64, 128}, {127, 7}};
@@ -131,7 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(panels_hold_the_matrix_k_major_padded_with_zeros),
-        cmocka_unit_test(pairs_hold_two_rows_to_a_word_padded_at_the_front),
+        cmocka_unit_test(pairs_pack_two_rows_per_word_padded_at_the_front),
         cmocka_unit_test(vector_is_a_matrix_of_one_row),
         cmocka_unit_test(dense_copies_any_type),
         cmocka_unit_test(empty_constants_take_no_bytes),

@@ -129,7 +129,7 @@ static void check_shares(const char *notation, pl_kind kind, bool is_split)
     ir_arena_destroy(arena);
 }
 
-static void linear_is_shared_by_rows(void **state)
+static void linear_is_sliced_by_rows(void **state)
 {
     (void)state;
     check_shares("x = input f32[L,70]\nw = weights f32[70,130]\nb = weights f32[130]\ny = mdot.Linear(x, w, b)\n"
@@ -137,7 +137,7 @@ static void linear_is_shared_by_rows(void **state)
                  PL_LINEAR, true);
 }
 
-static void linear_with_a_hidden_epilogue_is_shared(void **state)
+static void linear_with_an_activation_is_sliced(void **state)
 {
     (void)state;
     check_shares("x = input f32[L,160]\nw = weights f32[160,192]\nb = weights f32[192]\nh = mdot.Linear(x, w, b)\n"
@@ -145,7 +145,7 @@ static void linear_with_a_hidden_epilogue_is_shared(void **state)
                  PL_LINEAR, true);
 }
 
-static void linear_onto_a_residual_is_shared(void **state)
+static void linear_with_a_residual_is_sliced(void **state)
 {
     (void)state;
     check_shares("x = input f32[L,300]\nr = input f32[L,64]\nw = weights f32[300,64]\nh = mdot.Linear(x, w)\n"
@@ -161,7 +161,7 @@ static void linear_of_a_row_is_one_calls(void **state)
                  PL_LINEAR, false);
 }
 
-static void attention_is_shared_by_blocks_of_queries(void **state)
+static void attention_is_sliced_by_blocks_of_queries(void **state)
 {
     (void)state;
     check_shares("q = input f32[1,3,L,24]\nk = input f32[1,3,L,24]\nv = input f32[1,3,L,20]\n"
@@ -169,7 +169,7 @@ static void attention_is_shared_by_blocks_of_queries(void **state)
                  PL_ATTENTION, true);
 }
 
-static void causal_attention_of_shared_key_heads_is_shared(void **state)
+static void causal_attention_of_shared_key_heads_is_sliced(void **state)
 {
     (void)state;
     check_shares("q = input f32[2,4,L,16]\nk = input f32[2,2,L,16]\nv = input f32[2,2,L,16]\n"
@@ -177,7 +177,7 @@ static void causal_attention_of_shared_key_heads_is_shared(void **state)
                  PL_ATTENTION, true);
 }
 
-static void small_attention_is_shared_by_batches(void **state)
+static void small_attention_is_sliced_by_batches(void **state)
 {
     (void)state;
     check_shares("q = input f32[L,2,3,16]\nk = input f32[L,2,3,16]\nv = input f32[L,2,3,16]\n"
@@ -185,7 +185,7 @@ static void small_attention_is_shared_by_batches(void **state)
                  PL_ATTENTION, true);
 }
 
-static void norm_is_shared_by_rows(void **state)
+static void norm_is_sliced_by_rows(void **state)
 {
     (void)state;
     check_shares("x = input f32[L,100]\ng = weights f32[100]\nb = weights f32[100]\n"
@@ -194,7 +194,7 @@ static void norm_is_shared_by_rows(void **state)
     check_shares("x = input f32[L,L]\ny = Softmax(x)\nreturn y\n", PL_NORM, true); /* through scratch memory */
 }
 
-static void pointwise_nest_is_shared_by_vectors(void **state)
+static void pointwise_nest_is_sliced_by_vectors(void **state)
 {
     (void)state;
     check_shares("x = input f32[L,64]\nz = input f32[64]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, true);
@@ -228,7 +228,7 @@ static void kernels_that_are_not_split_are_one_step(void **state)
     ir_arena_destroy(arena);
 }
 
-static void reductions_are_shared_by_outputs(void **state)
+static void reductions_are_sliced_by_outputs(void **state)
 {
     (void)state;
     check_shares("x = input f32[L,90]\naxes = constant i64[1] [1]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
@@ -239,7 +239,7 @@ static void reductions_are_shared_by_outputs(void **state)
                  PL_NEST, false);
 }
 
-static void running_sums_are_shared_and_scatters_are_not(void **state)
+static void cumulative_sums_are_sliced_and_scatters_are_not(void **state)
 {
     (void)state;
     check_shares("x = input f32[L,5]\naxis = constant i64[] [1]\ny = CumSum(x, axis)\nreturn y\n", PL_SEQUENTIAL, true);
@@ -253,19 +253,19 @@ static void running_sums_are_shared_and_scatters_are_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linear_is_shared_by_rows),
-        cmocka_unit_test(linear_with_a_hidden_epilogue_is_shared),
-        cmocka_unit_test(linear_onto_a_residual_is_shared),
+        cmocka_unit_test(linear_is_sliced_by_rows),
+        cmocka_unit_test(linear_with_an_activation_is_sliced),
+        cmocka_unit_test(linear_with_a_residual_is_sliced),
         cmocka_unit_test(linear_of_a_row_is_one_calls),
-        cmocka_unit_test(attention_is_shared_by_blocks_of_queries),
-        cmocka_unit_test(causal_attention_of_shared_key_heads_is_shared),
-        cmocka_unit_test(small_attention_is_shared_by_batches),
-        cmocka_unit_test(norm_is_shared_by_rows),
-        cmocka_unit_test(pointwise_nest_is_shared_by_vectors),
+        cmocka_unit_test(attention_is_sliced_by_blocks_of_queries),
+        cmocka_unit_test(causal_attention_of_shared_key_heads_is_sliced),
+        cmocka_unit_test(small_attention_is_sliced_by_batches),
+        cmocka_unit_test(norm_is_sliced_by_rows),
+        cmocka_unit_test(pointwise_nest_is_sliced_by_vectors),
         cmocka_unit_test(nest_of_few_points_a_row_is_one_calls),
         cmocka_unit_test(kernels_that_are_not_split_are_one_step),
-        cmocka_unit_test(reductions_are_shared_by_outputs),
-        cmocka_unit_test(running_sums_are_shared_and_scatters_are_not),
+        cmocka_unit_test(reductions_are_sliced_by_outputs),
+        cmocka_unit_test(cumulative_sums_are_sliced_and_scatters_are_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

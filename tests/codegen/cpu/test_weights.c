@@ -75,7 +75,7 @@ static void plans_share_equal_weights(void **state)
     ir_arena_destroy(arena);
 }
 
-static void layouts_share_all_but_matrices(void **state)
+static void layouts_share_all_weights_except_matrices(void **state)
 {
     (void)state;
     const float a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8};
@@ -105,7 +105,7 @@ static void layouts_share_all_but_matrices(void **state)
 }
 
 /* Each image has its own copies of the 16-bit weights, and both images share the 32-bit weights. */
-static void bf16_shares_what_is_whole_with_fp32(void **state)
+static void bf16_shares_32_bit_weights_with_fp32(void **state)
 {
     (void)state;
     const float a[4] = {1, 2, 3, 4}, b[4] = {5, 6, 7, 8};
@@ -133,7 +133,7 @@ static void bf16_shares_what_is_whole_with_fp32(void **state)
     ir_arena_destroy(arena);
 }
 
-static void plans_without_weights_make_a_section_all_the_same(void **state)
+static void plans_without_weights_still_make_a_section(void **state)
 {
     (void)state;
     ir_tensor none = matrix(NULL, 0, 3);
@@ -174,9 +174,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_share_equal_weights),
-        cmocka_unit_test(layouts_share_all_but_matrices),
-        cmocka_unit_test(bf16_shares_what_is_whole_with_fp32),
-        cmocka_unit_test(plans_without_weights_make_a_section_all_the_same),
+        cmocka_unit_test(layouts_share_all_weights_except_matrices),
+        cmocka_unit_test(bf16_shares_32_bit_weights_with_fp32),
+        cmocka_unit_test(plans_without_weights_still_make_a_section),
         cmocka_unit_test(oversized_weight_is_reported_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,7 +35,7 @@ static cu_cubin read_made(const char *log)
     return cubin;
 }
 
-static void every_field_is_read(void **state)
+static void every_field_is_parsed(void **state)
 {
     (void)state;
     cu_cubin cubin = read_made(NULL);
@@ -57,7 +57,7 @@ static void every_field_is_read(void **state)
     assert_null(cu_cubin_find(&cubin, "scal"));
 }
 
-static void spills_are_those_of_the_log(void **state)
+static void spills_are_read_from_the_log(void **state)
 {
     (void)state;
     static const char log[] = "ptxas info    : Function properties for scale_more\n"
@@ -69,7 +69,7 @@ static void spills_are_those_of_the_log(void **state)
 }
 
 /* An overestimate is safe: spilled registers are on the stack, so the whole stack counts. */
-static void without_words_on_spilling_all_of_the_stack_counts(void **state)
+static void the_whole_stack_counts_without_a_spill_log(void **state)
 {
     (void)state;
     static const char *const logs[] = {
@@ -101,7 +101,7 @@ static mdot_status read_copy(const unsigned char *bytes, size_t size_bytes, mdot
     return status;
 }
 
-static void other_files_are_no_cubins(void **state)
+static void other_file_types_are_refused(void **state)
 {
     (void)state;
     mdot_error err;
@@ -165,7 +165,7 @@ static void kernel_without_code_or_registers_is_malformed(void **state)
     free(changed);
 }
 
-static void no_memory_is_told(void **state)
+static void exhausted_memory_is_reported(void **state)
 {
     (void)state;
     ir_arena *small = ir_arena_create(32);
@@ -178,14 +178,14 @@ static void no_memory_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_is_read),
-        cmocka_unit_test(spills_are_those_of_the_log),
-        cmocka_unit_test(without_words_on_spilling_all_of_the_stack_counts),
-        cmocka_unit_test(other_files_are_no_cubins),
+        cmocka_unit_test(every_field_is_parsed),
+        cmocka_unit_test(spills_are_read_from_the_log),
+        cmocka_unit_test(the_whole_stack_counts_without_a_spill_log),
+        cmocka_unit_test(other_file_types_are_refused),
         cmocka_unit_test(truncated_cubin_is_malformed),
         cmocka_unit_test(damaged_bytes_are_read_within_bounds),
         cmocka_unit_test(kernel_without_code_or_registers_is_malformed),
-        cmocka_unit_test(no_memory_is_told),
+        cmocka_unit_test(exhausted_memory_is_reported),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

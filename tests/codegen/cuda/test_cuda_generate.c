@@ -48,7 +48,7 @@ static int count_of(const char *text, const char *what)
     return count;
 }
 
-static void kernels_come_by_entry_and_bucket(void **state)
+static void kernels_are_ordered_by_entry_and_bucket(void **state)
 {
     (void)state;
     static const int64_t buckets[] = {32, 128};
@@ -77,7 +77,7 @@ static void kernels_come_by_entry_and_bucket(void **state)
 }
 
 /* An entry may have any name. A kernel's name must be a unique C identifier. */
-static void kernels_of_any_entries_have_names_of_their_own(void **state)
+static void kernel_names_are_unique_across_entries(void **state)
 {
     (void)state;
     static const char price[] = "x = input f32[4,8]\nw = weights f32[8,2]\ny = mdot.Linear(x, w)\nreturn y\n";
@@ -91,7 +91,7 @@ static void kernels_of_any_entries_have_names_of_their_own(void **state)
 }
 
 /* type i64, five loads f32, mask bool: each input is rounded up to 16 bytes. */
-static void inputs_go_into_the_parameter_where_they_fit(void **state)
+static void small_inputs_are_passed_as_parameters(void **state)
 {
     (void)state;
     static const int64_t buckets[] = {32, 1000, 1024, 2048};
@@ -131,7 +131,7 @@ static void assert_refused(const char *graph, const char *kernel, const char *re
     if (!strstr(err.message, kernel) || !strstr(err.message, reason)) fail_msg("%s", err.message);
 }
 
-static void what_has_no_cuda_code_is_refused_by_name(void **state)
+static void kernels_without_cuda_code_are_refused_by_name(void **state)
 {
     (void)state;
     assert_refused("x = input f32[1,L]\naxis = constant i64[] [1]\nsum = CumSum(x, axis)\nreturn sum\n",
@@ -157,11 +157,11 @@ static void an_entry_with_a_length_needs_a_bucket(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kernels_come_by_entry_and_bucket),
-        cmocka_unit_test(kernels_of_any_entries_have_names_of_their_own),
-        cmocka_unit_test(inputs_go_into_the_parameter_where_they_fit),
+        cmocka_unit_test(kernels_are_ordered_by_entry_and_bucket),
+        cmocka_unit_test(kernel_names_are_unique_across_entries),
+        cmocka_unit_test(small_inputs_are_passed_as_parameters),
         cmocka_unit_test(layers_and_buckets_share_the_functions_of_their_steps),
-        cmocka_unit_test(what_has_no_cuda_code_is_refused_by_name),
+        cmocka_unit_test(kernels_without_cuda_code_are_refused_by_name),
         cmocka_unit_test(an_entry_with_a_length_needs_a_bucket),
     };
     return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);

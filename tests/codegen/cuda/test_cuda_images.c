@@ -241,7 +241,7 @@ static rows verify(fixture *f, const char *libcuda, bool *out_passed)
 }
 
 /* The fake driver has an sm_90 whose kernels answer without computing, so verification must fail. */
-static void verification_looks_at_what_the_gpu_answers(void **state)
+static void verification_compares_results_of_the_gpu(void **state)
 {
     fixture *f = *state;
     cubin_nvrtc_or_skip();
@@ -255,7 +255,7 @@ static void verification_looks_at_what_the_gpu_answers(void **state)
     assert_string_equal(f->warning, "");
 }
 
-static void verification_without_a_gpu_says_so(void **state)
+static void verification_without_a_gpu_reports_it(void **state)
 {
     fixture *f = *state;
     cubin_nvrtc_or_skip();
@@ -279,7 +279,7 @@ static void source_can_be_dumped_without_nvrtc(void **state)
     assert_null(strstr(f->dump, "#include"));
 }
 
-static void without_nvrtc_the_message_says_what_to_install(void **state)
+static void missing_nvrtc_gives_installation_advice(void **state)
 {
     fixture *f = *state;
     setenv("MDOT_NVRTC", "/nonexistent", 1);
@@ -292,7 +292,7 @@ static void without_nvrtc_the_message_says_what_to_install(void **state)
 }
 
 /* y = the running sum of x, one element after the other. */
-static void what_is_no_encoder_stays_on_the_cpu_with_a_warning(void **state)
+static void unsupported_graphs_stay_on_the_cpu_with_a_warning(void **state)
 {
     fixture *f = *state;
     setenv("MDOT_NVRTC", "/nonexistent", 1); /* NVRTC is unnecessary in this case */
@@ -318,11 +318,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(kernels_in_fp32_fit_every_architecture, setup, teardown),
         cmocka_unit_test_setup_teardown(kernels_of_the_reference_predictor_fit_every_architecture, setup, teardown),
         cmocka_unit_test_setup_teardown(assembler_and_source_can_be_dumped, setup, teardown),
-        cmocka_unit_test_setup_teardown(verification_looks_at_what_the_gpu_answers, setup, teardown),
-        cmocka_unit_test_setup_teardown(verification_without_a_gpu_says_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(verification_compares_results_of_the_gpu, setup, teardown),
+        cmocka_unit_test_setup_teardown(verification_without_a_gpu_reports_it, setup, teardown),
         cmocka_unit_test_setup_teardown(source_can_be_dumped_without_nvrtc, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_nvrtc_the_message_says_what_to_install, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_no_encoder_stays_on_the_cpu_with_a_warning, setup, teardown),
+        cmocka_unit_test_setup_teardown(missing_nvrtc_gives_installation_advice, setup, teardown),
+        cmocka_unit_test_setup_teardown(unsupported_graphs_stay_on_the_cpu_with_a_warning, setup, teardown),
     };
     return shard_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static void assert_fragments(int64_t k, int64_t columns, cg_compute kernel_preci
     free(packed);
 }
 
-static void a_whole_fragment(void **state)
+static void a_whole_fragment_is_packed(void **state)
 {
     (void)state;
     assert_fragments(16, 16, CG_BF16);
@@ -78,7 +78,7 @@ static void steps_of_k_come_before_groups_of_columns(void **state)
     assert_fragments(32, 48, CG_FP16);
 }
 
-static void what_is_no_whole_fragment_has_zeros_behind(void **state)
+static void partial_fragments_are_padded_with_zeros(void **state)
 {
     (void)state;
     assert_fragments(5, 3, CG_BF16);
@@ -90,9 +90,9 @@ static void what_is_no_whole_fragment_has_zeros_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_fragment),
+        cmocka_unit_test(a_whole_fragment_is_packed),
         cmocka_unit_test(steps_of_k_come_before_groups_of_columns),
-        cmocka_unit_test(what_is_no_whole_fragment_has_zeros_behind),
+        cmocka_unit_test(partial_fragments_are_padded_with_zeros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

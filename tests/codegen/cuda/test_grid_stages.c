@@ -60,7 +60,7 @@ static void assert_steps(const cu_stages *stages, const char *wanted)
     assert_string_equal(text, wanted);
 }
 
-static void an_encoder_meets_before_each_attention_and_the_head(void **state)
+static void an_encoder_has_barriers_before_attention_and_head(void **state)
 {
     (void)state;
     cu_stages one = stages_of_encoder(1), three = stages_of_encoder(3);
@@ -74,14 +74,14 @@ static void an_encoder_meets_before_each_attention_and_the_head(void **state)
     }
 }
 
-static void the_barrier_of_attention_stands_for_its_keys(void **state)
+static void attention_waits_for_its_keys(void **state)
 {
     (void)state;
     cu_stages stages = stages_of_encoder(1);
     assert_int_equal(stages.barriers[1].buffer, stages.barriers[1].after->kernel->attention.k.buffer);
 }
 
-static void tokens_of_a_unit_attend_without_a_barrier(void **state)
+static void attention_within_a_unit_needs_no_barrier(void **state)
 {
     (void)state;
     cu_stages stages = stages_of_notation("x = input f32[1,L,3,32]\nshape = constant i64[3] [-1, 3, 32]\n"
@@ -119,14 +119,14 @@ static void reductions_of_the_length_keep_a_result_for_each_tile(void **state)
     assert_int_equal(stages.buffers[stages.plan->buffer_count].type.dim[0].offset, MAX_LENGTH / cu_blocks.tile_units);
 }
 
-static void positions_are_found_by_one_block(void **state)
+static void positions_are_computed_by_one_block(void **state)
 {
     (void)state;
     cu_stages stages = stages_of_notation("x = input f32[1,L,8]\ny = ArgMax(x) {axis=1, keepdims=0}\nreturn y\n");
     assert_steps(&stages, "e");
 }
 
-static void batches_of_sequences_are_free(void **state)
+static void batches_of_sequences_need_no_barrier(void **state)
 {
     (void)state;
     cu_stages stages = stages_of_notation("x = input f32[2,L,48]\nsizes = constant i64[3] [16, 16, 16]\n"
@@ -135,7 +135,7 @@ static void batches_of_sequences_are_free(void **state)
     assert_steps(&stages, "*A");
 }
 
-static void what_is_needed_late_is_made_late(void **state)
+static void kernels_are_scheduled_as_late_as_possible(void **state)
 {
     (void)state;
     cu_stages stages = stages_of_notation("x = input f32[1,L,16]\nm = input f32[1,L,16]\ns = Sigmoid(m)\n"
@@ -165,14 +165,14 @@ static void scans_are_refused_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_encoder_meets_before_each_attention_and_the_head),
-        cmocka_unit_test(the_barrier_of_attention_stands_for_its_keys),
-        cmocka_unit_test(tokens_of_a_unit_attend_without_a_barrier),
+        cmocka_unit_test(an_encoder_has_barriers_before_attention_and_head),
+        cmocka_unit_test(attention_waits_for_its_keys),
+        cmocka_unit_test(attention_within_a_unit_needs_no_barrier),
         cmocka_unit_test(a_neighbours_row_needs_a_barrier),
         cmocka_unit_test(reductions_of_the_length_keep_a_result_for_each_tile),
-        cmocka_unit_test(positions_are_found_by_one_block),
-        cmocka_unit_test(batches_of_sequences_are_free),
-        cmocka_unit_test(what_is_needed_late_is_made_late),
+        cmocka_unit_test(positions_are_computed_by_one_block),
+        cmocka_unit_test(batches_of_sequences_need_no_barrier),
+        cmocka_unit_test(kernels_are_scheduled_as_late_as_possible),
         cmocka_unit_test(scans_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);

@@ -45,7 +45,7 @@ static void elements_of_rows_stay_in_their_unit(void **state)
     assert_span(span_of(binary(PL_SUB, element(), number(8))), 24, -8, 15);
 }
 
-static void rows_divided_by_rows_to_a_unit_are_units(void **state)
+static void rows_divided_by_unit_size_give_the_unit(void **state)
 {
     (void)state;
     assert_span(span_of(binary(PL_FLOORDIV, pl_index(cuda_arena, 0), number(3))), 1, 0, 0);
@@ -53,7 +53,7 @@ static void rows_divided_by_rows_to_a_unit_are_units(void **state)
     assert_span(span_of(binary(PL_FLOORDIV, element(), number(8))), 3, 0, 2);
 }
 
-static void what_units_do_not_divide_is_bounded_as_a_whole(void **state)
+static void indivisible_rows_have_global_bounds(void **state)
 {
     (void)state;
     assert_span(span_of(binary(PL_FLOORDIV, pl_index(cuda_arena, 0), number(2))), 0, 0, 95);
@@ -70,7 +70,7 @@ static void clamped_data_is_bounded(void **state)
     assert_false(cu_range_is_bounded(span_of(binary(PL_ADD, data, number(1)))));
 }
 
-static void choices_span_both_sides(void **state)
+static void selections_span_both_branches(void **state)
 {
     (void)state;
     const pl_expr *is_first = binary(PL_LT, pl_index(cuda_arena, 0), number(1));
@@ -79,7 +79,7 @@ static void choices_span_both_sides(void **state)
     assert_span(span_of(pl_select(cuda_arena, is_first, number(4), pl_index(cuda_arena, 0))), 0, 0, 191);
 }
 
-static void overflow_is_no_bound(void **state)
+static void overflow_gives_no_bound(void **state)
 {
     (void)state;
     const pl_expr *large = binary(PL_MUL, pl_index(cuda_arena, 0), number(INT64_MAX / 2));
@@ -93,11 +93,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elements_of_rows_stay_in_their_unit),
-        cmocka_unit_test(rows_divided_by_rows_to_a_unit_are_units),
-        cmocka_unit_test(what_units_do_not_divide_is_bounded_as_a_whole),
+        cmocka_unit_test(rows_divided_by_unit_size_give_the_unit),
+        cmocka_unit_test(indivisible_rows_have_global_bounds),
         cmocka_unit_test(clamped_data_is_bounded),
-        cmocka_unit_test(choices_span_both_sides),
-        cmocka_unit_test(overflow_is_no_bound),
+        cmocka_unit_test(selections_span_both_branches),
+        cmocka_unit_test(overflow_gives_no_bound),
     };
     return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);
 }

@@ -31,7 +31,7 @@ static void a_whole_number_has_a_point(void **state)
     assert_float(1e12, "1e+12f");
 }
 
-static void a_fraction_has_as_many_digits_as_it_takes(void **state)
+static void a_fraction_has_as_many_digits_as_it_needs(void **state)
 {
     (void)state;
     assert_float(0.5, "0.5f");
@@ -40,7 +40,7 @@ static void a_fraction_has_as_many_digits_as_it_takes(void **state)
     assert_float(0.1f, "0.100000001f");
 }
 
-static void a_sign_stands_in_parentheses(void **state)
+static void negative_literals_are_in_parentheses(void **state)
 {
     (void)state;
     assert_float(-1, "(-1.0f)");
@@ -49,7 +49,7 @@ static void a_sign_stands_in_parentheses(void **state)
     assert_float(-1e-300, "(-0.0f)");
 }
 
-static void what_f32_has_no_digits_for_has_a_name(void **state)
+static void infinities_and_nan_have_names(void **state)
 {
     (void)state;
     assert_float(INFINITY, "INFINITE");
@@ -61,7 +61,7 @@ static void what_f32_has_no_digits_for_has_a_name(void **state)
     assert_float(FLT_MAX, "3.40282347e+38f");
 }
 
-static void denormals_stay_and_what_is_less_is_zero(void **state)
+static void denormals_are_kept_and_smaller_values_become_zero(void **state)
 {
     (void)state;
     assert_float(FLT_TRUE_MIN, "1.40129846e-45f");
@@ -94,7 +94,7 @@ static void every_float_reads_back(void **state)
 
 /* A double between two f32 values: its nine-digit form rounds to one of them, but the double itself is nearer to the
  * other. */
-static void a_double_becomes_the_f32_next_to_it(void **state)
+static void a_double_becomes_the_nearest_f32(void **state)
 {
     (void)state;
     int others = 0;
@@ -111,7 +111,7 @@ static void a_double_becomes_the_f32_next_to_it(void **state)
     assert_true(others > 1000); /* otherwise the test of the digits would be vacuous */
 }
 
-static void the_locale_has_no_say(void **state)
+static void the_locale_is_ignored(void **state)
 {
     (void)state;
     decimal_point_begin("<U066B>");
@@ -126,7 +126,7 @@ static void the_locale_has_no_say(void **state)
     assert_string_equal(texts[4], "0.333333333f");
 }
 
-static void an_integer_is_an_int_where_it_fits(void **state)
+static void an_integer_is_an_int_if_it_fits(void **state)
 {
     (void)state;
     static const struct {
@@ -152,14 +152,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_number_has_a_point),
-        cmocka_unit_test(a_fraction_has_as_many_digits_as_it_takes),
-        cmocka_unit_test(a_sign_stands_in_parentheses),
-        cmocka_unit_test(what_f32_has_no_digits_for_has_a_name),
-        cmocka_unit_test(denormals_stay_and_what_is_less_is_zero),
+        cmocka_unit_test(a_fraction_has_as_many_digits_as_it_needs),
+        cmocka_unit_test(negative_literals_are_in_parentheses),
+        cmocka_unit_test(infinities_and_nan_have_names),
+        cmocka_unit_test(denormals_are_kept_and_smaller_values_become_zero),
         cmocka_unit_test(every_float_reads_back),
-        cmocka_unit_test(a_double_becomes_the_f32_next_to_it),
-        cmocka_unit_test(the_locale_has_no_say),
-        cmocka_unit_test(an_integer_is_an_int_where_it_fits),
+        cmocka_unit_test(a_double_becomes_the_nearest_f32),
+        cmocka_unit_test(the_locale_is_ignored),
+        cmocka_unit_test(an_integer_is_an_int_if_it_fits),
     };
     return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);
 }

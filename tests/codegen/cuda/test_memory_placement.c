@@ -73,7 +73,7 @@ static int pieces_of(const cu_layout *layout, piece *out)
     return count;
 }
 
-static void assert_apart(const cu_layout *layout)
+static void assert_no_overlap(const cu_layout *layout)
 {
     piece pieces[512];
     assert_true(2 * layout->stages->buffer_count + layout->stages->step_count < 512);
@@ -110,7 +110,7 @@ static void assert_shared_stays_in_its_block(const cu_layout *layout)
     }
 }
 
-static void nothing_lies_on_what_is_still_used(void **state)
+static void live_buffers_do_not_overlap(void **state)
 {
     (void)state;
     static const cg_compute computes[] = {CG_FP32, CG_BF16, CG_FP16};
@@ -119,7 +119,7 @@ static void nothing_lies_on_what_is_still_used(void **state)
             mdot_error err = {0};
             cu_layout layout;
             if (lay_out(cuda_encoder(layers), computes[m], &layout, &err) != MDOT_OK) fail_msg("%s", err.message);
-            assert_apart(&layout);
+            assert_no_overlap(&layout);
             assert_shared_stays_in_its_block(&layout);
             assert_true(layout.shared_bytes > 0);
             assert_true(layout.scratch_bytes > 0);
@@ -128,7 +128,7 @@ static void nothing_lies_on_what_is_still_used(void **state)
 }
 
 /* The buffers of each layer follow those of the previous layer. */
-static void memory_does_not_grow_with_a_chain(void **state)
+static void memory_is_constant_for_a_chain(void **state)
 {
     (void)state;
     static const char few[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\na = mdot.Linear(x, w)\nb = Softmax(a)\n"
@@ -137,7 +137,7 @@ static void memory_does_not_grow_with_a_chain(void **state)
                                "c = mdot.Linear(b, w)\nd = Softmax(c)\ne = mdot.Linear(d, w)\nf = Softmax(e)\n"
                                "g = mdot.Linear(f, w)\nh = Softmax(g)\ny = mdot.Linear(h, w)\nreturn y\n";
     cu_layout small = layout_of(few, CG_BF16), large = layout_of(many, CG_BF16);
-    assert_apart(&large);
+    assert_no_overlap(&large);
     assert_true(large.shared_bytes <= small.shared_bytes);
     assert_int_equal(large.scratch_bytes, 0);
 }
@@ -150,7 +150,7 @@ static const char RESIDUAL[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\nh
                                "p = mdot.Linear(h, w)\ns = Add(p, h)\ng = weights f32[32]\n"
                                "n = LayerNormalization(s, g) {axis=-1}\ny = mdot.Linear(n, w)\nreturn y\n";
 
-static void what_only_products_read_is_kept_in_16_bits_alone(void **state)
+static void operands_of_matmuls_are_stored_in_16_bits_only(void **state)
 {
     (void)state;
     cu_layout layout = layout_of(RESIDUAL, CG_BF16);
@@ -161,10 +161,10 @@ static void what_only_products_read_is_kept_in_16_bits_alone(void **state)
     assert_int_equal(h->plain.kind, CU_SHARED);
     assert_int_equal(h->half.kind, CU_SHARED);
     assert_false(h->plain.is_half);
-    assert_apart(&layout);
+    assert_no_overlap(&layout);
 }
 
-static void f32_has_no_other_form(void **state)
+static void fp32_has_no_16_bit_copies(void **state)
 {
     (void)state;
     cu_layout layout = layout_of(RESIDUAL, CG_FP32);
@@ -172,7 +172,7 @@ static void f32_has_no_other_form(void **state)
     assert_int_equal(home_of(&layout, "n")->plain.kind, CU_SHARED);
 }
 
-static void what_comes_and_goes_stays_where_the_caller_has_it(void **state)
+static void inputs_and_outputs_stay_in_caller_memory(void **state)
 {
     (void)state;
     cu_layout layout = layout_of(RESIDUAL, CG_BF16);
@@ -183,7 +183,7 @@ static void what_comes_and_goes_stays_where_the_caller_has_it(void **state)
     assert_int_equal(y->plain.kind, CU_NOWHERE); /* its plain form is unused */
 }
 
-static void an_output_that_is_read_has_a_copy(void **state)
+static void an_output_that_is_read_back_has_a_copy(void **state)
 {
     (void)state;
     cu_layout layout = layout_of("x = input f32[1,L,32]\nw = weights f32[32,32]\nh = mdot.Linear(x, w)\n"
@@ -236,7 +236,7 @@ static void only_wide_and_even_rows_are_padded(void **state)
 
 /* The rows are written with width 64 and read as twice as many rows with width 32. Padding stands at ends of rows
  * that both have in common. */
-static void rows_are_as_wide_as_the_narrowest_reader_has_them(void **state)
+static void row_pitch_follows_the_narrowest_reader(void **state)
 {
     (void)state;
     cu_layout layout = layout_of("x = input f32[1,L,16]\nw = weights f32[16,64]\nh = mdot.Linear(x, w)\n"
@@ -251,7 +251,7 @@ static void rows_are_as_wide_as_the_narrowest_reader_has_them(void **state)
 }
 
 /* Results that one block computes alone may take up to 16 KB, at 8 bytes per element. */
-static void small_results_stay_with_the_block_that_has_them(void **state)
+static void small_single_block_results_stay_in_shared_memory(void **state)
 {
     (void)state;
     static const char text[] = "x = input f32[1,%d]\na = Softmax(x)\nw = weights f32[%d,4]\ny = mdot.Linear(a, w)\n"
@@ -265,7 +265,7 @@ static void small_results_stay_with_the_block_that_has_them(void **state)
 }
 
 /* One dimension grows with L, the other shrinks. The number of elements is largest between the extremes. */
-static void scratch_memory_is_of_the_length_that_takes_most(void **state)
+static void scratch_memory_fits_the_most_expensive_length(void **state)
 {
     (void)state;
     mdot_error err = {0};
@@ -286,7 +286,7 @@ static void scratch_memory_is_of_the_length_that_takes_most(void **state)
 }
 
 /* The row of a residual's sum may be narrower than the last dimension of its buffer. */
-static void a_norms_sum_is_as_wide_as_it_is_written(void **state)
+static void the_sum_of_a_norm_has_the_written_row_width(void **state)
 {
     (void)state;
     mdot_error err = {0};
@@ -304,7 +304,7 @@ static void a_norms_sum_is_as_wide_as_it_is_written(void **state)
     assert_int_equal(layout.placements[target].plain.width, 16);
 }
 
-static void what_other_tiles_read_lies_in_scratch_memory(void **state)
+static void results_read_by_other_tiles_are_in_scratch_memory(void **state)
 {
     (void)state;
     cu_layout layout = layout_of("x = input f32[1,L,32]\nw = weights f32[32,96]\np = mdot.Linear(x, w)\n"
@@ -319,7 +319,7 @@ static void what_other_tiles_read_lies_in_scratch_memory(void **state)
 }
 
 /* 16 rows of 1024 f32 take 64 KB. A block has room for only one such buffer. */
-static void the_largest_makes_way_where_shared_memory_ends(void **state)
+static void the_largest_buffer_is_evicted_from_full_shared_memory(void **state)
 {
     (void)state;
     cu_layout layout = layout_of("x = input f32[1,L,32]\nw = weights f32[32,1024]\nv = weights f32[32,512]\n"
@@ -336,7 +336,7 @@ static void the_largest_makes_way_where_shared_memory_ends(void **state)
     }
     assert_true(moved >= 1);
     assert_true(kept >= 1);
-    assert_apart(&layout);
+    assert_no_overlap(&layout);
 }
 
 /* Unpadded rows of a and b are live at the same time. Together they take the bytes of `columns` columns, from 1577
@@ -381,7 +381,7 @@ static void assert_rows_fit(int64_t k, cg_compute kernel_precision, bool fit)
     assert_non_null(strstr(err.message, "shared memory"));
 }
 
-static void what_a_step_itself_needs_must_fit(void **state)
+static void the_working_memory_of_a_step_must_fit(void **state)
 {
     (void)state;
     /* 64 bytes belong to the item. */
@@ -394,22 +394,22 @@ static void what_a_step_itself_needs_must_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_lies_on_what_is_still_used),
-        cmocka_unit_test(memory_does_not_grow_with_a_chain),
-        cmocka_unit_test(what_only_products_read_is_kept_in_16_bits_alone),
-        cmocka_unit_test(f32_has_no_other_form),
-        cmocka_unit_test(what_comes_and_goes_stays_where_the_caller_has_it),
-        cmocka_unit_test(an_output_that_is_read_has_a_copy),
+        cmocka_unit_test(live_buffers_do_not_overlap),
+        cmocka_unit_test(memory_is_constant_for_a_chain),
+        cmocka_unit_test(operands_of_matmuls_are_stored_in_16_bits_only),
+        cmocka_unit_test(fp32_has_no_16_bit_copies),
+        cmocka_unit_test(inputs_and_outputs_stay_in_caller_memory),
+        cmocka_unit_test(an_output_that_is_read_back_has_a_copy),
         cmocka_unit_test(rows_of_a_tile_are_padded),
         cmocka_unit_test(only_wide_and_even_rows_are_padded),
-        cmocka_unit_test(rows_are_as_wide_as_the_narrowest_reader_has_them),
-        cmocka_unit_test(small_results_stay_with_the_block_that_has_them),
-        cmocka_unit_test(scratch_memory_is_of_the_length_that_takes_most),
-        cmocka_unit_test(a_norms_sum_is_as_wide_as_it_is_written),
-        cmocka_unit_test(what_other_tiles_read_lies_in_scratch_memory),
-        cmocka_unit_test(the_largest_makes_way_where_shared_memory_ends),
+        cmocka_unit_test(row_pitch_follows_the_narrowest_reader),
+        cmocka_unit_test(small_single_block_results_stay_in_shared_memory),
+        cmocka_unit_test(scratch_memory_fits_the_most_expensive_length),
+        cmocka_unit_test(the_sum_of_a_norm_has_the_written_row_width),
+        cmocka_unit_test(results_read_by_other_tiles_are_in_scratch_memory),
+        cmocka_unit_test(the_largest_buffer_is_evicted_from_full_shared_memory),
         cmocka_unit_test(the_items_own_memory_counts),
-        cmocka_unit_test(what_a_step_itself_needs_must_fit),
+        cmocka_unit_test(the_working_memory_of_a_step_must_fit),
     };
     return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);
 }

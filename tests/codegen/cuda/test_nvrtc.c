@@ -76,7 +76,7 @@ static cu_cubin compile_for(const cu_nvrtc *nvrtc, const cubin_architecture *arc
 
 /* Returns the number before `unit` in ptxas's report on a kernel, two lines after its name, or 0 if the report lacks
  * it. */
-static unsigned told(const char *log, const char *kernel, const char *unit)
+static unsigned reported(const char *log, const char *kernel, const char *unit)
 {
     char title[128];
     snprintf(title, sizeof title, "Function properties for %s\n", kernel);
@@ -91,7 +91,7 @@ static unsigned told(const char *log, const char *kernel, const char *unit)
     return (unsigned)strtoul(found, NULL, 10);
 }
 
-static void resources_are_what_ptxas_says_on_every_architecture(void **state)
+static void resources_match_ptxas_on_every_architecture(void **state)
 {
     (void)state;
     cu_nvrtc nvrtc = cubin_nvrtc_or_skip();
@@ -103,11 +103,11 @@ static void resources_are_what_ptxas_says_on_every_architecture(void **state)
         assert_int_equal(cubin.kernel_count, 4);
         for (int k = 0; k < cubin.kernel_count; k++) {
             const cu_cubin_kernel *kernel = &cubin.kernels[k];
-            assert_int_equal(kernel->registers, told(cubin.log, kernel->name, "registers"));
+            assert_int_equal(kernel->registers, reported(cubin.log, kernel->name, "registers"));
             if (strstr(cubin.log, " barriers") != NULL) /* since CUDA 12 */
-                assert_int_equal(kernel->barriers, told(cubin.log, kernel->name, "barriers"));
-            assert_int_equal(kernel->shared_bytes, told(cubin.log, kernel->name, "bytes smem"));
-            assert_int_equal(kernel->local_bytes, told(cubin.log, kernel->name, "bytes stack frame"));
+                assert_int_equal(kernel->barriers, reported(cubin.log, kernel->name, "barriers"));
+            assert_int_equal(kernel->shared_bytes, reported(cubin.log, kernel->name, "bytes smem"));
+            assert_int_equal(kernel->local_bytes, reported(cubin.log, kernel->name, "bytes stack frame"));
             assert_int_equal(kernel->parameter_bytes, 64);
             assert_true(kernel->code_bytes > 0);
         }
@@ -195,7 +195,7 @@ static void *run_job(void *argument)
     return NULL;
 }
 
-static void threads_compile_each_its_own(void **state)
+static void threads_compile_concurrently(void **state)
 {
     (void)state;
     cu_nvrtc nvrtc = cubin_nvrtc_or_skip();
@@ -220,7 +220,7 @@ static void threads_compile_each_its_own(void **state)
 
 /* ---- If NVRTC is absent ------------------------------------------------------------------------------------------ */
 
-static void missing_library_is_told_by_its_path(void **state)
+static void missing_library_is_named_by_its_path(void **state)
 {
     (void)state;
     setenv("MDOT_NVRTC", "/nonexistent/libnvrtc.so", 1);
@@ -234,7 +234,7 @@ static void missing_library_is_told_by_its_path(void **state)
     unsetenv("MDOT_NVRTC");
 }
 
-static void other_library_is_not_taken_for_nvrtc(void **state)
+static void another_library_is_refused(void **state)
 {
     (void)state;
     setenv("MDOT_NVRTC", "libm.so.6", 1);
@@ -248,13 +248,13 @@ static void other_library_is_not_taken_for_nvrtc(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resources_are_what_ptxas_says_on_every_architecture),
+        cmocka_unit_test(resources_match_ptxas_on_every_architecture),
         cmocka_unit_test(damaged_real_cubin_is_read_within_bounds),
         cmocka_unit_test(errors_in_the_source_name_part_line_and_reason),
         cmocka_unit_test(unknown_architecture_lists_the_known),
-        cmocka_unit_test(threads_compile_each_its_own),
-        cmocka_unit_test(missing_library_is_told_by_its_path),
-        cmocka_unit_test(other_library_is_not_taken_for_nvrtc),
+        cmocka_unit_test(threads_compile_concurrently),
+        cmocka_unit_test(missing_library_is_named_by_its_path),
+        cmocka_unit_test(another_library_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,7 @@ static void a_shape_takes_a_branch(void **state)
     expect_operator(b, "Sigmoid");
 }
 
-static void the_length_chooses_where_it_is_known_later(void **state)
+static void length_conditions_become_where(void **state)
 {
     (void)state;
     static const int64_t zero = 0, fifty = 50;
@@ -109,7 +109,7 @@ static void the_length_chooses_where_it_is_known_later(void **state)
     expect_operator(b, "Where");
 }
 
-static void data_chooses_between_results_alike(void **state)
+static void data_conditions_become_where(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -118,7 +118,7 @@ static void data_chooses_between_results_alike(void **state)
     expect_operator(b, "Where");
 }
 
-static void results_that_differ_in_type_stay_an_if(void **state)
+static void results_of_different_types_keep_the_if(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -134,7 +134,7 @@ static void results_that_differ_in_type_stay_an_if(void **state)
 }
 
 /* One input with an empty name. The builder's name list cannot express it. */
-static void an_absent_condition_decides_nothing(void **state)
+static void an_absent_condition_keeps_the_if(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -154,13 +154,10 @@ static void an_absent_condition_decides_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_initializer_takes_a_branch),
-        cmocka_unit_test(a_constant_takes_a_branch),
-        cmocka_unit_test(a_shape_takes_a_branch),
-        cmocka_unit_test(the_length_chooses_where_it_is_known_later),
-        cmocka_unit_test(data_chooses_between_results_alike),
-        cmocka_unit_test(results_that_differ_in_type_stay_an_if),
-        cmocka_unit_test(an_absent_condition_decides_nothing),
+        cmocka_unit_test(an_initializer_takes_a_branch),    cmocka_unit_test(a_constant_takes_a_branch),
+        cmocka_unit_test(a_shape_takes_a_branch),           cmocka_unit_test(length_conditions_become_where),
+        cmocka_unit_test(data_conditions_become_where),     cmocka_unit_test(results_of_different_types_keep_the_if),
+        cmocka_unit_test(an_absent_condition_keeps_the_if),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

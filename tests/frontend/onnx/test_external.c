@@ -166,7 +166,7 @@ static void hard_links_are_refused(void **state)
     expect_refusal(s->model, model_with("2", "hard.bin", NULL, NULL), "hard link");
 }
 
-static void what_is_no_file_is_refused(void **state)
+static void irregular_files_are_refused(void **state)
 {
     sandbox *s = *state;
     char path[256];
@@ -249,7 +249,7 @@ static void model_file_is_read_with_its_folder(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-static void files_that_are_no_model_are_refused(void **state)
+static void files_of_other_types_are_refused(void **state)
 {
     sandbox *s = *state;
     char path[256];
@@ -286,13 +286,13 @@ int main(void)
         IN_SANDBOX(locations_outside_of_the_folder_are_refused),
         IN_SANDBOX(symbolic_links_are_refused),
         IN_SANDBOX(hard_links_are_refused),
-        IN_SANDBOX(what_is_no_file_is_refused),
+        IN_SANDBOX(irregular_files_are_refused),
         IN_SANDBOX(ranges_beyond_the_file_are_refused),
         IN_SANDBOX(missing_location_is_refused),
         cmocka_unit_test(model_without_a_folder_has_no_external_data),
         cmocka_unit_test(skipped_weights_need_no_file),
         IN_SANDBOX(model_file_is_read_with_its_folder),
-        IN_SANDBOX(files_that_are_no_model_are_refused),
+        IN_SANDBOX(files_of_other_types_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

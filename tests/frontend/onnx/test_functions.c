@@ -38,7 +38,7 @@ static void call_becomes_the_body(void **state)
     release(&m);
 }
 
-static void names_inside_are_the_calls_own(void **state)
+static void names_inside_are_unique_to_the_call(void **state)
 {
     (void)state;
     onnx_builder *b = begin_model();
@@ -183,7 +183,7 @@ static void input_may_pass_through_to_an_output(void **state)
     release(&m);
 }
 
-static void overloads_are_told_apart(void **state)
+static void overloads_are_distinguished(void **state)
 {
     (void)state;
     onnx_builder *b = begin_model();
@@ -321,7 +321,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(call_becomes_the_body),
-        cmocka_unit_test(names_inside_are_the_calls_own),
+        cmocka_unit_test(names_inside_are_unique_to_the_call),
         cmocka_unit_test(functions_call_functions),
         cmocka_unit_test(body_uses_the_functions_opset),
         cmocka_unit_test(attribute_reference_takes_the_calls_value),
@@ -330,7 +330,7 @@ int main(void)
         cmocka_unit_test(absent_input_is_absent_inside),
         cmocka_unit_test(output_that_the_call_leaves_out_is_dropped),
         cmocka_unit_test(input_may_pass_through_to_an_output),
-        cmocka_unit_test(overloads_are_told_apart),
+        cmocka_unit_test(overloads_are_distinguished),
         cmocka_unit_test(recursion_is_refused),
         cmocka_unit_test(deep_chain_of_calls_is_refused),
         cmocka_unit_test(exponential_expansion_is_refused),

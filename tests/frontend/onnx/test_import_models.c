@@ -90,7 +90,7 @@ static void predictors_import(void **state)
     visit("predictor", true);
 }
 
-static void real_models_import_or_say_why_not(void **state)
+static void real_models_import_or_report_the_reason(void **state)
 {
     (void)state;
     static const char *const folders[] = {"real/cnn", "real/transformer", "real/training"};
@@ -174,7 +174,7 @@ int main(void)
         cmocka_unit_test(node_tests_import),
         cmocka_unit_test(light_networks_import),
         cmocka_unit_test(predictors_import),
-        cmocka_unit_test(real_models_import_or_say_why_not),
+        cmocka_unit_test(real_models_import_or_report_the_reason),
         cmocka_unit_test(hostile_files_are_refused),
         cmocka_unit_test(reference_predictor_has_its_length_and_inputs),
         cmocka_unit_test(functions_of_an_exporter_are_inlined),

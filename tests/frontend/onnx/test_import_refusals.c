@@ -36,7 +36,7 @@ static void graph_without_outputs_is_refused(void **state)
     expect_refused(b, NULL, MDOT_MALFORMED, "no outputs", NULL);
 }
 
-static void output_that_nothing_defines_is_refused(void **state)
+static void undefined_output_is_refused(void **state)
 {
     (void)state;
     onnx_builder *b = begin_model();
@@ -53,7 +53,7 @@ static void repeated_output_is_refused(void **state)
     expect_refused(b, NULL, MDOT_MALFORMED, "output 'y'", "twice", NULL);
 }
 
-static void input_that_nothing_defines_is_refused(void **state)
+static void undefined_input_is_refused(void **state)
 {
     (void)state;
     onnx_builder *b = begin_model();
@@ -286,9 +286,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(missing_opset_is_refused),
         cmocka_unit_test(graph_without_outputs_is_refused),
-        cmocka_unit_test(output_that_nothing_defines_is_refused),
+        cmocka_unit_test(undefined_output_is_refused),
         cmocka_unit_test(repeated_output_is_refused),
-        cmocka_unit_test(input_that_nothing_defines_is_refused),
+        cmocka_unit_test(undefined_input_is_refused),
         cmocka_unit_test(second_definition_is_refused),
         cmocka_unit_test(redefined_input_is_refused),
         cmocka_unit_test(second_initializer_of_a_name_is_refused),

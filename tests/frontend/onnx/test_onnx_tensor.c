@@ -116,7 +116,7 @@ static void unpacked_elements_are_read(void **state)
     release(&m);
 }
 
-static void elements_outside_of_their_type_are_refused(void **state)
+static void elements_outside_the_range_of_their_type_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -158,7 +158,7 @@ static void wrong_amount_of_typed_data_is_refused(void **state)
     expect_refused(model_with(tensor), NULL, MDOT_MALFORMED, "has 0 elements of i64", NULL);
 }
 
-static void shapes_that_are_none_are_refused(void **state)
+static void invalid_shapes_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -176,7 +176,7 @@ static void shapes_that_are_none_are_refused(void **state)
     }
 }
 
-static void types_that_mdot_lacks_are_refused(void **state)
+static void unsupported_types_are_refused(void **state)
 {
     (void)state;
     static const int dtypes[] = {0, 14, 17, 22, 99, -1}; /* undefined, complex64, float8, int4, unknown */
@@ -277,11 +277,11 @@ int main(void)
         cmocka_unit_test(typed_integers_are_read_for_every_type),
         cmocka_unit_test(typed_floats_are_read),
         cmocka_unit_test(unpacked_elements_are_read),
-        cmocka_unit_test(elements_outside_of_their_type_are_refused),
+        cmocka_unit_test(elements_outside_the_range_of_their_type_are_refused),
         cmocka_unit_test(wrong_amount_of_raw_data_is_refused),
         cmocka_unit_test(wrong_amount_of_typed_data_is_refused),
-        cmocka_unit_test(shapes_that_are_none_are_refused),
-        cmocka_unit_test(types_that_mdot_lacks_are_refused),
+        cmocka_unit_test(invalid_shapes_are_refused),
+        cmocka_unit_test(unsupported_types_are_refused),
         cmocka_unit_test(tensor_in_segments_is_refused),
         cmocka_unit_test(empty_and_scalar_tensors_are_read),
         cmocka_unit_test(strings_keep_their_shape_only),

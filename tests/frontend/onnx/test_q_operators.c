@@ -55,14 +55,14 @@ static void check(const char *op_type, const char *inputs, void (*attributes)(on
     release(&b);
 }
 
-static void product(onnx_builder *b)
+static void matmul(onnx_builder *b)
 {
     onnx_node(b, "DequantizeLinear", "w,ws,wz", "wf");
     onnx_attr_int(b, "axis", 1);
     onnx_node(b, "MatMul", "f,wf", "r");
 }
 
-static void product_and_bias(onnx_builder *b)
+static void matmul_and_bias(onnx_builder *b)
 {
     onnx_node(b, "DequantizeLinear", "w,ws,wz", "wf");
     onnx_attr_int(b, "axis", 1);
@@ -70,7 +70,7 @@ static void product_and_bias(onnx_builder *b)
     onnx_node(b, "Add", "p,fbias", "r");
 }
 
-static void dynamic_product(onnx_builder *b)
+static void dynamic_matmul(onnx_builder *b)
 {
     onnx_node(b, "DynamicQuantizeLinear", "x", "dq,ds,dz");
     onnx_node(b, "DequantizeLinear", "dq,ds,dz", "df");
@@ -105,7 +105,7 @@ static void sums(onnx_builder *b)
     onnx_node(b, "Add", "f,f", "r");
 }
 
-static void products(onnx_builder *b)
+static void multiplications(onnx_builder *b)
 {
     onnx_node(b, "Mul", "f,f", "r");
 }
@@ -138,20 +138,20 @@ static void softmax_attributes(onnx_builder *b)
     onnx_attr_int(b, "opset", 13);
 }
 
-static void they_compute_what_floats_between_bytes_do(void **state)
+static void quantised_operators_match_float_computation(void **state)
 {
     (void)state;
-    check("QLinearMatMul", "q,s,z,w,ws,wz,rs,z", NULL, product, true);
+    check("QLinearMatMul", "q,s,z,w,ws,wz,rs,z", NULL, matmul, true);
     check("com.microsoft:QLinearAdd", "q,s,z,q,s,z,rs,z", NULL, sums, true);
-    check("com.microsoft:QLinearMul", "q,s,z,q,s,z,rs,z", NULL, products, true);
+    check("com.microsoft:QLinearMul", "q,s,z,q,s,z,rs,z", NULL, multiplications, true);
     check("com.microsoft:QLinearSigmoid", "q,s,z,rs,z", NULL, sigmoid, true);
     check("com.microsoft:QLinearLeakyRelu", "q,s,z,rs,z", leak, leaky_relu, true);
     check("com.microsoft:QLinearSoftmax", "q,s,z,rs,z", softmax_attributes, softmax, true);
     check("com.microsoft:QGemm", "q,s,z,wt,ws,wz,bias,rs,z", gemm_attributes, gemm, true);
     check("com.microsoft:QGemm", "q,s,z,wt,ws,wz,bias", gemm_attributes, gemm, false);
-    check("com.microsoft:MatMulIntegerToFloat", "q,w,s,ws,z,wz", NULL, product, false);
-    check("com.microsoft:MatMulIntegerToFloat", "q,w,s,ws,z,wz,fbias", NULL, product_and_bias, false);
-    check("com.microsoft:DynamicQuantizeMatMul", "x,w,ws,wz,fbias", NULL, dynamic_product, false);
+    check("com.microsoft:MatMulIntegerToFloat", "q,w,s,ws,z,wz", NULL, matmul, false);
+    check("com.microsoft:MatMulIntegerToFloat", "q,w,s,ws,z,wz,fbias", NULL, matmul_and_bias, false);
+    check("com.microsoft:DynamicQuantizeMatMul", "x,w,ws,wz,fbias", NULL, dynamic_matmul, false);
 }
 
 /* x reshaped to [1, 4, N]: quantised as qc, in floats as fc. */
@@ -188,7 +188,7 @@ static void convolutions_have_a_scale_for_each_channel(void **state)
     release(&b);
 }
 
-static void attention_becomes_that_of_floats(void **state)
+static void quantised_attention_becomes_float_attention(void **state)
 {
     (void)state;
     static const int64_t axis = 0;
@@ -212,7 +212,7 @@ static void attention_becomes_that_of_floats(void **state)
     }
 }
 
-static void what_is_missing_is_refused(void **state)
+static void missing_operands_are_refused(void **state)
 {
     (void)state;
     onnx_builder *b = begin();
@@ -230,10 +230,10 @@ static void what_is_missing_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_compute_what_floats_between_bytes_do),
+        cmocka_unit_test(quantised_operators_match_float_computation),
         cmocka_unit_test(convolutions_have_a_scale_for_each_channel),
-        cmocka_unit_test(attention_becomes_that_of_floats),
-        cmocka_unit_test(what_is_missing_is_refused),
+        cmocka_unit_test(quantised_attention_becomes_float_attention),
+        cmocka_unit_test(missing_operands_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static ir_type shape_of(int rank, int64_t d0, int64_t d1)
     return (ir_type){.rank = rank, .dim = {ir_dim_number(d0), ir_dim_number(d1)}};
 }
 
-static void numbers_leave_no_symbol(void **state)
+static void fixed_dimensions_leave_no_symbol(void **state)
 {
     (void)state;
     imported m = expect_imported(with_inputs("2,3", NULL), NULL);
@@ -84,7 +84,7 @@ static void binding_settles_the_batch(void **state)
     release(&m);
 }
 
-static void two_names_may_be_one_length(void **state)
+static void two_names_may_share_one_length(void **state)
 {
     (void)state;
     mdot_dim_binding bindings[] = {{"M", 0, "N"}};
@@ -110,7 +110,7 @@ static void a_name_is_not_the_same_as_an_unknown_one(void **state)
     expect_refused(with_inputs("1,N", "1,M"), &options, MDOT_INVALID_ARGUMENT, "'N'", "'M'", NULL);
 }
 
-static void an_unknown_name_is_told_the_nearest(void **state)
+static void an_unknown_name_gets_a_suggestion(void **state)
 {
     (void)state;
     mdot_dim_binding misspelt[] = {{"sequense", 8, NULL}};
@@ -265,7 +265,7 @@ static void more_than_eight_dimensions_are_refused(void **state)
     expect_refused(with_inputs("1,1,1,1,1,1,1,1,1", NULL), NULL, MDOT_UNSUPPORTED, "too many dimensions", NULL);
 }
 
-static void element_type_that_mdot_lacks_is_refused(void **state)
+static void unsupported_element_type_is_refused(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -275,7 +275,7 @@ static void element_type_that_mdot_lacks_is_refused(void **state)
     expect_refused(b, NULL, MDOT_UNSUPPORTED, "input 'a'", "element type 17", NULL);
 }
 
-static void input_that_is_no_tensor_is_refused(void **state)
+static void input_of_another_kind_is_refused(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -291,14 +291,14 @@ static void input_that_is_no_tensor_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_leave_no_symbol),
+        cmocka_unit_test(fixed_dimensions_leave_no_symbol),
         cmocka_unit_test(one_name_is_the_length),
         cmocka_unit_test(leading_dimension_alone_is_the_length),
         cmocka_unit_test(batch_beside_a_length_is_one),
         cmocka_unit_test(binding_settles_the_batch),
-        cmocka_unit_test(two_names_may_be_one_length),
+        cmocka_unit_test(two_names_may_share_one_length),
         cmocka_unit_test(a_name_is_not_the_same_as_an_unknown_one),
-        cmocka_unit_test(an_unknown_name_is_told_the_nearest),
+        cmocka_unit_test(an_unknown_name_gets_a_suggestion),
         cmocka_unit_test(everything_may_be_bound),
         cmocka_unit_test(unknown_binding_is_warned_of),
         cmocka_unit_test(negative_binding_is_refused),
@@ -314,8 +314,8 @@ int main(void)
         cmocka_unit_test(a_dimension_of_minus_one_is_open),
         cmocka_unit_test(overflowing_shape_is_refused),
         cmocka_unit_test(more_than_eight_dimensions_are_refused),
-        cmocka_unit_test(element_type_that_mdot_lacks_is_refused),
-        cmocka_unit_test(input_that_is_no_tensor_is_refused),
+        cmocka_unit_test(unsupported_element_type_is_refused),
+        cmocka_unit_test(input_of_another_kind_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static void empty_axes_reduce_everything(void **state)
     release(&m);
 }
 
-static void new_nodes_stay_as_they_are(void **state)
+static void new_nodes_are_unchanged(void **state)
 {
     (void)state;
     static const int64_t axes[] = {1};
@@ -364,7 +364,7 @@ static void operand_aligned_at_the_end_stays(void **state)
     }
 }
 
-static void broadcast_that_cannot_be_aligned_is_unsupported_not_wrong(void **state)
+static void broadcast_that_cannot_be_aligned_is_unsupported(void **state)
 {
     (void)state;
     onnx_builder *b = begin_model(6, "1,3,4");
@@ -379,7 +379,7 @@ static void broadcast_that_cannot_be_aligned_is_unsupported_not_wrong(void **sta
     release(&m);
 }
 
-static void tile_that_is_computed_is_unsupported(void **state)
+static void computed_tile_counts_are_unsupported(void **state)
 {
     (void)state;
     onnx_builder *b = begin_model(5, "4");
@@ -557,7 +557,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(axes_become_an_input),
         cmocka_unit_test(empty_axes_reduce_everything),
-        cmocka_unit_test(new_nodes_stay_as_they_are),
+        cmocka_unit_test(new_nodes_are_unchanged),
         cmocka_unit_test(slice_bounds_become_inputs),
         cmocka_unit_test(split_sizes_become_an_input),
         cmocka_unit_test(equal_split_states_its_parts),
@@ -575,8 +575,8 @@ int main(void)
         cmocka_unit_test(softmax_of_unknown_rank_goes_through_a_matrix),
         cmocka_unit_test(aligned_operand_gets_trailing_ones),
         cmocka_unit_test(operand_aligned_at_the_end_stays),
-        cmocka_unit_test(broadcast_that_cannot_be_aligned_is_unsupported_not_wrong),
-        cmocka_unit_test(tile_that_is_computed_is_unsupported),
+        cmocka_unit_test(broadcast_that_cannot_be_aligned_is_unsupported),
+        cmocka_unit_test(computed_tile_counts_are_unsupported),
         cmocka_unit_test(old_prelu_slope_is_per_channel),
         cmocka_unit_test(old_gemm_broadcasts_anyway),
         cmocka_unit_test(cast_by_name_becomes_a_number),

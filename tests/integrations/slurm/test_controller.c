@@ -85,7 +85,7 @@ static void refuses(sl_controller *c, const char *const *environment, size_t cou
     expect_contains(err.message, reason);
 }
 
-static void a_parcel_becomes_a_decision(void **state)
+static void a_submission_becomes_a_decision(void **state)
 {
     (void)state;
     sl_controller *c = make("");
@@ -100,7 +100,7 @@ static void a_parcel_becomes_a_decision(void **state)
     sl_controller_destroy(NULL);
 }
 
-static void wrong_parcels_say_why_and_harm_none_after_them(void **state)
+static void wrong_submissions_give_a_reason_and_leave_later_ones_intact(void **state)
 {
     (void)state;
     sl_controller *c = make("MaxJobBytes=3000");
@@ -121,7 +121,7 @@ static void wrong_parcels_say_why_and_harm_none_after_them(void **state)
     sl_controller_destroy(c);
 }
 
-static void new_files_are_read_and_wrong_ones_told_once(void **state)
+static void new_files_are_read_and_faults_are_logged_once(void **state)
 {
     (void)state;
     sl_controller *c = make("Margin=1");
@@ -228,7 +228,7 @@ static void a_calibration_of_the_predictor_is_applied(void **state)
     sl_controller_destroy(c);
 }
 
-static void nothing_to_read_is_no_end(void **state)
+static void a_missing_file_keeps_the_controller_running(void **state)
 {
     (void)state;
     bool is_new;
@@ -247,7 +247,7 @@ static void nothing_to_read_is_no_end(void **state)
 
 /* With a waiting time of zero, a submission continues at once, with or without an answer. Later submissions get
  * theirs. */
-static void nobody_waits_longer_than_the_site_says(void **state)
+static void submissions_wait_no_longer_than_the_configured_limit(void **state)
 {
     (void)state;
     sl_controller *c = make("MaxMilliseconds=0");
@@ -272,7 +272,7 @@ static void nobody_waits_longer_than_the_site_says(void **state)
     sl_controller_destroy(c);
 }
 
-static void *ask_often(void *controller)
+static void *submit_often(void *controller)
 {
     size_t answers = 0;
     for (int i = 0; i < 50; i++) {
@@ -284,13 +284,13 @@ static void *ask_often(void *controller)
     return (void *)answers;
 }
 
-static void threads_may_ask_at_once(void **state)
+static void threads_may_submit_concurrently(void **state)
 {
     (void)state;
     sl_controller *c = make("");
     pthread_t threads[4];
     void *answers[4];
-    for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, ask_often, c), 0);
+    for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, submit_often, c), 0);
     write_site(MDOT_SHIPPED_PREDICTOR, "Margin=2");
     for (int i = 0; i < 4; i++) assert_int_equal(pthread_join(threads[i], &answers[i]), 0);
     for (int i = 0; i < 4; i++) assert_int_equal((size_t)answers[i], 50);
@@ -300,13 +300,13 @@ static void threads_may_ask_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_parcel_becomes_a_decision),
-        cmocka_unit_test(wrong_parcels_say_why_and_harm_none_after_them),
-        cmocka_unit_test(new_files_are_read_and_wrong_ones_told_once),
+        cmocka_unit_test(a_submission_becomes_a_decision),
+        cmocka_unit_test(wrong_submissions_give_a_reason_and_leave_later_ones_intact),
+        cmocka_unit_test(new_files_are_read_and_faults_are_logged_once),
         cmocka_unit_test(a_calibration_of_the_predictor_is_applied),
-        cmocka_unit_test(nothing_to_read_is_no_end),
-        cmocka_unit_test(nobody_waits_longer_than_the_site_says),
-        cmocka_unit_test(threads_may_ask_at_once),
+        cmocka_unit_test(a_missing_file_keeps_the_controller_running),
+        cmocka_unit_test(submissions_wait_no_longer_than_the_configured_limit),
+        cmocka_unit_test(threads_may_submit_concurrently),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -85,7 +85,7 @@ static mdot_prediction predict(const char *gpu, int gpus, int64_t batch, mdot_op
 
 static const sl_ask on_a100 = {.partitions = "a100"}, on_mixed = {.partitions = "mixed"};
 
-static void quantiles_go_through_the_interval(void **state)
+static void quantiles_interpolate_the_interval(void **state)
 {
     (void)state;
     mdot_prediction p = {.struct_size = sizeof p, .step_ms = 100, .lower_ms = 80, .upper_ms = 200};
@@ -97,7 +97,7 @@ static void quantiles_go_through_the_interval(void **state)
     assert_true(fabs(sl_step_quantile_ms(&p, .99) - 100 * pow(2, 2.3263478740 / 1.6448536270)) < 1e-4);
 }
 
-static void the_limit_is_the_quantile_with_margin_and_startup(void **state)
+static void the_limit_adds_margin_and_startup_to_the_quantile(void **state)
 {
     (void)state;
     mdot_prediction p = predict("A100-SXM-40GB", 1, 32, MDOT_OPTIMIZER_SGD);
@@ -111,7 +111,7 @@ static void the_limit_is_the_quantile_with_margin_and_startup(void **state)
                      (uint32_t)ceil((1e3 * p.step_ms * 1.5 + 300) / 60));
 }
 
-static void a_limit_keeps_within_the_partitions(void **state)
+static void a_limit_stays_within_the_partitions_limit(void **state)
 {
     (void)state;
     sl_ask ask = {.partitions = "mixed", .per_node = "gres:gpu:h100:1"};
@@ -122,7 +122,7 @@ static void a_limit_keeps_within_the_partitions(void **state)
     assert_int_equal(decides(&site, "steps=9007199254740992", &on_a100).limit_minutes, 1 << 24);
 }
 
-static void no_limit_without_steps_or_trust(void **state)
+static void no_limit_is_set_without_steps_or_with_warnings(void **state)
 {
     (void)state;
     sl_decision d = decides(&site, "batch=32", &on_a100);
@@ -141,7 +141,7 @@ static void no_limit_without_steps_or_trust(void **state)
     expect_contains(d.comment, "fits=no");
 }
 
-static void what_is_not_said_is_the_jobs(void **state)
+static void omitted_settings_come_from_the_job(void **state)
 {
     (void)state;
     assert_true(decides(&site, "", &on_a100).step_ms == predict("A100-SXM-40GB", 1, 16, MDOT_OPTIMIZER_ADAM).step_ms);
@@ -149,7 +149,7 @@ static void what_is_not_said_is_the_jobs(void **state)
                 predict("A100-SXM-40GB", 1, 16, MDOT_OPTIMIZER_SGD).step_ms);
 }
 
-static void gpus_are_counted_as_slurm_gives_them(void **state)
+static void gpus_are_counted_from_slurm_requests(void **state)
 {
     (void)state;
     static const struct {
@@ -173,7 +173,7 @@ static void gpus_are_counted_as_slurm_gives_them(void **state)
     expect_contains(decides(&site, "epochs=2,dataset=1000,batch=10,tp=2", &four).comment, "steps=100 ");
 }
 
-static void the_best_place_is_chosen(void **state)
+static void the_best_partition_is_chosen(void **state)
 {
     (void)state;
     sl_site by_time = site, by_cost = site;
@@ -197,7 +197,7 @@ static void the_best_place_is_chosen(void **state)
     assert_false(d.is_chosen);
 }
 
-static void where_it_does_not_fit_it_is_not_sent(void **state)
+static void partitions_without_enough_memory_are_skipped(void **state)
 {
     (void)state;
     sl_site by_cost = site;
@@ -215,7 +215,7 @@ static void where_it_does_not_fit_it_is_not_sent(void **state)
     assert_string_equal(decides(&by_cost, settings, &two).place.partition, "h100");
 }
 
-static void no_partition_means_the_default_one(void **state)
+static void an_omitted_partition_means_the_default(void **state)
 {
     (void)state;
     sl_ask ask = {.default_partition = "h100"}, empty = {.partitions = "", .default_partition = "h100"};
@@ -249,7 +249,7 @@ static void priority_falls_with_the_logarithm(void **state)
     assert_false(decides(&none, "steps=1000", &on_a100).has_priority);
 }
 
-static void wrong_requests_say_why(void **state)
+static void wrong_requests_give_a_reason(void **state)
 {
     (void)state;
     sl_decision d = {.limit_minutes = 7};
@@ -264,7 +264,7 @@ static void wrong_requests_say_why(void **state)
     assert_int_equal(d.limit_minutes, 7);
 }
 
-static void calibration_corrects_what_is_decided_by(void **state)
+static void calibration_corrects_decisions(void **state)
 {
     (void)state;
     enum { ROWS = 4 };
@@ -284,11 +284,11 @@ static void calibration_corrects_what_is_decided_by(void **state)
     if (mdot_calibrate(context, jobs, configurations, measured_ms, ROWS, &calibration, &err) != MDOT_OK)
         fail_msg("%s", err.message);
     mdot_prediction wanted = MDOT_INIT(mdot_prediction);
-    mdot_configuration asked = configurations[0];
-    asked.gpu_count = 1;
-    asked.node_count = 1;
-    assert_int_equal(mdot_predict(context, job, &asked, &wanted, NULL), MDOT_OK);
-    assert_int_equal(mdot_calibration_apply(calibration, &asked, NULL, &wanted, NULL), MDOT_OK);
+    mdot_configuration requested = configurations[0];
+    requested.gpu_count = 1;
+    requested.node_count = 1;
+    assert_int_equal(mdot_predict(context, job, &requested, &wanted, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_apply(calibration, &requested, NULL, &wanted, NULL), MDOT_OK);
     sl_decision after = decides(&site, "batch=32,optimizer=sgd,precision=fp32,steps=1000000", &on_a100);
     mdot_calibration_destroy(calibration);
     calibration = NULL;
@@ -299,18 +299,18 @@ static void calibration_corrects_what_is_decided_by(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantiles_go_through_the_interval),
-        cmocka_unit_test(the_limit_is_the_quantile_with_margin_and_startup),
-        cmocka_unit_test(a_limit_keeps_within_the_partitions),
-        cmocka_unit_test(no_limit_without_steps_or_trust),
-        cmocka_unit_test(what_is_not_said_is_the_jobs),
-        cmocka_unit_test(gpus_are_counted_as_slurm_gives_them),
-        cmocka_unit_test(the_best_place_is_chosen),
-        cmocka_unit_test(where_it_does_not_fit_it_is_not_sent),
-        cmocka_unit_test(no_partition_means_the_default_one),
+        cmocka_unit_test(quantiles_interpolate_the_interval),
+        cmocka_unit_test(the_limit_adds_margin_and_startup_to_the_quantile),
+        cmocka_unit_test(a_limit_stays_within_the_partitions_limit),
+        cmocka_unit_test(no_limit_is_set_without_steps_or_with_warnings),
+        cmocka_unit_test(omitted_settings_come_from_the_job),
+        cmocka_unit_test(gpus_are_counted_from_slurm_requests),
+        cmocka_unit_test(the_best_partition_is_chosen),
+        cmocka_unit_test(partitions_without_enough_memory_are_skipped),
+        cmocka_unit_test(an_omitted_partition_means_the_default),
         cmocka_unit_test(priority_falls_with_the_logarithm),
-        cmocka_unit_test(wrong_requests_say_why),
-        cmocka_unit_test(calibration_corrects_what_is_decided_by),
+        cmocka_unit_test(wrong_requests_give_a_reason),
+        cmocka_unit_test(calibration_corrects_decisions),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -55,7 +55,7 @@ static void long_types_are_cut(void **state)
     assert_int_equal(strlen(gres.type), SL_GRES_TYPE_BYTES - 1);
 }
 
-static void a_type_goes_where_none_is(void **state)
+static void a_type_is_added_to_untyped_requests(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -79,7 +79,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_and_types_are_read),
         cmocka_unit_test(long_types_are_cut),
-        cmocka_unit_test(a_type_goes_where_none_is),
+        cmocka_unit_test(a_type_is_added_to_untyped_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static mdot_status open_all(const environment *e, size_t most, sl_parcel *out, m
     return sl_parcel_open((const char *const *)e->variables, e->count, most, out, err);
 }
 
-static void jobs_of_any_size_arrive(void **state)
+static void jobs_of_any_size_round_trip(void **state)
 {
     (void)state;
     static const size_t sizes[] = {
@@ -68,7 +68,7 @@ static void jobs_of_any_size_arrive(void **state)
     free(bytes);
 }
 
-static void base64_is_rfc_4648(void **state)
+static void base64_follows_rfc_4648(void **state)
 {
     (void)state;
     /* the test vectors of section 10 */
@@ -97,7 +97,7 @@ static mdot_status open_texts(const char *const *texts, size_t count, sl_parcel 
     return sl_parcel_open(texts, count, 1000, out, err);
 }
 
-static void others_texts_are_refused(void **state)
+static void malformed_texts_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -116,7 +116,7 @@ static void others_texts_are_refused(void **state)
     }
 }
 
-static void a_text_without_end_is_not_read(void **state)
+static void an_oversized_text_is_refused(void **state)
 {
     (void)state;
     size_t length = 32 << 20;
@@ -131,7 +131,7 @@ static void a_text_without_end_is_not_read(void **state)
     free(text);
 }
 
-static void what_is_there_is_told_from_what_is_not(void **state)
+static void parcels_are_found_among_other_variables(void **state)
 {
     (void)state;
     const char *const none[] = {"PATH=/bin", NULL, "", "MDOTS=1", "SPANK_PATH=MDOT_JOB_1=QUJD"};
@@ -150,11 +150,11 @@ static void what_is_there_is_told_from_what_is_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_of_any_size_arrive),
-        cmocka_unit_test(base64_is_rfc_4648),
-        cmocka_unit_test(others_texts_are_refused),
-        cmocka_unit_test(a_text_without_end_is_not_read),
-        cmocka_unit_test(what_is_there_is_told_from_what_is_not),
+        cmocka_unit_test(jobs_of_any_size_round_trip),
+        cmocka_unit_test(base64_follows_rfc_4648),
+        cmocka_unit_test(malformed_texts_are_refused),
+        cmocka_unit_test(an_oversized_text_is_refused),
+        cmocka_unit_test(parcels_are_found_among_other_variables),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ static void refuses(const char *text, const char *reason)
     assert_true(request.steps == 7);
 }
 
-static void reads_a_file_alone(void **state)
+static void a_file_alone_is_read(void **state)
 {
     (void)state;
     sl_request r = parse("folder/a b.job");
@@ -41,7 +41,7 @@ static void reads_a_file_alone(void **state)
     assert_string_equal(parse("").file, "");
 }
 
-static void each_key_reaches_its_field(void **state)
+static void each_key_sets_its_field(void **state)
 {
     (void)state;
     sl_request r =
@@ -84,7 +84,7 @@ static void each_option_with_a_key_takes_its_values(void **state)
     refuses("precision=half", "precision is none of fp32");
 }
 
-static void settings_are_what_stands_behind_the_file(void **state)
+static void settings_follow_the_file(void **state)
 {
     (void)state;
     assert_string_equal(sl_request_settings("a.job,batch=1,steps=2"), "batch=1,steps=2");
@@ -124,7 +124,7 @@ static void faults_name_the_key(void **state)
     assert_int_equal(strlen(parse(text).file), SL_REQUEST_BYTES - 1);
 }
 
-static void epochs_are_steps_of_whole_batches(void **state)
+static void epochs_are_converted_to_steps_of_whole_batches(void **state)
 {
     (void)state;
     sl_request r = parse("epochs=3,dataset=1000");
@@ -139,12 +139,12 @@ static void epochs_are_steps_of_whole_batches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_a_file_alone),
-        cmocka_unit_test(each_key_reaches_its_field),
+        cmocka_unit_test(a_file_alone_is_read),
+        cmocka_unit_test(each_key_sets_its_field),
         cmocka_unit_test(each_option_with_a_key_takes_its_values),
-        cmocka_unit_test(settings_are_what_stands_behind_the_file),
+        cmocka_unit_test(settings_follow_the_file),
         cmocka_unit_test(faults_name_the_key),
-        cmocka_unit_test(epochs_are_steps_of_whole_batches),
+        cmocka_unit_test(epochs_are_converted_to_steps_of_whole_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

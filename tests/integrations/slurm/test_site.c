@@ -61,7 +61,7 @@ static void refuses(const char *text, mdot_status status, const char *reason)
     assert_true(site.margin == 7);
 }
 
-static void every_line_reaches_its_field(void **state)
+static void every_line_sets_its_field(void **state)
 {
     (void)state;
     sl_site s = reads("# a site\n\nPredictor=/a/p.mdot # "
@@ -85,7 +85,7 @@ static void every_line_reaches_its_field(void **state)
     assert_true(s.places[1].type[0] == '\0' && isinf(s.places[1].most_s));
 }
 
-static void defaults_hold_without_their_lines(void **state)
+static void omitted_lines_keep_defaults(void **state)
 {
     (void)state;
     sl_site s = reads(LEAST);
@@ -146,7 +146,7 @@ static void long_lines_and_long_files_are_refused(void **state)
     refuses(text, MDOT_MALFORMED, "more than 64 lines of partitions");
 }
 
-static void times_are_slurms(void **state)
+static void times_use_the_slurm_format(void **state)
 {
     (void)state;
     static const struct {
@@ -167,11 +167,9 @@ static void times_are_slurms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_line_reaches_its_field),
-        cmocka_unit_test(defaults_hold_without_their_lines),
-        cmocka_unit_test(faults_name_their_line),
-        cmocka_unit_test(long_lines_and_long_files_are_refused),
-        cmocka_unit_test(times_are_slurms),
+        cmocka_unit_test(every_line_sets_its_field),  cmocka_unit_test(omitted_lines_keep_defaults),
+        cmocka_unit_test(faults_name_their_line),     cmocka_unit_test(long_lines_and_long_files_are_refused),
+        cmocka_unit_test(times_use_the_slurm_format),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -49,7 +49,7 @@ static void refuses(const char *path, size_t most, mdot_status status, const cha
     assert_true(bytes == NULL && count == 7);
 }
 
-static void a_job_is_read_as_it_is(void **state)
+static void a_job_is_read_unchanged(void **state)
 {
     (void)state;
     unsigned char *saved, *read;
@@ -69,7 +69,7 @@ static void a_job_is_read_as_it_is(void **state)
     free(saved);
 }
 
-static void what_is_no_job_is_refused_at_once(void **state)
+static void files_of_other_types_are_refused_at_once(void **state)
 {
     (void)state;
     refuses(path_of("nowhere.job"), 1000, MDOT_NOT_FOUND, "No such file");
@@ -87,8 +87,8 @@ static void what_is_no_job_is_refused_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_is_read_as_it_is),
-        cmocka_unit_test(what_is_no_job_is_refused_at_once),
+        cmocka_unit_test(a_job_is_read_unchanged),
+        cmocka_unit_test(files_of_other_types_are_refused_at_once),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

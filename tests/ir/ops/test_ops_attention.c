@@ -27,7 +27,7 @@ static void attention_types_in_both_layouts(void **state)
         .output_count = 4);
 }
 
-static void attention_weighs_values(void **state)
+static void attention_weights_values(void **state)
 {
     (void)state;
     assert_values("f32[1,1,2,1] [0.5, 0.731059]", "Attention", "scale=1.0", .inputs = {TWO, TWO, TWO});
@@ -56,7 +56,7 @@ static void attention_without_visible_keys_is_zero(void **state)
                   .inputs = {TWO, TWO, TWO, "bool[2,2] [0, 1, 0, 0]"}, .output_count = 4, .only = "x__x");
 }
 
-static void attention_is_causal_from_its_past_on(void **state)
+static void causal_attention_starts_after_its_past(void **state)
 {
     (void)state;
     assert_values("f32[1,1,2,1] [0, 0.731059]", "Attention", "scale=1.0, is_causal=1", .inputs = {TWO, TWO, TWO});
@@ -89,7 +89,7 @@ static void attention_windows_bound_both_sides(void **state)
                   .inputs = {THREE, THREE, THREE});
 }
 
-static void attention_scores_leave_at_any_stage(void **state)
+static void attention_scores_are_output_at_any_stage(void **state)
 {
     (void)state;
     assert_values("f32[1,1,2,2] [0, 0, 0, 3]", "Attention", "scale=3.0, softcap=0.5", .inputs = {TWO, TWO, TWO},
@@ -103,7 +103,7 @@ static void attention_scores_leave_at_any_stage(void **state)
                   .inputs = {TWO, TWO, TWO}, .output_count = 4, .only = "___x");
 }
 
-static void attention_refuses_what_does_not_fit(void **state)
+static void attention_refuses_mismatched_operands(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "not divisible into 3 heads", "Attention", "q_num_heads=3, kv_num_heads=3",
@@ -237,7 +237,7 @@ static void ms_attention_refuses_other_forms(void **state)
 
 /* ---- RotaryEmbedding --------------------------------------------------------------------------------------------- */
 
-static void rotary_turns_pairs_of_channels(void **state)
+static void rotary_rotates_pairs_of_channels(void **state)
 {
     (void)state;
     assert_types("f32[2,4,L,8]", "RotaryEmbedding", .inputs = {"f32[2,4,L,8]", "f32[64,4]", "f32[64,4]", "i64[2,L]"});
@@ -253,7 +253,7 @@ static void rotary_turns_pairs_of_channels(void **state)
                   .inputs = {"f32[1,2,4] 0..", "f32[2,1] [0, 1]", "f32[2,1] [1, 0]", "i64[1,2] [1, 0]"});
 }
 
-static void rotary_refuses_what_does_not_fit(void **state)
+static void rotary_refuses_mismatched_operands(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "num_heads 0", "RotaryEmbedding",
@@ -270,7 +270,7 @@ static void rotary_refuses_what_does_not_fit(void **state)
 
 /* ---- Costs ------------------------------------------------------------------------------------------------------- */
 
-static void attention_costs_both_products_and_a_softmax(void **state)
+static void attention_costs_both_matmuls_and_a_softmax(void **state)
 {
     (void)state;
     /* 10 × 10 scores: 2 FLOPs for each of 8 channels in both matmuls, and 5 of the softmax. */
@@ -288,23 +288,23 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_types_in_both_layouts),
-        cmocka_unit_test(attention_weighs_values),
+        cmocka_unit_test(attention_weights_values),
         cmocka_unit_test(attention_masks_are_bool_or_added),
         cmocka_unit_test(attention_without_visible_keys_is_zero),
-        cmocka_unit_test(attention_is_causal_from_its_past_on),
+        cmocka_unit_test(causal_attention_starts_after_its_past),
         cmocka_unit_test(attention_counts_keys_by_sequence),
         cmocka_unit_test(attention_windows_bound_both_sides),
-        cmocka_unit_test(attention_scores_leave_at_any_stage),
-        cmocka_unit_test(attention_refuses_what_does_not_fit),
+        cmocka_unit_test(attention_scores_are_output_at_any_stage),
+        cmocka_unit_test(attention_refuses_mismatched_operands),
         cmocka_unit_test(multi_head_attention_matches_onnx_runtime),
         cmocka_unit_test(multi_head_attention_takes_packed_operands),
         cmocka_unit_test(multi_head_attention_takes_key_masks),
         cmocka_unit_test(multi_head_attention_refuses_other_forms),
         cmocka_unit_test(ms_attention_matches_onnx_runtime),
         cmocka_unit_test(ms_attention_refuses_other_forms),
-        cmocka_unit_test(rotary_turns_pairs_of_channels),
-        cmocka_unit_test(rotary_refuses_what_does_not_fit),
-        cmocka_unit_test(attention_costs_both_products_and_a_softmax),
+        cmocka_unit_test(rotary_rotates_pairs_of_channels),
+        cmocka_unit_test(rotary_refuses_mismatched_operands),
+        cmocka_unit_test(attention_costs_both_matmuls_and_a_softmax),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 
 static const int64_t lengths[] = {1, 2, 7, 0};
 
-static void rotation_takes_positions_before_caches(void **state)
+static void rotary_reads_positions_before_caches(void **state)
 {
     (void)state;
     /* a quarter turn at position 1: (x, y) becomes (-y, x) */
@@ -19,7 +19,7 @@ static void rotation_takes_positions_before_caches(void **state)
                   .inputs = {"f32[1,2,1,2] [3, 4, 5, 6]", "i64[1,1] [1]", "f32[2,1] [1, 0]", "f32[2,1] [0, 1]"});
 }
 
-static void one_position_is_that_of_the_first_token(void **state)
+static void a_single_position_applies_to_the_first_token(void **state)
 {
     (void)state;
     assert_values("f32[1,2,2] [-4, 3, 5, 6]", "com.microsoft.RotaryEmbedding",
@@ -28,7 +28,7 @@ static void one_position_is_that_of_the_first_token(void **state)
                  .inputs = {"f32[1,L,8]", "i64[1]", "f32[64,2]", "f32[64,2]"});
 }
 
-static void rotations_are_compiled(void **state)
+static void rotary_embeddings_are_compiled(void **state)
 {
     (void)state;
     assert_code_agrees("x = input f32[1,L,16]\np = input i64[1]\nc = weights f32[16,4]\ns = weights f32[16,4]\n"
@@ -40,7 +40,7 @@ static void rotations_are_compiled(void **state)
                        lengths);
 }
 
-static void rotations_that_do_not_fit_are_refused(void **state)
+static void mismatched_rotary_embeddings_are_refused(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "caches do not match", "com.microsoft.RotaryEmbedding",
@@ -51,7 +51,7 @@ static void rotations_that_do_not_fit_are_refused(void **state)
                        .inputs = {"f32[1,2,3,8]", "i64[1,3]", "f32[9,4]", "f32[9,4]"});
 }
 
-static void sums_are_normalised_by_their_squares(void **state)
+static void skip_rms_norm_divides_sums_by_the_root_of_squares(void **state)
 {
     (void)state;
     static const char text[] = "x = input f32[2,L,8]\ns = input f32[2,L,8]\ng = weights f32[8]\nb = weights f32[8]\n"
@@ -68,11 +68,11 @@ static void sums_are_normalised_by_their_squares(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rotation_takes_positions_before_caches),
-        cmocka_unit_test(one_position_is_that_of_the_first_token),
-        cmocka_unit_test(rotations_are_compiled),
-        cmocka_unit_test(rotations_that_do_not_fit_are_refused),
-        cmocka_unit_test(sums_are_normalised_by_their_squares),
+        cmocka_unit_test(rotary_reads_positions_before_caches),
+        cmocka_unit_test(a_single_position_applies_to_the_first_token),
+        cmocka_unit_test(rotary_embeddings_are_compiled),
+        cmocka_unit_test(mismatched_rotary_embeddings_are_refused),
+        cmocka_unit_test(skip_rms_norm_divides_sums_by_the_root_of_squares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-static void einsum_types_by_its_labels(void **state)
+static void einsum_shape_follows_its_labels(void **state)
 {
     (void)state;
     assert_types("f32[2,4,L,L]", "Einsum", "equation=\"bhid,bhjd->bhij\"", .inputs = {"f32[2,4,L,8]", "f32[2,4,L,8]"});
@@ -72,7 +72,7 @@ static void einsum_costs_its_loops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(einsum_types_by_its_labels),
+        cmocka_unit_test(einsum_shape_follows_its_labels),
         cmocka_unit_test(einsum_sums_products),
         cmocka_unit_test(einsum_without_an_arrow_keeps_single_labels_in_order),
         cmocka_unit_test(einsum_refuses_malformed_equations),

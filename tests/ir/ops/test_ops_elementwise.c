@@ -254,7 +254,7 @@ static void shapes_follow_from_the_operands(void **state)
     assert_types("f32[2,L]", .op = "Sum", .inputs = {"f32[2,1]", "f32[L]", "f32[1]"}); /* variadic broadcasts all */
 }
 
-static void known_content_is_carried_along(void **state)
+static void known_content_is_propagated(void **state)
 {
     (void)state;
     assert_types("i64[2] known [L+1, 5]", .op = "Add",
@@ -307,7 +307,7 @@ static void known_content_is_carried_along(void **state)
     assert_types("u8[1]", .op = "Add", .inputs = {"u8[1] [250]", "u8[1] [10]"}); /* wrapping: the known value is lost */
 }
 
-static void wrong_operands_are_named(void **state)
+static void wrong_operands_are_refused_by_name(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "3 and 4", .op = "Add",
@@ -342,7 +342,7 @@ static void a_bias_does_not_change_the_shape(void **state)
                       .inputs = {"f32[] [1]", "f32[3] [1, 2, 3]"});
 }
 
-static void what_cannot_be_typed_is_unsupported(void **state)
+static void untypable_operands_are_unsupported(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_UNSUPPORTED, "L and 3", .op = "Add",
@@ -355,7 +355,7 @@ static void what_cannot_be_typed_is_unsupported(void **state)
                        .inputs = {"f32[3]"}); /* cast, target absent */
 }
 
-static void dropping_at_random_is_unsupported(void **state)
+static void random_dropout_is_unsupported(void **state)
 {
     (void)state;
     assert_eval_fault(MDOT_UNSUPPORTED, "random", .op = "Dropout",
@@ -371,7 +371,7 @@ static void pointwise_cost_counts_elements_and_bytes(void **state)
     assert_cost(10, 10 + 80, 40, 0, .op = "Where", .inputs = {"bool[L]", "f32[L]", "f32[L]"});
 }
 
-static void composed_operators_cost_what_they_are_composed_of(void **state)
+static void composed_operators_cost_the_sum_of_their_parts(void **state)
 {
     (void)state;
     assert_cost(5 * 10, 40, 40, 0, .op = "Gelu", .inputs = {"f32[L]"});
@@ -395,13 +395,13 @@ int main(void)
         cmocka_unit_test(selections_and_copies_follow_their_definition),
         cmocka_unit_test(casts_round_truncate_saturate_and_wrap),
         cmocka_unit_test(shapes_follow_from_the_operands),
-        cmocka_unit_test(known_content_is_carried_along),
-        cmocka_unit_test(wrong_operands_are_named),
+        cmocka_unit_test(known_content_is_propagated),
+        cmocka_unit_test(wrong_operands_are_refused_by_name),
         cmocka_unit_test(a_bias_does_not_change_the_shape),
-        cmocka_unit_test(what_cannot_be_typed_is_unsupported),
-        cmocka_unit_test(dropping_at_random_is_unsupported),
+        cmocka_unit_test(untypable_operands_are_unsupported),
+        cmocka_unit_test(random_dropout_is_unsupported),
         cmocka_unit_test(pointwise_cost_counts_elements_and_bytes),
-        cmocka_unit_test(composed_operators_cost_what_they_are_composed_of),
+        cmocka_unit_test(composed_operators_cost_the_sum_of_their_parts),
         cmocka_unit_test(aliases_cost_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

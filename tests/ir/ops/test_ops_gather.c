@@ -67,7 +67,7 @@ static void gather_nd_fetches_at_tuples(void **state)
     assert_types("i64[1] known [L]", "GatherND", .inputs = {"i64[2] known [4, L]", "i64[1,1] [1]"});
 }
 
-static void gather_nd_refuses_what_does_not_fit(void **state)
+static void gather_nd_refuses_mismatched_indices(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "index tuples of 3 for 2 dimensions", "GatherND",
@@ -98,7 +98,7 @@ static void one_hot_marks_one_class(void **state)
     assert_shape_fault(MDOT_MALFORMED, "axis 3", "OneHot", "axis=3", .inputs = {"i64[2]", "i64[] [2]", "f32[2]"});
 }
 
-static void gathering_reads_the_rows_it_fetches(void **state)
+static void gather_costs_the_rows_it_fetches(void **state)
 {
     (void)state;
     assert_cost(0, 160 + 80, 160, 400, "Gather",
@@ -111,8 +111,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gather_fetches_slices),       cmocka_unit_test(gather_moves_known_content),
         cmocka_unit_test(gather_refuses_bad_indices),  cmocka_unit_test(gather_elements_fetches_one_each),
-        cmocka_unit_test(gather_nd_fetches_at_tuples), cmocka_unit_test(gather_nd_refuses_what_does_not_fit),
-        cmocka_unit_test(one_hot_marks_one_class),     cmocka_unit_test(gathering_reads_the_rows_it_fetches),
+        cmocka_unit_test(gather_nd_fetches_at_tuples), cmocka_unit_test(gather_nd_refuses_mismatched_indices),
+        cmocka_unit_test(one_hot_marks_one_class),     cmocka_unit_test(gather_costs_the_rows_it_fetches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-static void shape_knows_the_symbol(void **state)
+static void shape_keeps_the_symbol(void **state)
 {
     (void)state;
     assert_types("i64[3] known [2, L, 128]", "Shape", .inputs = {"f32[2,L,128]"});
@@ -20,7 +20,7 @@ static void shape_knows_the_symbol(void **state)
     assert_values("i64[1] [3]", "Shape", "start=1", .inputs = {"f32[2,3] 0.."});
 }
 
-static void size_is_known_where_it_is_affine(void **state)
+static void size_is_known_if_it_is_affine(void **state)
 {
     (void)state;
     assert_types("i64[] known [6L]", "Size", .inputs = {"f32[2,L,3]"});
@@ -107,7 +107,7 @@ static void range_counts_floats(void **state)
                        .inputs = {"f32[] [1]", "f32[]", "f32[] [1]"});
 }
 
-static void shapes_cost_nothing_and_fills_are_written(void **state)
+static void shapes_cost_nothing_and_fills_cost_writes(void **state)
 {
     (void)state;
     assert_cost(0, 0, 0, 0, "Shape", .inputs = {"f32[2,L]"});
@@ -117,14 +117,14 @@ static void shapes_cost_nothing_and_fills_are_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shape_knows_the_symbol),
-        cmocka_unit_test(size_is_known_where_it_is_affine),
+        cmocka_unit_test(shape_keeps_the_symbol),
+        cmocka_unit_test(size_is_known_if_it_is_affine),
         cmocka_unit_test(constant_takes_every_form),
         cmocka_unit_test(constant_of_shape_fills),
         cmocka_unit_test(eye_like_has_ones_on_its_diagonal),
         cmocka_unit_test(range_counts_integers),
         cmocka_unit_test(range_counts_floats),
-        cmocka_unit_test(shapes_cost_nothing_and_fills_are_written),
+        cmocka_unit_test(shapes_cost_nothing_and_fills_cost_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void reshape_cancels_the_symbol(void **state)
     assert_types("f32[2L]", "Reshape", .inputs = {"f32[L,2]", "i64[1] known [2L]"});
 }
 
-static void reshape_refuses_what_does_not_fit(void **state)
+static void reshape_refuses_mismatched_shapes(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "the number of elements of", "Reshape", .inputs = {"f32[2,3]", "i64[1] [5]"});
@@ -122,7 +122,7 @@ static void transpose_permutes_axes(void **state)
     assert_shape_fault(MDOT_MALFORMED, "axis 2", "Transpose", "perm=[0, 2]", .inputs = {"f32[2,3]"});
 }
 
-static void blocks_trade_channels_for_pixels(void **state)
+static void depth_to_space_and_space_to_depth_move_blocks(void **state)
 {
     (void)state;
     assert_types("f32[1,2,4,2L]", "DepthToSpace", "blocksize=2", .inputs = {"f32[1,8,2,L]"});
@@ -185,13 +185,13 @@ static void trilu_keeps_a_triangle(void **state)
 
 /* ---- Costs ------------------------------------------------------------------------------------------------------- */
 
-static void relabelling_costs_nothing(void **state)
+static void shape_changes_cost_nothing(void **state)
 {
     (void)state;
     assert_cost(0, 0, 0, 0, "Reshape", .inputs = {"f32[2,L]", "i64[1] [-1]"});
 }
 
-static void moving_costs_bytes_but_reads_no_more_than_it_writes(void **state)
+static void data_movement_reads_no_more_than_it_writes(void **state)
 {
     (void)state;
     assert_cost(0, 80, 80, 0, "Transpose", .inputs = {"f32[2,L]"});
@@ -204,18 +204,18 @@ int main(void)
         cmocka_unit_test(reshape_copies_zeros_and_infers_one),
         cmocka_unit_test(reshape_allowzero_takes_zeros_literally),
         cmocka_unit_test(reshape_cancels_the_symbol),
-        cmocka_unit_test(reshape_refuses_what_does_not_fit),
+        cmocka_unit_test(reshape_refuses_mismatched_shapes),
         cmocka_unit_test(known_content_moves_through_reshapes),
         cmocka_unit_test(flatten_cuts_at_its_axis),
         cmocka_unit_test(squeeze_drops_ones),
         cmocka_unit_test(unsqueeze_inserts_ones),
         cmocka_unit_test(transpose_permutes_axes),
-        cmocka_unit_test(blocks_trade_channels_for_pixels),
+        cmocka_unit_test(depth_to_space_and_space_to_depth_move_blocks),
         cmocka_unit_test(expand_broadcasts_both_ways),
         cmocka_unit_test(tile_repeats_along_axes),
         cmocka_unit_test(trilu_keeps_a_triangle),
-        cmocka_unit_test(relabelling_costs_nothing),
-        cmocka_unit_test(moving_costs_bytes_but_reads_no_more_than_it_writes),
+        cmocka_unit_test(shape_changes_cost_nothing),
+        cmocka_unit_test(data_movement_reads_no_more_than_it_writes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

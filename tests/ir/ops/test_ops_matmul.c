@@ -39,7 +39,7 @@ static void mat_mul_broadcasts_batches(void **state)
     assert_values("f32[2,1,2] [0, 1, 2, 3]", "MatMul", .inputs = {"f32[1,1] [1]", "f32[2,1,2] 0.."});
 }
 
-static void mat_mul_refuses_what_does_not_fit(void **state)
+static void mat_mul_refuses_mismatched_shapes(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "[2, 3] times [4, 5]: the inner dimensions differ", "MatMul",
@@ -72,7 +72,7 @@ static void gemm_transposes_scales_and_adds(void **state)
                   .inputs = {"i64[1,1] [0]", "i64[1,1] [3]", "i64[] [1]"});
 }
 
-static void gemm_refuses_what_does_not_fit(void **state)
+static void gemm_refuses_mismatched_shapes(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "matrix A has 3 dimensions instead of 2", "Gemm",
@@ -129,7 +129,7 @@ static void fused_gemm_applies_its_activation(void **state)
 
 /* ---- Costs: a multiply-add is two FLOPs -------------------------------------------------------------------------- */
 
-static void products_cost_two_flops_a_multiply_add(void **state)
+static void matmuls_cost_two_flops_per_multiply_add(void **state)
 {
     (void)state;
     assert_cost(2 * 4 * 10 * 3 * 10, (4 * 10 * 3) * 2 * 4, 4 * 10 * 10 * 4, 0, "MatMul",
@@ -144,10 +144,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mat_mul_multiplies_matrices),       cmocka_unit_test(mat_mul_takes_vectors),
-        cmocka_unit_test(mat_mul_broadcasts_batches),        cmocka_unit_test(mat_mul_refuses_what_does_not_fit),
-        cmocka_unit_test(gemm_transposes_scales_and_adds),   cmocka_unit_test(gemm_refuses_what_does_not_fit),
+        cmocka_unit_test(mat_mul_broadcasts_batches),        cmocka_unit_test(mat_mul_refuses_mismatched_shapes),
+        cmocka_unit_test(gemm_transposes_scales_and_adds),   cmocka_unit_test(gemm_refuses_mismatched_shapes),
         cmocka_unit_test(linear_adds_its_bias_to_every_row), cmocka_unit_test(fused_mat_mul_transposes_and_scales),
-        cmocka_unit_test(fused_gemm_applies_its_activation), cmocka_unit_test(products_cost_two_flops_a_multiply_add),
+        cmocka_unit_test(fused_gemm_applies_its_activation), cmocka_unit_test(matmuls_cost_two_flops_per_multiply_add),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

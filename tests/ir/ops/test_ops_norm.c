@@ -148,7 +148,7 @@ static void embed_layer_norm_sums_rows_of_tables(void **state)
                   .output_count = 3);
 }
 
-static void embed_layer_norm_refuses_what_does_not_fit(void **state)
+static void embed_layer_norm_refuses_mismatched_operands(void **state)
 {
     (void)state;
     assert_eval_fault(MDOT_OUT_OF_RANGE, "id 2 is outside of a table of 2 rows", EMBED,
@@ -165,7 +165,7 @@ static void embed_layer_norm_refuses_what_does_not_fit(void **state)
 
 /* ---- Costs ------------------------------------------------------------------------------------------------------- */
 
-static void norms_cost_a_few_flops_an_element(void **state)
+static void norms_cost_a_few_flops_per_element(void **state)
 {
     (void)state;
     assert_cost(5 * 20, 80, 80, 0, "Softmax", .inputs = {"f32[2,L]"});
@@ -175,7 +175,7 @@ static void norms_cost_a_few_flops_an_element(void **state)
                 .inputs = {"f32[1,L,2]", "f32[1,L,2]", "f32[2] 0..", "f32[2] 0..", "f32[2] 0.."});
 }
 
-static void running_statistics_are_no_parameters(void **state)
+static void running_statistics_are_not_parameters(void **state)
 {
     (void)state;
     assert_cost(2 * 20, 80 + 4 * 8, 80, 4, "BatchNormalization",
@@ -203,9 +203,9 @@ int main(void)
         cmocka_unit_test(lp_norm_divides_by_the_norm),
         cmocka_unit_test(skip_layer_norm_sums_before),
         cmocka_unit_test(embed_layer_norm_sums_rows_of_tables),
-        cmocka_unit_test(embed_layer_norm_refuses_what_does_not_fit),
-        cmocka_unit_test(norms_cost_a_few_flops_an_element),
-        cmocka_unit_test(running_statistics_are_no_parameters),
+        cmocka_unit_test(embed_layer_norm_refuses_mismatched_operands),
+        cmocka_unit_test(norms_cost_a_few_flops_per_element),
+        cmocka_unit_test(running_statistics_are_not_parameters),
         cmocka_unit_test(embeddings_read_the_rows_they_fetch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

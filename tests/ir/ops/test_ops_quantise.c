@@ -22,7 +22,7 @@ static void quantised_numbers_are_rounded_and_kept_in_range(void **state)
                   .inputs = {"u8[3] [0, 10, 255]", "f32[] [0.5]", "u8[] [10]"});
 }
 
-static void scale_or_zero_point_may_alone_follow_the_axis(void **state)
+static void scale_or_zero_point_alone_may_follow_the_axis(void **state)
 {
     (void)state;
     assert_values("i8[2,2] [2, 1, 5, 3]", "QuantizeLinear",
@@ -33,7 +33,7 @@ static void scale_or_zero_point_may_alone_follow_the_axis(void **state)
                   .inputs = {"i8[2,2] [1, 1, 4, 4]", "f32[] [1]", "i8[2] [1, -5]"});
 }
 
-static void scales_that_do_not_fit_are_refused(void **state)
+static void mismatched_scales_are_refused(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "the scale has [2] elements, but axis 1 has [3]", "QuantizeLinear",
@@ -57,7 +57,7 @@ static void dynamic_range_holds_zero(void **state)
 
 /* ---- MatMulInteger ----------------------------------------------------------------------------------------------- */
 
-static void mat_mul_integer_sums_products_less_their_zero_points(void **state)
+static void mat_mul_integer_subtracts_zero_points(void **state)
 {
     (void)state;
     assert_types("i32[L,4]", "MatMulInteger", .inputs = {"u8[L,6]", "i8[6,4]", "u8[]", "i8[4]"});
@@ -68,7 +68,7 @@ static void mat_mul_integer_sums_products_less_their_zero_points(void **state)
     assert_values("i32[] [-2]", "MatMulInteger", .inputs = {"u8[2] [1, 3]", "i8[2] [2, 0]", "u8[1] [2]", "i8[1] [3]"});
 }
 
-static void zero_points_that_do_not_fit_are_refused(void **state)
+static void mismatched_zero_points_are_refused(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "\"in2\" must have one element for each of the factor's rows", "MatMulInteger",
@@ -86,11 +86,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quantised_numbers_are_rounded_and_kept_in_range),
-        cmocka_unit_test(scale_or_zero_point_may_alone_follow_the_axis),
-        cmocka_unit_test(scales_that_do_not_fit_are_refused),
+        cmocka_unit_test(scale_or_zero_point_alone_may_follow_the_axis),
+        cmocka_unit_test(mismatched_scales_are_refused),
         cmocka_unit_test(dynamic_range_holds_zero),
-        cmocka_unit_test(mat_mul_integer_sums_products_less_their_zero_points),
-        cmocka_unit_test(zero_points_that_do_not_fit_are_refused),
+        cmocka_unit_test(mat_mul_integer_subtracts_zero_points),
+        cmocka_unit_test(mismatched_zero_points_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

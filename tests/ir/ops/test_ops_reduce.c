@@ -63,7 +63,7 @@ static void reductions_follow_their_definition(void **state)
                   .inputs = {"i64[1] [3037000499]"}); /* sum square of integers */
 }
 
-static void reductions_of_nothing_give_the_start(void **state)
+static void empty_reductions_give_the_identity(void **state)
 {
     (void)state;
     /* sum of an empty tensor */
@@ -82,7 +82,7 @@ static void reductions_of_nothing_give_the_start(void **state)
                   .inputs = {"f32[2,0] []", "i64[1] [0]"}); /* empty along another axis */
 }
 
-static void arguments_are_indices_of_the_extreme(void **state)
+static void arg_max_and_arg_min_give_indices(void **state)
 {
     (void)state;
     assert_values("i64[1,3] [1, 0, 0]", .op = "ArgMax",
@@ -119,7 +119,7 @@ static void shapes_follow_from_axes(void **state)
                  .inputs = {"i64[2] known [L, L]"}); /* product of two lengths: the known value is lost */
 }
 
-static void wrong_axes_are_named(void **state)
+static void wrong_axes_are_refused_by_name(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "axis 2", .op = "ReduceSum",
@@ -140,7 +140,7 @@ static void axes_must_be_known(void **state)
                        .inputs = {"f32[2,3]", "i64[1]"}); /* axes from run time */
 }
 
-static void nothing_has_no_extreme(void **state)
+static void arg_max_of_an_empty_tensor_is_refused(void **state)
 {
     (void)state;
     assert_eval_fault(MDOT_MALFORMED, "empty", .op = "ArgMax", .attrs = "axis=0",
@@ -149,7 +149,7 @@ static void nothing_has_no_extreme(void **state)
 
 /* ---- Costs ----------------------------------------------------------------------------------------------------- */
 
-static void cost_counts_steps_and_finishes(void **state)
+static void cost_counts_each_element_and_the_final_step(void **state)
 {
     (void)state;
     assert_cost(80 + 10, 4 * 80 + 8, 4 * 10, 0, .op = "ReduceMean", .inputs = {"f32[L,8]", "i64[1] [1]"});
@@ -161,13 +161,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reductions_follow_their_definition),
-        cmocka_unit_test(reductions_of_nothing_give_the_start),
-        cmocka_unit_test(arguments_are_indices_of_the_extreme),
+        cmocka_unit_test(empty_reductions_give_the_identity),
+        cmocka_unit_test(arg_max_and_arg_min_give_indices),
         cmocka_unit_test(shapes_follow_from_axes),
-        cmocka_unit_test(wrong_axes_are_named),
+        cmocka_unit_test(wrong_axes_are_refused_by_name),
         cmocka_unit_test(axes_must_be_known),
-        cmocka_unit_test(nothing_has_no_extreme),
-        cmocka_unit_test(cost_counts_steps_and_finishes),
+        cmocka_unit_test(arg_max_of_an_empty_tensor_is_refused),
+        cmocka_unit_test(cost_counts_each_element_and_the_final_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

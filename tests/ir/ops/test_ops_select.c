@@ -12,7 +12,7 @@
 
 /* ---- Slice ------------------------------------------------------------------------------------------------------- */
 
-static void slice_cuts_numbers(void **state)
+static void slice_selects_fixed_ranges(void **state)
 {
     (void)state;
     assert_types("f32[2,4]", "Slice", .inputs = {"f32[3,4]", "i64[1] [1]", "i64[1] [3]"});
@@ -24,7 +24,7 @@ static void slice_cuts_numbers(void **state)
                   .inputs = {"f32[2,3] 0..", "i32[2] [0, 1]", "i32[2] [9, 9]", "i32[2] [1, 0]", "i32[2] [2, 1]"});
 }
 
-static void slice_walks_backwards(void **state)
+static void slice_accepts_negative_steps(void **state)
 {
     (void)state;
     assert_values("f32[4] [3, 2, 1, 0]", "Slice",
@@ -51,7 +51,7 @@ static void slice_bounds_are_affine(void **state)
                  .inputs = {"f32[2L]", "i64[1] [0]", "i64[1] [" GREATEST "]", "i64[1] [0]", "i64[1] [2]"});
 }
 
-static void slice_refuses_what_the_length_leaves_open(void **state)
+static void slice_refuses_bounds_that_depend_on_the_length(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_UNSUPPORTED, "along axis 0, the effect of the end, 5, on a dimension of L", "Slice",
@@ -79,7 +79,7 @@ static void slice_refuses_malformed_bounds(void **state)
 
 /* ---- Split ------------------------------------------------------------------------------------------------------- */
 
-static void split_into_equal_parts(void **state)
+static void split_makes_equal_parts(void **state)
 {
     (void)state;
     assert_types("f32[L,2]; f32[L,2]", "Split", "axis=-1", .inputs = {"f32[L,4]"}, .output_count = 2);
@@ -93,7 +93,7 @@ static void split_into_equal_parts(void **state)
                        .output_count = 2);
 }
 
-static void split_into_given_parts(void **state)
+static void split_makes_parts_of_given_sizes(void **state)
 {
     (void)state;
     assert_types("f32[1]; f32[L-1]", "Split", .inputs = {"f32[L]", "i64[2] known [1, L-1]"}, .output_count = 2);
@@ -127,7 +127,7 @@ static void concat_adds_along_its_axis(void **state)
     assert_types("i64[3]", "Concat", "axis=0", .inputs = {"i64[2] known [1, L]", "i64[1]"});
 }
 
-static void concat_refuses_other_shapes(void **state)
+static void concat_refuses_mismatched_shapes(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "input 1, [3, 2], does not continue [2, 2] along axis 1", "Concat", "axis=1",
@@ -141,7 +141,7 @@ static void concat_refuses_other_shapes(void **state)
 
 /* ---- Pad --------------------------------------------------------------------------------------------------------- */
 
-static void pad_modes_fill_differently(void **state)
+static void pad_fills_by_its_mode(void **state)
 {
     (void)state;
     assert_values("f32[6] [0, 0, 0, 1, 2, 0]", "Pad", .inputs = {"f32[3] 0..", "i64[2] [2, 1]"});
@@ -152,7 +152,7 @@ static void pad_modes_fill_differently(void **state)
     assert_values("f32[3] [5, 5, 5]", "Pad", "mode=\"reflect\"", .inputs = {"f32[1] [5]", "i64[2] [1, 1]"});
 }
 
-static void pad_takes_axes_and_negative_pads(void **state)
+static void pad_accepts_axes_and_negative_pads(void **state)
 {
     (void)state;
     assert_types("f32[2,L+3]", "Pad", .inputs = {"f32[2,L]", "i64[4] [0, 1, 0, 2]"});
@@ -164,7 +164,7 @@ static void pad_takes_axes_and_negative_pads(void **state)
                  .inputs = {"i64[2] known [1, L]", "i64[2] [1, 0]", "i64[] known [2L]"});
 }
 
-static void pad_refuses_what_does_not_fit(void **state)
+static void pad_refuses_mismatched_pads(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "take more from axis 0", "Pad", .inputs = {"f32[2]", "i64[2] [-2, -1]"});
@@ -189,7 +189,7 @@ static void pad_refuses_what_does_not_fit(void **state)
 
 /* ---- Costs ------------------------------------------------------------------------------------------------------- */
 
-static void cutting_reads_what_it_keeps(void **state)
+static void slicing_costs_the_elements_it_keeps(void **state)
 {
     (void)state;
     assert_cost(0, 40 + 16, 40, 0, "Slice", .inputs = {"f32[100,L]", "i64[1] [0]", "i64[1] [1]"});
@@ -199,19 +199,19 @@ static void cutting_reads_what_it_keeps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slice_cuts_numbers),
-        cmocka_unit_test(slice_walks_backwards),
+        cmocka_unit_test(slice_selects_fixed_ranges),
+        cmocka_unit_test(slice_accepts_negative_steps),
         cmocka_unit_test(slice_bounds_are_affine),
-        cmocka_unit_test(slice_refuses_what_the_length_leaves_open),
+        cmocka_unit_test(slice_refuses_bounds_that_depend_on_the_length),
         cmocka_unit_test(slice_refuses_malformed_bounds),
-        cmocka_unit_test(split_into_equal_parts),
-        cmocka_unit_test(split_into_given_parts),
+        cmocka_unit_test(split_makes_equal_parts),
+        cmocka_unit_test(split_makes_parts_of_given_sizes),
         cmocka_unit_test(concat_adds_along_its_axis),
-        cmocka_unit_test(concat_refuses_other_shapes),
-        cmocka_unit_test(pad_modes_fill_differently),
-        cmocka_unit_test(pad_takes_axes_and_negative_pads),
-        cmocka_unit_test(pad_refuses_what_does_not_fit),
-        cmocka_unit_test(cutting_reads_what_it_keeps),
+        cmocka_unit_test(concat_refuses_mismatched_shapes),
+        cmocka_unit_test(pad_fills_by_its_mode),
+        cmocka_unit_test(pad_accepts_axes_and_negative_pads),
+        cmocka_unit_test(pad_refuses_mismatched_pads),
+        cmocka_unit_test(slicing_costs_the_elements_it_keeps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

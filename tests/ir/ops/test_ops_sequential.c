@@ -22,7 +22,7 @@ static void cum_sum_adds_up(void **state)
     assert_eval_fault(MDOT_MALFORMED, "the axis is 2 numbers", "CumSum", .inputs = {"f32[2] 0..", "i64[2] [0, 0]"});
 }
 
-static void top_k_sorts_and_breaks_ties_by_place(void **state)
+static void top_k_sorts_and_breaks_ties_by_index(void **state)
 {
     (void)state;
     assert_types("f32[L,2]; i64[L,2]", "TopK", .inputs = {"f32[L,5]", "i64[1] [2]"}, .output_count = 2);
@@ -70,7 +70,7 @@ static void scatter_elements_writes_and_combines(void **state)
                   .inputs = {"i8[1] [127]", "i64[1] [0]", "i8[1] [1]"});
 }
 
-static void scatter_elements_refuses_what_does_not_fit(void **state)
+static void scatter_elements_refuses_mismatched_operands(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "do not match data of shape [3]", "ScatterElements",
@@ -111,7 +111,7 @@ static void tensor_scatter_writes_into_a_cache(void **state)
                   .inputs = {"f32[1,2,2] 0..", "f32[1,2,1] [7, 8]", "i64[1] [1]"});
 }
 
-static void tensor_scatter_refuses_what_does_not_fit(void **state)
+static void tensor_scatter_refuses_mismatched_operands(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "does not match a cache", "TensorScatter",
@@ -128,7 +128,7 @@ static void tensor_scatter_refuses_what_does_not_fit(void **state)
                       .inputs = {"f32[1,2,1] 0..", "f32[1,1,1] [7]", "i64[1] [-1]"});
 }
 
-static void only_combining_costs_flops(void **state)
+static void only_scatter_reductions_cost_flops(void **state)
 {
     (void)state;
     assert_cost(20, 80 + 8, 80, 0, "CumSum", .inputs = {"f32[2,L]", "i64[] [1]"});
@@ -142,14 +142,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cum_sum_adds_up),
-        cmocka_unit_test(top_k_sorts_and_breaks_ties_by_place),
+        cmocka_unit_test(top_k_sorts_and_breaks_ties_by_index),
         cmocka_unit_test(top_k_needs_a_known_fitting_k),
         cmocka_unit_test(scatter_elements_writes_and_combines),
-        cmocka_unit_test(scatter_elements_refuses_what_does_not_fit),
+        cmocka_unit_test(scatter_elements_refuses_mismatched_operands),
         cmocka_unit_test(scatter_nd_writes_slices),
         cmocka_unit_test(tensor_scatter_writes_into_a_cache),
-        cmocka_unit_test(tensor_scatter_refuses_what_does_not_fit),
-        cmocka_unit_test(only_combining_costs_flops),
+        cmocka_unit_test(tensor_scatter_refuses_mismatched_operands),
+        cmocka_unit_test(only_scatter_reductions_cost_flops),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void conv_slides_its_kernel_over_the_padded_map(void **state)
                   .inputs = {"f32[1,1,3,3] 0..", "f32[1,1,2,2] [1, 1, 1, 1]", "f32[1] [1]"});
 }
 
-static void conv_keeps_groups_apart(void **state)
+static void conv_separates_groups(void **state)
 {
     (void)state;
     assert_values("f32[1,2,2] [0, 2, 6, 9]", "Conv", "group=2", .inputs = {"f32[1,2,2] 0..", "f32[2,1,1] [2, 3]"});
@@ -37,7 +37,7 @@ static void conv_keeps_groups_apart(void **state)
     assert_shape_fault(MDOT_MALFORMED, "into 0 groups", "Conv", "group=0", .inputs = {"f32[1,4,8,8]", "f32[9,2,3,3]"});
 }
 
-static void conv_refuses_kernels_that_do_not_fit(void **state)
+static void conv_refuses_mismatched_kernels(void **state)
 {
     (void)state;
     assert_shape_fault(MDOT_MALFORMED, "strides has an element of 0", "Conv", "strides=[0,1]",
@@ -51,7 +51,7 @@ static void conv_refuses_kernels_that_do_not_fit(void **state)
     assert_shape_fault(MDOT_MALFORMED, "the bias", "Conv", .inputs = {"f32[1,1,8,8]", "f32[4,1,3,3]", "f32[3]"});
 }
 
-static void conv_costs_a_multiply_add_for_each_weight_and_position(void **state)
+static void conv_costs_a_multiply_add_per_weight_and_position(void **state)
 {
     (void)state;
     /* 3x3, 16 → 32 channels, 8x8 positions, with a bias */
@@ -62,7 +62,7 @@ static void conv_costs_a_multiply_add_for_each_weight_and_position(void **state)
                 .inputs = {"f32[2,16,8,8]", "f32[16,1,3,3]"});
 }
 
-static void conv_transpose_goes_the_other_way(void **state)
+static void conv_transpose_inverts_conv_shapes(void **state)
 {
     (void)state;
     assert_types("f32[1,8,15,15]", "ConvTranspose", "strides=[2,2], pads=[1,1,1,1]",
@@ -80,7 +80,7 @@ static void conv_transpose_goes_the_other_way(void **state)
 
 /* ---- Pooling ---------------------------------------------------------------------------------------------------- */
 
-static void max_pool_takes_the_greatest_and_where_it_was(void **state)
+static void max_pool_gives_maxima_and_indices(void **state)
 {
     (void)state;
     assert_types("f32[1,8,4,4]; i64[1,8,4,4]", "MaxPool", "kernel_shape=[2,2], strides=[2,2]",
@@ -104,7 +104,7 @@ static void ceil_mode_counts_windows_that_start_inside(void **state)
                  .inputs = {"f32[1,1,2]"});
 }
 
-static void average_pool_counts_padding_where_asked(void **state)
+static void average_pool_counts_padding_on_request(void **state)
 {
     (void)state;
     assert_values("f32[1,1,2] [1, 2.5]", "AveragePool", "kernel_shape=[2], strides=[2], pads=[1,0]",
@@ -114,7 +114,7 @@ static void average_pool_counts_padding_where_asked(void **state)
     assert_values("f32[1,1,1] [5]", "LpPool", "kernel_shape=[2]", .inputs = {"f32[1,1,2] [3, -4]"});
 }
 
-static void global_pools_see_the_whole_map(void **state)
+static void global_pools_reduce_the_whole_map(void **state)
 {
     (void)state;
     assert_types("f32[L,8,1,1]", "GlobalAveragePool", .inputs = {"f32[L,8,7,7]"});
@@ -135,7 +135,7 @@ static void lrn_divides_by_squares_of_neighbouring_channels(void **state)
 
 /* ---- Resampling ------------------------------------------------------------------------------------------------- */
 
-static void resize_scales_or_sets_extents(void **state)
+static void resize_accepts_scales_or_sizes(void **state)
 {
     (void)state;
     assert_types("f32[1,3,16,12]", "Resize", .inputs = {"f32[1,3,8,6]", "_", "f32[4] [1, 1, 2, 2]"});
@@ -152,7 +152,7 @@ static void resize_scales_or_sets_extents(void **state)
                 .inputs = {"f32[1,3,8,6]", "_", "f32[4] [1, 1, 2, 2]"});
 }
 
-static void grid_sample_takes_its_extents_from_the_grid(void **state)
+static void grid_sample_shape_follows_the_grid(void **state)
 {
     (void)state;
     assert_types("f32[2,3,5,6]", "GridSample", .inputs = {"f32[2,3,8,8]", "f32[2,5,6,2]"});
@@ -163,17 +163,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conv_slides_its_kernel_over_the_padded_map),
-        cmocka_unit_test(conv_keeps_groups_apart),
-        cmocka_unit_test(conv_refuses_kernels_that_do_not_fit),
-        cmocka_unit_test(conv_costs_a_multiply_add_for_each_weight_and_position),
-        cmocka_unit_test(conv_transpose_goes_the_other_way),
-        cmocka_unit_test(max_pool_takes_the_greatest_and_where_it_was),
+        cmocka_unit_test(conv_separates_groups),
+        cmocka_unit_test(conv_refuses_mismatched_kernels),
+        cmocka_unit_test(conv_costs_a_multiply_add_per_weight_and_position),
+        cmocka_unit_test(conv_transpose_inverts_conv_shapes),
+        cmocka_unit_test(max_pool_gives_maxima_and_indices),
         cmocka_unit_test(ceil_mode_counts_windows_that_start_inside),
-        cmocka_unit_test(average_pool_counts_padding_where_asked),
-        cmocka_unit_test(global_pools_see_the_whole_map),
+        cmocka_unit_test(average_pool_counts_padding_on_request),
+        cmocka_unit_test(global_pools_reduce_the_whole_map),
         cmocka_unit_test(lrn_divides_by_squares_of_neighbouring_channels),
-        cmocka_unit_test(resize_scales_or_sets_extents),
-        cmocka_unit_test(grid_sample_takes_its_extents_from_the_grid),
+        cmocka_unit_test(resize_accepts_scales_or_sizes),
+        cmocka_unit_test(grid_sample_shape_follows_the_grid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static void recurrent_costs_count_each_weight_in_each_step(void **state)
                 .inputs = {"f32[L,2,4]", "f32[1,32,4]", "f32[1,32,8]"});
 }
 
-static void losses_reduce_unless_told_otherwise(void **state)
+static void losses_reduce_by_default(void **state)
 {
     (void)state;
     assert_types("f32[]; f32[8,10]", "SoftmaxCrossEntropyLoss", .inputs = {"f32[8,10]", "i64[8]"}, .output_count = 2);
@@ -57,7 +57,7 @@ int main(void)
         cmocka_unit_test(recurrent_operators_give_all_and_last_states),
         cmocka_unit_test(recurrent_weights_must_agree),
         cmocka_unit_test(recurrent_costs_count_each_weight_in_each_step),
-        cmocka_unit_test(losses_reduce_unless_told_otherwise),
+        cmocka_unit_test(losses_reduce_by_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static bool check(const encoder_pattern *s)
     return same;
 }
 
-static void every_spelling_becomes_its_kernels(void **state)
+static void every_pattern_becomes_its_kernels(void **state)
 {
     (void)state;
     int wrong = 0;
@@ -70,7 +70,7 @@ static void every_spelling_becomes_its_kernels(void **state)
     assert_int_equal(wrong, 0);
 }
 
-static void written_as_onnx_it_is_the_same(void **state)
+static void patterns_survive_an_onnx_round_trip(void **state)
 {
     (void)state;
     const encoder_form two_layers = {.width = 16, .heads = 2, .inner = 32, .layers = 2};
@@ -92,8 +92,8 @@ static void written_as_onnx_it_is_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_spelling_becomes_its_kernels),
-        cmocka_unit_test(written_as_onnx_it_is_the_same),
+        cmocka_unit_test(every_pattern_becomes_its_kernels),
+        cmocka_unit_test(patterns_survive_an_onnx_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

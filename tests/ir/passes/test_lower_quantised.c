@@ -12,7 +12,7 @@
 
 static const int64_t lengths[] = {1, 2, 9, 40, 0};
 
-static void numbers_are_quantised_and_back(void **state)
+static void values_are_quantised_and_dequantised(void **state)
 {
     (void)state;
     assert_code_agrees("x = input f32[L,6]\ns = constant f32[] [0.0078]\nz = constant u8[] [120]\n"
@@ -41,7 +41,7 @@ static void scales_and_zero_points_follow_their_axis(void **state)
                        lengths);
 }
 
-static void ranges_are_found_at_run_time(void **state)
+static void ranges_are_computed_at_run_time(void **state)
 {
     (void)state;
     assert_code_agrees("x = input f32[L,5]\nq, s, z = DynamicQuantizeLinear(x)\nreturn q, s, z\n", lengths);
@@ -50,7 +50,7 @@ static void ranges_are_found_at_run_time(void **state)
                        lengths);
 }
 
-static void products_of_bytes_are_sums_of_32_bits(void **state)
+static void byte_matmuls_accumulate_in_32_bits(void **state)
 {
     (void)state;
     assert_code_agrees("a = input u8[L,6]\nb = input i8[6,4]\nza = input u8[]\nzb = input i8[4]\n"
@@ -63,7 +63,7 @@ static void products_of_bytes_are_sums_of_32_bits(void **state)
 }
 
 /* Factors may be vectors. A zero point of one element applies to all rows. */
-static void zero_points_of_one_element_fit_any_factor(void **state)
+static void single_zero_points_fit_any_operand(void **state)
 {
     (void)state;
     static const char *const shapes[][2] = {{"[6]", "[6,L]"},   {"[6]", "[6]"},     {"[L,6]", "[6]"},
@@ -86,7 +86,7 @@ static void zero_points_of_one_element_fit_any_factor(void **state)
     "q, s, z = DynamicQuantizeLinear(x)\nscale = Mul(s, sb)\ni = MatMulInteger(q, b, z, zb)\nf = Cast(i) {to=1}\n"     \
     "p = Mul(f, scale)\ny = Add(p, bias)\nreturn y\n"
 
-static void a_quantised_layer_is_a_linear(void **state)
+static void a_quantised_layer_becomes_a_linear(void **state)
 {
     (void)state;
     assert_code_agrees(LAYER, lengths);
@@ -98,7 +98,7 @@ static void a_quantised_layer_is_a_linear(void **state)
 }
 
 /* One value may be stored as a vector of one element, also for scalars. */
-static void scales_of_one_element_fit_any_rank(void **state)
+static void single_scales_fit_any_rank(void **state)
 {
     (void)state;
     static const char *const shapes[] = {"[]", "[L]", "[L,1]", "[1,L]", "[2,3,L]"};
@@ -113,7 +113,7 @@ static void scales_of_one_element_fit_any_rank(void **state)
     }
 }
 
-static void blocks_are_refused(void **state)
+static void blockwise_quantisation_is_refused(void **state)
 {
     (void)state;
     assert_refused(
@@ -124,15 +124,15 @@ static void blocks_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_quantised_and_back),
+        cmocka_unit_test(values_are_quantised_and_dequantised),
         cmocka_unit_test(scales_and_zero_points_follow_their_axis),
-        cmocka_unit_test(ranges_are_found_at_run_time),
-        cmocka_unit_test(products_of_bytes_are_sums_of_32_bits),
-        cmocka_unit_test(zero_points_of_one_element_fit_any_factor),
+        cmocka_unit_test(ranges_are_computed_at_run_time),
+        cmocka_unit_test(byte_matmuls_accumulate_in_32_bits),
+        cmocka_unit_test(single_zero_points_fit_any_operand),
 
-        cmocka_unit_test(scales_of_one_element_fit_any_rank),
-        cmocka_unit_test(a_quantised_layer_is_a_linear),
-        cmocka_unit_test(blocks_are_refused),
+        cmocka_unit_test(single_scales_fit_any_rank),
+        cmocka_unit_test(a_quantised_layer_becomes_a_linear),
+        cmocka_unit_test(blockwise_quantisation_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,21 +42,21 @@ static bool matches(const ir_pattern *pattern, const char *nodes)
     return ir_match_value(pattern, value_of(nodes), &m);
 }
 
-static const ir_pattern *const add_of_product = P(Add, P(Mul, P_ANY(X), P_ANY(Y)), P_ANY(X));
+static const ir_pattern *const add_of_mul = P(Add, P(Mul, P_ANY(X), P_ANY(Y)), P_ANY(X));
 
-static void operands_of_commutative_operators_match_either_way(void **state)
+static void commutative_operands_match_in_either_order(void **state)
 {
     (void)state;
-    assert_true(matches(add_of_product, "m = Mul(x, y)\nr = Add(m, x)"));
-    assert_true(matches(add_of_product, "m = Mul(x, y)\nr = Add(x, m)"));
+    assert_true(matches(add_of_mul, "m = Mul(x, y)\nr = Add(m, x)"));
+    assert_true(matches(add_of_mul, "m = Mul(x, y)\nr = Add(x, m)"));
 }
 
 /* Only the second operand order of Mul leaves y for the sum, therefore the first choice must be undone. */
 static void a_choice_is_undone_when_a_later_goal_fails(void **state)
 {
     (void)state;
-    assert_true(matches(add_of_product, "m = Mul(x, y)\nr = Add(m, y)"));
-    assert_false(matches(add_of_product, "m = Mul(x, y)\nr = Add(m, z)"));
+    assert_true(matches(add_of_mul, "m = Mul(x, y)\nr = Add(m, y)"));
+    assert_false(matches(add_of_mul, "m = Mul(x, y)\nr = Add(m, z)"));
 }
 
 static void operands_of_other_operators_keep_their_order(void **state)
@@ -67,7 +67,7 @@ static void operands_of_other_operators_keep_their_order(void **state)
     assert_false(matches(square_less, "m = Mul(x, x)\nr = Sub(x, m)"));
 }
 
-static void products_match_in_any_association(void **state)
+static void multiplications_match_in_any_association(void **state)
 {
     (void)state;
     const ir_pattern *product = P_PRODUCT(P(Exp, P_ANY(X)), P_ANY(X), P_NUMBER(0.5));
@@ -85,7 +85,7 @@ static void products_match_in_any_association(void **state)
     assert_false(matches(product, "e = Exp(x)\na = Mul(x, x)\nr = Mul(a, e)"));
 }
 
-static void alternatives_are_tried_with_what_follows(void **state)
+static void alternatives_backtrack_when_later_goals_fail(void **state)
 {
     (void)state;
     /* Both alternatives match the first operand, but only the second binds x to the value that the second operand
@@ -96,7 +96,7 @@ static void alternatives_are_tried_with_what_follows(void **state)
     assert_false(matches(either, "e = Exp(x)\nr = Sub(e, y)"));
 }
 
-static void let_keeps_the_value_it_names(void **state)
+static void let_binds_the_value_it_names(void **state)
 {
     (void)state;
     ir_match m;
@@ -107,7 +107,7 @@ static void let_keeps_the_value_it_names(void **state)
     assert_string_equal(m.slot[Y]->name, "y");
 }
 
-static void numbers_match_up_to_their_types_rounding(void **state)
+static void numbers_match_up_to_rounding_of_their_type(void **state)
 {
     (void)state;
     const ir_pattern *root = P(Mul, P_ANY(X), P_NUMBER(1.4142135623730951));
@@ -119,7 +119,7 @@ static void numbers_match_up_to_their_types_rounding(void **state)
     assert_false(matches(root, "r = Mul(x, y)"));
 }
 
-static void scalars_are_bound_with_their_number(void **state)
+static void scalars_are_bound_with_their_value(void **state)
 {
     (void)state;
     ir_match m;
@@ -129,7 +129,7 @@ static void scalars_are_bound_with_their_number(void **state)
     assert_false(matches(P(Mul, P_ANY(X), P_SCALAR(Y)), "c = constant f32[2] [1.0, 2.0]\nr = Mul(c, x)"));
 }
 
-static void filled_constants_are_told_from_others(void **state)
+static void filled_constants_are_recognised(void **state)
 {
     (void)state;
     const ir_node *sum = value_of("c = constant f32[4] [0.0, 0.0, 0.0, -0.0]\nr = Add(x, c)")->def;
@@ -145,15 +145,15 @@ static void filled_constants_are_told_from_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(operands_of_commutative_operators_match_either_way, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(commutative_operands_match_in_either_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_choice_is_undone_when_a_later_goal_fails, set_up, tear_down),
         cmocka_unit_test_setup_teardown(operands_of_other_operators_keep_their_order, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(products_match_in_any_association, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(alternatives_are_tried_with_what_follows, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(let_keeps_the_value_it_names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(numbers_match_up_to_their_types_rounding, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(scalars_are_bound_with_their_number, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(filled_constants_are_told_from_others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(multiplications_match_in_any_association, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(alternatives_backtrack_when_later_goals_fail, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(let_binds_the_value_it_names, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(numbers_match_up_to_rounding_of_their_type, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(scalars_are_bound_with_their_value, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(filled_constants_are_recognised, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

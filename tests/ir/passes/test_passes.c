@@ -55,7 +55,7 @@ static void an_unknown_pass_is_not_found(void **state)
     ir_arena_destroy(arena);
 }
 
-static void every_pass_has_a_name_of_its_own_and_a_purpose(void **state)
+static void every_pass_has_a_unique_name_and_a_purpose(void **state)
 {
     (void)state;
     for (int i = 0; i < ir_pass_count; i++) {
@@ -167,7 +167,7 @@ static void unknown_operators_are_left_alone(void **state)
 }
 
 /* Each allocation fails in turn. */
-static void memory_that_runs_out_is_reported(void **state)
+static void exhausted_memory_is_reported(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -201,7 +201,7 @@ static ir_builder builder_for(const char *text, ir_arena *arena)
         .graph = graph, .at = graph->first, .name = "new", .dtype = MDOT_DTYPE_F32, .first_new = graph->value_count};
 }
 
-static void a_replacement_of_another_type_is_refused(void **state)
+static void a_replacement_with_another_type_is_refused(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -216,7 +216,7 @@ static void a_replacement_of_another_type_is_refused(void **state)
     ir_arena_destroy(arena);
 }
 
-static void failures_stick_and_absent_operands_give_nothing(void **state)
+static void builder_failures_persist_and_absent_operands_give_null(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -262,7 +262,7 @@ static void dimensions_are_computed_from_the_inputs(void **state)
     ir_arena_destroy(arena);
 }
 
-static void reshapes_say_their_shape_with_constants(void **state)
+static void reshapes_use_constant_shapes(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -282,7 +282,7 @@ static void reshapes_say_their_shape_with_constants(void **state)
     ir_arena_destroy(arena);
 }
 
-static void transposes_join(void **state)
+static void consecutive_transposes_are_merged(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -299,17 +299,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_unknown_pass_is_not_found),
-        cmocka_unit_test(every_pass_has_a_name_of_its_own_and_a_purpose),
+        cmocka_unit_test(every_pass_has_a_unique_name_and_a_purpose),
         cmocka_unit_test(the_dump_shows_the_graph_after_its_pass),
         cmocka_unit_test(a_second_run_of_every_pass_changes_nothing),
         cmocka_unit_test(operators_of_many_inputs_become_trees),
         cmocka_unit_test(unknown_operators_are_left_alone),
-        cmocka_unit_test(memory_that_runs_out_is_reported),
-        cmocka_unit_test(a_replacement_of_another_type_is_refused),
-        cmocka_unit_test(failures_stick_and_absent_operands_give_nothing),
+        cmocka_unit_test(exhausted_memory_is_reported),
+        cmocka_unit_test(a_replacement_with_another_type_is_refused),
+        cmocka_unit_test(builder_failures_persist_and_absent_operands_give_null),
         cmocka_unit_test(dimensions_are_computed_from_the_inputs),
-        cmocka_unit_test(reshapes_say_their_shape_with_constants),
-        cmocka_unit_test(transposes_join),
+        cmocka_unit_test(reshapes_use_constant_shapes),
+        cmocka_unit_test(consecutive_transposes_are_merged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

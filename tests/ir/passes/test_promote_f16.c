@@ -61,7 +61,7 @@ static void whole_models_are_computed_in_f32(void **state)
 }
 
 /* In f16, 2047 + 0.6 is 2048. A comparison in f32 would decide otherwise. */
-static void decisions_are_taken_on_rounded_values(void **state)
+static void comparisons_use_rounded_values(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -78,7 +78,7 @@ static void decisions_are_taken_on_rounded_values(void **state)
 }
 
 /* 2049 is 2048 in f16. The f32 computation must have the rounded integer, too. */
-static void integers_are_rounded_as_the_model_says(void **state)
+static void integers_are_rounded_to_f16(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -96,7 +96,7 @@ static void integers_are_rounded_as_the_model_says(void **state)
 
 /* A pattern also matches its constants after they were rounded to a narrow type: √2 is 1.4140625 in both, 0.044715 is
  * 0.04467… in bf16, and a mask of -1e4 is -9984. */
-static void formulas_are_recognised_by_rounded_constants(void **state)
+static void patterns_match_rounded_constants(void **state)
 {
     (void)state;
     static const char *const spelt[] = {
@@ -141,9 +141,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_models_are_computed_in_f32),
-        cmocka_unit_test(decisions_are_taken_on_rounded_values),
-        cmocka_unit_test(integers_are_rounded_as_the_model_says),
-        cmocka_unit_test(formulas_are_recognised_by_rounded_constants),
+        cmocka_unit_test(comparisons_use_rounded_values),
+        cmocka_unit_test(integers_are_rounded_to_f16),
+        cmocka_unit_test(patterns_match_rounded_constants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,7 +115,7 @@ static void check(const zero_case *c)
     ir_arena_destroy(arena);
 }
 
-static void zeros_are_kept(void **state)
+static void zero_attributes_are_kept(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -125,7 +125,7 @@ static void zeros_are_kept(void **state)
 }
 
 /* In ONNX's reference only a positive number caps scores. */
-static void a_negative_softcap_is_none(void **state)
+static void a_negative_softcap_is_ignored(void **state)
 {
     (void)state;
     const zero_case negative = {HEADS, "Attention(q, k, v)", "", "softcap=-0.5"};
@@ -143,8 +143,8 @@ static void a_negative_softcap_is_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(zeros_are_kept),
-        cmocka_unit_test(a_negative_softcap_is_none),
+        cmocka_unit_test(zero_attributes_are_kept),
+        cmocka_unit_test(a_negative_softcap_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

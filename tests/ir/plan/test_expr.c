@@ -73,7 +73,7 @@ static void floats_are_rounded_to_their_type(void **state)
     assert_true(pl_const_f(arena, MDOT_DTYPE_F64, 0.1)->f == 0.1);
 }
 
-static void zeros_and_ones_vanish_from_indices(void **state)
+static void zeros_and_ones_are_folded_in_indices(void **state)
 {
     (void)state;
     const pl_expr *i = pl_index(arena, 0);
@@ -86,7 +86,7 @@ static void zeros_and_ones_vanish_from_indices(void **state)
     assert_text(op(PL_PYMOD, i, number(1)), "0");
 }
 
-static void constant_terms_gather(void **state)
+static void constant_terms_are_combined(void **state)
 {
     (void)state;
     const pl_expr *i = pl_index(arena, 0);
@@ -96,7 +96,7 @@ static void constant_terms_gather(void **state)
     assert_ptr_equal(op(PL_ADD, op(PL_SUB, i, number(4)), number(4)), i);
 }
 
-static void floating_zero_stays(void **state)
+static void floating_point_zero_is_not_folded(void **state)
 {
     (void)state;
     const pl_expr *x = pl_load(arena, 1, MDOT_DTYPE_F32, pl_index(arena, 0));
@@ -104,7 +104,7 @@ static void floating_zero_stays(void **state)
     assert_text(op(PL_MUL, x, real(0)), "mul(b1[i0], f32 0)"); /* NaN · 0 is NaN */
 }
 
-static void flattening_undoes_unflattening(void **state)
+static void flattening_inverts_unflattening(void **state)
 {
     (void)state;
     const pl_expr *r = pl_index(arena, 0), *l = length();
@@ -114,7 +114,7 @@ static void flattening_undoes_unflattening(void **state)
     assert_text(op(PL_ADD, op(PL_MUL, outer, l), other), "(((i0 / L) * L) + (i0 % 4))");
 }
 
-static void selections_of_constants_choose(void **state)
+static void selections_with_constant_conditions_fold(void **state)
 {
     (void)state;
     const pl_expr *i = pl_index(arena, 0), *j = pl_index(arena, 1);
@@ -137,7 +137,7 @@ static void zeros_of_two_signs_are_two_constants(void **state)
 }
 
 /* With an intermediate rounding to f32 they would become ties and go to even. */
-static void halves_are_rounded_once(void **state)
+static void f16_constants_are_rounded_once(void **state)
 {
     (void)state;
     assert_true(pl_const_f(arena, MDOT_DTYPE_F16, 1 + 0x1p-11 + 0x1p-30)->f == 1 + 0x1p-10);
@@ -145,7 +145,7 @@ static void halves_are_rounded_once(void **state)
     assert_true(pl_const_f(arena, MDOT_DTYPE_F16, 1 + 0x1p-11)->f == 1);
 }
 
-static void numbers_have_a_point_in_every_locale(void **state)
+static void numbers_use_a_decimal_point_in_every_locale(void **state)
 {
     (void)state;
     decimal_point_begin("<U002C>");
@@ -154,7 +154,7 @@ static void numbers_have_a_point_in_every_locale(void **state)
     assert_non_null(strstr(text, "f32 0.5"));
 }
 
-static void casts_to_the_same_type_vanish(void **state)
+static void casts_to_the_same_type_are_folded(void **state)
 {
     (void)state;
     const pl_expr *i = pl_index(arena, 0);
@@ -200,7 +200,7 @@ static void data_dependent_and_quotient_indices_have_no_stride(void **state)
     assert_false(pl_expr_stride(op(PL_FLOORDIV, i, number(2)), 0, &stride));
 }
 
-static void use_of_a_loop_is_seen_through_loads(void **state)
+static void index_uses_are_found_inside_loads(void **state)
 {
     (void)state;
     const pl_expr *x = pl_load(arena, 0, MDOT_DTYPE_F32, pl_index(arena, 3));
@@ -208,7 +208,7 @@ static void use_of_a_loop_is_seen_through_loads(void **state)
     assert_false(pl_expr_uses_index(pl_unary(arena, PL_EXP, x), 2));
 }
 
-static void missing_operands_make_missing_expressions(void **state)
+static void missing_operands_give_missing_expressions(void **state)
 {
     (void)state;
     const pl_expr *i = pl_index(arena, 0);
@@ -267,7 +267,7 @@ static void nan_passes_through_min_and_max(void **state)
     assert_true(isnan(pl_scalar_apply(PL_MAX, MDOT_DTYPE_F32, MDOT_DTYPE_F32, right).f));
 }
 
-static void memory_running_out_gives_nothing(void **state)
+static void exhausted_memory_gives_null(void **state)
 {
     (void)state;
     ir_arena *tight = ir_arena_create(1);
@@ -283,25 +283,25 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(constants_fold_in_their_type),
         cmocka_unit_test(floats_are_rounded_to_their_type),
-        cmocka_unit_test(zeros_and_ones_vanish_from_indices),
-        cmocka_unit_test(constant_terms_gather),
-        cmocka_unit_test(floating_zero_stays),
-        cmocka_unit_test(flattening_undoes_unflattening),
-        cmocka_unit_test(selections_of_constants_choose),
+        cmocka_unit_test(zeros_and_ones_are_folded_in_indices),
+        cmocka_unit_test(constant_terms_are_combined),
+        cmocka_unit_test(floating_point_zero_is_not_folded),
+        cmocka_unit_test(flattening_inverts_unflattening),
+        cmocka_unit_test(selections_with_constant_conditions_fold),
         cmocka_unit_test(zeros_of_two_signs_are_two_constants),
-        cmocka_unit_test(halves_are_rounded_once),
-        cmocka_unit_test(numbers_have_a_point_in_every_locale),
-        cmocka_unit_test(casts_to_the_same_type_vanish),
+        cmocka_unit_test(f16_constants_are_rounded_once),
+        cmocka_unit_test(numbers_use_a_decimal_point_in_every_locale),
+        cmocka_unit_test(casts_to_the_same_type_are_folded),
         cmocka_unit_test(dims_are_affine_in_the_length),
         cmocka_unit_test(strides_are_found_where_they_are_constant),
         cmocka_unit_test(data_dependent_and_quotient_indices_have_no_stride),
-        cmocka_unit_test(use_of_a_loop_is_seen_through_loads),
-        cmocka_unit_test(missing_operands_make_missing_expressions),
+        cmocka_unit_test(index_uses_are_found_inside_loads),
+        cmocka_unit_test(missing_operands_give_missing_expressions),
         cmocka_unit_test(integers_wrap_and_never_trap),
         cmocka_unit_test(remainders_take_the_right_sign),
         cmocka_unit_test(unsigned_numbers_compare_as_such),
         cmocka_unit_test(nan_passes_through_min_and_max),
-        cmocka_unit_test(memory_running_out_gives_nothing),
+        cmocka_unit_test(exhausted_memory_gives_null),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

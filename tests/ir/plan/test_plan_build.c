@@ -72,7 +72,7 @@ static void assert_refused(const char *notation, const char *node, const char *r
     ir_arena_destroy(arena);
 }
 
-static void what_has_no_kernel_is_refused_by_name(void **state)
+static void operators_without_a_kernel_are_refused_by_name(void **state)
 {
     (void)state;
     assert_refused("x = input f32[2,3]\nw = weights f32[3,4]\nlate = Gemm(x, w)\nreturn late\n", "late", "no kernel");
@@ -109,7 +109,7 @@ static int kernels_of_kind(const pl_plan *p, pl_kind kind)
 }
 
 /* Relative position biases of T5 and ALiBi, and a mask of several samples over queries and keys. */
-static void masks_of_heads_and_queries_are_copied_once_for_all_layers(void **state)
+static void masks_are_copied_once_for_all_layers(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -122,7 +122,7 @@ static void masks_of_heads_and_queries_are_copied_once_for_all_layers(void **sta
     ir_arena_destroy(arena);
 }
 
-static void masks_that_are_results_as_well_stay_as_they_are(void **state)
+static void masks_that_are_also_outputs_are_unchanged(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -155,7 +155,7 @@ static void names_are_identifiers_and_unique(void **state)
     ir_arena_destroy(arena);
 }
 
-static void work_is_counted_at_full_length(void **state)
+static void cost_is_counted_at_full_length(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -186,7 +186,7 @@ static void kernels_without_elements_are_dropped(void **state)
     ir_arena_destroy(arena);
 }
 
-static void constants_are_held_once_a_use(void **state)
+static void constants_are_stored_once_per_use(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -224,7 +224,7 @@ static int kernels_of_row(const char *before, int count)
 }
 
 /* PL_MAX_DEPTH links after a root, or so many inlined values in an expression: the recursion stays shallow. */
-static void chains_end_at_the_depth_limit(void **state)
+static void fusion_stops_at_the_depth_limit(void **state)
 {
     (void)state;
     const char before[] = "x = input f32[L,4]\nw = weights f32[4,4]\nv0 = mdot.Linear(x, w)\n";
@@ -232,7 +232,7 @@ static void chains_end_at_the_depth_limit(void **state)
     assert_int_equal(kernels_of_row(before, 65), 2);
 }
 
-static void expressions_end_at_the_depth_limit(void **state)
+static void expressions_stop_at_the_depth_limit(void **state)
 {
     (void)state;
     const char before[] = "v0 = input f32[L,4]\n";
@@ -241,7 +241,7 @@ static void expressions_end_at_the_depth_limit(void **state)
 }
 
 /* Each allocation fails in turn. The failure is reported, and the output stays as it is. */
-static void memory_running_out_anywhere_is_reported(void **state)
+static void exhausted_memory_is_reported(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -283,7 +283,7 @@ static void assert_rejects(const pl_plan *p, const char *reason)
     if (!strstr(err.message, reason)) fail_msg("says: %s", err.message);
 }
 
-static void the_verifier_rejects_what_plans_must_not_be(void **state)
+static void the_verifier_rejects_invalid_plans(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -334,7 +334,7 @@ static void the_verifier_rejects_what_plans_must_not_be(void **state)
     ir_arena_destroy(arena);
 }
 
-static void the_interpreter_names_the_access_that_leaves_its_buffer(void **state)
+static void the_interpreter_names_out_of_bounds_accesses(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -352,21 +352,21 @@ static void the_interpreter_names_the_access_that_leaves_its_buffer(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_has_no_kernel_is_refused_by_name),
+        cmocka_unit_test(operators_without_a_kernel_are_refused_by_name),
         cmocka_unit_test(further_results_of_a_norm_are_refused),
         cmocka_unit_test(attention_beyond_its_kernel_is_refused),
-        cmocka_unit_test(masks_of_heads_and_queries_are_copied_once_for_all_layers),
-        cmocka_unit_test(masks_that_are_results_as_well_stay_as_they_are),
+        cmocka_unit_test(masks_are_copied_once_for_all_layers),
+        cmocka_unit_test(masks_that_are_also_outputs_are_unchanged),
         cmocka_unit_test(names_are_identifiers_and_unique),
-        cmocka_unit_test(work_is_counted_at_full_length),
+        cmocka_unit_test(cost_is_counted_at_full_length),
         cmocka_unit_test(scalars_need_no_loops),
         cmocka_unit_test(kernels_without_elements_are_dropped),
-        cmocka_unit_test(constants_are_held_once_a_use),
-        cmocka_unit_test(chains_end_at_the_depth_limit),
-        cmocka_unit_test(expressions_end_at_the_depth_limit),
-        cmocka_unit_test(memory_running_out_anywhere_is_reported),
-        cmocka_unit_test(the_verifier_rejects_what_plans_must_not_be),
-        cmocka_unit_test(the_interpreter_names_the_access_that_leaves_its_buffer),
+        cmocka_unit_test(constants_are_stored_once_per_use),
+        cmocka_unit_test(fusion_stops_at_the_depth_limit),
+        cmocka_unit_test(expressions_stop_at_the_depth_limit),
+        cmocka_unit_test(exhausted_memory_is_reported),
+        cmocka_unit_test(the_verifier_rejects_invalid_plans),
+        cmocka_unit_test(the_interpreter_names_out_of_bounds_accesses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void assert_sound(const fixture *f)
     }
 }
 
-static void buffers_in_turn_share_memory(void **state)
+static void buffers_with_disjoint_lifetimes_share_memory(void **state)
 {
     fixture *f = *state;
     int a = add(f, 1024, 0, 1), b = add(f, 1024, 2, 3);
@@ -71,7 +71,7 @@ static void buffers_in_turn_share_memory(void **state)
     assert_int_equal(f->plan.scratch_bytes, 1024);
 }
 
-static void what_a_kernel_reads_and_writes_is_apart(void **state)
+static void operands_and_results_of_a_kernel_do_not_overlap(void **state)
 {
     fixture *f = *state;
     add(f, 256, 0, 1);
@@ -93,7 +93,7 @@ static void offsets_are_aligned_to_cache_lines(void **state)
 }
 
 /* Two gaps are free at this time, and the smaller one is used. */
-static void the_smallest_gap_that_holds_is_taken(void **state)
+static void the_smallest_sufficient_gap_is_used(void **state)
 {
     fixture *f = *state;
     add(f, 4096, 0, 9);
@@ -108,7 +108,7 @@ static void the_smallest_gap_that_holds_is_taken(void **state)
     assert_int_equal(f->buffers[late].offset_bytes, f->buffers[tight].offset_bytes);
 }
 
-static void buffers_without_use_or_of_other_kinds_get_nothing(void **state)
+static void unused_and_external_buffers_get_no_memory(void **state)
 {
     fixture *f = *state;
     int unused = add(f, 1024, -1, -1), input = add(f, 1024, 0, 3);
@@ -119,7 +119,7 @@ static void buffers_without_use_or_of_other_kinds_get_nothing(void **state)
     assert_int_equal(f->buffers[input].offset_bytes, -1);
 }
 
-static void buffers_without_bytes_are_sound(void **state)
+static void empty_buffers_are_accepted(void **state)
 {
     fixture *f = *state;
     add(f, 0, 0, 3);
@@ -129,7 +129,7 @@ static void buffers_without_bytes_are_sound(void **state)
 }
 
 /* The live ranges of an encoder layer. The peak is at the widest moment: two residuals and the hidden layer. */
-static void an_encoder_needs_no_more_than_its_widest_moment(void **state)
+static void an_encoder_needs_only_its_peak_memory(void **state)
 {
     fixture *f = *state;
     const int64_t row = 512;
@@ -148,7 +148,7 @@ static void an_encoder_needs_no_more_than_its_widest_moment(void **state)
     assert_int_equal(f->plan.scratch_bytes, (4 + 1 + 1 + 1) * row);
 }
 
-static void random_lives_are_kept_apart(void **state)
+static void random_lifetimes_never_overlap(void **state)
 {
     fixture *f = *state;
     unsigned random = 12345;
@@ -164,7 +164,7 @@ static void random_lives_are_kept_apart(void **state)
     }
 }
 
-static void memory_running_out_is_reported(void **state)
+static void exhausted_memory_is_reported(void **state)
 {
     fixture *f = *state;
     add(f, 64, 0, 1);
@@ -178,15 +178,15 @@ static void memory_running_out_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(buffers_in_turn_share_memory, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_a_kernel_reads_and_writes_is_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(buffers_with_disjoint_lifetimes_share_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(operands_and_results_of_a_kernel_do_not_overlap, set_up, tear_down),
         cmocka_unit_test_setup_teardown(offsets_are_aligned_to_cache_lines, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_smallest_gap_that_holds_is_taken, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(buffers_without_use_or_of_other_kinds_get_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(buffers_without_bytes_are_sound, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_encoder_needs_no_more_than_its_widest_moment, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(random_lives_are_kept_apart, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(memory_running_out_is_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_smallest_sufficient_gap_is_used, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unused_and_external_buffers_get_no_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(empty_buffers_are_accepted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_encoder_needs_only_its_peak_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(random_lifetimes_never_overlap, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(exhausted_memory_is_reported, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

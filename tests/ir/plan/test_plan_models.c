@@ -86,7 +86,7 @@ static void reference_a_has_seven_kernels_a_layer_and_eleven_around(void **state
     ir_arena_destroy(m.arena);
 }
 
-static void reference_b_writes_its_tokens_side_by_side(void **state)
+static void reference_b_concatenates_its_tokens_in_place(void **state)
 {
     (void)state;
     const char *path = MDOT_SHARED_ONNX "/predictor/reference_b/model.onnx";
@@ -106,7 +106,7 @@ static void reference_b_writes_its_tokens_side_by_side(void **state)
     ir_arena_destroy(m.arena);
 }
 
-static void predictors_compute_what_they_mean(void **state)
+static void plans_of_predictors_match_the_evaluator(void **state)
 {
     (void)state;
     static const char *const paths[] = {MDOT_SHARED_ONNX "/predictor/reference_a/model.onnx",
@@ -195,7 +195,7 @@ static void check_outputs(const node_test *t, const pl_plan *plan)
     assert_plan_computes(plan, 0, inputs, outputs, is_half ? 1e-2 : 1e-3, 1e-5);
 }
 
-static void onnx_node_tests_agree(void **state)
+static void plans_of_onnx_node_tests_match(void **state)
 {
     (void)state;
     DIR *folder = opendir(MDOT_SHARED_ONNX "/node");
@@ -228,9 +228,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reference_a_has_seven_kernels_a_layer_and_eleven_around),
-        cmocka_unit_test(reference_b_writes_its_tokens_side_by_side),
-        cmocka_unit_test(predictors_compute_what_they_mean),
-        cmocka_unit_test(onnx_node_tests_agree),
+        cmocka_unit_test(reference_b_concatenates_its_tokens_in_place),
+        cmocka_unit_test(plans_of_predictors_match_the_evaluator),
+        cmocka_unit_test(plans_of_onnx_node_tests_match),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static double tolerance_of(mdot_dtype dtype)
     }
 }
 
-static void every_operator_in_every_type(void **state)
+static void every_operator_matches_in_every_type(void **state)
 {
     (void)state;
     int checked = 0;
@@ -90,7 +90,7 @@ static void every_operator_in_every_type(void **state)
     assert_true(checked > 200);
 }
 
-static void casts_between_all_types(void **state)
+static void casts_match_between_all_types(void **state)
 {
     (void)state;
     for (int from = 0; from < DTYPES; from++) {
@@ -105,7 +105,7 @@ static void casts_between_all_types(void **state)
     }
 }
 
-static void powers_of_mixed_types(void **state)
+static void powers_of_mixed_types_match(void **state)
 {
     (void)state;
     static const mdot_dtype pairs[][2] = {{MDOT_DTYPE_F32, MDOT_DTYPE_I64},
@@ -143,7 +143,7 @@ static double apply(ir_opcode opcode, double x, void (*attributes)(ir_graph *gra
     return result;
 }
 
-static void functions_made_of_others_are_accurate(void **state)
+static void composed_functions_are_accurate(void **state)
 {
     (void)state;
     static const struct {
@@ -165,7 +165,7 @@ static void functions_made_of_others_are_accurate(void **state)
     }
 }
 
-static void functions_meet_their_limits(void **state)
+static void functions_reach_their_limits(void **state)
 {
     (void)state;
     assert_true(apply(IR_OP_Softplus, 1000, NULL) == 1000);
@@ -194,7 +194,7 @@ static void only_negative(ir_graph *graph, ir_node *node)
     ir_node_set_int(graph, node, "detect_positive", 0);
 }
 
-static void infinities_are_told_apart(void **state)
+static void infinities_are_distinguished(void **state)
 {
     (void)state;
     assert_true(apply(IR_OP_IsInf, INFINITY, NULL) == 1 && apply(IR_OP_IsInf, -INFINITY, NULL) == 1);
@@ -206,9 +206,9 @@ static void infinities_are_told_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_operator_in_every_type), cmocka_unit_test(casts_between_all_types),
-        cmocka_unit_test(powers_of_mixed_types),        cmocka_unit_test(functions_made_of_others_are_accurate),
-        cmocka_unit_test(functions_meet_their_limits),  cmocka_unit_test(infinities_are_told_apart),
+        cmocka_unit_test(every_operator_matches_in_every_type), cmocka_unit_test(casts_match_between_all_types),
+        cmocka_unit_test(powers_of_mixed_types_match),          cmocka_unit_test(composed_functions_are_accurate),
+        cmocka_unit_test(functions_reach_their_limits),         cmocka_unit_test(infinities_are_distinguished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

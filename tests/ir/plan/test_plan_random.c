@@ -249,7 +249,7 @@ static void add_linear(maker *m)
     keep(m, add(m, IR_OP_Linear, inputs, 2 + below(m, 2), 1));
 }
 
-static void add_product(maker *m)
+static void add_matmul(maker *m)
 {
     keep(m, add(m, IR_OP_MatMul, (ir_value *[]){any(m), any(m)}, 2, 1));
 }
@@ -279,7 +279,7 @@ typedef void (*step_fn)(maker *m);
 static const step_fn steps[] = {
     add_unary,  add_unary,  add_binary, add_binary, add_binary,    add_where,   add_transpose, add_slice,
     add_split,  add_concat, add_concat, add_pad,    add_unsqueeze, add_reshape, add_reshape,   add_repeat,
-    add_gather, add_reduce, add_norm,   add_linear, add_linear,    add_product, add_attention, add_cumulative,
+    add_gather, add_reduce, add_norm,   add_linear, add_linear,    add_matmul,  add_attention, add_cumulative,
 };
 
 /* ---- Graphs ------------------------------------------------------------------------------------------------------ */
@@ -318,14 +318,14 @@ static ir_graph *make_graph(ir_arena *arena, int number)
 /* The number of the current graph, for failure messages. */
 static int current;
 
-static int tell_which(void **state)
+static int print_number(void **state)
 {
     (void)state;
     if (current >= 0) print_message("MDOT_RANDOM_GRAPH=%d shows the graph and the plan\n", current);
     return 0;
 }
 
-static void random_graphs_compute_what_they_mean(void **state)
+static void plans_of_random_graphs_match_the_evaluator(void **state)
 {
     (void)state;
     const char *only = getenv("MDOT_RANDOM_GRAPH");
@@ -351,6 +351,7 @@ static void random_graphs_compute_what_they_mean(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(random_graphs_compute_what_they_mean, tell_which)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(plans_of_random_graphs_match_the_evaluator, print_number)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static bool linear_is_matrix(const char *rows)
     return result;
 }
 
-static void linears_are_matrix_kernels_from_eight_rows_on(void **state)
+static void linears_use_matrix_kernels_from_eight_rows_on(void **state)
 {
     (void)state;
     assert_false(linear_is_matrix("1"));
@@ -88,7 +88,7 @@ static bool attention_is_matrix(const char *batch, const char *rows, int heads, 
     return result;
 }
 
-static void attention_over_the_length_is_a_matrix_kernel(void **state)
+static void attention_over_the_length_uses_a_matrix_kernel(void **state)
 {
     (void)state;
     assert_true(attention_is_matrix("1", "L", 2, 16, 16));
@@ -104,7 +104,7 @@ static void attention_over_the_length_is_a_matrix_kernel(void **state)
     assert_false(attention_is_matrix("1", "12", 2, 16, 16));
 }
 
-static void attention_to_the_callers_tensors_is_none(void **state)
+static void attention_to_caller_tensors_uses_no_matrix_kernel(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -115,7 +115,7 @@ static void attention_to_the_callers_tensors_is_none(void **state)
     ir_arena_destroy(arena);
 }
 
-static void heads_at_odd_addresses_are_no_factors(void **state)
+static void attention_at_odd_addresses_uses_no_matrix_kernel(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -142,7 +142,7 @@ static void heads_at_odd_addresses_are_no_factors(void **state)
     ir_arena_destroy(arena);
 }
 
-static void what_a_sequential_kernel_writes_is_whole(void **state)
+static void results_of_sequential_kernels_stay_in_32_bits(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -177,7 +177,7 @@ static const char layer[] = "x = input f32[1,L,32]\n"
                             "y = Add(h, f2)\n"
                             "return y\n";
 
-static void a_buffer_that_is_read_otherwise_than_noted_is_refused(void **state)
+static void a_buffer_with_wrong_usage_flags_is_refused(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -216,7 +216,7 @@ static double worst(const ir_wide *a, const ir_wide *b)
     return most;
 }
 
-static void halves_cost_what_their_digits_say(void **state)
+static void the_error_of_16_bit_types_follows_their_precision(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -234,7 +234,7 @@ static void halves_cost_what_their_digits_say(void **state)
 }
 
 /* The reader of a factor rounds it, so the element type of the buffer leaves the result unchanged. */
-static void keeping_a_factor_in_half_changes_nothing(void **state)
+static void storing_a_factor_in_16_bits_keeps_the_result(void **state)
 {
     (void)state;
     ir_arena *arena = ir_arena_create(0);
@@ -265,14 +265,14 @@ static void a_residual_is_never_rounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(linears_are_matrix_kernels_from_eight_rows_on),
-        cmocka_unit_test(attention_over_the_length_is_a_matrix_kernel),
-        cmocka_unit_test(attention_to_the_callers_tensors_is_none),
-        cmocka_unit_test(heads_at_odd_addresses_are_no_factors),
-        cmocka_unit_test(what_a_sequential_kernel_writes_is_whole),
-        cmocka_unit_test(a_buffer_that_is_read_otherwise_than_noted_is_refused),
-        cmocka_unit_test(halves_cost_what_their_digits_say),
-        cmocka_unit_test(keeping_a_factor_in_half_changes_nothing),
+        cmocka_unit_test(linears_use_matrix_kernels_from_eight_rows_on),
+        cmocka_unit_test(attention_over_the_length_uses_a_matrix_kernel),
+        cmocka_unit_test(attention_to_caller_tensors_uses_no_matrix_kernel),
+        cmocka_unit_test(attention_at_odd_addresses_uses_no_matrix_kernel),
+        cmocka_unit_test(results_of_sequential_kernels_stay_in_32_bits),
+        cmocka_unit_test(a_buffer_with_wrong_usage_flags_is_refused),
+        cmocka_unit_test(the_error_of_16_bit_types_follows_their_precision),
+        cmocka_unit_test(storing_a_factor_in_16_bits_keeps_the_result),
         cmocka_unit_test(a_residual_is_never_rounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

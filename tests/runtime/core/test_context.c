@@ -70,7 +70,7 @@ static void open_predictor(void)
     free(path);
 }
 
-static void states_live_as_long_as_their_context(void **state)
+static void states_are_destroyed_with_their_context(void **state)
 {
     (void)state;
     open_predictor();
@@ -85,7 +85,7 @@ static void states_live_as_long_as_their_context(void **state)
     mdot_predictor_close(predictor);
 }
 
-static void room_that_has_made_nothing_has_no_state(void **state)
+static void component_that_created_nothing_has_no_state(void **state)
 {
     (void)state;
     open_predictor();
@@ -98,7 +98,7 @@ static void room_that_has_made_nothing_has_no_state(void **state)
     mdot_predictor_close(predictor);
 }
 
-static void room_that_fails_fails_the_context(void **state)
+static void failing_component_fails_the_context(void **state)
 {
     (void)state;
     open_predictor();
@@ -141,7 +141,7 @@ static void *use_and_destroy(void *context)
     return NULL;
 }
 
-static void contexts_keep_a_closed_predictor_until_the_last_is_destroyed(void **state)
+static void contexts_keep_a_closed_predictor_alive(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
@@ -169,10 +169,10 @@ static void contexts_keep_a_closed_predictor_until_the_last_is_destroyed(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states_live_as_long_as_their_context),
-        cmocka_unit_test(room_that_has_made_nothing_has_no_state),
-        cmocka_unit_test(room_that_fails_fails_the_context),
-        cmocka_unit_test(contexts_keep_a_closed_predictor_until_the_last_is_destroyed),
+        cmocka_unit_test(states_are_destroyed_with_their_context),
+        cmocka_unit_test(component_that_created_nothing_has_no_state),
+        cmocka_unit_test(failing_component_fails_the_context),
+        cmocka_unit_test(contexts_keep_a_closed_predictor_alive),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

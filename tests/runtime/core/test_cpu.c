@@ -19,7 +19,7 @@ static const uint32_t v3 = MDOT_CPU_X86_64_V3, v4 = MDOT_CPU_X86_64_V4, bf16 = M
 /* The registers of a Zen 3: AVX-512 is absent, XCR0 has x87, SSE and AVX. */
 static const rt_cpu without_avx512 = {0x7EF8320B, 0x219C97A9, 0, 0, 0x75C237FF, 0, 0x7, "AuthenticAMD"};
 
-static void machine_with_everything_runs_every_level(void **state)
+static void machine_with_all_features_runs_every_level(void **state)
 {
     (void)state;
     assert_null(rt_cpu_missing(&everything, v3));
@@ -69,7 +69,7 @@ static void every_feature_of_a_level_is_needed(void **state)
         }
 }
 
-static void this_machine_agrees_with_the_compilers_view(void **state)
+static void detected_features_match_the_compilers(void **state)
 {
     (void)state;
     rt_cpu cpu;
@@ -80,7 +80,7 @@ static void this_machine_agrees_with_the_compilers_view(void **state)
     assert_int_equal(strncmp(cpu.vendor, "GenuineIntel", sizeof cpu.vendor) == 0, __builtin_cpu_is("intel") != 0);
 }
 
-static void names_and_levels_agree(void **state)
+static void level_names_match_levels(void **state)
 {
     (void)state;
     assert_int_equal(rt_cpu_isa_find("x86-64-v3"), v3);
@@ -140,7 +140,7 @@ static void best_common_level_is_chosen(void **state)
 
 /* The last target that the machine supports is chosen. Its first image is chosen, unless the caller requests another
  * precision. */
-static void arithmetic_is_the_predictors_choice_or_the_one_asked_for(void **state)
+static void precision_defaults_to_the_first_image(void **state)
 {
     (void)state;
     const offer bf16_first[] = {{v3, "fp32"}, {v4, "bf16"}, {v4, "fp32"}},
@@ -186,7 +186,7 @@ static void a_slower_level_is_chosen_by_name_alone(void **state)
 }
 
 /* The values that inspect prints: the last CPU image, and the features that this machine lacks for it. */
-static void what_keeps_a_machine_from_the_last_image_is_told(void **state)
+static void features_missing_for_the_last_image_are_listed(void **state)
 {
     (void)state;
     struct {
@@ -217,7 +217,7 @@ static void what_keeps_a_machine_from_the_last_image_is_told(void **state)
     assert_non_null(strstr(text, "x86-64-bf16 is slower here"));
 }
 
-static void impossible_choices_name_what_is_missing(void **state)
+static void impossible_choices_name_missing_features(void **state)
 {
     (void)state;
     const offer both[] = {{v3, "fp32"}, {v4, "fp32"}}, only_v4[] = {{v4, "fp32"}};
@@ -238,16 +238,16 @@ static void impossible_choices_name_what_is_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(machine_with_everything_runs_every_level),
+        cmocka_unit_test(machine_with_all_features_runs_every_level),
         cmocka_unit_test(machine_without_avx512_runs_v3_only),
         cmocka_unit_test(every_feature_of_a_level_is_needed),
-        cmocka_unit_test(this_machine_agrees_with_the_compilers_view),
-        cmocka_unit_test(names_and_levels_agree),
+        cmocka_unit_test(detected_features_match_the_compilers),
+        cmocka_unit_test(level_names_match_levels),
         cmocka_unit_test(best_common_level_is_chosen),
-        cmocka_unit_test(arithmetic_is_the_predictors_choice_or_the_one_asked_for),
+        cmocka_unit_test(precision_defaults_to_the_first_image),
         cmocka_unit_test(a_slower_level_is_chosen_by_name_alone),
-        cmocka_unit_test(what_keeps_a_machine_from_the_last_image_is_told),
-        cmocka_unit_test(impossible_choices_name_what_is_missing),
+        cmocka_unit_test(features_missing_for_the_last_image_are_listed),
+        cmocka_unit_test(impossible_choices_name_missing_features),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

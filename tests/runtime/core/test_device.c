@@ -165,7 +165,7 @@ static int32_t run_double(mdot_context *context)
 
 /* ---- Cases ------------------------------------------------------------------------------------------------------- */
 
-static void kind_of_the_table_answers(void **state)
+static void device_kind_of_the_table_answers(void **state)
 {
     (void)state;
     mdot_predictor *predictor = NULL;
@@ -188,7 +188,7 @@ static void kind_of_the_table_answers(void **state)
 }
 
 /* At open, the trial run uses a context of a predictor that is not registered yet. */
-static void devices_are_tried_out_under_armor(void **state)
+static void devices_are_tried_under_handle_validation(void **state)
 {
     (void)state;
     mdot_predictor *predictor = NULL;
@@ -201,7 +201,7 @@ static void devices_are_tried_out_under_armor(void **state)
     assert_true(is_zinc);
 }
 
-static void kind_alone_is_its_first_device(void **state)
+static void a_kind_without_an_index_means_its_first_device(void **state)
 {
     (void)state;
     mdot_predictor *predictor = NULL;
@@ -211,7 +211,7 @@ static void kind_alone_is_its_first_device(void **state)
     mdot_predictor_close(predictor);
 }
 
-static void unknown_kinds_are_refused_with_those_of_the_table(void **state)
+static void unknown_kinds_are_refused_with_the_known_ones(void **state)
 {
     (void)state;
     static const char *const names[] = {
@@ -225,7 +225,7 @@ static void unknown_kinds_are_refused_with_those_of_the_table(void **state)
     expect_refused(&bare, "tin", MDOT_INVALID_ARGUMENT, "there is no device \"tin\"; devices are auto, cpu");
 }
 
-static void device_that_was_asked_for_must_open(void **state)
+static void a_requested_device_must_open(void **state)
 {
     (void)state;
     tin.open = MDOT_DEVICE;
@@ -238,7 +238,7 @@ static void device_that_was_asked_for_must_open(void **state)
     expect_refused(&metals, "tin", MDOT_DEVICE, "device tin: bent");
 }
 
-static void context_of_a_device_that_was_asked_for_must_be_there(void **state)
+static void a_requested_device_must_create_its_context(void **state)
 {
     (void)state;
     mdot_predictor *predictor = NULL;
@@ -252,7 +252,7 @@ static void context_of_a_device_that_was_asked_for_must_be_there(void **state)
     mdot_predictor_close(predictor);
 }
 
-static void cpu_answers_when_the_device_fails_and_from_then_on(void **state)
+static void cpu_answers_after_the_device_fails(void **state)
 {
     (void)state;
     mdot_predictor *predictor = NULL;
@@ -279,7 +279,7 @@ static void cpu_answers_when_the_device_fails_and_from_then_on(void **state)
 }
 
 /* Entry "predict" takes x [L,2], keep [L] and bias. The simulated devices leave its outputs unchanged. */
-static void items_of_a_length_go_to_the_device_together(void **state)
+static void items_of_one_length_are_batched_on_the_device(void **state)
 {
     (void)state;
     static const int64_t lengths[] = {3, 1, 3, 2, 1, 3};
@@ -313,7 +313,7 @@ static void items_of_a_length_go_to_the_device_together(void **state)
 }
 
 /* The kernels of the fixture take far less than one millisecond. */
-static void auto_tries_every_kind_and_leaves_what_is_slower(void **state)
+static void auto_tries_every_kind_and_rejects_slower_ones(void **state)
 {
     (void)state;
     mdot_predictor *predictor = NULL;
@@ -328,7 +328,7 @@ static void auto_tries_every_kind_and_leaves_what_is_slower(void **state)
 }
 
 /* The artefact's CPU code computes in fp32, the simulated devices compute in int8. */
-static void auto_is_who_has_the_arithmetic_asked_for(void **state)
+static void auto_chooses_a_device_with_the_requested_precision(void **state)
 {
     (void)state;
     tin.open = MDOT_INCOMPATIBLE;
@@ -351,7 +351,7 @@ static void auto_is_who_has_the_arithmetic_asked_for(void **state)
     mdot_predictor_close(predictor);
 }
 
-static void auto_passes_over_what_does_not_open(void **state)
+static void auto_skips_devices_that_do_not_open(void **state)
 {
     (void)state;
     mdot_predictor *predictor = NULL;
@@ -364,7 +364,7 @@ static void auto_passes_over_what_does_not_open(void **state)
     mdot_predictor_close(predictor);
 }
 
-static void cpu_is_all_there_is_without_a_table(void **state)
+static void only_the_cpu_is_available_without_a_table(void **state)
 {
     (void)state;
     mdot_predictor *predictor = NULL;
@@ -381,18 +381,18 @@ static void cpu_is_all_there_is_without_a_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(kind_of_the_table_answers, reset),
-        cmocka_unit_test_setup(devices_are_tried_out_under_armor, reset),
-        cmocka_unit_test_setup(kind_alone_is_its_first_device, reset),
-        cmocka_unit_test_setup(unknown_kinds_are_refused_with_those_of_the_table, reset),
-        cmocka_unit_test_setup(device_that_was_asked_for_must_open, reset),
-        cmocka_unit_test_setup(context_of_a_device_that_was_asked_for_must_be_there, reset),
-        cmocka_unit_test_setup(cpu_answers_when_the_device_fails_and_from_then_on, reset),
-        cmocka_unit_test_setup(items_of_a_length_go_to_the_device_together, reset),
-        cmocka_unit_test_setup(auto_tries_every_kind_and_leaves_what_is_slower, reset),
-        cmocka_unit_test_setup(auto_is_who_has_the_arithmetic_asked_for, reset),
-        cmocka_unit_test_setup(auto_passes_over_what_does_not_open, reset),
-        cmocka_unit_test_setup(cpu_is_all_there_is_without_a_table, reset),
+        cmocka_unit_test_setup(device_kind_of_the_table_answers, reset),
+        cmocka_unit_test_setup(devices_are_tried_under_handle_validation, reset),
+        cmocka_unit_test_setup(a_kind_without_an_index_means_its_first_device, reset),
+        cmocka_unit_test_setup(unknown_kinds_are_refused_with_the_known_ones, reset),
+        cmocka_unit_test_setup(a_requested_device_must_open, reset),
+        cmocka_unit_test_setup(a_requested_device_must_create_its_context, reset),
+        cmocka_unit_test_setup(cpu_answers_after_the_device_fails, reset),
+        cmocka_unit_test_setup(items_of_one_length_are_batched_on_the_device, reset),
+        cmocka_unit_test_setup(auto_tries_every_kind_and_rejects_slower_ones, reset),
+        cmocka_unit_test_setup(auto_chooses_a_device_with_the_requested_precision, reset),
+        cmocka_unit_test_setup(auto_skips_devices_that_do_not_open, reset),
+        cmocka_unit_test_setup(only_the_cpu_is_available_without_a_table, reset),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
 }

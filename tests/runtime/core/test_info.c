@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-static void accessors_tell_what_the_table_holds(void **state)
+static void accessors_return_table_contents(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
@@ -97,7 +97,7 @@ static void accessors_refuse_indices_beyond_the_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accessors_tell_what_the_table_holds),
+        cmocka_unit_test(accessors_return_table_contents),
         cmocka_unit_test(accessors_refuse_indices_beyond_the_counts),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

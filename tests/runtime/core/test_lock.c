@@ -27,7 +27,7 @@ static void *add(void *argument)
     return argument;
 }
 
-static void one_thread_holds_it_at_a_time(void **state)
+static void one_thread_holds_the_lock_at_a_time(void **state)
 {
     (void)state;
     pthread_t threads[THREADS];
@@ -46,7 +46,7 @@ static void *take(void *argument)
 }
 
 /* A thread that is absent in the child holds the lock, or the parent of a grandchild held it. */
-static void a_child_takes_it_from_a_thread_that_stayed_behind(void **state)
+static void a_forked_child_takes_the_lock_of_a_lost_thread(void **state)
 {
     (void)state;
     enum { PATIENCE_S = 60 }; /* time limit, after which the child counts as hanging */
@@ -76,8 +76,8 @@ static void a_child_takes_it_from_a_thread_that_stayed_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_thread_holds_it_at_a_time),
-        cmocka_unit_test(a_child_takes_it_from_a_thread_that_stayed_behind),
+        cmocka_unit_test(one_thread_holds_the_lock_at_a_time),
+        cmocka_unit_test(a_forked_child_takes_the_lock_of_a_lost_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void accessors_tell_what_the_images_need(void **state)
+static void accessors_return_image_requirements(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
@@ -101,7 +101,7 @@ static mdot_status look_at_images(const rt_device_request *request, rt_device **
     return mdot_fail(err, MDOT_DEVICE, "no device");
 }
 
-static void image_bytes_are_mapped_where_the_table_says_until_the_device_has_them(void **state)
+static void image_bytes_are_mapped_until_the_device_has_loaded_them(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
@@ -161,58 +161,58 @@ static mdot_status open_with(size_t at, uint64_t value, size_t field_bytes, mdot
     return status;
 }
 
-#define LIE(field, value)                                                                                              \
+#define CORRUPTION(field, value)                                                                                       \
     {                                                                                                                  \
 #field, offsetof(fixture_table, field), sizeof(((fixture_table *)NULL)->field), value                          \
     }
 
-static void lying_image_is_malformed(void **state)
+static void inconsistent_image_is_malformed(void **state)
 {
     (void)state;
     static const struct {
         const char *field;
         size_t at, field_bytes;
         uint64_t value;
-    } lies[] = {
-        LIE(image[0].kind, 0),
-        LIE(image[0].kind, MDOT_IMAGE_CPU), /* and its weights are absent */
-        LIE(image[0].kind, MDOT_IMAGE_CUDA + 1),
-        LIE(image[0].number, 0),
-        LIE(image[0].number, 91), /* higher than that of the next image */
-        LIE(image[1].variant, 1), /* equal to the next image */
-        LIE(image[2].variant, 2),
-        LIE(image[0].target_at, UINT32_MAX),
-        LIE(image[0].compute_at, UINT32_MAX),
-        LIE(image[0].code_offset, 64), /* misaligned */
-        LIE(image[2].code_offset, UINT64_MAX - 255),
-        LIE(image[2].code_offset, FIXTURE_IMAGES * FIXTURE_IMAGE_BYTES),
-        LIE(image[2].code_bytes, FIXTURE_IMAGE_BYTES + 1),
-        LIE(image[2].code_bytes, UINT64_MAX),
-        LIE(image[1].code_bytes, 0),
-        LIE(image[0].weights_offset, 256),
-        LIE(image[0].weights_offset, 1),
-        LIE(image[0].weights_bytes, UINT64_MAX),
-        LIE(image[0].kernels_at, UINT32_MAX - 7),
-        LIE(image[0].kernels_at, offsetof(fixture_table, image_kernel) + 4),
-        LIE(image[0].kernel_count, 0),
-        LIE(image[0].kernel_count, FIXTURE_IMAGE_KERNELS + 1),
-        LIE(image[0].kernel_count, UINT32_MAX),
-        LIE(image[0].resources_at, UINT32_MAX - 7),
-        LIE(image_kernel[0].name_at, 0),
-        LIE(image_kernel[0].name_at, UINT32_MAX),
-        LIE(image_kernel[1].threads, 0),
-        LIE(image_kernel[1].threads, 1025),
-        LIE(image_kernel[0].tile_rows, 0),
-        LIE(image_kernel[2].tile_rows, 16),
-        LIE(image_kernel[2].inline_input_bytes, 32764 - sizeof(mdot_abi_cuda_call) + 1),
-        LIE(image_kernel[2].scratch_bytes, UINT64_MAX),
+    } corruptions[] = {
+        CORRUPTION(image[0].kind, 0),
+        CORRUPTION(image[0].kind, MDOT_IMAGE_CPU), /* and its weights are absent */
+        CORRUPTION(image[0].kind, MDOT_IMAGE_CUDA + 1),
+        CORRUPTION(image[0].number, 0),
+        CORRUPTION(image[0].number, 91), /* higher than that of the next image */
+        CORRUPTION(image[1].variant, 1), /* equal to the next image */
+        CORRUPTION(image[2].variant, 2),
+        CORRUPTION(image[0].target_at, UINT32_MAX),
+        CORRUPTION(image[0].compute_at, UINT32_MAX),
+        CORRUPTION(image[0].code_offset, 64), /* misaligned */
+        CORRUPTION(image[2].code_offset, UINT64_MAX - 255),
+        CORRUPTION(image[2].code_offset, FIXTURE_IMAGES * FIXTURE_IMAGE_BYTES),
+        CORRUPTION(image[2].code_bytes, FIXTURE_IMAGE_BYTES + 1),
+        CORRUPTION(image[2].code_bytes, UINT64_MAX),
+        CORRUPTION(image[1].code_bytes, 0),
+        CORRUPTION(image[0].weights_offset, 256),
+        CORRUPTION(image[0].weights_offset, 1),
+        CORRUPTION(image[0].weights_bytes, UINT64_MAX),
+        CORRUPTION(image[0].kernels_at, UINT32_MAX - 7),
+        CORRUPTION(image[0].kernels_at, offsetof(fixture_table, image_kernel) + 4),
+        CORRUPTION(image[0].kernel_count, 0),
+        CORRUPTION(image[0].kernel_count, FIXTURE_IMAGE_KERNELS + 1),
+        CORRUPTION(image[0].kernel_count, UINT32_MAX),
+        CORRUPTION(image[0].resources_at, UINT32_MAX - 7),
+        CORRUPTION(image_kernel[0].name_at, 0),
+        CORRUPTION(image_kernel[0].name_at, UINT32_MAX),
+        CORRUPTION(image_kernel[1].threads, 0),
+        CORRUPTION(image_kernel[1].threads, 1025),
+        CORRUPTION(image_kernel[0].tile_rows, 0),
+        CORRUPTION(image_kernel[2].tile_rows, 16),
+        CORRUPTION(image_kernel[2].inline_input_bytes, 32764 - sizeof(mdot_abi_cuda_call) + 1),
+        CORRUPTION(image_kernel[2].scratch_bytes, UINT64_MAX),
     };
-    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+    for (size_t i = 0; i < sizeof corruptions / sizeof corruptions[0]; i++) {
         mdot_error err = {0};
-        mdot_status status = open_with(lies[i].at, lies[i].value, lies[i].field_bytes, &err);
+        mdot_status status = open_with(corruptions[i].at, corruptions[i].value, corruptions[i].field_bytes, &err);
         if (status != MDOT_MALFORMED)
-            fail_msg("%s = %#llx: %s %s", lies[i].field, (unsigned long long)lies[i].value, mdot_status_name(status),
-                     err.message);
+            fail_msg("%s = %#llx: %s %s", corruptions[i].field, (unsigned long long)corruptions[i].value,
+                     mdot_status_name(status), err.message);
     }
 }
 
@@ -251,11 +251,11 @@ static void damaged_image_does_not_match_the_checksum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accessors_tell_what_the_images_need),
+        cmocka_unit_test(accessors_return_image_requirements),
         cmocka_unit_test(indices_beyond_the_images_are_out_of_range),
-        cmocka_unit_test(image_bytes_are_mapped_where_the_table_says_until_the_device_has_them),
+        cmocka_unit_test(image_bytes_are_mapped_until_the_device_has_loaded_them),
         cmocka_unit_test(artefact_without_images_has_neither_section),
-        cmocka_unit_test(lying_image_is_malformed),
+        cmocka_unit_test(inconsistent_image_is_malformed),
         cmocka_unit_test(images_without_their_sections_are_malformed),
         cmocka_unit_test(damaged_image_does_not_match_the_checksum),
     };

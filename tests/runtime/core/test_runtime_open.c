@@ -42,7 +42,7 @@ static mdot_status open_path(const char *path, mdot_error *err)
     return status;
 }
 
-static void assert_says(const mdot_error *err, const char *words)
+static void assert_message(const mdot_error *err, const char *words)
 {
     if (strstr(err->message, words) == NULL) fail_msg("\"%s\" does not say \"%s\"", err->message, words);
 }
@@ -54,7 +54,7 @@ static void missing_file_is_not_found(void **state)
     (void)state;
     mdot_error err;
     assert_int_equal(open_path("/nonexistent/predictor.mdot", &err), MDOT_NOT_FOUND);
-    assert_says(&err, "/nonexistent/predictor.mdot");
+    assert_message(&err, "/nonexistent/predictor.mdot");
     assert_int_equal(err.status, MDOT_NOT_FOUND);
 }
 
@@ -73,7 +73,7 @@ static void a_directory_is_refused(void **state)
     (void)state;
     mdot_error err;
     assert_int_equal(open_path(fixture_shared.folder, &err), MDOT_IO);
-    assert_says(&err, "a directory");
+    assert_message(&err, "a directory");
 }
 
 static void named_pipe_is_refused_without_waiting(void **state)
@@ -84,7 +84,7 @@ static void named_pipe_is_refused_without_waiting(void **state)
     assert_int_equal(mkfifo(path, 0600), 0);
     mdot_error err;
     assert_int_equal(open_path(path, &err), MDOT_IO);
-    assert_says(&err, "pipe: not a regular file");
+    assert_message(&err, "pipe: not a regular file");
 }
 
 static void empty_file_is_malformed(void **state)
@@ -92,7 +92,7 @@ static void empty_file_is_malformed(void **state)
     (void)state;
     mdot_error err;
     assert_int_equal(open_bytes("", 0, NULL, &err), MDOT_MALFORMED);
-    assert_says(&err, "empty");
+    assert_message(&err, "empty");
 }
 
 static void file_of_another_kind_is_malformed(void **state)
@@ -102,7 +102,7 @@ static void file_of_another_kind_is_malformed(void **state)
     memset(text, 'x', sizeof text);
     mdot_error err;
     assert_int_equal(open_bytes(text, sizeof text, NULL, &err), MDOT_MALFORMED);
-    assert_says(&err, "not an ELF file");
+    assert_message(&err, "not an ELF file");
 }
 
 static void ordinary_shared_object_is_malformed(void **state)
@@ -114,7 +114,7 @@ static void ordinary_shared_object_is_malformed(void **state)
         p[1] = 'o';
     mdot_error err;
     assert_int_equal(open_bytes(f.bytes, f.size_bytes, NULL, &err), MDOT_MALFORMED);
-    assert_says(&err, "not an artefact");
+    assert_message(&err, "not an artefact");
     free(f.bytes);
 }
 
@@ -126,7 +126,7 @@ static void another_machines_artefact_is_incompatible(void **state)
     fixture_seal(&f);
     mdot_error err;
     assert_int_equal(open_bytes(f.bytes, f.size_bytes, NULL, &err), MDOT_INCOMPATIBLE);
-    assert_says(&err, "another processor");
+    assert_message(&err, "another processor");
     free(f.bytes);
 }
 
@@ -143,7 +143,7 @@ static void file_truncated_anywhere_is_malformed(void **state)
     }
 }
 
-static void longer_file_is_malformed(void **state)
+static void file_with_trailing_bytes_is_malformed(void **state)
 {
     (void)state;
     unsigned char *longer = calloc(1, fixture_shared.size_bytes + 64);
@@ -199,7 +199,7 @@ static void other_abi_version_is_incompatible(void **state)
     assert_int_equal(open_bytes(f.bytes, f.size_bytes, NULL, &err), MDOT_INCOMPATIBLE);
     char expected[48];
     snprintf(expected, sizeof expected, "reads version %d", MDOT_ABI_VERSION);
-    assert_says(&err, expected);
+    assert_message(&err, expected);
     free(f.bytes);
 }
 
@@ -216,7 +216,7 @@ static void section_in_a_writable_segment_is_malformed(void **state)
     fixture_seal(&f);
     mdot_error err;
     assert_int_equal(open_bytes(f.bytes, f.size_bytes, NULL, &err), MDOT_MALFORMED);
-    assert_says(&err, "read-only");
+    assert_message(&err, "read-only");
     free(f.bytes);
 }
 
@@ -231,7 +231,7 @@ static void artefact_with_an_initialiser_is_malformed(void **state)
     fixture_seal(&f);
     mdot_error err;
     assert_int_equal(open_bytes(f.bytes, f.size_bytes, NULL, &err), MDOT_MALFORMED);
-    assert_says(&err, "initialiser");
+    assert_message(&err, "initialiser");
     free(f.bytes);
 }
 
@@ -275,7 +275,7 @@ static void level_is_forced_by_option_and_by_environment(void **state)
         "x86-64-v3");
     mdot_error err;
     assert_int_equal(open_bytes(fixture_shared.bytes, fixture_shared.size_bytes, NULL, &err), MDOT_INVALID_ARGUMENT);
-    assert_says(&err, "x86-64-v9");
+    assert_message(&err, "x86-64-v9");
     unsetenv("MDOT_CPU_ISA");
 }
 
@@ -293,12 +293,12 @@ static void level_that_the_artefact_lacks_is_incompatible(void **state)
                                 &(mdot_open_options){.struct_size = sizeof(mdot_open_options), .cpu_isa = "x86-64-v3"},
                                 &err),
                      MDOT_INCOMPATIBLE);
-    assert_says(&err, "x86-64-v3 was asked for");
-    assert_says(&err, "x86-64-v4 only");
+    assert_message(&err, "x86-64-v3 was asked for");
+    assert_message(&err, "x86-64-v4 only");
     free(f.bytes);
 }
 
-static void levels_of_newer_compilers_are_passed_over(void **state)
+static void levels_of_newer_compilers_are_skipped(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
@@ -316,7 +316,7 @@ static void levels_of_newer_compilers_are_passed_over(void **state)
 /* ---- Precision --------------------------------------------------------------------------------------------------- */
 
 /* Two images of one target. The second has precision "double", a name that is in the table already. */
-static fixture fixture_of_two_arithmetics(void)
+static fixture fixture_of_two_precisions(void)
 {
     fixture f = fixture_copy(&fixture_shared);
     fixture_table *table = fixture_table_of(&f);
@@ -326,11 +326,11 @@ static fixture fixture_of_two_arithmetics(void)
     return f;
 }
 
-static void assert_computes_in(const fixture *f, const char *asked, const char *want)
+static void assert_computes_in(const fixture *f, const char *requested, const char *want)
 {
     char *path = fixture_save(&fixture_shared, f->bytes, f->size_bytes);
     mdot_predictor *predictor = NULL;
-    mdot_open_options options = {.struct_size = sizeof options, .kernel_precision = asked};
+    mdot_open_options options = {.struct_size = sizeof options, .kernel_precision = requested};
     mdot_error err = {0};
     if (mdot_predictor_open(path, &options, &predictor, &err) != MDOT_OK) fail_msg("%s", err.message);
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
@@ -342,37 +342,37 @@ static void assert_computes_in(const fixture *f, const char *asked, const char *
     free(path);
 }
 
-static void arithmetic_is_the_first_of_the_target_or_the_one_asked_for(void **state)
+static void precision_defaults_to_the_first_image_of_the_target(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
-    fixture f = fixture_of_two_arithmetics();
+    fixture f = fixture_of_two_precisions();
     assert_computes_in(&f, NULL, "fp32");
     assert_computes_in(&f, "fp32", "fp32");
     assert_computes_in(&f, "double", "double");
     free(f.bytes);
 }
 
-static void arithmetic_that_the_artefact_lacks_is_incompatible(void **state)
+static void precision_that_the_artefact_lacks_is_incompatible(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
     mdot_error err;
     mdot_open_options options = {.struct_size = sizeof options, .kernel_precision = "bf16"};
     assert_int_equal(open_bytes(fixture_shared.bytes, fixture_shared.size_bytes, &options, &err), MDOT_INCOMPATIBLE);
-    assert_says(&err, "bf16 was asked for");
-    assert_says(&err, "computes in fp32");
+    assert_message(&err, "bf16 was asked for");
+    assert_message(&err, "computes in fp32");
 }
 
-static void images_of_one_target_and_arithmetic_are_malformed(void **state)
+static void duplicate_images_of_one_target_and_precision_are_malformed(void **state)
 {
     (void)state;
-    fixture f = fixture_of_two_arithmetics();
+    fixture f = fixture_of_two_precisions();
     fixture_table_of(&f)->cpu_image[1].compute_at = fixture_table_of(&f)->cpu_image[0].compute_at;
     fixture_seal(&f);
     mdot_error err;
     assert_int_equal(open_bytes(f.bytes, f.size_bytes, NULL, &err), MDOT_MALFORMED);
-    assert_says(&err, "two images for x86-64-v3 in fp32");
+    assert_message(&err, "two images for x86-64-v3 in fp32");
     free(f.bytes);
 }
 
@@ -393,7 +393,7 @@ static bool answers(const mdot_predictor *predictor)
 }
 
 /* The file is overwritten as by `cp new.mdot predictor.mdot`, and truncated as by a full disk. */
-static void artefact_overwritten_or_truncated_in_place_goes_on_answering(void **state)
+static void artefact_overwritten_in_place_keeps_answering(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
@@ -480,14 +480,14 @@ static void refuse_written_code(void)
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-static void opens_with_one_descriptor_left(void **state)
+static void artefact_opens_with_one_descriptor_left(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
     assert_opens_in_a_child(leave_one_descriptor);
 }
 
-static void opens_without_memfd(void **state)
+static void artefact_opens_without_memfd(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
@@ -495,7 +495,7 @@ static void opens_without_memfd(void **state)
 }
 
 /* The limit applies to a memfd, too. A write beyond it raises a signal, which ends the process. */
-static void opens_where_files_are_limited(void **state)
+static void artefact_opens_with_a_file_size_limit(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
@@ -506,7 +506,7 @@ static void opens_where_files_are_limited(void **state)
     }
 }
 
-static void opens_where_written_memory_never_runs(void **state)
+static void artefact_opens_where_written_memory_cannot_execute(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
@@ -515,7 +515,7 @@ static void opens_where_written_memory_never_runs(void **state)
 
 /* ---- Opening twice ---------------------------------------------------------------------------------------------- */
 
-static void other_artefact_opened_while_one_is_loaded_is_itself(void **state)
+static void two_artefacts_loaded_together_stay_distinct(void **state)
 {
     (void)state;
     fixture_skip_unless_v3();
@@ -561,7 +561,7 @@ static void options_need_both_memory_functions(void **state)
     mdot_error err;
     assert_int_equal(open_bytes(fixture_shared.bytes, fixture_shared.size_bytes, &options, &err),
                      MDOT_INVALID_ARGUMENT);
-    assert_says(&err, "both or neither");
+    assert_message(&err, "both or neither");
 }
 
 int main(void)
@@ -576,7 +576,7 @@ int main(void)
         cmocka_unit_test(ordinary_shared_object_is_malformed),
         cmocka_unit_test(another_machines_artefact_is_incompatible),
         cmocka_unit_test(file_truncated_anywhere_is_malformed),
-        cmocka_unit_test(longer_file_is_malformed),
+        cmocka_unit_test(file_with_trailing_bytes_is_malformed),
         cmocka_unit_test(one_flipped_bit_is_found),
         cmocka_unit_test(damaged_weights_are_corrupt),
         cmocka_unit_test(other_abi_version_is_incompatible),
@@ -585,16 +585,16 @@ int main(void)
         cmocka_unit_test(best_level_is_used),
         cmocka_unit_test(level_is_forced_by_option_and_by_environment),
         cmocka_unit_test(level_that_the_artefact_lacks_is_incompatible),
-        cmocka_unit_test(levels_of_newer_compilers_are_passed_over),
-        cmocka_unit_test(arithmetic_is_the_first_of_the_target_or_the_one_asked_for),
-        cmocka_unit_test(arithmetic_that_the_artefact_lacks_is_incompatible),
-        cmocka_unit_test(images_of_one_target_and_arithmetic_are_malformed),
-        cmocka_unit_test(artefact_overwritten_or_truncated_in_place_goes_on_answering),
-        cmocka_unit_test(opens_with_one_descriptor_left),
-        cmocka_unit_test(opens_without_memfd),
-        cmocka_unit_test(opens_where_files_are_limited),
-        cmocka_unit_test(opens_where_written_memory_never_runs),
-        cmocka_unit_test(other_artefact_opened_while_one_is_loaded_is_itself),
+        cmocka_unit_test(levels_of_newer_compilers_are_skipped),
+        cmocka_unit_test(precision_defaults_to_the_first_image_of_the_target),
+        cmocka_unit_test(precision_that_the_artefact_lacks_is_incompatible),
+        cmocka_unit_test(duplicate_images_of_one_target_and_precision_are_malformed),
+        cmocka_unit_test(artefact_overwritten_in_place_keeps_answering),
+        cmocka_unit_test(artefact_opens_with_one_descriptor_left),
+        cmocka_unit_test(artefact_opens_without_memfd),
+        cmocka_unit_test(artefact_opens_with_a_file_size_limit),
+        cmocka_unit_test(artefact_opens_where_written_memory_cannot_execute),
+        cmocka_unit_test(two_artefacts_loaded_together_stay_distinct),
         cmocka_unit_test(no_descriptor_stays_open),
         cmocka_unit_test(options_need_both_memory_functions),
     };

@@ -103,7 +103,7 @@ static void every_length_runs_in_the_smallest_bucket_that_holds_it(void **state)
     }
 }
 
-static void tensors_come_in_any_order(void **state)
+static void tensors_may_be_in_any_order(void **state)
 {
     (void)state;
     predict_call c;
@@ -136,7 +136,7 @@ static void entry_without_a_length_runs(void **state)
     assert_int_equal(mdot_run_ordered(context, 1, 1, inputs, outputs, NULL), MDOT_OUT_OF_RANGE);
 }
 
-static void ordered_call_gives_the_same(void **state)
+static void ordered_call_gives_the_same_result(void **state)
 {
     (void)state;
     predict_call c;
@@ -153,7 +153,7 @@ static void ordered_call_gives_the_same(void **state)
     assert_int_equal(mdot_run_ordered(context, 2, 1, inputs, outputs, &err), MDOT_OUT_OF_RANGE);
 }
 
-static void find_bucket_agrees(void **state)
+static void find_bucket_matches_run(void **state)
 {
     (void)state;
     size_t bucket = 9;
@@ -257,7 +257,7 @@ static void inject(predict_call *c, fault f)
 static const struct {
     fault fault;
     mdot_status status;
-    const char *says;
+    const char *part;
 } refusals[] = {
     {UNKNOWN_INPUT, MDOT_INVALID_ARGUMENT, "\"Keep\""},
     {NAMELESS_INPUT, MDOT_INVALID_ARGUMENT, "\"\""},
@@ -288,7 +288,7 @@ static void wrong_calls_are_refused_and_write_nothing(void **state)
         inject(&c, refusals[i].fault);
         mdot_error err = {0};
         mdot_status status = run(&c, &err);
-        if (status != refusals[i].status || strstr(err.message, refusals[i].says) == NULL)
+        if (status != refusals[i].status || strstr(err.message, refusals[i].part) == NULL)
             fail_msg("fault %zu: %s, \"%s\"", i, mdot_status_name(status), err.message);
         assert_true(c.y[0] == -1);
         assert_int_equal(run(&c, NULL), refusals[i].status);
@@ -307,7 +307,7 @@ static void wrong_counts_and_entries_are_refused(void **state)
     assert_int_equal(mdot_run(context, SIZE_MAX, c.inputs, 3, c.outputs, 2, NULL), MDOT_OUT_OF_RANGE);
 }
 
-static void call_after_a_refused_one_is_right(void **state)
+static void call_after_a_refused_one_succeeds(void **state)
 {
     (void)state;
     predict_call c;
@@ -405,13 +405,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_length_runs_in_the_smallest_bucket_that_holds_it),
-        cmocka_unit_test(tensors_come_in_any_order),
+        cmocka_unit_test(tensors_may_be_in_any_order),
         cmocka_unit_test(entry_without_a_length_runs),
-        cmocka_unit_test(ordered_call_gives_the_same),
-        cmocka_unit_test(find_bucket_agrees),
+        cmocka_unit_test(ordered_call_gives_the_same_result),
+        cmocka_unit_test(find_bucket_matches_run),
         cmocka_unit_test(wrong_calls_are_refused_and_write_nothing),
         cmocka_unit_test(wrong_counts_and_entries_are_refused),
-        cmocka_unit_test(call_after_a_refused_one_is_right),
+        cmocka_unit_test(call_after_a_refused_one_succeeds),
 #ifndef OWN_MALLOC
         cmocka_unit_test(running_allocates_nothing),
 #endif

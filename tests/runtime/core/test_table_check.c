@@ -23,130 +23,131 @@ static mdot_status open_changed(fixture *f, mdot_error *err)
     return status;
 }
 
-static void assert_says(const mdot_error *err, const char *words)
+static void assert_message(const mdot_error *err, const char *words)
 {
     if (strstr(err->message, words) == NULL) fail_msg("\"%s\" does not say \"%s\"", err->message, words);
 }
 
-typedef struct lie {
+typedef struct corruption {
     const char *what;
     size_t at, size;
     uint64_t value;
-} lie;
+} corruption;
 
-#define LIE(field, value)                                                                                              \
+#define CORRUPTION(field, value)                                                                                       \
     {                                                                                                                  \
 #field " = " #value, offsetof(fixture_table, field), sizeof(((fixture_table *)0)->field), (uint64_t)(value)    \
     }
 
-static const lie lies[] = {
-    LIE(head.magic[0], 'm'),
-    LIE(head.table_bytes, 64),
-    LIE(head.table_bytes, 1 << 30),
-    LIE(head.weights_bytes, 1 << 30),
-    LIE(head.name_at, sizeof(fixture_table)),
-    LIE(head.name_at, UINT32_MAX),
-    LIE(head.compiler_at, UINT32_MAX),
-    LIE(head.images_at, UINT32_MAX - 7),
-    LIE(head.images_at, 4), /* misaligned */
-    LIE(head.image_count, 0),
-    LIE(head.image_count, MDOT_ABI_MAX_IMAGES + 1),
-    LIE(head.image_count, UINT32_MAX),
-    LIE(head.image_count, 3),  /* the third image is all zeros */
-    LIE(head.bucket_count, 2), /* fewer than the table contains */
-    LIE(head.bucket_count, 4),
-    LIE(cpu_image[0].kind, 0),
-    LIE(cpu_image[0].kind, MDOT_IMAGE_CUDA), /* all CPU images are gone */
-    LIE(cpu_image[1].kind, MDOT_IMAGE_CUDA), /* its cubin is absent */
-    LIE(cpu_image[0].number, 0),
-    LIE(cpu_image[1].number, 1), /* duplicate number */
-    LIE(cpu_image[0].target_at, UINT32_MAX),
-    LIE(cpu_image[0].compute_at, UINT32_MAX),
-    LIE(cpu_image[0].kernels_at, UINT32_MAX - 7),
-    LIE(cpu_image[0].kernels_at, 12),
-    LIE(cpu_image[0].kernel_count, 2),
-    LIE(cpu_image[0].kernel_count, UINT32_MAX),
-    LIE(cpu_image[0].weights_offset, 1),
-    LIE(cpu_image[0].weights_offset, 64), /* fewer bytes than the weights follow this offset */
-    LIE(cpu_image[0].weights_offset, UINT64_MAX - 63),
-    LIE(cpu_image[0].weights_bytes, 65),
-    LIE(cpu_image[0].weights_bytes, UINT64_MAX),
-    LIE(function[0][0].code, FIXTURE_CODES),
-    LIE(function[1][2].code, UINT32_MAX),
-    LIE(function[0][0].scratch_bytes, UINT64_MAX),
-    LIE(function[0][0].worker_bytes, 32),
-    LIE(function[0][0].worker_bytes, 1 << 20), /* more than the scratch memory of the first worker */
-    LIE(function[0][0].worker_bytes, UINT64_MAX - 63),
-    LIE(head.entries_at, offsetof(fixture_table, entry) + 4),
-    LIE(head.entries_at, UINT32_MAX - 7),
-    LIE(head.entry_count, 0),
-    LIE(head.entry_count, UINT32_MAX),
-    LIE(head.code_count, 5),
-    LIE(head.code_count, UINT32_MAX),
-    LIE(entry[0].name_at, UINT32_MAX),
-    LIE(entry[0].inputs_at, UINT32_MAX - 7),
-    LIE(entry[0].inputs_at, 12),
-    LIE(entry[0].input_count, UINT32_MAX),
-    LIE(entry[0].input_count, 0), /* without inputs, the length is undefined */
-    LIE(entry[0].outputs_at, UINT32_MAX - 7),
-    LIE(entry[0].output_count, UINT32_MAX),
-    LIE(entry[0].buckets_at, UINT32_MAX - 7),
-    LIE(entry[0].bucket_count, 0),
-    LIE(entry[0].bucket_count, UINT32_MAX),
-    LIE(entry[0].least_length, 0),
-    LIE(entry[1].least_length, 1),
-    LIE(entry[0].least_length, 1000),
-    LIE(predict_input[0].name_at, UINT32_MAX),
-    LIE(predict_input[0].dtype, 0),
-    LIE(predict_input[0].dtype, MDOT_DTYPE_STRING),
-    LIE(predict_input[0].dtype, 99),
-    LIE(predict_input[0].rank, MDOT_MAX_RANK + 1),
-    LIE(predict_input[0].rank, UINT32_MAX),
-    LIE(predict_input[0].dim[0].scale, INT64_MAX),
-    LIE(predict_input[0].dim[0].scale, -1),
-    LIE(predict_input[0].dim[0].offset, INT64_MAX),
-    LIE(predict_input[0].dim[0].offset, INT64_MIN),
-    LIE(predict_input[0].dim[1].offset, INT64_MAX),
-    LIE(predict_input[0].default_count, 3), /* more than the input has columns */
-    LIE(predict_input[0].default_count, UINT32_MAX),
-    LIE(predict_input[0].defaults_at, offsetof(fixture_table, predict_default) + 4),
-    LIE(predict_input[0].defaults_at, UINT32_MAX - 7),
-    LIE(predict_input[0].columns_at, UINT32_MAX - 7),
-    LIE(predict_input[0].columns_at, sizeof(fixture_table)),
-    LIE(predict_input[0].columns_at, offsetof(fixture_table, text) + 1), /* one name for two columns */
-    LIE(predict_input[1].default_count, 1),                              /* the number of columns is the length */
-    LIE(predict_input[2].default_count, 1),                              /* the input is a scalar */
-    LIE(double_input[0].default_count, 1),                               /* the input has integers */
-    LIE(predict_output[1].dim[0].offset, -4),
-    LIE(double_input[0].dim[0].scale, 1),
-    LIE(predict_bucket[0].max_length, 0),
-    LIE(predict_bucket[0].max_length, -4),
-    LIE(predict_bucket[0].max_length, FIXTURE_MAX_LENGTH),
-    LIE(predict_bucket[1].max_length, INT64_MAX),
-    LIE(predict_bucket[0].number, FIXTURE_IMAGE_KERNELS),
-    LIE(predict_bucket[0].number, UINT32_MAX),
-    LIE(predict_bucket[0].kernels_at, UINT32_MAX - 7),
-    LIE(predict_bucket[0].kernel_count, UINT32_MAX),
-    LIE(predict_bucket[0].kernel_flops_at, UINT32_MAX - 7),
-    LIE(predict_bucket[0].kernel_flops_at, offsetof(fixture_table, kernel_flops) + 4),
-    LIE(predict_bucket[1].kernel_flops_at, sizeof(fixture_table) - 8), /* only one of two values is in the table */
-    LIE(kernel[1].name_at, UINT32_MAX),
-    LIE(kernel[1].kind_at, sizeof(fixture_table)),
-    LIE(double_bucket[0].max_length, 3),
-    LIE(predict_bucket[0].most_items, 5),
-    LIE(predict_bucket[1].most_items, UINT32_MAX),
-    LIE(double_bucket[0].most_items, 1),
+static const corruption corruptions[] = {
+    CORRUPTION(head.magic[0], 'm'),
+    CORRUPTION(head.table_bytes, 64),
+    CORRUPTION(head.table_bytes, 1 << 30),
+    CORRUPTION(head.weights_bytes, 1 << 30),
+    CORRUPTION(head.name_at, sizeof(fixture_table)),
+    CORRUPTION(head.name_at, UINT32_MAX),
+    CORRUPTION(head.compiler_at, UINT32_MAX),
+    CORRUPTION(head.images_at, UINT32_MAX - 7),
+    CORRUPTION(head.images_at, 4), /* misaligned */
+    CORRUPTION(head.image_count, 0),
+    CORRUPTION(head.image_count, MDOT_ABI_MAX_IMAGES + 1),
+    CORRUPTION(head.image_count, UINT32_MAX),
+    CORRUPTION(head.image_count, 3),  /* the third image is all zeros */
+    CORRUPTION(head.bucket_count, 2), /* fewer than the table contains */
+    CORRUPTION(head.bucket_count, 4),
+    CORRUPTION(cpu_image[0].kind, 0),
+    CORRUPTION(cpu_image[0].kind, MDOT_IMAGE_CUDA), /* all CPU images are gone */
+    CORRUPTION(cpu_image[1].kind, MDOT_IMAGE_CUDA), /* its cubin is absent */
+    CORRUPTION(cpu_image[0].number, 0),
+    CORRUPTION(cpu_image[1].number, 1), /* duplicate number */
+    CORRUPTION(cpu_image[0].target_at, UINT32_MAX),
+    CORRUPTION(cpu_image[0].compute_at, UINT32_MAX),
+    CORRUPTION(cpu_image[0].kernels_at, UINT32_MAX - 7),
+    CORRUPTION(cpu_image[0].kernels_at, 12),
+    CORRUPTION(cpu_image[0].kernel_count, 2),
+    CORRUPTION(cpu_image[0].kernel_count, UINT32_MAX),
+    CORRUPTION(cpu_image[0].weights_offset, 1),
+    CORRUPTION(cpu_image[0].weights_offset, 64), /* fewer bytes than the weights follow this offset */
+    CORRUPTION(cpu_image[0].weights_offset, UINT64_MAX - 63),
+    CORRUPTION(cpu_image[0].weights_bytes, 65),
+    CORRUPTION(cpu_image[0].weights_bytes, UINT64_MAX),
+    CORRUPTION(function[0][0].code, FIXTURE_CODES),
+    CORRUPTION(function[1][2].code, UINT32_MAX),
+    CORRUPTION(function[0][0].scratch_bytes, UINT64_MAX),
+    CORRUPTION(function[0][0].worker_bytes, 32),
+    CORRUPTION(function[0][0].worker_bytes, 1 << 20), /* more than the scratch memory of the first worker */
+    CORRUPTION(function[0][0].worker_bytes, UINT64_MAX - 63),
+    CORRUPTION(head.entries_at, offsetof(fixture_table, entry) + 4),
+    CORRUPTION(head.entries_at, UINT32_MAX - 7),
+    CORRUPTION(head.entry_count, 0),
+    CORRUPTION(head.entry_count, UINT32_MAX),
+    CORRUPTION(head.code_count, 5),
+    CORRUPTION(head.code_count, UINT32_MAX),
+    CORRUPTION(entry[0].name_at, UINT32_MAX),
+    CORRUPTION(entry[0].inputs_at, UINT32_MAX - 7),
+    CORRUPTION(entry[0].inputs_at, 12),
+    CORRUPTION(entry[0].input_count, UINT32_MAX),
+    CORRUPTION(entry[0].input_count, 0), /* without inputs, the length is undefined */
+    CORRUPTION(entry[0].outputs_at, UINT32_MAX - 7),
+    CORRUPTION(entry[0].output_count, UINT32_MAX),
+    CORRUPTION(entry[0].buckets_at, UINT32_MAX - 7),
+    CORRUPTION(entry[0].bucket_count, 0),
+    CORRUPTION(entry[0].bucket_count, UINT32_MAX),
+    CORRUPTION(entry[0].least_length, 0),
+    CORRUPTION(entry[1].least_length, 1),
+    CORRUPTION(entry[0].least_length, 1000),
+    CORRUPTION(predict_input[0].name_at, UINT32_MAX),
+    CORRUPTION(predict_input[0].dtype, 0),
+    CORRUPTION(predict_input[0].dtype, MDOT_DTYPE_STRING),
+    CORRUPTION(predict_input[0].dtype, 99),
+    CORRUPTION(predict_input[0].rank, MDOT_MAX_RANK + 1),
+    CORRUPTION(predict_input[0].rank, UINT32_MAX),
+    CORRUPTION(predict_input[0].dim[0].scale, INT64_MAX),
+    CORRUPTION(predict_input[0].dim[0].scale, -1),
+    CORRUPTION(predict_input[0].dim[0].offset, INT64_MAX),
+    CORRUPTION(predict_input[0].dim[0].offset, INT64_MIN),
+    CORRUPTION(predict_input[0].dim[1].offset, INT64_MAX),
+    CORRUPTION(predict_input[0].default_count, 3), /* more than the input has columns */
+    CORRUPTION(predict_input[0].default_count, UINT32_MAX),
+    CORRUPTION(predict_input[0].defaults_at, offsetof(fixture_table, predict_default) + 4),
+    CORRUPTION(predict_input[0].defaults_at, UINT32_MAX - 7),
+    CORRUPTION(predict_input[0].columns_at, UINT32_MAX - 7),
+    CORRUPTION(predict_input[0].columns_at, sizeof(fixture_table)),
+    CORRUPTION(predict_input[0].columns_at, offsetof(fixture_table, text) + 1), /* one name for two columns */
+    CORRUPTION(predict_input[1].default_count, 1), /* the number of columns is the length */
+    CORRUPTION(predict_input[2].default_count, 1), /* the input is a scalar */
+    CORRUPTION(double_input[0].default_count, 1),  /* the input has integers */
+    CORRUPTION(predict_output[1].dim[0].offset, -4),
+    CORRUPTION(double_input[0].dim[0].scale, 1),
+    CORRUPTION(predict_bucket[0].max_length, 0),
+    CORRUPTION(predict_bucket[0].max_length, -4),
+    CORRUPTION(predict_bucket[0].max_length, FIXTURE_MAX_LENGTH),
+    CORRUPTION(predict_bucket[1].max_length, INT64_MAX),
+    CORRUPTION(predict_bucket[0].number, FIXTURE_IMAGE_KERNELS),
+    CORRUPTION(predict_bucket[0].number, UINT32_MAX),
+    CORRUPTION(predict_bucket[0].kernels_at, UINT32_MAX - 7),
+    CORRUPTION(predict_bucket[0].kernel_count, UINT32_MAX),
+    CORRUPTION(predict_bucket[0].kernel_flops_at, UINT32_MAX - 7),
+    CORRUPTION(predict_bucket[0].kernel_flops_at, offsetof(fixture_table, kernel_flops) + 4),
+    CORRUPTION(predict_bucket[1].kernel_flops_at,
+               sizeof(fixture_table) - 8), /* only one of two values is in the table */
+    CORRUPTION(kernel[1].name_at, UINT32_MAX),
+    CORRUPTION(kernel[1].kind_at, sizeof(fixture_table)),
+    CORRUPTION(double_bucket[0].max_length, 3),
+    CORRUPTION(predict_bucket[0].most_items, 5),
+    CORRUPTION(predict_bucket[1].most_items, UINT32_MAX),
+    CORRUPTION(double_bucket[0].most_items, 1),
 };
 
-static void lying_table_is_malformed(void **state)
+static void inconsistent_table_is_malformed(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+    for (size_t i = 0; i < sizeof corruptions / sizeof corruptions[0]; i++) {
         fixture f = fixture_copy(&fixture_shared);
-        memcpy((char *)fixture_table_of(&f) + lies[i].at, &lies[i].value, lies[i].size);
+        memcpy((char *)fixture_table_of(&f) + corruptions[i].at, &corruptions[i].value, corruptions[i].size);
         mdot_error err;
         mdot_status status = open_changed(&f, &err);
-        if (status != MDOT_MALFORMED) fail_msg("%s: %s", lies[i].what, mdot_status_name(status));
+        if (status != MDOT_MALFORMED) fail_msg("%s: %s", corruptions[i].what, mdot_status_name(status));
         free(f.bytes);
     }
 }
@@ -185,7 +186,7 @@ static void falling_extent(fixture_table *table)
     table->predict_output[0].dim[0] = (mdot_abi_dim){-1, FIXTURE_MAX_LENGTH};
 }
 
-static void items_that_do_not_fit_are_malformed(void **state)
+static void items_beyond_their_bounds_are_malformed(void **state)
 {
     (void)state;
     void (*const changes[])(fixture_table *) = {negative_offset, offset_of_a_tensor, offset_of_a_kernel,
@@ -196,23 +197,23 @@ static void items_that_do_not_fit_are_malformed(void **state)
         if (open_joint(changes[i], &err) != MDOT_MALFORMED) fail_msg("change %zu", i);
 }
 
-static void equal_names_are_malformed(void **state)
+static void duplicate_names_are_malformed(void **state)
 {
     (void)state;
     fixture f = fixture_copy(&fixture_shared);
     fixture_table_of(&f)->predict_input[1].name_at = fixture_table_of(&f)->predict_input[0].name_at;
     mdot_error err;
     assert_int_equal(open_changed(&f, &err), MDOT_MALFORMED);
-    assert_says(&err, "named x");
+    assert_message(&err, "named x");
     free(f.bytes);
     f = fixture_copy(&fixture_shared);
     fixture_table_of(&f)->entry[1].name_at = fixture_table_of(&f)->entry[0].name_at;
     assert_int_equal(open_changed(&f, &err), MDOT_MALFORMED);
-    assert_says(&err, "two entries");
+    assert_message(&err, "two entries");
     free(f.bytes);
 }
 
-static void string_without_an_end_is_malformed(void **state)
+static void unterminated_string_is_malformed(void **state)
 {
     (void)state;
     fixture f = fixture_copy(&fixture_shared);
@@ -235,7 +236,7 @@ static void code_outside_the_executable_segment_is_malformed(void **state)
         memcpy(f.bytes + at + 2 * sizeof(int64_t), &elsewhere[i], sizeof(int64_t));
         mdot_error err;
         assert_int_equal(open_changed(&f, &err), MDOT_MALFORMED);
-        assert_says(&err, "entry function 2");
+        assert_message(&err, "entry function 2");
         free(f.bytes);
     }
 }
@@ -243,10 +244,10 @@ static void code_outside_the_executable_segment_is_malformed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lying_table_is_malformed),
-        cmocka_unit_test(items_that_do_not_fit_are_malformed),
-        cmocka_unit_test(equal_names_are_malformed),
-        cmocka_unit_test(string_without_an_end_is_malformed),
+        cmocka_unit_test(inconsistent_table_is_malformed),
+        cmocka_unit_test(items_beyond_their_bounds_are_malformed),
+        cmocka_unit_test(duplicate_names_are_malformed),
+        cmocka_unit_test(unterminated_string_is_malformed),
         cmocka_unit_test(code_outside_the_executable_segment_is_malformed),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

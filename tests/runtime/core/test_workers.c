@@ -135,7 +135,7 @@ static size_t count_steps(size_t bucket)
     return step + 1;
 }
 
-static void steps_in_their_order_give_the_bits_of_a_call(void **state)
+static void ordered_steps_give_the_bits_of_a_call(void **state)
 {
     (void)state;
     static const int64_t step_lengths[] = {1, 64, 65, 300, LONGEST};
@@ -238,7 +238,7 @@ static void side_by_side(void *user, piece_fn piece, void *argument, uint32_t co
     for (uint32_t i = 0; i < count; i++) pthread_join(threads[i], NULL);
 }
 
-static void callers_threads_give_the_same_bits_however_they_come(void **state)
+static void callers_threads_give_the_same_bits_in_any_order(void **state)
 {
     (void)state;
     static const mdot_parallel_for_fn ways[] = {one_after_the_other, last_first, nobody, side_by_side};
@@ -254,7 +254,7 @@ static void callers_threads_give_the_same_bits_however_they_come(void **state)
 
 /* ---- System calls ------------------------------------------------------------------------------------------------ */
 
-static void short_calls_and_one_thread_call_nothing(void **state)
+static void short_calls_and_one_thread_use_no_workers(void **state)
 {
     (void)state;
     input *in = calloc(1, sizeof *in);
@@ -298,7 +298,7 @@ static void idle_threads_sleep_and_one_call_wakes_them(void **state)
     mdot_context_destroy(shared);
 }
 
-static void many_calls_in_a_row_are_right(void **state)
+static void many_consecutive_calls_match(void **state)
 {
     (void)state;
     input *in = calloc(1, sizeof *in);
@@ -327,7 +327,7 @@ static bool child_is_right(mdot_context *shared, const input *in, uint32_t want)
 
 /* The threads stay with the parent. In the child the caller runs its calls alone, and the destructor waits for no
  * thread. */
-static void a_child_of_fork_goes_on_without_the_threads(void **state)
+static void a_forked_child_continues_without_workers(void **state)
 {
     (void)state;
 #ifdef MDOT_SANITIZED
@@ -378,13 +378,13 @@ static void wrong_options_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_in_their_order_give_the_bits_of_a_call),
+        cmocka_unit_test(ordered_steps_give_the_bits_of_a_call),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
-        cmocka_unit_test(callers_threads_give_the_same_bits_however_they_come),
-        cmocka_unit_test(short_calls_and_one_thread_call_nothing),
+        cmocka_unit_test(callers_threads_give_the_same_bits_in_any_order),
+        cmocka_unit_test(short_calls_and_one_thread_use_no_workers),
         cmocka_unit_test(idle_threads_sleep_and_one_call_wakes_them),
-        cmocka_unit_test(many_calls_in_a_row_are_right),
-        cmocka_unit_test(a_child_of_fork_goes_on_without_the_threads),
+        cmocka_unit_test(many_consecutive_calls_match),
+        cmocka_unit_test(a_forked_child_continues_without_workers),
         cmocka_unit_test(wrong_options_are_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -15,7 +15,7 @@
 
 /* ---- Results ----------------------------------------------------------------------------------------------------- */
 
-static void every_length_gives_what_the_cpu_gives(void **state)
+static void every_length_matches_the_cpu(void **state)
 {
     (void)state;
     cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
@@ -31,7 +31,7 @@ static void every_length_gives_what_the_cpu_gives(void **state)
     cuda_finish(&o);
 }
 
-static void named_tensors_come_in_any_order(void **state)
+static void named_tensors_may_be_in_any_order(void **state)
 {
     (void)state;
     cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda");
@@ -47,7 +47,7 @@ static void named_tensors_come_in_any_order(void **state)
     cuda_finish(&o);
 }
 
-static void entry_without_a_length_takes_one_block(void **state)
+static void entry_without_a_length_uses_one_block(void **state)
 {
     (void)state;
     cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:1");
@@ -66,10 +66,10 @@ static void entry_without_a_length_takes_one_block(void **state)
     cuda_finish(&o);
 }
 
-static void answer_that_comes_late_is_waited_for(void **state)
+static void late_results_are_awaited(void **state)
 {
     (void)state;
-    for (fake_cuda_end end = FAKE_CUDA_LATE; end <= FAKE_CUDA_ASKED; end++) {
+    for (fake_cuda_end end = FAKE_CUDA_LATE; end <= FAKE_CUDA_AT_QUERY; end++) {
         cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
         fake_cuda_end_launches(end, 0);
         for (int64_t length = 1; length <= FIXTURE_MAX_LENGTH; length += 5) {
@@ -84,7 +84,7 @@ static void answer_that_comes_late_is_waited_for(void **state)
 
 /* ---- Launches ---------------------------------------------------------------------------------------------------- */
 
-static void lone_item_has_a_block_for_each_of_its_tiles(void **state)
+static void single_item_has_one_block_per_tile(void **state)
 {
     (void)state;
     cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
@@ -105,7 +105,7 @@ static void lone_item_has_a_block_for_each_of_its_tiles(void **state)
     cuda_finish(&o);
 }
 
-static void call_is_one_launch_and_no_copy(void **state)
+static void call_makes_one_launch_without_copies(void **state)
 {
     (void)state;
     enum { RUNS = 50 };
@@ -132,7 +132,7 @@ static void call_is_one_launch_and_no_copy(void **state)
 
 /* 16 blocks are resident. Therefore a launch has up to 16 items, and the remaining items are spread evenly over the
  * launches. */
-static void many_items_fill_the_chip(void **state)
+static void many_items_fill_the_gpu(void **state)
 {
     (void)state;
     enum { MOST = 40 };
@@ -188,7 +188,7 @@ static void many_items_without_a_length_run_side_by_side(void **state)
 
 /* If kernels need much scratch memory, a launch takes as many items as fit into 256 MiB, or into the free memory of a
  * GPU that has less left. It takes at least one item. */
-static void memory_bounds_the_items_of_a_launch(void **state)
+static void memory_limits_the_items_of_a_launch(void **state)
 {
     (void)state;
     enum { COUNT = 4 };
@@ -227,7 +227,7 @@ static void memory_bounds_the_items_of_a_launch(void **state)
 }
 
 /* The barrier of a single item continues from its last value, in any order of buckets and batches. */
-static void lone_items_and_batches_take_turns(void **state)
+static void single_items_and_batches_alternate(void **state)
 {
     (void)state;
     cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
@@ -249,7 +249,7 @@ static void lone_items_and_batches_take_turns(void **state)
 
 /* The ticket wraps around after 2^32 launches, which take half a day. The answers come late, so that a test can see
  * if a ticket is mistaken for an earlier one. */
-static void tickets_begin_again(void **state)
+static void barrier_counters_wrap_around(void **state)
 {
     (void)state;
     cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
@@ -277,7 +277,7 @@ int cuDevicePrimaryCtxRelease_v2(rt_cu_device device);
 int cuCtxPushCurrent_v2(rt_cu_context context);
 int cuCtxPopCurrent_v2(rt_cu_context *out_context);
 
-static void context_of_the_programs_own_stays_current(void **state)
+static void context_of_the_program_stays_current(void **state)
 {
     (void)state;
     cuda_fixture_reset(&cuda_fixture_shared);
@@ -335,18 +335,18 @@ static void threads_share_a_predictor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_length_gives_what_the_cpu_gives),
-        cmocka_unit_test(named_tensors_come_in_any_order),
-        cmocka_unit_test(entry_without_a_length_takes_one_block),
-        cmocka_unit_test(answer_that_comes_late_is_waited_for),
-        cmocka_unit_test(lone_item_has_a_block_for_each_of_its_tiles),
-        cmocka_unit_test(call_is_one_launch_and_no_copy),
-        cmocka_unit_test(many_items_fill_the_chip),
+        cmocka_unit_test(every_length_matches_the_cpu),
+        cmocka_unit_test(named_tensors_may_be_in_any_order),
+        cmocka_unit_test(entry_without_a_length_uses_one_block),
+        cmocka_unit_test(late_results_are_awaited),
+        cmocka_unit_test(single_item_has_one_block_per_tile),
+        cmocka_unit_test(call_makes_one_launch_without_copies),
+        cmocka_unit_test(many_items_fill_the_gpu),
         cmocka_unit_test(many_items_without_a_length_run_side_by_side),
-        cmocka_unit_test(memory_bounds_the_items_of_a_launch),
-        cmocka_unit_test(lone_items_and_batches_take_turns),
-        cmocka_unit_test(tickets_begin_again),
-        cmocka_unit_test(context_of_the_programs_own_stays_current),
+        cmocka_unit_test(memory_limits_the_items_of_a_launch),
+        cmocka_unit_test(single_items_and_batches_alternate),
+        cmocka_unit_test(barrier_counters_wrap_around),
+        cmocka_unit_test(context_of_the_program_stays_current),
         cmocka_unit_test(threads_share_a_predictor),
     };
     return cmocka_run_group_tests(tests, cuda_fixture_setup, cuda_fixture_teardown);

@@ -16,7 +16,7 @@ static mdot_predictor_info info_of(const cuda_opened *o)
     return info;
 }
 
-static void info_tells_the_device(void **state)
+static void info_names_the_device(void **state)
 {
     (void)state;
     cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:1");
@@ -36,7 +36,7 @@ static void info_tells_the_device(void **state)
     cuda_finish(&o);
 }
 
-static void auto_takes_what_answers_faster(void **state)
+static void auto_chooses_the_faster_device(void **state)
 {
     (void)state;
     cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "auto");
@@ -60,7 +60,7 @@ static void auto_takes_what_answers_faster(void **state)
     cuda_finish(&o);
 }
 
-static void environment_speaks_where_the_option_does_not(void **state)
+static void environment_applies_without_an_option(void **state)
 {
     (void)state;
     setenv("MDOT_DEVICE", "cuda:1", 1);
@@ -108,18 +108,18 @@ static void wrong_device_names_are_refused(void **state)
 
 /* An explicit device fails with DEVICE, and the message contains both pieces of text. "auto" opens on the CPU, and
  * the reason contains the same text. */
-static void expect_no_device(const char *device, const char *says, const char *says_too)
+static void expect_no_device(const char *device, const char *part, const char *also)
 {
     mdot_predictor *predictor = NULL;
     mdot_error err = {0};
     assert_int_equal(cuda_fixture_predictor(&cuda_fixture_shared, device, &predictor, &err), MDOT_DEVICE);
     assert_null(predictor);
-    if (strstr(err.message, says) == NULL || strstr(err.message, says_too) == NULL) fail_msg("%s", err.message);
+    if (strstr(err.message, part) == NULL || strstr(err.message, also) == NULL) fail_msg("%s", err.message);
     if (strcmp(device, "cuda:0") == 0) {
         cuda_opened o = cuda_open_on(&cuda_fixture_shared, "auto");
         mdot_predictor_info info = info_of(&o);
         assert_string_equal(info.device, "cpu");
-        if (strstr(info.device_reason, says) == NULL) fail_msg("%s", info.device_reason);
+        if (strstr(info.device_reason, part) == NULL) fail_msg("%s", info.device_reason);
         predict_call c;
         predict_prepare(&c, 5, 0);
         assert_int_equal(predict_run(o.context, &c, NULL), MDOT_OK);
@@ -140,7 +140,7 @@ static void machine_without_a_driver_runs_on_the_cpu(void **state)
     expect_no_device("cuda:0", "has no function cu", "libm.so.6");
 }
 
-static void device_that_is_not_there_is_named(void **state)
+static void absent_device_is_named(void **state)
 {
     (void)state;
     cuda_fixture_reset(&cuda_fixture_shared);
@@ -150,7 +150,7 @@ static void device_that_is_not_there_is_named(void **state)
 }
 
 /* The images of the fixture are 0: sm_80, 1: sm_90, 2: sm_90a. */
-static void image_is_the_best_that_the_device_runs(void **state)
+static void the_best_runnable_image_is_chosen(void **state)
 {
     (void)state;
     const struct {
@@ -194,7 +194,7 @@ static void device_that_cannot_hold_the_kernels_is_refused(void **state)
     expect_no_device("cuda:0", "cooperative", "Fake GPU 0");
 }
 
-static void artefact_without_images_looks_for_no_driver(void **state)
+static void artefact_without_images_loads_no_driver(void **state)
 {
     (void)state;
     cuda_fixture_reset(&cuda_fixture_shared);
@@ -217,16 +217,16 @@ static void artefact_without_images_looks_for_no_driver(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(info_tells_the_device),
-        cmocka_unit_test(auto_takes_what_answers_faster),
-        cmocka_unit_test(environment_speaks_where_the_option_does_not),
+        cmocka_unit_test(info_names_the_device),
+        cmocka_unit_test(auto_chooses_the_faster_device),
+        cmocka_unit_test(environment_applies_without_an_option),
         cmocka_unit_test(wrong_device_names_are_refused),
         cmocka_unit_test(machine_without_a_driver_runs_on_the_cpu),
-        cmocka_unit_test(device_that_is_not_there_is_named),
-        cmocka_unit_test(image_is_the_best_that_the_device_runs),
+        cmocka_unit_test(absent_device_is_named),
+        cmocka_unit_test(the_best_runnable_image_is_chosen),
         cmocka_unit_test(device_that_no_image_fits_is_refused),
         cmocka_unit_test(device_that_cannot_hold_the_kernels_is_refused),
-        cmocka_unit_test(artefact_without_images_looks_for_no_driver),
+        cmocka_unit_test(artefact_without_images_loads_no_driver),
     };
     return cmocka_run_group_tests(tests, cuda_fixture_setup, cuda_fixture_teardown);
 }

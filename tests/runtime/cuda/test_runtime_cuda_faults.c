@@ -80,19 +80,19 @@ static void fail_everything(const char *device)
     assert_int_equal(called, CUDA_FUNCTION_COUNT - 4);
 }
 
-static void every_error_of_every_call_is_clean_when_a_gpu_is_asked_for(void **state)
+static void every_driver_error_is_clean_if_a_gpu_is_requested(void **state)
 {
     (void)state;
     fail_everything("cuda:0");
 }
 
-static void every_error_of_every_call_leaves_auto_answering(void **state)
+static void auto_answers_after_every_driver_error(void **state)
 {
     (void)state;
     fail_everything("auto");
 }
 
-static void errors_are_told_in_the_drivers_words(void **state)
+static void errors_include_the_drivers_message(void **state)
 {
     (void)state;
     cuda_fixture_reset(&cuda_fixture_shared);
@@ -113,7 +113,7 @@ static void errors_are_told_in_the_drivers_words(void **state)
 
 /* ---- In mid-loop ------------------------------------------------------------------------------------------------- */
 
-static void lost_device_in_mid_loop_is_answered_by_the_cpu_in_the_same_call(void **state)
+static void cpu_answers_in_the_same_call_after_the_device_is_lost(void **state)
 {
     (void)state;
     enum { CALLS = 20, LOST_AT = 7 };
@@ -133,8 +133,8 @@ static void lost_device_in_mid_loop_is_answered_by_the_cpu_in_the_same_call(void
             predict_prepare(&c, 1 + i % FIXTURE_MAX_LENGTH, i);
             assert_int_equal(predict_run(context, &c, NULL), MDOT_OK);
             predict_assert(&c, i < LOST_AT);
-            bool is_told = mdot_context_get_device_status(context, &message) == MDOT_DEVICE;
-            assert_int_equal(is_told, i >= LOST_AT);
+            bool is_reported = mdot_context_get_device_status(context, &message) == MDOT_DEVICE;
+            assert_int_equal(is_reported, i >= LOST_AT);
         }
         assert_non_null(strstr(message, "719"));
         /* the device gets no further launches */
@@ -150,7 +150,7 @@ static void lost_device_in_mid_loop_is_answered_by_the_cpu_in_the_same_call(void
     }
 }
 
-static void kernel_that_faults_is_noticed_while_waiting(void **state)
+static void faulting_kernel_is_detected_while_waiting(void **state)
 {
     (void)state;
     cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
@@ -167,7 +167,7 @@ static void kernel_that_faults_is_noticed_while_waiting(void **state)
 }
 
 /* This holds for a batch, too, if the kernel has answered some of its items. */
-static void kernel_that_ends_without_an_answer_is_noticed(void **state)
+static void kernel_without_a_result_is_detected(void **state)
 {
     (void)state;
     for (uint32_t answered = 0; answered < 4; answered += 3) {
@@ -195,7 +195,7 @@ static void pass_time_quickly(void)
 }
 
 /* The kernel may still use its memory, therefore the memory is never freed. The caller does not wait for it. */
-static void kernel_that_never_ends_is_given_up_and_left_alone(void **state)
+static void hanging_kernel_is_abandoned(void **state)
 {
     (void)state;
     cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
@@ -218,7 +218,7 @@ static void kernel_that_never_ends_is_given_up_and_left_alone(void **state)
 }
 
 /* If the kernel ends after all, its memory is freed later. */
-static void kernel_that_ends_too_late_is_cleaned_up(void **state)
+static void late_kernel_is_cleaned_up(void **state)
 {
     (void)state;
     cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
@@ -235,7 +235,7 @@ static void kernel_that_ends_too_late_is_cleaned_up(void **state)
     cuda_finish(&o);
 }
 
-static void kernel_that_never_ends_when_tried_out_is_refused(void **state)
+static void hanging_trial_kernel_is_refused(void **state)
 {
     (void)state;
     cuda_fixture_reset(&cuda_fixture_shared);
@@ -338,15 +338,15 @@ static void every_refused_allocation_is_a_clean_failure(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_error_of_every_call_is_clean_when_a_gpu_is_asked_for),
-        cmocka_unit_test(every_error_of_every_call_leaves_auto_answering),
-        cmocka_unit_test(errors_are_told_in_the_drivers_words),
-        cmocka_unit_test(lost_device_in_mid_loop_is_answered_by_the_cpu_in_the_same_call),
-        cmocka_unit_test(kernel_that_faults_is_noticed_while_waiting),
-        cmocka_unit_test(kernel_that_ends_without_an_answer_is_noticed),
-        cmocka_unit_test(kernel_that_never_ends_is_given_up_and_left_alone),
-        cmocka_unit_test(kernel_that_ends_too_late_is_cleaned_up),
-        cmocka_unit_test(kernel_that_never_ends_when_tried_out_is_refused),
+        cmocka_unit_test(every_driver_error_is_clean_if_a_gpu_is_requested),
+        cmocka_unit_test(auto_answers_after_every_driver_error),
+        cmocka_unit_test(errors_include_the_drivers_message),
+        cmocka_unit_test(cpu_answers_in_the_same_call_after_the_device_is_lost),
+        cmocka_unit_test(faulting_kernel_is_detected_while_waiting),
+        cmocka_unit_test(kernel_without_a_result_is_detected),
+        cmocka_unit_test(hanging_kernel_is_abandoned),
+        cmocka_unit_test(late_kernel_is_cleaned_up),
+        cmocka_unit_test(hanging_trial_kernel_is_refused),
         cmocka_unit_test(every_refused_allocation_is_a_clean_failure),
     };
     return cmocka_run_group_tests(tests, cuda_fixture_setup, cuda_fixture_teardown);

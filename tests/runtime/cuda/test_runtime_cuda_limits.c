@@ -75,13 +75,13 @@ static void hang_at_each_call(const char *device)
     cuda_fixture_shared.timeout_ms = timeout_ms;
 }
 
-static void hang_at_any_call_ends_within_its_limit_where_a_gpu_is_asked_for(void **state)
+static void hanging_calls_end_within_the_limit_if_a_gpu_is_requested(void **state)
 {
     (void)state;
     hang_at_each_call("cuda:0");
 }
 
-static void hang_at_any_call_leaves_auto_answering(void **state)
+static void auto_answers_after_any_call_hangs(void **state)
 {
     (void)state;
     hang_at_each_call("auto");
@@ -89,11 +89,11 @@ static void hang_at_any_call_leaves_auto_answering(void **state)
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
-static void opening_tells_what_the_driver_did_not_do(void **state)
+static void opening_names_the_driver_step_that_hung(void **state)
 {
     (void)state;
     static const struct {
-        const char *function, *told;
+        const char *function, *part;
     } silent[] = {{"cuInit", "did not start within 30 ms"},
                   {"cuDeviceGetCount", "did not start within 30 ms"},
                   {"cuDevicePrimaryCtxRetain", "did not make a context within 30 ms"},
@@ -109,7 +109,7 @@ static void opening_tells_what_the_driver_did_not_do(void **state)
         for (int tries = 0; tries < 100 && fake_cuda_calls(silent[i].function) == 0; tries++)
             status = open_on("cuda", &err);
         assert_int_equal(status, MDOT_DEVICE);
-        if (strstr(err.message, silent[i].told) == NULL) fail_msg("%s", err.message);
+        if (strstr(err.message, silent[i].part) == NULL) fail_msg("%s", err.message);
         /* The driver gets no further calls, and "auto" uses the CPU. */
         assert_int_equal(open_on("cuda", &err), MDOT_DEVICE);
         if (strstr(err.message, "an earlier call") == NULL) fail_msg("%s", err.message);
@@ -158,7 +158,7 @@ static void hung_launch_ends_the_gpu_for_all_contexts_of_its_predictor(void **st
 }
 
 /* A child has the predictor, but its threads are absent, so the child answers on the CPU at once. */
-static void child_of_the_process_is_answered_by_the_cpu(void **state)
+static void cpu_answers_in_a_forked_child(void **state)
 {
     (void)state;
     cuda_opened o = cuda_open_fresh(&cuda_fixture_shared, "cuda:0");
@@ -224,11 +224,11 @@ static void library_is_unloaded_while_a_call_hangs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hang_at_any_call_ends_within_its_limit_where_a_gpu_is_asked_for),
-        cmocka_unit_test(hang_at_any_call_leaves_auto_answering),
-        cmocka_unit_test(opening_tells_what_the_driver_did_not_do),
+        cmocka_unit_test(hanging_calls_end_within_the_limit_if_a_gpu_is_requested),
+        cmocka_unit_test(auto_answers_after_any_call_hangs),
+        cmocka_unit_test(opening_names_the_driver_step_that_hung),
         cmocka_unit_test(hung_launch_ends_the_gpu_for_all_contexts_of_its_predictor),
-        cmocka_unit_test(child_of_the_process_is_answered_by_the_cpu),
+        cmocka_unit_test(cpu_answers_in_a_forked_child),
         cmocka_unit_test(library_is_unloaded_while_a_call_hangs),
     };
     return cmocka_run_group_tests(tests, cuda_fixture_setup, cuda_fixture_teardown);

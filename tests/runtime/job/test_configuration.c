@@ -36,7 +36,7 @@ static void one_gpu_is_one_worker(void **state)
     assert_true(s.plain_workers);
 }
 
-static void degrees_that_are_not_given_follow(void **state)
+static void omitted_degrees_are_derived(void **state)
 {
     (void)state;
     static const struct {
@@ -70,7 +70,7 @@ static void pipeline_has_as_many_micro_batches_as_stages(void **state)
 }
 
 /* Fractions of the rates in the table: V100 has 150 GB/s of NVLink, T4 has PCIe 3. */
-static void links_reach_a_part_of_their_rate(void **state)
+static void links_reach_a_fraction_of_their_rate(void **state)
 {
     (void)state;
     predict_assert_close(read((mdot_configuration){.gpu = "V100"}).c.link_gbps, 120);
@@ -83,7 +83,7 @@ static void links_reach_a_part_of_their_rate(void **state)
 }
 
 /* Spec values of callers that predate the link fields, and of a GPU model that lacks NVLink. */
-static void figures_without_links_are_pcie_4_and_may_lack_watts(void **state)
+static void specs_without_links_default_to_pcie_4(void **state)
 {
     (void)state;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
@@ -107,7 +107,7 @@ static mdot_status read_status(mdot_configuration c, mdot_error *err)
     return rt_configuration_read(&c, 0, &names, &configuration, err);
 }
 
-static void figures_beyond_physics_are_refused_by_name(void **state)
+static void implausible_spec_values_are_refused_by_name(void **state)
 {
     (void)state;
     static const double wrong[] = {-1, 5e-324, 9e-7, 1.1e9, 1e300, NAN, INFINITY}, right[] = {1e-6, 1, 1e9};
@@ -135,7 +135,7 @@ static void figures_beyond_physics_are_refused_by_name(void **state)
     }
 }
 
-static void saying_how_gpus_work_together_is_not_plain(void **state)
+static void parallelism_options_make_a_configuration_non_default(void **state)
 {
     (void)state;
     static const mdot_configuration cases[] = {
@@ -157,12 +157,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_gpu_is_one_worker),
-        cmocka_unit_test(degrees_that_are_not_given_follow),
+        cmocka_unit_test(omitted_degrees_are_derived),
         cmocka_unit_test(pipeline_has_as_many_micro_batches_as_stages),
-        cmocka_unit_test(links_reach_a_part_of_their_rate),
-        cmocka_unit_test(figures_without_links_are_pcie_4_and_may_lack_watts),
-        cmocka_unit_test(figures_beyond_physics_are_refused_by_name),
-        cmocka_unit_test(saying_how_gpus_work_together_is_not_plain),
+        cmocka_unit_test(links_reach_a_fraction_of_their_rate),
+        cmocka_unit_test(specs_without_links_default_to_pcie_4),
+        cmocka_unit_test(implausible_spec_values_are_refused_by_name),
+        cmocka_unit_test(parallelism_options_make_a_configuration_non_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

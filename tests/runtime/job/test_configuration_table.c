@@ -1,7 +1,7 @@
 /* test_configuration_table.c — the table of training options: it covers mdot_configuration, its ranges are enforced,
  * and the public header documents the same. The test `tables` compares the documents and the Python module with it. */
-#include "runtime/job/configuration_table.h"
 #include "runtime/job/configuration.h"
+#include "runtime/job/configuration_table.h"
 #include "tests/support/process.h"
 
 #include <ctype.h>

@@ -73,7 +73,7 @@ static void patterns_match_modules_and_their_submodules(void **state)
 }
 
 /* An operator computes the gradient of its input only if an operator before it is trained. */
-static void frozen_beginnings_have_no_backward_pass(void **state)
+static void frozen_leading_layers_have_no_backward_pass(void **state)
 {
     (void)state;
     mdot_job *job = make_job(true), *lora = NULL, *embedding = NULL;
@@ -209,7 +209,7 @@ static mdot_job *make_job_of(const char *module, size_t count)
     return job;
 }
 
-static void random_patterns_fit_what_the_header_says(void **state)
+static void random_patterns_match_as_documented(void **state)
 {
     (void)state;
     enum { CASES = 20000, LONGEST = 9 };
@@ -237,7 +237,7 @@ static void random_patterns_fit_what_the_header_says(void **state)
 
 /* The test would not end if the work grew with the square of a name's length, or with its length times the number of
  * operators. */
-static void long_names_cost_what_they_have_letters(void **state)
+static void matching_time_is_linear_in_name_length(void **state)
 {
     (void)state;
     enum { LETTERS = 1 << 22, OPERATORS = 100000 };
@@ -261,14 +261,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patterns_match_modules_and_their_submodules),
-        cmocka_unit_test(frozen_beginnings_have_no_backward_pass),
+        cmocka_unit_test(frozen_leading_layers_have_no_backward_pass),
         cmocka_unit_test(frozen_parameters_need_memory_for_weights_only),
         cmocka_unit_test(files_keep_frozen_parameters),
         cmocka_unit_test(operators_can_be_frozen_before_the_job_is_created),
         cmocka_unit_test(operators_stay_unchanged_if_freezing_fails),
         cmocka_unit_test(impossible_requests_are_refused),
-        cmocka_unit_test(random_patterns_fit_what_the_header_says),
-        cmocka_unit_test(long_names_cost_what_they_have_letters),
+        cmocka_unit_test(random_patterns_match_as_documented),
+        cmocka_unit_test(matching_time_is_linear_in_name_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static void every_name_is_found(void **state)
     assert_true(count >= 20);
 }
 
-static void names_are_found_as_people_write_them(void **state)
+static void names_are_found_in_common_forms(void **state)
 {
     (void)state;
     assert_string_equal(name_of("rtx3090"), "RTX-3090");
@@ -62,7 +62,7 @@ static void names_are_found_as_the_driver_reports_them(void **state)
     assert_string_equal(name_of("AMD Instinct MI300X"), "MI300X");
 }
 
-static void unknown_names_are_refused_with_the_known_ones(void **state)
+static void unknown_names_are_refused_with_a_list(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"RTX-309", "RTX-30900", "", "nvidia", "A100|", "-"};
@@ -90,7 +90,7 @@ static void expect_hint(const char *wrong, const char *hint)
     if (strstr(err.message, hint) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.message, hint);
 }
 
-static void a_near_name_is_named(void **state)
+static void a_misspelt_name_gets_a_suggestion(void **state)
 {
     (void)state;
     expect_hint("RTX-309", "\"RTX-309\" (did you mean RTX-3090?); known are ");
@@ -135,7 +135,7 @@ static double cores_of_an_sm(const mdot_gpu *gpu)
     return 0;
 }
 
-static void figures_agree_with_each_other(void **state)
+static void spec_values_are_consistent(void **state)
 {
     (void)state;
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
@@ -159,12 +159,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_name_is_found),
-        cmocka_unit_test(names_are_found_as_people_write_them),
+        cmocka_unit_test(names_are_found_in_common_forms),
         cmocka_unit_test(names_are_found_as_the_driver_reports_them),
-        cmocka_unit_test(unknown_names_are_refused_with_the_known_ones),
-        cmocka_unit_test(a_near_name_is_named),
+        cmocka_unit_test(unknown_names_are_refused_with_a_list),
+        cmocka_unit_test(a_misspelt_name_gets_a_suggestion),
         cmocka_unit_test(no_two_gpus_share_a_name),
-        cmocka_unit_test(figures_agree_with_each_other),
+        cmocka_unit_test(spec_values_are_consistent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static void saved_job_loads_unchanged(void **state)
 /* Changes field number `which` of a job. Returns false if the job has fewer fields. */
 static bool change(mdot_job_description *d, mdot_job_operator *operators, int which)
 {
-    enum { SETTINGS = MDOT_SETTING_COUNT, LOADS = 6 * MDOT_PHASE_COUNT };
+    enum { SETTINGS = MDOT_SETTING_COUNT, COSTS = 6 * MDOT_PHASE_COUNT };
     static const uint32_t other[] = {0, 1};
     mdot_job_operator *op = &operators[2];
     if (which < SETTINGS) {
@@ -77,7 +77,7 @@ static bool change(mdot_job_description *d, mdot_job_operator *operators, int wh
         return true;
     }
     which -= SETTINGS;
-    if (which < LOADS) {
+    if (which < COSTS) {
         mdot_load *load = &(which % 2 ? op->per_sample : op->per_step)[which / 6];
         *(which / 2 % 3 == 0 ? &load->flops : which / 2 % 3 == 1 ? &load->bytes_read : &load->bytes_written) += 5;
         return true;
@@ -85,7 +85,7 @@ static bool change(mdot_job_description *d, mdot_job_operator *operators, int wh
     uint32_t *const traits[] = {&op->traits.number,      &op->traits.autocast,         &op->traits.saved_written,
                                 &op->traits.saved_fused, &op->traits.saved_recomputed, &op->traits.reserve,
                                 &op->traits.traits};
-    which -= LOADS;
+    which -= COSTS;
     if (which < 7) {
         *traits[which] += 1000;
         return true;
@@ -122,7 +122,7 @@ static bool change(mdot_job_description *d, mdot_job_operator *operators, int wh
     }
 }
 
-static void every_field_comes_back_from_a_file(void **state)
+static void every_field_round_trips_through_a_file(void **state)
 {
     file *f = *state;
     mdot_job *plain = job_file_make();
@@ -164,7 +164,7 @@ static void job_without_names_has_no_module_section(void **state)
 /* ---- Damage ---------------------------------------------------------------------------------------------------------
  */
 
-static void a_cut_file_is_refused_at_every_byte(void **state)
+static void a_file_truncated_anywhere_is_refused(void **state)
 {
     file *f = *state;
     for (size_t size = 0; size < f->size; size++) job_file_expect_fault(f->bytes, size, MDOT_MALFORMED);
@@ -188,7 +188,7 @@ static void every_flipped_bit_is_found(void **state)
 }
 
 /* Damage that the checksum misses because it was computed after the damage. */
-static void broken_content_is_refused_or_a_job(void **state)
+static void damaged_content_is_refused_or_gives_a_job(void **state)
 {
     file *f = *state;
     int refused = 0;
@@ -217,7 +217,7 @@ static void broken_content_is_refused_or_a_job(void **state)
     }
 }
 
-static void more_operators_than_a_job_may_have_are_refused(void **state)
+static void too_many_operators_are_refused(void **state)
 {
     file *f = *state;
     const uint32_t limit = UINT32_C(1) << 22;
@@ -451,7 +451,7 @@ static void files_that_cannot_be_read_or_written_are_named(void **state)
 }
 
 /* A sparse file, which takes no disk space, and a file in memory of which only the header exists. */
-static void larger_files_than_any_job_has_are_refused_unread(void **state)
+static void oversized_files_are_refused_unread(void **state)
 {
     file *f = *state;
     mdot_job *job = NULL;
@@ -490,20 +490,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(saved_job_loads_unchanged, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(every_field_comes_back_from_a_file, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_field_round_trips_through_a_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(job_without_names_has_no_module_section, set_up, tear_down),
         cmocka_unit_test_setup_teardown(appended_fields_and_optional_sections_are_skipped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unknown_required_sections_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(missing_repeated_and_unordered_sections_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_of_version_2_are_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_of_other_versions_are_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_cut_file_is_refused_at_every_byte, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_file_truncated_anywhere_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_flipped_bit_is_found, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(more_operators_than_a_job_may_have_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_many_operators_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(settings_beyond_their_range_are_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(broken_content_is_refused_or_a_job, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(damaged_content_is_refused_or_gives_a_job, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_that_cannot_be_read_or_written_are_named, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(larger_files_than_any_job_has_are_refused_unread, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(oversized_files_are_refused_unread, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pipes_are_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 
 /* ---- Counters of the bytes allocated by malloc, calloc and realloc: linked with --wrap (tests/CMakeLists.txt) ---- */
 
-static size_t asked_bytes;
+static size_t requested_bytes;
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
@@ -26,19 +26,19 @@ void *__wrap_realloc(void *old, size_t bytes);
 
 void *__wrap_malloc(size_t bytes)
 {
-    asked_bytes += bytes;
+    requested_bytes += bytes;
     return __real_malloc(bytes);
 }
 
 void *__wrap_calloc(size_t count, size_t bytes)
 {
-    asked_bytes += count * bytes;
+    requested_bytes += count * bytes;
     return __real_calloc(count, bytes);
 }
 
 void *__wrap_realloc(void *old, size_t bytes)
 {
-    asked_bytes += bytes;
+    requested_bytes += bytes;
     return __real_realloc(old, bytes);
 }
 
@@ -80,32 +80,32 @@ static mdot_job *make_job(const char *type, const char *module)
 }
 
 /* The bytes allocated to make, save, load and freeze such a job, and the size of its file. */
-typedef struct asked {
+typedef struct requests {
     size_t make, save, load, freeze, file;
-} asked;
+} requests;
 
-static asked ask_for(size_t length)
+static requests measure_requests(size_t length)
 {
     char *type = make_name(length, 'T'), *module = make_name(length, 'm'), *folder = process_make_folder(), path[300];
     snprintf(path, sizeof path, "%s/names.job", folder);
-    asked a;
+    requests a;
     struct stat info;
-    asked_bytes = 0;
+    requested_bytes = 0;
     mdot_job *job = make_job(type, module), *loaded = NULL, *frozen = NULL;
-    a.make = asked_bytes;
-    asked_bytes = 0;
+    a.make = requested_bytes;
+    requested_bytes = 0;
     assert_int_equal(mdot_job_save(job, path, NULL), MDOT_OK);
-    a.save = asked_bytes;
-    asked_bytes = 0;
+    a.save = requested_bytes;
+    requested_bytes = 0;
     assert_int_equal(mdot_job_load(path, &loaded, NULL), MDOT_OK);
-    a.load = asked_bytes;
-    asked_bytes = 0;
+    a.load = requested_bytes;
+    requested_bytes = 0;
     const char *pattern = "m*";
     const mdot_job_freezing f = {.struct_size = sizeof f, .frozen = &pattern, .frozen_count = 1};
     mdot_error err = {0};
     assert_int_equal(mdot_job_freeze(loaded, &f, &frozen, &err), MDOT_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "no parameter is left"));
-    a.freeze = asked_bytes;
+    a.freeze = requested_bytes;
     assert_int_equal(stat(path, &info), 0);
     a.file = (size_t)info.st_size;
     for (size_t i = 0; i < OPERATORS; i += OPERATORS / 4) {
@@ -120,10 +120,10 @@ static asked ask_for(size_t length)
     return a;
 }
 
-static void a_name_is_held_once_however_many_operators_have_it(void **state)
+static void a_repeated_name_is_stored_once(void **state)
 {
     (void)state;
-    asked without = ask_for(SHORT), with = ask_for(LONG);
+    requests without = measure_requests(SHORT), with = measure_requests(LONG);
     enum { NAMES = 2 * LONG, COPIES = 16 };
     assert_in_range(with.file - without.file, NAMES - 64, NAMES + 64);
     assert_true(with.make - without.make <= COPIES * NAMES);
@@ -133,11 +133,11 @@ static void a_name_is_held_once_however_many_operators_have_it(void **state)
 }
 
 /* The memory per operator that mdot_predict.h states. */
-static void an_operator_costs_what_the_header_says(void **state)
+static void an_operator_takes_the_documented_memory(void **state)
 {
     (void)state;
     enum { KILOBYTE = 1024 };
-    asked a = ask_for(SHORT);
+    requests a = measure_requests(SHORT);
     assert_true(a.load - a.file * (1 + sizeof(uint32_t)) <= (size_t)2 * KILOBYTE * OPERATORS);
     assert_true(a.load >= OPERATORS * sizeof(mdot_job_operator));
 }
@@ -146,7 +146,7 @@ static void an_operator_costs_what_the_header_says(void **state)
 
 /* Short types and modules of few different letters. Many are equal but stand at different addresses, and some modules
  * are absent. */
-static void equal_names_are_one_and_others_as_they_were(void **state)
+static void equal_names_share_a_string_and_others_differ(void **state)
 {
     (void)state;
     enum { COUNT = 3000 };
@@ -181,9 +181,9 @@ static void equal_names_are_one_and_others_as_they_were(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_is_held_once_however_many_operators_have_it),
-        cmocka_unit_test(an_operator_costs_what_the_header_says),
-        cmocka_unit_test(equal_names_are_one_and_others_as_they_were),
+        cmocka_unit_test(a_repeated_name_is_stored_once),
+        cmocka_unit_test(an_operator_takes_the_documented_memory),
+        cmocka_unit_test(equal_names_share_a_string_and_others_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void expect_units(const network *n, double fp32, double amp)
 /* ---- Activations ------------------------------------------------------------------------------------------------ */
 
 /* fp32, at b1: samples 1, r1 8 (it is saved), g1 8, g0 8. amp: samples 1 and their copy .5, the rest halved. */
-static void small_cnn(void **state)
+static void small_cnn_has_the_computed_peak(void **state)
 {
     (void)state;
     network n = {0};
@@ -74,7 +74,7 @@ static void small_cnn(void **state)
 
 /* The convolution's own result is saved for the normalisation that follows. fp32, at b1: samples, both maps, g1, g0:
  * 1 + 4 * 8; at b0: samples, the map before the normalisation and two gradients. */
-static void convolution_keeps_what_its_normalisation_reads(void **state)
+static void convolution_saves_its_result_for_normalisation(void **state)
 {
     (void)state;
     network n = {0};
@@ -121,7 +121,7 @@ static void make_transformer(network *n)
     add(n, "Add", 1, 0, "7,11");
 }
 
-static void transformer_block(void **state)
+static void transformer_block_has_the_computed_peak(void **state)
 {
     (void)state;
     network n;
@@ -164,7 +164,7 @@ static void softmax_is_fp32_under_autocast(void **state)
 
 /* The network has zero parameters. Therefore it needs neither gradients nor saved activations. At f1: samples and two
  * results. */
-static void what_learns_nothing_saves_nothing(void **state)
+static void network_without_parameters_saves_nothing(void **state)
 {
     (void)state;
     network n = {0};
@@ -175,7 +175,7 @@ static void what_learns_nothing_saves_nothing(void **state)
 
 /* A multiplication saves a factor for the gradient of the other factor: both of two tensors, one if the other is a
  * parameter, zero if the other is a number. */
-static void products_save_factors(void **state)
+static void multiplications_save_their_factors(void **state)
 {
     (void)state;
     network both = {0}, scale = {0}, number = {0};
@@ -227,7 +227,7 @@ static void make_transformer_with_scores(network *n)
 
 /* The peak is in the feed-forward part, where probabilities are saved: .25 of a unit in fp32. Under autocast there is
  * also an fp16 copy for the matmul that follows. The attention's result is the input of a matmul that saves it. */
-static void scores_are_kept_where_attention_is_written_out(void **state)
+static void decomposed_attention_saves_scores(void **state)
 {
     (void)state;
     network n;
@@ -240,7 +240,7 @@ static void scores_are_kept_where_attention_is_written_out(void **state)
 
 /* Matmuls keep their results. At b10: samples, r0, q, k, v, the attention's, its projection, 4 of the first wide one;
  * g10 4, g9 4, g7 1. */
-static void selective_recomputation_keeps_products(void **state)
+static void selective_recomputation_saves_matmul_results(void **state)
 {
     (void)state;
     network n;
@@ -251,7 +251,7 @@ static void selective_recomputation_keeps_products(void **state)
 /* Three blocks of two matmuls, 4 and 1 units, after a matmul of 1. Each block keeps its input, 1 unit, and during its
  * backward pass the tensors that its matmuls save. At b6 of the last block: samples 1, r0 1, r2 1, r4 1; recomputed
  * r5 4; r6 1 has no reader; g6 1, g5 4. */
-static void recomputed_blocks_keep_what_they_read(void **state)
+static void recomputed_blocks_save_their_inputs(void **state)
 {
     (void)state;
     network n = {0};
@@ -271,15 +271,15 @@ static void recomputed_blocks_keep_what_they_read(void **state)
 /* `whole` omits the tensors that tensor parallelism shards: of the block above q, k, v, the attention's result, and
  * the two wide ones. The rest is largest at b8: samples, r0, its norm, r7 and its norm, saved; g7, g8, and g7 from
  * the sum. */
-static void whole_leaves_out_what_is_divided(void **state)
+static void whole_omits_sharded_tensors(void **state)
 {
     (void)state;
     network n;
     make_transformer(&n);
     for (int i = 0; i < 12; i++) {
-        bool is_product = n.operators[i].parameters >= 10;
-        n.operators[i].setting[MDOT_SETTING_CHANNELS_IN] = is_product ? 8 : 0;
-        n.operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = is_product ? 8 : 0;
+        bool is_matmul = n.operators[i].parameters >= 10;
+        n.operators[i].setting[MDOT_SETTING_CHANNELS_IN] = is_matmul ? 8 : 0;
+        n.operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = is_matmul ? 8 : 0;
     }
     n.operators[1].setting[MDOT_SETTING_AXIS] = n.operators[8].setting[MDOT_SETTING_AXIS] = 1;
     mdot_job *job = predict_make_job(n.operators, n.count);
@@ -291,7 +291,7 @@ static void whole_leaves_out_what_is_divided(void **state)
     mdot_job_destroy(job);
 }
 
-static void long_jobs_are_measured(void **state)
+static void long_jobs_get_an_estimate(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(20000, 3);
@@ -304,22 +304,22 @@ static void long_jobs_are_measured(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_cnn),
-        cmocka_unit_test(convolution_keeps_what_its_normalisation_reads),
+        cmocka_unit_test(small_cnn_has_the_computed_peak),
+        cmocka_unit_test(convolution_saves_its_result_for_normalisation),
         cmocka_unit_test(residual_sum_saves_nothing),
-        cmocka_unit_test(transformer_block),
+        cmocka_unit_test(transformer_block_has_the_computed_peak),
         cmocka_unit_test(views_take_no_memory),
         cmocka_unit_test(max_pool_keeps_indices),
         cmocka_unit_test(softmax_is_fp32_under_autocast),
-        cmocka_unit_test(what_learns_nothing_saves_nothing),
-        cmocka_unit_test(products_save_factors),
+        cmocka_unit_test(network_without_parameters_saves_nothing),
+        cmocka_unit_test(multiplications_save_their_factors),
         cmocka_unit_test(unknown_operators_save_everything),
         cmocka_unit_test(bf16_takes_half),
-        cmocka_unit_test(scores_are_kept_where_attention_is_written_out),
-        cmocka_unit_test(selective_recomputation_keeps_products),
-        cmocka_unit_test(recomputed_blocks_keep_what_they_read),
-        cmocka_unit_test(whole_leaves_out_what_is_divided),
-        cmocka_unit_test(long_jobs_are_measured),
+        cmocka_unit_test(decomposed_attention_saves_scores),
+        cmocka_unit_test(selective_recomputation_saves_matmul_results),
+        cmocka_unit_test(recomputed_blocks_save_their_inputs),
+        cmocka_unit_test(whole_omits_sharded_tensors),
+        cmocka_unit_test(long_jobs_get_an_estimate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

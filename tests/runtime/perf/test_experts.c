@@ -72,7 +72,7 @@ static mdot_job *mixture(const char *choice)
     return predict_make_job(n.operators, LAYERS * EACH);
 }
 
-static void experts_stand_behind_a_router(void **state)
+static void experts_follow_a_router(void **state)
 {
     (void)state;
     mdot_job *job = mixture("TopK");
@@ -90,7 +90,7 @@ static void experts_stand_behind_a_router(void **state)
     mdot_job_destroy(job);
 }
 
-static void several_matrices_without_a_router_are_none(void **state)
+static void stacked_matrices_without_a_router_are_not_experts(void **state)
 {
     (void)state;
     mdot_job *job = mixture("Relu");
@@ -126,7 +126,7 @@ static rt_resolved_configuration accept(const mdot_job *job, mdot_configuration 
     return resolved;
 }
 
-static void a_gpu_keeps_its_experts_and_all_else(void **state)
+static void a_gpu_holds_its_experts_and_all_other_parameters(void **state)
 {
     (void)state;
     mdot_job *job = mixture("TopK");
@@ -157,21 +157,21 @@ static void a_gpu_keeps_its_experts_and_all_else(void **state)
     mdot_job_destroy(job);
 }
 
-static void an_operator_has_fewer_matrices_and_as_much_work(void **state)
+static void expert_parallelism_divides_matrices_and_keeps_flops(void **state)
 {
     (void)state;
     mdot_job *job = mixture("TopK");
     const rt_shard share = {1, 4, {1, 1, 1}};
-    mdot_job_operator room;
+    mdot_job_operator storage;
     const mdot_job_operator *whole = &job->operators[UP],
-                            *part = rt_sharded_operator(job, &job->analysis->sharding, UP, &share, &room);
-    assert_ptr_equal(part, &room);
+                            *part = rt_sharded_operator(job, &job->analysis->sharding, UP, &share, &storage);
+    assert_ptr_equal(part, &storage);
     assert_true(part->parameters == whole->parameters / 4);
     assert_true(part->per_step[MDOT_PHASE_FORWARD].bytes_read == whole->per_step[MDOT_PHASE_FORWARD].bytes_read / 4);
     assert_memory_equal(part->per_sample, whole->per_sample, sizeof part->per_sample);
     assert_int_equal(part->setting[MDOT_SETTING_GROUPS], EXPERTS / 4);
     assert_int_equal(part->setting[MDOT_SETTING_SIZE_IN], 64);
-    assert_ptr_equal(rt_sharded_operator(job, &job->analysis->sharding, 0, &share, &room), &job->operators[0]);
+    assert_ptr_equal(rt_sharded_operator(job, &job->analysis->sharding, 0, &share, &storage), &job->operators[0]);
     mdot_job_destroy(job);
 }
 
@@ -191,7 +191,7 @@ static double way_ms(double ms)
 
 /* The link has 1 GB/s. In every case a step waits for a tenth of the gradients' all-reduce. Between two nodes of two
  * GPUs, the tokens of the GPUs go through one port, and sums go through two. */
-static void tokens_travel_there_and_back(void **state)
+static void tokens_are_exchanged_in_both_directions(void **state)
 {
     (void)state;
     mdot_job *job = mixture("TopK");
@@ -214,7 +214,7 @@ static void tokens_travel_there_and_back(void **state)
     mdot_job_destroy(job);
 }
 
-static void what_has_no_experts_is_refused(void **state)
+static void expert_parallelism_without_experts_is_refused(void **state)
 {
     (void)state;
     mdot_job *with = mixture("TopK"), *without = mixture("Relu");
@@ -237,12 +237,12 @@ static void what_has_no_experts_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(experts_stand_behind_a_router),
-        cmocka_unit_test(several_matrices_without_a_router_are_none),
-        cmocka_unit_test(a_gpu_keeps_its_experts_and_all_else),
-        cmocka_unit_test(an_operator_has_fewer_matrices_and_as_much_work),
-        cmocka_unit_test(tokens_travel_there_and_back),
-        cmocka_unit_test(what_has_no_experts_is_refused),
+        cmocka_unit_test(experts_follow_a_router),
+        cmocka_unit_test(stacked_matrices_without_a_router_are_not_experts),
+        cmocka_unit_test(a_gpu_holds_its_experts_and_all_other_parameters),
+        cmocka_unit_test(expert_parallelism_divides_matrices_and_keeps_flops),
+        cmocka_unit_test(tokens_are_exchanged_in_both_directions),
+        cmocka_unit_test(expert_parallelism_without_experts_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

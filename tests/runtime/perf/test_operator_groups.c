@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void a_job_with_a_type_without_number_is_known(void **state)
+static void a_job_with_an_unknown_type_is_detected(void **state)
 {
     (void)state;
     mdot_job_operator operators[] = {{.struct_size = sizeof(mdot_job_operator), .type = "Conv", .known = true},
@@ -30,16 +30,16 @@ static void a_job_with_a_type_without_number_is_known(void **state)
 }
 
 /* Two operators are in different groups if any field of their operator features differs. */
-static void operators_that_differ_anywhere_are_apart(void **state)
+static void operators_with_different_features_are_in_different_groups(void **state)
 {
     (void)state;
-    enum { SETTINGS = MDOT_SETTING_COUNT, LOADS = MDOT_PHASE_COUNT * 6, COUNT = 1 + SETTINGS + LOADS + 2 };
+    enum { SETTINGS = MDOT_SETTING_COUNT, COSTS = MDOT_PHASE_COUNT * 6, COUNT = 1 + SETTINGS + COSTS + 2 };
     mdot_job_operator operators[2 * COUNT];
     for (int i = 0; i < COUNT; i++) operators[i] = predict_operator(3);
     for (int i = 0; i < SETTINGS; i++) operators[1 + i].setting[i] += 1;
-    for (int i = 0; i < LOADS; i++) {
+    for (int i = 0; i < COSTS; i++) {
         mdot_job_operator *op = &operators[1 + SETTINGS + i];
-        mdot_load *l = &(i < LOADS / 2 ? op->per_sample : op->per_step)[i / 3 % MDOT_PHASE_COUNT];
+        mdot_load *l = &(i < COSTS / 2 ? op->per_sample : op->per_step)[i / 3 % MDOT_PHASE_COUNT];
         *(i % 3 == 0 ? &l->flops : i % 3 == 1 ? &l->bytes_read : &l->bytes_written) += 1;
     }
     operators[COUNT - 2].parameters += 1;
@@ -54,7 +54,7 @@ static void operators_that_differ_anywhere_are_apart(void **state)
     mdot_job_destroy(job);
 }
 
-static void position_does_not_tell_operators_apart(void **state)
+static void groups_ignore_operator_positions(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(4096, 1);
@@ -76,7 +76,7 @@ static void counts_add_up(void **state)
     }
 }
 
-static void more_work_costs_more(void **state)
+static void cost_grows_with_work(void **state)
 {
     (void)state;
     mdot_job_operator operators[4];
@@ -94,11 +94,11 @@ static void more_work_costs_more(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_with_a_type_without_number_is_known),
-        cmocka_unit_test(operators_that_differ_anywhere_are_apart),
-        cmocka_unit_test(position_does_not_tell_operators_apart),
+        cmocka_unit_test(a_job_with_an_unknown_type_is_detected),
+        cmocka_unit_test(operators_with_different_features_are_in_different_groups),
+        cmocka_unit_test(groups_ignore_operator_positions),
         cmocka_unit_test(counts_add_up),
-        cmocka_unit_test(more_work_costs_more),
+        cmocka_unit_test(cost_grows_with_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,7 @@ static void peak_is_weights_gradients_state_and_activations(void **state)
 }
 
 /* Adam on four workers: each ZeRO stage shards one more part. 1000 of the 1024 parameters are in the block. */
-static void zero_divides_over_workers(void **state)
+static void zero_shards_over_workers(void **state)
 {
     (void)state;
     mdot_job *job = small_network(1);
@@ -122,7 +122,7 @@ static void zero_divides_over_workers(void **state)
     mdot_job_destroy(job);
 }
 
-static void tensor_parallelism_divides_products(void **state)
+static void tensor_parallelism_shards_matmuls(void **state)
 {
     (void)state;
     mdot_job *job = small_network(1);
@@ -136,7 +136,7 @@ static void tensor_parallelism_divides_products(void **state)
 
 /* Two blocks, one per stage. One stage may also have the normalisation before the blocks. The number of micro-batches
  * in flight is the number of stages or, if it is smaller, the number of micro-batches. */
-static void pipeline_deals_out_blocks(void **state)
+static void pipeline_parallelism_distributes_blocks(void **state)
 {
     (void)state;
     mdot_job *job = small_network(2);
@@ -162,7 +162,7 @@ static void update_of_adam_may_be_the_peak(void **state)
     mdot_job_destroy(job);
 }
 
-static void peak_beyond_all_numbers_is_the_largest(void **state)
+static void overflowing_peak_saturates(void **state)
 {
     (void)state;
     mdot_job_operator operators[100];
@@ -177,7 +177,7 @@ static void peak_beyond_all_numbers_is_the_largest(void **state)
     mdot_job_destroy(job);
 }
 
-static void some_memory_is_not_for_jobs(void **state)
+static void some_memory_is_reserved(void **state)
 {
     (void)state;
     assert_true(rt_fits(UINT64_C(22) << 30, 24)); /* 24 * 15 / 16 - .5 */
@@ -189,12 +189,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peak_is_weights_gradients_state_and_activations),
-        cmocka_unit_test(zero_divides_over_workers),
-        cmocka_unit_test(tensor_parallelism_divides_products),
-        cmocka_unit_test(pipeline_deals_out_blocks),
+        cmocka_unit_test(zero_shards_over_workers),
+        cmocka_unit_test(tensor_parallelism_shards_matmuls),
+        cmocka_unit_test(pipeline_parallelism_distributes_blocks),
         cmocka_unit_test(update_of_adam_may_be_the_peak),
-        cmocka_unit_test(peak_beyond_all_numbers_is_the_largest),
-        cmocka_unit_test(some_memory_is_not_for_jobs),
+        cmocka_unit_test(overflowing_peak_saturates),
+        cmocka_unit_test(some_memory_is_reserved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

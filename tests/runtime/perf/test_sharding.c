@@ -33,7 +33,7 @@ static mdot_job_operator *add(network *n, const char *type, double parameters, c
     return op;
 }
 
-static mdot_job_operator *add_product(network *n, int64_t in, int64_t out, const char *inputs)
+static mdot_job_operator *add_matmul(network *n, int64_t in, int64_t out, const char *inputs)
 {
     mdot_job_operator *op = add(n, "Linear", (double)(in * out), inputs);
     op->setting[MDOT_SETTING_CHANNELS_IN] = in;
@@ -64,26 +64,26 @@ static void make_transformer(network *n)
 {
     add(n, "Gather", 6400, "")->setting[MDOT_SETTING_INPUTS] = 1;
     add_norm(n, "0");
-    add_product(n, 64, 64, "1"); /* 2, 3, 4: q, k, v */
-    add_product(n, 64, 64, "1");
-    add_product(n, 64, 64, "1");
+    add_matmul(n, 64, 64, "1"); /* 2, 3, 4: q, k, v */
+    add_matmul(n, 64, 64, "1");
+    add_matmul(n, 64, 64, "1");
     add(n, "Sigmoid", 0, ""); /* 5: a mask that depends on zero parameters */
     mdot_job_operator *attention = add(n, "Attention", 0, "2,3,4,5");
     attention->setting[MDOT_SETTING_HEADS] = 4;
     attention->setting[MDOT_SETTING_HEAD_SIZE] = 16;
-    add_product(n, 64, 64, "6");
+    add_matmul(n, 64, 64, "6");
     add(n, "Add", 0, "0,7");
     add_norm(n, "8");
-    add_product(n, 64, 256, "9");
+    add_matmul(n, 64, 256, "9");
     add(n, "Gelu", 0, "10");
-    add_product(n, 256, 64, "11");
+    add_matmul(n, 256, 64, "11");
     add(n, "Add", 0, "8,12");
     add_norm(n, "13");
-    add_product(n, 64, 100, "14");
+    add_matmul(n, 64, 100, "14");
     add(n, "SoftmaxCrossEntropyLoss", 0, "15");
 }
 
-static void transformer_is_divided_as_in_megatron(void **state)
+static void transformer_is_sharded_as_in_megatron(void **state)
 {
     (void)state;
     network n = {0};
@@ -99,7 +99,7 @@ static void transformer_is_divided_as_in_megatron(void **state)
 }
 
 /* The last matmul uses the table's parameters, which are counted there. */
-static void tied_product_is_divided_as_one_of_its_own(void **state)
+static void tied_matmul_is_sharded_like_an_untied_one(void **state)
 {
     (void)state;
     network n = {0};
@@ -112,40 +112,40 @@ static void tied_product_is_divided_as_one_of_its_own(void **state)
 
 /* Replicated are a convolution, a normalisation over the channels between two matmuls, and an operator that mdot does
  * not know. */
-static void what_needs_all_channels_stays_whole(void **state)
+static void operators_over_all_channels_are_replicated(void **state)
 {
     (void)state;
     network convolutions = {0}, normalised = {0}, unknown = {0};
-    add_product(&convolutions, 8, 8, "")->setting[MDOT_SETTING_KERNEL_W] = 3;
+    add_matmul(&convolutions, 8, 8, "")->setting[MDOT_SETTING_KERNEL_W] = 3;
     add(&convolutions, "Relu", 0, "0");
     mdot_job *job = expect_roles(&convolutions, "--");
     assert_int_equal(job->analysis->sharding.common, 0);
     mdot_job_destroy(job);
-    add_product(&normalised, 64, 64, "");
+    add_matmul(&normalised, 64, 64, "");
     add_norm(&normalised, "0");
-    add_product(&normalised, 64, 64, "1");
+    add_matmul(&normalised, 64, 64, "1");
     mdot_job_destroy(expect_roles(&normalised, "--c"));
-    add_product(&unknown, 64, 64, "");
+    add_matmul(&unknown, 64, 64, "");
     add(&unknown, "Magic", 0, "0")->known = false;
-    add_product(&unknown, 64, 64, "1");
+    add_matmul(&unknown, 64, 64, "1");
     mdot_job_destroy(expect_roles(&unknown, "--c"));
 }
 
 /* Some operators have an axis and still work on a shard. A trait in the operator table marks them, so that names are
  * irrelevant. */
-static void traits_say_what_works_on_a_part(void **state)
+static void traits_mark_operators_that_work_on_a_shard(void **state)
 {
     (void)state;
     static const char *const names[] = {"Split", "Slice", "Concat", "Softmax", "Magic"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         for (int whole = 0; whole < 2; whole++) {
             network n = {0};
-            add_product(&n, 64, 256, "");
+            add_matmul(&n, 64, 256, "");
             mdot_job_operator *op = add(&n, whole ? "LogSoftmax" : names[i], 0, "0");
             op->setting[MDOT_SETTING_AXIS] = 1;
             op->setting[MDOT_SETTING_EXTENT] = 256;
             if (i == 4 && !whole) op->traits = (mdot_operator_traits){.number = 1, .traits = MDOT_TRAIT_PARTS};
-            add_product(&n, 256, 64, "1");
+            add_matmul(&n, 256, 64, "1");
             mdot_job_destroy(expect_roles(&n, whole ? "--c" : "cdr"));
         }
     }
@@ -153,43 +153,43 @@ static void traits_say_what_works_on_a_part(void **state)
 
 /* If a matmul's result is added to a replicated tensor that needs a gradient, the matmul is replicated. The sum of
  * two sharded tensors stays sharded. */
-static void residual_sums_join_whole_tensors(void **state)
+static void residual_sums_add_replicated_tensors(void **state)
 {
     (void)state;
     network residual = {0}, gated = {0};
     add_norm(&residual, "");
-    add_product(&residual, 64, 64, "0");
+    add_matmul(&residual, 64, 64, "0");
     add(&residual, "Add", 0, "0,1");
-    add_product(&residual, 64, 64, "2");
+    add_matmul(&residual, 64, 64, "2");
     mdot_job_destroy(expect_roles(&residual, "---c"));
     add_norm(&gated, "");
-    add_product(&gated, 64, 256, "0");
-    add_product(&gated, 64, 256, "0");
+    add_matmul(&gated, 64, 256, "0");
+    add_matmul(&gated, 64, 256, "0");
     add(&gated, "Sigmoid", 0, "1");
     add(&gated, "Mul", 0, "2,3");
-    add_product(&gated, 256, 64, "4");
+    add_matmul(&gated, 256, 64, "4");
     mdot_job *job = expect_roles(&gated, "-ccddr");
     assert_true(job->analysis->sharding.summed_backward_bytes == 1000); /* both matmuls read one tensor */
     mdot_job_destroy(job);
 }
 
 /* A normalisation over the channels of each head works on a shard of the heads. */
-static void norms_of_heads_are_divided(void **state)
+static void norms_of_heads_are_sharded(void **state)
 {
     (void)state;
     network n = {0};
-    add_product(&n, 64, 64, "");
+    add_matmul(&n, 64, 64, "");
     add_norm(&n, "0");
     n.operators[1].setting[MDOT_SETTING_EXTENT] = 16;
     mdot_job_operator *attention = add(&n, "Attention", 0, "1");
     attention->setting[MDOT_SETTING_HEADS] = 4;
     attention->setting[MDOT_SETTING_HEAD_SIZE] = 16;
-    add_product(&n, 64, 64, "2");
+    add_matmul(&n, 64, 64, "2");
     mdot_job_destroy(expect_roles(&n, "cddr"));
 }
 
 /* Each GPU of four has a quarter of the FLOPs and parameters, and a quarter of the sharded operands and results. */
-static void a_part_is_what_one_gpu_has(void **state)
+static void a_shard_has_one_gpus_flops_and_bytes(void **state)
 {
     (void)state;
     network n = {0};
@@ -227,7 +227,7 @@ static void a_part_is_what_one_gpu_has(void **state)
 
 /* Operators 1 to 7 are one block, 8 to 13 another. The test checks the operators before, in and after the blocks, and
  * the tensors between the blocks. */
-static void places_follow_the_blocks(void **state)
+static void pipeline_positions_follow_the_blocks(void **state)
 {
     (void)state;
     network n = {0};
@@ -249,14 +249,14 @@ static void places_follow_the_blocks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(transformer_is_divided_as_in_megatron),
-        cmocka_unit_test(tied_product_is_divided_as_one_of_its_own),
-        cmocka_unit_test(what_needs_all_channels_stays_whole),
-        cmocka_unit_test(traits_say_what_works_on_a_part),
-        cmocka_unit_test(residual_sums_join_whole_tensors),
-        cmocka_unit_test(norms_of_heads_are_divided),
-        cmocka_unit_test(a_part_is_what_one_gpu_has),
-        cmocka_unit_test(places_follow_the_blocks),
+        cmocka_unit_test(transformer_is_sharded_as_in_megatron),
+        cmocka_unit_test(tied_matmul_is_sharded_like_an_untied_one),
+        cmocka_unit_test(operators_over_all_channels_are_replicated),
+        cmocka_unit_test(traits_mark_operators_that_work_on_a_shard),
+        cmocka_unit_test(residual_sums_add_replicated_tensors),
+        cmocka_unit_test(norms_of_heads_are_sharded),
+        cmocka_unit_test(a_shard_has_one_gpus_flops_and_bytes),
+        cmocka_unit_test(pipeline_positions_follow_the_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

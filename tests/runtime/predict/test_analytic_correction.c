@@ -17,23 +17,23 @@
 enum { BLOCKS = 4, OF_A_BLOCK = 5, COUNT = BLOCKS * OF_A_BLOCK };
 
 /* Four blocks: matmul, Relu, Gelu, attention, matmul; operands of ten megabytes a sample, matrices of 64 by 64. */
-static mdot_job *make_job(const char *product)
+static mdot_job *make_job(const char *matmul_type)
 {
     mdot_job_operator operators[COUNT];
     uint32_t inputs[COUNT];
     for (uint32_t i = 0; i < COUNT; i++) {
         static const char *const types[OF_A_BLOCK] = {"", "Relu", "Gelu", "Attention", ""};
         mdot_job_operator *op = &operators[i];
-        bool is_product = i % OF_A_BLOCK == 0 || i % OF_A_BLOCK == 4;
+        bool is_matmul = i % OF_A_BLOCK == 0 || i % OF_A_BLOCK == 4;
         *op = (mdot_job_operator){.struct_size = sizeof *op, .known = true, .block = i / OF_A_BLOCK + 1};
-        op->type = is_product ? product : types[i % OF_A_BLOCK];
-        for (int phase = 0; phase < (is_product ? 3 : 2); phase++)
-            op->per_sample[phase] = (mdot_load){is_product ? 1e9 : 1e7, 1e7, 1e7};
+        op->type = is_matmul ? matmul_type : types[i % OF_A_BLOCK];
+        for (int phase = 0; phase < (is_matmul ? 3 : 2); phase++)
+            op->per_sample[phase] = (mdot_load){is_matmul ? 1e9 : 1e7, 1e7, 1e7};
         op->setting[MDOT_SETTING_INPUTS] = 1;
-        if (is_product) {
+        if (is_matmul) {
             op->parameters = 1e6;
             op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = 64;
-            op->setting[MDOT_SETTING_KERNEL_W] = strcmp(product, "Conv") == 0 ? 3 : 0;
+            op->setting[MDOT_SETTING_KERNEL_W] = strcmp(matmul_type, "Conv") == 0 ? 3 : 0;
         }
         if (i % OF_A_BLOCK == 3) {
             op->setting[MDOT_SETTING_HEADS] = 4;
@@ -60,9 +60,9 @@ typedef struct option_case {
 
 #define BASE .struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100", .attention = MDOT_ATTENTION_EAGER
 
-static void check(const char *product, const option_case *cases, size_t count)
+static void check(const char *matmul_type, const option_case *cases, size_t count)
 {
-    mdot_job *job = make_job(product);
+    mdot_job *job = make_job(matmul_type);
     const mdot_configuration base = {BASE};
     mdot_prediction before = predict_one(&predict_bandwidth, job, &base);
     assert_int_equal(predict_warnings(before), 0);
@@ -76,7 +76,7 @@ static void check(const char *product, const option_case *cases, size_t count)
     mdot_job_destroy(job);
 }
 
-static void options_move_the_step_as_physics_says(void **state)
+static void options_change_the_step_as_estimated_analytically(void **state)
 {
     (void)state;
     static const option_case cases[] = {
@@ -118,7 +118,7 @@ static void steps_grow_with_the_batch(void **state)
 }
 
 /* The predictor answers two seconds for any batch, for work that a GPU finishes in milliseconds. */
-static void kernels_save_nothing_of_a_step_that_waits_for_the_host(void **state)
+static void faster_kernels_do_not_shorten_host_bound_steps(void **state)
 {
     (void)state;
     static const struct {
@@ -145,7 +145,7 @@ static void kernels_save_nothing_of_a_step_that_waits_for_the_host(void **state)
     predict_close(&f);
 }
 
-static void default_precision_helps_convolutions_alone(void **state)
+static void default_precision_speeds_up_convolutions_only(void **state)
 {
     (void)state;
     const mdot_configuration fp32 = {BASE}, tf32 = {BASE, .precision = MDOT_PRECISION_TF32};
@@ -164,7 +164,7 @@ static void default_precision_helps_convolutions_alone(void **state)
 }
 
 /* The number of micro-steps is exact. All other analytic estimates widen the interval. */
-static void intervals_widen_with_what_is_not_measured(void **state)
+static void analytic_estimates_widen_intervals(void **state)
 {
     (void)state;
     mdot_job *job = make_job("Linear");
@@ -181,7 +181,7 @@ static void intervals_widen_with_what_is_not_measured(void **state)
 }
 
 /* The same step on two nodes takes longer if the network is slower, and ZeRO 3 exchanges more. */
-static void exchanges_take_the_slowest_way(void **state)
+static void exchanges_use_the_slowest_link(void **state)
 {
     (void)state;
     mdot_job *job = make_job("Linear");
@@ -198,7 +198,7 @@ static void exchanges_take_the_slowest_way(void **state)
 }
 
 /* An exchange over nodes has one ring through each of the node's GPUs, and as many network ports. */
-static void neighbours_share_the_way_to_other_nodes(void **state)
+static void gpus_of_a_node_share_its_network_ports(void **state)
 {
     (void)state;
     mdot_job *job = make_job("Linear");
@@ -209,11 +209,11 @@ static void neighbours_share_the_way_to_other_nodes(void **state)
     alone.network_gbps = 1;
     predict_assert_close(step_ms(job, &many), step_ms(job, &alone));
     /* If tensor parallelism takes all GPUs of a node, the gradient exchange has one GPU per node. */
-    mdot_configuration apart = {BASE, .gpu_count = 8, .node_count = 2, .tensor_parallel = 4, .link_gbps = 1};
-    apart.network_gbps = 1e-3;
-    double one_port = step_ms(job, &apart);
-    apart.network_gbps = 2e-3;
-    double faster = step_ms(job, &apart) / one_port;
+    mdot_configuration spread = {BASE, .gpu_count = 8, .node_count = 2, .tensor_parallel = 4, .link_gbps = 1};
+    spread.network_gbps = 1e-3;
+    double one_port = step_ms(job, &spread);
+    spread.network_gbps = 2e-3;
+    double faster = step_ms(job, &spread) / one_port;
     assert_true(faster > 0.5 && faster < 0.6);
     mdot_job_destroy(job);
 }
@@ -230,7 +230,7 @@ static double exchanged_ms(const mdot_job *job, const mdot_configuration *c)
 
 /* The all-reduces of a tensor-parallel group over a link whose transfer time is negligible. The time is that of
  * starting them, and half as much again if blocks are recomputed. test_experts.c tests the time of filling a link. */
-static void starting_a_sum_costs(void **state)
+static void starting_an_all_reduce_costs_time(void **state)
 {
     (void)state;
     mdot_job *job = make_job("Linear");
@@ -246,7 +246,7 @@ static void starting_a_sum_costs(void **state)
 }
 
 /* In one sweep, the operator features change with the degree of parallelism and change back. */
-static void sweep_over_degrees_gives_what_single_calls_give(void **state)
+static void sweep_over_degrees_matches_single_calls(void **state)
 {
     (void)state;
     enum { COUNT_OF = 12 };
@@ -316,7 +316,7 @@ static onnx_builder *knowing_model_of(rt_configuration_set numbers)
 
 /* Each option is estimated analytically for a predictor that reads all values except the option's, for any model
  * behind it. */
-static void exactly_what_is_not_read_is_modelled(void **state)
+static void only_unread_options_are_estimated_analytically(void **state)
 {
     (void)state;
     static const struct {
@@ -345,9 +345,9 @@ static void exactly_what_is_not_read_is_modelled(void **state)
             bool lacks =
                 (taken & wants) != 0 || ((taken & PARALLELISM_INPUTS) != 0 && (wants & PARALLELISM_INPUTS) != 0);
             bool is_default = wants == BIT(IS_PYTORCH); /* fp32, for a job that has zero convolutions */
-            uint32_t said = predict_warnings(predict_one(&f, job, &options[i].c));
-            if (said != (lacks && !is_default ? MDOT_WARN_ANALYTIC_ESTIMATE : 0))
-                fail_msg("without %x, option %zu warns of %x", (unsigned)taken, i, (unsigned)said);
+            uint32_t warnings = predict_warnings(predict_one(&f, job, &options[i].c));
+            if (warnings != (lacks && !is_default ? MDOT_WARN_ANALYTIC_ESTIMATE : 0))
+                fail_msg("without %x, option %zu warns of %x", (unsigned)taken, i, (unsigned)warnings);
         }
         predict_close(&f);
     }
@@ -355,7 +355,7 @@ static void exactly_what_is_not_read_is_modelled(void **state)
 }
 
 /* A predictor that reads versions, torch.compile and precisions, but nothing about several GPUs. */
-static void predictor_that_knows_software_alone_is_told_of_it(void **state)
+static void predictor_of_software_options_gets_only_those(void **state)
 {
     (void)state;
     rt_configuration_set numbers =
@@ -382,7 +382,7 @@ static void predictor_that_knows_software_alone_is_told_of_it(void **state)
     predict_close(&f);
 }
 
-static void predictor_that_reads_an_option_is_told_and_believed(void **state)
+static void options_that_the_predictor_reads_are_not_corrected(void **state)
 {
     (void)state;
     predict_fixture f = {0};
@@ -418,7 +418,7 @@ static void predictor_that_reads_an_option_is_told_and_believed(void **state)
 }
 
 /* The predictor reads the attention kernel but lacks the values that later versions appended. */
-static void predictor_that_reads_some_is_told_some(void **state)
+static void predictor_gets_only_the_values_it_reads(void **state)
 {
     (void)state;
     predict_fixture f = {0};
@@ -439,7 +439,7 @@ static void predictor_that_reads_some_is_told_some(void **state)
 }
 
 /* The analytic estimate has no model of software versions, so the predictor's own answer stays as it is. */
-static void version_that_is_not_read_changes_nothing_and_is_said(void **state)
+static void unread_version_changes_nothing_and_gives_a_warning(void **state)
 {
     (void)state;
     mdot_job *job = make_job("Linear");
@@ -462,20 +462,20 @@ static void version_that_is_not_read_changes_nothing_and_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_move_the_step_as_physics_says),
+        cmocka_unit_test(options_change_the_step_as_estimated_analytically),
         cmocka_unit_test(steps_grow_with_the_batch),
-        cmocka_unit_test(kernels_save_nothing_of_a_step_that_waits_for_the_host),
-        cmocka_unit_test(default_precision_helps_convolutions_alone),
-        cmocka_unit_test(intervals_widen_with_what_is_not_measured),
-        cmocka_unit_test(exchanges_take_the_slowest_way),
-        cmocka_unit_test(neighbours_share_the_way_to_other_nodes),
-        cmocka_unit_test(starting_a_sum_costs),
-        cmocka_unit_test(sweep_over_degrees_gives_what_single_calls_give),
-        cmocka_unit_test(predictor_that_reads_an_option_is_told_and_believed),
-        cmocka_unit_test(predictor_that_reads_some_is_told_some),
-        cmocka_unit_test(exactly_what_is_not_read_is_modelled),
-        cmocka_unit_test(predictor_that_knows_software_alone_is_told_of_it),
-        cmocka_unit_test(version_that_is_not_read_changes_nothing_and_is_said),
+        cmocka_unit_test(faster_kernels_do_not_shorten_host_bound_steps),
+        cmocka_unit_test(default_precision_speeds_up_convolutions_only),
+        cmocka_unit_test(analytic_estimates_widen_intervals),
+        cmocka_unit_test(exchanges_use_the_slowest_link),
+        cmocka_unit_test(gpus_of_a_node_share_its_network_ports),
+        cmocka_unit_test(starting_an_all_reduce_costs_time),
+        cmocka_unit_test(sweep_over_degrees_matches_single_calls),
+        cmocka_unit_test(options_that_the_predictor_reads_are_not_corrected),
+        cmocka_unit_test(predictor_gets_only_the_values_it_reads),
+        cmocka_unit_test(only_unread_options_are_estimated_analytically),
+        cmocka_unit_test(predictor_of_software_options_gets_only_those),
+        cmocka_unit_test(unread_version_changes_nothing_and_gives_a_warning),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
 }

@@ -93,7 +93,7 @@ static mdot_calibration_gpu gpu_of(const mdot_calibration *calibration, size_t i
 
 /* ---- Fitting ----------------------------------------------------------------------------------------------------- */
 
-static void without_rows_nothing_changes(void **state)
+static void calibration_without_rows_changes_nothing(void **state)
 {
     site *s = *state;
     mdot_calibration *calibration = calibrate(s);
@@ -108,7 +108,7 @@ static void without_rows_nothing_changes(void **state)
 }
 
 /* A site where every step takes 1.5 times as long as predicted. */
-static void the_more_rows_the_nearer(void **state)
+static void more_rows_reduce_the_error(void **state)
 {
     site *s = *state;
     double last_factor = 1, last_interval = 1;
@@ -129,7 +129,7 @@ static void the_more_rows_the_nearer(void **state)
     assert_true(last_interval < 0.5);
 }
 
-static void gpus_have_their_own_factors(void **state)
+static void gpus_have_separate_factors(void **state)
 {
     site *s = *state;
     for (int64_t i = 0; i < 8; i++) {
@@ -146,15 +146,15 @@ static void gpus_have_their_own_factors(void **state)
     assert_true(info.factor >= 1 && info.factor < 1.5);
     assert_true(info.interval > gpu_of(calibration, 0).interval);
     /* a GPU model is the same by name or by its spec values */
-    mdot_gpu figures = MDOT_INIT(mdot_gpu);
-    assert_int_equal(mdot_gpu_find("T4", &figures, NULL), MDOT_OK);
-    mdot_configuration named = predict_configuration(64, "T4"), figured = named;
-    figured.gpu = NULL;
-    figured.gpu_spec = &figures;
+    mdot_gpu spec = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("T4", &spec, NULL), MDOT_OK);
+    mdot_configuration named = predict_configuration(64, "T4"), with_spec = named;
+    with_spec.gpu = NULL;
+    with_spec.gpu_spec = &spec;
     mdot_prediction a = predict_one(&s->f, s->job, &named), b = a;
     double before = a.step_ms;
     assert_int_equal(mdot_calibration_apply(calibration, &named, NULL, &a, NULL), MDOT_OK);
-    assert_int_equal(mdot_calibration_apply(calibration, &figured, NULL, &b, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_apply(calibration, &with_spec, NULL, &b, NULL), MDOT_OK);
     assert_true(a.step_ms == b.step_ms);
     predict_assert_close(a.step_ms, before * gpu_of(calibration, 0).factor);
     assert_true(a.lower_ms < a.step_ms && a.step_ms < a.upper_ms);
@@ -163,7 +163,7 @@ static void gpus_have_their_own_factors(void **state)
 
 /* A correction that steps of several GPU counts have in common does not apply to a GPU model that was measured with
  * one GPU. */
-static void gpus_that_agree_say_something_of_others(void **state)
+static void common_factors_extend_to_other_gpus(void **state)
 {
     site *s = *state;
     static const char *const gpus[] = {"T4", "A100", "V100", "H100", "L4", "P100", "K80", "A40"};
@@ -175,7 +175,7 @@ static void gpus_that_agree_say_something_of_others(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-static void several_gpus_have_a_factor_of_their_own(void **state)
+static void several_gpus_have_a_separate_factor(void **state)
 {
     site *s = *state;
     for (int64_t i = 0; i < 8; i++) {
@@ -208,7 +208,7 @@ static void several_gpus_have_a_factor_of_their_own(void **state)
 }
 
 /* Rows within the predictor's interval do not change predictions for other configurations. */
-static void what_is_known_well_enough_is_left_alone(void **state)
+static void rows_within_the_interval_change_nothing(void **state)
 {
     site *s = *state;
     static const double times[] = {1.04, 0.98, 1.03, 0.97, 1.02};
@@ -219,7 +219,7 @@ static void what_is_known_well_enough_is_left_alone(void **state)
     mdot_calibration_destroy(calibration);
 }
 
-static void a_row_that_is_wrong_hardly_counts(void **state)
+static void an_outlier_hardly_counts(void **state)
 {
     site *s = *state;
     for (int64_t i = 0; i < 12; i++) add_row(s, "T4", 8 + i, 1.2);
@@ -231,7 +231,7 @@ static void a_row_that_is_wrong_hardly_counts(void **state)
 }
 
 /* Rows that contradict each other widen the interval instead of narrowing it. */
-static void scatter_is_not_taken_for_knowledge(void **state)
+static void contradictory_rows_widen_the_interval(void **state)
 {
     site *s = *state;
     for (int64_t i = 0; i < 16; i++) add_row(s, "T4", 8 + i, i % 2 == 0 ? 8 : 1 / 8.0);
@@ -248,7 +248,7 @@ static mdot_status parse(const char *text, mdot_calibration **out, mdot_error *e
     return mdot_calibration_parse(text, strlen(text), out, err);
 }
 
-static void a_file_holds_all_of_it(void **state)
+static void a_file_holds_the_whole_calibration(void **state)
 {
     site *s = *state;
     for (int64_t i = 0; i < 6; i++) {
@@ -302,7 +302,7 @@ static void make_name(uint32_t *seed, char *out, size_t most)
     out[at] = '\0';
 }
 
-static void what_is_saved_loads_whatever_gpus_are_called(void **state)
+static void saved_calibrations_load_with_any_gpu_names(void **state)
 {
     site *s = *state;
     enum { CASES = 300, ROWS = 4, MOST = 120 };
@@ -347,7 +347,7 @@ static void what_is_saved_loads_whatever_gpus_are_called(void **state)
     process_remove_folder(folder);
 }
 
-static void names_that_cannot_be_printed_are_refused(void **state)
+static void unprintable_names_are_refused(void **state)
 {
     site *s = *state;
     static const char *const wrong[] = {"my\ngpu 9 64 4 9 64 4 H100-SXM-80GB", "red\x1b[31m", "cut\xc3",
@@ -377,7 +377,7 @@ static void names_that_cannot_be_printed_are_refused(void **state)
     mdot_calibration_destroy(none);
 }
 
-static void files_larger_than_any_calibration_are_refused_unread(void **state)
+static void oversized_files_are_refused_unread(void **state)
 {
     (void)state;
     char *folder = process_make_folder(), path[512];
@@ -397,7 +397,7 @@ static void files_larger_than_any_calibration_are_refused_unread(void **state)
 #define HEAD "mdot-calibration 2\npredictor p\nrows 3\n"
 #define PARTS "part forward 0.3 0\npart backward 0.6 0\npart optimizer 0.1 0\npart host 0 0\npart communication 0 0\n"
 
-static void what_is_no_calibration_is_refused_by_line(void **state)
+static void malformed_files_are_refused_by_line(void **state)
 {
     (void)state;
     static const char whole[] = HEAD PARTS "others 1.1 0.9\nseveral 2 1.3 1.2\ngpu 3 1.2 0.8 0 1 0.9 T4\n";
@@ -449,7 +449,7 @@ static void what_is_no_calibration_is_refused_by_line(void **state)
     assert_non_null(strstr(err.message, "zeros"));
 }
 
-static void limits_of_a_file_are_kept(void **state)
+static void files_respect_their_limits(void **state)
 {
     (void)state;
     enum { MOST_GPUS = 64, MOST_BYTES = 1 << 16 };
@@ -472,7 +472,7 @@ static void limits_of_a_file_are_kept(void **state)
 
 /* ---- Invalid calls ----------------------------------------------------------------------------------------------- */
 
-static void what_is_wrong_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
     site *s = *state;
     mdot_calibration *calibration = NULL;
@@ -518,21 +518,21 @@ static void what_is_wrong_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(without_rows_nothing_changes, forget_rows),
-        cmocka_unit_test_setup(the_more_rows_the_nearer, forget_rows),
-        cmocka_unit_test_setup(gpus_have_their_own_factors, forget_rows),
-        cmocka_unit_test_setup(gpus_that_agree_say_something_of_others, forget_rows),
-        cmocka_unit_test_setup(several_gpus_have_a_factor_of_their_own, forget_rows),
-        cmocka_unit_test_setup(what_is_known_well_enough_is_left_alone, forget_rows),
-        cmocka_unit_test_setup(a_row_that_is_wrong_hardly_counts, forget_rows),
-        cmocka_unit_test_setup(scatter_is_not_taken_for_knowledge, forget_rows),
-        cmocka_unit_test_setup(a_file_holds_all_of_it, forget_rows),
-        cmocka_unit_test_setup(what_is_saved_loads_whatever_gpus_are_called, forget_rows),
-        cmocka_unit_test_setup(names_that_cannot_be_printed_are_refused, forget_rows),
-        cmocka_unit_test(files_larger_than_any_calibration_are_refused_unread),
-        cmocka_unit_test(what_is_no_calibration_is_refused_by_line),
-        cmocka_unit_test(limits_of_a_file_are_kept),
-        cmocka_unit_test_setup(what_is_wrong_is_refused, forget_rows),
+        cmocka_unit_test_setup(calibration_without_rows_changes_nothing, forget_rows),
+        cmocka_unit_test_setup(more_rows_reduce_the_error, forget_rows),
+        cmocka_unit_test_setup(gpus_have_separate_factors, forget_rows),
+        cmocka_unit_test_setup(common_factors_extend_to_other_gpus, forget_rows),
+        cmocka_unit_test_setup(several_gpus_have_a_separate_factor, forget_rows),
+        cmocka_unit_test_setup(rows_within_the_interval_change_nothing, forget_rows),
+        cmocka_unit_test_setup(an_outlier_hardly_counts, forget_rows),
+        cmocka_unit_test_setup(contradictory_rows_widen_the_interval, forget_rows),
+        cmocka_unit_test_setup(a_file_holds_the_whole_calibration, forget_rows),
+        cmocka_unit_test_setup(saved_calibrations_load_with_any_gpu_names, forget_rows),
+        cmocka_unit_test_setup(unprintable_names_are_refused, forget_rows),
+        cmocka_unit_test(oversized_files_are_refused_unread),
+        cmocka_unit_test(malformed_files_are_refused_by_line),
+        cmocka_unit_test(files_respect_their_limits),
+        cmocka_unit_test_setup(invalid_arguments_are_refused, forget_rows),
     };
     return cmocka_run_group_tests(tests, open_site, close_site);
 }

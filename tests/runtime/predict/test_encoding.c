@@ -18,7 +18,7 @@ static predict_fixture pair;
 static int setup(void **state)
 {
     predict_setup(state);
-    predict_open_pair(&pair, predict_bandwidth_encode(), predict_bandwidth_price("L,2", BLOCK));
+    predict_open_pair(&pair, predict_bandwidth_encode(), predict_bandwidth_evaluate("L,2", BLOCK));
     return 0;
 }
 
@@ -111,7 +111,7 @@ static void a_wrong_configuration_leaves_its_block_answered(void **state)
 }
 
 /* The operator features are those of one GPU, so cached features of the whole job do not apply. */
-static void a_divided_job_is_priced_as_without_an_encoding(void **state)
+static void a_sharded_job_is_predicted_without_its_encoding(void **state)
 {
     (void)state;
     enum { COUNT = 4 };
@@ -141,7 +141,7 @@ static void an_encoding_keeps_its_predictor(void **state)
 {
     (void)state;
     predict_fixture f = {0};
-    predict_open_pair(&f, predict_bandwidth_encode(), predict_bandwidth_price("L,2", BLOCK));
+    predict_open_pair(&f, predict_bandwidth_encode(), predict_bandwidth_evaluate("L,2", BLOCK));
     mdot_job *job = predict_job(5, 5);
     mdot_encoding *encoding = encode(&f, job);
     mdot_configuration c = predict_configuration(8, "A100");
@@ -170,10 +170,10 @@ static void an_encoding_of_another_predictor_is_refused(void **state)
 
 /* ---- Allowed declarations of entry pairs ------------------------------------------------------------------------- */
 
-static void expect_refused(onnx_builder *encode_model, onnx_builder *price_model, const char *reason)
+static void expect_refused(onnx_builder *encode_model, onnx_builder *evaluate_model, const char *reason)
 {
     predict_fixture f = {0};
-    predict_open_pair(&f, encode_model, price_model);
+    predict_open_pair(&f, encode_model, evaluate_model);
     mdot_job *job = predict_job(5, 5);
     mdot_configuration c = predict_configuration(8, "A100");
     mdot_prediction p = MDOT_INIT(mdot_prediction);
@@ -187,29 +187,29 @@ static void expect_refused(onnx_builder *encode_model, onnx_builder *price_model
     predict_close(&f);
 }
 
-static void prices_that_read_what_nothing_writes_are_refused(void **state)
+static void evaluate_entries_with_unknown_inputs_are_refused(void **state)
 {
     (void)state;
-    onnx_builder *price = predict_bandwidth_price("L,2", BLOCK);
-    onnx_input(price, "weather", MDOT_DTYPE_F32, "3");
-    onnx_node(price, "Identity", "weather", "ignored");
-    expect_refused(predict_bandwidth_encode(), price, "weather of entry price is neither");
+    onnx_builder *evaluate = predict_bandwidth_evaluate("L,2", BLOCK);
+    onnx_input(evaluate, "weather", MDOT_DTYPE_F32, "3");
+    onnx_node(evaluate, "Identity", "weather", "ignored");
+    expect_refused(predict_bandwidth_encode(), evaluate, "weather of entry price is neither");
 }
 
-static void what_is_encoded_and_not_read_is_refused(void **state)
+static void unread_outputs_of_an_encoder_are_refused(void **state)
 {
     (void)state;
     onnx_builder *encoder = predict_bandwidth_encode();
     onnx_node(encoder, "Neg", "row_bytes", "colour");
     onnx_output(encoder, "colour");
-    expect_refused(encoder, predict_bandwidth_price("L,2", BLOCK),
+    expect_refused(encoder, predict_bandwidth_evaluate("L,2", BLOCK),
                    "output colour of entry encode is no input of entry price");
 }
 
-static void prices_that_read_another_shape_are_refused(void **state)
+static void evaluate_entries_with_other_shapes_are_refused(void **state)
 {
     (void)state;
-    expect_refused(predict_bandwidth_encode(), predict_bandwidth_price("L,3", BLOCK), "row_bytes has one shape");
+    expect_refused(predict_bandwidth_encode(), predict_bandwidth_evaluate("L,3", BLOCK), "row_bytes has one shape");
 }
 
 static void encoders_that_read_a_configuration_are_refused(void **state)
@@ -218,15 +218,15 @@ static void encoders_that_read_a_configuration_are_refused(void **state)
     onnx_builder *encoder = predict_bandwidth_encode();
     onnx_input(encoder, "configuration", MDOT_DTYPE_F32, "8");
     onnx_node(encoder, "Identity", "configuration", "ignored");
-    expect_refused(encoder, predict_bandwidth_price("L,2", BLOCK), "configuration of entry encode");
+    expect_refused(encoder, predict_bandwidth_evaluate("L,2", BLOCK), "configuration of entry encode");
 }
 
 static void blocks_beyond_the_limit_are_refused(void **state)
 {
     (void)state;
-    expect_refused(predict_bandwidth_encode(), predict_bandwidth_price("L,2", 65), "1 to 64 configurations");
+    expect_refused(predict_bandwidth_encode(), predict_bandwidth_evaluate("L,2", 65), "1 to 64 configurations");
     predict_fixture f = {0};
-    predict_open_pair(&f, predict_bandwidth_encode(), predict_bandwidth_price("L,2", 64));
+    predict_open_pair(&f, predict_bandwidth_encode(), predict_bandwidth_evaluate("L,2", 64));
     mdot_job *job = predict_job(5, 5);
     mdot_configuration c = predict_configuration(8, "A100");
     mdot_prediction p = predict_one(&f, job, &c);
@@ -240,12 +240,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_configuration_gets_its_own_answer),
         cmocka_unit_test(a_wrong_configuration_leaves_its_block_answered),
-        cmocka_unit_test(a_divided_job_is_priced_as_without_an_encoding),
+        cmocka_unit_test(a_sharded_job_is_predicted_without_its_encoding),
         cmocka_unit_test(an_encoding_keeps_its_predictor),
         cmocka_unit_test(an_encoding_of_another_predictor_is_refused),
-        cmocka_unit_test(prices_that_read_what_nothing_writes_are_refused),
-        cmocka_unit_test(what_is_encoded_and_not_read_is_refused),
-        cmocka_unit_test(prices_that_read_another_shape_are_refused),
+        cmocka_unit_test(evaluate_entries_with_unknown_inputs_are_refused),
+        cmocka_unit_test(unread_outputs_of_an_encoder_are_refused),
+        cmocka_unit_test(evaluate_entries_with_other_shapes_are_refused),
         cmocka_unit_test(encoders_that_read_a_configuration_are_refused),
         cmocka_unit_test(blocks_beyond_the_limit_are_refused),
     };

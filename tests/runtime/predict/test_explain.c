@@ -141,7 +141,7 @@ static void open_shipped(predict_fixture *f)
     if (status != MDOT_OK) fail_msg("%s", err.message);
 }
 
-static void parts_add_up_however_a_job_trains(void **state)
+static void parts_add_up_for_every_configuration(void **state)
 {
     (void)state;
     predict_fixture f;
@@ -170,7 +170,7 @@ static void parts_add_up_however_a_job_trains(void **state)
 }
 
 /* The first convolution of ResNet-50 does not compute the gradient of its input, and a ReLU has zero parameters. */
-static void operators_have_the_phases_that_they_work_in(void **state)
+static void operators_have_the_phases_of_their_work(void **state)
 {
     (void)state;
     predict_fixture f;
@@ -230,7 +230,7 @@ static void assert_shares_of(predict_fixture *f, const mdot_job *job)
     mdot_explanation_destroy(e);
 }
 
-static void each_operator_gets_what_its_row_says(void **state)
+static void each_operator_gets_the_time_of_its_row(void **state)
 {
     (void)state;
     predict_fixture f;
@@ -261,7 +261,7 @@ static void operators_that_were_merged_share_a_row(void **state)
     predict_close(&f);
 }
 
-static void without_the_entry_it_is_a_roofline_and_says_so(void **state)
+static void explanation_without_an_entry_is_marked_as_roofline(void **state)
 {
     (void)state;
     predict_fixture f;
@@ -280,7 +280,7 @@ static void without_the_entry_it_is_a_roofline_and_says_so(void **state)
     predict_close(&f);
 }
 
-static void what_is_wrong_is_refused(void **state)
+static void invalid_arguments_are_refused(void **state)
 {
     (void)state;
     predict_fixture f;
@@ -310,12 +310,12 @@ static void what_is_wrong_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_add_up_however_a_job_trains),
-        cmocka_unit_test(operators_have_the_phases_that_they_work_in),
-        cmocka_unit_test(each_operator_gets_what_its_row_says),
+        cmocka_unit_test(parts_add_up_for_every_configuration),
+        cmocka_unit_test(operators_have_the_phases_of_their_work),
+        cmocka_unit_test(each_operator_gets_the_time_of_its_row),
         cmocka_unit_test(operators_that_were_merged_share_a_row),
-        cmocka_unit_test(without_the_entry_it_is_a_roofline_and_says_so),
-        cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(explanation_without_an_entry_is_marked_as_roofline),
+        cmocka_unit_test(invalid_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static void run(const predict_fixture *f, const char *entry, const mdot_job_inpu
         fail_msg("%s", err.message);
 }
 
-static void an_entry_run_on_them_predicts(void **state)
+static void an_entry_run_on_job_inputs_predicts(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(7, 5);
@@ -63,32 +63,32 @@ static void an_entry_run_on_them_predicts(void **state)
 
 /* The configurations include tensor parallelism and others that change the operator features. Every column gets an
  * answer. */
-static void pieces_run_on_them_predict(void **state)
+static void encode_and_evaluate_run_on_job_inputs_predict(void **state)
 {
     (void)state;
     predict_fixture f = {0};
-    predict_open_pair(&f, predict_bandwidth_encode(), predict_bandwidth_price("L,2", BLOCK));
+    predict_open_pair(&f, predict_bandwidth_encode(), predict_bandwidth_evaluate("L,2", BLOCK));
     mdot_job *job = predict_job(7, 5);
     const mdot_configuration c = predict_configuration(24, "T4");
-    mdot_job_inputs *rows = inputs_of(&f, "encode", job, &c), *prices = inputs_of(&f, "evaluate", job, &c);
+    mdot_job_inputs *rows = inputs_of(&f, "encode", job, &c), *evaluate_inputs = inputs_of(&f, "evaluate", job, &c);
     mdot_input encoded;
     float bytes[32][2], step_ms[3][BLOCK];
     run(&f, "encode", rows, (mdot_output){"row_bytes", bytes, sizeof bytes});
     size_t i = 0;
-    while (mdot_job_inputs_get(prices, i, &encoded) == MDOT_OK && strcmp(encoded.name, "row_bytes") != 0) i++;
+    while (mdot_job_inputs_get(evaluate_inputs, i, &encoded) == MDOT_OK && strcmp(encoded.name, "row_bytes") != 0) i++;
     assert_string_equal(encoded.name, "row_bytes");
     assert_int_equal(encoded.dims[0], 5); /* two of the seven equal others */
     assert_memory_equal(encoded.data, bytes, sizeof bytes[0] * 5);
-    run(&f, "evaluate", prices, (mdot_output){"step_ms", step_ms, sizeof step_ms});
+    run(&f, "evaluate", evaluate_inputs, (mdot_output){"step_ms", step_ms, sizeof step_ms});
     for (int column = 0; column < BLOCK; column++)
         predict_assert_close((double)step_ms[1][column], predict_bandwidth_ms(job, &c));
     mdot_job_inputs_destroy(rows);
-    mdot_job_inputs_destroy(prices);
+    mdot_job_inputs_destroy(evaluate_inputs);
     mdot_job_destroy(job);
     predict_close(&f);
 }
 
-static void explanations_read_them_too(void **state)
+static void explanations_read_job_inputs(void **state)
 {
     (void)state;
     predict_fixture f = {0};
@@ -105,7 +105,7 @@ static void explanations_read_them_too(void **state)
     predict_close(&f);
 }
 
-static void what_cannot_be_predicted_has_none(void **state)
+static void unpredictable_jobs_have_no_inputs(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
@@ -123,10 +123,10 @@ static void what_cannot_be_predicted_has_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_entry_run_on_them_predicts),
-        cmocka_unit_test(pieces_run_on_them_predict),
-        cmocka_unit_test(explanations_read_them_too),
-        cmocka_unit_test(what_cannot_be_predicted_has_none),
+        cmocka_unit_test(an_entry_run_on_job_inputs_predicts),
+        cmocka_unit_test(encode_and_evaluate_run_on_job_inputs_predict),
+        cmocka_unit_test(explanations_read_job_inputs),
+        cmocka_unit_test(unpredictable_jobs_have_no_inputs),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
 }

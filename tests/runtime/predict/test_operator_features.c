@@ -84,7 +84,7 @@ static void sum_job(const mdot_job *job, double *sums)
     }
 }
 
-static void assert_loads_kept(const mdot_job *job, const rt_job_tensors *tensors)
+static void assert_costs_kept(const mdot_job *job, const rt_job_tensors *tensors)
 {
     double expected[RT_LOAD_COLUMNS], got[RT_LOAD_COLUMNS] = {0};
     sum_job(job, expected);
@@ -104,7 +104,7 @@ static double sum_counts(const rt_job_tensors *tensors)
 }
 
 /* Predictors multiply settings with each other in f32, and the results must stay finite. */
-static void settings_that_no_operator_has_are_cut(void **state)
+static void extreme_settings_are_clamped(void **state)
 {
     (void)state;
     const int64_t claimed = INT64_C(1) << 40;
@@ -128,7 +128,7 @@ static void settings_that_no_operator_has_are_cut(void **state)
 
 /* ---- Jobs that fit ----------------------------------------------------------------------------------------------- */
 
-static void bag_has_a_row_for_each_kind_in_order_of_appearance(void **state)
+static void multiset_has_a_row_per_kind_in_order_of_appearance(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(23, 5);
@@ -144,7 +144,7 @@ static void bag_has_a_row_for_each_kind_in_order_of_appearance(void **state)
     mdot_job_destroy(job);
 }
 
-static void bag_without_counts_has_sums(void **state)
+static void multiset_without_counts_has_sums(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(12, 3);
@@ -155,7 +155,7 @@ static void bag_without_counts_has_sums(void **state)
         assert_true(load[r][0] == 4 * (float)op.per_sample[MDOT_PHASE_FORWARD].flops);
         assert_true(load[r][18] == 4 * (float)op.parameters);
     }
-    assert_loads_kept(job, &tensors);
+    assert_costs_kept(job, &tensors);
     mdot_job_destroy(job);
 }
 
@@ -176,7 +176,7 @@ static void sequence_has_a_row_for_each_operator(void **state)
     mdot_job_destroy(job);
 }
 
-static void entry_without_rows_gets_none(void **state)
+static void entry_without_rows_gets_no_rows(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(9, 2);
@@ -189,7 +189,7 @@ static void entry_without_rows_gets_none(void **state)
 
 /* ---- Jobs that exceed the capacity ------------------------------------------------------------------------------- */
 
-static void shortened_job_keeps_its_loads_at_any_capacity(void **state)
+static void shortened_job_keeps_its_flops_and_bytes_at_any_capacity(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(1000, 1000);
@@ -198,7 +198,7 @@ static void shortened_job_keeps_its_loads_at_any_capacity(void **state)
             rt_job_tensors tensors = write_rows(job, capacity, reads);
             assert_true(tensors.row_count >= 1);
             assert_int_equal(tensors.shortened, capacity < 1000);
-            assert_loads_kept(job, &tensors);
+            assert_costs_kept(job, &tensors);
             if ((reads & READS_COUNT) != 0) assert_true(sum_counts(&tensors) == 1000);
         }
     }
@@ -213,14 +213,14 @@ static void job_of_20000_operators_fills_the_largest_bucket(void **state)
         rt_job_tensors tensors = write_rows(job, MAX_ROWS, reads);
         assert_true(tensors.row_count > MAX_ROWS * 3 / 4);
         assert_true(tensors.shortened);
-        assert_loads_kept(job, &tensors);
+        assert_costs_kept(job, &tensors);
         assert_true(sum_counts(&tensors) == 20000);
     }
     mdot_job_destroy(job);
 }
 
 /* Ten operators are a thousand times as expensive as the 990 operators between them. */
-static void expensive_operators_are_left_alone(void **state)
+static void expensive_operators_are_not_merged(void **state)
 {
     (void)state;
     enum { COUNT = 1000, CAPACITY = 64, EVERY = 100 };
@@ -244,7 +244,7 @@ static void expensive_operators_are_left_alone(void **state)
     mdot_job_destroy(job);
 }
 
-static void merged_row_is_described_by_its_most_expensive_operator(void **state)
+static void merged_row_describes_its_most_expensive_operator(void **state)
 {
     (void)state;
     mdot_job_operator operators[5];
@@ -269,7 +269,7 @@ static void equal_costs_are_merged_evenly(void **state)
     mdot_job_destroy(job);
 }
 
-static void job_without_any_load_is_shortened_too(void **state)
+static void job_without_flops_is_shortened(void **state)
 {
     (void)state;
     static mdot_job_operator operators[50];
@@ -282,7 +282,7 @@ static void job_without_any_load_is_shortened_too(void **state)
 }
 
 /* Larger than the whole numbers that an f32 holds exactly, and the largest that a job may have. */
-static void largest_loads_stay_finite(void **state)
+static void largest_flops_and_bytes_stay_finite(void **state)
 {
     (void)state;
     static mdot_job_operator operators[300];
@@ -294,7 +294,7 @@ static void largest_loads_stay_finite(void **state)
     mdot_job *job = predict_make_job(operators, 300);
     for (unsigned reads = 0; reads <= READS_COUNT; reads += READS_COUNT) {
         rt_job_tensors tensors = write_rows(job, 7, reads);
-        assert_loads_kept(job, &tensors);
+        assert_costs_kept(job, &tensors);
     }
     mdot_job_destroy(job);
 }
@@ -302,18 +302,18 @@ static void largest_loads_stay_finite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_that_no_operator_has_are_cut),
-        cmocka_unit_test(bag_has_a_row_for_each_kind_in_order_of_appearance),
-        cmocka_unit_test(bag_without_counts_has_sums),
+        cmocka_unit_test(extreme_settings_are_clamped),
+        cmocka_unit_test(multiset_has_a_row_per_kind_in_order_of_appearance),
+        cmocka_unit_test(multiset_without_counts_has_sums),
         cmocka_unit_test(sequence_has_a_row_for_each_operator),
-        cmocka_unit_test(entry_without_rows_gets_none),
-        cmocka_unit_test(shortened_job_keeps_its_loads_at_any_capacity),
+        cmocka_unit_test(entry_without_rows_gets_no_rows),
+        cmocka_unit_test(shortened_job_keeps_its_flops_and_bytes_at_any_capacity),
         cmocka_unit_test(job_of_20000_operators_fills_the_largest_bucket),
-        cmocka_unit_test(expensive_operators_are_left_alone),
-        cmocka_unit_test(merged_row_is_described_by_its_most_expensive_operator),
+        cmocka_unit_test(expensive_operators_are_not_merged),
+        cmocka_unit_test(merged_row_describes_its_most_expensive_operator),
         cmocka_unit_test(equal_costs_are_merged_evenly),
-        cmocka_unit_test(job_without_any_load_is_shortened_too),
-        cmocka_unit_test(largest_loads_stay_finite),
+        cmocka_unit_test(job_without_flops_is_shortened),
+        cmocka_unit_test(largest_flops_and_bytes_stay_finite),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

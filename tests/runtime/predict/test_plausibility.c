@@ -13,12 +13,12 @@
 #include <cmocka.h>
 
 /* 10 TFLOP/s in fp32, 20 and 40 in the other precisions, 1 TB/s. */
-static const mdot_gpu card = {.struct_size = sizeof(mdot_gpu),
-                              .memory_gbps = 1000,
-                              .fp32_tflops = 10,
-                              .tf32_tflops = 20,
-                              .fp16_tflops = 40,
-                              .memory_gib = 16};
+static const mdot_gpu gpu_spec = {.struct_size = sizeof(mdot_gpu),
+                                  .memory_gbps = 1000,
+                                  .fp32_tflops = 10,
+                                  .tf32_tflops = 20,
+                                  .fp16_tflops = 40,
+                                  .memory_gib = 16};
 
 /* A matmul and a sum: 3e9 and 1e9 FLOPs, 4e6 and 6e6 bytes a sample, in all phases, and a million parameters. */
 static mdot_job *two_operators(uint32_t notes, double parameters)
@@ -41,7 +41,7 @@ static mdot_job *two_operators(uint32_t notes, double parameters)
 
 static rt_roofline_terms terms_of(const mdot_job *job, mdot_precision precision, int64_t batch)
 {
-    rt_configuration configuration = {.c = {.batch = batch, .precision = precision}, .gpu = card};
+    rt_configuration configuration = {.c = {.batch = batch, .precision = precision}, .gpu = gpu_spec};
     mdot_error err;
     if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
     rt_resolved_configuration resolved;
@@ -49,7 +49,7 @@ static rt_roofline_terms terms_of(const mdot_job *job, mdot_precision precision,
     return rt_step_roofline_terms(job, &resolved);
 }
 
-static mdot_prediction judged(const mdot_job *job, mdot_precision precision, int64_t batch, double step_ms)
+static mdot_prediction checked(const mdot_job *job, mdot_precision precision, int64_t batch, double step_ms)
 {
     rt_roofline_terms terms = terms_of(job, precision, batch);
     mdot_prediction p = {.step_ms = step_ms};
@@ -62,37 +62,37 @@ static void assert_near(double got, double want)
     if (fabs(got - want) > 1e-9 * fabs(want)) fail_msg("%.12g instead of %.12g", got, want);
 }
 
-static void shares_are_those_of_the_cards_peaks(void **state)
+static void utilisation_is_relative_to_the_gpus_peaks(void **state)
 {
     (void)state;
     mdot_job *job = two_operators(0, 1e6);
     /* Ten samples: 30 GFLOP of matmuls, 10 GFLOP of sums; 100 MB of operands and 20 MB of SGD's update. */
-    mdot_prediction p = judged(job, MDOT_PRECISION_FP32, 10, 20);
+    mdot_prediction p = checked(job, MDOT_PRECISION_FP32, 10, 20);
     assert_near(p.parameters, 1e6);
     assert_near(p.flops_per_sample, 4e9);
     assert_near(p.compute_share, 4.0 / 20);
     assert_near(p.memory_share, 0.12 / 20);
-    assert_near(judged(job, MDOT_PRECISION_TF32, 10, 20).compute_share, 2.5 / 20);
-    p = judged(job, MDOT_PRECISION_AMP, 10, 20);
+    assert_near(checked(job, MDOT_PRECISION_TF32, 10, 20).compute_share, 2.5 / 20);
+    p = checked(job, MDOT_PRECISION_AMP, 10, 20);
     assert_near(p.compute_share, 1.75 / 20);
     assert_near(p.memory_share, (0.05 + 0.02 + 0.006) / 20); /* half of the bytes, the update, and parameters in fp16 */
     mdot_job_destroy(job);
 }
 
-static void steps_that_no_card_could_make_are_implausible(void **state)
+static void steps_faster_than_the_gpus_peak_are_implausible(void **state)
 {
     (void)state;
     mdot_job *job = two_operators(0, 1e6);
     double least_ms = 4;
-    assert_int_equal(judged(job, MDOT_PRECISION_FP32, 10, least_ms / 0.84).warnings, 0);
-    assert_int_equal(judged(job, MDOT_PRECISION_FP32, 10, least_ms / 0.86).warnings, MDOT_WARN_IMPLAUSIBLE);
-    assert_int_equal(judged(job, MDOT_PRECISION_FP32, 10, least_ms / 0.011).warnings, 0);
-    assert_int_equal(judged(job, MDOT_PRECISION_FP32, 10, least_ms / 0.009).warnings, MDOT_WARN_IMPLAUSIBLE);
+    assert_int_equal(checked(job, MDOT_PRECISION_FP32, 10, least_ms / 0.84).warnings, 0);
+    assert_int_equal(checked(job, MDOT_PRECISION_FP32, 10, least_ms / 0.86).warnings, MDOT_WARN_IMPLAUSIBLE);
+    assert_int_equal(checked(job, MDOT_PRECISION_FP32, 10, least_ms / 0.011).warnings, 0);
+    assert_int_equal(checked(job, MDOT_PRECISION_FP32, 10, least_ms / 0.009).warnings, MDOT_WARN_IMPLAUSIBLE);
     mdot_job_destroy(job);
 }
 
 /* The sequences are long. With a causal mask, fused attention may skip half of the scores that are counted. */
-static void what_a_causal_mask_spares_is_not_implausible(void **state)
+static void skipped_scores_of_a_causal_mask_are_plausible(void **state)
 {
     (void)state;
     mdot_job_operator operator= {.struct_size = sizeof operator, .type = "Attention", .known = true, .parameters = 1};
@@ -107,27 +107,28 @@ static void what_a_causal_mask_spares_is_not_implausible(void **state)
     mdot_error err;
     if (mdot_job_create(&description, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
     double least_ms = terms_of(job, MDOT_PRECISION_FP32, 10).compute_ms;
-    mdot_prediction p = judged(job, MDOT_PRECISION_FP32, 10, least_ms / 1.1);
+    mdot_prediction p = checked(job, MDOT_PRECISION_FP32, 10, least_ms / 1.1);
     assert_near(p.compute_share, 1.1);
     assert_int_equal(p.warnings & MDOT_WARN_IMPLAUSIBLE, 0);
-    assert_int_equal(judged(job, MDOT_PRECISION_FP32, 10, least_ms / 1.75).warnings & MDOT_WARN_IMPLAUSIBLE,
+    assert_int_equal(checked(job, MDOT_PRECISION_FP32, 10, least_ms / 1.75).warnings & MDOT_WARN_IMPLAUSIBLE,
                      MDOT_WARN_IMPLAUSIBLE);
     mdot_job_destroy(job);
 }
 
 /* Two operators whose kernels take up to 0.2 ms to launch. */
-static void steps_that_launching_explains_are_not_too_long(void **state)
+static void launch_bound_steps_are_not_too_long(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(2, 2);
-    mdot_prediction p = judged(job, MDOT_PRECISION_FP32, 1, 0.19);
+    mdot_prediction p = checked(job, MDOT_PRECISION_FP32, 1, 0.19);
     assert_true(p.compute_share < 0.01 && p.memory_share < 0.01);
     assert_int_equal(p.warnings & MDOT_WARN_IMPLAUSIBLE, 0);
-    assert_int_equal(judged(job, MDOT_PRECISION_FP32, 1, 0.21).warnings & MDOT_WARN_IMPLAUSIBLE, MDOT_WARN_IMPLAUSIBLE);
+    assert_int_equal(checked(job, MDOT_PRECISION_FP32, 1, 0.21).warnings & MDOT_WARN_IMPLAUSIBLE,
+                     MDOT_WARN_IMPLAUSIBLE);
     mdot_job_destroy(job);
 }
 
-static void what_the_reader_noted_is_told(void **state)
+static void notes_of_the_job_reader_become_warnings(void **state)
 {
     (void)state;
     static const struct {
@@ -140,12 +141,12 @@ static void what_the_reader_noted_is_told(void **state)
                 {MDOT_JOB_MAYBE_FOLDED, 1e6, MDOT_WARN_MAYBE_FOLDED}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mdot_job *job = two_operators(rows[i].notes, rows[i].parameters);
-        assert_int_equal(judged(job, MDOT_PRECISION_FP32, 10, 10).warnings, rows[i].warnings);
+        assert_int_equal(checked(job, MDOT_PRECISION_FP32, 10, 10).warnings, rows[i].warnings);
         mdot_job_destroy(job);
     }
 }
 
-static void unknown_types_count_with_their_work(void **state)
+static void flops_of_unknown_types_count(void **state)
 {
     (void)state;
     mdot_job *job = two_operators(0, 1e6);
@@ -200,12 +201,12 @@ static void every_warning_has_a_name_and_a_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_are_those_of_the_cards_peaks),
-        cmocka_unit_test(steps_that_no_card_could_make_are_implausible),
-        cmocka_unit_test(what_a_causal_mask_spares_is_not_implausible),
-        cmocka_unit_test(steps_that_launching_explains_are_not_too_long),
-        cmocka_unit_test(what_the_reader_noted_is_told),
-        cmocka_unit_test(unknown_types_count_with_their_work),
+        cmocka_unit_test(utilisation_is_relative_to_the_gpus_peaks),
+        cmocka_unit_test(steps_faster_than_the_gpus_peak_are_implausible),
+        cmocka_unit_test(skipped_scores_of_a_causal_mask_are_plausible),
+        cmocka_unit_test(launch_bound_steps_are_not_too_long),
+        cmocka_unit_test(notes_of_the_job_reader_become_warnings),
+        cmocka_unit_test(flops_of_unknown_types_count),
         cmocka_unit_test(every_warning_has_a_name_and_a_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

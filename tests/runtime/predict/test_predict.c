@@ -19,7 +19,7 @@
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
 
 /* 5 and 20 feature rows: the small bucket and the large one. */
-static void times_are_the_predictors(void **state)
+static void times_come_from_the_predictor(void **state)
 {
     (void)state;
     for (size_t count = 5; count <= 20; count += 15) {
@@ -53,7 +53,7 @@ static void equal_operators_count_as_often_as_they_occur(void **state)
     mdot_job_destroy(job);
 }
 
-static void long_bag_is_shortened_and_keeps_its_loads(void **state)
+static void long_multiset_is_shortened_and_keeps_flops_and_bytes(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(20000, 20000);
@@ -64,7 +64,7 @@ static void long_bag_is_shortened_and_keeps_its_loads(void **state)
     mdot_job_destroy(job);
 }
 
-static void sequence_comes_in_order(void **state)
+static void sequence_keeps_its_order(void **state)
 {
     (void)state;
     predict_fixture order = {0};
@@ -160,7 +160,7 @@ static mdot_job *job_of_one(const char *type, bool known)
     return predict_make_job(&op, 1);
 }
 
-static void unknown_operators_are_told(void **state)
+static void unknown_operators_give_a_warning(void **state)
 {
     (void)state;
     static const struct {
@@ -179,7 +179,7 @@ static void unknown_operators_are_told(void **state)
     }
 }
 
-static void what_the_predictor_calls_outside_is_told(void **state)
+static void inputs_outside_of_the_training_range_give_a_warning(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
@@ -190,7 +190,7 @@ static void what_the_predictor_calls_outside_is_told(void **state)
     mdot_job_destroy(job);
 }
 
-static void answer_of_the_cpu_for_a_failed_gpu_is_told(void **state)
+static void answer_of_the_cpu_for_a_failed_gpu_gives_a_warning(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
@@ -231,7 +231,7 @@ static void assert_equal_predictions(const mdot_prediction *a, const mdot_predic
     assert_true(a->peak_memory_bytes == b->peak_memory_bytes && a->fits == b->fits && a->warnings == b->warnings);
 }
 
-static void sweep_gives_what_single_calls_give(void **state)
+static void sweep_matches_single_calls(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(17, 17);
@@ -247,7 +247,7 @@ static void sweep_gives_what_single_calls_give(void **state)
     mdot_job_destroy(job);
 }
 
-static void many_pairs_give_what_single_calls_give(void **state)
+static void many_pairs_match_single_calls(void **state)
 {
     (void)state;
     mdot_job *jobs[3] = {predict_job(4, 4), predict_job(30, 9), predict_job(100, 100)};
@@ -267,7 +267,7 @@ static void many_pairs_give_what_single_calls_give(void **state)
     for (int i = 0; i < 3; i++) mdot_job_destroy(jobs[i]);
 }
 
-static void none_at_all_is_fine(void **state)
+static void zero_pairs_are_accepted(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(2, 2);
@@ -278,7 +278,7 @@ static void none_at_all_is_fine(void **state)
 
 /* ---- GPUs ------------------------------------------------------------------------------------------------------- */
 
-static void figures_stand_for_a_name(void **state)
+static void spec_values_replace_a_gpu_name(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(9, 9);
@@ -320,7 +320,7 @@ static void every_pair_gets_its_own_gpu(void **state)
     mdot_job_destroy(job);
 }
 
-static void figures_that_are_none_are_refused_by_name(void **state)
+static void invalid_spec_values_are_refused_by_name(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
@@ -366,7 +366,7 @@ static void figures_that_are_none_are_refused_by_name(void **state)
 
 static const struct {
     mdot_configuration c;
-    const char *says;
+    const char *part;
 } wrong[] = {
     {{SIZED, .batch = 0, .gpu = "T4"}, "batch is 0, not 1 to 16777216"},
     {{SIZED, .batch = -3, .gpu = "T4"}, "batch is -3"},
@@ -417,7 +417,7 @@ static void wrong_configurations_are_refused_by_name(void **state)
         mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
         mdot_error err = {0};
         assert_int_equal(mdot_predict(predict_bandwidth.context, job, &wrong[i].c, &p, &err), MDOT_INVALID_ARGUMENT);
-        if (strstr(err.message, wrong[i].says) == NULL) fail_msg("case %zu: \"%s\"", i, err.message);
+        if (strstr(err.message, wrong[i].part) == NULL) fail_msg("case %zu: \"%s\"", i, err.message);
         assert_true(p.step_ms == -7);
         assert_int_equal(mdot_predict(predict_bandwidth.context, job, &wrong[i].c, &p, NULL), MDOT_INVALID_ARGUMENT);
     }
@@ -461,7 +461,7 @@ static void a_wrong_pair_leaves_the_others_answered(void **state)
     mdot_job_destroy(other);
 }
 
-static void every_pair_says_its_own_fault_and_the_call_the_first(void **state)
+static void every_pair_reports_its_fault_and_the_call_the_first(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
@@ -493,7 +493,7 @@ static void missing_arguments_are_refused(void **state)
 }
 
 /* A predictor that divides by the batch minus three. */
-static void answers_that_are_no_times_are_errors(void **state)
+static void answers_that_are_not_times_are_errors(void **state)
 {
     (void)state;
     static const float three = 3, quantiles[3] = {1, 1, 1};
@@ -536,27 +536,27 @@ static void answers_that_are_no_times_are_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_are_the_predictors),
+        cmocka_unit_test(times_come_from_the_predictor),
         cmocka_unit_test(equal_operators_count_as_often_as_they_occur),
-        cmocka_unit_test(long_bag_is_shortened_and_keeps_its_loads),
-        cmocka_unit_test(sequence_comes_in_order),
+        cmocka_unit_test(long_multiset_is_shortened_and_keeps_flops_and_bytes),
+        cmocka_unit_test(sequence_keeps_its_order),
         cmocka_unit_test(types_and_settings_reach_the_predictor),
         cmocka_unit_test(configuration_reaches_the_predictor),
-        cmocka_unit_test(unknown_operators_are_told),
-        cmocka_unit_test(what_the_predictor_calls_outside_is_told),
-        cmocka_unit_test(answer_of_the_cpu_for_a_failed_gpu_is_told),
+        cmocka_unit_test(unknown_operators_give_a_warning),
+        cmocka_unit_test(inputs_outside_of_the_training_range_give_a_warning),
+        cmocka_unit_test(answer_of_the_cpu_for_a_failed_gpu_gives_a_warning),
         cmocka_unit_test(job_that_is_too_large_does_not_fit),
-        cmocka_unit_test(sweep_gives_what_single_calls_give),
-        cmocka_unit_test(many_pairs_give_what_single_calls_give),
-        cmocka_unit_test(none_at_all_is_fine),
-        cmocka_unit_test(figures_stand_for_a_name),
+        cmocka_unit_test(sweep_matches_single_calls),
+        cmocka_unit_test(many_pairs_match_single_calls),
+        cmocka_unit_test(zero_pairs_are_accepted),
+        cmocka_unit_test(spec_values_replace_a_gpu_name),
         cmocka_unit_test(every_pair_gets_its_own_gpu),
-        cmocka_unit_test(figures_that_are_none_are_refused_by_name),
+        cmocka_unit_test(invalid_spec_values_are_refused_by_name),
         cmocka_unit_test(wrong_configurations_are_refused_by_name),
         cmocka_unit_test(a_wrong_pair_leaves_the_others_answered),
-        cmocka_unit_test(every_pair_says_its_own_fault_and_the_call_the_first),
+        cmocka_unit_test(every_pair_reports_its_fault_and_the_call_the_first),
         cmocka_unit_test(missing_arguments_are_refused),
-        cmocka_unit_test(answers_that_are_no_times_are_errors),
+        cmocka_unit_test(answers_that_are_not_times_are_errors),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
 }

@@ -26,7 +26,7 @@ static int setup(void **state)
 {
     predict_setup(state);
     bandwidth[IN_ONE_PIECE] = predict_bandwidth;
-    predict_open_pair(&bandwidth[IN_TWO], predict_bandwidth_encode(), predict_bandwidth_price("L,2", 2));
+    predict_open_pair(&bandwidth[IN_TWO], predict_bandwidth_encode(), predict_bandwidth_evaluate("L,2", 2));
     static const size_t counts[JOB_COUNT] = {6, 500, 3000}, periods[JOB_COUNT] = {6, 20, 3000};
     static const char *const gpus[CONFIGURATION_COUNT] = {"T4", "Tesla V100-SXM2-32GB", "a100", "H200", "RTX 4090"};
     for (int i = 0; i < CONFIGURATION_COUNT; i++)

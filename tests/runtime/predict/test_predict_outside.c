@@ -47,7 +47,7 @@ static uint32_t expected_of(size_t i, int reasons)
     return warnings;
 }
 
-static void each_reason_has_a_number(void **state)
+static void predictors_return_one_value_per_reason(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
@@ -64,7 +64,7 @@ static void each_reason_has_a_number(void **state)
 }
 
 /* In a block, each configuration has its own warnings. */
-static void blocks_have_them_for_each_configuration(void **state)
+static void blocks_give_reasons_for_each_configuration(void **state)
 {
     (void)state;
     enum { BLOCK = 4 };
@@ -84,7 +84,7 @@ static void blocks_have_them_for_each_configuration(void **state)
     mdot_job_destroy(job);
 }
 
-static void all_reasons_are_in_one_mask(void **state)
+static void one_mask_holds_all_reasons(void **state)
 {
     (void)state;
     uint32_t all = 0;
@@ -95,9 +95,9 @@ static void all_reasons_are_in_one_mask(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_reason_has_a_number),
-        cmocka_unit_test(blocks_have_them_for_each_configuration),
-        cmocka_unit_test(all_reasons_are_in_one_mask),
+        cmocka_unit_test(predictors_return_one_value_per_reason),
+        cmocka_unit_test(blocks_give_reasons_for_each_configuration),
+        cmocka_unit_test(one_mask_holds_all_reasons),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
 }

@@ -33,7 +33,7 @@ static int64_t type_number(const char *type)
 
 /* ---- Artefacts for other runtime versions ------------------------------------------------------------------------ */
 
-static void older_predictors_read_what_they_know(void **state)
+static void older_predictors_get_only_known_types_and_settings(void **state)
 {
     (void)state;
     predict_fixture old = {0};
@@ -76,7 +76,7 @@ static onnx_builder *numbers_model(const char *input, int64_t columns, int64_t f
     return b;
 }
 
-static void older_predictors_read_the_first_numbers(void **state)
+static void older_predictors_get_the_leading_columns(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
@@ -128,7 +128,7 @@ static void expect_times(onnx_builder *b, double lower, double middle, double up
 }
 
 /* The runtime has 12 columns for a GPU and RT_CONFIGURATION_NUMBERS for a configuration. */
-static void later_predictors_say_what_numbers_are_that_this_runtime_lacks(void **state)
+static void later_predictors_give_defaults_for_unknown_columns(void **state)
 {
     (void)state;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
@@ -141,7 +141,7 @@ static void later_predictors_say_what_numbers_are_that_this_runtime_lacks(void *
 
 /* A predictor may declare defaults for more columns than this runtime lacks, because still older runtimes may need
  * them. For known columns the real values are used. */
-static void defaults_of_known_numbers_are_not_used(void **state)
+static void defaults_of_known_columns_are_ignored(void **state)
 {
     (void)state;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
@@ -154,7 +154,7 @@ static void defaults_of_known_numbers_are_not_used(void **state)
 
 /* With names, an input may have any columns in any order. A column of a later version has the default that the
  * predictor declares. */
-static void numbers_are_picked_by_name(void **state)
+static void columns_are_selected_by_name(void **state)
 {
     (void)state;
     static const char key[] = "mdot.reads.configuration", defaults[] = "mdot.defaults.configuration";
@@ -173,7 +173,7 @@ typedef struct later_table {
     char text[128];
 } later_table;
 
-static void names_of_later_numbers_are_refused(void **state)
+static void names_of_later_columns_are_refused(void **state)
 {
     (void)state;
     enum { PREDICT = 1, INPUT = 16, OUTPUT = 32, NAMES = 48 };
@@ -198,14 +198,14 @@ static void names_of_later_numbers_are_refused(void **state)
     strcpy(t.text + INPUT, "configuration");
     strcpy(t.text + OUTPUT, "step_ms");
     static const char *const names[] = {"batch,altitude,torch", "batch,torch,batch", "altitude,batch,torch"};
-    static const char *const says[] = {"\"altitude\" of input configuration of entry predict is no number that mdot",
+    static const char *const part[] = {"\"altitude\" of input configuration of entry predict is no number that mdot",
                                        "\"batch\" of input configuration", "\"altitude\" of input configuration"};
     rt_job_schema schema;
     mdot_error err;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         strcpy(t.text + NAMES, names[i]);
         assert_int_equal(rt_job_schema_read(&t.head, RT_JOB_PREDICT, &schema, &err), MDOT_INCOMPATIBLE);
-        if (strstr(err.message, says[i]) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.message, says[i]);
+        if (strstr(err.message, part[i]) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.message, part[i]);
     }
     strcpy(t.text + NAMES, "torch,zero_stage,batch");
     assert_int_equal(rt_job_schema_read(&t.head, RT_JOB_PREDICT, &schema, &err), MDOT_OK);
@@ -242,7 +242,7 @@ static onnx_builder *sums_model(const char *input, int64_t columns, int64_t firs
 
 /* The job's three operators, Conv, Relu and Add, are three feature rows. The Conv's window is 3 high, and each
  * operator has one input. */
-static void later_predictors_say_what_columns_of_rows_are(void **state)
+static void later_predictors_name_the_columns_of_rows(void **state)
 {
     (void)state;
     onnx_builder *b = sums_model("operator_setting", MDOT_SETTING_COUNT + 2, MDOT_SETTING_COUNT - 1);
@@ -252,7 +252,7 @@ static void later_predictors_say_what_columns_of_rows_are(void **state)
 }
 
 /* The model computes sqrt of a negative number. A NaN counts as outside the range of training. */
-static void an_outside_that_is_no_number_is_outside(void **state)
+static void a_nan_counts_as_outside_of_the_training_range(void **state)
 {
     (void)state;
     const int64_t zero = 0, one = 1;
@@ -274,7 +274,7 @@ static void an_outside_that_is_no_number_is_outside(void **state)
 
 /* ---- Artefacts that do not predict jobs -------------------------------------------------------------------------- */
 
-static void expect_incompatible(onnx_builder *b, const char *says)
+static void expect_incompatible(onnx_builder *b, const char *part)
 {
     predict_fixture f = {0};
     predict_open(&f, b);
@@ -283,18 +283,18 @@ static void expect_incompatible(onnx_builder *b, const char *says)
     mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
     mdot_error err = {0};
     assert_int_equal(mdot_predict(f.context, job, &c, &p, &err), MDOT_INCOMPATIBLE);
-    if (strstr(err.message, says) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.message, says);
+    if (strstr(err.message, part) == NULL) fail_msg("\"%s\" does not say \"%s\"", err.message, part);
     assert_true(p.step_ms == -7);
     mdot_job_destroy(job);
     predict_close(&f);
 }
 
-static void expect_refused_input(const char *name, mdot_dtype dtype, const char *shape, const char *says)
+static void expect_refused_input(const char *name, mdot_dtype dtype, const char *shape, const char *part)
 {
     onnx_builder *b = predict_bandwidth_model();
     onnx_input(b, name, dtype, shape);
     onnx_node(b, "Identity", name, "unused");
-    expect_incompatible(b, says);
+    expect_incompatible(b, part);
 }
 
 static void unknown_inputs_are_refused_by_name(void **state)
@@ -308,9 +308,9 @@ static void unknown_inputs_are_refused_by_name(void **state)
                         "input gpu of entry predict has 14 columns, of which mdot " MDOT_VERSION_STRING
                         " knows the first 12: the predictor was made for a later version and says of 1");
     expect_incompatible(numbers_model("gpu", 13, 0), "input gpu of entry predict has 13 columns");
-    char says[64];
-    snprintf(says, sizeof says, "input configuration of entry predict has %d columns", RT_CONFIGURATION_NUMBERS + 1);
-    expect_incompatible(numbers_model("configuration", RT_CONFIGURATION_NUMBERS + 1, 0), says);
+    char part[64];
+    snprintf(part, sizeof part, "input configuration of entry predict has %d columns", RT_CONFIGURATION_NUMBERS + 1);
+    expect_incompatible(numbers_model("configuration", RT_CONFIGURATION_NUMBERS + 1, 0), part);
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L",
                          "operator_setting of entry predict is not f32 [L, 25]");
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L,L", "operator_setting");
@@ -352,14 +352,14 @@ static void wrong_outputs_are_refused_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_outside_that_is_no_number_is_outside),
-        cmocka_unit_test(older_predictors_read_what_they_know),
-        cmocka_unit_test(older_predictors_read_the_first_numbers),
-        cmocka_unit_test(later_predictors_say_what_numbers_are_that_this_runtime_lacks),
-        cmocka_unit_test(defaults_of_known_numbers_are_not_used),
-        cmocka_unit_test(later_predictors_say_what_columns_of_rows_are),
-        cmocka_unit_test(numbers_are_picked_by_name),
-        cmocka_unit_test(names_of_later_numbers_are_refused),
+        cmocka_unit_test(a_nan_counts_as_outside_of_the_training_range),
+        cmocka_unit_test(older_predictors_get_only_known_types_and_settings),
+        cmocka_unit_test(older_predictors_get_the_leading_columns),
+        cmocka_unit_test(later_predictors_give_defaults_for_unknown_columns),
+        cmocka_unit_test(defaults_of_known_columns_are_ignored),
+        cmocka_unit_test(later_predictors_name_the_columns_of_rows),
+        cmocka_unit_test(columns_are_selected_by_name),
+        cmocka_unit_test(names_of_later_columns_are_refused),
         cmocka_unit_test(unknown_inputs_are_refused_by_name),
         cmocka_unit_test(wrong_outputs_are_refused_by_name),
     };

@@ -37,7 +37,7 @@ def read(name: str) -> tuple[nn.Module, mdot.Job, list[str]]:
 
 
 class Networks(support.TestCase):
-    def test_parameters_are_pytorchs_and_every_operator_is_known(self) -> None:
+    def test_parameters_match_pytorch_and_every_operator_is_known(self) -> None:
         for name in chosen(networks.NETWORKS):
             with self.subTest(name):
                 model, job, reported = read(name)
@@ -49,7 +49,7 @@ class Networks(support.TestCase):
                     self.assertEqual((job.unknown_count, reported), (0, []))
                 self.assertGreater(mdot.predict(job, "A100", 8).step_ms, 0)
 
-    def test_shapes_are_those_that_onnx_infers(self) -> None:
+    def test_shapes_match_onnx_inference(self) -> None:
         """Checks every result with ONNX's own checker and strict shape inference."""
         import onnx
 
@@ -81,7 +81,7 @@ class Networks(support.TestCase):
                             continue  # the shape was not inferred
                         self.assertEqual((tuple(shape), known[value.name].elem_type), (value.shape, value.dtype), node.name)
 
-    def test_a_module_is_left_as_it_was(self) -> None:
+    def test_a_module_is_unchanged(self) -> None:
         for name in chosen(("resnet50", "mobilenet_v3_small", "gru", "encoder", "ssdlite")):
             with self.subTest(name):
                 model, args, kwargs = networks.NETWORKS[name]()
@@ -100,7 +100,7 @@ class Networks(support.TestCase):
                     self.assertEqual(vars(module).keys(), attributes[key].keys())
                     self.assertFalse(module.training)
 
-    def test_meta_and_cpu_give_one_job(self) -> None:
+    def test_meta_and_cpu_give_equal_jobs(self) -> None:
         for name in chosen(("resnet50", "dlrm")):
             with self.subTest(name):
                 _, on_meta, _ = read(name)
@@ -110,7 +110,7 @@ class Networks(support.TestCase):
 
 
 class Exporters(support.TestCase):
-    def test_the_sequence_is_that_of_pytorchs_exporter(self) -> None:
+    def test_the_sequence_matches_pytorchs_exporter(self) -> None:
         """Compares type, settings, parameters, dependencies, FLOPs and bytes of every operator."""
         for name in chosen(networks.EXPORTED):
             with self.subTest(name), warnings.catch_warnings():
@@ -137,7 +137,7 @@ class Parameters(support.TestCase):
     def job(self, model: nn.Module, *args: torch.Tensor) -> mdot.Job:
         return mdot.Job.from_torch(model, args)
 
-    def test_tied_weights_count_once_and_equal_ones_apart(self) -> None:
+    def test_tied_weights_count_once_and_equal_ones_separately(self) -> None:
         tied, apart = networks.LanguageModel(True), networks.LanguageModel(False)
         words = networks.tokens(35, 20)
         self.assertEqual(self.job(apart, words).parameters - self.job(tied, words).parameters, 10000 * 200)
@@ -145,14 +145,14 @@ class Parameters(support.TestCase):
         equal[1].load_state_dict(equal[0].state_dict())
         self.assertEqual(self.job(equal, torch.zeros(2, 8)).parameters, 2 * 72)
 
-    def test_what_requires_no_gradient_is_frozen(self) -> None:
+    def test_parameters_without_gradients_are_frozen(self) -> None:
         model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
         model[0].requires_grad_(False)
         job = self.job(model, torch.zeros(2, 8))
         self.assertEqual((job.parameters, job.frozen_parameters), (68, 144))
         self.assertEqual(job[0].per_sample["weight_gradient"].flops, 0)
 
-    def test_what_nothing_reads_is_warned_of(self) -> None:
+    def test_unread_inputs_give_a_warning(self) -> None:
         model = nn.Sequential(nn.Linear(8, 8))
         model.spare = nn.Linear(3, 3)
         model.forward = lambda x: model[0](x)  # type: ignore[method-assign]
@@ -167,7 +167,7 @@ class Parameters(support.TestCase):
 
 
 class Data(support.TestCase):
-    def test_what_is_known_decides(self) -> None:
+    def test_known_values_decide_branches(self) -> None:
         """A mask that the user passes does not force the tracer to compute values."""
 
         class Masked(nn.Module):
@@ -186,7 +186,7 @@ class Data(support.TestCase):
             job = mdot.Job.from_torch(model, (torch.zeros(2, 6, 8), mask))
             self.assertEqual(job[-1].settings["size_out"], rows)
 
-    def test_what_is_computed_decides_on_the_cpu_or_not_at_all(self) -> None:
+    def test_computed_values_decide_branches_only_on_the_cpu(self) -> None:
         class Decides(nn.Module):
             def __init__(self, width: int) -> None:
                 super().__init__()
@@ -208,7 +208,7 @@ class Data(support.TestCase):
         with self.assertRaisesRegex(mdot.UnsupportedError, "meta device: pass a module with weights"):
             mdot.Job.from_torch(large, torch.ones(2, 1 << 16))
 
-    def test_faults_of_the_module_are_its_own(self) -> None:
+    def test_exceptions_of_the_module_are_passed_on(self) -> None:
         with self.assertRaisesRegex(RuntimeError, "dim|size|shape"):
             mdot.Job.from_torch(nn.Linear(8, 8), torch.zeros(2, 7))
         with self.assertRaisesRegex(mdot.InvalidArgumentError, "batch="):
