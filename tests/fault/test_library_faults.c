@@ -301,11 +301,11 @@ static int tear_down(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(predictors_survive_through_every_fault),
-        cmocka_unit_test(jobs_survive_through_every_fault),
+        cmocka_unit_test(predictors_live_through_every_fault),
+        cmocka_unit_test(jobs_live_through_every_fault),
         cmocka_unit_test(models_become_jobs_through_every_fault),
         cmocka_unit_test(predictions_are_explained_through_every_fault),
-        cmocka_unit_test(calibrations_survive_through_every_fault),
+        cmocka_unit_test(calibrations_live_through_every_fault),
         cmocka_unit_test(models_compile_through_every_fault),
         cmocka_unit_test(artefacts_are_verified_through_every_fault),
         cmocka_unit_test(models_are_checked_through_every_fault),
