@@ -8,7 +8,7 @@
 # measures N rounds (21). Writes table.md and results.json to DIR, by default build/encoder-results. README.md in this
 # folder explains them. `--only` selects the encoders whose names contain TEXT, and those that they are compared with.
 set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$(cd "$(dirname "$0")/.." && pwd)
 tools="$root/benchmarks"
 out="$root/build/encoder-results" length=128 arguments="" only=""
 export PYTHONDONTWRITEBYTECODE=1

@@ -10,7 +10,7 @@
 # writes results.json, table.md and plot.svg, most important results first, and stops when the budget (default 540 s) is
 # used up. `pack --build` takes the programs from an existing build. README.md in this folder explains more.
 set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$(cd "$(dirname "$0")/.." && pwd)
 tools="$root/benchmarks/gpu"
 pack="$root/build/gpu"
 export PYTHONDONTWRITEBYTECODE=1 # keep the working tree clean

@@ -6,7 +6,7 @@
 #
 # Builds mdot and its predictor. Writes round.json, operators.svg, configurations.svg to DIR (build/round-results).
 set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$(cd "$(dirname "$0")/.." && pwd)
 out="$root/build/round-results" seconds=1
 while [ $# -ge 2 ]; do
     case $1 in

@@ -9,7 +9,7 @@
 # until each side has N quiet samples (10) at every length, or for S seconds (300). Writes table.md, results.json, fp32.svg
 # and bf16.svg to DIR, by default build/bench-results. README.md in this folder explains more.
 set -eu
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$(cd "$(dirname "$0")/.." && pwd)
 tools="$root/benchmarks"
 out="$root/build/bench-results" model="" peers=onnxruntime,openvino,torch
 export PYTHONDONTWRITEBYTECODE=1 # keep the working tree clean

@@ -7,7 +7,7 @@ import ctypes
 import os
 import sys
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "bindings", "python"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bindings", "python"))
 
 from mdot.library import structs as c  # noqa: E402  pylint: disable=wrong-import-position
 

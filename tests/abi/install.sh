@@ -28,7 +28,7 @@ grep -q 'step .* ms' "$work/said" || fail "the command says: $(cat "$work/said")
 
 # try KIND FOLDER: runs the three programs there. Their output must equal that of the first variant.
 try() {
-    "$2/run_entry" "$predictor" 40 price > "$work/$1.said" || fail "$1: run_entry failed"
+    "$2/run_entry" "$predictor" 40 evaluate > "$work/$1.said" || fail "$1: run_entry failed"
     "$2/quickstart" "$job" A100 "$predictor" >> "$work/$1.said" || fail "$1: quickstart failed"
     "$2/program" "$job" "$predictor" >> "$work/$1.said" || fail "$1: program failed"
     [ -e "$work/first" ] || cp "$work/$1.said" "$work/first"

@@ -201,9 +201,9 @@ static void two_entry_points_share_an_artefact(void **state)
     assert_int_equal(f->result.status, OK);
     RUN(f, "verify", f->artefact, f->model, "--entry", "encoed");
     assert_int_equal(f->result.status, 1);
-    expect_contains(f->result.err, "there is no entry point \"encoed\" (did you mean encode?); there are ");
+    expect_contains(f->result.err, "unknown entry point \"encoed\" (did you mean encode?); the artefact has ");
     RUN(f, "bench", f->artefact, "--entry", "predict");
-    expect_contains(f->result.err, "there is no entry predict; `mdot inspect` shows all");
+    expect_contains(f->result.err, "there is no entry predict; `mdot inspect` lists all entries");
     RUN(f, "verify", f->artefact, f->model, "--entry", "encode");
     assert_int_equal(f->result.status, OK);
     free(first);
