@@ -378,28 +378,30 @@ typedef struct mdot_configuration {
 /* Warnings of a prediction. A bit that is set lowers its reliability. Identifier, bit, name, text: names are
  * permanent, rows are appended. */
 #define MDOT_WARNING_MAP(X)                                                                                            \
-    X(UNKNOWN_OPERATOR, 0, "unknown-operators", "the job has operators that the predictor never saw")                  \
+    X(UNKNOWN_OPERATOR, 0, "unknown-operators",                                                                        \
+      "the job has operator types that are absent from the predictor's training data")                                 \
     X(OUTSIDE_TRAINING, 1, "outside-training",                                                                         \
-      "batch, GPU, precision, software or loads lie beyond what the predictor was trained on")                         \
+      "batch, GPU, precision, software, FLOPs or bytes are outside of the predictor's training data")                  \
     X(SHORTENED, 2, "shortened", "operators were merged to fit the predictor's longest sequence")                      \
-    X(FALLBACK, 3, "fallback", "a GPU failed to compute the prediction and the CPU did")                               \
+    X(FALLBACK, 3, "fallback", "the prediction ran on the CPU because the GPU failed")                                 \
     X(ANALYTIC_ESTIMATE, 4, "analytic-estimate",                                                                       \
-      "the predictor has no input for part of what was asked; physics without a measurement stands in")                \
+      "the predictor lacks inputs for part of the configuration; an analytic estimate replaces them")                  \
     X(IMPLAUSIBLE, 5, "implausible",                                                                                   \
-      "the step would use more of the card's peak than programs reach, or next to nothing of it")                      \
-    X(NO_PARAMETERS, 6, "no-parameters", "the job learns nothing: its graph was exported without its parameters")      \
-    X(FOLDED, 7, "folded", "an exporter had folded BatchNormalizations into weights; the job has them again")          \
+      "the step would use more of the GPU's peak rate than real programs reach, or almost zero")                       \
+    X(NO_PARAMETERS, 6, "no-parameters", "the job lacks trainable parameters: its graph was exported without them")    \
+    X(FOLDED, 7, "folded", "an exporter folded BatchNormalizations into weights; the job contains them again")         \
     X(MAYBE_FOLDED, 8, "maybe-folded",                                                                                 \
-      "the job has convolutions and no normalisation, as if an exporter had folded it into the weights")               \
-    X(BATCH_BELOW_DATA, 9, "batch-below-data", "the batch is smaller than any that was measured")                      \
-    X(BATCH_ABOVE_DATA, 10, "batch-above-data", "the batch is larger than any that was measured")                      \
-    X(OPERATORS_BEYOND_DATA, 11, "operators-beyond-data", "the job has operators larger than any that were measured")  \
-    X(GPU_NOT_MEASURED, 12, "gpu-not-measured", "no step was measured on this card")                                   \
-    X(PRECISION_NOT_MEASURED, 13, "precision-not-measured", "no step was measured in this precision")                  \
-    X(SOFTWARE_NOT_MEASURED, 14, "software-not-measured", "no step was measured with this version of PyTorch")         \
-    X(TYPES_NOT_MEASURED, 15, "types-not-measured", "the job has operators of types that were never measured")         \
+      "the job has convolutions but lacks normalisation; an exporter probably folded it into the weights")             \
+    X(BATCH_BELOW_DATA, 9, "batch-below-data", "the batch is smaller than any in the training data")                   \
+    X(BATCH_ABOVE_DATA, 10, "batch-above-data", "the batch is larger than any in the training data")                   \
+    X(OPERATORS_BEYOND_DATA, 11, "operators-beyond-data",                                                              \
+      "the job has operators larger than any in the training data")                                                    \
+    X(GPU_NOT_MEASURED, 12, "gpu-not-measured", "the training data lack steps on this GPU model")                      \
+    X(PRECISION_NOT_MEASURED, 13, "precision-not-measured", "the training data lack steps in this precision")          \
+    X(SOFTWARE_NOT_MEASURED, 14, "software-not-measured", "the training data lack steps with this version of PyTorch") \
+    X(TYPES_NOT_MEASURED, 15, "types-not-measured", "the job has operator types that the training data lack")          \
     X(OPTIMIZER_OR_GPUS_NOT_MEASURED, 16, "optimizer-or-gpus-not-measured",                                            \
-      "no step was measured with this optimizer, or none on several GPUs")
+      "the training data lack steps with this optimizer, or steps on several GPUs")
 
 /* Reasons why an answer is outside of its predictor's training data, as numbered by the output outside_training
  * (below): number, warning. Append only. MDOT_WARN_OUTSIDE_TRAINING is set together with them. */

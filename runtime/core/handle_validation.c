@@ -121,12 +121,12 @@ static mdot_status tell(const void *object, rt_kind kind, life state, const char
     mdot_error *e = err != NULL ? err : &own;
     const char *what = name_of(kind);
     if (state == DEAD)
-        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p was destroyed before", function, what, object);
+        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p was destroyed before this call", function, what, object);
     else if (state == IN_USE)
-        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p is in use by another call: each thread takes its own",
+        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p is in use by another call: create one for each thread",
                   function, what, object);
     else
-        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: %p is no %s", function, object, what);
+        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: %p is an invalid handle; expected: %s", function, object, what);
     dprintf(STDERR_FILENO, "mdot: %s\n", e->message);
     return MDOT_INVALID_ARGUMENT;
 }

@@ -244,7 +244,7 @@ mdot_status rt_workers_create(const rt_allocator *allocator, const mdot_context_
                               rt_workers **out_workers, mdot_error *err)
 {
     rt_workers *w = rt_alloc(allocator, sizeof *w);
-    if (w == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %u threads", options->threads);
+    if (w == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %u threads", options->threads);
     w->count = options->threads;
     w->process = getpid();
     w->parallel_for = options->parallel_for;

@@ -143,7 +143,7 @@ static mdot_status run_query(void *object, mdot_error *err)
     return c->is_running ? MDOT_OK : rt_cuda_check(&c->cuda->driver, result, "cuStreamQuery", err);
 }
 
-static const rt_cuda_step querying = {.what = "say how a launch does", .run = run_query};
+static const rt_cuda_step querying = {.what = "report the state of a launch", .run = run_query};
 
 static mdot_status wait_for_item(rt_cuda_context *c, uint32_t item, double deadline_ms, mdot_error *err)
 {
@@ -154,11 +154,11 @@ static mdot_status wait_for_item(rt_cuda_context *c, uint32_t item, double deadl
         if (!c->is_running) {
             /* the launch has ended, so all its writes are visible */
             if (is_done(done, c->ticket)) break;
-            return mdot_fail(err, MDOT_DEVICE, "a kernel on %s ended without an answer", c->cuda->id);
+            return mdot_fail(err, MDOT_DEVICE, "a kernel on %s ended before it signalled completion", c->cuda->id);
         }
         if (now_ms() > deadline_ms) {
             c->is_stuck = true;
-            return mdot_fail(err, MDOT_DEVICE, "%s gave no answer within %u ms", c->cuda->id, c->cuda->timeout_ms);
+            return mdot_fail(err, MDOT_DEVICE, "%s did not answer within %u ms", c->cuda->id, c->cuda->timeout_ms);
         }
     }
     return MDOT_OK;

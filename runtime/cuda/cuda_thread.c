@@ -46,7 +46,7 @@ static atomic_int lost_threads;
 
 static mdot_status refuse(mdot_error *err)
 {
-    return mdot_fail(err, MDOT_DEVICE, "the CUDA driver has not answered an earlier call of this process");
+    return mdot_fail(err, MDOT_DEVICE, "an earlier call of this process still waits for the CUDA driver");
 }
 
 /* ---- Taking turns ------------------------------------------------------------------------------------------------ */
@@ -164,7 +164,7 @@ mdot_status rt_cuda_thread_start(rt_cuda *cuda, rt_cuda_owner owner, rt_cuda_thr
 {
     if (atomic_load(&lost_threads) > 0 || atomic_load(&cuda->lost_threads) > 0) return refuse(err);
     rt_cuda_thread *t = calloc(1, sizeof *t);
-    if (t == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for asking the CUDA driver");
+    if (t == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a call of the CUDA driver");
     t->cuda = cuda;
     t->owner = owner;
     t->process = getpid();
@@ -172,7 +172,7 @@ mdot_status rt_cuda_thread_start(rt_cuda *cuda, rt_cuda_owner owner, rt_cuda_thr
     keep_code();
     if (!start(t)) {
         free(t);
-        return mdot_fail(err, MDOT_DEVICE, "no thread to be had for asking the CUDA driver");
+        return mdot_fail(err, MDOT_DEVICE, "starting a thread for the CUDA driver failed");
     }
     rt_cuda_keep(cuda);
     *out_thread = t;

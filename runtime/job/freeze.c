@@ -108,10 +108,11 @@ static mdot_status check_patterns(const modules *m, const char *const *patterns,
 {
     for (size_t i = 0; i < count; i++) {
         if (patterns == NULL || patterns[i] == NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a pattern of modules is missing");
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a module pattern is NULL");
         bool found = false;
         for (size_t k = 0; k < m->count && !found; k++) found = fits(patterns[i], m->items[k].name);
-        if (!found) return mdot_fail(err, MDOT_NOT_FOUND, "no module of the job is called \"%.128s\"", patterns[i]);
+        if (!found)
+            return mdot_fail(err, MDOT_NOT_FOUND, "the pattern \"%.128s\" matches no module of the job", patterns[i]);
     }
     return MDOT_OK;
 }
@@ -120,10 +121,11 @@ static mdot_status check(const modules *m, const mdot_job_freezing *f, mdot_erro
 {
     if (m->count == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "parameters are frozen by the names of their modules, and the job holds no names of modules: "
-                         "keep them when you read the job (keep_names), or name the modules when you export it");
+                         "freezing parameters needs module names, and the job omits them: keep them when you read the "
+                         "job (keep_names), or name the modules when you export it");
     if (f->frozen_count + f->trained_count == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the request to freeze parameters lists no pattern of modules");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "frozen and trained are both empty: pass at least one module pattern");
     mdot_status status = check_patterns(m, f->frozen, f->frozen_count, err);
     return status == MDOT_OK ? check_patterns(m, f->trained, f->trained_count, err) : status;
 }
@@ -177,7 +179,7 @@ static mdot_status freeze_all(const mdot_job_freezing *f, mdot_job_operator *ope
         find_frozen(f, &m);
         if (!freeze(f, &m, operators, count, learns))
             status = mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                               "no parameter is left to train, because the patterns freeze all of them");
+                               "the patterns freeze every parameter: keep at least one trainable");
     }
     free(learns);
     free(m.items);
@@ -188,7 +190,7 @@ mdot_status rt_job_freeze(const rt_components *components, const mdot_job *job, 
                           mdot_job **out_job, mdot_error *err)
 {
     if (job == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_freeze needs a job and a place for the new one");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_freeze: job or out_job is NULL");
     mdot_job_freezing f;
     mdot_status status = rt_handle_check(job, RT_JOB, "mdot_job_freeze", err);
     if (status == MDOT_OK) status = bs_read_struct(&freezing_type, freezing, &f, err);

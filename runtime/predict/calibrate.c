@@ -103,12 +103,13 @@ static bool is_of_several(const mdot_configuration *c)
 static mdot_status add_gpu(mdot_calibration *calibration, const char *name, size_t *out_place, mdot_error *err)
 {
     if (name == NULL || name[0] == '\0')
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a GPU needs a name, by which it is calibrated");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "a calibration needs a name for each GPU: set gpu, or name in gpu_spec");
     const rt_calibration_gpu *known = find_gpu(calibration, name);
     *out_place = known != NULL ? (size_t)(known - calibration->gpus) : calibration->gpu_count;
     if (known == NULL) {
         if (calibration->gpu_count == RT_CALIBRATION_MAX_GPUS)
-            return mdot_fail(err, MDOT_OUT_OF_RANGE, "at most %d GPUs are calibrated at once", RT_CALIBRATION_MAX_GPUS);
+            return mdot_fail(err, MDOT_OUT_OF_RANGE, "a calibration holds at most %d GPUs", RT_CALIBRATION_MAX_GPUS);
         memcpy(calibration->gpus[calibration->gpu_count++].name, name, kept_length(name));
     }
     return MDOT_OK;
@@ -143,7 +144,8 @@ static mdot_status read_row(mdot_context *context, const mdot_job *job, const md
                             double measured_ms, mdot_calibration *calibration, row *out, mdot_error *err)
 {
     if (!is_time(measured_ms))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a measured step of %g ms is no time", measured_ms);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the measured time of %g ms must be a positive number",
+                         measured_ms);
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
     const char *name = NULL;
@@ -396,7 +398,7 @@ static mdot_status fit_rows(row *rows, size_t count, mdot_calibration *calibrati
     }
     if (!(f.stated > 0))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the predictor's intervals say nothing, so rows cannot be weighed");
+                         "the predictor's intervals are empty for every row, so the rows lack weights");
     f.left = (1 - SITE_PART - GPU_PART - CELL_PART) * f.stated;
     f.of_site = SITE_PART * f.stated;
     f.of_several = SEVERAL_PART * f.stated;
@@ -404,7 +406,7 @@ static mdot_status fit_rows(row *rows, size_t count, mdot_calibration *calibrati
     f.of_cell = CELL_PART * f.stated;
     f.term_count = term_of_part(&f, f.has_parts ? RT_CALIBRATION_PARTS : 0);
     f.precision = calloc(2 * f.term_count * f.term_count, sizeof *f.precision);
-    if (f.precision == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to calibrate");
+    if (f.precision == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a calibration");
     f.covariance = f.precision + f.term_count * f.term_count;
     for (int round = 0; round < ROUNDS; round++) {
         solve(&f);
@@ -427,7 +429,7 @@ static mdot_status calibrate(mdot_context *context, const mdot_job *const *jobs,
     row *rows = count < SIZE_MAX / sizeof *rows ? calloc(count + 1, sizeof *rows) : NULL;
     mdot_status status = MDOT_OK;
     if (calibration == NULL || rows == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu measured steps", count);
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu measured steps", count);
     else
         keep_predictor_name(calibration, rt_string(table, table->name_at));
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
@@ -453,9 +455,10 @@ mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, c
     if (context == NULL || out_calibration == NULL ||
         (count > 0 && (jobs == NULL || configurations == NULL || measured_ms == NULL)))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a calibration needs a context, jobs, configurations, times and a place for the result");
+                         "mdot_calibrate: context, jobs, configurations, measured_ms or out_calibration is NULL");
     if (count > RT_CALIBRATION_MAX_ROWS)
-        return mdot_fail(err, MDOT_OUT_OF_RANGE, "%zu measured steps are more than %d", count, RT_CALIBRATION_MAX_ROWS);
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "%zu measured steps are too many; the limit is %d", count,
+                         RT_CALIBRATION_MAX_ROWS);
     mdot_status status = rt_handle_enter(context, __func__, err);
     if (status != MDOT_OK) return status;
     status = calibrate(context, jobs, configurations, measured_ms, count, out_calibration, err);
@@ -470,7 +473,7 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
 {
     if (calibration == NULL || configuration == NULL || prediction == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a prediction is calibrated with a calibration, its configuration and itself");
+                         "mdot_calibration_apply: calibration, configuration or prediction is NULL");
     mdot_prediction p;
     const char *name = NULL;
     mdot_status status = rt_handle_check(calibration, RT_CALIBRATION, __func__, err);
@@ -480,7 +483,8 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
     if (status == MDOT_OK) status = find_gpu_name(configuration, &name, err);
     if (status != MDOT_OK) return status;
     if (!is_time(p.step_ms) || !is_time(p.lower_ms) || !is_time(p.upper_ms))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a prediction of %g ms, %g to %g, is none to be calibrated",
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "a prediction of %g ms, %g to %g, is invalid: calibrate only predictions that succeeded",
                          p.step_ms, p.lower_ms, p.upper_ms);
     const rt_calibration_gpu *gpu = find_gpu(calibration, name);
     const rt_calibrated *known = gpu != NULL ? &gpu->in[arithmetic_of(configuration)] : &calibration->others;

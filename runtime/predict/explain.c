@@ -116,7 +116,8 @@ static mdot_status run_entry(work *w, const mdot_abi_table *table, rt_job_tensor
     rt_item item = {block->inputs, block->outputs};
     rt_run_many(w->context, rt_entry(table, schema->evaluate_entry), (int64_t)tensors->row_count, &item, 1);
     if (!are_times(row_ms, tensors->row_count * MDOT_PHASE_COUNT) || !are_times(others, RT_OTHER_NUMBERS))
-        return mdot_fail(err, MDOT_MALFORMED, "the predictor explains a step by what are no times");
+        return mdot_fail(err, MDOT_MALFORMED,
+                         "the predictor's explanation of the step contains values that are negative, infinite or NaN");
     w->optimizer_ms = (double)others[0];
     w->host_ms = (double)others[1];
     w->communication_ms = (double)others[2];
@@ -136,7 +137,8 @@ static mdot_status rely_on_entry(work *w, const mdot_abi_table *table, const rt_
         row_ms = calloc(tensors->row_count * MDOT_PHASE_COUNT + 1, sizeof *row_ms);
         sums = calloc(2 * tensors->row_count + 1, sizeof *sums);
         if (row_of == NULL || row_ms == NULL || sums == NULL)
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to explain %zu operators", count_of(w));
+            status =
+                mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an explanation of %zu operators", count_of(w));
     }
     if (status == MDOT_OK) status = run_entry(w, table, tensors, row_ms, err);
     if (status == MDOT_OK) {
@@ -284,7 +286,7 @@ static mdot_status write_memory(work *w, mdot_error *err)
     }
     free(parameters);
     if (allocated) return MDOT_OK;
-    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to explain %zu operators", count);
+    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an explanation of %zu operators", count);
 }
 
 /* ---- Public functions -------------------------------------------------------------------------------------------- */
@@ -324,7 +326,7 @@ static mdot_status predict_and_explain(mdot_context *context, const mdot_job *jo
                                               .step_ms = out_answer->prediction.step_ms};
         status = explain(&w, out_answer, err);
     } else {
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to explain %zu operators", count_of(&w));
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an explanation of %zu operators", count_of(&w));
     }
     free(w.operator_ms);
     if (status != MDOT_OK) {
@@ -353,7 +355,7 @@ mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_
 {
     if (context == NULL || job == NULL || configuration == NULL || out_explanation == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "an explanation needs a context, a job, a configuration and a place for the result");
+                         "mdot_explain: context, job, configuration or out_explanation is NULL");
     mdot_status status = rt_handle_enter(context, __func__, err);
     if (status != MDOT_OK) return status;
     rt_answer answer;

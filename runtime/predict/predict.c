@@ -116,7 +116,8 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     const float *answers = pair->block->step_ms + pair->at;
     const float ms[RT_STEP_NUMBERS] = {answers[0], answers[schema->block], answers[2 * schema->block]};
     if (!is_time(ms[0]) || !is_time(ms[1]) || !is_time(ms[2]))
-        return mdot_fail(err, MDOT_MALFORMED, "the predictor answers with %g, %g, %g ms, which are no times",
+        return mdot_fail(err, MDOT_MALFORMED,
+                         "the predictor's step_ms is %g, %g, %g; it must be three positive, finite numbers",
                          (double)ms[0], (double)ms[1], (double)ms[2]);
     rt_correction corrected = rt_correct(&pair->requested, &pair->queried, job, (double)ms[1]);
     double scale = corrected.step_ms / (double)ms[1];
@@ -200,7 +201,7 @@ static void refuse(call *c, size_t i, const mdot_error *reason)
 static mdot_status resolve_configuration(call *c, const mdot_job *job, size_t i,
                                          rt_resolved_configuration *out_resolved, mdot_error *err)
 {
-    if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no job");
+    if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job is NULL");
     if (c->has_pending) {
         c->has_pending = false;
         *out_resolved = c->pending;
@@ -322,7 +323,7 @@ static mdot_status predict_validated(mdot_context *context, const pairs *p, cons
     for (size_t i = 0; rt_validates_handles() && status == MDOT_OK && i < p->count; i++)
         if (job_of(p, i) != NULL) status = rt_handle_check(job_of(p, i), RT_JOB, function, err);
     if (status == MDOT_OK && p->encoding != NULL && p->encoding->predictor != rt_context_predictor(context))
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "the encoding was made by another predictor than the context's");
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "the encoding and the context belong to different predictors");
     if (status == MDOT_OK) status = predict_pairs(context, p, err);
     rt_handle_leave(context);
     return status;
@@ -333,7 +334,7 @@ static bool is_missing(const void *array, size_t count)
     return count > 0 && array == NULL;
 }
 
-static const char missing[] = "a prediction needs a context, a job, a configuration and a place for the result";
+static const char missing[] = "mdot_predict: context, job, configuration or out_prediction is NULL";
 
 mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_prediction *out_prediction, mdot_error *err)
@@ -368,7 +369,7 @@ mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs
     if (context == NULL || is_missing(jobs, count) || is_missing(configurations, count) ||
         is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a prediction needs a context, jobs, configurations and a place for the results");
+                         "mdot_predict_many: context, jobs, configurations or out_predictions is NULL");
     const pairs all = {.jobs = jobs, .configurations = configurations, .count = count, .out = out_predictions};
     return predict_validated(context, &all, "mdot_predict_many", err);
 }
@@ -388,7 +389,7 @@ mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding,
 {
     if (context == NULL || encoding == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a price needs a context, an encoding, configurations and a place for the results");
+                         "mdot_evaluate: context, encoding, configurations or out_predictions is NULL");
     mdot_status status = rt_handle_check(encoding, RT_ENCODING, "mdot_evaluate", err);
     if (status != MDOT_OK) return status;
     const pairs all = {.job = encoding->job,

@@ -97,7 +97,7 @@ mdot_status rt_job_tensors_create(const mdot_predictor *predictor, const rt_job_
     divide(&needed, schema);
     divider d = {.memory = rt_alloc(rt_predictor_allocator(predictor), needed.used_bytes)};
     if (d.memory == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for jobs of %zu rows", schema->row_capacity);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for jobs of %zu rows", schema->row_capacity);
     *out_tensors = divide(&d, schema);
     return MDOT_OK;
 }
