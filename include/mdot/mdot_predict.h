@@ -195,6 +195,7 @@ typedef struct mdot_job_info {
  * mdot_operator_traits_find (mdotjob.h) to get the traits of a type.
  */
 mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err);
+
 /* Selects the parameters that training leaves unchanged, by module name: those that match a pattern of `frozen` (all,
  * if `frozen` is empty) and no pattern of `trained`. '*' matches any characters, '?' matches one. A match includes
  * the modules within: for example, "encoder" is all of the encoder, and "*.lora_?" is both parts of every LoRA
@@ -294,8 +295,8 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
  * nearest configuration that it knows. Its answer is multiplied by ratios of roofline times, of the requested
  * configuration over the queried one. (A different choice of kernels changes at most the part of the answer that may
  * be GPU time.) The time of exchanges between GPUs, at the rates below, is added. The interval widens by a quarter of
- * the analytic change, as a logarithm, and MDOT_WARN_ANALYTIC_ESTIMATE is set. The models are in runtime/predict/analytic_correction.c and
- * memory.c.
+ * the analytic change, as a logarithm, and MDOT_WARN_ANALYTIC_ESTIMATE is set. The estimates are in
+ * runtime/predict/analytic_correction.c and runtime/perf/peak_memory.c.
  *
  * Parallelism: the four degrees multiply to gpu_count. If all are 0, every GPU is a data-parallel worker. Tensor
  * parallelism is Megatron's: matmuls are sharded by columns and by rows in turn, together with the operators between
@@ -490,8 +491,8 @@ typedef struct mdot_prediction {
  * reasons by the numbers of MDOT_OUTSIDE_MAP, any of which may be above 0.
  *
  * In a predictor with two entries, "encode" reads the inputs that have rows. Its outputs, up to 16 tensors of any
- * shape, are inputs of the entry "evaluate", by name. "evaluate" also reads configuration f32 [26, C] and gpu f32 [11, C],
- * with one column for each of C configurations of one batch, C up to 64. Its outputs are step_ms f32 [3, C] and
+ * shape, are inputs of the entry "evaluate", by name. "evaluate" also reads configuration f32 [26, C] and
+ * gpu f32 [11, C], with one column for each of C configurations of one batch, C up to 64. Its outputs are step_ms f32 [3, C] and
  * outside_training f32 [C], or [2, C] to [8, C]. A column's answer must be independent of the other columns. If there
  * are fewer than C configurations, the remaining columns hold earlier ones.
  *
@@ -600,16 +601,16 @@ typedef struct mdot_operator_time {
  *   operator_ms  f32 [L, 3]  of all operators of a row: forward, data gradient, weight gradient
  *   other_ms     f32 [3]     other times: optimizer, waiting for the host, waiting for other GPUs
  *
- * All values are at least 0 and add up to the median of step_ms. weights/training/mdot_training/predictor/deploy_graphs.py makes such a
- * graph from that of the shipped predictor.
+ * All values are at least 0 and add up to the median of step_ms.
+ * weights/training/mdot_training/predictor/deploy_graphs.py makes such a graph from that of the shipped predictor.
  */
 mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_explanation **out_explanation, mdot_error *err);
 void mdot_explanation_destroy(mdot_explanation *explanation);
 mdot_status mdot_explanation_get_info(const mdot_explanation *explanation, mdot_explanation_info *out_info);
-/* Returns the part of the operator at `index` in the job. */
+/* Returns the times and sizes of the operator at `index` in the job. */
 mdot_status mdot_explanation_get_operator(const mdot_explanation *explanation, size_t index,
-                                          mdot_operator_time *out_share);
+                                          mdot_operator_time *out_operator);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

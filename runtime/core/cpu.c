@@ -84,7 +84,7 @@ const char *rt_cpu_missing(const rt_cpu *cpu, uint32_t level)
     }
     for (size_t i = 0; i < LEVEL_COUNT; i++)
         if (levels[i].level == level) return NULL;
-    return "support in this library, which is older than the level";
+    return "a feature level newer than this library";
 }
 
 const char *rt_cpu_slower(const rt_cpu *cpu, uint32_t level)
@@ -150,7 +150,7 @@ mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const 
     }
     const char *missing = rt_cpu_missing(cpu, forced != NULL ? level : least->number);
     if (forced == NULL)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has code for %s; this machine lacks %s", held,
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has code for %s; for %s, this machine lacks %s", held,
                          rt_string(table, least->target_at), missing);
     if (missing != NULL)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "cpu_isa is %s, but this machine lacks %s", forced, missing);

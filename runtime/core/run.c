@@ -79,8 +79,8 @@ mdot_abi_call rt_call_of(const mdot_context *context, const mdot_abi_bucket *buc
 }
 
 /* Passes calls to the workers in groups of AT_ONCE. */
-static void run_shared(mdot_context *context, const rt_code *code, const mdot_abi_call *common, const rt_item *items,
-                       size_t count)
+static void run_split(mdot_context *context, const rt_code *code, const mdot_abi_call *common, const rt_item *items,
+                      size_t count)
 {
     enum { AT_ONCE = 16 };
     mdot_abi_call calls[AT_ONCE];
@@ -102,7 +102,7 @@ void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t l
     rt_code code = rt_code_of(context, bucket);
     mdot_abi_call call = rt_call_of(context, bucket, length);
     if (rt_workers_split(context->workers, length)) {
-        run_shared(context, &code, &call, items, count);
+        run_split(context, &code, &call, items, count);
         return;
     }
     for (size_t i = 0; i < count; i++) {

@@ -21,12 +21,12 @@ const bs_struct_version rt_configuration_type = BS_SIZED(mdot_configuration, opt
 
 /* Accepted range of spec values, each in its unit. It extends far beyond real GPUs in both directions, yet
  * times and ratios of such values stay finite. */
-#define LEAST_FIGURE 1e-6
-#define MOST_FIGURE 1e9
+#define MIN_SPEC_VALUE 1e-6
+#define MAX_SPEC_VALUE 1e9
 
-static bool is_figure(double value, bool may_be_zero)
+static bool is_spec_value(double value, bool may_be_zero)
 {
-    return (value >= LEAST_FIGURE && value <= MOST_FIGURE) || (may_be_zero && value == 0); /* false for NaN */
+    return (value >= MIN_SPEC_VALUE && value <= MAX_SPEC_VALUE) || (may_be_zero && value == 0); /* false for NaN */
 }
 
 /* The choices of configuration.def have the values of the public enums. */
@@ -97,7 +97,7 @@ static mdot_status check_ranges(const mdot_configuration *c, mdot_error *err)
 #define CHECK_COUNT(field, least, most) CHECK_NUMBER(field, least, most, true)
 #define CHECK_REAL(field, least, most) CHECK_NUMBER(field, least, most, true)
 #define CHECK_VERSION(field, least, most) CHECK_NUMBER(field, least, most, true)
-#define CHECK_GPU(field, least, most) /* found by its name, or checked in read_figures */
+#define CHECK_GPU(field, least, most) /* found by its name, or checked in read_gpu_spec */
 #define CHECK_NUMBER(field, least, most, accepts_zero)                                                                 \
     if (!is_within((double)c->field, least, most, accepts_zero))                                                       \
         return refuse_value(&rt_options[RT_OPTION_##field], (double)c->field, err);
@@ -137,16 +137,16 @@ static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *ou
 
 #define PCIE_4_GBPS 31.5
 
-static mdot_status read_figures(const mdot_gpu *figures, mdot_gpu *out_gpu, mdot_error *err)
+static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_error *err)
 {
-    mdot_status status = bs_read_struct(&rt_gpu_type, figures, out_gpu, err);
+    mdot_status status = bs_read_struct(&rt_gpu_type, spec, out_gpu, err);
     if (status == MDOT_OK) status = rt_gpu_check_name(out_gpu->name, err);
     if (status != MDOT_OK) return status;
     if (out_gpu->pcie_gbps == 0) out_gpu->pcie_gbps = PCIE_4_GBPS;
 #define CHECK(field)                                                                                                   \
-    if (!is_figure(out_gpu->field, RT_GPU_##field == RT_GPU_nvlink_gbps || RT_GPU_##field == RT_GPU_watts))            \
+    if (!is_spec_value(out_gpu->field, RT_GPU_##field == RT_GPU_nvlink_gbps || RT_GPU_##field == RT_GPU_watts))        \
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's " #field " is %g; accepted: %g to %g", out_gpu->field, \
-                         LEAST_FIGURE, MOST_FIGURE);
+                         MIN_SPEC_VALUE, MAX_SPEC_VALUE);
     RT_GPU_COLUMN_MAP(CHECK)
 #undef CHECK
     return MDOT_OK;
@@ -156,8 +156,8 @@ static mdot_status read_figures(const mdot_gpu *figures, mdot_gpu *out_gpu, mdot
 
 /* Fraction of the bandwidth that collectives reach on a link, and on 200 Gbit/s InfiniBand per GPU. Sources: NCCL's
  * bus bandwidth in NVIDIA's nccl-tests (doc/PERFORMANCE.md) and their published runs. */
-#define NVLINK_SHARE 0.8
-#define PCIE_SHARE 0.4
+#define NVLINK_EFFICIENCY 0.8
+#define PCIE_EFFICIENCY 0.4
 #define NETWORK_GBPS 20.0
 
 static mdot_status complete_link(rt_configuration *s, mdot_error *err)
@@ -174,7 +174,7 @@ static mdot_status complete_link(rt_configuration *s, mdot_error *err)
                          "link is nvlink, but %s lacks NVLink; for an NVLink bridge, set its rate as link_gbps",
                          s->gpu.name != NULL ? s->gpu.name : "the GPU");
     bool by_nvlink = has_nvlink && c->link != MDOT_LINK_PCIE;
-    c->link_gbps = by_nvlink ? NVLINK_SHARE * s->gpu.nvlink_gbps : PCIE_SHARE * s->gpu.pcie_gbps;
+    c->link_gbps = by_nvlink ? NVLINK_EFFICIENCY * s->gpu.nvlink_gbps : PCIE_EFFICIENCY * s->gpu.pcie_gbps;
     return MDOT_OK;
 }
 
@@ -247,7 +247,7 @@ mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_
     if (s.c.gpu_spec == NULL) {
         status = find_name(s.c.gpu, names, &s.gpu, err);
     } else if (s.c.gpu == NULL) {
-        status = read_figures(s.c.gpu_spec, &s.gpu, err);
+        status = read_gpu_spec(s.c.gpu_spec, &s.gpu, err);
     } else {
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "the configuration sets both gpu and gpu_spec: set one of them");
     }

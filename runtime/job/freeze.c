@@ -139,19 +139,19 @@ static void freeze_parameters(mdot_job_operator *op)
     op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = op->per_step[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){0};
 }
 
-/* `learns` has an element for every operator. Returns true if any operator is still trained. */
+/* `trains` has an element for every operator. Returns true if any operator is still trained. */
 static bool freeze(const mdot_job_freezing *f, const modules *m, mdot_job_operator *operators, size_t count,
-                   bool *learns)
+                   bool *trains)
 {
     bool any = false;
     for (size_t i = 0; i < count; i++) {
         mdot_job_operator *op = &operators[i];
         if (is_frozen(f, m, op->module)) freeze_parameters(op);
         bool before = false;
-        for (size_t k = 0; k < op->input_count; k++) before = before || learns[op->inputs[k]];
+        for (size_t k = 0; k < op->input_count; k++) before = before || trains[op->inputs[k]];
         if (!before) op->per_sample[MDOT_PHASE_DATA_GRADIENT] = op->per_step[MDOT_PHASE_DATA_GRADIENT] = (mdot_load){0};
         bool own = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
-        learns[i] = before || own;
+        trains[i] = before || own;
         any = any || own;
     }
     return any;
@@ -170,18 +170,18 @@ static mdot_status check_inputs(const mdot_job_operator *op, size_t index, mdot_
 static mdot_status freeze_all(const mdot_job_freezing *f, mdot_job_operator *operators, size_t count, mdot_error *err)
 {
     modules m = {0};
-    bool *learns = calloc(count + 1, sizeof *learns);
+    bool *trains = calloc(count + 1, sizeof *trains);
     mdot_status status = MDOT_OK;
-    if (!collect_modules(operators, count, &m) || learns == NULL)
+    if (!collect_modules(operators, count, &m) || trains == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", count);
     if (status == MDOT_OK) status = check(&m, f, err);
     if (status == MDOT_OK) {
         find_frozen(f, &m);
-        if (!freeze(f, &m, operators, count, learns))
+        if (!freeze(f, &m, operators, count, trains))
             status = mdot_fail(err, MDOT_INVALID_ARGUMENT,
                                "the patterns freeze every parameter: keep at least one trainable");
     }
-    free(learns);
+    free(trains);
     free(m.items);
     return status;
 }

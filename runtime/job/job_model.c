@@ -217,7 +217,7 @@ static void free_content(mdot_job *job)
 {
     free(job->operators);
     free(job->inputs);
-    free(job->strings.texts);
+    free(job->strings.chars);
     if (job->analysis != NULL) job->analyzer->destroy(job->analysis);
 }
 

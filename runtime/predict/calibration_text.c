@@ -125,8 +125,8 @@ static bool read_gpu(reader *r, mdot_calibration *c)
     if (!next_line(r, "gpu", &rest)) return false;
     if (c->gpu_count == RT_CALIBRATION_MAX_GPUS) return refuse(r, "exceeds the limit of GPUs");
     rt_calibration_gpu *gpu = &c->gpus[c->gpu_count];
-    for (int arithmetic = 0; arithmetic < RT_PRECISION_CLASSES; arithmetic++)
-        if (!read_measured(r, &rest, &gpu->in[arithmetic])) return false;
+    for (int precision_class = 0; precision_class < RT_PRECISION_CLASSES; precision_class++)
+        if (!read_measured(r, &rest, &gpu->in[precision_class])) return false;
     if (!read_name(r, rest, gpu->name, sizeof gpu->name)) return false;
     for (size_t i = 0; i < c->gpu_count; i++)
         if (strcmp(c->gpus[i].name, gpu->name) == 0) return refuse(r, "repeats a GPU");
@@ -233,8 +233,8 @@ static void write_all(const mdot_calibration *c, FILE *file)
     fprintf(file, "\n");
     for (size_t i = 0; i < c->gpu_count; i++) {
         fprintf(file, "gpu");
-        for (int arithmetic = 0; arithmetic < RT_PRECISION_CLASSES; arithmetic++)
-            write_measured(&c->gpus[i].in[arithmetic], file);
+        for (int precision_class = 0; precision_class < RT_PRECISION_CLASSES; precision_class++)
+            write_measured(&c->gpus[i].in[precision_class], file);
         fprintf(file, " %s\n", c->gpus[i].name);
     }
 }

@@ -132,8 +132,8 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
         warnings |= MDOT_WARN_SOFTWARE_NOT_MEASURED;
     *out_prediction =
         (mdot_prediction){.step_ms = corrected.step_ms,
-                          .lower_ms = (double)ms[0] * scale / corrected.wider,
-                          .upper_ms = (double)ms[2] * scale * corrected.wider,
+                          .lower_ms = (double)ms[0] * scale / corrected.interval_factor,
+                          .upper_ms = (double)ms[2] * scale * corrected.interval_factor,
                           .peak_memory_bytes = peak_memory_bytes,
                           .fits = rt_fits(peak_memory_bytes, pair->requested.configuration.gpu.memory_gib),
                           .weight_bytes = memory.weights,
@@ -214,8 +214,8 @@ static mdot_status resolve_configuration(call *c, const mdot_job *job, size_t i,
     return status;
 }
 
-/* Places the pair, whose `requested` is set, in a block of its batch. Returns false if all blocks are taken. */
-static bool place_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *pair, size_t *block_count)
+/* Adds the pair, whose `requested` is set, to a block of its batch. Returns false if all blocks are taken. */
+static bool add_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *pair, size_t *block_count)
 {
     const rt_job_schema *schema = &tensors->schema;
     rt_configuration queried;
@@ -249,7 +249,7 @@ static size_t gather(call *c, size_t first, run *out)
             continue;
         }
         bool is_other_shard = out->count > 0 && !equal_shards(&pair->requested.shard, &out->shard);
-        if (is_other_shard || !place_pair(c->tensors, out->job, pair, &out->block_count)) {
+        if (is_other_shard || !add_pair(c->tensors, out->job, pair, &out->block_count)) {
             c->pending = pair->requested;
             c->has_pending = true;
             break;
@@ -334,13 +334,12 @@ static bool is_missing(const void *array, size_t count)
     return count > 0 && array == NULL;
 }
 
-static const char missing[] = "mdot_predict: context, job, configuration or out_prediction is NULL";
-
 mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_prediction *out_prediction, mdot_error *err)
 {
     if (context == NULL || job == NULL || configuration == NULL || out_prediction == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s", missing);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "mdot_predict: context, job, configuration or out_prediction is NULL");
     const pairs one = {.job = job, .configurations = configuration, .count = 1, .out = out_prediction, .is_one = true};
     return predict_validated(context, &one, "mdot_predict", err);
 }
@@ -378,7 +377,8 @@ mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_co
                        size_t count, mdot_prediction *out_predictions, mdot_error *err)
 {
     if (context == NULL || job == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s", missing);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "mdot_sweep: context, job, configurations or out_predictions is NULL");
     const pairs all = {.job = job, .configurations = configurations, .count = count, .out = out_predictions};
     return predict_validated(context, &all, "mdot_sweep", err);
 }

@@ -193,7 +193,7 @@ static void evaluate_entries_with_unknown_inputs_are_refused(void **state)
     onnx_builder *evaluate = predict_bandwidth_evaluate("L,2", BLOCK);
     onnx_input(evaluate, "weather", MDOT_DTYPE_F32, "3");
     onnx_node(evaluate, "Identity", "weather", "ignored");
-    expect_refused(predict_bandwidth_encode(), evaluate, "weather of entry price must be an output");
+    expect_refused(predict_bandwidth_encode(), evaluate, "weather of entry evaluate must be an output");
 }
 
 static void unread_outputs_of_an_encoder_are_refused(void **state)
@@ -203,7 +203,7 @@ static void unread_outputs_of_an_encoder_are_refused(void **state)
     onnx_node(encoder, "Neg", "row_bytes", "colour");
     onnx_output(encoder, "colour");
     expect_refused(encoder, predict_bandwidth_evaluate("L,2", BLOCK),
-                   "output colour of entry encode must be an input of entry price");
+                   "output colour of entry encode must be an input of entry evaluate");
 }
 
 static void evaluate_entries_with_other_shapes_are_refused(void **state)
