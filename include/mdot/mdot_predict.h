@@ -492,9 +492,9 @@ typedef struct mdot_prediction {
  *
  * In a predictor with two entries, "encode" reads the inputs that have rows. Its outputs, up to 16 tensors of any
  * shape, are inputs of the entry "evaluate", by name. "evaluate" also reads configuration f32 [26, C] and
- * gpu f32 [11, C], with one column for each of C configurations of one batch, C up to 64. Its outputs are step_ms f32 [3, C] and
- * outside_training f32 [C], or [2, C] to [8, C]. A column's answer must be independent of the other columns. If there
- * are fewer than C configurations, the remaining columns hold earlier ones.
+ * gpu f32 [11, C], with one column for each of C configurations of one batch, C up to 64. Its outputs are step_ms
+ * f32 [3, C] and outside_training f32 [C], or [2, C] to [8, C]. A column's answer must be independent of the other
+ * columns. If there are fewer than C configurations, the remaining columns hold earlier ones.
  *
  * An entry that reads operator_position gets the operators one by one in their order; any other entry gets one row
  * for all equal operators. If there are more rows than the largest bucket holds, rows are merged with their

@@ -46,7 +46,7 @@ static void copy_inputs(const group *g)
 }
 
 /* Places the outputs after the inputs until copy_outputs. */
-static void place_outputs(const group *g)
+static void lay_out_outputs(const group *g)
 {
     const mdot_abi_table *table = g->context->predictor->table;
     const mdot_abi_tensor *tensors = rt_outputs(table, g->entry);
@@ -109,7 +109,7 @@ static void run_item_by_item(const group *g, int64_t kernel)
 static void run_group(const group *g)
 {
     copy_inputs(g);
-    place_outputs(g);
+    lay_out_outputs(g);
     for (int64_t kernel = 0; kernel < g->bucket->kernel_count;) {
         if (g->code.kernels[kernel].is_rowwise)
             kernel = run_together(g, kernel);

@@ -112,7 +112,7 @@ void rt_handle_register(const void *object, rt_kind kind)
 
 /* ---- Results ---------------------------------------------------------------------------------------------------- */
 
-static mdot_status tell(const void *object, rt_kind kind, life state, const char *function, mdot_error *err)
+static mdot_status report(const void *object, rt_kind kind, life state, const char *function, mdot_error *err)
 {
     mdot_error own;
     mdot_error *e = err != NULL ? err : &own;
@@ -135,7 +135,7 @@ mdot_status rt_handle_lookup(const void *object, rt_kind kind, bool begin, const
     if (begin && state == ALIVE) find(objects, object)->life = IN_USE;
     rt_lock_give(&lock);
     bool is_right = state == ALIVE || (!begin && state == IN_USE);
-    return is_right ? MDOT_OK : tell(object, kind, state, function, err);
+    return is_right ? MDOT_OK : report(object, kind, state, function, err);
 }
 
 void rt_handle_end(const void *context)
@@ -151,6 +151,6 @@ bool rt_handle_remove(const void *object, rt_kind kind, const char *function)
     life state = life_of(object, kind);
     if (state == ALIVE) find(objects, object)->life = DEAD;
     rt_lock_give(&lock);
-    if (state != ALIVE) tell(object, kind, state, function, NULL);
+    if (state != ALIVE) report(object, kind, state, function, NULL);
     return state == ALIVE;
 }

@@ -171,7 +171,7 @@ static mdot_status check_items(const mdot_abi_table *table, const mdot_abi_entry
     return status == MDOT_OK ? check_together(table, bucket, entry->outputs_at, entry->output_count, err) : status;
 }
 
-static bool tells_length(const mdot_abi_table *table, const mdot_abi_entry *entry)
+static bool determines_length(const mdot_abi_table *table, const mdot_abi_entry *entry)
 {
     const mdot_abi_tensor *inputs = rt_inputs(table, entry);
     for (uint32_t i = 0; i < entry->input_count; i++)
@@ -193,7 +193,7 @@ static mdot_status check_entry(const mdot_abi_table *table, const mdot_abi_entry
     for (uint32_t b = 0; b < entry->bucket_count && status == MDOT_OK; b++)
         status = check_items(table, entry, &rt_buckets(table, entry)[b], err);
     if (status != MDOT_OK) return status;
-    if (entry->least_length && !tells_length(table, entry))
+    if (entry->least_length && !determines_length(table, entry))
         return MALFORMED(err, "entry %s has a length, but all of its inputs are constant in size",
                          rt_string(table, entry->name_at));
     return MDOT_OK;

@@ -82,7 +82,7 @@ static mdot_status refuse_value(const rt_option *option, double value, mdot_erro
 }
 
 /* False for NaN. */
-static bool is_within(double value, double least, double most, bool accepts_zero)
+static bool is_in_range(double value, double least, double most, bool accepts_zero)
 {
     return (value >= least && value <= most) || (accepts_zero && value == 0);
 }
@@ -99,7 +99,7 @@ static mdot_status check_ranges(const mdot_configuration *c, mdot_error *err)
 #define CHECK_VERSION(field, least, most) CHECK_NUMBER(field, least, most, true)
 #define CHECK_GPU(field, least, most) /* found by its name, or checked in read_gpu_spec */
 #define CHECK_NUMBER(field, least, most, accepts_zero)                                                                 \
-    if (!is_within((double)c->field, least, most, accepts_zero))                                                       \
+    if (!is_in_range((double)c->field, least, most, accepts_zero))                                                     \
         return refuse_value(&rt_options[RT_OPTION_##field], (double)c->field, err);
 #define OPTION(field, kind, least, most, ...) CHECK_##kind(field, least, most)
 #include "runtime/job/configuration.def"

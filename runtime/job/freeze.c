@@ -20,7 +20,7 @@ static const bs_struct_version operator_type = BS_SIZED(mdot_job_operator, froze
  * a dot? '*' matches any letters and '?' matches one. The part before the last '*' seen has been matched as early as
  * possible, which leaves the most to the rest. So only the rest is retried, one letter further on. The work is at
  * most the name's length times the pattern's. */
-static bool fits(const char *pattern, const char *name)
+static bool matches(const char *pattern, const char *name)
 {
     const char *star = NULL, *resumed = NULL;
     for (;;) {
@@ -42,10 +42,10 @@ static bool fits(const char *pattern, const char *name)
     }
 }
 
-static bool fits_any(const char *const *patterns, size_t count, const char *module)
+static bool matches_any(const char *const *patterns, size_t count, const char *module)
 {
     for (size_t i = 0; i < count; i++)
-        if (fits(patterns[i], module)) return true;
+        if (matches(patterns[i], module)) return true;
     return false;
 }
 
@@ -90,8 +90,8 @@ static void find_frozen(const mdot_job_freezing *f, modules *m)
 {
     for (size_t i = 0; i < m->count; i++) {
         module *at = &m->items[i];
-        if (fits_any(f->trained, f->trained_count, at->name)) continue;
-        at->is_frozen = f->frozen_count == 0 || fits_any(f->frozen, f->frozen_count, at->name);
+        if (matches_any(f->trained, f->trained_count, at->name)) continue;
+        at->is_frozen = f->frozen_count == 0 || matches_any(f->frozen, f->frozen_count, at->name);
     }
 }
 
@@ -110,7 +110,7 @@ static mdot_status check_patterns(const modules *m, const char *const *patterns,
         if (patterns == NULL || patterns[i] == NULL)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a module pattern is NULL");
         bool found = false;
-        for (size_t k = 0; k < m->count && !found; k++) found = fits(patterns[i], m->items[k].name);
+        for (size_t k = 0; k < m->count && !found; k++) found = matches(patterns[i], m->items[k].name);
         if (!found)
             return mdot_fail(err, MDOT_NOT_FOUND, "the pattern \"%.128s\" matches no module of the job", patterns[i]);
     }

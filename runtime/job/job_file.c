@@ -84,9 +84,9 @@ typedef struct numbering {
     size_t count;
 } numbering;
 
-/* A job holds each text once, in alphabetical order (string_pool.c), so that addresses compare as the texts do. Long
- * texts are thus read only once. */
-static int compare_texts(const char *x, const char *y)
+/* A job holds each string once, in alphabetical order (string_pool.c), so that addresses compare as the strings do.
+ * Long strings are thus read only once. */
+static int compare_strings(const char *x, const char *y)
 {
     return (x > y) - (x < y);
 }
@@ -94,7 +94,7 @@ static int compare_texts(const char *x, const char *y)
 static int compare_types(const void *a, const void *b)
 {
     const mdot_job_operator *x = *(const mdot_job_operator *const *)a, *y = *(const mdot_job_operator *const *)b;
-    int order = compare_texts(x->type, y->type);
+    int order = compare_strings(x->type, y->type);
     if (order == 0) order = (int)x->known - (int)y->known;
     return order != 0 ? order : memcmp(&x->traits, &y->traits, sizeof x->traits);
 }
@@ -102,7 +102,7 @@ static int compare_types(const void *a, const void *b)
 static int compare_modules(const void *a, const void *b)
 {
     const mdot_job_operator *x = *(const mdot_job_operator *const *)a, *y = *(const mdot_job_operator *const *)b;
-    return compare_texts(x->module, y->module);
+    return compare_strings(x->module, y->module);
 }
 
 static bool has_module(const mdot_job_operator *op)

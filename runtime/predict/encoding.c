@@ -1,5 +1,5 @@
-/* encoding.c — cached features: the inputs that an evaluation reads of a job. They are computed from its rows once,
- * and kept by the caller or for the duration of a call. */
+/* encoding.c — cached features: the inputs that an evaluation reads of a job. They are computed from its rows once
+ * and held by the caller or for the duration of a call. */
 #include "runtime/predict/encoding.h"
 #include "runtime/predict/operator_features.h"
 #include "runtime/predict/predict_extension.h"
