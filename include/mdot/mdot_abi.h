@@ -119,7 +119,7 @@ typedef enum mdot_image_kind { MDOT_IMAGE_CPU = 1, MDOT_IMAGE_CUDA = 2 } mdot_im
 /* Selection of an image: targets ascend from the least to the most capable, so the runtime selects an image of the
  * last target that the processor supports. Images of one target differ in precision and stand in the order of the
  * compiler's options. The first one is the default; another runs if it is requested by name
- * (mdot_open_options.compute).
+ * (mdot_open_options.kernel_precision).
  *
  * The code of a CPU image is its functions, which are all in the ELF file's text. The code of a CUDA image is a
  * cubin. A cubin runs on devices of compute capability number / 10 . number % 10 and on higher minor numbers of the

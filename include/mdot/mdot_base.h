@@ -63,7 +63,7 @@ extern "C" {
     X(MALFORMED, 4, "a file breaks the rules of its format")                                                           \
     X(UNSUPPORTED, 5, "valid, but beyond what mdot handles")                                                           \
     X(INCOMPATIBLE, 6, "made for another version or another machine")                                                  \
-    X(CORRUPT, 7, "a checksum does not match: the file is damaged")                                                    \
+    X(CORRUPT, 7, "a checksum differs: the file is damaged")                                                           \
     X(OUT_OF_RANGE, 8, "a length or an index is outside its bounds")                                                   \
     X(OUT_OF_MEMORY, 9, "memory ran out")                                                                              \
     X(TOOLCHAIN, 10, "LLVM, the linker or NVRTC failed")                                                               \

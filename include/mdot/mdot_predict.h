@@ -195,6 +195,7 @@ typedef struct mdot_job_info {
  * mdot_operator_traits_find (mdotjob.h) to get the traits of a type.
  */
 mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err);
+
 /* Selects the parameters that training leaves unchanged, by module name: those that match a pattern of `frozen` (all,
  * if `frozen` is empty) and no pattern of `trained`. '*' matches any characters, '?' matches one. A match includes
  * the modules within: for example, "encoder" is all of the encoder, and "*.lora_?" is both parts of every LoRA
@@ -294,8 +295,8 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
  * nearest configuration that it knows. Its answer is multiplied by ratios of roofline times, of the requested
  * configuration over the queried one. (A different choice of kernels changes at most the part of the answer that may
  * be GPU time.) The time of exchanges between GPUs, at the rates below, is added. The interval widens by a quarter of
- * the analytic change, as a logarithm, and MDOT_WARN_ANALYTIC_ESTIMATE is set. The models are in runtime/predict/analytic_correction.c and
- * memory.c.
+ * the analytic change, as a logarithm, and MDOT_WARN_ANALYTIC_ESTIMATE is set. The estimates are in
+ * runtime/predict/analytic_correction.c and runtime/perf/peak_memory.c.
  *
  * Parallelism: the four degrees multiply to gpu_count. If all are 0, every GPU is a data-parallel worker. Tensor
  * parallelism is Megatron's: matmuls are sharded by columns and by rows in turn, together with the operators between
@@ -378,28 +379,30 @@ typedef struct mdot_configuration {
 /* Warnings of a prediction. A bit that is set lowers its reliability. Identifier, bit, name, text: names are
  * permanent, rows are appended. */
 #define MDOT_WARNING_MAP(X)                                                                                            \
-    X(UNKNOWN_OPERATOR, 0, "unknown-operators", "the job has operators that the predictor never saw")                  \
+    X(UNKNOWN_OPERATOR, 0, "unknown-operators",                                                                        \
+      "the job has operator types that are absent from the predictor's training data")                                 \
     X(OUTSIDE_TRAINING, 1, "outside-training",                                                                         \
-      "batch, GPU, precision, software or loads lie beyond what the predictor was trained on")                         \
+      "batch, GPU, precision, software, FLOPs or bytes are outside of the predictor's training data")                  \
     X(SHORTENED, 2, "shortened", "operators were merged to fit the predictor's longest sequence")                      \
-    X(FALLBACK, 3, "fallback", "a GPU failed to compute the prediction and the CPU did")                               \
+    X(FALLBACK, 3, "fallback", "the prediction ran on the CPU because the GPU failed")                                 \
     X(ANALYTIC_ESTIMATE, 4, "analytic-estimate",                                                                       \
-      "the predictor has no input for part of what was asked; physics without a measurement stands in")                \
+      "the predictor lacks inputs for part of the configuration; an analytic estimate replaces them")                  \
     X(IMPLAUSIBLE, 5, "implausible",                                                                                   \
-      "the step would use more of the card's peak than programs reach, or next to nothing of it")                      \
-    X(NO_PARAMETERS, 6, "no-parameters", "the job learns nothing: its graph was exported without its parameters")      \
-    X(FOLDED, 7, "folded", "an exporter had folded BatchNormalizations into weights; the job has them again")          \
+      "the step would use more of the GPU's peak rate than real programs reach, or almost zero")                       \
+    X(NO_PARAMETERS, 6, "no-parameters", "the job lacks trainable parameters: its graph was exported without them")    \
+    X(FOLDED, 7, "folded", "an exporter folded BatchNormalizations into weights; the job contains them again")         \
     X(MAYBE_FOLDED, 8, "maybe-folded",                                                                                 \
-      "the job has convolutions and no normalisation, as if an exporter had folded it into the weights")               \
-    X(BATCH_BELOW_DATA, 9, "batch-below-data", "the batch is smaller than any that was measured")                      \
-    X(BATCH_ABOVE_DATA, 10, "batch-above-data", "the batch is larger than any that was measured")                      \
-    X(OPERATORS_BEYOND_DATA, 11, "operators-beyond-data", "the job has operators larger than any that were measured")  \
-    X(GPU_NOT_MEASURED, 12, "gpu-not-measured", "no step was measured on this card")                                   \
-    X(PRECISION_NOT_MEASURED, 13, "precision-not-measured", "no step was measured in this precision")                  \
-    X(SOFTWARE_NOT_MEASURED, 14, "software-not-measured", "no step was measured with this version of PyTorch")         \
-    X(TYPES_NOT_MEASURED, 15, "types-not-measured", "the job has operators of types that were never measured")         \
+      "the job has convolutions but lacks normalisation; an exporter probably folded it into the weights")             \
+    X(BATCH_BELOW_DATA, 9, "batch-below-data", "the batch is smaller than any in the training data")                   \
+    X(BATCH_ABOVE_DATA, 10, "batch-above-data", "the batch is larger than any in the training data")                   \
+    X(OPERATORS_BEYOND_DATA, 11, "operators-beyond-data",                                                              \
+      "the job has operators larger than any in the training data")                                                    \
+    X(GPU_NOT_MEASURED, 12, "gpu-not-measured", "the training data lack steps on this GPU model")                      \
+    X(PRECISION_NOT_MEASURED, 13, "precision-not-measured", "the training data lack steps in this precision")          \
+    X(SOFTWARE_NOT_MEASURED, 14, "software-not-measured", "the training data lack steps with this version of PyTorch") \
+    X(TYPES_NOT_MEASURED, 15, "types-not-measured", "the job has operator types that the training data lack")          \
     X(OPTIMIZER_OR_GPUS_NOT_MEASURED, 16, "optimizer-or-gpus-not-measured",                                            \
-      "no step was measured with this optimizer, or none on several GPUs")
+      "the training data lack steps with this optimizer, or steps on several GPUs")
 
 /* Reasons why an answer is outside of its predictor's training data, as numbered by the output outside_training
  * (below): number, warning. Append only. MDOT_WARN_OUTSIDE_TRAINING is set together with them. */
@@ -488,10 +491,10 @@ typedef struct mdot_prediction {
  * reasons by the numbers of MDOT_OUTSIDE_MAP, any of which may be above 0.
  *
  * In a predictor with two entries, "encode" reads the inputs that have rows. Its outputs, up to 16 tensors of any
- * shape, are inputs of the entry "evaluate", by name. "evaluate" also reads configuration f32 [26, C] and gpu f32 [11, C],
- * with one column for each of C configurations of one batch, C up to 64. Its outputs are step_ms f32 [3, C] and
- * outside_training f32 [C], or [2, C] to [8, C]. A column's answer must be independent of the other columns. If there
- * are fewer than C configurations, the remaining columns hold earlier ones.
+ * shape, are inputs of the entry "evaluate", by name. "evaluate" also reads configuration f32 [26, C] and
+ * gpu f32 [11, C], with one column for each of C configurations of one batch, C up to 64. Its outputs are step_ms
+ * f32 [3, C] and outside_training f32 [C], or [2, C] to [8, C]. A column's answer must be independent of the other
+ * columns. If there are fewer than C configurations, the remaining columns hold earlier ones.
  *
  * An entry that reads operator_position gets the operators one by one in their order; any other entry gets one row
  * for all equal operators. If there are more rows than the largest bucket holds, rows are merged with their
@@ -598,16 +601,16 @@ typedef struct mdot_operator_time {
  *   operator_ms  f32 [L, 3]  of all operators of a row: forward, data gradient, weight gradient
  *   other_ms     f32 [3]     other times: optimizer, waiting for the host, waiting for other GPUs
  *
- * All values are at least 0 and add up to the median of step_ms. weights/training/mdot_training/predictor/deploy_graphs.py makes such a
- * graph from that of the shipped predictor.
+ * All values are at least 0 and add up to the median of step_ms.
+ * weights/training/mdot_training/predictor/deploy_graphs.py makes such a graph from that of the shipped predictor.
  */
 mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_explanation **out_explanation, mdot_error *err);
 void mdot_explanation_destroy(mdot_explanation *explanation);
 mdot_status mdot_explanation_get_info(const mdot_explanation *explanation, mdot_explanation_info *out_info);
-/* Returns the part of the operator at `index` in the job. */
+/* Returns the times and sizes of the operator at `index` in the job. */
 mdot_status mdot_explanation_get_operator(const mdot_explanation *explanation, size_t index,
-                                          mdot_operator_time *out_share);
+                                          mdot_operator_time *out_operator);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

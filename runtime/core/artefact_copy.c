@@ -29,7 +29,7 @@ static mdot_status read_all(int file, unsigned char *bytes, size_t size_bytes, m
         if (count < 0 && errno == EINTR) continue;
         /* EFAULT: a page of the copy could not be allocated */
         if (count < 0 && errno == EFAULT)
-            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu bytes", size_bytes);
+            return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu bytes", size_bytes);
         if (count < 0) return mdot_fail(err, MDOT_IO, "reading failed: %s", strerror(errno));
         if (count == 0) return mdot_fail(err, MDOT_MALFORMED, "the file was truncated while it was read");
         have += (size_t)count;
@@ -51,20 +51,20 @@ static int make_memory(size_t size_bytes)
 
 mdot_status rt_copy_make(int file, uint64_t size_bytes, rt_copy *out_copy, mdot_error *err)
 {
-    if (size_bytes == 0) return mdot_fail(err, MDOT_MALFORMED, "an empty file is not an artefact");
+    if (size_bytes == 0) return mdot_fail(err, MDOT_MALFORMED, "the file is empty");
     /* a file of another format, for example a film opened by mistake, is refused without copying all of it */
     enum { ELF_HEADER_BYTES = 64 };
     char magic[4];
     bool is_elf = pread(file, magic, sizeof magic, 0) == sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0;
     if (!is_elf && size_bytes > ELF_HEADER_BYTES) size_bytes = ELF_HEADER_BYTES;
-    if (size_bytes > PTRDIFF_MAX) return mdot_fail(err, MDOT_MALFORMED, "the file is too large to be loaded");
+    if (size_bytes > PTRDIFF_MAX) return mdot_fail(err, MDOT_MALFORMED, "the file is too large");
     rt_copy copy = {.descriptor = make_memory((size_t)size_bytes), .size_bytes = (size_t)size_bytes};
     int flags = copy.descriptor >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
     copy.bytes = mmap(NULL, copy.size_bytes, PROT_READ | PROT_WRITE, flags, copy.descriptor, 0);
     mdot_status status = copy.bytes == MAP_FAILED ? fail_memory("mapping failed", err) : MDOT_OK;
     if (status == MDOT_OK) status = read_all(file, copy.bytes, copy.size_bytes, err);
     if (status == MDOT_OK && mprotect(copy.bytes, copy.size_bytes, PROT_READ) != 0)
-        status = fail_memory("protecting memory failed", err);
+        status = fail_memory("write-protecting memory failed", err);
     if (status != MDOT_OK) {
         rt_copy_free(&copy);
         return status;
@@ -91,7 +91,7 @@ mdot_status rt_copy_map(const rt_copy *copy, uint64_t offset, size_t size_bytes,
     uint64_t rest_bytes = copy->size_bytes - offset; /* the last page may extend beyond the file's end */
     memcpy(at, copy->bytes + offset, size_bytes < rest_bytes ? size_bytes : (size_t)rest_bytes);
     if (mprotect(at, size_bytes, protection) != 0)
-        return fail_memory("this process may not load code: making memory executable failed", err);
+        return fail_memory("making memory executable failed: the system forbids this process to load code", err);
     return MDOT_OK;
 }
 

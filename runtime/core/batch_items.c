@@ -46,7 +46,7 @@ static void copy_inputs(const group *g)
 }
 
 /* Places the outputs after the inputs until copy_outputs. */
-static void place_outputs(const group *g)
+static void lay_out_outputs(const group *g)
 {
     const mdot_abi_table *table = g->context->predictor->table;
     const mdot_abi_tensor *tensors = rt_outputs(table, g->entry);
@@ -109,7 +109,7 @@ static void run_item_by_item(const group *g, int64_t kernel)
 static void run_group(const group *g)
 {
     copy_inputs(g);
-    place_outputs(g);
+    lay_out_outputs(g);
     for (int64_t kernel = 0; kernel < g->bucket->kernel_count;) {
         if (g->code.kernels[kernel].is_rowwise)
             kernel = run_together(g, kernel);
@@ -194,7 +194,7 @@ static mdot_status check_item(const mdot_abi_table *table, const mdot_abi_entry 
 {
     const mdot_item *item = &items[number];
     if (item->inputs == NULL || item->outputs == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "item %zu has no inputs or no outputs", number);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "item %zu: inputs or outputs is NULL", number);
     mdot_error reason;
     mdot_status status = rt_check_length(table, entry, item->length, &reason);
     return status == MDOT_OK ? MDOT_OK : mdot_fail(err, status, "item %zu: %s", number, reason.message);
@@ -213,7 +213,7 @@ static mdot_status run_many(mdot_context *context, size_t entry, const mdot_item
 mdot_status mdot_run_many(mdot_context *context, size_t entry, const mdot_item *items, size_t count, mdot_error *err)
 {
     if (context == NULL || (items == NULL && count > 0))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_many needs a context and items");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_many: context or items is NULL");
     mdot_status status = rt_handle_enter(context, "mdot_run_many", err);
     if (status != MDOT_OK) return status;
     status = run_many(context, entry, items, count, err);

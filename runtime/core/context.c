@@ -63,10 +63,12 @@ static mdot_status read_options(const mdot_context_options *theirs, mdot_context
     mdot_status status = theirs != NULL ? bs_read_struct(&options_type, theirs, &options, err) : MDOT_OK;
     if (status != MDOT_OK) return status;
     if (options.reserved != 0)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "the context's options say what mdot %s does not know",
+        return mdot_fail(err, MDOT_INCOMPATIBLE,
+                         "the context's options set reserved, which mdot %s does not know: use a newer version of "
+                         "mdot, or set it to 0",
                          MDOT_VERSION_STRING);
     if (options.threads > RT_MOST_WORKERS)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a context has up to %d threads, not %u", RT_MOST_WORKERS,
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "threads is at most %d; it is %u", RT_MOST_WORKERS,
                          options.threads);
     if (options.threads == 0) options.threads = 1;
     *out = options;
@@ -90,7 +92,7 @@ mdot_status rt_context_create(const mdot_predictor *predictor, const mdot_contex
     if (context == NULL || scratch == NULL) {
         rt_free(&predictor->allocator, scratch);
         rt_free(&predictor->allocator, context);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a context of %zu bytes", scratch_bytes);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a context of %zu bytes", scratch_bytes);
     }
     context->predictor = predictor;
     rt_predictor_keep(predictor);
@@ -116,7 +118,7 @@ static mdot_status create_validated(const mdot_predictor *predictor, const mdot_
                                     mdot_context **out_context, const char *function, mdot_error *err)
 {
     if (predictor == NULL || out_context == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s needs a predictor and a place for the result", function);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: predictor or out_context is NULL", function);
     mdot_context_options read;
     mdot_status status = rt_handle_check(predictor, RT_PREDICTOR, function, err);
     if (status == MDOT_OK) status = read_options(options, &read, err);

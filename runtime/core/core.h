@@ -68,8 +68,7 @@ void rt_run_many(mdot_context *context, const mdot_abi_entry *entry, int64_t len
 /* True if the context's device has failed and the CPU answers: MDOT_WARN_FALLBACK. */
 bool rt_fell_back(const mdot_context *context);
 
-/* ---- Devices: implemented by a component that runs artefacts elsewhere than on the CPU
- * ----------------------------- */
+/* ---- Devices: implemented by a component that runs artefacts elsewhere than on the CPU -------------------------- */
 
 /* A device prepared for one predictor. The component's own structure begins with this one, which holds the strings
  * of mdot_predictor_info. They are borrowed while the device is open. */
@@ -107,8 +106,7 @@ typedef struct rt_device_ops {
                        int64_t length, const rt_item *items, size_t count, mdot_error *err);
 } rt_device_ops;
 
-/* ---- Extensions: a component's state in every context
- * -------------------------------------------------------------- */
+/* ---- Extensions: a component's state in every context ----------------------------------------------------------- */
 
 typedef struct rt_extension {
     /* Called when a context is created. Success with NULL means that this artefact needs no state. */

@@ -91,7 +91,7 @@ const char *rt_cpu_slower(const rt_cpu *cpu, uint32_t level)
 {
     bool is_intel = memcmp(cpu->vendor, "GenuineIntel", sizeof cpu->vendor) == 0;
     if (level == MDOT_CPU_X86_64_BF16 && is_intel)
-        return "is slower here: Intel's CPUs multiply pairs of bf16 at half the rate of f32";
+        return "is slower here: Intel's CPUs multiply bf16 pairs at half the rate of f32";
     return NULL;
 }
 
@@ -141,7 +141,7 @@ mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const 
     list_targets(table, held, sizeof held);
     uint32_t level = forced != NULL ? rt_cpu_isa_find(forced) : MDOT_CPU_NONE;
     if (forced != NULL && level == MDOT_CPU_NONE)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no CPU level \"%s\"; the artefact has %s", forced, held);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown CPU ISA level \"%s\"; the artefact has %s", forced, held);
     const mdot_abi_image *image = find_image(cpu, table, level, kernel_precision), *least = rt_image(table, 0);
     if (image == NULL) image = find_image(cpu, table, level, NULL);
     if (image != NULL) {
@@ -150,13 +150,11 @@ mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const 
     }
     const char *missing = rt_cpu_missing(cpu, forced != NULL ? level : least->number);
     if (forced == NULL)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has code for %s; for %s this machine lacks %s", held,
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has code for %s; for %s, this machine lacks %s", held,
                          rt_string(table, least->target_at), missing);
     if (missing != NULL)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "CPU level %s was asked for, but this machine lacks %s", forced,
-                         missing);
-    return mdot_fail(err, MDOT_INCOMPATIBLE, "CPU level %s was asked for, but the artefact has code for %s only",
-                     forced, held);
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "cpu_isa is %s, but this machine lacks %s", forced, missing);
+    return mdot_fail(err, MDOT_INCOMPATIBLE, "cpu_isa is %s, but the artefact has code only for %s", forced, held);
 }
 
 bool rt_cpu_has_tiles(const mdot_abi_table *table)
@@ -178,5 +176,6 @@ void rt_cpu_explain(const rt_cpu *cpu, const mdot_abi_table *table, const mdot_a
     if (missing != NULL)
         snprintf(text, size, "%s needs %s, which this machine lacks", target, missing);
     else
-        snprintf(text, size, "%s %s", target, slower != NULL ? slower : "was not asked for");
+        snprintf(text, size, "%s %s", target,
+                 slower != NULL ? slower : "is unused: cpu_isa or kernel_precision selects another image");
 }

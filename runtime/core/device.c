@@ -69,7 +69,7 @@ static mdot_status fail_unknown(const rt_components *components, const char *tex
         bs_join_add(&list, "%s and %s:0, %s:1 …", name, name, name);
         bs_suggest_offer(&near, name);
     }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no device \"%s\"%s; devices are %s", text,
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown device \"%s\"%s; known are %s", text,
                      bs_suggest_end(&near).text, known);
 }
 
@@ -144,7 +144,7 @@ static mdot_status open_trial(const mdot_predictor *predictor, trial *out_trial,
         t.zeros = rt_alloc(&predictor->allocator, input_bytes);
         t.outputs = rt_alloc(&predictor->allocator, output_bytes);
         if (t.zeros == NULL || t.outputs == NULL)
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for trying the device out");
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out while trying the device");
     }
     if (status != MDOT_OK) {
         close_trial(&t, &predictor->allocator);
@@ -272,14 +272,14 @@ static void choose(mdot_predictor *predictor, const mdot_open_options *options)
 {
     const rt_device_ops *const *devices = predictor->components->devices;
     bool compare = cpu_computes_in(predictor, options->kernel_precision);
-    snprintf(predictor->device_reason, sizeof predictor->device_reason, "no other device is known");
+    snprintf(predictor->device_reason, sizeof predictor->device_reason, "this build supports only the CPU");
     for (size_t i = 0; devices[i] != NULL && predictor->device == NULL; i++) {
         mdot_error reason = {0};
         if (open_device(predictor, devices[i], 0, options, compare, &reason) != MDOT_OK)
             snprintf(predictor->device_reason, sizeof predictor->device_reason, "%s", reason.message);
         else if (!compare)
-            snprintf(predictor->device_reason, sizeof predictor->device_reason, "the CPU's code does not compute in %s",
-                     options->kernel_precision);
+            snprintf(predictor->device_reason, sizeof predictor->device_reason,
+                     "the artefact's code for this CPU lacks precision %s", options->kernel_precision);
     }
 }
 
@@ -289,7 +289,7 @@ mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *o
     wanted w = {.choice = CHOOSE_AUTO};
     mdot_status status = parse_device(predictor->components, device, &w, err);
     if (status != MDOT_OK) return status;
-    snprintf(predictor->device_reason, sizeof predictor->device_reason, "it was asked for");
+    snprintf(predictor->device_reason, sizeof predictor->device_reason, "requested by name");
     if (w.choice == CHOOSE_DEVICE) {
         predictor->device_is_required = true;
         mdot_error reason = {0};
@@ -298,7 +298,7 @@ mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *o
     }
     if (w.choice == CHOOSE_AUTO) choose(predictor, options);
     if (predictor->device != NULL || cpu_computes_in(predictor, options->kernel_precision)) return MDOT_OK;
-    return mdot_fail(err, MDOT_INCOMPATIBLE, "%s was asked for; what the artefact has for this CPU computes in %s (%s)",
-                     options->kernel_precision, rt_string(predictor->table, predictor->image->compute_at),
-                     predictor->device_reason);
+    return mdot_fail(
+        err, MDOT_INCOMPATIBLE, "kernel_precision is %s, but the artefact's code for this CPU computes in %s (%s)",
+        options->kernel_precision, rt_string(predictor->table, predictor->image->compute_at), predictor->device_reason);
 }

@@ -45,7 +45,8 @@ static mdot_status check_dynamic(const bs_elf *file, const bs_elf_segment *segme
         if (dynamic.d_tag == DT_NULL) break;
         for (size_t i = 0; i < sizeof forbidden / sizeof forbidden[0]; i++)
             if (dynamic.d_tag == forbidden[i].tag)
-                return mdot_fail(err, MDOT_MALFORMED, "the ELF file has %s; an artefact has none", forbidden[i].what);
+                return mdot_fail(err, MDOT_MALFORMED, "the ELF file has %s, which an artefact must omit",
+                                 forbidden[i].what);
     }
     return MDOT_OK;
 }
@@ -90,12 +91,12 @@ static mdot_status read_section(const bs_elf *file, const bs_elf_section *sectio
 {
     if (wanted->out->address != 0) return mdot_fail(err, MDOT_MALFORMED, "two ELF sections are named %s", wanted->name);
     if (section->type != SHT_PROGBITS || !(section->flags & SHF_ALLOC))
-        return mdot_fail(err, MDOT_MALFORMED, "ELF section %s is no data to be loaded", wanted->name);
+        return mdot_fail(err, MDOT_MALFORMED, "ELF section %s must be loadable data", wanted->name);
     if (section->address == 0 || section->address % wanted->alignment != 0 || section->offset % wanted->alignment != 0)
-        return mdot_fail(err, MDOT_MALFORMED, "ELF section %s is not aligned to %d bytes", wanted->name,
+        return mdot_fail(err, MDOT_MALFORMED, "ELF section %s must be aligned to %d bytes", wanted->name,
                          (int)wanted->alignment);
     if (!is_mapped(file, section))
-        return mdot_fail(err, MDOT_MALFORMED, "ELF section %s is in no read-only segment", wanted->name);
+        return mdot_fail(err, MDOT_MALFORMED, "ELF section %s must be in a read-only segment", wanted->name);
     *wanted->out = (rt_section){section->offset, section->address, section->size_bytes};
     return MDOT_OK;
 }
@@ -113,7 +114,7 @@ static mdot_status find_sections(rt_elf *elf, mdot_error *err)
     for (uint32_t s = 0; s < elf->file.section_count; s++) {
         bs_elf_section section;
         if (!bs_elf_section_at(&elf->file, s, &section))
-            return mdot_fail(err, MDOT_MALFORMED, "ELF section %u is outside the file or has no name: truncated?", s);
+            return mdot_fail(err, MDOT_MALFORMED, "ELF section %u is outside the file or lacks a name: truncated?", s);
         for (size_t i = 0; i < WANTED_COUNT; i++) {
             if (strcmp(section.name, wanted[i].name) != 0) continue;
             mdot_status status = read_section(&elf->file, &section, &wanted[i], err);
@@ -122,7 +123,8 @@ static mdot_status find_sections(rt_elf *elf, mdot_error *err)
     }
     for (size_t i = 0; i < WANTED_COUNT; i++)
         if (wanted[i].out->address == 0 && !wanted[i].optional)
-            return mdot_fail(err, MDOT_MALFORMED, "an ELF file without section %s, so not an artefact", wanted[i].name);
+            return mdot_fail(err, MDOT_MALFORMED, "the file is not an artefact: it lacks ELF section %s",
+                             wanted[i].name);
     return MDOT_OK;
 }
 
@@ -131,7 +133,7 @@ mdot_status rt_elf_read(const void *bytes, uint64_t size_bytes, rt_elf *out_elf,
     rt_elf elf = {0};
     mdot_status status = bs_elf_open(bytes, size_bytes, "an artefact", HOST_MACHINE, &elf.file, err);
     if (status == MDOT_OK && elf.file.type != ET_DYN)
-        status = mdot_fail(err, MDOT_MALFORMED, "not an ELF shared object, so not an artefact");
+        status = mdot_fail(err, MDOT_MALFORMED, "the file is not an artefact: it must be an ELF shared object");
     if (status == MDOT_OK) status = check_segments(&elf.file, err);
     if (status == MDOT_OK) status = find_sections(&elf, err);
     if (status != MDOT_OK) return status;

@@ -16,22 +16,22 @@
 
 typedef enum life { NEVER, ALIVE, IN_USE, DEAD } life;
 
-typedef struct grave {
+typedef struct object_entry {
     const void *object; /* NULL: free */
     rt_kind kind;
     life life;
-} grave;
+} object_entry;
 
 atomic_int rt_validation_state;
 
-typedef struct graveyard {
+typedef struct object_table {
     size_t count, capacity; /* capacity is a power of two */
-    grave destroyed_objects[];
-} graveyard;
+    object_entry entries[];
+} object_table;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static rt_lock lock;
-static graveyard *yard; /* NULL until the first object is created */
+static object_table *objects; /* NULL until the first object is created */
 
 static void read_environment(void)
 {
@@ -50,54 +50,52 @@ static const char *name_of(rt_kind kind)
     return names[kind];
 }
 
-/* ---- The table; the caller holds the lock
- * ------------------------------------------------------------------------- */
+/* ---- The table; the caller holds the lock ----------------------------------------------------------------------- */
 
 /* The object's entry, or the free entry that it would get. */
-static grave *find(graveyard *in, const void *object)
+static object_entry *find(object_table *in, const void *object)
 {
     uint64_t hash = (uint64_t)(uintptr_t)object * UINT64_C(0x9E3779B97F4A7C15); /* Knuth's multiplicative hash */
     size_t at = (size_t)(hash >> 32) & (in->capacity - 1);
-    while (in->destroyed_objects[at].object != NULL && in->destroyed_objects[at].object != object)
-        at = (at + 1) & (in->capacity - 1);
-    return &in->destroyed_objects[at];
+    while (in->entries[at].object != NULL && in->entries[at].object != object) at = (at + 1) & (in->capacity - 1);
+    return &in->entries[at];
 }
 
-static bool make_room(void)
+static bool reserve_slot(void)
 {
-    if (yard != NULL && 2 * yard->count < yard->capacity) return true;
+    if (objects != NULL && 2 * objects->count < objects->capacity) return true;
     enum { FIRST = 64 };
-    graveyard *old = yard;
+    object_table *old = objects;
     size_t capacity = old != NULL ? 2 * old->capacity : FIRST;
-    graveyard *larger = calloc(1, sizeof *larger + capacity * sizeof larger->destroyed_objects[0]);
+    object_table *larger = calloc(1, sizeof *larger + capacity * sizeof larger->entries[0]);
     if (larger == NULL) return false;
     larger->capacity = capacity;
     for (size_t i = 0; old != NULL && i < old->capacity; i++) {
-        if (old->destroyed_objects[i].object == NULL) continue;
-        *find(larger, old->destroyed_objects[i].object) = old->destroyed_objects[i];
+        if (old->entries[i].object == NULL) continue;
+        *find(larger, old->entries[i].object) = old->entries[i];
         larger->count++;
     }
     atomic_thread_fence(memory_order_release);
-    yard = larger;
+    objects = larger;
     free(old);
     return true;
 }
 
-static void bring_in(const void *object, rt_kind kind)
+static void set_live(const void *object, rt_kind kind)
 {
-    grave *g = find(yard, object);
-    if (g->object == NULL) yard->count++;
-    g->kind = kind;
-    g->life = ALIVE;
+    object_entry *entry = find(objects, object);
+    if (entry->object == NULL) objects->count++;
+    entry->kind = kind;
+    entry->life = ALIVE;
     atomic_thread_fence(memory_order_release);
-    g->object = object;
+    entry->object = object;
 }
 
 static life life_of(const void *object, rt_kind kind)
 {
-    if (yard == NULL || object == NULL) return NEVER;
-    const grave *g = find(yard, object);
-    return g->object == object && g->kind == kind ? g->life : NEVER;
+    if (objects == NULL || object == NULL) return NEVER;
+    const object_entry *entry = find(objects, object);
+    return entry->object == object && entry->kind == kind ? entry->life : NEVER;
 }
 
 void rt_handle_register(const void *object, rt_kind kind)
@@ -105,28 +103,27 @@ void rt_handle_register(const void *object, rt_kind kind)
     pthread_once(&once, read_environment);
     if (!rt_validates_handles()) return;
     rt_lock_take(&lock);
-    if (make_room())
-        bring_in(object, kind);
+    if (reserve_slot())
+        set_live(object, kind);
     else /* an unrecorded object would look like one that never existed, so validation is switched off */
         atomic_store(&rt_validation_state, RT_VALIDATION_OFF);
     rt_lock_give(&lock);
 }
 
-/* ---- Results
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- Results ---------------------------------------------------------------------------------------------------- */
 
-static mdot_status tell(const void *object, rt_kind kind, life state, const char *function, mdot_error *err)
+static mdot_status report(const void *object, rt_kind kind, life state, const char *function, mdot_error *err)
 {
     mdot_error own;
     mdot_error *e = err != NULL ? err : &own;
     const char *what = name_of(kind);
     if (state == DEAD)
-        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p was destroyed before", function, what, object);
+        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p was destroyed before this call", function, what, object);
     else if (state == IN_USE)
-        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p is in use by another call: each thread takes its own",
+        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: the %s %p is in use by another call: create one for each thread",
                   function, what, object);
     else
-        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: %p is no %s", function, object, what);
+        mdot_fail(e, MDOT_INVALID_ARGUMENT, "%s: %p is an invalid handle; expected: %s", function, object, what);
     dprintf(STDERR_FILENO, "mdot: %s\n", e->message);
     return MDOT_INVALID_ARGUMENT;
 }
@@ -135,16 +132,16 @@ mdot_status rt_handle_lookup(const void *object, rt_kind kind, bool begin, const
 {
     rt_lock_take(&lock);
     life state = life_of(object, kind);
-    if (begin && state == ALIVE) find(yard, object)->life = IN_USE;
+    if (begin && state == ALIVE) find(objects, object)->life = IN_USE;
     rt_lock_give(&lock);
     bool is_right = state == ALIVE || (!begin && state == IN_USE);
-    return is_right ? MDOT_OK : tell(object, kind, state, function, err);
+    return is_right ? MDOT_OK : report(object, kind, state, function, err);
 }
 
 void rt_handle_end(const void *context)
 {
     rt_lock_take(&lock);
-    if (life_of(context, RT_CONTEXT) == IN_USE) find(yard, context)->life = ALIVE;
+    if (life_of(context, RT_CONTEXT) == IN_USE) find(objects, context)->life = ALIVE;
     rt_lock_give(&lock);
 }
 
@@ -152,8 +149,8 @@ bool rt_handle_remove(const void *object, rt_kind kind, const char *function)
 {
     rt_lock_take(&lock);
     life state = life_of(object, kind);
-    if (state == ALIVE) find(yard, object)->life = DEAD;
+    if (state == ALIVE) find(objects, object)->life = DEAD;
     rt_lock_give(&lock);
-    if (state != ALIVE) tell(object, kind, state, function, NULL);
+    if (state != ALIVE) report(object, kind, state, function, NULL);
     return state == ALIVE;
 }

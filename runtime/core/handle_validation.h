@@ -1,6 +1,7 @@
 /* handle_validation.h — handle validation: reports misuse of handles if the environment has MDOT_VALIDATE=1. Each
- * object is recorded by its address when it is created, and every public function checks its handles. Without
- * MDOT_VALIDATE a check is a load and a branch. tests/fault/test_handle_validation_calls.c finds functions that skip the check.
+ * object is recorded by its address when it is created, and every public function checks its handles. If
+ * MDOT_VALIDATE is unset, a check is a load and a branch. tests/fault/test_handle_validation_calls.c finds functions
+ * that skip the check.
  *
  * Misuse returns INVALID_ARGUMENT with a message that names the function. It also prints a line on stderr, because
  * mdot_…_destroy and similar functions return void. The environment is read once, when the process creates its first

@@ -14,14 +14,14 @@ static const bs_struct_version kernel_info_type = BS_SIZED(mdot_kernel_info, flo
 static const bs_struct_version image_info_type = BS_SIZED(mdot_image_info, weights_bytes);
 static const bs_struct_version image_kernel_info_type = BS_SIZED(mdot_image_kernel_info, code_bytes);
 
-static bool lives(const mdot_predictor *predictor, const char *function)
+static bool is_live(const mdot_predictor *predictor, const char *function)
 {
     return predictor != NULL && rt_handle_is_live(predictor, RT_PREDICTOR, function);
 }
 
 mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predictor_info *out_info)
 {
-    if (!lives(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (!is_live(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_table *table = predictor->table;
     const rt_device *device = predictor->device;
     const mdot_predictor_info info = {
@@ -45,7 +45,7 @@ mdot_status mdot_predictor_get_info(const mdot_predictor *predictor, mdot_predic
 
 mdot_status mdot_predictor_find_entry(const mdot_predictor *predictor, const char *name, size_t *out_entry)
 {
-    if (!lives(predictor, __func__) || name == NULL || out_entry == NULL) return MDOT_INVALID_ARGUMENT;
+    if (!is_live(predictor, __func__) || name == NULL || out_entry == NULL) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_table *table = predictor->table;
     for (size_t i = 0; i < table->entry_count; i++) {
         if (strcmp(rt_string(table, rt_entry(table, i)->name_at), name) != 0) continue;
@@ -57,7 +57,7 @@ mdot_status mdot_predictor_find_entry(const mdot_predictor *predictor, const cha
 
 mdot_status mdot_predictor_get_entry(const mdot_predictor *predictor, size_t entry, mdot_entry_info *out_info)
 {
-    if (!lives(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (!is_live(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_table *table = predictor->table;
     if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
     const mdot_abi_entry *e = rt_entry(table, entry);
@@ -92,7 +92,7 @@ static mdot_status get_tensor(const mdot_abi_table *table, const mdot_abi_tensor
 mdot_status mdot_predictor_get_input(const mdot_predictor *predictor, size_t entry, size_t input,
                                      mdot_tensor_info *out_info)
 {
-    if (!lives(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (!is_live(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_table *table = predictor->table;
     if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
     const mdot_abi_entry *e = rt_entry(table, entry);
@@ -102,7 +102,7 @@ mdot_status mdot_predictor_get_input(const mdot_predictor *predictor, size_t ent
 mdot_status mdot_predictor_get_output(const mdot_predictor *predictor, size_t entry, size_t output,
                                       mdot_tensor_info *out_info)
 {
-    if (!lives(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (!is_live(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_table *table = predictor->table;
     if (entry >= table->entry_count) return MDOT_OUT_OF_RANGE;
     const mdot_abi_entry *e = rt_entry(table, entry);
@@ -119,7 +119,7 @@ static const mdot_abi_bucket *find_bucket(const mdot_abi_table *table, size_t en
 mdot_status mdot_predictor_get_bucket(const mdot_predictor *predictor, size_t entry, size_t bucket,
                                       mdot_bucket_info *out_info)
 {
-    if (!lives(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (!is_live(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_bucket *b = find_bucket(predictor->table, entry, bucket);
     if (b == NULL) return MDOT_OUT_OF_RANGE;
     const mdot_bucket_info info = {
@@ -134,7 +134,7 @@ mdot_status mdot_predictor_get_bucket(const mdot_predictor *predictor, size_t en
 mdot_status mdot_predictor_get_kernel(const mdot_predictor *predictor, size_t entry, size_t bucket, size_t kernel,
                                       mdot_kernel_info *out_info)
 {
-    if (!lives(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (!is_live(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_bucket *b = find_bucket(predictor->table, entry, bucket);
     if (b == NULL || kernel >= b->kernel_count) return MDOT_OUT_OF_RANGE;
     const mdot_abi_kernel *kernels = rt_kernels(predictor->table, b), *k = &kernels[kernel];
@@ -152,7 +152,7 @@ mdot_status mdot_predictor_get_kernel(const mdot_predictor *predictor, size_t en
 
 mdot_status mdot_predictor_get_image(const mdot_predictor *predictor, size_t image, mdot_image_info *out_info)
 {
-    if (!lives(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (!is_live(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_table *table = predictor->table;
     if (image >= table->image_count) return MDOT_OUT_OF_RANGE;
     const mdot_abi_image *i = rt_image(table, image);
@@ -197,7 +197,7 @@ static mdot_image_kernel_info describe_cpu_function(const mdot_abi_table *table,
 mdot_status mdot_predictor_get_image_kernel(const mdot_predictor *predictor, size_t image, size_t entry, size_t bucket,
                                             mdot_image_kernel_info *out_info)
 {
-    if (!lives(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
+    if (!is_live(predictor, __func__)) return MDOT_INVALID_ARGUMENT;
     const mdot_abi_table *table = predictor->table;
     const mdot_abi_bucket *b = find_bucket(table, entry, bucket);
     if (b == NULL || image >= table->image_count) return MDOT_OUT_OF_RANGE;

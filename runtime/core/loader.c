@@ -69,13 +69,15 @@ static mdot_status measure(const rt_elf *elf, span *out_span, mdot_error *err)
         bs_elf_segment segment;
         if (!find_loaded(elf, i, &segment)) continue;
         if (segment.address % s.page != segment.offset % s.page)
-            return mdot_fail(err, MDOT_MALFORMED, "ELF segment %u does not lie in memory as in the file's pages", i);
+            return mdot_fail(err, MDOT_MALFORMED, "ELF segment %u has different page offsets in memory and in the file",
+                             i);
         uint64_t start = segment.address - segment.address % s.page, end = segment.address + segment.memory_bytes;
         if (start < s.start) s.start = start;
         if (end > s.end) s.end = end;
     }
     /* At least the sections' segments exist. mmap refuses sizes beyond the memory. */
-    if (s.end > UINT64_MAX - s.page) return mdot_fail(err, MDOT_MALFORMED, "an ELF segment ends beyond all addresses");
+    if (s.end > UINT64_MAX - s.page)
+        return mdot_fail(err, MDOT_MALFORMED, "an ELF segment ends beyond the address space");
     s.end = (s.end + s.page - 1) / s.page * s.page;
     *out_span = s;
     return MDOT_OK;
@@ -96,7 +98,7 @@ static mdot_status map_segment(const rt_copy *copy, const bs_elf_segment *segmen
         status = rt_copy_map(copy, segment->offset - before, (size_t)file_bytes, protection, at, err);
     if (status == MDOT_OK && memory_bytes > file_bytes &&
         mprotect(at + file_bytes, (size_t)(memory_bytes - file_bytes), PROT_READ) != 0)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an ELF segment");
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an ELF segment");
     return status;
 }
 
@@ -114,7 +116,7 @@ static mdot_status reserve(size_t size_bytes, rt_library **out_library, mdot_err
     if (library == NULL || memory == MAP_FAILED) {
         if (memory != MAP_FAILED) munmap(memory, size_bytes);
         free(library);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no room for %zu bytes of an artefact", size_bytes);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu bytes of an artefact", size_bytes);
     }
     atomic_init(&library->references, 1);
     library->memory = memory;

@@ -88,7 +88,7 @@ mdot_status rt_predictor_open(const rt_components *components, const char *path,
                               mdot_predictor **out_predictor, mdot_error *err)
 {
     if (path == NULL || out_predictor == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_predictor_open needs a path and a place for the result");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_predictor_open: path or out_predictor is NULL");
     mdot_open_options o = {0};
     mdot_status status = options != NULL ? bs_read_struct(&options_type, options, &o, err) : MDOT_OK;
     if (status != MDOT_OK) return status;
@@ -98,7 +98,7 @@ mdot_status rt_predictor_open(const rt_components *components, const char *path,
     const char *level = o.cpu_isa != NULL ? o.cpu_isa : getenv("MDOT_CPU_ISA");
     if (level != NULL && level[0] == '\0') level = NULL;
     mdot_predictor *predictor = rt_alloc(&allocator, sizeof *predictor);
-    if (predictor == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory for a predictor", path);
+    if (predictor == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out for a predictor", path);
     predictor->allocator = allocator;
     predictor->components = components;
     atomic_init(&predictor->references, 1);

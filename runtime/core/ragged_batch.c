@@ -62,7 +62,7 @@ mdot_status rt_ragged_batch_create(const rt_allocator *allocator, const mdot_abi
     if (most_outputs == 0) return MDOT_OK;
     unsigned char *memory = rt_alloc(allocator, most_bytes + most_outputs * sizeof(void *));
     if (memory == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu bytes of items' tensors", most_bytes);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu bytes of items' tensors", most_bytes);
     *out_batch = (rt_ragged_batch){memory, (void **)(void *)(memory + most_bytes)};
     return MDOT_OK;
 }

@@ -35,16 +35,17 @@ mdot_status mdot_predictor_find_bucket(const mdot_predictor *predictor, size_t e
 mdot_status rt_check_entry(const mdot_abi_table *table, size_t entry, mdot_error *err)
 {
     if (entry < table->entry_count) return MDOT_OK;
-    return mdot_fail(err, MDOT_OUT_OF_RANGE, "there is no entry %zu; the artefact has %u", entry, table->entry_count);
+    return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %zu is out of range; the artefact has %u", entry,
+                     table->entry_count);
 }
 
 mdot_status rt_check_length(const mdot_abi_table *table, const mdot_abi_entry *entry, int64_t length, mdot_error *err)
 {
     if (find_bucket(table, entry, length) < entry->bucket_count) return MDOT_OK;
     if (!entry->least_length)
-        return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %s has no length, so it is 0, not %lld",
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %s lacks a length: pass 0 instead of %lld",
                          rt_string(table, entry->name_at), (long long)length);
-    return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %s takes lengths from %u to %lld, not %lld",
+    return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %s takes lengths from %u to %lld; the length is %lld",
                      rt_string(table, entry->name_at), entry->least_length,
                      (long long)rt_buckets(table, entry)[entry->bucket_count - 1].max_length, (long long)length);
 }
@@ -78,8 +79,8 @@ mdot_abi_call rt_call_of(const mdot_context *context, const mdot_abi_bucket *buc
 }
 
 /* Passes calls to the workers in groups of AT_ONCE. */
-static void run_shared(mdot_context *context, const rt_code *code, const mdot_abi_call *common, const rt_item *items,
-                       size_t count)
+static void run_split(mdot_context *context, const rt_code *code, const mdot_abi_call *common, const rt_item *items,
+                      size_t count)
 {
     enum { AT_ONCE = 16 };
     mdot_abi_call calls[AT_ONCE];
@@ -101,7 +102,7 @@ void rt_run_on_cpu(mdot_context *context, const mdot_abi_entry *entry, int64_t l
     rt_code code = rt_code_of(context, bucket);
     mdot_abi_call call = rt_call_of(context, bucket, length);
     if (rt_workers_split(context->workers, length)) {
-        run_shared(context, &code, &call, items, count);
+        run_split(context, &code, &call, items, count);
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -146,7 +147,7 @@ mdot_status mdot_run_ordered(mdot_context *context, size_t entry, int64_t length
                              void *const *outputs, mdot_error *err)
 {
     if (context == NULL || inputs == NULL || outputs == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_ordered needs a context, inputs and outputs");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_ordered: context, inputs or outputs is NULL");
     mdot_status status = rt_handle_enter(context, "mdot_run_ordered", err);
     if (status != MDOT_OK) return status;
     status = run_ordered(context, entry, length, inputs, outputs, err);
@@ -166,7 +167,7 @@ static mdot_status run_step(mdot_context *context, size_t entry, int64_t length,
     for (size_t i = 0; i <= step; i++) {
         begin = end;
         if (begin == bucket->kernel_count)
-            return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %s has %zu steps at length %lld and no step %zu",
+            return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %s has %zu steps at length %lld; step %zu is out of range",
                              rt_string(table, rt_entry(table, entry)->name_at), i, (long long)length, step);
         end = rt_step_end(kernels, bucket->kernel_count, begin);
     }
@@ -183,7 +184,7 @@ mdot_status mdot_run_step(mdot_context *context, size_t entry, int64_t length, c
                           void *const *outputs, size_t step, mdot_error *err)
 {
     if (context == NULL || inputs == NULL || outputs == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_step needs a context, inputs and outputs");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run_step: context, inputs or outputs is NULL");
     mdot_status status = rt_handle_enter(context, "mdot_run_step", err);
     if (status != MDOT_OK) return status;
     status = run_step(context, entry, length, &(rt_item){inputs, outputs}, step, err);
@@ -208,9 +209,9 @@ static const mdot_abi_tensor *find_tensor(const mdot_abi_table *table, const mdo
 static mdot_status check_data(const char *name, const void *data, size_t element_bytes, uint64_t size_bytes,
                               mdot_error *err)
 {
-    if (data == NULL && size_bytes > 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s has no data", name);
+    if (data == NULL && size_bytes > 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: data is NULL", name);
     if ((uintptr_t)data % element_bytes != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is not aligned to its elements of %zu bytes", name,
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s must be aligned to its element size of %zu bytes", name,
                          element_bytes);
     return MDOT_OK;
 }
@@ -222,20 +223,20 @@ static mdot_status match_dim(const mdot_abi_dim *dim, const char *name, int i, i
 {
     if (!rt_has_length(dim)) {
         if (size == dim->offset) return MDOT_OK;
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension %d of %s is %lld, not %lld", i, name, (long long)size,
-                         (long long)dim->offset);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension %d of %s is %lld; it must be %lld", i, name,
+                         (long long)size, (long long)dim->offset);
     }
     int64_t scaled;
     if (size < 0 || __builtin_sub_overflow(size, dim->offset, &scaled) || scaled % dim->scale != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension %d of %s is %lld, not %lld * length + %lld", i, name,
-                         (long long)size, (long long)dim->scale, (long long)dim->offset);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension %d of %s is %lld; it must be %lld * length + %lld", i,
+                         name, (long long)size, (long long)dim->scale, (long long)dim->offset);
     int64_t solved = scaled / dim->scale;
     if (solved < 1)
-        return mdot_fail(err, MDOT_OUT_OF_RANGE, "dimension %d of %s makes the length %lld", i, name,
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "dimension %d of %s implies the invalid length %lld", i, name,
                          (long long)solved);
     if (*length != 0 && *length != solved)
         return mdot_fail(err, MDOT_OUT_OF_RANGE,
-                         "dimension %d of %s makes the length %lld; another input's makes it %lld", i, name,
+                         "dimension %d of %s implies the length %lld; another input implies %lld", i, name,
                          (long long)solved, (long long)*length);
     *length = solved;
     return MDOT_OK;
@@ -245,12 +246,13 @@ static mdot_status match_input(const mdot_abi_tensor *tensor, const char *name, 
                                int64_t *length, mdot_error *err)
 {
     if (input->dtype != (mdot_dtype)tensor->dtype)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s is %s, not %s", name,
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s is %s; it must be %s", name,
                          mdot_dtype_name((mdot_dtype)tensor->dtype), mdot_dtype_name(input->dtype));
     if (input->rank != (int)tensor->rank)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s has rank %u, not %d", name, tensor->rank, input->rank);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s must have rank %u; it has %d", name, tensor->rank,
+                         input->rank);
     if (input->rank > 0 && input->dims == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s comes without dimensions", name);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s: dims is NULL", name);
     for (int i = 0; i < input->rank; i++) {
         mdot_status status = match_dim(&tensor->dim[i], name, i, input->dims[i], length, err);
         if (status != MDOT_OK) return status;
@@ -267,7 +269,7 @@ static mdot_status order_inputs(mdot_context *context, const mdot_abi_entry *ent
     const mdot_abi_table *table = context->predictor->table;
     const mdot_abi_tensor *tensors = rt_inputs(table, entry);
     if (input_count != entry->input_count)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s takes %u inputs, not %zu",
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s takes %u inputs; the call passes %zu",
                          rt_string(table, entry->name_at), entry->input_count, input_count);
     memset(context->inputs, 0, input_count * sizeof *context->inputs);
     int64_t length = 0;
@@ -275,7 +277,7 @@ static mdot_status order_inputs(mdot_context *context, const mdot_abi_entry *ent
         const char *name = inputs[i].name != NULL ? inputs[i].name : "";
         const mdot_abi_tensor *tensor = find_tensor(table, tensors, entry->input_count, name, i);
         if (tensor == NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s has no input \"%s\"",
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s lacks an input \"%s\"",
                              rt_string(table, entry->name_at), name);
         if (context->inputs[tensor - tensors] != NULL)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "input %s is given twice", name);
@@ -294,22 +296,22 @@ static mdot_status order_outputs(mdot_context *context, const mdot_abi_entry *en
     const mdot_abi_table *table = context->predictor->table;
     const mdot_abi_tensor *tensors = rt_outputs(table, entry);
     if (output_count != entry->output_count)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s has %u outputs, not %zu",
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s has %u outputs; the call passes %zu",
                          rt_string(table, entry->name_at), entry->output_count, output_count);
     memset(context->outputs, 0, output_count * sizeof *context->outputs);
     for (size_t i = 0; i < output_count; i++) {
         const char *name = outputs[i].name != NULL ? outputs[i].name : "";
         const mdot_abi_tensor *tensor = find_tensor(table, tensors, entry->output_count, name, i);
         if (tensor == NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s has no output \"%s\"",
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry %s lacks an output \"%s\"",
                              rt_string(table, entry->name_at), name);
         if (context->outputs[tensor - tensors] != NULL)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "output %s is given twice", name);
         size_t element_bytes = mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
         uint64_t size_bytes = rt_element_count(tensor, length) * element_bytes;
         if (outputs[i].size_bytes < size_bytes)
-            return mdot_fail(err, MDOT_OUT_OF_RANGE, "output %s takes %llu bytes at length %lld; there are %zu", name,
-                             (unsigned long long)size_bytes, (long long)length, outputs[i].size_bytes);
+            return mdot_fail(err, MDOT_OUT_OF_RANGE, "output %s takes %llu bytes at length %lld; the buffer has %zu",
+                             name, (unsigned long long)size_bytes, (long long)length, outputs[i].size_bytes);
         mdot_status status = check_data(name, outputs[i].data, element_bytes, size_bytes, err);
         if (status != MDOT_OK) return status;
         context->outputs[tensor - tensors] = outputs[i].data != NULL ? outputs[i].data : context->scratch;
@@ -339,7 +341,7 @@ mdot_status mdot_run(mdot_context *context, size_t entry, const mdot_input *inpu
                      const mdot_output *outputs, size_t output_count, mdot_error *err)
 {
     if (context == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run needs a context, inputs and outputs");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_run: context, inputs or outputs is NULL");
     mdot_status status = rt_handle_enter(context, "mdot_run", err);
     if (status != MDOT_OK) return status;
     status = run_named(context, entry, inputs, input_count, outputs, output_count, err);

@@ -46,12 +46,12 @@ static mdot_status check_shape(const mdot_abi_tensor *tensor, const char *name, 
                                int64_t max_length, mdot_error *err)
 {
     int64_t bytes = (int64_t)mdot_dtype_size_bytes((mdot_dtype)tensor->dtype);
-    if (bytes == 0) return MALFORMED(err, "%s has no element type (%u)", name, tensor->dtype);
+    if (bytes == 0) return MALFORMED(err, "%s has an unknown element type (%u)", name, tensor->dtype);
     if (tensor->rank > MDOT_MAX_RANK) return MALFORMED(err, "%s has rank %u", name, tensor->rank);
     for (uint32_t i = 0; i < tensor->rank; i++) {
         int64_t shortest, longest;
         if (max_length == 0 && rt_has_length(&tensor->dim[i]))
-            return MALFORMED(err, "%s depends on a length that its entry has not", name);
+            return MALFORMED(err, "%s depends on a length that its entry lacks", name);
         if (!dim_at(&tensor->dim[i], least_length, &shortest) || !dim_at(&tensor->dim[i], max_length, &longest))
             return MALFORMED(err, "dimension %u of %s is negative", i, name);
         int64_t most = longest > shortest ? longest : shortest;
@@ -69,7 +69,7 @@ static mdot_status check_columns(const mdot_abi_table *table, const mdot_abi_ten
     if (tensor->default_count == 0 && *names == '\0') return MDOT_OK;
     uint64_t columns = tensor->dtype == MDOT_DTYPE_F32 ? (uint64_t)rt_column_count(tensor) : 0, named = *names != '\0';
     if (tensor->default_count > columns)
-        return MALFORMED(err, "%s has defaults for %u columns that it has not", name, tensor->default_count);
+        return MALFORMED(err, "%s has defaults for %u columns, more than its columns", name, tensor->default_count);
     if (!array_fits(table, tensor->defaults_at, tensor->default_count, sizeof(float)))
         return MALFORMED(err, "the defaults of %s are outside", name);
     for (const char *c = names; *c != '\0'; c++) named += *c == ',';
@@ -122,10 +122,10 @@ static mdot_status check_buckets(const mdot_abi_table *table, const mdot_abi_ent
     if (!entry->least_length && (entry->bucket_count != 1 || buckets[0].max_length != 0))
         return MALFORMED(err, "an entry without a length has several buckets");
     if (entry->least_length > buckets[0].max_length)
-        return MALFORMED(err, "no length from %u on fits the first bucket", entry->least_length);
+        return MALFORMED(err, "the least length, %u, exceeds the first bucket", entry->least_length);
     for (uint32_t i = 0; i < entry->bucket_count; i++) {
         if (entry->least_length && buckets[i].max_length <= (i > 0 ? buckets[i - 1].max_length : 0))
-            return MALFORMED(err, "bucket lengths do not ascend");
+            return MALFORMED(err, "bucket lengths must ascend");
         mdot_status status = check_bucket(table, &buckets[i], err);
         if (status != MDOT_OK) return status;
     }
@@ -146,7 +146,7 @@ static mdot_status check_together(const mdot_abi_table *table, const mdot_abi_bu
             const mdot_abi_dim *dim = &tensors[i].dim[d];
             if (!rt_has_length(dim)) continue;
             if (dim->scale < 0 || (dim->offset > 0 && (dim->offset - 1) / dim->scale >= bucket->unit_offset))
-                return MALFORMED(err, "items are taken together by a bucket of %lld, and %s is no tensor for it",
+                return MALFORMED(err, "a bucket of %lld computes items together, but the shape of %s excludes that",
                                  (long long)bucket->max_length, name);
         }
         if (rt_tensor_bytes(&tensors[i], bucket->max_length) > MAX_TENSOR_BYTES / bucket->most_items)
@@ -160,18 +160,18 @@ static mdot_status check_items(const mdot_abi_table *table, const mdot_abi_entry
 {
     if (bucket->most_items == 0) return MDOT_OK;
     if (bucket->most_items > bucket->max_length || bucket->unit_offset < 0 || bucket->unit_offset > bucket->max_length)
-        return MALFORMED(err, "a bucket of %lld takes %u items together", (long long)bucket->max_length,
+        return MALFORMED(err, "a bucket of %lld has an invalid limit of %u items", (long long)bucket->max_length,
                          bucket->most_items);
     const mdot_abi_kernel *kernels = rt_kernels(table, bucket);
     for (uint32_t i = 0; i < bucket->kernel_count; i++)
         if (kernels[i].unit_offset > bucket->unit_offset || kernels[i].unit_offset < -(int64_t)entry->least_length)
-            return MALFORMED(err, "kernel %s is of length%+lld", rt_string(table, kernels[i].name_at),
-                             (long long)kernels[i].unit_offset);
+            return MALFORMED(err, "kernel %s has an invalid unit offset: length%+lld",
+                             rt_string(table, kernels[i].name_at), (long long)kernels[i].unit_offset);
     mdot_status status = check_together(table, bucket, entry->inputs_at, entry->input_count, err);
     return status == MDOT_OK ? check_together(table, bucket, entry->outputs_at, entry->output_count, err) : status;
 }
 
-static bool tells_length(const mdot_abi_table *table, const mdot_abi_entry *entry)
+static bool determines_length(const mdot_abi_table *table, const mdot_abi_entry *entry)
 {
     const mdot_abi_tensor *inputs = rt_inputs(table, entry);
     for (uint32_t i = 0; i < entry->input_count; i++)
@@ -193,8 +193,9 @@ static mdot_status check_entry(const mdot_abi_table *table, const mdot_abi_entry
     for (uint32_t b = 0; b < entry->bucket_count && status == MDOT_OK; b++)
         status = check_items(table, entry, &rt_buckets(table, entry)[b], err);
     if (status != MDOT_OK) return status;
-    if (entry->least_length && !tells_length(table, entry))
-        return MALFORMED(err, "no input of entry %s tells the length", rt_string(table, entry->name_at));
+    if (entry->least_length && !determines_length(table, entry))
+        return MALFORMED(err, "entry %s has a length, but all of its inputs are constant in size",
+                         rt_string(table, entry->name_at));
     return MDOT_OK;
 }
 
@@ -245,8 +246,8 @@ static mdot_status check_cuda_kernel(const mdot_abi_table *table, const mdot_abi
     if (kernel->name_at == 0 || !string_fits(table, kernel->name_at))
         return MALFORMED(err, "a CUDA kernel's name is outside");
     if (kernel->threads == 0 || kernel->threads > MAX_BLOCK_THREADS || (kernel->tile_rows > 0) != has_length)
-        return MALFORMED(err, "CUDA kernel %s has blocks of %u threads, tiles of %u", rt_string(table, kernel->name_at),
-                         kernel->threads, kernel->tile_rows);
+        return MALFORMED(err, "CUDA kernel %s has invalid blocks of %u threads or tiles of %u",
+                         rt_string(table, kernel->name_at), kernel->threads, kernel->tile_rows);
     if (kernel->inline_input_bytes > MAX_PARAMETER_BYTES - sizeof(mdot_abi_cuda_call))
         return MALFORMED(err, "CUDA kernel %s has too large a parameter", rt_string(table, kernel->name_at));
     if (kernel->scratch_bytes > MAX_ITEM_BYTES)
@@ -280,7 +281,7 @@ static mdot_status check_cuda_image(const rt_elf *elf, const mdot_abi_table *tab
 {
     const char *target = rt_string(table, image->target_at);
     if (image->number < 10 || image->variant > 1)
-        return MALFORMED(err, "a CUDA image for no architecture (sm_%u)", image->number);
+        return MALFORMED(err, "a CUDA image has an invalid architecture (sm_%u)", image->number);
     if (image->code_bytes == 0 || !part_fits(&elf->cubins, image->code_offset, image->code_bytes))
         return MALFORMED(err, "image %s is outside section " MDOT_ABI_SECTION_CUBINS, target);
     if (!part_fits(&elf->cuda_weights, image->weights_offset, image->weights_bytes))
@@ -293,7 +294,7 @@ static mdot_status check_cuda_image(const rt_elf *elf, const mdot_abi_table *tab
 static mdot_status check_cpu_image(const mdot_abi_table *table, const mdot_abi_image *image, mdot_error *err)
 {
     const char *target = rt_string(table, image->target_at);
-    if (image->number == MDOT_CPU_NONE) return MALFORMED(err, "a CPU image for no CPU");
+    if (image->number == MDOT_CPU_NONE) return MALFORMED(err, "a CPU image has an invalid ISA level");
     if (image->weights_offset % MDOT_ABI_ALIGNMENT != 0 || image->weights_offset > table->weights_bytes ||
         image->weights_bytes > table->weights_bytes - image->weights_offset)
         return MALFORMED(err, "the weights of image %s are outside section " MDOT_ABI_SECTION_WEIGHTS, target);
@@ -302,12 +303,12 @@ static mdot_status check_cpu_image(const mdot_abi_table *table, const mdot_abi_i
     const mdot_abi_cpu_function *functions = rt_cpu_functions(table, image);
     for (uint32_t i = 0; i < image->kernel_count; i++) {
         if (functions[i].code >= table->code_count)
-            return MALFORMED(err, "code number %u of image %s is beyond %u", functions[i].code, target,
+            return MALFORMED(err, "code index %u of image %s is beyond %u", functions[i].code, target,
                              table->code_count);
         if (functions[i].scratch_bytes > SIZE_MAX - MDOT_ABI_ALIGNMENT ||
             functions[i].worker_bytes > functions[i].scratch_bytes ||
             functions[i].worker_bytes % MDOT_ABI_ALIGNMENT != 0)
-            return MALFORMED(err, "the scratch of image %s is impossible", target);
+            return MALFORMED(err, "the scratch size of image %s is invalid", target);
     }
     return MDOT_OK;
 }
@@ -330,7 +331,7 @@ static mdot_status check_order(const mdot_abi_table *table, uint32_t number, mdo
 {
     const mdot_abi_image *image = rt_image(table, number);
     const char *kernel_precision = rt_string(table, image->compute_at);
-    if (number > 0 && !ascends(rt_image(table, number - 1), image)) return MALFORMED(err, "images do not ascend");
+    if (number > 0 && !ascends(rt_image(table, number - 1), image)) return MALFORMED(err, "images must ascend");
     for (uint32_t i = number; i-- > 0 && is_same_target(rt_image(table, i), image);)
         if (strcmp(rt_string(table, rt_image(table, i)->compute_at), kernel_precision) == 0)
             return MALFORMED(err, "there are two images for %s in %s", rt_string(table, image->target_at),
@@ -344,7 +345,7 @@ static mdot_status check_image(const rt_elf *elf, const mdot_abi_table *table, c
     if (!string_fits(table, image->target_at) || !string_fits(table, image->compute_at))
         return MALFORMED(err, "an image's target is outside");
     if (image->kind != MDOT_IMAGE_CPU && image->kind != MDOT_IMAGE_CUDA)
-        return MALFORMED(err, "image %s is of no kind (%u)", rt_string(table, image->target_at), image->kind);
+        return MALFORMED(err, "image %s has an unknown kind (%u)", rt_string(table, image->target_at), image->kind);
     if (image->kernel_count != table->bucket_count)
         return MALFORMED(err, "image %s has %u kernels for %u buckets", rt_string(table, image->target_at),
                          image->kernel_count, table->bucket_count);
@@ -358,7 +359,7 @@ static mdot_status check_images(const rt_elf *elf, const mdot_abi_table *table, 
         !array_fits(table, table->images_at, table->image_count, sizeof(mdot_abi_image)))
         return MALFORMED(err, "%u images at byte %u are outside", table->image_count, table->images_at);
     if (table->image_count == 0 || rt_image(table, 0)->kind != MDOT_IMAGE_CPU)
-        return MALFORMED(err, "there is no image for CPUs");
+        return MALFORMED(err, "the artefact lacks an image for CPUs");
     for (uint32_t i = 0; i < table->image_count; i++) {
         mdot_status status = check_image(elf, table, rt_image(table, i), err);
         if (status == MDOT_OK) status = check_order(table, i, err);
@@ -381,7 +382,7 @@ static mdot_status check_identity(const rt_elf *elf, const mdot_abi_table *table
                          (unsigned long long)elf->file.size_bytes, (unsigned long long)table->file_bytes);
     if (mdot_abi_file_checksum(elf->file.bytes, (size_t)elf->file.size_bytes, (size_t)elf->table.offset) !=
         table->checksum)
-        return mdot_fail(err, MDOT_CORRUPT, "the artefact's checksum does not match: the file is damaged");
+        return mdot_fail(err, MDOT_CORRUPT, "the artefact's checksum differs: the file is damaged");
     return MDOT_OK;
 }
 
@@ -391,9 +392,9 @@ mdot_status rt_table_check(const rt_elf *elf, mdot_error *err)
     mdot_status status = check_identity(elf, table, err);
     if (status != MDOT_OK) return status;
     if (table->table_bytes < sizeof *table || table->table_bytes > elf->table.size_bytes)
-        return MALFORMED(err, "%u bytes do not fit section " MDOT_ABI_SECTION_TABLE, table->table_bytes);
+        return MALFORMED(err, "%u bytes exceed section " MDOT_ABI_SECTION_TABLE, table->table_bytes);
     if (table->weights_bytes > elf->weights.size_bytes)
-        return MALFORMED(err, "the weights do not fit section " MDOT_ABI_SECTION_WEIGHTS);
+        return MALFORMED(err, "the weights exceed section " MDOT_ABI_SECTION_WEIGHTS);
     if (!string_fits(table, table->name_at) || !string_fits(table, table->compiler_at))
         return MALFORMED(err, "a name is outside");
     status = check_entries(table, err);

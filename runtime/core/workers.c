@@ -28,7 +28,7 @@
 
 enum {
     LEAST_LENGTH = 256,      /* below this length, waking threads costs more than they save */
-    SHARE_BITS = 16,         /* low bits of a ticket */
+    SLICE_BITS = 16,         /* low bits of a ticket */
     PAUSES_TO_A_YIELD = 512, /* about ten microseconds; the awaited thread may need this core */
     PAUSES_TO_SLEEP = 2048,  /* in consecutive runs, workers are still awake */
     LINE_BYTES = 64
@@ -70,23 +70,23 @@ static void pause_once(unsigned *pauses)
 
 /* ---- Slices ------------------------------------------------------------------------------------------------------ */
 
-static bool take_share(rt_workers *w, uint32_t *out_share)
+static bool take_slice(rt_workers *w, uint32_t *out_slice)
 {
-    unsigned long long mask = (1u << SHARE_BITS) - 1, ticket = atomic_load_explicit(&w->ticket, memory_order_acquire);
+    unsigned long long mask = (1u << SLICE_BITS) - 1, ticket = atomic_load_explicit(&w->ticket, memory_order_acquire);
     while ((ticket & mask) < w->count)
         if (atomic_compare_exchange_weak_explicit(&w->ticket, &ticket, ticket + 1, memory_order_acq_rel,
                                                   memory_order_acquire)) {
-            *out_share = (uint32_t)(ticket & mask);
+            *out_slice = (uint32_t)(ticket & mask);
             return true;
         }
     return false;
 }
 
-static void do_share(rt_workers *w, uint32_t share, uint32_t worker)
+static void run_slice(rt_workers *w, uint32_t slice, uint32_t worker)
 {
     mdot_abi_call call = w->step.call;
-    call.share_begin = (int64_t)share * MDOT_ABI_WHOLE_SLICE / w->count;
-    call.share_end = (int64_t)(share + 1) * MDOT_ABI_WHOLE_SLICE / w->count;
+    call.share_begin = (int64_t)slice * MDOT_ABI_WHOLE_SLICE / w->count;
+    call.share_end = (int64_t)(slice + 1) * MDOT_ABI_WHOLE_SLICE / w->count;
     call.worker = worker;
     w->step.function(&call);
     atomic_fetch_add_explicit(&w->done, 1, memory_order_release);
@@ -95,10 +95,10 @@ static void do_share(rt_workers *w, uint32_t share, uint32_t worker)
 static void run_step(rt_workers *w, uint32_t worker)
 {
     atomic_store_explicit(&w->done, 0, memory_order_relaxed);
-    unsigned long long number = atomic_load_explicit(&w->ticket, memory_order_relaxed) >> SHARE_BITS;
-    atomic_store_explicit(&w->ticket, (number + 1) << SHARE_BITS, memory_order_release);
-    uint32_t share;
-    while (take_share(w, &share)) do_share(w, share, worker);
+    unsigned long long number = atomic_load_explicit(&w->ticket, memory_order_relaxed) >> SLICE_BITS;
+    atomic_store_explicit(&w->ticket, (number + 1) << SLICE_BITS, memory_order_release);
+    uint32_t slice;
+    while (take_slice(w, &slice)) run_slice(w, slice, worker);
     unsigned pauses = 0;
     while (atomic_load_explicit(&w->done, memory_order_acquire) < w->count) pause_once(&pauses);
 }
@@ -131,10 +131,10 @@ static void lead(rt_workers *w, uint32_t worker)
 static void help(rt_workers *w, unsigned epoch, uint32_t worker)
 {
     unsigned pauses = 0;
-    uint32_t share;
+    uint32_t slice;
     while (atomic_load_explicit(&w->epoch, memory_order_acquire) == epoch) {
-        if (take_share(w, &share)) {
-            do_share(w, share, worker);
+        if (take_slice(w, &slice)) {
+            run_slice(w, slice, worker);
             pauses = 0;
         } else {
             pause_once(&pauses);
@@ -244,7 +244,7 @@ mdot_status rt_workers_create(const rt_allocator *allocator, const mdot_context_
                               rt_workers **out_workers, mdot_error *err)
 {
     rt_workers *w = rt_alloc(allocator, sizeof *w);
-    if (w == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %u threads", options->threads);
+    if (w == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %u threads", options->threads);
     w->count = options->threads;
     w->process = getpid();
     w->parallel_for = options->parallel_for;

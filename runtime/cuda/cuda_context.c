@@ -76,7 +76,7 @@ static mdot_status acquire(void *object, mdot_error *err)
     return status;
 }
 
-static const rt_cuda_step acquiring = {.what = "make a stream and find memory", .run = acquire};
+static const rt_cuda_step acquiring = {.what = "create a stream and allocate memory", .run = acquire};
 
 /* Freeing waits for running work. An abandoned kernel that never ends would block it forever, and the kernel's
  * memory must outlive it. In that case all resources remain until the process ends. */
@@ -122,7 +122,7 @@ mdot_status rt_cuda_context_create(rt_device *device, rt_device_context **out_co
     if (c == NULL || parameter == NULL) {
         free(parameter);
         free(c);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a context of %s", cuda->id);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a context of %s", cuda->id);
     }
     c->cuda = cuda;
     c->parameter = parameter;

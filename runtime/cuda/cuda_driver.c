@@ -15,7 +15,7 @@ static mdot_status find(void *library, const char *library_name, const char *nam
 {
     symbol s = {.object = dlsym(library, name)};
     if (s.object == NULL)
-        return mdot_fail(err, MDOT_DEVICE, "%s has no function %s: the CUDA driver is too old", library_name, name);
+        return mdot_fail(err, MDOT_DEVICE, "%s lacks function %s: the CUDA driver is too old", library_name, name);
     *out_function = s.function;
     return MDOT_OK;
 }
@@ -27,7 +27,7 @@ mdot_status rt_cuda_driver_load(rt_cuda_driver *out_driver, mdot_error *err)
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == NULL) {
         const char *reason = dlerror();
-        return mdot_fail(err, MDOT_DEVICE, "no CUDA driver: %s", reason != NULL ? reason : name);
+        return mdot_fail(err, MDOT_DEVICE, "the CUDA driver is unavailable: %s", reason != NULL ? reason : name);
     }
     rt_cuda_driver driver;
     void (*function)(void) = NULL;

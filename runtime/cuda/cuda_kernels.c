@@ -33,8 +33,8 @@ static uint64_t most_bytes(const mdot_abi_tensor *tensor, int64_t least, int64_t
 #define TOO_MANY_BYTES (UINT64_C(1) << 32)
 
 /* Places each tensor of an item at a multiple of 16, the same at every length. Returns the total bytes. */
-static uint64_t place(const mdot_abi_tensor *tensors, uint32_t count, int64_t least, int64_t most,
-                      uint32_t at[MDOT_ABI_CUDA_MAX_TENSORS])
+static uint64_t lay_out_tensors(const mdot_abi_tensor *tensors, uint32_t count, int64_t least, int64_t most,
+                                uint32_t at[MDOT_ABI_CUDA_MAX_TENSORS])
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < count && bytes < TOO_MANY_BYTES; i++) {
@@ -53,10 +53,11 @@ static mdot_status plan_launches(rt_cuda *cuda, rt_cuda_kernel *kernel, const md
     int64_t least = bucket > 0 ? rt_buckets(table, entry)[bucket - 1].max_length + 1 : entry->least_length;
     mdot_abi_cuda_call *call = &kernel->call;
     call->weights = cuda->weights;
-    kernel->input_bytes = place(rt_inputs(table, entry), entry->input_count, least, most, call->input_at);
+    kernel->input_bytes = lay_out_tensors(rt_inputs(table, entry), entry->input_count, least, most, call->input_at);
     call->input_stride = rt_round_up(kernel->input_bytes, MDOT_ABI_CUDA_ALIGNMENT);
-    call->output_stride = rt_round_up(
-        place(rt_outputs(table, entry), entry->output_count, least, most, call->output_at), MDOT_ABI_CUDA_ALIGNMENT);
+    call->output_stride =
+        rt_round_up(lay_out_tensors(rt_outputs(table, entry), entry->output_count, least, most, call->output_at),
+                    MDOT_ABI_CUDA_ALIGNMENT);
     call->scratch_stride = rt_round_up(kernel->abi->scratch_bytes, MDOT_ABI_CUDA_ALIGNMENT);
     uint64_t mapped_bytes = call->input_stride + call->output_stride;
     if (mapped_bytes >= TOO_MANY_BYTES)

@@ -16,7 +16,7 @@ static mdot_status find_device(rt_cuda *cuda, mdot_error *err)
     if (status == MDOT_OK) status = RT_CUDA_CALL(d, cuDeviceGetCount, err, &count);
     if (status != MDOT_OK) return status;
     if (cuda->ordinal >= count)
-        return mdot_fail(err, MDOT_DEVICE, "there is no CUDA device %d; this machine shows %d, counted from 0",
+        return mdot_fail(err, MDOT_DEVICE, "CUDA device %d is out of range; this machine has %d, counted from 0",
                          cuda->ordinal, count);
     status = RT_CUDA_CALL(d, cuDeviceGet, err, &cuda->handle, cuda->ordinal);
     if (status == MDOT_OK)
@@ -42,7 +42,7 @@ static mdot_status read_properties(rt_cuda *cuda, mdot_error *err)
         if (status != MDOT_OK) return status;
     }
     if (!cooperative || cuda->multiprocessors < 1)
-        return mdot_fail(err, MDOT_DEVICE, "%s (%s) launches no cooperative kernels", cuda->id, cuda->name);
+        return mdot_fail(err, MDOT_DEVICE, "%s (%s) lacks cooperative kernel launches", cuda->id, cuda->name);
     return MDOT_OK;
 }
 
@@ -92,8 +92,8 @@ static mdot_status choose_image(rt_cuda *cuda, const char *kernel_precision, mdo
         if (best == NULL || best->number != image->number || best->variant != image->variant) best = image;
     }
     if (best == NULL && fits_in_another)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact's CUDA code for %s (%s) does not compute in %s",
-                         cuda->id, cuda->name, kernel_precision);
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact's CUDA code for %s (%s) lacks precision %s", cuda->id,
+                         cuda->name, kernel_precision);
     if (best == NULL) {
         char held[256];
         list_images(table, held, sizeof held);
@@ -163,7 +163,7 @@ static mdot_status load(void *object, mdot_error *err)
 }
 
 static const rt_cuda_step finding = {.what = "start", .run = find},
-                          retaining = {.what = "make a context", .run = retain_context},
+                          retaining = {.what = "create a context", .run = retain_context},
                           loading = {.what = "load the artefact's code", .run = load};
 
 /* If a step fails because the thread is abandoned, only the thread may use `cuda` afterwards. */
@@ -176,7 +176,7 @@ static mdot_status make_ready(rt_cuda *cuda, rt_cuda_thread *thread, const char 
     cuda->device.kernel_precision = rt_string(cuda->artefact->table, cuda->image->compute_at);
     cuda->kernels = calloc(cuda->image->kernel_count, sizeof *cuda->kernels);
     if (cuda->kernels == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %u kernels", cuda->image->kernel_count);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %u kernels", cuda->image->kernel_count);
     status = rt_cuda_ask(thread, &retaining, limit_ms, err);
     if (status != MDOT_OK) return status;
     rt_artefact_keep(cuda->artefact);
@@ -192,9 +192,9 @@ void rt_cuda_close(rt_device *device)
 mdot_status rt_cuda_open(const rt_device_request *request, rt_device **out_device, mdot_error *err)
 {
     if (!has_images(request->artefact->table))
-        return mdot_fail(err, MDOT_DEVICE, "the artefact has no CUDA code: compile it with --target sm_…");
+        return mdot_fail(err, MDOT_DEVICE, "the artefact lacks CUDA code: compile it with --target sm_…");
     rt_cuda *cuda = calloc(1, sizeof *cuda);
-    if (cuda == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a CUDA device");
+    if (cuda == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a CUDA device");
     cuda->device = (rt_device){.id = cuda->id, .name = cuda->name, .kernel_precision = ""};
     cuda->artefact = request->artefact;
     cuda->ordinal = request->ordinal;

@@ -38,8 +38,8 @@ static uint32_t blocks_per_item(const rt_cuda_kernel *kernel, int64_t length, ui
 {
     uint32_t tile_rows = kernel->abi->tile_rows;
     uint64_t tiles = tile_rows > 0 ? ((uint64_t)length + tile_rows - 1) / tile_rows : 1;
-    uint32_t room = kernel->resident_blocks / items;
-    return tiles < room ? (uint32_t)tiles : room;
+    uint32_t capacity = kernel->resident_blocks / items;
+    return tiles < capacity ? (uint32_t)tiles : capacity;
 }
 
 /* A single item's counter continues from call to call. Those of a batch restart, because batches differ in the
@@ -143,7 +143,7 @@ static mdot_status run_query(void *object, mdot_error *err)
     return c->is_running ? MDOT_OK : rt_cuda_check(&c->cuda->driver, result, "cuStreamQuery", err);
 }
 
-static const rt_cuda_step querying = {.what = "say how a launch does", .run = run_query};
+static const rt_cuda_step querying = {.what = "report the state of a launch", .run = run_query};
 
 static mdot_status wait_for_item(rt_cuda_context *c, uint32_t item, double deadline_ms, mdot_error *err)
 {
@@ -154,11 +154,11 @@ static mdot_status wait_for_item(rt_cuda_context *c, uint32_t item, double deadl
         if (!c->is_running) {
             /* the launch has ended, so all its writes are visible */
             if (is_done(done, c->ticket)) break;
-            return mdot_fail(err, MDOT_DEVICE, "a kernel on %s ended without an answer", c->cuda->id);
+            return mdot_fail(err, MDOT_DEVICE, "a kernel on %s ended before it signalled completion", c->cuda->id);
         }
         if (now_ms() > deadline_ms) {
             c->is_stuck = true;
-            return mdot_fail(err, MDOT_DEVICE, "%s gave no answer within %u ms", c->cuda->id, c->cuda->timeout_ms);
+            return mdot_fail(err, MDOT_DEVICE, "%s did not answer within %u ms", c->cuda->id, c->cuda->timeout_ms);
         }
     }
     return MDOT_OK;
@@ -182,8 +182,8 @@ static mdot_status answer(rt_cuda_context *c, const mdot_abi_entry *entry, rt_cu
 static size_t items_per_launch(const rt_cuda_context *c, const rt_cuda_kernel *kernel)
 {
     uint64_t stride = kernel->call.scratch_stride;
-    uint64_t room = stride > 0 ? c->scratch_bytes / stride : UINT64_MAX;
-    return room < kernel->max_items ? (size_t)room : kernel->max_items;
+    uint64_t capacity = stride > 0 ? c->scratch_bytes / stride : UINT64_MAX;
+    return capacity < kernel->max_items ? (size_t)capacity : kernel->max_items;
 }
 
 mdot_status rt_cuda_run(rt_device_context *context, const mdot_abi_entry *entry, const mdot_abi_bucket *bucket,

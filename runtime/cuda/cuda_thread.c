@@ -46,7 +46,7 @@ static atomic_int lost_threads;
 
 static mdot_status refuse(mdot_error *err)
 {
-    return mdot_fail(err, MDOT_DEVICE, "the CUDA driver has not answered an earlier call of this process");
+    return mdot_fail(err, MDOT_DEVICE, "an earlier call of this process still waits for the CUDA driver");
 }
 
 /* ---- Taking turns ------------------------------------------------------------------------------------------------ */
@@ -92,7 +92,7 @@ static bool wait_for_answer(rt_cuda_thread *t, uint64_t limit_ms)
 }
 
 /* Returns false if the thread has answered after all. */
-static bool leave_behind(rt_cuda_thread *t)
+static bool abandon(rt_cuda_thread *t)
 {
     atomic_fetch_add(&lost_threads, 1);
     if (hand_over(t, OF_THREAD, LOST)) return true;
@@ -164,7 +164,7 @@ mdot_status rt_cuda_thread_start(rt_cuda *cuda, rt_cuda_owner owner, rt_cuda_thr
 {
     if (atomic_load(&lost_threads) > 0 || atomic_load(&cuda->lost_threads) > 0) return refuse(err);
     rt_cuda_thread *t = calloc(1, sizeof *t);
-    if (t == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for asking the CUDA driver");
+    if (t == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a call of the CUDA driver");
     t->cuda = cuda;
     t->owner = owner;
     t->process = getpid();
@@ -172,7 +172,7 @@ mdot_status rt_cuda_thread_start(rt_cuda *cuda, rt_cuda_owner owner, rt_cuda_thr
     keep_code();
     if (!start(t)) {
         free(t);
-        return mdot_fail(err, MDOT_DEVICE, "no thread to be had for asking the CUDA driver");
+        return mdot_fail(err, MDOT_DEVICE, "starting a thread for the CUDA driver failed");
     }
     rt_cuda_keep(cuda);
     *out_thread = t;
@@ -188,7 +188,7 @@ mdot_status rt_cuda_ask(rt_cuda_thread *t, const rt_cuda_step *step, uint64_t li
     if (!wait_for_answer(t, limit_ms)) {
         atomic_fetch_add(&cuda->lost_threads, 1); /* set before the thread is abandoned, because the thread may then
                                                    * close the GPU */
-        if (leave_behind(t))
+        if (abandon(t))
             return mdot_fail(err, MDOT_DEVICE, "the CUDA driver did not %s within %llu ms", step->what,
                              (unsigned long long)limit_ms);
         atomic_fetch_sub(&cuda->lost_threads, 1);
@@ -203,7 +203,7 @@ void rt_cuda_thread_end(rt_cuda_thread *t, uint64_t limit_ms)
         if (atomic_load(&t->cuda->lost_threads) > 0) limit_ms = 0;
         t->step = NULL;
         hand_over(t, OF_CALLER, OF_THREAD);
-        if (!wait_for_answer(t, limit_ms)) leave_behind(t);
+        if (!wait_for_answer(t, limit_ms)) abandon(t);
     }
     let_go(t);
 }

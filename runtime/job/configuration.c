@@ -21,12 +21,12 @@ const bs_struct_version rt_configuration_type = BS_SIZED(mdot_configuration, opt
 
 /* Accepted range of spec values, each in its unit. It extends far beyond real GPUs in both directions, yet
  * times and ratios of such values stay finite. */
-#define LEAST_FIGURE 1e-6
-#define MOST_FIGURE 1e9
+#define MIN_SPEC_VALUE 1e-6
+#define MAX_SPEC_VALUE 1e9
 
-static bool is_figure(double value, bool may_be_zero)
+static bool is_spec_value(double value, bool may_be_zero)
 {
-    return (value >= LEAST_FIGURE && value <= MOST_FIGURE) || (may_be_zero && value == 0); /* false for NaN */
+    return (value >= MIN_SPEC_VALUE && value <= MAX_SPEC_VALUE) || (may_be_zero && value == 0); /* false for NaN */
 }
 
 /* The choices of configuration.def have the values of the public enums. */
@@ -67,22 +67,22 @@ static mdot_status refuse_value(const rt_option *option, double value, mdot_erro
 {
     char names[128] = "";
     if (option->kind == RT_KIND_REAL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %g, neither 0 nor %g to %g", option->field, value,
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %g; accepted: 0, or %g to %g", option->field, value,
                          option->least, option->most);
     if (option->kind == RT_KIND_VERSION)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f, not 100 * major + minor of a version (2.4 is 204)",
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f; a version is 100 * major + minor (2.4 is 204)",
                          option->field, value);
     for (size_t i = 0; option->choices != NULL && option->choices[i] != NULL; i++) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? ": " : ", ", option->choices[i]);
     }
     double least = option->accepts_zero ? 0 : option->least;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f, not %.0f to %.0f%s", option->field, value, least,
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %.0f; accepted: %.0f to %.0f%s", option->field, value, least,
                      option->most, names);
 }
 
 /* False for NaN. */
-static bool is_within(double value, double least, double most, bool accepts_zero)
+static bool is_in_range(double value, double least, double most, bool accepts_zero)
 {
     return (value >= least && value <= most) || (accepts_zero && value == 0);
 }
@@ -97,9 +97,9 @@ static mdot_status check_ranges(const mdot_configuration *c, mdot_error *err)
 #define CHECK_COUNT(field, least, most) CHECK_NUMBER(field, least, most, true)
 #define CHECK_REAL(field, least, most) CHECK_NUMBER(field, least, most, true)
 #define CHECK_VERSION(field, least, most) CHECK_NUMBER(field, least, most, true)
-#define CHECK_GPU(field, least, most) /* found by its name, or checked in read_figures */
+#define CHECK_GPU(field, least, most) /* found by its name, or checked in read_gpu_spec */
 #define CHECK_NUMBER(field, least, most, accepts_zero)                                                                 \
-    if (!is_within((double)c->field, least, most, accepts_zero))                                                       \
+    if (!is_in_range((double)c->field, least, most, accepts_zero))                                                     \
         return refuse_value(&rt_options[RT_OPTION_##field], (double)c->field, err);
 #define OPTION(field, kind, least, most, ...) CHECK_##kind(field, least, most)
 #include "runtime/job/configuration.def"
@@ -111,9 +111,10 @@ static mdot_status check_numbers(const mdot_configuration *c, mdot_error *err)
     mdot_status status = check_ranges(c, err);
     if (status != MDOT_OK) return status;
     if (c->reserved != 0)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "a configuration's reserved field is %u, not 0", c->reserved);
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the configuration's field reserved is %u; it must be 0", c->reserved);
     if (c->compiled != 0 && c->torch != 0 && c->torch < FIRST_COMPILED)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "PyTorch %u.%u has no torch.compile, which came with 2.0",
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "compiled needs PyTorch 2.0 or later, which introduced torch.compile; torch is %u.%u",
                          c->torch / 100, c->torch % 100);
     return MDOT_OK;
 }
@@ -136,16 +137,16 @@ static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *ou
 
 #define PCIE_4_GBPS 31.5
 
-static mdot_status read_figures(const mdot_gpu *figures, mdot_gpu *out_gpu, mdot_error *err)
+static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_error *err)
 {
-    mdot_status status = bs_read_struct(&rt_gpu_type, figures, out_gpu, err);
+    mdot_status status = bs_read_struct(&rt_gpu_type, spec, out_gpu, err);
     if (status == MDOT_OK) status = rt_gpu_check_name(out_gpu->name, err);
     if (status != MDOT_OK) return status;
     if (out_gpu->pcie_gbps == 0) out_gpu->pcie_gbps = PCIE_4_GBPS;
 #define CHECK(field)                                                                                                   \
-    if (!is_figure(out_gpu->field, RT_GPU_##field == RT_GPU_nvlink_gbps || RT_GPU_##field == RT_GPU_watts))            \
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's " #field " is %g, not %g to %g", out_gpu->field,       \
-                         LEAST_FIGURE, MOST_FIGURE);
+    if (!is_spec_value(out_gpu->field, RT_GPU_##field == RT_GPU_nvlink_gbps || RT_GPU_##field == RT_GPU_watts))        \
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's " #field " is %g; accepted: %g to %g", out_gpu->field, \
+                         MIN_SPEC_VALUE, MAX_SPEC_VALUE);
     RT_GPU_COLUMN_MAP(CHECK)
 #undef CHECK
     return MDOT_OK;
@@ -155,8 +156,8 @@ static mdot_status read_figures(const mdot_gpu *figures, mdot_gpu *out_gpu, mdot
 
 /* Fraction of the bandwidth that collectives reach on a link, and on 200 Gbit/s InfiniBand per GPU. Sources: NCCL's
  * bus bandwidth in NVIDIA's nccl-tests (doc/PERFORMANCE.md) and their published runs. */
-#define NVLINK_SHARE 0.8
-#define PCIE_SHARE 0.4
+#define NVLINK_EFFICIENCY 0.8
+#define PCIE_EFFICIENCY 0.4
 #define NETWORK_GBPS 20.0
 
 static mdot_status complete_link(rt_configuration *s, mdot_error *err)
@@ -165,15 +166,15 @@ static mdot_status complete_link(rt_configuration *s, mdot_error *err)
     if (c->network_gbps == 0) c->network_gbps = NETWORK_GBPS;
     if (c->link_gbps > 0) {
         if (c->link == MDOT_LINK_DEFAULT) return MDOT_OK;
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a configuration has both link and link_gbps");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the configuration sets both link and link_gbps: set one of them");
     }
     bool has_nvlink = s->gpu.nvlink_gbps > 0;
     if (c->link == MDOT_LINK_NVLINK && !has_nvlink)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s comes without NVLink; a bridge is given by its rate, as link_gbps",
+                         "link is nvlink, but %s lacks NVLink; for an NVLink bridge, set its rate as link_gbps",
                          s->gpu.name != NULL ? s->gpu.name : "the GPU");
     bool by_nvlink = has_nvlink && c->link != MDOT_LINK_PCIE;
-    c->link_gbps = by_nvlink ? NVLINK_SHARE * s->gpu.nvlink_gbps : PCIE_SHARE * s->gpu.pcie_gbps;
+    c->link_gbps = by_nvlink ? NVLINK_EFFICIENCY * s->gpu.nvlink_gbps : PCIE_EFFICIENCY * s->gpu.pcie_gbps;
     return MDOT_OK;
 }
 
@@ -195,8 +196,8 @@ static mdot_status complete_degrees(mdot_configuration *c, mdot_error *err)
     if (c->gpu_count == 0 && product <= INT32_MAX) c->gpu_count = (int)product;
     if (product != c->gpu_count)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "data_parallel %u, tensor_parallel %u, pipeline_parallel %u and expert_parallel %u make %.0f "
-                         "GPUs, not %d",
+                         "data_parallel %u, tensor_parallel %u, pipeline_parallel %u and expert_parallel %u multiply "
+                         "to %.0f GPUs, but gpu_count is %d",
                          c->data_parallel, c->tensor_parallel, c->pipeline_parallel, c->expert_parallel, product,
                          c->gpu_count);
     return MDOT_OK;
@@ -207,10 +208,11 @@ static mdot_status complete_micro_batches(rt_configuration *s, mdot_error *err)
     mdot_configuration *c = &s->c;
     if (c->micro_batches > 1 && c->pipeline_parallel == 1)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "micro_batches are a pipeline's, and there is none; accumulate adds passes up");
+                         "micro_batches needs pipeline_parallel of 2 or more; to add up the gradients of several "
+                         "passes, use accumulate");
     if (c->micro_batches == 0) c->micro_batches = c->pipeline_parallel;
     if (c->batch % c->micro_batches != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a batch of %lld does not divide into %u micro-batches",
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "batch is %lld; it must be a multiple of micro_batches, %u",
                          (long long)c->batch, c->micro_batches);
     s->micro_batch = c->batch / c->micro_batches;
     return MDOT_OK;
@@ -230,8 +232,8 @@ mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
     s->plain_workers =
         s->plain_workers && c->tensor_parallel == 1 && c->pipeline_parallel == 1 && c->expert_parallel == 1;
     if ((uint32_t)c->gpu_count % c->node_count != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%d GPUs do not spread evenly over %u nodes", c->gpu_count,
-                         c->node_count);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "gpu_count is %d; it must be a multiple of node_count, %u",
+                         c->gpu_count, c->node_count);
     return MDOT_OK;
 }
 
@@ -245,9 +247,9 @@ mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_
     if (s.c.gpu_spec == NULL) {
         status = find_name(s.c.gpu, names, &s.gpu, err);
     } else if (s.c.gpu == NULL) {
-        status = read_figures(s.c.gpu_spec, &s.gpu, err);
+        status = read_gpu_spec(s.c.gpu_spec, &s.gpu, err);
     } else {
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "a configuration has both gpu and gpu_spec");
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "the configuration sets both gpu and gpu_spec: set one of them");
     }
     if (status == MDOT_OK) status = rt_configuration_complete(&s, err);
     if (status == MDOT_OK) *out_configuration = s;

@@ -1,5 +1,5 @@
 /* configuration_table.h — the training options of configuration.def as arrays, for every program that reads, checks or
- * prints them: the libraries, the command, the Slurm plugin, the simulator and the writer of texts (scripts/tables).
+ * prints them: the libraries, the command, the Slurm plugin, the simulator and the generator of texts (scripts/tables).
  * The header contains data and includes only public headers, so that it needs no library.
  */
 #ifndef RT_CONFIGURATION_TABLE_H

@@ -20,7 +20,7 @@ static const bs_struct_version operator_type = BS_SIZED(mdot_job_operator, froze
  * a dot? '*' matches any letters and '?' matches one. The part before the last '*' seen has been matched as early as
  * possible, which leaves the most to the rest. So only the rest is retried, one letter further on. The work is at
  * most the name's length times the pattern's. */
-static bool fits(const char *pattern, const char *name)
+static bool matches(const char *pattern, const char *name)
 {
     const char *star = NULL, *resumed = NULL;
     for (;;) {
@@ -42,10 +42,10 @@ static bool fits(const char *pattern, const char *name)
     }
 }
 
-static bool fits_any(const char *const *patterns, size_t count, const char *module)
+static bool matches_any(const char *const *patterns, size_t count, const char *module)
 {
     for (size_t i = 0; i < count; i++)
-        if (fits(patterns[i], module)) return true;
+        if (matches(patterns[i], module)) return true;
     return false;
 }
 
@@ -90,8 +90,8 @@ static void find_frozen(const mdot_job_freezing *f, modules *m)
 {
     for (size_t i = 0; i < m->count; i++) {
         module *at = &m->items[i];
-        if (fits_any(f->trained, f->trained_count, at->name)) continue;
-        at->is_frozen = f->frozen_count == 0 || fits_any(f->frozen, f->frozen_count, at->name);
+        if (matches_any(f->trained, f->trained_count, at->name)) continue;
+        at->is_frozen = f->frozen_count == 0 || matches_any(f->frozen, f->frozen_count, at->name);
     }
 }
 
@@ -108,10 +108,11 @@ static mdot_status check_patterns(const modules *m, const char *const *patterns,
 {
     for (size_t i = 0; i < count; i++) {
         if (patterns == NULL || patterns[i] == NULL)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a pattern of modules is missing");
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a module pattern is NULL");
         bool found = false;
-        for (size_t k = 0; k < m->count && !found; k++) found = fits(patterns[i], m->items[k].name);
-        if (!found) return mdot_fail(err, MDOT_NOT_FOUND, "no module of the job is called \"%.128s\"", patterns[i]);
+        for (size_t k = 0; k < m->count && !found; k++) found = matches(patterns[i], m->items[k].name);
+        if (!found)
+            return mdot_fail(err, MDOT_NOT_FOUND, "the pattern \"%.128s\" matches no module of the job", patterns[i]);
     }
     return MDOT_OK;
 }
@@ -120,10 +121,11 @@ static mdot_status check(const modules *m, const mdot_job_freezing *f, mdot_erro
 {
     if (m->count == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "parameters are frozen by the names of their modules, and the job holds no names of modules: "
-                         "keep them when you read the job (keep_names), or name the modules when you export it");
+                         "freezing parameters needs module names, and the job omits them: keep them when you read the "
+                         "job (keep_names), or name the modules when you export it");
     if (f->frozen_count + f->trained_count == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the request to freeze parameters lists no pattern of modules");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "frozen and trained are both empty: pass at least one module pattern");
     mdot_status status = check_patterns(m, f->frozen, f->frozen_count, err);
     return status == MDOT_OK ? check_patterns(m, f->trained, f->trained_count, err) : status;
 }
@@ -137,19 +139,19 @@ static void freeze_parameters(mdot_job_operator *op)
     op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = op->per_step[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){0};
 }
 
-/* `learns` has an element for every operator. Returns true if any operator is still trained. */
+/* `trains` has an element for every operator. Returns true if any operator is still trained. */
 static bool freeze(const mdot_job_freezing *f, const modules *m, mdot_job_operator *operators, size_t count,
-                   bool *learns)
+                   bool *trains)
 {
     bool any = false;
     for (size_t i = 0; i < count; i++) {
         mdot_job_operator *op = &operators[i];
         if (is_frozen(f, m, op->module)) freeze_parameters(op);
         bool before = false;
-        for (size_t k = 0; k < op->input_count; k++) before = before || learns[op->inputs[k]];
+        for (size_t k = 0; k < op->input_count; k++) before = before || trains[op->inputs[k]];
         if (!before) op->per_sample[MDOT_PHASE_DATA_GRADIENT] = op->per_step[MDOT_PHASE_DATA_GRADIENT] = (mdot_load){0};
         bool own = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
-        learns[i] = before || own;
+        trains[i] = before || own;
         any = any || own;
     }
     return any;
@@ -168,18 +170,18 @@ static mdot_status check_inputs(const mdot_job_operator *op, size_t index, mdot_
 static mdot_status freeze_all(const mdot_job_freezing *f, mdot_job_operator *operators, size_t count, mdot_error *err)
 {
     modules m = {0};
-    bool *learns = calloc(count + 1, sizeof *learns);
+    bool *trains = calloc(count + 1, sizeof *trains);
     mdot_status status = MDOT_OK;
-    if (!collect_modules(operators, count, &m) || learns == NULL)
+    if (!collect_modules(operators, count, &m) || trains == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", count);
     if (status == MDOT_OK) status = check(&m, f, err);
     if (status == MDOT_OK) {
         find_frozen(f, &m);
-        if (!freeze(f, &m, operators, count, learns))
+        if (!freeze(f, &m, operators, count, trains))
             status = mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                               "no parameter is left to train, because the patterns freeze all of them");
+                               "the patterns freeze every parameter: keep at least one trainable");
     }
-    free(learns);
+    free(trains);
     free(m.items);
     return status;
 }
@@ -188,7 +190,7 @@ mdot_status rt_job_freeze(const rt_components *components, const mdot_job *job, 
                           mdot_job **out_job, mdot_error *err)
 {
     if (job == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_freeze needs a job and a place for the new one");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_freeze: job or out_job is NULL");
     mdot_job_freezing f;
     mdot_status status = rt_handle_check(job, RT_JOB, "mdot_job_freeze", err);
     if (status == MDOT_OK) status = bs_read_struct(&freezing_type, freezing, &f, err);

@@ -123,13 +123,15 @@ static mdot_status fail_unknown(const char *name, mdot_error *err)
         bs_join_add(&list, "%s", rows[i].gpu.name);
         offer(&near, &rows[i]);
     }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no GPU \"%.64s\"%s; known are %s", name,
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown GPU \"%.64s\"%s; known are %s", name,
                      bs_suggest_end(&near).text, known);
 }
 
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err)
 {
-    if (name == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a GPU has no name");
+    if (name == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "gpu is missing: pass the name of a known GPU or its spec values as gpu_spec");
     const char *core = skip_brand(name);
     for (size_t i = 0; i < ROW_COUNT; i++) {
         if (!is_called(&rows[i], core)) continue;
@@ -145,7 +147,8 @@ mdot_status rt_gpu_check_name(const char *name, mdot_error *err)
     char shown[65];
     snprintf(shown, sizeof shown, "%.*s", (int)bs_cut_length(name, sizeof shown - 1), name);
     bs_make_printable(shown);
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's name \"%s\" holds what cannot be printed", shown);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's name \"%s\" must consist of printable UTF-8 characters",
+                     shown);
 }
 
 mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err)

@@ -84,9 +84,9 @@ typedef struct numbering {
     size_t count;
 } numbering;
 
-/* A job holds each text once, in alphabetical order (string_pool.c), so that addresses compare as the texts do. Long
- * texts are thus read only once. */
-static int compare_texts(const char *x, const char *y)
+/* A job holds each string once, in alphabetical order (string_pool.c), so that addresses compare as the strings do.
+ * Long strings are thus read only once. */
+static int compare_strings(const char *x, const char *y)
 {
     return (x > y) - (x < y);
 }
@@ -94,7 +94,7 @@ static int compare_texts(const char *x, const char *y)
 static int compare_types(const void *a, const void *b)
 {
     const mdot_job_operator *x = *(const mdot_job_operator *const *)a, *y = *(const mdot_job_operator *const *)b;
-    int order = compare_texts(x->type, y->type);
+    int order = compare_strings(x->type, y->type);
     if (order == 0) order = (int)x->known - (int)y->known;
     return order != 0 ? order : memcmp(&x->traits, &y->traits, sizeof x->traits);
 }
@@ -102,7 +102,7 @@ static int compare_types(const void *a, const void *b)
 static int compare_modules(const void *a, const void *b)
 {
     const mdot_job_operator *x = *(const mdot_job_operator *const *)a, *y = *(const mdot_job_operator *const *)b;
-    return compare_texts(x->module, y->module);
+    return compare_strings(x->module, y->module);
 }
 
 static bool has_module(const mdot_job_operator *op)
@@ -268,13 +268,13 @@ static mdot_status encode(const mdot_job *job, rt_writer *w, mdot_error *err)
 
 mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err)
 {
-    if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_save needs a job");
+    if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_save: job is NULL");
     rt_writer w = {0};
     mdot_status status = rt_handle_check(job, RT_JOB, __func__, err);
     if (status == MDOT_OK) status = encode(job, &w, err);
     if (status == MDOT_OK && w.size > RT_JOB_MAX_FILE_BYTES)
-        status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: the job takes %zu bytes, more than a job file may have", path,
-                           w.size);
+        status = mdot_fail(err, MDOT_OUT_OF_RANGE,
+                           "%s: the job takes %zu bytes, more than the size limit of a job file", path, w.size);
     if (status == MDOT_OK) status = bs_write_file(path, w.bytes, w.size, err);
     free(w.bytes);
     return status;
@@ -431,7 +431,7 @@ static mdot_status decode(section_list *list, size_t operator_count, rt_decoded 
         failed = section.failed;
     }
     if (failed || list->tag < SECTION_OPERATORS || rt_bytes_left(&list->content) > 0)
-        return mdot_fail(err, MDOT_MALFORMED, "the job file's content is broken");
+        return mdot_fail(err, MDOT_MALFORMED, "the job file is malformed: its content breaks the rules of the format");
     d->description.operator_count = operator_count;
     return MDOT_OK;
 }
@@ -439,13 +439,14 @@ static mdot_status decode(section_list *list, size_t operator_count, rt_decoded 
 static mdot_status check_version(uint32_t version, mdot_error *err)
 {
     if (version > VERSION)
-        return mdot_fail(err, MDOT_INCOMPATIBLE,
-                         "the job file is of version %u of its format; this mdot reads those up to %d",
-                         (unsigned)version, VERSION);
+        return mdot_fail(
+            err, MDOT_INCOMPATIBLE,
+            "the job file has format version %u; this mdot reads versions up to %d: use a newer version of mdot",
+            (unsigned)version, VERSION);
     if (version < OLDEST_VERSION)
         return mdot_fail(err, MDOT_INCOMPATIBLE,
-                         "the job file is of version %u of its format, which mdot %s does not read: read the ONNX file "
-                         "again with `mdot extract`",
+                         "the job file has format version %u, which is too old for mdot %s: read the ONNX file again "
+                         "with `mdot extract`",
                          (unsigned)version, MDOT_VERSION_STRING);
     return MDOT_OK;
 }
@@ -456,7 +457,7 @@ static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, u
     uint32_t version, operators;
     uint64_t size, sum;
     if (size_bytes < CHECKSUM_END || memcmp(bytes, magic, sizeof magic) != 0)
-        return mdot_fail(err, MDOT_MALFORMED, "this is no job file: it lacks the header of one");
+        return mdot_fail(err, MDOT_MALFORMED, "the file lacks the header of a job file");
     memcpy(&version, bytes + VERSION_AT, sizeof version);
     memcpy(&operators, bytes + COUNT_AT, sizeof operators);
     memcpy(&size, bytes + SIZE_AT, sizeof size);
@@ -464,18 +465,19 @@ static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, u
     mdot_status status = check_version(version, err);
     if (status != MDOT_OK) return status;
     if (size_bytes > RT_JOB_MAX_FILE_BYTES)
-        return mdot_fail(err, MDOT_MALFORMED, "the job file has %zu bytes, more than %llu", size_bytes,
+        return mdot_fail(err, MDOT_MALFORMED, "the job file has %zu bytes; the limit is %llu", size_bytes,
                          (unsigned long long)RT_JOB_MAX_FILE_BYTES);
     if (size != size_bytes)
-        return mdot_fail(err, MDOT_MALFORMED, "the job file has %zu bytes instead of %llu: it is cut or overlong",
+        return mdot_fail(err, MDOT_MALFORMED,
+                         "the job file has %zu bytes instead of %llu: it is truncated or followed by other data",
                          size_bytes, (unsigned long long)size);
     if (sum != checksum(bytes, size_bytes))
-        return mdot_fail(err, MDOT_CORRUPT, "the job file's checksum does not match: it is damaged");
+        return mdot_fail(err, MDOT_CORRUPT, "the job file's checksum differs: the file is damaged");
     if (operators > RT_JOB_MAX_OPERATORS)
-        return mdot_fail(err, MDOT_MALFORMED, "the job file has %u operators, more than %d", (unsigned)operators,
+        return mdot_fail(err, MDOT_MALFORMED, "the job file has %u operators; the limit is %d", (unsigned)operators,
                          RT_JOB_MAX_OPERATORS);
     if (operators > (size_bytes - CHECKSUM_END) / RT_MIN_OPERATOR_BYTES)
-        return mdot_fail(err, MDOT_MALFORMED, "the job file's operators do not fit into it");
+        return mdot_fail(err, MDOT_MALFORMED, "the job file's operators extend beyond its end");
     *out_version = version;
     *out_operators = operators;
     return MDOT_OK;
@@ -493,7 +495,7 @@ static mdot_status open_sections(const unsigned char *bytes, size_t size_bytes, 
     uint32_t count = 0;
     if (size_bytes >= HEADER_BYTES) memcpy(&count, bytes + SECTIONS_AT, sizeof count);
     if (size_bytes < HEADER_BYTES || count > (size_bytes - HEADER_BYTES) / ENTRY_BYTES)
-        return mdot_fail(err, MDOT_MALFORMED, "the job file's table of sections does not fit into it");
+        return mdot_fail(err, MDOT_MALFORMED, "the job file's table of sections extends beyond its end");
     const unsigned char *table = bytes + HEADER_BYTES, *content = table + (size_t)count * ENTRY_BYTES;
     *out_list = (section_list){
         .has_table = true, .table = {.at = table, .end = content}, .content = {.at = content, .end = end}};
@@ -514,7 +516,7 @@ mdot_status rt_job_parse(const rt_components *components, const void *bytes, siz
                          mdot_error *err)
 {
     if (bytes == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a job file needs bytes and a place for the job");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_parse: bytes or out_job is NULL");
     uint32_t version = 0;
     size_t operator_count = 0;
     mdot_status status = check_header(bytes, size_bytes, &version, &operator_count, err);
@@ -536,7 +538,7 @@ mdot_status rt_job_parse(const rt_components *components, const void *bytes, siz
 
 mdot_status rt_job_load(const rt_components *components, const char *path, mdot_job **out_job, mdot_error *err)
 {
-    if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_load needs a place for the job");
+    if (out_job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_load: out_job is NULL");
     unsigned char *bytes = NULL;
     size_t size_bytes = 0;
     mdot_status status = bs_read_file_within(path, RT_JOB_MAX_FILE_BYTES, &bytes, &size_bytes, err);

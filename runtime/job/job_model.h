@@ -11,7 +11,7 @@
 
 struct mdot_job {
     mdot_job_info info;
-    mdot_job_operator *operators; /* their texts and inputs point into the two members below */
+    mdot_job_operator *operators; /* their strings and inputs point into the two members below */
     uint32_t *inputs;
     rt_string_pool strings;
     const rt_job_analyzer *analyzer; /* the maker of `analysis` */

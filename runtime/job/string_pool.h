@@ -5,12 +5,12 @@
 #include "mdot/mdot.h"
 
 typedef struct rt_string_pool {
-    char *texts; /* each text once, in alphabetical order: comparing two addresses compares the texts */
-    size_t text_bytes;
+    char *chars; /* each string once, in alphabetical order: comparing two addresses compares the strings */
+    size_t bytes;
 } rt_string_pool;
 
 /* Copies the operators' types and modules into the empty pool, equal ones once, and lets the operators point there. The
- * caller frees out_pool->texts. Returns false if memory runs out. */
+ * caller frees out_pool->chars. Returns false if memory runs out. */
 bool rt_pool_strings(mdot_job_operator *operators, size_t count, rt_string_pool *out_pool);
 
 #endif

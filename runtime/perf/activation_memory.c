@@ -46,15 +46,15 @@
 enum { NO_OPERATOR = UINT32_MAX };
 
 typedef struct memory_node {
-    double bytes;       /* bytes of the result for one sample */
-    uint32_t root;      /* operator that owns the result's memory: the operator itself, unless it is a view */
-    uint32_t reader;    /* for a root, the last operator that reads it, or the root itself */
-    uint32_t saver;     /* for a root, the first operator that saves it, or NO_OPERATOR; if blocks are recomputed, the
+    double bytes;        /* bytes of the result for one sample */
+    uint32_t root;       /* operator that owns the result's memory: the operator itself, unless it is a view */
+    uint32_t reader;     /* for a root, the last operator that reads it, or the root itself */
+    uint32_t saver;      /* for a root, the first operator that saves it, or NO_OPERATOR; if blocks are recomputed, the
                          * first one outside its own block */
-    uint32_t own_saver; /* for a root, the first operator inside its own block that saves it, or NO_OPERATOR */
-    bool learns;        /* this operator or one before it has parameters, so a gradient passes */
-    bool half;          /* the result takes two bytes per element */
-    bool sharded;       /* excluded from this measurement because tensor parallelism shards it */
+    uint32_t own_saver;  /* for a root, the first operator inside its own block that saves it, or NO_OPERATOR */
+    bool needs_gradient; /* this operator or one before it has parameters, so a gradient passes */
+    bool half;           /* the result takes two bytes per element */
+    bool sharded;        /* excluded from this measurement because tensor parallelism shards it */
 } memory_node;
 
 typedef struct extent {
@@ -105,7 +105,7 @@ static size_t backward(const step *s, size_t index)
     return 2 * s->count - 1 - index;
 }
 
-static void live(step *s, size_t from, size_t to, double bytes)
+static void add_lifetime(step *s, size_t from, size_t to, double bytes)
 {
     s->change[from] += bytes;
     s->change[to + 1] -= bytes;
@@ -114,11 +114,11 @@ static void live(step *s, size_t from, size_t to, double bytes)
 
 /* Bytes that an operator keeps from its forward operation for its backward one. If its block is recomputed, they are
  * alive only from the recomputation on. */
-static void keep_until(step *s, size_t index, double bytes)
+static void keep_for_backward(step *s, size_t index, double bytes)
 {
     uint32_t block = block_of(s, index);
-    live(s, index, block > 0 ? index : backward(s, index), bytes);
-    if (block > 0) live(s, backward(s, s->extents[block].last), backward(s, index), bytes);
+    add_lifetime(s, index, block > 0 ? index : backward(s, index), bytes);
+    if (block > 0) add_lifetime(s, backward(s, s->extents[block].last), backward(s, index), bytes);
 }
 
 static double size_of(const memory_node *node)
@@ -126,7 +126,7 @@ static double size_of(const memory_node *node)
     return node->sharded ? 0 : node->half ? node->bytes / 2 : node->bytes;
 }
 
-static void save(step *s, memory_node *root, uint32_t saver)
+static void record_saver(step *s, memory_node *root, uint32_t saver)
 {
     uint32_t own = block_of(s, root->root), theirs = block_of(s, saver);
     if (theirs > 0 && theirs != own && s->extents[theirs].first > root->root) saver = s->extents[theirs].first;
@@ -168,9 +168,11 @@ static void describe(step *s, size_t index)
     const mdot_job_operator *op = &s->job->operators[index];
     memory_node *node = &s->nodes[index];
     /* A parameter that several operators share is counted at the first, but each has a weight gradient. */
-    bool learns = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
-    for (size_t k = 0; k < op->input_count; k++) learns = learns || s->nodes[op->inputs[k]].learns;
-    *node = (memory_node){.bytes = result_bytes(op), .saver = NO_OPERATOR, .own_saver = NO_OPERATOR, .learns = learns};
+    bool needs_gradient = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
+    for (size_t k = 0; k < op->input_count; k++)
+        needs_gradient = needs_gradient || s->nodes[op->inputs[k]].needs_gradient;
+    *node = (memory_node){
+        .bytes = result_bytes(op), .saver = NO_OPERATOR, .own_saver = NO_OPERATOR, .needs_gradient = needs_gradient};
     rt_role role = (rt_role)s->sharding->role[index];
     node->sharded = s->whole_only && (role == RT_ROLE_SHARDED || role == RT_ROLE_COLUMNS);
     bool view = rt_has_trait(op, MDOT_TRAIT_VIEW) && op->input_count > 0;
@@ -180,7 +182,8 @@ static void describe(step *s, size_t index)
     for (size_t k = 0; k < op->input_count; k++) {
         memory_node *root = &s->nodes[s->nodes[op->inputs[k]].root];
         root->reader = (uint32_t)index;
-        if (block_of(s, index) > 0 && block_of(s, index) != block_of(s, root->root)) save(s, root, (uint32_t)index);
+        if (block_of(s, index) > 0 && block_of(s, index) != block_of(s, root->root))
+            record_saver(s, root, (uint32_t)index);
     }
 }
 
@@ -193,17 +196,17 @@ static void take_operand(step *s, size_t index, const memory_node *operand, bool
     if ((wants_half && !operand->half) || (wants_full && operand->half)) {
         double bytes = operand->sharded ? 0 : wants_half ? operand->bytes / 2 : operand->bytes;
         if (saved)
-            keep_until(s, index, bytes);
+            keep_for_backward(s, index, bytes);
         else
-            live(s, index, index, bytes);
+            add_lifetime(s, index, index, bytes);
         return;
     }
-    if (saved) save(s, &s->nodes[operand->root], (uint32_t)index);
+    if (saved) record_saver(s, &s->nodes[operand->root], (uint32_t)index);
 }
 
 static bool saves_operand(const step *s, const mdot_job_operator *op, const memory_node *node)
 {
-    if (!node->learns) return false;
+    if (!node->needs_gradient) return false;
     /* The gradient of a matmul's operand needs only the parameters. */
     bool is_frozen = op->frozen_parameters > 0 && op->parameters == 0;
     if (is_frozen && rt_uses_tensor_cores(op) && op->input_count <= 1) return false;
@@ -212,7 +215,7 @@ static bool saves_operand(const step *s, const mdot_job_operator *op, const memo
 }
 
 /* Scores of a decomposed attention. */
-static void keep_scores(step *s, size_t index, const memory_node *node)
+static void save_scores(step *s, size_t index, const memory_node *node)
 {
     double fp32 = rt_score_bytes(&s->job->operators[index]);
     if (s->which.attention != MDOT_ATTENTION_EAGER || node->sharded || fp32 == 0) return;
@@ -220,19 +223,19 @@ static void keep_scores(step *s, size_t index, const memory_node *node)
     double scores = s->which.type == RT_ACTIVATION_FP32 ? fp32 : fp32 / 2;
     double softmax = s->which.type == RT_ACTIVATION_BF16 ? fp32 / 2 : fp32;
     double saved = softmax + (mixed ? scores : 0);
-    live(s, index, index, scores);
-    if (!node->learns || s->which.recompute == MDOT_RECOMPUTE_SELECTIVE) {
-        live(s, index, index, saved);
-        if (!node->learns) return;
-        live(s, backward(s, index), backward(s, index), saved);
+    add_lifetime(s, index, index, scores);
+    if (!node->needs_gradient || s->which.recompute == MDOT_RECOMPUTE_SELECTIVE) {
+        add_lifetime(s, index, index, saved);
+        if (!node->needs_gradient) return;
+        add_lifetime(s, backward(s, index), backward(s, index), saved);
     } else {
-        keep_until(s, index, saved);
+        keep_for_backward(s, index, saved);
     }
-    live(s, backward(s, index), backward(s, index), softmax);
+    add_lifetime(s, backward(s, index), backward(s, index), softmax);
 }
 
 /* Bytes that the operator itself keeps for its backward operation, and the temporary bytes of that operation. */
-static void keep(step *s, size_t index)
+static void save_for_backward(step *s, size_t index)
 {
     const mdot_job_operator *op = &s->job->operators[index];
     const memory_node *node = &s->nodes[index];
@@ -242,40 +245,41 @@ static void keep(step *s, size_t index)
     s->input_bytes += samples;
     if (s->at_peak != NULL) s->at_peak[index] += samples;
     if (saved && s->which.type == RT_ACTIVATION_AMP && op->traits.autocast == MDOT_AUTOCAST_HALF)
-        keep_until(s, index, samples / 2);
-    keep_scores(s, index, node);
-    if (!node->learns) return;
-    if (saves(s, op, MDOT_SAVES_RESULT)) save(s, &s->nodes[node->root], (uint32_t)index);
+        keep_for_backward(s, index, samples / 2);
+    save_scores(s, index, node);
+    if (!node->needs_gradient) return;
+    if (saves(s, op, MDOT_SAVES_RESULT)) record_saver(s, &s->nodes[node->root], (uint32_t)index);
     double reserve = op->traits.reserve * size_of(node);
     bool indexed = (op->traits.saved_fused & MDOT_SAVES_INDICES) != 0 && saves(s, op, MDOT_SAVES_INDICES);
     if (indexed && !node->sharded) reserve += 2 * node->bytes;
     if (op->setting[MDOT_SETTING_NORMALISED] != 0) {
         /* The map before the normalisation. The normalised map can be recomputed from it. */
         if (s->which.recompute != MDOT_RECOMPUTE_SELECTIVE) reserve += size_of(node);
-        live(s, backward(s, index), backward(s, index), size_of(node)); /* gradient between the two */
+        add_lifetime(s, backward(s, index), backward(s, index), size_of(node)); /* gradient between the two */
     }
-    keep_until(s, index, reserve);
+    keep_for_backward(s, index, reserve);
 }
 
-static void place_tensor(step *s, size_t index)
+static void add_tensor_lifetimes(step *s, size_t index)
 {
     const memory_node *node = &s->nodes[index];
     if (node->root != index) return;
-    live(s, index, node->saver == NO_OPERATOR ? node->reader : backward(s, node->saver), size_of(node));
+    add_lifetime(s, index, node->saver == NO_OPERATOR ? node->reader : backward(s, node->saver), size_of(node));
     if (node->own_saver != NO_OPERATOR)
-        live(s, backward(s, s->extents[block_of(s, index)].last), backward(s, node->own_saver), size_of(node));
-    if (node->learns) live(s, backward(s, node->reader), backward(s, index), size_of(node));
+        add_lifetime(s, backward(s, s->extents[block_of(s, index)].last), backward(s, node->own_saver), size_of(node));
+    if (node->needs_gradient) add_lifetime(s, backward(s, node->reader), backward(s, index), size_of(node));
 }
 
 /* A tensor with several readers gets a gradient from each. The gradients after the first are added to it. */
-static void place_summands(step *s, size_t index)
+static void add_summand_lifetimes(step *s, size_t index)
 {
     const mdot_job_operator *op = &s->job->operators[index];
     if (s->nodes[index].root != index) return;
     for (size_t k = 0; k < op->input_count; k++) {
         const memory_node *operand = &s->nodes[op->inputs[k]];
         bool first = s->nodes[operand->root].reader == index;
-        if (operand->learns && !first) live(s, backward(s, index), backward(s, index), size_of(operand));
+        if (operand->needs_gradient && !first)
+            add_lifetime(s, backward(s, index), backward(s, index), size_of(operand));
     }
 }
 
@@ -292,22 +296,22 @@ static double find_peak(step *s)
 }
 
 /* Requires that all other fields of the step are set. */
-static void place_all(step *s)
+static void build_timeline(step *s)
 {
     s->input_bytes = 0;
     memset(s->change, 0, (2 * s->count + 1) * sizeof *s->change);
     for (size_t i = 0; i < s->count; i++) describe(s, i);
-    for (s->owner = 0; s->owner < s->count; s->owner++) keep(s, s->owner);
+    for (s->owner = 0; s->owner < s->count; s->owner++) save_for_backward(s, s->owner);
     for (s->owner = 0; s->owner < s->count; s->owner++) {
-        place_tensor(s, s->owner);
-        place_summands(s, s->owner);
+        add_tensor_lifetimes(s, s->owner);
+        add_summand_lifetimes(s, s->owner);
     }
 }
 
 static double measure(step *s)
 {
     s->at_peak = NULL;
-    place_all(s);
+    build_timeline(s);
     return find_peak(s);
 }
 
@@ -318,7 +322,7 @@ static void measure_each(step *s, double weight, double *each, double *bytes)
     measure(s);
     memset(each, 0, s->count * sizeof *each);
     s->at_peak = each;
-    place_all(s);
+    build_timeline(s);
     for (size_t i = 0; i < s->count; i++) bytes[i] += weight * each[i];
 }
 

@@ -99,10 +99,11 @@ static double sums_ms(const exchange *e)
 {
     double n = e->c->tensor_parallel;
     if (n == 1) return 0;
-    const rt_sharding *d = e->sharding;
+    const rt_sharding *sharding = e->sharding;
     bool again = e->c->recompute == MDOT_RECOMPUTE_BLOCKS;
-    double bytes = e->half * e->micro_batch * (d->summed_forward_bytes * (again ? 2 : 1) + d->summed_backward_bytes);
-    double count = d->summed_count * (again ? 1.5 : 1); /* half of the sums are forward */
+    double bytes =
+        e->half * e->micro_batch * (sharding->summed_forward_bytes * (again ? 2 : 1) + sharding->summed_backward_bytes);
+    double count = sharding->summed_count * (again ? 1.5 : 1); /* half of the sums are forward */
     double ms = started_ms(n, count, 2 * (n - 1) / n * bytes / sum_rate(e, n, 1));
     return e->micro_steps * ms * e->shard->of[RT_PIPELINE_BLOCKS];
 }

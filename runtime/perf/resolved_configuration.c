@@ -8,11 +8,11 @@ static mdot_status check_experts(const mdot_configuration *c, const rt_experts *
 {
     if (c->expert_parallel > 1 && experts->common_count == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "expert_parallel is %u, and the job has no experts: no product with several matrices stands "
-                         "behind a TopK, by which tokens choose among them",
+                         "expert_parallel is %u, but the job lacks experts, which are a matmul with several matrices "
+                         "behind a TopK that routes tokens: leave expert_parallel at 1",
                          c->expert_parallel);
     if (experts->common_count % c->expert_parallel == 0) return MDOT_OK;
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "expert_parallel %u does not divide the %llu experts of a layer",
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "expert_parallel is %u; it must divide the %llu experts of a layer",
                      c->expert_parallel, (unsigned long long)experts->common_count);
 }
 
@@ -22,17 +22,21 @@ mdot_status rt_configuration_check(const rt_configuration *configuration, const 
     const rt_sharding *sharding = &job->analysis->sharding;
     uint64_t common = sharding->common;
     if (c->recompute == MDOT_RECOMPUTE_BLOCKS && job->info.block_count == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job has no blocks that could be recomputed");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "recompute is blocks, but the job lacks blocks: use selective or nothing");
     if (c->pipeline_parallel > 1 && c->pipeline_parallel > job->info.block_count)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a pipeline of %u stages needs as many blocks; the job has %u",
-                         c->pipeline_parallel, job->info.block_count);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "pipeline_parallel is %u; each stage needs a block, and the job has %u", c->pipeline_parallel,
+                         job->info.block_count);
     if (c->tensor_parallel > 1 && common == 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the job has no matrix products that tensor parallelism could divide");
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "tensor_parallel needs matmuls that can be sharded, which the job lacks: leave tensor_parallel at 1");
     if (common % c->tensor_parallel != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "tensor_parallel %u does not divide %llu, the common divisor of the job's channels and heads",
-                         c->tensor_parallel, (unsigned long long)common);
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "tensor_parallel is %u; it must divide %llu, the common divisor of the job's channels and heads",
+            c->tensor_parallel, (unsigned long long)common);
     return check_experts(c, &sharding->experts, err);
 }
 

@@ -18,13 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Operators and slices
- * ------------------------------------------------------------------------------------------ */
+/* ---- Operators and slices --------------------------------------------------------------------------------------- */
 
 typedef enum kind {
-    KIND_WHOLE,  /* needs all channels */
-    KIND_FLOWS,  /* works on a slice as on the whole tensor */
-    KIND_MATMUL, /* matmul of one operand with parameters */
+    KIND_WHOLE,     /* needs all channels */
+    KIND_SLICEABLE, /* works on a slice as on the whole tensor */
+    KIND_MATMUL,    /* matmul of one operand with parameters */
     KIND_TABLE,
     KIND_LOSS /* accepts slices of the classes and returns a whole result */
 } kind;
@@ -56,7 +55,7 @@ static kind kind_of(const mdot_job_operator *op, int64_t head_size)
     if (rt_has_trait(op, MDOT_TRAIT_PICKS)) return weights_of(op) > 0 ? KIND_TABLE : KIND_WHOLE;
     bool multiplies = setting[MDOT_SETTING_CHANNELS_IN] > 0 && setting[MDOT_SETTING_CHANNELS_OUT] > 0;
     if (multiplies && has_weights(op)) return op->input_count <= 1 ? KIND_MATMUL : KIND_WHOLE;
-    return works_along_channels(op, head_size) ? KIND_WHOLE : KIND_FLOWS;
+    return works_along_channels(op, head_size) ? KIND_WHOLE : KIND_SLICEABLE;
 }
 
 /* ---- Roles ------------------------------------------------------------------------------------------------------ */
@@ -67,9 +66,9 @@ typedef struct search {
     const mdot_job *job;
     size_t count;
     uint8_t *kind;
-    bool *learns;  /* this operator or one before it has parameters */
-    bool *can;     /* its result may be sharded */
-    bool *sharded; /* its result is sharded */
+    bool *trains;    /* this operator or one before it has parameters */
+    bool *shardable; /* its result may be sharded */
+    bool *sharded;   /* its result is sharded */
 } search;
 
 static void begin(search *s)
@@ -80,27 +79,27 @@ static void begin(search *s)
     for (size_t i = 0; i < s->count; i++) {
         const mdot_job_operator *op = &s->job->operators[i];
         s->kind[i] = (uint8_t)kind_of(op, head_size);
-        s->can[i] = s->kind[i] == KIND_FLOWS || s->kind[i] == KIND_MATMUL;
-        s->learns[i] = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
-        for (size_t k = 0; k < op->input_count; k++) s->learns[i] = s->learns[i] || s->learns[op->inputs[k]];
+        s->shardable[i] = s->kind[i] == KIND_SLICEABLE || s->kind[i] == KIND_MATMUL;
+        s->trains[i] = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
+        for (size_t k = 0; k < op->input_count; k++) s->trains[i] = s->trains[i] || s->trains[op->inputs[k]];
     }
 }
 
-static bool takes_part(const search *s, size_t i)
+static bool accepts_slices(const search *s, size_t i)
 {
-    return s->kind[i] == KIND_MATMUL || s->kind[i] == KIND_LOSS || (s->kind[i] == KIND_FLOWS && s->can[i]);
+    return s->kind[i] == KIND_MATMUL || s->kind[i] == KIND_LOSS || (s->kind[i] == KIND_SLICEABLE && s->shardable[i]);
 }
 
-/* A tensor stays whole if any of its readers needs the whole of it. Returns true if `can` changed. */
-static bool sweep_back(search *s)
+/* A tensor stays whole if any of its readers needs the whole of it. Returns true if `shardable` changed. */
+static bool sweep_backward(search *s)
 {
     bool changed = false;
     for (size_t i = s->count; i-- > 0;) {
-        if (takes_part(s, i)) continue;
+        if (accepts_slices(s, i)) continue;
         const mdot_job_operator *op = &s->job->operators[i];
         for (size_t k = 0; k < op->input_count; k++) {
-            changed = changed || s->can[op->inputs[k]];
-            s->can[op->inputs[k]] = false;
+            changed = changed || s->shardable[op->inputs[k]];
+            s->shardable[op->inputs[k]] = false;
         }
     }
     return changed;
@@ -111,21 +110,21 @@ static bool reads(const search *s, size_t i, bool sharded)
     const mdot_job_operator *op = &s->job->operators[i];
     for (size_t k = 0; k < op->input_count; k++) {
         size_t operand = op->inputs[k];
-        if (s->sharded[operand] == sharded && (sharded || s->learns[operand])) return true;
+        if (s->sharded[operand] == sharded && (sharded || s->trains[operand])) return true;
     }
     return false;
 }
 
 /* Propagates sharding along the graph. Returns true if it found an operator that combines a slice with a whole
  * tensor. */
-static bool sweep_forth(search *s)
+static bool sweep_forward(search *s)
 {
     bool changed = false;
     for (size_t i = 0; i < s->count; i++) {
         bool reads_part = reads(s, i, true);
-        s->sharded[i] = s->can[i] && (s->kind[i] == KIND_MATMUL ? !reads_part : reads_part);
-        if (s->kind[i] != KIND_FLOWS || !s->sharded[i] || !reads(s, i, false)) continue;
-        s->can[i] = s->sharded[i] = false;
+        s->sharded[i] = s->shardable[i] && (s->kind[i] == KIND_MATMUL ? !reads_part : reads_part);
+        if (s->kind[i] != KIND_SLICEABLE || !s->sharded[i] || !reads(s, i, false)) continue;
+        s->shardable[i] = s->sharded[i] = false;
         changed = true;
     }
     return changed;
@@ -136,8 +135,8 @@ static bool find_roles(search *s)
 {
     begin(s);
     for (int sweep = 0; sweep < MAX_SWEEPS; sweep++) {
-        bool changed = sweep_back(s);
-        changed = sweep_forth(s) || changed;
+        bool changed = sweep_backward(s);
+        changed = sweep_forward(s) || changed;
         if (!changed) return true;
     }
     return false;
@@ -153,8 +152,7 @@ static rt_role role_of(const search *s, size_t i)
     return s->sharded[i] || (s->kind[i] == KIND_LOSS && reads(s, i, true)) ? RT_ROLE_SHARDED : RT_ROLE_REPLICATED;
 }
 
-/* ---- Exchanged bytes
- * ----------------------------------------------------------------------------------------------- */
+/* ---- Exchanged bytes -------------------------------------------------------------------------------------------- */
 
 static double result_bytes(const mdot_job_operator *op)
 {
@@ -177,15 +175,14 @@ static void count_sums(search *s, rt_sharding *out, bool *summed)
             out->common = rt_common_divisor(out->common, (uint64_t)op->setting[MDOT_SETTING_HEADS]);
         if (out->role[i] != RT_ROLE_COLUMNS || op->input_count == 0) continue;
         size_t operand = op->inputs[0];
-        if (summed[operand] || !s->learns[operand]) continue;
+        if (summed[operand] || !s->trains[operand]) continue;
         summed[operand] = true;
         out->summed_backward_bytes += result_bytes(&s->job->operators[operand]);
         out->summed_count++;
     }
 }
 
-/* ---- Pipeline positions
- * -------------------------------------------------------------------------------------------- */
+/* ---- Pipeline positions ----------------------------------------------------------------------------------------- */
 
 static void add_parts(const rt_sharding *sharding, size_t index, rt_pipeline_position position, double elements,
                       rt_parts *out)
@@ -254,10 +251,10 @@ static void measure_blocks(const mdot_job *job, rt_sharding *out, double *at, ui
         at[block] += result_bytes(&job->operators[i]);
         at[last_block[i]] -= result_bytes(&job->operators[i]);
     }
-    double passing = 0;
+    double crossing = 0;
     for (uint32_t b = 1; b <= job->info.block_count; b++) {
-        passing += at[b];
-        if (passing > out->border_bytes) out->border_bytes = passing;
+        crossing += at[b];
+        if (crossing > out->border_bytes) out->border_bytes = crossing;
     }
 }
 
@@ -267,15 +264,15 @@ bool rt_find_sharding(const mdot_job *job, const double *costs, rt_sharding *out
     search s = {.job = job,
                 .count = count,
                 .kind = calloc(count, sizeof *s.kind),
-                .learns = calloc(count, sizeof *s.learns),
-                .can = calloc(count, sizeof *s.can),
+                .trains = calloc(count, sizeof *s.trains),
+                .shardable = calloc(count, sizeof *s.shardable),
                 .sharded = calloc(count, sizeof *s.sharded)};
     bool *summed = calloc(count, sizeof *summed);
     double *at = calloc((size_t)job->info.block_count + 2, sizeof *at);
     uint32_t *last_block = calloc(count, sizeof *last_block);
     out->role = calloc(count, sizeof *out->role);
     out->position = calloc(count, sizeof *out->position);
-    bool allocated = s.kind != NULL && s.learns != NULL && s.can != NULL && s.sharded != NULL && summed != NULL &&
+    bool allocated = s.kind != NULL && s.trains != NULL && s.shardable != NULL && s.sharded != NULL && summed != NULL &&
                      at != NULL && last_block != NULL && out->role != NULL && out->position != NULL &&
                      rt_find_experts(job, &out->experts);
     if (allocated) {
@@ -286,8 +283,8 @@ bool rt_find_sharding(const mdot_job *job, const double *costs, rt_sharding *out
         measure_blocks(job, out, at, last_block);
     }
     free(s.kind);
-    free(s.learns);
-    free(s.can);
+    free(s.trains);
+    free(s.shardable);
     free(s.sharded);
     free(summed);
     free(at);
@@ -302,8 +299,7 @@ void rt_free_sharding(rt_sharding *sharding)
     free(sharding->experts.is_expert);
 }
 
-/* ---- Operators on one GPU
- * ------------------------------------------------------------------------------------------ */
+/* ---- Operators on one GPU --------------------------------------------------------------------------------------- */
 
 static void divide_load(mdot_load *load, double flops, double read, double written)
 {

@@ -3,7 +3,7 @@
  * A predictor reads some of the numbers of a configuration. The others are removed from the queried configuration,
  * and the answer is corrected for the requested one:
  *
- *   step = answer * steps * work * kernels + exchanged
+ *   step = answer * steps * workload * kernels + exchanged
  *
  * The factors are ratios of rooflines, where a step's roofline is steps * (forward + backward) + optimizer
  * (roofline.c). `exchanged` is the time that a step waits for the exchanges between GPUs (communication.c). `steps`
@@ -11,7 +11,7 @@
  * step still grows with its batch. The roofline omits the host's time, and only the predictor knows how much of a
  * small batch's time that is.
  *
- * `work` covers recomputation and work on other GPUs, which change the host's work, too. `kernels` covers other
+ * `workload` covers recomputation and work on other GPUs, which change the host's work, too. `kernels` covers other
  * kernels (fused attention, compiled code, another precision), which change only the GPU's time. It applies to at
  * most the time that the roofline takes at ATTAINABLE_EFFICIENCY of the GPU's rates. Therefore other kernels save
  * nothing where the host is the limit. A pipeline of p stages takes p - 1 more micro-steps to fill and empty.
@@ -116,28 +116,30 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
                          const mdot_job *job, double step_ms)
 {
     const mdot_configuration *rc = &requested->configuration.c, *qc = &queried->configuration.c;
-    rt_correction none = {.step_ms = step_ms, .wider = 1};
+    rt_correction none = {.step_ms = step_ms, .interval_factor = 1};
     bool attention_differs = job->analysis->totals.has_attention && rc->attention != qc->attention;
     bool precision_differs = rc->precision != qc->precision;
     if (equal_but_precision(rc, qc) && !precision_differs && !attention_differs) return none;
     rt_resolved_configuration typical = rt_with_micro_batch(requested, TYPICAL_BATCH);
-    rt_resolved_configuration typical_work = rt_with_kernels_of(&typical, queried);
+    rt_resolved_configuration typical_same_kernels = rt_with_kernels_of(&typical, queried);
     rt_resolved_configuration typical_queried = rt_with_micro_batch(queried, TYPICAL_BATCH);
     typical_queried.shard = requested->shard; /* because the predictor reads the operators of the requested shard */
     rt_roofline after = rt_roofline_of(job, &typical);
-    rt_roofline work = roofline_beside(job, &typical_work, &typical, &after);
-    rt_roofline before = roofline_beside(job, &typical_queried, &typical_work, &work);
+    rt_roofline same_kernels = roofline_beside(job, &typical_same_kernels, &typical, &after);
+    rt_roofline before = roofline_beside(job, &typical_queried, &typical_same_kernels, &same_kernels);
     double steps = requested->steps;
-    double typical_ms = step_of(&after, requested->micro_steps), work_ms = step_of(&work, requested->micro_steps);
-    double counted = step_ms, of_gpu = 1;
-    if (steps != queried->micro_steps || typical_ms != work_ms) {
+    double typical_ms = step_of(&after, requested->micro_steps),
+           same_kernels_ms = step_of(&same_kernels, requested->micro_steps);
+    double counted = step_ms, gpu_fraction = 1;
+    if (steps != queried->micro_steps || typical_ms != same_kernels_ms) {
         rt_resolved_configuration of_batch = rt_with_micro_batch(&typical_queried, queried->configuration.micro_batch);
         rt_roofline now = roofline_beside(job, &of_batch, &typical_queried, &before);
         double queried_ms = step_of(&now, queried->micro_steps);
         counted *= step_of(&now, steps) / queried_ms;
-        of_gpu = fmin(queried_ms / ATTAINABLE_EFFICIENCY / step_ms, 1);
+        gpu_fraction = fmin(queried_ms / ATTAINABLE_EFFICIENCY / step_ms, 1);
     }
-    double step = counted * (work_ms / step_of(&before, steps)) * (1 + of_gpu * (typical_ms / work_ms - 1));
+    double step =
+        counted * (same_kernels_ms / step_of(&before, steps)) * (1 + gpu_fraction * (typical_ms / same_kernels_ms - 1));
     bool exchanges = rc->gpu_count != qc->gpu_count || qc->tensor_parallel != rc->tensor_parallel;
     double exchanged = exchanges ? rt_communication_ms(job, requested, step * after.backward_ms / typical_ms) : 0;
     step += exchanged;

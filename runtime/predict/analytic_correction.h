@@ -13,9 +13,9 @@ void rt_project_configuration(const rt_configuration *requested, const mdot_job 
 /* Converts the answer for the queried configuration to one for the requested configuration. */
 typedef struct rt_correction {
     double step_ms;
-    double wider;     /* factor by which the interval widens, each way */
-    bool is_analytic; /* estimated analytically by more than a negligible change */
-    bool differs;     /* the queried and requested configurations differ */
+    double interval_factor; /* factor by which the interval widens, each way */
+    bool is_analytic;       /* estimated analytically by more than a negligible change */
+    bool differs;           /* the queried and requested configurations differ */
     bool exchanges;
     double exchanged_ms; /* part of step_ms in which GPUs wait for exchanges, if it is computed here (`exchanges`) */
 } rt_correction;

@@ -57,7 +57,7 @@ static const bs_struct_version gpu_type = BS_SIZED(mdot_calibration_gpu, half_in
 
 typedef struct row {
     size_t gpu; /* index in the calibration's GPUs */
-    rt_precision_class arithmetic;
+    rt_precision_class precision_class;
     bool is_several;  /* more than one GPU */
     double residual;  /* logarithm of measured over predicted */
     double deviation; /* standard deviation of the logarithm, from the predictor's interval */
@@ -75,14 +75,14 @@ static mdot_status find_gpu_name(const mdot_configuration *c, const char **out_n
 }
 
 /* Names are cut to RT_CALIBRATION_NAME_BYTES - 1 bytes, at a character boundary. */
-static size_t kept_length(const char *name)
+static size_t name_length(const char *name)
 {
     return bs_cut_length(name, RT_CALIBRATION_NAME_BYTES - 1);
 }
 
 static const rt_calibration_gpu *find_gpu(const mdot_calibration *calibration, const char *name)
 {
-    size_t length = name != NULL ? kept_length(name) : 0;
+    size_t length = name != NULL ? name_length(name) : 0;
     for (size_t i = 0; length > 0 && i < calibration->gpu_count; i++) {
         const char *known = calibration->gpus[i].name;
         if (strncmp(known, name, length) == 0 && known[length] == '\0') return &calibration->gpus[i];
@@ -90,7 +90,7 @@ static const rt_calibration_gpu *find_gpu(const mdot_calibration *calibration, c
     return NULL;
 }
 
-static rt_precision_class arithmetic_of(const mdot_configuration *c)
+static rt_precision_class precision_class_of(const mdot_configuration *c)
 {
     return rt_is_half(c->precision) ? RT_PRECISION_HALF : RT_PRECISION_FULL;
 }
@@ -100,22 +100,23 @@ static bool is_of_several(const mdot_configuration *c)
     return c->gpu_count > 1;
 }
 
-static mdot_status add_gpu(mdot_calibration *calibration, const char *name, size_t *out_place, mdot_error *err)
+static mdot_status add_gpu(mdot_calibration *calibration, const char *name, size_t *out_index, mdot_error *err)
 {
     if (name == NULL || name[0] == '\0')
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a GPU needs a name, by which it is calibrated");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "a calibration needs a name for each GPU: set gpu, or name in gpu_spec");
     const rt_calibration_gpu *known = find_gpu(calibration, name);
-    *out_place = known != NULL ? (size_t)(known - calibration->gpus) : calibration->gpu_count;
+    *out_index = known != NULL ? (size_t)(known - calibration->gpus) : calibration->gpu_count;
     if (known == NULL) {
         if (calibration->gpu_count == RT_CALIBRATION_MAX_GPUS)
-            return mdot_fail(err, MDOT_OUT_OF_RANGE, "at most %d GPUs are calibrated at once", RT_CALIBRATION_MAX_GPUS);
-        memcpy(calibration->gpus[calibration->gpu_count++].name, name, kept_length(name));
+            return mdot_fail(err, MDOT_OUT_OF_RANGE, "a calibration holds at most %d GPUs", RT_CALIBRATION_MAX_GPUS);
+        memcpy(calibration->gpus[calibration->gpu_count++].name, name, name_length(name));
     }
     return MDOT_OK;
 }
 
 /* A calibration file holds the name as one line of printable text that must be non-empty. */
-static void keep_predictor_name(mdot_calibration *calibration, const char *name)
+static void copy_predictor_name(mdot_calibration *calibration, const char *name)
 {
     memcpy(calibration->predictor, name, bs_cut_length(name, sizeof calibration->predictor - 1));
     bs_make_printable(calibration->predictor);
@@ -143,7 +144,8 @@ static mdot_status read_row(mdot_context *context, const mdot_job *job, const md
                             double measured_ms, mdot_calibration *calibration, row *out, mdot_error *err)
 {
     if (!is_time(measured_ms))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a measured step of %g ms is no time", measured_ms);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the measured time of %g ms must be a positive number",
+                         measured_ms);
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
     const char *name = NULL;
@@ -152,9 +154,9 @@ static mdot_status read_row(mdot_context *context, const mdot_job *job, const md
     if (status == MDOT_OK) status = find_gpu_name(configuration, &name, err);
     if (status == MDOT_OK) status = add_gpu(calibration, name, &out->gpu, err);
     if (status != MDOT_OK) return status;
-    out->arithmetic = arithmetic_of(configuration);
+    out->precision_class = precision_class_of(configuration);
     out->is_several = is_of_several(configuration);
-    calibration->gpus[out->gpu].in[out->arithmetic].row_count++;
+    calibration->gpus[out->gpu].in[out->precision_class].row_count++;
     calibration->several.row_count += out->is_several;
     out->residual = log(measured_ms / p.step_ms);
     out->deviation = log(p.upper_ms / p.lower_ms) / (2 * QUANTILE_95);
@@ -171,15 +173,15 @@ typedef struct fit {
     size_t count;
     size_t term_count; /* the site, several GPUs, each GPU, each GPU in each precision, each part */
     bool has_parts;
-    double stated;                                     /* mean variance that the predictor's intervals state */
-    double left, of_site, of_several, of_gpu, of_cell; /* variances of the noise and of the terms */
-    double *precision, *covariance;                    /* matrices [terms, terms] */
+    double stated;                                         /* mean variance that the predictor's intervals state */
+    double of_noise, of_site, of_several, of_gpu, of_cell; /* variances of the noise and of the terms */
+    double *precision, *covariance;                        /* matrices [terms, terms] */
     double term[MAX_TERMS], right[MAX_TERMS];
 } fit;
 
-static size_t term_of_cell(const fit *f, size_t gpu, int arithmetic)
+static size_t term_of_cell(const fit *f, size_t gpu, int precision_class)
 {
-    return FIRST_GPU + f->calibration->gpu_count + RT_PRECISION_CLASSES * gpu + (size_t)arithmetic;
+    return FIRST_GPU + f->calibration->gpu_count + RT_PRECISION_CLASSES * gpu + (size_t)precision_class;
 }
 
 static size_t term_of_part(const fit *f, int part)
@@ -189,21 +191,21 @@ static size_t term_of_part(const fit *f, int part)
 
 /* The terms that apply to a row: their indices and factors. Returns their number. */
 enum { ROW_TERMS = 4 + RT_CALIBRATION_PARTS };
-static int read_terms(const fit *f, const row *r, size_t place[ROW_TERMS], double factor[ROW_TERMS])
+static int read_terms(const fit *f, const row *r, size_t index[ROW_TERMS], double factor[ROW_TERMS])
 {
     int count = 0;
-    place[count] = SITE;
+    index[count] = SITE;
     factor[count++] = 1;
-    place[count] = FIRST_GPU + r->gpu;
+    index[count] = FIRST_GPU + r->gpu;
     factor[count++] = 1;
-    place[count] = term_of_cell(f, r->gpu, r->arithmetic);
+    index[count] = term_of_cell(f, r->gpu, r->precision_class);
     factor[count++] = 1;
     if (r->is_several) {
-        place[count] = SEVERAL;
+        index[count] = SEVERAL;
         factor[count++] = 1;
     }
     for (int part = 0; f->has_parts && part < RT_CALIBRATION_PARTS; part++) {
-        place[count] = term_of_part(f, part);
+        index[count] = term_of_part(f, part);
         factor[count++] = r->share[part] - f->calibration->mean_share[part];
     }
     return count;
@@ -248,12 +250,12 @@ static void solve(fit *f)
     memset(f->right, 0, sizeof f->right);
     for (size_t i = 0; i < n; i++) f->precision[i * n + i] = 1 / prior_variance(f, i);
     for (size_t i = 0; i < f->count; i++) {
-        size_t place[ROW_TERMS];
-        double factor[ROW_TERMS], weight = f->rows[i].weight / f->left;
-        int count = read_terms(f, &f->rows[i], place, factor);
+        size_t index[ROW_TERMS];
+        double factor[ROW_TERMS], weight = f->rows[i].weight / f->of_noise;
+        int count = read_terms(f, &f->rows[i], index, factor);
         for (int a = 0; a < count; a++) {
-            f->right[place[a]] += weight * factor[a] * f->rows[i].residual;
-            for (int b = 0; b < count; b++) f->precision[place[a] * n + place[b]] += weight * factor[a] * factor[b];
+            f->right[index[a]] += weight * factor[a] * f->rows[i].residual;
+            for (int b = 0; b < count; b++) f->precision[index[a] * n + index[b]] += weight * factor[a] * factor[b];
         }
     }
     invert(f->precision, n, f->covariance);
@@ -264,11 +266,11 @@ static void solve(fit *f)
 }
 
 /* The part of a sum of terms that is applied, and the variance of the uncertain and held-back part. */
-typedef struct found {
+typedef struct term_sum {
     double log_factor, variance;
-} found;
+} term_sum;
 
-static found sum_terms(const fit *f, const size_t *at, int count)
+static term_sum sum_terms(const fit *f, const size_t *at, int count)
 {
     double sum = 0, variance = 0;
     for (int a = 0; a < count; a++) {
@@ -276,12 +278,12 @@ static found sum_terms(const fit *f, const size_t *at, int count)
         for (int b = 0; b < count; b++) variance += f->covariance[at[a] * f->term_count + at[b]];
     }
     double held = fmin(HELD_BACK * sqrt(variance), fabs(sum));
-    return (found){copysign(fabs(sum) - held, sum), variance + held * held};
+    return (term_sum){copysign(fabs(sum) - held, sum), variance + held * held};
 }
 
-static found sum_cell(const fit *f, size_t gpu, int arithmetic)
+static term_sum sum_cell(const fit *f, size_t gpu, int precision_class)
 {
-    return sum_terms(f, (const size_t[]){SITE, FIRST_GPU + gpu, term_of_cell(f, gpu, arithmetic)}, 3);
+    return sum_terms(f, (const size_t[]){SITE, FIRST_GPU + gpu, term_of_cell(f, gpu, precision_class)}, 3);
 }
 
 /* The mean square of `count` terms from `first` on. PRIOR_ROWS pseudo-terms with a variance of `prior` are included. */
@@ -294,23 +296,23 @@ static double mean_square(const fit *f, size_t first, size_t count, double prior
 }
 
 /* Re-estimates the variances from the current terms, and the row weights from the variances. */
-static void renew_variances(fit *f)
+static void update_variances(fit *f)
 {
-    double squares = 0, left = 1 - SITE_PART - GPU_PART - CELL_PART;
+    double squares = 0, noise_part = 1 - SITE_PART - GPU_PART - CELL_PART;
     size_t n = f->term_count, gpus = f->calibration->gpu_count;
     for (size_t i = 0; i < f->count; i++) {
-        size_t place[ROW_TERMS];
+        size_t index[ROW_TERMS];
         double factor[ROW_TERMS], rest = f->rows[i].residual, unknown = 0;
-        int count = read_terms(f, &f->rows[i], place, factor);
+        int count = read_terms(f, &f->rows[i], index, factor);
         for (int a = 0; a < count; a++) {
-            rest -= factor[a] * f->term[place[a]];
-            for (int b = 0; b < count; b++) unknown += factor[a] * factor[b] * f->covariance[place[a] * n + place[b]];
+            rest -= factor[a] * f->term[index[a]];
+            for (int b = 0; b < count; b++) unknown += factor[a] * factor[b] * f->covariance[index[a] * n + index[b]];
         }
-        double limit = HUBER * sqrt(f->left);
+        double limit = HUBER * sqrt(f->of_noise);
         f->rows[i].weight = fabs(rest) > limit ? limit / fabs(rest) : 1;
         squares += pow(f->rows[i].weight * rest, 2) + unknown; /* Huber's Proposal 2 */
     }
-    f->left = (PRIOR_ROWS * left * f->stated + squares) / (PRIOR_ROWS + (double)f->count);
+    f->of_noise = (PRIOR_ROWS * noise_part * f->stated + squares) / (PRIOR_ROWS + (double)f->count);
     f->of_several = mean_square(f, SEVERAL, 1, SEVERAL_PART * f->stated);
     f->of_gpu = mean_square(f, FIRST_GPU, gpus, GPU_PART * f->stated);
     f->of_cell = mean_square(f, term_of_cell(f, 0, 0), RT_PRECISION_CLASSES * gpus, CELL_PART * f->stated);
@@ -328,20 +330,20 @@ static double strength_of(const fit *f)
 {
     double agreement = 0, squares = 0;
     for (size_t i = 0; i < f->count; i++) {
-        size_t place[ROW_TERMS];
+        size_t index[ROW_TERMS];
         double factor[ROW_TERMS], fitted = 0, unknown = 0;
-        int count = read_terms(f, &f->rows[i], place, factor);
+        int count = read_terms(f, &f->rows[i], index, factor);
         for (int a = 0; a < count; a++) {
-            fitted += factor[a] * f->term[place[a]];
+            fitted += factor[a] * f->term[index[a]];
             for (int b = 0; b < count; b++)
-                unknown += factor[a] * factor[b] * f->covariance[place[a] * f->term_count + place[b]];
+                unknown += factor[a] * factor[b] * f->covariance[index[a] * f->term_count + index[b]];
         }
-        double own = f->rows[i].weight * unknown / f->left;
+        double own = f->rows[i].weight * unknown / f->of_noise;
         double by_others = (fitted - own * f->rows[i].residual) / (1 - own);
         agreement += f->rows[i].weight * by_others * f->rows[i].residual;
         squares += f->rows[i].weight * by_others * by_others;
     }
-    return within(agreement / (squares + STRENGTH_ROWS * f->left), 0, 1);
+    return within(agreement / (squares + STRENGTH_ROWS * f->of_noise), 0, 1);
 }
 
 static void write_calibrated(rt_calibrated *out, double log_factor, double variance, double stated)
@@ -352,13 +354,13 @@ static void write_calibrated(rt_calibrated *out, double log_factor, double varia
 
 /* Mean variance that the intervals state for a GPU in one precision. A cell that has zero rows uses the mean of all
  * rows. */
-static double stated_of(const fit *f, size_t gpu, int arithmetic)
+static double stated_of(const fit *f, size_t gpu, int precision_class)
 {
-    size_t rows = f->calibration->gpus[gpu].in[arithmetic].row_count;
+    size_t rows = f->calibration->gpus[gpu].in[precision_class].row_count;
     double sum = 0;
     for (size_t i = 0; i < f->count; i++) {
         const row *r = &f->rows[i];
-        if (r->gpu == gpu && (int)r->arithmetic == arithmetic) sum += r->deviation * r->deviation;
+        if (r->gpu == gpu && (int)r->precision_class == precision_class) sum += r->deviation * r->deviation;
     }
     return rows > 0 ? sum / (double)rows : f->stated;
 }
@@ -367,17 +369,18 @@ static void write_calibration(const fit *f)
 {
     mdot_calibration *c = f->calibration;
     for (size_t g = 0; g < c->gpu_count; g++) {
-        for (int arithmetic = 0; arithmetic < RT_PRECISION_CLASSES; arithmetic++) {
-            found cell = sum_cell(f, g, arithmetic);
-            write_calibrated(&c->gpus[g].in[arithmetic], cell.log_factor, f->left + cell.variance,
-                             stated_of(f, g, arithmetic));
+        for (int precision_class = 0; precision_class < RT_PRECISION_CLASSES; precision_class++) {
+            term_sum cell = sum_cell(f, g, precision_class);
+            write_calibrated(&c->gpus[g].in[precision_class], cell.log_factor, f->of_noise + cell.variance,
+                             stated_of(f, g, precision_class));
         }
     }
     const size_t site = SITE, several = SEVERAL;
-    found anywhere = sum_terms(f, &site, 1), together = sum_terms(f, &several, 1);
-    write_calibrated(&c->others, anywhere.log_factor, f->left + anywhere.variance + f->of_gpu + f->of_cell, f->stated);
+    term_sum site_sum = sum_terms(f, &site, 1), several_sum = sum_terms(f, &several, 1);
+    write_calibrated(&c->others, site_sum.log_factor, f->of_noise + site_sum.variance + f->of_gpu + f->of_cell,
+                     f->stated);
     /* This applies on top of a GPU's correction and makes its interval wider. */
-    write_calibrated(&c->several, together.log_factor, f->left + together.variance, f->left);
+    write_calibrated(&c->several, several_sum.log_factor, f->of_noise + several_sum.variance, f->of_noise);
     for (int part = 0; f->has_parts && part < RT_CALIBRATION_PARTS; part++)
         c->slope[part] = within(f->term[term_of_part(f, part)], -RT_CALIBRATION_MOST_SLOPE, RT_CALIBRATION_MOST_SLOPE);
 }
@@ -396,19 +399,19 @@ static mdot_status fit_rows(row *rows, size_t count, mdot_calibration *calibrati
     }
     if (!(f.stated > 0))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "the predictor's intervals say nothing, so rows cannot be weighed");
-    f.left = (1 - SITE_PART - GPU_PART - CELL_PART) * f.stated;
+                         "the predictor's intervals are empty for every row, so the rows lack weights");
+    f.of_noise = (1 - SITE_PART - GPU_PART - CELL_PART) * f.stated;
     f.of_site = SITE_PART * f.stated;
     f.of_several = SEVERAL_PART * f.stated;
     f.of_gpu = GPU_PART * f.stated;
     f.of_cell = CELL_PART * f.stated;
     f.term_count = term_of_part(&f, f.has_parts ? RT_CALIBRATION_PARTS : 0);
     f.precision = calloc(2 * f.term_count * f.term_count, sizeof *f.precision);
-    if (f.precision == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to calibrate");
+    if (f.precision == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a calibration");
     f.covariance = f.precision + f.term_count * f.term_count;
     for (int round = 0; round < ROUNDS; round++) {
         solve(&f);
-        renew_variances(&f);
+        update_variances(&f);
     }
     solve(&f);
     double strength = strength_of(&f);
@@ -427,9 +430,9 @@ static mdot_status calibrate(mdot_context *context, const mdot_job *const *jobs,
     row *rows = count < SIZE_MAX / sizeof *rows ? calloc(count + 1, sizeof *rows) : NULL;
     mdot_status status = MDOT_OK;
     if (calibration == NULL || rows == NULL)
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu measured steps", count);
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu measured steps", count);
     else
-        keep_predictor_name(calibration, rt_string(table, table->name_at));
+        copy_predictor_name(calibration, rt_string(table, table->name_at));
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
         mdot_error reason = {0};
         const mdot_configuration *c = bs_struct_at(configurations, i);
@@ -453,9 +456,10 @@ mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, c
     if (context == NULL || out_calibration == NULL ||
         (count > 0 && (jobs == NULL || configurations == NULL || measured_ms == NULL)))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a calibration needs a context, jobs, configurations, times and a place for the result");
+                         "mdot_calibrate: context, jobs, configurations, measured_ms or out_calibration is NULL");
     if (count > RT_CALIBRATION_MAX_ROWS)
-        return mdot_fail(err, MDOT_OUT_OF_RANGE, "%zu measured steps are more than %d", count, RT_CALIBRATION_MAX_ROWS);
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "%zu measured steps are too many; the limit is %d", count,
+                         RT_CALIBRATION_MAX_ROWS);
     mdot_status status = rt_handle_enter(context, __func__, err);
     if (status != MDOT_OK) return status;
     status = calibrate(context, jobs, configurations, measured_ms, count, out_calibration, err);
@@ -470,7 +474,7 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
 {
     if (calibration == NULL || configuration == NULL || prediction == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a prediction is calibrated with a calibration, its configuration and itself");
+                         "mdot_calibration_apply: calibration, configuration or prediction is NULL");
     mdot_prediction p;
     const char *name = NULL;
     mdot_status status = rt_handle_check(calibration, RT_CALIBRATION, __func__, err);
@@ -480,10 +484,11 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
     if (status == MDOT_OK) status = find_gpu_name(configuration, &name, err);
     if (status != MDOT_OK) return status;
     if (!is_time(p.step_ms) || !is_time(p.lower_ms) || !is_time(p.upper_ms))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a prediction of %g ms, %g to %g, is none to be calibrated",
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "a prediction of %g ms, %g to %g, is invalid: calibrate only predictions that succeeded",
                          p.step_ms, p.lower_ms, p.upper_ms);
     const rt_calibration_gpu *gpu = find_gpu(calibration, name);
-    const rt_calibrated *known = gpu != NULL ? &gpu->in[arithmetic_of(configuration)] : &calibration->others;
+    const rt_calibrated *known = gpu != NULL ? &gpu->in[precision_class_of(configuration)] : &calibration->others;
     bool is_several = is_of_several(configuration);
     double log_factor = log(known->factor) + (is_several ? log(calibration->several.factor) : 0);
     double interval = known->interval * (is_several ? calibration->several.interval : 1);

@@ -64,9 +64,9 @@ static bool next_line(reader *r, const char *word, char **out_rest)
     char *end = strchr(r->at, '\n');
     size_t length = strlen(word);
     r->line++;
-    if (end == NULL) return refuse(r, "is missing: \"%s\" stands there", word);
+    if (end == NULL) return refuse(r, "is missing; it begins with \"%s\"", word);
     *end = '\0';
-    if (strncmp(r->at, word, length) != 0 || r->at[length] != ' ') return refuse(r, "is no \"%s\"", word);
+    if (strncmp(r->at, word, length) != 0 || r->at[length] != ' ') return refuse(r, "must begin with \"%s\"", word);
     *out_rest = r->at + length + 1;
     r->at = end + 1;
     return true;
@@ -79,7 +79,7 @@ static bool read_number(reader *r, char **text, double least, double most, doubl
     double value = bs_number_read(*text, &end);
     bool is_ended = *end == ' ' || *end == '\0';
     if (end == *text || !is_ended || !(value >= least && value <= most))
-        return refuse(r, "has no number from %g to %g where one stands", least, most);
+        return refuse(r, "must have a number from %g to %g in each numeric column", least, most);
     *text += end - *text + (*end == ' ');
     *out = value;
     return true;
@@ -89,7 +89,7 @@ static bool read_count(reader *r, char **text, size_t *out)
 {
     double value = 0;
     if (!read_number(r, text, 0, RT_CALIBRATION_MAX_ROWS, &value)) return false;
-    if (value != floor(value)) return refuse(r, "has a fraction for a count");
+    if (value != floor(value)) return refuse(r, "has a fraction as a count, which must be a whole number");
     *out = (size_t)value;
     return true;
 }
@@ -97,8 +97,8 @@ static bool read_count(reader *r, char **text, size_t *out)
 static bool read_name(reader *r, const char *text, char *out, size_t capacity)
 {
     size_t length = strlen(text);
-    if (length == 0 || length >= capacity) return refuse(r, "has no name of 1 to %zu letters", capacity - 1);
-    if (!bs_is_printable(text)) return refuse(r, "has a name that cannot be printed");
+    if (length == 0 || length >= capacity) return refuse(r, "must have a name of 1 to %zu bytes", capacity - 1);
+    if (!bs_is_printable(text)) return refuse(r, "has a name with unprintable characters");
     memcpy(out, text, length + 1);
     return true;
 }
@@ -116,20 +116,20 @@ static bool read_measured(reader *r, char **text, rt_calibrated *out)
 
 static bool is_read(reader *r, const char *rest)
 {
-    return *rest == '\0' || refuse(r, "goes on where it should end");
+    return *rest == '\0' || refuse(r, "has extra text at its end");
 }
 
 static bool read_gpu(reader *r, mdot_calibration *c)
 {
     char *rest;
     if (!next_line(r, "gpu", &rest)) return false;
-    if (c->gpu_count == RT_CALIBRATION_MAX_GPUS) return refuse(r, "is one GPU too many");
+    if (c->gpu_count == RT_CALIBRATION_MAX_GPUS) return refuse(r, "exceeds the limit of GPUs");
     rt_calibration_gpu *gpu = &c->gpus[c->gpu_count];
-    for (int arithmetic = 0; arithmetic < RT_PRECISION_CLASSES; arithmetic++)
-        if (!read_measured(r, &rest, &gpu->in[arithmetic])) return false;
+    for (int precision_class = 0; precision_class < RT_PRECISION_CLASSES; precision_class++)
+        if (!read_measured(r, &rest, &gpu->in[precision_class])) return false;
     if (!read_name(r, rest, gpu->name, sizeof gpu->name)) return false;
     for (size_t i = 0; i < c->gpu_count; i++)
-        if (strcmp(c->gpus[i].name, gpu->name) == 0) return refuse(r, "has a GPU that stood before");
+        if (strcmp(c->gpus[i].name, gpu->name) == 0) return refuse(r, "repeats a GPU");
     c->gpu_count++;
     return true;
 }
@@ -140,7 +140,8 @@ static bool read_all(reader *r, mdot_calibration *c)
     if (!next_line(r, magic, &rest)) return false;
     if (strcmp(rest, version) != 0) {
         r->status =
-            mdot_fail(r->err, MDOT_INCOMPATIBLE, "the calibration is of format \"%.16s\", not %s", rest, version);
+            mdot_fail(r->err, MDOT_INCOMPATIBLE,
+                      "the calibration has format version \"%.16s\"; this mdot reads version %s", rest, version);
         return false;
     }
     if (!next_line(r, "predictor", &rest) || !read_name(r, rest, c->predictor, sizeof c->predictor)) return false;
@@ -149,7 +150,7 @@ static bool read_all(reader *r, mdot_calibration *c)
         size_t length = strlen(part_names[part]);
         if (!next_line(r, "part", &rest)) return false;
         if (strncmp(rest, part_names[part], length) != 0 || rest[length] != ' ')
-            return refuse(r, "is not of part %s", part_names[part]);
+            return refuse(r, "must describe part %s", part_names[part]);
         rest += length + 1;
         if (!read_number(r, &rest, 0, 1, &c->mean_share[part]) ||
             !read_number(r, &rest, -RT_CALIBRATION_MOST_SLOPE, RT_CALIBRATION_MOST_SLOPE, &c->slope[part]) ||
@@ -167,16 +168,16 @@ mdot_status mdot_calibration_parse(const void *bytes, size_t size_bytes, mdot_ca
                                    mdot_error *err)
 {
     if ((bytes == NULL && size_bytes > 0) || out_calibration == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a calibration is read from bytes, into a place for it");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_calibration_parse: bytes or out_calibration is NULL");
     if (size_bytes > MAX_BYTES)
-        return mdot_fail(err, MDOT_MALFORMED, "%zu bytes are too many for a calibration", size_bytes);
+        return mdot_fail(err, MDOT_MALFORMED, "a calibration of %zu bytes exceeds the size limit", size_bytes);
     if (size_bytes > 0 && memchr(bytes, '\0', size_bytes) != NULL)
-        return mdot_fail(err, MDOT_MALFORMED, "a calibration is text, and this holds zeros");
+        return mdot_fail(err, MDOT_MALFORMED, "the calibration contains a zero byte; it must be text");
     char *copy = malloc(size_bytes + 1);
     mdot_calibration *c = calloc(1, sizeof *c);
     mdot_status status = MDOT_OK;
     if (copy == NULL || c == NULL) {
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a calibration");
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a calibration");
     } else {
         if (size_bytes > 0) memcpy(copy, bytes, size_bytes);
         copy[size_bytes] = '\0';
@@ -196,7 +197,7 @@ mdot_status mdot_calibration_parse(const void *bytes, size_t size_bytes, mdot_ca
 mdot_status mdot_calibration_load(const char *path, mdot_calibration **out_calibration, mdot_error *err)
 {
     if (path == NULL || out_calibration == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a calibration is read from a named file, into a place for it");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_calibration_load: path or out_calibration is NULL");
     unsigned char *bytes = NULL;
     size_t size_bytes = 0;
     mdot_error reason = {0};
@@ -232,8 +233,8 @@ static void write_all(const mdot_calibration *c, FILE *file)
     fprintf(file, "\n");
     for (size_t i = 0; i < c->gpu_count; i++) {
         fprintf(file, "gpu");
-        for (int arithmetic = 0; arithmetic < RT_PRECISION_CLASSES; arithmetic++)
-            write_measured(&c->gpus[i].in[arithmetic], file);
+        for (int precision_class = 0; precision_class < RT_PRECISION_CLASSES; precision_class++)
+            write_measured(&c->gpus[i].in[precision_class], file);
         fprintf(file, " %s\n", c->gpus[i].name);
     }
 }
@@ -241,7 +242,7 @@ static void write_all(const mdot_calibration *c, FILE *file)
 mdot_status mdot_calibration_save(const mdot_calibration *calibration, const char *path, mdot_error *err)
 {
     if (calibration == NULL || path == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_calibration_save needs a calibration and a path");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_calibration_save: calibration or path is NULL");
     mdot_status status = rt_handle_check(calibration, RT_CALIBRATION, __func__, err);
     if (status != MDOT_OK) return status;
     bs_memstream stream;
@@ -249,7 +250,7 @@ mdot_status mdot_calibration_save(const mdot_calibration *calibration, const cha
     if (bs_memstream_open(&stream)) write_all(calibration, stream.file);
     char *text = bs_memstream_close(&stream, &size_bytes);
     status = text != NULL ? bs_write_file(path, text, size_bytes, err)
-                          : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to write %s", path);
+                          : mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out while writing %s", path);
     free(text);
     return status;
 }

@@ -1,5 +1,5 @@
-/* encoding.c — cached features: the inputs that an evaluation reads of a job. They are computed from its rows once,
- * and kept by the caller or for the duration of a call. */
+/* encoding.c — cached features: the inputs that an evaluation reads of a job. They are computed from its rows once
+ * and held by the caller or for the duration of a call. */
 #include "runtime/predict/encoding.h"
 #include "runtime/predict/operator_features.h"
 #include "runtime/predict/predict_extension.h"
@@ -59,7 +59,7 @@ static mdot_status create(mdot_context *context, const mdot_job *job, mdot_encod
     const mdot_predictor *predictor = rt_context_predictor(context);
     mdot_encoding *encoding = rt_alloc(rt_predictor_allocator(predictor), bytes);
     if (encoding == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an encoding of %zu rows", tensors->row_count);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an encoding of %zu rows", tensors->row_count);
     encoding->predictor = predictor;
     encoding->job = job;
     char *at = (char *)encoding + rt_align(sizeof *encoding);
@@ -79,7 +79,7 @@ mdot_status mdot_encoding_create(mdot_context *context, const mdot_job *job, mdo
 {
     static const char name[] = "mdot_encoding_create";
     if (context == NULL || job == NULL || out_encoding == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "an encoding needs a context, a job and a place for the result");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_encoding_create: context, job or out_encoding is NULL");
     mdot_status status = rt_handle_enter(context, name, err);
     if (status != MDOT_OK) return status;
     status = rt_handle_check(job, RT_JOB, name, err);

@@ -35,7 +35,7 @@ static const bs_struct_version info_type = BS_SIZED(mdot_explanation_info, reser
 static const bs_struct_version operator_time_type = BS_SIZED(mdot_operator_time, activation_bytes);
 
 /* The step in progress: first the time of the queried configuration, then that of the requested one. */
-typedef struct work {
+typedef struct breakdown {
     mdot_context *context;
     const mdot_job *job;
     rt_resolved_configuration requested, queried;
@@ -44,54 +44,54 @@ typedef struct work {
     double (*operator_ms)[MDOT_PHASE_COUNT];
     double optimizer_ms, host_ms, communication_ms;
     mdot_explanation *out;
-} work;
+} breakdown;
 
-static size_t count_of(const work *w)
+static size_t count_of(const breakdown *b)
 {
-    return w->job->info.operator_count;
+    return b->job->info.operator_count;
 }
 
-static double part_of(const work *w, size_t index)
+static double part_of(const breakdown *b, size_t index)
 {
-    return w->requested.shard.of[w->sharding->position[index]];
+    return b->requested.shard.of[b->sharding->position[index]];
 }
 
 /* ---- Time of the queried configuration --------------------------------------------------------------------------- */
 
 /* operator_ms starts as rooflines, which give the operators' relative times. */
-static void begin_with_rooflines(work *w)
+static void start_with_rooflines(breakdown *b)
 {
-    for (size_t i = 0; i < count_of(w); i++) {
-        rt_operator_roofline(w->job, i, &w->queried_shard, w->operator_ms[i]);
-        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) w->operator_ms[i][phase] *= part_of(w, i);
+    for (size_t i = 0; i < count_of(b); i++) {
+        rt_operator_roofline(b->job, i, &b->queried_shard, b->operator_ms[i]);
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) b->operator_ms[i][phase] *= part_of(b, i);
     }
 }
 
-static void rely_on_rooflines(work *w)
+static void use_rooflines(breakdown *b)
 {
     double backward_ms = 0;
-    for (size_t i = 0; i < count_of(w); i++)
-        backward_ms += w->operator_ms[i][MDOT_PHASE_DATA_GRADIENT] + w->operator_ms[i][MDOT_PHASE_WEIGHT_GRADIENT];
-    w->optimizer_ms = rt_optimizer_ms(&w->queried, rt_parameters(w->job, &w->requested.shard));
-    w->communication_ms = rt_communication_ms(w->job, &w->queried, backward_ms);
-    w->out->info.approximate |= MDOT_EXPLAINED_BY_ROOFLINE;
+    for (size_t i = 0; i < count_of(b); i++)
+        backward_ms += b->operator_ms[i][MDOT_PHASE_DATA_GRADIENT] + b->operator_ms[i][MDOT_PHASE_WEIGHT_GRADIENT];
+    b->optimizer_ms = rt_optimizer_ms(&b->queried, rt_parameters(b->job, &b->requested.shard));
+    b->communication_ms = rt_communication_ms(b->job, &b->queried, backward_ms);
+    b->out->info.approximate |= MDOT_EXPLAINED_BY_ROOFLINE;
 }
 
 /* Divides each row's time among its operators in proportion to operator_ms. */
-static void divide_rows(work *w, const uint32_t *row_of, const float *row_ms, double *sums, size_t row_count)
+static void divide_rows(breakdown *b, const uint32_t *row_of, const float *row_ms, double *sums, size_t row_count)
 {
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         double *weights = sums, *counts = sums + row_count;
         for (size_t r = 0; r < 2 * row_count; r++) sums[r] = 0;
-        for (size_t i = 0; i < count_of(w); i++) {
-            weights[row_of[i]] += w->operator_ms[i][phase];
-            counts[row_of[i]] += part_of(w, i);
+        for (size_t i = 0; i < count_of(b); i++) {
+            weights[row_of[i]] += b->operator_ms[i][phase];
+            counts[row_of[i]] += part_of(b, i);
         }
-        for (size_t i = 0; i < count_of(w); i++) {
+        for (size_t i = 0; i < count_of(b); i++) {
             double whole = row_ms[row_of[i] * MDOT_PHASE_COUNT + (size_t)phase], weight = weights[row_of[i]];
             double count = counts[row_of[i]];
-            double *ms = &w->operator_ms[i][phase];
-            *ms = weight > 0 ? whole * (*ms / weight) : count > 0 ? whole * part_of(w, i) / count : 0;
+            double *ms = &b->operator_ms[i][phase];
+            *ms = weight > 0 ? whole * (*ms / weight) : count > 0 ? whole * part_of(b, i) / count : 0;
         }
     }
 }
@@ -103,45 +103,48 @@ static bool are_times(const float *ms, size_t count)
     return true;
 }
 
-static mdot_status run_entry(work *w, const mdot_abi_table *table, rt_job_tensors *tensors, float *row_ms,
+static mdot_status run_entry(breakdown *b, const mdot_abi_table *table, rt_job_tensors *tensors, float *row_ms,
                              mdot_error *err)
 {
     const rt_job_schema *schema = &tensors->schema;
     rt_job_block *block = &tensors->blocks[0];
     float others[RT_OTHER_NUMBERS];
-    rt_add_configuration(schema, &w->queried.configuration, block);
+    rt_add_configuration(schema, &b->queried.configuration, block);
     rt_bind_cached_features(schema, &tensors->features, block);
     block->outputs[schema->output_at[RT_JOB_OUTPUT_OPERATORS]] = row_ms;
     block->outputs[schema->output_at[RT_JOB_OUTPUT_OTHERS]] = others;
     rt_item item = {block->inputs, block->outputs};
-    rt_run_many(w->context, rt_entry(table, schema->evaluate_entry), (int64_t)tensors->row_count, &item, 1);
+    rt_run_many(b->context, rt_entry(table, schema->evaluate_entry), (int64_t)tensors->row_count, &item, 1);
     if (!are_times(row_ms, tensors->row_count * MDOT_PHASE_COUNT) || !are_times(others, RT_OTHER_NUMBERS))
-        return mdot_fail(err, MDOT_MALFORMED, "the predictor explains a step by what are no times");
-    w->optimizer_ms = (double)others[0];
-    w->host_ms = (double)others[1];
-    w->communication_ms = (double)others[2];
+        return mdot_fail(err, MDOT_MALFORMED,
+                         "the predictor's explanation of the step contains values that are negative, infinite or NaN");
+    b->optimizer_ms = (double)others[0];
+    b->host_ms = (double)others[1];
+    b->communication_ms = (double)others[2];
     return MDOT_OK;
 }
 
-static mdot_status rely_on_entry(work *w, const mdot_abi_table *table, const rt_job_schema *schema, mdot_error *err)
+static mdot_status use_explain_entry(breakdown *b, const mdot_abi_table *table, const rt_job_schema *schema,
+                                     mdot_error *err)
 {
-    const mdot_predictor *predictor = rt_context_predictor(w->context);
+    const mdot_predictor *predictor = rt_context_predictor(b->context);
     rt_job_tensors *tensors = NULL;
     float *row_ms = NULL;
     double *sums = NULL;
-    uint32_t *row_of = calloc(count_of(w), sizeof *row_of);
+    uint32_t *row_of = calloc(count_of(b), sizeof *row_of);
     mdot_status status = rt_job_tensors_create(predictor, schema, &tensors, err);
     if (status == MDOT_OK) {
-        rt_write_operator_features(w->job, &w->requested.shard, tensors);
+        rt_write_operator_features(b->job, &b->requested.shard, tensors);
         row_ms = calloc(tensors->row_count * MDOT_PHASE_COUNT + 1, sizeof *row_ms);
         sums = calloc(2 * tensors->row_count + 1, sizeof *sums);
         if (row_of == NULL || row_ms == NULL || sums == NULL)
-            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to explain %zu operators", count_of(w));
+            status =
+                mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an explanation of %zu operators", count_of(b));
     }
-    if (status == MDOT_OK) status = run_entry(w, table, tensors, row_ms, err);
+    if (status == MDOT_OK) status = run_entry(b, table, tensors, row_ms, err);
     if (status == MDOT_OK) {
-        rt_find_feature_rows(w->job, &w->requested.shard, tensors, row_of);
-        divide_rows(w, row_of, row_ms, sums, tensors->row_count);
+        rt_find_feature_rows(b->job, &b->requested.shard, tensors, row_of);
+        divide_rows(b, row_of, row_ms, sums, tensors->row_count);
     }
     free(row_of);
     free(row_ms);
@@ -150,14 +153,14 @@ static mdot_status rely_on_entry(work *w, const mdot_abi_table *table, const rt_
     return status;
 }
 
-static mdot_status explain_queried(work *w, mdot_error *err)
+static mdot_status explain_queried(breakdown *b, mdot_error *err)
 {
-    const mdot_abi_table *table = rt_predictor_artefact(rt_context_predictor(w->context))->table;
+    const mdot_abi_table *table = rt_predictor_artefact(rt_context_predictor(b->context))->table;
     rt_job_schema schema;
-    begin_with_rooflines(w);
+    start_with_rooflines(b);
     bool explains = rt_job_schema_read(table, RT_JOB_EXPLAIN, &schema, NULL) == MDOT_OK && schema.row_capacity > 0;
-    if (explains) return rely_on_entry(w, table, &schema, err);
-    rely_on_rooflines(w);
+    if (explains) return use_explain_entry(b, table, &schema, err);
+    use_rooflines(b);
     return MDOT_OK;
 }
 
@@ -169,114 +172,114 @@ static double ratio(double requested, double queried)
 }
 
 /* Converts times from the queried to the requested configuration. The sum is correct only after scaling. */
-static void move_to_requested(work *w)
+static void convert_to_requested(breakdown *b)
 {
-    double steps = w->requested.micro_steps / w->queried.micro_steps;
-    for (size_t i = 0; i < count_of(w); i++) {
+    double steps = b->requested.micro_steps / b->queried.micro_steps;
+    for (size_t i = 0; i < count_of(b); i++) {
         double requested[MDOT_PHASE_COUNT], queried[MDOT_PHASE_COUNT];
-        rt_operator_roofline(w->job, i, &w->requested, requested);
-        rt_operator_roofline(w->job, i, &w->queried_shard, queried);
+        rt_operator_roofline(b->job, i, &b->requested, requested);
+        rt_operator_roofline(b->job, i, &b->queried_shard, queried);
         for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++)
-            w->operator_ms[i][phase] *= steps * ratio(requested[phase], queried[phase]);
+            b->operator_ms[i][phase] *= steps * ratio(requested[phase], queried[phase]);
     }
-    w->host_ms *= steps;
-    double parameters = rt_parameters(w->job, &w->requested.shard);
-    w->optimizer_ms *= ratio(rt_optimizer_ms(&w->requested, parameters), rt_optimizer_ms(&w->queried, parameters));
+    b->host_ms *= steps;
+    double parameters = rt_parameters(b->job, &b->requested.shard);
+    b->optimizer_ms *= ratio(rt_optimizer_ms(&b->requested, parameters), rt_optimizer_ms(&b->queried, parameters));
 }
 
 /* Sums the times of one GPU. */
-static double sum_times(const work *w, double out_phase_ms[MDOT_PHASE_COUNT])
+static double sum_times(const breakdown *b, double out_phase_ms[MDOT_PHASE_COUNT])
 {
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) out_phase_ms[phase] = 0;
-    for (size_t i = 0; i < count_of(w); i++)
-        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) out_phase_ms[phase] += w->operator_ms[i][phase];
-    double sum = w->optimizer_ms + w->host_ms + w->communication_ms;
+    for (size_t i = 0; i < count_of(b); i++)
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) out_phase_ms[phase] += b->operator_ms[i][phase];
+    double sum = b->optimizer_ms + b->host_ms + b->communication_ms;
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) sum += out_phase_ms[phase];
     return sum;
 }
 
 /* The fraction of a pipeline's micro-steps in which a GPU waits because the pipeline fills and empties. */
-static double idle_fraction(const work *w)
+static double idle_fraction(const breakdown *b)
 {
-    return ((double)w->requested.configuration.c.pipeline_parallel - 1) / w->requested.micro_steps;
+    return ((double)b->requested.configuration.c.pipeline_parallel - 1) / b->requested.micro_steps;
 }
 
 /* Elements that an operator has on this GPU. The optimizer's time is divided in proportion to them. */
-static double parameters_of(const work *w, size_t index, bool frozen_too)
+static double parameters_of(const breakdown *b, size_t index, bool frozen_too)
 {
-    const mdot_job_operator *op = &w->job->operators[index];
+    const mdot_job_operator *op = &b->job->operators[index];
     double elements = op->parameters + (frozen_too ? op->frozen_parameters : 0);
-    return part_of(w, index) * elements / rt_shard_divisor(w->sharding, index, &w->requested.shard);
+    return part_of(b, index) * elements / rt_shard_divisor(b->sharding, index, &b->requested.shard);
 }
 
-static void write_times(work *w, double step_ms, const rt_correction *corrected)
+static void write_times(breakdown *b, double step_ms, const rt_correction *corrected)
 {
-    mdot_explanation_info *info = &w->out->info;
+    mdot_explanation_info *info = &b->out->info;
     double fixed_ms = 0; /* already known; the rest is scaled to the remainder of the step */
     if (corrected->is_analytic) info->approximate |= MDOT_EXPLAINED_BY_MODEL;
-    if (corrected->differs) move_to_requested(w);
+    if (corrected->differs) convert_to_requested(b);
     if (corrected->exchanges) {
         fixed_ms = corrected->exchanged_ms;
-        w->communication_ms = 0;
+        b->communication_ms = 0;
     }
-    double phase_ms[MDOT_PHASE_COUNT], sum = sum_times(w, phase_ms);
-    if (!(sum > 0)) w->host_ms = sum = 1; /* the time cannot be attributed, so the host gets all of it */
+    double phase_ms[MDOT_PHASE_COUNT], sum = sum_times(b, phase_ms);
+    if (!(sum > 0)) b->host_ms = sum = 1; /* the time cannot be attributed, so the host gets all of it */
     double scale = (step_ms - fixed_ms) / sum;
-    double busy = 1 - idle_fraction(w), all_parameters = 0;
-    for (size_t i = 0; i < count_of(w); i++) all_parameters += parameters_of(w, i, false);
-    for (size_t i = 0; i < count_of(w); i++) {
-        mdot_operator_time *time = &w->out->operators[i];
-        const double *ms = w->operator_ms[i];
+    double busy = 1 - idle_fraction(b), all_parameters = 0;
+    for (size_t i = 0; i < count_of(b); i++) all_parameters += parameters_of(b, i, false);
+    for (size_t i = 0; i < count_of(b); i++) {
+        mdot_operator_time *time = &b->out->operators[i];
+        const double *ms = b->operator_ms[i];
         time->forward_ms = scale * busy * ms[MDOT_PHASE_FORWARD];
         time->data_gradient_ms = scale * busy * ms[MDOT_PHASE_DATA_GRADIENT];
         time->weight_gradient_ms = scale * busy * ms[MDOT_PHASE_WEIGHT_GRADIENT];
         if (all_parameters > 0)
-            time->optimizer_ms = scale * w->optimizer_ms * (parameters_of(w, i, false) / all_parameters);
+            time->optimizer_ms = scale * b->optimizer_ms * (parameters_of(b, i, false) / all_parameters);
     }
     info->forward_ms = scale * busy * phase_ms[MDOT_PHASE_FORWARD];
     info->data_gradient_ms = scale * busy * phase_ms[MDOT_PHASE_DATA_GRADIENT];
     info->weight_gradient_ms = scale * busy * phase_ms[MDOT_PHASE_WEIGHT_GRADIENT];
-    info->optimizer_ms = scale * w->optimizer_ms;
-    info->host_ms = scale * busy * w->host_ms;
-    info->communication_ms = fixed_ms + scale * w->communication_ms;
-    info->idle_ms = scale * (1 - busy) * (sum - w->optimizer_ms - w->communication_ms);
+    info->optimizer_ms = scale * b->optimizer_ms;
+    info->host_ms = scale * busy * b->host_ms;
+    info->communication_ms = fixed_ms + scale * b->communication_ms;
+    info->idle_ms = scale * (1 - busy) * (sum - b->optimizer_ms - b->communication_ms);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Adds `bytes` to a field of every operator's result in proportion to `weights`, or equally if all weights are 0. */
-static void spread(work *w, double bytes, const double *weights, size_t field)
+static void distribute(breakdown *b, double bytes, const double *weights, size_t field)
 {
-    double sum = 0, equal = bytes / (double)count_of(w);
-    for (size_t i = 0; i < count_of(w); i++) sum += weights[i];
-    for (size_t i = 0; i < count_of(w); i++) {
-        double *to = (double *)(void *)((char *)&w->out->operators[i] + field);
+    double sum = 0, equal = bytes / (double)count_of(b);
+    for (size_t i = 0; i < count_of(b); i++) sum += weights[i];
+    for (size_t i = 0; i < count_of(b); i++) {
+        double *to = (double *)(void *)((char *)&b->out->operators[i] + field);
         *to += sum > 0 ? bytes * (weights[i] / sum) : equal;
     }
 }
 
-static mdot_status write_memory(work *w, mdot_error *err)
+static mdot_status write_memory(breakdown *b, mdot_error *err)
 {
-    size_t count = count_of(w);
-    rt_memory m = rt_measure_memory(w->job, &w->requested);
+    size_t count = count_of(b);
+    rt_memory m = rt_measure_memory(b->job, &b->requested);
     double *parameters = calloc(4 * count, sizeof *parameters);
     double *weights = parameters + count, *half = weights + count, *activations = half + count;
-    bool allocated = parameters != NULL && rt_shard_activations(w->job, w->sharding, &w->requested.activation_case,
-                                                                w->requested.shard.tensor, activations);
+    bool allocated = parameters != NULL && rt_shard_activations(b->job, b->sharding, &b->requested.activation_case,
+                                                                b->requested.shard.tensor, activations);
     if (allocated) {
         for (size_t i = 0; i < count; i++) {
-            parameters[i] = parameters_of(w, i, false);
-            weights[i] = parameters_of(w, i, true);
-            half[i] = rt_uses_tensor_cores(&w->job->operators[i]) ? weights[i] : 0;
+            parameters[i] = parameters_of(b, i, false);
+            weights[i] = parameters_of(b, i, true);
+            half[i] = rt_uses_tensor_cores(&b->job->operators[i]) ? weights[i] : 0;
         }
-        spread(w, m.weights, weights, offsetof(mdot_operator_time, weight_bytes));
-        spread(w, m.gradients, parameters, offsetof(mdot_operator_time, gradient_bytes));
-        spread(w, m.optimizer, parameters, offsetof(mdot_operator_time, optimizer_bytes));
+        distribute(b, m.weights, weights, offsetof(mdot_operator_time, weight_bytes));
+        distribute(b, m.gradients, parameters, offsetof(mdot_operator_time, gradient_bytes));
+        distribute(b, m.optimizer, parameters, offsetof(mdot_operator_time, optimizer_bytes));
         bool in_pass = m.pass_activations + m.half_weights >= m.activations;
-        spread(w, in_pass ? m.pass_activations : m.activations, in_pass ? activations : parameters,
-               offsetof(mdot_operator_time, activation_bytes));
-        if (in_pass) spread(w, m.half_weights, half, offsetof(mdot_operator_time, activation_bytes));
-        mdot_explanation_info *info = &w->out->info;
+        distribute(b, in_pass ? m.pass_activations : m.activations, in_pass ? activations : parameters,
+                   offsetof(mdot_operator_time, activation_bytes));
+        if (in_pass) distribute(b, m.half_weights, half, offsetof(mdot_operator_time, activation_bytes));
+        mdot_explanation_info *info = &b->out->info;
         info->weight_bytes = m.weights;
         info->gradient_bytes = m.gradients;
         info->optimizer_bytes = m.optimizer;
@@ -284,18 +287,18 @@ static mdot_status write_memory(work *w, mdot_error *err)
     }
     free(parameters);
     if (allocated) return MDOT_OK;
-    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to explain %zu operators", count);
+    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an explanation of %zu operators", count);
 }
 
 /* ---- Public functions -------------------------------------------------------------------------------------------- */
 
-static mdot_status explain(work *w, const rt_answer *answer, mdot_error *err)
+static mdot_status explain(breakdown *b, const rt_answer *answer, mdot_error *err)
 {
-    mdot_status status = explain_queried(w, err);
+    mdot_status status = explain_queried(b, err);
     if (status != MDOT_OK) return status;
-    rt_correction corrected = rt_correct(&w->requested, &w->queried, w->job, answer->queried_ms);
-    write_times(w, answer->prediction.step_ms, &corrected);
-    return write_memory(w, err);
+    rt_correction corrected = rt_correct(&b->requested, &b->queried, b->job, answer->queried_ms);
+    write_times(b, answer->prediction.step_ms, &corrected);
+    return write_memory(b, err);
 }
 
 static void free_explanation(mdot_explanation *explanation)
@@ -308,30 +311,30 @@ static mdot_status predict_and_explain(mdot_context *context, const mdot_job *jo
                                        const mdot_configuration *configuration, rt_answer *out_answer,
                                        mdot_explanation **out_explanation, mdot_error *err)
 {
-    work w = {.context = context, .job = job, .sharding = &job->analysis->sharding};
+    breakdown b = {.context = context, .job = job, .sharding = &job->analysis->sharding};
     mdot_status status = rt_answer_one(context, job, configuration, out_answer, err);
     if (status != MDOT_OK) return status;
-    w.requested = out_answer->requested;
-    w.queried = w.queried_shard = out_answer->queried;
-    w.queried_shard.shard = w.requested.shard;
-    w.operator_ms = calloc(count_of(&w), sizeof *w.operator_ms);
-    w.out = calloc(1, sizeof *w.out);
-    if (w.out != NULL) w.out->operators = calloc(count_of(&w), sizeof *w.out->operators);
-    bool allocated = w.operator_ms != NULL && w.out != NULL && w.out->operators != NULL;
+    b.requested = out_answer->requested;
+    b.queried = b.queried_shard = out_answer->queried;
+    b.queried_shard.shard = b.requested.shard;
+    b.operator_ms = calloc(count_of(&b), sizeof *b.operator_ms);
+    b.out = calloc(1, sizeof *b.out);
+    if (b.out != NULL) b.out->operators = calloc(count_of(&b), sizeof *b.out->operators);
+    bool allocated = b.operator_ms != NULL && b.out != NULL && b.out->operators != NULL;
     if (allocated) {
-        w.out->info = (mdot_explanation_info){.struct_size = sizeof w.out->info,
-                                              .operator_count = count_of(&w),
+        b.out->info = (mdot_explanation_info){.struct_size = sizeof b.out->info,
+                                              .operator_count = count_of(&b),
                                               .step_ms = out_answer->prediction.step_ms};
-        status = explain(&w, out_answer, err);
+        status = explain(&b, out_answer, err);
     } else {
-        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to explain %zu operators", count_of(&w));
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for an explanation of %zu operators", count_of(&b));
     }
-    free(w.operator_ms);
+    free(b.operator_ms);
     if (status != MDOT_OK) {
-        free_explanation(w.out);
+        free_explanation(b.out);
         return status;
     }
-    *out_explanation = w.out;
+    *out_explanation = b.out;
     return MDOT_OK;
 }
 
@@ -353,7 +356,7 @@ mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_
 {
     if (context == NULL || job == NULL || configuration == NULL || out_explanation == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "an explanation needs a context, a job, a configuration and a place for the result");
+                         "mdot_explain: context, job, configuration or out_explanation is NULL");
     mdot_status status = rt_handle_enter(context, __func__, err);
     if (status != MDOT_OK) return status;
     rt_answer answer;

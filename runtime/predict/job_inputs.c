@@ -24,7 +24,8 @@ static mdot_status read_schema(const mdot_abi_table *table, size_t entry, rt_job
         return MDOT_OK;
     mdot_status status = rt_job_schema_read(table, RT_JOB_PREDICT, out_schema, err);
     if (status != MDOT_OK || entry == out_schema->rows_entry || entry == out_schema->evaluate_entry) return status;
-    return mdot_fail(err, MDOT_INCOMPATIBLE, "entry %s is none that predictions of jobs read",
+    return mdot_fail(err, MDOT_INCOMPATIBLE,
+                     "entry %s is not used in predictions of jobs; accepted: predict, encode, evaluate, explain",
                      rt_string(table, rt_entry(table, entry)->name_at));
 }
 
@@ -80,7 +81,7 @@ static mdot_status create(mdot_context *context, size_t entry, const mdot_job *j
     const mdot_predictor *predictor = rt_context_predictor(context);
     const mdot_abi_table *table = rt_predictor_artefact(predictor)->table;
     if (entry >= table->entry_count)
-        return mdot_fail(err, MDOT_OUT_OF_RANGE, "there is no entry %zu; the artefact has %u", entry,
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "entry %zu is out of range; the artefact has %u", entry,
                          table->entry_count);
     rt_job_schema schema;
     mdot_status status = read_schema(table, entry, &schema, err);
@@ -88,7 +89,7 @@ static mdot_status create(mdot_context *context, size_t entry, const mdot_job *j
     uint32_t count = rt_entry(table, entry)->input_count;
     const rt_allocator *allocator = rt_predictor_allocator(predictor);
     mdot_job_inputs *made = rt_alloc(allocator, sizeof *made + count * sizeof *made->inputs);
-    if (made == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %u inputs of a job", count);
+    if (made == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %u inputs of a job", count);
     status = rt_job_tensors_create(predictor, &schema, &made->tensors, err);
     if (status == MDOT_OK) status = fill(context, made->tensors, job, configuration, err);
     if (status != MDOT_OK) {
@@ -112,7 +113,7 @@ mdot_status mdot_job_inputs_create(mdot_context *context, size_t entry, const md
     static const char name[] = "mdot_job_inputs_create";
     if (context == NULL || job == NULL || configuration == NULL || out_inputs == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "inputs need a context, a job, a configuration and a place for the result");
+                         "mdot_job_inputs_create: context, job, configuration or out_inputs is NULL");
     mdot_status status = rt_handle_enter(context, name, err);
     if (status != MDOT_OK) return status;
     status = rt_handle_check(job, RT_JOB, name, err);

@@ -116,7 +116,8 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     const float *answers = pair->block->step_ms + pair->at;
     const float ms[RT_STEP_NUMBERS] = {answers[0], answers[schema->block], answers[2 * schema->block]};
     if (!is_time(ms[0]) || !is_time(ms[1]) || !is_time(ms[2]))
-        return mdot_fail(err, MDOT_MALFORMED, "the predictor answers with %g, %g, %g ms, which are no times",
+        return mdot_fail(err, MDOT_MALFORMED,
+                         "the predictor's step_ms is %g, %g, %g; it must be three positive, finite numbers",
                          (double)ms[0], (double)ms[1], (double)ms[2]);
     rt_correction corrected = rt_correct(&pair->requested, &pair->queried, job, (double)ms[1]);
     double scale = corrected.step_ms / (double)ms[1];
@@ -131,8 +132,8 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
         warnings |= MDOT_WARN_SOFTWARE_NOT_MEASURED;
     *out_prediction =
         (mdot_prediction){.step_ms = corrected.step_ms,
-                          .lower_ms = (double)ms[0] * scale / corrected.wider,
-                          .upper_ms = (double)ms[2] * scale * corrected.wider,
+                          .lower_ms = (double)ms[0] * scale / corrected.interval_factor,
+                          .upper_ms = (double)ms[2] * scale * corrected.interval_factor,
                           .peak_memory_bytes = peak_memory_bytes,
                           .fits = rt_fits(peak_memory_bytes, pair->requested.configuration.gpu.memory_gib),
                           .weight_bytes = memory.weights,
@@ -200,7 +201,7 @@ static void refuse(call *c, size_t i, const mdot_error *reason)
 static mdot_status resolve_configuration(call *c, const mdot_job *job, size_t i,
                                          rt_resolved_configuration *out_resolved, mdot_error *err)
 {
-    if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "there is no job");
+    if (job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job is NULL");
     if (c->has_pending) {
         c->has_pending = false;
         *out_resolved = c->pending;
@@ -213,8 +214,8 @@ static mdot_status resolve_configuration(call *c, const mdot_job *job, size_t i,
     return status;
 }
 
-/* Places the pair, whose `requested` is set, in a block of its batch. Returns false if all blocks are taken. */
-static bool place_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *pair, size_t *block_count)
+/* Adds the pair, whose `requested` is set, to a block of its batch. Returns false if all blocks are taken. */
+static bool add_pair(rt_job_tensors *tensors, const mdot_job *job, rt_job_pair *pair, size_t *block_count)
 {
     const rt_job_schema *schema = &tensors->schema;
     rt_configuration queried;
@@ -248,7 +249,7 @@ static size_t gather(call *c, size_t first, run *out)
             continue;
         }
         bool is_other_shard = out->count > 0 && !equal_shards(&pair->requested.shard, &out->shard);
-        if (is_other_shard || !place_pair(c->tensors, out->job, pair, &out->block_count)) {
+        if (is_other_shard || !add_pair(c->tensors, out->job, pair, &out->block_count)) {
             c->pending = pair->requested;
             c->has_pending = true;
             break;
@@ -322,7 +323,7 @@ static mdot_status predict_validated(mdot_context *context, const pairs *p, cons
     for (size_t i = 0; rt_validates_handles() && status == MDOT_OK && i < p->count; i++)
         if (job_of(p, i) != NULL) status = rt_handle_check(job_of(p, i), RT_JOB, function, err);
     if (status == MDOT_OK && p->encoding != NULL && p->encoding->predictor != rt_context_predictor(context))
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "the encoding was made by another predictor than the context's");
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "the encoding and the context belong to different predictors");
     if (status == MDOT_OK) status = predict_pairs(context, p, err);
     rt_handle_leave(context);
     return status;
@@ -333,13 +334,12 @@ static bool is_missing(const void *array, size_t count)
     return count > 0 && array == NULL;
 }
 
-static const char missing[] = "a prediction needs a context, a job, a configuration and a place for the result";
-
 mdot_status mdot_predict(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
                          mdot_prediction *out_prediction, mdot_error *err)
 {
     if (context == NULL || job == NULL || configuration == NULL || out_prediction == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s", missing);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "mdot_predict: context, job, configuration or out_prediction is NULL");
     const pairs one = {.job = job, .configurations = configuration, .count = 1, .out = out_prediction, .is_one = true};
     return predict_validated(context, &one, "mdot_predict", err);
 }
@@ -368,7 +368,7 @@ mdot_status mdot_predict_many(mdot_context *context, const mdot_job *const *jobs
     if (context == NULL || is_missing(jobs, count) || is_missing(configurations, count) ||
         is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a prediction needs a context, jobs, configurations and a place for the results");
+                         "mdot_predict_many: context, jobs, configurations or out_predictions is NULL");
     const pairs all = {.jobs = jobs, .configurations = configurations, .count = count, .out = out_predictions};
     return predict_validated(context, &all, "mdot_predict_many", err);
 }
@@ -377,7 +377,8 @@ mdot_status mdot_sweep(mdot_context *context, const mdot_job *job, const mdot_co
                        size_t count, mdot_prediction *out_predictions, mdot_error *err)
 {
     if (context == NULL || job == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s", missing);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "mdot_sweep: context, job, configurations or out_predictions is NULL");
     const pairs all = {.job = job, .configurations = configurations, .count = count, .out = out_predictions};
     return predict_validated(context, &all, "mdot_sweep", err);
 }
@@ -388,7 +389,7 @@ mdot_status mdot_evaluate(mdot_context *context, const mdot_encoding *encoding,
 {
     if (context == NULL || encoding == NULL || is_missing(configurations, count) || is_missing(out_predictions, count))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "a price needs a context, an encoding, configurations and a place for the results");
+                         "mdot_evaluate: context, encoding, configurations or out_predictions is NULL");
     mdot_status status = rt_handle_check(encoding, RT_ENCODING, "mdot_evaluate", err);
     if (status != MDOT_OK) return status;
     const pairs all = {.job = encoding->job,

@@ -30,7 +30,8 @@ static const struct {
     [RT_JOB_OUTPUT_OTHERS] = {RT_JOB_EXPLAIN, "other_ms", false, RT_OTHER_NUMBERS, RT_OTHER_NUMBERS, true},
 };
 
-static const char *const inabilities[] = {[RT_JOB_PREDICT] = "predicts no jobs", [RT_JOB_EXPLAIN] = "explains no jobs"};
+static const char *const inabilities[] = {[RT_JOB_PREDICT] = "is unusable for predictions of jobs",
+                                          [RT_JOB_EXPLAIN] = "is unusable for explanations of jobs"};
 
 /* An entry that is being read. */
 typedef struct reading {
@@ -79,7 +80,7 @@ static mdot_status fail_tensor(const reading *r, const char *kind, const char *n
     if (columns > 0)
         length += snprintf(shape + length, sizeof shape - 32, "%s%lld", length > 0 ? ", " : "", (long long)columns);
     if (block > 0) snprintf(shape + length, sizeof shape - 32, "%s%lld", length > 0 ? ", " : "", (long long)block);
-    return mdot_fail(r->err, MDOT_INCOMPATIBLE, "%s %s of entry %s is not %s [%s], so the artefact %s", kind, name,
+    return mdot_fail(r->err, MDOT_INCOMPATIBLE, "%s %s of entry %s must be %s [%s]; the artefact %s", kind, name,
                      r->name, mdot_dtype_name(dtype), shape, inabilities[r->question]);
 }
 
@@ -119,8 +120,8 @@ static mdot_status read_numbers(const reading *r, const char *names, int64_t nee
         if (!is_known && *known >= needed) break;
         if (!is_known)
             return mdot_fail(r->err, MDOT_INCOMPATIBLE,
-                             "column \"%.*s\" of input configuration of entry %s is no number that mdot %s knows, or "
-                             "there twice: the predictor was made for a later version",
+                             "column \"%.*s\" of input configuration of entry %s is repeated, or mdot %s does not know "
+                             "it because the predictor was made for a later version",
                              (int)length, names, r->name, MDOT_VERSION_STRING);
         schema->number[*known] = (uint8_t)number;
         schema->reads |= RT_CONFIGURATION_BIT(number);
@@ -150,7 +151,7 @@ static mdot_status read_input(const reading *r, uint32_t at, int i)
     if (columns - known > (int64_t)tensor->default_count)
         return mdot_fail(r->err, MDOT_INCOMPATIBLE,
                          "input %s of entry %s has %lld columns, of which mdot %s knows the first %lld: the predictor "
-                         "was made for a later version and says of %u what they are without it",
+                         "was made for a later version and gives defaults for only %u",
                          rt_job_inputs[i].name, r->name, (long long)columns, MDOT_VERSION_STRING, (long long)known,
                          tensor->default_count);
     schema->columns[i] = (size_t)columns;
@@ -164,21 +165,21 @@ static mdot_status read_input(const reading *r, uint32_t at, int i)
 static mdot_status fail_input(const reading *r, uint32_t at)
 {
     const char *name = rt_string(r->table, rt_inputs(r->table, r->entry)[at].name_at);
-    return mdot_fail(r->err, MDOT_INCOMPATIBLE, "input %s of entry %s is nothing that jobs have, so the artefact %s",
-                     name, r->name, inabilities[r->question]);
+    return mdot_fail(r->err, MDOT_INCOMPATIBLE, "input %s of entry %s is unknown; the artefact %s", name, r->name,
+                     inabilities[r->question]);
 }
 
 static mdot_status cache_tensor(const reading *r, const mdot_abi_tensor *tensor, uint32_t read_at, uint32_t made_at)
 {
     rt_job_schema *schema = r->schema;
     if (schema->cached_count == RT_CACHED_CAPACITY)
-        return mdot_fail(r->err, MDOT_INCOMPATIBLE, "entry %s reads more than %d tensors of a job", r->name,
-                         RT_CACHED_CAPACITY);
+        return mdot_fail(r->err, MDOT_INCOMPATIBLE, "entry %s has too many inputs; the limit is %d cached features",
+                         r->name, RT_CACHED_CAPACITY);
     schema->cached[schema->cached_count++] = (rt_cached_tensor){tensor, read_at, made_at};
     return MDOT_OK;
 }
 
-/* Reads the inputs of an entry that has rows. In one piece, the rows are kept and a configuration is read, too. */
+/* Reads the inputs of an entry that has rows. In one piece, the rows are cached features and a configuration is read, too. */
 static mdot_status read_rows(const reading *r, bool in_one_piece)
 {
     mdot_status status = MDOT_OK;
@@ -215,8 +216,8 @@ static mdot_status cache_output(const reading *r, const mdot_abi_entry *encode, 
                          encode_name, r->name);
     }
     return mdot_fail(r->err, MDOT_INCOMPATIBLE,
-                     "input %s of entry %s is neither an output of entry %s nor a configuration's, so the artefact "
-                     "predicts no jobs",
+                     "input %s of entry %s must be an output of entry %s or an input for the configuration; the "
+                     "artefact is unusable for predictions of jobs",
                      name, r->name, encode_name);
 }
 
@@ -239,10 +240,11 @@ static mdot_status check_all_read(const reading *evaluate, const mdot_abi_entry 
         size_t k = 0;
         while (k < schema->cached_count && schema->cached[k].made_at != i) k++;
         if (k == schema->cached_count)
-            return mdot_fail(evaluate->err, MDOT_INCOMPATIBLE,
-                             "output %s of entry %s is no input of entry %s, so the artefact predicts no jobs",
-                             rt_string(evaluate->table, rt_outputs(evaluate->table, encode)[i].name_at), encode_name,
-                             evaluate->name);
+            return mdot_fail(
+                evaluate->err, MDOT_INCOMPATIBLE,
+                "output %s of entry %s must be an input of entry %s; the artefact is unusable for predictions of jobs",
+                rt_string(evaluate->table, rt_outputs(evaluate->table, encode)[i].name_at), encode_name,
+                evaluate->name);
     }
     return MDOT_OK;
 }
@@ -267,8 +269,7 @@ static mdot_status read_outputs(const reading *r)
         while (i < RT_JOB_OUTPUT_COUNT && (outputs[i].question != r->question || strcmp(outputs[i].name, name) != 0))
             i++;
         if (i == RT_JOB_OUTPUT_COUNT)
-            return mdot_fail(r->err, MDOT_INCOMPATIBLE,
-                             "output %s of entry %s is nothing that predictions have, so the artefact %s", name,
+            return mdot_fail(r->err, MDOT_INCOMPATIBLE, "output %s of entry %s is unknown; the artefact %s", name,
                              r->name, inabilities[r->question]);
         int64_t columns = columns_of(r, tensor, i);
         bool is_single = r->block > 0 && columns == 1 && tensor->rank == 1;
@@ -280,7 +281,7 @@ static mdot_status read_outputs(const reading *r)
     }
     for (int i = 0; i < RT_JOB_OUTPUT_COUNT; i++)
         if (outputs[i].question == r->question && outputs[i].is_needed && schema->output_at[i] == RT_NOT_THERE)
-            return mdot_fail(r->err, MDOT_INCOMPATIBLE, "entry %s has no output %s, so the artefact %s", r->name,
+            return mdot_fail(r->err, MDOT_INCOMPATIBLE, "entry %s lacks output %s; the artefact %s", r->name,
                              outputs[i].name, inabilities[r->question]);
     return MDOT_OK;
 }
@@ -295,8 +296,8 @@ static mdot_status read_block(reading *r)
     }
     if (r->block > 0 && r->block <= RT_PAIR_CAPACITY) return MDOT_OK;
     return mdot_fail(r->err, MDOT_INCOMPATIBLE,
-                     "entry %s has no output %s of 3 numbers and 1 to %d configurations, so the artefact predicts no "
-                     "jobs",
+                     "entry %s lacks an output %s of 3 numbers for 1 to %d configurations; the artefact is unusable "
+                     "for predictions of jobs",
                      r->name, outputs[RT_JOB_OUTPUT_STEP].name, RT_PAIR_CAPACITY);
 }
 
@@ -357,14 +358,14 @@ mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question whic
         rows = evaluate = find_entry(table, name, &schema.rows_entry);
         schema.evaluate_entry = schema.rows_entry;
         if (rows == NULL)
-            return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact has no entry %s, so it %s", name,
-                             inabilities[which]);
+            return mdot_fail(err, MDOT_INCOMPATIBLE, "the artefact lacks entry %s; it %s", name, inabilities[which]);
         status = read_whole(
             &(reading){.table = table, .entry = rows, .question = which, .name = name, .schema = &schema, .err = err});
     }
     if (status != MDOT_OK) return status;
     if (rows->least_length > 1 || evaluate->least_length > 1)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "the predictor takes no fewer than %u rows, and jobs may have one",
+        return mdot_fail(err, MDOT_INCOMPATIBLE,
+                         "the predictor needs at least %u rows, but a job may have a single one",
                          rows->least_length > 1 ? rows->least_length : evaluate->least_length);
     limit_rows(&schema, table, rows);
     limit_rows(&schema, table, evaluate);

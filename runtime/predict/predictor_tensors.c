@@ -5,12 +5,12 @@
 #include <string.h>
 
 /* Divides one block of memory into parts. With `memory` NULL, it only sums their sizes. */
-typedef struct divider {
+typedef struct arena {
     char *memory;
     size_t used_bytes;
-} divider;
+} arena;
 
-static void *take(divider *d, size_t bytes)
+static void *arena_take(arena *d, size_t bytes)
 {
     void *part = d->memory != NULL ? d->memory + d->used_bytes : NULL;
     d->used_bytes += rt_align(bytes);
@@ -28,45 +28,46 @@ static void write_row_defaults(const rt_job_schema *schema, int input, float *te
 }
 
 /* The checks at open exclude overflow for lengths up to the largest bucket's. */
-static void divide_rows(divider *d, const rt_job_schema *schema, void *rows[RT_JOB_INPUT_COUNT])
+static void allocate_rows(arena *d, const rt_job_schema *schema, void *rows[RT_JOB_INPUT_COUNT])
 {
     for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) {
         if (schema->input_at[i] == RT_NOT_THERE || !rt_job_inputs[i].has_rows) continue;
         size_t columns = schema->columns[i] > 0 ? schema->columns[i] : 1;
-        rows[i] = take(d, schema->row_capacity * columns * mdot_dtype_size_bytes(rt_job_inputs[i].dtype));
+        rows[i] = arena_take(d, schema->row_capacity * columns * mdot_dtype_size_bytes(rt_job_inputs[i].dtype));
         if (rows[i] != NULL) write_row_defaults(schema, i, rows[i]);
     }
 }
 
 /* In one piece, an evaluation reads the rows themselves. */
-static void divide_features(divider *d, const rt_job_schema *schema, void *const rows[RT_JOB_INPUT_COUNT],
-                            rt_cached_features *out)
+static void allocate_features(arena *d, const rt_job_schema *schema, void *const rows[RT_JOB_INPUT_COUNT],
+                              rt_cached_features *out)
 {
     for (size_t i = 0; i < schema->cached_count; i++) {
         const rt_cached_tensor *cached = &schema->cached[i];
-        out->tensors[i] = rt_is_pair(schema) ? take(d, rt_tensor_bytes(cached->tensor, (int64_t)schema->row_capacity))
-                                             : rows[cached->made_at];
+        out->tensors[i] = rt_is_pair(schema)
+                              ? arena_take(d, rt_tensor_bytes(cached->tensor, (int64_t)schema->row_capacity))
+                              : rows[cached->made_at];
     }
 }
 
 /* ---- Configurations ---------------------------------------------------------------------------------------------- */
 
 /* A column that the caller has yet to fill holds plausible numbers: the predictor's defaults, or ones. */
-static float *divide_numbers(divider *d, const rt_job_schema *schema, int input)
+static float *allocate_numbers(arena *d, const rt_job_schema *schema, int input)
 {
     size_t columns = schema->columns[input], known = schema->known[input], block = schema->block;
-    float *numbers = take(d, columns * block * sizeof *numbers);
+    float *numbers = arena_take(d, columns * block * sizeof *numbers);
     for (size_t i = 0; numbers != NULL && i < columns * block; i++)
         numbers[i] = i < known * block ? 1 : schema->defaults[input][i / block - known];
     return numbers;
 }
 
-static void divide_block(divider *d, const rt_job_schema *schema, rt_job_block *out)
+static void allocate_block(arena *d, const rt_job_schema *schema, rt_job_block *out)
 {
-    rt_job_block block = {.configuration = divide_numbers(d, schema, RT_JOB_INPUT_CONFIGURATION),
-                          .gpu = divide_numbers(d, schema, RT_JOB_INPUT_GPU),
-                          .step_ms = take(d, RT_STEP_NUMBERS * schema->block * sizeof(float)),
-                          .outside = take(d, RT_OUTSIDE_NUMBERS * schema->block * sizeof(float))};
+    rt_job_block block = {.configuration = allocate_numbers(d, schema, RT_JOB_INPUT_CONFIGURATION),
+                          .gpu = allocate_numbers(d, schema, RT_JOB_INPUT_GPU),
+                          .step_ms = arena_take(d, RT_STEP_NUMBERS * schema->block * sizeof(float)),
+                          .outside = arena_take(d, RT_OUTSIDE_NUMBERS * schema->block * sizeof(float))};
     int configuration_at = schema->input_at[RT_JOB_INPUT_CONFIGURATION], gpu_at = schema->input_at[RT_JOB_INPUT_GPU];
     if (configuration_at != RT_NOT_THERE) block.inputs[configuration_at] = block.configuration;
     if (gpu_at != RT_NOT_THERE) block.inputs[gpu_at] = block.gpu;
@@ -78,14 +79,15 @@ static void divide_block(divider *d, const rt_job_schema *schema, rt_job_block *
 
 /* ---- The whole block --------------------------------------------------------------------------------------------- */
 
-static rt_job_tensors *divide(divider *d, const rt_job_schema *schema)
+static rt_job_tensors *lay_out(arena *d, const rt_job_schema *schema)
 {
     rt_job_tensors made = {.schema = *schema, .block_count = schema->block > 1 ? RT_BLOCK_CAPACITY : RT_PAIR_CAPACITY};
-    rt_job_tensors *tensors = take(d, sizeof *tensors);
-    made.blocks = take(d, made.block_count * sizeof *made.blocks);
-    divide_rows(d, schema, made.rows);
-    divide_features(d, schema, made.rows, &made.features);
-    for (size_t i = 0; i < made.block_count; i++) divide_block(d, schema, made.blocks != NULL ? &made.blocks[i] : NULL);
+    rt_job_tensors *tensors = arena_take(d, sizeof *tensors);
+    made.blocks = arena_take(d, made.block_count * sizeof *made.blocks);
+    allocate_rows(d, schema, made.rows);
+    allocate_features(d, schema, made.rows, &made.features);
+    for (size_t i = 0; i < made.block_count; i++)
+        allocate_block(d, schema, made.blocks != NULL ? &made.blocks[i] : NULL);
     if (tensors != NULL) *tensors = made;
     return tensors;
 }
@@ -93,12 +95,12 @@ static rt_job_tensors *divide(divider *d, const rt_job_schema *schema)
 mdot_status rt_job_tensors_create(const mdot_predictor *predictor, const rt_job_schema *schema,
                                   rt_job_tensors **out_tensors, mdot_error *err)
 {
-    divider needed = {0};
-    divide(&needed, schema);
-    divider d = {.memory = rt_alloc(rt_predictor_allocator(predictor), needed.used_bytes)};
+    arena needed = {0};
+    lay_out(&needed, schema);
+    arena d = {.memory = rt_alloc(rt_predictor_allocator(predictor), needed.used_bytes)};
     if (d.memory == NULL)
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for jobs of %zu rows", schema->row_capacity);
-    *out_tensors = divide(&d, schema);
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for jobs of %zu rows", schema->row_capacity);
+    *out_tensors = lay_out(&d, schema);
     return MDOT_OK;
 }
 

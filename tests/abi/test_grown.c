@@ -110,7 +110,7 @@ static void fields_of_the_callers_version_are_filled(void **state)
     {
         FILL(mdot_predictor_info, mdot_predictor_get_info(f->predictor, result));
         assert_string_equal(result->device, "cpu");
-        assert_string_equal(result->device_reason, "it was asked for");
+        assert_string_equal(result->device_reason, "requested by name");
     }
     {
         FILL(mdot_entry_info, mdot_predictor_get_entry(f->predictor, entry, result));

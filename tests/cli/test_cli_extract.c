@@ -172,7 +172,7 @@ static void failures_give_the_reason(void **state)
     fclose(stream);
     RUN(f, f->job);
     assert_int_equal(f->result.status, FAILED);
-    expect_contains(f->result.err, "no job file");
+    expect_contains(f->result.err, "header of a job file");
     RUN(f, f->model, "-q", "--dim", "T=5", "-o", "/nonexistent/net.job");
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "/nonexistent/net.job");

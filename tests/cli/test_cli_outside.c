@@ -44,10 +44,12 @@ static void reasons_are_printed_in_one_line(void **state)
     RUN(f, resnet, "--gpu=A100", "-b32", OPTIONS, "--model", p.all);
     assert_int_equal(f->result.status, OK);
     static const char line[] =
-        "mdot predict: warning: batch-below-data: the batch is smaller than any that was measured; batch-above-data: "
-        "the batch is larger than any that was measured; operators-beyond-data: the job has operators larger than any "
-        "that were measured; software-not-measured: no step was measured with this version of PyTorch; "
-        "optimizer-or-gpus-not-measured: no step was measured with this optimizer, or none on several GPUs\n";
+        "mdot predict: warning: batch-below-data: the batch is smaller than any in the training data; "
+        "batch-above-data: "
+        "the batch is larger than any in the training data; operators-beyond-data: the job has operators larger than "
+        "any "
+        "in the training data; software-not-measured: the training data lack steps with this version of PyTorch; "
+        "optimizer-or-gpus-not-measured: the training data lack steps with this optimizer, or steps on several GPUs\n";
     expect_contains(f->result.err, line);
     assert_null(strstr(f->result.err, "outside-training"));
     RUN(f, resnet, "--gpu=A100,T4", "-b32", OPTIONS, "--model", p.all, "--wide");
@@ -69,8 +71,9 @@ static void a_single_flag_is_reported_without_reasons(void **state)
     compile(f->folder, "one", 1, p.one);
     RUN(f, resnet, "--gpu=A100", "-b32", OPTIONS, "--model", p.one, "--torch=1.9");
     assert_int_equal(f->result.status, OK);
-    expect_contains(f->result.err, "warning: outside-training: batch, GPU, precision, software or loads lie beyond");
-    expect_contains(f->result.err, "warning: software-not-measured: no step was measured with this version");
+    expect_contains(f->result.err, "warning: outside-training: batch, GPU, precision, software, FLOPs or bytes are"
+                                   " outside");
+    expect_contains(f->result.err, "warning: software-not-measured: the training data lack steps with this version");
 }
 
 #define VERIFY(f, ...) process_run((const char *const[]){MDOT_CLI, "verify", __VA_ARGS__, NULL}, &(f)->result)

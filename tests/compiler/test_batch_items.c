@@ -262,10 +262,10 @@ static void a_wrong_item_is_named_and_no_item_runs(void **state)
     void *outputs[] = {t, s};
     mdot_item items[] = {{1, inputs, outputs}, {BUCKET + 1, inputs, outputs}};
     assert_int_equal(mdot_run_many(context, 0, items, 2, &err), MDOT_OUT_OF_RANGE);
-    assert_string_equal(err.message, "item 1: entry encoder takes lengths from 1 to 40, not 41");
+    assert_string_equal(err.message, "item 1: entry encoder takes lengths from 1 to 40; the length is 41");
     items[1] = (mdot_item){1, inputs, NULL};
     assert_int_equal(mdot_run_many(context, 0, items, 2, &err), MDOT_INVALID_ARGUMENT);
-    assert_string_equal(err.message, "item 1 has no inputs or no outputs");
+    assert_string_equal(err.message, "item 1: inputs or outputs is NULL");
     assert_true(t[0] == 5 && s[0] == 5);
     assert_int_equal(mdot_run_many(context, 0, NULL, 0, &err), MDOT_OK);
     mdot_context_destroy(context);

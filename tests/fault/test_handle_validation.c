@@ -95,11 +95,13 @@ static void pointers_to_other_memory_are_refused(void **state)
     mdot_error err = {0};
     mdot_context *context = NULL;
     char other[256] = {0};
-    expect_refused(predict((mdot_context *)other, job, &err), &err, "mdot_predict", "is no context");
-    expect_refused(predict((mdot_context *)f.predictor, job, &err), &err, "mdot_predict", "is no context");
+    expect_refused(predict((mdot_context *)other, job, &err), &err, "mdot_predict",
+                   "invalid handle; expected: context");
+    expect_refused(predict((mdot_context *)f.predictor, job, &err), &err, "mdot_predict",
+                   "invalid handle; expected: context");
     expect_refused(mdot_context_create((mdot_predictor *)job, &context, &err), &err, "mdot_context_create",
-                   "is no predictor");
-    expect_refused(predict(f.context, (mdot_job *)other, &err), &err, "mdot_predict", "is no job");
+                   "invalid handle; expected: predictor");
+    expect_refused(predict(f.context, (mdot_job *)other, &err), &err, "mdot_predict", "invalid handle; expected: job");
     mdot_context_destroy((mdot_context *)other);
     mdot_predictor_close((mdot_predictor *)other);
     mdot_job_destroy((mdot_job *)other);
@@ -210,7 +212,7 @@ static void a_destroyed_encoding_is_refused(void **state)
     expect_refused(mdot_evaluate(f.context, (mdot_encoding *)other, &configuration, 1, &p, &err), &err, "mdot_evaluate",
                    "is no encoding");
     expect_refused(mdot_evaluate((mdot_context *)other, encoding, &configuration, 1, &p, &err), &err, "mdot_evaluate",
-                   "is no context");
+                   "invalid handle; expected: context");
     mdot_job_destroy(own); /* borrowed from the encoding */
     expect_refused(mdot_evaluate(f.context, encoding, &configuration, 1, &p, &err), &err, "mdot_evaluate",
                    "destroyed before");

@@ -57,7 +57,7 @@ class Artefact(support.TestCase):
         self.assertEqual(again["encoding_rows"].tolist(), rows)
 
         missing = {name: view for name, view in inputs.items() if name != "operator_load"}
-        with self.assertRaisesRegex(mdot.InvalidArgumentError, "takes 4 inputs, not 3"):
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "takes 4 inputs; the call passes 3"):
             predictor.run(missing, "encode")
         renamed = {**missing, "operator_lode": inputs["operator_load"]}
         with self.assertRaisesRegex(mdot.InvalidArgumentError, "operator_lode"):

@@ -102,7 +102,7 @@ class Making(support.TestCase):
             ([replace(first, inputs=(0,))], "0"),
             ([replace(first, settings={"kernel_x": 3})], "kernel_x"),
             ([replace(first, per_sample={"sideways": mdot.Load(1, 1, 1)})], "sideways"),
-            ([replace(first, parameters=-1.0)], "no count"),
+            ([replace(first, parameters=-1.0)], "from 0 to 2"),
             ([replace(first, type="Nonsense")], "Nonsense.*known=False"),
         ):
             with self.subTest(reason), self.assertRaisesRegex(mdot.Error, reason):

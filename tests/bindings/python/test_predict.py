@@ -109,7 +109,7 @@ class Answers(support.TestCase):
         self.assertLess(dealt.step_ms, alone.step_ms)  # a quarter of the weights is read, updated and exchanged
         slow = mdot.predict(job, "A100", 8, gpus=4, expert_parallel=4, link=0.1)
         self.assertGreater(slow.step_ms, dealt.step_ms)
-        with self.assertRaisesRegex(ValueError, "does not divide the 8 experts"):
+        with self.assertRaisesRegex(ValueError, "must divide the 8 experts"):
             mdot.predict(job, "A100", 8, expert_parallel=3)
 
     def test_totals_follow_the_configuration(self) -> None:

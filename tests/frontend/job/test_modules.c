@@ -97,9 +97,9 @@ static void parameters_are_frozen_by_names_that_the_job_may_drop(void **state)
     }
     mdot_job *none = NULL;
     assert_int_equal(read_frozen(&all, 0, &none, &err), MDOT_INVALID_ARGUMENT);
-    assert_string_equal(err.message, "m: no parameter is left to train, because the patterns freeze all of them");
+    assert_string_equal(err.message, "m: the patterns freeze every parameter: keep at least one trainable");
     assert_int_equal(read_frozen(&unknown, 0, &none, &err), MDOT_NOT_FOUND);
-    assert_string_equal(err.message, "m: no module of the job is called \"decoder\"");
+    assert_string_equal(err.message, "m: the pattern \"decoder\" matches no module of the job");
     assert_null(none);
 }
 

@@ -81,7 +81,7 @@ static void files_of_other_types_are_refused_at_once(void **state)
     small_job_write_file(path_of("network.onnx"), "\x08\x08", 2);
     refuses(path_of("network.onnx"), 1000, MDOT_MALFORMED, "`mdot extract");
     small_job_write_file(path_of("empty.job"), "", 0);
-    refuses(path_of("empty.job"), 1000, MDOT_MALFORMED, "no job file");
+    refuses(path_of("empty.job"), 1000, MDOT_MALFORMED, "header of a job file");
 }
 
 int main(void)

@@ -365,7 +365,7 @@ static void wrong_options_are_refused(void **state)
     mdot_error err = {0};
     mdot_context_options options = {.struct_size = sizeof options, .threads = 65};
     assert_int_equal(mdot_context_create_with(predictor, &options, &context, &err), MDOT_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "up to 64 threads"));
+    assert_non_null(strstr(err.message, "at most 64"));
     options = (mdot_context_options){.struct_size = sizeof options, .reserved = 1};
     assert_int_equal(mdot_context_create_with(predictor, &options, &context, &err), MDOT_INCOMPATIBLE);
     options = (mdot_context_options){.threads = 2};

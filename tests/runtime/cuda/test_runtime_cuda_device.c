@@ -25,7 +25,7 @@ static void info_names_the_device(void **state)
     assert_string_equal(info.device_name, "Fake GPU 1");
     assert_string_equal(info.device_kernel_precision, "bf16");
     assert_string_equal(info.kernel_precision, "fp32");
-    assert_string_equal(info.device_reason, "it was asked for");
+    assert_string_equal(info.device_reason, "requested by name");
     cuda_finish(&o);
     o = cuda_open_fresh(&cuda_fixture_shared, "cpu");
     info = info_of(&o);
@@ -135,18 +135,18 @@ static void machine_without_a_driver_runs_on_the_cpu(void **state)
     (void)state;
     cuda_fixture_reset(&cuda_fixture_shared);
     setenv("MDOT_LIBCUDA", "libcuda-that-is-not-there.so.1", 1);
-    expect_no_device("cuda:0", "no CUDA driver", "libcuda-that-is-not-there.so.1");
+    expect_no_device("cuda:0", "the CUDA driver is unavailable", "libcuda-that-is-not-there.so.1");
     setenv("MDOT_LIBCUDA", "libm.so.6", 1);
-    expect_no_device("cuda:0", "has no function cu", "libm.so.6");
+    expect_no_device("cuda:0", "lacks function cu", "libm.so.6");
 }
 
 static void absent_device_is_named(void **state)
 {
     (void)state;
     cuda_fixture_reset(&cuda_fixture_shared);
-    expect_no_device("cuda:2", "no CUDA device 2", "shows 2");
+    expect_no_device("cuda:2", "CUDA device 2 is out of range", "has 2");
     fake_cuda_reset(&(fake_cuda_machine){.device_count = 0});
-    expect_no_device("cuda:0", "no CUDA device 0", "shows 0");
+    expect_no_device("cuda:0", "CUDA device 0 is out of range", "has 0");
 }
 
 /* The images of the fixture are 0: sm_80, 1: sm_90, 2: sm_90a. */
@@ -208,7 +208,7 @@ static void artefact_without_images_loads_no_driver(void **state)
     predictor = NULL;
     assert_int_equal(cuda_fixture_predictor(&plain, "cuda:0", &predictor, &err), MDOT_DEVICE);
     assert_null(predictor);
-    assert_non_null(strstr(err.message, "no CUDA code"));
+    assert_non_null(strstr(err.message, "lacks CUDA code"));
     assert_int_equal(fake_cuda_calls("cuInit"), 0);
     free(plain.path);
     fixture_close(&plain.artefact);

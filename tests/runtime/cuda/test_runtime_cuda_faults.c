@@ -183,7 +183,7 @@ static void kernel_without_a_result_is_detected(void **state)
         for (int i = 0; i < 5; i++) predict_assert(&calls[i], false);
         const char *message;
         assert_int_equal(mdot_context_get_device_status(o.context, &message), MDOT_DEVICE);
-        assert_non_null(strstr(message, "without an answer"));
+        assert_non_null(strstr(message, "before it signalled completion"));
         cuda_finish(&o);
     }
 }
@@ -209,7 +209,7 @@ static void hanging_kernel_is_abandoned(void **state)
     }
     const char *message;
     assert_int_equal(mdot_context_get_device_status(o.context, &message), MDOT_DEVICE);
-    assert_non_null(strstr(message, "no answer within 60000 ms"));
+    assert_non_null(strstr(message, "did not answer within 60000 ms"));
     int alive = fake_cuda_alive();
     mdot_context_destroy(o.context);
     mdot_predictor_close(o.predictor);
@@ -244,12 +244,12 @@ static void hanging_trial_kernel_is_refused(void **state)
     mdot_predictor *predictor = NULL;
     mdot_error err = {0};
     assert_int_equal(cuda_fixture_predictor(&cuda_fixture_shared, "cuda:0", &predictor, &err), MDOT_DEVICE);
-    assert_non_null(strstr(err.message, "no answer within"));
+    assert_non_null(strstr(err.message, "did not answer within"));
     assert_int_equal(cuda_fixture_predictor(&cuda_fixture_shared, "auto", &predictor, &err), MDOT_OK);
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     assert_string_equal(info.device, "cpu");
-    assert_non_null(strstr(info.device_reason, "no answer within"));
+    assert_non_null(strstr(info.device_reason, "did not answer within"));
     mdot_predictor_close(predictor);
     assert_null(fake_cuda_complaint());
 }
@@ -310,8 +310,7 @@ static mdot_status live_in(int granted, int granted_by_libc)
     callocs_left = INT_MAX;
     if (status != MDOT_OK) {
         assert_int_equal(status, MDOT_OUT_OF_MEMORY);
-        if (strstr(err.message, "no memory") == NULL && strstr(err.message, "no room") == NULL)
-            fail_msg("%s", err.message);
+        if (strstr(err.message, "memory ran out") == NULL) fail_msg("%s", err.message);
         assert_null(context);
     }
     mdot_context_destroy(context);

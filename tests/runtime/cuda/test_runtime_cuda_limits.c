@@ -96,7 +96,7 @@ static void opening_names_the_driver_step_that_hung(void **state)
         const char *function, *part;
     } silent[] = {{"cuInit", "did not start within 30 ms"},
                   {"cuDeviceGetCount", "did not start within 30 ms"},
-                  {"cuDevicePrimaryCtxRetain", "did not make a context within 30 ms"},
+                  {"cuDevicePrimaryCtxRetain", "did not create a context within 30 ms"},
                   {"cuModuleLoadData", "did not load the artefact's code within 30 ms"},
                   {"cuMemcpyHtoD", "did not load the artefact's code within 30 ms"}};
     uint32_t timeout_ms = cuda_fixture_shared.timeout_ms;

@@ -228,7 +228,7 @@ static void too_many_operators_are_refused(void **state)
         memcpy(f->bytes + 12, &count, sizeof count);
         job_file_sign(f->bytes, f->size);
         assert_int_equal(job_file_parse(f->bytes, f->size, &job, &err), MDOT_MALFORMED);
-        assert_int_equal(strstr(err.message, "more than 4194304") != NULL, i == 1);
+        assert_int_equal(strstr(err.message, "the limit is 4194304") != NULL, i == 1);
     }
 }
 
@@ -425,11 +425,11 @@ static void files_of_other_versions_are_named(void **state)
     f->bytes[8] = 4;
     job_file_sign(f->bytes, f->size);
     assert_int_equal(job_file_parse(f->bytes, f->size, &job, &err), MDOT_INCOMPATIBLE);
-    expect_contains(err.message, "version 4 of its format; this mdot reads those up to 3");
+    expect_contains(err.message, "format version 4; this mdot reads versions up to 3");
     f->bytes[8] = 1;
     job_file_sign(f->bytes, f->size);
     assert_int_equal(job_file_parse(f->bytes, f->size, &job, &err), MDOT_INCOMPATIBLE);
-    expect_contains(err.message, "version 1 of its format");
+    expect_contains(err.message, "format version 1");
     expect_contains(err.message, "read the ONNX file again with `mdot extract`");
 }
 
@@ -461,7 +461,7 @@ static void oversized_files_are_refused_unread(void **state)
     expect_contains(err.message, f->path);
     expect_contains(err.message, "the maximum is 268435456");
     assert_int_equal(mdot_job_parse(f->bytes, ((size_t)1 << 28) + 1, &job, &err), MDOT_MALFORMED);
-    expect_contains(err.message, "more than 268435456");
+    expect_contains(err.message, "the limit is 268435456");
     assert_null(job);
 }
 

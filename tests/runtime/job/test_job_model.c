@@ -46,34 +46,34 @@ static void descriptions_that_are_no_jobs_are_refused(void **state)
     mdot_job_operator operators[4];
     mdot_job_description d = job_file_describe(operators);
     d.operator_count = 0;
-    expect_invalid(&d, "no operators");
+    expect_invalid(&d, "the job is empty");
     d.operator_count = ((size_t)1 << 22) + 1; /* refused before any operator is read */
-    expect_invalid(&d, "more than 4194304");
+    expect_invalid(&d, "the limit is 4194304");
     d = job_file_describe(operators);
     operators[3].inputs = itself;
     operators[3].input_count = 1;
-    expect_invalid(&d, "do not ascend");
+    expect_invalid(&d, "must ascend");
     operators[3].inputs = falling;
     operators[3].input_count = 2;
-    expect_invalid(&d, "do not ascend");
+    expect_invalid(&d, "must ascend");
     operators[3].inputs = twice;
-    expect_invalid(&d, "do not ascend");
+    expect_invalid(&d, "must ascend");
     d = job_file_describe(operators);
     operators[1].per_step[MDOT_PHASE_FORWARD].flops = NAN;
     expect_invalid(&d, "operator 1 of the job (Relu)");
     operators[1].per_step[MDOT_PHASE_FORWARD].flops = -1;
-    expect_invalid(&d, "no count");
+    expect_invalid(&d, "from 0 to 2^53");
     operators[1].per_step[MDOT_PHASE_FORWARD].flops = INFINITY;
-    expect_invalid(&d, "no count");
+    expect_invalid(&d, "from 0 to 2^53");
     d = job_file_describe(operators);
     operators[2].type = "";
-    expect_invalid(&d, "has no type");
+    expect_invalid(&d, "type is missing");
     d = job_file_describe(operators);
     operators[2].traits.number = 65536;
-    expect_invalid(&d, "number 65536");
+    expect_invalid(&d, "traits.number is 65536");
     d = job_file_describe(operators);
     operators[1].block = 2;
-    expect_invalid(&d, "block 2 stands before block 1");
+    expect_invalid(&d, "block 2 precedes block 1");
     d = job_file_describe(operators);
     d.batch = -1;
     expect_invalid(&d, "batch");
@@ -105,7 +105,8 @@ static void what_later_versions_may_say_is_refused(void **state)
         mdot_job *job = NULL;
         mdot_error err = {0};
         assert_int_equal(mdot_job_create(&d, &job, &err), MDOT_INCOMPATIBLE);
-        assert_non_null(strstr(err.message, "operator 2 of the job (com.example:Fancy) says what mdot "));
+        assert_non_null(
+            strstr(err.message, "operator 2 of the job (com.example:Fancy) sets reserved fields, which mdot "));
         assert_null(job);
     }
 }

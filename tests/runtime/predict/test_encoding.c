@@ -163,7 +163,7 @@ static void an_encoding_of_another_predictor_is_refused(void **state)
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     mdot_error err = {0};
     assert_int_equal(mdot_evaluate(predict_bandwidth.context, encoding, &c, 1, &p, &err), MDOT_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "another predictor"));
+    assert_non_null(strstr(err.message, "different predictors"));
     mdot_encoding_destroy(encoding);
     mdot_job_destroy(job);
 }
@@ -193,7 +193,7 @@ static void evaluate_entries_with_unknown_inputs_are_refused(void **state)
     onnx_builder *evaluate = predict_bandwidth_evaluate("L,2", BLOCK);
     onnx_input(evaluate, "weather", MDOT_DTYPE_F32, "3");
     onnx_node(evaluate, "Identity", "weather", "ignored");
-    expect_refused(predict_bandwidth_encode(), evaluate, "weather of entry evaluate is neither");
+    expect_refused(predict_bandwidth_encode(), evaluate, "weather of entry evaluate must be an output");
 }
 
 static void unread_outputs_of_an_encoder_are_refused(void **state)
@@ -203,7 +203,7 @@ static void unread_outputs_of_an_encoder_are_refused(void **state)
     onnx_node(encoder, "Neg", "row_bytes", "colour");
     onnx_output(encoder, "colour");
     expect_refused(encoder, predict_bandwidth_evaluate("L,2", BLOCK),
-                   "output colour of entry encode is no input of entry evaluate");
+                   "output colour of entry encode must be an input of entry evaluate");
 }
 
 static void evaluate_entries_with_other_shapes_are_refused(void **state)

@@ -368,44 +368,45 @@ static const struct {
     mdot_configuration c;
     const char *part;
 } wrong[] = {
-    {{SIZED, .batch = 0, .gpu = "T4"}, "batch is 0, not 1 to 16777216"},
+    {{SIZED, .batch = 0, .gpu = "T4"}, "batch is 0; accepted: 1 to 16777216"},
     {{SIZED, .batch = -3, .gpu = "T4"}, "batch is -3"},
     {{SIZED, .batch = (1 << 24) + 1, .gpu = "T4"}, "batch is 16777217"},
-    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = -1}, "gpu_count is -1, not 0 to 65536"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = -1}, "gpu_count is -1; accepted: 0 to 65536"},
     {{SIZED, .batch = 1, .gpu = "T4", .precision = (mdot_precision)6},
-     "precision is 6, not 0 to 5: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch"},
+     "precision is 6; accepted: 0 to 5: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch"},
     {{SIZED, .batch = 1, .gpu = "T4", .layout = (mdot_layout)2}, "layout is 2"},
     {{SIZED, .batch = 1, .gpu = "T4", .optimizer = (mdot_optimizer)3}, "optimizer is 3"},
     {{SIZED, .batch = 1, .gpu = "T4", .attention = (mdot_attention)2}, "attention is 2"},
     {{SIZED, .batch = 1, .gpu = "T4", .recompute = (mdot_recompute)3}, "recompute is 3"},
     {{SIZED, .batch = 1, .gpu = "T4", .link = (mdot_link)3}, "link is 3"},
     {{SIZED, .batch = 1, .gpu = "T4", .compiled = 2}, "compiled is 2"},
-    {{SIZED, .batch = 1, .gpu = "T4", .compiled = 1, .torch = 112}, "PyTorch 1.12 has no torch.compile"},
+    {{SIZED, .batch = 1, .gpu = "T4", .compiled = 1, .torch = 112}, "torch is 1.12"},
     {{SIZED, .batch = 1, .gpu = "T4", .accumulate = 65537}, "accumulate is 65537"},
-    {{SIZED, .batch = 1, .gpu = "T4", .zero_stage = 4}, "zero_stage is 4, not 0 to 3"},
-    {{SIZED, .batch = 1, .gpu = "T4", .torch = 24}, "torch is 24, not 100 * major + minor"},
+    {{SIZED, .batch = 1, .gpu = "T4", .zero_stage = 4}, "zero_stage is 4; accepted: 0 to 3"},
+    {{SIZED, .batch = 1, .gpu = "T4", .torch = 24}, "torch is 24; a version is 100 * major + minor"},
     {{SIZED, .batch = 1, .gpu = "T4", .torch = 99}, "torch is 99"},
     {{SIZED, .batch = 1, .gpu = "T4", .torch = 10000}, "torch is 10000"},
     {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = -1}, "link_gbps is -1"},
-    {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = 1e-300}, "link_gbps is 1e-300, neither 0 nor 1e-06 to 1e+09"},
+    {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = 1e-300}, "link_gbps is 1e-300; accepted: 0, or 1e-06 to 1e+09"},
     {{SIZED, .batch = 1, .gpu = "T4", .link_gbps = 9e-7}, "link_gbps is 9e-07"},
     {{SIZED, .batch = 1, .gpu = "T4", .network_gbps = 1.1e9}, "network_gbps is 1.1e+09"},
     {{SIZED, .batch = 1, .gpu = "T4", .network_gbps = NAN}, "network_gbps is nan"},
     {{SIZED, .batch = 1, .gpu = "T4", .network_gbps = INFINITY}, "network_gbps is inf"},
     {{SIZED, .batch = 1, .gpu = "T4", .link = MDOT_LINK_PCIE, .link_gbps = 5}, "both link and link_gbps"},
-    {{SIZED, .batch = 1, .gpu = "T4", .link = MDOT_LINK_NVLINK}, "T4 comes without NVLink"},
-    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 8, .tensor_parallel = 3}, "make 3 GPUs, not 8"},
-    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 2, .data_parallel = 4}, "make 4 GPUs, not 2"},
-    {{SIZED, .batch = 1, .gpu = "T4", .expert_parallel = 2}, "the job has no experts"},
-    {{SIZED, .batch = 4, .gpu = "T4", .micro_batches = 2}, "there is none"},
-    {{SIZED, .batch = 6, .gpu = "T4", .pipeline_parallel = 2, .micro_batches = 4}, "into 4 micro-batches"},
-    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 8, .node_count = 3}, "over 3 nodes"},
+    {{SIZED, .batch = 1, .gpu = "T4", .link = MDOT_LINK_NVLINK}, "T4 lacks NVLink"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 8, .tensor_parallel = 3}, "multiply to 3 GPUs, but gpu_count is 8"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 2, .data_parallel = 4}, "multiply to 4 GPUs, but gpu_count is 2"},
+    {{SIZED, .batch = 1, .gpu = "T4", .expert_parallel = 2}, "the job lacks experts"},
+    {{SIZED, .batch = 4, .gpu = "T4", .micro_batches = 2}, "micro_batches needs pipeline_parallel"},
+    {{SIZED, .batch = 6, .gpu = "T4", .pipeline_parallel = 2, .micro_batches = 4}, "a multiple of micro_batches, 4"},
+    {{SIZED, .batch = 1, .gpu = "T4", .gpu_count = 8, .node_count = 3}, "a multiple of node_count, 3"},
     {{SIZED, .batch = 2, .gpu = "T4", .pipeline_parallel = 2},
-     "a pipeline of 2 stages needs as many blocks; the job has 0"},
-    {{SIZED, .batch = 1, .gpu = "T4", .tensor_parallel = 2}, "no matrix products that tensor parallelism could divide"},
-    {{SIZED, .batch = 1, .gpu = "T4", .recompute = MDOT_RECOMPUTE_BLOCKS}, "no blocks that could be recomputed"},
+     "pipeline_parallel is 2; each stage needs a block, and the job has 0"},
+    {{SIZED, .batch = 1, .gpu = "T4", .tensor_parallel = 2}, "tensor_parallel needs matmuls that can be sharded"},
+    {{SIZED, .batch = 1, .gpu = "T4", .recompute = MDOT_RECOMPUTE_BLOCKS},
+     "recompute is blocks, but the job lacks blocks"},
     {{SIZED, .batch = 1, .gpu = "T5"}, "\"T5\""},
-    {{SIZED, .batch = 1, .gpu = NULL}, "no name"},
+    {{SIZED, .batch = 1, .gpu = NULL}, "gpu is missing"},
 };
 enum { WRONG_COUNT = sizeof wrong / sizeof *wrong };
 
@@ -516,7 +517,7 @@ static void answers_that_are_not_times_are_errors(void **state)
         mdot_prediction p = {.struct_size = sizeof p, .step_ms = -7};
         mdot_error err = {0};
         assert_int_equal(mdot_predict(f.context, job, &c, &p, &err), MDOT_MALFORMED);
-        assert_non_null(strstr(err.message, "which are no times"));
+        assert_non_null(strstr(err.message, "three positive, finite numbers"));
         assert_true(p.step_ms == -7);
     }
     mdot_configuration c[3] = {predict_configuration(5, "T4"), predict_configuration(3, "T4"),

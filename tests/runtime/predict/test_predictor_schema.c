@@ -198,7 +198,7 @@ static void names_of_later_columns_are_refused(void **state)
     strcpy(t.text + INPUT, "configuration");
     strcpy(t.text + OUTPUT, "step_ms");
     static const char *const names[] = {"batch,altitude,torch", "batch,torch,batch", "altitude,batch,torch"};
-    static const char *const part[] = {"\"altitude\" of input configuration of entry predict is no number that mdot",
+    static const char *const part[] = {"\"altitude\" of input configuration of entry predict is repeated, or mdot",
                                        "\"batch\" of input configuration", "\"altitude\" of input configuration"};
     rt_job_schema schema;
     mdot_error err;
@@ -304,17 +304,18 @@ static void unknown_inputs_are_refused_by_name(void **state)
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L,26",
                          "input operator_setting of entry predict has 26 columns, of which mdot " MDOT_VERSION_STRING
                          " knows the first 25: the predictor was made for a later version");
-    expect_incompatible(with_note(numbers_model("gpu", 14, 8), "mdot.defaults.gpu", "1"),
-                        "input gpu of entry predict has 14 columns, of which mdot " MDOT_VERSION_STRING
-                        " knows the first 12: the predictor was made for a later version and says of 1");
+    expect_incompatible(
+        with_note(numbers_model("gpu", 14, 8), "mdot.defaults.gpu", "1"),
+        "input gpu of entry predict has 14 columns, of which mdot " MDOT_VERSION_STRING
+        " knows the first 12: the predictor was made for a later version and gives defaults for only 1");
     expect_incompatible(numbers_model("gpu", 13, 0), "input gpu of entry predict has 13 columns");
     char part[64];
     snprintf(part, sizeof part, "input configuration of entry predict has %d columns", RT_CONFIGURATION_NUMBERS + 1);
     expect_incompatible(numbers_model("configuration", RT_CONFIGURATION_NUMBERS + 1, 0), part);
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L",
-                         "operator_setting of entry predict is not f32 [L, 25]");
+                         "operator_setting of entry predict must be f32 [L, 25]");
     expect_refused_input("operator_setting", MDOT_DTYPE_F32, "L,L", "operator_setting");
-    expect_refused_input("operator_type", MDOT_DTYPE_I32, "L", "operator_type of entry predict is not i64 [L]");
+    expect_refused_input("operator_type", MDOT_DTYPE_I32, "L", "operator_type of entry predict must be i64 [L]");
     expect_refused_input("operator_type", MDOT_DTYPE_I64, "L,1", "operator_type");
     expect_refused_input("operator_position", MDOT_DTYPE_F32, "3,5", "operator_position");
 }
@@ -329,7 +330,7 @@ static void wrong_outputs_are_refused_by_name(void **state)
     onnx_input(b, "configuration", MDOT_DTYPE_F32, "8");
     onnx_node(b, "Abs", "configuration", "step_ms");
     onnx_output(b, "step_ms");
-    expect_incompatible(b, "output step_ms of entry predict is not f32 [3]");
+    expect_incompatible(b, "output step_ms of entry predict must be f32 [3]");
     b = onnx_begin(17);
     const int64_t zero = 0, one = 1;
     onnx_input(b, "configuration", MDOT_DTYPE_F32, "8");
@@ -337,7 +338,7 @@ static void wrong_outputs_are_refused_by_name(void **state)
     onnx_initializer(b, "one", MDOT_DTYPE_I64, "1", &one);
     onnx_node(b, "Slice", "configuration,zero,one", "outside_training");
     onnx_output(b, "outside_training");
-    expect_incompatible(b, "no output step_ms");
+    expect_incompatible(b, "lacks output step_ms");
     static const float base[3] = {1, 1, 1};
     b = onnx_begin(17);
     onnx_input(b, "configuration", MDOT_DTYPE_F32, "9");
@@ -346,7 +347,7 @@ static void wrong_outputs_are_refused_by_name(void **state)
     onnx_output(b, "step_ms");
     onnx_node(b, "Neg", "configuration", "outside_training");
     onnx_output(b, "outside_training");
-    expect_incompatible(b, "output outside_training of entry predict is not f32 [8]");
+    expect_incompatible(b, "output outside_training of entry predict must be f32 [8]");
 }
 
 int main(void)
