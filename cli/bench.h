@@ -53,9 +53,9 @@ typedef struct bench_result {
 /* Runs the entry for about task->seconds. */
 mdot_status bench_measure(const bench_task *task, bench_result *out_result, mdot_error *err);
 
-/* Sorts in ascending order. The percentile is the least value that at least `share` of the values do not exceed. */
+/* Sorts in ascending order. The percentile is the least value that at least a fraction `quantile` of the values do not exceed. */
 void bench_sort(float *values, size_t count);
-double bench_percentile(const float *sorted, size_t count, double share);
+double bench_percentile(const float *sorted, size_t count, double quantile);
 
 /* ---- bench_profile.c --------------------------------------------------------------------------------------------------- */
 
@@ -104,7 +104,7 @@ typedef struct bench_round_result {
     bench_round_time encode;        /* mdot_encoding_create for every job */
     bench_round_time encoded;       /* mdot_evaluate for each job, all pairs, with cached features */
     double p50_us, p99_us, p999_us; /* mdot_evaluate for one configuration */
-    size_t prices;
+    size_t evaluations;
     double mean_operators; /* mean number of operators in a job */
 } bench_round_result;
 

@@ -5,7 +5,7 @@
 #include "cli/gpus.h"
 
 typedef struct cli_gpu_prices {
-    bool given;
+    bool is_set;
     double of_all; /* price of an hour of any GPU; 0: prices are by name */
     struct {
         char name[CLI_GPU_NAME_BYTES];

@@ -67,7 +67,7 @@ static double roofline_ms(const mdot_job *job, const mdot_configuration *c, cons
     return 1e3 * sum_s;
 }
 
-static mdot_status ask(mdot_context *context, const sc_csv *csv, const columns *at, row *out, mdot_error *err)
+static mdot_status predict_row(mdot_context *context, const sc_csv *csv, const columns *at, row *out, mdot_error *err)
 {
     mdot_configuration configuration;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
@@ -112,7 +112,7 @@ static mdot_status read_table(const char *path, mdot_context *context, table *ou
         }
         out->rows = rows;
         rows[out->count] = (row){0};
-        status = ask(context, &csv, &at, &rows[out->count], err);
+        status = predict_row(context, &csv, &at, &rows[out->count], err);
         if (status == MDOT_OK) out->count++;
     }
     sc_csv_close(&csv);

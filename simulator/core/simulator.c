@@ -297,7 +297,7 @@ static mdot_status prepare(simulation *s, mdot_error *err)
         const sc_job *job = &s->workload->jobs[i];
         s->states[i] = (sc_state){.remaining = job->work, .start_s = INFINITY, .end_s = INFINITY};
         s->durations_s[i] = sc_workload_duration_s(s->workload, job, s->cluster->type_count);
-        s->estimate.durations_s[i] = sc_estimate_believed_s(s->workload, job, s->cluster->type_count);
+        s->estimate.durations_s[i] = sc_estimate_base_duration_s(s->workload, job, s->cluster->type_count);
     }
     s->estimate.workload = s->workload;
     s->estimate.errors = s->options->errors;

@@ -1,7 +1,7 @@
 /* linear.h — linear programs: minimise a sum over columns, with bounds on rows and columns. COIN-OR's CLP solves
  * them, and CBC solves those with integer columns.
  *
- * solve/ holds the mathematics of schedulers, independent of jobs and clusters: linear.h (programs), time_shares.h
+ * solve/ holds the mathematics of schedulers, independent of jobs and clusters: linear.h (programs), time_fractions.h
  * (Gavel's programs over a matrix of throughputs), matching.h (AlloX'), leases.h (Chronus').
  */
 #ifndef SC_LINEAR_H
