@@ -2,7 +2,7 @@
 #ifndef CLI_GPU_PRICE_H
 #define CLI_GPU_PRICE_H
 
-#include "cli/gpus.h"
+#include "cli/gpu_argument.h"
 
 typedef struct cli_gpu_prices {
     bool is_set;

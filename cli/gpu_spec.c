@@ -1,7 +1,7 @@
-/* gpu_spec.c — see gpus.h. */
+/* gpu_spec.c — see gpu_argument.h. */
 #include "base/printable.h"
 #include "base/suggest.h"
-#include "cli/gpus.h"
+#include "cli/gpu_argument.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* predict_command.h — parts of `mdot predict`: predict.c reads the command line and runs the predictor, predict_print.c prints the
- * answers, explain.c prints explanations, default_predictor.c finds the predictor that mdot ships with. */
+/* predict_command.h — parts of `mdot predict`: predict_command.c reads the command line and runs the predictor, predict_print.c prints the
+ * answers, predict_explain.c prints explanations, default_predictor.c finds the predictor that mdot ships with. */
 #ifndef CLI_PREDICT_COMMAND_H
 #define CLI_PREDICT_COMMAND_H
 
@@ -72,7 +72,7 @@ bool predict_sort(const predict_request *request, predict_answers *answers);
 /* Prints predictions to stdout: a paragraph for one, a table for several, or JSON. Warnings go to stderr. */
 mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err);
 
-/* explain.c: the explanation of a prediction, with its times scaled to the calibrated prediction. */
+/* predict_explain.c: the explanation of a prediction, with its times scaled to the calibrated prediction. */
 mdot_explanation_info predict_explained(const mdot_explanation *explanation, const mdot_prediction *p);
 mdot_operator_time predict_explained_operator(const mdot_explanation *explanation, const mdot_prediction *p,
                                               size_t index);

@@ -2,7 +2,7 @@
 #include "cli/report.h"
 #include "base/file.h"
 #include "base/memstream.h"
-#include "cli/gpus.h"
+#include "cli/gpu_argument.h"
 #include "cli/predict_command.h"
 
 #include <stdlib.h>

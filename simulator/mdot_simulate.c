@@ -3,7 +3,7 @@
 #include "simulator/estimate/sweep.h"
 #include "simulator/idle/idle.h"
 #include "simulator/make_estimate.h"
-#include "simulator/report/report.h"
+#include "simulator/report/simulation_report.h"
 #include "simulator/simulate_options.h"
 
 #include <errno.h>

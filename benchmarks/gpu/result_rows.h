@@ -1,5 +1,5 @@
 /* result_rows.h — writes measurements at once, one line of JSON per row, so that an interrupted run keeps its results.
- * report.py makes a table of them. */
+ * gpu_report.py makes a table of them. */
 #ifndef GPU_RESULT_ROWS_H
 #define GPU_RESULT_ROWS_H
 

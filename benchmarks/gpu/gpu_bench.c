@@ -1,4 +1,4 @@
-/* main.c — gpu_bench: the part of `gpu.sh run` that is written in C. It needs only libc and NVIDIA's driver.
+/* gpu_bench.c — gpu_bench: the part of `gpu.sh run` that is written in C. It needs only libc and NVIDIA's driver.
  *
  *     gpu_bench machine                                          GPU and driver
  *     gpu_bench floors   --folder PACK                           lower bounds of times

@@ -1,6 +1,6 @@
 """Rows of measurements (result_rows.h) → results.json, table.md and plot.svg.
 
-  report.py ROWS.jsonl FOLDER
+  gpu_report.py ROWS.jsonl FOLDER
 
 The report contains all rows that exist, so that an interrupted run has a table, too. Standard library only.
 """

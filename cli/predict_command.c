@@ -1,7 +1,7 @@
-/* predict.c — `mdot predict`: how long a training step of a job takes, for each GPU and batch. */
+/* predict_command.c — `mdot predict`: how long a training step of a job takes, for each GPU and batch. */
+#include "cli/predict_command.h"
 #include "base/suggest.h"
 #include "cli/command.h"
-#include "cli/predict_command.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* explain.c — `mdot predict --explain`: where the time of a step and its memory go, by phase, block, operator,
+/* predict_explain.c — `mdot predict --explain`: where the time of a step and its memory go, by phase, block, operator,
  * module.
  *
  * Each table adds up to the prediction. Operators beyond the table's length are summed in the line "others", and the

@@ -1,4 +1,4 @@
-/* calibrate.c — `mdot calibrate`: makes a calibration from measured steps, for `mdot predict --calibration`.
+/* calibrate_command.c — `mdot calibrate`: makes a calibration from measured steps, for `mdot predict --calibration`.
  *
  * A row of the table is a job, a GPU, a batch and the measured milliseconds. Options of `mdot predict` describe how
  * the job trained; each is a column of that name (measurements_csv.h).
