@@ -1,4 +1,5 @@
-/* bench_round.c — `mdot bench --round`: the cost of a scheduler's round that predicts many jobs under many configurations.
+/* bench_round.c — `mdot bench --round`: the cost of a scheduler's round that predicts many jobs under many
+ * configurations.
  *
  * Every job is a separate object, as in a scheduler, so that cached data of one job cannot speed up another.
  */

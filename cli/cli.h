@@ -1,5 +1,5 @@
-/* cli.h — helpers that the subcommands of `mdot` share. Each subcommand is one file that uses only the public headers
- * and base/. A table defines its options (command.h).
+/* cli.h — helpers that the subcommands of `mdot` share. Each subcommand has a file cmd_NAME.c, which uses only the
+ * public headers and base/. A table defines its options (command.h).
  *
  * Results go to stdout, messages to stderr. Exit status: 0 success, 1 failure (a file, a machine, a failed check), 2
  * the command line is wrong.

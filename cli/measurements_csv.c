@@ -1,5 +1,5 @@
-/* measurements_csv.c — see measurements_csv.h. The format is CSV as in RFC 4180, except that quoted cells must stay on one line.
- * Values with commas are quoted: for example, "dp=4,tp=2". */
+/* measurements_csv.c — see measurements_csv.h. The format is CSV as in RFC 4180, except that quoted cells must stay on
+ * one line. Values with commas are quoted: for example, "dp=4,tp=2". */
 #include "cli/measurements_csv.h"
 #include "base/file.h"
 #include "base/number.h"

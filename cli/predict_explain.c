@@ -4,7 +4,7 @@
  * Each table adds up to the prediction. Operators beyond the table's length are summed in the line "others", and the
  * last line holds the time and memory that belong to no operator.
  */
-#include "cli/predict_command.h"
+#include "cli/cmd_predict.h"
 
 #include <inttypes.h>
 #include <search.h>

@@ -1,6 +1,7 @@
-/* predict_print.c — prints the answers of `mdot predict`: a paragraph for one prediction, a table for several, or JSON. */
+/* predict_print.c — prints the answers of `mdot predict`: a paragraph for one prediction, a table for several, or
+ * JSON. */
 #include "base/join.h"
-#include "cli/predict_command.h"
+#include "cli/cmd_predict.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* report_html.c — a report as one self-contained HTML file, free of scripts, fonts and network access. */
-#include "cli/predict_command.h"
+#include "cli/cmd_predict.h"
 #include "cli/report.h"
 
 #include <math.h>

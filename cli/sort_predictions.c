@@ -1,5 +1,5 @@
 /* sort_predictions.c — values by which the answers of `mdot predict` are compared: time, throughput and cost. */
-#include "cli/predict_command.h"
+#include "cli/cmd_predict.h"
 
 #include <math.h>
 #include <stdlib.h>

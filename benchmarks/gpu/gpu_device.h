@@ -1,5 +1,5 @@
-/* gpu_device.h — a GPU for the measurements: the runtime's table of driver functions, further ones for measuring, a stream,
- * and device and mapped memory.
+/* gpu_device.h — a GPU for the measurements: the runtime's table of driver functions, further ones for measuring, a
+ * stream, and device and mapped memory.
  *
  * Prototypes and values are as in runtime/cuda/cuda_driver.h: CUDA Driver API reference.
  */

@@ -26,7 +26,8 @@ static inline void samples_add(samples *s, double us)
     if (s->count < s->capacity) s->us[s->count++] = us;
 }
 void samples_free(samples *s);
-/* Sorts the samples and returns the least value that at least a fraction `quantile` of them do not exceed. There must be a sample. */
+/* Sorts the samples and returns the least value that at least a fraction `quantile` of them do not exceed. There must
+ * be a sample. */
 double samples_percentile(samples *s, double quantile);
 /* Writes count, p50_us, p99_us and p999_us. */
 void row_samples(FILE *to, samples *s);

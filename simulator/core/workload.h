@@ -1,8 +1,8 @@
 /* workload.h — the workload: the jobs of a trace, and their speeds on each type of GPU.
  *
  * core/ is the simulator without any policy: workload.h (jobs), cluster.h (GPUs), job_order.h (an order of jobs),
- * policy.h (the view and the answer of a policy), schedule_plan.h (the completed answer), estimate.h (estimated durations),
- * log.h (decisions), simulator.h (the clock).
+ * policy.h (the view and the answer of a policy), schedule_plan.h (the completed answer), estimate.h (estimated
+ * durations), log.h (decisions), simulator.h (the clock).
  */
 #ifndef SC_WORKLOAD_H
 #define SC_WORKLOAD_H

@@ -1,7 +1,7 @@
 /* place.h — nodes for jobs, on a cluster of one type of GPUs.
  *
- * `available` is the number of GPUs that may be taken from each node, at most the free ones of the plan: plan->node_free,
- * or less.
+ * `available` is the number of GPUs that may be taken from each node, at most the free ones of the plan:
+ * plan->node_free, or less.
  */
 #ifndef SC_PLACE_H
 #define SC_PLACE_H

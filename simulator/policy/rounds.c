@@ -127,7 +127,7 @@ static void begin_period(rounds *self, const sc_view *view)
     self->is_stale = false;
 }
 
-/* ---- Fractions ------------------------------------------------------------------------------------------------------ */
+/* ---- Fractions --------------------------------------------------------------------------------------------------- */
 
 static void state_problem(rounds *self, const sc_view *view, const double *gpus, sc_round_problem *out)
 {

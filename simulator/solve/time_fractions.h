@@ -1,9 +1,9 @@
-/* time_fractions.h — Gavel's programs (Narayanan et al., OSDI 2020): the fraction of its time that a job gets on each type
- * of GPU.
+/* time_fractions.h — Gavel's programs (Narayanan et al., OSDI 2020): the fraction of its time that a job gets on each
+ * type of GPU.
  *
- * fraction(i, j) is job i's fraction of time on type j, on scale[i] GPUs. The fractions of a job sum to at most 1. The fractions
- * on a type, times the jobs' GPUs, sum to at most its number of GPUs. A job's throughput is the sum of fraction(i, j) ·
- * speed(i, j).
+ * fraction(i, j) is job i's fraction of time on type j, on scale[i] GPUs. The fractions of a job sum to at most 1. The
+ * fractions on a type, times the jobs' GPUs, sum to at most its number of GPUs. A job's throughput is the sum of
+ * fraction(i, j) · speed(i, j).
  */
 #ifndef SC_TIME_FRACTIONS_H
 #define SC_TIME_FRACTIONS_H
@@ -28,7 +28,8 @@ void sc_time_fractions_isolated(const sc_time_fractions *p, double *out_fraction
 
 double sc_time_fractions_throughput(const sc_time_fractions *p, const double *fractions, size_t job);
 
-/* Each function fills out_fractions[job * types + type] and stores its objective; statuses are those of sc_linear_solve.
+/* Each function fills out_fractions[job * types + type] and stores its objective; statuses are those of
+ * sc_linear_solve.
  *
  *   max_min      the largest least normalised throughput: throughput · scale / (weight · speed on the mean GPU)
  *   sum          the largest sum of throughputs over those on the job's fastest type

@@ -1,4 +1,4 @@
-/* check.c — `mdot check`: run ONNX test directories through compiled code. */
+/* cmd_check.c — `mdot check`: run ONNX test directories through compiled code. */
 #include "cli/command.h"
 #include "mdot/mdotc.h"
 

@@ -1,9 +1,9 @@
-/* report.c — `mdot report`: jobs on GPUs as one HTML file. */
-#include "cli/report.h"
+/* cmd_report.c — `mdot report`: jobs on GPUs as one HTML file. */
 #include "base/file.h"
 #include "base/memstream.h"
+#include "cli/cmd_predict.h"
 #include "cli/gpu_argument.h"
-#include "cli/predict_command.h"
+#include "cli/report.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* bench.c — `mdot bench`: the latency of an artefact on this machine, compared with the peak rate of the core. */
+/* cmd_bench.c — `mdot bench`: the latency of an artefact on this machine, compared with the peak rate of the core. */
 #include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/job_argument.h"

@@ -1,4 +1,4 @@
-/* inspect.c — `mdot inspect`: prints the contents of an artefact, as tables for people or as JSON. */
+/* cmd_inspect.c — `mdot inspect`: prints the contents of an artefact, as tables for people or as JSON. */
 #include "cli/command.h"
 #include "cli/predictor_inputs.h"
 #include "cli/sections.h"

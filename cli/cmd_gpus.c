@@ -1,4 +1,4 @@
-/* gpus_command.c — `mdot gpus`: list the known GPU models with their spec values. */
+/* cmd_gpus.c — `mdot gpus`: list the known GPU models with their spec values. */
 #include "cli/gpu_argument.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* predict_command.c — `mdot predict`: how long a training step of a job takes, for each GPU and batch. */
-#include "cli/predict_command.h"
+/* cmd_predict.c — `mdot predict`: how long a training step of a job takes, for each GPU and batch. */
+#include "cli/cmd_predict.h"
 #include "base/suggest.h"
 #include "cli/command.h"
 
