@@ -34,7 +34,7 @@ bool cli_read_int(const char *text, int64_t least, int64_t most, int64_t *out);
 /* Like cli_read_int, with a message to stderr. The first string after the command names the option. */
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out);
 
-/* Another word that people use for a name of a list. */
+/* A synonym of a name in a list of choices. */
 typedef struct cli_word {
     const char *word; /* NULL terminates a list */
     const char *name;

@@ -229,7 +229,8 @@ static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_con
     if (c->link_gbps > 0) put(out, ", linked at %g GB/s", c->link_gbps);
     if (c->link != MDOT_LINK_DEFAULT) put(out, ", linked by %s", c->link == MDOT_LINK_PCIE ? "PCIe" : "NVLink");
     if (c->link_gbps == 0 && c->link == MDOT_LINK_DEFAULT)
-        put(out, ", linked %s (default)", is_estimated ? "by NVLink if present, else PCIe" : "as the predictor assumes");
+        put(out, ", linked %s (default)",
+            is_estimated ? "by NVLink if present, else PCIe" : "as the predictor assumes");
     if (c->node_count > 1)
         put(out, ", network at %g GB/s%s", c->network_gbps > 0 ? c->network_gbps : 20,
             c->network_gbps > 0 ? "" : " (default)");
@@ -263,8 +264,8 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
 
 uint32_t cli_shown_warnings(const mdot_prediction *p)
 {
-    /* This reason is excluded because it is also set for a predictor that ignores versions, which explains nothing
-     * else. */
+    /* This reason is excluded because it is also set for a predictor that ignores versions. It therefore does not
+     * explain the general warning. */
     uint32_t reasons = MDOT_WARN_OUTSIDE_REASONS & ~(uint32_t)MDOT_WARN_SOFTWARE_NOT_MEASURED;
     return (p->warnings & reasons) != 0 ? p->warnings & ~(uint32_t)MDOT_WARN_OUTSIDE_TRAINING : p->warnings;
 }

@@ -19,7 +19,7 @@ typedef union cli_training_value {
 
 /* The options of configuration.def from a command line, as set by cli_training_begin and by the rows below. */
 typedef struct cli_training {
-    cli_training_value value[RT_OPTION_COUNT]; /* of RT_OPTION_…; 0 and CLI_NO_CHOICE: absent */
+    cli_training_value value[RT_OPTION_COUNT]; /* indexed by RT_OPTION_…; 0 and CLI_NO_CHOICE: absent */
     uint32_t torch[CLI_MAX_VERSIONS];          /* 100 * major + minor */
     size_t torch_count;                        /* number of versions; each gets its own prediction */
 } cli_training;

@@ -36,10 +36,10 @@ double sc_estimate_base_duration_s(const sc_workload *workload, const sc_job *jo
 
 /* Predicted seconds of a job on a node of its fastest type, if it runs uninterrupted. */
 double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job);
-/* Predicted seconds that a job still needs, given its `remaining` work and the `executed_s` seconds behind it. */
+/* Predicted seconds that a job still needs, given its `remaining` work and the `executed_s` seconds that it has run. */
 double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double remaining, double executed_s);
-/* Predicted work per second on `gpus` GPUs of one node of a type; 0 if the job cannot run there, or is estimated not
- * to. */
+/* Predicted work per second on `gpus` GPUs of one node of a type; 0 if the job does not run there, in truth or by the
+ * estimate. */
 double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus);
 
 /* Predicted slowdown on several nodes of a type relative to one, at least 1. */

@@ -29,7 +29,7 @@ typedef struct sc_job {
     char *group; /* user or name, the key of history; NULL if the trace omits it */
     double submit_s;
     double deadline_s; /* on the clock of submit_s; INFINITY: no deadline */
-    double weight;     /* share that it deserves; 1 if the trace omits it */
+    double weight;     /* relative entitlement to GPU time; 1 if the trace omits it */
     double work;       /* steps if the job has a kind; otherwise seconds on `gpus` GPUs, which is its duration */
     int gpus;
     uint32_t kind; /* SC_NONE: no kind */
