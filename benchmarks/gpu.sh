@@ -128,8 +128,8 @@ find_programs() {
     mkdir -p "$out/built"
     bench="$out/built/gpu_bench" library="$out/built/libmdot.so"
     set -- -std=c11 -D_GNU_SOURCE -O2 -fPIC -I"$root" -I"$root/include"
-    cc "$@" -o "$bench" "$tools/main.c" "$tools/card.c" "$tools/rows.c" "$tools/subject.c" "$tools/floors.c" \
-        "$tools/check.c" "$tools/latency.c" "$root"/base/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c -ldl -lm -lpthread
+    cc "$@" -o "$bench" "$tools/gpu_bench.c" "$tools/gpu_device.c" "$tools/result_rows.c" "$tools/subject.c" "$tools/floors.c" \
+        "$tools/check_kernels.c" "$tools/latency.c" "$root"/base/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c -ldl -lm -lpthread
     cc "$@" -shared -o "$library" "$root"/base/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c -ldl -lm -lpthread
 }
 
@@ -150,7 +150,7 @@ run_peers() {
         note peers "no Python with numpy"
         return
     fi
-    step peers 240 "$python" "$tools/peers.py" --model "$pack/reference.onnx" --library "$library" \
+    step peers 240 "$python" "$tools/gpu_peers.py" --model "$pack/reference.onnx" --library "$library" \
         --artefact "$pack/reference.bf16.mdot" --rows "$rows" --seconds "$(share 6)" ${lengths:+--lengths "$lengths"}
 }
 
@@ -174,7 +174,7 @@ run() {
         shift 2
     done
     command -v "$python" > /dev/null || fail "there is no $python, which makes the table"
-    [ -f "$pack/pack.jsonl" ] || fail "$pack holds nothing: gpu.sh pack comes first, where mdot is built"
+    [ -f "$pack/pack.jsonl" ] || fail "$pack is empty: run gpu.sh pack first, on the machine where mdot is built"
     mkdir -p "$out"
     start=$(now) failed=0 rows="$out/rows.jsonl" log="$out/log.txt"
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2> /dev/null || true)
@@ -199,9 +199,9 @@ run() {
     fi
     sanitize memcheck
     sanitize racecheck
-    "$python" "$tools/report.py" "$rows" "$out"
+    "$python" "$tools/gpu_report.py" "$rows" "$out"
     cat "$out/table.md"
-    [ "$failed" -eq 0 ] || fail "$failed steps failed; $log has what they said"
+    [ "$failed" -eq 0 ] || fail "$failed steps failed; see $log"
 }
 
 [ $# -ge 1 ] || usage

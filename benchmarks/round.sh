@@ -21,5 +21,5 @@ done
 build="$root/build/release"
 "$root/scripts/install-deps.sh"
 (cd "$root" && cmake --preset release > /dev/null && cmake --build --preset release --target mdot_cli predictor -- --quiet)
-PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$root/benchmarks/common" python3 "$root/benchmarks/cpu/round.py" \
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$root/benchmarks/common" python3 "$root/benchmarks/cpu/round_growth.py" \
     "$build/cli/mdot" "$build/share/mdot/predictor.mdot" "$out" --seconds "$seconds"

@@ -1,6 +1,6 @@
-/* bench.h — parts of `mdot bench`: bench.c reads the command line and prints, measure.c measures an entry, bench_profile.c
- * its kernels, bench_round.c a scheduler's round. bench_tensors.c makes inputs and outputs, and bench_peak.c measures the core's peak
- * rate. */
+/* bench.h — parts of `mdot bench`: cmd_bench.c reads the command line and prints, measure.c measures an entry,
+ * bench_profile.c its kernels, bench_round.c a scheduler's round. bench_tensors.c makes inputs and outputs, and
+ * bench_peak.c measures the core's peak rate. */
 #ifndef CLI_BENCH_H
 #define CLI_BENCH_H
 
@@ -14,7 +14,7 @@ double bench_now(void);
  * open at that level. 0: unknown for that level. */
 double bench_peak_gflops(const char *level, double seconds);
 
-/* ---- bench_tensors.c --------------------------------------------------------------------------------------------------- */
+/* ---- bench_tensors.c --------------------------------------------------------------------------------------------- */
 
 /* Tensors in the entry's order. Floats are pseudo-random, integers zero, bools true. */
 typedef struct bench_tensors {
@@ -53,11 +53,12 @@ typedef struct bench_result {
 /* Runs the entry for about task->seconds. */
 mdot_status bench_measure(const bench_task *task, bench_result *out_result, mdot_error *err);
 
-/* Sorts in ascending order. The percentile is the least value that at least `share` of the values do not exceed. */
+/* Sorts in ascending order. The percentile is the least value that at least a fraction `quantile` of the values do not
+ * exceed. */
 void bench_sort(float *values, size_t count);
-double bench_percentile(const float *sorted, size_t count, double share);
+double bench_percentile(const float *sorted, size_t count, double quantile);
 
-/* ---- bench_profile.c --------------------------------------------------------------------------------------------------- */
+/* ---- bench_profile.c --------------------------------------------------------------------------------------------- */
 
 typedef struct bench_profile_task {
     const mdot_predictor *predictor;
@@ -81,7 +82,7 @@ typedef struct bench_profile {
 
 mdot_status bench_measure_profile(const bench_profile_task *task, bench_profile *out_profile, mdot_error *err);
 
-/* ---- bench_round.c ----------------------------------------------------------------------------------------------------- */
+/* ---- bench_round.c ----------------------------------------------------------------------------------------------- */
 
 /* A scheduler's round: `jobs` jobs, each a copy of one of the models at one of five batches, each under the given
  * number of configurations. The configurations combine four GPU models with 1 to 16 GPUs, and then other layouts and
@@ -104,7 +105,7 @@ typedef struct bench_round_result {
     bench_round_time encode;        /* mdot_encoding_create for every job */
     bench_round_time encoded;       /* mdot_evaluate for each job, all pairs, with cached features */
     double p50_us, p99_us, p999_us; /* mdot_evaluate for one configuration */
-    size_t prices;
+    size_t evaluations;
     double mean_operators; /* mean number of operators in a job */
 } bench_round_result;
 

@@ -1,4 +1,5 @@
-/* bench_profile.c — `mdot bench --profile`: the time of each kernel of a bucket, or of a step of kernels that run together.
+/* bench_profile.c — `mdot bench --profile`: the time of each kernel of a bucket, or of a step of kernels that run
+ * together.
  *
  * Every turn is a whole call, followed by the same call step by step. Printing the sum of the steps beside the whole
  * call shows the overhead of reading the clock. The core's peak is measured in between, as for whole calls

@@ -1,4 +1,5 @@
-/* bench_round.c — `mdot bench --round`: the cost of a scheduler's round that predicts many jobs under many configurations.
+/* bench_round.c — `mdot bench --round`: the cost of a scheduler's round that predicts many jobs under many
+ * configurations.
  *
  * Every job is a separate object, as in a scheduler, so that cached data of one job cannot speed up another.
  */
@@ -119,7 +120,7 @@ static mdot_status encode_all(queue *q, mdot_error *err)
     return status;
 }
 
-static mdot_status price_all(queue *q, mdot_error *err)
+static mdot_status evaluate_all(queue *q, mdot_error *err)
 {
     size_t count = q->round->configurations;
     mdot_status status = MDOT_OK;
@@ -148,7 +149,7 @@ static mdot_status measure(queue *q, void (*before)(queue *q), mdot_status (*cal
 }
 
 /* Predicts every pair once, one at a time, in an order in which neighbours belong to different jobs. */
-static mdot_status measure_prices(queue *q, bench_round_result *out, mdot_error *err)
+static mdot_status measure_evaluations(queue *q, bench_round_result *out, mdot_error *err)
 {
     size_t jobs = q->round->jobs, count = q->round->configurations;
     for (size_t i = 0; i < q->pairs; i++) {
@@ -160,7 +161,7 @@ static mdot_status measure_prices(queue *q, bench_round_result *out, mdot_error 
         q->us[i] = (float)(1e6 * (bench_now() - begin));
     }
     bench_sort(q->us, q->pairs);
-    out->prices = q->pairs;
+    out->evaluations = q->pairs;
     out->p50_us = bench_percentile(q->us, q->pairs, 0.5);
     out->p99_us = bench_percentile(q->us, q->pairs, 0.99);
     out->p999_us = bench_percentile(q->us, q->pairs, 0.999);
@@ -185,8 +186,8 @@ mdot_status bench_measure_round(const bench_round *round, bench_round_result *ou
     mdot_status status = make_queue(round, &q, err);
     if (status == MDOT_OK) status = measure(&q, NULL, predict_all, &result.cold, err);
     if (status == MDOT_OK) status = measure(&q, free_encodings, encode_all, &result.encode, err);
-    if (status == MDOT_OK) status = measure(&q, NULL, price_all, &result.encoded, err);
-    if (status == MDOT_OK) status = measure_prices(&q, &result, err);
+    if (status == MDOT_OK) status = measure(&q, NULL, evaluate_all, &result.encoded, err);
+    if (status == MDOT_OK) status = measure_evaluations(&q, &result, err);
     if (status == MDOT_OK) {
         result.mean_operators = mean_operators(&q);
         *out_result = result;

@@ -1,5 +1,5 @@
-/* cli.h — helpers that the subcommands of `mdot` share. Each subcommand is one file that uses only the public headers
- * and base/. A table defines its options (command.h).
+/* cli.h — helpers that the subcommands of `mdot` share. Each subcommand has a file cmd_NAME.c, which uses only the
+ * public headers and base/. A table defines its options (command.h).
  *
  * Results go to stdout, messages to stderr. Exit status: 0 success, 1 failure (a file, a machine, a failed check), 2
  * the command line is wrong.
@@ -34,7 +34,7 @@ bool cli_read_int(const char *text, int64_t least, int64_t most, int64_t *out);
 /* Like cli_read_int, with a message to stderr. The first string after the command names the option. */
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out);
 
-/* Another word that people use for a name of a list. */
+/* A synonym of a name in a list of choices. */
 typedef struct cli_word {
     const char *word; /* NULL terminates a list */
     const char *name;

@@ -1,6 +1,6 @@
-/* default_predictor.c — opens the predictor, by default the one that mdot ships with, found relative to the executable, and
- * loads its calibration. */
-#include "cli/predict_command.h"
+/* default_predictor.c — opens the predictor, by default the one that mdot ships with, found relative to the executable,
+ * and loads its calibration. */
+#include "cli/cmd_predict.h"
 
 #include <errno.h>
 #include <limits.h>

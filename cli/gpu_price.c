@@ -46,7 +46,7 @@ static bool read_line(const char *command, const char *path, int number, char *l
 
 bool cli_read_gpu_prices(const char *command, char *text, cli_gpu_prices *prices)
 {
-    prices->given = true;
+    prices->is_set = true;
     if (is_price(text, &prices->of_all)) return true;
     prices->of_all = 0;
     mdot_error err;

@@ -2,10 +2,10 @@
 #ifndef CLI_GPU_PRICE_H
 #define CLI_GPU_PRICE_H
 
-#include "cli/gpus.h"
+#include "cli/gpu_argument.h"
 
 typedef struct cli_gpu_prices {
-    bool given;
+    bool is_set;
     double of_all; /* price of an hour of any GPU; 0: prices are by name */
     struct {
         char name[CLI_GPU_NAME_BYTES];

@@ -1,7 +1,7 @@
-/* gpu_spec.c — see gpus.h. */
+/* gpu_spec.c — see gpu_argument.h. */
 #include "base/printable.h"
 #include "base/suggest.h"
-#include "cli/gpus.h"
+#include "cli/gpu_argument.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ typedef struct spec {
     const char *like; /* name of a GPU in the table */
     char name[CLI_GPU_NAME_BYTES];
     double value[FIELD_COUNT];
-    bool given[KEY_COUNT];
+    bool is_set[KEY_COUNT];
 } spec;
 
 static double *field_of(mdot_gpu *gpu, int field)
@@ -131,11 +131,11 @@ static bool read_setting(spec *s, char *text)
     const char *value = equals + 1;
     int key = find_key(text);
     if (key == KEY_COUNT) return refuse_key(s, text);
-    if (*value == '\0' || s->given[key]) {
-        cli_usage_error(s->command, "--gpu-spec: %s %s", text, s->given[key] ? "is given twice" : "has no value");
+    if (*value == '\0' || s->is_set[key]) {
+        cli_usage_error(s->command, "--gpu-spec: %s %s", text, s->is_set[key] ? "is given twice" : "has no value");
         return false;
     }
-    s->given[key] = true;
+    s->is_set[key] = true;
     if (key == NAME && !bs_is_printable(value)) {
         cli_usage_error(s->command, "--gpu-spec: the name contains control characters");
         return false;
@@ -173,7 +173,7 @@ static bool find_base(const spec *s, mdot_gpu *out_gpu)
 static bool add_spec(const spec *s, cli_gpus *gpus)
 {
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
-    if (s->like == NULL && !s->given[TFLOPS]) {
+    if (s->like == NULL && !s->is_set[TFLOPS]) {
         cli_usage_error(s->command, "--gpu-spec requires tflops (half precision, dense) or like=NAME");
         return false;
     }
@@ -182,12 +182,12 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
         return false;
     }
     if (!find_base(s, &gpu)) return false;
-    double scale = s->given[TFLOPS] ? s->value[TFLOPS] / gpu.fp16_tflops : 1;
+    double scale = s->is_set[TFLOPS] ? s->value[TFLOPS] / gpu.fp16_tflops : 1;
     gpu.tf32_tflops *= scale;
     gpu.fp32_tflops *= scale;
     gpu.watts *= scale; /* keeps the ratio of power limit to rate, so that the clock falls in the same way */
     for (int i = 0; i < FIELD_COUNT; i++)
-        if (s->given[i]) *field_of(&gpu, i) = s->value[i];
+        if (s->is_set[i]) *field_of(&gpu, i) = s->value[i];
     char *name = gpus->names[gpus->count];
     if (s->name[0] != '\0')
         memcpy(name, s->name, CLI_GPU_NAME_BYTES);

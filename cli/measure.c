@@ -131,9 +131,9 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double bench_percentile(const float *sorted, size_t count, double share)
+double bench_percentile(const float *sorted, size_t count, double quantile)
 {
-    size_t rank = (size_t)(share * (double)count + 0.999999);
+    size_t rank = (size_t)(quantile * (double)count + 0.999999);
     if (rank < 1) rank = 1;
     return sorted[rank <= count ? rank - 1 : count - 1];
 }

@@ -1,5 +1,5 @@
-/* measurements_csv.c — see measurements_csv.h. The format is CSV as in RFC 4180, except that quoted cells must stay on one line.
- * Values with commas are quoted: for example, "dp=4,tp=2". */
+/* measurements_csv.c — see measurements_csv.h. The format is CSV as in RFC 4180, except that quoted cells must stay on
+ * one line. Values with commas are quoted: for example, "dp=4,tp=2". */
 #include "cli/measurements_csv.h"
 #include "base/file.h"
 #include "base/number.h"
@@ -86,7 +86,7 @@ static mdot_status split(const table *t, char *line, char *cells[MEASURED_MAX_CO
         if (quoted) at++;
         while (*at == ' ' || *at == '\r') at++;
         bool is_last = *at == '\0';
-        if (!is_last && *at != ',') return FAIL(t, MDOT_MALFORMED, "something stands behind a quote");
+        if (!is_last && *at != ',') return FAIL(t, MDOT_MALFORMED, "characters follow a closing quote");
         while (!quoted && to > cells[count - 1] && (to[-1] == ' ' || to[-1] == '\r')) to--;
         *to = '\0';
         if (is_last) break;
@@ -120,7 +120,7 @@ static mdot_status check_columns(table *t)
     static const char *const needed[] = {"job", "gpu", "batch", "ms"};
     for (size_t i = 0; i < t->column_count; i++) {
         const char *name = t->column[i];
-        if (find_column(t, name) < i) return FAIL(t, MDOT_MALFORMED, "column %.64s stands twice", name);
+        if (find_column(t, name) < i) return FAIL(t, MDOT_MALFORMED, "column %.64s appears twice", name);
         if (is_own_column(name) || (find_option(name) != NULL && strcmp(name, "help") != 0)) continue;
         bs_suggest near = bs_suggest_begin(name);
         for (size_t k = 0; k < row_command.option_count; k++) bs_suggest_offer(&near, row_command.options[k].name);
@@ -229,7 +229,7 @@ static mdot_status read_row(const table *t, char *const *cells, measured_steps *
     row_request r = {0};
     cli_training_begin(&r.training);
     if (!write_line(t, cells, text, sizeof text, argv, &argc))
-        return FAIL(t, MDOT_INVALID_ARGUMENT, "a cell is too long, or neither yes nor no where that is asked");
+        return FAIL(t, MDOT_INVALID_ARGUMENT, "a cell is too long, or a flag is neither yes nor no");
     if (!cli_read_line(&row_command, argc, argv, &r, &operands, &usage))
         return FAIL(t, MDOT_INVALID_ARGUMENT, "a value cannot be read");
     if (r.training.torch_count > 1) return FAIL(t, MDOT_INVALID_ARGUMENT, "a step ran on one version of PyTorch");

@@ -16,7 +16,7 @@ typedef struct measured_steps {
     double *ms;
     size_t count;
     mdot_job **owned; /* each job once */
-    char **owned_by;  /* for each owned job, the cells of its row that it was read by */
+    char **owned_by;  /* for each owned job, the cells of its row that selected it */
     size_t owned_count;
 } measured_steps;
 

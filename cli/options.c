@@ -14,7 +14,7 @@ typedef struct line {
     void *request;
     int argc, at; /* index of the next argument */
     char **argv;
-    bool given[MAX_OPTIONS];
+    bool is_set[MAX_OPTIONS];
     bool helped;
 } line;
 
@@ -136,11 +136,11 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
         l->helped = true;
         return true;
     }
-    if (l->given[index] && !option->repeats && option->kind != CLI_FLAG) {
+    if (l->is_set[index] && !option->repeats && option->kind != CLI_FLAG) {
         cli_usage_error(l->command->name, "option %s is given twice", spelling);
         return false;
     }
-    l->given[index] = true;
+    l->is_set[index] = true;
     if (option->fallback != NULL && value == NULL) {
         char fallback[64]; /* a copy, because values may be changed in place */
         snprintf(fallback, sizeof fallback, "%s", option->fallback);
@@ -194,7 +194,7 @@ static bool is_given(const line *l, const char *name)
 {
     const cli_option *option;
     for (size_t i = 0; (option = cli_option_at(l->command, i)) != NULL; i++)
-        if (strcmp(option->name, name) == 0) return l->given[i];
+        if (strcmp(option->name, name) == 0) return l->is_set[i];
     return false;
 }
 
@@ -203,7 +203,7 @@ static bool check_together(const line *l)
 {
     for (size_t i = 0; i < l->command->option_count; i++) {
         const cli_option *option = &l->command->options[i];
-        if (!l->given[i]) continue;
+        if (!l->is_set[i]) continue;
         if (option->excludes != NULL && is_given(l, option->excludes)) {
             cli_usage_error(l->command->name, "--%s and --%s exclude each other", option->name, option->excludes);
             return false;

@@ -1,6 +1,7 @@
-/* predict_print.c — prints the answers of `mdot predict`: a paragraph for one prediction, a table for several, or JSON. */
+/* predict_print.c — prints the answers of `mdot predict`: a paragraph for one prediction, a table for several, or
+ * JSON. */
 #include "base/join.h"
-#include "cli/predict_command.h"
+#include "cli/cmd_predict.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -67,7 +68,7 @@ static const char *warning_words(cell *out, uint32_t bits)
 static uint32_t all_warnings(const predict_answers *answers)
 {
     uint32_t bits = 0;
-    for (size_t i = 0; i < answers->count; i++) bits |= cli_said_warnings(&answers->predictions[i]);
+    for (size_t i = 0; i < answers->count; i++) bits |= cli_shown_warnings(&answers->predictions[i]);
     return bits;
 }
 
@@ -97,7 +98,8 @@ static void explain_unknown(const predict_answers *answers)
 static size_t count_touched(const predict_answers *answers, uint32_t warning)
 {
     size_t touched = 0;
-    for (size_t i = 0; i < answers->count; i++) touched += (cli_said_warnings(&answers->predictions[i]) & warning) != 0;
+    for (size_t i = 0; i < answers->count; i++)
+        touched += (cli_shown_warnings(&answers->predictions[i]) & warning) != 0;
     return touched;
 }
 
@@ -240,7 +242,7 @@ static void fill_row(const predict_request *r, const predict_answers *answers, s
         snprintf(out[COST].text, sizeof out[COST].text, "-");
     else
         number(&out[COST], cost);
-    warning_words(&out[WARNINGS], cli_said_warnings(p));
+    warning_words(&out[WARNINGS], cli_shown_warnings(p));
 }
 
 /* Tables are limited to the 80 columns of a terminal. If a table is wider, columns are dropped in this order.
@@ -293,7 +295,7 @@ static void print_table(const predict_request *r, const predict_answers *answers
     is_shown[TORCH] = r->training.torch_count > 1;
     is_shown[TOKENS] = predict_tokens_per_second(answers, 0) > 0;
     is_shown[TOTAL] = predict_total_steps(r, &answers->configurations[0]) > 0;
-    is_shown[COST] = r->prices.given;
+    is_shown[COST] = r->prices.is_set;
     is_shown[WARNINGS] = all_warnings(answers) != 0;
     for (size_t i = 0; i < answers->count; i++) {
         row cells;
@@ -308,7 +310,7 @@ static void print_table(const predict_request *r, const predict_answers *answers
     print_common(r, answers, batch.text, 2, 2);
     print_work(answers);
     if (answers->calibrated_rows > 0) printf("; calibrated by %zu measured steps", answers->calibrated_rows);
-    if (r->prices.given && predict_total_steps(r, &answers->configurations[0]) == 0)
+    if (r->prices.is_set && predict_total_steps(r, &answers->configurations[0]) == 0)
         printf("; cost per million samples");
     puts("\n");
     if (!r->wide) drop_columns(widths, is_shown);

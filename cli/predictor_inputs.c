@@ -8,7 +8,7 @@
 
 enum { NUMBER_COUNT = RT_OPTION_INPUT_COUNT };
 
-/* Returns the name of the option that sets a number on the command line. */
+/* Returns the name of the option that sets a predictor input. */
 static const char *command_of(int number)
 {
     const rt_option *option = &rt_options[rt_option_inputs[number].option];
@@ -68,7 +68,7 @@ static bool is_first(int number)
     return true;
 }
 
-/* Returns the number of an option's numbers that are read, or that are ignored. */
+/* Counts the predictor inputs of an option that are read, or that are ignored. */
 static int count(const reads *r, const char *option, bool read)
 {
     int found = 0;
@@ -76,7 +76,7 @@ static int count(const reads *r, const char *option, bool read)
     return found;
 }
 
-/* Prints the options whose numbers are all read, all ignored, or partly read. */
+/* Prints the options whose inputs are all read, all ignored, or partly read. */
 static void print_options(const reads *r, const char *title, bool some_read, bool some_not)
 {
     char line[512];

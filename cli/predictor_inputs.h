@@ -1,4 +1,5 @@
-/* predictor_inputs.h — which training options a predictor reads and which are estimated analytically, for `mdot inspect`. */
+/* predictor_inputs.h — which training options a predictor reads and which are estimated analytically, for `mdot
+ * inspect`. */
 #ifndef CLI_PREDICTOR_INPUTS_H
 #define CLI_PREDICTOR_INPUTS_H
 

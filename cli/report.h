@@ -1,5 +1,5 @@
-/* report.h — parts of `mdot report`: report.c runs the predictor, report_html.c writes the page, report_svg.c its drawings,
- * report_text.c names. */
+/* report.h — parts of `mdot report`: cmd_report.c runs the predictor, report_html.c writes the page, report_svg.c its
+ * drawings, report_text.c names. */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
@@ -38,7 +38,7 @@ void report_end(FILE *out, const char *predictor);
 /* Writes text with HTML's special characters escaped; unprintable characters become '?'. */
 void report_text(FILE *out, const char *text);
 
-/* ---- report_svg.c: drawings, an <svg> each ------------------------------------------------------------------------- */
+/* ---- report_svg.c: drawings, an <svg> each ----------------------------------------------------------------------- */
 
 /* Draws step time against batch, with one line per GPU model and two logarithmic axes. */
 void report_draw_batches(FILE *out, const report_job *job);

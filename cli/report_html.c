@@ -1,5 +1,5 @@
 /* report_html.c — a report as one self-contained HTML file, free of scripts, fonts and network access. */
-#include "cli/predict_command.h"
+#include "cli/cmd_predict.h"
 #include "cli/report.h"
 
 #include <math.h>
@@ -25,10 +25,10 @@ static const char head[] =
     "main{max-width:960px;margin:0 auto;padding:40px 24px 64px}section.job{margin-bottom:72px}\n"
     "h1{font-size:30px;line-height:1.2;margin:0 0 6px;letter-spacing:-.01em;overflow-wrap:anywhere}"
     "h2{font-size:18px;margin:0 0 12px}p{margin:0 0 8px}.soft{color:var(--soft)}\n"
-    ".traits{display:flex;flex-wrap:wrap;gap:12px;margin:20px 0}.fact{background:var(--sheet);border:1px solid "
+    ".tiles{display:flex;flex-wrap:wrap;gap:12px;margin:20px 0}.tile{background:var(--sheet);border:1px solid "
     "var(--line);"
-    "border-radius:10px;padding:12px 18px;flex:1 1 150px}.fact b{display:block;font-size:24px;line-height:1.3}"
-    ".fact span{color:var(--soft);font-size:14px}\n"
+    "border-radius:10px;padding:12px 18px;flex:1 1 150px}.tile b{display:block;font-size:24px;line-height:1.3}"
+    ".tile span{color:var(--soft);font-size:14px}\n"
     ".sheet{background:var(--sheet);border:1px solid var(--line);border-radius:12px;padding:20px 24px;margin:18px "
     "0;overflow-x:auto}\n"
     "table{border-collapse:collapse;width:100%;font-size:15px;font-variant-numeric:tabular-nums}"
@@ -48,7 +48,7 @@ static const char head[] =
     ".c6{--c:var(--p6)}.c7{--c:var(--p7)}\n"
     "ul{margin:0;padding-left:20px}li{margin:4px 0}footer{color:var(--soft);font-size:14px;border-top:1px solid "
     "var(--line);"
-    "padding-top:16px}\n@media print{.sheet,.fact{break-inside:avoid}}\n</style>\n</head>\n<body>\n<main>\n";
+    "padding-top:16px}\n@media print{.sheet,.tile{break-inside:avoid}}\n</style>\n</head>\n<body>\n<main>\n";
 
 void report_begin(FILE *out)
 {
@@ -81,26 +81,26 @@ static size_t best_result(const report_job *job)
     return best;
 }
 
-static void write_fact(FILE *out, const char *value, const char *what)
+static void write_tile(FILE *out, const char *value, const char *what)
 {
-    fprintf(out, "<div class=\"fact\"><b>");
+    fprintf(out, "<div class=\"tile\"><b>");
     report_text(out, value);
     fprintf(out, "</b><span>%s</span></div>\n", what);
 }
 
-static void write_traits(FILE *out, const report_job *job)
+static void write_tiles(FILE *out, const report_job *job)
 {
     const report_result *best = &job->results[best_result(job)];
     char number[16], text[64];
-    fputs("<div class=\"traits\">\n", out);
-    write_fact(out, best->gpu->name,
+    fputs("<div class=\"tiles\">\n", out);
+    write_tile(out, best->gpu->name,
                best->prediction.fits ? "fastest GPU whose memory suffices" : "has too little memory");
     snprintf(text, sizeof text, "%.3g ms", best->prediction.step_ms);
-    write_fact(out, text, "per training step");
+    write_tile(out, text, "per training step");
     snprintf(text, sizeof text, "%s", cli_short_number(rate_of(best), number));
-    write_fact(out, text, "samples per second");
+    write_tile(out, text, "samples per second");
     snprintf(text, sizeof text, "%.2f GiB", (double)best->prediction.peak_memory_bytes / GIB);
-    write_fact(out, text, "peak memory");
+    write_tile(out, text, "peak memory");
     fputs("</div>\n", out);
 }
 
@@ -267,8 +267,8 @@ static void write_warnings(FILE *out, const report_job *job, const cli_training 
 {
     uint32_t bits = 0;
     for (size_t i = 0; i < job->result_count; i++) {
-        bits |= cli_said_warnings(&job->results[i].prediction);
-        for (size_t v = 0; v < t->torch_count; v++) bits |= cli_said_warnings(&job->results[i].with[v]);
+        bits |= cli_shown_warnings(&job->results[i].prediction);
+        for (size_t v = 0; v < t->torch_count; v++) bits |= cli_shown_warnings(&job->results[i].with[v]);
     }
     if (bits == 0) return;
     fputs("<div class=\"sheet\"><h2>Warnings</h2>\n<ul>\n", out);
@@ -294,7 +294,7 @@ bool report_write_job(FILE *out, const report_job *job, const cli_training *trai
             cli_short_number(first->prediction.flops_per_sample, flops));
     if (job->calibrated_rows > 0) fprintf(out, " Calibrated by %zu measured steps.", job->calibrated_rows);
     fputs("</p>\n", out);
-    write_traits(out, job);
+    write_tiles(out, job);
     write_table(out, job);
     write_versions(out, job, training);
     fputs("<div class=\"sheet\"><h2>Time against batch</h2>\n", out);

@@ -1,5 +1,5 @@
 /* sort_predictions.c — values by which the answers of `mdot predict` are compared: time, throughput and cost. */
-#include "cli/predict_command.h"
+#include "cli/cmd_predict.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ double predict_tokens_per_second(const predict_answers *answers, size_t i)
 
 double predict_cost(const predict_request *r, const mdot_configuration *c, const mdot_prediction *p)
 {
-    if (!r->prices.given) return NAN;
+    if (!r->prices.is_set) return NAN;
     double steps = predict_total_steps(r, c);
     double ms = steps > 0 ? steps * p->step_ms : 1e9 / predict_samples_per_second(c, p);
     return ms / 3.6e6 * cli_gpu_count(c) * cli_gpu_price_of(&r->prices, c->gpu_spec->name);

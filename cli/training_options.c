@@ -79,7 +79,7 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
     cli_training *t = training;
     degrees keys;
     list_degrees(&keys);
-    bool given[RT_OPTION_COUNT] = {false};
+    bool is_set[RT_OPTION_COUNT] = {false};
     const char *items[RT_OPTION_COUNT];
     size_t count;
     if (!cli_split_list(command, "--parallel", text, keys.count, items, &count)) return false;
@@ -98,11 +98,11 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
         if (!cli_parse_int(command, what, equals + 1, (int64_t)option->least, (int64_t)option->most,
                            &t->value[keys.option[key]].whole))
             return false;
-        if (given[key]) {
+        if (is_set[key]) {
             cli_usage_error(command, "--parallel has %s twice", keys.names[key]);
             return false;
         }
-        given[key] = true;
+        is_set[key] = true;
     }
     return true;
 }
@@ -199,7 +199,7 @@ static void put(cli_sentence *out, const char *format, ...)
     va_end(args);
 }
 
-static bool says_parallel(const cli_training *t)
+static bool has_degrees(const cli_training *t)
 {
     for (size_t i = 0; i < RT_OPTION_COUNT; i++)
         if (rt_options[i].section == RT_SECTION_DEGREE && t->value[i].whole > 0) return true;
@@ -215,7 +215,7 @@ static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_con
 {
     int gpus = cli_gpu_count(c);
     put(out, ", %d GPU%s", gpus, gpus == 1 ? "" : "s");
-    if (says_parallel(t)) {
+    if (has_degrees(t)) {
         put(out, " (%d data-parallel", worker_count(c) / at_least_one(c->expert_parallel));
         if (c->expert_parallel > 1) put(out, ", %u expert-parallel", c->expert_parallel);
         if (c->tensor_parallel > 1) put(out, ", %u tensor-parallel", c->tensor_parallel);
@@ -229,7 +229,8 @@ static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_con
     if (c->link_gbps > 0) put(out, ", linked at %g GB/s", c->link_gbps);
     if (c->link != MDOT_LINK_DEFAULT) put(out, ", linked by %s", c->link == MDOT_LINK_PCIE ? "PCIe" : "NVLink");
     if (c->link_gbps == 0 && c->link == MDOT_LINK_DEFAULT)
-        put(out, ", linked %s (default)", is_estimated ? "by what the board has" : "as the predictor takes it");
+        put(out, ", linked %s (default)",
+            is_estimated ? "by NVLink if present, else PCIe" : "as the predictor assumes");
     if (c->node_count > 1)
         put(out, ", network at %g GB/s%s", c->network_gbps > 0 ? c->network_gbps : 20,
             c->network_gbps > 0 ? "" : " (default)");
@@ -254,27 +255,27 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
             100 * job->frozen_parameters / (job->parameters + job->frozen_parameters));
     if (c->compiled != 0) put(out, ", compiled");
     if (c->recompute == MDOT_RECOMPUTE_BLOCKS) put(out, ", blocks recomputed");
-    if (c->recompute == MDOT_RECOMPUTE_SELECTIVE) put(out, ", all but products recomputed");
+    if (c->recompute == MDOT_RECOMPUTE_SELECTIVE) put(out, ", all but matmuls recomputed");
     if (c->accumulate > 1) put(out, ", %u passes a step", c->accumulate);
     if (c->torch > 0 && t->torch_count == 1) put(out, ", PyTorch %u.%u", c->torch / 100, c->torch % 100);
     put_cluster(out, t, c, is_estimated);
     return out->text;
 }
 
-uint32_t cli_said_warnings(const mdot_prediction *p)
+uint32_t cli_shown_warnings(const mdot_prediction *p)
 {
-    /* This reason is excluded because it is also set for a predictor that ignores versions, which explains nothing
-     * else. */
+    /* This reason is excluded because it is also set for a predictor that ignores versions. It therefore does not
+     * explain the general warning. */
     uint32_t reasons = MDOT_WARN_OUTSIDE_REASONS & ~(uint32_t)MDOT_WARN_SOFTWARE_NOT_MEASURED;
     return (p->warnings & reasons) != 0 ? p->warnings & ~(uint32_t)MDOT_WARN_OUTSIDE_TRAINING : p->warnings;
 }
 
 /* Fills in the numbers of GPUs, degrees and micro-batches that a configuration leaves at 0. */
-static mdot_configuration with_defaults(const mdot_configuration *given)
+static mdot_configuration with_defaults(const mdot_configuration *configuration)
 {
-    mdot_configuration c = *given;
-    c.gpu_count = cli_gpu_count(given);
-    c.data_parallel = (uint32_t)(worker_count(given) / at_least_one(given->expert_parallel));
+    mdot_configuration c = *configuration;
+    c.gpu_count = cli_gpu_count(configuration);
+    c.data_parallel = (uint32_t)(worker_count(configuration) / at_least_one(configuration->expert_parallel));
     if (c.micro_batches == 0) c.micro_batches = c.pipeline_parallel;
     for (size_t i = 0; i < RT_OPTION_COUNT; i++)
         if (rt_options[i].kind == RT_KIND_COUNT && rt_option_get(&c, &rt_options[i]) == 0)
@@ -306,10 +307,10 @@ static void put_json_value(FILE *stream, const rt_option *option, double value)
     }
 }
 
-void cli_json_training(FILE *stream, const mdot_configuration *given)
+void cli_json_training(FILE *stream, const mdot_configuration *configuration)
 {
     enum { MEMBERS_OF_A_LINE = 9 };
-    mdot_configuration c = with_defaults(given);
+    mdot_configuration c = with_defaults(configuration);
     int count = 0;
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         const rt_option *option = &rt_options[i];

@@ -19,7 +19,7 @@ typedef union cli_training_value {
 
 /* The options of configuration.def from a command line, as set by cli_training_begin and by the rows below. */
 typedef struct cli_training {
-    cli_training_value value[RT_OPTION_COUNT]; /* of RT_OPTION_…; 0 and CLI_NO_CHOICE: absent */
+    cli_training_value value[RT_OPTION_COUNT]; /* indexed by RT_OPTION_…; 0 and CLI_NO_CHOICE: absent */
     uint32_t torch[CLI_MAX_VERSIONS];          /* 100 * major + minor */
     size_t torch_count;                        /* number of versions; each gets its own prediction */
 } cli_training;
@@ -50,7 +50,7 @@ void cli_json_training(FILE *stream, const mdot_configuration *c);
 
 /* Returns the warnings to print. The reasons why an answer is outside of the measured data replace the general
  * warning that it is outside. */
-uint32_t cli_said_warnings(const mdot_prediction *prediction);
+uint32_t cli_shown_warnings(const mdot_prediction *prediction);
 
 /* ---- Options ----------------------------------------------------------------------------------------------------- */
 
@@ -78,7 +78,7 @@ bool cli_parse_torch(const char *command, char *text, void *training);
     {.name = #NAME, .value = VALUE, .help = HELP, .kind = CLI_CALL, .call = cli_parse_##NAME},
 
 #define CLI_HEADING(option)                                                                                            \
-    ((option) == RT_OPTION_precision ? "How it trains" : (option) == RT_OPTION_gpu_count ? "Several of them" : NULL)
+    ((option) == RT_OPTION_precision ? "Training" : (option) == RT_OPTION_gpu_count ? "Several GPUs" : NULL)
 #define CLI_ROW_COUNT(field, first, last) .kind = CLI_WHOLE, .least = (first), .most = (last)
 #define CLI_ROW_WHOLE CLI_ROW_COUNT
 #define CLI_ROW_REAL(field, first, last) .kind = CLI_REAL, .most = (int64_t)(last)

@@ -11,18 +11,19 @@ enum { BATCH_COUNT = 4 };
 
 static mdot_status predict(mdot_context *context, const mdot_job *job, const char *gpu, mdot_error *err)
 {
-    mdot_configuration asked = {.struct_size = sizeof asked, .batch = 32, .gpu = gpu, .precision = MDOT_PRECISION_AMP};
+    mdot_configuration configuration = {
+        .struct_size = sizeof configuration, .batch = 32, .gpu = gpu, .precision = MDOT_PRECISION_AMP};
     mdot_prediction answer = MDOT_INIT(mdot_prediction);
-    mdot_status status = mdot_predict(context, job, &asked, &answer, err);
+    mdot_status status = mdot_predict(context, job, &configuration, &answer, err);
     if (status != MDOT_OK) return status;
-    printf("batch %lld: %.1f ms (%.1f to %.1f), %.1f GiB, %s, warnings %#x\n", (long long)asked.batch, answer.step_ms,
-           answer.lower_ms, answer.upper_ms, (double)answer.peak_memory_bytes / (1 << 30),
+    printf("batch %lld: %.1f ms (%.1f to %.1f), %.1f GiB, %s, warnings %#x\n", (long long)configuration.batch,
+           answer.step_ms, answer.lower_ms, answer.upper_ms, (double)answer.peak_memory_bytes / (1 << 30),
            answer.fits ? "fits" : "does not fit", answer.warnings);
 
     mdot_configuration many[BATCH_COUNT];
     mdot_prediction answers[BATCH_COUNT] = {MDOT_INIT(mdot_prediction)};
     for (int i = 0; i < BATCH_COUNT; i++) {
-        many[i] = asked;
+        many[i] = configuration;
         many[i].batch = 16 << i;
     }
     status = mdot_sweep(context, job, many, BATCH_COUNT, answers, err);

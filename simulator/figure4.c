@@ -1,6 +1,6 @@
 /* figure4.c — mdot-figure4: the survey's experiment as one command. It writes PREFIX.md, PREFIX.json and PREFIX.svg. */
 #include "simulator/experiment/experiment.h"
-#include "simulator/report/report.h"
+#include "simulator/report/simulation_report.h"
 
 #include <errno.h>
 #include <getopt.h>

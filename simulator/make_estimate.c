@@ -48,24 +48,24 @@ static double upper_of(const sc_request *request)
     return strncmp(name, "error:", 6) == 0 ? exp(quantile * sc_error_sigma(strtod(name + 6, NULL))) : 1;
 }
 
-mdot_status sc_make_upper_quantiles(const sc_request *request, const sc_workload *workload, double **out_believed_s,
+mdot_status sc_make_upper_quantiles(const sc_request *request, const sc_workload *workload, double **out_predicted_s,
                                     mdot_error *err)
 {
     sc_estimator estimator = {0};
     sc_errors errors;
-    double *believed_s = calloc(workload->job_count + 1, sizeof *believed_s);
-    if (believed_s == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
+    double *predicted_s = calloc(workload->job_count + 1, sizeof *predicted_s);
+    if (predicted_s == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
     mdot_status status = sc_make_estimator(request, workload, &estimator, &errors, err);
     if (status == MDOT_OK && estimator.learn != NULL)
         status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "--idle excludes --estimate history");
     for (uint32_t i = 0; status == MDOT_OK && i < workload->job_count; i++) {
         double work_s = workload->jobs[i].work;
-        believed_s[i] = upper_of(request) * work_s * estimator.factor(estimator.self, workload, i, work_s);
+        predicted_s[i] = upper_of(request) * work_s * estimator.factor(estimator.self, workload, i, work_s);
     }
     sc_estimator_destroy(&estimator);
     if (status == MDOT_OK)
-        *out_believed_s = believed_s;
+        *out_predicted_s = predicted_s;
     else
-        free(believed_s);
+        free(predicted_s);
     return status;
 }

@@ -12,7 +12,7 @@ mdot_status sc_make_estimator(const sc_request *request, const sc_workload *work
                               sc_errors *out_errors, mdot_error *err);
 
 /* Computes the upper quantile of each job's time, in seconds; the caller frees the array. */
-mdot_status sc_make_upper_quantiles(const sc_request *request, const sc_workload *workload, double **out_believed_s,
+mdot_status sc_make_upper_quantiles(const sc_request *request, const sc_workload *workload, double **out_predicted_s,
                                     mdot_error *err);
 
 #endif

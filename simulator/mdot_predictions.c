@@ -1,4 +1,4 @@
-/* predictions.c — mdot-predictions: predictions of libmdot for jobs whose step time was measured, beside two simpler
+/* mdot_predictions.c — mdot-predictions: predictions of libmdot for jobs whose step time was measured, beside two simpler
  * guesses.
  *
  * It reads a table of measured steps like that of `mdot calibrate`:
@@ -67,7 +67,7 @@ static double roofline_ms(const mdot_job *job, const mdot_configuration *c, cons
     return 1e3 * sum_s;
 }
 
-static mdot_status ask(mdot_context *context, const sc_csv *csv, const columns *at, row *out, mdot_error *err)
+static mdot_status predict_row(mdot_context *context, const sc_csv *csv, const columns *at, row *out, mdot_error *err)
 {
     mdot_configuration configuration;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
@@ -76,7 +76,7 @@ static mdot_status ask(mdot_context *context, const sc_csv *csv, const columns *
     mdot_job *job = NULL;
     int gpus;
     mdot_status status = sc_csv_number(csv, at->step, 1e-6, 1e9, &out->step_ms, err);
-    if (status == MDOT_OK) status = sc_csv_whole(csv, at->gpus, 1, 1 << 16, &gpus, err);
+    if (status == MDOT_OK) status = sc_csv_integer(csv, at->gpus, 1, 1 << 16, &gpus, err);
     if (status == MDOT_OK) status = sc_job_row_read(csv, &at->row, &job, &configuration, err);
     if (status != MDOT_OK) return status;
     configuration.gpu = csv->field[at->gpu];
@@ -112,7 +112,7 @@ static mdot_status read_table(const char *path, mdot_context *context, table *ou
         }
         out->rows = rows;
         rows[out->count] = (row){0};
-        status = ask(context, &csv, &at, &rows[out->count], err);
+        status = predict_row(context, &csv, &at, &rows[out->count], err);
         if (status == MDOT_OK) out->count++;
     }
     sc_csv_close(&csv);

@@ -8,7 +8,7 @@
  */
 #include "mdot/mdotjob.h"
 
-#include "simulator/solve/time_shares.h"
+#include "simulator/solve/time_fractions.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct queue {
     mdot_encoding **encodings;
     mdot_configuration *configurations; /* configuration of each pair */
     mdot_prediction *predictions;
-    double *speed, *scale, *weight, *remaining, *since_s, *shares;
+    double *speed, *scale, *weight, *remaining, *since_s, *fractions;
 } queue;
 
 static double now_s(void)
@@ -46,7 +46,7 @@ static void free_queue(queue *q)
     free(q->weight);
     free(q->remaining);
     free(q->since_s);
-    free(q->shares);
+    free(q->fractions);
 }
 
 static mdot_status make_queue(size_t file_count, size_t jobs, queue *q, mdot_error *err)
@@ -61,9 +61,9 @@ static mdot_status make_queue(size_t file_count, size_t jobs, queue *q, mdot_err
                  .weight = calloc(jobs, sizeof(double)),
                  .remaining = calloc(jobs, sizeof(double)),
                  .since_s = calloc(jobs, sizeof(double)),
-                 .shares = calloc(jobs * TYPES, sizeof(double))};
+                 .fractions = calloc(jobs * TYPES, sizeof(double))};
     if (q->encodings == NULL || q->configurations == NULL || q->predictions == NULL || q->speed == NULL ||
-        q->scale == NULL || q->weight == NULL || q->remaining == NULL || q->since_s == NULL || q->shares == NULL)
+        q->scale == NULL || q->weight == NULL || q->remaining == NULL || q->since_s == NULL || q->fractions == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", jobs);
     for (size_t i = 0; i < jobs; i++) {
         /* the first prediction of a call determines the struct size */
@@ -111,16 +111,16 @@ static mdot_status run_round(mdot_context *context, queue *q, double *out_predic
     for (size_t i = 0; i < q->jobs; i++)
         for (size_t type = 0; type < TYPES; type++)
             q->speed[i * TYPES + type] = 1e3 / q->predictions[i * CONFIGURATIONS + type * WIDTHS].step_ms;
-    sc_shares problem = {.jobs = q->jobs,
-                         .types = TYPES,
-                         .speed = q->speed,
-                         .scale = q->scale,
-                         .weight = q->weight,
-                         .remaining = q->remaining,
-                         .since_start_s = q->since_s,
-                         .gpus = gpus_of_type,
-                         .limit_s = 60};
-    status = sc_shares_max_min(&problem, q->shares, &value, err);
+    sc_time_fractions problem = {.jobs = q->jobs,
+                                 .types = TYPES,
+                                 .speed = q->speed,
+                                 .scale = q->scale,
+                                 .weight = q->weight,
+                                 .remaining = q->remaining,
+                                 .since_start_s = q->since_s,
+                                 .gpus = gpus_of_type,
+                                 .limit_s = 60};
+    status = sc_time_fractions_max_min(&problem, q->fractions, &value, err);
     *out_decide_s = now_s() - begun_s;
     return status;
 }

@@ -3,7 +3,7 @@
 #include "simulator/estimate/sweep.h"
 #include "simulator/idle/idle.h"
 #include "simulator/make_estimate.h"
-#include "simulator/report/report.h"
+#include "simulator/report/simulation_report.h"
 #include "simulator/simulate_options.h"
 
 #include <errno.h>
@@ -123,16 +123,16 @@ static mdot_status run_idle(const sc_request *request, mdot_error *err)
     sc_workload workload = {0};
     sc_idle_windows windows = {0};
     sc_idle_result results[SC_IDLE_RULES];
-    double *believed_s = NULL;
+    double *predicted_s = NULL;
     mdot_status status = sc_cluster_make_pool(1, &one, err);
     if (status == MDOT_OK) status = sc_read_trace(request->trace_path, &workload, err);
     if (status == MDOT_OK) status = sc_workload_select(&workload, &one, &request->window, err);
     if (status == MDOT_OK) status = sc_read_idle_windows(request->idle_path, &windows, err);
-    if (status == MDOT_OK) status = sc_make_upper_quantiles(request, &workload, &believed_s, err);
+    if (status == MDOT_OK) status = sc_make_upper_quantiles(request, &workload, &predicted_s, err);
     for (int rule = 0; status == MDOT_OK && rule < SC_IDLE_RULES; rule++)
-        status = sc_fill_idle_windows(&workload, &windows, (sc_idle_rule)rule, believed_s, &results[rule], err);
+        status = sc_fill_idle_windows(&workload, &windows, (sc_idle_rule)rule, predicted_s, &results[rule], err);
     if (status == MDOT_OK) print_idle(request, results);
-    free(believed_s);
+    free(predicted_s);
     sc_idle_windows_free(&windows);
     sc_workload_free(&workload);
     sc_cluster_free(&one);

@@ -78,8 +78,8 @@ static bool parse_number(const char *option, const char *text, char end, double 
     return true;
 }
 
-static bool parse_whole(const char *option, const char *text, char end, double least, double most, double *out_value,
-                        const char **out_end)
+static bool parse_integer(const char *option, const char *text, char end, double least, double most, double *out_value,
+                          const char **out_end)
 {
     if (!parse_number(option, text, end, least, most, out_value, out_end)) return false;
     return *out_value == floor(*out_value) || refuse("%s: \"%s\" is not an integer", option, text);
@@ -102,8 +102,8 @@ static bool parse_window(const char *text, sc_request *request)
     double from = 0, count = 0;
     const char *colon = text;
     if (strchr(text, ':') == NULL) return refuse("--window takes FROM:COUNT, not \"%s\"", text);
-    if (!parse_whole("--window", text, ':', 0, 1e9, &from, &colon) ||
-        !parse_whole("--window", colon + 1, '\0', 1, 1e9, &count, NULL))
+    if (!parse_integer("--window", text, ':', 0, 1e9, &from, &colon) ||
+        !parse_integer("--window", colon + 1, '\0', 1, 1e9, &count, NULL))
         return false;
     request->window.from = (size_t)from;
     request->window.count = (size_t)count;
@@ -175,7 +175,7 @@ static bool take(int option, char *value, sc_request *request)
     double number = 0;
     switch (option) {
     case GPUS:
-        if (!parse_whole("--gpus", value, '\0', 1, 1 << 24, &number, NULL)) return false;
+        if (!parse_integer("--gpus", value, '\0', 1, 1 << 24, &number, NULL)) return false;
         request->gpus = (int)number;
         return true;
     case CLUSTER:

@@ -62,5 +62,5 @@ def draw(title, x_title, y_title, curves):
         out.append(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16, x_title, "middle"))
         out.append(text(16, TOP - 12, y_title))
     else:
-        out.append(text(LEFT, HEIGHT / 2, "nothing was measured"))
+        out.append(text(LEFT, HEIGHT / 2, "no measurements"))
     return "\n".join(out) + "\n</svg>\n"

@@ -12,7 +12,7 @@ import argparse
 import math
 import random
 
-import onnx_file as onnx
+import onnx_model as onnx
 
 TYPES, CONFIGURATION, LOADS, POSITION, HEAD = 128, 16, 8, 16, 32
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onnx_file import read_linears
+from onnx_model import read_linears
 
 
 def make_module(torch, path):

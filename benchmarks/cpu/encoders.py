@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from measure import BOUNDS, Context, Core, difference, processor
-from peers import Mdot, OnnxRuntime
+from cpu_peers import Mdot, OnnxRuntime
 
 GROUPS = {"reference": "reference predictor", "minilm": "MiniLM's shape", "two-layers": "two layers of width 128",
           "fp16": "two layers in fp16"}

@@ -3,7 +3,7 @@
 A sample is the median over a few milliseconds of successive calls. Before and after it, the multiply-add rate of the core is
 probed. A sample counts as quiet if that rate is close to the best of the run and the process had nearly all of the time;
 otherwise a neighbour was busy. Rounds continue until every side has its quiet samples at every length, or until the time is
-used up. run.sh builds the inputs and starts this program. report.py makes the table and the plots.
+used up. cpu.sh builds the inputs and starts this program. cpu_report.py makes the table and the plots.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import time
 import numpy as np
 
 from libmdot import Failure, Predictor
-from peers import PRECISIONS, SIDES, Absent
+from cpu_peers import PRECISIONS, SIDES, Absent
 
 LEVELS = {"fp32": ["x86-64-v3", "x86-64-v4"], "bf16": ["x86-64-bf16", "x86-64-amx"]}
 BOUNDS = {"fp32": 1e-4, "bf16": 5e-2}  # relative to the greatest output; peers in bf16 keep residuals and sums in bf16, too
@@ -259,9 +259,9 @@ def main():
     lengths = [int(n) for n in args.lengths.split(",")] if context.entry["has_length"] else [0]
     cases = []
     for length in lengths:
-        print(f"run.sh: making every side ready for length {length}", file=sys.stderr)
+        print(f"cpu.sh: making every side ready for length {length}", file=sys.stderr)
         cases += make_cases(context, oracle, sides, length, notes)
-    print("run.sh: measuring", file=sys.stderr)
+    print("cpu.sh: measuring", file=sys.stderr)
     rounds = measure(core, cases, args)
     results = {"model": args.model, "machine": {"processor": processor(), "system": platform.platform()},
                "versions": {"python": platform.python_version(), "numpy": np.__version__,

@@ -1,5 +1,5 @@
-/* check_kernels.c — compares the GPU with the CPU: every entry and bucket of an artefact at full and partial lengths, alone
- * and in batches, on different inputs each time.
+/* check_kernels.c — compares the GPU with the CPU: every entry and bucket of an artefact at full and partial lengths,
+ * alone and in batches, on different inputs each time.
  *
  * Both run the artefact's own code for the same model, the CPU in fp32. Errors are relative to the greatest value of
  * an output over sixteen inputs, because the values of a single one may all be near zero. The limits are those that

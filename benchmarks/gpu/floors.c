@@ -21,7 +21,7 @@ static_assert(RESULT_AT + sizeof(floor_result) <= MAPPED_INPUT_AT, "results end 
 enum { WARM_UP_CALLS = 20, LEAST_CALLS = 50, MOST_CALLS = 20000, GRAPH_NODES = 20, SKIPPED_ROUNDS = 10 };
 
 typedef struct floors {
-    card c;
+    gpu_device c;
     uint32_t ticket;
     double seconds; /* time for one measurement */
 } floors;
@@ -39,7 +39,7 @@ typedef struct measurement {
 
 static mdot_abi_cuda_call next_call(floors *f, int64_t length)
 {
-    const card *c = &f->c;
+    const gpu_device *c = &f->c;
     return (mdot_abi_cuda_call){
         .weights = c->memory,
         .scratch = c->memory + SCRATCH_AT,
@@ -56,8 +56,8 @@ static mdot_status launch(floors *f, rt_cu_function function, unsigned blocks, u
                           mdot_error *err)
 {
     void *parameters[] = {parameter};
-    return CARD_CALL(&f->c, cuLaunchKernel, err, function, blocks, 1, 1, threads, 1, 1, 0, f->c.stream, parameters,
-                     NULL);
+    return GPU_CALL(&f->c, cuLaunchKernel, err, function, blocks, 1, 1, threads, 1, 1, 0, f->c.stream, parameters,
+                    NULL);
 }
 
 static mdot_status launch_cooperative(floors *f, rt_cu_function function, unsigned blocks, unsigned threads,
@@ -70,7 +70,7 @@ static mdot_status launch_cooperative(floors *f, rt_cu_function function, unsign
 
 static mdot_status await(floors *f, uint32_t value, mdot_error *err)
 {
-    return card_await(&f->c, (const uint32_t *)(f->c.mapped + DONE_AT), value, err);
+    return gpu_device_await(&f->c, (const uint32_t *)(f->c.mapped + DONE_AT), value, err);
 }
 
 static mdot_status synchronize(floors *f, mdot_error *err)
@@ -86,7 +86,7 @@ static const floor_result *result_of(const floors *f)
 /* Returns whether a measurement with these samples, which began at `start_us`, continues. */
 static bool goes_on(const floors *f, const samples *s, double start_us)
 {
-    return s->count < s->capacity && (s->count < LEAST_CALLS || card_now_us() - start_us < f->seconds * 1e6);
+    return s->count < s->capacity && (s->count < LEAST_CALLS || gpu_now_us() - start_us < f->seconds * 1e6);
 }
 
 /* ---- Launches ---------------------------------------------------------------------------------------------------- */
@@ -94,14 +94,14 @@ static bool goes_on(const floors *f, const samples *s, double start_us)
 static mdot_status measure_synchronise(floors *f, const measurement *m, samples *out, mdot_error *err)
 {
     rt_cu_function function;
-    mdot_status status = card_find(&f->c, m->kernel, &function, err);
-    double begin = card_now_us();
+    mdot_status status = gpu_device_find(&f->c, m->kernel, &function, err);
+    double begin = gpu_now_us();
     for (int i = -WARM_UP_CALLS; status == MDOT_OK && goes_on(f, out, begin); i++) {
         mdot_abi_cuda_call call = next_call(f, 0);
-        double start = card_now_us();
+        double start = gpu_now_us();
         status = launch(f, function, m->blocks, FLOOR_THREADS, &call, err);
         if (status == MDOT_OK) status = synchronize(f, err);
-        if (i >= 0) samples_add(out, card_now_us() - start);
+        if (i >= 0) samples_add(out, gpu_now_us() - start);
     }
     return status;
 }
@@ -113,14 +113,14 @@ static mdot_status measure_answers(floors *f, const measurement *m, launcher *st
                                    mdot_error *err)
 {
     rt_cu_function function;
-    mdot_status status = card_find(&f->c, m->kernel, &function, err);
-    double begin = card_now_us();
+    mdot_status status = gpu_device_find(&f->c, m->kernel, &function, err);
+    double begin = gpu_now_us();
     for (int i = -WARM_UP_CALLS; status == MDOT_OK && goes_on(f, out, begin); i++) {
         mdot_abi_cuda_call call = next_call(f, 0);
-        double start = card_now_us();
+        double start = gpu_now_us();
         status = start_kernel(f, function, m->blocks, FLOOR_THREADS, &call, err);
         if (status == MDOT_OK) status = await(f, call.ticket, err);
-        if (i >= 0) samples_add(out, card_now_us() - start);
+        if (i >= 0) samples_add(out, gpu_now_us() - start);
     }
     return status == MDOT_OK ? synchronize(f, err) : status;
 }
@@ -138,33 +138,32 @@ static mdot_status measure_cooperative(floors *f, const measurement *m, samples 
 /* ---- Graphs ------------------------------------------------------------------------------------------------------ */
 
 /* Makes a graph of `nodes` kernels in a row, the last of which answers `call`. */
-static mdot_status make_graph(floors *f, int nodes, mdot_abi_cuda_call *call, card_graph_exec *out_exec,
-                              mdot_error *err)
+static mdot_status make_graph(floors *f, int nodes, mdot_abi_cuda_call *call, gpu_graph_exec *out_exec, mdot_error *err)
 {
     rt_cu_function empty, answer;
-    card_graph graph = NULL;
-    mdot_status status = card_find(&f->c, "floor_empty", &empty, err);
-    if (status == MDOT_OK) status = card_find(&f->c, "floor_answer", &answer, err);
-    if (status == MDOT_OK) status = CARD_CALL(&f->c, cuStreamBeginCapture, err, f->c.stream, CARD_CAPTURE_THREAD_LOCAL);
+    gpu_graph graph = NULL;
+    mdot_status status = gpu_device_find(&f->c, "floor_empty", &empty, err);
+    if (status == MDOT_OK) status = gpu_device_find(&f->c, "floor_answer", &answer, err);
+    if (status == MDOT_OK) status = GPU_CALL(&f->c, cuStreamBeginCapture, err, f->c.stream, GPU_CAPTURE_THREAD_LOCAL);
     if (status != MDOT_OK) return status;
     for (int i = 1; i <= nodes && status == MDOT_OK; i++)
         status = launch(f, i < nodes ? empty : answer, 1, FLOOR_THREADS, call, err);
     mdot_error end_err = {0};
-    mdot_status end = CARD_CALL(&f->c, cuStreamEndCapture, &end_err, f->c.stream, &graph);
+    mdot_status end = GPU_CALL(&f->c, cuStreamEndCapture, &end_err, f->c.stream, &graph);
     if (status == MDOT_OK && end != MDOT_OK) status = mdot_fail(err, end, "%s", end_err.message);
-    if (status == MDOT_OK) status = CARD_CALL(&f->c, cuGraphInstantiateWithFlags, err, out_exec, graph, 0);
+    if (status == MDOT_OK) status = GPU_CALL(&f->c, cuGraphInstantiateWithFlags, err, out_exec, graph, 0);
     if (graph != NULL) f->c.cuGraphDestroy(graph);
     return status;
 }
 
 /* The graph's parameters, including its ticket, are fixed, so the word is cleared before. */
-static mdot_status run_graph(floors *f, card_graph_exec exec, uint32_t ticket, double *out_us, mdot_error *err)
+static mdot_status run_graph(floors *f, gpu_graph_exec exec, uint32_t ticket, double *out_us, mdot_error *err)
 {
     __atomic_store_n((uint32_t *)(f->c.mapped + DONE_AT), 0, __ATOMIC_RELEASE);
-    double start = card_now_us();
-    mdot_status status = CARD_CALL(&f->c, cuGraphLaunch, err, exec, f->c.stream);
+    double start = gpu_now_us();
+    mdot_status status = GPU_CALL(&f->c, cuGraphLaunch, err, exec, f->c.stream);
     if (status == MDOT_OK) status = await(f, ticket, err);
-    *out_us = card_now_us() - start;
+    *out_us = gpu_now_us() - start;
     return status == MDOT_OK ? synchronize(f, err) : status;
 }
 
@@ -173,8 +172,8 @@ static mdot_status measure_graph(floors *f, const measurement *m, samples *out, 
 {
     (void)m;
     mdot_abi_cuda_call call = next_call(f, 0);
-    card_graph_exec one = NULL, many = NULL;
-    double one_us = 0, many_us = 0, begin = card_now_us();
+    gpu_graph_exec one = NULL, many = NULL;
+    double one_us = 0, many_us = 0, begin = gpu_now_us();
     mdot_status status = make_graph(f, 1, &call, &one, err);
     if (status == MDOT_OK) status = make_graph(f, 1 + GRAPH_NODES, &call, &many, err);
     for (int i = -WARM_UP_CALLS; status == MDOT_OK && goes_on(f, out, begin); i++) {
@@ -216,7 +215,7 @@ static mdot_status send_through_memory(floors *f, rt_cu_function function, const
     call.input = is_copied ? f->c.memory + INPUT_AT : f->c.mapped_at + MAPPED_INPUT_AT;
     memcpy(mapped, words, bytes);
     mdot_status status = MDOT_OK;
-    if (is_copied) status = CARD_CALL(&f->c, cuMemcpyHtoDAsync, err, call.input, mapped, bytes, f->c.stream);
+    if (is_copied) status = GPU_CALL(&f->c, cuMemcpyHtoDAsync, err, call.input, mapped, bytes, f->c.stream);
     if (status != MDOT_OK) return status;
     return launch(f, function, 1, FLOOR_THREADS, &call, err);
 }
@@ -238,16 +237,16 @@ static mdot_status measure_inputs(floors *f, const measurement *m, sender *send,
 {
     static uint32_t words[FLOOR_LARGE_WORDS];
     rt_cu_function function;
-    mdot_status status = card_find(&f->c, m->kernel, &function, err);
+    mdot_status status = gpu_device_find(&f->c, m->kernel, &function, err);
     uint32_t count = m->bytes / sizeof words[0];
-    double begin = card_now_us();
+    double begin = gpu_now_us();
     for (int i = -WARM_UP_CALLS; status == MDOT_OK && goes_on(f, out, begin); i++) {
         uint32_t sum = 0, ticket = f->ticket + 1;
         for (uint32_t j = 0; j < count; j++) sum += words[j] = ticket * (j + 1);
-        double start = card_now_us();
+        double start = gpu_now_us();
         status = send(f, function, words, m->bytes, ticket, err);
         if (status == MDOT_OK) status = await(f, ticket, err);
-        if (i >= 0) samples_add(out, card_now_us() - start);
+        if (i >= 0) samples_add(out, gpu_now_us() - start);
         if (status == MDOT_OK && result_of(f)->check != sum)
             status =
                 mdot_fail(err, MDOT_DEVICE, "%s: the words' sum is %u, not %u", m->kernel, result_of(f)->check, sum);
@@ -279,17 +278,17 @@ static mdot_status measure_resident(floors *f, const measurement *m, samples *ou
     enum { PATIENCE_NS = 2000000000 };
     uint32_t *request = (uint32_t *)(f->c.mapped + REQUEST_AT);
     rt_cu_function function;
-    mdot_status status = card_find(&f->c, m->kernel, &function, err);
+    mdot_status status = gpu_device_find(&f->c, m->kernel, &function, err);
     if (status != MDOT_OK) return status;
     mdot_abi_cuda_call call = next_call(f, PATIENCE_NS);
     __atomic_store_n(request, 0, __ATOMIC_RELEASE);
     status = launch(f, function, 1, 32, &call, err);
-    double begin = card_now_us();
+    double begin = gpu_now_us();
     for (int i = -WARM_UP_CALLS; status == MDOT_OK && goes_on(f, out, begin); i++) {
-        double start = card_now_us();
+        double start = gpu_now_us();
         __atomic_store_n(request, ++f->ticket, __ATOMIC_RELEASE);
         status = await(f, f->ticket, err);
-        if (i >= 0) samples_add(out, card_now_us() - start);
+        if (i >= 0) samples_add(out, gpu_now_us() - start);
     }
     __atomic_store_n(request, FLOOR_STOP, __ATOMIC_RELEASE);
     mdot_status end = synchronize(f, status == MDOT_OK ? err : NULL);
@@ -323,8 +322,8 @@ static mdot_status measure_rounds_of(floors *f, const measurement *m, launcher *
                                      samples *out, mdot_error *err)
 {
     rt_cu_function function;
-    mdot_status status = card_find(&f->c, m->kernel, &function, err);
-    double begin = card_now_us();
+    mdot_status status = gpu_device_find(&f->c, m->kernel, &function, err);
+    double begin = gpu_now_us();
     while (status == MDOT_OK && goes_on(f, out, begin)) {
         mdot_abi_cuda_call call = next_call(f, FLOOR_ROUNDS);
         status = clear(f, err);
@@ -348,11 +347,11 @@ static mdot_status measure_flag(floors *f, const measurement *m, samples *out, m
 static mdot_status measure_cluster(floors *f, const measurement *m, samples *out, mdot_error *err)
 {
     rt_cu_function function;
-    mdot_status status = card_find(&f->c, m->kernel, &function, err);
+    mdot_status status = gpu_device_find(&f->c, m->kernel, &function, err);
     if (status != MDOT_OK) return status;
     mdot_error reason = {0};
     if (m->blocks > 8)
-        status = RT_CUDA_CALL(&f->c.driver, cuFuncSetAttribute, &reason, function, CARD_NON_PORTABLE_CLUSTER_SIZE, 1);
+        status = RT_CUDA_CALL(&f->c.driver, cuFuncSetAttribute, &reason, function, GPU_NON_PORTABLE_CLUSTER_SIZE, 1);
     if (status != MDOT_OK)
         return mdot_fail(err, MDOT_UNSUPPORTED, "no clusters of %u blocks: %s", m->blocks, reason.message);
     return measure_rounds_of(f, m, launch, FLOOR_THREADS, out, err);
@@ -419,14 +418,14 @@ mdot_status bench_floors(const bench_options *options, FILE *out, mdot_error *er
 {
     floors f = {.seconds = options->seconds / MEASUREMENTS};
     samples s = {0};
-    mdot_status status = card_open(&f.c, options->folder, err);
+    mdot_status status = gpu_device_open(&f.c, options->folder, err);
     if (status == MDOT_OK && !samples_reserve(&s, MOST_CALLS))
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %d samples", (int)MOST_CALLS);
     size_t failed = 0;
     for (int i = 0; i < MEASUREMENTS && status == MDOT_OK; i++)
         failed += measure_one(&f, &measurements[i], &s, out) != MDOT_OK;
     samples_free(&s);
-    card_close(&f.c);
+    gpu_device_close(&f.c);
     if (status == MDOT_OK && failed > 0)
         status = mdot_fail(err, MDOT_DEVICE, "%zu of %d floors failed", failed, (int)MEASUREMENTS);
     return status;

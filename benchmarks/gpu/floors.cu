@@ -1,9 +1,10 @@
-/* floors.cu — kernels that do one thing each: what nothing that runs on a GPU can be faster than.
+/* floors.cu — kernels that each do one thing. Their times are lower bounds for all kernels on the GPU.
  *
- * floors.c launches them and says what is measured; gpu.sh pack compiles them, behind floors.h, with NVRTC. They are
- * launched as generated kernels are (mdot_abi.h): the parameter begins with mdot_abi_cuda_call, whose `length` is how
- * often, and the ticket in `done` says that the output is there. What is timed inside a kernel is timed round by round
- * by block 0, in cycles. PTX: PTX ISA, "Memory Consistency Model", "Parallel Synchronization and Communication".
+ * floors.c launches them and describes the measurements. gpu.sh pack compiles them with NVRTC, with floors.h in
+ * front. They are launched like generated kernels (mdot_abi.h): the parameter begins with mdot_abi_cuda_call. Its
+ * `length` is the number of repetitions, and the ticket in `done` signals that the output is complete. Times inside a
+ * kernel are measured by block 0 for each round, in cycles. PTX: PTX ISA, "Memory Consistency Model", "Parallel
+ * Synchronization and Communication".
  */
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -76,7 +77,7 @@ static __device__ void answer(const floor_call &c)
 
 /* ---- Rounds timed inside a kernel -------------------------------------------------------------------------------- */
 
-/* Of one thread; the samples are shared memory, so that storing one does not become part of the next. */
+/* Stopwatch of one thread. The samples are in shared memory, so that storing a sample adds little to the next one. */
 struct stopwatch {
     u64 start_ns, start_cycles, last_cycles;
     u32 rounds;
@@ -95,7 +96,7 @@ static __device__ __forceinline__ void stopwatch_lap(stopwatch &w, u32 *samples)
     w.last_cycles = cycles;
 }
 
-/* By one thread: the samples are its own. */
+/* Called by the one thread that owns the samples. */
 static __device__ void report(const floor_call &c, const stopwatch &w, u64 end_ns, const u32 *samples, u32 check)
 {
     floor_result *result = (floor_result *)(c.output + c.output_at[0]);
@@ -118,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(FLOOR_THREADS) floor_answer(const _
     if (blockIdx.x == 0 && threadIdx.x == 0) answer(c);
 }
 
-/* Keeps the stream busy for `length` nanoseconds, so that what is launched meanwhile starts without the host. */
+/* Keeps the stream busy for `length` nanoseconds, so that work that is launched meanwhile starts without the host. */
 extern "C" __global__ void __launch_bounds__(FLOOR_THREADS) floor_delay(const __grid_constant__ floor_call c)
 {
     u64 start = now_ns();
@@ -156,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(FLOOR_THREADS)
     sum_words(p.call, p.words, FLOOR_LARGE_WORDS);
 }
 
-/* Device memory that was copied to, or memory of the host. */
+/* Reads either device memory that was the target of a copy, or mapped memory of the host. */
 extern "C" __global__ void __launch_bounds__(FLOOR_THREADS) floor_memory_input(const __grid_constant__ floor_call c)
 {
     sum_words(c, (const u32 *)(c.input + c.input_at[0]), (u32)c.length);
@@ -164,8 +165,8 @@ extern "C" __global__ void __launch_bounds__(FLOOR_THREADS) floor_memory_input(c
 
 /* ---- A kernel that stays ----------------------------------------------------------------------------------------- */
 
-/* Answers the requests that the host writes to `input` with themselves, until FLOOR_STOP or until none has come for
- * `length` nanoseconds: a host that died must not leave it running. */
+/* Echoes the requests that the host writes to `input`. It ends at FLOOR_STOP, or when `length` nanoseconds pass
+ * without a request, because it must also end if the host process dies. */
 extern "C" __global__ void __launch_bounds__(32) floor_resident(const __grid_constant__ floor_call c)
 {
     if (threadIdx.x != 0) return;
@@ -182,7 +183,8 @@ extern "C" __global__ void __launch_bounds__(32) floor_resident(const __grid_con
 
 /* ---- Blocks that wait for one another ---------------------------------------------------------------------------- */
 
-/* The barrier that generated kernels have: everything before it in any block is seen behind it in every block. */
+/* The barrier of generated kernels: all memory accesses before it, in any block, are visible behind it in every
+ * block. */
 static __device__ __forceinline__ void grid_barrier(u32 *counter, u32 base, u32 &passed)
 {
     __syncthreads();
@@ -195,7 +197,7 @@ static __device__ __forceinline__ void grid_barrier(u32 *counter, u32 base, u32 
     __syncthreads();
 }
 
-/* Scratch: a word a block, and one behind them that starts as zero. */
+/* Scratch memory: one word per block, followed by one word that starts as zero. */
 extern "C" __global__ void __launch_bounds__(FLOOR_THREADS) floor_grid_barrier(const __grid_constant__ floor_call c)
 {
     __shared__ u32 samples[FLOOR_ROUNDS];
@@ -218,12 +220,12 @@ extern "C" __global__ void __launch_bounds__(FLOOR_THREADS) floor_grid_barrier(c
     if (blockIdx.x == 0 && threadIdx.x == 0) report(c, w, end_ns, samples, words[gridDim.x]);
 }
 
-/* A word goes from block 0 to block 1 and one comes back, through L2: two of these a round. */
+/* A word goes from block 0 to block 1 and another one comes back, both through L2. A round has two such transfers. */
 extern "C" __global__ void __launch_bounds__(32) floor_flag(const __grid_constant__ floor_call c)
 {
     __shared__ u32 samples[FLOOR_ROUNDS];
     if (threadIdx.x != 0) return;
-    u32 *to_one = (u32 *)c.scratch, *to_zero = to_one + 64; /* lines of their own */
+    u32 *to_one = (u32 *)c.scratch, *to_zero = to_one + 64; /* in separate cache lines */
     u32 right = 0;
     stopwatch w = stopwatch_start();
     for (u32 i = 1; i <= c.length; i++) {
@@ -263,7 +265,7 @@ static __device__ __forceinline__ u32 shared_address(const void *pointer)
     return (u32)__cvta_generic_to_shared(pointer);
 }
 
-/* The same variable's address in another block of the cluster. */
+/* Returns the address of the same variable in another block of the cluster. */
 static __device__ __forceinline__ u32 address_in(u32 address, u32 rank)
 {
     u32 mapped;
@@ -311,7 +313,7 @@ extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(FLOOR_TH
     time_cluster_barrier<16>(c);
 }
 
-/* Sixteen bytes pushed into another block's shared memory, whose mbarrier counts them in. */
+/* Pushes sixteen bytes into another block's shared memory. That block's mbarrier counts the bytes that arrive. */
 static __device__ __forceinline__ void push(u32 to, u32 to_barrier, u32 value)
 {
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%2, %2, %2, %2}, [%1];" ::"r"(to),
@@ -339,7 +341,7 @@ static __device__ __forceinline__ void await_push(u32 barrier, u32 parity)
     } while (!is_there);
 }
 
-/* There and back between the first and the last block of a cluster: two pushes a round. */
+/* A round trip between the first and the last block of a cluster: two pushes per round. */
 extern "C" __global__ void __cluster_dims__(8, 1, 1) __launch_bounds__(FLOOR_THREADS)
     floor_push(const __grid_constant__ floor_call c)
 {
@@ -368,7 +370,7 @@ extern "C" __global__ void __cluster_dims__(8, 1, 1) __launch_bounds__(FLOOR_THR
         }
     }
     u64 end_ns = now_ns();
-    cluster_barrier(); /* no block ends while another may push into it */
+    cluster_barrier(); /* a block must stay alive while another one may push into it */
     if (blockIdx.x == 0 && threadIdx.x == 0) report(c, w, end_ns, samples, right);
 }
 

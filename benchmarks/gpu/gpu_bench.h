@@ -1,4 +1,4 @@
-/* gpu_bench.h — the measurements of `gpu_bench`, one file each; main.c reads the command line. */
+/* gpu_bench.h — the measurements of `gpu_bench`, one file each; gpu_bench.c reads the command line. */
 #ifndef GPU_GPU_BENCH_H
 #define GPU_GPU_BENCH_H
 
@@ -14,7 +14,7 @@ typedef struct bench_options {
 } bench_options;
 
 /* Each function writes rows (result_rows.h) to `out` as they are measured. MDOT_DEVICE if a result was wrong. */
-mdot_status bench_machine(const bench_options *options, FILE *out, mdot_error *err); /* main.c */
+mdot_status bench_machine(const bench_options *options, FILE *out, mdot_error *err); /* gpu_bench.c */
 mdot_status bench_floors(const bench_options *options, FILE *out, mdot_error *err);
 mdot_status bench_check(const bench_options *options, FILE *out, mdot_error *err);
 mdot_status bench_latency(const bench_options *options, FILE *out, mdot_error *err);

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 
-double card_now_us(void)
+double gpu_now_us(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -24,7 +24,7 @@ typedef union symbol {
 } symbol;
 
 /* rt_cuda_driver_load has loaded the library and keeps it loaded; this function looks up further symbols. */
-static mdot_status load_driver(card *c, mdot_error *err)
+static mdot_status load_driver(gpu_device *c, mdot_error *err)
 {
     mdot_status status = rt_cuda_driver_load(&c->driver, err);
     if (status != MDOT_OK) return status;
@@ -38,13 +38,13 @@ static mdot_status load_driver(card *c, mdot_error *err)
     if (s.object == NULL && status == MDOT_OK)                                                                         \
         status = mdot_fail(err, MDOT_DEVICE, "%s has no function %s: the CUDA driver is too old", name, #member);      \
     c->member = (int(*) parameters)s.function;
-    CARD_SYMBOL_MAP(FIND)
+    GPU_SYMBOL_MAP(FIND)
 #undef FIND
     dlclose(library);
     return status;
 }
 
-static mdot_status read_device(card *c, mdot_error *err)
+static mdot_status read_device(gpu_device *c, mdot_error *err)
 {
     const rt_cuda_driver *d = &c->driver;
     mdot_status status = RT_CUDA_CALL(d, cuInit, err, 0);
@@ -77,7 +77,7 @@ static unsigned char *read_cubin(const char *folder, int sm, const char *suffix)
 
 /* Loads the nearest cubin that runs here. Code for sm_Xy runs on compute capability X.y and higher minors;
  * accelerated code runs only on its own. */
-static mdot_status load_floors(card *c, const char *folder, mdot_error *err)
+static mdot_status load_floors(gpu_device *c, const char *folder, mdot_error *err)
 {
     unsigned char *bytes = read_cubin(folder, c->major * 10 + c->minor, "a");
     for (int minor = c->minor; bytes == NULL && minor >= 0; minor--)
@@ -91,7 +91,7 @@ static mdot_status load_floors(card *c, const char *folder, mdot_error *err)
     return status;
 }
 
-mdot_status card_find(const card *c, const char *name, rt_cu_function *out_function, mdot_error *err)
+mdot_status gpu_device_find(const gpu_device *c, const char *name, rt_cu_function *out_function, mdot_error *err)
 {
     if (c->floors == NULL) return mdot_fail(err, MDOT_NOT_FOUND, "no cubin of the floors was loaded");
     rt_cu_function function = NULL;
@@ -104,24 +104,24 @@ mdot_status card_find(const card *c, const char *name, rt_cu_function *out_funct
 
 /* ---- Opening and closing ----------------------------------------------------------------------------------------- */
 
-static mdot_status allocate(card *c, mdot_error *err)
+static mdot_status allocate(gpu_device *c, mdot_error *err)
 {
     const rt_cuda_driver *d = &c->driver;
     mdot_status status = RT_CUDA_CALL(d, cuStreamCreate, err, &c->stream, RT_CU_STREAM_NON_BLOCKING);
-    if (status == MDOT_OK) status = RT_CUDA_CALL(d, cuMemAlloc, err, &c->memory, CARD_MEMORY_BYTES);
+    if (status == MDOT_OK) status = RT_CUDA_CALL(d, cuMemAlloc, err, &c->memory, GPU_MEMORY_BYTES);
     void *mapped = NULL;
     if (status == MDOT_OK)
-        status = RT_CUDA_CALL(d, cuMemHostAlloc, err, &mapped, CARD_MAPPED_BYTES,
+        status = RT_CUDA_CALL(d, cuMemHostAlloc, err, &mapped, GPU_MAPPED_BYTES,
                               RT_CU_MEMHOSTALLOC_PORTABLE | RT_CU_MEMHOSTALLOC_DEVICEMAP);
     if (status != MDOT_OK) return status;
     c->mapped = mapped;
-    memset(c->mapped, 0, CARD_MAPPED_BYTES);
+    memset(c->mapped, 0, GPU_MAPPED_BYTES);
     return RT_CUDA_CALL(d, cuMemHostGetDevicePointer, err, &c->mapped_at, mapped, 0);
 }
 
-mdot_status card_open(card *c, const char *folder, mdot_error *err)
+mdot_status gpu_device_open(gpu_device *c, const char *folder, mdot_error *err)
 {
-    *c = (card){0};
+    *c = (gpu_device){0};
     mdot_status status = load_driver(c, err);
     if (status == MDOT_OK) status = read_device(c, err);
     if (status == MDOT_OK) status = RT_CUDA_CALL(&c->driver, cuDevicePrimaryCtxRetain, err, &c->context, c->device);
@@ -131,7 +131,7 @@ mdot_status card_open(card *c, const char *folder, mdot_error *err)
     return status;
 }
 
-void card_close(card *c)
+void gpu_device_close(gpu_device *c)
 {
     const rt_cuda_driver *d = &c->driver;
     if (c->mapped != NULL) d->cuMemFreeHost(c->mapped);
@@ -143,21 +143,21 @@ void card_close(card *c)
         d->cuCtxPopCurrent(&own);
         d->cuDevicePrimaryCtxRelease(c->device);
     }
-    *c = (card){0};
+    *c = (gpu_device){0};
 }
 
 /* ---- Waiting ----------------------------------------------------------------------------------------------------- */
 
-mdot_status card_await(const card *c, const uint32_t *word, uint32_t value, mdot_error *err)
+mdot_status gpu_device_await(const gpu_device *c, const uint32_t *word, uint32_t value, mdot_error *err)
 {
     enum { LOOKS_BETWEEN_QUERIES = 1 << 16 };
-    double end_us = card_now_us() + 2e6;
+    double end_us = gpu_now_us() + 2e6;
     for (;;) {
         for (int i = 0; i < LOOKS_BETWEEN_QUERIES; i++)
             if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) return MDOT_OK;
         int result = c->driver.cuStreamQuery(c->stream);
         if (result != RT_CU_SUCCESS && result != RT_CU_NOT_READY)
             return rt_cuda_check(&c->driver, result, "cuStreamQuery", err);
-        if (card_now_us() > end_us) return mdot_fail(err, MDOT_DEVICE, "no result from %s within 2 s", c->name);
+        if (gpu_now_us() > end_us) return mdot_fail(err, MDOT_DEVICE, "no result from %s within 2 s", c->name);
     }
 }

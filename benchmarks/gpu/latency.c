@@ -12,11 +12,11 @@ enum { WARM_UP_CALLS = 20, LEAST_CALLS = 100, MOST_CALLS = 200000, KERNEL_CALLS 
 
 typedef struct latency {
     subject s;
-    card c;
+    gpu_device c;
     const bench_options *options;
     FILE *out;
     samples times;
-    card_event start, end;
+    gpu_event start, end;
     rt_cu_function delay;
     uint32_t delay_ticket;
 } latency;
@@ -24,10 +24,10 @@ typedef struct latency {
 static mdot_status latency_open(latency *l, mdot_error *err)
 {
     mdot_status status = subject_open(&l->s, l->options->artefact, err);
-    if (status == MDOT_OK) status = card_open(&l->c, l->options->folder, err);
-    if (status == MDOT_OK) status = card_find(&l->c, "floor_delay", &l->delay, err);
-    if (status == MDOT_OK) status = CARD_CALL(&l->c, cuEventCreate, err, &l->start, 0);
-    if (status == MDOT_OK) status = CARD_CALL(&l->c, cuEventCreate, err, &l->end, 0);
+    if (status == MDOT_OK) status = gpu_device_open(&l->c, l->options->folder, err);
+    if (status == MDOT_OK) status = gpu_device_find(&l->c, "floor_delay", &l->delay, err);
+    if (status == MDOT_OK) status = GPU_CALL(&l->c, cuEventCreate, err, &l->start, 0);
+    if (status == MDOT_OK) status = GPU_CALL(&l->c, cuEventCreate, err, &l->end, 0);
     if (status == MDOT_OK && !samples_reserve(&l->times, MOST_CALLS))
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %d samples", (int)MOST_CALLS);
     return status;
@@ -38,7 +38,7 @@ static void latency_close(latency *l)
     if (l->start != NULL) l->c.cuEventDestroy(l->start);
     if (l->end != NULL) l->c.cuEventDestroy(l->end);
     samples_free(&l->times);
-    card_close(&l->c);
+    gpu_device_close(&l->c);
     subject_close(&l->s);
 }
 
@@ -60,12 +60,12 @@ typedef void runner(mdot_context *context, const mdot_abi_entry *entry, int64_t 
 static void measure(latency *l, mdot_context *context, const batch *b, runner *run, double seconds)
 {
     l->times.count = 0;
-    double begin = card_now_us();
+    double begin = gpu_now_us();
     for (int i = -WARM_UP_CALLS; l->times.count < l->times.capacity; i++) {
-        double start = card_now_us();
+        double start = gpu_now_us();
         if (l->times.count >= LEAST_CALLS && start - begin > seconds * 1e6) break;
         run(context, b->entry, b->length, b->items, b->count);
-        if (i >= 0) samples_add(&l->times, card_now_us() - start);
+        if (i >= 0) samples_add(&l->times, gpu_now_us() - start);
     }
 }
 
@@ -95,7 +95,7 @@ static mdot_status launch_delay(latency *l, rt_cu_stream stream, mdot_error *err
 {
     mdot_abi_cuda_call call = {.done = l->c.mapped_at, .length = DELAY_NS, .ticket = ++l->delay_ticket};
     void *parameters[] = {&call};
-    return CARD_CALL(&l->c, cuLaunchKernel, err, l->delay, 1, 1, 1, 32, 1, 1, 0, stream, parameters, NULL);
+    return GPU_CALL(&l->c, cuLaunchKernel, err, l->delay, 1, 1, 1, 32, 1, 1, 0, stream, parameters, NULL);
 }
 
 /* Repeats the context's last launch, which was a single item; its parameter is still there. */
@@ -121,11 +121,11 @@ static mdot_status time_kernel(latency *l, const batch *b, const mdot_abi_bucket
     const rt_cuda_kernel *kernel = rt_cuda_kernel_of(context->cuda, bucket);
     float ms = 0;
     mdot_status status = launch_delay(l, context->stream, err);
-    if (status == MDOT_OK) status = CARD_CALL(&l->c, cuEventRecord, err, l->start, context->stream);
+    if (status == MDOT_OK) status = GPU_CALL(&l->c, cuEventRecord, err, l->start, context->stream);
     if (status == MDOT_OK) status = launch_again(context, kernel, b->length, err);
-    if (status == MDOT_OK) status = CARD_CALL(&l->c, cuEventRecord, err, l->end, context->stream);
-    if (status == MDOT_OK) status = CARD_CALL(&l->c, cuEventSynchronize, err, l->end);
-    if (status == MDOT_OK) status = CARD_CALL(&l->c, cuEventElapsedTime, err, &ms, l->start, l->end);
+    if (status == MDOT_OK) status = GPU_CALL(&l->c, cuEventRecord, err, l->end, context->stream);
+    if (status == MDOT_OK) status = GPU_CALL(&l->c, cuEventSynchronize, err, l->end);
+    if (status == MDOT_OK) status = GPU_CALL(&l->c, cuEventElapsedTime, err, &ms, l->start, l->end);
     if (status == MDOT_OK) samples_add(&l->times, ms * 1e3);
     return status;
 }

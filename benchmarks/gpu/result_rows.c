@@ -69,10 +69,10 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double samples_percentile(samples *s, double share)
+double samples_percentile(samples *s, double quantile)
 {
     qsort(s->us, s->count, sizeof *s->us, compare);
-    size_t rank = (size_t)ceil(share * (double)s->count);
+    size_t rank = (size_t)ceil(quantile * (double)s->count);
     return s->us[rank < 1 ? 0 : rank - 1];
 }
 

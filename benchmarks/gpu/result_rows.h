@@ -1,5 +1,5 @@
 /* result_rows.h — writes measurements at once, one line of JSON per row, so that an interrupted run keeps its results.
- * report.py makes a table of them. */
+ * gpu_report.py makes a table of them. */
 #ifndef GPU_RESULT_ROWS_H
 #define GPU_RESULT_ROWS_H
 
@@ -26,8 +26,9 @@ static inline void samples_add(samples *s, double us)
     if (s->count < s->capacity) s->us[s->count++] = us;
 }
 void samples_free(samples *s);
-/* Sorts the samples and returns the least value that at least `share` of them do not exceed. There must be a sample. */
-double samples_percentile(samples *s, double share);
+/* Sorts the samples and returns the least value that at least a fraction `quantile` of them do not exceed. There must
+ * be a sample. */
+double samples_percentile(samples *s, double quantile);
 /* Writes count, p50_us, p99_us and p999_us. */
 void row_samples(FILE *to, samples *s);
 

@@ -69,14 +69,14 @@ static double seconds_of(clockid_t clock)
 }
 
 typedef struct memory {
-    size_t given_bytes; /* total given out by malloc, in all its arenas */
-    long pages;         /* resident pages; 0 if /proc is missing */
+    size_t malloc_bytes; /* total given out by malloc, in all its arenas */
+    long pages;          /* resident pages; 0 if /proc is missing */
 } memory;
 
 static memory memory_now(void)
 {
     long total = 0, resident = 0;
-    memory m = {.given_bytes = mallinfo2().uordblks};
+    memory m = {.malloc_bytes = mallinfo2().uordblks};
     FILE *file = fopen("/proc/self/statm", "r");
     if (file == NULL) return m;
     if (fscanf(file, "%ld %ld", &total, &resident) == 2) m.pages = resident;
@@ -84,7 +84,7 @@ static memory memory_now(void)
     return m;
 }
 
-static bool say(soak *s, mdot_status status, const mdot_error *err)
+static bool succeeded(soak *s, mdot_status status, const mdot_error *err)
 {
     if (status == MDOT_OK) return true;
     if (atomic_fetch_add(&s->failed, 1) == 0) fprintf(stderr, "soak: %s: %s\n", mdot_status_name(status), err->message);
@@ -122,9 +122,9 @@ static bool make(soak *s, own *o)
 {
     mdot_error err = {0};
     unsigned generation = atomic_load(&s->generation);
-    bool fine = say(s, mdot_context_create(atomic_load(&s->current), &o->context, &err), &err);
+    bool fine = succeeded(s, mdot_context_create(atomic_load(&s->current), &o->context, &err), &err);
     for (int j = 0; j < s->job_count && fine; j++)
-        fine = say(s, mdot_encoding_create(o->context, s->jobs[j], &o->encodings[j], &err), &err);
+        fine = succeeded(s, mdot_encoding_create(o->context, s->jobs[j], &o->encodings[j], &err), &err);
     o->generation = generation;
     return fine;
 }
@@ -134,7 +134,8 @@ static bool evaluate_block(soak *s, const own *o, int j, int batch)
 {
     mdot_error err = {0};
     mdot_prediction got[BLOCK] = {MDOT_INIT(mdot_prediction)};
-    if (!say(s, mdot_evaluate(o->context, o->encodings[j], s->blocks[batch], BLOCK, got, &err), &err)) return false;
+    if (!succeeded(s, mdot_evaluate(o->context, o->encodings[j], s->blocks[batch], BLOCK, got, &err), &err))
+        return false;
     compare(s, got, s->first[j][batch], BLOCK);
     return true;
 }
@@ -144,10 +145,10 @@ static bool predict_alone(soak *s, const own *o, int j, int batch, int c, bool e
 {
     mdot_error err = {0};
     mdot_prediction got = MDOT_INIT(mdot_prediction);
-    const mdot_configuration *asked = &s->blocks[batch][c];
-    mdot_status status = encoded ? mdot_evaluate(o->context, o->encodings[j], asked, 1, &got, &err)
-                                 : mdot_predict(o->context, s->jobs[j], asked, &got, &err);
-    if (!say(s, status, &err)) return false;
+    const mdot_configuration *configuration = &s->blocks[batch][c];
+    mdot_status status = encoded ? mdot_evaluate(o->context, o->encodings[j], configuration, 1, &got, &err)
+                                 : mdot_predict(o->context, s->jobs[j], configuration, &got, &err);
+    if (!succeeded(s, status, &err)) return false;
     compare(s, &got, &s->first[j][batch][c], 1);
     return true;
 }
@@ -195,7 +196,7 @@ static bool swap(soak *s, const char *path)
 {
     mdot_error err = {0};
     mdot_predictor *next = NULL;
-    if (!write_artefact(s, path) || !say(s, mdot_predictor_open(path, NULL, &next, &err), &err)) return false;
+    if (!write_artefact(s, path) || !succeeded(s, mdot_predictor_open(path, NULL, &next, &err), &err)) return false;
     mdot_predictor *old = atomic_exchange(&s->current, next);
     unsigned generation = atomic_fetch_add(&s->generation, 1) + 1;
     /* every thread that makes a context of `old` must have made it before `old` is closed */
@@ -216,7 +217,8 @@ static bool load_and_free_jobs(soak *s)
         char path[PATH_BYTES];
         mdot_job *job = NULL;
         snprintf(path, sizeof path, "%s/job%d.job", s->folder, j);
-        fine = say(s, mdot_job_save(s->jobs[j], path, &err), &err) && say(s, mdot_job_load(path, &job, &err), &err);
+        fine = succeeded(s, mdot_job_save(s->jobs[j], path, &err), &err) &&
+               succeeded(s, mdot_job_load(path, &job, &err), &err);
         mdot_job_destroy(job);
     }
     return fine;
@@ -234,17 +236,17 @@ static bool swap_all_along(soak *s, const char *path)
         if (atomic_load(&s->over)) break; /* the previous artefact may still be open */
         memory m = memory_now();
         if (swaps <= FIRST_SWAPS) first = most = m;
-        if (m.given_bytes > most.given_bytes) most.given_bytes = m.given_bytes;
+        if (m.malloc_bytes > most.malloc_bytes) most.malloc_bytes = m.malloc_bytes;
         if (m.pages > most.pages) most.pages = m.pages;
         if (swaps >= FIRST_SWAPS) sleep(1);
     }
     printf(
         "artefact replaced %d times; after %d: %zu bytes allocated by malloc, %ld pages resident; at most: %zu, %ld\n",
-        swaps, FIRST_SWAPS, first.given_bytes, first.pages, most.given_bytes, most.pages);
+        swaps, FIRST_SWAPS, first.malloc_bytes, first.pages, most.malloc_bytes, most.pages);
 #ifdef MDOT_SANITIZED
     bool stayed = true; /* the memory of the sanitizer's malloc and of its shadow is not the library's */
 #else
-    bool stayed = most.given_bytes <= first.given_bytes + SLACK_BYTES && most.pages <= first.pages;
+    bool stayed = most.malloc_bytes <= first.malloc_bytes + SLACK_BYTES && most.pages <= first.pages;
 #endif
     if (!stayed) fprintf(stderr, "soak: memory grew\n");
     return fine && stayed;
@@ -260,7 +262,7 @@ static bool prepare(soak *s, const char *path, char **job_paths)
     const mdot_dim_binding sequence = {.name = "sequence", .value = 128};
     mdot_job_options options = {.struct_size = sizeof options, .dims = &sequence, .dim_count = 1};
     for (int j = 0; j < s->job_count; j++)
-        if (!say(s, mdot_job_read(job_paths[j], &options, &s->jobs[j], &err), &err)) return false;
+        if (!succeeded(s, mdot_job_read(job_paths[j], &options, &s->jobs[j], &err), &err)) return false;
     for (int batch = 0; batch < BATCHES; batch++)
         for (int c = 0; c < BLOCK; c++)
             s->blocks[batch][c] = (mdot_configuration){.struct_size = sizeof(mdot_configuration),
@@ -268,14 +270,16 @@ static bool prepare(soak *s, const char *path, char **job_paths)
                                                        .gpu = types[c / WIDTHS],
                                                        .gpu_count = 1 << c % WIDTHS,
                                                        .precision = MDOT_PRECISION_AMP};
-    if (!write_artefact(s, path) || !say(s, mdot_predictor_open(path, NULL, &predictor, &err), &err)) return false;
+    if (!write_artefact(s, path) || !succeeded(s, mdot_predictor_open(path, NULL, &predictor, &err), &err))
+        return false;
     atomic_store(&s->current, predictor);
     bool fine = make(s, &o);
     for (int j = 0; j < s->job_count; j++)
         for (int at = 0; at < BATCHES * BLOCK && fine; at++) {
             mdot_prediction *first = &s->first[j][at / BLOCK][at % BLOCK];
             *first = MDOT_INIT(mdot_prediction);
-            fine = say(s, mdot_predict(o.context, s->jobs[j], &s->blocks[at / BLOCK][at % BLOCK], first, &err), &err);
+            fine = succeeded(s, mdot_predict(o.context, s->jobs[j], &s->blocks[at / BLOCK][at % BLOCK], first, &err),
+                             &err);
         }
     drop(&o, s->job_count);
     return fine;

@@ -73,10 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("queue", metavar="QUEUE.csv")
     parser.add_argument("--free", required=True, metavar="TYPE=N,…", help="GPUs that are free")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        free = {name: int(count) for name, count in (item.split("=") for item in given.free.split(","))}
-        queue = read_queue(given.queue)
+        free = {name: int(count) for name, count in (item.split("=") for item in options.free.split(","))}
+        queue = read_queue(options.queue)
     except (OSError, ValueError) as fault:
         print(f"round.py: {fault}", file=sys.stderr)
         return 2

@@ -33,7 +33,7 @@ typedef struct task {
     bool is_abandoned; /* the caller has continued without an answer */
     sl_parcel parcel;  /* only its job is used; its texts are ignored */
     sl_request request;
-    sl_ask ask; /* copies of the caller's texts */
+    sl_submission submission; /* copies of the caller's texts */
     sl_decision decision;
     mdot_status status;
     mdot_error error;
@@ -42,7 +42,7 @@ typedef struct task {
 struct sl_controller {
     pthread_mutex_t turn;  /* held by a caller, so that callers take turns */
     pthread_mutex_t mutex; /* protects all fields below; fields that the thread reads stay constant while it is BUSY */
-    pthread_cond_t asked, done;
+    pthread_cond_t requested, done;
     pthread_t thread;
     bool has_thread, ends;
     task task;
@@ -68,7 +68,7 @@ sl_controller *sl_controller_create(const char *site_path)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&c->turn, NULL);
     pthread_mutex_init(&c->mutex, NULL);
-    pthread_cond_init(&c->asked, NULL);
+    pthread_cond_init(&c->requested, NULL);
     pthread_cond_init(&c->done, &monotonic);
     pthread_condattr_destroy(&monotonic);
     return c;
@@ -76,8 +76,8 @@ sl_controller *sl_controller_create(const char *site_path)
 
 static void empty_task(task *t)
 {
-    const char *const texts[] = {t->ask.partitions, t->ask.default_partition, t->ask.per_job, t->ask.per_node,
-                                 t->ask.per_task};
+    const char *const texts[] = {t->submission.partitions, t->submission.default_partition, t->submission.per_job,
+                                 t->submission.per_node, t->submission.per_task};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free((void *)(uintptr_t)texts[i]);
     sl_parcel_close(&t->parcel);
     *t = (task){.state = TASK_IDLE};
@@ -95,13 +95,13 @@ void sl_controller_destroy(sl_controller *c)
     if (c == NULL) return;
     pthread_mutex_lock(&c->mutex);
     c->ends = true;
-    pthread_cond_signal(&c->asked);
+    pthread_cond_signal(&c->requested);
     pthread_mutex_unlock(&c->mutex);
     if (c->has_thread) pthread_join(c->thread, NULL);
     empty_task(&c->task);
     forget_files(c);
     pthread_cond_destroy(&c->done);
-    pthread_cond_destroy(&c->asked);
+    pthread_cond_destroy(&c->requested);
     pthread_mutex_destroy(&c->mutex);
     pthread_mutex_destroy(&c->turn);
     free(c);
@@ -219,7 +219,8 @@ static mdot_status answer(const sl_controller *c, task *t)
     mdot_job *job = NULL;
     sl_oracle oracle = {c->context, c->calibration};
     mdot_status status = mdot_job_parse(t->parcel.job, t->parcel.job_bytes, &job, &t->error);
-    if (status == MDOT_OK) status = sl_decide(&c->site, &oracle, job, &t->request, &t->ask, &t->decision, &t->error);
+    if (status == MDOT_OK)
+        status = sl_decide(&c->site, &oracle, job, &t->request, &t->submission, &t->decision, &t->error);
     mdot_job_destroy(job);
     return status;
 }
@@ -231,7 +232,7 @@ static void *predict(void *controller)
     pthread_mutex_lock(&c->mutex);
     while (!c->ends) {
         if (t->state != TASK_ASKED) {
-            pthread_cond_wait(&c->asked, &c->mutex);
+            pthread_cond_wait(&c->requested, &c->mutex);
             continue;
         }
         t->state = TASK_BUSY;
@@ -280,9 +281,9 @@ static bool copy(const char *text, const char **out_copy)
     return text == NULL || *out_copy != NULL;
 }
 
-/* Makes the task from the environment and `ask`. The caller empties it, also after a failure. */
-static mdot_status make_task(const sl_controller *c, const char *const *environment, size_t count, const sl_ask *ask,
-                             task *t, mdot_error *err)
+/* Makes the task from the environment and `submission`. The caller empties it, also after a failure. */
+static mdot_status make_task(const sl_controller *c, const char *const *environment, size_t count,
+                             const sl_submission *submission, task *t, mdot_error *err)
 {
     mdot_status status = sl_parcel_open(environment, count, c->site.most_job_bytes, &t->parcel, err);
     if (status != MDOT_OK) return status;
@@ -290,10 +291,12 @@ static mdot_status make_task(const sl_controller *c, const char *const *environm
     if (t->parcel.job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the request has no job");
     status = sl_request_parse(t->parcel.settings == NULL ? "" : t->parcel.settings, &t->request, err);
     if (status != MDOT_OK) return status;
-    t->ask = (sl_ask){.nodes = ask->nodes, .tasks = ask->tasks};
-    bool is_copied = copy(ask->partitions, &t->ask.partitions) &&
-                     copy(ask->default_partition, &t->ask.default_partition) && copy(ask->per_job, &t->ask.per_job) &&
-                     copy(ask->per_node, &t->ask.per_node) && copy(ask->per_task, &t->ask.per_task);
+    t->submission = (sl_submission){.nodes = submission->nodes, .tasks = submission->tasks};
+    bool is_copied = copy(submission->partitions, &t->submission.partitions) &&
+                     copy(submission->default_partition, &t->submission.default_partition) &&
+                     copy(submission->per_job, &t->submission.per_job) &&
+                     copy(submission->per_node, &t->submission.per_node) &&
+                     copy(submission->per_task, &t->submission.per_task);
     return is_copied ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
 }
 
@@ -321,30 +324,30 @@ static mdot_status wait_for_task(sl_controller *c, sl_decision *out_decision, md
     return status;
 }
 
-static mdot_status decide(sl_controller *c, const char *const *environment, size_t count, const sl_ask *ask,
-                          sl_decision *out_decision, mdot_error *err)
+static mdot_status decide(sl_controller *c, const char *const *environment, size_t count,
+                          const sl_submission *submission, sl_decision *out_decision, mdot_error *err)
 {
     task next = {.state = TASK_ASKED};
     if (!c->answers) return mdot_fail(err, MDOT_IO, "no predictor is loaded; see earlier lines of the log");
     if (c->task.state != TASK_IDLE)
         return mdot_fail(err, MDOT_UNSUPPORTED, "the prediction of the preceding job is still running");
     mdot_status status = start_thread(c, err);
-    if (status == MDOT_OK) status = make_task(c, environment, count, ask, &next, err);
+    if (status == MDOT_OK) status = make_task(c, environment, count, submission, &next, err);
     if (status != MDOT_OK) {
         empty_task(&next);
         return status;
     }
     c->task = next;
-    pthread_cond_signal(&c->asked);
+    pthread_cond_signal(&c->requested);
     return wait_for_task(c, out_decision, err);
 }
 
-mdot_status sl_controller_decide(sl_controller *c, const char *const *environment, size_t count, const sl_ask *ask,
-                                 sl_decision *out_decision, mdot_error *err)
+mdot_status sl_controller_decide(sl_controller *c, const char *const *environment, size_t count,
+                                 const sl_submission *submission, sl_decision *out_decision, mdot_error *err)
 {
     pthread_mutex_lock(&c->turn);
     pthread_mutex_lock(&c->mutex);
-    mdot_status status = decide(c, environment, count, ask, out_decision, err);
+    mdot_status status = decide(c, environment, count, submission, out_decision, err);
     pthread_mutex_unlock(&c->mutex);
     pthread_mutex_unlock(&c->turn);
     return status;

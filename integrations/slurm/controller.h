@@ -23,6 +23,6 @@ mdot_status sl_controller_refresh(sl_controller *controller, bool *out_is_new, m
  * so do all later calls until the thread is finished.
  */
 mdot_status sl_controller_decide(sl_controller *controller, const char *const *environment, size_t count,
-                                 const sl_ask *ask, sl_decision *out_decision, mdot_error *err);
+                                 const sl_submission *submission, sl_decision *out_decision, mdot_error *err);
 
 #endif

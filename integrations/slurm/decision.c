@@ -8,13 +8,14 @@
 
 /* ---- The request ------------------------------------------------------------------------------------------------- */
 
-sl_gpus sl_gpus_of(const sl_ask *ask)
+sl_gpus sl_gpus_of(const sl_submission *submission)
 {
-    int64_t nodes = ask->nodes > 0 ? ask->nodes : 1, tasks = ask->tasks > 0 ? ask->tasks : 1;
+    int64_t nodes = submission->nodes > 0 ? submission->nodes : 1,
+            tasks = submission->tasks > 0 ? submission->tasks : 1;
     const struct {
         const char *text;
         int64_t times;
-    } ways[] = {{ask->per_job, 1}, {ask->per_node, nodes}, {ask->per_task, tasks}};
+    } ways[] = {{submission->per_job, 1}, {submission->per_node, nodes}, {submission->per_task, tasks}};
     sl_gpus all = {.gpus = 1, .nodes = nodes};
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         sl_gres gres = sl_gres_read(ways[i].text);
@@ -36,11 +37,11 @@ static bool names_partition(const char *list, const char *partition)
 }
 
 /* Finds the places that the request may run in. */
-static size_t find_places(const sl_site *site, const sl_ask *ask, const sl_gpus *gpus,
+static size_t find_places(const sl_site *site, const sl_submission *submission, const sl_gpus *gpus,
                           const sl_place *out_places[SL_MAX_PLACES])
 {
-    bool says = ask->partitions != NULL && ask->partitions[0] != '\0';
-    const char *list = says ? ask->partitions : ask->default_partition;
+    bool has_list = submission->partitions != NULL && submission->partitions[0] != '\0';
+    const char *list = has_list ? submission->partitions : submission->default_partition;
     size_t count = 0;
     for (size_t i = 0; i < site->place_count; i++) {
         const sl_place *place = &site->places[i];
@@ -95,8 +96,8 @@ static uint32_t limit_minutes(const sl_site *site, const sl_place *place, const 
 static uint32_t priority(const sl_site *site, double total_s, int64_t gpus)
 {
     double length_s = site->order == SL_ORDER_SERVICE ? total_s * (double)gpus : total_s;
-    double share = log(site->longest_s / length_s) / log(site->longest_s / site->shortest_s);
-    return (uint32_t)lround(site->priority_weight * fmin(fmax(share, 0), 1));
+    double weight = log(site->longest_s / length_s) / log(site->longest_s / site->shortest_s);
+    return (uint32_t)lround(site->priority_weight * fmin(fmax(weight, 0), 1));
 }
 
 /* The place with the least rank is selected. If the site leaves the choice to Slurm, the job may start in any place,
@@ -167,16 +168,16 @@ static mdot_configuration configure(const sl_request *request, const sl_gpus *gp
 }
 
 mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_job *job, const sl_request *request,
-                      const sl_ask *ask, sl_decision *out_decision, mdot_error *err)
+                      const sl_submission *submission, sl_decision *out_decision, mdot_error *err)
 {
     const sl_place *places[SL_MAX_PLACES];
     mdot_configuration configurations[SL_MAX_PLACES];
     mdot_prediction predictions[SL_MAX_PLACES] = {MDOT_INIT(mdot_prediction)};
     mdot_job_info info = MDOT_INIT(mdot_job_info);
-    sl_gpus gpus = sl_gpus_of(ask);
+    sl_gpus gpus = sl_gpus_of(submission);
     if (gpus.is_mixed) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the request asks for GPUs of several types");
     if (gpus.gpus > 1 << 16) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the request asks for more than 65536 GPUs");
-    size_t count = find_places(site, ask, &gpus, places);
+    size_t count = find_places(site, submission, &gpus, places);
     if (count == 0) return mdot_fail(err, MDOT_NOT_FOUND, "none of its partitions has such GPUs in mdot.conf");
     mdot_job_get_info(job, &info);
     for (size_t i = 0; i < count; i++) {

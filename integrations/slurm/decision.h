@@ -7,12 +7,12 @@
 #include "integrations/slurm/site.h"
 
 /* Resources that a request to Slurm asks for. Texts may be NULL. */
-typedef struct sl_ask {
+typedef struct sl_submission {
     const char *partitions;                    /* "a100,h100"; empty: the default one */
     const char *default_partition;             /* default partition of the cluster */
     const char *per_job, *per_node, *per_task; /* texts of resources (gres.h) */
     uint32_t nodes, tasks;                     /* 0: unspecified */
-} sl_ask;
+} sl_submission;
 
 /* Number of GPUs and nodes that work on a step. The GPUs are those per job; otherwise those per node or per task
  * times their number; otherwise one. */
@@ -21,7 +21,7 @@ typedef struct sl_gpus {
     char type[SL_GRES_TYPE_BYTES]; /* type of all GPUs; empty if unspecified */
     bool is_mixed;                 /* types differ, so there is no prediction */
 } sl_gpus;
-sl_gpus sl_gpus_of(const sl_ask *ask);
+sl_gpus sl_gpus_of(const sl_submission *submission);
 
 enum { SL_COMMENT_BYTES = 512 }; /* Slurm permits up to 1024 */
 
@@ -44,7 +44,7 @@ typedef struct sl_oracle {
 /* INVALID_ARGUMENT and NOT_FOUND give the reason why there is no prediction: for example, settings that contradict
  * the job, or a partition without GPUs in mdot.conf. The context runs in the calling thread. */
 mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_job *job, const sl_request *request,
-                      const sl_ask *ask, sl_decision *out_decision, mdot_error *err);
+                      const sl_submission *submission, sl_decision *out_decision, mdot_error *err);
 
 /* Returns the `quantile` of a step's time. The logarithm of the time is assumed to be normal on either side of the
  * median, with a width that matches the interval. */

@@ -129,16 +129,17 @@ int job_submit(job_desc_msg_t *request, uint32_t user, char **out_message)
     if (controller == NULL || !sl_parcel_is_in(environment, request->spank_job_env_size)) return SLURM_SUCCESS;
     refresh();
     double begun_us = now_us();
-    sl_ask ask = {.partitions = request->partition,
-                  .default_partition = default_part_name,
-                  .per_job = request->tres_per_job,
-                  .per_node = request->tres_per_node,
-                  .per_task = request->tres_per_task,
-                  .nodes = request->min_nodes == NO_VAL ? 0 : request->min_nodes,
-                  .tasks = request->num_tasks == NO_VAL ? 0 : request->num_tasks};
+    sl_submission submission = {.partitions = request->partition,
+                                .default_partition = default_part_name,
+                                .per_job = request->tres_per_job,
+                                .per_node = request->tres_per_node,
+                                .per_task = request->tres_per_task,
+                                .nodes = request->min_nodes == NO_VAL ? 0 : request->min_nodes,
+                                .tasks = request->num_tasks == NO_VAL ? 0 : request->num_tasks};
     sl_decision decision;
     mdot_error err = {0};
-    if (sl_controller_decide(controller, environment, request->spank_job_env_size, &ask, &decision, &err) == MDOT_OK) {
+    if (sl_controller_decide(controller, environment, request->spank_job_env_size, &submission, &decision, &err) ==
+        MDOT_OK) {
         write_decision(&decision, request);
         slurm_info("%s: user %u in %.0f us: partition=%s %s", plugin_type, user, now_us() - begun_us,
                    decision.place.partition, decision.comment);

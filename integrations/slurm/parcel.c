@@ -40,11 +40,11 @@ static mdot_status add_piece(const char *text, size_t most_bytes, sl_parcel *par
 {
     /* reads at most the length of a piece, so that an endless text costs nothing */
     size_t length = strnlen(text, sl_base64_text_bytes(SL_PIECE_BYTES));
-    size_t room = length / 4 * 3;
-    if (length >= sl_base64_text_bytes(SL_PIECE_BYTES) || parcel->job_bytes + room > most_bytes + 2)
+    size_t piece_bytes = length / 4 * 3;
+    if (length >= sl_base64_text_bytes(SL_PIECE_BYTES) || parcel->job_bytes + piece_bytes > most_bytes + 2)
         return mdot_fail(err, MDOT_OUT_OF_RANGE, "the job is larger than %zu bytes", most_bytes);
-    unsigned char *job = realloc(parcel->job, parcel->job_bytes + room + 1);
-    if (job == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a job of %zu bytes", room);
+    unsigned char *job = realloc(parcel->job, parcel->job_bytes + piece_bytes + 1);
+    if (job == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a job of %zu bytes", piece_bytes);
     parcel->job = job;
     size_t bytes;
     if (!sl_base64_read(text, length, job + parcel->job_bytes, &bytes))

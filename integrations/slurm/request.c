@@ -21,7 +21,7 @@ static const char *name_of(size_t key)
 
 /* Values of each key. */
 typedef struct settings {
-    bool given[KEY_COUNT];
+    bool is_set[KEY_COUNT];
     double value[KEY_COUNT];
 } settings;
 
@@ -106,8 +106,8 @@ static mdot_status read_setting(char *setting, settings *out, mdot_error *err)
     *equals = '\0';
     for (size_t i = 0; i < KEY_COUNT; i++) {
         if (*setting == '\0' || strcmp(setting, name_of(i)) != 0) continue;
-        if (out->given[i]) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is given twice", name_of(i));
-        out->given[i] = true;
+        if (out->is_set[i]) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is given twice", name_of(i));
+        out->is_set[i] = true;
         return read_value(i, equals + 1, &out->value[i], err);
     }
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "\"%.40s\" is not a setting of --mdot", setting);
@@ -123,9 +123,9 @@ static mdot_status read_settings(char *text, settings *out, mdot_error *err)
         at = next;
     }
     if (status != MDOT_OK) return status;
-    if (out->given[EPOCHS] != out->given[DATASET])
+    if (out->is_set[EPOCHS] != out->is_set[DATASET])
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "epochs and dataset require each other");
-    if (out->given[EPOCHS] && out->given[STEPS])
+    if (out->is_set[EPOCHS] && out->is_set[STEPS])
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "steps and epochs exclude each other");
     return MDOT_OK;
 }
@@ -148,22 +148,23 @@ const char *sl_request_settings(const char *text)
 
 mdot_status sl_request_parse(const char *text, sl_request *out_request, mdot_error *err)
 {
-    settings said = {0};
+    settings parsed = {0};
     char rest[SL_REQUEST_BYTES];
     if (strnlen(text, SL_REQUEST_BYTES) == SL_REQUEST_BYTES)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "more than %d characters", SL_REQUEST_BYTES - 1);
     for (const char *c = text; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 127) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a control character");
     snprintf(rest, sizeof rest, "%s", sl_request_settings(text));
-    mdot_status status = read_settings(rest, &said, err);
+    mdot_status status = read_settings(rest, &parsed, err);
     if (status != MDOT_OK) return status;
     *out_request = (sl_request){.training = {.struct_size = sizeof(mdot_configuration)},
-                                .has_optimizer = said.given[RT_OPTION_optimizer],
-                                .steps = said.value[STEPS],
-                                .epochs = said.value[EPOCHS],
-                                .dataset = said.value[DATASET]};
+                                .has_optimizer = parsed.is_set[RT_OPTION_optimizer],
+                                .steps = parsed.value[STEPS],
+                                .epochs = parsed.value[EPOCHS],
+                                .dataset = parsed.value[DATASET]};
     for (size_t i = 0; i < RT_OPTION_COUNT; i++)
-        rt_option_set(&out_request->training, &rt_options[i], said.given[i] ? said.value[i] : rt_options[i].fallback);
+        rt_option_set(&out_request->training, &rt_options[i],
+                      parsed.is_set[i] ? parsed.value[i] : rt_options[i].fallback);
     memcpy(out_request->file, text, file_length(text)); /* the rest is zero */
     return MDOT_OK;
 }

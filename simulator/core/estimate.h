@@ -1,4 +1,4 @@
-/* estimate.h — a policy's beliefs about the durations of jobs. Policies read only this, never the true durations.
+/* estimate.h — the durations of jobs that a policy estimates. Policies read only this, never the true durations.
  *
  * An estimator (estimate/) states once, when a job arrives, the factor by which its duration is mispredicted. The
  * remaining time follows from one of two error models:
@@ -15,7 +15,7 @@ typedef enum sc_errors { SC_ERRORS_SCALE, SC_ERRORS_TOTAL } sc_errors;
 
 typedef struct sc_estimator {
     /* Returns predicted over true duration of a job that has just arrived, above 0. `duration_s` is the true
-     * duration, or the believed one of its kind. */
+     * duration, or the estimated one of its kind. */
     double (*factor)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
     /* Learns from a completed job that took `duration_s`; may be NULL. */
     void (*learn)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
@@ -27,19 +27,19 @@ typedef struct sc_estimate {
     const sc_workload *workload;
     sc_errors errors;
     double *factors;     /* for each job that has arrived */
-    double *durations_s; /* duration of each job on a node of its fastest type, before the factor: the belief for its
-                          * kind, or else the truth */
+    double *durations_s; /* duration of each job on a node of its fastest type, before the factor: the estimate for its
+                          * kind, or else the true duration */
 } sc_estimate;
 
 /* Computes sc_estimate.durations_s for a job, on the fastest of the first `type_count` types. */
-double sc_estimate_believed_s(const sc_workload *workload, const sc_job *job, unsigned type_count);
+double sc_estimate_base_duration_s(const sc_workload *workload, const sc_job *job, unsigned type_count);
 
 /* Predicted seconds of a job on a node of its fastest type, if it runs uninterrupted. */
 double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job);
-/* Predicted seconds that a job still needs, given its `remaining` work and the `executed_s` seconds behind it. */
+/* Predicted seconds that a job still needs, given its `remaining` work and the `executed_s` seconds that it has run. */
 double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double remaining, double executed_s);
-/* Predicted work per second on `gpus` GPUs of one node of a type; 0 if the job cannot run there, or is believed not
- * to. */
+/* Predicted work per second on `gpus` GPUs of one node of a type; 0 if the job does not run there, in truth or by the
+ * estimate. */
 double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus);
 
 /* Predicted slowdown on several nodes of a type relative to one, at least 1. */

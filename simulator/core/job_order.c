@@ -1,5 +1,5 @@
-/* job_order.c — the treap behind job_order.h. Priorities are a hash of the job's number, so the shape depends only on the
- * jobs. */
+/* job_order.c — the treap behind job_order.h. Priorities are a hash of the job's number, so the shape depends only on
+ * the jobs. */
 #include "simulator/core/job_order.h"
 
 #include <limits.h>

@@ -42,8 +42,8 @@ static double work_in(const simulation *s, const sc_state *state, double span_s)
 {
     double busy_s = fmin(span_s, fmax(0, state->busy_s - s->view.now_s));
     double work = (span_s - busy_s) * state->speed;
-    bool is_whole = s->policy->round_s > 0 && state->speed * s->policy->round_s >= 1;
-    return is_whole ? floor(work * (1 + 1e-12)) : work;
+    bool has_whole_steps = s->policy->round_s > 0 && state->speed * s->policy->round_s >= 1;
+    return has_whole_steps ? floor(work * (1 + 1e-12)) : work;
 }
 
 static void advance(simulation *s, double to_s)
@@ -297,7 +297,7 @@ static mdot_status prepare(simulation *s, mdot_error *err)
         const sc_job *job = &s->workload->jobs[i];
         s->states[i] = (sc_state){.remaining = job->work, .start_s = INFINITY, .end_s = INFINITY};
         s->durations_s[i] = sc_workload_duration_s(s->workload, job, s->cluster->type_count);
-        s->estimate.durations_s[i] = sc_estimate_believed_s(s->workload, job, s->cluster->type_count);
+        s->estimate.durations_s[i] = sc_estimate_base_duration_s(s->workload, job, s->cluster->type_count);
     }
     s->estimate.workload = s->workload;
     s->estimate.errors = s->options->errors;

@@ -1,8 +1,8 @@
 /* workload.h — the workload: the jobs of a trace, and their speeds on each type of GPU.
  *
  * core/ is the simulator without any policy: workload.h (jobs), cluster.h (GPUs), job_order.h (an order of jobs),
- * policy.h (the view and the answer of a policy), schedule_plan.h (the completed answer), estimate.h (beliefs of a policy),
- * log.h (decisions), simulator.h (the clock).
+ * policy.h (the view and the answer of a policy), schedule_plan.h (the completed answer), estimate.h (estimated
+ * durations), log.h (decisions), simulator.h (the clock).
  */
 #ifndef SC_WORKLOAD_H
 #define SC_WORKLOAD_H
@@ -20,8 +20,8 @@ typedef struct sc_kind {
     char *name;
     double speed[SC_MAX_TYPES][SC_WIDTHS];  /* steps per second on 2^w GPUs of a node; 0: impossible or unknown */
     double spread[SC_MAX_TYPES][SC_WIDTHS]; /* slowdown of a step on several nodes; 0: 1 */
-    bool has_belief; /* policies see these values instead of the true ones, just as estimates have factors */
-    double believed[SC_MAX_TYPES][SC_WIDTHS], believed_spread[SC_MAX_TYPES][SC_WIDTHS];
+    bool has_estimate; /* policies see these values instead of the true ones, just as estimates have factors */
+    double estimated_speed[SC_MAX_TYPES][SC_WIDTHS], estimated_spread[SC_MAX_TYPES][SC_WIDTHS];
 } sc_kind;
 
 typedef struct sc_job {
@@ -29,7 +29,7 @@ typedef struct sc_job {
     char *group; /* user or name, the key of history; NULL if the trace omits it */
     double submit_s;
     double deadline_s; /* on the clock of submit_s; INFINITY: no deadline */
-    double weight;     /* share that it deserves; 1 if the trace omits it */
+    double weight;     /* relative entitlement to GPU time; 1 if the trace omits it */
     double work;       /* steps if the job has a kind; otherwise seconds on `gpus` GPUs, which is its duration */
     int gpus;
     uint32_t kind; /* SC_NONE: no kind */

@@ -1,4 +1,4 @@
-/* estimators.h — sources of beliefs about durations. Each function makes an sc_estimator (core/estimate.h), whose
+/* estimators.h — sources of estimated durations. Each function makes an sc_estimator (core/estimate.h), whose
  * memory sc_estimator_destroy frees. Except for history, all take every job's factor from an array that is made in
  * advance, so that policies are compared under the same errors. */
 #ifndef SC_ESTIMATORS_H

@@ -16,8 +16,8 @@ typedef struct tally {
 } tally;
 
 typedef struct history {
-    uint32_t *group, *like; /* for each job: its group, and its group with its width */
-    tally *groups, *likes;
+    uint32_t *group, *class_of; /* for each job: its group, and its group with its width */
+    tally *groups, *classes;
     tally all;
 } history;
 
@@ -26,9 +26,9 @@ static void destroy(void *memory)
     history *self = memory;
     if (self == NULL) return;
     free(self->group);
-    free(self->like);
+    free(self->class_of);
     free(self->groups);
-    free(self->likes);
+    free(self->classes);
     free(self);
 }
 
@@ -36,7 +36,7 @@ static double factor(void *memory, const sc_workload *workload, uint32_t job, do
 {
     (void)workload;
     const history *self = memory;
-    const tally *known = &self->likes[self->like[job]];
+    const tally *known = &self->classes[self->class_of[job]];
     if (known->count == 0) known = &self->groups[self->group[job]];
     if (known->count == 0) known = &self->all;
     double predicted_s = known->count > 0 ? known->sum_s / (double)known->count : 3600;
@@ -53,7 +53,7 @@ static void learn(void *memory, const sc_workload *workload, uint32_t job, doubl
 {
     (void)workload;
     history *self = memory;
-    add(&self->likes[self->like[job]], duration_s);
+    add(&self->classes[self->class_of[job]], duration_s);
     add(&self->groups[self->group[job]], duration_s);
     add(&self->all, duration_s);
 }
@@ -78,12 +78,12 @@ mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator 
     entry *entries = calloc(count + 1, sizeof *entries);
     if (self != NULL) {
         self->group = calloc(count + 1, sizeof *self->group);
-        self->like = calloc(count + 1, sizeof *self->like);
+        self->class_of = calloc(count + 1, sizeof *self->class_of);
         self->groups = calloc(count + 1, sizeof *self->groups);
-        self->likes = calloc(count + 1, sizeof *self->likes);
+        self->classes = calloc(count + 1, sizeof *self->classes);
     }
-    if (self == NULL || entries == NULL || self->group == NULL || self->like == NULL || self->groups == NULL ||
-        self->likes == NULL) {
+    if (self == NULL || entries == NULL || self->group == NULL || self->class_of == NULL || self->groups == NULL ||
+        self->classes == NULL) {
         destroy(self);
         free(entries);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the history of %zu jobs", count);
@@ -93,12 +93,12 @@ mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator 
         entries[i] = (entry){.group = job->group != NULL ? job->group : "", .gpus = job->gpus, .job = (uint32_t)i};
     }
     qsort(entries, count, sizeof *entries, by_group);
-    uint32_t group = 0, like = 0;
+    uint32_t group = 0, class = 0;
     for (size_t i = 0; i < count; i++) {
         if (i > 0 && strcmp(entries[i].group, entries[i - 1].group) != 0) group++;
-        if (i > 0 && by_group(&entries[i], &entries[i - 1]) != 0) like++;
+        if (i > 0 && by_group(&entries[i], &entries[i - 1]) != 0) class ++;
         self->group[entries[i].job] = group;
-        self->like[entries[i].job] = like;
+        self->class_of[entries[i].job] = class;
     }
     free(entries);
     *out_estimator = (sc_estimator){.factor = factor, .learn = learn, .destroy = destroy, .self = self};

@@ -50,7 +50,7 @@ mdot_status sc_job_row_read(const sc_csv *csv, const sc_job_columns *at, mdot_jo
 {
     mdot_configuration c = {.struct_size = sizeof c};
     int batch, most = (int)rt_options[RT_OPTION_batch].most;
-    mdot_status status = sc_csv_whole(csv, at->batch, 1, most, &batch, err);
+    mdot_status status = sc_csv_integer(csv, at->batch, 1, most, &batch, err);
     if (status == MDOT_OK) status = choose(csv, at->precision, RT_OPTION_precision, &c, err);
     if (status == MDOT_OK) status = choose(csv, at->layout, RT_OPTION_layout, &c, err);
     if (status == MDOT_OK) status = choose(csv, at->optimizer, RT_OPTION_optimizer, &c, err);

@@ -27,9 +27,9 @@ static bool is_measured(const sc_kind *kind)
 }
 
 /* Predicts all widths on each type, in this order; nodes(widest node, width) returns the number of nodes of each. */
-static mdot_status ask(mdot_context *context, const mdot_job *job, const mdot_configuration *base,
-                       const sc_cluster *cluster, uint32_t (*nodes)(int, int), mdot_prediction *predictions,
-                       mdot_error *err)
+static mdot_status predict_widths(mdot_context *context, const mdot_job *job, const mdot_configuration *base,
+                                  const sc_cluster *cluster, uint32_t (*nodes)(int, int), mdot_prediction *predictions,
+                                  mdot_error *err)
 {
     mdot_configuration configurations[MAX_CONFIGURATIONS];
     size_t count = 0;
@@ -62,23 +62,24 @@ static uint32_t several_nodes(int widest, int gpus)
 static mdot_status sweep_kind(mdot_context *context, const mdot_job *job, const mdot_configuration *base,
                               const sc_cluster *cluster, sc_kind *kind, mdot_error *err)
 {
-    mdot_prediction whole[MAX_CONFIGURATIONS], parted[MAX_CONFIGURATIONS];
+    mdot_prediction single_node[MAX_CONFIGURATIONS], multi_node[MAX_CONFIGURATIONS];
     size_t i = 0;
-    mdot_status status = ask(context, job, base, cluster, one_node, whole, err);
-    if (status == MDOT_OK) status = ask(context, job, base, cluster, several_nodes, parted, err);
+    mdot_status status = predict_widths(context, job, base, cluster, one_node, single_node, err);
+    if (status == MDOT_OK) status = predict_widths(context, job, base, cluster, several_nodes, multi_node, err);
     if (status != MDOT_OK) return status;
     bool is_known = is_measured(kind), fits_somewhere = false;
     for (unsigned type = 0; type < cluster->type_count; type++)
         for (unsigned width = 0; width < SC_WIDTHS && 1 << width <= cluster->types[type].gpus; width++)
-            fits_somewhere |= whole[i++].fits;
+            fits_somewhere |= single_node[i++].fits;
     i = 0;
-    kind->has_belief = true;
+    kind->has_estimate = true;
     for (unsigned type = 0; type < cluster->type_count; type++) {
         for (unsigned width = 0; width < SC_WIDTHS && 1 << width <= cluster->types[type].gpus; width++, i++) {
-            kind->believed[type][width] = whole[i].fits || !fits_somewhere ? 1e3 / whole[i].step_ms : 0;
-            kind->believed_spread[type][width] = parted[i].step_ms / whole[i].step_ms;
-            if (!is_known) kind->speed[type][width] = kind->believed[type][width];
-            if (kind->spread[type][width] == 0) kind->spread[type][width] = kind->believed_spread[type][width];
+            kind->estimated_speed[type][width] =
+                single_node[i].fits || !fits_somewhere ? 1e3 / single_node[i].step_ms : 0;
+            kind->estimated_spread[type][width] = multi_node[i].step_ms / single_node[i].step_ms;
+            if (!is_known) kind->speed[type][width] = kind->estimated_speed[type][width];
+            if (kind->spread[type][width] == 0) kind->spread[type][width] = kind->estimated_spread[type][width];
         }
     }
     return MDOT_OK;

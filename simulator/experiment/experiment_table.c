@@ -1,6 +1,6 @@
 /* experiment_table.c — writes the experiment as Markdown and as JSON. */
 #include "simulator/experiment/experiment.h"
-#include "simulator/report/report.h"
+#include "simulator/report/simulation_report.h"
 
 static const char *trace_name(const ex_setup *setup, size_t trace)
 {

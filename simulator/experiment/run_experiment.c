@@ -2,7 +2,7 @@
 #include "simulator/core/random.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/experiment/experiment.h"
-#include "simulator/report/report.h"
+#include "simulator/report/simulation_report.h"
 
 #include <stdlib.h>
 

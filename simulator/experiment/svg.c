@@ -151,7 +151,7 @@ static void put_predictors(FILE *stream, const panel *p)
 }
 
 /* Draws horizontal lines. Their names are moved apart if they would overlap, from the lowest up. */
-static void put_blind(FILE *stream, const panel *p)
+static void put_horizontal_lines(FILE *stream, const panel *p)
 {
     size_t arms[EX_MAX_ARMS], count = 0;
     for (size_t arm = 0; arm < p->setup->arm_count; arm++) {
@@ -209,7 +209,7 @@ void ex_print_svg(FILE *stream, const ex_setup *setup, const ex_results *results
                        .top = TOP + (double)load * (PANEL_H + GAP_Y)};
             set_scale(&p);
             put_axes(stream, &p);
-            put_blind(stream, &p);
+            put_horizontal_lines(stream, &p);
             put_curve(stream, &p, EX_TOTAL);
             put_curve(stream, &p, EX_SCALE);
             put_predictors(stream, &p);

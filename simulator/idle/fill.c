@@ -117,7 +117,7 @@ static void run(filling *f)
 }
 
 mdot_status sc_fill_idle_windows(const sc_workload *workload, const sc_idle_windows *windows, sc_idle_rule rule,
-                                 const double *believed_s, sc_idle_result *out_result, mdot_error *err)
+                                 const double *predicted_s, sc_idle_result *out_result, mdot_error *err)
 {
     size_t jobs = workload->job_count;
     double *needed_s = calloc(jobs + 1, sizeof *needed_s);
@@ -136,7 +136,7 @@ mdot_status sc_fill_idle_windows(const sc_workload *workload, const sc_idle_wind
             status = mdot_fail(err, MDOT_INVALID_ARGUMENT,
                                "idle windows are single GPUs, and jobs have a duration: job %s has %d GPUs",
                                workload->jobs[i].id, workload->jobs[i].gpus);
-        needed_s[i] = rule == SC_IDLE_ORACLE ? workload->jobs[i].work : rule == SC_IDLE_UPPER ? believed_s[i] : 0;
+        needed_s[i] = rule == SC_IDLE_ORACLE ? workload->jobs[i].work : rule == SC_IDLE_UPPER ? predicted_s[i] : 0;
     }
     if (status == MDOT_OK) {
         for (size_t i = 0; i < windows->count; i++) { /* sorted by their beginning, which is a valid heap */

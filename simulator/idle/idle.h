@@ -37,8 +37,8 @@ typedef struct sc_idle_result {
     size_t ended, cut_off;
 } sc_idle_result;
 
-/* `believed_s` is each job's predicted upper quantile. INVALID_ARGUMENT for jobs of more than one GPU. */
+/* `predicted_s` is each job's predicted upper quantile. INVALID_ARGUMENT for jobs of more than one GPU. */
 mdot_status sc_fill_idle_windows(const sc_workload *workload, const sc_idle_windows *windows, sc_idle_rule rule,
-                                 const double *believed_s, sc_idle_result *out_result, mdot_error *err);
+                                 const double *predicted_s, sc_idle_result *out_result, mdot_error *err);
 
 #endif

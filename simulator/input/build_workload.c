@@ -77,14 +77,14 @@ static void merge(const sc_job *jobs, size_t middle, size_t count, sc_job *out)
     }
 }
 
-static void sort_by_arrival(sc_job *jobs, sc_job *room, size_t count)
+static void sort_by_arrival(sc_job *jobs, sc_job *scratch, size_t count)
 {
     if (count < 2) return;
     size_t middle = count / 2;
-    sort_by_arrival(jobs, room, middle);
-    sort_by_arrival(jobs + middle, room, count - middle);
-    merge(jobs, middle, count, room);
-    memcpy(jobs, room, count * sizeof *jobs);
+    sort_by_arrival(jobs, scratch, middle);
+    sort_by_arrival(jobs + middle, scratch, count - middle);
+    merge(jobs, middle, count, scratch);
+    memcpy(jobs, scratch, count * sizeof *jobs);
 }
 
 mdot_status sc_workload_finish(sc_workload *workload, const char *path, mdot_error *err)
@@ -96,10 +96,10 @@ mdot_status sc_workload_finish(sc_workload *workload, const char *path, mdot_err
     for (size_t i = 1; i < workload->job_count; i++)
         is_sorted &= workload->jobs[i - 1].submit_s <= workload->jobs[i].submit_s;
     if (is_sorted) return MDOT_OK;
-    sc_job *room = calloc(workload->job_count, sizeof *room);
-    if (room == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
-    sort_by_arrival(workload->jobs, room, workload->job_count);
-    free(room);
+    sc_job *scratch = calloc(workload->job_count, sizeof *scratch);
+    if (scratch == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
+    sort_by_arrival(workload->jobs, scratch, workload->job_count);
+    free(scratch);
     return MDOT_OK;
 }
 

@@ -54,7 +54,7 @@ mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_erro
         mdot_error reason = {0};
         status = sc_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        status = sc_csv_whole(&csv, gpus, 1, 1 << 20, &count, err);
+        status = sc_csv_integer(&csv, gpus, 1, 1 << 20, &count, err);
         if (status != MDOT_OK) break;
         if (csv.field[type][0] == '\0') {
             status = sc_csv_fail(&csv, err, "type is empty");

@@ -195,7 +195,7 @@ mdot_status sc_csv_number(const sc_csv *csv, int column, double least, double mo
     return MDOT_OK;
 }
 
-mdot_status sc_csv_whole(const sc_csv *csv, int column, int least, int most, int *out_value, mdot_error *err)
+mdot_status sc_csv_integer(const sc_csv *csv, int column, int least, int most, int *out_value, mdot_error *err)
 {
     double value;
     mdot_status status = sc_csv_number(csv, column, least, most, &value, err);

@@ -34,7 +34,7 @@ mdot_status sc_csv_need(const sc_csv *csv, const char *column, int *out_index, m
 
 /* Read the row's number in a column, from `least` to `most`. */
 mdot_status sc_csv_number(const sc_csv *csv, int column, double least, double most, double *out_value, mdot_error *err);
-mdot_status sc_csv_whole(const sc_csv *csv, int column, int least, int most, int *out_value, mdot_error *err);
+mdot_status sc_csv_integer(const sc_csv *csv, int column, int least, int most, int *out_value, mdot_error *err);
 
 /* Returns MALFORMED, with the file and the row's line before the message. */
 __attribute__((format(printf, 3, 4))) mdot_status sc_csv_fail(const sc_csv *csv, mdot_error *err, const char *format,

@@ -28,7 +28,7 @@ typedef struct task {
     const char *job; /* borrowed from the table */
     size_t line;     /* position in the file, the order of jobs with equal start */
     double start_s, end_s, gpus;
-    bool is_whole; /* status Terminated, with both times */
+    bool is_valid; /* status Terminated, with both times */
 } task;
 
 typedef struct tasks {
@@ -52,17 +52,17 @@ static int by_line(const void *a, const void *b)
 static mdot_status read_task(const sc_csv *csv, task *out, mdot_error *err)
 {
     const char *const *field = (const char *const *)csv->field;
-    *out = (task){.job = field[0], .line = csv->line, .is_whole = strcmp(field[3], "Terminated") == 0};
+    *out = (task){.job = field[0], .line = csv->line, .is_valid = strcmp(field[3], "Terminated") == 0};
     double instances = 1, percent = 0;
     mdot_status status = MDOT_OK;
     if (field[0][0] == '\0') return sc_csv_fail(csv, err, "job_name is empty");
     if (field[2][0] != '\0') status = sc_csv_number(csv, 2, 0, MAX_INSTANCES, &instances, err);
     if (status == MDOT_OK && field[8][0] != '\0') status = sc_csv_number(csv, 8, 0, 1e6, &percent, err);
     out->gpus = instances * percent / 100;
-    if (field[4][0] == '\0' || field[5][0] == '\0') out->is_whole = false;
+    if (field[4][0] == '\0' || field[5][0] == '\0') out->is_valid = false;
     if (status == MDOT_OK && field[4][0] != '\0') status = sc_csv_number(csv, 4, 0, MAX_SECONDS, &out->start_s, err);
     if (status == MDOT_OK && field[5][0] != '\0') status = sc_csv_number(csv, 5, 0, MAX_SECONDS, &out->end_s, err);
-    if (status == MDOT_OK && out->is_whole && out->end_s < out->start_s)
+    if (status == MDOT_OK && out->is_valid && out->end_s < out->start_s)
         status = sc_csv_fail(csv, err, "end_time is before start_time");
     return status;
 }
@@ -96,9 +96,9 @@ static void join_tasks(tasks *all)
             job.gpus += next->gpus;
             job.start_s = fmin(job.start_s, next->start_s);
             job.end_s = fmax(job.end_s, next->end_s);
-            job.is_whole &= next->is_whole;
+            job.is_valid &= next->is_valid;
         }
-        if (job.is_whole && job.gpus > 0) all->items[kept++] = job;
+        if (job.is_valid && job.gpus > 0) all->items[kept++] = job;
     }
     all->count = kept;
 }

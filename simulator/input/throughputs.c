@@ -54,7 +54,7 @@ static mdot_status read_csv(const char *path, const sc_cluster *cluster, sc_work
         double speed, spread = 0;
         status = sc_csv_next(&csv, &is_row, err);
         if (status != MDOT_OK || !is_row) break;
-        status = sc_csv_whole(&csv, gpus_at, 1, 1 << (SC_WIDTHS - 1), &gpus, err);
+        status = sc_csv_integer(&csv, gpus_at, 1, 1 << (SC_WIDTHS - 1), &gpus, err);
         if (status == MDOT_OK) status = sc_csv_number(&csv, speed_at, 0, MAX_SPEED, &speed, err);
         if (status == MDOT_OK && spread_at != SC_CSV_ABSENT && csv.field[spread_at][0] != '\0')
             status = sc_csv_number(&csv, spread_at, 1, MAX_SPREAD, &spread, err);

@@ -44,7 +44,7 @@ static mdot_status read_job(sc_workload *workload, const sc_csv *csv, const colu
     sc_job job = {.deadline_s = INFINITY, .weight = 1, .kind = SC_NONE};
     if (csv->field[at->id][0] == '\0') return sc_csv_fail(csv, err, "job_id is empty");
     mdot_status status = sc_csv_number(csv, at->submit, 0, MAX_SECONDS, &job.submit_s, err);
-    if (status == MDOT_OK) status = sc_csv_whole(csv, at->gpus, 1, MAX_GPUS, &job.gpus, err);
+    if (status == MDOT_OK) status = sc_csv_integer(csv, at->gpus, 1, MAX_GPUS, &job.gpus, err);
     if (status == MDOT_OK && at->type == SC_CSV_ABSENT)
         status = sc_csv_number(csv, at->duration, 0, MAX_SECONDS, &job.work, err);
     if (status == MDOT_OK && at->type != SC_CSV_ABSENT) {

@@ -2,7 +2,7 @@
  * of completion times, and the first job of each machine runs.
  *
  * As in Gavel's simulation, it works in rounds. A job that has a machine keeps it, and the other jobs are matched to
- * the free machines. Left out: the paper's fairness (its alpha, the share of jobs that is considered) and its
+ * the free machines. Left out: the paper's fairness (its alpha, the fraction of jobs that is considered) and its
  * profiler of run times, which an estimate replaces.
  */
 #include "simulator/policy/policies.h"
@@ -28,25 +28,25 @@ static void free_matching(matching *m)
 
 /* The first job on each machine is the farthest from the end: of a type with n machines, the n jobs of highest
  * position. */
-static void start_first(const matching *m, size_t count, size_t types, double *machines, double *shares)
+static void start_first(const matching *m, size_t count, size_t types, double *machines, double *fractions)
 {
     for (size_t type = 0; type < types; type++) {
         for (; machines[type] > 0; machines[type]--) {
             size_t first = count;
             for (size_t i = 0; i < count; i++) {
-                bool is_taken = shares[m->jobs[i] * types + type] > 0;
+                bool is_taken = fractions[m->jobs[i] * types + type] > 0;
                 if (m->matches[i].type != type || is_taken) continue;
                 if (first == count || m->matches[i].from_end > m->matches[first].from_end) first = i;
             }
             if (first == count) break;
-            shares[m->jobs[first] * types + type] = 1;
+            fractions[m->jobs[first] * types + type] = 1;
         }
     }
 }
 
-static mdot_status allocate(const sc_round_problem *problem, double *shares, mdot_error *err)
+static mdot_status allocate(const sc_round_problem *problem, double *fractions, mdot_error *err)
 {
-    const sc_shares *p = &problem->shares;
+    const sc_time_fractions *p = &problem->fractions;
     double machines[SC_MAX_TYPES], sum_s;
     size_t count = 0;
     matching m = {calloc(p->jobs, sizeof *m.jobs), calloc(p->jobs * p->types, sizeof *m.time_s),
@@ -55,7 +55,7 @@ static mdot_status allocate(const sc_round_problem *problem, double *shares, mdo
     if (m.jobs == NULL || m.time_s == NULL || m.matches == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to match %zu jobs", p->jobs);
     memcpy(machines, p->gpus, p->types * sizeof *machines);
-    memset(shares, 0, p->jobs * p->types * sizeof *shares);
+    memset(fractions, 0, p->jobs * p->types * sizeof *fractions);
     for (size_t i = 0; status == MDOT_OK && i < p->jobs; i++) {
         size_t had = 0; /* the type on which it has a machine */
         while (had < p->types && problem->previous[i * p->types + had] == 0) had++;
@@ -63,7 +63,7 @@ static mdot_status allocate(const sc_round_problem *problem, double *shares, mdo
             status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "policy allox is for jobs of one GPU: job %s has %g",
                                problem->view->workload->jobs[problem->jobs[i]].id, p->scale[i]);
         } else if (had < p->types) {
-            shares[i * p->types + had] = 1;
+            fractions[i * p->types + had] = 1;
             machines[had]--;
         } else {
             for (size_t type = 0; type < p->types; type++) {
@@ -77,7 +77,7 @@ static mdot_status allocate(const sc_round_problem *problem, double *shares, mdo
     for (size_t type = 0; type < p->types; type++) free_machines += machines[type];
     if (status == MDOT_OK && count > 0 && free_machines > 0) {
         status = sc_match_jobs(count, p->types, m.time_s, machines, p->limit_s, m.matches, &sum_s, err);
-        if (status == MDOT_OK) start_first(&m, count, p->types, machines, shares);
+        if (status == MDOT_OK) start_first(&m, count, p->types, machines, fractions);
     }
     free_matching(&m);
     return status;

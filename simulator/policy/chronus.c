@@ -40,7 +40,7 @@ typedef struct chronus {
     sc_lease_job *needs;   /* scratch: needs of each chosen job */
     sc_reservation *fresh; /* scratch: new plan of each chosen job */
     waiting *order;
-    sc_room room;
+    sc_free_slots free_slots;
 } chronus;
 
 static void destroy(void *memory)
@@ -57,7 +57,7 @@ static void destroy(void *memory)
     free(self->needs);
     free(self->fresh);
     free(self->order);
-    sc_room_free(&self->room);
+    sc_free_slots_destroy(&self->free_slots);
     free(self);
 }
 
@@ -126,13 +126,13 @@ static mdot_status fill_one(chronus *self, const sc_lease_job *need, sc_reservat
     mdot_status status = make_empty(need, out, err);
     if (status != MDOT_OK) return status;
     for (size_t t = 0; t < need->until && got < need->needed; t++) {
-        int left = t < self->room.count ? self->room.left[t] : self->room.gpus;
+        int left = t < self->free_slots.count ? self->free_slots.left[t] : self->free_slots.gpus;
         if (left < need->gpus) continue;
         out->gpus[t] = need->gpus;
         got++;
     }
     *out_fits = got == need->needed;
-    if (*out_fits) status = sc_room_take(&self->room, out, err);
+    if (*out_fits) status = sc_free_slots_reserve(&self->free_slots, out, err);
     if (!*out_fits || status != MDOT_OK) sc_reservation_free(out);
     return status;
 }
@@ -143,7 +143,7 @@ static mdot_status fill_greedily(chronus *self, const sc_view *view, size_t coun
     mdot_status status = MDOT_OK;
     size_t made = 0;
     *out_fits = true;
-    sc_room_clear(&self->room, view->cluster->gpus);
+    sc_free_slots_reset(&self->free_slots, view->cluster->gpus);
     while (made < count && status == MDOT_OK && *out_fits) {
         status = fill_one(self, &self->needs[made], &self->fresh[made], out_fits, err);
         if (status == MDOT_OK && *out_fits) made++;

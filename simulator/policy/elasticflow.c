@@ -27,7 +27,7 @@ typedef struct elastic {
     uint32_t *order;       /* scratch for sorting */
     sc_reservation *fresh; /* scratch for new plans, in the order of active */
     size_t active_count, pending_count;
-    sc_room room;
+    sc_free_slots free_slots;
     int *width; /* width of each active job in this slot */
 } elastic;
 
@@ -43,7 +43,7 @@ static void destroy(void *memory)
     free(self->order);
     free(self->fresh);
     free(self->width);
-    sc_room_free(&self->room);
+    sc_free_slots_destroy(&self->free_slots);
     free(self);
 }
 
@@ -93,10 +93,10 @@ static mdot_status fill_anew(elastic *self, const sc_view *view, uint32_t added,
     for (size_t i = 0; i < self->active_count; i++)
         if (has_deadline(view, self->active[i])) sort_in(view, self->order, count++, self->active[i]);
     if (added != SC_NONE) sort_in(view, self->order, count++, added);
-    sc_room_clear(&self->room, view->cluster->gpus);
+    sc_free_slots_reset(&self->free_slots, view->cluster->gpus);
     *out_fits = true;
     while (made < count && *out_fits && status == MDOT_OK) {
-        status = sc_reservation_make(view, self->order[made], &self->room, &self->fresh[made], out_fits, err);
+        status = sc_reservation_make(view, self->order[made], &self->free_slots, &self->fresh[made], out_fits, err);
         if (status == MDOT_OK && *out_fits) made++;
     }
     if (status == MDOT_OK && *out_fits) {
@@ -114,10 +114,11 @@ static mdot_status fill_anew(elastic *self, const sc_view *view, uint32_t added,
 static mdot_status fit_in(elastic *self, const sc_view *view, uint32_t added, bool *out_fits, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
-    sc_room_clear(&self->room, view->cluster->gpus);
+    sc_free_slots_reset(&self->free_slots, view->cluster->gpus);
     for (size_t i = 0; status == MDOT_OK && i < self->active_count; i++)
-        status = sc_room_take(&self->room, &self->plans[self->active[i]], err);
-    if (status == MDOT_OK) status = sc_reservation_make(view, added, &self->room, &self->plans[added], out_fits, err);
+        status = sc_free_slots_reserve(&self->free_slots, &self->plans[self->active[i]], err);
+    if (status == MDOT_OK)
+        status = sc_reservation_make(view, added, &self->free_slots, &self->plans[added], out_fits, err);
     return status;
 }
 

@@ -37,7 +37,7 @@ const sc_policy sc_policy_fifo = {
 
 const sc_policy sc_policy_fjf = {
     .name = "fjf",
-    .summary = "first come, first served; skips what does not fit",
+    .summary = "first come, first served; skips jobs that do not fit",
     .create = sc_queue_create,
     .decide = decide_fjf,
     .destroy = sc_queue_destroy,

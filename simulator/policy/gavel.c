@@ -6,34 +6,34 @@
  *   gavel-makespan   the shortest time in which all present jobs end
  *   isolated         an equal part of every type for every job: the baseline of sharing without a program
  *
- * rounds.h describes how shares become rounds, and the parts that are left out. Of the policies, hierarchical ones,
+ * rounds.h describes how fractions become rounds, and the parts that are left out. Of the policies, hierarchical ones,
  * cost and FIFO over types are left out.
  */
 #include "simulator/policy/policies.h"
 #include "simulator/policy/rounds.h"
 
-static mdot_status allocate_max_min(const sc_round_problem *problem, double *out_shares, mdot_error *err)
+static mdot_status allocate_max_min(const sc_round_problem *problem, double *out_fractions, mdot_error *err)
 {
     double value;
-    return sc_shares_max_min(&problem->shares, out_shares, &value, err);
+    return sc_time_fractions_max_min(&problem->fractions, out_fractions, &value, err);
 }
 
-static mdot_status allocate_finish_time(const sc_round_problem *problem, double *out_shares, mdot_error *err)
+static mdot_status allocate_finish_time(const sc_round_problem *problem, double *out_fractions, mdot_error *err)
 {
     double value;
-    return sc_shares_finish_time(&problem->shares, out_shares, &value, err);
+    return sc_time_fractions_finish_time(&problem->fractions, out_fractions, &value, err);
 }
 
-static mdot_status allocate_makespan(const sc_round_problem *problem, double *out_shares, mdot_error *err)
+static mdot_status allocate_makespan(const sc_round_problem *problem, double *out_fractions, mdot_error *err)
 {
     double value;
-    return sc_shares_makespan(&problem->shares, out_shares, &value, err);
+    return sc_time_fractions_makespan(&problem->fractions, out_fractions, &value, err);
 }
 
-static mdot_status allocate_isolated(const sc_round_problem *problem, double *out_shares, mdot_error *err)
+static mdot_status allocate_isolated(const sc_round_problem *problem, double *out_fractions, mdot_error *err)
 {
     (void)err;
-    sc_shares_isolated(&problem->shares, out_shares);
+    sc_time_fractions_isolated(&problem->fractions, out_fractions);
     return MDOT_OK;
 }
 

@@ -4,7 +4,7 @@
  * equal service take turns.
  */
 #include "simulator/policy/policies.h"
-#include "simulator/policy/settled.h"
+#include "simulator/policy/sorted_jobs.h"
 
 static const double quantum_s = 60;
 
@@ -16,15 +16,15 @@ static double attained_gpu_s(const sc_view *view, uint32_t job)
 static mdot_status decide(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     (void)err;
-    sc_settled_decide(self, view, plan, attained_gpu_s);
-    if (sc_order_count(sc_settled_order(self)) > plan->grant_count) plan->wake_s = view->now_s + quantum_s;
+    sc_sorted_jobs_decide(self, view, plan, attained_gpu_s);
+    if (sc_order_count(sc_sorted_jobs_incomplete(self)) > plan->grant_count) plan->wake_s = view->now_s + quantum_s;
     return MDOT_OK;
 }
 
 const sc_policy sc_policy_las = {
     .name = "las",
     .summary = "least attained service first, in quanta of 60 s",
-    .create = sc_settled_create,
+    .create = sc_sorted_jobs_create,
     .decide = decide,
-    .destroy = sc_settled_destroy,
+    .destroy = sc_sorted_jobs_destroy,
 };

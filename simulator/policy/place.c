@@ -1,11 +1,11 @@
 /* place.c — best fit on one node, or fragments of several. */
 #include "simulator/policy/place.h"
 
-uint32_t sc_place_find_node(const int *room, size_t node_count, int gpus)
+uint32_t sc_place_find_node(const int *available, size_t node_count, int gpus)
 {
     uint32_t best = SC_NONE;
     for (uint32_t node = 0; node < node_count; node++)
-        if (room[node] >= gpus && (best == SC_NONE || room[node] < room[best])) best = node;
+        if (available[node] >= gpus && (best == SC_NONE || available[node] < available[best])) best = node;
     return best;
 }
 
@@ -21,10 +21,10 @@ bool sc_place_as_it_is(const sc_view *view, sc_plan *plan, uint32_t job)
     return true;
 }
 
-bool sc_place_on_one(const sc_view *view, sc_plan *plan, const int *room, uint32_t job)
+bool sc_place_on_one(const sc_view *view, sc_plan *plan, const int *available, uint32_t job)
 {
     int gpus = view->workload->jobs[job].gpus;
-    uint32_t node = sc_place_find_node(room, view->cluster->node_count, gpus);
+    uint32_t node = sc_place_find_node(available, view->cluster->node_count, gpus);
     if (node == SC_NONE) return false;
     sc_plan_run(plan, job, 0, gpus);
     sc_plan_take(plan, node, gpus);
@@ -33,26 +33,26 @@ bool sc_place_on_one(const sc_view *view, sc_plan *plan, const int *room, uint32
 
 /* Returns the node with the fewest free GPUs, at least one, that comes behind a node with `least` GPUs and number
  * `last`. */
-static uint32_t find_next(const int *room, size_t node_count, int least, uint32_t last)
+static uint32_t find_next(const int *available, size_t node_count, int least, uint32_t last)
 {
     uint32_t best = SC_NONE;
     for (uint32_t node = 0; node < node_count; node++) {
-        bool is_behind = room[node] > least || (room[node] == least && node > last);
-        if (room[node] > 0 && is_behind && (best == SC_NONE || room[node] < room[best])) best = node;
+        bool is_behind = available[node] > least || (available[node] == least && node > last);
+        if (available[node] > 0 && is_behind && (best == SC_NONE || available[node] < available[best])) best = node;
     }
     return best;
 }
 
-bool sc_place_on_several(const sc_view *view, sc_plan *plan, const int *room, uint32_t job)
+bool sc_place_on_several(const sc_view *view, sc_plan *plan, const int *available, uint32_t job)
 {
     size_t nodes = view->cluster->node_count;
     int missing = view->workload->jobs[job].gpus, there = 0, least = 0;
-    for (size_t node = 0; node < nodes && there < missing; node++) there += room[node];
+    for (size_t node = 0; node < nodes && there < missing; node++) there += available[node];
     if (there < missing) return false;
     sc_plan_run(plan, job, 0, missing);
     for (uint32_t node = 0; missing > 0;) {
-        node = find_next(room, nodes, least, node);
-        least = room[node]; /* read before GPUs are taken, because `room` may be the plan's own array */
+        node = find_next(available, nodes, least, node);
+        least = available[node]; /* read before GPUs are taken, because `available` may be the plan's own array */
         int gpus = least < missing ? least : missing;
         sc_plan_take(plan, node, gpus);
         missing -= gpus;

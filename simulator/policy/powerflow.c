@@ -17,14 +17,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-typedef struct share {
+typedef struct job_width {
     uint32_t job;
     int width;
     double service; /* GPU-seconds at the least width */
-} share;
+} job_width;
 
 typedef struct powerflow {
-    share *shares; /* of active jobs: arrived and incomplete */
+    job_width *jobs; /* of active jobs: arrived and incomplete */
     size_t count;
 } powerflow;
 
@@ -32,7 +32,7 @@ static void destroy(void *memory)
 {
     powerflow *self = memory;
     if (self == NULL) return;
-    free(self->shares);
+    free(self->jobs);
     free(self);
 }
 
@@ -42,8 +42,8 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "policy powerflow requires the power of GPUs: --cluster with watts");
     powerflow *self = calloc(1, sizeof *self);
-    if (self != NULL) self->shares = calloc(view->workload->job_count + 1, sizeof *self->shares);
-    if (self == NULL || self->shares == NULL) {
+    if (self != NULL) self->jobs = calloc(view->workload->job_count + 1, sizeof *self->jobs);
+    if (self == NULL || self->jobs == NULL) {
         destroy(self);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
     }
@@ -61,7 +61,7 @@ static double left_s(const sc_view *view, uint32_t job, int width)
 }
 
 /* Returns the relative saving of the job's time at the next width over the relative increase of its energy. */
-static double gain(const sc_view *view, const share *s, int wider)
+static double gain(const sc_view *view, const job_width *s, int wider)
 {
     double now_s = left_s(view, s->job, s->width), then_s = left_s(view, s->job, wider);
     double saved = 1 - then_s / now_s, more = wider * then_s / (s->width * now_s) - 1;
@@ -71,7 +71,7 @@ static double gain(const sc_view *view, const share *s, int wider)
 
 static int by_service(const void *left, const void *right)
 {
-    const share *a = left, *b = right;
+    const job_width *a = left, *b = right;
     if (a->service != b->service) return a->service < b->service ? -1 : 1;
     return (a->job > b->job) - (a->job < b->job);
 }
@@ -80,8 +80,8 @@ static void take_arrived(powerflow *self, const sc_view *view)
 {
     size_t kept = 0;
     for (size_t i = 0; i < self->count; i++)
-        if (view->states[self->shares[i].job].phase != SC_DONE) self->shares[kept++] = self->shares[i];
-    for (size_t i = 0; i < view->arrived_count; i++) self->shares[kept++] = (share){.job = view->arrived[i]};
+        if (view->states[self->jobs[i].job].phase != SC_DONE) self->jobs[kept++] = self->jobs[i];
+    for (size_t i = 0; i < view->arrived_count; i++) self->jobs[kept++] = (job_width){.job = view->arrived[i]};
     self->count = kept;
 }
 
@@ -89,16 +89,16 @@ static void take_arrived(powerflow *self, const sc_view *view)
 static int give_least(powerflow *self, const sc_view *view, int gpus)
 {
     for (size_t i = 0; i < self->count; i++) {
-        share *s = &self->shares[i];
+        job_width *s = &self->jobs[i];
         int least = sc_reservation_next_width(view, s->job, 0);
         s->width = 0;
         s->service = least == 0 ? INFINITY : least * left_s(view, s->job, least);
     }
-    qsort(self->shares, self->count, sizeof *self->shares, by_service);
+    qsort(self->jobs, self->count, sizeof *self->jobs, by_service);
     for (size_t i = 0; i < self->count; i++) {
-        int least = sc_reservation_next_width(view, self->shares[i].job, 0);
+        int least = sc_reservation_next_width(view, self->jobs[i].job, 0);
         if (least == 0 || least > gpus) continue;
-        self->shares[i].width = least;
+        self->jobs[i].width = least;
         gpus -= least;
     }
     return gpus;
@@ -107,10 +107,10 @@ static int give_least(powerflow *self, const sc_view *view, int gpus)
 static void widen(powerflow *self, const sc_view *view, int gpus)
 {
     while (gpus > 0) {
-        share *best = NULL;
+        job_width *best = NULL;
         double most = 0;
         for (size_t i = 0; i < self->count; i++) {
-            share *s = &self->shares[i];
+            job_width *s = &self->jobs[i];
             int wider = s->width == 0 ? 0 : sc_reservation_next_width(view, s->job, s->width);
             if (wider == 0 || wider - s->width > gpus) continue;
             double gained = gain(view, s, wider);
@@ -135,7 +135,7 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
     take_arrived(self, view);
     widen(self, view, give_least(self, view, gpus));
     for (size_t i = 0; i < self->count; i++)
-        if (self->shares[i].width > 0) sc_plan_run(plan, self->shares[i].job, 0, self->shares[i].width);
+        if (self->jobs[i].width > 0) sc_plan_run(plan, self->jobs[i].job, 0, self->jobs[i].width);
     return MDOT_OK;
 }
 

@@ -9,41 +9,41 @@ enum { MAX_SLOTS = 1 << 22 }; /* eight years */
 
 /* ---- Free GPUs and plans ----------------------------------------------------------------------------------------- */
 
-void sc_room_clear(sc_room *room, int gpus)
+void sc_free_slots_reset(sc_free_slots *free_slots, int gpus)
 {
-    room->count = 0;
-    room->gpus = gpus;
+    free_slots->count = 0;
+    free_slots->gpus = gpus;
 }
 
-void sc_room_free(sc_room *room)
+void sc_free_slots_destroy(sc_free_slots *free_slots)
 {
-    free(room->left);
-    *room = (sc_room){0};
+    free(free_slots->left);
+    *free_slots = (sc_free_slots){0};
 }
 
-static int room_in(const sc_room *room, size_t slot)
+static int free_gpus_in(const sc_free_slots *free_slots, size_t slot)
 {
-    return slot < room->count ? room->left[slot] : room->gpus;
+    return slot < free_slots->count ? free_slots->left[slot] : free_slots->gpus;
 }
 
-static mdot_status reach(sc_room *room, size_t slots, mdot_error *err)
+static mdot_status reach(sc_free_slots *free_slots, size_t slots, mdot_error *err)
 {
-    if (slots > room->capacity) {
+    if (slots > free_slots->capacity) {
         size_t capacity = slots + slots / 2;
-        int *left = realloc(room->left, capacity * sizeof *left);
+        int *left = realloc(free_slots->left, capacity * sizeof *left);
         if (left == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu slots", slots);
-        room->left = left;
-        room->capacity = capacity;
+        free_slots->left = left;
+        free_slots->capacity = capacity;
     }
-    for (; room->count < slots; room->count++) room->left[room->count] = room->gpus;
+    for (; free_slots->count < slots; free_slots->count++) free_slots->left[free_slots->count] = free_slots->gpus;
     return MDOT_OK;
 }
 
-mdot_status sc_room_take(sc_room *room, const sc_reservation *plan, mdot_error *err)
+mdot_status sc_free_slots_reserve(sc_free_slots *free_slots, const sc_reservation *plan, mdot_error *err)
 {
     size_t slots = plan->count - plan->first;
-    mdot_status status = reach(room, slots, err);
-    for (size_t i = 0; status == MDOT_OK && i < slots; i++) room->left[i] -= plan->gpus[plan->first + i];
+    mdot_status status = reach(free_slots, slots, err);
+    for (size_t i = 0; status == MDOT_OK && i < slots; i++) free_slots->left[i] -= plan->gpus[plan->first + i];
     return status;
 }
 
@@ -131,29 +131,29 @@ static int widest(const sc_view *view, uint32_t job, int level, int most)
 }
 
 /* Returns the number of slots until the job ends with the widths of a level; 0 if its deadline comes first. */
-static size_t slots_at(const sc_view *view, uint32_t job, const sc_room *room, int level)
+static size_t slots_at(const sc_view *view, uint32_t job, const sc_free_slots *free_slots, int level)
 {
     walk w = begin_walk(view, job);
     double deadline_s = view->workload->jobs[job].deadline_s;
     for (size_t slot = 0; slot < MAX_SLOTS && w.at_s < deadline_s; slot++)
-        if (step(&w, widest(view, job, level, room_in(room, slot)), SC_SLOT_S))
+        if (step(&w, widest(view, job, level, free_gpus_in(free_slots, slot)), SC_SLOT_S))
             return w.end_s <= deadline_s ? slot + 1 : 0;
     return 0;
 }
 
-mdot_status sc_reservation_make(const sc_view *view, uint32_t job, sc_room *room, sc_reservation *out_plan,
+mdot_status sc_reservation_make(const sc_view *view, uint32_t job, sc_free_slots *free_slots, sc_reservation *out_plan,
                                 bool *out_fits, mdot_error *err)
 {
     size_t slots = 0;
     int level = 0;
     while (slots == 0 && (level = sc_reservation_next_width(view, job, level)) != 0)
-        slots = slots_at(view, job, room, level);
+        slots = slots_at(view, job, free_slots, level);
     *out_fits = slots > 0;
     if (slots == 0) return MDOT_OK;
     sc_reservation plan = {.gpus = calloc(slots, sizeof *plan.gpus), .count = slots};
     if (plan.gpus == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu slots", slots);
-    for (size_t i = 0; i < slots; i++) plan.gpus[i] = widest(view, job, level, room_in(room, i));
-    mdot_status status = sc_room_take(room, &plan, err);
+    for (size_t i = 0; i < slots; i++) plan.gpus[i] = widest(view, job, level, free_gpus_in(free_slots, i));
+    mdot_status status = sc_free_slots_reserve(free_slots, &plan, err);
     if (status == MDOT_OK)
         *out_plan = plan;
     else

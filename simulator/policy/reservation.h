@@ -1,7 +1,7 @@
 /* reservation.h — the GPUs that a job is guaranteed in future slots: ElasticFlow's plans.
  *
  * Slots count from the current one. Work, restarts and deadlines are followed slot by slot. Speeds are those that the
- * policy believes, and the cost of restarts is that of the simulator.
+ * policy estimates, and the cost of restarts is that of the simulator.
  */
 #ifndef SC_RESERVATION_H
 #define SC_RESERVATION_H
@@ -16,19 +16,19 @@ typedef struct sc_reservation { /* all zero: empty */
 } sc_reservation;
 
 /* GPUs that are free of plans, slot by slot; all GPUs are free behind the last slot. */
-typedef struct sc_room {
+typedef struct sc_free_slots {
     int *left;
     size_t count, capacity;
     int gpus;
-} sc_room;
+} sc_free_slots;
 
-void sc_room_clear(sc_room *room, int gpus);
-void sc_room_free(sc_room *room);
-mdot_status sc_room_take(sc_room *room, const sc_reservation *plan, mdot_error *err);
+void sc_free_slots_reset(sc_free_slots *free_slots, int gpus);
+void sc_free_slots_destroy(sc_free_slots *free_slots);
+mdot_status sc_free_slots_reserve(sc_free_slots *free_slots, const sc_reservation *plan, mdot_error *err);
 
-/* Finds the least width with which the job ends before its deadline, and takes its GPUs from `room`. If there is
- * none, *out_fits is false and `room` stays as it was. */
-mdot_status sc_reservation_make(const sc_view *view, uint32_t job, sc_room *room, sc_reservation *out_plan,
+/* Finds the least width with which the job ends before its deadline, and takes its GPUs from `free_slots`. If there is
+ * none, *out_fits is false and `free_slots` stays as it was. */
+mdot_status sc_reservation_make(const sc_view *view, uint32_t job, sc_free_slots *free_slots, sc_reservation *out_plan,
                                 bool *out_fits, mdot_error *err);
 void sc_reservation_free(sc_reservation *plan);
 void sc_reservation_shift(sc_reservation *plan, size_t slots);

@@ -1,4 +1,4 @@
-/* rounds.c — turns shares of time into the jobs of the next round. */
+/* rounds.c — turns fractions of time into the jobs of the next round. */
 #include "simulator/policy/rounds.h"
 #include "simulator/core/random.h"
 
@@ -9,16 +9,17 @@
 static const double between_shares_s = 1920, limit_s = 10;
 
 typedef struct account { /* account of a job */
-    double share[SC_MAX_TYPES], received_s[SC_MAX_TYPES], owed_s[SC_MAX_TYPES];
-    double executed_s;            /* its executed_s when received_s was last updated */
-    double isolated_s;            /* time that its steps so far would have taken with its equal part */
-    double isolated_speed, steps; /* its speed with its equal part and its remaining steps, when shares were computed */
-    bool is_known;                /* it was present when shares were computed */
+    double fraction[SC_MAX_TYPES], received_s[SC_MAX_TYPES], owed_s[SC_MAX_TYPES];
+    double executed_s; /* its executed_s when received_s was last updated */
+    double isolated_s; /* time that its steps so far would have taken with its equal part */
+    double isolated_speed,
+        steps;     /* its speed with its equal part and its remaining steps, when fractions were computed */
+    bool is_known; /* it was present when fractions were computed */
 } account;
 
 typedef struct entry { /* entry of a queue */
     uint32_t job;
-    double priority, owed_s, share;
+    double priority, owed_s, fraction;
 } entry;
 
 typedef struct rounds {
@@ -27,11 +28,11 @@ typedef struct rounds {
     uint32_t *active;
     size_t active_count;
     double type_s[SC_MAX_TYPES]; /* time received by all jobs */
-    double computed_s;           /* time at which shares were computed; -INFINITY: never */
+    double computed_s;           /* time at which fractions were computed; -INFINITY: never */
     bool is_stale, looks_at_types;
     uint64_t random;
     /* Scratch for the problem, in the order of active. */
-    double *speed, *scale, *weight, *remaining, *since_start_s, *isolated_s, *shares, *previous;
+    double *speed, *scale, *weight, *remaining, *since_start_s, *isolated_s, *fractions, *previous;
     entry *queue;
 } rounds;
 
@@ -47,7 +48,7 @@ void sc_rounds_destroy(void *memory)
     free(self->remaining);
     free(self->since_start_s);
     free(self->isolated_s);
-    free(self->shares);
+    free(self->fractions);
     free(self->previous);
     free(self->queue);
     free(self);
@@ -71,13 +72,13 @@ mdot_status sc_rounds_create(const sc_view *view, sc_allocate_fn *allocate, bool
                          .remaining = calloc(jobs, sizeof(double)),
                          .since_start_s = calloc(jobs, sizeof(double)),
                          .isolated_s = calloc(jobs, sizeof(double)),
-                         .shares = calloc(jobs * types, sizeof(double)),
+                         .fractions = calloc(jobs * types, sizeof(double)),
                          .previous = calloc(jobs * types, sizeof(double)),
                          .queue = calloc(jobs, sizeof(entry))};
     }
     if (self == NULL || self->accounts == NULL || self->active == NULL || self->speed == NULL || self->scale == NULL ||
         self->weight == NULL || self->remaining == NULL || self->since_start_s == NULL || self->isolated_s == NULL ||
-        self->shares == NULL || self->previous == NULL || self->queue == NULL) {
+        self->fractions == NULL || self->previous == NULL || self->queue == NULL) {
         sc_rounds_destroy(self);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
     }
@@ -117,7 +118,7 @@ static void begin_period(rounds *self, const sc_view *view)
         for (size_t i = 0; i < self->active_count; i++) {
             account *a = &self->accounts[self->active[i]];
             bool is_known = a->received_s[type] > 0;
-            a->owed_s[type] += a->share[type] * elapsed_s - (is_known ? a->received_s[type] - SC_ROUND_S / 2 : 0);
+            a->owed_s[type] += a->fraction[type] * elapsed_s - (is_known ? a->received_s[type] - SC_ROUND_S / 2 : 0);
             a->received_s[type] = SC_ROUND_S / 2;
             self->type_s[type] += a->received_s[type];
         }
@@ -126,7 +127,7 @@ static void begin_period(rounds *self, const sc_view *view)
     self->is_stale = false;
 }
 
-/* ---- Shares ------------------------------------------------------------------------------------------------------ */
+/* ---- Fractions --------------------------------------------------------------------------------------------------- */
 
 static void state_problem(rounds *self, const sc_view *view, const double *gpus, sc_round_problem *out)
 {
@@ -138,7 +139,7 @@ static void state_problem(rounds *self, const sc_view *view, const double *gpus,
         for (unsigned type = 0; type < types; type++)
             self->speed[i * types + type] =
                 j->gpus <= view->cluster->types[type].gpus ? sc_estimate_speed(view->estimate, job, type, j->gpus) : 0;
-        memcpy(&self->previous[i * types], a->share, types * sizeof(double));
+        memcpy(&self->previous[i * types], a->fraction, types * sizeof(double));
         self->scale[i] = j->gpus;
         self->weight[i] = j->weight;
         self->remaining[i] = view->states[job].remaining;
@@ -146,43 +147,43 @@ static void state_problem(rounds *self, const sc_view *view, const double *gpus,
         if (a->isolated_speed > 0) a->isolated_s += (a->steps - self->remaining[i]) / a->isolated_speed;
         self->isolated_s[i] = a->isolated_s;
     }
-    *out = (sc_round_problem){.shares = {.jobs = self->active_count,
-                                         .types = types,
-                                         .speed = self->speed,
-                                         .scale = self->scale,
-                                         .weight = self->weight,
-                                         .remaining = self->remaining,
-                                         .since_start_s = self->since_start_s,
-                                         .isolated_s = self->isolated_s,
-                                         .gpus = gpus,
-                                         .limit_s = limit_s},
+    *out = (sc_round_problem){.fractions = {.jobs = self->active_count,
+                                            .types = types,
+                                            .speed = self->speed,
+                                            .scale = self->scale,
+                                            .weight = self->weight,
+                                            .remaining = self->remaining,
+                                            .since_start_s = self->since_start_s,
+                                            .isolated_s = self->isolated_s,
+                                            .gpus = gpus,
+                                            .limit_s = limit_s},
                               .jobs = self->active,
                               .previous = self->previous,
                               .view = view};
 }
 
-static mdot_status compute_shares(rounds *self, const sc_view *view, sc_plan *plan, mdot_error *err)
+static mdot_status compute_fractions(rounds *self, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     size_t types = view->cluster->type_count;
     double gpus[SC_MAX_TYPES];
     sc_round_problem problem;
     for (unsigned type = 0; type < types; type++) gpus[type] = view->cluster->types[type].gpus;
     state_problem(self, view, gpus, &problem);
-    sc_shares_isolated(&problem.shares, self->shares);
+    sc_time_fractions_isolated(&problem.fractions, self->fractions);
     for (size_t i = 0; i < self->active_count; i++) {
         account *a = &self->accounts[self->active[i]];
-        a->isolated_speed = sc_shares_throughput(&problem.shares, self->shares, i);
+        a->isolated_speed = sc_time_fractions_throughput(&problem.fractions, self->fractions, i);
         a->steps = self->remaining[i];
         a->is_known = true;
     }
-    mdot_status status = self->allocate(&problem, self->shares, err);
+    mdot_status status = self->allocate(&problem, self->fractions, err);
     if (status == MDOT_DEVICE || status == MDOT_OUT_OF_RANGE) {
-        sc_shares_isolated(&problem.shares, self->shares);
-        plan->note = "no solution in time: equal shares";
+        sc_time_fractions_isolated(&problem.fractions, self->fractions);
+        plan->note = "no solution in time: equal fractions";
         status = MDOT_OK;
     }
     for (size_t i = 0; status == MDOT_OK && i < self->active_count; i++)
-        memcpy(self->accounts[self->active[i]].share, &self->shares[i * types], types * sizeof(double));
+        memcpy(self->accounts[self->active[i]].fraction, &self->fractions[i * types], types * sizeof(double));
     return status;
 }
 
@@ -193,14 +194,14 @@ static int by_priority(const void *left, const void *right)
     const entry *a = left, *b = right;
     if (a->priority != b->priority) return a->priority < b->priority ? 1 : -1;
     if (a->owed_s != b->owed_s) return a->owed_s < b->owed_s ? 1 : -1;
-    if (a->share != b->share) return a->share < b->share ? 1 : -1;
+    if (a->fraction != b->fraction) return a->fraction < b->fraction ? 1 : -1;
     return (a->job > b->job) - (a->job < b->job);
 }
 
 static double priority_of(const rounds *self, const account *a, unsigned type)
 {
     double part = self->type_s[type] > 0 ? a->received_s[type] / self->type_s[type] : 0;
-    return part > 0 ? a->share[type] / part : 1e9 * a->share[type];
+    return part > 0 ? a->fraction[type] / part : 1e9 * a->fraction[type];
 }
 
 static void fill_type(rounds *self, const sc_view *view, unsigned type, sc_plan *plan, bool *is_granted)
@@ -212,7 +213,7 @@ static void fill_type(rounds *self, const sc_view *view, unsigned type, sc_plan 
         int gpus = view->workload->jobs[job].gpus;
         if (is_granted[i] || !a->is_known || sc_estimate_speed(view->estimate, job, type, gpus) == 0) continue;
         /* index in `active`, until the queue is sorted */
-        self->queue[count++] = (entry){(uint32_t)i, priority_of(self, a, type), a->owed_s[type], a->share[type]};
+        self->queue[count++] = (entry){(uint32_t)i, priority_of(self, a, type), a->owed_s[type], a->fraction[type]};
     }
     qsort(self->queue, count, sizeof *self->queue, by_priority);
     for (size_t i = 0; i < count && plan->free[type] > 0; i++) {
@@ -241,7 +242,7 @@ mdot_status sc_rounds_decide(void *memory, const sc_view *view, sc_plan *plan, m
     if (self->active_count == 0) return MDOT_OK;
     if (self->is_stale && view->now_s - self->computed_s >= between_shares_s) {
         begin_period(self, view);
-        mdot_status status = compute_shares(self, view, plan, err);
+        mdot_status status = compute_fractions(self, view, plan, err);
         if (status != MDOT_OK) return status;
     }
     bool *is_granted = calloc(self->active_count, sizeof *is_granted);

@@ -1,10 +1,10 @@
-/* rounds.h — Gavel's mechanism (Narayanan et al., OSDI 2020, section 5): shares of time become rounds of 360 s.
+/* rounds.h — Gavel's mechanism (Narayanan et al., OSDI 2020, section 5): fractions of time become rounds of 360 s.
  *
- * A policy computes the share of its time that each job should have on each type. In a round, a job's priority on a
- * type is its share over the part of that type's time that it has received since shares were computed. Types are
- * filled in the cluster's order, jobs of highest priority first; jobs that have no share fill the remaining GPUs.
- * Equal priorities are ordered by the time that a job is owed, then by its share. Shares are computed again after
- * arrivals and completions, at most every 1920 s; a job that arrives in between waits. If shares do not depend on
+ * A policy computes the fraction of its time that each job should have on each type. In a round, a job's priority on a
+ * type is its fraction over the part of that type's time that it has received since fractions were computed. Types are
+ * filled in the cluster's order, jobs of highest priority first; jobs that have no fraction fill the remaining GPUs.
+ * Equal priorities are ordered by the time that a job is owed, then by its fraction. Fractions are computed again after
+ * arrivals and completions, at most every 1920 s; a job that arrives in between waits. If fractions do not depend on
  * types, these are filled in random order.
  *
  * Left out from the paper: shared GPUs (space sharing), consolidation of a job's GPUs, and costs of preemption, which
@@ -14,20 +14,20 @@
 #define SC_ROUNDS_H
 
 #include "simulator/core/policy.h"
-#include "simulator/solve/time_shares.h"
+#include "simulator/solve/time_fractions.h"
 
 #define SC_ROUND_S 360. /* the paper's value */
 
-/* Input for computing shares; jobs[i] is job i of the problem. */
+/* Input for computing fractions; jobs[i] is job i of the problem. */
 typedef struct sc_round_problem {
-    sc_shares shares;
+    sc_time_fractions fractions;
     const uint32_t *jobs;
-    const double *previous; /* previous shares; 0 for new jobs */
+    const double *previous; /* previous fractions; 0 for new jobs */
     const sc_view *view;
 } sc_round_problem;
 
-/* Fills shares[i * types + type]. */
-typedef mdot_status sc_allocate_fn(const sc_round_problem *problem, double *out_shares, mdot_error *err);
+/* Fills fractions[i * types + type]. */
+typedef mdot_status sc_allocate_fn(const sc_round_problem *problem, double *out_fractions, mdot_error *err);
 
 /* Create, decide and destroy for a policy. Its own create passes `allocate` and whether that depends on types. If
  * `allocate` exceeds its time, every job gets an equal part of every type, and the log records it. */

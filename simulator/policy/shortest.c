@@ -5,7 +5,7 @@
  *          that of the survey's figure 4. Tiresias' placement by skew is left out; it changes no order.
  */
 #include "simulator/policy/policies.h"
-#include "simulator/policy/settled.h"
+#include "simulator/policy/sorted_jobs.h"
 
 static double remaining_s(const sc_view *view, uint32_t job)
 {
@@ -21,29 +21,29 @@ static double remaining_gpu_s(const sc_view *view, uint32_t job)
 static mdot_status decide_srtf(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     (void)err;
-    sc_settled_decide(self, view, plan, remaining_s);
+    sc_sorted_jobs_decide(self, view, plan, remaining_s);
     return MDOT_OK;
 }
 
 static mdot_status decide_srsf(void *self, const sc_view *view, sc_plan *plan, mdot_error *err)
 {
     (void)err;
-    sc_settled_decide(self, view, plan, remaining_gpu_s);
+    sc_sorted_jobs_decide(self, view, plan, remaining_gpu_s);
     return MDOT_OK;
 }
 
 const sc_policy sc_policy_srtf = {
     .name = "srtf",
     .summary = "shortest remaining time first, preemptive",
-    .create = sc_settled_create,
+    .create = sc_sorted_jobs_create,
     .decide = decide_srtf,
-    .destroy = sc_settled_destroy,
+    .destroy = sc_sorted_jobs_destroy,
 };
 
 const sc_policy sc_policy_srsf = {
     .name = "srsf",
     .summary = "shortest remaining service (time x GPUs) first, preemptive (Tiresias, durations known)",
-    .create = sc_settled_create,
+    .create = sc_sorted_jobs_create,
     .decide = decide_srsf,
-    .destroy = sc_settled_destroy,
+    .destroy = sc_sorted_jobs_destroy,
 };

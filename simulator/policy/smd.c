@@ -12,13 +12,14 @@
  */
 #include "simulator/policy/place.h"
 #include "simulator/policy/policies.h"
-#include "simulator/policy/settled.h"
+#include "simulator/policy/sorted_jobs.h"
 
 #include <stdlib.h>
 
 typedef struct smd {
-    sc_settled *whole, *parted; /* all jobs, sorted by the GPU-seconds that they need on one node, and on several */
-    size_t *packed;             /* number of the decision that last packed each job, counted from 1 */
+    /* All jobs, sorted by the GPU-seconds that they need on one node, and on several nodes. */
+    sc_sorted_jobs *one_node, *several_nodes;
+    size_t *packed; /* number of the decision that last packed each job, counted from 1 */
     size_t decision;
     int *idle; /* GPUs of each node that were idle before and are still unpacked */
 } smd;
@@ -27,8 +28,8 @@ static void destroy(void *memory)
 {
     smd *self = memory;
     if (self == NULL) return;
-    sc_settled_destroy(self->whole);
-    sc_settled_destroy(self->parted);
+    sc_sorted_jobs_destroy(self->one_node);
+    sc_sorted_jobs_destroy(self->several_nodes);
     free(self->packed);
     free(self->idle);
     free(self);
@@ -37,7 +38,7 @@ static void destroy(void *memory)
 static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
 {
     smd *self = calloc(1, sizeof *self);
-    void *whole = NULL, *parted = NULL;
+    void *one_node = NULL, *several_nodes = NULL;
     if (self != NULL) {
         self->packed = calloc(view->workload->job_count + 1, sizeof *self->packed);
         self->idle = calloc(view->cluster->node_count, sizeof *self->idle);
@@ -45,10 +46,10 @@ static mdot_status create(const sc_view *view, void **out_self, mdot_error *err)
     mdot_status status = MDOT_OK;
     if (self == NULL || self->packed == NULL || self->idle == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a policy");
-    if (status == MDOT_OK) status = sc_settled_create(view, &whole, err);
-    if (status == MDOT_OK) self->whole = whole;
-    if (status == MDOT_OK) status = sc_settled_create(view, &parted, err);
-    if (status == MDOT_OK) self->parted = parted;
+    if (status == MDOT_OK) status = sc_sorted_jobs_create(view, &one_node, err);
+    if (status == MDOT_OK) self->one_node = one_node;
+    if (status == MDOT_OK) status = sc_sorted_jobs_create(view, &several_nodes, err);
+    if (status == MDOT_OK) self->several_nodes = several_nodes;
     if (status == MDOT_OK)
         *out_self = self;
     else
@@ -69,14 +70,14 @@ static double spread_of(const sc_view *view, uint32_t job)
     return sc_estimate_spread(view->estimate, job, 0, view->workload->jobs[job].gpus);
 }
 
-static double whole_gpu_s(const sc_view *view, uint32_t job)
+static double one_node_gpu_s(const sc_view *view, uint32_t job)
 {
     return remaining_s(view, job) * view->workload->jobs[job].gpus;
 }
 
-static double parted_gpu_s(const sc_view *view, uint32_t job)
+static double several_nodes_gpu_s(const sc_view *view, uint32_t job)
 {
-    return whole_gpu_s(view, job) * spread_of(view, job);
+    return one_node_gpu_s(view, job) * spread_of(view, job);
 }
 
 /* ---- Packing ----------------------------------------------------------------------------------------------------- */
@@ -100,9 +101,9 @@ static void discount_taken(smd *self, const sc_view *view, const sc_plan *plan)
 }
 
 /* Returns the first job behind `after` that is unpacked and takes at most so many GPUs. */
-static uint32_t next_of(const smd *self, const sc_settled *settled, uint32_t after, int gpus)
+static uint32_t next_of(const smd *self, const sc_sorted_jobs *list, uint32_t after, int gpus)
 {
-    const sc_order *order = sc_settled_order(settled);
+    const sc_order *order = sc_sorted_jobs_incomplete(list);
     uint32_t job = after;
     do job = sc_order_next(order, job, gpus);
     while (job != SC_NONE && self->packed[job] == self->decision);
@@ -110,20 +111,21 @@ static uint32_t next_of(const smd *self, const sc_settled *settled, uint32_t aft
 }
 
 /* A running job stays unless a node of its own saves more than the restart costs. */
-static bool would_stay(const sc_view *view, uint32_t job, bool is_whole)
+static bool would_stay(const sc_view *view, uint32_t job, bool on_one_node)
 {
     const sc_state *state = &view->states[job];
     if (state->phase != SC_RUNNING) return false;
     double saved_s = remaining_s(view, job) * (spread_of(view, job) - 1);
-    return !is_whole || state->part_count == 1 || saved_s <= sc_restart_s(view->restart, state->gpus, false);
+    return !on_one_node || state->part_count == 1 || saved_s <= sc_restart_s(view->restart, state->gpus, false);
 }
 
 /* Packs a job on idle GPUs first, before those of jobs that are packed later. */
-static void pack(smd *self, const sc_view *view, sc_plan *plan, uint32_t job, bool is_whole)
+static void pack(smd *self, const sc_view *view, sc_plan *plan, uint32_t job, bool on_one_node)
 {
     self->packed[job] = self->decision;
-    if (would_stay(view, job, is_whole) && sc_place_as_it_is(view, plan, job)) return;
-    bool (*place)(const sc_view *, sc_plan *, const int *, uint32_t) = is_whole ? sc_place_on_one : sc_place_on_several;
+    if (would_stay(view, job, on_one_node) && sc_place_as_it_is(view, plan, job)) return;
+    bool (*place)(const sc_view *, sc_plan *, const int *, uint32_t) =
+        on_one_node ? sc_place_on_one : sc_place_on_several;
     discount_taken(self, view, plan);
     bool is_idle = place(view, plan, self->idle, job);
     if (!is_idle) place(view, plan, plan->node_free, job);
@@ -146,20 +148,21 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
 {
     (void)err;
     smd *self = memory;
-    uint32_t whole = SC_NONE, parted = SC_NONE; /* positions in both lists */
+    uint32_t one_node = SC_NONE, several_nodes = SC_NONE; /* positions in both lists */
     self->decision++;
-    sc_settled_sort(self->whole, view, whole_gpu_s);
-    sc_settled_sort(self->parted, view, parted_gpu_s);
+    sc_sorted_jobs_sort(self->one_node, view, one_node_gpu_s);
+    sc_sorted_jobs_sort(self->several_nodes, view, several_nodes_gpu_s);
     count_idle(self, view);
     while (plan->free[0] > 0) {
-        uint32_t a = next_of(self, self->whole, whole, most_free(view, plan));
-        uint32_t b = next_of(self, self->parted, parted, plan->free[0]);
+        uint32_t a = next_of(self, self->one_node, one_node, most_free(view, plan));
+        uint32_t b = next_of(self, self->several_nodes, several_nodes, plan->free[0]);
         if (a == SC_NONE && b == SC_NONE) break;
         /* at equal cost a job is spread, so that whole nodes stay free */
-        bool is_whole = a != SC_NONE && (b == SC_NONE || sc_order_key(sc_settled_order(self->whole), a) <
-                                                             sc_order_key(sc_settled_order(self->parted), b));
-        pack(self, view, plan, is_whole ? a : b, is_whole);
-        *(is_whole ? &whole : &parted) = is_whole ? a : b;
+        bool on_one_node =
+            a != SC_NONE && (b == SC_NONE || sc_order_key(sc_sorted_jobs_incomplete(self->one_node), a) <
+                                                 sc_order_key(sc_sorted_jobs_incomplete(self->several_nodes), b));
+        pack(self, view, plan, on_one_node ? a : b, on_one_node);
+        *(on_one_node ? &one_node : &several_nodes) = on_one_node ? a : b;
     }
     return MDOT_OK;
 }

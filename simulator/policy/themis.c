@@ -82,13 +82,13 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
     (void)err;
     themis *self = memory;
     size_t kept = 0;
-    double asked = 0;
+    double requested_gpus = 0;
     for (size_t i = 0; i < self->count; i++)
         if (view->states[self->active[i]].phase != SC_DONE) self->active[kept++] = self->active[i];
     for (size_t i = 0; i < view->arrived_count; i++) self->active[kept++] = view->arrived[i];
     self->count = kept;
-    for (size_t i = 0; i < self->count; i++) asked += view->workload->jobs[self->active[i]].gpus;
-    double contention = fmax(1, asked / view->cluster->gpus);
+    for (size_t i = 0; i < self->count; i++) requested_gpus += view->workload->jobs[self->active[i]].gpus;
+    double contention = fmax(1, requested_gpus / view->cluster->gpus);
     for (size_t i = 0; i < self->count; i++)
         self->order[i] = (unfair){self->active[i], ratio_of(view, self->active[i], contention)};
     qsort(self->order, self->count, sizeof *self->order, by_ratio);

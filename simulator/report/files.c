@@ -1,6 +1,6 @@
 /* files.c — opens result files, writes results per job, and writes text as JSON. */
 #include "simulator/core/log.h"
-#include "simulator/report/report.h"
+#include "simulator/report/simulation_report.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* print_report.c — prints the results of a simulation as a line of a table and as JSON. */
-#include "simulator/report/report.h"
+#include "simulator/report/simulation_report.h"
 
 void sc_print_header(FILE *stream)
 {

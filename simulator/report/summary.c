@@ -1,5 +1,5 @@
 /* summary.c — summary values over all jobs. */
-#include "simulator/report/report.h"
+#include "simulator/report/simulation_report.h"
 
 #include <math.h>
 #include <stdlib.h>

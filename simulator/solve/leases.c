@@ -31,7 +31,7 @@ static sc_linear *build(const sc_lease_job *jobs, size_t job_count, int gpus, si
     for (size_t i = 0; i < job_count; i++) {
         size_t row = sc_linear_add_row(linear, (double)jobs[i].needed, (double)jobs[i].needed);
         for (size_t t = 0; t < jobs[i].until; t++) {
-            size_t column = sc_linear_add_whole_column(linear, 0, 0, 1);
+            size_t column = sc_linear_add_integer_column(linear, 0, 0, 1);
             sc_linear_add_term(linear, t, column, jobs[i].gpus);
             sc_linear_add_term(linear, row, column, 1);
             ++*out_columns;

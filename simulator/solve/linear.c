@@ -20,14 +20,14 @@ typedef struct term {
 
 typedef struct range {
     double cost, lower, upper; /* rows have zero cost */
-    bool is_whole;
+    bool is_integer;
 } range;
 
 struct sc_linear {
     range *rows, *columns;
     term *terms;
     size_t row_count, column_count, term_count;
-    bool ran_out, has_whole;
+    bool ran_out, has_integers;
 };
 
 mdot_status sc_linear_create(sc_linear **out_linear, mdot_error *err)
@@ -72,9 +72,9 @@ size_t sc_linear_add_column(sc_linear *linear, double cost, double lower, double
     return add_range(linear, &linear->columns, &linear->column_count, (range){cost, lower, upper, false});
 }
 
-size_t sc_linear_add_whole_column(sc_linear *linear, double cost, double lower, double upper)
+size_t sc_linear_add_integer_column(sc_linear *linear, double cost, double lower, double upper)
 {
-    linear->has_whole = true;
+    linear->has_integers = true;
     return add_range(linear, &linear->columns, &linear->column_count, (range){cost, lower, upper, true});
 }
 
@@ -192,13 +192,13 @@ static mdot_status solve(const sc_linear *linear, const arrays *a, double limit_
 
 #ifdef SC_HAVE_CBC
 
-bool sc_linear_solves_whole(void)
+bool sc_linear_solves_integers(void)
 {
     return true;
 }
 
-static mdot_status solve_whole(const sc_linear *linear, const arrays *a, double limit_s, double *out_values,
-                               double *out_cost, mdot_error *err)
+static mdot_status solve_integers(const sc_linear *linear, const arrays *a, double limit_s, double *out_values,
+                                  double *out_cost, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
     Cbc_Model *model = Cbc_newModel();
@@ -206,7 +206,7 @@ static mdot_status solve_whole(const sc_linear *linear, const arrays *a, double 
     Cbc_loadProblem(model, (int)linear->column_count, (int)linear->row_count, a->start, a->row, a->value,
                     a->column_lower, a->column_upper, a->cost, a->row_lower, a->row_upper);
     for (size_t i = 0; i < linear->column_count; i++)
-        if (linear->columns[i].is_whole) Cbc_setInteger(model, (int)i);
+        if (linear->columns[i].is_integer) Cbc_setInteger(model, (int)i);
     Cbc_setMaximumSeconds(model, limit_s);
     Cbc_solve(model);
     if (Cbc_isProvenOptimal(model)) {
@@ -223,13 +223,13 @@ static mdot_status solve_whole(const sc_linear *linear, const arrays *a, double 
 
 #else
 
-bool sc_linear_solves_whole(void)
+bool sc_linear_solves_integers(void)
 {
     return false;
 }
 
-static mdot_status solve_whole(const sc_linear *linear, const arrays *a, double limit_s, double *out_values,
-                               double *out_cost, mdot_error *err)
+static mdot_status solve_integers(const sc_linear *linear, const arrays *a, double limit_s, double *out_values,
+                                  double *out_cost, mdot_error *err)
 {
     (void)linear, (void)a, (void)limit_s, (void)out_values, (void)out_cost;
     return mdot_fail(err, MDOT_UNSUPPORTED,
@@ -244,8 +244,8 @@ mdot_status sc_linear_solve(sc_linear *linear, double limit_s, double *out_value
     mdot_status status = MDOT_OK;
     if (linear->ran_out || !fill_arrays(linear, &a))
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a linear program of %zu terms", linear->term_count);
-    else if (linear->has_whole)
-        status = solve_whole(linear, &a, limit_s, out_values, out_cost, err);
+    else if (linear->has_integers)
+        status = solve_integers(linear, &a, limit_s, out_values, out_cost, err);
     else
         status = solve(linear, &a, limit_s, out_values, out_cost, err);
     free_arrays(&a);
@@ -259,7 +259,7 @@ bool sc_linear_is_available(void)
     return false;
 }
 
-bool sc_linear_solves_whole(void)
+bool sc_linear_solves_integers(void)
 {
     return false;
 }

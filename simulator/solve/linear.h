@@ -1,7 +1,7 @@
 /* linear.h — linear programs: minimise a sum over columns, with bounds on rows and columns. COIN-OR's CLP solves
  * them, and CBC solves those with integer columns.
  *
- * solve/ holds the mathematics of schedulers, independent of jobs and clusters: linear.h (programs), time_shares.h
+ * solve/ holds the mathematics of schedulers, independent of jobs and clusters: linear.h (programs), time_fractions.h
  * (Gavel's programs over a matrix of throughputs), matching.h (AlloX'), leases.h (Chronus').
  */
 #ifndef SC_LINEAR_H
@@ -14,14 +14,14 @@ typedef struct sc_linear sc_linear;
 /* Returns whether this build has a solver. */
 bool sc_linear_is_available(void);
 /* Returns whether this build also has a solver for integer columns. */
-bool sc_linear_solves_whole(void);
+bool sc_linear_solves_integers(void);
 
 mdot_status sc_linear_create(sc_linear **out_linear, mdot_error *err);
 void sc_linear_destroy(sc_linear *linear);
 
 /* Return indices, counted from 0. If memory runs out, sc_linear_solve reports it. Bounds may be infinite. */
 size_t sc_linear_add_column(sc_linear *linear, double cost, double lower, double upper);
-size_t sc_linear_add_whole_column(sc_linear *linear, double cost, double lower, double upper);
+size_t sc_linear_add_integer_column(sc_linear *linear, double cost, double lower, double upper);
 size_t sc_linear_add_row(sc_linear *linear, double lower, double upper);
 void sc_linear_add_term(sc_linear *linear, size_t row, size_t column, double value);
 

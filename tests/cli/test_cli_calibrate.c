@@ -132,7 +132,7 @@ static void columns_match_the_options_of_predict(void **state)
         {"", "no measured step"},
         {"job,gpu,batch\n", "line 1: there is no column ms"},
         {"job,gpu,batch,ms,precison\n", "line 1: there is no column \"precison\" (did you mean precision?)"},
-        {"job,gpu,batch,ms,ms\n", "line 1: column ms stands twice"},
+        {"job,gpu,batch,ms,ms\n", "line 1: column ms appears twice"},
         {"job,gpu,batch,ms\nx.onnx,T4,8\n", "line 2: 3 cells where there are 4 columns"},
         {"job,gpu,batch,ms\nx.onnx,T4,8,-1\n", "line 2: ms is a time above 0, not \"-1\""},
         {"job,gpu,batch,ms\nx.onnx,T4,8,1\n", "line 2: "},

@@ -86,7 +86,7 @@ static void job_file_values_are_the_default(void **state)
                     "batch 12 (the file's), pytorch (default), nchw (default), adamw (the file's),\n  1 GPU\n");
     RUN(f, path, "--gpu", "T4", "--optimizer", "sgd", "--gpus", "4");
     expect_contains(f->result.out, "batch 12 (the file's), pytorch (default), nchw (default), sgd, 4 GPUs, linked\n"
-                                   "  by what the board has (default)\n");
+                                   "  by NVLink if present, else PCIe (default)\n");
     mdot_job_destroy(job);
     free(path);
 }

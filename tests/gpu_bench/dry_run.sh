@@ -59,7 +59,7 @@ sh "$gpu" run --pack "$folder/pack" --out "$folder/out" --budget 120 --lengths 1
 # A run that was cut in the middle of a line also has its table.
 mkdir "$folder/cut"
 head -c 3000 "$folder/out/rows.jsonl" > "$folder/cut/rows.jsonl"
-"$python" "$source/benchmarks/gpu/report.py" "$folder/cut/rows.jsonl" "$folder/cut"
+"$python" "$source/benchmarks/gpu/gpu_report.py" "$folder/cut/rows.jsonl" "$folder/cut"
 grep -q "^| reference | bf16 | predict | 16 |" "$folder/cut/table.md" || { echo "a cut run has no table"; exit 1; }
 
 # Steps that exceed the budget are named, but are not failures.

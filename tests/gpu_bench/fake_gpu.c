@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define DECLARE(name, suffix, parameters) FAKE_CUDA_API int name##suffix parameters;
-CARD_SYMBOL_MAP(DECLARE)
+GPU_SYMBOL_MAP(DECLARE)
 #undef DECLARE
 int cuLaunchCooperativeKernel(rt_cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                               unsigned block_x, unsigned block_y, unsigned block_z, unsigned dynamic_shared_bytes,
@@ -271,14 +271,14 @@ typedef struct launch {
     mdot_abi_cuda_call call;
 } launch;
 
-struct card_graph_object { /* kernels whose parameters contain no inputs */
+struct gpu_graph_object { /* kernels whose parameters contain no inputs */
     int count;
     launch launches[64];
 };
-struct card_graph_exec_object {
-    struct card_graph_object graph;
+struct gpu_graph_exec_object {
+    struct gpu_graph_object graph;
 };
-static struct card_graph_object *capturing;
+static struct gpu_graph_object *capturing;
 
 static const char *name_of(rt_cu_function function)
 {
@@ -315,7 +315,7 @@ int cuStreamBeginCapture_v2(rt_cu_stream stream, int mode)
     return capturing != NULL ? RT_CU_SUCCESS : RT_CU_OUT_OF_MEMORY;
 }
 
-int cuStreamEndCapture(rt_cu_stream stream, card_graph *out_graph)
+int cuStreamEndCapture(rt_cu_stream stream, gpu_graph *out_graph)
 {
     (void)stream;
     *out_graph = capturing;
@@ -323,7 +323,7 @@ int cuStreamEndCapture(rt_cu_stream stream, card_graph *out_graph)
     return RT_CU_SUCCESS;
 }
 
-int cuGraphInstantiateWithFlags(card_graph_exec *out_exec, card_graph graph, unsigned long long flags)
+int cuGraphInstantiateWithFlags(gpu_graph_exec *out_exec, gpu_graph graph, unsigned long long flags)
 {
     if (flags != 0) return INVALID_VALUE;
     *out_exec = malloc(sizeof **out_exec);
@@ -332,7 +332,7 @@ int cuGraphInstantiateWithFlags(card_graph_exec *out_exec, card_graph graph, uns
     return RT_CU_SUCCESS;
 }
 
-int cuGraphLaunch(card_graph_exec exec, rt_cu_stream stream)
+int cuGraphLaunch(gpu_graph_exec exec, rt_cu_stream stream)
 {
     int result = RT_CU_SUCCESS;
     for (int i = 0; i < exec->graph.count && result == RT_CU_SUCCESS; i++) {
@@ -343,13 +343,13 @@ int cuGraphLaunch(card_graph_exec exec, rt_cu_stream stream)
     return result;
 }
 
-int cuGraphExecDestroy(card_graph_exec exec)
+int cuGraphExecDestroy(gpu_graph_exec exec)
 {
     free(exec);
     return RT_CU_SUCCESS;
 }
 
-int cuGraphDestroy(card_graph graph)
+int cuGraphDestroy(gpu_graph graph)
 {
     free(graph);
     return RT_CU_SUCCESS;
@@ -367,37 +367,37 @@ int cuMemcpyHtoDAsync_v2(rt_cu_address to, const void *from, size_t size_bytes, 
     return machine_leave(result);
 }
 
-struct card_event_object {
+struct gpu_event_object {
     bool is_recorded;
 };
 
-int cuEventCreate(card_event *out_event, unsigned flags)
+int cuEventCreate(gpu_event *out_event, unsigned flags)
 {
     (void)flags;
     *out_event = calloc(1, sizeof **out_event);
     return *out_event != NULL ? RT_CU_SUCCESS : RT_CU_OUT_OF_MEMORY;
 }
 
-int cuEventRecord(card_event event, rt_cu_stream stream)
+int cuEventRecord(gpu_event event, rt_cu_stream stream)
 {
     (void)stream;
     event->is_recorded = true;
     return RT_CU_SUCCESS;
 }
 
-int cuEventSynchronize(card_event event)
+int cuEventSynchronize(gpu_event event)
 {
     return event->is_recorded ? RT_CU_SUCCESS : INVALID_HANDLE;
 }
 
-int cuEventElapsedTime(float *out_ms, card_event start, card_event end_event)
+int cuEventElapsedTime(float *out_ms, gpu_event start, gpu_event end_event)
 {
     if (!start->is_recorded || !end_event->is_recorded) return INVALID_HANDLE;
     *out_ms = 0.01f;
     return RT_CU_SUCCESS;
 }
 
-int cuEventDestroy_v2(card_event event)
+int cuEventDestroy_v2(gpu_event event)
 {
     free(event);
     return RT_CU_SUCCESS;

@@ -22,7 +22,7 @@
 
 #define NEEDS_SOLVER                                                                                                   \
     do {                                                                                                               \
-        if (!sc_linear_solves_whole()) {                                                                               \
+        if (!sc_linear_solves_integers()) {                                                                            \
             print_message("built without a solver of programs in whole numbers\n");                                    \
             skip();                                                                                                    \
         }                                                                                                              \
@@ -38,13 +38,13 @@ static void integer_columns_have_integer_values(void **state)
     mdot_error err = {0};
     assert_int_equal(sc_linear_create(&l, NULL), MDOT_OK);
     /* Maximise 5 x + 4 y with 6 x + 4 y <= 24, x + 2 y <= 6: 21 at (3, 1.5), in whole numbers 20 at (4, 0). */
-    size_t x = sc_linear_add_whole_column(l, -5, 0, 10), y = sc_linear_add_whole_column(l, -4, 0, 10);
+    size_t x = sc_linear_add_integer_column(l, -5, 0, 10), y = sc_linear_add_integer_column(l, -4, 0, 10);
     size_t first = sc_linear_add_row(l, -INFINITY, 24), second = sc_linear_add_row(l, -INFINITY, 6);
     sc_linear_add_term(l, first, x, 6);
     sc_linear_add_term(l, first, y, 4);
     sc_linear_add_term(l, second, x, 1);
     sc_linear_add_term(l, second, y, 2);
-    if (sc_linear_solves_whole()) {
+    if (sc_linear_solves_integers()) {
         assert_int_equal(sc_linear_solve(l, 10, values, &cost, &err), MDOT_OK);
         assert_true(values[0] == 4 && values[1] == 0 && cost == -20);
         size_t third = sc_linear_add_row(l, 21, INFINITY); /* 5 x + 4 y >= 21 */

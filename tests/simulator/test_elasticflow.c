@@ -15,7 +15,7 @@
 #include "simulator/estimate/estimators.h"
 #include "simulator/input/input.h"
 #include "simulator/policy/policies.h"
-#include "simulator/report/report.h"
+#include "simulator/report/simulation_report.h"
 #include "tests/simulator/support/workloads.h"
 
 enum { GPUS = 16, JOBS = 150 };

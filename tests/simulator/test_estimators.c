@@ -83,7 +83,7 @@ static void history_predicts_the_mean_of_similar_jobs(void **state)
     sc_workload_free(&w);
 }
 
-/* b is actually shorter but is believed to be longer. */
+/* b is actually shorter but is predicted to be longer. */
 static void every_policy_uses_estimates_of_kinds(void **state)
 {
     (void)state;
@@ -94,14 +94,15 @@ static void every_policy_uses_estimates_of_kinds(void **state)
         assert_int_equal(sc_workload_add_kind(&w, names[i], &w.jobs[i].kind, NULL), MDOT_OK);
         w.kinds[i].speed[0][0] = i == 0 ? 1 : 2;
     }
-    for (int believes = 0; believes < 2; believes++) {
+    for (int has_estimate = 0; has_estimate < 2; has_estimate++) {
         for (uint32_t i = 0; i < 2; i++) {
-            w.kinds[i].has_belief = believes;
-            w.kinds[i].believed[0][0] = i == 0 ? 2 : 1;
+            w.kinds[i].has_estimate = has_estimate;
+            w.kinds[i].estimated_speed[0][0] = i == 0 ? 2 : 1;
         }
         for (size_t p = 0; p < 4; p++) {
             sc_result r = workload_run(&w, 1, policies[p], NULL, SC_ERRORS_SCALE);
-            assert_true(r.states[0].end_s == (believes ? 100 : 150) && r.states[1].end_s == (believes ? 150 : 50));
+            assert_true(r.states[0].end_s == (has_estimate ? 100 : 150) &&
+                        r.states[1].end_s == (has_estimate ? 150 : 50));
             sc_result_free(&r);
         }
     }

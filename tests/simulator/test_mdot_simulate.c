@@ -166,7 +166,7 @@ static void factors_and_windows_are_accepted(void **state)
     double value;
     RUN(f, f->trace, "--gpus", "4", "--policy", "srtf", "--factors", f->factors, "--json");
     assert_int_equal(f->result.status, 0);
-    /* b is believed to be long and waits for a, while d runs beside a: 100, 110, 50. */
+    /* b is predicted to be long and waits for a, while d runs beside a: 100, 110, 50. */
     assert_int_equal(json_numbers(f->result.out, "mean_jct_s", &value, 1), 1);
     assert_true(value > 86.66 && value < 86.67);
     RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--window", "1:2", "--scale-load", "0.5", "--json");

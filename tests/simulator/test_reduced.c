@@ -35,7 +35,7 @@ static void hare_fills_gaps_without_delaying_jobs(void **state)
     sc_result r = workload_run(&w, 4, "hare", NULL, SC_ERRORS_SCALE);
     expect_starts(&r, (const double[]){0, 100, 150, 20}, (const double[]){100, 150, 240, 100});
     sc_result_free(&r);
-    /* If the long one is believed to be short, it delays the blocked job. */
+    /* If the long one is predicted to be short, it delays the blocked job. */
     const double factors[] = {1, 1, .5, 1};
     r = workload_run(&w, 4, "hare", factors, SC_ERRORS_SCALE);
     expect_starts(&r, (const double[]){0, 110, 20, 160}, (const double[]){100, 160, 110, 240});

@@ -12,7 +12,7 @@
 
 #include "simulator/estimate/estimators.h"
 #include "simulator/policy/policies.h"
-#include "simulator/report/report.h"
+#include "simulator/report/simulation_report.h"
 #include "tests/simulator/support/workloads.h"
 
 static mdot_status run(const sc_workload *workload, int gpus, const sc_policy *policy, const sc_run_options *options,

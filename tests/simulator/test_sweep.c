@@ -114,11 +114,13 @@ static void configurations_that_do_not_fit_get_no_speed(void **state)
     char row[512];
     snprintf(row, sizeof row, "resnet,%s,512,amp,nchw,sgd\n", resnet);
     assert_int_equal(sweep(f, row, NULL), MDOT_OK);
-    assert_true(f->workload.kinds[f->kind].believed[1][0] == 0 && f->workload.kinds[f->kind].believed[0][0] > 0);
+    assert_true(f->workload.kinds[f->kind].estimated_speed[1][0] == 0 &&
+                f->workload.kinds[f->kind].estimated_speed[0][0] > 0);
     snprintf(row, sizeof row, "resnet,%s,65536,amp,nchw,sgd\n",
              resnet); /* it fits on no GPU, therefore it is placed in spite of the memory */
     assert_int_equal(sweep(f, row, NULL), MDOT_OK);
-    assert_true(f->workload.kinds[f->kind].believed[1][0] > 0 && f->workload.kinds[f->kind].believed[0][0] > 0);
+    assert_true(f->workload.kinds[f->kind].estimated_speed[1][0] > 0 &&
+                f->workload.kinds[f->kind].estimated_speed[0][0] > 0);
 }
 
 static void spread_over_nodes_is_predicted(void **state)
@@ -137,11 +139,11 @@ static void spread_over_nodes_is_predicted(void **state)
     char *path = workload_write_file(f->folder, "n.csv", rows);
     if (sc_sweep_throughputs(path, MDOT_SHIPPED_PREDICTOR, &f->cluster, &f->workload, &err) != MDOT_OK)
         fail_msg("%s", err.message);
-    expect_near(k->believed_spread[0][1], step_ms(2, 2, 1) / step_ms(2, 1, 1));
-    expect_near(k->believed_spread[0][2], step_ms(4, 2, 1) / step_ms(4, 1, 1));
-    expect_near(k->believed_spread[0][3], step_ms(8, 4, 1) / step_ms(8, 1, 1));
-    assert_true(k->believed_spread[0][0] == 1 && k->believed_spread[0][1] > 1.05);
-    assert_true(k->spread[0][1] == k->believed_spread[0][1] && k->spread[0][2] == 7);
+    expect_near(k->estimated_spread[0][1], step_ms(2, 2, 1) / step_ms(2, 1, 1));
+    expect_near(k->estimated_spread[0][2], step_ms(4, 2, 1) / step_ms(4, 1, 1));
+    expect_near(k->estimated_spread[0][3], step_ms(8, 4, 1) / step_ms(8, 1, 1));
+    assert_true(k->estimated_spread[0][0] == 1 && k->estimated_spread[0][1] > 1.05);
+    assert_true(k->spread[0][1] == k->estimated_spread[0][1] && k->spread[0][2] == 7);
     free(path);
     snprintf(rows, sizeof rows,
              "job_type,job,batch,precision,layout,optimizer,link\nresnet,%s,64,amp,nchw,sgd,ethernet\n", resnet);

@@ -149,21 +149,21 @@ class ConfigurationOptions:
     0 selects the default: the product of the degrees of parallelism, or 1."""
     data_parallel: int = 0
     """Degree of data parallelism: groups of GPUs with a batch each.
-    0 selects the default: the GPUs that the other degrees leave."""
+    0 selects the default: the number of GPUs divided by the other degrees."""
     tensor_parallel: int = 0
-    """Degree of tensor parallelism: GPUs that share each matmul.
+    """Degree of tensor parallelism: GPUs among which each matmul is sharded.
     0 selects the default: 1."""
     pipeline_parallel: int = 0
-    """Degree of pipeline parallelism: stages that share the blocks.
+    """Degree of pipeline parallelism: stages among which the blocks are divided.
     0 selects the default: 1."""
     expert_parallel: int = 0
-    """Degree of expert parallelism: GPUs that share the experts of every layer.
+    """Degree of expert parallelism: GPUs among which the experts of each layer are sharded.
     0 selects the default: 1."""
     micro_batches: int = 0
     """Number of micro-batches of a pipeline.
     0 selects the default: the number of stages."""
     zero: int = 0
-    """ZeRO stage: workers shard the optimizer's state, gradients, weights."""
+    """ZeRO stage: shards the optimizer state (1), also the gradients (2), also the weights (3)."""
     nodes: int = 1
     """Number of nodes, each with the same number of GPUs."""
     link: Union[str, float, None] = None

@@ -72,16 +72,17 @@ static sl_controller *make(const char *more)
 static mdot_status decide(sl_controller *c, const char *settings, sl_decision *out, mdot_error *err)
 {
     const char *environment[] = {settings, job_text};
-    sl_ask ask = {.partitions = "a"};
-    return sl_controller_decide(c, environment, 2, &ask, out, err);
+    sl_submission submission = {.partitions = "a"};
+    return sl_controller_decide(c, environment, 2, &submission, out, err);
 }
 
 static void refuses(sl_controller *c, const char *const *environment, size_t count, const char *reason)
 {
     sl_decision d;
     mdot_error err = {0};
-    sl_ask ask = {.partitions = "a"};
-    if (sl_controller_decide(c, environment, count, &ask, &d, &err) == MDOT_OK) fail_msg("not refused: %s", reason);
+    sl_submission submission = {.partitions = "a"};
+    if (sl_controller_decide(c, environment, count, &submission, &d, &err) == MDOT_OK)
+        fail_msg("not refused: %s", reason);
     expect_contains(err.message, reason);
 }
 

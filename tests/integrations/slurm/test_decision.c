@@ -54,18 +54,20 @@ static const sl_site site = {.quantile = .95,
                                         {"mixed", "h100", "H100-SXM-80GB", 2, 7200}},
                              .place_count = 5};
 
-static mdot_status decide(const sl_site *s, const char *settings, const sl_ask *ask, sl_decision *out, mdot_error *err)
+static mdot_status decide(const sl_site *s, const char *settings, const sl_submission *submission, sl_decision *out,
+                          mdot_error *err)
 {
     sl_request request;
     mdot_status status = sl_request_parse(settings, &request, err);
-    return status == MDOT_OK ? sl_decide(s, &(sl_oracle){context, calibration}, job, &request, ask, out, err) : status;
+    return status == MDOT_OK ? sl_decide(s, &(sl_oracle){context, calibration}, job, &request, submission, out, err)
+                             : status;
 }
 
-static sl_decision decides(const sl_site *s, const char *settings, const sl_ask *ask)
+static sl_decision decides(const sl_site *s, const char *settings, const sl_submission *submission)
 {
     sl_decision decision;
     mdot_error err = {0};
-    if (decide(s, settings, ask, &decision, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (decide(s, settings, submission, &decision, &err) != MDOT_OK) fail_msg("%s", err.message);
     return decision;
 }
 
@@ -83,7 +85,7 @@ static mdot_prediction predict(const char *gpu, int gpus, int64_t batch, mdot_op
     return p;
 }
 
-static const sl_ask on_a100 = {.partitions = "a100"}, on_mixed = {.partitions = "mixed"};
+static const sl_submission on_a100 = {.partitions = "a100"}, on_mixed = {.partitions = "mixed"};
 
 static void quantiles_interpolate_the_interval(void **state)
 {
@@ -114,11 +116,11 @@ static void the_limit_adds_margin_and_startup_to_the_quantile(void **state)
 static void a_limit_stays_within_the_partitions_limit(void **state)
 {
     (void)state;
-    sl_ask ask = {.partitions = "mixed", .per_node = "gres:gpu:h100:1"};
-    assert_int_equal(decides(&site, "steps=1000000000", &ask).limit_minutes, 120);
+    sl_submission submission = {.partitions = "mixed", .per_node = "gres:gpu:h100:1"};
+    assert_int_equal(decides(&site, "steps=1000000000", &submission).limit_minutes, 120);
     sl_site other = site;
     other.places[4].most_s = 10; /* less than one minute, which is Slurm's unit */
-    assert_int_equal(decides(&other, "steps=1000000000", &ask).limit_minutes, 1);
+    assert_int_equal(decides(&other, "steps=1000000000", &submission).limit_minutes, 1);
     assert_int_equal(decides(&site, "steps=9007199254740992", &on_a100).limit_minutes, 1 << 24);
 }
 
@@ -153,7 +155,7 @@ static void gpus_are_counted_from_slurm_requests(void **state)
 {
     (void)state;
     static const struct {
-        sl_ask ask;
+        sl_submission submission;
         int64_t gpus, nodes;
     } cases[] = {{{0}, 1, 1},
                  {{.per_node = "gres:gpu:4", .nodes = 2}, 8, 2},
@@ -162,11 +164,11 @@ static void gpus_are_counted_from_slurm_requests(void **state)
                  {{.per_job = "gres:gpu:8", .per_node = "gres:gpu:4", .nodes = 2}, 8, 2},
                  {{.per_node = "gres:gpu:0", .nodes = 4}, 1, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        sl_gpus gpus = sl_gpus_of(&cases[i].ask);
+        sl_gpus gpus = sl_gpus_of(&cases[i].submission);
         assert_int_equal(gpus.gpus, cases[i].gpus);
         assert_int_equal(gpus.nodes, cases[i].nodes);
     }
-    sl_ask four = {.partitions = "a100", .per_node = "gres:gpu:4"};
+    sl_submission four = {.partitions = "a100", .per_node = "gres:gpu:4"};
     expect_contains(decides(&site, "epochs=2,dataset=1000,batch=10", &four).comment, "gpus=4");
     expect_contains(decides(&site, "epochs=2,dataset=1000,batch=10", &four).comment, "steps=50 ");
     /* a group of two tensor-parallel GPUs trains one batch */
@@ -179,7 +181,7 @@ static void the_best_partition_is_chosen(void **state)
     sl_site by_time = site, by_cost = site;
     by_time.choice = SL_CHOOSE_TIME;
     by_cost.choice = SL_CHOOSE_COST;
-    sl_ask all = {.partitions = "t4,a100,h100"};
+    sl_submission all = {.partitions = "t4,a100,h100"};
     sl_decision d = decides(&by_time, "steps=100", &all);
     assert_true(d.is_chosen);
     assert_string_equal(d.place.partition, "h100");
@@ -191,7 +193,7 @@ static void the_best_partition_is_chosen(void **state)
     assert_string_equal(d.place.partition, "t4");
     d = decides(&by_time, "steps=100", &on_mixed);
     assert_string_equal(d.place.type, "h100");
-    sl_ask typed = {.partitions = "mixed", .per_node = "gres:gpu:v100:1"};
+    sl_submission typed = {.partitions = "mixed", .per_node = "gres:gpu:v100:1"};
     d = decides(&by_time, "steps=100", &typed);
     assert_string_equal(d.place.type, "v100");
     assert_false(d.is_chosen);
@@ -202,7 +204,7 @@ static void partitions_without_enough_memory_are_skipped(void **state)
     (void)state;
     sl_site by_cost = site;
     by_cost.choice = SL_CHOOSE_COST;
-    sl_ask two = {.partitions = "t4,h100"};
+    sl_submission two = {.partitions = "t4,h100"};
     int64_t batch = 1024;
     while (batch < 1 << 24 && predict("T4", 1, batch, MDOT_OPTIMIZER_ADAM).fits) batch *= 2;
     assert_true(predict("H100-SXM-80GB", 1, batch, MDOT_OPTIMIZER_ADAM).fits);
@@ -218,12 +220,12 @@ static void partitions_without_enough_memory_are_skipped(void **state)
 static void an_omitted_partition_means_the_default(void **state)
 {
     (void)state;
-    sl_ask ask = {.default_partition = "h100"}, empty = {.partitions = "", .default_partition = "h100"};
-    assert_string_equal(decides(&site, "", &ask).place.partition, "h100");
+    sl_submission submission = {.default_partition = "h100"}, empty = {.partitions = "", .default_partition = "h100"};
+    assert_string_equal(decides(&site, "", &submission).place.partition, "h100");
     assert_string_equal(decides(&site, "", &empty).place.partition, "h100");
     sl_decision d;
     mdot_error err = {0};
-    sl_ask others[] = {{.partitions = "cpu"}, {.partitions = "a10,a1000"}, {0}};
+    sl_submission others[] = {{.partitions = "cpu"}, {.partitions = "a10,a1000"}, {0}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         assert_int_equal(decide(&site, "", &others[i], &d, &err), MDOT_NOT_FOUND);
 }
@@ -242,7 +244,7 @@ static void priority_falls_with_the_logarithm(void **state)
     sl_site by_service = site, none = site;
     by_service.order = SL_ORDER_SERVICE;
     none.priority_weight = 0;
-    sl_ask eight = {.partitions = "a100", .per_node = "gres:gpu:8"};
+    sl_submission eight = {.partitions = "a100", .per_node = "gres:gpu:8"};
     sl_decision d = decides(&by_service, "steps=100000", &eight);
     double share = log(60e4 / (8 * d.total_s)) / log(1e4);
     assert_int_equal(d.priority, lround(1000 * fmin(fmax(share, 0), 1)));
@@ -254,12 +256,12 @@ static void wrong_requests_give_a_reason(void **state)
     (void)state;
     sl_decision d = {.limit_minutes = 7};
     mdot_error err = {0};
-    sl_ask mixed = {.partitions = "mixed", .per_node = "gres:gpu:v100:1,gres:gpu:h100:1"};
+    sl_submission mixed = {.partitions = "mixed", .per_node = "gres:gpu:v100:1,gres:gpu:h100:1"};
     assert_int_equal(decide(&site, "", &mixed, &d, &err), MDOT_INVALID_ARGUMENT);
     expect_contains(err.message, "several types");
-    sl_ask many = {.partitions = "a100", .per_node = "gres:gpu:65537"};
+    sl_submission many = {.partitions = "a100", .per_node = "gres:gpu:65537"};
     assert_int_equal(decide(&site, "", &many, &d, &err), MDOT_INVALID_ARGUMENT);
-    sl_ask three = {.partitions = "a100", .per_node = "gres:gpu:3"};
+    sl_submission three = {.partitions = "a100", .per_node = "gres:gpu:3"};
     assert_int_equal(decide(&site, "tp=2", &three, &d, &err), MDOT_INVALID_ARGUMENT);
     assert_int_equal(d.limit_minutes, 7);
 }

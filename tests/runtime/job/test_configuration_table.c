@@ -102,7 +102,7 @@ static void inputs_are_those_of_the_public_map(void **state)
         const rt_option *option = &rt_options[rt_option_inputs[i].option];
         assert_string_equal(rt_option_inputs[i].name, names[i]);
         assert_true(option->choices != NULL ? rt_option_inputs[i].ones != 0 : rt_option_inputs[i].ones == 0);
-        assert_true(rt_option_inputs[i].ones >> 1 <= (1u << (int)option->most));
+        if (option->choices != NULL) assert_true(rt_option_inputs[i].ones >> 1 <= (1u << (int)option->most));
     }
 }
 

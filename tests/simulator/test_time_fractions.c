@@ -1,4 +1,4 @@
-/* test_time_shares.c — Gavel's linear programs and AlloX' matching: cases worked by hand, properties of every answer,
+/* test_time_fractions.c — Gavel's linear programs and AlloX' matching: cases worked by hand, properties of every answer,
  * and the published instances if ../shared exists. If the solver is absent, they report that, and the remaining tests
  * are skipped. */
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "simulator/core/random.h"
 #include "simulator/solve/linear.h"
 #include "simulator/solve/matching.h"
-#include "simulator/solve/time_shares.h"
+#include "simulator/solve/time_fractions.h"
 
 #ifdef SC_HAVE_JSON
 #include <json.h>
@@ -38,15 +38,15 @@ static void expect_near(double got, double want, double relative)
 
 /* Two types of one GPU each, and two jobs. Each job is twice as fast on one of the types, which differ. */
 static const double mirrored[] = {2, 1, 1, 2};
-static const sc_shares two_jobs = {.jobs = 2,
-                                   .types = 2,
-                                   .speed = mirrored,
-                                   .scale = (const double[]){1, 1},
-                                   .weight = (const double[]){1, 1},
-                                   .remaining = (const double[]){100, 300},
-                                   .since_start_s = (const double[]){0, 0},
-                                   .gpus = (const double[]){1, 1},
-                                   .limit_s = 10};
+static const sc_time_fractions two_jobs = {.jobs = 2,
+                                           .types = 2,
+                                           .speed = mirrored,
+                                           .scale = (const double[]){1, 1},
+                                           .weight = (const double[]){1, 1},
+                                           .remaining = (const double[]){100, 300},
+                                           .since_start_s = (const double[]){0, 0},
+                                           .gpus = (const double[]){1, 1},
+                                           .limit_s = 10};
 
 static void a_program_is_solved_or_gives_the_reason(void **state)
 {
@@ -80,37 +80,37 @@ static void a_program_is_solved_or_gives_the_reason(void **state)
 static void isolated_shares_are_equal_parts(void **state)
 {
     (void)state;
-    double shares[4];
-    sc_shares_isolated(&two_jobs, shares);
-    for (size_t i = 0; i < 4; i++) expect_near(shares[i], .5, 1e-12);
-    sc_shares wide = two_jobs;
+    double fractions[4];
+    sc_time_fractions_isolated(&two_jobs, fractions);
+    for (size_t i = 0; i < 4; i++) expect_near(fractions[i], .5, 1e-12);
+    sc_time_fractions wide = two_jobs;
     wide.scale = (const double[]){2, 1};
-    sc_shares_isolated(&wide, shares);
-    expect_near(shares[0], .25, 1e-12);
-    sc_shares many = two_jobs;
+    sc_time_fractions_isolated(&wide, fractions);
+    expect_near(fractions[0], .25, 1e-12);
+    sc_time_fractions many = two_jobs;
     many.gpus = (const double[]){6, 2}; /* 3 and 1 for each job, scaled down to a sum of 1 */
-    sc_shares_isolated(&many, shares);
-    expect_near(shares[0], .75, 1e-12);
-    expect_near(shares[1], .25, 1e-12);
+    sc_time_fractions_isolated(&many, fractions);
+    expect_near(fractions[0], .75, 1e-12);
+    expect_near(fractions[1], .25, 1e-12);
 }
 
 static void hand_solved_programs_match(void **state)
 {
     (void)state;
     NEEDS_SOLVER;
-    double shares[4], value;
+    double fractions[4], value;
     /* Each on its own type: speed 2, compared with 1.5 on the mean GPU. */
-    assert_int_equal(sc_shares_max_min(&two_jobs, shares, &value, NULL), MDOT_OK);
+    assert_int_equal(sc_time_fractions_max_min(&two_jobs, fractions, &value, NULL), MDOT_OK);
     expect_near(value, 2 / 1.5, 1e-9);
-    expect_near(shares[0], 1, 1e-9);
-    expect_near(shares[3], 1, 1e-9);
-    assert_int_equal(sc_shares_sum(&two_jobs, shares, &value, NULL), MDOT_OK);
+    expect_near(fractions[0], 1, 1e-9);
+    expect_near(fractions[3], 1, 1e-9);
+    assert_int_equal(sc_time_fractions_sum(&two_jobs, fractions, &value, NULL), MDOT_OK);
     expect_near(value, 2, 1e-9);
     /* The longer job ends after 150 s, because 2 steps a second is the highest speed. */
-    assert_int_equal(sc_shares_makespan(&two_jobs, shares, &value, NULL), MDOT_OK);
+    assert_int_equal(sc_time_fractions_makespan(&two_jobs, fractions, &value, NULL), MDOT_OK);
     expect_near(value, 150, 1e-9);
     /* With its half of the cluster alone it has speed 1.5, here 2. */
-    assert_int_equal(sc_shares_finish_time(&two_jobs, shares, &value, NULL), MDOT_OK);
+    assert_int_equal(sc_time_fractions_finish_time(&two_jobs, fractions, &value, NULL), MDOT_OK);
     expect_near(value, .75, 1e-6);
 }
 
@@ -121,17 +121,17 @@ static void weights_and_widths_count(void **state)
     /* One type of 3 GPUs with equal speeds. throughput · scale / weight is equal, and all GPUs are used: 2 x / 1 = 1
      * · y / 2 → y = 4 x. However, y <= 1, so x is bounded by t = .5, and GPUs are left. */
     const double speed[] = {1, 1}, scale[] = {2, 1}, weight[] = {1, 2}, gpus[] = {3};
-    sc_shares p = two_jobs;
+    sc_time_fractions p = two_jobs;
     p.types = 1;
     p.speed = speed;
     p.scale = scale;
     p.weight = weight;
     p.gpus = gpus;
-    double shares[2], value;
-    assert_int_equal(sc_shares_max_min(&p, shares, &value, NULL), MDOT_OK);
+    double fractions[2], value;
+    assert_int_equal(sc_time_fractions_max_min(&p, fractions, &value, NULL), MDOT_OK);
     expect_near(value, .5, 1e-9);
-    expect_near(shares[1], 1, 1e-9);
-    assert_true(shares[0] >= .25 - 1e-9);
+    expect_near(fractions[1], 1, 1e-9);
+    assert_true(fractions[0] >= .25 - 1e-9);
 }
 
 static void a_matching_is_optimal(void **state)
@@ -216,48 +216,48 @@ static void read_instance(struct json_object *object, instance *out)
     out->expected = member(object, "expected");
 }
 
-static void check_shares(const sc_shares *p, const double *shares)
+static void check_fractions(const sc_time_fractions *p, const double *fractions)
 {
     for (size_t job = 0; job < p->jobs; job++) {
         double sum = 0;
-        for (size_t type = 0; type < TYPES; type++) sum += shares[job * TYPES + type];
+        for (size_t type = 0; type < TYPES; type++) sum += fractions[job * TYPES + type];
         assert_true(sum <= 1 + 1e-6);
     }
     for (size_t type = 0; type < TYPES; type++) {
         double sum = 0;
-        for (size_t job = 0; job < p->jobs; job++) sum += shares[job * TYPES + type] * p->scale[job];
+        for (size_t job = 0; job < p->jobs; job++) sum += fractions[job * TYPES + type] * p->scale[job];
         assert_true(sum <= p->gpus[type] + 1e-6);
     }
 }
 
 static void check_instance(const instance *in)
 {
-    sc_shares p = {.jobs = in->jobs,
-                   .types = TYPES,
-                   .speed = in->speed,
-                   .scale = in->scale,
-                   .weight = in->weight,
-                   .remaining = in->remaining,
-                   .since_start_s = in->since_s,
-                   .gpus = in->gpus,
-                   .limit_s = 60};
-    double shares[MOST_JOBS * TYPES], value;
-    sc_shares_isolated(&p, shares);
+    sc_time_fractions p = {.jobs = in->jobs,
+                           .types = TYPES,
+                           .speed = in->speed,
+                           .scale = in->scale,
+                           .weight = in->weight,
+                           .remaining = in->remaining,
+                           .since_start_s = in->since_s,
+                           .gpus = in->gpus,
+                           .limit_s = 60};
+    double fractions[MOST_JOBS * TYPES], value;
+    sc_time_fractions_isolated(&p, fractions);
     for (size_t i = 0; i < in->jobs; i++)
-        expect_near(sc_shares_throughput(&p, shares, i),
+        expect_near(sc_time_fractions_throughput(&p, fractions, i),
                     json_object_get_double(json_object_array_get_idx(member(in->expected, "isolated_throughput"), i)),
                     1e-9);
     static const struct {
         const char *key;
-        mdot_status (*solve)(const sc_shares *p, double *shares, double *value, mdot_error *err);
-    } programs[] = {{"max_min_lp", sc_shares_max_min},
-                    {"max_sum_norm_throughput", sc_shares_sum},
-                    {"min_makespan_s", sc_shares_makespan},
-                    {"ftf_rho", sc_shares_finish_time}};
+        mdot_status (*solve)(const sc_time_fractions *p, double *fractions, double *value, mdot_error *err);
+    } programs[] = {{"max_min_lp", sc_time_fractions_max_min},
+                    {"max_sum_norm_throughput", sc_time_fractions_sum},
+                    {"min_makespan_s", sc_time_fractions_makespan},
+                    {"ftf_rho", sc_time_fractions_finish_time}};
     for (size_t i = 0; i < 4; i++) {
-        assert_int_equal(programs[i].solve(&p, shares, &value, NULL), MDOT_OK);
+        assert_int_equal(programs[i].solve(&p, fractions, &value, NULL), MDOT_OK);
         expect_near(value, number(in->expected, programs[i].key), 1e-4);
-        check_shares(&p, shares);
+        check_fractions(&p, fractions);
     }
     if (member(in->expected, "allox_sum_completion_s") == NULL) return;
     double time_s[MOST_JOBS * TYPES];

@@ -1,4 +1,4 @@
-/* check.c — `mdot check`: run ONNX test directories through compiled code. */
+/* cmd_check.c — `mdot check`: run ONNX test directories through compiled code. */
 #include "cli/command.h"
 #include "mdot/mdotc.h"
 
@@ -65,7 +65,7 @@ static void fail_path(tally *t, const char *path, const char *reason)
 }
 
 /* Checks a test directory; searches any other folder in alphabetical order. Links below PATH are skipped. */
-static void walk(tally *t, const char *path, bool given)
+static void walk(tally *t, const char *path, bool is_operand)
 {
     if (is_file(path, "model.onnx")) {
         check_directory(t, path);
@@ -74,7 +74,7 @@ static void walk(tally *t, const char *path, bool given)
     struct dirent **entries;
     int count = scandir(path, &entries, NULL, alphasort);
     if (count < 0) {
-        if (given || errno != ENOTDIR) fail_path(t, path, strerror(errno));
+        if (is_operand || errno != ENOTDIR) fail_path(t, path, strerror(errno));
         return;
     }
     size_t before = t->rows;
@@ -88,7 +88,7 @@ static void walk(tally *t, const char *path, bool given)
         free(entries[i]);
     }
     free(entries);
-    if (given && t->rows == before)
+    if (is_operand && t->rows == before)
         fail_path(t, path, "found no ONNX test directory (model.onnx with test_data_set_*) at or below this path");
 }
 

@@ -1,4 +1,4 @@
-/* main.c — gpu_bench: the part of `gpu.sh run` that is written in C. It needs only libc and NVIDIA's driver.
+/* gpu_bench.c — gpu_bench: the part of `gpu.sh run` that is written in C. It needs only libc and NVIDIA's driver.
  *
  *     gpu_bench machine                                          GPU and driver
  *     gpu_bench floors   --folder PACK                           lower bounds of times
@@ -32,8 +32,8 @@ static const command commands[] = {
 mdot_status bench_machine(const bench_options *options, FILE *out, mdot_error *err)
 {
     (void)options;
-    card c;
-    mdot_status status = card_open(&c, NULL, err);
+    gpu_device c;
+    mdot_status status = gpu_device_open(&c, NULL, err);
     if (status == MDOT_OK) {
         row_begin(out, "machine");
         row_text(out, "device", c.name);
@@ -43,7 +43,7 @@ mdot_status bench_machine(const bench_options *options, FILE *out, mdot_error *e
         row_text(out, "mdot", mdot_version());
         row_end(out);
     }
-    card_close(&c);
+    gpu_device_close(&c);
     return status;
 }
 

@@ -1,9 +1,9 @@
-/* report.c — `mdot report`: jobs on GPUs as one page for a browser. */
-#include "cli/report.h"
+/* cmd_report.c — `mdot report`: jobs on GPUs as one HTML file. */
 #include "base/file.h"
 #include "base/memstream.h"
-#include "cli/gpus.h"
-#include "cli/predict_command.h"
+#include "cli/cmd_predict.h"
+#include "cli/gpu_argument.h"
+#include "cli/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,25 +101,25 @@ static void list_batches(report_job *job, int64_t unit)
 }
 
 /* A predictor and its calibration. */
-typedef struct answerer {
+typedef struct calibrated_model {
     mdot_predictor *predictor;
     mdot_context *context;
     mdot_calibration *calibration; /* may be NULL */
     mdot_predictor_info info;
     size_t calibrated_rows;
-} answerer;
+} calibrated_model;
 
 /* Makes a calibrated prediction. The explanation that this needs is returned if out_explanation is set. */
-static mdot_status predict_one(const answerer *who, const mdot_job *job, const mdot_configuration *c,
+static mdot_status predict_one(const calibrated_model *model, const mdot_job *job, const mdot_configuration *c,
                                mdot_prediction *out, mdot_explanation **out_explanation, mdot_error *err)
 {
     mdot_explanation *explanation = NULL;
     *out = MDOT_INIT(mdot_prediction);
-    mdot_status status = mdot_predict(who->context, job, c, out, err);
-    if (status == MDOT_OK && (out_explanation != NULL || who->calibration != NULL))
-        status = mdot_explain(who->context, job, c, &explanation, err);
-    if (status == MDOT_OK && who->calibration != NULL)
-        status = mdot_calibration_apply(who->calibration, c, explanation, out, err);
+    mdot_status status = mdot_predict(model->context, job, c, out, err);
+    if (status == MDOT_OK && (out_explanation != NULL || model->calibration != NULL))
+        status = mdot_explain(model->context, job, c, &explanation, err);
+    if (status == MDOT_OK && model->calibration != NULL)
+        status = mdot_calibration_apply(model->calibration, c, explanation, out, err);
     if (out_explanation != NULL)
         *out_explanation = explanation;
     else
@@ -127,24 +127,24 @@ static mdot_status predict_one(const answerer *who, const mdot_job *job, const m
     return status;
 }
 
-static mdot_status predict_result(const answerer *who, const report_request *r, report_job *job, report_result *result,
-                                  mdot_error *err)
+static mdot_status predict_result(const calibrated_model *model, const report_request *r, report_job *job,
+                                  report_result *result, mdot_error *err)
 {
     mdot_configuration *c = &result->configuration;
     *c = (mdot_configuration){.struct_size = sizeof *c, .gpu_spec = result->gpu};
     c->batch = r->batch > 0 ? r->batch : DEFAULT_BATCH;
     cli_training_apply(&r->training, &job->info, c);
-    mdot_status status = predict_one(who, job->job, c, &result->prediction, &result->explanation, err);
+    mdot_status status = predict_one(model, job->job, c, &result->prediction, &result->explanation, err);
     for (size_t b = 0; status == MDOT_OK && b < job->batch_count; b++) {
         mdot_configuration at = *c;
         at.batch = job->batches[b];
-        status = predict_one(who, job->job, &at, &result->at[b], NULL, err);
+        status = predict_one(model, job->job, &at, &result->at[b], NULL, err);
         if (!result->at[b].fits) result->at[b].step_ms = 0;
     }
     for (size_t v = 0; status == MDOT_OK && v < r->training.torch_count; v++) {
         mdot_configuration with = *c;
         with.torch = r->training.torch[v];
-        status = predict_one(who, job->job, &with, &result->with[v], NULL, err);
+        status = predict_one(model, job->job, &with, &result->with[v], NULL, err);
     }
     return status;
 }
@@ -167,13 +167,13 @@ static int64_t unit_of(const cli_training *t)
     return stages > 0 ? stages : 1;
 }
 
-static mdot_status ask_job(const answerer *who, const report_request *r, const char *path, report_job *job,
-                           mdot_error *err)
+static mdot_status predict_job(const calibrated_model *model, const report_request *r, const char *path,
+                               report_job *job, mdot_error *err)
 {
     *job = (report_job){.path = path,
                         .info = MDOT_INIT(mdot_job_info),
                         .result_count = r->gpus.count,
-                        .calibrated_rows = who->calibrated_rows};
+                        .calibrated_rows = model->calibrated_rows};
     mdot_status status = cli_read_job("report", path, &r->reading, &job->job, err);
     if (status != MDOT_OK) return status;
     mdot_job_get_info(job->job, &job->info);
@@ -181,7 +181,7 @@ static mdot_status ask_job(const answerer *who, const report_request *r, const c
     list_batches(job, unit_of(&r->training));
     for (size_t i = 0; status == MDOT_OK && i < job->result_count; i++) {
         job->results[i].gpu = &r->gpus.item[i];
-        status = predict_result(who, r, job, &job->results[i], err);
+        status = predict_result(model, r, job, &job->results[i], err);
     }
     return status;
 }
@@ -194,41 +194,41 @@ static void free_job(report_job *job)
 
 /* ---- The subcommand ---------------------------------------------------------------------------------------------- */
 
-/* The caller calls answerer_close, also after a failure. */
-static mdot_status answerer_open(answerer *who, const report_request *r, mdot_error *err)
+/* The caller calls close_model, also after a failure. */
+static mdot_status open_model(calibrated_model *model, const report_request *r, mdot_error *err)
 {
     mdot_calibration_info calibration = MDOT_INIT(mdot_calibration_info);
-    *who = (answerer){.info = MDOT_INIT(mdot_predictor_info)};
-    mdot_status status = predict_open_model(r->model_path, &who->predictor, &who->context, err);
-    if (status == MDOT_OK) status = mdot_predictor_get_info(who->predictor, &who->info);
+    *model = (calibrated_model){.info = MDOT_INIT(mdot_predictor_info)};
+    mdot_status status = predict_open_model(r->model_path, &model->predictor, &model->context, err);
+    if (status == MDOT_OK) status = mdot_predictor_get_info(model->predictor, &model->info);
     if (status != MDOT_OK || r->calibration_path == NULL) return status;
-    status = predict_load_calibration(r->calibration_path, who->info.name, &who->calibration, err);
-    if (status == MDOT_OK) status = mdot_calibration_get_info(who->calibration, &calibration);
-    who->calibrated_rows = calibration.row_count;
+    status = predict_load_calibration(r->calibration_path, model->info.name, &model->calibration, err);
+    if (status == MDOT_OK) status = mdot_calibration_get_info(model->calibration, &calibration);
+    model->calibrated_rows = calibration.row_count;
     return status;
 }
 
-static void answerer_close(answerer *who)
+static void close_model(calibrated_model *model)
 {
-    mdot_calibration_destroy(who->calibration);
-    mdot_context_destroy(who->context);
-    mdot_predictor_close(who->predictor);
+    mdot_calibration_destroy(model->calibration);
+    mdot_context_destroy(model->context);
+    mdot_predictor_close(model->predictor);
 }
 
 static mdot_status write_report(const report_request *r, const cli_operands *jobs, FILE *out, mdot_error *err)
 {
     static report_job job; /* too large for the stack */
-    answerer who;
-    mdot_status status = answerer_open(&who, r, err);
+    calibrated_model model;
+    mdot_status status = open_model(&model, r, err);
     report_begin(out);
     for (int i = 0; status == MDOT_OK && i < jobs->count; i++) {
-        status = ask_job(&who, r, jobs->item[i], &job, err);
+        status = predict_job(&model, r, jobs->item[i], &job, err);
         if (status == MDOT_OK && !report_write_job(out, &job, &r->training))
             status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the report");
         free_job(&job);
     }
-    report_end(out, status == MDOT_OK ? who.info.name : "");
-    answerer_close(&who);
+    report_end(out, status == MDOT_OK ? model.info.name : "");
+    close_model(&model);
     return status;
 }
 

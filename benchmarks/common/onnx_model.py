@@ -1,7 +1,7 @@
 """Read and write ONNX files without the onnx package, as far as a reference predictor needs it.
 
 Protobuf's wire format is a sequence of tag-value pairs, and a nested message is a byte string. Field numbers are those of
-onnx.proto3. reference.py writes a model with this module, and peers.py reads its weights.
+onnx.proto3. reference.py writes a model with this module, and cpu_peers.py reads its weights.
 """
 
 import struct

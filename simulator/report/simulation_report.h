@@ -1,6 +1,6 @@
-/* report.h — output of a simulation: summary values, tables, files. */
-#ifndef SC_REPORT_H
-#define SC_REPORT_H
+/* simulation_report.h — output of a simulation: summary values, tables, files. */
+#ifndef SC_SIMULATION_REPORT_H
+#define SC_SIMULATION_REPORT_H
 
 #include "simulator/core/simulator.h"
 

@@ -1,6 +1,6 @@
 """Results of measure.py → table.md and a plot for each precision.
 
-  report.py RESULTS.json FOLDER
+  cpu_report.py RESULTS.json FOLDER
 
 The exit status is 1 if the output of a side differs too much from the expected one. Standard library only.
 """
@@ -120,7 +120,7 @@ def main():
             stream.write(plot(results, precision))
     wrong = [row for row in results["rows"] if not row["agrees"]]
     for row in wrong:
-        print(f"run.sh: {row['side']} in {row['precision']} differs at length {row['length']}: {row['difference']:.1e} of the "
+        print(f"cpu.sh: {row['side']} in {row['precision']} differs at length {row['length']}: {row['difference']:.1e} of the "
               "greatest output", file=sys.stderr)
     return 1 if wrong else 0
 

@@ -1,32 +1,32 @@
-/* time_shares.c — Gavel's programs as linear programs. All except the sum are one program: the largest t for which
+/* time_fractions.c — Gavel's programs as linear programs. All except the sum are one program: the largest t for which
  * each job's throughput is at least t times its need. They differ in the need. */
-#include "simulator/solve/time_shares.h"
+#include "simulator/solve/time_fractions.h"
 #include "simulator/solve/linear.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-double sc_shares_throughput(const sc_shares *p, const double *shares, size_t job)
+double sc_time_fractions_throughput(const sc_time_fractions *p, const double *fractions, size_t job)
 {
     double sum = 0;
     for (size_t type = 0; type < p->types; type++)
-        sum += shares[job * p->types + type] * p->speed[job * p->types + type];
+        sum += fractions[job * p->types + type] * p->speed[job * p->types + type];
     return sum;
 }
 
-void sc_shares_isolated(const sc_shares *p, double *out_shares)
+void sc_time_fractions_isolated(const sc_time_fractions *p, double *out_fractions)
 {
     for (size_t job = 0; job < p->jobs; job++) {
-        double *shares = &out_shares[job * p->types], sum = 0;
+        double *fractions = &out_fractions[job * p->types], sum = 0;
         for (size_t type = 0; type < p->types; type++)
-            sum += shares[type] = p->gpus[type] / ((double)p->jobs * p->scale[job]);
-        for (size_t type = 0; type < p->types && sum > 1; type++) shares[type] /= sum;
+            sum += fractions[type] = p->gpus[type] / ((double)p->jobs * p->scale[job]);
+        for (size_t type = 0; type < p->types && sum > 1; type++) fractions[type] /= sum;
     }
 }
 
-/* Adds a column for each share, in order, and the rows that limit their sums. */
-static mdot_status begin(const sc_shares *p, const double *costs, sc_linear **out_linear, mdot_error *err)
+/* Adds a column for each fraction, in order, and the rows that limit their sums. */
+static mdot_status begin(const sc_time_fractions *p, const double *costs, sc_linear **out_linear, mdot_error *err)
 {
     sc_linear *linear;
     mdot_status status = sc_linear_create(&linear, err);
@@ -47,13 +47,13 @@ static mdot_status begin(const sc_shares *p, const double *costs, sc_linear **ou
 }
 
 /* Finds the largest t with throughput(i) >= t · need[i] for all jobs. */
-static mdot_status solve_for_needs(const sc_shares *p, const double *needs, double *out_shares, double *out_value,
-                                   mdot_error *err)
+static mdot_status solve_for_needs(const sc_time_fractions *p, const double *needs, double *out_fractions,
+                                   double *out_value, mdot_error *err)
 {
     size_t count = p->jobs * p->types;
     sc_linear *linear = NULL;
     double cost, *values = calloc(count + 1, sizeof *values);
-    mdot_status status = values == NULL ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu shares", count)
+    mdot_status status = values == NULL ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu fractions", count)
                                         : begin(p, NULL, &linear, err);
     if (status == MDOT_OK) {
         size_t t = sc_linear_add_column(linear, -1, 0, INFINITY);
@@ -68,7 +68,7 @@ static mdot_status solve_for_needs(const sc_shares *p, const double *needs, doub
         status = sc_linear_solve(linear, p->limit_s, values, &cost, err);
     }
     if (status == MDOT_OK) {
-        memcpy(out_shares, values, count * sizeof *values);
+        memcpy(out_fractions, values, count * sizeof *values);
         *out_value = values[count];
     }
     sc_linear_destroy(linear);
@@ -76,14 +76,15 @@ static mdot_status solve_for_needs(const sc_shares *p, const double *needs, doub
     return status;
 }
 
-static double *make_needs(const sc_shares *p, mdot_status *out_status, mdot_error *err)
+static double *make_needs(const sc_time_fractions *p, mdot_status *out_status, mdot_error *err)
 {
     double *needs = calloc(p->jobs + 1, sizeof *needs);
     *out_status = needs != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", p->jobs);
     return needs;
 }
 
-mdot_status sc_shares_max_min(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err)
+mdot_status sc_time_fractions_max_min(const sc_time_fractions *p, double *out_fractions, double *out_value,
+                                      mdot_error *err)
 {
     mdot_status status;
     double *needs = make_needs(p, &status, err), gpus = 0;
@@ -93,29 +94,30 @@ mdot_status sc_shares_max_min(const sc_shares *p, double *out_shares, double *ou
         for (size_t type = 0; type < p->types; type++) mean += p->speed[job * p->types + type] * p->gpus[type] / gpus;
         needs[job] = p->weight[job] * mean / p->scale[job];
     }
-    if (status == MDOT_OK) status = solve_for_needs(p, needs, out_shares, out_value, err);
+    if (status == MDOT_OK) status = solve_for_needs(p, needs, out_fractions, out_value, err);
     free(needs);
     return status;
 }
 
-mdot_status sc_shares_makespan(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err)
+mdot_status sc_time_fractions_makespan(const sc_time_fractions *p, double *out_fractions, double *out_value,
+                                       mdot_error *err)
 {
     mdot_status status;
     double rate, *needs = make_needs(p, &status, err);
     for (size_t job = 0; status == MDOT_OK && job < p->jobs; job++) needs[job] = p->remaining[job];
-    if (status == MDOT_OK) status = solve_for_needs(p, needs, out_shares, &rate, err);
+    if (status == MDOT_OK) status = solve_for_needs(p, needs, out_fractions, &rate, err);
     if (status == MDOT_OK) *out_value = 1 / rate;
     free(needs);
     return status;
 }
 
-mdot_status sc_shares_sum(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err)
+mdot_status sc_time_fractions_sum(const sc_time_fractions *p, double *out_fractions, double *out_value, mdot_error *err)
 {
     size_t count = p->jobs * p->types;
     sc_linear *linear = NULL;
     double cost, *costs = calloc(count + 1, sizeof *costs);
     mdot_status status = MDOT_OK;
-    if (costs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu shares", count);
+    if (costs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu fractions", count);
     for (size_t job = 0; status == MDOT_OK && job < p->jobs; job++) {
         double fastest = 0;
         for (size_t type = 0; type < p->types; type++) fastest = fmax(fastest, p->speed[job * p->types + type]);
@@ -123,7 +125,7 @@ mdot_status sc_shares_sum(const sc_shares *p, double *out_shares, double *out_va
             costs[job * p->types + type] = -p->speed[job * p->types + type] / fastest;
     }
     if (status == MDOT_OK) status = begin(p, costs, &linear, err);
-    if (status == MDOT_OK) status = sc_linear_solve(linear, p->limit_s, out_shares, &cost, err);
+    if (status == MDOT_OK) status = sc_linear_solve(linear, p->limit_s, out_fractions, &cost, err);
     if (status == MDOT_OK) *out_value = -cost;
     sc_linear_destroy(linear);
     free(costs);
@@ -136,37 +138,37 @@ mdot_status sc_shares_sum(const sc_shares *p, double *out_shares, double *out_va
  * above 0. This is linear for a given rho, so the least rho is found by bisection. If a program reaches more than it
  * needs, the excess also bounds how far rho may shrink. */
 typedef struct fairness {
-    const sc_shares *p;
-    double *alone_s; /* time of each job from its start, at its isolated share */
+    const sc_time_fractions *p;
+    double *alone_s; /* time of each job from its start, at its isolated fraction */
     double *needs;
 } fairness;
 
-/* Returns the largest ratio under these shares. */
-static double ratio_of(const fairness *f, const double *shares)
+/* Returns the largest ratio under these fractions. */
+static double ratio_of(const fairness *f, const double *fractions)
 {
     double largest = 0;
     for (size_t job = 0; job < f->p->jobs; job++) {
-        double throughput = sc_shares_throughput(f->p, shares, job);
+        double throughput = sc_time_fractions_throughput(f->p, fractions, job);
         double end_s = f->p->since_start_s[job] + (throughput > 0 ? f->p->remaining[job] / throughput : INFINITY);
         largest = fmax(largest, end_s / f->alone_s[job]);
     }
     return largest;
 }
 
-static mdot_status try_ratio(fairness *f, double ratio, double *shares, double *out_margin, mdot_error *err)
+static mdot_status try_ratio(fairness *f, double ratio, double *fractions, double *out_margin, mdot_error *err)
 {
     for (size_t job = 0; job < f->p->jobs; job++)
         f->needs[job] = f->p->remaining[job] / (ratio * f->alone_s[job] - f->p->since_start_s[job]);
-    return solve_for_needs(f->p, f->needs, shares, out_margin, err);
+    return solve_for_needs(f->p, f->needs, fractions, out_margin, err);
 }
 
-static mdot_status bisect(fairness *f, double *shares, double *out_value, mdot_error *err)
+static mdot_status bisect(fairness *f, double *fractions, double *out_value, mdot_error *err)
 {
-    size_t bytes = f->p->jobs * f->p->types * sizeof *shares;
+    size_t bytes = f->p->jobs * f->p->types * sizeof *fractions;
     double *tried = malloc(bytes), low = 0, high;
-    if (tried == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for shares");
-    sc_shares_isolated(f->p, shares);
-    high = ratio_of(f, shares);
+    if (tried == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for fractions");
+    sc_time_fractions_isolated(f->p, fractions);
+    high = ratio_of(f, fractions);
     for (size_t job = 0; job < f->p->jobs; job++) low = fmax(low, f->p->since_start_s[job] / f->alone_s[job]);
     mdot_status status = MDOT_OK;
     while (status == MDOT_OK && high - low > 1e-7 * high) {
@@ -174,8 +176,8 @@ static mdot_status bisect(fairness *f, double *shares, double *out_value, mdot_e
         status = try_ratio(f, ratio, tried, &margin, err);
         if (status != MDOT_OK) break;
         if (margin >= 1) {
-            memcpy(shares, tried, bytes);
-            high = fmin(ratio, ratio_of(f, shares));
+            memcpy(fractions, tried, bytes);
+            high = fmin(ratio, ratio_of(f, fractions));
         } else {
             low = ratio;
         }
@@ -185,18 +187,19 @@ static mdot_status bisect(fairness *f, double *shares, double *out_value, mdot_e
     return status;
 }
 
-mdot_status sc_shares_finish_time(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err)
+mdot_status sc_time_fractions_finish_time(const sc_time_fractions *p, double *out_fractions, double *out_value,
+                                          mdot_error *err)
 {
     fairness f = {.p = p, .alone_s = calloc(p->jobs + 1, sizeof(double)), .needs = calloc(p->jobs + 1, sizeof(double))};
     mdot_status status = MDOT_OK;
     if (f.alone_s == NULL || f.needs == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", p->jobs);
     if (status == MDOT_OK) {
-        sc_shares_isolated(p, out_shares);
+        sc_time_fractions_isolated(p, out_fractions);
         for (size_t job = 0; job < p->jobs; job++)
             f.alone_s[job] = (p->isolated_s != NULL ? p->isolated_s[job] : 0) +
-                             p->remaining[job] / sc_shares_throughput(p, out_shares, job);
-        status = bisect(&f, out_shares, out_value, err);
+                             p->remaining[job] / sc_time_fractions_throughput(p, out_fractions, job);
+        status = bisect(&f, out_fractions, out_value, err);
     }
     free(f.alone_s);
     free(f.needs);

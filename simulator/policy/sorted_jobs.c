@@ -1,18 +1,18 @@
-/* settled.c — a sorted list of all jobs, in which running jobs move. */
-#include "simulator/policy/settled.h"
+/* sorted_jobs.c — a sorted list of all jobs, in which running jobs move. */
+#include "simulator/policy/sorted_jobs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct sc_settled {
+struct sc_sorted_jobs {
     sc_order *order;
     uint32_t *jobs; /* capacity: the number of jobs that can run */
     double *keys;
 };
 
-mdot_status sc_settled_create(const sc_view *view, void **out_self, mdot_error *err)
+mdot_status sc_sorted_jobs_create(const sc_view *view, void **out_self, mdot_error *err)
 {
-    sc_settled *self = calloc(1, sizeof *self);
+    sc_sorted_jobs *self = calloc(1, sizeof *self);
     size_t gpus = (size_t)view->cluster->gpus;
     if (self != NULL) {
         self->jobs = calloc(gpus, sizeof *self->jobs);
@@ -25,13 +25,13 @@ mdot_status sc_settled_create(const sc_view *view, void **out_self, mdot_error *
     if (status == MDOT_OK)
         *out_self = self;
     else
-        sc_settled_destroy(self);
+        sc_sorted_jobs_destroy(self);
     return status;
 }
 
-void sc_settled_destroy(void *memory)
+void sc_sorted_jobs_destroy(void *memory)
 {
-    sc_settled *self = memory;
+    sc_sorted_jobs *self = memory;
     if (self == NULL) return;
     sc_order_destroy(self->order);
     free(self->jobs);
@@ -39,7 +39,7 @@ void sc_settled_destroy(void *memory)
     free(self);
 }
 
-void sc_settled_sort(sc_settled *self, const sc_view *view, sc_key_fn *key)
+void sc_sorted_jobs_sort(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *key)
 {
     for (size_t i = 0; i < view->completed_count; i++) sc_order_remove(self->order, view->completed[i]);
     memcpy(self->jobs, view->running, view->running_count * sizeof *self->jobs);
@@ -49,13 +49,13 @@ void sc_settled_sort(sc_settled *self, const sc_view *view, sc_key_fn *key)
         sc_order_put_last(self->order, view->arrived[i], key(view, view->arrived[i]));
 }
 
-void sc_settled_decide(sc_settled *self, const sc_view *view, sc_plan *plan, sc_key_fn *key)
+void sc_sorted_jobs_decide(sc_sorted_jobs *self, const sc_view *view, sc_plan *plan, sc_key_fn *key)
 {
-    sc_settled_sort(self, view, key);
+    sc_sorted_jobs_sort(self, view, key);
     sc_queue_fill(self->order, view, plan);
 }
 
-const sc_order *sc_settled_order(const sc_settled *self)
+const sc_order *sc_sorted_jobs_incomplete(const sc_sorted_jobs *self)
 {
     return self->order;
 }

@@ -1,6 +1,6 @@
 """Rows of measurements (result_rows.h) → results.json, table.md and plot.svg.
 
-  report.py ROWS.jsonl FOLDER
+  gpu_report.py ROWS.jsonl FOLDER
 
 The report contains all rows that exist, so that an interrupted run has a table, too. Standard library only.
 """
@@ -96,7 +96,7 @@ def floors_table(sections):
     for row in sections.get("floor", []):
         numbers = [us(row["p50_us"]), us(row["p99_us"]), int(row["count"])] if "p50_us" in row else [outcome(row), "", ""]
         rows.append([row["title"], int(row["blocks"]), int(row["bytes"]) if "bytes" in row else "", *numbers])
-    return "## Floors\n\n" + table(["what", "blocks", "bytes", "p50 µs", "p99 µs", "samples"], rows)
+    return "## Floors\n\n" + table(["measurement", "blocks", "bytes", "p50 µs", "p99 µs", "samples"], rows)
 
 
 def latency_table(sections):

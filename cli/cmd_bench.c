@@ -1,4 +1,4 @@
-/* bench.c — `mdot bench`: the latency of an artefact on this machine, compared with the peak rate of the core. */
+/* cmd_bench.c — `mdot bench`: the latency of an artefact on this machine, compared with the peak rate of the core. */
 #include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/job_argument.h"
@@ -317,7 +317,7 @@ static void print_round_json(const benchmark *s, const bench_round *round, const
            r->encoded.median_ms);
     printf("  \"least\": {\"cold_ms\": %.4f, \"encode_ms\": %.4f, \"encoded_ms\": %.4f},\n", r->cold.least_ms,
            r->encode.least_ms, r->encoded.least_ms);
-    printf("  \"price\": {\"calls\": %zu, \"p50_us\": %.3f, \"p99_us\": %.3f, \"p999_us\": %.3f}\n}\n", r->prices,
+    printf("  \"price\": {\"calls\": %zu, \"p50_us\": %.3f, \"p99_us\": %.3f, \"p999_us\": %.3f}\n}\n", r->evaluations,
            r->p50_us, r->p99_us, r->p999_us);
 }
 

@@ -1,4 +1,4 @@
-/* inspect.c — `mdot inspect`: prints the contents of an artefact, as tables for people or as JSON. */
+/* cmd_inspect.c — `mdot inspect`: prints the contents of an artefact, as tables for people or as JSON. */
 #include "cli/command.h"
 #include "cli/predictor_inputs.h"
 #include "cli/sections.h"
@@ -56,8 +56,8 @@ static void print_kernels(const view *v, size_t entry, size_t index, const mdot_
         mdot_kernel_info kernel = MDOT_INIT(mdot_kernel_info);
         cli_text name;
         mdot_predictor_get_kernel(v->predictor, entry, index, k, &kernel);
-        double share = bucket->flops > 0 ? 100 * kernel.flops / bucket->flops : 0;
-        printf("  %3zu %-11s %10.3f %5.1f%%  %s\n", k, kernel.kind, kernel.flops * 1e-6, share,
+        double percent = bucket->flops > 0 ? 100 * kernel.flops / bucket->flops : 0;
+        printf("  %3zu %-11s %10.3f %5.1f%%  %s\n", k, kernel.kind, kernel.flops * 1e-6, percent,
                cli_printable(&name, kernel.name));
     }
 }
@@ -91,8 +91,8 @@ static void print_kinds(const view *v, size_t entry, size_t index, const mdot_bu
     for (int is_general = 0; is_general <= 1; is_general++)
         for (size_t i = 0; i < kind_count; i++) {
             if ((strcmp(kinds[i].name, "nest") == 0) != (is_general == 1)) continue;
-            double share = bucket->flops > 0 ? 100 * kinds[i].flops / bucket->flops : 0;
-            printf(" %s %zu (%.1f %%)", is_general ? "general loops" : kinds[i].name, kinds[i].count, share);
+            double percent = bucket->flops > 0 ? 100 * kinds[i].flops / bucket->flops : 0;
+            printf(" %s %zu (%.1f %%)", is_general ? "general loops" : kinds[i].name, kinds[i].count, percent);
         }
     printf("\n");
 }

@@ -1,10 +1,10 @@
-/* explain.c — `mdot predict --explain`: where the time of a step and its memory go, by phase, block, operator,
+/* predict_explain.c — `mdot predict --explain`: where the time of a step and its memory go, by phase, block, operator,
  * module.
  *
  * Each table adds up to the prediction. Operators beyond the table's length are summed in the line "others", and the
  * last line holds the time and memory that belong to no operator.
  */
-#include "cli/predict_command.h"
+#include "cli/cmd_predict.h"
 
 #include <inttypes.h>
 #include <search.h>
@@ -39,7 +39,7 @@ static double bytes_of(const mdot_operator_time *s)
     return s->weight_bytes + s->gradient_bytes + s->optimizer_bytes + s->activation_bytes;
 }
 
-static void add_share(group *to, const mdot_operator_time *s)
+static void add_time(group *to, const mdot_operator_time *s)
 {
     to->count++;
     to->forward_ms += s->forward_ms;
@@ -163,15 +163,15 @@ mdot_operator_time predict_explained_operator(const mdot_explanation *explanatio
                                               size_t index)
 {
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
-    mdot_operator_time share = MDOT_INIT(mdot_operator_time);
+    mdot_operator_time time = MDOT_INIT(mdot_operator_time);
     mdot_explanation_get_info(explanation, &info);
-    mdot_explanation_get_operator(explanation, index, &share);
+    mdot_explanation_get_operator(explanation, index, &time);
     double scale = p->step_ms / info.step_ms;
-    share.forward_ms *= scale;
-    share.data_gradient_ms *= scale;
-    share.weight_gradient_ms *= scale;
-    share.optimizer_ms *= scale;
-    return share;
+    time.forward_ms *= scale;
+    time.data_gradient_ms *= scale;
+    time.weight_gradient_ms *= scale;
+    time.optimizer_ms *= scale;
+    return time;
 }
 
 static mdot_explanation_info info_of(const predict_answers *answers, size_t i)
@@ -179,7 +179,7 @@ static mdot_explanation_info info_of(const predict_answers *answers, size_t i)
     return predict_explained(answers->explanations[i], &answers->predictions[i]);
 }
 
-static mdot_operator_time share_of(const predict_answers *answers, size_t i, size_t index)
+static mdot_operator_time operator_time_of(const predict_answers *answers, size_t i, size_t index)
 {
     return predict_explained_operator(answers->explanations[i], &answers->predictions[i], index);
 }
@@ -193,14 +193,14 @@ static mdot_status collect(const predict_answers *answers, grouping by, groups *
     bool is_allocated = out->items != NULL && name_blocks(answers, &blocks), behind = false;
     for (size_t i = 0; i < answers->job.operator_count && is_allocated; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_operator_time share = share_of(answers, 0, i);
+        mdot_operator_time time = operator_time_of(answers, 0, i);
         char name[sizeof out->items->name];
         mdot_job_get_operator(answers->first_job, i, &op);
         behind = behind || op.block > 0;
         name_group(&op, by, blocks, behind, name);
         group *g = find_group(out, name);
         is_allocated = g != NULL;
-        if (is_allocated) add_share(g, &share);
+        if (is_allocated) add_time(g, &time);
     }
     tdestroy(out->by_name, keep_node);
     out->by_name = NULL;
@@ -330,7 +330,7 @@ mdot_status predict_explain(const predict_answers *answers, mdot_error *err)
 static void print_json_operator(const predict_answers *answers, size_t i, size_t index)
 {
     mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-    mdot_operator_time s = share_of(answers, i, index);
+    mdot_operator_time s = operator_time_of(answers, i, index);
     mdot_job_get_operator(answers->variants[answers->variant[i]].job, index, &op);
     printf("%s\n     {\"operator\": %zu, \"type\": ", index == 0 ? "" : ",", index);
     cli_json_string(stdout, op.type);

@@ -1,4 +1,4 @@
-/* compile.c — `mdot compile`: compile ONNX predictors into one artefact. */
+/* cmd_compile.c — `mdot compile`: compile ONNX predictors into one artefact. */
 #include "cli/command.h"
 #include "mdot/mdotc.h"
 

@@ -1,5 +1,5 @@
-/* gpus.c — `mdot gpus`: list the known GPU models with their spec values. */
-#include "cli/gpus.h"
+/* cmd_gpus.c — `mdot gpus`: list the known GPU models with their spec values. */
+#include "cli/gpu_argument.h"
 
 #include <string.h>
 

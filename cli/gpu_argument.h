@@ -1,6 +1,6 @@
-/* gpus.h — GPUs on the command line: by name, or by spec values if the GPU is absent from the table. */
-#ifndef CLI_GPUS_H
-#define CLI_GPUS_H
+/* gpu_argument.h — GPUs on the command line: by name, or by spec values if the GPU is absent from the table. */
+#ifndef CLI_GPU_ARGUMENT_H
+#define CLI_GPU_ARGUMENT_H
 
 #include "cli/command.h"
 

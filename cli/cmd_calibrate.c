@@ -1,10 +1,10 @@
-/* calibrate.c — `mdot calibrate`: makes a calibration from measured steps, for `mdot predict --calibration`.
+/* cmd_calibrate.c — `mdot calibrate`: makes a calibration from measured steps, for `mdot predict --calibration`.
  *
  * A row of the table is a job, a GPU, a batch and the measured milliseconds. Options of `mdot predict` describe how
  * the job trained; each is a column of that name (measurements_csv.h).
  */
+#include "cli/cmd_predict.h"
 #include "cli/measurements_csv.h"
-#include "cli/predict_command.h"
 
 #include <math.h>
 #include <stdlib.h>

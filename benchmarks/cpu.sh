@@ -1,7 +1,7 @@
 #!/bin/sh
 # Compares the latency of a compiled predictor on one core with runtimes from PyPI, interleaved, and compares outputs:
 #
-#   benchmarks/run.sh [MODEL.onnx] [--out DIR] [--lengths 32,64,…] [--peers onnxruntime,openvino,torch]
+#   benchmarks/cpu.sh [MODEL.onnx] [--out DIR] [--lengths 32,64,…] [--peers onnxruntime,openvino,torch]
 #                         [--samples N] [--seconds S]
 #
 # The default model is the reference predictor, which also exists as a PyTorch module. Builds mdot, compiles the model in
@@ -64,6 +64,6 @@ TORCHINDUCTOR_CACHE_DIR="$out/inductor" "$venv/bin/python" "$tools/cpu/measure.p
     --library "$build/runtime/libmdot.so" --probe "$build/benchmarks/cpu/libbench_peak.so" --command "$build/cli/mdot" \
     --json "$out/results.json" --peers "$peers" $arguments
 status=0
-"$venv/bin/python" "$tools/cpu/report.py" "$out/results.json" "$out" || status=$?
+"$venv/bin/python" "$tools/cpu/cpu_report.py" "$out/results.json" "$out" || status=$?
 cat "$out/table.md"
 exit "$status"

@@ -1,5 +1,5 @@
-/* calibrate.c — measured steps correct a predictor. The program fits a calibration to measured step times of one job on
- * one GPU, and prints the prediction for twice the last batch before and after the correction.
+/* calibrate_predictions.c — measured steps correct a predictor. The program fits a calibration to measured step times
+ * of one job on one GPU, and prints the prediction for twice the last batch before and after the correction.
  *
  *     calibrate JOB.onnx GPU PREDICTOR.mdot BATCH=MILLISECONDS...
  */

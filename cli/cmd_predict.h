@@ -1,7 +1,8 @@
-/* predict_command.h — parts of `mdot predict`: predict.c reads the command line and runs the predictor, predict_print.c prints the
- * answers, explain.c prints explanations, default_predictor.c finds the predictor that mdot ships with. */
-#ifndef CLI_PREDICT_COMMAND_H
-#define CLI_PREDICT_COMMAND_H
+/* cmd_predict.h — parts of `mdot predict`: cmd_predict.c reads the command line and runs the predictor, predict_print.c
+ * prints the answers, predict_explain.c prints explanations, default_predictor.c finds the predictor that mdot ships
+ * with. */
+#ifndef CLI_CMD_PREDICT_H
+#define CLI_CMD_PREDICT_H
 
 #include "cli/gpu_price.h"
 #include "cli/training_options.h"
@@ -59,8 +60,8 @@ typedef struct predict_answers {
     size_t count;
 } predict_answers;
 
-/* sort_predictions.c: steps of the whole training, 0 if the command line omits them; samples per second; cost of the training,
- * or of a million samples if its steps are unknown, NAN if there is no price. */
+/* sort_predictions.c: steps of the whole training, 0 if the command line omits them; samples per second; cost of the
+ * training, or of a million samples if its steps are unknown, NAN if there is no price. */
 double predict_total_steps(const predict_request *request, const mdot_configuration *c);
 double predict_samples_per_second(const mdot_configuration *c, const mdot_prediction *p);
 /* 0 unless the job is a language model. */
@@ -72,7 +73,7 @@ bool predict_sort(const predict_request *request, predict_answers *answers);
 /* Prints predictions to stdout: a paragraph for one, a table for several, or JSON. Warnings go to stderr. */
 mdot_status predict_print(const predict_request *request, const predict_answers *answers, mdot_error *err);
 
-/* explain.c: the explanation of a prediction, with its times scaled to the calibrated prediction. */
+/* predict_explain.c: the explanation of a prediction, with its times scaled to the calibrated prediction. */
 mdot_explanation_info predict_explained(const mdot_explanation *explanation, const mdot_prediction *p);
 mdot_operator_time predict_explained_operator(const mdot_explanation *explanation, const mdot_prediction *p,
                                               size_t index);

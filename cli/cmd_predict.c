@@ -1,7 +1,7 @@
-/* predict.c — `mdot predict`: how long a training step of a job takes, for each GPU and batch. */
+/* cmd_predict.c — `mdot predict`: how long a training step of a job takes, for each GPU and batch. */
+#include "cli/cmd_predict.h"
 #include "base/suggest.h"
 #include "cli/command.h"
-#include "cli/predict_command.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -384,7 +384,7 @@ static mdot_status calibrate_all(const predict_request *r, predict_answers *answ
 }
 
 /* Opens the predictor and evaluates every configuration. */
-static mdot_status ask(const predict_request *r, predict_answers *answers, mdot_error *err)
+static mdot_status predict_all(const predict_request *r, predict_answers *answers, mdot_error *err)
 {
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
@@ -422,7 +422,7 @@ static int run(int argc, char **argv)
     if (operands.count > 1)
         return cli_usage_error("predict", "expected one job, not \"%s\" and \"%s\"", operands.item[0],
                                operands.item[1]);
-    if (request.sort == PREDICT_BY_COST && !request.prices.given)
+    if (request.sort == PREDICT_BY_COST && !request.prices.is_set)
         return cli_usage_error("predict", "--sort cost requires --price");
     if (request.fit && request.batch_count > 0)
         return cli_usage_error("predict", "--fit excludes --batch and --sweep, because it determines the batch");
@@ -441,7 +441,7 @@ static int run(int argc, char **argv)
     predict_answers answers = {.job = MDOT_INIT(mdot_job_info)};
     mdot_status status = read_variants(&request, &answers, &err);
     if (status == MDOT_OK) status = list_configurations(&request, &answers, &err);
-    if (status == MDOT_OK) status = ask(&request, &answers, &err);
+    if (status == MDOT_OK) status = predict_all(&request, &answers, &err);
     if (status == MDOT_OK && !predict_sort(&request, &answers))
         status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory to sort %zu predictions", answers.count);
     if (status == MDOT_OK) status = predict_print(&request, &answers, &err);

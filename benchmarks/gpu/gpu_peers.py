@@ -1,6 +1,6 @@
 """Latency of mdot on a GPU against PyTorch and ONNX Runtime there, interleaved in one process, outputs compared.
 
-  peers.py --model MODEL.onnx --artefact MODEL.mdot --library libmdot.so --rows ROWS.jsonl
+  gpu_peers.py --model MODEL.onnx --artefact MODEL.mdot --library libmdot.so --rows ROWS.jsonl
 
 Every side takes the inputs of a prediction in the host's memory and leaves its result there, as a scheduler calls it.
 Everything that can be prepared beforehand (weights, static buffers, graphs) is prepared. PyTorch runs the reference predictor

@@ -1,4 +1,4 @@
-/* extract.c — `mdot extract`: prints a training job as the operator sequence that a predictor reads. */
+/* cmd_extract.c — `mdot extract`: prints a training job as the operator sequence that a predictor reads. */
 #include "cli/command.h"
 #include "cli/job_argument.h"
 #include "runtime/job/configuration_table.h"

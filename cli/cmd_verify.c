@@ -1,4 +1,4 @@
-/* verify.c — `mdot verify`: compares compiled code with the double-precision evaluation of the model. */
+/* cmd_verify.c — `mdot verify`: compares compiled code with the double-precision evaluation of the model. */
 #include "cli/command.h"
 #include "cli/job_argument.h"
 #include "mdot/mdotc.h"

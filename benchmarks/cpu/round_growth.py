@@ -1,6 +1,6 @@
 """Cost of a scheduler's round against the operators of its jobs and the configurations: plots of `mdot bench --round`.
 
-  round.py MDOT PREDICTOR.mdot FOLDER [--seconds S]
+  round_growth.py MDOT PREDICTOR.mdot FOLDER [--seconds S]
 
 FOLDER receives round.json, operators.svg and configurations.svg. The values are the minimum over the rounds, because other
 work on the machine disturbs some rounds. round.sh starts this program. Standard library only.
@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 
 import chart
-import onnx_file as onnx
+import onnx_model as onnx
 
 OPERATORS = [8, 16, 32, 64, 128, 256, 512]
 CONFIGURATIONS = [1, 2, 4, 8, 16, 32, 64, 128]

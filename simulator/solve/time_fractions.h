@@ -1,0 +1,49 @@
+/* time_fractions.h — Gavel's programs (Narayanan et al., OSDI 2020): the fraction of its time that a job gets on each
+ * type of GPU.
+ *
+ * fraction(i, j) is job i's fraction of time on type j, on scale[i] GPUs. The fractions of a job sum to at most 1. The
+ * fractions on a type, times the jobs' GPUs, sum to at most its number of GPUs. A job's throughput is the sum of
+ * fraction(i, j) · speed(i, j).
+ */
+#ifndef SC_TIME_FRACTIONS_H
+#define SC_TIME_FRACTIONS_H
+
+#include "mdot/mdot_base.h"
+
+typedef struct sc_time_fractions {
+    size_t jobs, types;
+    const double *speed;         /* [job * types + type]: steps per second */
+    const double *scale;         /* GPUs of each job */
+    const double *weight;        /* one per job */
+    const double *remaining;     /* steps of each job */
+    const double *since_start_s; /* one per job */
+    const double *isolated_s;    /* per job: time that its steps so far would have taken at its isolated fraction; NULL:
+                                  * 0 */
+    const double *gpus;          /* one per type */
+    double limit_s;              /* time limit for a solution */
+} sc_time_fractions;
+
+/* Gives every job an equal part of every type: n_j / (jobs · scale), reduced if a job's fractions would exceed 1. */
+void sc_time_fractions_isolated(const sc_time_fractions *p, double *out_fractions);
+
+double sc_time_fractions_throughput(const sc_time_fractions *p, const double *fractions, size_t job);
+
+/* Each function fills out_fractions[job * types + type] and stores its objective; statuses are those of
+ * sc_linear_solve.
+ *
+ *   max_min      the largest least normalised throughput: throughput · scale / (weight · speed on the mean GPU)
+ *   sum          the largest sum of throughputs over those on the job's fastest type
+ *   makespan     the shortest time in which all jobs end, in seconds
+ *   finish_time  the least of the largest (since_start + remaining / throughput) / (isolated + remaining / isolated
+ *                throughput), Themis' finish-time fairness
+ */
+mdot_status sc_time_fractions_max_min(const sc_time_fractions *p, double *out_fractions, double *out_value,
+                                      mdot_error *err);
+mdot_status sc_time_fractions_sum(const sc_time_fractions *p, double *out_fractions, double *out_value,
+                                  mdot_error *err);
+mdot_status sc_time_fractions_makespan(const sc_time_fractions *p, double *out_fractions, double *out_value,
+                                       mdot_error *err);
+mdot_status sc_time_fractions_finish_time(const sc_time_fractions *p, double *out_fractions, double *out_value,
+                                          mdot_error *err);
+
+#endif
