@@ -143,18 +143,18 @@ static mdot_status declare_output(const importer *im, const Onnx__ValueInfoProto
 
 static mdot_status import_outputs(importer *im)
 {
-    fe_names *seen = fe_names_create(im->context.scratch);
-    if (seen == NULL) return fe_out_of_memory(&im->context);
+    fe_names *names = fe_names_create(im->context.scratch);
+    if (names == NULL) return fe_out_of_memory(&im->context);
     for (size_t i = 0; i < im->proto->n_output; i++) {
         const char *name = fe_text(im->proto->output[i]->name);
         int number = find_value(im, name);
         const char *fault = NULL;
         if (number < 0 || im->values[number] == NULL) fault = "is defined by nothing";
-        if (fe_names_find(seen, name) >= 0) fault = "occurs twice";
+        if (fe_names_find(names, name) >= 0) fault = "occurs twice";
         if (fault != NULL) {
             return mdot_fail(im->context.err, MDOT_MALFORMED, "%s: output '%s' %s", im->context.file, name, fault);
         }
-        if (!fe_names_add(seen, name, (int)i) || !ir_graph_add_output(im->graph, im->values[number])) {
+        if (!fe_names_add(names, name, (int)i) || !ir_graph_add_output(im->graph, im->values[number])) {
             return fe_out_of_memory(&im->context);
         }
         mdot_status status = declare_output(im, im->proto->output[i], im->values[number]);

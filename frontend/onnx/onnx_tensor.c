@@ -111,16 +111,16 @@ static mdot_status copy_typed(const fe_context *context, const Onnx__TensorProto
  * and 1. */
 static const void *adopt(const fe_context *context, const unsigned char *raw, mdot_dtype dtype, size_t size_bytes)
 {
-    bool clean = dtype != MDOT_DTYPE_BOOL;
-    if (!clean) {
+    bool is_valid = dtype != MDOT_DTYPE_BOOL;
+    if (!is_valid) {
         unsigned char bits = 0;
         for (size_t i = 0; i < size_bytes; i++) bits |= raw[i];
-        clean = bits <= 1;
+        is_valid = bits <= 1;
     }
-    if (clean && (uintptr_t)raw % mdot_dtype_size_bytes(dtype) == 0) return raw;
+    if (is_valid && (uintptr_t)raw % mdot_dtype_size_bytes(dtype) == 0) return raw;
     unsigned char *copy = ir_arena_alloc(context->arena, size_bytes, 1);
     if (copy == NULL) return NULL;
-    if (clean) {
+    if (is_valid) {
         memcpy(copy, raw, size_bytes);
     } else {
         for (size_t i = 0; i < size_bytes; i++) copy[i] = raw[i] != 0;

@@ -244,8 +244,8 @@ static mdot_status read_permutation(const ir_operands *from, int rank, int *out_
     if (attr->count != rank) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "perm names %d of %d axes", attr->count, rank);
     }
-    unsigned seen;
-    mdot_status status = ir_axes_mask(from->node, attr->ints, rank, rank, &seen, from->err);
+    unsigned axes;
+    mdot_status status = ir_axes_mask(from->node, attr->ints, rank, rank, &axes, from->err);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < rank; i++) out_perm[i] = (int)(attr->ints[i] < 0 ? attr->ints[i] + rank : attr->ints[i]);
     return MDOT_OK;

@@ -47,13 +47,13 @@ static mdot_status resize_by_scales(ir_graph *graph, const ir_node *node, const 
 static mdot_status resize_to_sizes(const ir_node *node, const int *axes, int count, ir_type *type, mdot_error *err)
 {
     ir_dim sizes[IR_MAX_KNOWN];
-    int given;
+    int size_count;
     if (strcmp(ir_node_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0) {
         return ir_fail(node, err, MDOT_UNSUPPORTED, "sizes that keep the aspect ratio are unsupported");
     }
-    mdot_status status = ir_input_dims(node, SIZES, sizes, &given, err);
-    if (status == MDOT_OK && given != count) {
-        status = ir_fail(node, err, MDOT_MALFORMED, "%d sizes for %d dimensions", given, count);
+    mdot_status status = ir_input_dims(node, SIZES, sizes, &size_count, err);
+    if (status == MDOT_OK && size_count != count) {
+        status = ir_fail(node, err, MDOT_MALFORMED, "%d sizes for %d dimensions", size_count, count);
     }
     for (int i = 0; i < count && status == MDOT_OK; i++) type->dim[axes[i]] = sizes[i];
     return status;

@@ -147,13 +147,13 @@ static bool read_pads(const ir_node *node, int rank, ir_dim *out_before)
     ir_dim pads[IR_MAX_KNOWN];
     int64_t axes[IR_MAX_KNOWN];
     int pad_count, axis_count = rank;
-    const ir_value *given = ir_node_input(node, 3);
+    const ir_value *axis_value = ir_node_input(node, 3);
     if (!ir_value_known(node->inputs[1], pads, &pad_count)) return false;
-    if (given != NULL && !ir_value_ints(given, axes, &axis_count)) return false;
+    if (axis_value != NULL && !ir_value_ints(axis_value, axes, &axis_count)) return false;
     if (pad_count != 2 * axis_count) return false;
     for (int d = 0; d < rank; d++) out_before[d] = ir_dim_number(0);
     for (int k = 0; k < axis_count; k++) {
-        int64_t axis = given != NULL ? axes[k] : k;
+        int64_t axis = axis_value != NULL ? axes[k] : k;
         out_before[axis < 0 ? axis + rank : axis] = pads[k];
     }
     return true;
@@ -170,9 +170,9 @@ static const pl_expr *only_value(pl_builder *b, const ir_value *value)
 /* The value of elements outside: the given constant or zero. */
 static const pl_expr *pad_constant(pl_builder *b, const ir_node *node)
 {
-    const ir_value *given = ir_node_input(node, 2);
-    if (given == NULL) return pl_const_i(b->arena, node->outputs[0]->type.dtype, 0);
-    return only_value(b, given);
+    const ir_value *value = ir_node_input(node, 2);
+    if (value == NULL) return pl_const_i(b->arena, node->outputs[0]->type.dtype, 0);
+    return only_value(b, value);
 }
 
 static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output, indices index)

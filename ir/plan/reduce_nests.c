@@ -81,8 +81,8 @@ static bool reduced_axes(const ir_node *node, unsigned *out_mask)
 {
     int rank = node->inputs[0]->type.rank, count = 0;
     int64_t axes[IR_MAX_KNOWN];
-    const ir_value *given = ir_node_input(node, 1);
-    if (given != NULL && !ir_value_ints(given, axes, &count)) return false;
+    const ir_value *axis_value = ir_node_input(node, 1);
+    if (axis_value != NULL && !ir_value_ints(axis_value, axes, &count)) return false;
     if (ir_node_opcode(node) == IR_OP_ArgMax || ir_node_opcode(node) == IR_OP_ArgMin)
         axes[count++] = ir_node_int(node, "axis", 0);
     *out_mask = 0;
