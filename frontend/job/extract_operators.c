@@ -355,8 +355,9 @@ void fe_job_extract_operators(fe_job *job)
     for (int i = 0; i < graph->value_count; i++) e.operator_of[i] = NONE;
     for (const ir_node *node = graph->first; node != NULL; node = node->next) visit_node(&e, node);
     if (e.count == 0) {
-        job->status =
-            mdot_fail(job->err, MDOT_MALFORMED, "%s: the graph holds no operator that does any work", graph->name);
+        job->status = mdot_fail(job->err, MDOT_MALFORMED,
+                                "%s: the graph contains only operators that are free, such as Identity and Constant",
+                                graph->name);
         return;
     }
     fe_job_warn_folded_norms(job, e.operators, e.count);

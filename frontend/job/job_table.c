@@ -13,10 +13,10 @@ enum {
 #undef JOB
     ROW_COUNT
 };
-#define OP(id, ...) _Static_assert((int)ROW_##id == (int)IR_OP_##id, #id " stands elsewhere in ops_job.def");
+#define OP(id, ...) _Static_assert((int)ROW_##id == (int)IR_OP_##id, #id " has another position in ops_job.def");
 #include "ir/ops.def"
 #undef OP
-_Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "ops_job.def has other rows than ops.def");
+_Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "the rows of ops_job.def and ops.def differ");
 
 /* ---- The table ------------------------------------------------------------------------------------------------------
  */

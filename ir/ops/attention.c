@@ -138,7 +138,8 @@ static mdot_status read_geometry(const ir_operands *from, geometry *out)
     if (status == MDOT_OK) status = check_key_counts(from, &g);
     int64_t stage = ir_node_int(from->node, "qk_matmul_output_mode", 0);
     if (status == MDOT_OK && (stage < IR_SCORE_RAW || stage > IR_SCORE_PROBABILITY)) {
-        status = ir_fail(from->node, from->err, MDOT_MALFORMED, "qk_matmul_output_mode is %lld", (long long)stage);
+        status = ir_fail(from->node, from->err, MDOT_MALFORMED,
+                         "qk_matmul_output_mode is %lld, but must be between 0 and 3", (long long)stage);
     }
     if (status == MDOT_OK) *out = g;
     return status;

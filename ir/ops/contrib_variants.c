@@ -16,7 +16,7 @@ mdot_status ir_contrib_rotary_heads(const ir_node *node, const ir_type *x, const
 {
     int64_t heads = ir_node_int(node, "num_heads", 0);
     if (ir_node_int(node, "is_packed_batching", 0) != 0 || ir_node_float(node, "scale", 1) != 1)
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "packed batches and a scale");
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "packed batches and a scale are unsupported");
     if (x->rank == 3 && heads == 0 && cache->rank == 2 && ir_dim_is_number(cache->dim[1]) && cache->dim[1].offset > 0 &&
         ir_dim_is_number(x->dim[2])) /* heads as wide as the channels that the caches rotate */
         heads = x->dim[2].offset / (2 * cache->dim[1].offset);

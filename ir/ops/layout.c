@@ -302,7 +302,8 @@ static mdot_status block_result(const ir_operands *from, bool grow, ir_type *out
     if (status != MDOT_OK) return status;
     int64_t block = ir_node_int(from->node, "blocksize", 0);
     if (block <= 0 || block > INT32_MAX) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "blocksize is %lld", (long long)block);
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "blocksize is %lld, but must be between 1 and %d",
+                       (long long)block, INT32_MAX);
     }
     ir_dim side = ir_dim_number(block), area = ir_dim_number(block * block);
     ir_type out = in;

@@ -310,7 +310,8 @@ static mdot_status read_pad_mode(const ir_operands *from, pad_mode *out_mode)
         *out_mode = (pad_mode)i;
         return MDOT_OK;
     }
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "mode \"%s\" is unknown", mode);
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                   "mode \"%s\" is unknown; known are constant, reflect, edge and wrap", mode);
 }
 
 /* Numbers of elements to add before and after every axis; negative numbers remove elements. */

@@ -20,7 +20,8 @@ static mdot_status cum_sum_result(const ir_operands *from, ir_type *out_type)
     int count, normal;
     if (ir_operand_known(from, 1, element, &count)) { /* the type is independent of the axis, which is checked if it
                                                        * is known */
-        if (count != 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the axis is %d numbers", count);
+        if (count != 1)
+            return ir_fail(from->node, from->err, MDOT_MALFORMED, "the axis has %d elements instead of 1", count);
         status = ir_normalize_axis(from->node, element[0].offset, in.rank, &normal, from->err);
         if (status != MDOT_OK) return status;
     }
@@ -196,7 +197,8 @@ static mdot_status read_reduction(const ir_operands *from, reduction *out)
         *out = (reduction)i;
         return MDOT_OK;
     }
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "reduction \"%s\" is unknown", name);
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                   "reduction \"%s\" is unknown; known are none, add, mul, max and min", name);
 }
 
 static double reduce_floats(reduction how, double old, double update)
@@ -392,7 +394,8 @@ static mdot_status tensor_scatter_result(const ir_operands *from, ir_type *out_t
     }
     const char *mode = ir_node_string(from->node, "mode", "linear");
     if (strcmp(mode, "linear") != 0 && strcmp(mode, "circular") != 0) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "mode \"%s\" is unknown", mode);
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "mode \"%s\" is unknown; known are linear and circular",
+                       mode);
     }
     if (ir_operand_given(from, 2)) {
         status = ir_operand_need(from, 2, "write indices", 1, &starts);

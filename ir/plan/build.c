@@ -121,7 +121,7 @@ static mdot_status emit_node(pl_builder *b, const ir_node *node)
     if (emit == NULL)
         pl_reject(b, node, "has no kernel");
     else if (!makes_all && !only_first_is_read(b, node))
-        pl_reject(b, node, "more than its first output is read");
+        pl_reject(b, node, "only its first output may be used");
     return b->status != MDOT_OK ? b->status : emit(b, node);
 }
 

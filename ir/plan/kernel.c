@@ -27,7 +27,7 @@ const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ..
 mdot_status pl_fault(pl_builder *b)
 {
     if (b->status == MDOT_OK)
-        b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out in planning", b->graph->name);
+        b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out during planning", b->graph->name);
     return b->status;
 }
 

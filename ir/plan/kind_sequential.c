@@ -45,7 +45,8 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     for (int i = 0; i < 4; i++) pl_check_read(c, k->input[i], false);
     for (int i = 0; i < 2; i++) pl_check_read(c, k->output[i], false); /* read if it combines with existing content */
     const pl_buffer *in = pl_check_buffer(c, k->input[0]);
-    if (in != NULL && k->axis >= in->type.rank && in->type.rank > 0) pl_check_fail(c, "there is no such axis", k->axis);
+    if (in != NULL && k->axis >= in->type.rank && in->type.rank > 0)
+        pl_check_fail(c, "the axis is outside of the rank", k->axis);
 }
 
 /* ---- Interpretation ---------------------------------------------------------------------------------------------- */

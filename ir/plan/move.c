@@ -32,7 +32,7 @@ static const pl_expr *define_slice(pl_builder *b, const ir_node *node, int outpu
     int64_t step[MDOT_MAX_RANK];
     const pl_expr *own[MDOT_MAX_RANK];
     const ir_value *source = node->inputs[0];
-    if (!pl_slice(b, node, start, step)) return pl_reject(b, node, "where the slice begins is known at run time only");
+    if (!pl_slice(b, node, start, step)) return pl_reject(b, node, "the start of the slice is known only at run time");
     for (int d = 0; d < source->type.rank; d++)
         own[d] = pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, index[d], pl_int(b, step[d])), pl_extent(b, start[d]));
     return pl_value_at(b, source, own);
@@ -57,7 +57,8 @@ static const pl_expr *define_split(pl_builder *b, const ir_node *node, int outpu
     ir_dim begin;
     const pl_expr *own[MDOT_MAX_RANK];
     const ir_value *source = node->inputs[0];
-    if (!pl_split(b, node, output, &axis, &begin)) return pl_reject(b, node, "the parts are known at run time only");
+    if (!pl_split(b, node, output, &axis, &begin))
+        return pl_reject(b, node, "the sizes of the parts are known only at run time");
     for (int d = 0; d < source->type.rank; d++) own[d] = index[d];
     own[axis] = pl_op2(b, PL_ADD, own[axis], pl_extent(b, begin));
     return pl_value_at(b, source, own);
@@ -191,7 +192,7 @@ static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output,
     if (m == sizeof modes / sizeof *modes) return pl_reject(b, node, "pad mode \"%s\" is unknown", name);
 
     ir_dim before[MDOT_MAX_RANK];
-    if (!read_pads(node, from->rank, before)) return pl_reject(b, node, "the pads are known at run time only");
+    if (!read_pads(node, from->rank, before)) return pl_reject(b, node, "the pads are known only at run time");
     const pl_expr *own[MDOT_MAX_RANK], *inside = NULL;
     for (int d = 0; d < from->rank; d++) {
         own[d] = index[d];

@@ -137,7 +137,7 @@ static mdot_status emit_einsum(pl_builder *b, const ir_node *node)
 {
     einsum e;
     if (!read_equation(node, &e)) {
-        pl_reject(b, node, "the equation does not fit the operands");
+        pl_reject(b, node, "the equation does not match the operands");
         return pl_fault(b);
     }
     const pl_expr *index[MDOT_MAX_RANK], *own[MDOT_MAX_RANK], *at[MAX_LABELS] = {NULL}, *body = NULL;

@@ -198,7 +198,7 @@ mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node)
     if (opcode == IR_OP_MatMul || opcode == IR_OP_Einsum) return pl_emit_matmul(b, node);
     unsigned mask;
     if (!reduced_axes(node, &mask)) {
-        pl_reject(b, node, "the axes are known at run time only");
+        pl_reject(b, node, "the axes are known only at run time");
         return pl_fault(b);
     }
     if (opcode == IR_OP_ArgMax || opcode == IR_OP_ArgMin) return emit_arg(b, node, mask);

@@ -79,7 +79,7 @@ mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node)
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     if (!read_axis(node, row, &sequential.axis)) {
-        pl_reject(b, node, "the axis is known at run time only");
+        pl_reject(b, node, "the axis is known only at run time");
         return pl_fault(b);
     }
     if (!read_reduction(node, &sequential.reduction)) {

@@ -19,7 +19,7 @@ static void check_memory(pl_checker *c)
             bool disjoint = x->last_use < y->first_use || y->last_use < x->first_use ||
                             x->offset_bytes >= y->offset_bytes + pl_capacity_bytes(plan, y) || y->offset_bytes >= end;
             if (!disjoint)
-                c->status = mdot_fail(c->err, MDOT_MALFORMED, "plan: b%d and b%d overlap while both live", b, a);
+                c->status = mdot_fail(c->err, MDOT_MALFORMED, "plan: b%d and b%d overlap while both are live", b, a);
         }
     }
 }
