@@ -1,6 +1,6 @@
 /* evaluate.c — runs the table's reference evaluators over a graph: the oracle of every kernel.
  *
- * Each node computes into its own arena, its home, which is freed after the last reader has run. Attention at length
+ * Each node computes into its own arena, which is freed after the last reader has run. Attention at length
  * 1024 allocates tens of megabytes per node, and only a few of them are live at once. Nodes that produce graph
  * outputs compute into the caller's arena. Therefore evaluators never return an input's storage as an output.
  *
@@ -16,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct home {
-    ir_arena *arena; /* NULL: freed, or the caller's */
-    int live;        /* number of outputs with pending readers */
-} home;
+typedef struct node_memory {
+    ir_arena *arena;  /* NULL: freed, or the caller's */
+    int live_outputs; /* number of outputs with pending readers */
+} node_memory;
 
 typedef struct evaluation {
     const ir_graph *graph;
@@ -29,9 +29,9 @@ typedef struct evaluation {
     int *uses_left;          /* by value id */
     mdot_dtype half;         /* type to which factors of matmuls are rounded; F32: not rounded */
     bool *decides;           /* by value id: a decision depends on it through elementwise operators alone */
-    home **homes;            /* by value id */
-    home **all_homes;
-    int home_count;
+    node_memory **memory_of; /* by value id */
+    node_memory **memories;
+    int memory_count;
 } evaluation;
 
 static ir_wide *copy_wide(ir_arena *arena, const ir_wide *wide)
@@ -160,29 +160,29 @@ static void release_inputs(evaluation *e, const ir_node *node)
     for (int i = 0; i < node->input_count; i++) {
         const ir_value *value = node->inputs[i];
         if (value == NULL || --e->uses_left[value->id] > 0) continue;
-        home *h = e->homes[value->id];
-        if (h == NULL || --h->live > 0) continue;
+        node_memory *h = e->memory_of[value->id];
+        if (h == NULL || --h->live_outputs > 0) continue;
         ir_arena_destroy(h->arena);
         h->arena = NULL;
     }
 }
 
-/* Creates a home for the node's outputs. NULL: out of memory. */
-static home *make_home(evaluation *e, const ir_node *node, ir_arena **out_arena)
+/* Creates the memory of the node's outputs. NULL: out of memory. */
+static node_memory *create_memory(evaluation *e, const ir_node *node, ir_arena **out_arena)
 {
-    home *h = IR_NEW(e->arena, home);
+    node_memory *h = IR_NEW(e->arena, node_memory);
     if (h == NULL) return NULL;
     bool is_result = false;
     for (int i = 0; i < node->output_count; i++) {
         const ir_value *value = node->outputs[i];
         if (value == NULL) continue;
         is_result = is_result || value->output_uses > 0;
-        h->live += value->use_count > 0;
-        e->homes[value->id] = h;
+        h->live_outputs += value->use_count > 0;
+        e->memory_of[value->id] = h;
     }
     h->arena = is_result ? NULL : ir_arena_create(0);
     *out_arena = is_result ? e->results : h->arena;
-    e->all_homes[e->home_count++] = h;
+    e->memories[e->memory_count++] = h;
     return *out_arena != NULL ? h : NULL;
 }
 
@@ -195,7 +195,7 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
     const ir_wide **in = IR_NEW_ARRAY(scratch, const ir_wide *, node->input_count);
     ir_wide **out = IR_NEW_ARRAY(scratch, ir_wide *, node->output_count);
     ir_arena *target;
-    home *h = make_home(e, node, &target);
+    node_memory *h = create_memory(e, node, &target);
     if (in == NULL || out == NULL || h == NULL) return ir_fail_memory(node, err);
     for (int i = 0; i < node->input_count; i++) {
         if (node->inputs[i] == NULL) continue;
@@ -212,7 +212,7 @@ static mdot_status run_node(evaluation *e, const ir_node *node, ir_arena *scratc
         e->content[node->outputs[i]->id] = out[i];
     }
     release_inputs(e, node);
-    if (h->live == 0) {
+    if (h->live_outputs == 0) {
         ir_arena_destroy(h->arena);
         h->arena = NULL;
     }
@@ -279,9 +279,9 @@ static bool make_tables(evaluation *e)
     e->content = IR_NEW_ARRAY(e->arena, const ir_wide *, graph->value_count);
     e->uses_left = IR_NEW_ARRAY(e->arena, int, graph->value_count);
     e->decides = IR_NEW_ARRAY(e->arena, bool, graph->value_count);
-    e->homes = IR_NEW_ARRAY(e->arena, home *, graph->value_count);
-    e->all_homes = IR_NEW_ARRAY(e->arena, home *, node_count);
-    if (e->content == NULL || e->uses_left == NULL || e->decides == NULL || e->homes == NULL || e->all_homes == NULL)
+    e->memory_of = IR_NEW_ARRAY(e->arena, node_memory *, graph->value_count);
+    e->memories = IR_NEW_ARRAY(e->arena, node_memory *, node_count);
+    if (e->content == NULL || e->uses_left == NULL || e->decides == NULL || e->memory_of == NULL || e->memories == NULL)
         return false;
     find_decisions(e);
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
@@ -307,7 +307,7 @@ mdot_status ir_evaluate_in(const ir_graph *graph, mdot_dtype half, const ir_wide
     if (status != MDOT_OK) goto done;
     status = give_outputs(&e, out_outputs, err);
 done:
-    for (int i = 0; i < e.home_count; i++) ir_arena_destroy(e.all_homes[i]->arena);
+    for (int i = 0; i < e.memory_count; i++) ir_arena_destroy(e.memories[i]->arena);
     ir_arena_destroy(e.arena);
     return status;
 }

@@ -42,7 +42,8 @@ static const void *parse_inline(parser *p, const ir_tensor *shape)
     /* Every element takes at least one character, so a shape larger than the text is refused before allocation. */
     if (shape->count > p->scan.end - p->scan.at)
         return ir_scan_fail(&p->scan, "fewer elements than the type has"), NULL;
-    if (mdot_dtype_size_bytes(shape->dtype) == 0) return ir_scan_fail(&p->scan, "this type cannot have content"), NULL;
+    if (mdot_dtype_size_bytes(shape->dtype) == 0)
+        return ir_scan_fail(&p->scan, "only a type with elements may have content"), NULL;
     ir_wide *wide = ir_scan_ok(&p->scan) ? ir_wide_create(p->scan.arena, shape->dtype, shape->rank, shape->dims) : NULL;
     if (wide == NULL) return ir_scan_fail_memory(&p->scan), NULL;
     ir_scan_expect(&p->scan, "[");
@@ -98,7 +99,7 @@ static int parse_id(parser *p)
 {
     ir_scan_expect(&p->scan, "%");
     int64_t id = ir_scan_int(&p->scan);
-    if (ir_scan_ok(&p->scan) && (id < 0 || id >= MAX_ID)) ir_scan_fail(&p->scan, "a value's number is out of bounds");
+    if (ir_scan_ok(&p->scan) && (id < 0 || id >= MAX_ID)) ir_scan_fail(&p->scan, "a value's number is out of range");
     return ir_scan_ok(&p->scan) ? (int)id : 0;
 }
 

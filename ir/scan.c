@@ -117,7 +117,7 @@ int64_t ir_scan_int(ir_scanner *s)
     skip_space(s);
     errno = 0;
     long long value = strtoll(s->at, &end, 10);
-    if (end == s->at || errno) return ir_scan_fail(s, "expected an integer of 64 bits"), 0;
+    if (end == s->at || errno) return ir_scan_fail(s, "expected a 64-bit integer"), 0;
     s->at = end;
     return value;
 }
@@ -129,7 +129,7 @@ uint64_t ir_scan_unsigned(ir_scanner *s, int base)
     skip_space(s);
     errno = 0;
     unsigned long long value = strtoull(s->at, &end, base);
-    if (end == s->at || errno) return ir_scan_fail(s, "expected a number of 64 bits"), 0;
+    if (end == s->at || errno) return ir_scan_fail(s, "expected a 64-bit number"), 0;
     s->at = end;
     return value;
 }

@@ -12,10 +12,10 @@ enum {
 #undef TYPES
     ROW_COUNT
 };
-#define OP(id, ...) _Static_assert((int)ROW_##id == (int)IR_OP_##id, #id " stands elsewhere in ops_types.def");
+#define OP(id, ...) _Static_assert((int)ROW_##id == (int)IR_OP_##id, #id " has another position in ops_types.def");
 #include "ir/ops.def"
 #undef OP
-_Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "ops_types.def has other rows than ops.def");
+_Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "the rows of ops_types.def and ops.def differ");
 
 /* Sets of element types, one bit per type number. */
 enum {

@@ -39,7 +39,7 @@ static mdot_status check_list(checker *c)
     for (const ir_node *node = c->graph->first; node != NULL; prev = node, node = node->next) {
         if (node->prev != prev) return broken(c, node, "the link back does not match the link forward", NULL);
     }
-    return c->graph->last == prev ? MDOT_OK : broken(c, prev, "the last node is not the list's end", NULL);
+    return c->graph->last == prev ? MDOT_OK : broken(c, prev, "the last node differs from the end of the list", NULL);
 }
 
 /* Registers a value at its definition. */
@@ -148,7 +148,7 @@ static mdot_status check_types(checker *c)
             return broken(c, value->def, "the rank is out of bounds", value);
         for (int i = 0; i < type->rank; i++) {
             if (graph->symbol == NULL && !ir_dim_is_number(type->dim[i])) {
-                return broken(c, value->def, "a dimension has a symbol in a graph without one", value);
+                return broken(c, value->def, "a dimension is symbolic, but the graph lacks a symbol", value);
             }
             if (!ir_dim_always_le(graph, ir_dim_number(0), type->dim[i])) {
                 return broken(c, value->def, "a dimension is negative for some length", value);
@@ -169,7 +169,7 @@ static mdot_status check_constants(checker *c)
         }
         bool same = value->type.dtype == tensor->dtype && value->type.rank == tensor->rank;
         for (int i = 0; i < tensor->rank && same; i++) same = ir_dim_is(value->type.dim[i], tensor->dims[i]);
-        if (!same) return broken(c, NULL, "a constant's type is not that of its content", value);
+        if (!same) return broken(c, NULL, "the type of a constant differs from that of its content", value);
     }
     return MDOT_OK;
 }
@@ -180,7 +180,7 @@ static mdot_status check_known(checker *c)
         const ir_value *value = c->known[id];
         if (value == NULL || value->known == NULL) continue;
         if (ir_type_count_at(&value->type, 1) != value->known->count) {
-            return broken(c, value->def, "known content has another size than its value", value);
+            return broken(c, value->def, "the size of known content differs from that of its value", value);
         }
     }
     return MDOT_OK;

@@ -388,14 +388,14 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     };
     (void)scratch;
     sequential s = {.e = e, .plan = plan, .k = k, .buffers = buffers, .is_split = pl_is_split(plan, kernel)};
-    emitters[k->what](&s);
+    emitters[k->operation](&s);
 }
 
 /* The kernel's shapes are those of its buffers. */
 static void sign(const pl_kernel *kernel, cg_signature_writer *w)
 {
     const pl_sequential *k = &kernel->sequential;
-    cg_sign(w, k->what);
+    cg_sign(w, k->operation);
     for (int i = 0; i < 4; i++) cg_sign_buffer(w, k->input[i]);
     for (int i = 0; i < 2; i++) cg_sign_buffer(w, k->output[i]);
     cg_sign(w, k->axis);

@@ -167,7 +167,7 @@ static bool reads_trained_value(const extractor *e, const ir_node *node)
     return false;
 }
 
-static void spread_gradient(extractor *e, const ir_node *node, bool needed)
+static void propagate_gradient(extractor *e, const ir_node *node, bool needed)
 {
     for (int i = 0; i < node->output_count; i++) {
         const ir_value *value = node->outputs[i];
@@ -222,7 +222,7 @@ static void start_operator(extractor *e, const ir_node *node)
 static void visit_node(extractor *e, const ir_node *node)
 {
     bool reads = reads_trained_value(e, node), needed = reads || has_parameter(e->job, node);
-    spread_gradient(e, node, needed);
+    propagate_gradient(e, node, needed);
     if (is_free(node)) {
         const ir_value *source = node->input_count > 0 ? node->inputs[0] : NULL;
         int index = source != NULL && source->constant == NULL ? e->operator_of[source->id] : NONE;
@@ -355,8 +355,9 @@ void fe_job_extract_operators(fe_job *job)
     for (int i = 0; i < graph->value_count; i++) e.operator_of[i] = NONE;
     for (const ir_node *node = graph->first; node != NULL; node = node->next) visit_node(&e, node);
     if (e.count == 0) {
-        job->status =
-            mdot_fail(job->err, MDOT_MALFORMED, "%s: the graph holds no operator that does any work", graph->name);
+        job->status = mdot_fail(job->err, MDOT_MALFORMED,
+                                "%s: the graph contains only operators that are free, such as Identity and Constant",
+                                graph->name);
         return;
     }
     fe_job_warn_folded_norms(job, e.operators, e.count);

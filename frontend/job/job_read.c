@@ -103,7 +103,7 @@ static mdot_status read_job(const source *from, const mdot_job_options *requeste
     mdot_status status = requested != NULL ? bs_read_struct(&options_type, requested, &options, err) : MDOT_OK;
     if (status != MDOT_OK) return status;
     if (options.reserved != 0)
-        return mdot_fail(err, MDOT_INCOMPATIBLE, "options of the job reader set a field that mdot %s does not know",
+        return mdot_fail(err, MDOT_INCOMPATIBLE, "the options of the job reader set a field that is unknown to mdot %s",
                          MDOT_VERSION_STRING);
     fe_job job = {.options = &options, .err = err};
     ir_arena *arena = ir_arena_create(0);
@@ -131,7 +131,7 @@ static mdot_status read_job(const source *from, const mdot_job_options *requeste
 mdot_status mdot_job_read(const char *path, const mdot_job_options *options, mdot_job **out_job, mdot_error *err)
 {
     if (path == NULL || out_job == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_read needs a path and a place for the job");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "mdot_job_read requires a path and a pointer for the job");
     return read_job(&(source){.name = path}, options, out_job, err);
 }
 
@@ -140,7 +140,7 @@ mdot_status mdot_job_read_bytes(const void *bytes, size_t size_bytes, const char
 {
     if ((bytes == NULL && size_bytes > 0) || name == NULL || out_job == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "mdot_job_read_bytes needs bytes, a name for them and a place for the job");
+                         "mdot_job_read_bytes requires bytes, their name and a pointer for the job");
     return read_job(&(source){name, bytes != NULL ? bytes : "", size_bytes}, options, out_job, err);
 }
 

@@ -13,10 +13,10 @@ enum {
 #undef JOB
     ROW_COUNT
 };
-#define OP(id, ...) _Static_assert((int)ROW_##id == (int)IR_OP_##id, #id " stands elsewhere in ops_job.def");
+#define OP(id, ...) _Static_assert((int)ROW_##id == (int)IR_OP_##id, #id " has another position in ops_job.def");
 #include "ir/ops.def"
 #undef OP
-_Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "ops_job.def has other rows than ops.def");
+_Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "the rows of ops_job.def and ops.def differ");
 
 /* ---- The table ------------------------------------------------------------------------------------------------------
  */
@@ -38,15 +38,15 @@ _Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "ops_job.def has other rows t
 #define NUMBERS FE_NUMBERS
 
 static const fe_row rows[IR_OP_COUNT] = {
-#define JOB(id, type_id, type_number, gradient_kind, settings_kind, autocast_class, written, fused, recomputed, more,  \
-            all_traits, parameters)                                                                                    \
+#define JOB(id, type_id, type_number, gradient_kind, settings_kind, autocast_class, decomposed, fused, recomputed,     \
+            reserved, all_traits, parameters)                                                                          \
     [IR_OP_##id] = {.type = IR_OP_##type_id,                                                                           \
                     .traits = {.number = type_number,                                                                  \
                                .autocast = MDOT_AUTOCAST_##autocast_class,                                             \
-                               .saved_written = written,                                                               \
+                               .saved_written = decomposed,                                                            \
                                .saved_fused = fused,                                                                   \
                                .saved_recomputed = recomputed,                                                         \
-                               .reserve = more,                                                                        \
+                               .reserve = reserved,                                                                    \
                                .traits = (all_traits) & (FE_FREE - 1)},                                                \
                     .gradient = FE_GRADIENT_##gradient_kind,                                                           \
                     .settings = FE_SETTINGS_##settings_kind,                                                           \

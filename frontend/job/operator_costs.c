@@ -98,17 +98,17 @@ static void read_gradient(const counter *c, mdot_phase phase)
 static void count_forward(const counter *c)
 {
     const ir_node *node = c->node;
-    mdot_load *load = &c->op->per_sample[MDOT_PHASE_FORWARD];
+    mdot_load *forward = &c->op->per_sample[MDOT_PHASE_FORWARD];
     ir_cost cost = {0};
     node->op->cost(node, 1, &cost);
-    load->flops += per_sample(c, cost.flops);
+    forward->flops += per_sample(c, cost.flops);
     for (int i = 0; i < node->output_count; i++) {
         if (node->outputs[i] != NULL && (i == 0 || node->outputs[i]->use_count)) {
             write_value(c, MDOT_PHASE_FORWARD, node->outputs[i]);
         }
     }
     if (node->op->lowering == IR_LOWER_MOVE) {
-        load->bytes_read += load->bytes_written;
+        forward->bytes_read += forward->bytes_written;
     } else {
         read_inputs(c, MDOT_PHASE_FORWARD);
     }
@@ -185,7 +185,7 @@ static void count_concat(const counter *c)
 
 static void count_data_gradient(const counter *c, fe_gradient kind)
 {
-    mdot_load *load = &c->op->per_sample[MDOT_PHASE_DATA_GRADIENT];
+    mdot_load *cost = &c->op->per_sample[MDOT_PHASE_DATA_GRADIENT];
     double forward = c->op->per_sample[MDOT_PHASE_FORWARD].flops;
     if (kind == FE_GRADIENT_SUM) {
         count_sum(c);
@@ -197,14 +197,14 @@ static void count_data_gradient(const counter *c, fe_gradient kind)
     }
     read_gradient(c, MDOT_PHASE_DATA_GRADIENT);
     write_data_gradients(c);
-    if (kind == FE_GRADIENT_SELECTION) load->bytes_read += INDEX_BYTES * c->result;
+    if (kind == FE_GRADIENT_SELECTION) cost->bytes_read += INDEX_BYTES * c->result;
     if (kind == FE_GRADIENT_POINTWISE || kind == FE_GRADIENT_NORM || kind == FE_GRADIENT_ATTENTION)
         read_inputs(c, MDOT_PHASE_DATA_GRADIENT);
     double flops = kind == FE_GRADIENT_MOVE        ? 0
                    : kind == FE_GRADIENT_SELECTION ? c->result
                    : kind == FE_GRADIENT_POINTWISE ? forward
                                                    : 2 * forward;
-    load->flops += flops;
+    cost->flops += flops;
 }
 
 /* Gradients of several readers are added one after another to a running sum. */
@@ -213,10 +213,10 @@ static void count_additions(const counter *c, const ir_value *result)
     if (!takes_gradient(result)) return;
     double additions = c->job->gradient_count[result->id] - 1;
     if (additions <= 0) return;
-    mdot_load *load = &c->op->per_sample[MDOT_PHASE_DATA_GRADIENT];
-    load->flops += additions * per_sample(c, elements(result));
-    load->bytes_read += 2 * additions * per_sample(c, bytes(result));
-    load->bytes_written += additions * per_sample(c, bytes(result));
+    mdot_load *cost = &c->op->per_sample[MDOT_PHASE_DATA_GRADIENT];
+    cost->flops += additions * per_sample(c, elements(result));
+    cost->bytes_read += 2 * additions * per_sample(c, bytes(result));
+    cost->bytes_written += additions * per_sample(c, bytes(result));
 }
 
 static void count_fan_out(const counter *c, const fe_operator *source)

@@ -121,6 +121,6 @@ void fe_job_find_parameter_inputs(fe_job *job)
     }
     graph->input_count = kept;
     if (found == 0) return;
-    fe_job_warn(job, "%s: %d input%s of the graph, '%s'%s, %s taken as parameters", graph->name, found,
+    fe_job_warn(job, "%s: %d input%s of the graph, '%s'%s, %s treated as parameters", graph->name, found,
                 found == 1 ? "" : "s", first_name, found == 1 ? "" : " first", found == 1 ? "is" : "are");
 }

@@ -72,9 +72,9 @@ static bool is_single_unit_bias(const ir_node *node, int input)
 {
     if (gradient_of(node) != FE_GRADIENT_SUM || node->input_count != 2) return false;
     const ir_value *other = node->inputs[1 - input];
-    const ir_node *product = other != NULL ? other->def : NULL;
-    if (product == NULL || gradient_of(product) != FE_GRADIENT_MATMUL || product->input_count < 2) return false;
-    const ir_value *factor = product->inputs[1];
+    const ir_node *matmul = other != NULL ? other->def : NULL;
+    if (matmul == NULL || gradient_of(matmul) != FE_GRADIENT_MATMUL || matmul->input_count < 2) return false;
+    const ir_value *factor = matmul->inputs[1];
     if (!is_float_constant(factor) || factor->type.rank == 0) return false;
     return factor->type.dim[factor->type.rank - 1].offset == 1;
 }

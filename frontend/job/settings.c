@@ -152,8 +152,9 @@ static void describe_matmul(const fe_job *job, const fe_operator *op, int64_t *s
     }
     ir_cost cost;
     node->op->cost(node, 1, &cost);
-    double products = 2 * (double)elements(out);
-    setting[MDOT_SETTING_CHANNELS_IN] = products > 0 ? (int64_t)fmin(cost.flops / products, 0x1p62) : 0;
+    double flops_per_channel = 2 * (double)elements(out);
+    setting[MDOT_SETTING_CHANNELS_IN] =
+        flops_per_channel > 0 ? (int64_t)fmin(cost.flops / flops_per_channel, 0x1p62) : 0;
     setting[MDOT_SETTING_CHANNELS_OUT] = columns;
     setting[MDOT_SETTING_SIZE_OUT] = setting[MDOT_SETTING_SIZE_IN] = rows;
     int64_t matrix = times(rows, columns);

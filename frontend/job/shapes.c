@@ -100,9 +100,9 @@ static void warn(const fe_job *job, const ir_node *node, fe_names *warned)
     const char *key = ir_arena_printf(job->graph->arena, "%s %d", node->op_type, guessed);
     if (key == NULL || fe_names_find(warned, key) >= 0) return;
     fe_names_add(warned, key, 0);
-    fe_job_warn(job, "%s: node '%s': %s is an operator of its own kind (%s)%s", job->graph->name, node->name,
-                node->op_type, ir_node_string(node, reason_name, ""),
-                guessed ? "; its result is taken to be as large as its first input" : "");
+    fe_job_warn(job, "%s: node '%s': operator %s is opaque (%s)%s", job->graph->name, node->name, node->op_type,
+                ir_node_string(node, reason_name, ""),
+                guessed ? "; its result is assumed to be as large as its first input" : "");
 }
 
 static void warn_unknown_operators(const fe_job *job)
@@ -132,7 +132,7 @@ static void select_branch(inferrer *in, ir_node *node)
     bool decided = value != NULL && ir_value_known(value, known, &count) && count == 1;
     condition = decided ? known[0].offset : 1;
     if (!decided) {
-        fe_job_warn(in->job, "%s: node '%s': which branch an If takes depends on data; its first one is counted",
+        fe_job_warn(in->job, "%s: node '%s': the branch of this If depends on data; the first branch is counted",
                     in->job->graph->name, node->name);
     }
     for (int i = 0; i < node->output_count; i++) {
@@ -232,7 +232,7 @@ static void infer(inferrer *in, ir_node *node)
     if (node->op == NULL) fe_job_reduce_embedding_bags(b, node);
     if (b->status != MDOT_OK || !is_used(node)) return;
     if (node->op == NULL) {
-        make_opaque(in, node, "it is not in mdot's table");
+        make_opaque(in, node, "it is unknown to mdot");
         return;
     }
     mdot_error reason;

@@ -58,12 +58,12 @@ static mdot_status parse_location(const fe_context *context, const Onnx__TensorP
         if (strcmp(key, "offset") == 0) ok = parse_decimal(value, &l.offset);
         if (strcmp(key, "length") == 0) ok = l.has_length = parse_decimal(value, &l.length);
         if (!ok) {
-            return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': external data has %s '%s', not a number",
+            return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': external data has %s '%s' instead of a number",
                              context->file, kind, name, key, value);
         }
     }
     if (l.path == NULL || !*l.path) {
-        return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': external data without a location", context->file,
+        return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': external data lacks a location", context->file,
                          kind, name);
     }
     *out = l;
@@ -79,20 +79,20 @@ static int open_component(int folder_fd, const char *begin, const char *end, boo
     if (length >= sizeof component) return -1;
     memcpy(component, begin, length);
     component[length] = '\0';
-    *out_reason = "the path has an empty part, '.' or '..'; only files in the model's folder are read";
+    *out_reason = "the path contains an empty part, '.' or '..'; move the file into the model's folder";
     if (length == 0 || strcmp(component, ".") == 0 || strcmp(component, "..") == 0) return -1;
     int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
     int fd = openat(folder_fd, component, flags);
     if (fd >= 0) return fd;
     struct stat info;
     bool link = fstatat(folder_fd, component, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
-    *out_reason = link ? "a part of the path is a symbolic link; links are not followed" : strerror(errno);
+    *out_reason = link ? "a part of the path is a symbolic link; copy the file instead" : strerror(errno);
     return -1;
 }
 
 static int open_inside(const char *folder, const char *path, const char **out_reason)
 {
-    *out_reason = "an absolute path; only files in the model's folder are read";
+    *out_reason = "an absolute path; use a path relative to the model's folder";
     if (path[0] == '/') return -1;
     int fd = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
     if (fd < 0) *out_reason = strerror(errno);
@@ -118,7 +118,8 @@ static mdot_status map_location(const fe_context *context, int fd, const locatio
     uint64_t length = l->has_length ? l->length : size_bytes;
     if (length != size_bytes || l->offset > file_bytes || length > file_bytes - l->offset) {
         return mdot_fail(context->err, MDOT_MALFORMED,
-                         "%s: %s '%s': external data '%s': needs %zu bytes, is given %llu at %llu of a file of %llu",
+                         "%s: %s '%s': external data '%s': the tensor has %zu bytes, but the reference is to %llu "
+                         "bytes at offset %llu of a file of %llu bytes",
                          context->file, kind, name, l->path, size_bytes, (unsigned long long)length,
                          (unsigned long long)l->offset, (unsigned long long)file_bytes);
     }
@@ -148,7 +149,8 @@ mdot_status fe_map_external(const fe_context *context, const Onnx__TensorProto *
     location l = {0};
     mdot_status status = parse_location(context, proto, kind, name, &l);
     if (status != MDOT_OK) return status;
-    if (context->folder == NULL) return refuse(context, kind, name, l.path, "this model is not read from a folder");
+    if (context->folder == NULL)
+        return refuse(context, kind, name, l.path, "external data requires a model that is read from a file");
     const char *reason;
     int fd = open_inside(context->folder, l.path, &reason);
     if (fd < 0) return refuse(context, kind, name, l.path, reason);

@@ -180,8 +180,8 @@ static mdot_status flatten_attributes(const flattener *f, const scope *in, const
         const char *name = attribute->name, *reference = fe_text(attribute->ref_attr_name);
         if (*reference && in->call == NULL) {
             return mdot_fail(context->err, MDOT_MALFORMED,
-                             "%s: node '%s' (%s): attribute '%s' refers to one of a function,"
-                             " but stands in none",
+                             "%s: node '%s' (%s): attribute '%s' refers to an attribute of a function, but the node is "
+                             "outside of functions",
                              context->file, node->name, node->op_type, name);
         }
         if (*reference) attribute = resolve(in, reference);
@@ -266,8 +266,8 @@ static mdot_status inline_call(const flattener *f, const scope *in, const fe_nod
         if (s->function == function) return fail_call(context, call, "calls itself");
     }
     if (in->depth == FE_MAX_CALL_DEPTH) {
-        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: node '%s': more than %d functions within each other",
-                         context->file, call->name, FE_MAX_CALL_DEPTH);
+        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: node '%s': more than %d nested functions", context->file,
+                         call->name, FE_MAX_CALL_DEPTH);
     }
     if ((size_t)call->input_count > function->n_input || (size_t)call->output_count > function->n_output) {
         return fail_call(context, call, "the call has more inputs or outputs than the function");
@@ -436,8 +436,8 @@ static mdot_status flatten_node(const flattener *f, const scope *in, const Onnx_
     if (function >= 0 && !keep_call(context, &node)) return inline_call(f, in, &node, f->model->functions[function]);
     if (!*node.domain && node.opset <= 0) {
         return mdot_fail(context->err, MDOT_MALFORMED,
-                         "%s: node '%s' (%s): no opset of ai.onnx is imported where it stands", context->file,
-                         node.name, node.op_type);
+                         "%s: node '%s' (%s): the model or function that contains the node imports no opset of ai.onnx",
+                         context->file, node.name, node.op_type);
     }
     if (!*node.domain && strcmp(node.op_type, "If") == 0) return add_if(f, in, &node);
     if (context->options->job && !*node.domain && strcmp(node.op_type, "Loop") == 0) return add_loop(f, in, &node);

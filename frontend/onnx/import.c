@@ -49,10 +49,10 @@ static mdot_status check_model(const fe_context *context, const Onnx__ModelProto
     if (graph->n_output == 0)
         return mdot_fail(context->err, MDOT_MALFORMED, "%s: the graph has no outputs", context->file);
     if (graph->n_sparse_initializer) {
-        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: sparse initializers are not supported", context->file);
+        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: sparse initializers are unsupported", context->file);
     }
     if (graph->n_quantization_annotation) {
-        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: quantized tensors (of '%s') are not supported",
+        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: quantized tensors (of '%s') are unsupported",
                          context->file, fe_text(graph->quantization_annotation[0]->tensor_name));
     }
     return MDOT_OK;
@@ -143,18 +143,18 @@ static mdot_status declare_output(const importer *im, const Onnx__ValueInfoProto
 
 static mdot_status import_outputs(importer *im)
 {
-    fe_names *seen = fe_names_create(im->context.scratch);
-    if (seen == NULL) return fe_out_of_memory(&im->context);
+    fe_names *names = fe_names_create(im->context.scratch);
+    if (names == NULL) return fe_out_of_memory(&im->context);
     for (size_t i = 0; i < im->proto->n_output; i++) {
         const char *name = fe_text(im->proto->output[i]->name);
         int number = find_value(im, name);
         const char *fault = NULL;
-        if (number < 0 || im->values[number] == NULL) fault = "is defined by nothing";
-        if (fe_names_find(seen, name) >= 0) fault = "occurs twice";
+        if (number < 0 || im->values[number] == NULL) fault = "is undefined";
+        if (fe_names_find(names, name) >= 0) fault = "occurs twice";
         if (fault != NULL) {
             return mdot_fail(im->context.err, MDOT_MALFORMED, "%s: output '%s' %s", im->context.file, name, fault);
         }
-        if (!fe_names_add(seen, name, (int)i) || !ir_graph_add_output(im->graph, im->values[number])) {
+        if (!fe_names_add(names, name, (int)i) || !ir_graph_add_output(im->graph, im->values[number])) {
             return fe_out_of_memory(&im->context);
         }
         mdot_status status = declare_output(im, im->proto->output[i], im->values[number]);
@@ -177,13 +177,14 @@ static mdot_status check_arity(const importer *im, const ir_node *node)
     const ir_op *op = node->op;
     if (op == NULL) return MDOT_OK;
     if (node->input_count > op->max_inputs) return fail_node(im, node, "it has more inputs than the operator takes");
-    if (node->output_count > op->max_outputs) return fail_node(im, node, "it has more outputs than the operator gives");
+    if (node->output_count > op->max_outputs)
+        return fail_node(im, node, "it has more outputs than the operator produces");
     for (int i = 0; i < op->min_inputs; i++) {
-        if (ir_node_input(node, i) == NULL) return fail_node(im, node, "it lacks an input that the operator needs");
+        if (ir_node_input(node, i) == NULL) return fail_node(im, node, "it lacks an input that the operator requires");
     }
     for (int i = 0; i < op->min_outputs; i++) {
         if (i >= node->output_count || node->outputs[i] == NULL)
-            return fail_node(im, node, "it lacks an output that is not optional");
+            return fail_node(im, node, "it lacks a required output");
     }
     return MDOT_OK;
 }
@@ -192,8 +193,8 @@ static int64_t opset_of(importer *im, const fe_node *source)
 {
     if (source->opset <= FE_NEWEST_OPSET) return source->opset;
     if (!im->warned_of_opset) {
-        fe_warn(&im->context, "%s: opset %lld is later than %d, the newest that mdot knows, and is read as that one",
-                im->context.file, (long long)source->opset, FE_NEWEST_OPSET);
+        fe_warn(&im->context, "%s: opset %lld is read as opset %d, the newest that mdot supports", im->context.file,
+                (long long)source->opset, FE_NEWEST_OPSET);
     }
     im->warned_of_opset = true;
     return FE_NEWEST_OPSET;
@@ -394,8 +395,9 @@ static size_t bound(size_t base, size_t per_byte, size_t size_bytes)
 mdot_status fe_explain_memory(const ir_arena *arena, const char *name, mdot_status status, mdot_error *err)
 {
     if (status != MDOT_OUT_OF_MEMORY || !ir_arena_is_full(arena)) return status;
-    return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: takes more memory to read than a file of its size may: %zu MiB",
-                     name, ir_arena_limit_bytes(arena) >> 20);
+    return mdot_fail(err, MDOT_OUT_OF_MEMORY,
+                     "%s: reading takes more memory than is allowed for a file of this size: %zu MiB", name,
+                     ir_arena_limit_bytes(arena) >> 20);
 }
 
 mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *name, const char *folder,

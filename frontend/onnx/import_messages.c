@@ -9,7 +9,7 @@ mdot_status fe_out_of_memory(const fe_context *context)
 {
     bool bounded = context->scratch != NULL && ir_arena_failed(context->scratch);
     return mdot_fail(context->err, MDOT_OUT_OF_MEMORY, "%s: %s", context->file,
-                     bounded ? "takes more memory to read than a model of its size may" : "memory ran out");
+                     bounded ? "reading takes more memory than is allowed for a model of this size" : "memory ran out");
 }
 
 void fe_warn_to(void (*warning)(void *user, const char *message), void *user, const char *format, va_list args)

@@ -135,7 +135,7 @@ static mdot_status import_attribute(const fe_context *context, const fe_node *so
         return fe_import_tensor(context, proto->t, "attribute of node", source->name, &out->tensor);
     }
     if (type < 0 || type >= CONVERTER_COUNT || converters[type] == NULL) {
-        return fail(context, source, attribute->name, "has a type that ONNX does not know");
+        return fail(context, source, attribute->name, "has a type that is unknown to ONNX");
     }
     return converters[type](context->arena, proto, out) ? MDOT_OK : fe_out_of_memory(context);
 }
@@ -216,7 +216,7 @@ static mdot_status import_form(const fe_context *context, const fe_node *source,
     case FORM_SPARSE:
         break;
     }
-    return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: node '%s' (Constant): sparse tensors are not supported",
+    return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: node '%s' (Constant): sparse tensors are unsupported",
                      context->file, source->name);
 }
 
@@ -230,6 +230,7 @@ mdot_status fe_import_constant(const fe_context *context, const fe_node *source,
             return import_form(context, source, attribute, constant_forms[i].form, out_tensor);
         }
     }
-    return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' (Constant): needs one output and exactly one value",
-                     context->file, source->name);
+    return mdot_fail(context->err, MDOT_MALFORMED,
+                     "%s: node '%s' (Constant): requires one output and exactly one value", context->file,
+                     source->name);
 }

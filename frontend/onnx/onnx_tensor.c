@@ -111,16 +111,16 @@ static mdot_status copy_typed(const fe_context *context, const Onnx__TensorProto
  * and 1. */
 static const void *adopt(const fe_context *context, const unsigned char *raw, mdot_dtype dtype, size_t size_bytes)
 {
-    bool clean = dtype != MDOT_DTYPE_BOOL;
-    if (!clean) {
+    bool is_valid = dtype != MDOT_DTYPE_BOOL;
+    if (!is_valid) {
         unsigned char bits = 0;
         for (size_t i = 0; i < size_bytes; i++) bits |= raw[i];
-        clean = bits <= 1;
+        is_valid = bits <= 1;
     }
-    if (clean && (uintptr_t)raw % mdot_dtype_size_bytes(dtype) == 0) return raw;
+    if (is_valid && (uintptr_t)raw % mdot_dtype_size_bytes(dtype) == 0) return raw;
     unsigned char *copy = ir_arena_alloc(context->arena, size_bytes, 1);
     if (copy == NULL) return NULL;
-    if (clean) {
+    if (is_valid) {
         memcpy(copy, raw, size_bytes);
     } else {
         for (size_t i = 0; i < size_bytes; i++) copy[i] = raw[i] != 0;
@@ -146,8 +146,9 @@ static mdot_status import_raw(const fe_context *context, const Onnx__TensorProto
     fe_span span;
     memcpy(&span, proto->raw_data.data, sizeof span); /* made by wire.c, which keeps it within the file */
     if (span.size_bytes != size_bytes) {
-        return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': raw_data has %llu bytes, its shape needs %zu",
-                         context->file, kind, name, (unsigned long long)span.size_bytes, size_bytes);
+        return mdot_fail(context->err, MDOT_MALFORMED,
+                         "%s: %s '%s': raw_data has %llu bytes, but its shape requires %zu", context->file, kind, name,
+                         (unsigned long long)span.size_bytes, size_bytes);
     }
     tensor->data = adopt(context, context->bytes + span.offset, tensor->dtype, size_bytes);
     return tensor->data != NULL ? MDOT_OK : fe_out_of_memory(context);
@@ -159,8 +160,9 @@ static mdot_status import_typed(const fe_context *context, const Onnx__TensorPro
     size_t count = (size_t)tensor->count;
     size_t available = source_count(proto, source_of(tensor->dtype));
     if (available != count) {
-        return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s '%s': has %zu elements of %s, its shape needs %zu",
-                         context->file, kind, name, available, mdot_dtype_name(tensor->dtype), count);
+        return mdot_fail(context->err, MDOT_MALFORMED,
+                         "%s: %s '%s': has %zu elements of %s, but its shape requires %zu", context->file, kind, name,
+                         available, mdot_dtype_name(tensor->dtype), count);
     }
     void *data = ir_arena_alloc(context->arena, size_bytes, 1);
     if (data == NULL) return fe_out_of_memory(context);
@@ -192,7 +194,7 @@ static mdot_status import_data(const fe_context *context, const Onnx__TensorProt
     if (tensor->dtype == MDOT_DTYPE_STRING) return MDOT_OK; /* no operator of the table computes with strings */
     size_t element = mdot_dtype_size_bytes(tensor->dtype);
     if ((uint64_t)tensor->count > SIZE_MAX / element) {
-        return fail(context, MDOT_MALFORMED, kind, name, "more bytes than an address can count");
+        return fail(context, MDOT_MALFORMED, kind, name, "its size in bytes overflows");
     }
     size_t size_bytes = (size_t)tensor->count * element;
     mdot_status status = is_external(proto) ? fe_check_external(context, proto) : MDOT_OK;
@@ -210,10 +212,11 @@ static mdot_status import_shape(const fe_context *context, const Onnx__TensorPro
 {
     tensor->dtype = (mdot_dtype)proto->data_type;
     if (tensor->dtype != MDOT_DTYPE_STRING && mdot_dtype_size_bytes(tensor->dtype) == 0) {
-        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: %s '%s': element type %d is not one that mdot handles",
-                         context->file, kind, name, (int)proto->data_type);
+        return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: %s '%s': element type %d is unsupported", context->file,
+                         kind, name, (int)proto->data_type);
     }
-    if (proto->segment != NULL) return fail(context, MDOT_UNSUPPORTED, kind, name, "a tensor in segments");
+    if (proto->segment != NULL)
+        return fail(context, MDOT_UNSUPPORTED, kind, name, "tensors in segments are unsupported");
     if (proto->n_dims > MDOT_MAX_RANK) {
         return mdot_fail(context->err, MDOT_UNSUPPORTED, "%s: %s '%s': rank %zu; at most %d", context->file, kind, name,
                          proto->n_dims, MDOT_MAX_RANK);

@@ -86,7 +86,7 @@ static bool one_operand(const writer *w, ir_opcode op)
     ir_value *x = floats_of(w, 0, NO_AXIS);
     /* QLinearSoftmax states its opset, because before opset 13 Softmax flattened all dimensions from the axis on. */
     if (ir_node_int(w->node, "opset", 13) < 13 && ir_node_int(w->node, "axis", -1) != -1)
-        return fe_give_up(w->u, w->node, "of an opset before 13 and an axis that is not the last");
+        return fe_give_up(w->u, w->node, "of an opset below 13, with an axis other than the last");
     ir_node_remove_attr(w->node, "opset");
     return finish(w, op, &x, 1, 3);
 }
@@ -136,7 +136,7 @@ static bool attention(const writer *w, ir_opcode op)
     ir_value *x = as_floats(w, in[0], in[3], ir_node_input(w->node, 6), NO_AXIS);
     ir_value *weights = as_floats(w, in[1], in[4], ir_node_input(w->node, 7), -1);
     ir_value *inputs[] = {x, weights, in[2], ir_node_input(w->node, 5)};
-    if (past != NULL) return fe_give_up(w->u, w->node, "past keys and values are not handled");
+    if (past != NULL) return fe_give_up(w->u, w->node, "with past keys and values");
     return x != NULL && weights != NULL && become(w, op, inputs, 4);
 }
 
@@ -206,7 +206,7 @@ mdot_status fe_write_q_operator(const fe_upgrader *u, ir_node *node)
         for (int i = 0; i < table[k].least_inputs; i++) {
             if (ir_node_input(node, i) == NULL && !(table[k].optional >> i & 1))
                 return mdot_fail(u->context->err, MDOT_MALFORMED,
-                                 "%s: node '%s' (%s): it lacks an input that the operator needs", u->context->file,
+                                 "%s: node '%s' (%s): it lacks an input that the operator requires", u->context->file,
                                  node->name, node->op_type);
         }
         return table[k].write(&w, table[k].op) ? MDOT_OK : fe_out_of_memory(u->context);

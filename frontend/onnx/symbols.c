@@ -85,7 +85,7 @@ static mdot_status treat_as_scalar(const binder *b, int input)
     ir_type *type = &b->types[input];
     if (type->dtype == MDOT_DTYPE_NONE) type->dtype = MDOT_DTYPE_F32;
     type->rank = 0;
-    fe_warn(b->context, "%s: nothing tells the size of input '%s': it is taken as a scalar", b->context->file,
+    fe_warn(b->context, "%s: the size of input '%s' is unknown: it is treated as a scalar", b->context->file,
             b->inputs[input]->name);
     return MDOT_OK;
 }
@@ -101,12 +101,11 @@ static mdot_status read_type(binder *b, int input)
         return treat_as_scalar(b, input);
     }
     if (proto == NULL) return fail_input(b, input, MDOT_MALFORMED, "has no type");
-    if (proto->tensor_type == NULL) return fail_input(b, input, MDOT_UNSUPPORTED, "is no tensor");
+    if (proto->tensor_type == NULL) return fail_input(b, input, MDOT_UNSUPPORTED, "must be a tensor");
     type->dtype = (mdot_dtype)proto->tensor_type->elem_type;
     if (!is_element(proto->tensor_type->elem_type)) {
-        return mdot_fail(b->context->err, MDOT_UNSUPPORTED,
-                         "%s: input '%s': element type %d is not one that mdot handles", b->context->file,
-                         b->inputs[input]->name, (int)proto->tensor_type->elem_type);
+        return mdot_fail(b->context->err, MDOT_UNSUPPORTED, "%s: input '%s': element type %d is unsupported",
+                         b->context->file, b->inputs[input]->name, (int)proto->tensor_type->elem_type);
     }
     const Onnx__TensorShapeProto *shape = proto->tensor_type->shape;
     if (shape == NULL) return b->context->options->job ? treat_as_scalar(b, input) : MDOT_OK;
@@ -131,7 +130,7 @@ static bs_suggest_hint nearest_symbol(const binder *b, const char *name)
 static mdot_status bind(const binder *b, symbol *s, int64_t value)
 {
     if (s->bound && s->value != value) {
-        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' is given as %lld and as %lld",
+        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' is bound to both %lld and %lld",
                          b->context->file, s->name, (long long)s->value, (long long)value);
     }
     s->bound = true;
@@ -144,7 +143,7 @@ static mdot_status merge(const binder *b, int from, const mdot_dim_binding *bind
 {
     int into = fe_names_find(b->names, binding->same_as);
     if (into == NO_SYMBOL || into == from || b->symbols[into].merged || b->symbols[from].merged) {
-        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' cannot be the same as '%s'%s%s",
+        return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT, "%s: dimension '%s' cannot be bound to '%s'%s%s",
                          b->context->file, binding->name, binding->same_as,
                          into == NO_SYMBOL ? ", which no input has" : "",
                          into == NO_SYMBOL ? nearest_symbol(b, binding->same_as).text : "");
@@ -163,16 +162,15 @@ mdot_status fe_check_bindings(const fe_options *options, mdot_error *err)
     const mdot_dim_binding *bindings = options->bindings;
     const int least = options->job ? 1 : 0;
     if (options->binding_count > 0 && bindings == NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%zu dimensions are counted and none given",
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the number of dimension bindings is %zu, but their array is NULL",
                          options->binding_count);
     for (size_t i = 0; i < options->binding_count; i++) {
         if (bindings[i].name == NULL || *bindings[i].name == '\0')
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension %zu has no name", i);
         if (bindings[i].same_as != NULL && *bindings[i].same_as == '\0')
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is the same as one without a name",
-                             bindings[i].name);
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to an empty name", bindings[i].name);
         if (bindings[i].same_as == NULL && bindings[i].value < least)
-            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to %lld; at least %d",
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT, "dimension '%s' is bound to %lld, but must be at least %d",
                              bindings[i].name, (long long)bindings[i].value, least);
     }
     return MDOT_OK;
@@ -202,21 +200,23 @@ static mdot_status apply_type(const binder *b, int input, const ir_type *request
     ir_type *type = &b->types[input];
     input_dims *dims = &b->dims[input];
     if (requested->dtype != MDOT_DTYPE_NONE && requested->dtype != type->dtype) {
-        return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the given element type is not the file's");
+        return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the requested element type differs from that of the file");
     }
     if (type->rank >= 0 && type->rank != requested->rank) {
-        return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the given shape's rank is not the file's");
+        return fail_input(b, input, MDOT_INVALID_ARGUMENT,
+                          "the rank of the requested shape differs from that of the file");
     }
     for (int axis = 0; axis < requested->rank; axis++) {
         int64_t value = requested->dim[axis].offset;
         if (!ir_dim_is_number(requested->dim[axis]) || value < 0) {
-            return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the given shape is not of numbers");
+            return fail_input(b, input, MDOT_INVALID_ARGUMENT,
+                              "the dimensions of the requested shape must be numbers of at least 0");
         }
         if (type->rank >= 0 && dims->symbol[axis] != NO_SYMBOL) {
             mdot_status status = bind(b, &b->symbols[dims->symbol[axis]], value);
             if (status != MDOT_OK) return status;
         } else if (type->rank >= 0 && dims->number[axis] != value) {
-            return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the given shape is not the file's");
+            return fail_input(b, input, MDOT_INVALID_ARGUMENT, "the requested shape differs from that of the file");
         }
     }
     if (type->rank >= 0) return MDOT_OK;
@@ -234,7 +234,7 @@ static mdot_status apply_types(const binder *b)
     if (options->input_types == NULL) return MDOT_OK;
     if (options->input_type_count != (size_t)b->count) {
         return mdot_fail(b->context->err, MDOT_INVALID_ARGUMENT,
-                         "%s: %zu input shapes are given, the model has %d inputs", b->context->file,
+                         "%s: %zu input shapes were requested, but the model has %d inputs", b->context->file,
                          options->input_type_count, b->count);
     }
     for (int i = 0; i < b->count; i++) {
@@ -271,7 +271,7 @@ static void bind_batch(const binder *b, symbol *s)
 {
     s->bound = true;
     s->value = 1;
-    fe_warn(b->context, "%s: dimension '%s' is taken as 1, a batch of one", b->context->file, s->name);
+    fe_warn(b->context, "%s: dimension '%s' is bound to 1, a batch of one", b->context->file, s->name);
 }
 
 /* The names that exporters and users of PyTorch's dynamic_axes give to the batch. */

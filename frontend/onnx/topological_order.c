@@ -84,7 +84,7 @@ static mdot_status drop_repetition(const fe_context *context, fe_flat *flat, int
     bool same = is_same_tensor(first, second);
     if (!same && !context->options->job) return MDOT_OK;
     fe_warn(context, "%s: constant '%s' is defined twice%s", context->file, value->name,
-            same ? "" : ", with different content; the last one is taken");
+            same ? "" : " with different content; the last one is used");
     if (same) {
         node->outputs[0] = FE_NO_VALUE;
     } else {
@@ -136,11 +136,10 @@ static mdot_status check_inputs(const fe_context *context, const fe_flat *flat)
             if (value == FE_NO_VALUE || flat->values[value].definer != FE_UNDEFINED) continue;
             /* PyTorch's dynamo exporter writes such files with export_params=False or
              * save(include_initializers=False). */
-            return mdot_fail(context->err, MDOT_MALFORMED,
-                             "%s: node '%s' (%s): input %d, '%s', is defined by nothing%s", context->file, node->name,
-                             node->op_type, k, flat->values[value].name,
-                             context->options->job ? "; if it is a parameter, export the parameters with the graph, "
-                                                     "whose shapes are needed (their data are not)"
+            return mdot_fail(context->err, MDOT_MALFORMED, "%s: node '%s' (%s): input %d, '%s', is undefined%s",
+                             context->file, node->name, node->op_type, k, flat->values[value].name,
+                             context->options->job ? "; if it is a parameter, export the graph with its parameters: "
+                                                     "their shapes are required, their data may be omitted"
                                                    : "");
         }
     }

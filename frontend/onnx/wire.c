@@ -95,10 +95,10 @@ static mdot_status read_field(const scanner *s, const unsigned char **at, const 
         f.value = p;
         break;
     default:
-        return malformed(s, f.begin, "a field is a group or of unknown wire type; ONNX has none");
+        return malformed(s, f.begin, "a field is a group or has an unknown wire type; ONNX lacks groups");
     }
     if (status != MDOT_OK) return status;
-    if (size > (uint64_t)(end - f.value)) return malformed(s, f.begin, "a field is longer than what holds it");
+    if (size > (uint64_t)(end - f.value)) return malformed(s, f.begin, "a field exceeds the message that contains it");
     f.end = f.value + size;
     *at = f.end;
     *out = f;
@@ -203,7 +203,7 @@ static mdot_status scan_nested(scanner *s, const field *f, const ProtobufCMessag
 {
     bool graph = type == &onnx__graph_proto__descriptor;
     if (s->depth == FE_MAX_MESSAGE_DEPTH || (graph && s->graph_depth == FE_MAX_GRAPH_DEPTH)) {
-        return mdot_fail(s->err, MDOT_UNSUPPORTED, "%s: byte %zu: more than %d graphs or %d messages within each other",
+        return mdot_fail(s->err, MDOT_UNSUPPORTED, "%s: byte %zu: more than %d nested graphs or %d nested messages",
                          s->file, (size_t)(f->begin - s->begin), FE_MAX_GRAPH_DEPTH, FE_MAX_MESSAGE_DEPTH);
     }
     mdot_status status = put_header(s, f, 0);
@@ -271,7 +271,7 @@ mdot_status fe_wire_unpack(const void *bytes, size_t size_bytes, const ProtobufC
 {
     if (size_bytes > INT_MAX) {
         return mdot_fail(err, MDOT_UNSUPPORTED,
-                         "%s: %zu bytes; protobuf ends at 2 GiB, larger weights go into external data", file,
+                         "%s: %zu bytes exceed protobuf's limit of 2 GiB; store the weights as external data", file,
                          size_bytes);
     }
     if (size_bytes == 0) return mdot_fail(err, MDOT_MALFORMED, "%s: empty", file);
@@ -283,8 +283,8 @@ mdot_status fe_wire_unpack(const void *bytes, size_t size_bytes, const ProtobufC
         if (message != NULL) {
             *out_message = message;
         } else if (ir_arena_failed(scratch)) {
-            status =
-                mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: takes more memory to read than a model of its size may", file);
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY,
+                               "%s: reading takes more memory than is allowed for a model of this size", file);
         } else {
             status = mdot_fail(err, MDOT_MALFORMED, "%s: not a valid %s", file, type->short_name);
         }

@@ -49,12 +49,12 @@ static mdot_status split_heads(const ir_operands *from, int i, const char *what,
 static mdot_status read_past(const ir_operands *from, geometry *g)
 {
     ir_type key, value;
-    bool given = ir_operand_given(from, PAST_KEY);
-    if (given != ir_operand_given(from, PAST_VALUE)) {
+    bool has_past = ir_operand_given(from, PAST_KEY);
+    if (has_past != ir_operand_given(from, PAST_VALUE)) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "past_key and past_value require each other");
     }
     g->past = ir_dim_number(0);
-    if (given) {
+    if (has_past) {
         mdot_status status = ir_operand_need(from, PAST_KEY, "past key", 4, &key);
         if (status == MDOT_OK) status = ir_operand_need(from, PAST_VALUE, "past value", 4, &value);
         if (status == MDOT_OK) status = ir_operand_need_same(from, PAST_KEY, Q);
@@ -138,7 +138,8 @@ static mdot_status read_geometry(const ir_operands *from, geometry *out)
     if (status == MDOT_OK) status = check_key_counts(from, &g);
     int64_t stage = ir_node_int(from->node, "qk_matmul_output_mode", 0);
     if (status == MDOT_OK && (stage < IR_SCORE_RAW || stage > IR_SCORE_PROBABILITY)) {
-        status = ir_fail(from->node, from->err, MDOT_MALFORMED, "qk_matmul_output_mode is %lld", (long long)stage);
+        status = ir_fail(from->node, from->err, MDOT_MALFORMED,
+                         "qk_matmul_output_mode is %lld, but must be between 0 and 3", (long long)stage);
     }
     if (status == MDOT_OK) *out = g;
     return status;

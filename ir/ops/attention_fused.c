@@ -110,15 +110,17 @@ static ir_attention begin_attention(const ir_node *node, const geometry *g, cons
 enum { MHA_QUERY, MHA_KEY, MHA_VALUE, MHA_BIAS, MHA_MASK, MHA_SCORE_BIAS, MHA_PAST_KEY, MHA_PAST_VALUE };
 
 /* The location of query, key or value: a separate tensor, or one of `parts` that are adjacent in each head. */
-typedef struct place {
+typedef struct operand_slice {
     int input, part, parts;
-} place;
+} operand_slice;
 
-static place place_of(const ir_operands *from, int operand)
+static operand_slice slice_of(const ir_operands *from, int operand)
 {
-    if (!ir_operand_given(from, MHA_KEY) && !ir_operand_given(from, MHA_VALUE)) return (place){MHA_QUERY, operand, 3};
-    if (!ir_operand_given(from, MHA_VALUE) && operand != MHA_QUERY) return (place){MHA_KEY, operand - MHA_KEY, 2};
-    return (place){operand, 0, 1};
+    if (!ir_operand_given(from, MHA_KEY) && !ir_operand_given(from, MHA_VALUE))
+        return (operand_slice){MHA_QUERY, operand, 3};
+    if (!ir_operand_given(from, MHA_VALUE) && operand != MHA_QUERY)
+        return (operand_slice){MHA_KEY, operand - MHA_KEY, 2};
+    return (operand_slice){operand, 0, 1};
 }
 
 /* The type of query, key or value as rows (batch, rows, heads * channels). The operand may have this form, or be
@@ -126,7 +128,7 @@ static place place_of(const ir_operands *from, int operand)
 static mdot_status read_rows(const ir_operands *from, int operand, ir_type *out)
 {
     static const char *const names[] = {"query", "key", "value"};
-    place at = place_of(from, operand);
+    operand_slice at = slice_of(from, operand);
     const char *name = names[at.input];
     if (!ir_operand_given(from, at.input))
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "a value requires a key");
@@ -214,7 +216,7 @@ void ir_cost_multi_head_attention(const ir_node *node, int64_t length, ir_cost *
 static mdot_status project(ir_arena *arena, const ir_operands *from, const ir_wide *const *in, int operand,
                            const int64_t dims[4], const ir_wide *bias, int64_t first, ir_wide **out)
 {
-    place at = place_of(from, operand);
+    operand_slice at = slice_of(from, operand);
     const ir_wide *input = in[at.input];
     int64_t heads = dims[1], rows = dims[2], channels = dims[3];
     mdot_status status = ir_make_wide(arena, from->node, input->dtype, 4, dims, out, from->err);

@@ -16,7 +16,7 @@ mdot_status ir_contrib_rotary_heads(const ir_node *node, const ir_type *x, const
 {
     int64_t heads = ir_node_int(node, "num_heads", 0);
     if (ir_node_int(node, "is_packed_batching", 0) != 0 || ir_node_float(node, "scale", 1) != 1)
-        return ir_fail(node, err, MDOT_UNSUPPORTED, "packed batches and a scale");
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "packed batches and a scale are unsupported");
     if (x->rank == 3 && heads == 0 && cache->rank == 2 && ir_dim_is_number(cache->dim[1]) && cache->dim[1].offset > 0 &&
         ir_dim_is_number(x->dim[2])) /* heads as wide as the channels that the caches rotate */
         heads = x->dim[2].offset / (2 * cache->dim[1].offset);
@@ -62,12 +62,12 @@ mdot_status ir_shape_contrib_rotary(ir_graph *graph, ir_node *node, mdot_error *
 }
 
 /* A single position id is that of the first token. */
-static ir_wide *positions_of(ir_arena *arena, const ir_wide *x, const ir_wide *given)
+static ir_wide *positions_of(ir_arena *arena, const ir_wide *x, const ir_wide *position_ids)
 {
     int64_t dims[] = {x->dims[0], x->dims[x->rank - 2]};
     ir_wide *positions = ir_wide_create(arena, MDOT_DTYPE_I64, 2, dims);
     for (int64_t k = 0; positions != NULL && k < positions->count; k++)
-        positions->i[k] = given->rank == 2 ? given->i[k] : given->i[0] + k % dims[1];
+        positions->i[k] = position_ids->rank == 2 ? position_ids->i[k] : position_ids->i[0] + k % dims[1];
     return positions;
 }
 

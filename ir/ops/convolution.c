@@ -22,7 +22,7 @@ static mdot_status check_channels(const ir_operands *from, convolution *c)
     const ir_dim *w = c->weight.dim;
     c->groups = ir_node_int(from->node, "group", 1);
     if (!ir_dim_is_number(w[0]) || !ir_dim_is_number(w[1]) || !ir_dim_is_number(c->input.dim[1])) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "a number of channels is symbolic");
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "the numbers of channels must be fixed");
     }
     int64_t channels = c->input.dim[1].offset, first = w[0].offset, second = w[1].offset;
     if (c->groups < 1 || first % c->groups != 0) {

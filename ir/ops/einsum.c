@@ -198,8 +198,7 @@ static int64_t term_offset(const term *t, int count, const int *labels, const in
 }
 
 /* Sums the products at one index of the output. */
-static void sum_products(const einsum *e, const term *terms, int term_count, const int64_t *outer, ir_wide *out,
-                         int64_t to)
+static void contract(const einsum *e, const term *terms, int term_count, const int64_t *outer, ir_wide *out, int64_t to)
 {
     int64_t extents[LABEL_COUNT], index[LABEL_COUNT] = {0}, count = 1;
     for (int i = 0; i < e->summed_count; i++) {
@@ -248,7 +247,7 @@ mdot_status ir_eval_einsum(ir_arena *arena, const ir_node *node, const ir_wide *
     }
     int64_t index[MDOT_MAX_RANK] = {0};
     for (int64_t k = 0; k < out[0]->count; k++) {
-        sum_products(&e, terms, node->input_count, index, out[0], k);
+        contract(&e, terms, node->input_count, index, out[0], k);
         ir_next_index(out[0]->rank, out[0]->dims, index);
     }
     return MDOT_OK;

@@ -35,7 +35,8 @@ mdot_status ir_shape_bias_gelu(ir_graph *graph, ir_node *node, mdot_error *err)
     ir_type sum = {.dtype = bias->type.dtype};
     status = ir_broadcast_dims(node, type->dim, type->rank, bias->type.dim, bias->type.rank, sum.dim, &sum.rank, err);
     if (status != MDOT_OK || ir_type_equal(&sum, type)) return status;
-    return ir_fail(node, err, MDOT_MALFORMED, "the bias has another element type or more elements than its input");
+    return ir_fail(node, err, MDOT_MALFORMED,
+                   "the bias must have the element type of its input and at most as many elements");
 }
 
 mdot_status ir_cast_target(const ir_node *node, mdot_dtype like, mdot_dtype *out_dtype, mdot_error *err)
@@ -106,8 +107,8 @@ static mdot_status check_operands(const ir_node *node, int first, unsigned accep
         mdot_status status = ir_check_accepts(node, accepts, other, err);
         if (status != MDOT_OK) return status;
         if (other != dtype && ir_node_opcode(node) != IR_OP_Pow) {
-            return ir_fail(node, err, MDOT_MALFORMED, "input %d is %s, but input %d %s", i, mdot_dtype_name(other),
-                           first, mdot_dtype_name(dtype));
+            return ir_fail(node, err, MDOT_MALFORMED, "input %d is of type %s, but input %d of type %s", i,
+                           mdot_dtype_name(other), first, mdot_dtype_name(dtype));
         }
     }
     return MDOT_OK;

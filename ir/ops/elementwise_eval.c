@@ -161,7 +161,7 @@ mdot_status ir_eval_binary(ir_arena *arena, const ir_node *node, const ir_wide *
     if (status != MDOT_OK) return status;
     bool mixed = (in[0]->f != NULL) != (in[1]->f != NULL);
     if (mixed && ir_node_opcode(node) != IR_OP_Pow) {
-        return ir_fail(node, err, MDOT_MALFORMED, "operands are %s and %s", mdot_dtype_name(in[0]->dtype),
+        return ir_fail(node, err, MDOT_MALFORMED, "the operands are of types %s and %s", mdot_dtype_name(in[0]->dtype),
                        mdot_dtype_name(in[1]->dtype));
     }
     ir_wide *y = NULL;

@@ -356,10 +356,10 @@ const ir_binary_rule *ir_binary_rule_of(const ir_node *node)
 
 mdot_status ir_check_accepts(const ir_node *node, unsigned accepts, mdot_dtype dtype, mdot_error *err)
 {
-    if (dtype == MDOT_DTYPE_STRING) return ir_fail(node, err, MDOT_UNSUPPORTED, "strings are not supported");
+    if (dtype == MDOT_DTYPE_STRING) return ir_fail(node, err, MDOT_UNSUPPORTED, "strings are unsupported");
     unsigned kind = ir_dtype_is_float(dtype) ? IR_ON_FLOAT : dtype == MDOT_DTYPE_BOOL ? IR_ON_BOOL : IR_ON_INTEGER;
     if (accepts & kind) return MDOT_OK;
-    return ir_fail(node, err, MDOT_MALFORMED, "the operator is not defined for %s", mdot_dtype_name(dtype));
+    return ir_fail(node, err, MDOT_MALFORMED, "the operator is undefined for %s", mdot_dtype_name(dtype));
 }
 
 /* ---- Conversions (families.h) ---------------------------------------------------------------------------------- */

@@ -205,7 +205,7 @@ static mdot_status read_depth(const ir_operands *from, ir_dim *out_depth)
     int count;
     if (!ir_operand_known(from, 1, element, &count)) {
         return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                       "the shape of its output depends on data: the depth, \"%s\", is not known at compile time",
+                       "the shape of its output depends on data: the depth, \"%s\", is unknown at compile time",
                        from->node->inputs[1]->name);
     }
     if (count != 1 || !ir_dim_always_le(from->graph, ir_dim_number(0), element[0])) {

@@ -284,7 +284,7 @@ static mdot_status read_float_range(const ir_operands *from, range *out)
         const ir_wide *tensor = from->tensors != NULL ? from->tensors[i] : NULL;
         if (tensor != NULL ? tensor->count != 1 : !ir_value_scalar(from->node->inputs[i], &bound[i])) {
             return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                           "the shape of its output depends on data: \"%s\" is not known at compile time",
+                           "the shape of its output depends on data: \"%s\" is unknown at compile time",
                            from->node->inputs[i]->name);
         }
         if (tensor != NULL) bound[i] = ir_wide_get(tensor, 0);
@@ -318,7 +318,7 @@ static mdot_status read_integer_range(const ir_operands *from, const ir_dim *bou
     int64_t step = bound[2].offset;
     if (!ir_dim_is_number(bound[2]) || step == 0 || step == INT64_MIN) {
         return ir_fail(from->node, from->err, step == 0 ? MDOT_MALFORMED : MDOT_UNSUPPORTED,
-                       "its delta must be a number other than 0");
+                       "delta must be a number other than 0");
     }
     bool affine = step > 0 ? ir_dim_sub(bound[1], bound[0], &span) : ir_dim_sub(bound[0], bound[1], &span);
     affine = affine && ir_dim_max(from->graph, span, ir_dim_number(0), &span) &&

@@ -244,8 +244,8 @@ static mdot_status read_permutation(const ir_operands *from, int rank, int *out_
     if (attr->count != rank) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "perm names %d of %d axes", attr->count, rank);
     }
-    unsigned seen;
-    mdot_status status = ir_axes_mask(from->node, attr->ints, rank, rank, &seen, from->err);
+    unsigned axes;
+    mdot_status status = ir_axes_mask(from->node, attr->ints, rank, rank, &axes, from->err);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < rank; i++) out_perm[i] = (int)(attr->ints[i] < 0 ? attr->ints[i] + rank : attr->ints[i]);
     return MDOT_OK;
@@ -302,7 +302,8 @@ static mdot_status block_result(const ir_operands *from, bool grow, ir_type *out
     if (status != MDOT_OK) return status;
     int64_t block = ir_node_int(from->node, "blocksize", 0);
     if (block <= 0 || block > INT32_MAX) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "blocksize is %lld", (long long)block);
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "blocksize is %lld, but must be between 1 and %d",
+                       (long long)block, INT32_MAX);
     }
     ir_dim side = ir_dim_number(block), area = ir_dim_number(block * block);
     ir_type out = in;

@@ -9,14 +9,14 @@
 
 /* The matmuls of one node. Operand a has `rows` × `inner` in its last two dimensions, b `inner` × `columns`, each
  * swapped if transposed. A vector is one row or one column that the output lacks. */
-typedef struct products {
+typedef struct matmul {
     mdot_dtype dtype;
     bool transpose_a, transpose_b;
     bool a_vector, b_vector;
     ir_dim rows, inner, columns;
     int batch_rank;
     ir_dim batch[MDOT_MAX_RANK]; /* broadcast shape of the leading dimensions of a and b */
-} products;
+} matmul;
 
 /* The last two dimensions of an operand, exchanged if `swap` is set. */
 static void matrix_dims(const ir_type *type, bool swap, ir_dim *out_first, ir_dim *out_second)
@@ -25,7 +25,7 @@ static void matrix_dims(const ir_type *type, bool swap, ir_dim *out_first, ir_di
     *out_second = type->dim[type->rank - (swap ? 2 : 1)];
 }
 
-static mdot_status read_products(const ir_operands *from, bool transpose_a, bool transpose_b, products *out)
+static mdot_status read_matmul(const ir_operands *from, bool transpose_a, bool transpose_b, matmul *out)
 {
     ir_type a, b;
     mdot_status status = ir_operand_need(from, 0, "left matrix", -1, &a);
@@ -33,7 +33,7 @@ static mdot_status read_products(const ir_operands *from, bool transpose_a, bool
     if (status == MDOT_OK) status = ir_operand_need_same(from, 1, 0);
     if (status != MDOT_OK) return status;
     if (a.rank < 1 || b.rank < 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "a scalar is not a matrix");
-    products p = {.dtype = a.dtype, .a_vector = a.rank == 1, .b_vector = b.rank == 1};
+    matmul p = {.dtype = a.dtype, .a_vector = a.rank == 1, .b_vector = b.rank == 1};
     p.transpose_a = transpose_a && !p.a_vector;
     p.transpose_b = transpose_b && !p.b_vector;
     ir_dim b_inner;
@@ -55,7 +55,7 @@ static mdot_status read_products(const ir_operands *from, bool transpose_a, bool
     return status;
 }
 
-static ir_type products_type(const products *p)
+static ir_type matmul_type(const matmul *p)
 {
     ir_type type = {p->dtype, p->batch_rank, {{0, 0}}};
     for (int i = 0; i < p->batch_rank; i++) type.dim[i] = p->batch[i];
@@ -113,7 +113,7 @@ static void batch_strides(const ir_wide *operand, bool vector, int batch_rank, i
 }
 
 /* Adds all matmul results to `out`, which is dense and has their size. */
-static void multiply(const products *p, const ir_wide *a, const ir_wide *b, ir_wide *out)
+static void multiply(const matmul *p, const ir_wide *a, const ir_wide *b, ir_wide *out)
 {
     int64_t rows = p->rows.offset, inner = p->inner.offset, columns = p->columns.offset;
     matrix_view a_view = p->transpose_a ? (matrix_view){1, rows} : (matrix_view){inner, 1};
@@ -136,7 +136,7 @@ static void multiply(const products *p, const ir_wide *a, const ir_wide *b, ir_w
     for (int64_t k = 0; out->i != NULL && k < out->count; k++) out->i[k] = ir_wrap_integer(out->dtype, out->i[k]);
 }
 
-static double products_flops(const products *p, int64_t length)
+static double matmul_flops(const matmul *p, int64_t length)
 {
     double flops = 2;
     ir_dim factor[3] = {p->rows, p->inner, p->columns};
@@ -149,20 +149,20 @@ static double products_flops(const products *p, int64_t length)
 
 /* MatMul lacks FusedMatMul's attributes, whose defaults give a MatMul (com.microsoft, ONNX Runtime's contrib
  * operators). */
-static mdot_status read_mat_mul(const ir_operands *from, products *out)
+static mdot_status read_mat_mul(const ir_operands *from, matmul *out)
 {
     const ir_node *node = from->node;
     if (ir_node_int(node, "transBatchA", 0) || ir_node_int(node, "transBatchB", 0)) {
         return ir_fail(node, from->err, MDOT_UNSUPPORTED, "transBatchA and transBatchB are unsupported");
     }
-    return read_products(from, ir_node_int(node, "transA", 0) != 0, ir_node_int(node, "transB", 0) != 0, out);
+    return read_matmul(from, ir_node_int(node, "transA", 0) != 0, ir_node_int(node, "transB", 0) != 0, out);
 }
 
 static mdot_status mat_mul_result(const ir_operands *from, ir_type *out_type)
 {
-    products p;
+    matmul p;
     mdot_status status = read_mat_mul(from, &p);
-    if (status == MDOT_OK) *out_type = products_type(&p);
+    if (status == MDOT_OK) *out_type = matmul_type(&p);
     return status;
 }
 
@@ -180,7 +180,7 @@ mdot_status ir_eval_mat_mul(ir_arena *arena, const ir_node *node, const ir_wide 
                             mdot_error *err)
 {
     ir_operands from = ir_operands_of_tensors(node, in, err);
-    products p;
+    matmul p;
     mdot_status status = ir_make_by(arena, node, in, mat_mul_result, &out[0], err);
     if (status == MDOT_OK) status = read_mat_mul(&from, &p);
     if (status == MDOT_OK) multiply(&p, in[0], in[1], out[0]);
@@ -216,9 +216,9 @@ void ir_cost_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cost)
 {
     ir_graph range = {.max_length = length};
     ir_operands from = ir_operands_of_graph(&range, node, NULL);
-    products p;
+    matmul p;
     ir_cost_traffic(node, length, out_cost);
-    out_cost->flops = read_mat_mul(&from, &p) != MDOT_OK ? 0 : products_flops(&p, length);
+    out_cost->flops = read_mat_mul(&from, &p) != MDOT_OK ? 0 : matmul_flops(&p, length);
 }
 
 void ir_cost_fused_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cost)
@@ -228,15 +228,15 @@ void ir_cost_fused_mat_mul(const ir_node *node, int64_t length, ir_cost *out_cos
 
 /* ---- Gemm: alpha · A' · B' + beta · C --------------------------------------------------------------------------- */
 
-static mdot_status read_gemm(const ir_operands *from, products *out)
+static mdot_status read_gemm(const ir_operands *from, matmul *out)
 {
     ir_type matrix, c;
     mdot_status status = ir_operand_need(from, 0, "matrix A", 2, &matrix);
     if (status == MDOT_OK) status = ir_operand_need(from, 1, "matrix B", 2, &matrix);
     if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
     if (status == MDOT_OK) {
-        status = read_products(from, ir_node_int(from->node, "transA", 0) != 0,
-                               ir_node_int(from->node, "transB", 0) != 0, out);
+        status = read_matmul(from, ir_node_int(from->node, "transA", 0) != 0, ir_node_int(from->node, "transB", 0) != 0,
+                             out);
     }
     if (status != MDOT_OK || !ir_operand_given(from, 2)) return status;
     c = ir_operand_type(from, 2);
@@ -254,9 +254,9 @@ static mdot_status read_gemm(const ir_operands *from, products *out)
 
 static mdot_status gemm_result(const ir_operands *from, ir_type *out_type)
 {
-    products p;
+    matmul p;
     mdot_status status = read_gemm(from, &p);
-    if (status == MDOT_OK) *out_type = products_type(&p);
+    if (status == MDOT_OK) *out_type = matmul_type(&p);
     return status;
 }
 
@@ -285,7 +285,7 @@ static void add_scaled(ir_wide *out, const ir_wide *c, double beta)
 mdot_status ir_eval_gemm(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out, mdot_error *err)
 {
     ir_operands from = ir_operands_of_tensors(node, in, err);
-    products p;
+    matmul p;
     mdot_status status = ir_make_by(arena, node, in, gemm_result, &out[0], err);
     if (status == MDOT_OK) status = read_gemm(&from, &p);
     if (status != MDOT_OK) return status;
@@ -304,12 +304,12 @@ void ir_cost_gemm(const ir_node *node, int64_t length, ir_cost *out_cost)
 
 /* ---- Linear: x[…, K] · W[K, C] + bias[C] ------------------------------------------------------------------------ */
 
-static mdot_status read_linear(const ir_operands *from, products *out)
+static mdot_status read_linear(const ir_operands *from, matmul *out)
 {
     ir_type weight, bias;
     mdot_status status = ir_operand_need(from, 1, "weight", 2, &weight);
     if (status == MDOT_OK) status = ir_operand_need_same(from, 2, 0);
-    if (status == MDOT_OK) status = read_products(from, false, false, out);
+    if (status == MDOT_OK) status = read_matmul(from, false, false, out);
     if (status != MDOT_OK || !ir_operand_given(from, 2)) return status;
     status = ir_operand_need(from, 2, "bias", 1, &bias);
     if (status != MDOT_OK) return status;
@@ -322,9 +322,9 @@ static mdot_status read_linear(const ir_operands *from, products *out)
 
 static mdot_status linear_result(const ir_operands *from, ir_type *out_type)
 {
-    products p;
+    matmul p;
     mdot_status status = read_linear(from, &p);
-    if (status == MDOT_OK) *out_type = products_type(&p);
+    if (status == MDOT_OK) *out_type = matmul_type(&p);
     return status;
 }
 
@@ -337,7 +337,7 @@ mdot_status ir_eval_linear(ir_arena *arena, const ir_node *node, const ir_wide *
                            mdot_error *err)
 {
     ir_operands from = ir_operands_of_tensors(node, in, err);
-    products p;
+    matmul p;
     mdot_status status = ir_make_by(arena, node, in, linear_result, &out[0], err);
     if (status == MDOT_OK) status = read_linear(&from, &p);
     if (status != MDOT_OK) return status;

@@ -17,8 +17,8 @@ mdot_status ir_shape_opaque(ir_graph *graph, ir_node *node, mdot_error *err)
     const ir_attr *dims = ir_node_attr(node, "dims");
     int used = 0;
     for (int i = 0; i < node->output_count; i++) {
-        bool told = dtypes != NULL && ranks != NULL && dims != NULL && i < dtypes->count && i < ranks->count;
-        if (!told || !is_type(dtypes->ints[i], ranks->ints[i]) || ranks->ints[i] > dims->count - used)
+        bool has_types = dtypes != NULL && ranks != NULL && dims != NULL && i < dtypes->count && i < ranks->count;
+        if (!has_types || !is_type(dtypes->ints[i], ranks->ints[i]) || ranks->ints[i] > dims->count - used)
             return ir_fail(node, err, MDOT_UNSUPPORTED, "the type and shape of output %d are unknown", i);
         ir_dim dim[MDOT_MAX_RANK];
         int rank = (int)ranks->ints[i];

@@ -114,7 +114,7 @@ mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir
     }
     if (ir_operand_known(from, i, out, out_count)) return MDOT_OK;
     return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
-                   "the shape of \"%s\" depends on data: the %s, \"%s\", are not known at compile time",
+                   "the shape of \"%s\" depends on data: the %s, \"%s\", are unknown at compile time",
                    from->node->outputs[0] != NULL ? from->node->outputs[0]->name : "its output", what, name);
 }
 

@@ -46,7 +46,9 @@ static mdot_status linear_result(const ir_operands *from, ir_type *out_type)
     data.dtype = dequantises ? ir_operand_type(from, 1).dtype : quantised_type(from);
     if (!dequantises && data.dtype != MDOT_DTYPE_U8 && data.dtype != MDOT_DTYPE_I8 && data.dtype != MDOT_DTYPE_U16 &&
         data.dtype != MDOT_DTYPE_I16)
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "quantised to %s", mdot_dtype_name(data.dtype));
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                       "quantisation to %s is unsupported; supported are u8, i8, u16 and i16",
+                       mdot_dtype_name(data.dtype));
     *out_type = data;
     return MDOT_OK;
 }
@@ -145,7 +147,8 @@ static mdot_status check_zero_point(const ir_node *node, int i, const ir_type *f
 {
     const ir_value *zero = ir_node_input(node, i);
     if (zero == NULL || zero->type.rank == 0) return MDOT_OK;
-    if (zero->type.rank > 1) return ir_fail(node, err, MDOT_UNSUPPORTED, "a zero point of more than one dimension");
+    if (zero->type.rank > 1)
+        return ir_fail(node, err, MDOT_UNSUPPORTED, "a zero point of more than one dimension is unsupported");
     ir_dim count = zero->type.dim[0];
     bool fits = factor->rank >= 2 && ir_dim_equal(count, factor->dim[factor->rank - from_end]);
     if (fits || ir_dim_is(count, 1)) return MDOT_OK;

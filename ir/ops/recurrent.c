@@ -11,7 +11,7 @@
 static const struct {
     const char *name;
     int gates, activations;
-    ir_gate_function usual[IR_GATE_ACTIVATIONS];
+    ir_gate_function default_name[IR_GATE_ACTIVATIONS];
 } cells[] = {
     [IR_CELL_RNN] = {"RNN", 1, 1, {IR_GATE_TANH}},
     [IR_CELL_GRU] = {"GRU", 3, 2, {IR_GATE_SIGMOID, IR_GATE_TANH}},
@@ -67,10 +67,10 @@ static mdot_status find_function(const ir_node *node, const char *name, ir_gate_
 }
 
 /* The next element of a list that has one element per activation that takes it, over all directions in order. */
-static double take(const ir_attr *list, int *next, double usual)
+static double take(const ir_attr *list, int *next, double default_name)
 {
     int at = (*next)++;
-    return list != NULL && list->kind == IR_ATTR_FLOATS && at < list->count ? list->floats[at] : usual;
+    return list != NULL && list->kind == IR_ATTR_FLOATS && at < list->count ? list->floats[at] : default_name;
 }
 
 static mdot_status read_activations(const ir_node *node, int direction, ir_recurrent *r, mdot_error *err)
@@ -78,13 +78,13 @@ static mdot_status read_activations(const ir_node *node, int direction, ir_recur
     const ir_attr *names = ir_node_attr(node, "activations");
     const ir_attr *alphas = ir_node_attr(node, "activation_alpha"), *betas = ir_node_attr(node, "activation_beta");
     int alpha = 0, beta = 0, wanted = r->activation_count * ir_recurrent_directions(node);
-    bool given = names != NULL && names->kind == IR_ATTR_STRINGS && names->count > 0;
-    if (given && names->count != wanted)
+    bool has_names = names != NULL && names->kind == IR_ATTR_STRINGS && names->count > 0;
+    if (has_names && names->count != wanted)
         return ir_fail(node, err, MDOT_MALFORMED, "%d activations instead of %d", names->count, wanted);
     for (int k = 0; k < (direction + 1) * r->activation_count; k++) {
         ir_gate_activation found;
-        const char *usual = functions[cells[r->cell].usual[k % r->activation_count]].name;
-        mdot_status status = find_function(node, given ? names->strings[k] : usual, &found, err);
+        const char *default_name = functions[cells[r->cell].default_name[k % r->activation_count]].name;
+        mdot_status status = find_function(node, has_names ? names->strings[k] : default_name, &found, err);
         if (status != MDOT_OK) return status;
         if (functions[found.function].takes_alpha) found.alpha = take(alphas, &alpha, found.alpha);
         if (functions[found.function].takes_beta) found.beta = take(betas, &beta, found.beta);
@@ -99,8 +99,8 @@ static mdot_status read_own_activations(const ir_node *node, ir_recurrent *r, md
     for (int k = 0; k < r->activation_count; k++) {
         char name[] = "activation0", alpha[] = "alpha0", beta[] = "beta0";
         name[sizeof name - 2] = alpha[sizeof alpha - 2] = beta[sizeof beta - 2] = (char)('0' + k);
-        const char *usual = functions[cells[r->cell].usual[k]].name;
-        mdot_status status = find_function(node, ir_node_string(node, name, usual), &r->activation[k], err);
+        const char *default_name = functions[cells[r->cell].default_name[k]].name;
+        mdot_status status = find_function(node, ir_node_string(node, name, default_name), &r->activation[k], err);
         if (status != MDOT_OK) return status;
         r->activation[k].alpha = ir_node_float(node, alpha, r->activation[k].alpha);
         r->activation[k].beta = ir_node_float(node, beta, r->activation[k].beta);

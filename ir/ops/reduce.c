@@ -146,7 +146,7 @@ static mdot_status check_dtype(const ir_node *node, mdot_dtype dtype, mdot_error
     ir_opcode opcode = ir_node_opcode(node);
     if (dtype == MDOT_DTYPE_STRING ||
         (dtype == MDOT_DTYPE_BOOL && opcode != IR_OP_ReduceMax && opcode != IR_OP_ReduceMin)) {
-        return ir_fail(node, err, MDOT_MALFORMED, "the operator is not defined for %s", mdot_dtype_name(dtype));
+        return ir_fail(node, err, MDOT_MALFORMED, "the operator is undefined for %s", mdot_dtype_name(dtype));
     }
     return MDOT_OK;
 }

@@ -17,13 +17,15 @@ static mdot_status scale_dim(const ir_graph *graph, const ir_node *node, ir_dim 
         /* f32 scales such as 1/3 are slightly below the intended value. */
         double extent = floor((double)in.offset * scale + 1e-4);
         if (extent >= 0x1p63)
-            return ir_fail(node, err, MDOT_MALFORMED, "%lld elements scaled by %g", (long long)in.offset, scale);
+            return ir_fail(node, err, MDOT_MALFORMED, "%lld elements scaled by %g overflow", (long long)in.offset,
+                           scale);
         *out = ir_dim_number((int64_t)extent);
         return MDOT_OK;
     }
     if (scale == floor(scale) && ir_dim_mul(in, ir_dim_number((int64_t)scale), out)) return MDOT_OK;
     if (1 / scale == floor(1 / scale) && ir_dim_div_floor(graph, in, (int64_t)(1 / scale), out)) return MDOT_OK;
-    return ir_fail(node, err, MDOT_UNSUPPORTED, "a symbolic dimension is scaled by %g", scale);
+    return ir_fail(node, err, MDOT_UNSUPPORTED,
+                   "a symbolic dimension is scaled by %g; supported are integers and their reciprocals", scale);
 }
 
 static mdot_status resize_by_scales(ir_graph *graph, const ir_node *node, const int *axes, int count, ir_type *type,
@@ -47,13 +49,13 @@ static mdot_status resize_by_scales(ir_graph *graph, const ir_node *node, const 
 static mdot_status resize_to_sizes(const ir_node *node, const int *axes, int count, ir_type *type, mdot_error *err)
 {
     ir_dim sizes[IR_MAX_KNOWN];
-    int given;
+    int size_count;
     if (strcmp(ir_node_string(node, "keep_aspect_ratio_policy", "stretch"), "stretch") != 0) {
         return ir_fail(node, err, MDOT_UNSUPPORTED, "sizes that keep the aspect ratio are unsupported");
     }
-    mdot_status status = ir_input_dims(node, SIZES, sizes, &given, err);
-    if (status == MDOT_OK && given != count) {
-        status = ir_fail(node, err, MDOT_MALFORMED, "%d sizes for %d dimensions", given, count);
+    mdot_status status = ir_input_dims(node, SIZES, sizes, &size_count, err);
+    if (status == MDOT_OK && size_count != count) {
+        status = ir_fail(node, err, MDOT_MALFORMED, "%d sizes for %d dimensions", size_count, count);
     }
     for (int i = 0; i < count && status == MDOT_OK; i++) type->dim[axes[i]] = sizes[i];
     return status;
@@ -114,7 +116,8 @@ static mdot_status grid_sample_result(const ir_operands *from, ir_type *out_type
     if (status == MDOT_OK) status = ir_operand_need(from, 1, "grid", out_type->rank, &grid);
     if (status != MDOT_OK) return status;
     if (out_type->rank < 3 || !ir_dim_is(grid.dim[grid.rank - 1], out_type->rank - 2)) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the grid must contain positions of the input");
+        return ir_fail(from->node, from->err, MDOT_MALFORMED,
+                       "the grid must have one coordinate for each spatial dimension of the input");
     }
     for (int i = 2; i < out_type->rank; i++) out_type->dim[i] = grid.dim[i - 1];
     return MDOT_OK;

@@ -161,14 +161,14 @@ static mdot_status equal_parts(const ir_operands *from, ir_dim extent, int count
     return MDOT_OK;
 }
 
-static mdot_status given_parts(const ir_operands *from, ir_dim extent, int count, ir_dim *out_sizes)
+static mdot_status sizes_from_input(const ir_operands *from, ir_dim extent, int count, ir_dim *out_sizes)
 {
-    int given;
+    int size_count;
     ir_dim sum = ir_dim_number(0);
-    mdot_status status = ir_operand_dims(from, 1, "sizes of the parts", out_sizes, &given);
+    mdot_status status = ir_operand_dims(from, 1, "sizes of the parts", out_sizes, &size_count);
     if (status != MDOT_OK) return status;
-    if (given != count) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d sizes for %d outputs", given, count);
+    if (size_count != count) {
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "%d sizes for %d outputs", size_count, count);
     }
     for (int i = 0; i < count; i++) {
         int64_t least, most;
@@ -202,7 +202,7 @@ static mdot_status read_parts(const ir_operands *from, ir_type *out_in, int *out
                        (long long)ir_node_int(from->node, "num_outputs", count), count);
     }
     ir_dim extent = out_in->dim[*out_axis];
-    return ir_operand_given(from, 1) ? given_parts(from, extent, count, out_sizes)
+    return ir_operand_given(from, 1) ? sizes_from_input(from, extent, count, out_sizes)
                                      : equal_parts(from, extent, count, out_sizes);
 }
 
@@ -310,7 +310,8 @@ static mdot_status read_pad_mode(const ir_operands *from, pad_mode *out_mode)
         *out_mode = (pad_mode)i;
         return MDOT_OK;
     }
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "mode \"%s\" is unknown", mode);
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                   "mode \"%s\" is unknown; known are constant, reflect, edge and wrap", mode);
 }
 
 /* Numbers of elements to add before and after every axis; negative numbers remove elements. */
@@ -390,8 +391,8 @@ static int64_t padded_source(pad_mode mode, int64_t at, int64_t extent)
     switch (mode) {
     case PAD_REFLECT: { /* mirrors at the first and the last element, repeatedly */
         int64_t period = extent > 1 ? 2 * (extent - 1) : 1;
-        int64_t place = floor_mod(at, period);
-        return place < extent ? place : period - place;
+        int64_t offset = floor_mod(at, period);
+        return offset < extent ? offset : period - offset;
     }
     case PAD_EDGE:
         return at < 0 ? 0 : extent - 1;

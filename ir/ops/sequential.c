@@ -20,7 +20,8 @@ static mdot_status cum_sum_result(const ir_operands *from, ir_type *out_type)
     int count, normal;
     if (ir_operand_known(from, 1, element, &count)) { /* the type is independent of the axis, which is checked if it
                                                        * is known */
-        if (count != 1) return ir_fail(from->node, from->err, MDOT_MALFORMED, "the axis is %d numbers", count);
+        if (count != 1)
+            return ir_fail(from->node, from->err, MDOT_MALFORMED, "the axis has %d elements instead of 1", count);
         status = ir_normalize_axis(from->node, element[0].offset, in.rank, &normal, from->err);
         if (status != MDOT_OK) return status;
     }
@@ -61,8 +62,8 @@ mdot_status ir_eval_cum_sum(ir_arena *arena, const ir_node *node, const ir_wide 
         double sum = 0;
         int64_t integer_sum = 0;
         for (int64_t k = 0; k < view.extent; k++) {
-            int64_t place = reverse ? view.extent - 1 - k : k;
-            cumulate(out[0], in[0], base + place * view.inner, exclusive, &sum, &integer_sum);
+            int64_t position = reverse ? view.extent - 1 - k : k;
+            cumulate(out[0], in[0], base + position * view.inner, exclusive, &sum, &integer_sum);
         }
     }
     return MDOT_OK;
@@ -107,7 +108,7 @@ mdot_status ir_shape_top_k(ir_graph *graph, ir_node *node, mdot_error *err)
 typedef struct candidate { /* floats rank by f, integers by i; the other field is 0 */
     double f;
     int64_t i;
-    int64_t place;
+    int64_t position;
 } candidate;
 
 /* Compares numbers; NaN is above all. */
@@ -127,22 +128,22 @@ static int by_value_ascending(const void *x, const void *y)
 {
     const candidate *a = x, *b = y;
     int order = compare_values(a, b);
-    return order ? order : (a->place > b->place) - (a->place < b->place);
+    return order ? order : (a->position > b->position) - (a->position < b->position);
 }
 
 static int by_value_descending(const void *x, const void *y)
 {
     const candidate *a = x, *b = y;
     int order = compare_values(b, a);
-    return order ? order : (a->place > b->place) - (a->place < b->place);
+    return order ? order : (a->position > b->position) - (a->position < b->position);
 }
 
-static candidate candidate_at(const ir_wide *in, int64_t at, int64_t place)
+static candidate candidate_at(const ir_wide *in, int64_t at, int64_t position)
 {
-    if (in->f != NULL) return (candidate){in->f[at], 0, place};
+    if (in->f != NULL) return (candidate){in->f[at], 0, position};
     /* Flipping the sign bit maps the order of unsigned bit patterns to that of signed ones. */
     int64_t bits = in->dtype == MDOT_DTYPE_U64 ? in->i[at] ^ INT64_MIN : in->i[at];
-    return (candidate){0, bits, place};
+    return (candidate){0, bits, position};
 }
 
 mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
@@ -174,8 +175,8 @@ mdot_status ir_eval_top_k(ir_arena *arena, const ir_node *node, const ir_wide *c
         qsort(row, (size_t)view.extent, sizeof *row, compare);
         for (int64_t e = 0; e < k; e++) {
             int64_t to = (o * k + e) * view.inner + i;
-            places->i[to] = row[e].place;
-            ir_copy_element(values, to, in[0], (o * view.extent + row[e].place) * view.inner + i);
+            places->i[to] = row[e].position;
+            ir_copy_element(values, to, in[0], (o * view.extent + row[e].position) * view.inner + i);
         }
     }
     if (ir_node_wants(node, 0)) out[0] = values;
@@ -196,7 +197,8 @@ static mdot_status read_reduction(const ir_operands *from, reduction *out)
         *out = (reduction)i;
         return MDOT_OK;
     }
-    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "reduction \"%s\" is unknown", name);
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED,
+                   "reduction \"%s\" is unknown; known are none, add, mul, max and min", name);
 }
 
 static double reduce_floats(reduction how, double old, double update)
@@ -392,7 +394,8 @@ static mdot_status tensor_scatter_result(const ir_operands *from, ir_type *out_t
     }
     const char *mode = ir_node_string(from->node, "mode", "linear");
     if (strcmp(mode, "linear") != 0 && strcmp(mode, "circular") != 0) {
-        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "mode \"%s\" is unknown", mode);
+        return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "mode \"%s\" is unknown; known are linear and circular",
+                       mode);
     }
     if (ir_operand_given(from, 2)) {
         status = ir_operand_need(from, 2, "write indices", 1, &starts);

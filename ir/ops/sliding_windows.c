@@ -33,13 +33,13 @@ static mdot_status read_windows(const ir_operands *from, windows *out)
 static mdot_status windows_result(const ir_operands *from, ir_type *out_type)
 {
     windows w;
-    ir_dim room, steps;
+    ir_dim slack, steps;
     int64_t reach, least, most;
     mdot_status status = read_windows(from, &w);
     if (status != MDOT_OK) return status;
     bool fits = !__builtin_mul_overflow(w.size - 1, w.dilation, &reach) &&
-                ir_dim_sub(w.input.dim[w.axis], ir_dim_number(reach), &room) &&
-                ir_dim_sub(room, ir_dim_number(1), &room) && ir_dim_div_floor(from->graph, room, w.stride, &steps) &&
+                ir_dim_sub(w.input.dim[w.axis], ir_dim_number(reach), &slack) &&
+                ir_dim_sub(slack, ir_dim_number(1), &slack) && ir_dim_div_floor(from->graph, slack, w.stride, &steps) &&
                 ir_dim_add(steps, ir_dim_number(1), &steps);
     if (fits) ir_dim_bounds(from->graph, steps, &least, &most);
     if (!fits || least < 0) {

@@ -94,16 +94,16 @@ static mdot_status slide_same(const ir_operands *from, ir_window *w, int i, ir_d
 
 static mdot_status slide_padded(const ir_operands *from, const ir_window *w, int i, ir_dim in, bool up, ir_dim *out)
 {
-    ir_dim room, steps, one = ir_dim_number(1);
+    ir_dim slack, steps, one = ir_dim_number(1);
     int64_t least, most;
-    if (!ir_dim_add(in, ir_dim_number(w->before[i] + w->after[i] - reach(w, i)), &room)) return not_affine(from, i);
-    ir_dim_bounds(from->graph, room, &least, &most);
+    if (!ir_dim_add(in, ir_dim_number(w->before[i] + w->after[i] - reach(w, i)), &slack)) return not_affine(from, i);
+    ir_dim_bounds(from->graph, slack, &least, &most);
     if (most < 0) {
         return ir_fail(from->node, from->err, MDOT_MALFORMED, "a kernel of extent %lld exceeds the input of %lld",
-                       (long long)reach(w, i), (long long)(room.offset + reach(w, i)));
+                       (long long)reach(w, i), (long long)(slack.offset + reach(w, i)));
     }
-    bool fits = up ? ir_dim_div_ceil(from->graph, room, w->stride[i], &steps)
-                   : ir_dim_div_floor(from->graph, room, w->stride[i], &steps);
+    bool fits = up ? ir_dim_div_ceil(from->graph, slack, w->stride[i], &steps)
+                   : ir_dim_div_floor(from->graph, slack, w->stride[i], &steps);
     if (!fits || !ir_dim_add(steps, one, out)) return not_affine(from, i);
     /* A window that would start in the padding behind is excluded. */
     bool beyond = up && ir_dim_is_number(in) && (out->offset - 1) * w->stride[i] >= in.offset + w->before[i];

@@ -271,13 +271,13 @@ static bool zero_masked(ir_scores *s, const ir_value *condition, bool zeroes_whe
     return false;
 }
 
-bool ir_read_attention(const ir_node *product, ir_scores *out)
+bool ir_read_attention(const ir_node *matmul, ir_scores *out)
 {
-    ir_scores s = {.scale = 1, .v = product->inputs[1]};
+    ir_scores s = {.scale = 1, .v = matmul->inputs[1]};
     ir_value *condition = NULL;
     bool zeroes_where = false;
-    ir_value *inner = without_zeroing(product->inputs[0], &condition, &zeroes_where);
-    const ir_node *softmax = softmax_of(product->inputs[0], &s);
+    ir_value *inner = without_zeroing(matmul->inputs[0], &condition, &zeroes_where);
+    const ir_node *softmax = softmax_of(matmul->inputs[0], &s);
     if (softmax == NULL && inner != NULL)
         softmax = softmax_of(inner, &s);
     else

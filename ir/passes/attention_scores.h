@@ -31,7 +31,7 @@ typedef struct ir_scores {
 
 /* Reads downwards from the second matmul. False: the pattern is not attention, or an operator in between has other
  * readers. */
-bool ir_read_attention(const ir_node *product, ir_scores *out);
+bool ir_read_attention(const ir_node *matmul, ir_scores *out);
 
 /* The Softmax over the last axis, guarded or not, that computes these weights and has one reader; NULL if there is
  * none. */

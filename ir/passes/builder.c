@@ -428,11 +428,11 @@ ir_value *ir_build_reshape(ir_builder *b, ir_value *x, const ir_dim *dims, int r
 ir_value *ir_build_expand(ir_builder *b, ir_value *x, const ir_dim *dims, int rank)
 {
     if (x == NULL || same_shape(&x->type, dims, rank)) return x;
-    ir_dim asked[MDOT_MAX_RANK];
+    ir_dim target[MDOT_MAX_RANK];
     for (int i = 0; i < rank; i++) {
         int axis = i - (rank - x->type.rank);
         bool there = axis >= 0 && ir_dim_equal(x->type.dim[axis], dims[i]);
-        asked[i] = there ? ir_dim_number(1) : dims[i]; /* Expand keeps a dimension where 1 is requested */
+        target[i] = there ? ir_dim_number(1) : dims[i]; /* Expand keeps a dimension where 1 is requested */
     }
-    return ir_build_op2(b, IR_OP_Expand, x, ir_build_dims(b, asked, rank));
+    return ir_build_op2(b, IR_OP_Expand, x, ir_build_dims(b, target, rank));
 }

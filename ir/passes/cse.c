@@ -50,13 +50,13 @@ static bool equal_tensors(const ir_tensor *a, const ir_tensor *b)
 }
 
 /* The first constant seen with this content: `value` itself, or the constant that replaces it. */
-static ir_value *shared_constant(table *seen, ir_value *value)
+static ir_value *unique_constant(table *unique, ir_value *value)
 {
     const ir_tensor *tensor = value->constant;
     if (tensor == NULL || !is_small(tensor)) return value;
     uint64_t hash = hash_bytes(hash_start, tensor->data, tensor_bytes(tensor));
-    for (size_t i = hash & (seen->size - 1);; i = (i + 1) & (seen->size - 1)) {
-        ir_value **slot = &seen->constants[i];
+    for (size_t i = hash & (unique->size - 1);; i = (i + 1) & (unique->size - 1)) {
+        ir_value **slot = &unique->constants[i];
         if (*slot == NULL) *slot = value;
         if (*slot == value || equal_tensors((*slot)->constant, tensor)) return *slot;
     }
@@ -105,15 +105,15 @@ static bool equal_nodes(const ir_node *a, const ir_node *b)
     return true;
 }
 
-static ir_node *shared_node(table *seen, ir_node *node)
+static ir_node *unique_node(table *unique, ir_node *node)
 {
     uint64_t hash = hash_bytes(hash_start, &node->op, sizeof node->op);
     for (int i = 0; i < node->input_count; i++) {
         int id = node->inputs[i] != NULL ? node->inputs[i]->id : -1;
         hash = hash_bytes(hash, &id, sizeof id);
     }
-    for (size_t i = hash & (seen->size - 1);; i = (i + 1) & (seen->size - 1)) {
-        ir_node **slot = &seen->nodes[i];
+    for (size_t i = hash & (unique->size - 1);; i = (i + 1) & (unique->size - 1)) {
+        ir_node **slot = &unique->nodes[i];
         if (*slot == NULL) *slot = node;
         if (*slot == node || equal_nodes(*slot, node)) return *slot;
     }
@@ -124,28 +124,28 @@ static table create_table(const ir_graph *graph, ir_arena *arena)
     size_t entries = 1, size = 1;
     for (const ir_node *node = graph->first; node != NULL; node = node->next) entries += 1 + (size_t)node->input_count;
     while (size < 2 * entries) size *= 2;
-    table seen = {.size = size};
-    seen.nodes = IR_NEW_ARRAY(arena, ir_node *, size);
-    seen.constants = IR_NEW_ARRAY(arena, ir_value *, size);
-    return seen;
+    table unique = {.size = size};
+    unique.nodes = IR_NEW_ARRAY(arena, ir_node *, size);
+    unique.constants = IR_NEW_ARRAY(arena, ir_value *, size);
+    return unique;
 }
 
 mdot_status ir_eliminate_common_subexpressions(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
     ir_arena *scratch = ir_arena_create(0);
-    table seen = {0};
-    if (scratch != NULL) seen = create_table(graph, scratch);
-    if (seen.nodes == NULL || seen.constants == NULL) {
+    table unique = {0};
+    if (scratch != NULL) unique = create_table(graph, scratch);
+    if (unique.nodes == NULL || unique.constants == NULL) {
         ir_arena_destroy(scratch);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
     }
     ir_builder b = {.graph = graph, .err = err};
     for (ir_node *node = graph->first; node != NULL && b.status == MDOT_OK; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
-            if (node->inputs[i] != NULL) ir_node_set_input(node, i, shared_constant(&seen, node->inputs[i]));
+            if (node->inputs[i] != NULL) ir_node_set_input(node, i, unique_constant(&unique, node->inputs[i]));
         }
         if (node->op == NULL || !(node->op->traits & IR_STATELESS)) continue;
-        ir_node *first = shared_node(&seen, node);
+        ir_node *first = unique_node(&unique, node);
         b.at = node;
         b.name = node->name;
         b.first_new = graph->value_count;

@@ -23,7 +23,7 @@ static bool has(const labels *l, char label)
     return memchr(l->label, label, (size_t)l->count) != NULL;
 }
 
-static int place_of(const labels *l, char label)
+static int axis_of(const labels *l, char label)
 {
     return (int)((const char *)memchr(l->label, label, (size_t)l->count) - l->label);
 }
@@ -83,8 +83,8 @@ static bool classify(equation *e)
 
 static ir_dim extent_of(const equation *e, const ir_node *node, char label)
 {
-    if (has(&e->a, label)) return node->inputs[0]->type.dim[place_of(&e->a, label)];
-    return node->inputs[1]->type.dim[place_of(&e->b, label)];
+    if (has(&e->a, label)) return node->inputs[0]->type.dim[axis_of(&e->a, label)];
+    return node->inputs[1]->type.dim[axis_of(&e->b, label)];
 }
 
 /* Do shared labels have equal extents in both operands? A matmul does not broadcast a dimension of extent 1. */
@@ -93,7 +93,7 @@ static bool extents_agree(const equation *e, const ir_node *node)
     for (int i = 0; i < e->a.count; i++) {
         char label = e->a.label[i];
         if (has(&e->b, label) &&
-            !ir_dim_equal(node->inputs[0]->type.dim[i], node->inputs[1]->type.dim[place_of(&e->b, label)]))
+            !ir_dim_equal(node->inputs[0]->type.dim[i], node->inputs[1]->type.dim[axis_of(&e->b, label)]))
             return false;
     }
     return true;
@@ -122,13 +122,13 @@ static ir_value *arranged(ir_builder *b, const equation *e, const ir_node *node,
     ir_dim dims[MDOT_MAX_RANK + 3];
     int count = 0, rank = 0;
     for (int k = 0; k < 3; k++) {
-        for (int i = 0; i < order[k]->count; i++) perm[count++] = place_of(own, order[k]->label[i]);
+        for (int i = 0; i < order[k]->count; i++) perm[count++] = axis_of(own, order[k]->label[i]);
         if (!append(e, node, order[k], joined[k], dims, &rank)) return NULL;
     }
     return ir_build_reshape(b, ir_build_transpose(b, node->inputs[operand], perm), dims, rank);
 }
 
-static void as_product(ir_builder *b, ir_node *node)
+static void rewrite_as_matmul(ir_builder *b, ir_node *node)
 {
     equation e = {.batch = {.count = 0}};
     if (node->op != &ir_ops[IR_OP_Einsum] || node->input_count != 2) return;
@@ -149,13 +149,13 @@ static void as_product(ir_builder *b, ir_node *node)
         append(&e, node, parts[k], false, dims, &rank);
         for (int i = 0; i < parts[k]->count; i++) put(&made, parts[k]->label[i]);
     }
-    for (int i = 0; i < e.out.count; i++) perm[i] = place_of(&made, e.out.label[i]);
+    for (int i = 0; i < e.out.count; i++) perm[i] = axis_of(&made, e.out.label[i]);
     ir_replace(b, node->outputs[0], ir_build_transpose(b, ir_build_reshape(b, product, dims, rank), perm));
 }
 
 static void rewrite(ir_builder *b, ir_node *node)
 {
-    as_product(b, node);
+    rewrite_as_matmul(b, node);
     if (!b->changed) ir_fold_node(b, node); /* folds weights before linears are recognised */
 }
 

@@ -42,7 +42,7 @@ static ir_value *allowed(ir_builder *b, ir_value *condition)
 }
 
 /* The model's own mask as an additive mask, padded with -inf to all keys (opset 24). */
-static ir_value *given_mask(ir_builder *b, const attention *a)
+static ir_value *input_mask(ir_builder *b, const attention *a)
 {
     ir_value *mask = ir_node_input(a->node, 3);
     if (mask == NULL) return NULL;
@@ -97,7 +97,7 @@ static ir_value *with_window(ir_builder *b, const attention *a, ir_value *mask, 
 /* Combines all masks into one. It includes the causal mask only if the kernel's flag cannot express it. */
 static ir_value *combined_mask(ir_builder *b, attention *a, bool for_kernel)
 {
-    ir_value *mask = given_mask(b, a), *valid = valid_keys(b, a), *own = NULL;
+    ir_value *mask = input_mask(b, a), *valid = valid_keys(b, a), *own = NULL;
     bool square = ir_dim_equal(a->queries, a->keys) && ir_dim_is(a->offset, 0) && valid == NULL;
     bool adds_causal = a->causal && !(for_kernel && square);
     if (adds_causal || has_window(a->node)) { /* a query's position among the keys */

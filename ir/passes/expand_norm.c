@@ -31,7 +31,7 @@ static ir_value *softmax_node(ir_builder *b, ir_opcode op, ir_value *x)
     return ir_build_infer(b, node);
 }
 
-static ir_value *softmax_written_out(ir_builder *b, ir_opcode op, ir_value *x, int64_t axis)
+static ir_value *decompose_softmax(ir_builder *b, ir_opcode op, ir_value *x, int64_t axis)
 {
     ir_value *shifted = ir_build_sub(b, x, ir_build_reduce(b, IR_OP_ReduceMax, x, &axis, 1));
     ir_value *exponential = ir_build_exp(b, shifted);
@@ -45,7 +45,7 @@ void ir_expand_softmax(ir_builder *b, ir_node *node)
     ir_opcode op = ir_node_opcode(node);
     int rank = x->type.rank, axis = resolved_axis(node, -1);
     if (b->dtype == MDOT_DTYPE_F64) {
-        ir_replace(b, result, softmax_written_out(b, op, x, axis));
+        ir_replace(b, result, decompose_softmax(b, op, x, axis));
     } else if (axis != rank - 1) {
         int64_t perm[MDOT_MAX_RANK]; /* its own inverse */
         for (int i = 0; i < rank; i++) perm[i] = i;

@@ -43,7 +43,7 @@ static ir_value *input_bias(ir_builder *b, const recurrent *r)
 }
 
 /* [steps, batch, directions · columns] */
-static ir_value *products(ir_builder *b, const recurrent *r)
+static ir_value *input_matmul(ir_builder *b, const recurrent *r)
 {
     static const int64_t swap[] = {1, 0, 2}, inputs_first[] = {2, 0, 1};
     ir_value *x = r->node->inputs[0], *weights = ir_build_transpose(b, r->node->inputs[1], inputs_first);
@@ -150,7 +150,7 @@ void ir_expand_recurrent(ir_builder *b, ir_node *node)
     r.hidden = node->inputs[2]->type.dim[2].offset;
     r.columns = node->inputs[2]->type.dim[1].offset;
     if (b->status == MDOT_OK) b->status = ir_read_recurrent(node, 0, &r.how, b->err);
-    ir_value *all = b->status == MDOT_OK ? products(b, &r) : NULL;
+    ir_value *all = b->status == MDOT_OK ? input_matmul(b, &r) : NULL;
     for (int number = 0; number < r.directions; number++) {
         if (b->status == MDOT_OK) b->status = ir_read_recurrent(node, number, &r.how, b->err);
         made[number] = b->status == MDOT_OK ? recurrence(b, &r, all, number) : NULL;

@@ -67,8 +67,8 @@ static void mat_mul(ir_builder *b, ir_node *node)
         ir_replace(b, result, linear(b, x, weight, NULL));
     } else { /* a vector counts as a matrix of one row */
         ir_dim row[] = {ir_dim_number(1), x->type.dim[0]};
-        ir_value *product = linear(b, ir_build_reshape(b, x, row, 2), weight, NULL);
-        ir_replace(b, result, ir_build_reshape(b, product, result->type.dim, result->type.rank));
+        ir_value *matmul = linear(b, ir_build_reshape(b, x, row, 2), weight, NULL);
+        ir_replace(b, result, ir_build_reshape(b, matmul, result->type.dim, result->type.rank));
     }
 }
 
@@ -76,9 +76,9 @@ static void mat_mul(ir_builder *b, ir_node *node)
 static void add(ir_builder *b, ir_node *node)
 {
     for (int i = 0; i < 2; i++) {
-        const ir_value *product = node->inputs[i];
-        const ir_node *made = product->def;
-        if (made == NULL || made->op != &ir_ops[IR_OP_Linear] || made->input_count > 2 || product->use_count != 1)
+        const ir_value *matmul = node->inputs[i];
+        const ir_node *made = matmul->def;
+        if (made == NULL || made->op != &ir_ops[IR_OP_Linear] || made->input_count > 2 || matmul->use_count != 1)
             continue;
         int64_t columns = made->inputs[1]->type.dim[1].offset;
         ir_value *bias = prepared_bias(b, node->inputs[1 - i], columns, 1);
@@ -104,16 +104,16 @@ static void gemm(ir_builder *b, ir_node *node)
     double alpha = ir_node_float(node, "alpha", 1), beta = ir_node_float(node, "beta", 1);
     bool trans_b = ir_node_int(node, "transB", 0);
     ir_value *x = transposed(b, node->inputs[0], ir_node_int(node, "transA", 0));
-    ir_value *matrix = node->inputs[1], *addend = ir_node_input(node, 2), *product, *bias = NULL;
+    ir_value *matrix = node->inputs[1], *addend = ir_node_input(node, 2), *matmul, *bias = NULL;
     if (is_weight(matrix, 2) && x != NULL && x->type.dtype == MDOT_DTYPE_F32) {
         ir_value *weight = prepared_weight(b, matrix, trans_b, (float)alpha);
         if (addend != NULL && weight != NULL) bias = prepared_bias(b, addend, weight->type.dim[1].offset, (float)beta);
-        product = linear(b, x, weight, bias);
+        matmul = linear(b, x, weight, bias);
     } else {
-        product = x != NULL ? scaled(b, ir_build_mat_mul(b, x, transposed(b, matrix, trans_b)), alpha) : NULL;
+        matmul = x != NULL ? scaled(b, ir_build_mat_mul(b, x, transposed(b, matrix, trans_b)), alpha) : NULL;
     }
-    if (addend != NULL && bias == NULL) product = ir_build_add(b, product, scaled(b, addend, beta));
-    ir_replace(b, node->outputs[0], product);
+    if (addend != NULL && bias == NULL) matmul = ir_build_add(b, matmul, scaled(b, addend, beta));
+    ir_replace(b, node->outputs[0], matmul);
 }
 
 /* alpha A' B', batched (ONNX Runtime's contrib operator). */
@@ -125,8 +125,8 @@ static void fused_mat_mul(ir_builder *b, ir_node *node)
     if (is_weight(node->inputs[1], 2) && x != NULL && x->type.rank >= 2 && x->type.dtype == MDOT_DTYPE_F32) {
         ir_replace(b, node->outputs[0], linear(b, x, prepared_weight(b, node->inputs[1], trans_b, (float)alpha), NULL));
     } else {
-        ir_value *product = ir_build_mat_mul(b, x, transposed(b, node->inputs[1], trans_b));
-        ir_replace(b, node->outputs[0], product != NULL ? scaled(b, product, alpha) : NULL);
+        ir_value *matmul = ir_build_mat_mul(b, x, transposed(b, node->inputs[1], trans_b));
+        ir_replace(b, node->outputs[0], matmul != NULL ? scaled(b, matmul, alpha) : NULL);
     }
 }
 

@@ -118,11 +118,11 @@ static void multiply(ir_builder *b, ir_node *node)
     }
     ir_value *left = less_zero(b, node->inputs[0], left_zero, MDOT_DTYPE_F32);
     ir_value *right = less_zero(b, node->inputs[1], right_zero, MDOT_DTYPE_F32);
-    ir_value *product = ir_build_mat_mul(b, left, right), *result = node->outputs[0];
+    ir_value *matmul = ir_build_mat_mul(b, left, right), *result = node->outputs[0];
     ir_node *user = ir_value_single_user(result);
     if (user != NULL && user->op == &ir_ops[IR_OP_Cast] && user->outputs[0]->type.dtype == MDOT_DTYPE_F32)
-        ir_replace(b, user->outputs[0], product); /* the sums are whole numbers */
-    ir_replace(b, result, ir_build_cast(b, product, MDOT_DTYPE_I32));
+        ir_replace(b, user->outputs[0], matmul); /* the sums are whole numbers */
+    ir_replace(b, result, ir_build_cast(b, matmul, MDOT_DTYPE_I32));
 }
 
 static const ir_rule rule_of[IR_OP_COUNT] = {

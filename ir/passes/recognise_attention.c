@@ -244,9 +244,9 @@ static void move_weighing(ir_builder *b, ir_node *node)
         ir_value *values = node->inputs[1];
         if (to_values) values = moved(b, weighing, inner, values, true);
         if (values == NULL || values->type.rank != node->inputs[1]->type.rank) return;
-        ir_value *product = ir_build_mat_mul(b, probabilities, values);
-        if (!to_values && product != NULL) product = moved(b, weighing, inner, product, false);
-        ir_replace(b, node->outputs[0], product);
+        ir_value *matmul = ir_build_mat_mul(b, probabilities, values);
+        if (!to_values && matmul != NULL) matmul = moved(b, weighing, inner, matmul, false);
+        ir_replace(b, node->outputs[0], matmul);
         return;
     }
 }

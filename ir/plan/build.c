@@ -121,7 +121,7 @@ static mdot_status emit_node(pl_builder *b, const ir_node *node)
     if (emit == NULL)
         pl_reject(b, node, "has no kernel");
     else if (!makes_all && !only_first_is_read(b, node))
-        pl_reject(b, node, "more than its first output is read");
+        pl_reject(b, node, "only its first output may be used");
     return b->status != MDOT_OK ? b->status : emit(b, node);
 }
 
@@ -168,7 +168,7 @@ typedef struct life {
     int kernel;
 } life;
 
-static void extend_life(void *user, int buffer, bool is_written)
+static void extend_live_range(void *user, int buffer, bool is_written)
 {
     (void)is_written;
     const life *l = user;
@@ -177,10 +177,10 @@ static void extend_life(void *user, int buffer, bool is_written)
     b->last_use = l->kernel;
 }
 
-static void find_lives(pl_plan *plan)
+static void find_live_ranges(pl_plan *plan)
 {
     for (int k = 0; k < plan->kernel_count; k++)
-        pl_kernel_visit_buffers(&plan->kernels[k], extend_life, &(life){plan, k});
+        pl_kernel_visit_buffers(&plan->kernels[k], extend_live_range, &(life){plan, k});
 }
 
 mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan, mdot_error *err)
@@ -193,7 +193,7 @@ mdot_status pl_build(const ir_graph *graph, ir_arena *arena, pl_plan **out_plan,
         status = plan_node(&b, node);
     if (status == MDOT_OK) status = copy_outputs(&b);
     if (status != MDOT_OK) return status;
-    find_lives(b.plan);
+    find_live_ranges(b.plan);
     pl_decide_precision(b.plan);
     pl_decide_items(b.plan);
     if (!pl_assign_memory(b.plan) || ir_arena_failed(arena)) return pl_fault(&b);

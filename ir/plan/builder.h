@@ -77,7 +77,7 @@ enum { PL_MAX_REWRITES = 1024 };
  * recursion shallow for every model. */
 enum { PL_MAX_TREE = 256, PL_MAX_DEPTH = 64 };
 
-/* Keys seen so far with a number each: a hash table with open addressing, whose `size` is a power of two (kernel.c). */
+/* Keys with a number each: a hash table with open addressing, whose `size` is a power of two (kernel.c). */
 typedef struct pl_hash_entry {
     uint64_t hash;
     const void *key; /* NULL: free */

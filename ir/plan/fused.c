@@ -24,7 +24,7 @@ static mdot_status reject(pl_builder *b, const ir_node *node, const char *reason
 }
 
 /* The product of dimensions as one dimension. False: it is not affine. */
-static bool product(const ir_dim *dims, int count, ir_dim *out)
+static bool flatten_extents(const ir_dim *dims, int count, ir_dim *out)
 {
     ir_dim result = ir_dim_number(1);
     for (int d = 0; d < count; d++)
@@ -63,7 +63,7 @@ static bool finish_matrix(pl_builder *b, const ir_node *node, int trailing, cons
 static int vector_buffer(pl_builder *b, const ir_value *v, ir_dim count, pl_weight_use use)
 {
     ir_dim own;
-    if (!product(v->type.dim, v->type.rank, &own) || !ir_dim_equal(own, count)) return -1;
+    if (!flatten_extents(v->type.dim, v->type.rank, &own) || !ir_dim_equal(own, count)) return -1;
     if (v->constant != NULL) return pl_constant_buffer(b, v->constant, v->name, use);
     const pl_value *info = pl_info(b, v);
     return use == PL_ELEMENTS && info->state == PL_PLACED && info->placement.dense ? info->placement.buffer : -1;
@@ -76,7 +76,7 @@ bool pl_is_linear(const ir_node *node)
     ir_dim rows;
     const ir_value *x = node->inputs[0], *weight = node->inputs[1];
     return x->type.rank >= 1 && x->type.dtype == MDOT_DTYPE_F32 && weight->constant != NULL && weight->type.rank == 2 &&
-           product(x->type.dim, x->type.rank - 1, &rows);
+           flatten_extents(x->type.dim, x->type.rank - 1, &rows);
 }
 
 mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
@@ -88,10 +88,11 @@ mdot_status pl_emit_linear(pl_builder *b, const ir_node *node)
     ir_dim columns = ir_dim_number(linear.columns);
     pl_begin_kernel(b);
     pl_note_origin(b, node);
-    if (!product(x->type.dim, x->type.rank - 1, &linear.rows)) return reject(b, node, "rows are not affine");
+    if (!flatten_extents(x->type.dim, x->type.rank - 1, &linear.rows))
+        return reject(b, node, "the number of rows is not affine in the length");
     const pl_placement *placement = pl_placement_of(b, x);
     if (placement == NULL) return pl_fault(b);
-    if (!pl_matrix_view(placement, &x->type, 1, &linear.a)) return reject(b, node, "input is no matrix");
+    if (!pl_matrix_view(placement, &x->type, 1, &linear.a)) return reject(b, node, "the input must be a matrix");
     linear.weight = pl_constant_buffer(b, weight->constant, weight->name, PL_MATRIX);
     if (linear.weight < 0) return pl_fault(b);
     const pl_expr *result = pl_acc(b->arena, 0, MDOT_DTYPE_F32);
@@ -145,8 +146,8 @@ bool pl_is_norm(const ir_node *node)
     const ir_type *type = &node->inputs[0]->type;
     int trailing = pl_norm_trailing(node), leading = type->rank - trailing;
     bool is_softmax = norm_rows[ir_node_opcode(node)].is_softmax;
-    return type->dtype == MDOT_DTYPE_F32 && (!is_softmax || trailing == 1) && product(type->dim, leading, &rows) &&
-           product(type->dim + leading, trailing, &columns);
+    return type->dtype == MDOT_DTYPE_F32 && (!is_softmax || trailing == 1) &&
+           flatten_extents(type->dim, leading, &rows) && flatten_extents(type->dim + leading, trailing, &columns);
 }
 
 mdot_status pl_emit_norm(pl_builder *b, const ir_node *node)
@@ -157,8 +158,9 @@ mdot_status pl_emit_norm(pl_builder *b, const ir_node *node)
     if (!pl_is_norm(node)) return pl_emit_norm_nests(b, node);
     pl_norm norm = {.mode = row->mode, .gamma = -1, .beta = -1, .sum = {.buffer = -1}};
     if (!row->is_softmax) norm.epsilon = ir_node_float(node, "epsilon", 1e-5);
-    if (!product(x->type.dim, leading, &norm.rows) || !product(x->type.dim + leading, trailing, &norm.columns))
-        return reject(b, node, "rows or columns are not affine in the length");
+    if (!flatten_extents(x->type.dim, leading, &norm.rows) ||
+        !flatten_extents(x->type.dim + leading, trailing, &norm.columns))
+        return reject(b, node, "the number of rows or columns is not affine in the length");
     const pl_expr *index[MDOT_MAX_RANK];
     pl_begin_kernel(b);
     pl_note_origin(b, node);
@@ -281,7 +283,7 @@ static mdot_status settle_mask(pl_builder *b, const ir_node *node, pl_attention 
     const ir_value *mask = node->inputs[3];
     ir_dim stride[3], keys = mask->type.rank ? mask->type.dim[mask->type.rank - 1] : ir_dim_number(1);
     if (mask->type.dtype != MDOT_DTYPE_F32 || !ir_dim_equal(keys, attention->keys))
-        return reject(b, node, "the mask is not f32 over the keys");
+        return reject(b, node, "the mask must be f32, with the keys as last dimension");
     const pl_placement *found = pl_placement_of(b, mask);
     if (found == NULL) return pl_fault(b);
     pl_placement placement = *found;
@@ -306,16 +308,16 @@ mdot_status pl_emit_attention(pl_builder *b, const ir_node *node)
     int64_t value_heads, key_dim;
     ir_dim positions;
     if (ir_node_int(node, "left_window_size", -1) >= 0 || ir_node_int(node, "right_window_size", -1) >= 0)
-        return reject(b, node, "keys are seen through a window");
+        return reject(b, node, "windowed attention is unsupported");
     for (int k = 4; k < node->input_count; k++)
-        if (node->inputs[k] != NULL) return reject(b, node, "a key and value cache or padding is given");
-    if (q->type.dtype != MDOT_DTYPE_F32) return reject(b, node, "only f32 is attended to");
+        if (node->inputs[k] != NULL) return reject(b, node, "key and value caches and padding are unsupported");
+    if (q->type.dtype != MDOT_DTYPE_F32) return reject(b, node, "attention supports only f32");
     if (!read_heads(node, 0, &attention.heads, &attention.queries, &attention.dim) ||
         !read_heads(node, 1, &attention.kv_heads, &attention.keys, &key_dim) ||
         !read_heads(node, 2, &value_heads, &positions, &attention.value_dim))
         return reject(b, node, "heads and channels must be numbers");
     if (attention.causal && !ir_dim_equal(attention.queries, attention.keys))
-        return reject(b, node, "causal with more or fewer keys than queries");
+        return reject(b, node, "causal attention requires as many keys as queries");
     for (int k = 0; k < 3; k++) {
         const pl_placement *placement = pl_placement_of(b, node->inputs[k]);
         if (placement == NULL) return pl_fault(b);

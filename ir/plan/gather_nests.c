@@ -64,7 +64,7 @@ static const pl_expr *define_gather_nd(pl_builder *b, const ir_node *node, int o
     const ir_value *table = node->inputs[0], *positions = node->inputs[1];
     int batch = (int)ir_node_int(node, "batch_dims", 0), rank = positions->type.rank;
     ir_dim tuple = positions->type.dim[rank - 1];
-    if (!ir_dim_is_number(tuple)) return pl_reject(b, node, "the length of the index tuples is not a number");
+    if (!ir_dim_is_number(tuple)) return pl_reject(b, node, "the length of the index tuples must be a number");
     const pl_expr *own[MDOT_MAX_RANK], *where[MDOT_MAX_RANK];
     for (int d = 0; d < rank - 1; d++) where[d] = index[d];
     for (int d = 0; d < table->type.rank; d++) {

@@ -27,9 +27,9 @@ static void bring_to_life(pl_machine *m, int number)
         for (int b = 0; b < plan->buffer_count; b++) {
             const pl_buffer *old = &plan->buffers[b];
             if (old->kind != PL_SCRATCH || old->first_use < 0 || (old->first_use == number && a != b)) continue;
-            bool apart = old->offset_bytes >= young->offset_bytes + pl_capacity_bytes(plan, young) ||
-                         young->offset_bytes >= old->offset_bytes + pl_capacity_bytes(plan, old);
-            if (!apart) destroy(m->memory[b]);
+            bool disjoint = old->offset_bytes >= young->offset_bytes + pl_capacity_bytes(plan, young) ||
+                            young->offset_bytes >= old->offset_bytes + pl_capacity_bytes(plan, old);
+            if (!disjoint) destroy(m->memory[b]);
         }
     }
 }

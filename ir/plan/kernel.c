@@ -27,7 +27,7 @@ const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ..
 mdot_status pl_fault(pl_builder *b)
 {
     if (b->status == MDOT_OK)
-        b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out in planning", b->graph->name);
+        b->status = mdot_fail(b->err, MDOT_OUT_OF_MEMORY, "%s: memory ran out during planning", b->graph->name);
     return b->status;
 }
 
@@ -82,32 +82,32 @@ int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir
 
 /* The entry of a key. It is empty (its key is NULL) for a new key. NULL: out of memory. `same` decides whether two
  * keys are equal. */
-static pl_hash_entry *find_entry(ir_arena *arena, pl_hash_map *seen, uint64_t hash, const void *key,
+static pl_hash_entry *find_entry(ir_arena *arena, pl_hash_map *map, uint64_t hash, const void *key,
                                  bool (*same)(const void *a, const void *b))
 {
-    if (2 * seen->count >= seen->size) { /* at most half full, so that a search ends */
-        pl_hash_map larger = {.size = seen->size ? 2 * seen->size : 64, .count = seen->count};
+    if (2 * map->count >= map->size) { /* at most half full, so that a search ends */
+        pl_hash_map larger = {.size = map->size ? 2 * map->size : 64, .count = map->count};
         larger.entries = IR_NEW_ARRAY(arena, pl_hash_entry, larger.size);
         if (larger.entries == NULL) return NULL;
-        for (size_t k = 0; k < seen->size; k++) {
-            if (seen->entries[k].key == NULL) continue;
-            size_t at = seen->entries[k].hash & (larger.size - 1);
+        for (size_t k = 0; k < map->size; k++) {
+            if (map->entries[k].key == NULL) continue;
+            size_t at = map->entries[k].hash & (larger.size - 1);
             while (larger.entries[at].key != NULL) at = (at + 1) & (larger.size - 1);
-            larger.entries[at] = seen->entries[k];
+            larger.entries[at] = map->entries[k];
         }
-        *seen = larger;
+        *map = larger;
     }
-    size_t at = hash & (seen->size - 1);
-    for (;; at = (at + 1) & (seen->size - 1)) {
-        const pl_hash_entry *entry = &seen->entries[at];
-        if (entry->key == NULL || (entry->hash == hash && same(entry->key, key))) return &seen->entries[at];
+    size_t at = hash & (map->size - 1);
+    for (;; at = (at + 1) & (map->size - 1)) {
+        const pl_hash_entry *entry = &map->entries[at];
+        if (entry->key == NULL || (entry->hash == hash && same(entry->key, key))) return &map->entries[at];
     }
 }
 
-static void add_entry(pl_hash_map *seen, pl_hash_entry *entry, uint64_t hash, const void *key, int number)
+static void add_entry(pl_hash_map *map, pl_hash_entry *entry, uint64_t hash, const void *key, int number)
 {
     *entry = (pl_hash_entry){hash, key, number};
-    seen->count++;
+    map->count++;
 }
 
 /* FNV-1a, 64 bits (Fowler, Noll, Vo; draft-eastlake-fnv), folded so that its low bits depend on all bits. */
@@ -131,9 +131,9 @@ static bool same_text(const void *a, const void *b)
 
 int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *name, pl_weight_use use)
 {
-    pl_hash_map *seen = &b->constants[use];
+    pl_hash_map *map = &b->constants[use];
     uint64_t hash = hash_of(&constant, sizeof constant);
-    pl_hash_entry *entry = find_entry(b->arena, seen, hash, constant, same_object);
+    pl_hash_entry *entry = find_entry(b->arena, map, hash, constant, same_object);
     if (entry == NULL) return -1;
     if (entry->key != NULL) return entry->number;
     ir_type type = {.dtype = constant->dtype, .rank = constant->rank};
@@ -142,7 +142,7 @@ int pl_constant_buffer(pl_builder *b, const ir_tensor *constant, const char *nam
     if (k < 0) return -1;
     b->plan->buffers[k].constant = constant;
     b->plan->buffers[k].use = use;
-    add_entry(seen, entry, hash, constant, k);
+    add_entry(map, entry, hash, constant, k);
     return k;
 }
 

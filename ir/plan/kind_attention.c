@@ -67,8 +67,8 @@ static void check_heads(pl_checker *c, const pl_heads *h, ir_dim batch, int64_t 
     last += (pl_wide_int)(ir_dim_at(batch, length) - 1) * ir_dim_at(h->batch_stride, length);
     last += (pl_wide_int)(heads - 1) * ir_dim_at(h->head_stride, length);
     last += (pl_wide_int)(ir_dim_at(rows, length) - 1) * ir_dim_at(h->row_stride, length);
-    if (last >= ir_type_count_at(&buffer->type, length)) pl_check_fail(c, "heads leave their buffer", h->buffer);
-    if (buffer->type.dtype != MDOT_DTYPE_F32) pl_check_fail(c, "heads are not f32", h->buffer);
+    if (last >= ir_type_count_at(&buffer->type, length)) pl_check_fail(c, "heads exceed their buffer", h->buffer);
+    if (buffer->type.dtype != MDOT_DTYPE_F32) pl_check_fail(c, "heads must be f32", h->buffer);
 }
 
 static void verify(const pl_kernel *kernel, pl_checker *c)
@@ -84,7 +84,7 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     pl_check_read(c, k->v.buffer, c->is_matrix);
     pl_check_read(c, k->mask, false);
     if (k->kv_heads <= 0 || k->heads % k->kv_heads != 0)
-        pl_check_fail(c, "heads are no multiple of key heads", k->q.buffer);
+        pl_check_fail(c, "the number of heads must be a multiple of the number of key heads", k->q.buffer);
     const pl_heads mask = {k->mask, ir_dim_number(0), k->mask_batch, k->mask_head, k->mask_query};
     if (k->mask < 0 || !ir_dim_is_number(k->keys)) return;
     check_heads(c, &mask, k->batch, k->heads, k->queries, k->keys.offset);

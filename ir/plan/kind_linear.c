@@ -53,8 +53,8 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     pl_check_vector(c, k->weight, ir_dim_number(k->k * k->columns));
     pl_check_read(c, k->a.buffer, c->is_matrix);
     pl_check_read(c, k->weight, c->is_matrix);
-    if (weight != NULL && !is_matrix_operand(weight)) pl_check_fail(c, "a weight is no matrix operand", k->weight);
-    if (bias != NULL && !is_matrix_operand(bias)) pl_check_fail(c, "a bias is no matrix operand", k->bias);
+    if (weight != NULL && !is_matrix_operand(weight)) pl_check_fail(c, "a weight must be a matrix operand", k->weight);
+    if (bias != NULL && !is_matrix_operand(bias)) pl_check_fail(c, "a bias must be a matrix operand", k->bias);
     if (k->epilogue != NULL) pl_check_expr(c, k->epilogue);
 }
 

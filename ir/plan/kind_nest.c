@@ -60,7 +60,7 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     c->acc_count = 0;
     c->loop_count = k->loop_count + k->reduce_count;
     if ((k->body != NULL) != (k->reduce_count > 0) || (k->body != NULL) != (k->reducer != PL_REDUCE_NONE))
-        pl_check_fail(c, "reduction loops, body and reducer do not go together", -1);
+        pl_check_fail(c, "reduction loops, body and reducer do not match", -1);
     if (k->body != NULL) {
         pl_check_expr(c, k->body);
         c->acc_count = 1;
@@ -72,9 +72,9 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
         const pl_buffer *buffer = pl_check_buffer(c, store->buffer);
         if (buffer == NULL) return;
         if (buffer->kind == PL_INPUT || buffer->kind == PL_WEIGHT)
-            pl_check_fail(c, "a store into what is read only", store->buffer);
+            pl_check_fail(c, "a store into a read-only buffer", store->buffer);
         if (buffer->type.dtype != store->value->dtype)
-            pl_check_fail(c, "a store has another type than its buffer", store->buffer);
+            pl_check_fail(c, "the type of a store differs from that of its buffer", store->buffer);
         pl_check_expr(c, store->index);
         pl_check_expr(c, store->value);
         pl_check_position(c, store->buffer, store->index);

@@ -31,7 +31,7 @@ static void print(const pl_kernel *kernel, pl_text *t)
 static void verify(const pl_kernel *kernel, pl_checker *c)
 {
     const pl_recurrence *k = &kernel->recurrence;
-    if (k->kernel_count == 0) pl_check_fail(c, "a recurrence of no kernels", -1);
+    if (k->kernel_count == 0) pl_check_fail(c, "a recurrence must have kernels", -1);
     c->steps = k->steps;
     for (int i = 0; i < k->kernel_count && c->status == MDOT_OK; i++) {
         c->kernel = &k->kernels[i];
@@ -39,7 +39,7 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
         if (kind != NULL)
             kind->verify(c->kernel, c);
         else
-            pl_check_fail(c, "a recurrence holds linears and nests alone", -1);
+            pl_check_fail(c, "a recurrence may contain only linears and nests", -1);
     }
     c->steps = ir_dim_number(0);
 }

@@ -28,7 +28,7 @@ static void print(const pl_kernel *kernel, pl_text *t)
                  {k->largest, "largest"},
                  {k->sorted, "sorted"},
                  {k->circular, "circular"}};
-    pl_put(t, "  %s axis %d", names[k->what], k->axis);
+    pl_put(t, "  %s axis %d", names[k->operation], k->axis);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         if (flags[i].on) pl_put(t, " %s", flags[i].name);
     if (k->reduction != PL_REDUCE_NONE) pl_put(t, " %s", pl_reducer_name(k->reduction));
@@ -45,7 +45,8 @@ static void verify(const pl_kernel *kernel, pl_checker *c)
     for (int i = 0; i < 4; i++) pl_check_read(c, k->input[i], false);
     for (int i = 0; i < 2; i++) pl_check_read(c, k->output[i], false); /* read if it combines with existing content */
     const pl_buffer *in = pl_check_buffer(c, k->input[0]);
-    if (in != NULL && k->axis >= in->type.rank && in->type.rank > 0) pl_check_fail(c, "there is no such axis", k->axis);
+    if (in != NULL && k->axis >= in->type.rank && in->type.rank > 0)
+        pl_check_fail(c, "the axis is outside of the rank", k->axis);
 }
 
 /* ---- Interpretation ---------------------------------------------------------------------------------------------- */
@@ -178,7 +179,7 @@ static void interpret(const pl_kernel *kernel, pl_machine *m)
     ir_wide *in[4], *out[2];
     for (int i = 0; i < 4; i++) in[i] = k->input[i] < 0 ? NULL : m->memory[k->input[i]];
     for (int i = 0; i < 2; i++) out[i] = k->output[i] < 0 ? NULL : m->memory[k->output[i]];
-    switch (k->what) {
+    switch (k->operation) {
     case PL_SEQ_CUMULATE:
         run_cumulate(k, in[0], out[0]);
         return;
@@ -189,9 +190,9 @@ static void interpret(const pl_kernel *kernel, pl_machine *m)
         break;
     }
     ir_copy_elements(out[0], 0, in[0], 0, in[0]->count);
-    if (k->what == PL_SEQ_SCATTER_ELEMENTS)
+    if (k->operation == PL_SEQ_SCATTER_ELEMENTS)
         run_scatter_elements(k, in[1], in[2], out[0]);
-    else if (k->what == PL_SEQ_SCATTER_ND)
+    else if (k->operation == PL_SEQ_SCATTER_ND)
         run_scatter_nd(k, in[1], in[2], out[0]);
     else
         run_tensor_scatter(k, in[1], in[2], out[0]);
@@ -203,7 +204,7 @@ static void interpret(const pl_kernel *kernel, pl_machine *m)
 static bool is_split(const pl_kernel *kernel, const pl_plan *plan)
 {
     const pl_sequential *k = &kernel->sequential;
-    if (k->what != PL_SEQ_CUMULATE && k->what != PL_SEQ_TOP_K) return false;
+    if (k->operation != PL_SEQ_CUMULATE && k->operation != PL_SEQ_TOP_K) return false;
     const ir_type *type = &plan->buffers[k->input[0]].type;
     for (int d = 0; d < k->axis; d++)
         if (pl_is_split_extent(type->dim[d])) return true;

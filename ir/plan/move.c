@@ -32,7 +32,7 @@ static const pl_expr *define_slice(pl_builder *b, const ir_node *node, int outpu
     int64_t step[MDOT_MAX_RANK];
     const pl_expr *own[MDOT_MAX_RANK];
     const ir_value *source = node->inputs[0];
-    if (!pl_slice(b, node, start, step)) return pl_reject(b, node, "where the slice begins is known at run time only");
+    if (!pl_slice(b, node, start, step)) return pl_reject(b, node, "the start of the slice is known only at run time");
     for (int d = 0; d < source->type.rank; d++)
         own[d] = pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, index[d], pl_int(b, step[d])), pl_extent(b, start[d]));
     return pl_value_at(b, source, own);
@@ -57,7 +57,8 @@ static const pl_expr *define_split(pl_builder *b, const ir_node *node, int outpu
     ir_dim begin;
     const pl_expr *own[MDOT_MAX_RANK];
     const ir_value *source = node->inputs[0];
-    if (!pl_split(b, node, output, &axis, &begin)) return pl_reject(b, node, "the parts are known at run time only");
+    if (!pl_split(b, node, output, &axis, &begin))
+        return pl_reject(b, node, "the sizes of the parts are known only at run time");
     for (int d = 0; d < source->type.rank; d++) own[d] = index[d];
     own[axis] = pl_op2(b, PL_ADD, own[axis], pl_extent(b, begin));
     return pl_value_at(b, source, own);
@@ -147,13 +148,13 @@ static bool read_pads(const ir_node *node, int rank, ir_dim *out_before)
     ir_dim pads[IR_MAX_KNOWN];
     int64_t axes[IR_MAX_KNOWN];
     int pad_count, axis_count = rank;
-    const ir_value *given = ir_node_input(node, 3);
+    const ir_value *axis_value = ir_node_input(node, 3);
     if (!ir_value_known(node->inputs[1], pads, &pad_count)) return false;
-    if (given != NULL && !ir_value_ints(given, axes, &axis_count)) return false;
+    if (axis_value != NULL && !ir_value_ints(axis_value, axes, &axis_count)) return false;
     if (pad_count != 2 * axis_count) return false;
     for (int d = 0; d < rank; d++) out_before[d] = ir_dim_number(0);
     for (int k = 0; k < axis_count; k++) {
-        int64_t axis = given != NULL ? axes[k] : k;
+        int64_t axis = axis_value != NULL ? axes[k] : k;
         out_before[axis < 0 ? axis + rank : axis] = pads[k];
     }
     return true;
@@ -170,9 +171,9 @@ static const pl_expr *only_value(pl_builder *b, const ir_value *value)
 /* The value of elements outside: the given constant or zero. */
 static const pl_expr *pad_constant(pl_builder *b, const ir_node *node)
 {
-    const ir_value *given = ir_node_input(node, 2);
-    if (given == NULL) return pl_const_i(b->arena, node->outputs[0]->type.dtype, 0);
-    return only_value(b, given);
+    const ir_value *value = ir_node_input(node, 2);
+    if (value == NULL) return pl_const_i(b->arena, node->outputs[0]->type.dtype, 0);
+    return only_value(b, value);
 }
 
 static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output, indices index)
@@ -191,7 +192,7 @@ static const pl_expr *define_pad(pl_builder *b, const ir_node *node, int output,
     if (m == sizeof modes / sizeof *modes) return pl_reject(b, node, "pad mode \"%s\" is unknown", name);
 
     ir_dim before[MDOT_MAX_RANK];
-    if (!read_pads(node, from->rank, before)) return pl_reject(b, node, "the pads are known at run time only");
+    if (!read_pads(node, from->rank, before)) return pl_reject(b, node, "the pads are known only at run time");
     const pl_expr *own[MDOT_MAX_RANK], *inside = NULL;
     for (int d = 0; d < from->rank; d++) {
         own[d] = index[d];

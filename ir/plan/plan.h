@@ -173,7 +173,7 @@ typedef enum pl_sequence {
 /* Operators that are not loop nests. Operands are whole dense buffers in ONNX's input order. Their types give the
  * shapes. */
 typedef struct pl_sequential {
-    pl_sequence what;
+    pl_sequence operation;
     int input[4], output[2]; /* buffers; -1: absent */
     int axis;
     bool exclusive, reverse, largest, sorted, circular;

@@ -14,7 +14,7 @@ void pl_check_fail(pl_checker *c, const char *what, int buffer)
 const pl_buffer *pl_check_buffer(pl_checker *c, int number)
 {
     if (number >= 0 && number < c->plan->buffer_count) return &c->plan->buffers[number];
-    pl_check_fail(c, "there is no such buffer", number);
+    pl_check_fail(c, "the buffer does not exist", number);
     return NULL;
 }
 
@@ -24,10 +24,10 @@ void pl_check_read(pl_checker *c, int number, bool is_factor)
     if (buffer == NULL) return;
     if (!(buffer->reads & (is_factor ? PL_READ_HALF : PL_READ_WHOLE)))
         pl_check_fail(c,
-                      is_factor ? "a matrix kernel reads what is not noted as its factor"
-                                : "a value is read whole that is kept in 16 bits",
+                      is_factor ? "a matrix kernel reads a buffer that is not marked as a factor"
+                                : "a buffer of 16-bit elements is read in full precision",
                       number);
-    if (is_factor && buffer->type.dtype != MDOT_DTYPE_F32) pl_check_fail(c, "a factor is not f32", number);
+    if (is_factor && buffer->type.dtype != MDOT_DTYPE_F32) pl_check_fail(c, "a factor must be f32", number);
 }
 
 /* ---- Bounds ------------------------------------------------------------------------------------------------------ */
@@ -87,7 +87,7 @@ void pl_check_position(pl_checker *c, int number, const pl_expr *index)
         if (lengths[k] > lengths[2] || !has_points(c, lengths[k])) continue;
         if (!find_range(c, index, lengths[k], &r)) return;
         if (r.least < 0 || r.most >= ir_type_count_at(&buffer->type, lengths[k]))
-            pl_check_fail(c, "an index leaves its buffer", number);
+            pl_check_fail(c, "an index is outside of its buffer", number);
     }
 }
 
@@ -102,9 +102,9 @@ void pl_check_matrix(pl_checker *c, const pl_matrix *m, ir_dim rows, ir_dim colu
         pl_wide_int last = first + last_row * ir_dim_at(m->row_stride, lengths[k]) + last_column;
         if (last_row < 0 || last_column < 0) continue;
         if (first < 0 || last >= ir_type_count_at(&buffer->type, lengths[k]))
-            pl_check_fail(c, "a matrix leaves its buffer", m->buffer);
+            pl_check_fail(c, "a matrix exceeds its buffer", m->buffer);
     }
-    if (buffer->type.dtype != MDOT_DTYPE_F32) pl_check_fail(c, "a matrix is not f32", m->buffer);
+    if (buffer->type.dtype != MDOT_DTYPE_F32) pl_check_fail(c, "a matrix must be f32", m->buffer);
 }
 
 /* ---- Expressions ------------------------------------------------------------------------------------------------- */
@@ -114,24 +114,25 @@ static void check_leaf(pl_checker *c, const pl_expr *e)
     const pl_buffer *buffer;
     switch (e->op) {
     case PL_INDEX:
-        if (e->i < 0 || e->i >= c->loop_count) pl_check_fail(c, "an expression reads a loop that is not there", e->i);
+        if (e->i < 0 || e->i >= c->loop_count) pl_check_fail(c, "an expression reads an undefined loop", e->i);
         break;
     case PL_STEP:
-        if (ir_dim_is(c->steps, 0)) pl_check_fail(c, "an expression reads the step of no recurrence", -1);
+        if (ir_dim_is(c->steps, 0)) pl_check_fail(c, "an expression reads the step outside of a recurrence", -1);
         break;
     case PL_ACC:
         if (e->i >= c->acc_count)
-            pl_check_fail(c, "an expression reads an accumulator that is not there", e->i);
+            pl_check_fail(c, "an expression reads an undefined accumulator", e->i);
         else if (e->dtype != c->acc_dtype)
-            pl_check_fail(c, "an accumulator is read as another type", e->i);
+            pl_check_fail(c, "an accumulator is read with a different type", e->i);
         break;
     case PL_LOAD:
         buffer = pl_check_buffer(c, e->i);
         if (buffer == NULL) return;
-        if (buffer->type.dtype != e->dtype) pl_check_fail(c, "a load has another type than its buffer", e->i);
+        if (buffer->type.dtype != e->dtype)
+            pl_check_fail(c, "the type of a load differs from that of its buffer", e->i);
         if (buffer->kind == PL_WEIGHT && buffer->use != PL_ELEMENTS)
             pl_check_fail(c, "a load reads a matrix operand", e->i);
-        if (e->arg[0]->dtype != MDOT_DTYPE_I64) pl_check_fail(c, "an index is not i64", e->i);
+        if (e->arg[0]->dtype != MDOT_DTYPE_I64) pl_check_fail(c, "an index must be i64", e->i);
         pl_check_read(c, e->i, false);
         break;
     default:
@@ -143,7 +144,7 @@ static void check_leaf(pl_checker *c, const pl_expr *e)
 static void check_types(pl_checker *c, const pl_expr *e)
 {
     int count = pl_expr_operand_count(e->op), first = e->op == PL_SELECT ? 1 : 0;
-    if (e->op == PL_SELECT && e->arg[0]->dtype != MDOT_DTYPE_BOOL) pl_check_fail(c, "a condition is not bool", -1);
+    if (e->op == PL_SELECT && e->arg[0]->dtype != MDOT_DTYPE_BOOL) pl_check_fail(c, "a condition must be bool", -1);
     for (int k = first + 1; k < count; k++)
         if (e->arg[k]->dtype != e->arg[first]->dtype) pl_check_fail(c, pl_expr_op_name(e->op), -1);
 }
@@ -173,7 +174,7 @@ void pl_check_vector(pl_checker *c, int number, ir_dim count)
     if (buffer == NULL) return;
     int64_t length = c->plan->max_length ? c->plan->max_length : 1;
     if (ir_type_count_at(&buffer->type, length) != ir_dim_at(count, length))
-        pl_check_fail(c, "a vector has another size", number);
+        pl_check_fail(c, "a vector has the wrong size", number);
 }
 
 void pl_check_whole_vector(pl_checker *c, int number, ir_dim count)

@@ -43,7 +43,7 @@ static const pl_expr *matrix_at(pl_builder *b, const ir_value *v, const pl_expr 
 }
 
 /* A vector operand is a matrix of one row (left) or one column (right); the result lacks that dimension. */
-static mdot_status emit_matrix_product(pl_builder *b, const ir_node *node)
+static mdot_status emit_mat_mul(pl_builder *b, const ir_node *node)
 {
     const ir_value *left = node->inputs[0], *right = node->inputs[1], *result = node->outputs[0];
     bool left_is_vector = left->type.rank == 1, right_is_vector = right->type.rank == 1;
@@ -137,7 +137,7 @@ static mdot_status emit_einsum(pl_builder *b, const ir_node *node)
 {
     einsum e;
     if (!read_equation(node, &e)) {
-        pl_reject(b, node, "the equation does not fit the operands");
+        pl_reject(b, node, "the equation does not match the operands");
         return pl_fault(b);
     }
     const pl_expr *index[MDOT_MAX_RANK], *own[MDOT_MAX_RANK], *at[MAX_LABELS] = {NULL}, *body = NULL;
@@ -166,5 +166,5 @@ static mdot_status emit_einsum(pl_builder *b, const ir_node *node)
 
 mdot_status pl_emit_matmul(pl_builder *b, const ir_node *node)
 {
-    return ir_node_opcode(node) == IR_OP_Einsum ? emit_einsum(b, node) : emit_matrix_product(b, node);
+    return ir_node_opcode(node) == IR_OP_Einsum ? emit_einsum(b, node) : emit_mat_mul(b, node);
 }

@@ -61,7 +61,7 @@ static const pl_expr *input_sum(const recurrence *r, int gate)
     return pl_value_at(b, r->node->inputs[0], (const pl_expr *[]){r->step, r->index[1], column});
 }
 
-static const pl_expr *product_sum(const recurrence *r, int gate)
+static const pl_expr *preactivation(const recurrence *r, int gate)
 {
     return pl_op2(r->b, PL_ADD, input_sum(r, gate), in_row(r, r->sums, r->columns, gate * r->hidden));
 }
@@ -121,12 +121,12 @@ static const pl_expr *lstm(const recurrence *r, const pl_expr **out_cell)
 {
     pl_builder *b = r->b;
     const pl_expr *before = in_row(r, r->cells, r->hidden, 0);
-    const pl_expr *input = gate(r, 0, with_peephole(r, product_sum(r, 0), 0, before));
+    const pl_expr *input = gate(r, 0, with_peephole(r, preactivation(r, 0), 0, before));
     const pl_expr *forget = r->how.input_forget ? pl_op2(b, PL_SUB, number(r, 1), input)
-                                                : gate(r, 0, with_peephole(r, product_sum(r, 2), 2, before));
-    const pl_expr *fresh = pl_op2(b, PL_MUL, input, gate(r, 1, product_sum(r, 3)));
+                                                : gate(r, 0, with_peephole(r, preactivation(r, 2), 2, before));
+    const pl_expr *fresh = pl_op2(b, PL_MUL, input, gate(r, 1, preactivation(r, 3)));
     const pl_expr *cell = pl_op2(b, PL_ADD, pl_op2(b, PL_MUL, forget, before), fresh);
-    const pl_expr *output = gate(r, 0, with_peephole(r, product_sum(r, 1), 1, cell));
+    const pl_expr *output = gate(r, 0, with_peephole(r, preactivation(r, 1), 1, cell));
     *out_cell = cell;
     return pl_op2(b, PL_MUL, output, activate(r, 2, cell));
 }
@@ -135,11 +135,11 @@ static const pl_expr *lstm(const recurrence *r, const pl_expr **out_cell)
 static const pl_expr *gru(const recurrence *r)
 {
     pl_builder *b = r->b;
-    const pl_expr *before = in_row(r, r->states, r->hidden, 0), *keep = gate(r, 0, product_sum(r, 0)), *product;
+    const pl_expr *before = in_row(r, r->states, r->hidden, 0), *keep = gate(r, 0, preactivation(r, 0)), *product;
     if (r->how.resets_behind) {
         product = in_row(r, r->sums, r->columns, CANDIDATE * r->hidden);
         if (ir_node_input(r->node, 3) != NULL) product = pl_op2(b, PL_ADD, product, of_operand(r, 3, 0));
-        product = pl_op2(b, PL_MUL, gate(r, 0, product_sum(r, 1)), product);
+        product = pl_op2(b, PL_MUL, gate(r, 0, preactivation(r, 1)), product);
     } else {
         product = in_row(r, r->own, r->hidden, 0);
     }
@@ -195,7 +195,7 @@ static mdot_status emit_start(recurrence *r)
 }
 
 /* Computes out = in · weights over the rows of the batch by a linear. */
-static mdot_status emit_linear_product(const recurrence *r, const ir_value *weights, int in, int out)
+static mdot_status emit_matmul_as_linear(const recurrence *r, const ir_value *weights, int in, int out)
 {
     int64_t columns = weights->type.dim[1].offset;
     pl_linear linear = {.rows = r->batch,
@@ -211,7 +211,7 @@ static mdot_status emit_linear_product(const recurrence *r, const ir_value *weig
 }
 
 /* Computes the same by a nest, for weights that are known only at run time and for f64. */
-static mdot_status emit_nest_product(const recurrence *r, const ir_value *weights, int in, int out)
+static mdot_status emit_matmul_as_nest(const recurrence *r, const ir_value *weights, int in, int out)
 {
     pl_builder *b = r->b;
     const ir_dim dims[] = {r->batch, weights->type.dim[1]}, rows[] = {r->batch, weights->type.dim[0]};
@@ -230,18 +230,18 @@ static mdot_status emit_nest_product(const recurrence *r, const ir_value *weight
     return pl_end_nest(b, r->node->name, &nest);
 }
 
-static mdot_status emit_product(const recurrence *r, int operand, int in, int out)
+static mdot_status emit_matmul(const recurrence *r, int operand, int in, int out)
 {
     const ir_value *weights = r->node->inputs[operand];
     bool is_linear = weights->constant != NULL && r->dtype == MDOT_DTYPE_F32;
-    return (is_linear ? emit_linear_product : emit_nest_product)(r, weights, in, out);
+    return (is_linear ? emit_matmul_as_linear : emit_matmul_as_nest)(r, weights, in, out);
 }
 
 static mdot_status emit_reset(recurrence *r)
 {
     pl_nest nest;
     begin_nest(r, &nest);
-    const pl_expr *kept = pl_op2(r->b, PL_MUL, gate(r, 0, product_sum(r, 1)), in_row(r, r->states, r->hidden, 0));
+    const pl_expr *kept = pl_op2(r->b, PL_MUL, gate(r, 0, preactivation(r, 1)), in_row(r, r->states, r->hidden, 0));
     put_store(r, &nest, r->reset, kept);
     return pl_end_nest(r->b, r->node->name, &nest);
 }
@@ -269,7 +269,7 @@ static mdot_status emit_update(recurrence *r)
         state = gru(r);
         break;
     default:
-        state = gate(r, 0, product_sum(r, 0));
+        state = gate(r, 0, preactivation(r, 0));
         break;
     }
     put_store(r, &nest, r->states, while_it_lasts(r, state, in_row(r, r->states, r->hidden, 0)));
@@ -285,10 +285,10 @@ static mdot_status emit_update(recurrence *r)
 
 static mdot_status emit_step(recurrence *r)
 {
-    mdot_status status = emit_product(r, 1, r->states, r->sums);
+    mdot_status status = emit_matmul(r, 1, r->states, r->sums);
     if (status == MDOT_OK && r->own >= 0) {
         status = emit_reset(r);
-        if (status == MDOT_OK) status = emit_product(r, 2, r->reset, r->own);
+        if (status == MDOT_OK) status = emit_matmul(r, 2, r->reset, r->own);
     }
     return status == MDOT_OK ? emit_update(r) : status;
 }

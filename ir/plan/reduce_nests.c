@@ -81,8 +81,8 @@ static bool reduced_axes(const ir_node *node, unsigned *out_mask)
 {
     int rank = node->inputs[0]->type.rank, count = 0;
     int64_t axes[IR_MAX_KNOWN];
-    const ir_value *given = ir_node_input(node, 1);
-    if (given != NULL && !ir_value_ints(given, axes, &count)) return false;
+    const ir_value *axis_value = ir_node_input(node, 1);
+    if (axis_value != NULL && !ir_value_ints(axis_value, axes, &count)) return false;
     if (ir_node_opcode(node) == IR_OP_ArgMax || ir_node_opcode(node) == IR_OP_ArgMin)
         axes[count++] = ir_node_int(node, "axis", 0);
     *out_mask = 0;
@@ -198,7 +198,7 @@ mdot_status pl_emit_reduction(pl_builder *b, const ir_node *node)
     if (opcode == IR_OP_MatMul || opcode == IR_OP_Einsum) return pl_emit_matmul(b, node);
     unsigned mask;
     if (!reduced_axes(node, &mask)) {
-        pl_reject(b, node, "the axes are known at run time only");
+        pl_reject(b, node, "the axes are known only at run time");
         return pl_fault(b);
     }
     if (opcode == IR_OP_ArgMax || opcode == IR_OP_ArgMin) return emit_arg(b, node, mask);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const struct sequence_row {
-    pl_sequence what;
+    pl_sequence operation;
     unsigned data; /* bit i: the kernel reads input i; the others are resolved here */
     bool has_axis; /* the axis is an attribute */
     int64_t axis;  /* default of the axis */
@@ -47,7 +47,7 @@ static bool read_axis(const ir_node *node, const struct sequence_row *row, int *
     int64_t axes[IR_MAX_KNOWN];
     int count;
     *out_axis = row->has_axis ? pl_axis(node, "axis", row->axis, rank) : 0;
-    if (row->what != PL_SEQ_CUMULATE) return true;
+    if (row->operation != PL_SEQ_CUMULATE) return true;
     if (!ir_value_ints(node->inputs[1], axes, &count) || count != 1) return false;
     *out_axis = (int)(axes[0] < 0 ? axes[0] + rank : axes[0]);
     return true;
@@ -69,8 +69,8 @@ static bool place_outputs(pl_builder *b, const ir_node *node, pl_sequential *seq
 mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node)
 {
     const struct sequence_row *row = &rows[ir_node_opcode(node)];
-    bool is_scan = row->what == PL_SEQ_CUMULATE, is_sort = row->what == PL_SEQ_TOP_K;
-    pl_sequential sequential = {.what = row->what,
+    bool is_scan = row->operation == PL_SEQ_CUMULATE, is_sort = row->operation == PL_SEQ_TOP_K;
+    pl_sequential sequential = {.operation = row->operation,
                                 .exclusive = is_scan && ir_node_int(node, "exclusive", 0) != 0,
                                 .reverse = is_scan && ir_node_int(node, "reverse", 0) != 0,
                                 .largest = is_sort && ir_node_int(node, "largest", 1) != 0,
@@ -79,7 +79,7 @@ mdot_status pl_emit_sequential(pl_builder *b, const ir_node *node)
     pl_begin_kernel(b);
     pl_note_origin(b, node);
     if (!read_axis(node, row, &sequential.axis)) {
-        pl_reject(b, node, "the axis is known at run time only");
+        pl_reject(b, node, "the axis is known only at run time");
         return pl_fault(b);
     }
     if (!read_reduction(node, &sequential.reduction)) {

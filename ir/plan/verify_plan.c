@@ -16,10 +16,10 @@ static void check_memory(pl_checker *c)
         for (int b = 0; b < a; b++) {
             const pl_buffer *y = &plan->buffers[b];
             if (y->kind != PL_SCRATCH || y->first_use < 0) continue;
-            bool apart = x->last_use < y->first_use || y->last_use < x->first_use ||
-                         x->offset_bytes >= y->offset_bytes + pl_capacity_bytes(plan, y) || y->offset_bytes >= end;
-            if (!apart)
-                c->status = mdot_fail(c->err, MDOT_MALFORMED, "plan: b%d and b%d overlap while both live", b, a);
+            bool disjoint = x->last_use < y->first_use || y->last_use < x->first_use ||
+                            x->offset_bytes >= y->offset_bytes + pl_capacity_bytes(plan, y) || y->offset_bytes >= end;
+            if (!disjoint)
+                c->status = mdot_fail(c->err, MDOT_MALFORMED, "plan: b%d and b%d overlap while both are live", b, a);
         }
     }
 }

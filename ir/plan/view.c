@@ -317,11 +317,11 @@ bool pl_slice(pl_builder *b, const ir_node *node, ir_dim *out_start, int64_t *ou
 {
     const ir_type *type = &node->inputs[0]->type;
     ir_dim starts[IR_MAX_KNOWN];
-    int64_t axes_given[IR_MAX_KNOWN], steps[IR_MAX_KNOWN];
+    int64_t slice_axes[IR_MAX_KNOWN], steps[IR_MAX_KNOWN];
     int count, axis_count, step_count;
     if (!ir_value_known(node->inputs[1], starts, &count) || count > type->rank) return false;
     const ir_value *axis_value = ir_node_input(node, 3), *step_value = ir_node_input(node, 4);
-    if (axis_value != NULL && (!ir_value_ints(axis_value, axes_given, &axis_count) || axis_count != count))
+    if (axis_value != NULL && (!ir_value_ints(axis_value, slice_axes, &axis_count) || axis_count != count))
         return false;
     if (step_value != NULL && (!ir_value_ints(step_value, steps, &step_count) || step_count != count)) return false;
     for (int d = 0; d < type->rank; d++) {
@@ -329,7 +329,7 @@ bool pl_slice(pl_builder *b, const ir_node *node, ir_dim *out_start, int64_t *ou
         out_step[d] = 1;
     }
     for (int k = 0; k < count; k++) {
-        int64_t axis = axis_value != NULL ? axes_given[k] : k;
+        int64_t axis = axis_value != NULL ? slice_axes[k] : k;
         if (axis < 0) axis += type->rank;
         out_step[axis] = step_value != NULL ? steps[k] : 1;
         if (!clamp_start(b->graph, starts[k], type->dim[axis], out_step[axis], &out_start[axis])) return false;

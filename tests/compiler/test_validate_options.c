@@ -253,11 +253,11 @@ static void the_job_reader_refuses_missing_arguments(void **state)
 {
     fixture *f = *state;
     mdot_job *job = NULL;
-    expect_refused(f, mdot_job_read(NULL, NULL, &job, &f->err), "needs");
-    expect_refused(f, mdot_job_read(f->model, NULL, NULL, &f->err), "needs");
-    expect_refused(f, mdot_job_read_bytes(NULL, 8, "x", NULL, &job, &f->err), "needs");
-    expect_refused(f, mdot_job_read_bytes("x", 1, NULL, NULL, &job, &f->err), "needs");
-    expect_refused(f, mdot_job_read_bytes("x", 1, "x", NULL, NULL, &f->err), "needs");
+    expect_refused(f, mdot_job_read(NULL, NULL, &job, &f->err), "requires");
+    expect_refused(f, mdot_job_read(f->model, NULL, NULL, &f->err), "requires");
+    expect_refused(f, mdot_job_read_bytes(NULL, 8, "x", NULL, &job, &f->err), "requires");
+    expect_refused(f, mdot_job_read_bytes("x", 1, NULL, NULL, &job, &f->err), "requires");
+    expect_refused(f, mdot_job_read_bytes("x", 1, "x", NULL, NULL, &f->err), "requires");
     assert_int_equal(mdot_job_read_bytes(NULL, 0, "x", NULL, &job, &f->err), MDOT_MALFORMED); /* an empty file */
     assert_null(job);
 }

@@ -189,7 +189,7 @@ static void faults_name_the_line_and_the_expected_token(void **state)
     expect_fault("%0 \"x\" : f32[L] = constant [1]\nreturn %0\n}", "must be numbers");
     expect_fault("%0 \"x\" : f32[*] = constant [1]\nreturn %0\n}", "needs a shape");
     expect_fault("%0 \"x\" : f32[999999999999] = constant [1]\nreturn %0\n}", "fewer elements");
-    expect_fault("%0 \"x\" : string[1] = constant [1]\nreturn %0\n}", "cannot have content");
+    expect_fault("%0 \"x\" : string[1] = constant [1]\nreturn %0\n}", "only a type with elements may have content");
     expect_fault("%99999999 \"x\" : f32[] = input\nreturn\n}", "out of bounds");
     expect_fault("%0 \"x : f32[] = input\nreturn\n}", "expected `\"`");
     expect_fault("%0 \"\\xzz\" : f32[] = input\nreturn\n}", "hexadecimal");

@@ -161,14 +161,14 @@ static void symbols_need_a_name(void **state)
 {
     const fixture *f = *state;
     f->graph->symbol = NULL;
-    expect_broken(f, "graph without one");
+    expect_broken(f, "but the graph lacks a symbol");
 }
 
 static void constants_match_their_content(void **state)
 {
     const fixture *f = *state;
     f->w->type.dtype = MDOT_DTYPE_I32;
-    expect_broken(f, "not that of its content");
+    expect_broken(f, "differs from that of its content");
     f->w->type.dtype = MDOT_DTYPE_F32;
     ((ir_tensor *)(uintptr_t)f->w->constant)->count = 5;
     expect_broken(f, "not the product of its dimensions");
@@ -178,7 +178,7 @@ static void known_content_covers_all_elements(void **state)
 {
     const fixture *f = *state;
     f->shape->known = &(const ir_known){1, (const ir_dim[]){{1, 0}}};
-    expect_broken(f, "known content has another size");
+    expect_broken(f, "the size of known content differs");
 }
 
 static void types_match_shape_rules(void **state)

@@ -29,7 +29,7 @@ static void cumulative_sums_match(void **state)
         for (int flags = 0; flags < 4; flags++) {
             for (int axis = 0; axis < 3; axis++) {
                 pl_sequential k = nothing;
-                k.what = PL_SEQ_CUMULATE;
+                k.operation = PL_SEQ_CUMULATE;
                 k.input[0] = in;
                 k.output[0] = plan_output(&f, dtypes[d], 3, dims);
                 k.axis = axis;
@@ -57,7 +57,7 @@ static void the_k_best_are_in_order_and_ties_go_to_the_lower_index(void **state)
                 /* k is the whole middle axis, which makes a sort */
                 out_dims[axis] = axis == 1 ? (ir_dim)PLAN_L : (ir_dim)PLAN_N(3);
                 pl_sequential k = nothing;
-                k.what = PL_SEQ_TOP_K;
+                k.operation = PL_SEQ_TOP_K;
                 k.input[0] = plan_input(&f, dtypes[d], 3, in_dims);
                 k.output[0] = plan_output(&f, dtypes[d], 3, out_dims);
                 k.output[1] = plan_output(&f, MDOT_DTYPE_I64, 3, out_dims);
@@ -84,7 +84,7 @@ static void nan_ranks_above_every_number(void **state)
             plan_fixture f;
             plan_begin(&f, 0);
             pl_sequential k = nothing;
-            k.what = PL_SEQ_TOP_K;
+            k.operation = PL_SEQ_TOP_K;
             k.input[0] = plan_input(&f, MDOT_DTYPE_F32, PLAN_SHAPE(PLAN_N(7)));
             k.output[0] = plan_output(&f, MDOT_DTYPE_F32, PLAN_SHAPE(PLAN_N(3)));
             k.output[1] = plan_output(&f, MDOT_DTYPE_I64, PLAN_SHAPE(PLAN_N(3)));
@@ -111,7 +111,7 @@ static void scatters_of_elements_match(void **state)
                 int64_t extent = dims[axis].offset;
                 mdot_dtype index_dtype = r % 2 ? MDOT_DTYPE_I32 : MDOT_DTYPE_I64;
                 pl_sequential k = nothing;
-                k.what = PL_SEQ_SCATTER_ELEMENTS;
+                k.operation = PL_SEQ_SCATTER_ELEMENTS;
                 k.input[0] = plan_input(&f, dtypes[d], 3, dims);
                 k.input[1] = plan_input_between(&f, index_dtype, (double)-extent, (double)(extent - 1), 3, index_dims);
                 k.input[2] =
@@ -141,7 +141,7 @@ static void scatters_of_slices_match(void **state)
                 ir_dim update_dims[3] = {PLAN_N(3), dims[tuple], dims[2]};
                 double low = ir_dtype_is_unsigned(dtypes[d]) ? 0 : -2;
                 pl_sequential k = nothing;
-                k.what = PL_SEQ_SCATTER_ND;
+                k.operation = PL_SEQ_SCATTER_ND;
                 k.input[0] = plan_input(&f, dtypes[d], 3, dims);
                 k.input[1] = plan_input_between(&f, MDOT_DTYPE_I64, -4, 3, 2, index_dims);
                 k.input[2] = plan_input_between(&f, dtypes[d], low, 2, 4 - tuple, update_dims);
@@ -166,7 +166,7 @@ static void updates_of_a_cache_match(void **state)
                update_dims[] = {PLAN_N(2), PLAN_N(3), PLAN_L, PLAN_N(4)};
         for (int starts = 0; starts <= 1; starts++) {
             pl_sequential k = nothing;
-            k.what = PL_SEQ_TENSOR_SCATTER;
+            k.operation = PL_SEQ_TENSOR_SCATTER;
             k.input[0] = plan_input(&f, MDOT_DTYPE_F32, 4, dims);
             k.input[1] = plan_input(&f, MDOT_DTYPE_F32, 4, update_dims);
             if (starts)
@@ -194,7 +194,7 @@ static void out_of_range_indices_are_clamped(void **state)
         plan_fixture f;
         plan_begin(&f, 0);
         pl_sequential k = nothing;
-        k.what = PL_SEQ_SCATTER_ELEMENTS;
+        k.operation = PL_SEQ_SCATTER_ELEMENTS;
         k.input[0] = plan_input(&f, MDOT_DTYPE_F32, PLAN_SHAPE(PLAN_N(4)));
         k.input[1] = plan_input(&f, MDOT_DTYPE_I64, PLAN_SHAPE(PLAN_N(3)));
         k.input[2] = plan_input(&f, MDOT_DTYPE_F32, PLAN_SHAPE(PLAN_N(3)));

@@ -154,7 +154,7 @@ static void undefined_value_in_a_branch_is_refused(void **state)
     (void)state;
     job_reading r = job_read_model(with_if_alone("nowhere", false), NULL, 0);
     assert_int_equal(r.status, MDOT_MALFORMED);
-    assert_non_null(strstr(r.err.message, "'nowhere', is defined by nothing"));
+    assert_non_null(strstr(r.err.message, "'nowhere', is undefined"));
 }
 
 int main(void)

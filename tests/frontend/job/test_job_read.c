@@ -158,9 +158,9 @@ static void unknown_operators_become_opaque(void **state)
     assert_int_equal(job_info(&stated).unknown_count, 1);
     job_expect_load(job_operator(&stated, 0).per_sample[MDOT_PHASE_FORWARD], 0, 4 * 192, 4 * 5);
     assert_non_null(strstr(stated.warnings, "com.example:Fancy"));
-    assert_null(strstr(stated.warnings, "taken to be as large"));
+    assert_null(strstr(stated.warnings, "assumed to be as large"));
     job_expect_load(job_operator(&guessed, 0).per_sample[MDOT_PHASE_FORWARD], 0, 4 * 192, 4 * 192);
-    assert_non_null(strstr(guessed.warnings, "taken to be as large as its first input"));
+    assert_non_null(strstr(guessed.warnings, "assumed to be as large as its first input"));
     job_end(&stated);
     job_end(&guessed);
 }
@@ -443,7 +443,7 @@ static void job_beyond_its_memory_limit_is_refused(void **state)
     job_reading r = job_read_model(b, NULL, 0);
     assert_int_equal(r.status, MDOT_OUT_OF_MEMORY);
     assert_null(r.job);
-    assert_non_null(strstr(r.err.message, "takes more memory to read than a file of its size may: "));
+    assert_non_null(strstr(r.err.message, "reading takes more memory than is allowed for a file of this size: "));
     assert_non_null(strstr(r.err.message, " MiB"));
     job_end(&r);
     free(names);

@@ -58,7 +58,8 @@ static void inputs_with_names_of_parameters_are_parameters(void **state)
     (void)state;
     job_reading stored = job_expect(classifier(true, true)), left = job_expect(classifier(false, true));
     assert_string_equal(stored.warnings, "");
-    assert_non_null(strstr(left.warnings, "7 inputs of the graph, 'stem.conv.weight' first, are taken as parameters"));
+    assert_non_null(
+        strstr(left.warnings, "7 inputs of the graph, 'stem.conv.weight' first, are treated as parameters"));
     assert_true(job_info(&left).parameters == 16 * 27 + 2 * 16 + 160 + 10);
     job_expect_same(&stored, &left);
     job_end(&stored);
@@ -69,7 +70,7 @@ static void inputs_in_parameter_positions_are_parameters(void **state)
 {
     (void)state;
     job_reading r = job_expect(classifier(false, false));
-    assert_non_null(strstr(r.warnings, "6 inputs of the graph, 'a' first, are taken as parameters"));
+    assert_non_null(strstr(r.warnings, "6 inputs of the graph, 'a' first, are treated as parameters"));
     assert_true(job_info(&r).parameters == 16 * 27 + 2 * 16 + 160);
     job_end(&r);
 }
@@ -125,7 +126,7 @@ static void missing_parameters_are_refused_with_the_remedy(void **state)
     onnx_output(b, "y");
     job_reading r = job_read_model(b, NULL, 0);
     assert_int_equal(r.status, MDOT_MALFORMED);
-    assert_non_null(strstr(r.err.message, "'conv1.weight', is defined by nothing; if it is a parameter, export the"));
+    assert_non_null(strstr(r.err.message, "'conv1.weight', is undefined; if it is a parameter, export the"));
 }
 
 int main(void)

@@ -137,7 +137,8 @@ static void locations_outside_of_the_folder_are_refused(void **state)
     static const char *const locations[] = {
         "../secret.bin", "sub/../../secret.bin", "..", "./weights.bin", "sub//weights.bin", "sub/", ""};
     for (size_t i = 0; i < sizeof locations / sizeof *locations; i++) {
-        expect_refusal(s->model, model_with("2", locations[i], NULL, NULL), *locations[i] ? "only files" : "location");
+        expect_refusal(s->model, model_with("2", locations[i], NULL, NULL),
+                       *locations[i] ? "move the file into the model's folder" : "location");
     }
     char absolute[256];
     snprintf(absolute, sizeof absolute, "%s/weights.bin", s->model);
@@ -184,15 +185,15 @@ static void ranges_beyond_the_file_are_refused(void **state)
     static const struct {
         const char *shape, *offset, *length, *part;
     } cases[] = {
-        {"9", NULL, NULL, "needs 36 bytes"},
-        {"2", "28", "8", "of a file of 32"},
-        {"2", "33", "8", "of a file of 32"},
-        {"2", "9223372036854775807", "8", "of a file of 32"},
-        {"2", "0", "12", "needs 8 bytes, is given 12"},
-        {"2", "9223372036854775808", "8", "not a number"},
-        {"2", "-4", "8", "not a number"},
-        {"2", "0x4", "8", "not a number"},
-        {"2", "", "8", "not a number"},
+        {"9", NULL, NULL, "the tensor has 36 bytes"},
+        {"2", "28", "8", "of a file of 32 bytes"},
+        {"2", "33", "8", "of a file of 32 bytes"},
+        {"2", "9223372036854775807", "8", "of a file of 32 bytes"},
+        {"2", "0", "12", "the tensor has 8 bytes, but the reference is to 12"},
+        {"2", "9223372036854775808", "8", "instead of a number"},
+        {"2", "-4", "8", "instead of a number"},
+        {"2", "0x4", "8", "instead of a number"},
+        {"2", "", "8", "instead of a number"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         expect_refusal(s->model, model_with(cases[i].shape, "weights.bin", cases[i].offset, cases[i].length),
@@ -203,13 +204,13 @@ static void ranges_beyond_the_file_are_refused(void **state)
 static void missing_location_is_refused(void **state)
 {
     sandbox *s = *state;
-    expect_refusal(s->model, model_with("2", NULL, NULL, NULL), "without a location");
+    expect_refusal(s->model, model_with("2", NULL, NULL, NULL), "lacks a location");
 }
 
 static void model_without_a_folder_has_no_external_data(void **state)
 {
     (void)state;
-    expect_refusal(NULL, model_with("2", "weights.bin", NULL, NULL), "not read from a folder");
+    expect_refusal(NULL, model_with("2", "weights.bin", NULL, NULL), "requires a model that is read from a file");
 }
 
 static void skipped_weights_need_no_file(void **state)

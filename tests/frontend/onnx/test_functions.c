@@ -240,13 +240,13 @@ static void deep_chain_of_calls_is_refused(void **state)
     imported m = expect_imported(chain(64, 1), NULL);
     assert_int_equal(node_count(m.graph), 1);
     release(&m);
-    expect_refused(chain(65, 1), NULL, MDOT_UNSUPPORTED, "64 functions within each other", NULL);
+    expect_refused(chain(65, 1), NULL, MDOT_UNSUPPORTED, "64 nested functions", NULL);
 }
 
 static void exponential_expansion_is_refused(void **state)
 {
     (void)state;
-    expect_refused(chain(40, 2), NULL, MDOT_OUT_OF_MEMORY, "more memory to read", NULL); /* 2^40 nodes */
+    expect_refused(chain(40, 2), NULL, MDOT_OUT_OF_MEMORY, "takes more memory", NULL); /* 2^40 nodes */
 }
 
 static void function_defined_twice_is_refused(void **state)
@@ -283,7 +283,7 @@ static void undefined_name_inside_is_refused(void **state)
     onnx_end_function(b);
     onnx_node(b, "local:F", "x", "y");
     onnx_node_name(b, "call");
-    expect_refused(b, NULL, MDOT_MALFORMED, "'call/x'", "defined by nothing", NULL);
+    expect_refused(b, NULL, MDOT_MALFORMED, "'call/x'", "is undefined", NULL);
 }
 
 static void undefined_output_is_refused(void **state)
@@ -294,7 +294,7 @@ static void undefined_output_is_refused(void **state)
     onnx_node(b, "Neg", "a", "d");
     onnx_end_function(b);
     onnx_node(b, "local:F", "x", "y");
-    expect_refused(b, NULL, MDOT_MALFORMED, "output 'y'", "defined by nothing", NULL);
+    expect_refused(b, NULL, MDOT_MALFORMED, "output 'y'", "is undefined", NULL);
 }
 
 static void reference_outside_of_a_function_is_refused(void **state)

@@ -41,7 +41,7 @@ static void undefined_output_is_refused(void **state)
     (void)state;
     onnx_builder *b = begin_model();
     onnx_node(b, "Relu", "x", "z");
-    expect_refused(b, NULL, MDOT_MALFORMED, "output 'y'", "defined by nothing", NULL);
+    expect_refused(b, NULL, MDOT_MALFORMED, "output 'y'", "is undefined", NULL);
 }
 
 static void repeated_output_is_refused(void **state)
@@ -59,7 +59,7 @@ static void undefined_input_is_refused(void **state)
     onnx_builder *b = begin_model();
     onnx_node(b, "Add", "x,ghost", "y");
     onnx_node_name(b, "sum");
-    expect_refused(b, NULL, MDOT_MALFORMED, "node 'sum' (Add)", "'ghost'", "defined by nothing", NULL);
+    expect_refused(b, NULL, MDOT_MALFORMED, "node 'sum' (Add)", "'ghost'", "is undefined", NULL);
 }
 
 static void second_definition_is_refused(void **state)
@@ -125,9 +125,11 @@ static void wrong_arity_is_refused(void **state)
     static const struct {
         const char *op, *inputs, *outputs, *part;
     } cases[] = {
-        {"Add", "x", "y", "lacks an input"},      {"Add", ",x", "y", "lacks an input"},
-        {"Relu", "x,x", "y", "more inputs"},      {"Relu", "x", "y,z", "more outputs"},
-        {"TopK", "x,x", ",y", "lacks an output"},
+        {"Add", "x", "y", "lacks an input"},
+        {"Add", ",x", "y", "lacks an input"},
+        {"Relu", "x,x", "y", "more inputs"},
+        {"Relu", "x", "y,z", "more outputs"},
+        {"TopK", "x,x", ",y", "lacks a required output"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         onnx_builder *b = begin_model();
@@ -275,7 +277,7 @@ static void the_bound_on_memory_is_named(void **state)
         assert_int_equal(fe_explain_memory(arena, "m", MDOT_UNSUPPORTED, &err), MDOT_UNSUPPORTED);
         assert_string_equal(err.message, "");
         assert_int_equal(fe_explain_memory(arena, "m", MDOT_OUT_OF_MEMORY, &err), MDOT_OUT_OF_MEMORY);
-        assert_non_null(strstr(err.message, "m: takes more memory to read than a file of its size may: "));
+        assert_non_null(strstr(err.message, "m: reading takes more memory than is allowed for a file of this size: "));
         ir_arena_destroy(arena);
     }
     pb_free(&bytes);

@@ -143,7 +143,7 @@ static void wrong_amount_of_raw_data_is_refused(void **state)
     (void)state;
     pb_buffer tensor = onnx_tensor_head("w", MDOT_DTYPE_F32, "2");
     pb_bytes(&tensor, 9, "1234567", 7);
-    expect_refused(model_with(tensor), NULL, MDOT_MALFORMED, "initializer 'w'", "7 bytes", "needs 8", NULL);
+    expect_refused(model_with(tensor), NULL, MDOT_MALFORMED, "initializer 'w'", "7 bytes", "requires 8", NULL);
 }
 
 static void wrong_amount_of_typed_data_is_refused(void **state)
@@ -151,7 +151,7 @@ static void wrong_amount_of_typed_data_is_refused(void **state)
     (void)state;
     pb_buffer tensor = onnx_tensor_head("w", MDOT_DTYPE_I64, "3");
     pb_int(&tensor, INT64_DATA, 1);
-    expect_refused(model_with(tensor), NULL, MDOT_MALFORMED, "has 1 elements of i64", "needs 3", NULL);
+    expect_refused(model_with(tensor), NULL, MDOT_MALFORMED, "has 1 elements of i64", "requires 3", NULL);
     /* Data in the field of another type is ignored. */
     tensor = onnx_tensor_head("w", MDOT_DTYPE_I64, "1");
     pb_float(&tensor, FLOAT_DATA, 1);

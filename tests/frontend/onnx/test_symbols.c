@@ -208,10 +208,10 @@ static void given_shapes_must_agree(void **state)
         const char *a, *b, *part;
         int64_t a0, a1, b0, b1;
     } cases[] = {
-        {"N,4", "N,4", "'N' is given as 2 and as 3", 2, 4, 3, 4},
-        {"N,4", "N,4", "not the file's", 2, 5, 2, 4},
+        {"N,4", "N,4", "'N' is bound to both 2 and 3", 2, 4, 3, 4},
+        {"N,4", "N,4", "differs from that of the file", 2, 5, 2, 4},
         {"N,4,1", "N,4", "rank", 2, 4, 2, 4},
-        {"N,4", "N,4", "not of numbers", -2, 4, 2, 4},
+        {"N,4", "N,4", "must be numbers of at least 0", -2, 4, 2, 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ir_type types[] = {shape_of(2, cases[i].a0, cases[i].a1), shape_of(2, cases[i].b0, cases[i].b1)};

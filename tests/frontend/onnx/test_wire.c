@@ -165,7 +165,7 @@ static void length_beyond_its_message_is_refused(void **state)
     (void)state;
     pb_buffer bytes = {0};
     pb_raw(&bytes, "\x3a\xff\xff\xff\xff\x0f", 6); /* a graph of four gigabytes */
-    expect_refused_bytes(bytes, MDOT_MALFORMED, "longer than what holds it");
+    expect_refused_bytes(bytes, MDOT_MALFORMED, "exceeds the message that contains it");
 }
 
 static void wrong_wire_type_is_refused(void **state)
@@ -247,7 +247,7 @@ static void graphs_nest_64_deep_and_no_deeper(void **state)
     for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
         imported model = import_nested(depths[i]);
         assert_int_equal(model.status, depths[i] <= 64 ? MDOT_OK : MDOT_UNSUPPORTED);
-        if (model.status != MDOT_OK) assert_non_null(strstr(model.err.message, "within each other"));
+        if (model.status != MDOT_OK) assert_non_null(strstr(model.err.message, "nested messages"));
         release(&model);
     }
 }

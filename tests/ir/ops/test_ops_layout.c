@@ -136,7 +136,8 @@ static void depth_to_space_and_space_to_depth_move_blocks(void **state)
                   .inputs = {"f32[1,2,2,2] 0.."});
     assert_shape_fault(MDOT_MALFORMED, "blocks of 2", "DepthToSpace", "blocksize=2", .inputs = {"f32[1,6,1,1]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "blocks of 2", "SpaceToDepth", "blocksize=2", .inputs = {"f32[1,1,L,2]"});
-    assert_shape_fault(MDOT_MALFORMED, "blocksize is 0", "DepthToSpace", .inputs = {"f32[1,4,1,1]"});
+    assert_shape_fault(MDOT_MALFORMED, "blocksize is 0, but must be between 1 and", "DepthToSpace",
+                       .inputs = {"f32[1,4,1,1]"});
     assert_shape_fault(MDOT_MALFORMED, "3 dimensions instead of 4", "DepthToSpace", "blocksize=2",
                        .inputs = {"f32[4,1,1]"});
 }

@@ -19,7 +19,8 @@ static void cum_sum_adds_up(void **state)
     assert_values("f32[2,2] [0, 1, 2, 4]", "CumSum", .inputs = {"f32[2,2] 0..", "i64[] [0]"});
     assert_values("i32[2] [2147483647, -2147483648]", "CumSum", .inputs = {"i32[2] [2147483647, 1]", "i64[] [0]"});
     assert_shape_fault(MDOT_MALFORMED, "axis 2", "CumSum", .inputs = {"f32[2,L]", "i64[] [2]"});
-    assert_eval_fault(MDOT_MALFORMED, "the axis is 2 numbers", "CumSum", .inputs = {"f32[2] 0..", "i64[2] [0, 0]"});
+    assert_eval_fault(MDOT_MALFORMED, "the axis has 2 elements instead of 1", "CumSum",
+                      .inputs = {"f32[2] 0..", "i64[2] [0, 0]"});
 }
 
 static void top_k_sorts_and_breaks_ties_by_index(void **state)

@@ -82,7 +82,7 @@ static void further_results_of_a_norm_are_refused(void **state)
 {
     (void)state;
     assert_refused("x = input f32[2,4]\ng = weights f32[4]\ny, mean = LayerNormalization(x, g)\nreturn y, mean\n", "y",
-                   "more than its first output");
+                   "only its first output");
 }
 
 static void attention_beyond_its_kernel_is_refused(void **state)
@@ -296,33 +296,33 @@ static void the_verifier_rejects_invalid_plans(void **state)
     const pl_nest good_nest = *nest;
 
     linear->a.buffer = p->buffer_count;
-    assert_rejects(p, "no such buffer");
+    assert_rejects(p, "the buffer does not exist");
     *linear = good_linear;
     linear->out.row_stride.offset++;
-    assert_rejects(p, "leaves its buffer");
+    assert_rejects(p, "exceeds its buffer");
     *linear = good_linear;
     linear->weight = norm->gamma;
     assert_rejects(p, "");
     *linear = good_linear;
     linear->epilogue = pl_index(arena, 2);
-    assert_rejects(p, "loop that is not there");
+    assert_rejects(p, "undefined loop");
     *linear = good_linear;
 
     nest->store[0].index = pl_binary(arena, PL_ADD, nest->store[0].index, pl_const_i(arena, MDOT_DTYPE_I64, 1000));
-    assert_rejects(p, "leaves its buffer");
+    assert_rejects(p, "is outside of its buffer");
     *nest = good_nest;
     nest->store[0].value = pl_const_i(arena, MDOT_DTYPE_U8, 1);
-    assert_rejects(p, "another type");
+    assert_rejects(p, "differs from that of its buffer");
     *nest = good_nest;
     nest->store[0].buffer = 0;
-    assert_rejects(p, "read only");
+    assert_rejects(p, "read-only buffer");
     *nest = good_nest;
     nest->reducer = nest->reducer == PL_REDUCE_NONE ? PL_REDUCE_SUM : PL_REDUCE_NONE;
-    assert_rejects(p, "do not go together");
+    assert_rejects(p, "do not match");
     *nest = good_nest;
 
     norm->input = pl_acc(arena, 0, MDOT_DTYPE_F32);
-    assert_rejects(p, "accumulator that is not there");
+    assert_rejects(p, "undefined accumulator");
     norm->input = pl_const_f(arena, MDOT_DTYPE_F32, 0);
     attention->kv_heads = 3;
     assert_rejects(p, "heads");

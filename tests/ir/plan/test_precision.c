@@ -189,7 +189,8 @@ static void a_buffer_with_wrong_usage_flags_is_refused(void **state)
             if (!(noted & bit)) continue;
             p->buffers[b].reads = noted & ~bit;
             if (pl_verify(p, &err) != MDOT_MALFORMED) fail_msg("b%d without %u is accepted", b, bit);
-            if (!strstr(err.message, bit == PL_READ_WHOLE ? "read whole" : "factor")) fail_msg("says: %s", err.message);
+            if (!strstr(err.message, bit == PL_READ_WHOLE ? "read in full precision" : "factor"))
+                fail_msg("says: %s", err.message);
         }
         p->buffers[b].reads = noted;
     }
