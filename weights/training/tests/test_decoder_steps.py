@@ -22,7 +22,8 @@ def test_points_are_read_with_their_parallelism(tmp_path):
 
 
 def _features(**given: float) -> dict[str, torch.Tensor]:
-    values = {"forward": 1.0, "backward": 2.0, "logits": 1.0, "maps": 0.01, "wide_maps": 0.04, "score_maps": 0.01, "logit_maps": 0.1,
+    values = {"forward": 1.0, "backward": 2.0, "logits": 1.0, "maps": 0.01, "wide_maps": 0.04, "score_maps": 0.01,
+              "logit_maps": 0.1,
               "exchange": 0.0, "optimizer_step": 5.0, "reduced_step": 0.0, "sent": 0.0, "layers": 24.0, "micro_batches": 8.0,
               "stages": 1.0, "is_parallel": 0.0, "step_ms": 100.0, **given}
     return {name: torch.tensor([float(value)]) for name, value in values.items()}
@@ -36,7 +37,8 @@ def test_a_pipeline_has_a_bubble():
     stages = 4
     split, whole = _ms(layers=24 / stages, stages=stages), _ms()
     assert split > whole / stages
-    assert _ms(layers=24 / stages, stages=stages, micro_batches=800) / _ms(micro_batches=800) == pytest.approx(1 / stages, rel=0.1)
+    assert _ms(layers=24 / stages, stages=stages, micro_batches=800) / _ms(micro_batches=800) == pytest.approx(1 / stages,
+                                                                                                               rel=0.1)
 
 
 def test_what_the_host_starts_is_not_quicker_for_being_small():

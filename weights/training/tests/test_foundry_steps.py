@@ -29,7 +29,8 @@ def test_every_published_model_and_card_has_a_shape():
 
 
 def _ms(**given: float) -> float:
-    values = {"forward": 5.0, "backward": 10.0, "attention_forward": 1.0, "attention_backward": 2.5, "maps": 0.05, "logits": 3.0,
+    values = {"forward": 5.0, "backward": 10.0, "attention_forward": 1.0, "attention_backward": 2.5, "maps": 0.05,
+              "logits": 3.0,
               "logit_maps": 0.5, "gather": 0.5, "scatter": 0.5, "optimizer": 5.0, "layers": 24.0, "accumulation": 2.0,
               "is_recomputed": 0.0, "is_far": 0.0, **given}
     return foundry_steps.ShardedCosts()({name: torch.tensor([value]) for name, value in values.items()}).item()
@@ -48,4 +49,5 @@ def test_recomputation_is_another_forward_pass():
 def test_the_larger_is_smooth_and_at_least_either():
     a, b = torch.tensor([1.0, 5.0, 0.0]), torch.tensor([1.0, 0.1, 2.0])
     result = step_costs.longest(a, b)
-    assert (result >= torch.maximum(a, b)).all() and result[0] < 1.2 and result[1:].tolist() == pytest.approx([5.0, 2.0], rel=1e-3)
+    assert (result >= torch.maximum(a, b)).all() and result[0] < 1.2 and result[1:].tolist() == pytest.approx([5.0, 2.0],
+                                                                                                              rel=1e-3)

@@ -85,7 +85,8 @@ def test_types_of_few_networks_share_the_row_of_unknown_ones(data, all_labels):
 
 def test_types_of_few_networks_share_the_row_of_a_relative_that_many_have(data, all_labels):
     model, _ = training.fit(data, all_labels, SMALL, Schedule(epochs=1, parts=2, least_networks=1))     # Conv and Relu
-    row = {name: model.row_of_type[tables.operator_type_row(name)].item() for name in ("ConvTranspose", "LeakyRelu", "LogSoftmax")}
+    row = {name: model.row_of_type[tables.operator_type_row(name)].item() for name in ("ConvTranspose", "LeakyRelu",
+                                                                                       "LogSoftmax")}
     assert row["ConvTranspose"] == tables.operator_type_row("Conv")
     assert row["LeakyRelu"] == tables.operator_type_row("Relu")
     assert row["LogSoftmax"] == tables.UNKNOWN_TYPE     # no network has its related type
@@ -206,7 +207,8 @@ def _dense_ms(gpu: str, matmul_precision: str, **window: float) -> list[float]:
                           torch.tensor([[float(setting.get(name, 0)) for name in tables.settings()]]), torch.tensor([load]))
     bare, norm = normalisation.split(operators)
     off, specs = torch.zeros(1, 1), torch.tensor([tables.gpu(gpu).numbers])
-    flags = {name: torch.full((1, 1), float(name == matmul_precision)) for name in ("is_fp32", "is_tf32", "is_amp", "is_default")}
+    flags = {name: torch.full((1, 1), float(name == matmul_precision)) for name in ("is_fp32", "is_tf32", "is_amp",
+                                                                                    "is_default")}
     c = Configurations(torch.ones(1, 1), is_half=off, is_nhwc=off, is_adam=off, is_fused=off, is_compiled=off,
                        torch=torch.full((1, 1), 112.0), gpu=specs, **flags)
     with torch.no_grad():
@@ -251,7 +253,8 @@ def test_winograds_algorithm_is_for_windows_of_3x3_at_every_position_outside_ten
                                                 ("V100", "is_fp32", three | {"stride_h": 2, "stride_w": 2}, False),
                                                 ("V100", "is_fp32", {"kernel_h": 1, "kernel_w": 3}, False),
                                                 ("V100", "is_fp32", three | {"channels_in": 16}, False)):
-        plain, windowed = (_dense_ms(gpu, matmul_precision, **x) for x in ({k: v for k, v in window.items() if k == "channels_in"}, window))
+        plain, windowed = (_dense_ms(gpu, matmul_precision, **x) for x in ({k: v
+                                                                            for k, v in window.items() if k == "channels_in"}, window))
         assert (windowed[0] < 0.9 * plain[0]) == is_quicker
 
 
@@ -369,7 +372,8 @@ def test_intervals_are_wider_for_what_was_not_measured(width):
 
 
 def test_intervals_are_wider_on_a_card_of_which_nothing_was_measured(shipped, width):
-    shipped.trained_on.log_gpu = torch.cat([shipped.trained_on.log_gpu, torch.tensor(tables.gpu("V100").model_specs).log()[None]])
+    shipped.trained_on.log_gpu = torch.cat([shipped.trained_on.log_gpu,
+                                            torch.tensor(tables.gpu("V100").model_specs).log()[None]])
 
     def of_cards():
         return [width(0, 4096.0, gpu_model, torch=112.0, is_amp=0.0, is_fp32=1.0) for gpu_model in ("RTX-3090", "V100", "A100")]

@@ -53,6 +53,7 @@ def test_splitting_loses_no_traffic():
 
 def test_rows_that_the_exporter_folded_into_the_batch_count():
     """A Linear's BatchNormalization has one position per channel in its settings, and all rows of a sample in its loads."""
-    operators = _operator("BatchNormalization", _norm_loads(), channels_in=CHANNELS, channels_out=CHANNELS, size_in=1, size_out=1)
+    operators = _operator("BatchNormalization", _norm_loads(), channels_in=CHANNELS, channels_out=CHANNELS, size_in=1,
+                          size_out=1)
     _, norm = normalisation.split(operators)
     assert norm.elements.item() == ELEMENTS

@@ -31,7 +31,8 @@ def test_every_measured_name_is_a_card_of_a_known_architecture():
         assert gpu_specs.gpu_spec(name).watts > 0
 
 
-@pytest.mark.parametrize("capability, nm", [(5.2, 28), (6.1, 16), (7.0, 12), (7.5, 12), (8.0, 7), (8.6, 8), (8.9, 4), (12.0, 4)])
+@pytest.mark.parametrize("capability, nm", [(5.2, 28), (6.1, 16), (7.0, 12), (7.5, 12), (8.0, 7), (8.6, 8), (8.9, 4),
+                                            (12.0, 4)])
 def test_process_is_that_of_the_white_papers(capability, nm):
     assert gpu_rates.process_nm(torch.tensor([[capability]])).item() == pytest.approx(nm)
 

@@ -46,13 +46,14 @@ def test_of_vtrain_what_is_data_parallel_alone_is_read_without_the_sum_of_gradie
 def test_sailor_times_the_optimizer_apart(tmp_path):
     note = "sum; total_ms=1000; fwd+bwd_ms=800.5; optimizer_ms=199.5"
     v100, a100 = _points(tmp_path, f"eth-easl/sailor@1:x,OPT-350,V100-16,1,2,2048,1,{note}",
-                         f"eth-easl/sailor@1:x,OPT-350,A100-80,1,2,2048,1,{note}", f"eth-easl/sailor@1:x,OPT-350,A100-80,2,2,2048,1,{note}")
+                         f"eth-easl/sailor@1:x,OPT-350,A100-80,1,2,2048,1,{note}",
+                         f"eth-easl/sailor@1:x,OPT-350,A100-80,2,2,2048,1,{note}")
     assert (v100.step_ms, v100.precision, a100.precision) == (800.5, "fp32", "tf32")
 
 
 def test_every_model_of_the_points_has_a_definition():
-    for name in (*published.SAILOR_MODELS.values(), *(f"mpt-{size}" for size in language.MPT), "GPT-h1024-L24-a16", "bert_large",
-                 "gpt2_large", "gpt3_xl", "gpt3_27", "opt_13"):
+    for name in (*published.SAILOR_MODELS.values(), *(f"mpt-{size}" for size in language.MPT), "GPT-h1024-L24-a16",
+                 "bert_large", "gpt2_large", "gpt3_xl", "gpt3_27", "opt_13"):
         kind, given = language.definition(name, 1024)
         assert kind and given
 

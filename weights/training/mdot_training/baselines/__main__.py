@@ -41,7 +41,8 @@ def _parser() -> argparse.ArgumentParser:
 
     evaluating = commands.add_parser("evaluate", help="run every baseline on every fold; resumes where it stopped")
     evaluating.add_argument("--data", type=Path, required=True, help="FILE.npz of `predictor dataset`")
-    evaluating.add_argument("--out", type=Path, required=True, help="folder of predictions, one file for each baseline, split and fold")
+    evaluating.add_argument("--out", type=Path, required=True,
+                            help="folder of predictions, one file for each baseline, split and fold")
     evaluating.add_argument("--baselines", nargs="*", help="only these (default: all)")
     evaluating.add_argument("--splits", nargs="*", help="only these (default: all)")
     evaluating.add_argument("--folds", nargs="*", help="only these, such as \"fold 1\" or swin (default: all)")
@@ -50,7 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     reporting = commands.add_parser("report", help="print a table for each split, from evaluate's predictions")
     reporting.add_argument("--results", type=Path, required=True)
     reporting.add_argument("--ours", type=Path, help="folder of `predictor evaluate`, whose errors are added")
-    reporting.add_argument("--form", default=SHIPPED_FORM, help=f"the predictor's form (default {SHIPPED_FORM}, the shipped one)")
+    reporting.add_argument("--form", default=SHIPPED_FORM,
+                           help=f"the predictor's form (default {SHIPPED_FORM}, the shipped one)")
     reporting.set_defaults(run=_report)
 
     tuning = commands.add_parser("tune", help="try the settings of each baseline on folds within training labels")

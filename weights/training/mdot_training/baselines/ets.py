@@ -124,4 +124,5 @@ def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: Settin
         seen = windows(data, types, training_steps)
         return Ets(Scaled.of(seen.description.numpy()), Scaled.of(training_steps.configuration), settings.width)
 
-    return network_fitting.predict(data, train, test, settings.schedule, lambda chosen: windows(data, types, chosen), make_model)
+    return network_fitting.predict(data, train, test, settings.schedule, lambda chosen: windows(data, types, chosen),
+                                   make_model)

@@ -80,7 +80,8 @@ class Exported(nn.Module):
         read = self.model.read(fused[None], position_features(rows.position, length)[None], None)
         torch_version = given["torch"] + self.newest * (1 - given["torch"].clamp(0, 1))     # 0: the newest known version
         is_newer = (torch_version - self.versions + 1).clamp(0, 1)
-        factors = torch.cat([torch.log(given["batch"])[None], given["is_nhwc"].clamp(0, 1)[None], is_newer[None], self.same], dim=1)
+        factors = torch.cat([torch.log(given["batch"])[None], given["is_nhwc"].clamp(0, 1)[None], is_newer[None], self.same],
+                            dim=1)
         return torch.exp(self.model.answer(read.mean(dim=1), length[:, None], factors) + self.off), self._outside(given, gpu)
 
 

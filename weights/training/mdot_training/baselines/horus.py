@@ -20,7 +20,8 @@ from mdot_training.predictor.dataset import Dataset
 SETTINGS = boosting.Settings(7, 400)
 TRIED = boosting.TRIED
 
-KINDS = (("Conv", "ConvTranspose"), ("Linear", "MatMul", "Einsum", "Attention"), ("MaxPool", "AveragePool", "GlobalAveragePool"),
+KINDS = (("Conv", "ConvTranspose"), ("Linear", "MatMul", "Einsum", "Attention"),
+         ("MaxPool", "AveragePool", "GlobalAveragePool"),
          ("Relu", "Sigmoid", "Gelu", "HardSwish", "HardSigmoid", "Tanh"), ("LayerNormalization", "GroupNormalization"),
          ("Add", "Mul", "Sub", "Div"), ("Softmax",), ("Concat", "Split", "Slice", "Reshape", "Transpose"))
 """Kinds of operators that are counted separately."""

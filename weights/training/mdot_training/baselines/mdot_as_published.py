@@ -118,7 +118,8 @@ class Published(nn.Module):
         """[O, width]"""
         load = rows.load[:, :LOADS] * batch + rows.load[:, LOADS:2 * LOADS]
         loads = torch.cat([load, rows.load[:, -1:]], dim=1)
-        tokens = [self.of_type(self.row_of_type[rows.type]), self.of_setting(self.scaled["setting"](torch.log(rows.setting + 1))),
+        tokens = [self.of_type(self.row_of_type[rows.type]),
+                  self.of_setting(self.scaled["setting"](torch.log(rows.setting + 1))),
                   self.of_load(self.scaled["load"](torch.log(loads + 1)))]
         return self.fusion(torch.stack(tokens, dim=1)).mean(dim=1)
 
@@ -200,7 +201,8 @@ def _scales(reader: Reader, training_steps: Steps) -> dict[str, Scaled]:
     load = np.concatenate([np.column_stack([s.load[:, :LOADS] * batch + s.load[:, LOADS:2 * LOADS], s.load[:, -1]])
                            for s, batch in zip(sequences, batches, strict=True)])
     length = np.array([len(s.type) for s in sequences])
-    places = np.concatenate([position_features(tensor(s.position), torch.tensor(float(len(s.type)))).numpy() for s in sequences])
+    places = np.concatenate([position_features(tensor(s.position),
+                                               torch.tensor(float(len(s.type)))).numpy() for s in sequences])
     return {"setting": Scaled.of(np.log1p(np.concatenate([s.setting for s in sequences]))), "load": Scaled.of(np.log1p(load)),
             "place": Scaled.of(places), "length": Scaled.of(np.log(length)[:, None]),
             "configuration": Scaled.of(training_steps.configuration), "log_ms": Scaled.of(training_steps.log_ms[:, None])}

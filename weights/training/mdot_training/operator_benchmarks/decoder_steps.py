@@ -64,8 +64,8 @@ def read(points: Path) -> Steps:
             for name in ("iteration_ms", "global_batch", "tp", "dp", "pp")}
     micro = rows.batch_per_gpu.to_numpy(dtype=float)
     return Steps(*shape, sequence=rows.seq_or_resolution.to_numpy(dtype=float), micro_batch=micro,
-                 micro_batches=note["global_batch"] / (note["dp"] * micro), tensor=note["tp"], pipeline=note["pp"], data=note["dp"],
-                 step_ms=note["iteration_ms"])
+                 micro_batches=note["global_batch"] / (note["dp"] * micro), tensor=note["tp"], pipeline=note["pp"],
+                 data=note["dp"], step_ms=note["iteration_ms"])
 
 
 def layer_parameters(s: Steps) -> np.ndarray:
@@ -120,7 +120,8 @@ class StepCosts(Costs):
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="mdot_training.operator_benchmarks.decoder_steps", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="mdot_training.operator_benchmarks.decoder_steps",
+                                     description=__doc__.splitlines()[0])
     parser.add_argument("--measured", type=Path, required=True, help="folder of operator tables")
     parser.add_argument("--points", type=Path, required=True, help="training_points.csv")
     parser.add_argument("--rows", type=int, default=2000, help="of a GPU model and source to fit operators to (default 2000)")

@@ -52,7 +52,8 @@ class MatmulModel(nn.Module):
         waves = torch.ceil(blocks / r["sm_count"])
         sums = (splits > 1).to(step) * (8 * splits * r["count"] * r["m"] * r["n"] / (r["memory_gbps"] * 1e3)
                                         * torch.exp(self.reduction) + 1)
-        return (waves * depth * step / clocks_per_us + sums).amin(dim=1, keepdim=True) + torch.exp(self._of_kind(self.prologue, r))
+        return (waves * depth * step / clocks_per_us + sums).amin(dim=1,
+                                                                  keepdim=True) + torch.exp(self._of_kind(self.prologue, r))
 
     def memory_us(self, r: Rows) -> Tensor:
         moved = r["count"] * (r["m"] * r["k"] + r["k"] * r["n"] + r["m"] * r["n"]) * r["bytes"]

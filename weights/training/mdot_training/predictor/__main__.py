@@ -112,7 +112,8 @@ def _parser() -> argparse.ArgumentParser:
 
     evaluating = commands.add_parser("evaluate", help="run every form on every fold; resumes where it stopped")
     evaluating.add_argument("--data", type=Path, required=True)
-    evaluating.add_argument("--out", type=Path, required=True, help="folder of predictions, one file for each form, split and fold")
+    evaluating.add_argument("--out", type=Path, required=True,
+                            help="folder of predictions, one file for each form, split and fold")
     evaluating.add_argument("--forms", nargs="*", help="only these (default: all)")
     evaluating.add_argument("--splits", nargs="*", help="only these (default: all)")
     evaluating.add_argument("--folds", nargs="*", help="only these, such as \"fold 1\" or swin (default: all)")

@@ -54,7 +54,8 @@ LAYOUTS = ((0.0, 110.0), (1.0, 110.0), (1.0, float(conditions.PACKS_MORE)))
 class Shipped(nn.Module):
     """Member predictors, whose mean logarithm is the prediction, and the models of its uncertainty."""
 
-    def __init__(self, members: list[Predictor], interval: Interval, trained_on: TrainingRange, distance_model: EmbeddingDistance) -> None:
+    def __init__(self, members: list[Predictor], interval: Interval, trained_on: TrainingRange,
+                 distance_model: EmbeddingDistance) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
         self.interval, self.trained_on, self.distance_model = interval, trained_on, distance_model
@@ -141,12 +142,13 @@ class Encode(nn.Module):
         members = self.shipped.members
         encoded = [member.encode(bare) for member in members]
         trained_on = self.shipped.trained_on
-        shares = torch.cat([work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_matmul, work.is_convolution,
-                            1 - trained_on.is_seen_type[bare.type]], dim=1)
+        shares = torch.cat([work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_matmul,
+                            work.is_convolution, 1 - trained_on.is_seen_type[bare.type]], dim=1)
         padding = features.padding(bare.setting)
-        rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, work.serial, padding, norm.elements,
-                    normalisation.features(norm, torch.ones(1, 1))[:, (0, 1, 3)], work.has_layout, work.has_scores, work.is_convolution,
-                    work.is_kept_in_fp32, count, shares, self.shipped.distance_model.profiles(encoded[0]))
+        rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, work.serial, padding,
+                    norm.elements,
+                    normalisation.features(norm, torch.ones(1, 1))[:, (0, 1, 3)], work.has_layout, work.has_scores,
+                    work.is_convolution, work.is_kept_in_fp32, count, shares, self.shipped.distance_model.profiles(encoded[0]))
         costs = [cost for member in members
                  for cost in (*(x for layout in LAYOUTS for x in self._cost(member.roofline, work, *layout)),
                               self._on_vectors(member.roofline, work))]
@@ -196,7 +198,8 @@ class Evaluate(nn.Module):
         norm = nn.functional.gelu(member.norm_head.middle(member.norm_head.scale(norm)), approximate="tanh")
         return x, norm
 
-    def times(self, encoding_rows: Tensor, rows: Rows, encoding_cost: Tensor, encoding_job: Tensor, c: DecodedInputs) -> list[Times]:
+    def times(self, encoding_rows: Tensor, rows: Rows, encoding_cost: Tensor, encoding_job: Tensor,
+              c: DecodedInputs) -> list[Times]:
         """The times of each member."""
         members = self.shipped.members
         flops, moved = rows.flops * c.batch + rows.step_flops, rows.bytes * c.batch + rows.step_bytes
@@ -277,7 +280,8 @@ class Evaluate(nn.Module):
         distance, unlike = self.shipped.distance_model.distances(share[len(rows.shares):])
         is_elsewhere = torch.maximum(self.shipped.trained_on.is_elsewhere(c), unlike)
         software = unmeasured_software(c.torch, c.is_compiled, unlike)
-        x = interval_features(share[:4], c.is_nhwc, software, is_elsewhere, self.shipped.trained_on.is_new_gpu(c), waiting, distance)
+        x = interval_features(share[:4], c.is_nhwc, software, is_elsewhere, self.shipped.trained_on.is_new_gpu(c), waiting,
+                              distance)
         low, high = self.shipped.interval(x, outside)
         return torch.exp(torch.stack([middle - low, middle, middle + high])), outside
 

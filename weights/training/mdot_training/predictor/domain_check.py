@@ -72,7 +72,8 @@ class TrainingRange(nn.Module):
         steps = np.flatnonzero(is_step)
         work = np.concatenate([log_work(batches.make(data, part)) for part in np.array_split(steps, len(steps) // 400 + 1)])
         self.log_least_work.copy_(torch.tensor(np.quantile(work, LIMIT_QUANTILE)))
-        self.log_batch.copy_(torch.tensor(np.log([np.quantile(data.batch[is_step], LIMIT_QUANTILE), data.batch[is_step].max()])))
+        self.log_batch.copy_(torch.tensor(np.log([np.quantile(data.batch[is_step], LIMIT_QUANTILE),
+                                                  data.batch[is_step].max()])))
         self.is_seen_type[seen] = 1.0
         self.is_seen_type[tables.UNKNOWN_TYPE] = 0.0
         self.log_load_limit.copy_(torch.tensor(np.log1p(data.load[operators].max(axis=0))))

@@ -221,9 +221,10 @@ def work(operators: Operators, norm: Normalisation, batch: Tensor, use_padding: 
     return Work(flops, flops * padding(operators.setting) if use_padding else flops, moved,
                 FP32_BYTES * scores, normalisation.moved(norm, batch),
                 _steps(operators), _launches(moved, norm), is_matmul=where_type(operators.type, MATMUL_TYPES),
-                is_convolution=where_type(operators.type, CONVOLUTIONS), is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
-                has_layout=1 - where_type(operators.type, ROWS), has_scores=scores.clamp(max=1), is_grouped=is_grouped, is_depthwise=is_depthwise,
-                is_winograd=is_winograd(operators), learns=learns, idle=idle(operators.setting),
+                is_convolution=where_type(operators.type, CONVOLUTIONS),
+                is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
+                has_layout=1 - where_type(operators.type, ROWS), has_scores=scores.clamp(max=1), is_grouped=is_grouped,
+                is_depthwise=is_depthwise, is_winograd=is_winograd(operators), learns=learns, idle=idle(operators.setting),
                 # convolutions with computed weights, one group per sample, are converted to NCHW first
                 lacks_kernel=lacks_kernel(operators.setting) * learns)
 

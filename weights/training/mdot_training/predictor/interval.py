@@ -64,7 +64,8 @@ class Interval(nn.Module):
         """[FEATURES, C] → [C] twice"""
         is_bounded = torch.tensor([name in WIDENING_FEATURES for name in NAMES])[:, None]
         weight = torch.where(is_bounded, torch.relu(self.weight), self.weight)
-        return [torch.exp((x * weight[:, side, None]).sum(dim=0).clamp(*LOG_HALF_WIDTHS)) * self.scale[side] for side in range(2)]
+        return [torch.exp((x * weight[:, side,
+                                      None]).sum(dim=0).clamp(*LOG_HALF_WIDTHS)) * self.scale[side] for side in range(2)]
 
     def forward(self, x: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
         """`x`: interval_features; `outside`: [causes, C]"""

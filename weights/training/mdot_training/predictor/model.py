@@ -418,5 +418,6 @@ class Predictor(nn.Module):
 
     def correction(self, batched: tuple[Tensor, Tensor], weight: Tensor) -> Tensor:
         """[P, PARTS]. `weight`: [P, conditions]; layout conditions are zero where the layout has no effect."""
-        x = torch.cat([self.head.correction.under(batched[0], weight), self.norm_head.correction.under(batched[1], weight)], dim=1)
+        x = torch.cat([self.head.correction.under(batched[0], weight), self.norm_head.correction.under(batched[1], weight)],
+                      dim=1)
         return self.options.clip * torch.tanh(x / self.options.clip)

@@ -79,7 +79,8 @@ def _layouts(folder: Path) -> list[str]:
 
 def _operators(folder: Path, data: Dataset) -> list[str]:
     """Single operators with one architecture held out: a row for each operator type and precision."""
-    lines = ["| left out | operator, precision | GPU models | labels | median | mean | P90 | predicted / measured |", "| --- " * 8 + "|"]
+    lines = ["| left out | operator, precision | GPU models | labels | median | mean | P90 | predicted / measured |",
+             "| --- " * 8 + "|"]
     for name, fold in read_folds(folder, SHIPPED_FORM, splits.ARCHITECTURES).items():
         type_of = np.array([str(run).rsplit(" ", 1)[1] for run in data.run[fold.label]])
         is_half = np.isin(data.precision[fold.label], ("bf16", "fp16"))

@@ -50,7 +50,8 @@ def is_published(data: Dataset) -> np.ndarray:
     return np.isin(data.run, PUBLISHED)
 
 
-def _by_network(data: Dataset, of_network: np.ndarray, is_evaluated: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _by_network(data: Dataset, of_network: np.ndarray, is_evaluated: np.ndarray) -> Iterator[tuple[str, np.ndarray,
+                                                                                                   np.ndarray]]:
     for name in np.unique(of_network):
         is_out = (of_network == name)[data.label_network]
         if (is_out & is_evaluated).any():

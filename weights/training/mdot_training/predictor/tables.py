@@ -29,8 +29,8 @@ READS = ("batch", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adam
 """Numbers of the configuration that the predictor reads, by their names in the header. The runtime estimates the effect of
 other options analytically."""
 
-GPU_FIGURES = ("compute_capability", "sm_count", "boost_mhz", "memory_gib", "memory_gbps", "l2_mib", "fp32_tflops", "tf32_tflops",
-               "fp16_tflops", "nvlink_gbps", "pcie_gbps", "watts")
+GPU_FIGURES = ("compute_capability", "sm_count", "boost_mhz", "memory_gib", "memory_gbps", "l2_mib", "fp32_tflops",
+               "tf32_tflops", "fp16_tflops", "nvlink_gbps", "pcie_gbps", "watts")
 """The predictor's input `gpu`: the first columns of the table. Columns that were appended later are excluded."""
 MODEL_SPECS = GPU_FIGURES[:9]
 """The columns that distinguish GPU models. Links are excluded because a step on one GPU does not use them, and the power

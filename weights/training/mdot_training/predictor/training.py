@@ -67,8 +67,8 @@ class OperatorTimes(NamedTuple):
     layout: Tensor      # [R, 1], NHWC's part where the layout should have no effect
 
 
-SAME_IN_LAYOUTS = ("Conv", "BatchNormalization", "Relu", "Clip", "Sigmoid", "Swish", "HardSwish", "Gelu", "Add", "Mul", "Concat",
-                   "Split", "Slice", "Pad", "Transpose")
+SAME_IN_LAYOUTS = ("Conv", "BatchNormalization", "Relu", "Clip", "Sigmoid", "Swish", "HardSwish", "Gelu", "Add", "Mul",
+                   "Concat", "Split", "Slice", "Pad", "Transpose")
 """Types that compute and move the same amounts in NHWC, except for grouped convolutions, for which cuDNN has other kernels.
 Without this list, the model attributed the slowness of depthwise convolutions to widths that only mobile networks have: a 1x1
 convolution of 728 channels seemed three times as slow."""
@@ -94,7 +94,8 @@ def operator_times(model: Predictor, batch: Batch) -> OperatorTimes:
     def mean(amount: Tensor) -> Tensor:
         return sums(batch, (weight * amount).sum(1, keepdim=True)) / all_ms
 
-    return OperatorTimes(total * torch.exp(correction) + waiting, mean(correction**2), mean(_is_same_in_layouts(batch) * of_layout**2))
+    return OperatorTimes(total * torch.exp(correction) + waiting, mean(correction**2),
+                         mean(_is_same_in_layouts(batch) * of_layout**2))
 
 
 class Benchmarks(nn.Module):
@@ -188,7 +189,8 @@ def is_outlier(data: Dataset) -> np.ndarray:
     Training excludes them. They are four networks with PyTorch 1.10 and 1.11 (5 to 16 times), which 1.12 fixed. They help no
     other network."""
     def key(label: int) -> tuple:
-        return tuple(x[label] for x in (data.label_network, data.batch, data.software, data.gpu, data.precision, data.is_compiled))
+        return tuple(x[label] for x in (data.label_network, data.batch, data.software, data.gpu, data.precision,
+                                        data.is_compiled))
 
     steps = np.flatnonzero(data.kind == TRAIN)
     in_nchw = {key(label): data.step_ms[label] for label in steps if not data.is_nhwc[label]}

@@ -36,8 +36,8 @@ def _image_network(model: str) -> str | None:
     name = model.lower().removeprefix("convnets ")
     if re.fullmatch(r"(rn|resnet)50(v1\.5)?", name):
         return "resnet50"
-    return {"resnext101-32x4d": "resnext101_32x4d", "se-resnext101-32x4d": "seresnext101_32x4d", "efficientnet-b0": "efficientnet_b0",
-            "efficientnet-b4": "efficientnet_b4"}.get(name)
+    return {"resnext101-32x4d": "resnext101_32x4d", "se-resnext101-32x4d": "seresnext101_32x4d",
+            "efficientnet-b0": "efficientnet_b0", "efficientnet-b4": "efficientnet_b4"}.get(name)
 
 
 def _efficientnet(row: dict[str, str]) -> str | None:
@@ -82,16 +82,16 @@ def _language(row: dict[str, str], gpu_model: str, gpus: int, batch: int) -> Poi
     options = {"batch": batch, **_nodes(row, gpus), "accumulate": passes, "precision": precision, "attention": "eager",
                "optimizer": "adam", "torch": "1.11"}
     way = "pre-training" if is_pretraining else "fine-tuning"
-    return Point(f"NVIDIA: {model}, {row['framework']}, {way}", Network(LANGUAGE + LANGUAGE_MODELS[model], length), gpu_model, options,
-                 1e3 * batch * passes * gpus / float(row["throughput"]))
+    return Point(f"NVIDIA: {model}, {row['framework']}, {way}", Network(LANGUAGE + LANGUAGE_MODELS[model], length), gpu_model,
+                 options, 1e3 * batch * passes * gpus / float(row["throughput"]))
 
 
 def _translation(row: dict[str, str], gpu_model: str, gpus: int, tokens: int) -> Point:
     """The throughput of this model counts output tokens."""
     options = {"batch": tokens // SENTENCE, **_nodes(row, gpus), "precision": _precision(row, gpu_model), "attention": "eager",
                "optimizer": "adam", "torch": "1.11"}
-    return Point(f"NVIDIA: {SENTENCE_MODEL}, {row['framework']}", Network(LANGUAGE + LANGUAGE_MODELS[SENTENCE_MODEL], SENTENCE), gpu_model,
-                 options, 1e3 * tokens * gpus / float(row["throughput"]))
+    return Point(f"NVIDIA: {SENTENCE_MODEL}, {row['framework']}", Network(LANGUAGE + LANGUAGE_MODELS[SENTENCE_MODEL], SENTENCE),
+                 gpu_model, options, 1e3 * tokens * gpus / float(row["throughput"]))
 
 
 def _image(row: dict[str, str], gpu_model: str, gpus: int, network: str) -> Point:

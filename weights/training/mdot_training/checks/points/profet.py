@@ -19,7 +19,8 @@ def read(row: dict[str, str]) -> Point | None:
         return None
     batch = int(float(row["batch_per_gpu"]))
     options = {"batch": batch, "gpus": 1, "precision": "fp32", "layout": "nchw", "optimizer": "sgd", "torch": "1.10"}
-    return Point(f"PROFET: {row['model']}", Network(TORCHVISION + name, SIZE), gpu_model, options, 1e3 * batch / float(row["throughput"]))
+    return Point(f"PROFET: {row['model']}", Network(TORCHVISION + name, SIZE), gpu_model, options,
+                 1e3 * batch / float(row["throughput"]))
 
 
 READERS = {"ddps-lab/profet": read}
