@@ -58,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--length", type=int, metavar="N", help="number of tokens or frames of a sample")
     export.add_argument("--size", type=int, metavar="N", help="side of an image in pixels")
     export.add_argument("--set", dest="settings", action="append", type=_setting, default=[], metavar="NAME=VALUE",
-                        help="set a value of the network's configuration, or an argument of its function; repeatable")  # fmt: skip
+                        help="a value of the network's configuration, or an argument of its function; repeatable")  # fmt: skip
 
     predict = commands.add_parser(
         "predict",

@@ -14,7 +14,7 @@ def _example(**values: str) -> Point | None:
     return nvidia.read({**EXAMPLES, "gpu": values["gpu_canonical"], **values})
 
 
-def test_image_networks_take_the_examples_own_batch_where_none_is_said():
+def test_image_networks_default_to_the_batch_of_the_example():
     half = _example(model="resnet50v1.5", framework="PyTorch", gpu_canonical="V100", gpus="1", precision="amp-fp16",
                     throughput="1280", notes="Training performance: NVIDIA DGX-1 16GB (8x V100 16GB)")
     assert (half.network, half.gpu_model, half.step_ms) == (Network("resnet50", 224), "V100-SXM-16GB", 200)
@@ -26,16 +26,15 @@ def test_image_networks_take_the_examples_own_batch_where_none_is_said():
 
 
 @pytest.mark.parametrize("precision, batch, passes", [("amp-fp16", 312, 256), ("tf32", 176, 512)])
-def test_of_two_counts_of_passes_the_larger_goes_with_the_smaller_batch(precision, batch, passes):
+def test_the_larger_accumulation_belongs_to_the_smaller_batch(precision, batch, passes):
     point = _example(model="BERT", framework="TensorFlow2", gpu_canonical="A100-80", gpus="1", precision=precision,
-                     throughput="100",
-                     batch_per_gpu=str(batch), seq_or_resolution="128",
+                     throughput="100", batch_per_gpu=str(batch), seq_or_resolution="128",
                      notes="grad_accum=256 , 512; Pre-training performance: Single-node")
     assert point.options["accumulate"] == passes
     assert point.step_ms == pytest.approx(1e3 * batch * passes / 100)
 
 
-def test_what_a_point_leaves_too_open_is_left_out():
+def test_underspecified_points_are_skipped():
     base = dict(framework="TensorFlow2", gpu_canonical="V100", precision="fp32", throughput="1", batch_per_gpu="8",
                 seq_or_resolution="128")
     # the number of nodes is unknown
@@ -61,7 +60,7 @@ def test_submissions_of_one_node_are_read():
     assert submissions.resnet({**row, "notes": "nodes=2"}) is None
 
 
-def test_profets_networks_are_kerass_at_their_own_size():
+def test_profets_networks_have_keras_input_sizes():
     row = {"model": "VGG16", "gpu_canonical": "K80", "gpus": "1", "batch_per_gpu": "32", "seq_or_resolution": "224",
            "throughput": "64"}
     assert profet.read(row).step_ms == 500
@@ -78,11 +77,11 @@ def test_parallelism_of_vtrains_points_becomes_options():
     assert not point.is_trained
 
 
-def test_every_language_model_that_is_asked_for_has_a_definition():
+def test_every_requested_language_model_has_a_definition():
     for name in nvidia.LANGUAGE_MODELS.values():
         assert language.definition(name, 128)
 
 
-def test_each_reader_is_of_another_source():
+def test_each_reader_has_its_own_source():
     readers = [set(module.READERS) for module in (decoders, nvidia, submissions, profet)]
     assert sum(map(len, readers)) == len(set.union(*readers))

@@ -16,7 +16,7 @@ def _as_tokens(described: single_operator_labels.Described, settings: dict[str, 
     assert found.load[0].tolist() == load
 
 
-def test_operators_are_described_as_mdot_tokens_describes_them():
+def test_operators_are_described_as_by_mdot_extract():
     """Expected values are the output of `mdot extract` for a GPT of width 1024 at length 1024."""
     _as_tokens(single_operator_labels.linear({"m": 1024, "k": 1024, "n": 51200}),
                {"channels_in": 1024, "channels_out": 51200, "size_in": 1024, "size_out": 1024, "inputs": 1},
@@ -69,18 +69,18 @@ def test_single_operators_are_no_whole_networks(with_single):
     assert [str(with_single.network_name[n]) for n in with_single.whole_networks] == ["net"]
 
 
-def test_an_architecture_is_left_out_with_all_of_its_cards_but_the_one_of_whole_steps(with_single):
+def test_an_architecture_is_held_out_except_for_the_gpu_of_whole_steps(with_single):
     folds = {name: (train.tolist(), test.tolist()) for name, train, test in splits.folds(with_single, splits.ARCHITECTURES)}
     assert folds == {"Volta": ([0, 2], [1]), "Ampere": ([0, 1], [2])}     # the network's GPU is of Ampere, too
 
 
-def test_the_report_has_a_row_an_architecture_and_operator(with_single, tmp_path):
+def test_the_report_has_a_row_per_architecture_and_operator(with_single, tmp_path):
     np.savez(fold_file(tmp_path, SHIPPED_FORM, splits.ARCHITECTURES, "Volta"), fold="Volta", label=np.array([1]),
              predicted_ms=np.array([0.6]), measured_ms=np.array([0.5]), is_nhwc=np.array([False]))
     assert "| Volta | Linear, fp32 | 1 | 1 | 20.0 | 20.0 | 20.0 | 1.20 |" in report.tables(tmp_path, with_single)
 
 
-def test_short_ones_and_cards_without_figures_are_left_out():
+def test_short_times_and_gpus_without_spec_values_are_skipped():
     gpu_model = np.array(["A40", "A40", "P4", "T4", "T4"])
     source = np.array(["vidur", "vidur", "vidur", "NeuSight:linear", "NeuSight:linear"])
     found = Measured({}, source, gpu_model, np.array(["fp32"] * 5), np.array([100.0, 10.0, 100.0, 100.0, 500.0]))

@@ -117,9 +117,10 @@ class ShardedCosts(Costs):
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="mdot_training.operator_benchmarks.foundry_steps",
                                      description=__doc__.splitlines()[0])
-    parser.add_argument("--measured", type=Path, required=True, help="folder of operator tables")
+    parser.add_argument("--measured", type=Path, required=True, help="folder of the tables of measured operators")
     parser.add_argument("--points", type=Path, required=True, help="training_points.csv")
-    parser.add_argument("--rows", type=int, default=2000, help="of a GPU model and source to fit operators to (default 2000)")
+    parser.add_argument("--rows", type=int, default=2000,
+                        help="number of random rows of each GPU model and source to fit operators to (default 2000)")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     steps = read(options.points)

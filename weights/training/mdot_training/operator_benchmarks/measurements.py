@@ -59,7 +59,7 @@ SPEC_COLUMNS = ("compute_capability", "sm_count", "boost_mhz", "memory_gbps", "l
 
 
 def with_specs(columns: dict[str, np.ndarray], gpu_model: np.ndarray, is_half: np.ndarray) -> dict[str, np.ndarray]:
-    """Adds the GPU's spec values for the requested precision: `tflops`, `is_tensor` (on tensor cores), `bytes` of an element."""
+    """Adds the GPU's spec values at the requested precision: `tflops`, `is_tensor` (tensor cores), `bytes` of an element."""
     of_row = [gpu_specs.gpu_spec(name) for name in gpu_model]
     specs = {name: np.array([getattr(c, name) for c in of_row], dtype=np.float64) for name in SPEC_COLUMNS}
     fp32, fp16 = (np.array([getattr(c, name) for c in of_row]) for name in ("fp32_tflops", "fp16_tflops"))
@@ -170,9 +170,8 @@ def convolutions(folder: Path) -> Measured:
     for phase, column in enumerate(("forward_ms", "backward_data_ms", "backward_weight_ms")):
         tables.append(pandas.DataFrame({
             "gpu": deep.gpu, "batch": deep.n, "channels_in": deep.c, "channels_out": deep.k,
-            "window": deep.kernel_w * deep.kernel_h,
-            "positions_in": deep.w * deep.h, "positions_out": height * width, "phase": phase,
-            "is_half": deep.precision == "mixed",
+            "window": deep.kernel_w * deep.kernel_h, "positions_in": deep.w * deep.h, "positions_out": height * width,
+            "phase": phase, "is_half": deep.precision == "mixed",
             "has_winograd": (deep.kernel_w == 3) & (deep.kernel_h == 3) & (deep.stride_w == 1) & (deep.stride_h == 1),
             "source": "DeepBench", "microseconds": 1000 * deep[column]}))
     layers = pandas.read_parquet(folder / "cdecatapult" / "conv_train.parquet")

@@ -71,8 +71,7 @@ def read_timm(path: Path, kind: str) -> Iterator[Label]:
             gpu_name = TIMM_GPUS.get(row["device"].removesuffix(COMPILED))
             if gpu_name is not None and row["batch_size"]:
                 yield Label(Network(row["model"], int(row["img_size"])), int(float(row["batch_size"])), row["layout"],
-                            row["torch"],
-                            row["run"], float(row["step_time_ms"]), float(row["param_count_M"] or 0), gpu_name,
+                            row["torch"], row["run"], float(row["step_time_ms"]), float(row["param_count_M"] or 0), gpu_name,
                             row["precision"], kind, row["device"].endswith(COMPILED), version(row["torch"]) >= FUSED_SINCE)
 
 

@@ -226,7 +226,8 @@ class Scale(nn.Module):
 
 
 class Fusion(nn.Module):
-    """Type, attributes and load of an operator as three tokens that attend to each other and are then merged into one."""
+    """Type, attributes, and FLOPs and bytes of an operator as three tokens that attend to each other and are then merged into
+    one."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

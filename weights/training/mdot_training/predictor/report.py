@@ -90,7 +90,8 @@ def _operators(folder: Path, data: Dataset) -> list[str]:
             e = errors(fold.predicted_ms[rows], fold.measured_ms[rows])
             ratio = np.median(fold.predicted_ms[rows] / fold.measured_ms[rows])
             gpu_models = len(np.unique(data.gpu[fold.label[rows]]))
-            lines.append(f"| {name} | {each} | {gpu_models} | {e.count} | {e.median:.1f} | {e.mape:.1f} | {e.p90:.1f} | {ratio:.2f} |")
+            lines.append(f"| {name} | {each} | {gpu_models} | {e.count} | {e.median:.1f} | {e.mape:.1f} | {e.p90:.1f} | "
+                         f"{ratio:.2f} |")
     return [*lines, ""]
 
 

@@ -142,13 +142,13 @@ def predict(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None
 
 
 def waiting(model: Predictor, batch: Batch) -> Tensor:
-    """[R, 1]: the host's share of a step, as deploy_graphs.Explain divides it."""
+    """[R, 1]: the host's fraction of a step, as deploy_graphs.Explain divides it."""
     gpu_ms, host_ms = (t**SMOOTHNESS for t in times(model, batch)[0])
     return host_ms / (gpu_ms + host_ms)
 
 
-def shares(model: Predictor, batch: Batch) -> Tensor:
-    """[P, 1]: shares of their step's GPU time."""
+def time_fractions(model: Predictor, batch: Batch) -> Tensor:
+    """[P, 1]: each operator's fraction of the GPU time of its step."""
     operators_ms = operator_times(model, batch).ms.sum(1, keepdim=True)
     return operators_ms / sums(batch, operators_ms)[batch.row]
 
@@ -252,22 +252,22 @@ class _Mean:
             parameter.copy_(mean)
 
 
-PHYSICS_RATE = 4.0
+ANALYTIC_RATE = 4.0
 """Factor on the learning rate of efficiencies and costs, because they are logarithms that may end far from their start."""
 
 
 def _parameter_groups(model: Predictor, benchmarks: Benchmarks, schedule: Schedule) -> list[dict]:
-    physics = [*model.roofline.parameters(), *model.step.parameters(), *benchmarks.parameters()]
+    analytic = [*model.roofline.parameters(), *model.step.parameters(), *benchmarks.parameters()]
     network = [p for name, p in model.named_parameters() if not name.startswith(("roofline.", "step."))]
     return [
-        {"params": physics, "weight_decay": 0.0, "lr": schedule.learning_rate * PHYSICS_RATE},
+        {"params": analytic, "weight_decay": 0.0, "lr": schedule.learning_rate * ANALYTIC_RATE},
         {"params": [p for p in network if p.dim() > 1], "weight_decay": schedule.weight_decay, "lr": schedule.learning_rate},
         {"params": [p for p in network if p.dim() <= 1], "weight_decay": 0.0, "lr": schedule.learning_rate},
     ]
 
 
 DRAW_SEEDS = 100
-"""Distance between the seeds of two draws, so that two training seeds share no draw."""
+"""Distance between the seeds of two draws, so that two training seeds have no draw in common."""
 
 
 def _loss(model: Predictor, benchmarks: Benchmarks, batch: Batch, schedule: Schedule) -> Tensor:

@@ -15,7 +15,7 @@ from mdot_training.predictor.labels import Network
 from mdot_training.predictor.language import LANGUAGE
 
 SQUAD_LENGTH, NER_LENGTH, SENTENCE = 384, 128, 32
-"""Lengths of fine-tuning, and of a sentence of WMT14, because Transformer's batches are given in tokens."""
+"""Lengths of fine-tuning, and of a sentence of WMT14, because Transformer's batches are counted in tokens."""
 SENTENCE_MODEL = "Transformer"
 
 LANGUAGE_MODELS = {"BERT": "bert_large", "biobert": "bert_base", "BART": "bart_large", "ELECTRA": "electra_base",
@@ -75,8 +75,10 @@ def _language(row: dict[str, str], gpu_model: str, gpus: int, batch: int) -> Poi
     model, precision = row["model"], _precision(row, gpu_model)
     is_several_of_one = "ulti-node" in row["notes"] and row["framework"] == "TensorFlow2"
     is_pretraining = "re-training" in row["notes"]
-    if is_several_of_one or (is_pretraining and model == "ELECTRA") or batch > MOST_BATCH or ("ine-tuning" in row["notes"] and model == "BART"):
-        return None     # ELECTRA's generator and BART's summarisation are not rebuilt here
+    # ELECTRA's generator and BART's summarisation are not rebuilt here.
+    is_missing = is_pretraining and model == "ELECTRA" or "ine-tuning" in row["notes"] and model == "BART"
+    if is_several_of_one or is_missing or batch > MOST_BATCH:
+        return None
     length = number(row, "seq_or_resolution") or (NER_LENGTH if model == "biobert" else SQUAD_LENGTH)
     passes = _passes(row, precision)
     options = {"batch": batch, **_nodes(row, gpus), "accumulate": passes, "precision": precision, "attention": "eager",
