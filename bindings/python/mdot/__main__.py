@@ -23,7 +23,7 @@ EXIT_FAILED, EXIT_USAGE = 1, 2
 def _setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise argparse.ArgumentTypeError(f"NAME=VALUE, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
     try:
         return name, ast.literal_eval(value)
     except (SyntaxError, ValueError):
@@ -38,31 +38,38 @@ def _numbers(text: str) -> list[int]:
     try:
         return [int(word) for word in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"whole numbers, not {text!r}") from None
+        raise argparse.ArgumentTypeError(f"expected whole numbers, not {text!r}") from None
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m mdot", description="Makes jobs from networks and predicts the time of their training steps.")
+    parser = argparse.ArgumentParser(
+        prog="python -m mdot", description="Makes jobs from networks and predicts the time of their training steps."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
 
     export = commands.add_parser(
         "export",
-        help="a network by its name as a job (or ONNX, by the suffix of -o), without weights",
-        description="MODEL is a network of torchvision's, or timm:NAME, transformers:CLASS, diffusers:CLASS.",
+        help="write a network as a job without weights",
+        description="MODEL is the name of a torchvision network, timm:NAME, transformers:CLASS or diffusers:CLASS.",
     )
     export.add_argument("model", metavar="MODEL")
-    export.add_argument("-o", "--output", metavar="FILE", help="default: MODEL.job here")
-    export.add_argument("--batch", type=int, default=2, metavar="N", help="of the examples (default 2)")
-    export.add_argument("--length", type=int, metavar="N", help="tokens or frames of a sample")
-    export.add_argument("--size", type=int, metavar="N", help="pixels of an image's side")
+    export.add_argument("-o", "--output", metavar="FILE", help="output file; the suffix .onnx selects ONNX (default MODEL.job)")
+    export.add_argument("--batch", type=int, default=2, metavar="N", help="samples of the example inputs (default 2)")
+    export.add_argument("--length", type=int, metavar="N", help="number of tokens or frames of a sample")
+    export.add_argument("--size", type=int, metavar="N", help="side of an image in pixels")
     export.add_argument("--set", dest="settings", action="append", type=_setting, default=[], metavar="NAME=VALUE",
-                        help="a setting of its configuration, or an argument of its function; may be repeated")  # fmt: skip
+                        help="a value of the network's configuration, or an argument of its function; repeatable")  # fmt: skip
 
-    predict = commands.add_parser("predict", help="predict the steps of a job as a table", description="Options are those of mdot.Configuration.")
+    predict = commands.add_parser(
+        "predict",
+        help="print a table of predicted steps of a job",
+        description="The other options are the fields of mdot.Configuration.",
+    )
     predict.add_argument("job", metavar="JOB", help="a .job or ONNX file")
-    predict.add_argument("--gpu", type=_words, required=True, metavar="NAME,…")
-    predict.add_argument("--batch", type=_numbers, metavar="N,…")
-    predict.add_argument("--dim", action="append", type=_setting, default=[], metavar="NAME=N")
+    predict.add_argument("--gpu", type=_words, required=True, metavar="NAME,…", help="GPU models")
+    predict.add_argument("--batch", type=_numbers, metavar="N,…", help="batch sizes (default: the batch of the job)")
+    predict.add_argument("--dim", action="append", type=_setting, default=[], metavar="NAME=N",
+                         help="bind a symbolic dimension of an ONNX file; repeatable")  # fmt: skip
     for name in Options.__annotations__:
         predict.add_argument("--" + name.replace("_", "-"), type=_value, metavar="X", default=None)
     return parser
@@ -75,36 +82,36 @@ def _value(text: str) -> Any:
         return text
 
 
-def _export(given: argparse.Namespace) -> None:
+def _export(parsed: argparse.Namespace) -> None:
     from mdot.trace.models import build
     from mdot.trace.onnx_file import serialise
     from mdot.trace.tracer import trace
 
     network = build(
-        given.model, batch=given.batch, length=given.length, size=given.size, settings=dict(given.settings)
+        parsed.model, batch=parsed.batch, length=parsed.length, size=parsed.size, settings=dict(parsed.settings)
     )
-    output = Path(given.output or given.model.replace(":", "-") + ".job")
+    output = Path(parsed.output or parsed.model.replace(":", "-") + ".job")
     if output.suffix == ".onnx":
-        traced = trace(network.model, network.args, network.kwargs, batch=given.batch)
+        traced = trace(network.model, network.args, network.kwargs, batch=parsed.batch)
         output.write_bytes(serialise(traced.graph, traced.batch))
         print(f"{output}: {output.stat().st_size} bytes")
         return
-    job = mdot.Job.from_torch(network.model, network.args, network.kwargs, batch=given.batch)
+    job = mdot.Job.from_torch(network.model, network.args, network.kwargs, batch=parsed.batch)
     job.save(output)
     print(f"{output}: {len(job)} operators, {job.parameters} parameters")
 
 
-def _predict(given: argparse.Namespace) -> None:
-    options = {name: getattr(given, name) for name in Options.__annotations__ if getattr(given, name) is not None}
-    job = mdot.Job.read(given.job, dims=dict(given.dim))
-    print(mdot.sweep(job, given.gpu, given.batch, **options))
+def _predict(parsed: argparse.Namespace) -> None:
+    options = {name: getattr(parsed, name) for name in Options.__annotations__ if getattr(parsed, name) is not None}
+    job = mdot.Job.read(parsed.job, dims=dict(parsed.dim))
+    print(mdot.sweep(job, parsed.gpu, parsed.batch, **options))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = _parser().parse_args(arguments)
+    parsed = _parser().parse_args(arguments)
     warnings.showwarning = lambda text, *_: print(f"mdot: warning: {text}", file=sys.stderr)
     try:
-        {"export": _export, "predict": _predict}[given.command](given)
+        {"export": _export, "predict": _predict}[parsed.command](parsed)
     except mdot.Error as fault:
         print(f"mdot: {fault}", file=sys.stderr)
         return EXIT_FAILED

@@ -202,14 +202,16 @@ def read_images(handle: ctypes.c_void_p, count: int, of: tuple[Entry, ...]) -> t
 # ---- Running ---------------------------------------------------------------------------------------------------------
 
 
-def _view(name: str, given: Any) -> memoryview:
+def _view(name: str, value: Any) -> memoryview:
     try:
-        view = memoryview(given)
+        view = memoryview(value)
     except TypeError:
         raise InvalidArgumentError(
-            f"input {name!r} is no buffer, as arrays of numpy's and of Python's array are, but a {type(given).__name__}"
+            f"input {name!r} is a {type(value).__name__}; pass a buffer, for example a numpy array or an array.array"
         ) from None
-    return view if view.c_contiguous else memoryview(view.tobytes()).cast("B").cast(view.format, view.shape)  # type: ignore[call-overload]
+    if view.c_contiguous:
+        return view
+    return memoryview(view.tobytes()).cast("B").cast(view.format, view.shape)  # type: ignore[call-overload]
 
 
 def _dtype(name: str, view: memoryview, declared: Tensor | None) -> int:
@@ -221,7 +223,7 @@ def _dtype(name: str, view: memoryview, declared: Tensor | None) -> int:
     for number in range(1, 32):
         if _FORMATS.get(read_text(runtime().mdot_dtype_name(number))) == form:
             return number
-    raise InvalidArgumentError(f"input {name!r} has elements of format {view.format!r}, which no type of mdot's is")
+    raise InvalidArgumentError(f"input {name!r} has elements of the unsupported format {view.format!r}")
 
 
 def _length(entry: Entry, views: Mapping[str, memoryview]) -> int:
@@ -237,8 +239,8 @@ def _find(predictor: Predictor, name: str) -> int:
     number = ctypes.c_size_t()
     status = runtime().mdot_predictor_find_entry(predictor._handle, name.encode(), ctypes.byref(number))
     if status != 0:
-        known = ", ".join(one.name for one in predictor.entries)
-        raise InvalidArgumentError(f"{predictor.path} has no entry point {name!r}, but {known}")
+        names = ", ".join(one.name for one in predictor.entries)
+        raise InvalidArgumentError(f"{predictor.path} has no entry point {name!r}; its entry points are {names}")
     return number.value
 
 
@@ -273,7 +275,7 @@ def run_entry(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dic
     number = _find(predictor, name)
     entry = predictor.entries[number]
     declared = {tensor.name: tensor for tensor in entry.inputs}
-    views = {key: _view(key, given) for key, given in inputs.items()}
+    views = {key: _view(key, value) for key, value in inputs.items()}
     array = (c.mdot_input * max(len(views), 1))()
     keep: list[Any] = []
     for one, (key, view) in zip(array, views.items()):
@@ -299,17 +301,17 @@ def run_entry(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dic
 def _arrays(entry: Entry, inputs: Mapping[str, Any], item: int, keep: list[Any]) -> tuple[int, list[int]]:
     """Length of an item, and the addresses of its inputs in the entry point's order. Checks the inputs, because mdot_run_many
     omits the checks that mdot_run makes."""
-    views = {key: _view(key, given) for key, given in inputs.items()}
+    views = {key: _view(key, value) for key, value in inputs.items()}
     unknown = set(views) - {tensor.name for tensor in entry.inputs}
     if unknown:
         raise InvalidArgumentError(f"item {item}: {entry.name!r} has no input {min(unknown)!r}")
     length, found = max(_length(entry, views), 0), []
     for tensor in entry.inputs:
         if tensor.name not in views:
-            raise InvalidArgumentError(f"item {item} has no input {tensor.name!r}")
+            raise InvalidArgumentError(f"item {item} lacks the input {tensor.name!r}")
         view = views[tensor.name]
         if _dtype(tensor.name, view, tensor) != tensor._number or tuple(view.shape or ()) != tensor.shape(length):
-            raise InvalidArgumentError(f"item {item}: input {tensor.name!r} is not {tensor}, at length {length}")
+            raise InvalidArgumentError(f"item {item}: input {tensor.name!r} must be {tensor} with L = {length}")
         data = (ctypes.c_char * view.nbytes).from_buffer_copy(view.cast("B") if view.nbytes > 0 else b"")
         keep.append(data)
         found.append(ctypes.addressof(data))

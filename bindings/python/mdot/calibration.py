@@ -60,15 +60,15 @@ class Calibration:
     def measured(cls, predictor: Predictor, rows: Iterable[tuple[Job, Configuration, float]]) -> Calibration:
         """Fits a calibration to measured steps, each a job, a configuration and milliseconds. Three steps are enough to help.
         An empty list gives a calibration that changes nothing."""
-        given = list(rows)
+        steps = list(rows)
         keep: list[Any] = []
-        count = max(len(given), 1)
-        jobs = (ctypes.c_void_p * count)(*[job._handle for job, _, _ in given])
-        times = (ctypes.c_double * count)(*[ms for _, _, ms in given])
+        count = max(len(steps), 1)
+        jobs = (ctypes.c_void_p * count)(*[job._handle for job, _, _ in steps])
+        times = (ctypes.c_double * count)(*[ms for _, _, ms in steps])
         handle = ctypes.c_void_p()
-        configurations = as_array((configuration for _, configuration, _ in given), keep)
+        configurations = as_array((configuration for _, configuration, _ in steps), keep)
         call(
-            runtime().mdot_calibrate, predictor._context(), jobs, configurations, times, len(given), ctypes.byref(handle)
+            runtime().mdot_calibrate, predictor._context(), jobs, configurations, times, len(steps), ctypes.byref(handle)
         )
         assert handle.value is not None
         return cls(handle.value)

@@ -47,9 +47,9 @@ def compile(
         entry.struct_size = ctypes.sizeof(entry)
         entry.name, entry.model_path = entry_name.encode(), os.fsencode(path)
     messages: list[str] = []
-    tell = progress or (lambda step, done, total: None)
+    report_progress = progress or (lambda step, done, total: None)
     show = dump or (lambda text: None)
-    given = dims or {}
+    bound = dims or {}
     options = c.new(
         c.mdotc_options,
         buckets=(c_int64 * max(len(buckets), 1))(*buckets),
@@ -57,14 +57,14 @@ def compile(
         targets=(ctypes.c_char_p * max(len(targets), 1))(*[target.encode() for target in targets]),
         target_count=len(targets),
         kernel_precision=kernel_precision.encode() if kernel_precision is not None else None,
-        dims=_dims(given),
-        dim_count=len(given),
+        dims=_dims(bound),
+        dim_count=len(bound),
         name=name.encode() if name is not None else None,
         min_length=min_length,
         dump_pass=dump_pass.encode() if dump_pass is not None else None,
         dump=c.MESSAGE_FUNCTION(lambda _, text: show(read_text(text))),
         warning=c.MESSAGE_FUNCTION(lambda _, text: messages.append(read_text(text))),
-        progress=c.PROGRESS_FUNCTION(lambda _, step, done, total: tell(read_text(step), done, total)),
+        progress=c.PROGRESS_FUNCTION(lambda _, step, done, total: report_progress(read_text(step), done, total)),
     )
     call(library.mdotc_compile, array, len(entries), os.fsencode(output), ctypes.byref(options))
     for text in messages:
@@ -113,7 +113,7 @@ def verify(
     rows: list[Row] = []
     messages: list[str] = []
 
-    def hear(_: int, row: ctypes._Pointer[c.mdotc_verify_row]) -> None:
+    def add_row(_: int, row: ctypes._Pointer[c.mdotc_verify_row]) -> None:
         at = row.contents
         rows.append(
             Row(
@@ -127,16 +127,16 @@ def verify(
             )
         )
 
-    given = dims or {}
+    bound = dims or {}
     keep: list[Any] = []
     options = c.new(
         c.mdotc_verify_options,
-        dims=_dims(given),
-        dim_count=len(given),
+        dims=_dims(bound),
+        dim_count=len(bound),
         entry=entry.encode() if entry is not None else None,
         tolerance=tolerance,
         seed=seed,
-        row=c.ROW_FUNCTION(hear),
+        row=c.ROW_FUNCTION(add_row),
         warning=c.MESSAGE_FUNCTION(lambda _, text: messages.append(read_text(text))),
         inputs=os.fsencode(inputs) if inputs is not None else None,
         jobs=(ctypes.c_void_p * max(len(jobs), 1))(*(job._handle.value for job, _ in jobs)),

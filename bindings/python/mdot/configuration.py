@@ -28,21 +28,21 @@ def _whole(option: str, value: Any, least: int, most: int) -> int:
     except (TypeError, ValueError):
         number = least - 1
     if isinstance(value, bool) or number != value or not least <= number <= most:
-        raise InvalidArgumentError(f"{option} is a whole number from {least} to {most}, not {value!r}")
+        raise InvalidArgumentError(f"{option} must be a whole number from {least} to {most}, not {value!r}")
     return number
 
 
 def _rate(option: str, value: Any) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
         return float(value)
-    raise InvalidArgumentError(f"{option} is a rate in GB/s, not {value!r}")
+    raise InvalidArgumentError(f"{option} must be a rate in GB/s, not {value!r}")
 
 
 def _version(option: str, value: Any) -> int:
     """100 * major + minor. The value must be a string, because the numbers 1.1 and 1.10 are equal."""
     found = re.match(r"([1-9]\d?)\.(\d\d?)(?![^.+])", value) if isinstance(value, str) else None
     if found is None:
-        raise InvalidArgumentError(f"{option} is a version as \"1.12\" or \"2.4\", not {value!r}")
+        raise InvalidArgumentError(f"{option} must be a version such as \"1.12\" or \"2.4\", not {value!r}")
     return 100 * int(found[1]) + int(found[2])
 
 
@@ -65,15 +65,15 @@ class Configuration(ConfigurationOptions):
     """How a job trains. Options that are left out have the defaults that `mdot predict --help` lists."""
 
     def replace(self, **options: Any) -> Configuration:
-        """A copy with the given options changed."""
+        """A copy with these options changed."""
         return dataclasses.replace(self, **options)
 
     @property
     def workers(self) -> int:
         """Data- and expert-parallel workers, each of which has its own batch."""
-        shared = max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1)
-        alone = max(self.data_parallel, 1) * max(self.expert_parallel, 1)
-        return self.gpus // shared if self.gpus > 0 else alone
+        gpus_per_worker = max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1)
+        workers = max(self.data_parallel, 1) * max(self.expert_parallel, 1)
+        return self.gpus // gpus_per_worker if self.gpus > 0 else workers
 
     @property
     def samples(self) -> int:
@@ -84,26 +84,26 @@ class Configuration(ConfigurationOptions):
 OPTIONS = tuple(field.name for field in dataclasses.fields(Configuration))
 
 
-def fill(out: c.mdot_configuration, given: Configuration, keep: list[Any]) -> None:
+def fill(out: c.mdot_configuration, configuration: Configuration, keep: list[Any]) -> None:
     """Writes the C struct; `keep` holds the objects that it points to. Raises InvalidArgumentError for an invalid number or
     word."""
     out.struct_size = ctypes.sizeof(out)
-    if isinstance(given.gpu, GPU):
-        specs = given.gpu._as_struct()
+    if isinstance(configuration.gpu, GPU):
+        specs = configuration.gpu._as_struct()
         keep.append(specs)
         out.gpu_spec = ctypes.pointer(specs)
     else:
-        out.gpu = str(given.gpu).encode()
+        out.gpu = str(configuration.gpu).encode()
     for row in ROWS:
-        setattr(out, row.field, _number(row, getattr(given, row.keyword)))
-    if isinstance(given.link, str) or given.link is None:
-        out.link = choose("link", given.link or "default", LINKS)
+        setattr(out, row.field, _number(row, getattr(configuration, row.keyword)))
+    if isinstance(configuration.link, str) or configuration.link is None:
+        out.link = choose("link", configuration.link or "default", LINKS)
     else:
-        out.link_gbps = _rate("link", given.link)
+        out.link_gbps = _rate("link", configuration.link)
 
 
-def as_array(given: Iterable[Configuration], keep: list[Any]) -> Any:
-    items = list(given)
+def as_array(configurations: Iterable[Configuration], keep: list[Any]) -> Any:
+    items = list(configurations)
     out = (c.mdot_configuration * max(len(items), 1))()
     for i, configuration in enumerate(items):
         fill(out[i], configuration, keep)

@@ -31,16 +31,16 @@ class Encoding:
         """Predicts each configuration as `Predictor.predict_many` would, for a few microseconds each, in one call of the
         library. An invalid configuration does not affect the others: its position holds the exception that gives the reason.
         Consecutive configurations with equal batches cost least."""
-        given = list(configurations)
+        listed = list(configurations)
         keep: list[Any] = []
 
         def query(array: Any, answers: Any, error: c.mdot_error) -> int:
             status: int = runtime().mdot_evaluate(
-                self.predictor._context(), self._handle, array, len(given), answers, ctypes.byref(error)
+                self.predictor._context(), self._handle, array, len(listed), answers, ctypes.byref(error)
             )
             return status
 
-        return self.predictor._answer([(self.job, one) for one in given], as_array(given, keep), query)
+        return self.predictor._answer([(self.job, one) for one in listed], as_array(listed, keep), query)
 
 
 def _destroy(handle: ctypes.c_void_p, job: Job) -> None:

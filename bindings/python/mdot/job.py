@@ -36,7 +36,8 @@ class Load:
 
 @dataclasses.dataclass(frozen=True)
 class Operator:
-    """One operator of a job (mdot.h, mdot_job_operator). At batch B the load of a phase is B * per_sample + per_step."""
+    """One operator of a job (mdot.h, mdot_job_operator). At batch B, the FLOPs and bytes of a phase are
+    B * per_sample + per_step."""
 
     type: str
     known: bool
@@ -190,7 +191,7 @@ class Job:
             _warn(f"{traced.graph.name}: {text}")
         if traced.unused:
             more = f" and {len(traced.unused) - 1} more" if len(traced.unused) > 1 else ""
-            _warn(f"{traced.graph.name}: nothing reads the parameter {traced.unused[0]}{more}: not counted")
+            _warn(f"{traced.graph.name}: unused parameters are not counted: {traced.unused[0]}{more}")
         return job
 
     @classmethod
@@ -286,7 +287,7 @@ class Job:
         if Path(path).suffix != ".job":
             return cls.from_onnx(path, dims=dims)
         if dims:
-            raise InvalidArgumentError(f"{path}: a .job file has no dimension to bind; that was done when it was made")
+            raise InvalidArgumentError(f"{path}: dims applies to ONNX files; the dimensions of a .job file are already bound")
         return cls.load(path)
 
     # ---- Saving and freezing -----------------------------------------------------------------------------------------
@@ -384,7 +385,7 @@ def choose(option: str, value: str, choices: tuple[str, ...], aliases: Mapping[s
     word = str(value).lower()
     word = aliases.get(word, word)
     if word not in choices:
-        raise InvalidArgumentError(f"{option} is {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}")
+        raise InvalidArgumentError(f"{option} must be {', '.join(choices[:-1])} or {choices[-1]}, not {value!r}")
     return choices.index(word)
 
 
@@ -392,7 +393,7 @@ def _fill(out: c.mdot_job_operator, op: Operator, names: list[str], keep: list[A
     """Writes the C struct; `keep` holds the objects that it points to."""
     unknown = sorted(set(op.settings) - set(names))
     if unknown:
-        raise InvalidArgumentError(f"there is no setting {unknown[0]!r}; there are {', '.join(names)}")
+        raise InvalidArgumentError(f"unknown setting {unknown[0]!r}; the settings are {', '.join(names)}")
     inputs = (ctypes.c_uint32 * max(len(op.inputs), 1))(*op.inputs)
     keep.append(inputs)
     out.struct_size = ctypes.sizeof(out)
@@ -406,7 +407,7 @@ def _fill(out: c.mdot_job_operator, op: Operator, names: list[str], keep: list[A
         for phase, load in loads.items():
             of[choose("phase", phase, PHASES)] = c.mdot_load(load.flops, load.bytes_read, load.bytes_written)
     if op.known and reader().mdot_operator_traits_find(op.type.encode(), ctypes.byref(out.traits)) != 0:
-        raise NotFoundError(f"mdot knows no operator {op.type!r}: one of another type has known=False")
+        raise NotFoundError(f"unknown operator type {op.type!r}; set known=False to use it")
 
 
 def _setting_names() -> list[str]:

@@ -55,7 +55,7 @@ class Prediction:
     def hours(self, *, steps: int | None = None, epochs: float | None = None, dataset: int | None = None) -> float:
         """Hours of the whole training: either a number of steps, or a number of epochs over a data set of `dataset` samples."""
         if (steps is None) == (epochs is None or dataset is None):
-            raise TypeError("hours takes steps, or epochs and dataset")
+            raise TypeError("pass either steps, or both epochs and dataset")
         if steps is None:
             assert epochs is not None and dataset is not None
             steps = -int(-epochs * dataset // self.configuration.samples)  # rounded up
@@ -73,7 +73,7 @@ class Prediction:
 
 
 def _short(value: float) -> str:
-    """At most three significant digits, or the whole number, because more digits would suggest an accuracy that is not there."""
+    """At most three significant digits, or the whole number, because more digits would suggest a higher accuracy."""
     return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
 
 

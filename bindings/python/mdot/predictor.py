@@ -72,11 +72,11 @@ class Predictor:
         the CPU (mdot_context_options). The calibration corrects all predictions and must belong to this predictor.
         """
         self.path = os.fspath(path) if path is not None else str(shipped_predictor())
-        given = {"device": device, "cpu_isa": cpu_isa, "kernel_precision": kernel_precision}
+        texts = {"device": device, "cpu_isa": cpu_isa, "kernel_precision": kernel_precision}
         options = c.new(
             c.mdot_open_options,
             device_timeout_ms=device_timeout_ms,
-            **{name: text.encode() for name, text in given.items() if text is not None},
+            **{name: text.encode() for name, text in texts.items() if text is not None},
         )
         self._handle = ctypes.c_void_p()
         call(
@@ -120,7 +120,7 @@ class Predictor:
 
     @property
     def device_fault(self) -> str | None:
-        """The fault of the GPU that answered this thread's calls; the CPU has answered since. None: the GPU is without fault."""
+        """The fault of the GPU that served this thread. The CPU has served the thread since. None: the GPU works."""
         message = ctypes.c_char_p()
         status = runtime().mdot_context_get_device_status(self._context(), ctypes.byref(message))
         return None if status == 0 else read_text(message.value)
@@ -215,8 +215,8 @@ class Predictor:
         batch: int | Sequence[int] | None = None,
         **options: Any,
     ) -> Table:
-        """Predicts every combination of the options that are lists: `sweep(job, ["T4", "A100"], [32, 64], precision=["fp32",
-        "amp"])`.
+        """Predicts every combination of the options that are lists, for example
+        `sweep(job, ["T4", "A100"], [32, 64], precision=["fp32", "amp"])`.
 
         The first invalid combination raises an exception.
         """
@@ -282,10 +282,10 @@ def configure(job: Job, gpu: str | GPU, batch: int | None, options: Mapping[str,
     """Makes a configuration. The batch and the optimizer default to those of the job."""
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
-        raise TypeError(f"there is no option {unknown[0]!r}; there are {', '.join(OPTIONS)}")
-    given = {name: value for name, value in options.items() if value is not None}
-    given.setdefault("optimizer", job.optimizer or "sgd")
-    return Configuration(gpu=gpu, batch=batch if batch is not None else job.batch, **given)
+        raise TypeError(f"unknown option {unknown[0]!r}; the options are {', '.join(OPTIONS)}")
+    fields = {name: value for name, value in options.items() if value is not None}
+    fields.setdefault("optimizer", job.optimizer or "sgd")
+    return Configuration(gpu=gpu, batch=batch if batch is not None else job.batch, **fields)
 
 
 def _specific_warnings(row: Prediction) -> list[str]:
@@ -303,7 +303,7 @@ def _warn_of(rows: Sequence[Prediction], job: Job) -> None:
         if name == "unknown-operators":
             kinds = sorted({op.type for op in job if not op.known})
             share = max(row.unknown_share for row in rows)
-            text += f": {', '.join(kinds[:5])}{' and others' if len(kinds) > 5 else ''}; {share:.0%} of its work"
+            text += f": {', '.join(kinds[:5])}{' and others' if len(kinds) > 5 else ''}; {share:.0%} of the work"
         touched = sum(name in _specific_warnings(row) for row in rows)
         if len(rows) > 1:
             text += f" ({touched} of {len(rows)} predictions)"

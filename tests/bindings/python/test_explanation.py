@@ -18,9 +18,9 @@ class Explanations(support.TestCase):
     def test_parts_add_up_to_the_prediction(self) -> None:
         job = self.bert()
         options = {"precision": "amp", "gpus": 8, "pipeline_parallel": 4, "data_parallel": 2}
-        for given in ({}, {"checkpoint": "blocks"}, options):
-            with self.subTest(**given):
-                answer, why = mdot.predict(job, "A100", 16, **given), mdot.explain(job, "A100", 16, **given)
+        for options_of_step in ({}, {"checkpoint": "blocks"}, options):
+            with self.subTest(**options_of_step):
+                answer, why = mdot.predict(job, "A100", 16, **options_of_step), mdot.explain(job, "A100", 16, **options_of_step)
                 self.assertEqual(why.step_ms, answer.step_ms)
                 self.assertEqual(why.configuration, answer.configuration)
                 times = sum(getattr(why, name) for name in TIMES + WAITING)

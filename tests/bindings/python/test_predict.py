@@ -136,24 +136,24 @@ class Faults(support.TestCase):
     def test_invalid_arguments_are_refused_by_name(self) -> None:
         job = self.bert()
         for message, options in (
-            ("batch is a whole number", {"batch": 0}),
-            ("batch is a whole number", {"batch": 2.5}),
-            ("batch is a whole number", {"batch": True}),
-            ("batch is a whole number", {"batch": "many"}),
-            ("precision is fp32, tf32", {"precision": "fp8"}),
-            ("zero is a whole number", {"zero": 4}),
-            ("link is a rate", {"link": float("nan")}),
-            ("link is default, pcie or nvlink", {"link": "ethernet"}),
-            ("network is a rate", {"network": "fast"}),
-            ("torch is a version", {"torch": 2.1}),
-            ("torch is a version", {"torch": "2"}),
-            ("torch is a version", {"torch": "2.123"}),
+            ("batch must be a whole number", {"batch": 0}),
+            ("batch must be a whole number", {"batch": 2.5}),
+            ("batch must be a whole number", {"batch": True}),
+            ("batch must be a whole number", {"batch": "many"}),
+            ("precision must be fp32, tf32", {"precision": "fp8"}),
+            ("zero must be a whole number", {"zero": 4}),
+            ("link must be a rate", {"link": float("nan")}),
+            ("link must be default, pcie or nvlink", {"link": "ethernet"}),
+            ("network must be a rate", {"network": "fast"}),
+            ("torch must be a version", {"torch": 2.1}),
+            ("torch must be a version", {"torch": "2"}),
+            ("torch must be a version", {"torch": "2.123"}),
             ("expert", {"gpus": 8, "data_parallel": 1, "expert_parallel": 8}),
             ("did you mean A100", {"gpu": "A1000"}),
         ):
             with self.subTest(message=message), self.assertRaisesRegex(ValueError, message):
                 mdot.predict(job, **{"gpu": "A100", "batch": 8, **options})
-        with self.assertRaisesRegex(TypeError, "no option 'precison'"):
+        with self.assertRaisesRegex(TypeError, "unknown option 'precison'"):
             mdot.predict(job, "A100", 8, precison="amp")  # type: ignore[call-arg]
 
     def test_an_unmeasured_version_gives_a_warning(self) -> None:

@@ -25,12 +25,12 @@ READS = ((), (0,), (1,), (1, 2))
 def _operator(name, channels):
     positions, is_matmul = 196.0, name == "Conv"
     weights = channels * channels if is_matmul else 0
-    given = {"channels_in": channels, "channels_out": channels, "kernel_d": 1, "kernel_h": 1, "kernel_w": 1, "groups": 1,
+    values = {"channels_in": channels, "channels_out": channels, "kernel_d": 1, "kernel_h": 1, "kernel_w": 1, "groups": 1,
              "size_in": positions, "size_out": positions} if is_matmul else {"inputs": 1}
     moved = 4 * channels * positions
     per_sample = [max(2 * weights, channels) * positions, moved, moved] * len(tables.PHASES)
     per_step = [0, 4 * weights, 0, 0, 4 * weights, 0, 0, 0, 4 * weights]
-    return (tables.operator_type_row(name), [given.get(s, 0.0) for s in tables.settings()], [*per_sample, *per_step, weights])
+    return (tables.operator_type_row(name), [values.get(s, 0.0) for s in tables.settings()], [*per_sample, *per_step, weights])
 
 
 def _network(blocks, channels):
@@ -89,7 +89,7 @@ def _predict(baseline, data, train, test):
 
 
 @pytest.mark.parametrize("baseline", [b for b in BASELINES if splits.RANDOM in b.splits], ids=lambda baseline: baseline.name)
-def test_learns_a_law_and_twice_the_same(steps, baseline):
+def test_fitting_learns_a_law_and_is_deterministic(steps, baseline):
     if isinstance(baseline.module.SETTINGS, boosting.Settings):
         pytest.importorskip("xgboost")
     is_out = steps.label_network % 5 == 2
@@ -106,7 +106,7 @@ def test_unknown_names_are_refused():
         by_name(["sheer"])
 
 
-def test_a_version_never_seen_is_as_the_newest_that_was(steps):
+def test_an_unseen_version_equals_the_newest_seen_one(steps):
     seen = np.flatnonzero(steps.software != "pt112")
     scaled = Scaled.of(jobs.configurations(steps, seen))
     newest, unseen = (np.flatnonzero(steps.software == version) for version in ("pt111", "pt112"))
@@ -114,13 +114,13 @@ def test_a_version_never_seen_is_as_the_newest_that_was(steps):
     assert torch.equal(*condition)
 
 
-def test_runs_of_the_same_step_are_one(steps):
+def test_runs_of_the_same_step_are_merged(steps):
     twice = np.array([0, 0, 5])
     merged = jobs.merged_steps(steps, twice)
     assert sorted(merged.weight) == [1, 2] and len(merged) == 2
 
 
-def test_folds_leave_whole_networks_out_and_know_one_card(steps):
+def test_folds_hold_out_whole_networks_of_one_gpu(steps):
     other = steps.gpu.copy().astype("U16")
     other[::7] = "RTX-4090"
     data = dataclasses.replace(steps, gpu=other)
@@ -134,7 +134,7 @@ def test_folds_leave_whole_networks_out_and_know_one_card(steps):
         assert set(train) | set(test) == set(found[0][1])
 
 
-def test_shortening_keeps_the_loads_and_leaves_what_is_expensive_alone():
+def test_shortening_keeps_the_sums_and_expensive_operators():
     random = np.random.default_rng(0)
     load = random.integers(1, 100, (50, tables.LOAD_COUNT)).astype(float)
     load[20] *= 1e4
@@ -149,7 +149,7 @@ def test_every_operator_counts_once_in_its_windows(steps):
     types = np.arange(len(tables.operator_types()))
     chosen = jobs.steps(steps, np.arange(len(steps.step_ms))[-12:])
     part = ets.windows(steps, types, chosen)
-    counted = np.bincount(part.row.numpy(), weights=part.share.sum(dim=1).numpy())
+    counted = np.bincount(part.row.numpy(), weights=part.weight.sum(dim=1).numpy())
     assert counted == pytest.approx([steps.sequence(n).stop - steps.sequence(n).start for n in chosen.network])
 
 
@@ -215,7 +215,7 @@ def two_gpus(steps):
     return dataclasses.replace(steps, gpu=gpu, kind=np.full(len(labels), "backward"), step_ms=halved, **per_label)
 
 
-def test_a_card_of_twice_the_size_takes_half_the_time(two_gpus, monkeypatch):
+def test_a_gpu_of_twice_the_size_takes_half_the_time(two_gpus, monkeypatch):
     twice = {"sm_count": 2, "memory_gbps": 2, "fp16_tflops": 2, "fp32_tflops": 2}
     numbers = tables.gpu(training_folds.GPU).model_specs
     bigger = tables.Gpu(("twice",), tuple(n * twice.get(c, 1) for c, n in zip(tables.MODEL_SPECS, numbers)))

@@ -20,7 +20,7 @@ def test_networks_share_the_operator_table(make_sequence, make_label):
     assert len(data.operator) == 14
 
 
-def test_labels_of_a_larger_network_by_the_same_name_are_left_out(make_sequence, make_label):
+def test_labels_of_a_larger_network_with_the_same_name_are_skipped(make_sequence, make_label):
     sequence = make_sequence(5)
     parameters_m = sequence.load[:, -1].sum() / 1e6
     data = dataset.build({Network("a", 224): sequence}, [
@@ -28,7 +28,7 @@ def test_labels_of_a_larger_network_by_the_same_name_are_left_out(make_sequence,
     assert data.step_ms.tolist() == [1.0]
 
 
-def test_labels_without_a_graph_are_left_out(make_sequence, make_label):
+def test_labels_without_a_graph_are_skipped(make_sequence, make_label):
     data = dataset.build({Network("a", 224): make_sequence(1)}, [make_label("a", 8, 1.0), make_label("b", 8, 2.0)])
     assert data.network_name.tolist() == ["a"]
     assert len(data.step_ms) == 1
@@ -41,5 +41,5 @@ def test_a_saved_data_set_reads_back(data, tmp_path):
         assert np.array_equal(value, getattr(again, name)), name
 
 
-def test_loads_have_the_contracts_width(data):
+def test_operator_load_has_the_width_of_the_schema(data):
     assert data.load.shape[1] == tables.LOAD_COUNT == 19

@@ -21,35 +21,37 @@ def test_points_are_read_with_their_parallelism(tmp_path):
     assert s.micro_batches[0] == 32 / (2 * 2)
 
 
-def _features(**given: float) -> dict[str, torch.Tensor]:
-    values = {"forward": 1.0, "backward": 2.0, "logits": 1.0, "maps": 0.01, "wide_maps": 0.04, "score_maps": 0.01, "logit_maps": 0.1,
+def _features(**changes: float) -> dict[str, torch.Tensor]:
+    values = {"forward": 1.0, "backward": 2.0, "logits": 1.0, "maps": 0.01, "wide_maps": 0.04, "score_maps": 0.01,
+              "logit_maps": 0.1,
               "exchange": 0.0, "optimizer_step": 5.0, "reduced_step": 0.0, "sent": 0.0, "layers": 24.0, "micro_batches": 8.0,
-              "stages": 1.0, "is_parallel": 0.0, "step_ms": 100.0, **given}
+              "stages": 1.0, "is_parallel": 0.0, "step_ms": 100.0, **changes}
     return {name: torch.tensor([float(value)]) for name, value in values.items()}
 
 
-def _ms(**given: float) -> float:
-    return decoder_steps.StepCosts()(_features(**given)).item()
+def _ms(**changes: float) -> float:
+    return decoder_steps.StepCosts()(_features(**changes)).item()
 
 
 def test_a_pipeline_has_a_bubble():
     stages = 4
     split, whole = _ms(layers=24 / stages, stages=stages), _ms()
     assert split > whole / stages
-    assert _ms(layers=24 / stages, stages=stages, micro_batches=800) / _ms(micro_batches=800) == pytest.approx(1 / stages, rel=0.1)
+    ratio = _ms(layers=24 / stages, stages=stages, micro_batches=800) / _ms(micro_batches=800)
+    assert ratio == pytest.approx(1 / stages, rel=0.1)
 
 
-def test_what_the_host_starts_is_not_quicker_for_being_small():
+def test_host_time_is_independent_of_the_size():
     assert _ms(forward=1e-3, backward=2e-3) == pytest.approx(_ms(forward=1e-4, backward=2e-4), rel=0.01)
     assert _ms(forward=1e-3, backward=2e-3, is_parallel=1) > _ms(forward=1e-3, backward=2e-3)
 
 
-def test_exchanges_and_reductions_are_paid():
+def test_collectives_add_time():
     assert _ms(exchange=0.5, is_parallel=1) > _ms(is_parallel=1) + 8 * 24 * 0.5
     assert _ms(reduced_step=50) == pytest.approx(_ms() + 50)
 
 
-def test_costs_are_found_again():
+def test_fitting_recovers_the_costs():
     random = np.random.default_rng(0)
     count = 60
     f = {name: value.expand(count) * torch.tensor(random.uniform(0.5, 2, count), dtype=torch.float32)

@@ -28,32 +28,32 @@ def distance(fitted, profile):
     return fitted.distances(profile)[0]
 
 
-def test_the_distance_is_that_to_the_nearest_centre(fitted, encodings):
+def test_the_distance_is_measured_to_the_nearest_centre(fitted, encodings):
     profiles = fitted.profiles(encodings + 0.5)
     expected = torch.cdist(profiles, fitted.centres).min(dim=1).values
     assert distance(fitted, profiles.T).numpy() == pytest.approx(expected.numpy(), abs=1e-3)
 
 
-def test_what_is_like_nothing_in_training_is_far_and_no_farther_than_known(fitted, encodings):
+def test_an_unfamiliar_network_has_the_maximum_distance(fitted, encodings):
     near, far = distance(fitted, fitted.profiles(encodings).T), distance(fitted, fitted.profiles(-encodings).T)
     assert far.min() > 2 * near.max()
     assert distance(fitted, fitted.profiles(1e6 * encodings).T).tolist() == [FARTHEST] * len(encodings)
 
 
-def test_without_a_kind_of_network_that_kind_is_far(fitted, encodings):
+def test_a_kind_left_out_of_training_is_far(fitted, encodings):
     before = distance(fitted, fitted.profiles(encodings[:50]).T)
     fitted.fit_centres(encodings[50:], torch.ones(100, dtype=torch.bool))
     assert distance(fitted, fitted.profiles(encodings[:50]).T).min() > 2 * before.max()
 
 
-def test_kinds_whose_steps_were_not_measured_are_farther_from_those_that_were(fitted, encodings):
+def test_kinds_without_measured_steps_are_farther_from_those_with_steps(fitted, encodings):
     unlike = fitted.distances(fitted.profiles(encodings).T)[1]
     assert unlike[:100].max() == 0 and unlike[100:].min() == 1
     fitted.fit_centres(encodings, torch.zeros(len(encodings), dtype=torch.bool))
     assert fitted.distances(fitted.profiles(encodings).T)[1].min() > 0.5
 
 
-def test_what_lies_beyond_all_is_no_more_like_networks_with_steps(fitted, encodings):
+def test_a_network_beyond_all_others_is_unlike_networks_with_steps(fitted, encodings):
     """Points on the line from the networks with steps to one without, and beyond it."""
     profiles = fitted.profiles(encodings)
     away = profiles[-1] - profiles[:100].mean(dim=0)
@@ -68,7 +68,7 @@ def test_few_networks_are_their_own_centres(encodings):
     assert distance(fitted, fitted.profiles(encodings[:5]).T).max() < 1e-2
 
 
-def test_a_networks_mean_encoding_is_that_of_its_operators_by_their_time(data):
+def test_a_networks_mean_encoding_weights_operators_by_time(data):
     from mdot_training.predictor import batches, training
     from mdot_training.predictor.model import Options, Predictor
 
@@ -78,12 +78,12 @@ def test_a_networks_mean_encoding_is_that_of_its_operators_by_their_time(data):
     found = embedding_distance.mean_encodings(model, data, labels[:1])
     batch = batches.make(data, labels[:1])
     with torch.no_grad():
-        encoded, share = model.encode(batch.operators)[batch.of_pair], training.shares(model, batch)
-    assert share.sum().item() == pytest.approx(1)
-    assert found[0].numpy() == pytest.approx((encoded * share).sum(dim=0).numpy(), rel=1e-4, abs=1e-6)
+        encoded, fraction = model.encode(batch.operators)[batch.of_pair], training.time_fractions(model, batch)
+    assert fraction.sum().item() == pytest.approx(1)
+    assert found[0].numpy() == pytest.approx((encoded * fraction).sum(dim=0).numpy(), rel=1e-4, abs=1e-6)
 
 
-def test_an_interval_is_wider_where_what_was_far_was_predicted_worse():
+def test_the_interval_widens_with_distance_if_distant_labels_had_larger_errors():
     random = np.random.default_rng(0)
     x = torch.zeros(FEATURES, 1000)
     x[0], x[-1] = 1, torch.tensor(random.uniform(0, 4, 1000))

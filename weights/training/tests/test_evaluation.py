@@ -33,19 +33,20 @@ def test_folds_are_read_back_by_name(folder):
     assert folds["fold 1"].predicted_ms.tolist() == pytest.approx([9.0, 18.0])
 
 
-def test_a_form_of_some_folds_stands_beside_the_shipped_one_there(folder, data):
+def test_a_form_with_some_folds_is_compared_on_these_folds(folder, data):
     text = report.tables(folder, data)
     assert "roofline sum, fitted constants: 100.0 / 100.0 on fold 1, where the shipped form has 10.0 / 10.0." in text
     assert "| three-token fusion, also trained on inference: shipped | 2 | 10.0 | 10.0 |" in text
 
 
-def test_the_interval_takes_all_splits_alike(folder):
+def test_the_interval_weights_all_splits_equally(folder):
     held = HeldOut(folder)
     assert held.residual.numpy() == pytest.approx(np.log(1 / 0.9))
-    assert [held.weight[held.split == split].sum().item() for split in splits.SPLITS] == pytest.approx([4.0] * len(splits.SPLITS))
+    weights = [held.weight[held.split == split].sum().item() for split in splits.SPLITS]
+    assert weights == pytest.approx([4.0] * len(splits.SPLITS))
 
 
-def test_the_interval_is_fitted_to_what_the_exported_predictor_is_given(shipped, folder, data, monkeypatch):
+def test_the_interval_is_fitted_to_the_inputs_of_the_exported_predictor(shipped, folder, data, monkeypatch):
     """The features are equal except for those that a split holds out, and for the distance to the remaining networks."""
     found, features = [], deploy_graphs.interval_features
     monkeypatch.setattr(deploy_graphs, "interval_features", lambda *x: found.append(features(*x)) or found[-1])
@@ -55,12 +56,12 @@ def test_the_interval_is_fitted_to_what_the_exported_predictor_is_given(shipped,
         with torch.no_grad():
             Whole(shipped)(*export.rows(data, int(data.label_network[label])), torch.tensor(export.configuration(**flags)),
                            torch.tensor(tables.gpu("RTX-3090").numbers))
-    given = torch.cat(found, dim=1)
+    exported = torch.cat(found, dim=1)
     same = [i for name, i in interval.FEATURE.items() if name != "distance"]
-    assert given[same].numpy() == pytest.approx(inputs[same].numpy(), rel=1e-4, abs=1e-6)
+    assert exported[same].numpy() == pytest.approx(inputs[same].numpy(), rel=1e-4, abs=1e-6)
 
 
-def test_intervals_hold_what_they_were_not_fitted_to(shipped, folder, data, tmp_path):
+def test_intervals_cover_labels_that_they_were_not_fitted_to(shipped, folder, data, tmp_path):
     data.label_network[1] ^= 1      # the networks are split into halves
     data.save(tmp_path / "data.npz")
     save(shipped, tmp_path / "members.pt")
@@ -72,7 +73,7 @@ def test_intervals_hold_what_they_were_not_fitted_to(shipped, folder, data, tmp_
     assert (high > 0.99 * np.log(1 / 0.9)).all()      # all predictions were a tenth too short
 
 
-def test_what_is_there_is_not_run_again(data, tmp_path, monkeypatch):
+def test_existing_folds_are_not_run_again(data, tmp_path, monkeypatch):
     runs = []
 
     def predict(data, train, test):

@@ -13,7 +13,7 @@ from mdot_training.predictor.families import FAMILIES, OTHER, family
     ("semnasnet_100", "efficientnet"), ("nasnetalarge", "inception-like"), ("tv_densenet121", "dense"),
     ("repvgg_b1g4", "plain"), ("convmixer_768_32", "convnext"), ("jx_nest_tiny", "convit-like"), ("gmixer_24_224", "mlp"),
 ])
-def test_networks_are_in_the_family_of_what_is_hard_about_them(network, expected):
+def test_networks_are_assigned_to_their_families(network, expected):
     assert family(network) == expected
 
 
@@ -22,9 +22,9 @@ def test_torchvisions_networks_are_in_timms_families():
     assert family("torchvision.mnasnet1_0") == family("mnasnet_100")
 
 
-def test_networks_that_fit_no_family_stand_together():
+def test_networks_without_a_family_form_one_family():
     assert family("teapot") == OTHER
 
 
-def test_there_are_families_enough_to_leave_out():
+def test_the_number_of_families_suffices():
     assert len({name for name, _ in FAMILIES}) >= 8

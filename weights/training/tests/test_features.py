@@ -19,14 +19,14 @@ def test_channels_that_fill_tiles_are_not_padded():
     assert features.padding(_convolution(channels_in=64, channels_out=96)).tolist() == [[1, 1, 1]]
 
 
-def test_three_channels_cost_what_fills_a_tile():
+def test_three_channels_cost_a_whole_tile():
     forward, data, weight = features.padding(_convolution(channels_in=3, channels_out=64))[0].tolist()
     assert forward == pytest.approx(8 / 3)
     assert data == pytest.approx(32 / 3)
     assert weight == pytest.approx(32 / 3)
 
 
-def test_grouping_tells_dense_grouped_and_depthwise_apart():
+def test_grouping_distinguishes_dense_grouped_and_depthwise():
     settings = torch.cat([_convolution(channels_in=64, channels_out=64),
                           _convolution(channels_in=64, channels_out=64, groups=32),
                           _convolution(channels_in=64, channels_out=64, groups=64)])
@@ -35,7 +35,7 @@ def test_grouping_tells_dense_grouped_and_depthwise_apart():
     assert is_depthwise[:, 0].tolist() == [0, 0, 1]
 
 
-def test_groups_of_a_product_without_parameters_are_no_grouped_convolution():
+def test_groups_of_a_batched_matmul_are_no_grouped_convolution():
     is_grouped, _ = features.grouping(_setting(channels_in=64, channels_out=64, groups=12))
     assert is_grouped.item() == 0
 
@@ -53,25 +53,25 @@ def test_groups_of_a_product_without_parameters_are_no_grouped_convolution():
     ("depthwise", 0, 0, {"channels_in": 72, "channels_out": 72, "groups": 72, "kernel_w": 7}),
     ("wide depthwise", 1, 1, {"channels_in": 1024, "channels_out": 1024, "groups": 1024, "kernel_w": 9}),
 ])
-def test_groups_have_kernels_in_nhwc_by_their_number_and_width_and_the_software(name, before, since, values):
+def test_nhwc_kernels_of_groups_depend_on_number_width_and_software(name, before, since, values):
     assert features.lacks_kernel(_convolution(**values)).tolist() == [[before, since]], name
 
 
-def test_what_groups_fall_back_to_fills_tiles_with_one_groups_channels():
+def test_fallback_kernels_fill_tiles_with_the_channels_of_one_group():
     wide = _convolution(channels_in=256, channels_out=512, groups=2)
     assert features.idle(wide).tolist() == [[1, 1, 1]]
     narrow = _convolution(channels_in=128, channels_out=256, groups=8)      # 16 and 32 channels per group
     assert features.idle(narrow).tolist() == [[1, 4, 2]]
 
 
-def test_weights_that_are_computed_are_no_layouts():
+def test_computed_weights_have_no_layout():
     """Conditional convolutions have a group for each sample."""
     groups = {"kernel_w": 1, "channels_in": 128, "channels_out": 128, "groups": 2}
     assert _work("Conv", 1e6, parameters=128 * 64, **groups).lacks_kernel.tolist() == [[1, 1]]
     assert _work("Conv", 1e6, **groups).lacks_kernel.tolist() == [[0, 0]]
 
 
-def test_products_of_few_rows_that_stand_apart_fill_a_tile_each():
+def test_batched_matmuls_of_few_rows_fill_a_tile_each():
     batched = features.padding(_setting(groups=64, channels_in=64, channels_out=64, size_out=16))
     assert batched.tolist() == [[2, 2, 2]]
     attention = features.padding(_setting(heads=4, head_size=64, queries=48, keys=64))
@@ -104,7 +104,7 @@ def _recurrence(steps: float) -> features.Work:
     return features.work(*normalisation.split(features.with_states_read(operators)), torch.tensor([[8.0]]))
 
 
-def test_a_recurrence_reads_its_state_in_every_step_whatever_the_batch():
+def test_a_recurrence_reads_its_state_in_every_step_at_any_batch():
     bare, many = _recurrence(0), _recurrence(35)
     again = 34 * 4 * 4 * 256**2
     assert (many.bytes - bare.bytes)[0].tolist() == pytest.approx([again, again, 0])
@@ -112,12 +112,12 @@ def test_a_recurrence_reads_its_state_in_every_step_whatever_the_batch():
     assert _work("Softmax", 1.0, extent=35).serial.sum() == 0      # an extent that is no number of steps
 
 
-def test_layouts_do_not_reach_rows_and_autocast_keeps_some_types():
+def test_layouts_leave_rows_unchanged_and_autocast_keeps_some_types_in_fp32():
     assert (_work("Conv", 1.0).has_layout.item(), _work("Linear", 1.0).has_layout.item()) == (1, 0)
     assert (_work("Softmax", 1.0).is_kept_in_fp32.item(), _work("Relu", 1.0).is_kept_in_fp32.item()) == (1, 0)
 
 
-def test_work_grows_with_the_batch_by_what_a_sample_costs(data):
+def test_work_grows_linearly_with_the_batch(data):
     operators = Operators(torch.tensor(data.type), torch.tensor(data.setting, dtype=torch.float32),
                           torch.tensor(data.load, dtype=torch.float32))
     one, four = (features.work(*normalisation.split(operators), torch.tensor([[b]])) for b in (1.0, 4.0))

@@ -22,20 +22,21 @@ def test_points_are_read(tmp_path):
     assert s.step_ms == pytest.approx([1e3 * 128 * 2048 / 10000, 1e3 * 24 * 8192 / 20000])
 
 
-def test_every_published_model_and_card_has_a_shape():
+def test_every_published_model_and_gpu_is_defined():
     for hidden, layers, heads in foundry_steps.SHAPES.values():
         assert hidden % heads == 0 and layers > 0
     assert set(foundry_steps.GPUS) == set(foundry_steps.MEMORY_GBPS)
 
 
-def _ms(**given: float) -> float:
-    values = {"forward": 5.0, "backward": 10.0, "attention_forward": 1.0, "attention_backward": 2.5, "maps": 0.05, "logits": 3.0,
+def _ms(**changes: float) -> float:
+    values = {"forward": 5.0, "backward": 10.0, "attention_forward": 1.0, "attention_backward": 2.5, "maps": 0.05,
+              "logits": 3.0,
               "logit_maps": 0.5, "gather": 0.5, "scatter": 0.5, "optimizer": 5.0, "layers": 24.0, "accumulation": 2.0,
-              "is_recomputed": 0.0, "is_far": 0.0, **given}
+              "is_recomputed": 0.0, "is_far": 0.0, **changes}
     return foundry_steps.ShardedCosts()({name: torch.tensor([value]) for name, value in values.items()}).item()
 
 
-def test_exchanges_hide_behind_computing_until_they_are_longer():
+def test_collectives_overlap_with_compute_until_they_are_longer():
     assert _ms(gather=2.0) == pytest.approx(_ms(), rel=0.02)
     assert _ms(gather=200.0) > 10 * _ms()
 
@@ -45,7 +46,8 @@ def test_recomputation_is_another_forward_pass():
     assert more == pytest.approx(2 * 24 * (5 + 1 + 0.05 * 12.2), rel=0.05)
 
 
-def test_the_larger_is_smooth_and_at_least_either():
+def test_longest_is_smooth_and_at_least_both():
     a, b = torch.tensor([1.0, 5.0, 0.0]), torch.tensor([1.0, 0.1, 2.0])
     result = step_costs.longest(a, b)
-    assert (result >= torch.maximum(a, b)).all() and result[0] < 1.2 and result[1:].tolist() == pytest.approx([5.0, 2.0], rel=1e-3)
+    assert (result >= torch.maximum(a, b)).all()
+    assert result[0] < 1.2 and result[1:].tolist() == pytest.approx([5.0, 2.0], rel=1e-3)

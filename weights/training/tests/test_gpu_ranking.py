@@ -15,12 +15,12 @@ def test_pairs_are_of_one_network_and_differ_clearly():
     assert pairs.tolist() == [[True, False], [False, False]]  # TITAN V against both; the others differ by a twentieth
 
 
-def test_pairs_of_one_chip_are_known():
+def test_pairs_with_the_same_die_are_marked():
     pairs = gpu_ranking.order(GPU, SAME, MEASURED, np.array([10.0, 15.0, 20.0, 1.0]))
     assert pairs.tolist() == [[True, True], [True, False], [True, False]]
 
 
-def test_steps_of_one_board_are_no_pair():
+def test_steps_of_one_gpu_model_are_no_pair():
     assert gpu_ranking.order(np.array(["T4", "T4"]), np.array(["a", "a"]), MEASURED[:2], np.array([1.0, 2.0])).shape == (0, 2)
 
 

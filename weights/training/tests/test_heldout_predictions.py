@@ -26,7 +26,7 @@ def results(data, tmp_path):
     return tmp_path
 
 
-def test_folds_have_a_row_a_left_out_label_and_a_column_a_form(data, results):
+def test_tables_have_a_row_per_held_out_label_and_a_column_per_form(data, results):
     header, rows = heldout_predictions.export_cv([results], data, splits.FAMILIES)
     of_label = len(heldout_predictions.LABEL)
     assert header[of_label:of_label + 2] == ["step_ms", "mdot"] and "roofline" in header and "mean" not in header
@@ -56,7 +56,7 @@ def test_folds_of_another_data_set_are_refused(data, results):
         heldout_predictions.export_cv([results / "nowhere"], data, splits.FAMILIES)
 
 
-def test_a_table_has_the_folds_again(data, results, tmp_path):
+def test_import_cv_restores_the_folds(data, results, tmp_path):
     data.step_ms[1] = data.step_ms[0]
     data.batch[1] = data.batch[0]       # two runs of one job may take equal time
     keep(results, data, SHIPPED_FORM, "a", np.array([0, 1]), 1.0)

@@ -6,7 +6,7 @@ import pytest
 from mdot_training.predictor.metrics import errors
 
 
-def test_errors_are_relative_to_what_was_measured():
+def test_errors_are_relative_to_measurements():
     e = errors(np.array([11.0, 90.0, 100.0]), np.array([10.0, 100.0, 200.0]))
     assert e.mape == pytest.approx((10 + 10 + 50) / 3)
     assert e.median == pytest.approx(10)
@@ -15,5 +15,5 @@ def test_errors_are_relative_to_what_was_measured():
     assert e.count == 3
 
 
-def test_within_10_counts_what_is_nearer():
+def test_within_10_counts_errors_of_at_most_ten_percent():
     assert errors(np.array([105.0, 120.0]), np.array([100.0, 100.0])).within_10 == 50

@@ -36,7 +36,7 @@ def ask(shipped, data):
     return answer
 
 
-def test_smooth_maximum_is_the_larger_where_they_differ_and_grows_where_they_do_not():
+def test_smooth_maximum_equals_the_larger_value_and_exceeds_equal_values():
     a, b = torch.tensor([[100.0]]), torch.tensor([[1.0]])
     assert smooth_maximum(a, b).item() == pytest.approx(100, rel=1e-3)
     assert smooth_maximum(a, a).item() == pytest.approx(100 * 2**0.25, rel=1e-3)
@@ -56,7 +56,7 @@ def test_training_learns_times_that_follow_the_work(data, all_labels, parts):
     assert np.median(np.abs(ratio - 1)) < 0.15
 
 
-def test_networks_that_were_left_out_are_predicted(data):
+def test_held_out_networks_are_predicted(data):
     _, train, test = next(iter(splits.folds(data, splits.RANDOM)))
     model = training.fit(data, train, SMALL, SHORT)
     ratio = training.predict_labels(model, data, test) / data.step_ms[test]
@@ -78,20 +78,21 @@ def test_runs_of_one_setup_are_merged_into_their_geometric_mean(make_sequence, m
     assert batch.weight.tolist() == [[2.0]]
 
 
-def test_types_of_few_networks_share_the_row_of_unknown_ones(data, all_labels):
+def test_rare_types_use_the_row_of_unknown_types(data, all_labels):
     model, _ = training.fit(data, all_labels, SMALL, Schedule(epochs=1, parts=2, least_networks=10**6))
     assert model.row_of_type.unique().tolist() == [tables.UNKNOWN_TYPE]
 
 
-def test_types_of_few_networks_share_the_row_of_a_relative_that_many_have(data, all_labels):
+def test_rare_types_use_the_row_of_a_related_type(data, all_labels):
     model, _ = training.fit(data, all_labels, SMALL, Schedule(epochs=1, parts=2, least_networks=1))     # Conv and Relu
-    row = {name: model.row_of_type[tables.operator_type_row(name)].item() for name in ("ConvTranspose", "LeakyRelu", "LogSoftmax")}
+    row = {name: model.row_of_type[tables.operator_type_row(name)].item()
+           for name in ("ConvTranspose", "LeakyRelu", "LogSoftmax")}
     assert row["ConvTranspose"] == tables.operator_type_row("Conv")
     assert row["LeakyRelu"] == tables.operator_type_row("Relu")
     assert row["LogSoftmax"] == tables.UNKNOWN_TYPE     # no network has its related type
 
 
-def test_groups_without_a_kernel_in_nhwc_take_longer_there_than_with_one(make_sequence, make_label):
+def test_groups_without_an_nhwc_kernel_take_longer(make_sequence, make_label):
     from mdot_training.predictor import dataset
     from mdot_training.predictor.labels import Network
 
@@ -103,7 +104,7 @@ def test_groups_without_a_kernel_in_nhwc_take_longer_there_than_with_one(make_se
     assert of["groups32", True] == pytest.approx(of["groups32", False])
 
 
-def test_benchmarks_offsets_are_no_operators(make_sequence, make_label):
+def test_benchmark_offsets_do_not_change_operators(make_sequence, make_label):
     """Inference that takes twice the time of its forward pass in whole steps does not change the predictor of whole steps."""
     from mdot_training.predictor import dataset
     from mdot_training.predictor.labels import Network
@@ -121,7 +122,7 @@ def test_benchmarks_offsets_are_no_operators(make_sequence, make_label):
     assert np.median(np.abs(ratio[data.kind == "infer"] - 1)) < 0.15
 
 
-def test_training_takes_so_many_rows_of_inference_for_each_network(make_sequence, make_label):
+def test_training_limits_the_inference_labels_per_network(make_sequence, make_label):
     from mdot_training.predictor import dataset
     from mdot_training.predictor.labels import Network
 
@@ -132,14 +133,14 @@ def test_training_takes_so_many_rows_of_inference_for_each_network(make_sequence
     assert training.chosen(data, np.arange(5), 0, seed=0).tolist() == [0]
 
 
-def test_the_learning_rate_rises_and_falls_to_its_last():
+def test_the_learning_rate_rises_and_falls():
     rates = [training.rate(done / 100, 0.2) for done in range(101)]
     top = rates.index(max(rates))
     assert rates[:top + 1] == sorted(rates[:top + 1]) and rates[top:] == sorted(rates[top:], reverse=True)
     assert (round(100 * training.WARM_UP), 1.0, 0.2) == (top, pytest.approx(rates[top]), pytest.approx(rates[-1]))
 
 
-def test_what_comes_out_is_the_mean_of_the_last_epochs_weights(data, all_labels, monkeypatch):
+def test_the_result_is_the_mean_weight_of_the_last_epochs(data, all_labels, monkeypatch):
     seen, fitted, add = [], [], training._Mean.add
 
     def noted(mean):
@@ -154,7 +155,7 @@ def test_what_comes_out_is_the_mean_of_the_last_epochs_weights(data, all_labels,
         assert torch.allclose(parameter, (first + second) / 2, atol=1e-6)
 
 
-def test_draws_of_one_training_take_other_rows_of_inference(make_sequence, make_label):
+def test_draws_use_different_inference_labels(make_sequence, make_label):
     from mdot_training.predictor import dataset
     from mdot_training.predictor.labels import Network
 
@@ -163,7 +164,7 @@ def test_draws_of_one_training_take_other_rows_of_inference(make_sequence, make_
     assert len({tuple(training.chosen(data, np.arange(100), 2, seed=training.DRAW_SEEDS * draw)) for draw in range(4)}) == 4
 
 
-def test_steps_that_nhwc_slows_beyond_reason_are_not_trained_on(make_sequence, make_label):
+def test_nhwc_outliers_are_excluded_from_training(make_sequence, make_label):
     from mdot_training.predictor import dataset
     from mdot_training.predictor.labels import Network
 
@@ -177,19 +178,19 @@ def test_quantiles_ascend(ask):
     assert (ask(0, 64.0, "RTX-3090")[0].diff() > 0).all()
 
 
-def test_equal_operators_may_be_merged(ask, data):
+def test_merging_equal_operators_keeps_the_prediction(ask, data):
     operators = data.operator[data.sequence(0)]
     apart = (torch.tensor(data.type[operators]), *(torch.tensor(x[operators], dtype=torch.float32)
              for x in (data.setting, data.load)), torch.ones(len(operators)))
     assert torch.allclose(ask(0, 64.0, "RTX-3090")[0], ask(0, 64.0, "RTX-3090", rows=apart)[0], rtol=1e-4)
 
 
-def test_steps_take_longer_with_every_sample(ask):
+def test_step_time_grows_with_the_batch(ask):
     times = [ask(3, float(batch), "RTX-3090")[0][1].item() for batch in (1, 2, 3, 5, 8, 13, 33, 100, 700)]
     assert all(a < b for a, b in zip(times, times[1:]))
 
 
-def test_faster_gpus_and_lesser_arithmetic_take_less_time(ask):
+def test_faster_gpus_and_lower_precision_take_less_time(ask):
     at = {name: ask(0, 1024.0, name)[0][1].item() for name in ("T4", "RTX-3090", "H100")}
     assert at["T4"] > at["RTX-3090"] > at["H100"]
     of = [ask(0, 1024.0, "A100", **flags)[0][1].item() for flags in ({"is_amp": 0.0, "is_fp32": 1.0},
@@ -206,7 +207,8 @@ def _dense_ms(gpu: str, matmul_precision: str, **window: float) -> list[float]:
                           torch.tensor([[float(setting.get(name, 0)) for name in tables.settings()]]), torch.tensor([load]))
     bare, norm = normalisation.split(operators)
     off, specs = torch.zeros(1, 1), torch.tensor([tables.gpu(gpu).numbers])
-    flags = {name: torch.full((1, 1), float(name == matmul_precision)) for name in ("is_fp32", "is_tf32", "is_amp", "is_default")}
+    flags = {name: torch.full((1, 1), float(name == matmul_precision))
+             for name in ("is_fp32", "is_tf32", "is_amp", "is_default")}
     c = Configurations(torch.ones(1, 1), is_half=off, is_nhwc=off, is_adam=off, is_fused=off, is_compiled=off,
                        torch=torch.full((1, 1), 112.0), gpu=specs, **flags)
     with torch.no_grad():
@@ -214,25 +216,25 @@ def _dense_ms(gpu: str, matmul_precision: str, **window: float) -> list[float]:
 
 
 @pytest.mark.parametrize("gpu", ["K80", "P100", "V100", "T4", "RTX-3090", "A100", "H100"])
-def test_on_no_gpu_does_lesser_arithmetic_take_longer(gpu):
+def test_lower_precision_is_never_slower(gpu):
     for window in ({}, {"kernel_h": 3, "kernel_w": 3}):
         times = [_dense_ms(gpu, matmul_precision, **window) for matmul_precision in ("is_amp", "is_tf32", "is_fp32")]
         assert all(half <= tf32 <= fp32 for half, tf32, fp32 in zip(*times))
 
 
-def test_the_clock_falls_where_the_boards_power_does_not_carry_it():
-    def share(gpu: str, **specs: float) -> float:
-        given = {name: tables.gpu(gpu)[name] for name in ("fp32_tflops", "tf32_tflops", "fp16_tflops", "memory_gbps",
-                                                          "compute_capability", "watts")} | specs
-        roofline, rates = Roofline(), Rates(*(torch.tensor([x]) for x in given.values()))
+def test_the_clock_falls_under_the_power_limit():
+    def sustained(gpu: str, **specs: float) -> float:
+        names = ("fp32_tflops", "tf32_tflops", "fp16_tflops", "memory_gbps", "compute_capability", "watts")
+        values = {name: tables.gpu(gpu)[name] for name in names} | specs
+        roofline, rates = Roofline(), Rates(*(torch.tensor([x]) for x in values.values()))
         return (roofline.sustained(rates.vector_tflops, roofline.tflops_per_watt[0], rates) / rates.vector_tflops).item()
 
-    assert share("V100") > 0.95 > 0.75 > share("T4") > share("L4") > 0.3
-    assert share("T4", watts=140.0) > 1.3 * share("T4")
-    assert 2 * share("T4", fp32_tflops=16.2) > share("T4")      # a higher rate makes no GPU slower
+    assert sustained("V100") > 0.95 > 0.75 > sustained("T4") > sustained("L4") > 0.3
+    assert sustained("T4", watts=140.0) > 1.3 * sustained("T4")
+    assert 2 * sustained("T4", fp32_tflops=16.2) > sustained("T4")      # a higher rate makes no GPU slower
 
 
-def test_few_columns_fill_no_tile_of_either_unit():
+def test_few_columns_are_padded_on_tensor_cores_and_vector_units():
     """Otherwise a matmul of few columns would be faster on an old GPU without tensor cores than on a new one that is better
     in all respects."""
     for gpu in ("TITAN-Xp", "RTX-3090"):
@@ -240,22 +242,22 @@ def test_few_columns_fill_no_tile_of_either_unit():
         assert few == pytest.approx(4 * many)
 
 
-def test_without_tensor_cores_all_arithmetic_takes_the_same():
+def test_without_tensor_cores_all_precisions_take_equal_time():
     assert _dense_ms("P100", "is_amp") == _dense_ms("P100", "is_fp32")
     assert _dense_ms("V100", "is_tf32") == _dense_ms("V100", "is_fp32") > _dense_ms("V100", "is_amp")
 
 
-def test_winograds_algorithm_is_for_windows_of_3x3_at_every_position_outside_tensor_cores():
+def test_winograd_applies_to_3x3_windows_at_stride_1_on_vector_units():
     three = {"kernel_h": 3, "kernel_w": 3}
     for gpu, matmul_precision, window, is_quicker in (("V100", "is_fp32", three, True), ("V100", "is_amp", three, False),
                                                 ("V100", "is_fp32", three | {"stride_h": 2, "stride_w": 2}, False),
                                                 ("V100", "is_fp32", {"kernel_h": 1, "kernel_w": 3}, False),
                                                 ("V100", "is_fp32", three | {"channels_in": 16}, False)):
-        plain, windowed = (_dense_ms(gpu, matmul_precision, **x) for x in ({k: v for k, v in window.items() if k == "channels_in"}, window))
+        plain, windowed = (_dense_ms(gpu, matmul_precision, **x) for x in ({"channels_in": window["channels_in"]}, window))
         assert (windowed[0] < 0.9 * plain[0]) == is_quicker
 
 
-def test_pytorchs_default_is_tf32_in_convolutions_alone(ask, data):
+def test_pytorchs_default_uses_tf32_in_convolutions_only(ask, data):
     fp32, tf32 = {"is_amp": 0.0, "is_fp32": 1.0}, {"is_amp": 0.0, "is_tf32": 1.0}
     times = [ask(0, 1024.0, "A100", **flags)[0][1].item() for flags in (tf32, fp32 | {"is_pytorch": 1.0}, fp32)]
     # the network consists of convolutions and ReLUs
@@ -274,21 +276,21 @@ def attention():
     return torch.tensor([tables.operator_type_row("Attention")]), setting, load, torch.ones(1)
 
 
-def test_how_attention_is_computed_reaches_attention_alone(ask, attention):
+def test_the_attention_option_affects_attention_only(ask, attention):
     eager, fused = (ask(0, 256.0, "RTX-3090", is_eager=flag)[0] for flag in (1.0, 0.0))
     assert torch.equal(eager, fused)
     eager, fused = (ask(0, 256.0, "RTX-3090", rows=attention, is_eager=flag)[0][1].item() for flag in (1.0, 0.0))
     assert eager > 1.5 * fused
 
 
-def test_a_compiler_fuses_what_lies_around_attention(ask, attention):
+def test_torch_compile_affects_operators_around_attention(ask, attention):
     eager, compiled = (ask(0, 256.0, "RTX-3090", rows=attention, is_compiled=flag)[0][1].item() for flag in (0.0, 1.0))
     assert eager == compiled
     eager, compiled = (ask(0, 256.0, "RTX-3090", is_compiled=flag)[0][1].item() for flag in (0.0, 1.0))
     assert eager != compiled
 
 
-def test_a_compiler_starts_fewer_kernels(ask):
+def test_torch_compile_launches_fewer_kernels(ask):
     eager, compiled = (ask(0, 1.0, "A100", is_compiled=flag)[0][1].item() for flag in (0.0, 1.0))
     assert compiled < 0.8 * eager       # alternating convolutions with normalisation and activations
 
@@ -304,14 +306,14 @@ def test_half_precision_throughout_takes_no_longer_than_autocast(shipped, ask):
         assert throughout <= autocast
 
 
-def test_bf16_is_emulated_before_it_was_built(ask):
+def test_bf16_is_emulated_on_older_gpus(ask):
     for gpu, is_slower in (("V100", True), ("A100", False)):
         fp16, bf16 = (ask(0, 1024.0, gpu, is_amp_bf16=flag)[0][1].item() for flag in (0.0, 1.0))
         assert (bf16 > 1.5 * fp16) == is_slower
     assert ask(0, 1024.0, "V100", is_amp_bf16=1.0)[1]["PRECISION_NOT_MEASURED"] > 0
 
 
-def test_the_newest_software_is_the_default_and_later_ones_are_as_it(ask):
+def test_software_defaults_to_the_newest_version_and_later_ones_equal_it(ask):
     newest = ask(0, 64.0, "RTX-3090", torch=float(conditions.NEWEST))
     assert torch.equal(ask(0, 64.0, "RTX-3090")[0], newest[0])
     later = ask(0, 64.0, "RTX-3090", torch=float(conditions.NEWEST + 1))
@@ -320,11 +322,11 @@ def test_the_newest_software_is_the_default_and_later_ones_are_as_it(ask):
 
 
 @pytest.mark.parametrize("name, number", [("pt17", 107), ("pt110", 110), ("pt112", 112), ("pt210", 201), ("pt291", 209)])
-def test_benchmarks_leave_the_dots_of_versions_out(name, number):
+def test_versions_without_dots_are_parsed(name, number):
     assert conditions.version(name) == number
 
 
-def test_labelled_jobs_are_inside_what_was_measured(ask):
+def test_labelled_jobs_are_inside_the_measured_range(ask):
     assert not any(ask(0, 128.0, "RTX-3090")[1].values())
 
 
@@ -334,12 +336,12 @@ def test_labelled_jobs_are_inside_what_was_measured(ask):
     ("OPTIMIZER_OR_GPUS_NOT_MEASURED", 128.0, "RTX-3090", {"is_adam": 1.0}),
     ("SOFTWARE_NOT_MEASURED", 128.0, "RTX-3090", {"torch": 105.0}),
 ])
-def test_other_jobs_are_outside_and_it_is_said_why(ask, cause, batch, gpu, flags):
+def test_jobs_outside_the_measured_range_have_a_cause(ask, cause, batch, gpu, flags):
     outside = ask(0, batch, gpu, **flags)[1]
     assert [name for name, value in outside.items() if value > 0] == [cause]
 
 
-def test_one_label_of_one_sample_does_not_make_every_batch_measured(shipped, ask, data):
+def test_one_label_at_batch_1_keeps_the_batch_limit(shipped, ask, data):
     data.batch[-2] = 1      # of the largest network
     shipped.trained_on.fit(data, torch.arange(len(tables.operator_types())))
     assert ask(0, 1.0, "RTX-3090")[1]["BATCH_BELOW_DATA"] > 0
@@ -354,37 +356,38 @@ def width(shipped, ask):
         for name, value in (("is_elsewhere", 0.5), ("waiting", 1.0), ("software", 0.5), ("new_gpu", 0.5)):
             shipped.interval.weight[FEATURE[name]] = value
 
-    def answer(*asked, **flags: float) -> float:
-        low, _, high = ask(*asked, **flags)[0].tolist()
+    def answer(*arguments, **flags: float) -> float:
+        low, _, high = ask(*arguments, **flags)[0].tolist()
         return high / low
 
     return answer
 
 
-def test_intervals_are_wider_for_what_was_not_measured(width):
+def test_intervals_are_wider_for_unmeasured_conditions(width):
     measured = width(0, 128.0, "RTX-3090", torch=112.0)
     newer, compiled = width(0, 128.0, "RTX-3090"), width(0, 128.0, "RTX-3090", is_compiled=1.0)
     assert measured < newer < compiled
     assert width(0, 128.0, "RTX-3090", torch=112.0, is_amp=0.0, is_fp32=1.0) > 1.1 * measured
 
 
-def test_intervals_are_wider_on_a_card_of_which_nothing_was_measured(shipped, width):
-    shipped.trained_on.log_gpu = torch.cat([shipped.trained_on.log_gpu, torch.tensor(tables.gpu("V100").model_specs).log()[None]])
+def test_intervals_are_wider_on_gpus_without_measurements(shipped, width):
+    shipped.trained_on.log_gpu = torch.cat([shipped.trained_on.log_gpu,
+                                            torch.tensor(tables.gpu("V100").model_specs).log()[None]])
 
-    def of_cards():
+    def widths_of_gpus():
         return [width(0, 4096.0, gpu_model, torch=112.0, is_amp=0.0, is_fp32=1.0) for gpu_model in ("RTX-3090", "V100", "A100")]
 
-    *known, new = of_cards()
+    *known, new = widths_of_gpus()
     with torch.no_grad():
         shipped.interval.weight[FEATURE["new_gpu"]] = 0.0
-    assert of_cards()[:2] == known and of_cards()[2] < 0.9 * new
+    assert widths_of_gpus()[:2] == known and widths_of_gpus()[2] < 0.9 * new
 
 
-def test_intervals_are_wider_where_the_host_is_waited_for(width):
+def test_intervals_are_wider_if_the_gpu_waits_for_the_host(width):
     assert width(0, 8.0, "A100", torch=112.0) > 1.1 * width(0, 4096.0, "A100", torch=112.0)
 
 
-def test_networks_without_whole_steps_are_as_on_another_card(shipped, width):
+def test_networks_without_whole_steps_have_the_width_of_another_gpu(shipped, width):
     measured = width(0, 128.0, "RTX-3090", torch=112.0)
     shipped.distance_model.is_stepped[:] = 0
     assert width(0, 128.0, "RTX-3090", torch=112.0) > 1.1 * measured
@@ -404,7 +407,7 @@ def test_all_files_agree_with_training(shipped, data, tmp_path):
         assert metadata == {"mdot.reads.configuration": ", ".join(tables.READS), "mdot.defaults.gpu": "0"}
 
 
-def test_networks_that_shrink_with_the_batch_are_found(data):
+def test_steps_that_shrink_with_the_batch_are_found(data):
     batch_of = tables.READS.index("batch")
 
     class Written:
@@ -433,7 +436,7 @@ def test_newer_software_makes_no_interval_narrower():
         assert side[1] >= side[0]
 
 
-def test_the_interval_covers_what_it_was_fitted_to():
+def test_the_interval_covers_its_training_residuals():
     random = np.random.default_rng(0)
     x = torch.tensor(random.uniform(0, 1, (FEATURES, 1000)), dtype=torch.float32)
     x[0] = 1
@@ -448,7 +451,7 @@ def test_the_interval_covers_what_it_was_fitted_to():
     assert inside[hard].float().mean().item() == pytest.approx(0.9, abs=0.08)
 
 
-def test_half_widths_on_new_cards_are_as_much_wider_as_they_are_told():
+def test_half_widths_on_new_gpus_are_scaled_by_the_factors():
     x = torch.zeros(FEATURES, 4)
     x[0], x[FEATURE["new_gpu"]] = 1, torch.tensor([0, 1, 0, 1])
     interval = Interval()
@@ -458,7 +461,7 @@ def test_half_widths_on_new_cards_are_as_much_wider_as_they_are_told():
     assert ratio.numpy() == pytest.approx(np.array([[1, 1.5, 1, 1.5], [1, 1, 1, 1]]))
 
 
-def test_residuals_are_told_in_half_widths():
+def test_residuals_are_expressed_in_half_widths():
     residual, widths = torch.tensor([-0.2, 0.1, 0.3]), (torch.tensor([0.1, 0.1, 0.1]), torch.tensor([0.2, 0.2, 0.2]))
     ratio = beyond(residual, widths)
     assert ratio.numpy() == pytest.approx(np.array([[2, -1, -3], [-1, 0.5, 1.5]]))

@@ -26,7 +26,7 @@ def _norm_loads() -> list[float]:
 BARE = [1e6, 2e5, 3e5, 2e6, 4e5, 5e5, 3e6, 6e5, 7e5]
 
 
-def test_a_convolution_is_the_same_with_a_normalisation_behind_it_and_without():
+def test_a_following_normalisation_leaves_the_convolution_unchanged():
     with_norm = _operator("Conv", [a + b for a, b in zip(BARE, _norm_loads())], **CONVOLUTION, normalised=1)
     bare, norm = normalisation.split(with_norm)
     alone, none = normalisation.split(_operator("Conv", BARE, **CONVOLUTION))
@@ -35,7 +35,7 @@ def test_a_convolution_is_the_same_with_a_normalisation_behind_it_and_without():
     assert [x.item() for x in none] == [0, 0, 0]
 
 
-def test_a_normalisation_that_stands_alone_has_the_same_work_and_nothing_else():
+def test_a_separate_normalisation_has_the_same_work():
     loads = _norm_loads()
     operators = _operator("BatchNormalization", loads, channels_in=CHANNELS, channels_out=CHANNELS, size_in=SIZE, size_out=SIZE)
     bare, norm = normalisation.split(operators)
@@ -53,6 +53,7 @@ def test_splitting_loses_no_traffic():
 
 def test_rows_that_the_exporter_folded_into_the_batch_count():
     """A Linear's BatchNormalization has one position per channel in its settings, and all rows of a sample in its loads."""
-    operators = _operator("BatchNormalization", _norm_loads(), channels_in=CHANNELS, channels_out=CHANNELS, size_in=1, size_out=1)
+    operators = _operator("BatchNormalization", _norm_loads(), channels_in=CHANNELS, channels_out=CHANNELS, size_in=1,
+                          size_out=1)
     _, norm = normalisation.split(operators)
     assert norm.elements.item() == ELEMENTS

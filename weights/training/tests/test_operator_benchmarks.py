@@ -25,29 +25,30 @@ def _physical_us(rows: measurements.Measured) -> np.ndarray:
         return MatmulModel(1).physical_us(rows.tensors(["us"]))[0][:, 0].numpy()
 
 
-def test_every_measured_name_is_a_card_of_a_known_architecture():
+def test_every_measured_gpu_has_a_known_architecture():
     for name in gpu_specs.NAMES.values():
         assert gpu_specs.gpu_spec(name).architecture in gpu_specs.ARCHITECTURES.values()
         assert gpu_specs.gpu_spec(name).watts > 0
 
 
-@pytest.mark.parametrize("capability, nm", [(5.2, 28), (6.1, 16), (7.0, 12), (7.5, 12), (8.0, 7), (8.6, 8), (8.9, 4), (12.0, 4)])
-def test_process_is_that_of_the_white_papers(capability, nm):
+@pytest.mark.parametrize("capability, nm", [(5.2, 28), (6.1, 16), (7.0, 12), (7.5, 12), (8.0, 7), (8.6, 8), (8.9, 4),
+                                            (12.0, 4)])
+def test_process_sizes_match_the_white_papers(capability, nm):
     assert gpu_rates.process_nm(torch.tensor([[capability]])).item() == pytest.approx(nm)
 
 
-def test_smaller_of_two_is_smooth_and_never_above_either():
+def test_at_most_is_smooth_and_never_above_either_value():
     x, limit = torch.tensor([[1e-3], [1.0], [1e6]]), torch.ones(3, 1)
     assert (gpu_rates.at_most(x, limit) <= torch.minimum(x, limit) * (1 + 1e-6)).all()
     assert gpu_rates.at_most(x, limit)[0].item() == pytest.approx(1e-3)
     assert gpu_rates.at_most(x, limit)[2].item() == pytest.approx(1.0)
 
 
-def test_a_board_with_little_power_does_not_reach_its_clock():
+def test_a_low_power_limit_lowers_the_clock():
     rates = gpu_rates.Rates()
-    share = {name: rates.clock_share(_matmuls(name, 1, 1, 1, is_half=False).tensors(["us"])).item()
+    fraction = {name: rates.clock_fraction(_matmuls(name, 1, 1, 1, is_half=False).tensors(["us"])).item()
              for name in ("T4", "V100-SXM-16GB")}
-    assert share["T4"] < 0.7 < share["V100-SXM-16GB"] <= 1
+    assert fraction["T4"] < 0.7 < fraction["V100-SXM-16GB"] <= 1
 
 
 def test_more_work_never_takes_less_time():
@@ -66,15 +67,15 @@ def test_another_wave_costs_a_wave():
     assert two / one > 13 / 12
 
 
-def test_fp32_is_slower_than_tensor_cores_where_there_are_some():
+def test_fp32_is_slower_than_tensor_cores():
     for gpu_model, is_slower in (("A100-SXM-80GB", True), ("GTX-1080-Ti", False)):
         half, single = (_physical_us(_matmuls(gpu_model, 4096, 4096, 4096, is_half))[0] for is_half in (True, False))
         assert (single > 2 * half) == is_slower
 
 
-def _attention(**given) -> float:
+def _attention(**changes) -> float:
     shape = {"batch": 4, "queries": 2048, "keys": 2048, "heads": 16, "key_heads": 16, "head_size": 128, "is_causal": 0,
-             "is_backward": 0, **given}
+             "is_backward": 0, **changes}
     name = np.array(["H100-SXM-80GB"])
     columns = measurements.with_specs({key: np.array([float(x)]) for key, x in shape.items()}, name, np.array([True]))
     rows = measurements.Measured(columns, np.array(["us"]), name, np.array(["all"]), np.ones(1))
@@ -121,11 +122,12 @@ def _made(noise: float = 0.0) -> measurements.Measured:
     return measurements.Measured(joined, source, gpu_model, rows.kind, microseconds)
 
 
-def test_fitting_finds_what_sources_differ_by_and_foretells_a_card_that_it_never_saw():
+def test_fitting_separates_sources_and_predicts_a_held_out_gpu():
     rows = _made(noise=0.03)
     schedule = operator_fitting.Schedule(steps=150, rows=256)
     (name, train, test), = operator_fitting.folds(rows, ("Hopper",))
-    assert name == "Hopper" and set(rows.gpu_model[train]) == {"A100-SXM-80GB"} and set(rows.gpu_model[test]) == {"H100-SXM-80GB"}
+    assert name == "Hopper"
+    assert set(rows.gpu_model[train]) == {"A100-SXM-80GB"} and set(rows.gpu_model[test]) == {"H100-SXM-80GB"}
     model, sources = operator_fitting.fit(MatmulModel, rows.take(train), schedule)
     error = np.abs(operator_fitting.predict(model, sources, rows.take(test)) / rows.microseconds[test] - 1)
     assert np.median(error) < 0.15
@@ -140,35 +142,35 @@ def test_equal_seeds_give_equal_models():
     assert (first == second).all()
 
 
-def test_some_of_every_group_are_taken():
+def test_at_most_keeps_rows_of_every_group():
     rows = _made()
     few = rows.at_most(7)
     _, count = np.unique(few.group, return_counts=True)
     assert list(count) == [7, 7, 7, 7]
 
 
-def test_tables_have_a_line_a_group_and_say_what_is_off():
+def test_tables_have_a_line_with_the_error_of_each_group():
     rows = _made().at_most(5)
     lines = error_table.lines("Hopper", 1.1 * rows.microseconds, rows)
     assert len(lines) == 5 and all("| 10.0 | 10.0 | 10.0 | 1.10 |" in line for line in lines[:-1])
     assert "**10.0**" in lines[-1]
 
 
-def _convolution(**given) -> dict[str, torch.Tensor]:
+def _convolution(**changes) -> dict[str, torch.Tensor]:
     shape = {"batch": 32, "channels_in": 256, "channels_out": 128, "window": 9, "positions_in": 784, "positions_out": 784,
-             "phase": 0, "has_winograd": 0, **given}
+             "phase": 0, "has_winograd": 0, **changes}
     name = np.array(["V100-SXM-16GB"])
     columns = measurements.with_specs({key: np.array([float(x)]) for key, x in shape.items()}, name, np.array([False]))
     return measurements.Measured(columns, np.array(["us"]), name, np.array(["all"]), np.ones(1)).tensors(["us"])
 
 
-def _convolution_us(**given) -> float:
+def _convolution_us(**changes) -> float:
     torch.manual_seed(0)
     with torch.no_grad():
-        return ConvolutionModel(1)(_convolution(**given))[0].item()
+        return ConvolutionModel(1)(_convolution(**changes))[0].item()
 
 
-def test_phases_of_a_convolution_are_products_of_equal_work():
+def test_phases_of_a_convolution_are_matmuls_of_equal_work():
     for changes in ({}, {"positions_out": 196}):
         work = []
         for phase in range(3):
@@ -178,7 +180,7 @@ def test_phases_of_a_convolution_are_products_of_equal_work():
         assert work[0] == 32 * changes.get("positions_out", 784) * 128 * 256 * 9
 
 
-def test_winograd_is_taken_where_there_is_one_and_it_is_quicker():
+def test_winograd_is_used_if_it_is_available_and_faster():
     assert _convolution_us(has_winograd=1) < 0.8 * _convolution_us()
     assert _convolution_us(has_winograd=1, channels_in=3) == pytest.approx(_convolution_us(channels_in=3))
 
@@ -192,7 +194,7 @@ def _stream_us(operation: str, rows: float, columns: float) -> float:
         return StreamModel(1)(measurements.Measured(given, np.array(["us"]), name, name, np.ones(1)).tensors(["us"]))[0].item()
 
 
-def test_streams_move_bytes_and_reductions_want_many_rows():
+def test_streams_are_memory_bound_and_reductions_need_many_rows():
     assert 7 < _stream_us("elementwise", 2**16, 2**13) / _stream_us("elementwise", 2**16, 2**10) < 9
     assert _stream_us("softmax", 4, 2**22) > 2 * _stream_us("softmax", 2**12, 2**12)
     assert _stream_us("elementwise", 4, 2**22) == pytest.approx(_stream_us("elementwise", 2**12, 2**12))

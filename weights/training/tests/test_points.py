@@ -6,16 +6,17 @@ from mdot_training.checks.points import Point, decoders, nvidia, profet, submiss
 from mdot_training.predictor import language
 from mdot_training.predictor.labels import Network
 
-EXAMPLES = {"source": "NVIDIA/DeepLearningExamples@7:README.md", "gpu": "", "seq_or_resolution": "", "notes": "", "batch_per_gpu": ""}
+EXAMPLES = {"source": "NVIDIA/DeepLearningExamples@7:README.md", "gpu": "", "seq_or_resolution": "", "notes": "",
+            "batch_per_gpu": ""}
 
 
 def _example(**values: str) -> Point | None:
     return nvidia.read({**EXAMPLES, "gpu": values["gpu_canonical"], **values})
 
 
-def test_image_networks_take_the_examples_own_batch_where_none_is_said():
-    half = _example(model="resnet50v1.5", framework="PyTorch", gpu_canonical="V100", gpus="1", precision="amp-fp16", throughput="1280",
-                    notes="Training performance: NVIDIA DGX-1 16GB (8x V100 16GB)")
+def test_image_networks_default_to_the_batch_of_the_example():
+    half = _example(model="resnet50v1.5", framework="PyTorch", gpu_canonical="V100", gpus="1", precision="amp-fp16",
+                    throughput="1280", notes="Training performance: NVIDIA DGX-1 16GB (8x V100 16GB)")
     assert (half.network, half.gpu_model, half.step_ms) == (Network("resnet50", 224), "V100-SXM-16GB", 200)
     assert (half.options["batch"], half.options["layout"], half.options["precision"]) == (256, "nhwc", "amp")
     fp32 = _example(model="ConvNets se-resnext101-32x4d", framework="PyTorch", gpu_canonical="V100", gpus="8", precision="fp32",
@@ -25,15 +26,17 @@ def test_image_networks_take_the_examples_own_batch_where_none_is_said():
 
 
 @pytest.mark.parametrize("precision, batch, passes", [("amp-fp16", 312, 256), ("tf32", 176, 512)])
-def test_of_two_counts_of_passes_the_larger_goes_with_the_smaller_batch(precision, batch, passes):
-    point = _example(model="BERT", framework="TensorFlow2", gpu_canonical="A100-80", gpus="1", precision=precision, throughput="100",
-                     batch_per_gpu=str(batch), seq_or_resolution="128", notes="grad_accum=256 , 512; Pre-training performance: Single-node")
+def test_the_larger_accumulation_belongs_to_the_smaller_batch(precision, batch, passes):
+    point = _example(model="BERT", framework="TensorFlow2", gpu_canonical="A100-80", gpus="1", precision=precision,
+                     throughput="100", batch_per_gpu=str(batch), seq_or_resolution="128",
+                     notes="grad_accum=256 , 512; Pre-training performance: Single-node")
     assert point.options["accumulate"] == passes
     assert point.step_ms == pytest.approx(1e3 * batch * passes / 100)
 
 
-def test_what_a_point_leaves_too_open_is_left_out():
-    base = dict(framework="TensorFlow2", gpu_canonical="V100", precision="fp32", throughput="1", batch_per_gpu="8", seq_or_resolution="128")
+def test_underspecified_points_are_skipped():
+    base = dict(framework="TensorFlow2", gpu_canonical="V100", precision="fp32", throughput="1", batch_per_gpu="8",
+                seq_or_resolution="128")
     # the number of nodes is unknown
     assert _example(model="BERT", gpus="16", notes="Pre-training: Multi-node", **base) is None
     assert _example(model="BERT", gpus="", notes="Pre-training: Multi-node", **base) is None
@@ -44,38 +47,41 @@ def test_what_a_point_leaves_too_open_is_left_out():
 
 
 def test_batches_of_tokens_are_sentences():
-    point = _example(model="Transformer", framework="PyTorch", gpu_canonical="A100-40", gpus="8", precision="tf32", throughput="8192",
-                     batch_per_gpu="10240")
+    point = _example(model="Transformer", framework="PyTorch", gpu_canonical="A100-40", gpus="8", precision="tf32",
+                     throughput="8192", batch_per_gpu="10240")
     assert (point.options["batch"], point.network.image_size, point.step_ms) == (320, 32, 10000)
 
 
 def test_submissions_of_one_node_are_read():
-    row = {"model": "resnet", "gpu_canonical": "H100-SXM", "gpus": "8", "batch_per_gpu": "400.0", "throughput": "3200", "notes": "nodes=1"}
+    row = {"model": "resnet", "gpu_canonical": "H100-SXM", "gpus": "8", "batch_per_gpu": "400.0", "throughput": "3200",
+           "notes": "nodes=1"}
     point = submissions.resnet(row)
     assert (point.gpu_model, point.step_ms, point.gpus) == ("H100-SXM-80GB", 1000, 8)
     assert submissions.resnet({**row, "notes": "nodes=2"}) is None
 
 
-def test_profets_networks_are_kerass_at_their_own_size():
-    row = {"model": "VGG16", "gpu_canonical": "K80", "gpus": "1", "batch_per_gpu": "32", "seq_or_resolution": "224", "throughput": "64"}
+def test_profets_networks_have_keras_input_sizes():
+    row = {"model": "VGG16", "gpu_canonical": "K80", "gpus": "1", "batch_per_gpu": "32", "seq_or_resolution": "224",
+           "throughput": "64"}
     assert profet.read(row).step_ms == 500
     assert profet.read({**row, "seq_or_resolution": "32"}) is None
     assert profet.read({**row, "model": "LeNet5"}) is None
 
 
 def test_parallelism_of_vtrains_points_becomes_options():
-    row = {"source": "VIA-Research/vTrain@1:data", "model": "GPT-h1024-L24-a16", "gpu": "A100", "gpus": "16", "batch_per_gpu": "2",
+    row = {"source": "VIA-Research/vTrain@1:data", "model": "GPT-h1024-L24-a16", "gpu": "A100", "gpus": "16",
+           "batch_per_gpu": "2",
            "seq_or_resolution": "1024", "throughput": "1", "notes": "iteration_ms=400; global_batch=64; tp=2; dp=4; pp=2; on"}
     point = decoders.vtrain(row)
     assert (point.gpus, point.options["nodes"], point.options["micro_batches"], point.options["batch"]) == (16, 2, 8, 16)
     assert not point.is_trained
 
 
-def test_every_language_model_that_is_asked_for_has_a_definition():
+def test_every_requested_language_model_has_a_definition():
     for name in nvidia.LANGUAGE_MODELS.values():
         assert language.definition(name, 128)
 
 
-def test_each_reader_is_of_another_source():
+def test_each_reader_has_its_own_source():
     readers = [set(module.READERS) for module in (decoders, nvidia, submissions, profet)]
     assert sum(map(len, readers)) == len(set.union(*readers))

@@ -16,7 +16,7 @@ def _points(folder, *rows):
     return list(published.read(path))
 
 
-def test_neusight_names_network_length_batch_and_what_was_timed(tmp_path):
+def test_neusight_labels_have_network_length_batch_and_kind(tmp_path):
     folder = tmp_path / "NVIDIA_L4"
     folder.mkdir()
     for name in ("gpt2_large-inf-1024-4", "bert_large-train-512-2", "gpt2_large-inf-1024-4-fusion", "switchxl4-train-512-1"):
@@ -27,7 +27,7 @@ def test_neusight_names_network_length_batch_and_what_was_timed(tmp_path):
     assert (gpt.gpu, gpt.precision, gpt.is_fused, gpt.step_ms) == ("L4", "fp32", False, 12.5)
 
 
-def test_a_step_of_several_passes_is_brought_to_one(tmp_path):
+def test_a_step_with_accumulation_is_reduced_to_one_pass(tmp_path):
     note = "grad_accum=4; global_batch=64; amp_bf16; DEFAULT; FULL_SHARD; True; False; 1345310720; MFU=56.6"
     label, = _points(tmp_path, f"mosaicml/llm-foundry@8c:README.md,mpt-1b,a100_80gb,8,2,16384,65536,{note}",
                      f"mosaicml/llm-foundry@8c:README.md,mpt-1b,a100_80gb,64,2,16384,65536,{note}")
@@ -35,29 +35,31 @@ def test_a_step_of_several_passes_is_brought_to_one(tmp_path):
     assert (label.batch, label.recomputes, label.is_fused, label.precision) == (2, True, True, "amp_bf16")
 
 
-def test_of_vtrain_what_is_data_parallel_alone_is_read_without_the_sum_of_gradients(tmp_path):
-    row = "VIA-Research/vTrain@1:data,GPT-h1024-L24-a16,A100,2,1,1024,1,iteration_ms=400; global_batch=16; tp={}; dp=2; pp=1; on"
+def test_data_parallel_vtrain_points_exclude_the_all_reduce(tmp_path):
+    row = ("VIA-Research/vTrain@1:data,GPT-h1024-L24-a16,A100,2,1,1024,1,"
+           "iteration_ms=400; global_batch=16; tp={}; dp=2; pp=1; on")
     label, = _points(tmp_path, row.format(1), row.format(2))
     reduced_ms = 2 * (12 * 24 * 1024**2 + 51200 * 1024) / 230e6     # half of the GPUs' bytes twice, for two GPUs
     assert label.step_ms == pytest.approx((400 - reduced_ms) / 8)
     assert label.recomputes and not label.is_fused
 
 
-def test_sailor_times_the_optimizer_apart(tmp_path):
+def test_sailor_labels_exclude_the_optimizer(tmp_path):
     note = "sum; total_ms=1000; fwd+bwd_ms=800.5; optimizer_ms=199.5"
     v100, a100 = _points(tmp_path, f"eth-easl/sailor@1:x,OPT-350,V100-16,1,2,2048,1,{note}",
-                         f"eth-easl/sailor@1:x,OPT-350,A100-80,1,2,2048,1,{note}", f"eth-easl/sailor@1:x,OPT-350,A100-80,2,2,2048,1,{note}")
+                         f"eth-easl/sailor@1:x,OPT-350,A100-80,1,2,2048,1,{note}",
+                         f"eth-easl/sailor@1:x,OPT-350,A100-80,2,2,2048,1,{note}")
     assert (v100.step_ms, v100.precision, a100.precision) == (800.5, "fp32", "tf32")
 
 
 def test_every_model_of_the_points_has_a_definition():
-    for name in (*published.SAILOR_MODELS.values(), *(f"mpt-{size}" for size in language.MPT), "GPT-h1024-L24-a16", "bert_large",
-                 "gpt2_large", "gpt3_xl", "gpt3_27", "opt_13"):
-        kind, given = language.definition(name, 1024)
-        assert kind and given
+    for name in (*published.SAILOR_MODELS.values(), *(f"mpt-{size}" for size in language.MPT), "GPT-h1024-L24-a16",
+                 "bert_large", "gpt2_large", "gpt3_xl", "gpt3_27", "opt_13"):
+        kind, arguments = language.definition(name, 1024)
+        assert kind and arguments
 
 
-def test_what_is_computed_again_counts_forward_twice(make_sequence, make_label):
+def test_recomputation_counts_the_forward_pass_twice(make_sequence, make_label):
     sequences = {Network("language.gpt", 224): make_sequence(2)}
     labels = [make_label("language.gpt", 1, 1.0, run="vtrain", kind="backward", recomputes=again) for again in (False, True)]
     data = dataset.build(sequences, labels)

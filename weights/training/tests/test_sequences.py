@@ -38,7 +38,7 @@ def _graph(folder, name):
     return path
 
 
-def test_loads_are_split_into_those_of_a_sample_and_of_a_step(mdot, tmp_path):
+def test_flops_and_bytes_are_split_into_per_sample_and_per_step(mdot, tmp_path):
     sequence = sequences.read_sequence(mdot, _graph(tmp_path, "net"))
     assert sequence.load[0, :3].tolist() == [100, 8, 4]
     assert sequence.load[0, 9:12].tolist() == [7, 0, 0]
@@ -52,7 +52,7 @@ def test_types_settings_and_positions_have_their_columns(mdot, tmp_path):
     assert sequence.position[1].tolist() == [1, 1, 0, 1, 0]
 
 
-def test_what_was_read_is_not_read_again(mdot, tmp_path):
+def test_cached_sequences_are_not_read_again(mdot, tmp_path):
     graph = _graph(tmp_path, "net")
     first = sequences.read_all(mdot, [graph], tmp_path / "cache", 1)
     runs = (tmp_path / "log").read_text()

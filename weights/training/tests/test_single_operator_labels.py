@@ -16,19 +16,23 @@ def _as_tokens(described: single_operator_labels.Described, settings: dict[str, 
     assert found.load[0].tolist() == load
 
 
-def test_operators_are_described_as_mdot_tokens_describes_them():
+def test_operators_are_described_as_by_mdot_extract():
     """Expected values are the output of `mdot extract` for a GPT of width 1024 at length 1024."""
     _as_tokens(single_operator_labels.linear({"m": 1024, "k": 1024, "n": 51200}),
                {"channels_in": 1024, "channels_out": 51200, "size_in": 1024, "size_out": 1024, "inputs": 1},
-               [107374182400, 4194304, 209715200, 107374182400, 209715200, 4194304, 107374182400, 213909504, 0, 0, 209715200, 0, 0,
-                209715200, 0, 0, 0, 209715200, 51200 * 1024])
+               [107374182400, 4194304, 209715200, 107374182400, 209715200, 4194304, 107374182400, 213909504, 0, 0, 209715200, 0,
+                0, 209715200, 0, 0, 0, 209715200, 51200 * 1024])
     heads = {"heads": 16, "head_size": 64, "queries": 1024, "keys": 1024}
     _as_tokens(single_operator_labels.attention({**heads, "batch": 1, "is_causal": 1}), {**heads, "inputs": 3},
-               [4378853376, 12582912, 4194304, 8757706752, 16777216, 12582912, 0, 0, 0, 0, 8388608, 0, 0, 8388608, 0, 0, 0, 0, 0])
-    _as_tokens(single_operator_labels.stream({"rows": 1024, "columns": 1024, "operation": STREAMS.index("normalisation")}), {"axis": 1, "extent": 1024, "inputs": 1},
-               [8388608, 4194304, 4194304, 16777216, 8388608, 4194304, 2097152, 4194304, 0, 0, 8192, 0, 0, 8192, 0, 0, 0, 8192, 2048])
+               [4378853376, 12582912, 4194304, 8757706752, 16777216, 12582912, 0, 0, 0, 0, 8388608, 0, 0, 8388608, 0, 0, 0, 0,
+                0])
+    _as_tokens(single_operator_labels.stream({"rows": 1024, "columns": 1024, "operation": STREAMS.index("normalisation")}),
+               {"axis": 1, "extent": 1024, "inputs": 1},
+               [8388608, 4194304, 4194304, 16777216, 8388608, 4194304, 2097152, 4194304, 0, 0, 8192, 0, 0, 8192, 0, 0, 0, 8192,
+                2048])
     pointwise = {"batch": 32, "channels_in": 16, "channels_out": 48, "window": 1, "positions_in": 3136, "positions_out": 3136}
-    ones = ("kernel_d", "kernel_h", "kernel_w", "stride_d", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups", "inputs")
+    ones = ("kernel_d", "kernel_h", "kernel_w", "stride_d", "stride_h", "stride_w", "dilation_h", "dilation_w", "groups",
+            "inputs")
     _as_tokens(single_operator_labels.convolution(pointwise),
                {**dict.fromkeys(ones, 1), "channels_in": 16, "channels_out": 48, "size_in": 3136, "size_out": 3136},
                [4816896, 200704, 602112, 4816896, 602112, 200704, 4816896, 802816, 0, 0, 3072, 0, 0, 3072, 0, 0, 0, 3072, 768])
@@ -46,7 +50,8 @@ def with_single(make_sequence, make_label):
         described = single_operator_labels.linear({"m": 512, "k": 256, "n": 1024})
         network = Network(OPERATOR + "Linear", 0)
         sequences[network] = single_operator_labels.sequence(described)
-        labels.append(Label(network, described.batch, "nchw", "pt210", single_operator_labels.SOURCES[0], 0.5, 0.0, gpu, "fp32", kind, False, True))
+        labels.append(Label(network, described.batch, "nchw", "pt210", single_operator_labels.SOURCES[0], 0.5, 0.0, gpu, "fp32",
+                            kind, False, True))
     return dataset.build(sequences, labels)
 
 
@@ -64,18 +69,18 @@ def test_single_operators_are_no_whole_networks(with_single):
     assert [str(with_single.network_name[n]) for n in with_single.whole_networks] == ["net"]
 
 
-def test_an_architecture_is_left_out_with_all_of_its_cards_but_the_one_of_whole_steps(with_single):
+def test_an_architecture_is_held_out_except_for_the_gpu_of_whole_steps(with_single):
     folds = {name: (train.tolist(), test.tolist()) for name, train, test in splits.folds(with_single, splits.ARCHITECTURES)}
     assert folds == {"Volta": ([0, 2], [1]), "Ampere": ([0, 1], [2])}     # the network's GPU is of Ampere, too
 
 
-def test_the_report_has_a_row_an_architecture_and_operator(with_single, tmp_path):
+def test_the_report_has_a_row_per_architecture_and_operator(with_single, tmp_path):
     np.savez(fold_file(tmp_path, SHIPPED_FORM, splits.ARCHITECTURES, "Volta"), fold="Volta", label=np.array([1]),
              predicted_ms=np.array([0.6]), measured_ms=np.array([0.5]), is_nhwc=np.array([False]))
     assert "| Volta | Linear, fp32 | 1 | 1 | 20.0 | 20.0 | 20.0 | 1.20 |" in report.tables(tmp_path, with_single)
 
 
-def test_short_ones_and_cards_without_figures_are_left_out():
+def test_short_times_and_gpus_without_spec_values_are_skipped():
     gpu_model = np.array(["A40", "A40", "P4", "T4", "T4"])
     source = np.array(["vidur", "vidur", "vidur", "NeuSight:linear", "NeuSight:linear"])
     found = Measured({}, source, gpu_model, np.array(["fp32"] * 5), np.array([100.0, 10.0, 100.0, 100.0, 500.0]))

@@ -28,12 +28,12 @@ def test_every_label_is_tested_once_and_never_trained_on_then(named, split):
 
 
 @pytest.mark.parametrize("split", BY_NETWORK)
-def test_labels_of_a_network_stand_on_one_side(named, split):
+def test_labels_of_a_network_are_on_one_side(named, split):
     for _, train, test in splits.folds(named, split):
         assert not set(named.label_network[train]) & set(named.label_network[test])
 
 
-def test_equal_sequences_under_two_names_stand_on_one_side(named):
+def test_equal_sequences_with_two_names_are_on_one_side(named):
     number = {str(name): i for i, name in enumerate(named.network_name)}
     for _, _, test in splits.folds(named, splits.RANDOM):
         sides = [np.isin(number[name], named.label_network[test]) for name in ("resnet18", "tv_resnet18")]
@@ -54,13 +54,13 @@ def measured(make_sequence, make_label):
 
 
 @pytest.mark.parametrize("split", (splits.RANDOM, splits.FAMILIES))
-def test_whole_steps_by_newer_software_are_judged_and_nothing_of_their_networks_is_trained_on(measured, split):
+def test_only_steps_with_newer_software_are_evaluated(measured, split):
     for _, train, test in splits.folds(measured, split):
         assert set(measured.kind[test]) == {"train"} and set(measured.software[test]) == {"pt111", "pt112"}
         assert not set(measured.label_network[train]) & set(measured.label_network[test])
 
 
-def test_a_card_is_left_out_with_its_twin(measured):
+def test_a_gpu_model_is_held_out_with_its_twin(measured):
     folds = {name: (train, test) for name, train, test in splits.folds(measured, splits.GPUS)}
     assert set(folds) == {"GTX-1080-Ti TITAN-Xp", "TITAN-V"}
     for train, test in folds.values():
@@ -68,7 +68,7 @@ def test_a_card_is_left_out_with_its_twin(measured):
         assert set(measured.kind[test]) == {"backward"}
 
 
-def test_newer_software_is_left_out_whatever_was_timed(measured):
+def test_newer_software_is_held_out_for_every_kind_of_label(measured):
     (_, train, test), = splits.folds(measured, splits.SOFTWARE)
     assert set(measured.software[train]) == {"pt110", "pt111", "pt17"}
     assert set(measured.software[test]) == {"pt112"}
@@ -85,7 +85,7 @@ def with_language(make_sequence, make_label):
     return dataset.build(sequences, labels)
 
 
-def test_language_models_are_judged_apart(with_language):
+def test_language_models_are_evaluated_separately(with_language):
     for _, _, test in splits.folds(with_language, splits.GPUS):
         assert set(with_language.run[test]) == {"run"}
     for split in (splits.LANGUAGE_MODELS, splits.LANGUAGE_GPUS):
@@ -93,13 +93,13 @@ def test_language_models_are_judged_apart(with_language):
         assert sorted(tested) == list(np.flatnonzero(with_language.run == "neusight"))
 
 
-def test_a_language_model_is_left_out_on_all_cards(with_language):
+def test_a_language_model_is_held_out_on_all_gpus(with_language):
     for _, train, test in splits.folds(with_language, splits.LANGUAGE_MODELS):
         assert not set(with_language.label_network[train]) & set(with_language.label_network[test])
 
 
 @pytest.mark.parametrize("split", (splits.GPUS, splits.LANGUAGE_GPUS))
-def test_boards_of_one_chip_are_left_out_together_whoever_measured(with_language, split):
+def test_gpu_models_with_one_die_are_held_out_together(with_language, split):
     volta = np.isin(with_language.gpu, ("TITAN-V", "V100-PCIe-32GB"))
     found = [train for _, train, test in splits.folds(with_language, split) if volta[test].any()]
     assert len(found) == 1 and not volta[found[0]].any()

@@ -3,7 +3,7 @@
 from mdot_training.predictor import tables
 
 
-def test_settings_have_the_headers_order():
+def test_settings_have_the_order_of_the_header():
     assert tables.settings()[:3] == ("kernel_d", "kernel_h", "kernel_w")
     assert tables.settings()[-1] == "inputs"
     assert len(set(tables.settings())) == len(tables.settings())
@@ -31,14 +31,14 @@ def test_every_gpu_has_a_power_limit():
     assert tables.gpu("T4")["watts"] == 70
 
 
-def test_links_and_power_limits_make_no_other_card():
+def test_links_and_power_limits_do_not_distinguish_gpu_models():
     assert tables.MODEL_SPECS[-1] == "fp16_tflops" and len(tables.gpu("A100").model_specs) == len(tables.MODEL_SPECS)
 
 
-def test_what_the_predictor_reads_of_a_configuration_is_what_the_header_names():
+def test_configuration_numbers_match_the_header():
     assert set(tables.READS) <= set(tables.configuration())
     assert tables.configuration()[:2] == ("batch", "gpu_count") and tables.configuration()[-1] == "torch"
 
 
-def test_causes_have_the_headers_order():
+def test_causes_have_the_order_of_the_header():
     assert tables.causes()[0] == "BATCH_BELOW_DATA" and len(tables.causes()) == 8

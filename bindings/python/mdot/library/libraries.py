@@ -181,7 +181,7 @@ def compiler() -> ctypes.CDLL:
         return _load("mdotc", _COMPILER)
     except OSError as fault:
         raise errors.ToolchainError(
-            f"the compiler of predictors is not installed: pip install 'mdot[compiler]' brings it ({fault})"
+            f"the compiler is not installed; run pip install 'mdot[compiler]' ({fault})"
         ) from fault
 
 
@@ -193,7 +193,7 @@ def shipped_predictor() -> Path:
     path = PACKAGE / "lib" / "predictor.mdot"
     if path.is_file():
         return path
-    raise errors.NotFoundError(f"there is no predictor at {path}: name one, or set MDOT_PREDICTOR to its path")
+    raise errors.NotFoundError(f"there is no predictor at {path}; pass a path, or set MDOT_PREDICTOR")
 
 
 # ---- Calling ---------------------------------------------------------------------------------------------------------

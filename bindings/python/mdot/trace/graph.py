@@ -105,16 +105,16 @@ class Graph:
     ) -> list[Value]:
         """Adds a node and returns its results. If all inputs are constants, the results are constants and the graph gets no
         node."""
-        given = [value for value in inputs if value is not None]
-        if all(value.kind == "constant" for value in given):
+        present = [value for value in inputs if value is not None]
+        if all(value.kind == "constant" for value in present):
             made = [self.constant(shape, dtype) for shape, dtype in outputs]
         else:
             path = "/" + self.scope.replace(".", "/") if self.scope else ""
             name = self.unique(f"{path}/{op}")
             made = [Value(self.unique(f"{name}_output"), shape, dtype) for shape, dtype in outputs]
             self.nodes.append(Node(name, op, domain, list(inputs), list(made), attributes))
-        noise = bool(given) and all(value.noise or value.count == 1 for value in given)
-        if noise and any(value.noise for value in given):
+        noise = bool(present) and all(value.noise or value.count == 1 for value in present)
+        if noise and any(value.noise for value in present):
             for value in made:
                 value.noise = True
         return made

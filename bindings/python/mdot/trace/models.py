@@ -32,12 +32,14 @@ class Network:
 def build(
     name: str, *, batch: int = 2, length: int | None = None, size: int | None = None, settings: Mapping[str, Any] = {}
 ) -> Network:
-    """Builds a network and example inputs for it: `length` tokens or frames, images `size` pixels wide. Defaults are the
-    network's."""
+    """Builds a network and example inputs for it. `length` is the number of tokens or frames, and `size` the side of an
+    image in pixels. The defaults depend on the network."""
     library, _, kind = name.rpartition(":")
-    makers = {"": _torchvision, "torchvision": _torchvision, "timm": _timm, "transformers": _transformers, "diffusers": _diffusers}
+    makers = {
+        "": _torchvision, "torchvision": _torchvision, "timm": _timm, "transformers": _transformers, "diffusers": _diffusers,
+    }  # fmt: skip
     if library not in makers:
-        raise InvalidArgumentError(f"{name}: a network is called torchvision:, timm:, transformers: or diffusers:NAME")
+        raise InvalidArgumentError(f"{name}: unknown prefix {library!r}; use torchvision:, timm:, transformers: or diffusers:")
     return makers[library](kind, batch, length, size, settings)
 
 
@@ -45,7 +47,7 @@ def _import(library: str) -> Any:
     try:
         return importlib.import_module(library)
     except ImportError as fault:
-        raise NotFoundError(f"{library} is not installed, of which a network was asked for") from fault
+        raise NotFoundError(f"the package {library} is not installed; the requested network requires it") from fault
 
 
 def _on_meta(make: Any, *args: Any, **kwargs: Any) -> nn.Module:
@@ -60,29 +62,29 @@ def _on_meta(make: Any, *args: Any, **kwargs: Any) -> nn.Module:
 def _torchvision(kind: str, batch: int, length: int | None, size: int | None, settings: Mapping[str, Any]) -> Network:
     models = _import("torchvision.models")
     if kind not in models.list_models():
-        raise NotFoundError(f"torchvision has no network {kind!r}; torchvision.models.list_models() names them")
+        raise NotFoundError(f"torchvision has no network {kind!r}; torchvision.models.list_models() lists its networks")
     make = models.get_model_builder(kind)
-    given: dict[str, Any] = {"weights": None, **settings}
+    arguments: dict[str, Any] = {"weights": None, **settings}
     if "weights_backbone" in inspect.signature(make).parameters:
-        given.setdefault("weights_backbone", None)
+        arguments.setdefault("weights_backbone", None)
     module = make.__module__
     if ".detection" in module:  # its operators depend on computed values: weights are needed
-        model, args = make(**given), _detection_inputs(batch, size or 800)
+        model, args = make(**arguments), _detection_inputs(batch, size or 800)
     elif ".video" in module:
         side = size or 112
-        model, args = _on_meta(make, **given), (torch.zeros(batch, 3, length or 16, side, side),)
+        model, args = _on_meta(make, **arguments), (torch.zeros(batch, 3, length or 16, side, side),)
     else:
         side = size or _default_side(models, kind)
-        model, args = _built(make, given), (torch.zeros(batch, 3, side, side),)
+        model, args = _built(make, arguments), (torch.zeros(batch, 3, side, side),)
     return Network(kind, model, args, {})
 
 
-def _built(make: Any, given: Mapping[str, Any]) -> nn.Module:
+def _built(make: Any, arguments: Mapping[str, Any]) -> nn.Module:
     """Builds on the meta device, unless the network's constructor computes with values."""
     try:
-        return _on_meta(make, **given)
+        return _on_meta(make, **arguments)
     except (NotImplementedError, RuntimeError):
-        model: nn.Module = make(**given)
+        model: nn.Module = make(**arguments)
         return model
 
 
@@ -105,9 +107,9 @@ def _detection_inputs(batch: int, side: int) -> tuple[Any, ...]:
 def _timm(kind: str, batch: int, length: int | None, size: int | None, settings: Mapping[str, Any]) -> Network:
     timm = _import("timm")
     if not timm.is_model(kind):
-        raise NotFoundError(f"timm has no network {kind!r}; timm.list_models() names them")
-    given = dict(settings)
-    model = _built(lambda **options: timm.create_model(kind, pretrained=False, **options), given)
+        raise NotFoundError(f"timm has no network {kind!r}; timm.list_models() lists its networks")
+    arguments = dict(settings)
+    model = _built(lambda **options: timm.create_model(kind, pretrained=False, **options), arguments)
     channels, side, _ = model.pretrained_cfg.get("input_size", (3, 224, 224))  # type: ignore[union-attr, operator]
     return Network(kind, model, (torch.zeros(batch, channels, size or side, size or side),), {})
 
@@ -120,7 +122,7 @@ def _transformers(kind: str, batch: int, length: int | None, size: int | None, s
     made = getattr(transformers, kind, None)
     configuration = getattr(made, "config_class", None)
     if not inspect.isclass(made) or configuration is None:
-        raise NotFoundError(f"transformers has no network {kind!r}: name a class such as GPT2LMHeadModel")
+        raise NotFoundError(f"transformers has no network class {kind!r}; an example of a class is GPT2LMHeadModel")
     return of_transformers(made, configuration(**settings), batch, length, size)
 
 
@@ -145,7 +147,8 @@ def _find(config: Any, *names: str) -> Any:
 def _transformers_inputs(model: nn.Module, config: Any, batch: int, length: int | None, size: int | None) -> dict[str, Any]:
     """Example inputs for the parameters of the model's forward function."""
     taken = inspect.signature(model.forward).parameters
-    tokens = torch.zeros(batch, length or min(128, _find(config, "max_position_embeddings", "n_positions") or 128), dtype=torch.int64)
+    positions = _find(config, "max_position_embeddings", "n_positions") or 128
+    tokens = torch.zeros(batch, length or min(128, positions), dtype=torch.int64)
     inputs: dict[str, Any] = {}
     if "pixel_values" in taken:
         side = size or _find(config, "image_size") or 224
@@ -163,7 +166,7 @@ def _transformers_inputs(model: nn.Module, config: Any, batch: int, length: int 
         inputs["decoder_input_ids"] = tokens
     if not inputs:
         raise InvalidArgumentError(
-            f"{type(model).__name__} takes {', '.join(taken)}: hand example inputs to Job.from_torch instead"
+            f"{type(model).__name__}: mdot has no example inputs for {', '.join(taken)}; pass them to Job.from_torch"
         )
     return inputs
 
@@ -175,7 +178,7 @@ def _diffusers(kind: str, batch: int, length: int | None, size: int | None, sett
     diffusers = _import("diffusers")
     made = getattr(diffusers, kind, None)
     if not inspect.isclass(made) or not issubclass(made, nn.Module):
-        raise NotFoundError(f"diffusers has no network {kind!r}: name a class such as UNet2DConditionModel")
+        raise NotFoundError(f"diffusers has no network class {kind!r}; an example of a class is UNet2DConditionModel")
     model = _on_meta(made, **settings)
     config: Any = model.config
     taken = inspect.signature(model.forward).parameters

@@ -18,7 +18,8 @@ from mdot.trace.operators.call import DTYPES
 from mdot.trace.recorder import DataDependent, Recorder
 
 MOST_REAL_BYTES = 8 << 30
-"""Limit of the parameters that are filled with random values, for a module on the meta device whose operators depend on data."""
+"""Maximum size of the parameters that are filled with random values. This happens for modules on the meta device whose
+operators depend on data."""
 
 
 @dataclasses.dataclass
@@ -62,8 +63,8 @@ def trace(
     except DataDependent as reason:
         _check_runs(model, reason)
         notes.append(
-            "which operators run depends on what the network computes: they are those of one run on the CPU, on "
-            "weights as they are"
+            "the operators depend on computed values: mdot recorded those of one run on the CPU with the module's "
+            "current weights"
         )
         graph, recorder = _run(_with_data(model), args, kwargs, name, fake=False)
     read = {value for node in graph.nodes for value in node.inputs if value is not None}
@@ -84,7 +85,7 @@ def batch_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
     for leaf in pytree.tree_leaves((args, kwargs)):
         if isinstance(leaf, torch.Tensor) and leaf.ndim > 0:
             return int(leaf.shape[0])
-    raise InvalidArgumentError("none of the example inputs is a tensor with a batch: say which by batch=")
+    raise InvalidArgumentError("no example input has a batch dimension; pass the number of samples as batch=")
 
 
 # ---- One run ---------------------------------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ def _run(
                 if value.kind == "data" and value not in graph.outputs:
                     graph.outputs.append(value)
     if not graph.outputs:
-        raise InvalidArgumentError(f"{graph.name} returned no tensor that it computed from its inputs")
+        raise InvalidArgumentError(f"{graph.name} returned no tensor that depends on its inputs")
     return graph, recorder
 
 
@@ -181,7 +182,7 @@ def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
             module._flat_weights = [getattr(module, name, None) for name in names]
 
 
-def _inputs(given: tuple[list[Any], dict[str, Any]], recorder: Recorder, fake: bool) -> tuple[list[Any], dict[str, Any]]:
+def _inputs(inputs: tuple[list[Any], dict[str, Any]], recorder: Recorder, fake: bool) -> tuple[list[Any], dict[str, Any]]:
     mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) if fake else None
 
     def show(leaf: Any) -> Any:
@@ -196,7 +197,7 @@ def _inputs(given: tuple[list[Any], dict[str, Any]], recorder: Recorder, fake: b
         recorder.bind(stand_in, recorder.graph.input(f"input_{len(recorder.graph.inputs)}", shape, DTYPES[leaf.dtype]))
         return stand_in
 
-    shown: tuple[list[Any], dict[str, Any]] = pytree.tree_map(show, given)
+    shown: tuple[list[Any], dict[str, Any]] = pytree.tree_map(show, inputs)
     return shown
 
 
@@ -231,9 +232,9 @@ def _scopes(model: nn.Module, graph: Graph) -> Iterator[None]:
 def _check_runs(model: nn.Module, reason: Exception) -> None:
     size = sum(p.numel() * p.element_size() for p in model.parameters())
     if any(p.device.type == "meta" for p in model.parameters()) and size > MOST_REAL_BYTES:
-        what = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+        detail = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
         raise UnsupportedError(
-            f"{type(model).__name__}: which operators run depends on what it computes ({what}), and its "
+            f"{type(model).__name__}: the operators depend on computed values ({detail}), but its "
             f"{size / 1e9:.1f} GB of weights are on the meta device: pass a module with weights on the CPU"
         ) from reason
 

@@ -39,28 +39,31 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mdot_training.baselines", description=mdot_training.baselines.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
 
-    evaluating = commands.add_parser("evaluate", help="run every baseline on every fold; resumes where it stopped")
-    evaluating.add_argument("--data", type=Path, required=True, help="FILE.npz of `predictor dataset`")
-    evaluating.add_argument("--out", type=Path, required=True, help="folder of predictions, one file for each baseline, split and fold")
-    evaluating.add_argument("--baselines", nargs="*", help="only these (default: all)")
-    evaluating.add_argument("--splits", nargs="*", help="only these (default: all)")
-    evaluating.add_argument("--folds", nargs="*", help="only these, such as \"fold 1\" or swin (default: all)")
+    evaluating = commands.add_parser("evaluate", help="run every baseline on every fold; a second run resumes")
+    evaluating.add_argument("--data", type=Path, required=True, help="FILE.npz that mdot_training.predictor dataset wrote")
+    evaluating.add_argument("--out", type=Path, required=True,
+                            help="folder of predictions, with one file for each baseline, split and fold")
+    evaluating.add_argument("--baselines", nargs="*", help="select by name (default: all)")
+    evaluating.add_argument("--splits", nargs="*", help="select by name (default: all)")
+    evaluating.add_argument("--folds", nargs="*", help="select folds, for example \"fold 1\" or swin (default: all)")
     evaluating.set_defaults(run=_evaluate)
 
     reporting = commands.add_parser("report", help="print a table for each split, from evaluate's predictions")
     reporting.add_argument("--results", type=Path, required=True)
-    reporting.add_argument("--ours", type=Path, help="folder of `predictor evaluate`, whose errors are added")
-    reporting.add_argument("--form", default=SHIPPED_FORM, help=f"the predictor's form (default {SHIPPED_FORM}, the shipped one)")
+    reporting.add_argument("--ours", type=Path,
+                           help="folder that mdot_training.predictor evaluate wrote; adds a row with the predictor's errors")
+    reporting.add_argument("--form", default=SHIPPED_FORM,
+                           help=f"the predictor's form (default {SHIPPED_FORM}, the shipped one)")
     reporting.set_defaults(run=_report)
 
     tuning = commands.add_parser("tune", help="try the settings of each baseline on folds within training labels")
     tuning.add_argument("--data", type=Path, required=True)
-    tuning.add_argument("--baselines", nargs="*", help="only these (default: all)")
+    tuning.add_argument("--baselines", nargs="*", help="select by name (default: all)")
     tuning.set_defaults(run=_tune)
 
-    exporting = commands.add_parser("export", help="MDOT as published, fitted to all labels → ONNX, checked with ONNX Runtime")
+    exporting = commands.add_parser("export", help="fit MDOT as published to all labels, and write it as ONNX")
     exporting.add_argument("--data", type=Path, required=True)
-    exporting.add_argument("--results", type=Path, required=True, help="evaluate's folder, for the interval")
+    exporting.add_argument("--results", type=Path, required=True, help="folder that evaluate wrote, for the interval")
     exporting.add_argument("--out", type=Path, required=True, help="FILE.onnx")
     exporting.set_defaults(run=_export)
     return parser

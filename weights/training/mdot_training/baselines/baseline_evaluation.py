@@ -1,4 +1,5 @@
-"""Runs baselines on the predictor's folds and reports their errors. Predictions have the file format of `predictor evaluate`."""
+"""Runs baselines on the predictor's folds and reports their errors. Predictions have the file format of
+`mdot_training.predictor evaluate`."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ def run(data_path: Path, folder: Path, names: list[str] | None, only_splits: lis
                 np.savez(path, fold=fold, label=test, predicted_ms=predicted, measured_ms=data.step_ms[test],
                          is_nhwc=data.is_nhwc[test])
                 e = errors(predicted, data.step_ms[test])
-                print(f"{baseline.name:20} {split:9} {fold:20} {e.mape:5.1f} / {e.median:4.1f}  {time.monotonic() - begin:5.0f} s",
-                      file=sys.stderr, flush=True)
+                print(f"{baseline.name:20} {split:9} {fold:20} {e.mape:5.1f} / {e.median:4.1f}  "
+                      f"{time.monotonic() - begin:5.0f} s", file=sys.stderr, flush=True)
 
 
 HEAD = "| folds | labels | MAPE | median | P90 | within 10 % | MAE, ms | RMSE, ms | MAPE, NHWC | median, NHWC |"

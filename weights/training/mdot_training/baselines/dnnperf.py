@@ -40,7 +40,7 @@ TRIED = tuple(Settings(rounds=rounds, schedule=Schedule(epochs=40, rate=rate)) f
 
 
 def softmax_by(scores: Tensor, index: Tensor, rows: int) -> Tensor:
-    """[n] shares of the scores [n] among those with the same index."""
+    """[n] softmax of the scores [n] among those with the same index."""
     most = scores.new_full((rows,), -1e30).scatter_reduce(0, index, scores.detach(), "amax")
     powers = torch.exp(scores - most[index])
     return powers / network_fitting.sum_by(powers, index, rows)[index]
@@ -57,8 +57,8 @@ class Round(nn.Module):
     def forward(self, node: Tensor, edge: Tensor, part: Part) -> tuple[Tensor, Tensor]:
         ends = torch.cat([node[part.source], node[part.target], edge], dim=1)
         edge = torch.relu(self.edge(ends))
-        share = softmax_by(nn.functional.leaky_relu(self.score(ends)[:, 0]), part.target, len(node))
-        message = self.incoming(torch.cat([node[part.source], edge], dim=1)) * share[:, None]
+        weight = softmax_by(nn.functional.leaky_relu(self.score(ends)[:, 0]), part.target, len(node))
+        message = self.incoming(torch.cat([node[part.source], edge], dim=1)) * weight[:, None]
         return self.norm(node + torch.relu(self.own(node) + network_fitting.sum_by(message, part.target, len(node)))), edge
 
 

@@ -66,8 +66,8 @@ class Driple(nn.Module):
         for _ in range(self.readings):
             state = self.reader(answer, state)
             scores = (node * state[0][part.graph]).sum(dim=1) + torch.log(part.count)
-            share = softmax_by(scores, part.graph, graphs)
-            answer = torch.cat([state[0], network_fitting.sum_by(node * share[:, None], part.graph, graphs)], dim=1)
+            weight = softmax_by(scores, part.graph, graphs)
+            answer = torch.cat([state[0], network_fitting.sum_by(node * weight[:, None], part.graph, graphs)], dim=1)
         return answer
 
     def forward(self, part: Part) -> Tensor:

@@ -6,8 +6,8 @@ iscas-system/ETS. Venue and year were not available.
 Published: the trace of a step is the sequence of its operators, forward, backward and update, each with its kind,
 hyperparameters, FLOPs, bytes and batch size. A window of ten slides over it, five at a time. An LSTM reads the window and
 predicts, for every operator in it, its time and the gap after it. An operator in several windows gets the mean, and all times
-are summed. It is trained on traces that a profiler measured. Here: the sequence is that of the forward graph, with the loads
-of the backward pass beside each operator. Labels are times of whole steps, therefore the sum is trained. Layout and software
+are summed. It is trained on traces that a profiler measured. Here: the sequence is that of the forward graph, with the FLOPs and
+bytes of the backward pass beside each operator. Labels are times of whole steps, therefore the sum is trained. Layout and software
 are inputs after the LSTM. Equal windows are read once, which affects only the cost.
 """
 
@@ -27,7 +27,7 @@ from mdot_training.predictor import tables
 from mdot_training.predictor.dataset import Dataset
 
 WINDOW, STRIDE = 10, 5
-NOBODY = -1
+NO_OPERATOR = -1
 """Index after the last operator."""
 TYPE_WIDTH = 12
 
@@ -50,17 +50,17 @@ class Windows(NamedTuple):
     operator: Tensor        # [W, WINDOW]
     is_there: Tensor        # [W, WINDOW]
     of_use: Tensor          # [U] window, of each step
-    share: Tensor           # [U, WINDOW] number of such windows, each operator divided by the number of windows that contain it
+    weight: Tensor           # [U, WINDOW] number of such windows, each operator divided by the number of windows that contain it
     row: Tensor             # [U] step
     configuration: Tensor   # [R, c]
 
 
 def _windows(length: int) -> tuple[np.ndarray, np.ndarray]:
-    """[w, WINDOW] positions, NOBODY after the last; and the number of windows that contain each position [length]."""
+    """[w, WINDOW] positions, NO_OPERATOR after the last; and the number of windows that contain each position [length]."""
     starts = np.arange(0, max(length - WINDOW, 0) + STRIDE, STRIDE)
     starts = starts[starts < length]
     places = starts[:, None] + np.arange(WINDOW)
-    places = np.where(places < length, places, NOBODY)
+    places = np.where(places < length, places, NO_OPERATOR)
     return places, np.bincount(places[places >= 0], minlength=length)
 
 
@@ -70,31 +70,31 @@ def windows(data: Dataset, types: np.ndarray, chosen: Steps) -> Windows:
     batch = np.repeat(batches, [len(s) for s in sequences])
     pairs, pair = np.unique(np.column_stack([np.concatenate(sequences), batch]), axis=0, return_inverse=True)
     of_sequence = np.split(pair.reshape(-1), np.cumsum([len(s) for s in sequences])[:-1])
-    operators, shares = [], []
+    operators, weights = [], []
     for places_of in of_sequence:
         places, uses = _windows(len(places_of))
-        operators.append(np.where(places >= 0, places_of[places], NOBODY))
-        shares.append(np.where(places >= 0, 1 / uses[places], 0))
+        operators.append(np.where(places >= 0, places_of[places], NO_OPERATOR))
+        weights.append(np.where(places >= 0, 1 / uses[places], 0))
     distinct, window = np.unique(np.concatenate(operators), axis=0, return_inverse=True)
     of_graph = np.split(window.reshape(-1), np.cumsum([len(o) for o in operators])[:-1])
-    of_use, share, row = [], [], []
-    merged = [_merged(w, s) for w, s in zip(of_graph, shares, strict=True)]
+    of_use, weight, row = [], [], []
+    merged = [_merged(w, s) for w, s in zip(of_graph, weights, strict=True)]
     for step, graph in enumerate(of_step):
         used, part = merged[graph]
         of_use.append(used)
-        share.append(part)
+        weight.append(part)
         row.append(np.full(len(used), step))
     operator = pairs[:, 0].astype(np.int64)
     return Windows(torch.tensor(types[data.type[operator]]), tensor(jobs.describe(data, operator, pairs[:, 1])),
                    torch.tensor(np.maximum(distinct, 0)), tensor(distinct >= 0), torch.tensor(np.concatenate(of_use)),
-                   tensor(np.concatenate(share)), torch.tensor(np.concatenate(row)), tensor(chosen.configuration))
+                   tensor(np.concatenate(weight)), torch.tensor(np.concatenate(row)), tensor(chosen.configuration))
 
 
-def _merged(window: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct windows of a sequence, and the sums of their shares."""
+def _merged(window: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct windows of a sequence, and the sums of their weights."""
     used, of_used = np.unique(window, return_inverse=True)
     sums = np.zeros((len(used), WINDOW))
-    np.add.at(sums, of_used.reshape(-1), share)
+    np.add.at(sums, of_used.reshape(-1), weight)
     return used, sums
 
 
@@ -113,7 +113,7 @@ class Ets(nn.Module):
         read = self.recurrent(operators[part.operator] * part.is_there[:, :, None])[0]
         condition = self.of_configuration(self.scaled_configuration(part.configuration))[part.row]
         x = torch.relu(self.of_window(read)[part.of_use] + condition[:, None])
-        each_ms = torch.exp(self.log_ms(x)[:, :, 0].clamp(max=15)) * part.share
+        each_ms = torch.exp(self.log_ms(x)[:, :, 0].clamp(max=15)) * part.weight
         return torch.log(network_fitting.sum_by(each_ms.sum(dim=1), part.row, len(part.configuration)))
 
 
@@ -124,4 +124,5 @@ def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: Settin
         seen = windows(data, types, training_steps)
         return Ets(Scaled.of(seen.description.numpy()), Scaled.of(training_steps.configuration), settings.width)
 
-    return network_fitting.predict(data, train, test, settings.schedule, lambda chosen: windows(data, types, chosen), make_model)
+    return network_fitting.predict(data, train, test, settings.schedule, lambda chosen: windows(data, types, chosen),
+                                   make_model)

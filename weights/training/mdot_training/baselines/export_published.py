@@ -61,35 +61,37 @@ class Exported(nn.Module):
         self.least_batch, self.most_batch = float(training_steps.batch.min()), float(training_steps.batch.max())
         self.newest = float(max(v for v, seen in zip(VERSIONS, training_steps.configuration[:, 2:].any(axis=0)) if seen))
 
-    def _outside(self, given: dict[str, Tensor], gpu: Tensor) -> Tensor:
-        """[8] in the order of MDOT_OUTSIDE_MAP. Loads and types beyond the data are not checked."""
-        batch, nothing = given["batch"], torch.zeros(1)
+    def _outside(self, numbers: dict[str, Tensor], gpu: Tensor) -> Tensor:
+        """[8] in the order of MDOT_OUTSIDE_MAP. FLOPs, bytes and types beyond the data are not checked."""
+        batch, nothing = numbers["batch"], torch.zeros(1)
         other_gpu = ((gpu - self.trained_gpu) / (self.trained_gpu + 1)).abs().amax(dim=0, keepdim=True)
         below, above = torch.relu(torch.log(self.least_batch / batch)), torch.relu(torch.log(batch / self.most_batch))
-        newer = torch.relu(given["torch"] - self.newest)
-        optimizer = given["is_adam"] + given["is_adamw"]
-        return torch.cat([below, above, nothing, other_gpu, 1 - given["is_amp"], newer, nothing, optimizer])
+        newer = torch.relu(numbers["torch"] - self.newest)
+        optimizer = numbers["is_adam"] + numbers["is_adamw"]
+        return torch.cat([below, above, nothing, other_gpu, 1 - numbers["is_amp"], newer, nothing, optimizer])
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor, operator_position: Tensor,
                 configuration: Tensor, gpu: Tensor) -> tuple[Tensor, Tensor]:
-        given = dict(zip(READS, configuration.reshape(-1, 1).unbind(0), strict=True))
-        given["batch"] = given["batch"].clamp(min=1)
+        numbers = dict(zip(READS, configuration.reshape(-1, 1).unbind(0), strict=True))
+        numbers["batch"] = numbers["batch"].clamp(min=1)
         rows = Rows(operator_type, operator_setting.clamp(min=0), operator_load.clamp(min=0), operator_position.clamp(min=0))
         length = torch.ones_like(operator_position[:, 0]).sum(dim=0, keepdim=True)
-        fused = self.model.fuse(rows, given["batch"])
+        fused = self.model.fuse(rows, numbers["batch"])
         read = self.model.read(fused[None], position_features(rows.position, length)[None], None)
-        torch_version = given["torch"] + self.newest * (1 - given["torch"].clamp(0, 1))     # 0: the newest known version
+        torch_version = numbers["torch"] + self.newest * (1 - numbers["torch"].clamp(0, 1))     # 0: the newest known version
         is_newer = (torch_version - self.versions + 1).clamp(0, 1)
-        factors = torch.cat([torch.log(given["batch"])[None], given["is_nhwc"].clamp(0, 1)[None], is_newer[None], self.same], dim=1)
-        return torch.exp(self.model.answer(read.mean(dim=1), length[:, None], factors) + self.off), self._outside(given, gpu)
+        factors = torch.cat([torch.log(numbers["batch"])[None], numbers["is_nhwc"].clamp(0, 1)[None], is_newer[None],
+                             self.same],
+                            dim=1)
+        return torch.exp(self.model.answer(read.mean(dim=1), length[:, None], factors) + self.off), self._outside(numbers, gpu)
 
 
 def job(data: Dataset, reader: Reader, network: int, batch: float, is_nhwc: bool, torch_version: int = 0) -> tuple[Tensor, ...]:
     """A network's inputs in the order of INPUTS, with the labels' GPU, AMP and SGD."""
     rows = reader.sequence(network)
-    given = dict.fromkeys(READS, 0.0) | {"batch": batch, "is_amp": 1.0, "is_nhwc": float(is_nhwc), "torch": torch_version}
+    numbers = dict.fromkeys(READS, 0.0) | {"batch": batch, "is_amp": 1.0, "is_nhwc": float(is_nhwc), "torch": torch_version}
     return (torch.tensor(rows.type), *(torch.tensor(np.asarray(x), dtype=torch.float32) for x in (
-        rows.setting, rows.load, rows.position, [given[name] for name in READS], tables.gpu(training_folds.GPU).model_specs)))
+        rows.setting, rows.load, rows.position, [numbers[name] for name in READS], tables.gpu(training_folds.GPU).model_specs)))
 
 
 def write(model: Exported, example: tuple[Tensor, ...], path: Path) -> None:

@@ -27,7 +27,7 @@ SM_COUNT, CLOCK, BANDWIDTH = (tables.gpu_columns().index(name) for name in ("sm_
 FP32, FP16 = (tables.gpu_columns().index(name) for name in ("fp32_tflops", "fp16_tflops"))
 
 
-def _memory_share(intensity: np.ndarray, gpu: np.ndarray, is_half: bool) -> np.ndarray:
+def _memory_fraction(intensity: np.ndarray, gpu: np.ndarray, is_half: bool) -> np.ndarray:
     """g of operators with these FLOPs per byte: it falls from 1 to 1/2, where memory and compute take equal time, and then to
     0."""
     balance = gpu[FP16 if is_half else FP32] * 1e3 / gpu[BANDWIDTH]
@@ -38,7 +38,7 @@ def _scaled(flops: np.ndarray, moved: np.ndarray, have: np.ndarray, wanted: np.n
     """Ratio of the step's time on the requested GPU to its time on the available one."""
     rate = have[FP16 if is_half else FP32] * 1e12
     roofline = np.maximum(flops / rate, moved / (have[BANDWIDTH] * 1e9))
-    memory = _memory_share(flops / np.maximum(moved, 1), wanted, is_half)
+    memory = _memory_fraction(flops / np.maximum(moved, 1), wanted, is_half)
     compute = have[SM_COUNT] / wanted[SM_COUNT] * have[CLOCK] / wanted[CLOCK]
     factor = (have[BANDWIDTH] / wanted[BANDWIDTH]) ** memory * compute ** (1 - memory)
     return float((roofline * factor).sum() / roofline.sum())

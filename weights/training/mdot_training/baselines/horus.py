@@ -5,7 +5,7 @@ Distributed Systems 33(1), 2022.
 
 Published: the graph is summarised in a few numbers (FLOPs, parameters, memory read and written, batch size, operators of each
 kind), and a tree ensemble regresses the utilisation of the GPU. Here: the same kind of numbers, boosted trees, and the step's
-time instead of the utilisation, which the labels lack. The exact list of features was not available. The loads of the
+time instead of the utilisation, which the labels lack. The exact list of features was not available. The FLOPs and bytes of the
 backward pass, which the graph of a training step contains, are added.
 """
 
@@ -20,7 +20,8 @@ from mdot_training.predictor.dataset import Dataset
 SETTINGS = boosting.Settings(7, 400)
 TRIED = boosting.TRIED
 
-KINDS = (("Conv", "ConvTranspose"), ("Linear", "MatMul", "Einsum", "Attention"), ("MaxPool", "AveragePool", "GlobalAveragePool"),
+KINDS = (("Conv", "ConvTranspose"), ("Linear", "MatMul", "Einsum", "Attention"),
+         ("MaxPool", "AveragePool", "GlobalAveragePool"),
          ("Relu", "Sigmoid", "Gelu", "HardSwish", "HardSigmoid", "Tanh"), ("LayerNormalization", "GroupNormalization"),
          ("Add", "Mul", "Sub", "Div"), ("Softmax",), ("Concat", "Split", "Slice", "Reshape", "Transpose"))
 """Kinds of operators that are counted separately."""

@@ -1,7 +1,7 @@
 """The inputs of baselines for labelled steps: numbers of operators and of configurations, as arrays.
 
-They exclude mdot's analytic quantities. They consist of settings, loads as counted, and the label's description of its
-measurement.
+They exclude mdot's analytic quantities. They consist of settings, FLOPs and bytes as counted, and the label's description of
+its measurement.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def loads(data: Dataset, operators: np.ndarray, batch: np.ndarray) -> np.ndarray
 
 
 def describe(data: Dataset, operators: np.ndarray, batch: np.ndarray) -> np.ndarray:
-    """[n, f] logarithms of an operator's settings, of its loads at the batch and of its parameters."""
+    """[n, f] logarithms of an operator's settings, of its FLOPs and bytes at the batch, and of its parameters."""
     return np.log1p(np.column_stack([data.setting[operators], loads(data, operators, batch), data.load[operators, -1]]))
 
 

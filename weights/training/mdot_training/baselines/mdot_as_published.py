@@ -4,11 +4,11 @@ head.
 Source: Deep Learning Training Time Prediction Algorithm Integrating Multi-dimensional Operator Features. Computer Science
 53(5), 129-136, 2026.
 
-Published: type, configuration and load of an operator are three tokens, which a Transformer fuses into one. An encoding of
-its position in the graph is added, and a Transformer reads the sequence of operators. The result is pooled, and a head
-regresses the time of a training step. Widths, pooling and training were not available and are tuned here. The load is that at
-the job's batch. Layout and software, in which the labels here differ, are inputs of the head. So is the sequence's length,
-because a mean over the sequence loses it. Sequences longer than the largest bucket are merged as in the runtime.
+Published: type, configuration, and FLOPs and bytes of an operator are three tokens, which a Transformer fuses into one. An
+encoding of its position in the graph is added, and a Transformer reads the sequence of operators. The result is pooled, and a
+head regresses the time of a training step. Widths, pooling and training were not available and are tuned here. The load is
+that at the job's batch. Layout and software, in which the labels here differ, are inputs of the head. So is the sequence's
+length, because a mean over the sequence loses it. Sequences longer than the largest bucket are merged as in the runtime.
 
 It is trained on the labels of one GPU and cannot predict others. It ships as the reference beside the predictor, and as the
 sequence model with which the compiler's kernels are benchmarked.
@@ -69,8 +69,8 @@ def position_features(position: Tensor, length: Tensor) -> Tensor:
     """Distance from the start and the end, in operators and as a fraction of the graph, and the numbers of inputs and
     readers."""
     index, depth, height, inputs, readers = position.split(1, dim=-1)
-    shares = [index / length, depth / (depth + height + 1)]
-    return torch.cat([*(torch.log(x + 1) for x in (index, depth, height, inputs, readers)), *shares], dim=-1)
+    fractions = [index / length, depth / (depth + height + 1)]
+    return torch.cat([*(torch.log(x + 1) for x in (index, depth, height, inputs, readers)), *fractions], dim=-1)
 
 
 PLACE_FEATURES = len(tables.POSITIONS) + 2
@@ -118,7 +118,8 @@ class Published(nn.Module):
         """[O, width]"""
         load = rows.load[:, :LOADS] * batch + rows.load[:, LOADS:2 * LOADS]
         loads = torch.cat([load, rows.load[:, -1:]], dim=1)
-        tokens = [self.of_type(self.row_of_type[rows.type]), self.of_setting(self.scaled["setting"](torch.log(rows.setting + 1))),
+        tokens = [self.of_type(self.row_of_type[rows.type]),
+                  self.of_setting(self.scaled["setting"](torch.log(rows.setting + 1))),
                   self.of_load(self.scaled["load"](torch.log(loads + 1)))]
         return self.fusion(torch.stack(tokens, dim=1)).mean(dim=1)
 
@@ -200,7 +201,8 @@ def _scales(reader: Reader, training_steps: Steps) -> dict[str, Scaled]:
     load = np.concatenate([np.column_stack([s.load[:, :LOADS] * batch + s.load[:, LOADS:2 * LOADS], s.load[:, -1]])
                            for s, batch in zip(sequences, batches, strict=True)])
     length = np.array([len(s.type) for s in sequences])
-    places = np.concatenate([position_features(tensor(s.position), torch.tensor(float(len(s.type)))).numpy() for s in sequences])
+    places = np.concatenate([position_features(tensor(s.position), torch.tensor(float(len(s.type)))).numpy()
+                             for s in sequences])
     return {"setting": Scaled.of(np.log1p(np.concatenate([s.setting for s in sequences]))), "load": Scaled.of(np.log1p(load)),
             "place": Scaled.of(places), "length": Scaled.of(np.log(length)[:, None]),
             "configuration": Scaled.of(training_steps.configuration), "log_ms": Scaled.of(training_steps.log_ms[:, None])}

@@ -67,7 +67,8 @@ def sum_by(values: Tensor, index: Tensor, rows: int) -> Tensor:
 def fit(model: nn.Module, parts: Sequence[Part], chosen: Sequence[Steps], schedule: Schedule) -> None:
     """Minimises the mean absolute error of the logarithm over the steps of each part."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=schedule.rate, weight_decay=schedule.decay)
-    rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, schedule.rate, total_steps=schedule.epochs * len(parts), pct_start=0.2)
+    rates = torch.optim.lr_scheduler.OneCycleLR(optimizer, schedule.rate, total_steps=schedule.epochs * len(parts),
+                                                pct_start=0.2)
     expected, weight = [tensor(s.log_ms) for s in chosen], [tensor(s.weight) for s in chosen]
     random = np.random.default_rng(schedule.seed)
     model.train()

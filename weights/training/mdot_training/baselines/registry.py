@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from mdot_training.baselines import dnnabacus, dnnperf, driple, ets, habitat, horus, mdot_as_published, neusight, perfnet, seer, trees
+from mdot_training.baselines import (dnnabacus, dnnperf, driple, ets, habitat, horus, mdot_as_published, neusight, perfnet,
+                                     seer, trees)
 from mdot_training.baselines.training_folds import SPLITS
 from mdot_training.predictor import splits
 
@@ -35,7 +36,7 @@ BASELINES = (
 
 
 def by_name(names: list[str] | None) -> list[Baseline]:
-    """All baselines, or those with the given names."""
+    """All baselines, or those with these names."""
     unknown = set(names or ()) - {baseline.name for baseline in BASELINES}
     if unknown:
         raise ValueError(f"no baseline is called {', '.join(sorted(unknown))}; there are "

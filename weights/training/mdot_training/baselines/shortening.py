@@ -1,7 +1,8 @@
-"""Shortens sequences that exceed a predictor's largest bucket, in the same way as the runtime (runtime/predict/operator_features.c).
+"""Shortens sequences that exceed a predictor's largest bucket, in the same way as the runtime
+(runtime/predict/operator_features.c).
 
 Neighbours are merged while the cost of a row stays within a limit. The limit is the least one that gives few enough rows. A
-merged row has the type, settings and position of its most expensive operator, and the sum of all loads.
+merged row has the type, settings and position of its most expensive operator, and the sums of all FLOPs, bytes and parameters.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from mdot_training.baselines.jobs import LOADS
 
 COST_BATCH = 64
 FLOPS_PER_BYTE = 32
-"""The same constants as in runtime/perf/operator_groups.c. They only determine which neighbours are cheap, and affect no time."""
+"""The same constants as in runtime/perf/operator_groups.c. They only select the cheap neighbours, and affect no time."""
 
 BISECTIONS = 64
 
 
 def costs(load: np.ndarray) -> np.ndarray:
-    """[n] costs of operators with these loads [n, LOAD_COUNT]."""
+    """[n] costs of operators with these FLOPs and bytes [n, LOAD_COUNT]."""
     at_batch = COST_BATCH * load[:, :LOADS] + load[:, LOADS:2 * LOADS]
     return (at_batch[:, 0::3] / FLOPS_PER_BYTE + at_batch[:, 1::3] + at_batch[:, 2::3]).sum(axis=1)
 
@@ -48,7 +49,7 @@ def row_starts(cost: np.ndarray, capacity: int) -> np.ndarray:
 
 
 def shortened(load: np.ndarray, capacity: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each row the most expensive operator [rows], and the sum of the loads [rows, LOAD_COUNT]."""
+    """For each row the most expensive operator [rows], and the sums of FLOPs, bytes and parameters [rows, LOAD_COUNT]."""
     cost = costs(load)
     starts = row_starts(cost, capacity)
     ends = np.append(starts[1:], len(cost))

@@ -1,10 +1,10 @@
-"""Holds `mdot extract` to one sequence for one network, whichever exporter wrote the graph.
+"""Checks that `mdot extract` reads the same sequence from the graphs of every exporter.
 
 Each network is exported four times by the installed PyTorch: by TorchScript for training (weights left out) and for inference
 (weights in the file, BatchNormalization folded into them), and by dynamo in both modes. Weights and statistics are random
 numbers, because TorchScript merges initializers with equal content, which fresh ones have. The first export's sequence is the
 reference. A cell of the table contains "same", or the number of operators whose types, configurations, inputs and parameters
-differ, and the number whose loads differ.
+differ, and the number whose FLOPs or bytes differ.
 
     python3 -m mdot_training.checks.exporters MDOT --out FOLDER [--strip FOLDER] [NETWORK …]
 

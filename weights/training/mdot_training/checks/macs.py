@@ -1,4 +1,4 @@
-"""Holds the forward loads of `mdot extract` to the multiply-adds that timm publishes for its networks.
+"""Compares the forward FLOPs of `mdot extract` with the multiply-adds that timm publishes for its networks.
 
 timm counts with fvcore (flop_count.py, jit_handles.py there) in inference: one for each multiply-add of convolutions, linear
 layers and matmuls without their biases, two for each element of a BatchNormalization, five for each element of a
@@ -95,13 +95,13 @@ def main() -> int:
     if not results:
         print("macs: no graph has a published count", file=sys.stderr)
         return 1
-    share = 100 * (len(results) - len(off)) / len(results)
-    print(f"{len(results)} networks; {len(results) - len(off)} ({share:.1f} %) within "
+    percent = 100 * (len(results) - len(off)) / len(results)
+    print(f"{len(results)} networks; {len(results) - len(off)} ({percent:.1f} %) within "
           f"{RELATIVE:.0%} or {ABSOLUTE_GMACS} GMAC.\n")
     print("| network | mdot, GMAC | timm, GMAC | difference, % |\n| --- | --- | --- | --- |")
     for name, ours, theirs in off:
         print(f"| {name} | {ours:.3f} | {theirs:.2f} | {100 * (ours / theirs - 1):+.1f} |")
-    return 0 if share >= 95 else 1
+    return 0 if percent >= 95 else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Holds what `mdot.predict` says to published training steps: of language models on one GPU and on hundreds, of image networks.
 
-    python3 -m mdot_training.checks.published_steps training_points.csv --graphs FOLDER [--model PREDICTOR.mdot] [--of vTrain NVIDIA …] [--by gpus]
+    python3 -m mdot_training.checks.published_steps training_points.csv --graphs FOLDER [--model PREDICTOR.mdot]
+        [--of vTrain NVIDIA …] [--by gpus]
 
 `points/` documents the assumptions about each publisher's settings. Graphs that FOLDER lacks are made, which requires
 PyTorch, transformers, timm and torchvision. Otherwise the package mdot is enough. The shipped predictor is trained on
@@ -65,7 +66,8 @@ def main() -> int:
     found = [predictor.predict(jobs[point.network], point.gpu_model, **point.options) for point in points]
     answers = np.array([answer.step_ms for answer in found])
     inside = np.array([answer.lower_ms <= point.step_ms <= answer.upper_ms for answer, point in zip(found, points)])
-    print("| published by | steps | mean | median | P90 | predicted / measured | inside the interval, % |\n" + "| --- " * 7 + "|")
+    print("| published by | steps | mean | median | P90 | predicted / measured | inside the interval, % |")
+    print("| --- " * 7 + "|")
     for source in sorted({point.source for point in points}):
         for is_trained in (True, False):
             title = f"{source}, {'trained on' if is_trained else 'outside'}"

@@ -44,7 +44,8 @@ def main() -> int:
     warnings.simplefilter("ignore")
     predictor = mdot.Predictor(options.model) if options.model else mdot.Predictor()
     job = mdot.Job.from_torch(LanguageModel(), torch.zeros(1, STEPS, dtype=torch.int64))
-    print("| GPU model | batch | measured, ms | predicted, ms | predicted / measured | inside the interval |\n" + "| --- " * 6 + "|")
+    print("| GPU model | batch | measured, ms | predicted, ms | predicted / measured | inside the interval |")
+    print("| --- " * 6 + "|")
     throughputs = json.loads(options.throughputs.read_text(encoding="utf-8"))
     for measured_on, gpu_model in GPUS.items():
         for name, steps in throughputs[measured_on].items():
@@ -53,7 +54,8 @@ def main() -> int:
                 batch, step_ms = int(found[1]), 1e3 / steps["null"]
                 answer = predictor.predict(job, gpu_model, batch=batch, precision="fp32", torch="1.10")
                 inside = "yes" if answer.lower_ms <= step_ms <= answer.upper_ms else "no"
-                print(f"| {gpu_model} | {batch} | {step_ms:.1f} | {answer.step_ms:.1f} | {answer.step_ms / step_ms:.2f} | {inside} |")
+                print(f"| {gpu_model} | {batch} | {step_ms:.1f} | {answer.step_ms:.1f} | "
+                      f"{answer.step_ms / step_ms:.2f} | {inside} |")
     return 0
 
 

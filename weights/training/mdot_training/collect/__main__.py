@@ -46,7 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     measuring.add_argument("--cap-seconds", type=float, default=8.0, help="maximum time of a configuration (default 8)")
     measuring.add_argument("--cudnn-benchmark", action="store_true", help="let cuDNN try its algorithms (PyTorch: off)")
     commands.add_parser("run", parents=[choosing, measuring], help="measure the missing configurations")
-    commands.add_parser("repeat", parents=[choosing, measuring], help="measure 5 %% of the measured configurations a second time")
+    commands.add_parser("repeat", parents=[choosing, measuring],
+                        help="measure 5 %% of the measured configurations a second time")
 
     merging = commands.add_parser("merge", help="part files into one sorted file, with a summary")
     merging.add_argument("parts", type=Path, nargs="+", help="record files, or folders of them")

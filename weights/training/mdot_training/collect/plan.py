@@ -82,9 +82,9 @@ def shard(all_visits: Iterable[Visit], index: int, count: int) -> Iterator[Visit
             yield visit
 
 
-def to_repeat(keys: Iterable[str], share: float) -> list[str]:
+def to_repeat(keys: Iterable[str], fraction: float) -> list[str]:
     """The configurations that are measured twice for the noise floor, a fixed choice by key."""
-    return sorted(key for key in set(keys) if fraction_of(f"repeat:{key}") < share)
+    return sorted(key for key in set(keys) if fraction_of(f"repeat:{key}") < fraction)
 
 
 def visits_of(catalogue: Sequence[Architecture], keys: Iterable[str]) -> Iterator[Visit]:

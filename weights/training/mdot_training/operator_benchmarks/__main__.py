@@ -30,8 +30,9 @@ def _without_throttled(rows: measurements.Measured) -> measurements.Measured:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="mdot_training.operator_benchmarks", description=__doc__)
     parser.add_argument("kind", choices=KINDS)
-    parser.add_argument("--measured", type=Path, required=True, help="folder of operator tables")
-    parser.add_argument("--rows", type=int, default=2000, help="of a GPU model and source to train on, at random (default 2000)")
+    parser.add_argument("--measured", type=Path, required=True, help="folder of the tables of measured operators")
+    parser.add_argument("--rows", type=int, default=2000,
+                        help="number of random rows of each GPU model and source to train on (default 2000)")
     parser.add_argument("--leave-out", nargs="*", default=["Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell"],
                         help="architectures, each in turn")
     parser.add_argument("--all", action="store_true", help="train on every architecture as well, and print its errors")
@@ -43,7 +44,8 @@ def main(arguments: list[str]) -> int:
     print(error_table.HEADER, flush=True)
     if options.all:
         model, sources = operator_fitting.fit(make, some)
-        print("\n".join(error_table.lines("nothing", operator_fitting.predict(model, sources, everything), everything)), flush=True)
+        print("\n".join(error_table.lines("nothing", operator_fitting.predict(model, sources, everything), everything)),
+              flush=True)
     for name, train, _ in operator_fitting.folds(some, tuple(options.leave_out)):
         model, sources = operator_fitting.fit(make, some.take(train))
         tested = everything.take((everything.architecture == name).nonzero()[0])

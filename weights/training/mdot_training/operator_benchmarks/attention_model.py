@@ -2,7 +2,7 @@
 
 A block's step over some keys consists of its matmuls, two forward and five backward, and one exponential per score, of which
 the special-function units compute 16 per clock. Both overlap in part. Blocks of causal attention differ in length, so that
-the SMs' time is the larger of their share of the work and the longest block.
+the SMs' time is the larger of the mean block and the longest block.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class AttentionModel(nn.Module):
         # Causal: the first block of queries has the fewest keys, and the last block has all of them.
         mean_steps = steps - r["is_causal"] * torch.minimum(rows, steps).sub(1) / 2
         blocks = r["batch"] * r["heads"] * rows
-        longest, share = steps * step, mean_steps * step
+        longest, mean_clocks = steps * step, mean_steps * step
         per_block = torch.exp(self.block_clocks)
         waves = torch.ceil(blocks / r["sm_count"])
         even = torch.maximum(blocks / r["sm_count"], torch.ones_like(blocks))
         # Blocks of equal length run in waves; blocks of different lengths fill each other's gaps.
         packed = waves + r["is_causal"] * (even - waves)
-        clocks = torch.maximum(packed * (share + per_block), longest + per_block)
+        clocks = torch.maximum(packed * (mean_clocks + per_block), longest + per_block)
         return clocks / self.rates.clocks_per_us(r)
 
     def memory_us(self, r: Rows) -> Tensor:

@@ -59,7 +59,8 @@ class ConvolutionModel(MatmulModel):
         m, k = tiles + is_weight * (r["channels_out"] - tiles), r["channels_in"] + is_weight * (tiles - r["channels_in"])
         n = r["channels_out"] + is_weight * (r["channels_in"] - r["channels_out"])
         matmul = {**r, "m": m, "n": n, "k": k, "count": torch.full_like(m, points)}
-        transformed = points * r["bytes"] * (tiles * (r["channels_in"] + r["channels_out"]) + r["channels_in"] * r["channels_out"])
+        elements = tiles * (r["channels_in"] + r["channels_out"]) + r["channels_in"] * r["channels_out"]
+        transformed = points * r["bytes"] * elements
         return (self.compute_us(matmul) * torch.exp(self.winograd_cost[0])
                 + self.rates.dram_us(r, transformed) * torch.exp(self.winograd_cost[1]))
 

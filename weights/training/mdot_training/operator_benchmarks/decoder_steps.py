@@ -2,7 +2,8 @@
 
     step   = (micro-batches + stages - 1) · slowest stage + gradients' all-reduce + optimizer + fixed
     stage  = layers · layer, of the last one also the logits
-    layer  = smooth maximum of  matmuls + memory-bound operators + collectives of tensor parallelism  and  host time to launch them
+    layer  = smooth maximum of  matmuls + memory-bound operators + collectives of tensor parallelism
+                           and  host time to launch them
 
 The forward phase counts twice if activations are recomputed in the backward pass. The operators' models are fitted to single
 operators. A dozen costs are fitted to steps: the memory-bound operators beside their bytes, the host, the optimizer. The
@@ -64,8 +65,8 @@ def read(points: Path) -> Steps:
             for name in ("iteration_ms", "global_batch", "tp", "dp", "pp")}
     micro = rows.batch_per_gpu.to_numpy(dtype=float)
     return Steps(*shape, sequence=rows.seq_or_resolution.to_numpy(dtype=float), micro_batch=micro,
-                 micro_batches=note["global_batch"] / (note["dp"] * micro), tensor=note["tp"], pipeline=note["pp"], data=note["dp"],
-                 step_ms=note["iteration_ms"])
+                 micro_batches=note["global_batch"] / (note["dp"] * micro), tensor=note["tp"], pipeline=note["pp"],
+                 data=note["dp"], step_ms=note["iteration_ms"])
 
 
 def layer_parameters(s: Steps) -> np.ndarray:
@@ -120,10 +121,12 @@ class StepCosts(Costs):
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="mdot_training.operator_benchmarks.decoder_steps", description=__doc__.splitlines()[0])
-    parser.add_argument("--measured", type=Path, required=True, help="folder of operator tables")
+    parser = argparse.ArgumentParser(prog="mdot_training.operator_benchmarks.decoder_steps",
+                                     description=__doc__.splitlines()[0])
+    parser.add_argument("--measured", type=Path, required=True, help="folder of the tables of measured operators")
     parser.add_argument("--points", type=Path, required=True, help="training_points.csv")
-    parser.add_argument("--rows", type=int, default=2000, help="of a GPU model and source to fit operators to (default 2000)")
+    parser.add_argument("--rows", type=int, default=2000,
+                        help="number of random rows of each GPU model and source to fit operators to (default 2000)")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     steps = read(options.points)

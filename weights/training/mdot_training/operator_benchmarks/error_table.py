@@ -21,6 +21,7 @@ def lines(title: str, predicted: np.ndarray, measured: Measured) -> list[str]:
     """`title`: the part that was left out. The last line gives every group equal weight."""
     groups = measured.group
     of_group = {name: np.flatnonzero(groups == name) for name in np.unique(groups)}
-    result = [_line([title, *name.split(" | ")], predicted[rows], measured.microseconds[rows]) for name, rows in of_group.items()]
+    result = [_line([title, *name.split(" | ")], predicted[rows], measured.microseconds[rows])
+              for name, rows in of_group.items()]
     medians = [np.median(100 * np.abs(predicted[rows] / measured.microseconds[rows] - 1)) for rows in of_group.values()]
     return [*result, f"| **{title}** | all | | | {len(groups)} | **{np.mean(medians):.1f}** (mean of the medians) | | | |"]

@@ -53,7 +53,8 @@ def read(points: Path) -> Steps:
     rows = pandas.read_csv(points, low_memory=False)
     rows = rows[rows.source.str.startswith("mosaicml/llm-foundry")]
     note = rows.notes.str.split("; ", expand=True)
-    number = {name: note[i].str.extract(r"=(\d+)")[0].astype(float).to_numpy() for i, name in enumerate(("accumulation", "batch"))}
+    number = {name: note[i].str.extract(r"=(\d+)")[0].astype(float).to_numpy()
+              for i, name in enumerate(("accumulation", "batch"))}
     sequence = rows.seq_or_resolution.to_numpy(dtype=float)
     return Steps(model=rows.model.to_numpy(dtype=str), gpu=rows.gpu.to_numpy(dtype=str), gpus=rows.gpus.to_numpy(dtype=float),
                  sequence=sequence, micro_batch=rows.batch_per_gpu.to_numpy(dtype=float), accumulation=number["accumulation"],
@@ -114,10 +115,12 @@ class ShardedCosts(Costs):
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="mdot_training.operator_benchmarks.foundry_steps", description=__doc__.splitlines()[0])
-    parser.add_argument("--measured", type=Path, required=True, help="folder of operator tables")
+    parser = argparse.ArgumentParser(prog="mdot_training.operator_benchmarks.foundry_steps",
+                                     description=__doc__.splitlines()[0])
+    parser.add_argument("--measured", type=Path, required=True, help="folder of the tables of measured operators")
     parser.add_argument("--points", type=Path, required=True, help="training_points.csv")
-    parser.add_argument("--rows", type=int, default=2000, help="of a GPU model and source to fit operators to (default 2000)")
+    parser.add_argument("--rows", type=int, default=2000,
+                        help="number of random rows of each GPU model and source to fit operators to (default 2000)")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     steps = read(options.points)

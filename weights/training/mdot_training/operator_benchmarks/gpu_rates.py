@@ -1,5 +1,5 @@
-"""The sustained rates of a GPU from its data sheet: compute rate under its power limit, L2 and DRAM bandwidth. The operators'
-models share it.
+"""The sustained rates of a GPU from its data sheet: compute rate under its power limit, L2 and DRAM bandwidth. All models of
+operators use it.
 
 All values are [rows, 1] tensors, and the code uses only operators that ONNX has.
 """
@@ -54,7 +54,7 @@ class Rates(nn.Module):
     def implausibility(self) -> Tensor:
         return ((self.process - PROCESS) / TRUST) ** 2 + ((self.voltage - VOLTAGE) / TRUST) ** 2
 
-    def clock_share(self, r: Rows) -> Tensor:
+    def clock_fraction(self, r: Rows) -> Tensor:
         """Fraction of the boost clock, 0 to 1."""
         per_watt = self.tflops_per_watt[0] + (self.tflops_per_watt[1] - self.tflops_per_watt[0]) * r["is_tensor"]
         finer = self.process * torch.log(12 / process_nm(r["compute_capability"]))
@@ -62,7 +62,7 @@ class Rates(nn.Module):
         return at_most(torch.exp((self.voltage * allowed).clamp(-6, 6)), torch.ones_like(allowed))
 
     def clocks_per_us(self, r: Rows) -> Tensor:
-        return r["boost_mhz"] * self.clock_share(r)
+        return r["boost_mhz"] * self.clock_fraction(r)
 
     def flops_per_clock(self, r: Rows) -> Tensor:
         """FLOPs per clock of one SM. Shared memory limits an SM with 128 fp32 lanes, because it supplies at most 128 bytes

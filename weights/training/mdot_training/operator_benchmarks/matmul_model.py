@@ -1,6 +1,7 @@
 """The time of a matmul: waves of tiles over SMs, memory traffic, and a penalised correction.
 
-    compute = least over tiles and splits of  ⌈tiles · splits / SMs⌉ · k / splits · clocks of a tile's step + prologue + reduction
+    compute = least over tiles and splits of
+              ⌈tiles · splits / SMs⌉ · k / splits · clocks of a tile's step + prologue + reduction
     time = (compute^p + memory^p)^(1/p) · exp(correction), with the offset and floor of the source
 
 A tile's step takes the longer of its multiplications and its reads from L2, as a smooth maximum. The library's choice of tile
@@ -52,7 +53,8 @@ class MatmulModel(nn.Module):
         waves = torch.ceil(blocks / r["sm_count"])
         sums = (splits > 1).to(step) * (8 * splits * r["count"] * r["m"] * r["n"] / (r["memory_gbps"] * 1e3)
                                         * torch.exp(self.reduction) + 1)
-        return (waves * depth * step / clocks_per_us + sums).amin(dim=1, keepdim=True) + torch.exp(self._of_kind(self.prologue, r))
+        prologue = torch.exp(self._of_kind(self.prologue, r))
+        return (waves * depth * step / clocks_per_us + sums).amin(dim=1, keepdim=True) + prologue
 
     def memory_us(self, r: Rows) -> Tensor:
         moved = r["count"] * (r["m"] * r["k"] + r["k"] * r["n"] + r["m"] * r["n"]) * r["bytes"]

@@ -59,7 +59,7 @@ SPEC_COLUMNS = ("compute_capability", "sm_count", "boost_mhz", "memory_gbps", "l
 
 
 def with_specs(columns: dict[str, np.ndarray], gpu_model: np.ndarray, is_half: np.ndarray) -> dict[str, np.ndarray]:
-    """Adds the GPU's spec values for the requested precision: `tflops`, `is_tensor` (on tensor cores), `bytes` of an element."""
+    """Adds the GPU's spec values at the requested precision: `tflops`, `is_tensor` (tensor cores), `bytes` of an element."""
     of_row = [gpu_specs.gpu_spec(name) for name in gpu_model]
     specs = {name: np.array([getattr(c, name) for c in of_row], dtype=np.float64) for name in SPEC_COLUMNS}
     fp32, fp16 = (np.array([getattr(c, name) for c in of_row]) for name in ("fp32_tflops", "fp16_tflops"))
@@ -140,8 +140,8 @@ def streams(folder: Path) -> Measured:
     fp16 = pandas.read_csv(folder / "vidur" / "elementwise_fp16.csv.gz")
     fp16 = fp16[fp16.op.isin(("add", "input_layernorm", "post_attention_layernorm"))]
     kind = np.where(fp16.op == "add", "elementwise", "normalisation")
-    fp16 = pandas.DataFrame({"gpu": fp16.gpu, "kind": kind, "rows": fp16.tokens, "columns": fp16.n_embd, "source": "vidur", "accesses": np.where(fp16.op == "add", 3, 2),
-                             "is_half": True, "microseconds": fp16.microseconds})
+    fp16 = pandas.DataFrame({"gpu": fp16.gpu, "kind": kind, "rows": fp16.tokens, "columns": fp16.n_embd, "source": "vidur",
+                             "accesses": np.where(fp16.op == "add", 3, 2), "is_half": True, "microseconds": fp16.microseconds})
     rows = pandas.concat([fp32, fp16])
     rows = rows[rows.gpu.isin(gpu_specs.NAMES)]
     gpu_model, kind = rows.gpu.map(gpu_specs.NAMES).to_numpy(dtype=str), rows.kind.to_numpy(dtype=str)
@@ -169,8 +169,9 @@ def convolutions(folder: Path) -> Measured:
     width = (deep.w + 2 * deep.pad_w - deep.kernel_w) // deep.stride_w + 1
     for phase, column in enumerate(("forward_ms", "backward_data_ms", "backward_weight_ms")):
         tables.append(pandas.DataFrame({
-            "gpu": deep.gpu, "batch": deep.n, "channels_in": deep.c, "channels_out": deep.k, "window": deep.kernel_w * deep.kernel_h,
-            "positions_in": deep.w * deep.h, "positions_out": height * width, "phase": phase, "is_half": deep.precision == "mixed",
+            "gpu": deep.gpu, "batch": deep.n, "channels_in": deep.c, "channels_out": deep.k,
+            "window": deep.kernel_w * deep.kernel_h, "positions_in": deep.w * deep.h, "positions_out": height * width,
+            "phase": phase, "is_half": deep.precision == "mixed",
             "has_winograd": (deep.kernel_w == 3) & (deep.kernel_h == 3) & (deep.stride_w == 1) & (deep.stride_h == 1),
             "source": "DeepBench", "microseconds": 1000 * deep[column]}))
     layers = pandas.read_parquet(folder / "cdecatapult" / "conv_train.parquet")
@@ -180,12 +181,15 @@ def convolutions(folder: Path) -> Measured:
     tables.append(pandas.DataFrame({
         "gpu": "catapult " + layers.gpu, "batch": layers.batchsize, "channels_in": layers.channels_in,
         "channels_out": layers.channels_out, "window": layers.kernelsize**2, "positions_in": layers.matsize**2,
-        "positions_out": side**2, "phase": 0, "is_half": False, "has_winograd": (layers.kernelsize == 3) & (layers.strides == 1),
+        "positions_out": side**2, "phase": 0, "is_half": False,
+        "has_winograd": (layers.kernelsize == 3) & (layers.strides == 1),
         "source": "Catapult", "microseconds": 1000 * layers.timeUsed_median}))
     rows = pandas.concat(tables)
     rows = rows[rows.gpu.isin(gpu_specs.NAMES) & (rows.microseconds > 0) & (rows.positions_out > 0)]
     gpu_model = rows.gpu.map(gpu_specs.NAMES).to_numpy(dtype=str)
     names = ("batch", "channels_in", "channels_out", "window", "positions_in", "positions_out", "phase", "has_winograd")
-    columns = with_specs({name: rows[name].to_numpy(dtype=np.float64) for name in names}, gpu_model, rows.is_half.to_numpy(dtype=bool))
-    kind = np.array([f"{PHASES[int(p)]}, {'tensor cores' if t else 'fp32'}" for p, t in zip(columns["phase"], columns["is_tensor"])])
+    columns = with_specs({name: rows[name].to_numpy(dtype=np.float64) for name in names}, gpu_model,
+                         rows.is_half.to_numpy(dtype=bool))
+    kind = np.array([f"{PHASES[int(p)]}, {'tensor cores' if t else 'fp32'}"
+                     for p, t in zip(columns["phase"], columns["is_tensor"])])
     return Measured(columns, rows.source.to_numpy(dtype=str), gpu_model, kind, rows.microseconds.to_numpy(dtype=float))

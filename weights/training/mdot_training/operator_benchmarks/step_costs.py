@@ -53,8 +53,8 @@ class Operators:
 
     def attention_us(self, batch, heads, sequence, head_size, is_backward: bool) -> np.ndarray:
         """Causal fused attention."""
-        columns = {"batch": batch, "heads": heads, "key_heads": heads, "queries": sequence, "keys": sequence, "head_size": head_size,
-                   "is_causal": 1.0, "is_backward": float(is_backward)}
+        columns = {"batch": batch, "heads": heads, "key_heads": heads, "queries": sequence, "keys": sequence,
+                   "head_size": head_size, "is_causal": 1.0, "is_backward": float(is_backward)}
         with torch.no_grad():
             return self.attention(self._rows(columns, self.attention_source))[0][:, 0].numpy()
 

@@ -1,6 +1,7 @@
 """The time of memory-bound operators: elementwise functions, softmax, normalisations.
 
-    time = (DRAM time beyond L2 + L2 time) · cost of the kind + a pass over few long rows, with the offset and floor of the source
+    time = (DRAM time beyond L2 + L2 time) · cost of the kind + a pass over few long rows,
+           with the offset and floor of the source
 
 Reductions need one block per row. Therefore few rows leave SMs idle, because each busy SM has a row to itself.
 """

@@ -31,8 +31,8 @@ def _dataset(options: argparse.Namespace) -> int:
     usable.update((label.network, sequence) for label, sequence in alone)
     data = dataset.build(usable, [*known, *(label for label, _ in alone)])
     data.save(options.out)
-    print(f"{len(data.whole_networks)} networks, {len(data.step_ms)} of {len(known) + len(alone)} labels, of which {len(alone)} are "
-          f"of single operators, {len(data.operator)} operators, {len(data.type)} distinct ones")
+    print(f"{len(data.whole_networks)} networks, {len(data.step_ms)} of {len(known) + len(alone)} labels, of which "
+          f"{len(alone)} are of single operators, {len(data.operator)} operators, {len(data.type)} distinct ones")
     return 0
 
 
@@ -47,7 +47,8 @@ def _calibrate(options: argparse.Namespace) -> int:
     from mdot_training.predictor import final_model
 
     for split, (inside, width) in final_model.calibrate(options.model, options.data, options.held_out, options.out).items():
-        print(f"{split}: {inside:.1f} % of the held-out labels lie in an interval fitted without them, median width {width:.2f}")
+        print(f"{split}: {inside:.1f} % of the held-out labels lie in an interval fitted without them, "
+              f"median width {width:.2f}")
     return 0
 
 
@@ -96,66 +97,69 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mdot_training.predictor", description=mdot_training.predictor.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
 
-    making = commands.add_parser("dataset", help="graphs and labels → the training set, through `mdot extract`")
-    making.add_argument("--mdot", type=Path, required=True, help="the mdot binary")
-    making.add_argument("--labels", type=Path, required=True, nargs="+", help="timm's tables of training")
-    making.add_argument("--inference", type=Path, default=[], nargs="*", help="timm's tables of inference")
+    making = commands.add_parser("dataset", help="make the training set from graphs and labels with `mdot extract`")
+    making.add_argument("--mdot", type=Path, required=True, help="path of the mdot command")
+    making.add_argument("--labels", type=Path, required=True, nargs="+", help="timm's tables of training benchmarks")
+    making.add_argument("--inference", type=Path, default=[], nargs="*", help="timm's tables of inference benchmarks")
     making.add_argument("--torchvision", type=Path, default=[], nargs="*", help="folders of pytorch-gpu-benchmark's results")
     making.add_argument("--published", type=Path, default=[], nargs="*",
-                        help="language models: NeuSight's folder of labels, the table of published points")
-    making.add_argument("--operators", type=Path, default=[], nargs="*", help="folders of measured operators")
-    making.add_argument("--graphs", type=Path, required=True, help="folder of `predictor graphs`")
-    making.add_argument("--out", type=Path, required=True, help="FILE.npz")
+                        help="steps of language models: NeuSight's folder of labels, or a table of published points")
+    making.add_argument("--operators", type=Path, default=[], nargs="*", help="folders of tables of measured operators")
+    making.add_argument("--graphs", type=Path, required=True, help="folder that the command graphs wrote")
+    making.add_argument("--out", type=Path, required=True, help="data set to write, FILE.npz")
     making.add_argument("--cache", type=Path, default=Path("cache"), help="folder of cached sequences (default cache)")
-    making.add_argument("--threads", type=int, default=2)
+    making.add_argument("--threads", type=int, default=2, help="processes of `mdot extract` (default %(default)s)")
     making.set_defaults(run=_dataset)
 
-    evaluating = commands.add_parser("evaluate", help="run every form on every fold; resumes where it stopped")
+    evaluating = commands.add_parser("evaluate", help="train and test every form on every fold; a second run resumes")
     evaluating.add_argument("--data", type=Path, required=True)
-    evaluating.add_argument("--out", type=Path, required=True, help="folder of predictions, one file for each form, split and fold")
-    evaluating.add_argument("--forms", nargs="*", help="only these (default: all)")
-    evaluating.add_argument("--splits", nargs="*", help="only these (default: all)")
-    evaluating.add_argument("--folds", nargs="*", help="only these, such as \"fold 1\" or swin (default: all)")
+    evaluating.add_argument("--out", type=Path, required=True,
+                            help="folder of predictions, with one file for each form, split and fold")
+    evaluating.add_argument("--forms", nargs="*", help="select forms (default: all)")
+    evaluating.add_argument("--splits", nargs="*", help="select splits (default: all)")
+    evaluating.add_argument("--folds", nargs="*", help="select folds, for example \"fold 1\" or swin (default: all)")
     evaluating.set_defaults(run=_evaluate)
 
-    reporting = commands.add_parser("report", help="the tables of the model card, from evaluate's predictions")
-    reporting.add_argument("--results", type=Path, required=True)
-    reporting.add_argument("--data", type=Path, required=True, help="the data set of the predictions")
+    reporting = commands.add_parser("report", help="print the tables of the model card from evaluate's predictions")
+    reporting.add_argument("--results", type=Path, required=True, help="folder that evaluate wrote")
+    reporting.add_argument("--data", type=Path, required=True, help="data set that the predictions were made from")
     reporting.set_defaults(run=_report)
 
     training = commands.add_parser("train", help="fit the shipped predictor's members to all labels")
     training.add_argument("--data", type=Path, required=True)
-    training.add_argument("--out", type=Path, required=True, help="FILE.pt")
+    training.add_argument("--out", type=Path, required=True, help="members to write, FILE.pt")
     training.set_defaults(run=_train)
 
     calibrating = commands.add_parser("calibrate", help="fit the interval to evaluate's predictions of held-out networks")
-    calibrating.add_argument("--model", type=Path, required=True, help="FILE.pt of train")
+    calibrating.add_argument("--model", type=Path, required=True, help="FILE.pt that train wrote")
     calibrating.add_argument("--data", type=Path, required=True)
-    calibrating.add_argument("--held-out", type=Path, required=True, help="evaluate's folder")
-    calibrating.add_argument("--out", type=Path, required=True, help="FILE.pt")
+    calibrating.add_argument("--held-out", type=Path, required=True, help="folder that evaluate wrote")
+    calibrating.add_argument("--out", type=Path, required=True, help="predictor to write, FILE.pt")
     calibrating.set_defaults(run=_calibrate)
 
     exporting = commands.add_parser("export",
-                                    help="the trained predictor → ONNX, in one file and in the entries that ship, checked")
-    exporting.add_argument("--model", type=Path, required=True)
-    exporting.add_argument("--data", type=Path, required=True, help="jobs for the checks")
-    exporting.add_argument("--out", type=Path, required=True, help="folder")
+                                    help="write the trained predictor as ONNX files and check them against PyTorch")
+    exporting.add_argument("--model", type=Path, required=True, help="FILE.pt that calibrate wrote")
+    exporting.add_argument("--data", type=Path, required=True, help="data set with jobs for the checks")
+    exporting.add_argument("--out", type=Path, required=True, help="folder of the ONNX files")
     exporting.set_defaults(run=_export)
 
     exporting_cv = commands.add_parser("export-cv",
-                                       help="write evaluate's predictions of held-out labels as a table, for mdot-figure4 --predictions")
-    exporting_cv.add_argument("--results", type=Path, required=True, nargs="+", help="evaluate's folder, and the baselines'")
-    exporting_cv.add_argument("--data", type=Path, required=True, help="the data set of the predictions")
-    exporting_cv.add_argument("--split", choices=splits.SPLITS, default=splits.FAMILIES, help="(default %(default)s)")
-    exporting_cv.add_argument("--out", type=Path, required=True, help="PREDICTIONS.csv")
+                                       help="write predictions of held-out labels as a table for mdot-figure4 --predictions")
+    exporting_cv.add_argument("--results", type=Path, required=True, nargs="+",
+                              help="folders that evaluate and the baselines wrote")
+    exporting_cv.add_argument("--data", type=Path, required=True, help="data set that the predictions were made from")
+    exporting_cv.add_argument("--split", choices=splits.SPLITS, default=splits.FAMILIES,
+                              help="split of the predictions (default %(default)s)")
+    exporting_cv.add_argument("--out", type=Path, required=True, help="table to write, FILE.csv")
     exporting_cv.set_defaults(run=_export_cv)
 
     importing = commands.add_parser("import-cv",
-                                    help="convert a table of export-cv to evaluate's predictions, for report and calibrate")
-    importing.add_argument("--table", type=Path, required=True, help="table of export-cv")
+                                    help="convert a table of export-cv back to predictions for report and calibrate")
+    importing.add_argument("--table", type=Path, required=True, help="table that export-cv wrote")
     importing.add_argument("--data", type=Path, required=True)
     importing.add_argument("--split", choices=splits.SPLITS, required=True)
-    importing.add_argument("--out", type=Path, required=True, help="folder")
+    importing.add_argument("--out", type=Path, required=True, help="folder of predictions")
     importing.set_defaults(run=_import_cv)
     return parser
 

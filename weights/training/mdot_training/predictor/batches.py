@@ -158,18 +158,20 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
     launches = launches + features.OPTIMIZER_LAUNCHES * work.learns.numpy()[:, 0] * has_optimizer[row]
     _, host = np.unique(host_names(data), return_inverse=True)
     return Batch(
-        operators=operators, operator_of_batched=torch.tensor(encoding[first]), batched_features=features.batch_features(work)[first],
-        batched_norms=normalisation.features(norm, batch)[first], of_pair=index, batched_of_pair=torch.tensor(batched.reshape(-1)),
+        operators=operators, operator_of_batched=torch.tensor(encoding[first]),
+        batched_features=features.batch_features(work)[first], batched_norms=normalisation.features(norm, batch)[first],
+        of_pair=index, batched_of_pair=torch.tensor(batched.reshape(-1)),
         row=rows, count=_float(count[:, None]), work=work, pair_configurations=_of_pairs(c, rows), configurations=c,
         conditions=c.conditions()[rows] * conditions.mattering(work.has_layout, work.has_scores),
         part_weight=_float(part_weight[row]), has_optimizer=_float(has_optimizer[:, None]),
         benchmark=torch.tensor(_benchmark_rows(data)[labels]), host=torch.tensor(host.reshape(-1)[labels]),
-        parameters=summed(data.load[distinct[of_pair], -1]), launches=summed(launches), step_ms=_float(data.step_ms[labels, None]),
-        weight=_float(np.ones((len(labels), 1))), places=places)
+        parameters=summed(data.load[distinct[of_pair], -1]), launches=summed(launches),
+        step_ms=_float(data.step_ms[labels, None]), weight=_float(np.ones((len(labels), 1))), places=places)
 
 
 def make_merged(data: Dataset, labels: np.ndarray, weight: np.ndarray, options: Options = Options()) -> Batch:
-    """Merges labels that differ only in the run into one step with their geometric mean. `weight`: of every label of the set."""
+    """Merges labels that differ only in the run into one step with their geometric mean. `weight`: one value for every label
+    of the data set."""
     text = [np.unique(x, return_inverse=True)[1].reshape(-1) for x in (data.software, data.gpu, data.precision, data.kind)]
     what = np.column_stack([data.label_network, data.batch, data.is_nhwc, data.is_compiled, data.recomputes, *text])[labels]
     _, first, group, count = np.unique(what, axis=0, return_index=True, return_inverse=True, return_counts=True)

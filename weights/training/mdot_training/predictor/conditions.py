@@ -19,8 +19,8 @@ NHWC_VERSIONS = (111, 112, 113, 200, 204)
 PACKS_MORE = 112
 """The version whose cuDNN has other NHWC kernels for grouped convolutions (features.lacks_kernel)."""
 
-NAMES = ("always", "nhwc", "not_half", "fp32", "half_throughout", "fused_attention", *(f"torch_{v}" for v in VERSIONS), "compiled",
-         *(f"nhwc_torch_{v}" for v in NHWC_VERSIONS))
+NAMES = ("always", "nhwc", "not_half", "fp32", "half_throughout", "fused_attention", *(f"torch_{v}" for v in VERSIONS),
+         "compiled", *(f"nhwc_torch_{v}" for v in NHWC_VERSIONS))
 COUNT = len(NAMES)
 
 OF_LAYOUT = tuple(name.startswith("nhwc") for name in NAMES)

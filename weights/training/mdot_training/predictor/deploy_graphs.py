@@ -41,7 +41,7 @@ CONFIGURATIONS = 32
 therefore a smaller number costs almost as much."""
 
 NEVER = 1e8
-"""Factor by which a way that an operator does not take is slower than the one that it takes."""
+"""Factor by which the unused kind of compute unit is slower than the used one."""
 MOST = 1e30
 """Upper limit of FLOPs and bytes, so that all values stay finite."""
 LEAST_MS = 1e-30
@@ -54,7 +54,8 @@ LAYOUTS = ((0.0, 110.0), (1.0, 110.0), (1.0, float(conditions.PACKS_MORE)))
 class Shipped(nn.Module):
     """Member predictors, whose mean logarithm is the prediction, and the models of its uncertainty."""
 
-    def __init__(self, members: list[Predictor], interval: Interval, trained_on: TrainingRange, distance_model: EmbeddingDistance) -> None:
+    def __init__(self, members: list[Predictor], interval: Interval, trained_on: TrainingRange,
+                 distance_model: EmbeddingDistance) -> None:
         super().__init__()
         self.members = nn.ModuleList(members)
         self.interval, self.trained_on, self.distance_model = interval, trained_on, distance_model
@@ -81,7 +82,7 @@ class Rows(NamedTuple):
     is_convolution: Tensor
     is_kept_in_fp32: Tensor
     count: Tensor
-    shares: Tensor          # rows whose share interval and range need
+    kinds: Tensor           # 0 or 1: kinds of operators whose fraction of the time the interval and the range check read
     profile: Tensor         # from EmbeddingDistance; may be negative
 
     @staticmethod
@@ -129,7 +130,8 @@ class Encode(nn.Module):
 
     @staticmethod
     def _on_vectors(roofline: Roofline, work: Work) -> Tensor:
-        """[L, 3]: cost of a FLOP of a dense matmul on vector units, relative to tensor cores. It is equal in all layouts."""
+        """[L, 3]: cost of a FLOP of a dense matmul on vector units, relative to tensor cores. All layouts have the same
+        cost."""
         return torch.exp(roofline.vector_cost + roofline.winograd_cost * work.is_winograd - roofline.flop_cost[Roofline.DENSE])
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor,
@@ -141,12 +143,13 @@ class Encode(nn.Module):
         members = self.shipped.members
         encoded = [member.encode(bare) for member in members]
         trained_on = self.shipped.trained_on
-        shares = torch.cat([work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_matmul, work.is_convolution,
-                            1 - trained_on.is_seen_type[bare.type]], dim=1)
+        kinds = torch.cat([work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_matmul,
+                           work.is_convolution, 1 - trained_on.is_seen_type[bare.type]], dim=1)
         padding = features.padding(bare.setting)
-        rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, work.serial, padding, norm.elements,
-                    normalisation.features(norm, torch.ones(1, 1))[:, (0, 1, 3)], work.has_layout, work.has_scores, work.is_convolution,
-                    work.is_kept_in_fp32, count, shares, self.shipped.distance_model.profiles(encoded[0]))
+        rows = Rows(sample.flops, step.flops, sample.bytes, step.bytes, sample.scores, step.scores, work.serial, padding,
+                    norm.elements, normalisation.features(norm, torch.ones(1, 1))[:, (0, 1, 3)], work.has_layout,
+                    work.has_scores, work.is_convolution, work.is_kept_in_fp32, count, kinds,
+                    self.shipped.distance_model.profiles(encoded[0]))
         costs = [cost for member in members
                  for cost in (*(x for layout in LAYOUTS for x in self._cost(member.roofline, work, *layout)),
                               self._on_vectors(member.roofline, work))]
@@ -196,7 +199,8 @@ class Evaluate(nn.Module):
         norm = nn.functional.gelu(member.norm_head.middle(member.norm_head.scale(norm)), approximate="tanh")
         return x, norm
 
-    def times(self, encoding_rows: Tensor, rows: Rows, encoding_cost: Tensor, encoding_job: Tensor, c: DecodedInputs) -> list[Times]:
+    def times(self, encoding_rows: Tensor, rows: Rows, encoding_cost: Tensor, encoding_job: Tensor,
+              c: DecodedInputs) -> list[Times]:
         """The times of each member."""
         members = self.shipped.members
         flops, moved = rows.flops * c.batch + rows.step_flops, rows.bytes * c.batch + rows.step_bytes
@@ -263,21 +267,22 @@ class Evaluate(nn.Module):
 
     def answer(self, rows: Rows, encoding_job: Tensor, c: DecodedInputs, times: list[Times]) -> tuple[Tensor, Tensor]:
         """[3, C] and [causes, C]"""
-        shares, logs, waits = [], [], []
+        fractions, logs, waits = [], [], []
         for of_member in times:
-            sums = torch.cat([rows.shares, rows.profile]) @ sum(of_member.parts)
-            shares.append(sums / of_member.operators.clamp(min=LEAST_MS))
+            sums = torch.cat([rows.kinds, rows.profile]) @ sum(of_member.parts)
+            fractions.append(sums / of_member.operators.clamp(min=LEAST_MS))
             step_ms, powers = self.fourths(of_member)
             logs.append(torch.log(step_ms))
             waits.append(powers[1] / sum(powers).clamp(min=LEAST_MS))
-        middle, share, waiting = (sum(x) / len(x) for x in (logs, shares, waits))
+        middle, fraction, waiting = (sum(x) / len(x) for x in (logs, fractions, waits))
         _, launches, _, load = encoding_job.clamp(min=0).split(1)
         flops = ((rows.flops * c.batch + rows.step_flops) * rows.count).sum()
-        outside = self.shipped.trained_on(share[4], load, flops / launches.clamp(min=1), c)
-        distance, unlike = self.shipped.distance_model.distances(share[len(rows.shares):])
+        outside = self.shipped.trained_on(fraction[4], load, flops / launches.clamp(min=1), c)
+        distance, unlike = self.shipped.distance_model.distances(fraction[len(rows.kinds):])
         is_elsewhere = torch.maximum(self.shipped.trained_on.is_elsewhere(c), unlike)
         software = unmeasured_software(c.torch, c.is_compiled, unlike)
-        x = interval_features(share[:4], c.is_nhwc, software, is_elsewhere, self.shipped.trained_on.is_new_gpu(c), waiting, distance)
+        x = interval_features(fraction[:4], c.is_nhwc, software, is_elsewhere, self.shipped.trained_on.is_new_gpu(c),
+                              waiting, distance)
         low, high = self.shipped.interval(x, outside)
         return torch.exp(torch.stack([middle - low, middle, middle + high])), outside
 
@@ -302,7 +307,7 @@ class Whole(nn.Module):
 class Explain(Whole):
     """Divides a step among its operators. A member's step is (Σ t^4)^(1/4) of two times. This function is homogeneous, so
     that by Euler's theorem its parts are t · d step / d t = step · t^4 / Σ t^4. The GPU's part divides in proportion to GPU
-    times. Members are averaged as logarithms, therefore their shares are averaged directly. The result adds up to the median
+    times. Members are averaged as logarithms, therefore their fractions are averaged directly. The result adds up to the median
     of step_ms. It excludes waiting for other GPUs, which the runtime estimates analytically."""
 
     def forward(self, operator_type: Tensor, operator_setting: Tensor, operator_load: Tensor, operator_count: Tensor,

@@ -14,8 +14,8 @@ from mdot_training.predictor.decode_inputs import DecodedInputs
 from mdot_training.predictor.labels import INFER, TRAIN
 from mdot_training.predictor.operators import Operators
 
-UNKNOWN_SHARE = 0.05
-"""Tolerated share of time in operators of types that training did not contain."""
+UNKNOWN_FRACTION = 0.05
+"""Tolerated fraction of time in operators of types that training did not contain."""
 LOAD_MARGIN = 0.7
 """A logarithm: an operator may be twice as large as the largest of its kind in training."""
 GPU_MARGIN = 0.05
@@ -72,7 +72,8 @@ class TrainingRange(nn.Module):
         steps = np.flatnonzero(is_step)
         work = np.concatenate([log_work(batches.make(data, part)) for part in np.array_split(steps, len(steps) // 400 + 1)])
         self.log_least_work.copy_(torch.tensor(np.quantile(work, LIMIT_QUANTILE)))
-        self.log_batch.copy_(torch.tensor(np.log([np.quantile(data.batch[is_step], LIMIT_QUANTILE), data.batch[is_step].max()])))
+        self.log_batch.copy_(torch.tensor(np.log([np.quantile(data.batch[is_step], LIMIT_QUANTILE),
+                                                  data.batch[is_step].max()])))
         self.is_seen_type[seen] = 1.0
         self.is_seen_type[tables.UNKNOWN_TYPE] = 0.0
         self.log_load_limit.copy_(torch.tensor(np.log1p(data.load[operators].max(axis=0))))
@@ -97,8 +98,8 @@ class TrainingRange(nn.Module):
         is_other_gpu = (self._distance(c.gpu_specs, self.log_gpu[:self.step_gpu_count]) * STEP_SLOPE).clamp(0, 1)
         return torch.maximum(is_other_gpu, 1 - c.is_autocast)
 
-    def forward(self, unknown_share: Tensor, load: Tensor, flops_per_launch: Tensor, c: DecodedInputs) -> Tensor:
-        """`unknown_share`: [C]; `load`: [1], from load(); `flops_per_launch`: [1]. [causes, C]"""
+    def forward(self, unknown_fraction: Tensor, load: Tensor, flops_per_launch: Tensor, c: DecodedInputs) -> Tensor:
+        """`unknown_fraction`: [C]; `load`: [1], from load(); `flops_per_launch`: [1]. [causes, C]"""
         log_batch = torch.log(c.batch)
         # A small batch is outside only if its kernels also have less work than measured ones. For example, a small batch of
         # long sequences is inside.
@@ -109,6 +110,6 @@ class TrainingRange(nn.Module):
               "GPU_NOT_MEASURED": self._distance(c.gpu_specs, self.log_gpu),
               "PRECISION_NOT_MEASURED": c.is_other_precision,
               "SOFTWARE_NOT_MEASURED": (c.torch - conditions.NEWEST).clamp(0, 1) + (OLDEST - c.torch).clamp(0, 1),
-              "TYPES_NOT_MEASURED": (unknown_share - UNKNOWN_SHARE).clamp(min=0),
+              "TYPES_NOT_MEASURED": (unknown_fraction - UNKNOWN_FRACTION).clamp(min=0),
               "OPTIMIZER_OR_GPUS_NOT_MEASURED": UNLABELLED_ADAM * c.is_adam}
         return torch.stack([of[cause] * torch.ones_like(c.torch) for cause in tables.causes()])

@@ -34,7 +34,7 @@ def mean_encodings(model: Predictor, data: Dataset, labels: np.ndarray) -> Tenso
     with torch.no_grad():
         for part in _parts(labels):
             batch = batches.make(data, part)
-            encoded = model.encode(batch.operators)[batch.of_pair] * training.shares(model, batch)
+            encoded = model.encode(batch.operators)[batch.of_pair] * training.time_fractions(model, batch)
             found.append(encoded.new_zeros(len(part), encoded.shape[1]).index_add(0, batch.row, encoded))
     return torch.cat(found)
 

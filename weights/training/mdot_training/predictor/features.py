@@ -221,9 +221,10 @@ def work(operators: Operators, norm: Normalisation, batch: Tensor, use_padding: 
     return Work(flops, flops * padding(operators.setting) if use_padding else flops, moved,
                 FP32_BYTES * scores, normalisation.moved(norm, batch),
                 _steps(operators), _launches(moved, norm), is_matmul=where_type(operators.type, MATMUL_TYPES),
-                is_convolution=where_type(operators.type, CONVOLUTIONS), is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32),
-                has_layout=1 - where_type(operators.type, ROWS), has_scores=scores.clamp(max=1), is_grouped=is_grouped, is_depthwise=is_depthwise,
-                is_winograd=is_winograd(operators), learns=learns, idle=idle(operators.setting),
+                is_convolution=where_type(operators.type, CONVOLUTIONS),
+                is_kept_in_fp32=where_type(operators.type, KEPT_IN_FP32), has_layout=1 - where_type(operators.type, ROWS),
+                has_scores=scores.clamp(max=1), is_grouped=is_grouped,
+                is_depthwise=is_depthwise, is_winograd=is_winograd(operators), learns=learns, idle=idle(operators.setting),
                 # convolutions with computed weights, one group per sample, are converted to NCHW first
                 lacks_kernel=lacks_kernel(operators.setting) * learns)
 
@@ -242,7 +243,7 @@ def configuration_features(setting: Tensor) -> Tensor:
 
 
 def load_features(load: Tensor) -> Tensor:
-    """[P, l]: logarithms of the loads of one sample and of the parameters, and FLOPs per byte."""
+    """[P, l]: logarithms of the FLOPs and bytes of one sample and of the parameters, and FLOPs per byte."""
     logs = log1p(load)
     per_sample = logs[:, :tables.PHASE_LOAD_COUNT]
     return torch.cat([logs, per_sample[:, 0::3] - per_sample[:, 2::3]], dim=1)

@@ -51,10 +51,12 @@ def _has_steps(data: Dataset, known: np.ndarray) -> Tensor:
 
 
 def _distances(model: Shipped, data: Dataset, held: HeldOut) -> tuple[Tensor, Tensor]:
-    """[labels] each, as in Likeness.distances: the distance of each label from the networks that its fold was trained on."""
+    """[labels] each, as in EmbeddingDistance.distances: the distance of each label from the networks that its fold was trained
+    on."""
     known, label_of = networks(data)
     member, distance_model = model.members[0], copy.deepcopy(model.distance_model)
-    encodings, profiles = mean_encodings(member, data, label_of), distance_model.profiles(mean_encodings(member, data, held.label))
+    encodings = mean_encodings(member, data, label_of)
+    profiles = distance_model.profiles(mean_encodings(member, data, held.label))
     distance, unlike = torch.zeros(len(held.label)), torch.zeros(len(held.label))
     for split in splits.SPLITS:
         for name, train, _ in splits.folds(data, split):
@@ -74,18 +76,18 @@ def interval_inputs(model: Shipped, data: Dataset, held: HeldOut) -> Tensor:
         label = held.label[at]
         batch = batches.make(data, label)
         with torch.no_grad():
-            share = torch.stack([training.shares(member, batch) for member in model.members]).mean(dim=0)
+            fraction = torch.stack([training.time_fractions(member, batch) for member in model.members]).mean(dim=0)
             waiting = torch.stack([training.waiting(member, batch) for member in model.members]).mean(dim=0)
         work = batch.work
         kinds = (work.is_grouped * (1 - work.is_depthwise), work.is_depthwise, 1 - work.is_matmul, work.is_convolution)
-        shares = torch.cat([training.sums(batch, share * kind) for kind in kinds], dim=1).T
+        fractions = torch.cat([training.sums(batch, fraction * kind) for kind in kinds], dim=1).T
         c = batch.configurations
         is_new = torch.tensor(held.split[at] == splits.SOFTWARE, dtype=torch.float32)
         software = torch.maximum(is_new, unmeasured_software(c.torch[:, 0], c.is_compiled[:, 0], unlike[at]))
         is_new_gpu = torch.tensor(np.isin(held.split[at], splits.GPU_SPLITS), dtype=torch.float32)
         is_measured = torch.tensor(np.isin(data.gpu[label], steps), dtype=torch.float32) * (c.is_amp - c.is_half)[:, 0]
-        result.append(interval_features(shares, c.is_nhwc[:, 0], software, torch.maximum(1 - is_measured, unlike[at]), is_new_gpu,
-                                        waiting[:, 0], distance[at]))
+        result.append(interval_features(fractions, c.is_nhwc[:, 0], software, torch.maximum(1 - is_measured, unlike[at]),
+                                        is_new_gpu, waiting[:, 0], distance[at]))
     return torch.cat(result, dim=1)
 
 
@@ -123,7 +125,8 @@ def calibrate(model_path: Path, data_path: Path, held_out_folder: Path, out: Pat
     factor that held-out GPUs would have needed with an interval that was fitted without them."""
     data, model, held = Dataset.load_file(data_path), load(model_path), HeldOut(held_out_folder)
     x, r, w = interval_inputs(model, data, held), held.residual, held.weight
-    is_of_gpu, is_even = torch.tensor(np.isin(held.split, splits.GPU_SPLITS)), torch.tensor(data.label_network[held.label] % 2 == 0)
+    is_of_gpu = torch.tensor(np.isin(held.split, splits.GPU_SPLITS))
+    is_even = torch.tensor(data.label_network[held.label] % 2 == 0)
     held_out_gpus = [torch.tensor((held.split == split) & (held.fold == fold))
              for split, fold in sorted(set(zip(held.split[is_of_gpu], held.fold[is_of_gpu])))]
     half_widths = torch.zeros(2, len(r))
@@ -149,6 +152,7 @@ def save(model: Shipped, out: Path) -> None:
 def load(path: Path) -> Shipped:
     saved = torch.load(path, weights_only=True)
     members = [Predictor(Options(**options)) for options in saved["options"]]
-    model = Shipped(members, Interval(), TrainingRange(saved["gpus"], saved["step_gpus"]), EmbeddingDistance(members[0].options.width))
+    model = Shipped(members, Interval(), TrainingRange(saved["gpus"], saved["step_gpus"]),
+                    EmbeddingDistance(members[0].options.width))
     model.load_state_dict(saved["state"])
     return model.eval()

@@ -40,7 +40,8 @@ def _leave_uninitialised() -> None:
         return
     import torch.nn.init as torch_init
 
-    timm_init = importlib.import_module("timm.layers.weight_init" if hasattr(timm, "layers") else "timm.models.layers.weight_init")
+    layers = "timm.layers" if hasattr(timm, "layers") else "timm.models.layers"
+    timm_init = importlib.import_module(f"{layers}.weight_init")
 
     def keep(tensor, *arguments, **options):
         return tensor

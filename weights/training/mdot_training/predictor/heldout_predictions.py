@@ -22,8 +22,8 @@ LABEL = ("network", "gpu", "precision", "batch", "layout", "torch", "fold")
 
 def _label(data: Dataset, label: int) -> list[str]:
     """The columns of LABEL except the fold."""
-    return [str(data.network_name[data.label_network[label]]), str(data.gpu[label]), str(data.precision[label]), f"{data.batch[label]:g}",
-            "nhwc" if data.is_nhwc[label] else "nchw", str(data.software[label])]
+    return [str(data.network_name[data.label_network[label]]), str(data.gpu[label]), str(data.precision[label]),
+            f"{data.batch[label]:g}", "nhwc" if data.is_nhwc[label] else "nchw", str(data.software[label])]
 
 
 def _digits(ms: float) -> str:

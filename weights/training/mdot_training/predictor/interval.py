@@ -1,10 +1,10 @@
 """The 90 % interval, from the errors of predictions for labels that were left out of training.
 
-Half-widths are logarithms. They are a linear function of the following quantities: the shares of predicted time, of which
-grouped convolutions, whose kernel cuDNN chooses, are the hardest to predict; the time that the GPU waits for a host, whose
-speed is unknown; whether whole steps of such networks were measured on the GPU in that precision, without which convolutions
-are the less certain part; newer software and torch.compile; and whether the GPU has any measurements at all. Half-widths also
-grow with the distance of the job from the networks of training (embedding_distance.py).
+Half-widths are logarithms. They are a linear function of the following quantities: the fractions of predicted time by kind of
+operator, of which grouped convolutions, whose kernel cuDNN chooses, are the hardest to predict; the time that the GPU waits
+for a host, whose speed is unknown; whether whole steps of such networks were measured on the GPU in that precision, without
+which convolutions are the less certain part; newer software and torch.compile; and whether the GPU has any measurements at
+all. Half-widths also grow with the distance of the job from the networks of training (embedding_distance.py).
 
 The function is fitted to predictions made without the network, its family, the GPU or the software, each with equal weight.
 """
@@ -21,7 +21,8 @@ NAMES = ("always", "grouped", "depthwise", "grouped_nhwc", "depthwise_nhwc", "ot
          "convolutions_elsewhere", "new_gpu", "waiting", "distance")
 FEATURES, FEATURE = len(NAMES), {name: i for i, name in enumerate(NAMES)}
 WIDENING_FEATURES = ("software", "new_gpu", "waiting")
-"""Features that may only widen the interval: newer software and torch.compile (alike), another GPU, and waiting for the host."""
+"""Features that may only widen the interval: newer software and torch.compile together, another GPU, and waiting for the
+host."""
 TAIL = 0.05
 LOG_HALF_WIDTHS = (-5.0, -0.1)
 """99 in 100 held-out labels of every split are off by less than e^.9, therefore several differences at once do not widen a
@@ -34,18 +35,18 @@ language models."""
 
 
 def unmeasured_software(version: Tensor, is_compiled: Tensor, unlike: Tensor) -> Tensor:
-    """The number of software properties of which no whole step was measured. `unlike`: from EmbeddingDistance, above 0 for networks
-    that are not image networks."""
+    """The number of software properties without a measured whole step. `unlike`: from EmbeddingDistance, above 0 for networks
+    other than image networks."""
     return (version - NEWEST_STEPS).clamp(0, 1) * (1 - unlike) + is_compiled
 
 
-def interval_features(share: Tensor, is_nhwc: Tensor, software: Tensor, is_elsewhere: Tensor, is_new_gpu: Tensor,
+def interval_features(fraction: Tensor, is_nhwc: Tensor, software: Tensor, is_elsewhere: Tensor, is_new_gpu: Tensor,
                       waiting: Tensor, distance: Tensor) -> Tensor:
-    """[FEATURES, C]. `share`: [4, C], shares of predicted time in grouped convolutions, depthwise ones, operators other than
-    matmuls, and all convolutions. All others are [C]: unmeasured_software; whether whole steps of the kind were measured only
-    on other GPUs or in other precisions; whether the GPU has no measurements; the host's share of the step; the distance of
-    EmbeddingDistance."""
-    grouped, depthwise, others, convolutions = share.unbind(0)
+    """[FEATURES, C]. `fraction`: [4, C], fractions of predicted time in grouped convolutions, depthwise ones, operators other
+    than matmuls, and all convolutions. All others are [C]: unmeasured_software; whether whole steps of the kind were measured
+    only on other GPUs or in other precisions; whether the GPU has no measurements; the host's fraction of the step; the
+    distance of EmbeddingDistance."""
+    grouped, depthwise, others, convolutions = fraction.unbind(0)
     return torch.stack([torch.ones_like(grouped), grouped, depthwise, grouped * is_nhwc, depthwise * is_nhwc, others, software,
                         is_elsewhere, is_elsewhere * convolutions, is_new_gpu, waiting, distance])
 
@@ -64,7 +65,8 @@ class Interval(nn.Module):
         """[FEATURES, C] → [C] twice"""
         is_bounded = torch.tensor([name in WIDENING_FEATURES for name in NAMES])[:, None]
         weight = torch.where(is_bounded, torch.relu(self.weight), self.weight)
-        return [torch.exp((x * weight[:, side, None]).sum(dim=0).clamp(*LOG_HALF_WIDTHS)) * self.scale[side] for side in range(2)]
+        logs = [(x * weight[:, side, None]).sum(dim=0).clamp(*LOG_HALF_WIDTHS) for side in range(2)]
+        return [torch.exp(log) * scale for log, scale in zip(logs, self.scale)]
 
     def forward(self, x: Tensor, outside: Tensor) -> tuple[Tensor, Tensor]:
         """`x`: interval_features; `outside`: [causes, C]"""
@@ -74,7 +76,7 @@ class Interval(nn.Module):
 
     def fit(self, x: Tensor, residual: Tensor, weight: Tensor) -> None:
         """`residual`: log(measured / predicted) of held-out labels, [R]; `weight`: [R]. Minimises the pinball loss, then
-        scales each side so that it covers exactly its share of these residuals."""
+        scales each side so that it covers exactly its part of these residuals."""
         optimizer = torch.optim.LBFGS([self.weight], max_iter=300, line_search_fn="strong_wolfe")
 
         def loss() -> Tensor:
@@ -104,7 +106,7 @@ def beyond(residual: Tensor, widths: Sequence[Tensor]) -> Tensor:
 
 
 def quantiles(ratios: Tensor, weight: Tensor) -> list[float]:
-    """Factors on the half-widths that give each side its share. `ratios`: the result of beyond()."""
+    """Factors on the half-widths with which each side covers its part of the residuals. `ratios`: the result of beyond()."""
     return [_weighted_quantile(side, weight, 1 - TAIL) for side in ratios]
 
 

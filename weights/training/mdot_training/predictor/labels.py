@@ -70,9 +70,9 @@ def read_timm(path: Path, kind: str) -> Iterator[Label]:
         for row in csv.DictReader(lines):
             gpu_name = TIMM_GPUS.get(row["device"].removesuffix(COMPILED))
             if gpu_name is not None and row["batch_size"]:
-                yield Label(Network(row["model"], int(row["img_size"])), int(float(row["batch_size"])), row["layout"], row["torch"],
-                            row["run"], float(row["step_time_ms"]), float(row["param_count_M"] or 0), gpu_name, row["precision"], kind,
-                            row["device"].endswith(COMPILED), version(row["torch"]) >= FUSED_SINCE)
+                yield Label(Network(row["model"], int(row["img_size"])), int(float(row["batch_size"])), row["layout"],
+                            row["torch"], row["run"], float(row["step_time_ms"]), float(row["param_count_M"] or 0), gpu_name,
+                            row["precision"], kind, row["device"].endswith(COMPILED), version(row["torch"]) >= FUSED_SINCE)
 
 
 TORCHVISION = "torchvision."
@@ -108,8 +108,8 @@ def read_torchvision(folder: Path) -> Iterator[Label]:
                 continue
             matmul_precision = "fp16" if precision == "half" else "tf32" if gpu in TF32_GPUS else "fp32"
             for name, step_ms in _medians(path).items():
-                yield Label(Network(TORCHVISION + name, TORCHVISION_SIZE), TORCHVISION_BATCH, "nchw", "pt17", "multigpu", step_ms,
-                            0.0, gpu_name, matmul_precision, BACKWARD, False, is_fused=False)
+                yield Label(Network(TORCHVISION + name, TORCHVISION_SIZE), TORCHVISION_BATCH, "nchw", "pt17", "multigpu",
+                            step_ms, 0.0, gpu_name, matmul_precision, BACKWARD, False, is_fused=False)
 
 
 def networks(paths: list[Path]) -> list[Network]:

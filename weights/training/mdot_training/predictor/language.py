@@ -48,7 +48,8 @@ def definition(name: str, length: int) -> tuple[str, dict[str, Any]]:
     return {
         "bert_large": ("BertForPreTraining", dict(hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
                                                   intermediate_size=4096)),
-        "bert_base": ("BertForPreTraining", dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072)),
+        "bert_base": ("BertForPreTraining", dict(hidden_size=768, num_hidden_layers=12, num_attention_heads=12,
+                                                 intermediate_size=3072)),
         "electra_base": ("ElectraForQuestionAnswering", dict(hidden_size=768, embedding_size=768, num_hidden_layers=12,
                                                              num_attention_heads=12, intermediate_size=3072)),
         "bart_large": _encoder_decoder(12, 50265, length),

@@ -226,7 +226,8 @@ class Scale(nn.Module):
 
 
 class Fusion(nn.Module):
-    """Type, attributes and load of an operator as three tokens that attend to each other and are then merged into one."""
+    """Type, attributes, and FLOPs and bytes of an operator as three tokens that attend to each other and are then merged into
+    one."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -418,5 +419,6 @@ class Predictor(nn.Module):
 
     def correction(self, batched: tuple[Tensor, Tensor], weight: Tensor) -> Tensor:
         """[P, PARTS]. `weight`: [P, conditions]; layout conditions are zero where the layout has no effect."""
-        x = torch.cat([self.head.correction.under(batched[0], weight), self.norm_head.correction.under(batched[1], weight)], dim=1)
+        x = torch.cat([self.head.correction.under(batched[0], weight), self.norm_head.correction.under(batched[1], weight)],
+                      dim=1)
         return self.options.clip * torch.tanh(x / self.options.clip)

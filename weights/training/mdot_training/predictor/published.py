@@ -20,7 +20,8 @@ PUBLISHED = (NEUSIGHT, SAILOR, FOUNDRY, VTRAIN)
 """`run` of their labels."""
 
 NEUSIGHT_GPUS = {
-    "NVIDIA_A100-PCIE-40GB": "A100-PCIe-40GB", "NVIDIA_A100_80GB_PCIe": "A100-PCIe-80GB", "NVIDIA_H100_80GB_HBM3": "H100-SXM-80GB",
+    "NVIDIA_A100-PCIE-40GB": "A100-PCIe-40GB", "NVIDIA_A100_80GB_PCIe": "A100-PCIe-80GB",
+    "NVIDIA_H100_80GB_HBM3": "H100-SXM-80GB",
     "NVIDIA_L4": "L4", "Tesla_P100-PCIE-16GB": "P100-PCIe-16GB", "Tesla_T4": "T4", "Tesla_V100-PCIE-32GB": "V100-PCIe-32GB"}
 """Excludes AMD's GPUs, and a P4 that takes 2.3 times as long for twice the batch."""
 
@@ -34,8 +35,8 @@ def read_neusight(folder: Path) -> Iterator[Label]:
             if found:
                 name, kind, length, batch = found.groups()
                 step_ms = float(json.loads(path.read_text(encoding="utf-8"))["e2e_latency"])
-                yield Label(Network(LANGUAGE + name, int(length)), int(batch), "nchw", "pt210", NEUSIGHT, step_ms, 0.0, gpu_name, "fp32",
-                            INFER if kind == "inf" else BACKWARD, False, is_fused=False)
+                yield Label(Network(LANGUAGE + name, int(length)), int(batch), "nchw", "pt210", NEUSIGHT, step_ms, 0.0,
+                            gpu_name, "fp32", INFER if kind == "inf" else BACKWARD, False, is_fused=False)
 
 
 def network(row: dict[str, str]) -> Network:

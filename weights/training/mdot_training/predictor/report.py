@@ -79,7 +79,8 @@ def _layouts(folder: Path) -> list[str]:
 
 def _operators(folder: Path, data: Dataset) -> list[str]:
     """Single operators with one architecture held out: a row for each operator type and precision."""
-    lines = ["| left out | operator, precision | GPU models | labels | median | mean | P90 | predicted / measured |", "| --- " * 8 + "|"]
+    lines = ["| left out | operator, precision | GPU models | labels | median | mean | P90 | predicted / measured |",
+             "| --- " * 8 + "|"]
     for name, fold in read_folds(folder, SHIPPED_FORM, splits.ARCHITECTURES).items():
         type_of = np.array([str(run).rsplit(" ", 1)[1] for run in data.run[fold.label]])
         is_half = np.isin(data.precision[fold.label], ("bf16", "fp16"))
@@ -89,7 +90,8 @@ def _operators(folder: Path, data: Dataset) -> list[str]:
             e = errors(fold.predicted_ms[rows], fold.measured_ms[rows])
             ratio = np.median(fold.predicted_ms[rows] / fold.measured_ms[rows])
             gpu_models = len(np.unique(data.gpu[fold.label[rows]]))
-            lines.append(f"| {name} | {each} | {gpu_models} | {e.count} | {e.median:.1f} | {e.mape:.1f} | {e.p90:.1f} | {ratio:.2f} |")
+            lines.append(f"| {name} | {each} | {gpu_models} | {e.count} | {e.median:.1f} | {e.mape:.1f} | {e.p90:.1f} | "
+                         f"{ratio:.2f} |")
     return [*lines, ""]
 
 

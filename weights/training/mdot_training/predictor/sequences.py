@@ -19,8 +19,8 @@ import numpy as np
 from mdot_training.predictor import tables
 
 FAR_BATCH = 1025
-"""Loads are affine in the batch and whole numbers, therefore readings at batches 1 and FAR_BATCH give slope and offset
-exactly."""
+"""FLOPs and bytes are affine in the batch and whole numbers. Therefore readings at batches 1 and FAR_BATCH give slope and
+offset exactly."""
 
 
 class TokensFailed(Exception):

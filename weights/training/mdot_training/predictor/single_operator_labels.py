@@ -33,7 +33,8 @@ NEWEST_SOFTWARE = "pt290"
 
 SOURCES = tuple(OPERATOR + name for name in (
     "NeuSight Linear", "aic Linear", "vidur Linear", "DeepBench Linear", "NeuSight Conv", "DeepBench Conv", "Catapult Conv",
-    "flash_attention Attention", "vllm_flashinfer_trtllmprefill Attention", "vllm_vit_flash_attn_fa4 Attention", "cudnn Attention",
+    "flash_attention Attention", "vllm_flashinfer_trtllmprefill Attention", "vllm_vit_flash_attn_fa4 Attention",
+    "cudnn Attention",
     "vllm_flash_attn_fa3 Attention", "vllm_flash_attn_fa4 Attention", "vllm_vit_flash_attn_fa3 Attention", "NeuSight Softmax",
     "NeuSight LayerNormalization", "vidur LayerNormalization"))
 """`run` of their labels."""
@@ -110,7 +111,8 @@ def stream(row: Row) -> Described:
     settings = {"axis": 1, "extent": columns, "inputs": 1}
     if row["operation"] == measurements.STREAMS.index("softmax"):
         flops = SOFTMAX_FLOPS * elements
-        return Described("Softmax", batch, settings, [(flops, elements, elements), (2 * flops, 2 * elements, elements), NOTHING],
+        return Described("Softmax", batch, settings, [(flops, elements, elements), (2 * flops, 2 * elements, elements),
+                                                      NOTHING],
                          [NOTHING, NOTHING, NOTHING])
     flops, affine_parameters = NORMALISATION_FLOPS * elements, 2 * columns
     return Described("LayerNormalization", batch, settings,
@@ -156,7 +158,8 @@ def _streams_by_row(folder: Path) -> Measured:
     return found.take(np.flatnonzero(found.columns["is_by_row"] > 0))
 
 
-READERS = ((measurements.matmuls, linear), (measurements.convolutions, convolution), (_self_attention, attention), (_streams_by_row, stream))
+READERS = ((measurements.matmuls, linear), (measurements.convolutions, convolution), (_self_attention, attention),
+           (_streams_by_row, stream))
 """The table of each kind of operator, and the function that describes a row of it."""
 
 

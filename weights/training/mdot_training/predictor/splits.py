@@ -50,7 +50,8 @@ def is_published(data: Dataset) -> np.ndarray:
     return np.isin(data.run, PUBLISHED)
 
 
-def _by_network(data: Dataset, of_network: np.ndarray, is_evaluated: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _by_network(data: Dataset, of_network: np.ndarray, is_evaluated: np.ndarray
+                ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     for name in np.unique(of_network):
         is_out = (of_network == name)[data.label_network]
         if (is_out & is_evaluated).any():
@@ -73,7 +74,8 @@ def _by_gpu(data: Dataset, twins: tuple[tuple[str, ...], ...],
     for die in twins:
         is_out = np.isin(data.gpu, die)
         if (is_evaluated & is_out).any():
-            yield " ".join(sorted(set(data.gpu[is_evaluated & is_out]))), np.flatnonzero(~is_out), np.flatnonzero(is_out & is_evaluated)
+            name = " ".join(sorted(set(data.gpu[is_evaluated & is_out])))
+            yield name, np.flatnonzero(~is_out), np.flatnonzero(is_out & is_evaluated)
 
 
 LANGUAGE_FOLDS = 5

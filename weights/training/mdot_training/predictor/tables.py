@@ -21,7 +21,7 @@ PHASES = ("forward", "data_gradient", "weight_gradient")
 LOADS = ("flops", "bytes_read", "bytes_written")
 PHASE_LOAD_COUNT = len(PHASES) * len(LOADS)
 LOAD_COUNT = 2 * PHASE_LOAD_COUNT + 1
-"""operator_load: nine loads per sample, the same nine per step, parameters."""
+"""Columns of operator_load: nine FLOP and byte counts per sample, the same nine per step, parameters."""
 
 POSITIONS = ("topological_index", "depth", "height", "in_degree", "out_degree")
 READS = ("batch", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adamw", "is_amp_bf16", "is_bf16",
@@ -29,10 +29,10 @@ READS = ("batch", "is_fp32", "is_tf32", "is_amp", "is_nhwc", "is_adam", "is_adam
 """Numbers of the configuration that the predictor reads, by their names in the header. The runtime estimates the effect of
 other options analytically."""
 
-GPU_FIGURES = ("compute_capability", "sm_count", "boost_mhz", "memory_gib", "memory_gbps", "l2_mib", "fp32_tflops", "tf32_tflops",
-               "fp16_tflops", "nvlink_gbps", "pcie_gbps", "watts")
+GPU_SPECS = ("compute_capability", "sm_count", "boost_mhz", "memory_gib", "memory_gbps", "l2_mib", "fp32_tflops",
+               "tf32_tflops", "fp16_tflops", "nvlink_gbps", "pcie_gbps", "watts")
 """The predictor's input `gpu`: the first columns of the table. Columns that were appended later are excluded."""
-MODEL_SPECS = GPU_FIGURES[:9]
+MODEL_SPECS = GPU_SPECS[:9]
 """The columns that distinguish GPU models. Links are excluded because a step on one GPU does not use them, and the power
 limit because it can be set."""
 
@@ -95,14 +95,14 @@ class Gpu:
 @cache
 def gpu_columns() -> tuple[str, ...]:
     """GPU_FIGURES. They must be the first numeric columns of the GPU table."""
-    if tuple(_schema()["gpu_columns"][:len(GPU_FIGURES)]) != GPU_FIGURES:
+    if tuple(_schema()["gpu_columns"][:len(GPU_SPECS)]) != GPU_SPECS:
         raise ValueError("docs/schema.json: the GPU columns do not begin with those that the predictor reads")
-    return GPU_FIGURES
+    return GPU_SPECS
 
 
 @cache
 def gpus() -> tuple[Gpu, ...]:
-    return tuple(Gpu((row["name"], *row["aliases"]), tuple(map(float, row["numbers"][:len(GPU_FIGURES)])))
+    return tuple(Gpu((row["name"], *row["aliases"]), tuple(map(float, row["numbers"][:len(GPU_SPECS)])))
                  for row in _schema()["gpus"])
 
 

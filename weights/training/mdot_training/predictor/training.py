@@ -67,8 +67,8 @@ class OperatorTimes(NamedTuple):
     layout: Tensor      # [R, 1], NHWC's part where the layout should have no effect
 
 
-SAME_IN_LAYOUTS = ("Conv", "BatchNormalization", "Relu", "Clip", "Sigmoid", "Swish", "HardSwish", "Gelu", "Add", "Mul", "Concat",
-                   "Split", "Slice", "Pad", "Transpose")
+SAME_IN_LAYOUTS = ("Conv", "BatchNormalization", "Relu", "Clip", "Sigmoid", "Swish", "HardSwish", "Gelu", "Add", "Mul",
+                   "Concat", "Split", "Slice", "Pad", "Transpose")
 """Types that compute and move the same amounts in NHWC, except for grouped convolutions, for which cuDNN has other kernels.
 Without this list, the model attributed the slowness of depthwise convolutions to widths that only mobile networks have: a 1x1
 convolution of 728 channels seemed three times as slow."""
@@ -94,7 +94,8 @@ def operator_times(model: Predictor, batch: Batch) -> OperatorTimes:
     def mean(amount: Tensor) -> Tensor:
         return sums(batch, (weight * amount).sum(1, keepdim=True)) / all_ms
 
-    return OperatorTimes(total * torch.exp(correction) + waiting, mean(correction**2), mean(_is_same_in_layouts(batch) * of_layout**2))
+    return OperatorTimes(total * torch.exp(correction) + waiting, mean(correction**2),
+                         mean(_is_same_in_layouts(batch) * of_layout**2))
 
 
 class Benchmarks(nn.Module):
@@ -141,13 +142,13 @@ def predict(model: Predictor, batch: Batch, benchmarks: Benchmarks | None = None
 
 
 def waiting(model: Predictor, batch: Batch) -> Tensor:
-    """[R, 1]: the host's share of a step, as deploy_graphs.Explain divides it."""
+    """[R, 1]: the host's fraction of a step, as deploy_graphs.Explain divides it."""
     gpu_ms, host_ms = (t**SMOOTHNESS for t in times(model, batch)[0])
     return host_ms / (gpu_ms + host_ms)
 
 
-def shares(model: Predictor, batch: Batch) -> Tensor:
-    """[P, 1]: shares of their step's GPU time."""
+def time_fractions(model: Predictor, batch: Batch) -> Tensor:
+    """[P, 1]: each operator's fraction of the GPU time of its step."""
     operators_ms = operator_times(model, batch).ms.sum(1, keepdim=True)
     return operators_ms / sums(batch, operators_ms)[batch.row]
 
@@ -188,7 +189,8 @@ def is_outlier(data: Dataset) -> np.ndarray:
     Training excludes them. They are four networks with PyTorch 1.10 and 1.11 (5 to 16 times), which 1.12 fixed. They help no
     other network."""
     def key(label: int) -> tuple:
-        return tuple(x[label] for x in (data.label_network, data.batch, data.software, data.gpu, data.precision, data.is_compiled))
+        return tuple(x[label] for x in (data.label_network, data.batch, data.software, data.gpu, data.precision,
+                                        data.is_compiled))
 
     steps = np.flatnonzero(data.kind == TRAIN)
     in_nchw = {key(label): data.step_ms[label] for label in steps if not data.is_nhwc[label]}
@@ -250,22 +252,22 @@ class _Mean:
             parameter.copy_(mean)
 
 
-PHYSICS_RATE = 4.0
+ANALYTIC_RATE = 4.0
 """Factor on the learning rate of efficiencies and costs, because they are logarithms that may end far from their start."""
 
 
 def _parameter_groups(model: Predictor, benchmarks: Benchmarks, schedule: Schedule) -> list[dict]:
-    physics = [*model.roofline.parameters(), *model.step.parameters(), *benchmarks.parameters()]
+    analytic = [*model.roofline.parameters(), *model.step.parameters(), *benchmarks.parameters()]
     network = [p for name, p in model.named_parameters() if not name.startswith(("roofline.", "step."))]
     return [
-        {"params": physics, "weight_decay": 0.0, "lr": schedule.learning_rate * PHYSICS_RATE},
+        {"params": analytic, "weight_decay": 0.0, "lr": schedule.learning_rate * ANALYTIC_RATE},
         {"params": [p for p in network if p.dim() > 1], "weight_decay": schedule.weight_decay, "lr": schedule.learning_rate},
         {"params": [p for p in network if p.dim() <= 1], "weight_decay": 0.0, "lr": schedule.learning_rate},
     ]
 
 
 DRAW_SEEDS = 100
-"""Distance between the seeds of two draws, so that two training seeds share no draw."""
+"""Distance between the seeds of two draws, so that two training seeds have no draw in common."""
 
 
 def _loss(model: Predictor, benchmarks: Benchmarks, batch: Batch, schedule: Schedule) -> Tensor:

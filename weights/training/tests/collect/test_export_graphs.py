@@ -26,7 +26,7 @@ def exported(tmp_path, name, *more):
     ("torch/switch_8", {"TopK", "MatMul"}),
     ("torch/dlrm_small", {"Gather", "Gemm"}),
 ])
-def test_graph_has_the_network_s_operators_and_shapes_but_no_weights(tmp_path, name, operators):
+def test_graph_keeps_operators_and_shapes_without_weights(tmp_path, name, operators):
     model = exported(tmp_path, name)
     assert operators <= {node.op_type for node in model.graph.node}
     assert [i.name for i in model.graph.input] == [f"input_{i}" for i in range(len(model.graph.input))]
@@ -45,17 +45,17 @@ def test_initializers_hold_every_parameter(tmp_path):
     assert sum(math.prod(t.dims) for t in model.graph.initializer) == int(notes["parameters"])
 
 
-def test_the_batch_may_stay_open(tmp_path):
+def test_dynamic_batch_leaves_the_dimension_symbolic(tmp_path):
     model = exported(tmp_path, "torch/mlp_mnist", "--dynamic-batch")
     assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
 
 
-def test_an_unknown_architecture_is_named(tmp_path, capsys):
+def test_an_unknown_architecture_is_reported_by_name(tmp_path, capsys):
     assert main(["export", "--key", "torch/none|s1|b1|fp32|nchw|sgd|foreach", "--out", str(tmp_path)]) == 1
     assert "torch/none" in capsys.readouterr().err
 
 
-def test_rms_norm_becomes_its_arithmetic(tmp_path):
+def test_rms_norm_is_decomposed(tmp_path):
     model = exported(tmp_path, "torch/llama_20m")
     operators = [node.op_type for node in model.graph.node]
     assert operators.count("ReduceMean") == operators.count("Pow") == 17     # two per block, eight blocks, one at the end

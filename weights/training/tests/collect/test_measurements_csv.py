@@ -15,7 +15,7 @@ def make(tmp_path, make_record, *made):
     return measurements_csv.rows(made, graphs, tmp_path / "measured.csv", "2")
 
 
-def test_a_record_becomes_a_row_in_mdots_words(tmp_path, make_record):
+def test_a_record_becomes_a_row_with_mdots_option_names(tmp_path, make_record):
     times = {"median": 12.3456789, "iqr": 0.1, "min": 12.0, "mean": 12.5}
     record = make_record(A, architecture="torch/a", size=64, batch=8, precision="bf16", channels_last=True,
                          optimizer="sgd_momentum", environment={"gpu": "NVIDIA H200"}, step_ms=times)
@@ -29,19 +29,19 @@ def test_a_record_becomes_a_row_in_mdots_words(tmp_path, make_record):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["graphs", "measured.csv"]
 
 
-def test_what_was_not_measured_once_is_no_row(tmp_path, make_record):
+def test_repeats_and_failed_records_give_no_row(tmp_path, make_record):
     plain = dict(architecture="torch/a", size=64)
     found, missing = make(tmp_path, make_record, make_record(A, status="oom", **plain), make_record(A, repeat=1, **plain),
                           make_record(A, status="over_cap", **plain), make_record(A, status="error", **plain))
     assert found == [] and missing == []
 
 
-def test_a_graph_that_is_not_there_is_named(tmp_path, make_record):
+def test_a_missing_graph_is_reported_by_name(tmp_path, make_record):
     found, missing = make(tmp_path, make_record, make_record(B, architecture="torch/b", size=1))
     assert found == [] and missing == ["torch/b at 1 has no graph torch-b.s1.b2.onnx"]
 
 
-def test_every_precision_and_optimizer_has_a_word(make_record):
+def test_every_precision_and_optimizer_has_a_name(make_record):
     from mdot_training.collect.measured_configuration import OPTIMIZERS, PRECISIONS
 
     assert set(PRECISIONS) == set(measurements_csv.PRECISIONS)

@@ -98,7 +98,7 @@ def test_a_step_over_the_cap_is_a_record_with_an_estimate():
     assert fields["status"] == "over_cap" and fields["estimate_ms"] > 0
 
 
-def test_expert_capacity_drops_what_does_not_fit():
+def test_expert_capacity_drops_excess_tokens():
     from mdot_training.collect.models.decoder import Experts, Shape
 
     experts = Experts(Shape(8, 2, 2, 16, experts=2, chosen=1))
@@ -124,7 +124,7 @@ def test_environment_names_versions_and_no_host():
 
 
 @pytest.mark.parametrize("row", [row for row in CATALOGUE if row.library == "torch"], ids=lambda row: row.name)
-def test_written_out_networks_train_at_every_size(row):
+def test_own_models_train_at_every_size(row):
     """Runs on the meta device, which checks the shapes of forward, loss and backward without computing them."""
     from mdot_training.collect.tasks import TASKS
 
@@ -139,7 +139,7 @@ def test_written_out_networks_train_at_every_size(row):
 
 def test_the_command_line_measures_resumes_repeats_and_merges(tmp_path, capsys, monkeypatch):
     # A twentieth of so few configurations may be zero, therefore repeat all of them.
-    monkeypatch.setattr(plan, "to_repeat", lambda keys, share: sorted(set(keys)))
+    monkeypatch.setattr(plan, "to_repeat", lambda keys, fraction: sorted(set(keys)))
     run = ["--out", str(tmp_path / "parts"), "--device", "cpu", "--only", "torch/(mlp_mnist|tcn_small)",
            "--max-batch", "1", "--seconds", "1000", "--cap-seconds", "200"]
     with warnings.catch_warnings():
@@ -159,7 +159,7 @@ def test_the_command_line_measures_resumes_repeats_and_merges(tmp_path, capsys, 
     assert f"{len(first)} configurations; median difference" in (tmp_path / "summary.md").read_text()
 
 
-def test_without_a_card_the_default_device_is_a_clear_refusal(tmp_path, capsys):
+def test_run_without_a_gpu_fails_with_a_message(tmp_path, capsys):
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     assert main(["run", "--out", str(tmp_path)]) == 1
@@ -167,12 +167,12 @@ def test_without_a_card_the_default_device_is_a_clear_refusal(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("shard", ["1/1", "x", "-1/2", "3/2"])
-def test_a_shard_that_is_none_is_refused(shard, tmp_path, capsys):
+def test_an_invalid_shard_is_refused(shard, tmp_path, capsys):
     with pytest.raises(SystemExit):
         main(["plan", "--shard", shard])
     assert "expected INDEX/COUNT" in capsys.readouterr().err or shard.startswith("-")
 
 
-def test_catalogue_names_are_what_keys_hold():
+def test_keys_contain_catalogue_names():
     first = [visit.configurations[0].key for visit in plan.visits(CATALOGUE[:20])]
     assert all(Configuration.from_key(key).architecture in BY_NAME for key in first)

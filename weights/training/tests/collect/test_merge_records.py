@@ -28,13 +28,13 @@ def test_a_measurement_wins_over_an_earlier_failure(tmp_path, make_record):
     assert [r["status"] for r in merged] == ["ok"]
 
 
-def test_cards_and_repeats_stay_apart(tmp_path, make_record):
+def test_gpu_models_and_repeats_are_merged_separately(tmp_path, make_record):
     other = {"gpu": "H", "torch": "2"}
     merged, _ = merge([make_record(A), make_record(A, repeat=1), make_record(A, environment=other)], tmp_path / "x.gz")
     assert len(merged) == 3
 
 
-def test_broken_records_are_left_out_and_named(tmp_path, make_record):
+def test_broken_records_are_omitted_and_reported(tmp_path, make_record):
     merged, refused = merge([make_record(A, batch="one"), make_record(B)], tmp_path / "x.gz")
     assert len(merged) == 1 and refused == [f"{A}: batch is str"]
 

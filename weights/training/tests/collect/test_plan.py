@@ -62,7 +62,7 @@ def test_a_hundred_architectures_come_within_the_first_four_hundred_configuratio
     assert len({Configuration.from_key(key).architecture for key in KEYS[:400]}) >= 100
 
 
-def test_a_cut_run_is_balanced_over_precisions_layouts_and_optimizers():
+def test_an_interrupted_run_is_balanced_over_precisions_layouts_and_optimizers():
     cut = [Configuration.from_key(key) for key in KEYS[:400]]
     by_precision = Counter(c.precision for c in cut)
     assert set(by_precision) == set(PRECISIONS) and min(by_precision.values()) > 70
@@ -79,13 +79,13 @@ def test_batches_of_a_visit_ascend_and_differ():
         assert len(set(batches)) > 1
 
 
-def test_rounds_take_turns_with_sizes():
+def test_rounds_alternate_between_sizes():
     row = BY_NAME["torchvision/resnet50"]
     sizes = [visit.size for visit in VISITS if visit.architecture is row]
     assert set(sizes[: len(row.sizes)]) == set(row.sizes)
 
 
-def test_the_order_does_not_change_from_call_to_call():
+def test_the_order_is_deterministic():
     assert [c.key for visit in islice(plan.visits(CATALOGUE), 50) for c in visit.configurations] == \
         [c.key for visit in VISITS[:50] for c in visit.configurations]
 
@@ -105,6 +105,6 @@ def test_repeats_are_a_fixed_twentieth():
     assert set(plan.to_repeat(KEYS[:300], 0.05)) <= set(chosen)
 
 
-def test_visits_of_keys_measure_just_those():
+def test_visits_of_keys_measure_only_these_keys():
     chosen = plan.to_repeat(KEYS, 0.05)
     assert sorted(c.key for visit in plan.visits_of(CATALOGUE, chosen) for c in visit.configurations) == chosen

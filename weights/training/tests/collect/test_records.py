@@ -10,7 +10,7 @@ from mdot_training.collect import records
 KEY = "torch/a|s1|b1|fp32|nchw|sgd|foreach"
 
 
-def test_a_whole_record_has_no_faults(make_record):
+def test_a_complete_record_is_valid(make_record):
     assert records.faults(make_record(KEY)) == []
 
 
@@ -25,17 +25,17 @@ def test_an_oom_record_needs_no_times(make_record):
     ({"batch": "8"}, "batch is str"),
     ({"step_ms": {"median": 1.0}}, "step_ms has no iqr"),
 ])
-def test_a_broken_record_is_told_what_is_wrong(make_record, fields, fault):
+def test_a_broken_record_reports_its_faults(make_record, fields, fault):
     assert any(fault in found for found in records.faults(make_record(KEY, **fields)))
 
 
-def test_a_missing_field_is_named(make_record):
+def test_a_missing_field_is_reported_by_name(make_record):
     record = make_record(KEY)
     del record["optimizer_ms"]
     assert records.faults(record) == ["optimizer_ms is missing"]
 
 
-def test_records_come_back_as_they_were_written(tmp_path, make_record):
+def test_written_records_are_read_back_unchanged(tmp_path, make_record):
     writer = records.Writer(tmp_path / "new" / "part.jsonl")
     writer.write(make_record(KEY))
     # The record is readable before the file is closed, because writes are unbuffered.
@@ -43,7 +43,7 @@ def test_records_come_back_as_they_were_written(tmp_path, make_record):
     writer.close()
 
 
-def test_a_line_that_was_cut_is_passed_over_and_ended(tmp_path, make_record):
+def test_a_truncated_line_is_skipped_and_terminated(tmp_path, make_record):
     path = tmp_path / "part.jsonl"
     path.write_text(json.dumps(make_record(KEY)) + "\n" + '{"key": "tor')
     writer = records.Writer(path)
@@ -52,7 +52,7 @@ def test_a_line_that_was_cut_is_passed_over_and_ended(tmp_path, make_record):
     assert [r["repeat"] for r in records.read(path)] == [0, 1]
 
 
-def test_folders_and_packed_files_are_read_and_absent_ones_are_empty(tmp_path, make_record):
+def test_folders_and_gzip_files_are_read_and_missing_paths_are_empty(tmp_path, make_record):
     (tmp_path / "a.jsonl").write_text(json.dumps(make_record(KEY)) + "\n")
     (tmp_path / "notes.txt").write_text("no record")
     with gzip.open(tmp_path / "b.jsonl.gz", "wt") as packed:

@@ -54,14 +54,14 @@ def part(tmp_path):
     return tmp_path / "part.jsonl"
 
 
-def test_a_model_is_built_once_a_visit(part):
+def test_a_model_is_built_once_per_visit(part):
     bench = Bench(part)
     tally, written = bench.run(visit("a", (1, 2, 4)), visit("b", (1, 2)))
     assert bench.built == ["a", "b"]
     assert tally.counts["ok"] == len(written) == 5 and tally.stopped == "the plan is done"
 
 
-def test_what_is_written_is_not_measured_again(part):
+def test_recorded_configurations_are_skipped(part):
     Bench(part).run(visit("a", (1, 2)))
     bench = Bench(part, forecast=Forecast(0, 8.0).learn_all(records.read(part)))
     tally, written = bench.run(visit("a", (1, 2, 4)), visit("b", (1,)))
@@ -69,20 +69,20 @@ def test_what_is_written_is_not_measured_again(part):
     assert tally.counts["done before"] == 2 and len(written) == 4
 
 
-def test_a_visit_that_is_done_builds_nothing(part):
+def test_a_finished_visit_builds_no_model(part):
     Bench(part).run(visit("a", (1, 2)))
     bench = Bench(part, forecast=Forecast(0, 8.0).learn_all(records.read(part)))
     bench.run(visit("a", (1, 2)))
     assert bench.built == []
 
 
-def test_repeats_do_not_count_as_first_measurements_nor_the_other_way(part):
+def test_repeats_and_first_measurements_are_counted_separately(part):
     Bench(part).run(visit("a", (1,)))
     repeated = Forecast(1, 8.0).learn_all(records.read(part))
     assert not repeated.is_done(visit("a", (1,)).configurations[0])
 
 
-def test_the_run_ends_while_one_more_configuration_still_fits_the_time(part):
+def test_the_run_ends_before_the_next_configuration_would_exceed_the_time(part):
     bench = Bench(part, deadline=20.0, seconds=3.0, cap_seconds=2.0)
     tally, written = bench.run(*(visit(f"n{i}", (1, 2)) for i in range(20)))
     assert tally.stopped == "the time is up"
@@ -90,7 +90,7 @@ def test_the_run_ends_while_one_more_configuration_still_fits_the_time(part):
     assert len(written) == len(bench.measured)
 
 
-def test_out_of_memory_is_a_record_and_rules_out_what_needs_more(part):
+def test_out_of_memory_is_recorded_and_rules_out_larger_configurations(part):
     bench = Bench(part, answers={4: {"status": "oom", "error": "OutOfMemoryError: CUDA out of memory"}})
     tally, written = bench.run(visit("a", (1, 4, 8)), visit("b", (1,)))
     assert [(r["architecture"], r["batch"], r["status"]) for r in written] == [
@@ -98,7 +98,7 @@ def test_out_of_memory_is_a_record_and_rules_out_what_needs_more(part):
     assert tally.counts["ruled out by memory"] == 1
 
 
-def test_out_of_memory_does_not_rule_out_what_may_need_less():
+def test_out_of_memory_keeps_configurations_that_may_need_less():
     forecast = Forecast(0, 8.0)
     failed = visit("a", (4,), "fp32", "adam").configurations[0]
     forecast.learn({"key": failed.key, "repeat": 0, "status": "oom"})
@@ -108,21 +108,21 @@ def test_out_of_memory_does_not_rule_out_what_may_need_less():
     assert not forecast.cannot_fit(visit("a", (2,), "fp32", "adam").configurations[0])
 
 
-def test_a_batch_that_would_take_far_too_long_is_ruled_out(part):
+def test_a_batch_far_above_the_cap_is_ruled_out(part):
     slow = {**OK, "step_ms": {**SPREAD, "median": 300.0}}
     bench = Bench(part, answers={1: slow})
     tally, _ = bench.run(visit("a", (1, 2, 8)))
     assert bench.measured == [("a", 1), ("a", 2)] and tally.counts["ruled out by time"] == 1
 
 
-def test_what_a_smaller_cap_gave_up_is_tried_again_under_a_larger_one(part):
+def test_over_cap_configurations_are_measured_again_under_a_larger_cap(part):
     Bench(part, answers={1: {"status": "over_cap", "estimate_ms": 500.0}}).run(visit("a", (1,)))
     configuration = visit("a", (1,)).configurations[0]
     assert Forecast(0, 8.0).learn_all(records.read(part)).is_done(configuration)
     assert not Forecast(0, 30.0).learn_all(records.read(part)).is_done(configuration)
 
 
-def test_what_the_library_lacks_is_skipped_without_a_record(part):
+def test_unavailable_architectures_are_skipped_without_a_record(part):
     bench = Bench(part)
     tally, written = bench.run(visit("absent", (1, 2)), visit("b", (1,)), visit("absent", (4,)))
     assert bench.built == ["absent", "b"] and len(written) == 1
@@ -141,7 +141,7 @@ def test_a_broken_device_ends_the_process_with_its_own_status(part):
     assert tally.exit_status == BROKEN_DEVICE and len(written) == 2
 
 
-def test_what_kills_the_process_is_left_as_an_error_for_the_next(part):
+def test_a_configuration_that_kills_the_process_becomes_an_error_record(part):
     class Killed(BaseException):
         pass
 
@@ -156,12 +156,12 @@ def test_what_kills_the_process_is_left_as_an_error_for_the_next(part):
     assert records.Attempt(part).left() is None
 
 
-def test_nothing_is_left_after_an_ordinary_end(part):
+def test_a_normal_end_removes_the_trying_file(part):
     Bench(part).run(visit("a", (1, 2)), visit("absent", (1,)))
     assert records.Attempt(part).left() is None
 
 
-def test_weights_that_are_not_finite_are_built_anew(part):
+def test_a_model_with_non_finite_weights_is_rebuilt(part):
     bench = Bench(part, answers={1: {**OK, "finite": False}})
     bench.run(visit("a", (1, 2, 4)))
     assert bench.built == ["a", "a"]

@@ -49,13 +49,13 @@ def test_a_slow_step_is_timed_twenty_times_after_five():
     assert samples.spread() == {"median": 100.0, "iqr": 0.0, "min": 100.0, "mean": 100.0}
 
 
-def test_a_fast_step_is_timed_more_often_but_not_for_ever():
+def test_a_fast_step_is_timed_more_often_up_to_a_limit():
     clock = FakeClock()
     assert len(timing.sample(fake_step(clock, 5.0, 10.0, 5.0), clock, 8.0).phases_ms) == 30
     assert len(timing.sample(fake_step(clock, 0.1, 0.1, 0.1), clock, 8.0).phases_ms) == timing.MAXIMUM_STEPS
 
 
-def test_a_step_that_would_pass_the_cap_is_given_up_after_two():
+def test_a_step_above_the_cap_stops_after_two():
     clock = FakeClock()
     step = fake_step(clock, 200.0, 400.0, 100.0)
     with pytest.raises(timing.OverCap) as refused:
@@ -63,7 +63,7 @@ def test_a_step_that_would_pass_the_cap_is_given_up_after_two():
     assert refused.value.estimate_ms == 700.0 and step.taken == 2
 
 
-def test_timed_steps_are_not_waited_for_one_by_one():
+def test_timed_steps_are_queued_without_waiting():
     clock = FakeClock()
     seen = []
     timing.sample(fake_step(clock, 30.0, 60.0, 10.0), clock, 8.0, while_running=lambda: seen.append(clock.synchronized))

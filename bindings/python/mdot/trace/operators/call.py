@@ -45,33 +45,33 @@ class Call:
         self.operands: list[Value] = []
         """All tensors among the arguments, in their order."""
         self._value_of = value_of
-        self._given: dict[str, Any] = {}
+        self._arguments: dict[str, Any] = {}
         for i, argument in enumerate(func._schema.arguments):
             if i < len(args):
-                given = args[i]
+                value = args[i]
             elif argument.name in kwargs:
-                given = kwargs[argument.name]
+                value = kwargs[argument.name]
             else:
-                given = argument.default_value if argument.has_default_value() else None
-            self._given[argument.name] = self._convert(given)
+                value = argument.default_value if argument.has_default_value() else None
+            self._arguments[argument.name] = self._convert(value)
 
-    def _convert(self, given: Any) -> Any:
-        if isinstance(given, torch.Tensor):
-            self.tensors.append(given)
-            self.operands.append(self._value_of(given))
+    def _convert(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            self.tensors.append(value)
+            self.operands.append(self._value_of(value))
             return self.operands[-1]
-        if isinstance(given, (list, tuple)):
-            return [self._convert(item) for item in given]
-        return given
+        if isinstance(value, (list, tuple)):
+            return [self._convert(item) for item in value]
+        return value
 
     def __getitem__(self, name: str) -> Any:
-        return self._given[name]
+        return self._arguments[name]
 
     def get(self, *names: str) -> Any:
         """The argument that has one of the names, or None."""
         for name in names:
-            if name in self._given:
-                return self._given[name]
+            if name in self._arguments:
+                return self._arguments[name]
         return None
 
     @property
@@ -91,18 +91,18 @@ class Call:
         """Adds a node whose result is the call's result."""
         return self.graph.op(op, inputs, self.shape, self.dtype, **attributes)
 
-    def operand(self, given: Any, dtype: int) -> Value:
+    def operand(self, value: Any, dtype: int) -> Value:
         """Converts a tensor or a number to a value of this type."""
-        if not isinstance(given, Value):
-            return self.graph.scalar(given, dtype)
-        return self.graph.cast(given, dtype)
+        if not isinstance(value, Value):
+            return self.graph.scalar(value, dtype)
+        return self.graph.cast(value, dtype)
 
-    def common_dtype(self, *given: Any) -> int:
+    def common_dtype(self, *operands: Any) -> int:
         """The common type of operands that are compared, because the result's type does not determine it there."""
-        dtypes = [value.dtype for value in given if isinstance(value, Value) and value.shape]
-        dtypes = dtypes or [value.dtype for value in given if isinstance(value, Value)]
+        dtypes = [value.dtype for value in operands if isinstance(value, Value) and value.shape]
+        dtypes = dtypes or [value.dtype for value in operands if isinstance(value, Value)]
         floats = [dtype for dtype in dtypes if dtype in FLOATS]
-        if not floats and any(isinstance(value, float) for value in given):
+        if not floats and any(isinstance(value, float) for value in operands):
             return 1
         return (floats or [dtype for dtype in dtypes if dtype != BOOL] or [INT64])[0]
 

@@ -192,7 +192,7 @@ def _pad(call: Call) -> Value | None:
 
 def _fixed_pad(mode: str) -> Callable[[Call], Value | None]:
     def translate(call: Call) -> Value | None:
-        call._given["mode"] = mode
+        call._arguments["mode"] = mode
         return _pad(call)
 
     return translate

@@ -58,8 +58,8 @@ def _grouped(call: Call) -> Value:
 # ---- Convolutions ----------------------------------------------------------------------------------------------------
 
 
-def _several(given: Any, count: int) -> list[int]:
-    items = list(given) if isinstance(given, list) else [given]
+def _several(value: Any, count: int) -> list[int]:
+    items = list(value) if isinstance(value, list) else [value]
     return items * count if len(items) == 1 else items
 
 

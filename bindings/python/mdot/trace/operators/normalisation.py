@@ -8,9 +8,9 @@ from mdot.trace.graph import Value
 from mdot.trace.operators.call import DTYPES, Call, axis_of
 
 
-def _affine(call: Call, given: Value | None, shape: tuple[int, ...]) -> Value:
+def _affine(call: Call, vector: Value | None, shape: tuple[int, ...]) -> Value:
     """A trained vector, or a constant if the module has none."""
-    return given if given is not None else call.graph.constant(shape, call.dtype)
+    return vector if vector is not None else call.graph.constant(shape, call.dtype)
 
 
 def _statistics(call: Call) -> list[Value]:

@@ -1,4 +1,4 @@
-"""Element-wise operators: arithmetic, activations, comparisons, masks, dropout."""
+"""Element-wise operators: sums and products, activations, comparisons, masks, dropout."""
 
 from __future__ import annotations
 
@@ -49,6 +49,11 @@ def _product(op: str) -> Translation:
         return call.result("Floor", [quotient]) if mode is not None and call.dtype in FLOATS else quotient
 
     return translate
+
+
+def _floor_divide(call: Call) -> Value:
+    quotient = _product("Div")(call)
+    return call.result("Floor", [quotient]) if call.dtype in FLOATS else quotient
 
 
 def _comparison(op: str, negated: bool = False) -> Translation:
@@ -224,7 +229,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "multiply": _product("Mul"),
     "div": _product("Div"),
     "true_divide": _product("Div"),
-    "floor_divide": lambda call: call.result("Floor", [_product("Div")(call)]) if call.dtype in FLOATS else _product("Div")(call),
+    "floor_divide": _floor_divide,
     "pow": _binary("Pow"),
     "maximum": _binary("Max"),
     "minimum": _binary("Min"),
@@ -275,7 +280,9 @@ TRANSLATIONS: dict[str, Translation] = {
     "alpha_dropout": _dropout,
     "feature_alpha_dropout": _dropout,
     **{name: _noise for name in ("bernoulli", "rand_like", "randn_like", "uniform", "normal", "randint_like")},
-    **{name: _fresh for name in ("zeros_like", "ones_like", "empty_like", "full_like", "new_empty", "new_full", "new_ones", "new_zeros")},
+    **{name: _fresh for name in ("zeros_like", "ones_like", "empty_like", "full_like", "new_empty", "new_full", "new_ones",
+                                 "new_zeros")},
     **{name: _cast for name in ("to", "_to_copy", "type_as", "float", "half")},
-    **{name: _same for name in ("contiguous", "clone", "detach", "alias", "lift_fresh", "lift_fresh_copy", "lift", "pin_memory", "requires_grad", "resolve_conj", "resolve_neg", "positive")},
+    **{name: _same for name in ("contiguous", "clone", "detach", "alias", "lift_fresh", "lift_fresh_copy", "lift", "pin_memory",
+                                "requires_grad", "resolve_conj", "resolve_neg", "positive")},
 }  # fmt: skip

@@ -8,8 +8,8 @@ from mdot.trace.graph import INT64, Value
 from mdot.trace.operators.call import Call
 
 
-def _several(given: Any, count: int, default: Any = None) -> list[int]:
-    items = list(given) if isinstance(given, list) else [given] if given is not None else []
+def _several(value: Any, count: int, default: Any = None) -> list[int]:
+    items = list(value) if isinstance(value, list) else [value] if value is not None else []
     if not items:
         return list(default or [])
     return items * count if len(items) == 1 else items
@@ -44,7 +44,7 @@ def _pool(op: str, spatial: int) -> Callable[[Call], Any]:
 
 
 def _adaptive(op: str, spatial: int) -> Callable[[Call], Any]:
-    """Pools to a given size: globally, over equal windows, or over windows that are as equal as possible."""
+    """Pools to a requested size: globally, over equal windows, or over windows that are as equal as possible."""
 
     def translate(call: Call) -> Any:
         x = _batched(call, spatial)

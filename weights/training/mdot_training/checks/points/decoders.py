@@ -14,15 +14,17 @@ def vtrain(row: dict[str, str]) -> Point:
     passes = int(note["global_batch"]) // (workers * batch)
     way = {"batch": batch * passes, "micro_batches": passes} if stages > 1 else {"batch": batch, "accumulate": passes}
     options = {**way, **on_nodes(tensor * stages * workers), "data_parallel": workers, "tensor_parallel": tensor,
-               "pipeline_parallel": stages, "precision": "bf16", "attention": "eager", "checkpoint": "blocks", "optimizer": "adam",
-               "torch": "1.11"}
-    return Point("vTrain: GPT", published.network(row), "A100-SXM-80GB", options, note["iteration_ms"], tensor == 1 and stages == 1)
+               "pipeline_parallel": stages, "precision": "bf16", "attention": "eager", "checkpoint": "blocks",
+               "optimizer": "adam", "torch": "1.11"}
+    return Point("vTrain: GPT", published.network(row), "A100-SXM-80GB", options, note["iteration_ms"],
+                 tensor == 1 and stages == 1)
 
 
 def foundry(row: dict[str, str]) -> Point:
     passes, precision, recomputes, step_ms = published.foundry_settings(row)
     gpus = int(float(row["gpus"]))
-    options = {"batch": int(float(row["batch_per_gpu"])), "accumulate": passes, **on_nodes(gpus), "zero": 3, "precision": precision,
+    options = {"batch": int(float(row["batch_per_gpu"])), "accumulate": passes, **on_nodes(gpus), "zero": 3,
+               "precision": precision,
                "attention": "flash", "checkpoint": "blocks" if recomputes else None, "optimizer": "adamw", "torch": "2.0"}
     return Point("llm-foundry: MPT", published.network(row), published.FOUNDRY_GPUS[row["gpu"]], options, step_ms, gpus <= NODE)
 

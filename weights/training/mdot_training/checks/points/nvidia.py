@@ -15,7 +15,7 @@ from mdot_training.predictor.labels import Network
 from mdot_training.predictor.language import LANGUAGE
 
 SQUAD_LENGTH, NER_LENGTH, SENTENCE = 384, 128, 32
-"""Lengths of fine-tuning, and of a sentence of WMT14, because Transformer's batches are given in tokens."""
+"""Lengths of fine-tuning, and of a sentence of WMT14, because Transformer's batches are counted in tokens."""
 SENTENCE_MODEL = "Transformer"
 
 LANGUAGE_MODELS = {"BERT": "bert_large", "biobert": "bert_base", "BART": "bart_large", "ELECTRA": "electra_base",
@@ -36,8 +36,8 @@ def _image_network(model: str) -> str | None:
     name = model.lower().removeprefix("convnets ")
     if re.fullmatch(r"(rn|resnet)50(v1\.5)?", name):
         return "resnet50"
-    return {"resnext101-32x4d": "resnext101_32x4d", "se-resnext101-32x4d": "seresnext101_32x4d", "efficientnet-b0": "efficientnet_b0",
-            "efficientnet-b4": "efficientnet_b4"}.get(name)
+    return {"resnext101-32x4d": "resnext101_32x4d", "se-resnext101-32x4d": "seresnext101_32x4d",
+            "efficientnet-b0": "efficientnet_b0", "efficientnet-b4": "efficientnet_b4"}.get(name)
 
 
 def _efficientnet(row: dict[str, str]) -> str | None:
@@ -75,23 +75,25 @@ def _language(row: dict[str, str], gpu_model: str, gpus: int, batch: int) -> Poi
     model, precision = row["model"], _precision(row, gpu_model)
     is_several_of_one = "ulti-node" in row["notes"] and row["framework"] == "TensorFlow2"
     is_pretraining = "re-training" in row["notes"]
-    if is_several_of_one or (is_pretraining and model == "ELECTRA") or batch > MOST_BATCH or ("ine-tuning" in row["notes"] and model == "BART"):
-        return None     # ELECTRA's generator and BART's summarisation are not rebuilt here
+    # ELECTRA's generator and BART's summarisation are not rebuilt here.
+    is_missing = is_pretraining and model == "ELECTRA" or "ine-tuning" in row["notes"] and model == "BART"
+    if is_several_of_one or is_missing or batch > MOST_BATCH:
+        return None
     length = number(row, "seq_or_resolution") or (NER_LENGTH if model == "biobert" else SQUAD_LENGTH)
     passes = _passes(row, precision)
     options = {"batch": batch, **_nodes(row, gpus), "accumulate": passes, "precision": precision, "attention": "eager",
                "optimizer": "adam", "torch": "1.11"}
     way = "pre-training" if is_pretraining else "fine-tuning"
-    return Point(f"NVIDIA: {model}, {row['framework']}, {way}", Network(LANGUAGE + LANGUAGE_MODELS[model], length), gpu_model, options,
-                 1e3 * batch * passes * gpus / float(row["throughput"]))
+    return Point(f"NVIDIA: {model}, {row['framework']}, {way}", Network(LANGUAGE + LANGUAGE_MODELS[model], length), gpu_model,
+                 options, 1e3 * batch * passes * gpus / float(row["throughput"]))
 
 
 def _translation(row: dict[str, str], gpu_model: str, gpus: int, tokens: int) -> Point:
     """The throughput of this model counts output tokens."""
     options = {"batch": tokens // SENTENCE, **_nodes(row, gpus), "precision": _precision(row, gpu_model), "attention": "eager",
                "optimizer": "adam", "torch": "1.11"}
-    return Point(f"NVIDIA: {SENTENCE_MODEL}, {row['framework']}", Network(LANGUAGE + LANGUAGE_MODELS[SENTENCE_MODEL], SENTENCE), gpu_model,
-                 options, 1e3 * tokens * gpus / float(row["throughput"]))
+    return Point(f"NVIDIA: {SENTENCE_MODEL}, {row['framework']}", Network(LANGUAGE + LANGUAGE_MODELS[SENTENCE_MODEL], SENTENCE),
+                 gpu_model, options, 1e3 * tokens * gpus / float(row["throughput"]))
 
 
 def _image(row: dict[str, str], gpu_model: str, gpus: int, network: str) -> Point:

@@ -7,7 +7,7 @@ from mdot_training.checks.points import Point
 from mdot_training.predictor.labels import TORCHVISION, Network
 
 GPUS = {"K80": "K80", "V100": "V100-SXM-16GB"}
-"""Excludes M60, which is one of that card's two GPUs, because its spec values are unknown here."""
+"""Excludes M60, because it is one of the two GPUs of a Tesla M60 and its spec values are unknown here."""
 NETWORKS = {"ResNet50": "resnet50", "VGG16": "vgg16", "VGG19": "vgg19", "MobileNetV2": "mobilenet_v2"}
 """Keras's own networks; the others are the authors'."""
 SIZE = 224
@@ -19,7 +19,8 @@ def read(row: dict[str, str]) -> Point | None:
         return None
     batch = int(float(row["batch_per_gpu"]))
     options = {"batch": batch, "gpus": 1, "precision": "fp32", "layout": "nchw", "optimizer": "sgd", "torch": "1.10"}
-    return Point(f"PROFET: {row['model']}", Network(TORCHVISION + name, SIZE), gpu_model, options, 1e3 * batch / float(row["throughput"]))
+    return Point(f"PROFET: {row['model']}", Network(TORCHVISION + name, SIZE), gpu_model, options,
+                 1e3 * batch / float(row["throughput"]))
 
 
 READERS = {"ddps-lab/profet": read}

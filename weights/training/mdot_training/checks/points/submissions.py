@@ -5,7 +5,8 @@ from __future__ import annotations
 from mdot_training.checks.points import NODE, Point, number
 from mdot_training.predictor.labels import Network
 
-GPUS = {"A100-40": "A100-SXM-40GB", "A100-80": "A100-SXM-80GB", "A100-PCIe-40": "A100-PCIe-40GB", "A100-PCIe-80": "A100-PCIe-80GB",
+GPUS = {"A100-40": "A100-SXM-40GB", "A100-80": "A100-SXM-80GB", "A100-PCIe-40": "A100-PCIe-40GB",
+        "A100-PCIe-80": "A100-PCIe-80GB",
          "H100-SXM": "H100-SXM-80GB", "H100-PCIe": "H100-PCIe-80GB", "L40S": "L40S", "A30": "A30", "V100": "V100-SXM-32GB"}
 
 
@@ -14,7 +15,8 @@ def resnet(row: dict[str, str]) -> Point | None:
     if row["model"] != "resnet" or gpu_model is None or gpus != NODE or not batch or "nodes=1" not in row["notes"]:
         return None
     options = {"batch": batch, "gpus": gpus, "precision": "amp", "layout": "nhwc", "optimizer": "sgd", "torch": "1.12"}
-    return Point(f"MLPerf: ResNet-50, {gpu_model}", Network("resnet50", 224), gpu_model, options, 1e3 * batch * gpus / float(row["throughput"]))
+    return Point(f"MLPerf: ResNet-50, {gpu_model}", Network("resnet50", 224), gpu_model, options,
+                 1e3 * batch * gpus / float(row["throughput"]))
 
 
 READERS = {"mlcommons/training_results": resnet}
