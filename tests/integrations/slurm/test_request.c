@@ -81,7 +81,7 @@ static void each_option_with_a_key_takes_its_values(void **state)
         if (option->kind == RT_KIND_WHOLE || option->kind == RT_KIND_COUNT) expect_key(option, most, option->most);
     }
     assert_int_equal(parse("attention=sdpa,precision=16-mixed").training.precision, MDOT_PRECISION_AMP);
-    refuses("precision=half", "precision is none of fp32");
+    refuses("precision=half", "precision must be one of fp32");
 }
 
 static void settings_follow_the_file(void **state)
