@@ -329,16 +329,18 @@ typedef struct mdot_configuration {
                           * to 1e9; 0: .8 of NVLink's rate, .4 of PCIe's */
     double network_gbps;    /* rate that collectives reach between nodes, per GPU, in GB/s, 1e-6 to 1e9; 0: 20, for
                           * InfiniBand of 200 Gbit/s */
-    uint32_t data_parallel; /* degree of data parallelism: groups of GPUs with a batch each, up to 2^16; 0: the GPUs
-                                 * that the other degrees leave */
-    uint32_t tensor_parallel;   /* degree of tensor parallelism: GPUs that share each matmul, up to 2^16; 0 means 1 */
-    uint32_t pipeline_parallel; /* degree of pipeline parallelism: stages that share the blocks, up to 2^16; 0 means
-                                 * 1 */
-    uint32_t expert_parallel;   /* degree of expert parallelism: GPUs that share the experts of every layer, up to 2^16;
-                                 * 0 means 1. INVALID_ARGUMENT for a job without experts, which are matmuls with several
-                                 * matrices behind a TopK in their block */
+    uint32_t data_parallel; /* degree of data parallelism: groups of GPUs with a batch each, up to 2^16; 0: the
+                                 * number of GPUs divided by the other degrees */
+    uint32_t tensor_parallel;   /* degree of tensor parallelism: GPUs among which each matmul is sharded, up to 2^16;
+                                 * 0 means 1 */
+    uint32_t pipeline_parallel; /* degree of pipeline parallelism: stages among which the blocks are divided, up to
+                                 * 2^16; 0 means 1 */
+    uint32_t expert_parallel;   /* degree of expert parallelism: GPUs among which the experts of each layer are
+                                 * sharded, up to 2^16; 0 means 1. INVALID_ARGUMENT for a job without experts, which are
+                                 * matmuls with several matrices behind a TopK in their block */
     uint32_t micro_batches;     /* number of micro-batches of a pipeline, up to 2^16; 0: the number of stages */
-    uint32_t zero_stage;        /* ZeRO stage: workers shard the optimizer's state, gradients, weights. 0 to 3 */
+    uint32_t zero_stage;        /* ZeRO stage: shards the optimizer state (1), also the gradients (2), also the weights
+                                 * (3). 0 to 3 */
     uint32_t torch;    /* PyTorch's version, for example 2.4, as 100 * major + minor: 1.12 is 112, 2.4 is 204; 0: the
                         * newest that the predictor knows. A predictor that ignores it answers for the software that it
                         * was made with and sets MDOT_WARN_SOFTWARE_NOT_MEASURED */
