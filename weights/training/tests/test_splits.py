@@ -54,7 +54,7 @@ def measured(make_sequence, make_label):
 
 
 @pytest.mark.parametrize("split", (splits.RANDOM, splits.FAMILIES))
-def test_only_steps_with_newer_software_are_evaluated(measured, split):
+def test_folds_test_whole_steps_of_networks_outside_training(measured, split):
     for _, train, test in splits.folds(measured, split):
         assert set(measured.kind[test]) == {"train"} and set(measured.software[test]) == {"pt111", "pt112"}
         assert not set(measured.label_network[train]) & set(measured.label_network[test])

@@ -8,8 +8,8 @@ the arithmetic intensity and the GPU's peak rate over its bandwidth. Convolution
 kernels on different GPUs, therefore perceptrons trained on measured operators scale them. Here: only whole steps are
 measured, therefore a step's time is divided among operators in proportion to their rooflines, and all of them are scaled by
 waves. A wave is as large as the GPU's number of multiprocessors. The answer is the mean of logarithms over all other GPUs
-that measured the same step. The method has no parameters, and therefore no settings. It cannot predict a network that was
-measured on no GPU.
+that measured the same step. The method is without parameters and settings. It fails for networks without a
+measurement on another GPU.
 """
 
 from __future__ import annotations

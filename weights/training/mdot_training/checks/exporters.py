@@ -174,7 +174,7 @@ def _shorten_names(graph) -> None:
 # ---- Comparison ------------------------------------------------------------------------------------------------------
 
 def read(mdot: Path, graph: Path) -> list[dict]:
-    run = subprocess.run([mdot, "tokens", "--json", "--quiet", "--batch", "2", graph], capture_output=True, text=True)
+    run = subprocess.run([mdot, "extract", "--json", "--quiet", "--batch", "2", graph], capture_output=True, text=True)
     if run.returncode:
         raise RuntimeError(run.stderr.strip())
     return json.loads(run.stdout)["operators"]

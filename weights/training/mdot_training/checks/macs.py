@@ -2,10 +2,10 @@
 
 timm counts with fvcore (flop_count.py, jit_handles.py there) in inference: one for each multiply-add of convolutions, linear
 layers and matmuls without their biases, two for each element of a BatchNormalization, five for each element of a
-LayerNormalization or GroupNormalization. This script computes the same count from the tokens. A token's forward FLOPs are two
-for each multiply-add, and the additional FLOPs (biases, a folded normalisation, the softmax of an attention) are subtracted.
-fvcore counts global pooling if a model writes it as AdaptiveAvgPool2d. It is left out here, because a token does not contain
-the original operator.
+LayerNormalization or GroupNormalization. This script computes the same count from the operators. An operator's forward FLOPs
+are two for each multiply-add, and the additional FLOPs (biases, a folded normalisation, the softmax of an attention) are
+subtracted. fvcore counts global pooling if a model writes it as AdaptiveAvgPool2d. It is left out here, because the output
+does not contain the original operator.
 
 Prints a table: a summary, then every network whose difference exceeds 1 % and 0.005 G.
 """
@@ -24,7 +24,7 @@ RELATIVE, ABSOLUTE_GMACS = 0.01, 0.005
 VERSIONS = ("pt110", "pt113")
 """Later versions run attention as one operator, which fvcore does not count."""
 
-BATCH_NORM_FLOPS = 5        # in a token's training FLOPs: frontend/job/operator_costs.c
+BATCH_NORM_FLOPS = 5        # in an operator's training FLOPs: frontend/job/operator_costs.c
 SOFTMAX_FLOPS = 5           # for each score: ir/ops/norm.c
 
 
@@ -65,7 +65,7 @@ def multiply_adds(operator: dict) -> float:
 
 def count(mdot: Path, graph: Path) -> float:
     """Multiply-adds in billions for one sample."""
-    run = subprocess.run([mdot, "tokens", "--json", "--quiet", "--batch", "1", graph], capture_output=True, text=True)
+    run = subprocess.run([mdot, "extract", "--json", "--quiet", "--batch", "1", graph], capture_output=True, text=True)
     if run.returncode:
         raise RuntimeError(run.stderr.strip())
     return sum(map(multiply_adds, json.loads(run.stdout)["operators"])) / 1e9

@@ -1,4 +1,4 @@
-"""Holds what `mdot.predict` says to published training steps: of language models on one GPU and on hundreds, of image networks.
+"""Compares `mdot.predict` with published training steps of language models and image networks on one GPU and on several.
 
     python3 -m mdot_training.checks.published_steps training_points.csv --graphs FOLDER [--model PREDICTOR.mdot]
         [--of vTrain NVIDIA …] [--by gpus]

@@ -87,7 +87,7 @@ def _start_process() -> None:
 
 
 def _write(job: tuple[Network, Path]) -> str | None:
-    """The reason why a graph could not be made, or None."""
+    """The reason of a failure, or None."""
     network, path = job
     try:
         job = build(network)

@@ -23,7 +23,7 @@ FAR_BATCH = 1025
 offset exactly."""
 
 
-class TokensFailed(Exception):
+class ExtractFailed(Exception):
     """`mdot extract` rejected a graph; the message is its own."""
 
 
@@ -46,10 +46,10 @@ def file_hash(path: Path) -> str:
 
 
 def _read_job(mdot: Path, graph: Path, batch: int) -> list[dict]:
-    command = [str(mdot), "tokens", str(graph), "--json", "--quiet", "--batch", str(batch)]
+    command = [str(mdot), "extract", str(graph), "--json", "--quiet", "--batch", str(batch)]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
-        raise TokensFailed(f"{graph.name}: {done.stderr.decode(errors='replace').strip()}")
+        raise ExtractFailed(f"{graph.name}: {done.stderr.decode(errors='replace').strip()}")
     return json.loads(done.stdout)["operators"]
 
 
@@ -110,7 +110,7 @@ def read_all(mdot: Path, graphs: Iterable[Path], cache: Path, threads: int) -> d
     def read(graph: Path) -> tuple[str, Sequence | str]:
         try:
             return graph.name, _cached(mdot, binary, graph, cache)
-        except (TokensFailed, OSError, ValueError) as fault:
+        except (ExtractFailed, OSError, ValueError) as fault:
             return graph.name, str(fault)
 
     with ThreadPoolExecutor(threads) as pool:
