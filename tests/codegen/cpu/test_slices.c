@@ -153,7 +153,7 @@ static void linear_with_a_residual_is_sliced(void **state)
                  PL_LINEAR, true);
 }
 
-static void linear_of_a_row_is_one_calls(void **state)
+static void linear_of_one_row_is_not_split(void **state)
 {
     (void)state;
     check_shares("x = input f32[1,70]\nn = input f32[L]\nw = weights f32[70,130]\ny = mdot.Linear(x, w)\nm = Neg(n)\n"
@@ -202,7 +202,7 @@ static void pointwise_nest_is_sliced_by_vectors(void **state)
 }
 
 /* A row has so few points that a barrier would take longer than the computation. */
-static void nest_of_few_points_a_row_is_one_calls(void **state)
+static void nest_of_few_points_per_row_is_not_split(void **state)
 {
     (void)state;
     check_shares("x = input f32[L]\ny = Tanh(x)\nreturn y\n", PL_NEST, false);
@@ -211,7 +211,7 @@ static void nest_of_few_points_a_row_is_one_calls(void **state)
 }
 
 /* Two whole kernels, a split one, two whole ones. */
-static void kernels_that_are_not_split_are_one_step(void **state)
+static void kernels_that_are_not_split_run_as_one_step(void **state)
 {
     (void)state;
     static const bool want[] = {false, false, true, false, false};
@@ -256,14 +256,14 @@ int main(void)
         cmocka_unit_test(linear_is_sliced_by_rows),
         cmocka_unit_test(linear_with_an_activation_is_sliced),
         cmocka_unit_test(linear_with_a_residual_is_sliced),
-        cmocka_unit_test(linear_of_a_row_is_one_calls),
+        cmocka_unit_test(linear_of_one_row_is_not_split),
         cmocka_unit_test(attention_is_sliced_by_blocks_of_queries),
         cmocka_unit_test(causal_attention_of_shared_key_heads_is_sliced),
         cmocka_unit_test(small_attention_is_sliced_by_batches),
         cmocka_unit_test(norm_is_sliced_by_rows),
         cmocka_unit_test(pointwise_nest_is_sliced_by_vectors),
-        cmocka_unit_test(nest_of_few_points_a_row_is_one_calls),
-        cmocka_unit_test(kernels_that_are_not_split_are_one_step),
+        cmocka_unit_test(nest_of_few_points_per_row_is_not_split),
+        cmocka_unit_test(kernels_that_are_not_split_run_as_one_step),
         cmocka_unit_test(reductions_are_sliced_by_outputs),
         cmocka_unit_test(cumulative_sums_are_sliced_and_scatters_are_not),
     };

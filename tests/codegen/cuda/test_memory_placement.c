@@ -354,7 +354,7 @@ static void assert_both_stay(int columns, bool stay)
     if (stay) assert_int_equal(layout.shared_bytes, (99 << 10) - 64);
 }
 
-static void the_items_own_memory_counts(void **state)
+static void shared_memory_limit_includes_the_memory_of_items(void **state)
 {
     (void)state;
     assert_both_stay(6, true);
@@ -408,7 +408,7 @@ int main(void)
         cmocka_unit_test(the_sum_of_a_norm_has_the_written_row_width),
         cmocka_unit_test(results_read_by_other_tiles_are_in_scratch_memory),
         cmocka_unit_test(the_largest_buffer_is_evicted_from_full_shared_memory),
-        cmocka_unit_test(the_items_own_memory_counts),
+        cmocka_unit_test(shared_memory_limit_includes_the_memory_of_items),
         cmocka_unit_test(the_working_memory_of_a_step_must_fit),
     };
     return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);

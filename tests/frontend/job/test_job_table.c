@@ -16,7 +16,7 @@ static const char *name_of(int op)
     return ir_ops[op].name;
 }
 
-static void every_operator_of_a_sequence_has_a_number(void **state)
+static void each_operator_that_computes_has_a_type_id(void **state)
 {
     (void)state;
     for (int i = 0; i < IR_OP_COUNT; i++) {
@@ -29,7 +29,7 @@ static void every_operator_of_a_sequence_has_a_number(void **state)
 }
 
 /* A type with several patterns has one name, one id and the same traits. */
-static void one_type_has_one_number(void **state)
+static void each_type_has_one_type_id(void **state)
 {
     (void)state;
     int own[NUMBER_COUNT] = {0};
@@ -102,8 +102,8 @@ static void saved_tensors_are_consistent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_operator_of_a_sequence_has_a_number),
-        cmocka_unit_test(one_type_has_one_number),
+        cmocka_unit_test(each_operator_that_computes_has_a_type_id),
+        cmocka_unit_test(each_type_has_one_type_id),
         cmocka_unit_test(type_ids_are_stable),
         cmocka_unit_test(unknown_types_are_not_found),
         cmocka_unit_test(saved_tensors_are_consistent),

@@ -88,7 +88,7 @@ static void descriptions_that_are_no_jobs_are_refused(void **state)
     }
 }
 
-static void what_later_versions_may_say_is_refused(void **state)
+static void reserved_fields_and_settings_must_be_zero(void **state)
 {
     (void)state;
     enum { FACTS = sizeof(mdot_operator_traits){0}.reserved / sizeof(uint32_t) };
@@ -134,7 +134,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(positions_follow_from_dependencies),
         cmocka_unit_test(descriptions_that_are_no_jobs_are_refused),
-        cmocka_unit_test(what_later_versions_may_say_is_refused),
+        cmocka_unit_test(reserved_fields_and_settings_must_be_zero),
         cmocka_unit_test(optimizers_cost_what_their_update_rule_reads_and_writes),
         cmocka_unit_test(settings_have_names),
     };

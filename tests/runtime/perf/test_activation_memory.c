@@ -271,7 +271,7 @@ static void recomputed_blocks_save_their_inputs(void **state)
 /* `whole` omits the tensors that tensor parallelism shards: of the block above q, k, v, the attention's result, and
  * the two wide ones. The rest is largest at b8: samples, r0, its norm, r7 and its norm, saved; g7, g8, and g7 from
  * the sum. */
-static void whole_omits_sharded_tensors(void **state)
+static void replicated_bytes_omit_sharded_tensors(void **state)
 {
     (void)state;
     network n;
@@ -318,7 +318,7 @@ int main(void)
         cmocka_unit_test(decomposed_attention_saves_scores),
         cmocka_unit_test(selective_recomputation_saves_matmul_results),
         cmocka_unit_test(recomputed_blocks_save_their_inputs),
-        cmocka_unit_test(whole_omits_sharded_tensors),
+        cmocka_unit_test(replicated_bytes_omit_sharded_tensors),
         cmocka_unit_test(long_jobs_get_an_estimate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
