@@ -155,7 +155,7 @@ static void a_job_is_read_from_standard_input(void **state)
     assert_int_equal(json_numbers(f->result.out, "step_ms", from_stream, 1), 1);
     assert_true(from_file[0] == from_stream[0]);
     assert_true(asprintf(&job, "%s/resnet.job", f->folder) > 0);
-    process_run((const char *const[]){MDOT_CLI, "tokens", resnet, "-o", job, "-q", NULL}, &f->result);
+    process_run((const char *const[]){MDOT_CLI, "extract", resnet, "-o", job, "-q", NULL}, &f->result);
     run_shell(f, "%s predict - --gpu T4 --json -q < %s", job);
     assert_int_equal(f->result.status, OK);
     assert_int_equal(json_numbers(f->result.out, "step_ms", from_stream, 1), 1);

@@ -28,8 +28,7 @@ void harness_load(harness *h); /* assembles, links and loads the emitted code */
 void *harness_get(const harness *h, const char *name);
 void harness_end(harness *h);
 
-/* ---- Whole plans, through cg_cpu_make_images
- * ------------------------------------------------------------------------- */
+/* ---- Whole plans, through cg_cpu_make_images --------------------------------------------------------------------- */
 
 typedef struct harness_plan {
     void *library, *weights;
