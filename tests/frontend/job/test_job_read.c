@@ -381,8 +381,7 @@ static void unknown_options_are_refused(void **state)
     assert_null(job);
 }
 
-/* ---- Memory ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Returns "c0,c1,c2 …". The caller frees it. */
 static char *list_names(char letter, int count)

@@ -91,16 +91,16 @@ static void descriptions_that_are_no_jobs_are_refused(void **state)
 static void reserved_fields_and_settings_must_be_zero(void **state)
 {
     (void)state;
-    enum { FACTS = sizeof(mdot_operator_traits){0}.reserved / sizeof(uint32_t) };
-    for (int i = 0; i < 1 + FACTS + MDOT_SETTING_CAPACITY - MDOT_SETTING_COUNT; i++) {
+    enum { TRAITS = sizeof(mdot_operator_traits){0}.reserved / sizeof(uint32_t) };
+    for (int i = 0; i < 1 + TRAITS + MDOT_SETTING_CAPACITY - MDOT_SETTING_COUNT; i++) {
         mdot_job_operator operators[4];
         mdot_job_description d = job_file_describe(operators);
         if (i == 0) {
             operators[2].reserved = 1;
-        } else if (i <= FACTS) {
+        } else if (i <= TRAITS) {
             operators[2].traits.reserved[i - 1] = 1;
         } else {
-            operators[2].setting[MDOT_SETTING_COUNT + i - 1 - FACTS] = 1;
+            operators[2].setting[MDOT_SETTING_COUNT + i - 1 - TRAITS] = 1;
         }
         mdot_job *job = NULL;
         mdot_error err = {0};
