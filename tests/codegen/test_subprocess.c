@@ -1,5 +1,5 @@
-/* test_subprocess.c — work in a child process. Its result and its messages come back, and any end of the child becomes a
- * status. */
+/* test_subprocess.c — work in a child process. Its result and its messages come back, and any end of the child
+ * becomes a status. */
 #include "codegen/subprocess.h"
 
 #include <dlfcn.h>

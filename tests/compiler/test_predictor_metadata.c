@@ -1,5 +1,5 @@
-/* test_predictor_metadata.c — compiler/predictor_metadata.c: the declarations of input columns that a model may have, and refusals that
- * name them. tests/runtime/predict/test_predictor_schema.c tests their use in predictions. */
+/* test_predictor_metadata.c — compiler/predictor_metadata.c: the declarations of input columns that a model may
+ * have, and refusals that name them. tests/runtime/predict/test_predictor_schema.c tests their use in predictions. */
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "tests/support/decimal_point.h"

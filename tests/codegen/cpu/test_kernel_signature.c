@@ -1,5 +1,5 @@
-/* test_kernel_signature.c — kernels that differ in any field have different signatures; with equal signatures they would share
- * code. test_kernel_signature_buffers.c tests the fields of their buffers.
+/* test_kernel_signature.c — kernels that differ in any field have different signatures; with equal signatures they
+ * would share code. test_kernel_signature_buffers.c tests the fields of their buffers.
  *
  * Every structure of plan.h that is a part of a kernel is listed here field by field, with a value and a kind. The list
  * initialises the value that the test starts from by position, so that a missing field fails to compile. Each field is

@@ -1,4 +1,5 @@
-/* test_kernel_kind.c — the table of functions of each kernel kind is complete, and the functions that call it follow it.
+/* test_kernel_kind.c — the table of functions of each kernel kind is complete, and the functions that call it follow
+ * it.
  */
 #include "ir/plan/kernel_kind.h"
 

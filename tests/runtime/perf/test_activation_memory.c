@@ -1,7 +1,7 @@
 /* test_activation_memory.c — the memory of activations at the peak of a pass, compared with sums made by hand for
  * networks that are small enough to follow every tensor. Sizes are in units of a tensor of 1024 fp32 elements per
- * sample. In the comments, f3 is the forward operation of operator 3, b3 its backward operation, r3 its result and g3 the
- * gradient of its result. */
+ * sample. In the comments, f3 is the forward operation of operator 3, b3 its backward operation, r3 its result and
+ * g3 the gradient of its result. */
 #include "runtime/perf/analysis.h"
 #include "tests/support/predict_fixture.h"
 
