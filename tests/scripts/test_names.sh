@@ -1,5 +1,5 @@
 #!/bin/sh
-# scripts/check-test-names.sh finds each kind of breach: each is made in a small tree, and must be named.
+# Tests that scripts/check-test-names.sh finds each kind of breach. Each is made in a small tree, and the script must name it.
 # Usage: test_names.sh SCRIPT
 set -eu
 script=$1
