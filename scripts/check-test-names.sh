@@ -58,8 +58,8 @@ END {
     }
 }' "$work/programs" "$work/sources" "$table" >> "$work/breaches"
 
-# Prints "FILE WORD" for each identifier and each included header of the tests. A test that includes tests/X.h also has
-# the words of X.h and X.c.
+# Collects the identifiers and the included headers of each file of tests/. A test that includes tests/X.h also has those
+# of X.h and X.c.
 find tests -name '*.[ch]' | LC_ALL=C sort > "$work/tests"
 touch "$work/rows"
 grep -v '^#' "$table" > "$work/rows" || true
