@@ -1,13 +1,13 @@
 #!/bin/sh
-# The libraries' binary interface, compared with that of the last release:
+# Compares the libraries' binary interface with that of the last release:
 #
 #     scripts/abi.sh [BUILD FOLDER]     by default build/release
 #
 # abidw and abidiff (Debian's package abigail-tools) read the interface from debug information. The last release is the
 # newest tag vX.Y.Z of the same X.Y. Its libraries are built in a worktree of its own below the build folder. Changes that
 # the rules allow pass: new functions, new enumerators, and new fields at the end of structs that begin with struct_size.
-# Exit status 1 if the interface changed otherwise, 77 with the reason if nothing could be compared, for example because
-# no release has a tag yet. HACKING.md, "The interface".
+# Exit status 1 if the interface changed otherwise. Exit status 77, with the reason, if the comparison is impossible, for
+# example because no release has a tag yet. HACKING.md, "The interface".
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build/release}

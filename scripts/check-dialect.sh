@@ -60,20 +60,20 @@ int f(struct s *p, mdot_status status, int n, int (*call)(void))
 }
 C
 clang -fsyntax-only -Xclang -ast-dump "$work/sample.c" 2> /dev/null | breaches "$work/sample.c" | cut -d: -f2,3 |
-    tr '\n' ' ' > "$work/learnt"
-[ "$(cat "$work/learnt")" = "6:9 7:10 7:21 8:15 9:12 9:24 10:27 10:48 12:12 " ] ||
-    { echo "skipped: unknown format of this clang's dump: $(cat "$work/learnt")"; exit 77; }
+    tr '\n' ' ' > "$work/known"
+[ "$(cat "$work/known")" = "6:9 7:10 7:21 8:15 9:12 9:24 10:27 10:48 12:12 " ] ||
+    { echo "skipped: unknown format of this clang's dump: $(cat "$work/known")"; exit 77; }
 
 system=$(grep -o -- '-isystem [^ "]*' "$build/compile_commands.json" | sort -u | tr '\n' ' ')
 count=0
-for folder in "$@"; do find "$folder" -name '*.c' -not -path '*/bench/gpu/*'; done | LC_ALL=C sort > "$work/files"
+for folder in "$@"; do find "$folder" -name '*.c'; done | LC_ALL=C sort > "$work/files"
 while read -r file; do
     # shellcheck disable=SC2086 # a list of words
     if ! clang -std=c11 -D_GNU_SOURCE -I. -Iinclude -I"$build/frontend" $system -fsyntax-only -Xclang -ast-dump "$file" \
-        2> "$work/said" > "$work/dump"; then
+        2> "$work/errors" > "$work/dump"; then
         # Slurm's plugins are skipped if Slurm's headers are absent
         grep -qF "/$file\"" "$build/compile_commands.json" || { echo "$file: not built here"; continue; }
-        cat "$work/said" >&2
+        cat "$work/errors" >&2
         echo "$file: clang fails" >&2
         exit 2
     fi

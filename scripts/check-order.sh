@@ -72,18 +72,18 @@ C
 dump() {
     file=$1
     shift
-    clang "$@" -fsyntax-only -Xclang -ast-dump "$file" 2> "$work/said" |
+    clang "$@" -fsyntax-only -Xclang -ast-dump "$file" 2> "$work/errors" |
         awk -v wanted="$file" -f scripts/clang-dump.awk -f "$work/calls.awk"
 }
-dump "$work/sample.c" | awk -f "$work/breaches.awk" | cut -d: -f2,3 | sort | tr '\n' ' ' > "$work/learnt"
-[ "$(cat "$work/learnt")" = "11:12 8:13 " ] ||
-    { echo "skipped: unknown format of this clang's dump: $(cat "$work/learnt")"; exit 77; }
+dump "$work/sample.c" | awk -f "$work/breaches.awk" | cut -d: -f2,3 | sort | tr '\n' ' ' > "$work/known"
+[ "$(cat "$work/known")" = "11:12 8:13 " ] ||
+    { echo "skipped: unknown format of this clang's dump: $(cat "$work/known")"; exit 77; }
 
 system=$(grep -o -- '-isystem [^ "]*' "$build/compile_commands.json" | sort -u | tr '\n' ' ')
 for source in codegen/cpu/*.c ir/passes/*.c; do
     # shellcheck disable=SC2086 # a list of words
     dump "$source" -std=c11 -D_GNU_SOURCE -I. -Iinclude $system >> "$work/calls"
-    grep -q '^calls' "$work/calls" && ! grep -q 'error:' "$work/said" || { cat "$work/said" >&2; echo "$source: clang fails" >&2; exit 2; }
+    grep -q '^calls' "$work/calls" && ! grep -q 'error:' "$work/errors" || { cat "$work/errors" >&2; echo "$source: clang fails" >&2; exit 2; }
 done
 awk -f "$work/breaches.awk" "$work/calls" | sort > "$work/found"
 cat "$work/found"

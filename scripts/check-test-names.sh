@@ -7,7 +7,11 @@
 #   - no two test programs have one name, because ctest and the build know them by it;
 #   - every source file <folder>/FILE.c of $sources has a test program tests/<folder>/test_FILE.c, or with a part of the
 #     folder's name in front of FILE (tests/ir/ops/test_ops_norm.c). For other source files tests/sources.txt names the
-#     programs that test them, for example "ir/plan/chain.c test_plan_random". Each row of it is needed.
+#     programs that test them, for example "ir/plan/chain.c test_plan_random". Each row of it is needed;
+#   - each program of a row refers to its source file, either itself or in a file of tests/ that it includes, or in the
+#     source file of such a header. A reference is the file's header, another header of its folder or of a folder
+#     above, an external function of the file, or the public entry to its code: the public header of its library, or
+#     MDOT_CLI, the path of the command, for cli/ and compiler/.
 #
 # Every breach is printed as "FILE: REASON"; exit status 1 if there is one.
 set -eu
@@ -53,6 +57,77 @@ END {
         if (!mirrored && !row[sources[i]]) print sources[i] ": tests/" folder "/test_" file " is missing, and so is a row in tests/sources.txt"
     }
 }' "$work/programs" "$work/sources" "$table" >> "$work/breaches"
+
+# Collects the identifiers and the included headers of each file of tests/. A test that includes tests/X.h also has those
+# of X.h and X.c.
+find tests -name '*.[ch]' | LC_ALL=C sort > "$work/tests"
+touch "$work/rows"
+grep -v '^#' "$table" > "$work/rows" || true
+awk -v table="$table" '
+# Adds the tests that `file` includes to the list `closure`, in order of discovery.
+function close_over(file,    at, k, to) {
+    size = 1; closure[1] = file
+    split("", inside); inside[file] = 1
+    for (at = 1; at <= size; at++)
+        for (k = 1; k <= includes[closure[at]]; k++) {
+            to = included[closure[at], k]
+            if ((to in is_test) && !(to in inside)) { closure[++size] = to; inside[to] = 1 }
+            sub(/\.h$/, ".c", to)
+            if ((to in is_test) && !(to in inside)) { closure[++size] = to; inside[to] = 1 }
+        }
+}
+function has_word(word,    at) {
+    for (at = 1; at <= size; at++) if ((closure[at], word) in words) return 1
+    return 0
+}
+# Headers of the folder of `source`, or of a folder above it.
+function includes_near(source,    at, k, folder) {
+    for (at = 1; at <= size; at++)
+        for (k = 1; k <= includes[closure[at]]; k++) {
+            folder = included[closure[at], k]
+            if (sub(/\/[^\/]*$/, "", folder) && index(source, folder "/") == 1) return 1
+        }
+    return 0
+}
+function includes_public(source,    top, at, k, header) {
+    top = source; sub(/\/.*/, "", top)
+    for (at = 1; at <= size; at++)
+        for (k = 1; k <= includes[closure[at]]; k++) {
+            header = included[closure[at], k]
+            if (header !~ /^mdot\//) continue
+            if (top == "frontend" && header == "mdot/mdotjob.h") return 1
+            if ((top == "compiler" || top == "codegen") && header == "mdot/mdotc.h") return 1
+            if ((top == "runtime" || top == "base") && header !~ /mdot(job|c)\.h$/) return 1
+        }
+    return (top == "cli" || top == "compiler") && has_word("MDOT_CLI")
+}
+function calls(source,    line, name) {
+    while ((getline line < source) > 0) {
+        if (line !~ /^[a-z].*\(/ || line ~ /^(static|typedef|extern) / || line ~ /;$/) continue
+        name = line; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name)
+        if (has_word(name)) { close(source); return 1 }
+    }
+    close(source)
+    return 0
+}
+FILENAME == ARGV[1] { is_test[$1] = 1; name = $1; sub(/.*\//, "", name); sub(/\.c$/, "", name); path[name] = $1; next }
+FILENAME == ARGV[2] { row[++rows] = $0; next }
+/^#[ ]*include "/ { split($0, quoted, "\""); included[FILENAME, ++includes[FILENAME]] = quoted[2]; next }
+{
+    count = split($0, part, /[^A-Za-z0-9_]+/)
+    for (i = 1; i <= count; i++) words[FILENAME, part[i]] = 1
+}
+END {
+    for (r = 1; r <= rows; r++) {
+        count = split(row[r], field, " ")
+        for (i = 2; i <= count; i++) {
+            if (!(field[i] in path)) continue
+            close_over(path[field[i]])
+            if (!includes_near(field[1]) && !includes_public(field[1]) && !calls(field[1]))
+                print table ": " field[i] " includes no header of " field[1] " and calls none of its functions"
+        }
+    }
+}' "$work/tests" "$work/rows" $(cat "$work/tests") >> "$work/breaches"
 
 cat "$work/breaches"
 [ ! -s "$work/breaches" ]

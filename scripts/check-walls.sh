@@ -75,7 +75,7 @@ FNR == NR { allowed[$1] = " " substr($0, length($1) + 1) " "; next }
     folder = ""
     for (name in allowed) if (index($1, name "/") == 1 && length(name) > length(folder)) folder = name
     if (folder == "") { print $1 ": is in no folder that scripts/check-walls.sh knows"; next }
-    # a nested folder, for example ir/ops or benchmarks, belongs to its parent
+    # a nested folder, for example ir/ops or benchmarks/cpu, belongs to its parent
     if (index($2, folder "/") == 1) {
         behind_wall = ""
         for (name in allowed) if (index($2, name "/") == 1 && length(name) > length(behind_wall)) behind_wall = name

@@ -2,7 +2,7 @@
 # Installs the dependencies of building and testing mdot from the distribution's packages (Debian 12 or newer). Does nothing
 # if all are installed. Requires root only if something is missing.
 set -eu
-# The last line has the solvers and the JSON reader of simulator, which also builds without them.
+# The last line has the solvers and the JSON reader of the simulator, which builds without them, too.
 packages="gcc g++ cmake ninja-build pkg-config binutils llvm-19-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev
  coinor-libclp-dev coinor-libcbc-dev zlib1g-dev libjson-c-dev"
 [ "${1:-}" = "--with-tests" ] && packages="$packages libonnx-testdata dpkg-dev clang-format clang libclang-rt-dev"

@@ -21,18 +21,18 @@ if grep -rIlE "$build|$source|$work" "$prefix"; then fail "these files know wher
 # ---- The command -----------------------------------------------------------------------------------------------------
 
 job=$source/examples/jobs/resnet50.onnx
-env -u MDOT_PREDICTOR "$prefix/bin/mdot" predict "$job" --gpu T4 --batch 8 -q > "$work/said" || fail "the command does not run"
-grep -q 'step .* ms' "$work/said" || fail "the command says: $(cat "$work/said")"
+env -u MDOT_PREDICTOR "$prefix/bin/mdot" predict "$job" --gpu T4 --batch 8 -q > "$work/output" || fail "the command does not run"
+grep -q 'step .* ms' "$work/output" || fail "the command says: $(cat "$work/output")"
 
 # ---- Programs --------------------------------------------------------------------------------------------------------
 
 # try KIND FOLDER: runs the three programs there. Their output must equal that of the first variant.
 try() {
-    "$2/run_entry" "$predictor" 40 evaluate > "$work/$1.said" || fail "$1: run_entry failed"
-    "$2/quickstart" "$job" A100 "$predictor" >> "$work/$1.said" || fail "$1: quickstart failed"
-    "$2/program" "$job" "$predictor" >> "$work/$1.said" || fail "$1: program failed"
-    [ -e "$work/first" ] || cp "$work/$1.said" "$work/first"
-    cmp -s "$work/first" "$work/$1.said" || fail "$1: $(diff "$work/first" "$work/$1.said")"
+    "$2/run_entry" "$predictor" 40 evaluate > "$work/$1.output" || fail "$1: run_entry failed"
+    "$2/quickstart" "$job" A100 "$predictor" >> "$work/$1.output" || fail "$1: quickstart failed"
+    "$2/program" "$job" "$predictor" >> "$work/$1.output" || fail "$1: program failed"
+    [ -e "$work/first" ] || cp "$work/$1.output" "$work/first"
+    cmp -s "$work/first" "$work/$1.output" || fail "$1: $(diff "$work/first" "$work/$1.output")"
     echo "$1: built, run"
 }
 needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }

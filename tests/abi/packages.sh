@@ -33,7 +33,7 @@ expect mdot "$llvm"
 mkdir "$work/tar"
 tar -xzf "$work/mdot-$version-linux-x86_64.tar.gz" -C "$work/tar" --strip-components=1
 for prefix in "$work/root/usr" "$work/tar"; do
-    env -u MDOT_PREDICTOR "$prefix/bin/mdot" predict "$source/examples/jobs/resnet50.onnx" --gpu T4 --batch 8 -q > "$work/said" ||
+    env -u MDOT_PREDICTOR "$prefix/bin/mdot" predict "$source/examples/jobs/resnet50.onnx" --gpu T4 --batch 8 -q > "$work/output" ||
         fail "the command in $prefix does not run"
     for file in lib/libmdot.so "lib/libmdotc.so.$soversion" include/mdot/mdot.h lib/pkgconfig/mdotjob.pc \
         share/man/man1/mdot-predict.1 share/bash-completion/completions/mdot share/doc/mdot/LICENSE; do

@@ -6,8 +6,8 @@ command -v groff >/dev/null || { echo "skipped: there is no groff"; exit 77; }
 count=0
 for page in "$1"/*.1; do
     name=$(basename "$page" .1)
-    said=$(groff -man -Tutf8 -ww -z "$page" 2>&1) || { echo "$page: groff fails: $said"; exit 1; }
-    [ -z "$said" ] || { echo "$page: $said"; exit 1; }
+    output=$(groff -man -Tutf8 -ww -z "$page" 2>&1) || { echo "$page: groff fails: $output"; exit 1; }
+    [ -z "$output" ] || { echo "$page: $output"; exit 1; }
     # plain text: overstriking and colour are off
     shown=$(groff -man -Tascii -P-c -P-b -P-u -P-o "$page" 2>/dev/null)
     for part in NAME SYNOPSIS DESCRIPTION OPTIONS "EXIT STATUS" "$name"; do

@@ -42,9 +42,9 @@ static int tear_down(void **state)
 static void expect_refused(fixture *f, const char *job, const char *extra, int status, const char *first,
                            const char *second)
 {
-    const char *const tokens[] = {MDOT_CLI, "extract", job, extra, NULL};
+    const char *const extract[] = {MDOT_CLI, "extract", job, extra, NULL};
     const char *const predict[] = {MDOT_CLI, "predict", "--gpu=T4", job, extra, NULL};
-    const char *const *const lines[] = {tokens, predict};
+    const char *const *const lines[] = {extract, predict};
     for (int i = 0; i < 2; i++) {
         process_run(lines[i], &f->result);
         if (f->result.status != status) fail_msg("mdot %s: exit status %d", lines[i][1], f->result.status);

@@ -56,7 +56,7 @@ static void rows_keep_their_dimension_when_sorted(void **state)
     assert_true(length[0] == 64 && length[3] == 512);
 }
 
-static void a_table_has_a_column_for_it(void **state)
+static void a_table_has_a_column_for_tokens_per_second(void **state)
 {
     predict_command *f = *state;
     RUN(f, bert, "--gpu", "A100", "--sweep", "sequence=64,128", "-q", "--wide");
@@ -155,7 +155,7 @@ static void a_job_is_read_from_standard_input(void **state)
     assert_int_equal(json_numbers(f->result.out, "step_ms", from_stream, 1), 1);
     assert_true(from_file[0] == from_stream[0]);
     assert_true(asprintf(&job, "%s/resnet.job", f->folder) > 0);
-    process_run((const char *const[]){MDOT_CLI, "tokens", resnet, "-o", job, "-q", NULL}, &f->result);
+    process_run((const char *const[]){MDOT_CLI, "extract", resnet, "-o", job, "-q", NULL}, &f->result);
     run_shell(f, "%s predict - --gpu T4 --json -q < %s", job);
     assert_int_equal(f->result.status, OK);
     assert_int_equal(json_numbers(f->result.out, "step_ms", from_stream, 1), 1);
@@ -173,7 +173,8 @@ int main(void)
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(rows_keep_their_dimension_when_sorted, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(a_table_has_a_column_for_it, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(a_table_has_a_column_for_tokens_per_second, predict_command_set_up,
+                                        predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_sweep_combines_every_gpu_batch_and_version, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(unsupported_sweeps_are_refused, predict_command_set_up,

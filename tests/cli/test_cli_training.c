@@ -71,8 +71,8 @@ static void parameters_may_be_frozen(void **state)
     expect_contains(f->result.err, "the pattern \"bert.encodr\" matches no module");
     char path[300];
     snprintf(path, sizeof path, "%s/frozen.job", f->folder);
-    process_run((const char *const[]){MDOT_CLI, "tokens", bert, "--dim=sequence=64", "--trained=classifier", "-o", path,
-                                      "--json", NULL},
+    process_run((const char *const[]){MDOT_CLI, "extract", bert, "--dim=sequence=64", "--trained=classifier", "-o",
+                                      path, "--json", NULL},
                 &f->result);
     assert_int_equal(f->result.status, OK);
     assert_null(strstr(f->result.out, "\"module\""));

@@ -90,7 +90,7 @@ static void expect_refused(fixture *f, const char *output, const char *message)
     static const struct {
         const char *name;
         int status;
-    } commands[] = {{"compile", USAGE}, {"tokens", FAILED}};
+    } commands[] = {{"compile", USAGE}, {"extract", FAILED}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         assert_int_equal(stat(f->model, &model[0]), 0);
         assert_int_equal(stat(f->weights, &weights[0]), 0);
@@ -140,7 +140,7 @@ static void a_directory_is_not_replaced(void **state)
 {
     fixture *f = *state;
     assert_int_equal(mkdir(f->output, 0700), 0);
-    RUN(f, "tokens", f->model, "-o", f->output);
+    RUN(f, "extract", f->model, "-o", f->output);
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "a directory");
     RUN(f, "compile", f->model, "-o", f->output);
@@ -154,12 +154,12 @@ static void a_job_does_not_replace_itself(void **state)
     char job[600], again[600];
     snprintf(job, sizeof job, "%s/net.job", f->folder);
     snprintf(again, sizeof again, "%s/again.job", f->folder);
-    RUN(f, "tokens", f->model, "-o", job);
+    RUN(f, "extract", f->model, "-o", job);
     assert_int_equal(f->result.status, OK);
-    RUN(f, "tokens", job, "-o", job);
+    RUN(f, "extract", job, "-o", job);
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err, "replace its own input");
-    RUN(f, "tokens", job, "-o", again);
+    RUN(f, "extract", job, "-o", again);
     assert_int_equal(f->result.status, OK);
 }
 
@@ -167,9 +167,9 @@ static void existing_files_are_replaced(void **state)
 {
     fixture *f = *state;
     assert_int_equal(bs_write_file(f->output, "x", 1, NULL), MDOT_OK);
-    RUN(f, "tokens", f->model, "-o", f->output);
+    RUN(f, "extract", f->model, "-o", f->output);
     assert_int_equal(f->result.status, OK);
-    RUN(f, "tokens", f->output);
+    RUN(f, "extract", f->output);
     assert_int_equal(f->result.status, FAILED); /* the file is a job, but its suffix is that of another type */
     RUN(f, "compile", f->model, "-o", f->output, "-b", "16", "-t", "cpu:x86-64-v3");
     assert_int_equal(f->result.status, OK);

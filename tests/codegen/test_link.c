@@ -137,8 +137,7 @@ static void linking_is_reproducible(void **state)
     fixture_close(&again);
 }
 
-/* ---- Failures
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- Failures ---------------------------------------------------------------------------------------------------- */
 
 static mdot_status link_within(int64_t limit_ms, const void *code, size_t code_bytes, const char *path, mdot_error *err)
 {

@@ -1,5 +1,5 @@
-/* test_subprocess.c — work in a child process. Its result and its messages come back, and any end of the child becomes a
- * status. */
+/* test_subprocess.c — work in a child process. Its result and its messages come back, and any end of the child
+ * becomes a status. */
 #include "codegen/subprocess.h"
 
 #include <dlfcn.h>
@@ -219,7 +219,7 @@ static int lowest_free_descriptor(void)
 }
 
 /* The work is then not done in the program instead, because it might end the program. */
-static void a_failed_fork_is_a_status(void **state)
+static void a_failed_fork_returns_a_status(void **state)
 {
     (void)state;
     static const struct {
@@ -246,7 +246,7 @@ static void a_failed_fork_is_a_status(void **state)
     assert_int_equal(lowest_free_descriptor(), free_before);
 }
 
-static void a_failed_pipe_is_a_status(void **state)
+static void a_failed_pipe_returns_a_status(void **state)
 {
     (void)state;
     struct rlimit before, few;
@@ -274,8 +274,8 @@ int main(void)
         cmocka_unit_test(exhausted_memory_in_a_child_is_out_of_memory),
         cmocka_unit_test(an_abnormal_exit_of_a_child_is_a_toolchain_error),
         cmocka_unit_test(closed_standard_files_are_tolerated),
-        cmocka_unit_test(a_failed_fork_is_a_status),
-        cmocka_unit_test(a_failed_pipe_is_a_status),
+        cmocka_unit_test(a_failed_fork_returns_a_status),
+        cmocka_unit_test(a_failed_pipe_returns_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_batch_items.c — items of unequal lengths in one call of mdot_run_many. The answers equal those of separate calls, on
- * every CPU level and in bf16. The tests also check which entries run items together. */
+/* test_batch_items.c — items of unequal lengths in one call of mdot_run_many. The answers equal those of separate
+ * calls, on every CPU level and in bf16. The tests also check which entries run items together. */
 #include "codegen/artefact.h"
 #include "compiler/compiler.h"
 #include "ir/plan/print_plan.h"

@@ -42,7 +42,7 @@ static void top_k_needs_k_elements(void **state)
                  "--min-length 16 makes the model compile");
 }
 
-static void windows_need_their_span(void **state)
+static void minimum_length_of_a_convolution_follows_its_kernel(void **state)
 {
     (void)state;
     expect_least("x = input f32[1,4,L]\nw = weights f32[8,4,5]\ny = Conv(x, w)\nreturn y\n", 4,
@@ -63,7 +63,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(top_k_needs_k_elements),
-        cmocka_unit_test(windows_need_their_span),
+        cmocka_unit_test(minimum_length_of_a_convolution_follows_its_kernel),
         cmocka_unit_test(no_minimum_is_suggested_if_none_helps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

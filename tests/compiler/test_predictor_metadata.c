@@ -1,5 +1,5 @@
-/* test_predictor_metadata.c — compiler/predictor_metadata.c: the declarations of input columns that a model may have, and refusals that
- * name them. tests/runtime/predict/test_predictor_schema.c tests their use in predictions. */
+/* test_predictor_metadata.c — compiler/predictor_metadata.c: the declarations of input columns that a model may
+ * have, and refusals that name them. tests/runtime/predict/test_predictor_schema.c tests their use in predictions. */
 #include "compiler/compiler.h"
 #include "frontend/onnx/onnx.h"
 #include "tests/support/decimal_point.h"
@@ -193,7 +193,7 @@ static void invalid_lists_of_names_are_refused(void **state)
 }
 
 /* A block of configurations has one default per column, independent of the number of configurations. */
-static void a_block_of_configurations_has_defaults_for_its_numbers(void **state)
+static void defaults_fill_the_columns_of_a_configuration(void **state)
 {
     (void)state;
     reading r;
@@ -214,7 +214,7 @@ int main(void)
         cmocka_unit_test(repeated_lists_for_one_input_are_refused),
         cmocka_unit_test(names_cover_all_columns),
         cmocka_unit_test(invalid_lists_of_names_are_refused),
-        cmocka_unit_test(a_block_of_configurations_has_defaults_for_its_numbers),
+        cmocka_unit_test(defaults_fill_the_columns_of_a_configuration),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

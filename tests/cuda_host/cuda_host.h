@@ -8,8 +8,8 @@
  *   memory          an access outside every buffer; a write to a constant one; a misaligned access; a read of an
  *                   element that was never written
  *   data race       between two threads that no chain of barriers, __syncwarp or release → acquire orders. It is found
- *                   from the order alone (happens_before.c), for any schedule: a missing barrier is detected even if the
- *                   values are correct. Programs that are free of such races see sequential consistency, therefore
+ *                   from the order alone (happens_before.c), for any schedule: a missing barrier is detected even if
+ *                   the values are correct. Programs that are free of such races see sequential consistency, therefore
  *                   memory needs no weak model.
  *   barrier         threads of a block at different __syncthreads, or finished while others wait
  *   collective      lanes at different calls, a mask without the caller, a shuffle from a lane outside the mask

@@ -121,7 +121,7 @@ const char *ch_place(const ch_thread *t); /* returns for example "block 1 thread
 void *ch_prepare_stack(char *stack);
 void ch_switch(void **save, void *to);
 
-/* ---- happens_before.c ----------------------------------------------------------------------------------------------------- */
+/* ---- happens_before.c -------------------------------------------------------------------------------------------- */
 
 bool ch_order_begin(void); /* returns false if memory ran out */
 void ch_order_end(void);

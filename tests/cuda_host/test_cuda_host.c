@@ -191,7 +191,7 @@ static void reads_of_unwritten_memory_are_reported(void **state)
     assert_faults("unwritten", "which nothing wrote");
 }
 
-static void waiting_for_ever_is_a_deadlock(void **state)
+static void endless_waits_are_reported_as_deadlocks(void **state)
 {
     (void)state;
     assert_faults("flag_never_set", "deadlock");
@@ -227,7 +227,7 @@ int main(void)
         cmocka_unit_test(collectives_outside_their_mask_are_reported),
         cmocka_unit_test(out_of_bounds_accesses_are_reported),
         cmocka_unit_test(reads_of_unwritten_memory_are_reported),
-        cmocka_unit_test(waiting_for_ever_is_a_deadlock),
+        cmocka_unit_test(endless_waits_are_reported_as_deadlocks),
     };
     if (!cuda_host_available()) {
         print_message("skipped: no C++ compiler\n");

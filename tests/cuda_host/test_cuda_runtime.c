@@ -45,8 +45,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* ---- The GPU --------------------------------------------------------------------------------------------------------
- */
+/* ---- The GPU ----------------------------------------------------------------------------------------------------- */
 
 /* Passed by value and as large as the largest parameter of a kernel. The callee only reads the part that its
  * structure covers. */
@@ -146,8 +145,7 @@ static void plug_in(const program *p)
     fake_cuda_set_launcher(launch, (void *)(uintptr_t)p);
 }
 
-/* ---- Predictions ---------------------------------------------------------------------------------------------------
- */
+/* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
 typedef struct prediction {
     int64_t type[LONGEST];

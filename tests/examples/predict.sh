@@ -1,5 +1,5 @@
 #!/bin/sh
-# examples/predict.py prints the step time that quickstart.c prints, four rows of a sweep, and the largest batch.
+# Checks that examples/predict.py prints the step time that quickstart.c prints, four rows of a sweep, and the largest batch.
 # Usage: predict.sh SOURCE_FOLDER QUICKSTART C-COMPILER, with the environment of the tests of bindings/python
 set -eu
 if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2> /dev/null; then

@@ -146,7 +146,7 @@ static bool is_the_one(kind k)
 
 #define FAILS_FOR_MEMORY() is_the_one(kind_of_caller(__builtin_return_address(0)))
 
-/* Set a breakpoint here to stop at the failing call; therefore it is not inlined. */
+/* Set a breakpoint here to stop at the failing call. The attribute prevents inlining. */
 __attribute__((noinline)) static void *no_memory(void)
 {
     errno = ENOMEM;

@@ -150,7 +150,7 @@ static void a_forked_worker_answers_as_its_parent(void **state)
 }
 
 /* One free descriptor suffices for the file. The copy is then ordinary memory. Zero descriptors give a status. */
-static void few_descriptors_suffice_and_zero_give_a_status(void **state)
+static void few_descriptors_suffice_and_zero_descriptors_return_a_status(void **state)
 {
     (void)state;
     struct rlimit before, few;
@@ -204,7 +204,7 @@ static void files_may_be_limited(void **state)
 }
 
 /* The same for a compilation, which writes its result in parts. */
-static void a_compilation_beyond_a_limit_of_files_is_a_status(void **state)
+static void a_compilation_beyond_the_file_limit_returns_a_status(void **state)
 {
     (void)state;
     char *folder = process_make_folder(), *model = write_model(folder, "m.onnx", encoder_model(1)), output[PATH_MAX];
@@ -464,9 +464,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stacks_of_64_kb_suffice),
         cmocka_unit_test(a_forked_worker_answers_as_its_parent),
-        cmocka_unit_test(few_descriptors_suffice_and_zero_give_a_status),
+        cmocka_unit_test(few_descriptors_suffice_and_zero_descriptors_return_a_status),
         cmocka_unit_test(files_may_be_limited),
-        cmocka_unit_test(a_compilation_beyond_a_limit_of_files_is_a_status),
+        cmocka_unit_test(a_compilation_beyond_the_file_limit_returns_a_status),
 #ifndef MDOT_SANITIZED
         cmocka_unit_test(few_system_calls_suffice),
 #endif

@@ -169,10 +169,10 @@ static void inspect_survives_every_fault(void **state)
     fail_each(argv, "read");
 }
 
-static void tokens_survives_every_fault(void **state)
+static void extract_survives_every_fault(void **state)
 {
     (void)state;
-    const char *const argv[] = {MDOT_CLI, "tokens", exported, "--dim", "sequence=16", "-o", output, NULL};
+    const char *const argv[] = {MDOT_CLI, "extract", exported, "--dim", "sequence=16", "-o", output, NULL};
     fail_each(argv, "memory");
     fail_each(argv, "read");
     fail_each(argv, "write");
@@ -256,7 +256,7 @@ int main(int argc, char **argv)
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inspect_survives_every_fault), cmocka_unit_test(tokens_survives_every_fault),
+        cmocka_unit_test(inspect_survives_every_fault), cmocka_unit_test(extract_survives_every_fault),
         cmocka_unit_test(predict_survives_every_fault), cmocka_unit_test(compile_survives_every_fault),
         cmocka_unit_test(verify_survives_every_fault),  cmocka_unit_test(check_survives_every_fault),
         cmocka_unit_test(bench_survives_every_fault),   cmocka_unit_test(calibrate_survives_every_fault),

@@ -1,5 +1,5 @@
-/* test_handle_validation.c — MDOT_VALIDATE=1. These calls are refused with a message: concurrent use of a context, use or
- * destruction of a destroyed object, and use of other pointers. Correct programs run as before. */
+/* test_handle_validation.c — MDOT_VALIDATE=1. These calls are refused with a message: concurrent use of a context,
+ * use or destruction of a destroyed object, and use of other pointers. Correct programs run as before. */
 #include "runtime/core/core.h"
 #include "tests/fault/destroyed_objects.h"
 #include "tests/support/artefact_fixture.h"

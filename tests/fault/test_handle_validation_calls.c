@@ -1,7 +1,7 @@
-/* test_handle_validation_calls.c — MDOT_VALIDATE=1. Every public function that takes an object refuses a destroyed one of any kind.
- * Every function that works with a context refuses one in use. The headers define the functions for each kind of
- * object, and the export maps list all functions. A function that takes an object but lacks a row here fails the
- * test. */
+/* test_handle_validation_calls.c — MDOT_VALIDATE=1. Every public function that takes an object refuses a destroyed
+ * one of any kind. Every function that works with a context refuses one in use. The headers define the functions for
+ * each kind of object, and the export maps list all functions. A function that takes an object but lacks a row here
+ * fails the test. */
 #include "runtime/core/core.h"
 #include "tests/fault/destroyed_objects.h"
 #include "tests/support/artefact_fixture.h"

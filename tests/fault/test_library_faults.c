@@ -45,11 +45,11 @@ static mdot_configuration configurations[CONFIGURATIONS];
 static const char exported[] = MDOT_SOURCE_DIR "/tests/support/fixture/exports/bert-tiny.inference.onnx";
 static const mdot_dim_binding sequence = {.name = "sequence", .value = 16};
 
-/* ---- Calls: each life gives the same answer whenever it succeeds ------------------------------------------------- */
+/* ---- Scenarios: each gives the same answer whenever it succeeds -------------------------------------------------- */
 
-typedef mdot_status (*life)(double *out_answer, mdot_error *err);
+typedef mdot_status (*scenario)(double *out_answer, mdot_error *err);
 
-static mdot_status predictors_live(double *out_answer, mdot_error *err)
+static mdot_status using_predictors(double *out_answer, mdot_error *err)
 {
     mdot_predictor *own = NULL;
     mdot_context *alone = NULL, *shared = NULL;
@@ -66,7 +66,7 @@ static mdot_status predictors_live(double *out_answer, mdot_error *err)
     return status;
 }
 
-static mdot_status jobs_live(double *out_answer, mdot_error *err)
+static mdot_status using_jobs(double *out_answer, mdot_error *err)
 {
     const mdot_job_description description = {
         .struct_size = sizeof description, .operators = operators, .operator_count = OPERATORS};
@@ -82,7 +82,7 @@ static mdot_status jobs_live(double *out_answer, mdot_error *err)
     return status;
 }
 
-static mdot_status models_become_jobs(double *out_answer, mdot_error *err)
+static mdot_status extracting_jobs(double *out_answer, mdot_error *err)
 {
     mdot_job *read = NULL, *frozen = NULL;
     mdot_job_info info = MDOT_INIT(mdot_job_info);
@@ -99,7 +99,7 @@ static mdot_status models_become_jobs(double *out_answer, mdot_error *err)
     return status;
 }
 
-static mdot_status predictions_are_explained(double *out_answer, mdot_error *err)
+static mdot_status explaining_predictions(double *out_answer, mdot_error *err)
 {
     mdot_encoding *encoding = NULL;
     mdot_explanation *explanation = NULL;
@@ -115,7 +115,7 @@ static mdot_status predictions_are_explained(double *out_answer, mdot_error *err
     return status;
 }
 
-static mdot_status calibrations_live(double *out_answer, mdot_error *err)
+static mdot_status using_calibrations(double *out_answer, mdot_error *err)
 {
     const mdot_job *const jobs[CONFIGURATIONS] = {job, job, job};
     const double measured_ms[CONFIGURATIONS] = {40, 60, 90};
@@ -131,7 +131,7 @@ static mdot_status calibrations_live(double *out_answer, mdot_error *err)
     return status;
 }
 
-static mdot_status models_compile(double *out_answer, mdot_error *err)
+static mdot_status compiling_models(double *out_answer, mdot_error *err)
 {
     static const int64_t bucket = 8;
     static const char *const target = "cpu:x86-64-v3";
@@ -142,7 +142,7 @@ static mdot_status models_compile(double *out_answer, mdot_error *err)
     return mdotc_compile(&entry, 1, output, &options, err);
 }
 
-static mdot_status artefacts_are_verified(double *out_answer, mdot_error *err)
+static mdot_status verifying_artefacts(double *out_answer, mdot_error *err)
 {
     bool passed = false;
     mdot_status status = mdotc_verify(artefact, model, NULL, &passed, err);
@@ -150,7 +150,7 @@ static mdot_status artefacts_are_verified(double *out_answer, mdot_error *err)
     return status;
 }
 
-static mdot_status models_are_checked(double *out_answer, mdot_error *err)
+static mdot_status checking_models(double *out_answer, mdot_error *err)
 {
     mdotc_check_report report = MDOT_INIT(mdotc_check_report);
     mdot_status status = mdotc_check(check_folder, NULL, &report, err);
@@ -186,14 +186,14 @@ typedef struct outcome {
     mdot_error err;
 } outcome;
 
-static outcome live(life l, const char *kind, long at)
+static outcome run_once(scenario s, const char *kind, long at)
 {
     outcome o = {0};
     unlink(output);
     const inject_held before = inject_get_held();
     const int descriptors = count_descriptors();
     inject_arm(kind, at);
-    o.status = l(&o.answer, &o.err);
+    o.status = s(&o.answer, &o.err);
     o.calls = inject_disarm();
     const inject_held after = inject_get_held();
     o.kept = after.memory - before.memory + after.mappings - before.mappings + count_descriptors() - descriptors;
@@ -220,19 +220,19 @@ static long next_fault(long at, long calls, bool each)
     return next < last ? next : last;
 }
 
-static void fail_each(const char *name, life l, bool each, const char *kind)
+static void fail_each(const char *name, scenario s, bool each, const char *kind)
 {
     int files = process_count_files(folder);
-    live(l, kind, 0); /* in the first run libc itself keeps some memory */
-    const outcome right = live(l, kind, 0);
+    run_once(s, kind, 0); /* in the first run libc itself keeps some memory */
+    const outcome right = run_once(s, kind, 0);
     if (right.status != MDOT_OK) fail_msg("%s: %s", name, right.err.message);
     assert_int_equal(right.kept, 0);
     int runs = 0, failures = 0;
     for (long at = 1; at <= right.calls; at = next_fault(at, right.calls, each), runs++) {
-        outcome got = live(l, kind, at);
+        outcome got = run_once(s, kind, at);
         const char *wrong = what_is_wrong(&got, &right, files);
         /* runs again, because libc may have kept memory once; a real leak repeats */
-        if (wrong == NULL && got.kept > 0 && live(l, kind, at).kept > 0) wrong = "something kept";
+        if (wrong == NULL && got.kept > 0 && run_once(s, kind, at).kept > 0) wrong = "something kept";
         if (wrong != NULL)
             fail_msg("%s, %s call %ld: %s (%s: %s)", name, kind, at, wrong, mdot_status_name(got.status),
                      got.err.message);
@@ -243,23 +243,23 @@ static void fail_each(const char *name, life l, bool each, const char *kind)
     unlink(output);
 }
 
-#define LIFE(name, each, ...)                                                                                          \
-    static void name##_through_every_fault(void **state)                                                               \
+#define SURVIVES(name, each, ...)                                                                                      \
+    static void name##_survives_every_fault(void **state)                                                              \
     {                                                                                                                  \
         (void)state;                                                                                                   \
         static const char *const kinds[] = {__VA_ARGS__};                                                              \
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) fail_each(#name, name, each, kinds[i]);              \
     }
-LIFE(predictors_live, true, "memory", "read", "start")
-LIFE(jobs_live, true, "memory", "read", "write")
-LIFE(models_become_jobs, true, "memory", "read")
-LIFE(predictions_are_explained, true, "memory")
-LIFE(calibrations_live, true, "memory", "read", "write")
-LIFE(models_compile, false, "memory", "read", "write", "start")
-LIFE(artefacts_are_verified, false, "memory", "read")
-LIFE(models_are_checked, false, "memory", "read", "write", "start")
+SURVIVES(using_predictors, true, "memory", "read", "start")
+SURVIVES(using_jobs, true, "memory", "read", "write")
+SURVIVES(extracting_jobs, true, "memory", "read")
+SURVIVES(explaining_predictions, true, "memory")
+SURVIVES(using_calibrations, true, "memory", "read", "write")
+SURVIVES(compiling_models, false, "memory", "read", "write", "start")
+SURVIVES(verifying_artefacts, false, "memory", "read")
+SURVIVES(checking_models, false, "memory", "read", "write", "start")
 
-/* ---- All lives --------------------------------------------------------------------------------------------------- */
+/* ---- All scenarios ----------------------------------------------------------------------------------------------- */
 
 static int set_up(void **state)
 {
@@ -277,7 +277,7 @@ static int set_up(void **state)
     static const char *const gpus[CONFIGURATIONS] = {"A100", "T4", "V100"};
     for (int i = 0; i < CONFIGURATIONS; i++) configurations[i] = predict_configuration(8 << i, gpus[i]);
     output = artefact;
-    if (models_compile(&answer, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (compiling_models(&answer, &err) != MDOT_OK) fail_msg("%s", err.message);
     output = process_in_folder(folder, "out");
     mdot_status status = mdot_predictor_open(MDOT_SHIPPED_PREDICTOR, NULL, &predictor, &err);
     if (status == MDOT_OK) status = mdot_context_create(predictor, &context, &err);
@@ -297,18 +297,18 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The argument is a pattern that selects lives, for example "*compile*". */
+/* The argument is a pattern that selects scenarios, for example "*compiling*". */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(predictors_live_through_every_fault),
-        cmocka_unit_test(jobs_live_through_every_fault),
-        cmocka_unit_test(models_become_jobs_through_every_fault),
-        cmocka_unit_test(predictions_are_explained_through_every_fault),
-        cmocka_unit_test(calibrations_live_through_every_fault),
-        cmocka_unit_test(models_compile_through_every_fault),
-        cmocka_unit_test(artefacts_are_verified_through_every_fault),
-        cmocka_unit_test(models_are_checked_through_every_fault),
+        cmocka_unit_test(using_predictors_survives_every_fault),
+        cmocka_unit_test(using_jobs_survives_every_fault),
+        cmocka_unit_test(extracting_jobs_survives_every_fault),
+        cmocka_unit_test(explaining_predictions_survives_every_fault),
+        cmocka_unit_test(using_calibrations_survives_every_fault),
+        cmocka_unit_test(compiling_models_survives_every_fault),
+        cmocka_unit_test(verifying_artefacts_survives_every_fault),
+        cmocka_unit_test(checking_models_survives_every_fault),
     };
     if (!fixture_machine_runs(MDOT_CPU_X86_64_V3)) {
         print_message("skipped: this machine does not run x86-64-v3\n");

@@ -310,7 +310,7 @@ static const misuse_row others[] = {
 static const misuse_row *const lists[] = {others, misuse_of_jobs};
 enum { LISTS = sizeof lists / sizeof lists[0] };
 
-static void misuse_gives_a_status(void **state)
+static void misuse_returns_a_status(void **state)
 {
     (void)state;
     for (size_t i = 0; i < LISTS; i++)
@@ -353,7 +353,7 @@ static void every_exported_function_is_covered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(misuse_gives_a_status),
+        cmocka_unit_test(misuse_returns_a_status),
         cmocka_unit_test(every_exported_function_is_covered),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -11,8 +11,7 @@
 
 enum { MORE_THAN_ENOUGH = 100 };
 
-/* ---- Contexts: the caller's allocator -----------------------------------------------------------------------------
- */
+/* ---- Contexts: the caller's allocator ---------------------------------------------------------------------------- */
 
 typedef struct ledger {
     int limit, granted, live;
@@ -63,8 +62,7 @@ static void refused_memory_for_a_context_is_a_clean_failure(void **state)
     assert_int_equal(l.live, 0);
 }
 
-/* ---- Jobs: libc's allocator ----------------------------------------------------------------------------------------
- */
+/* ---- Jobs: libc's allocator -------------------------------------------------------------------------------------- */
 
 #ifndef MDOT_SANITIZED
 extern void *__libc_malloc(size_t);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# scripts/check-prose.py finds each kind of fault: one text for each limit breaks it and must be named.
+# Tests that scripts/check-prose.py finds each kind of fault: one text breaks each limit, and the script must name it.
 # Usage: prose.sh SCRIPT
 set -eu
 script=$1

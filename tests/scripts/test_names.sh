@@ -1,5 +1,5 @@
 #!/bin/sh
-# scripts/check-test-names.sh finds each kind of breach: each is made in a small tree, and must be named.
+# Tests that scripts/check-test-names.sh finds each kind of breach. Each is made in a small tree, and the script must name it.
 # Usage: test_names.sh SCRIPT
 set -eu
 script=$1
@@ -13,7 +13,7 @@ make_tree() {
     for folder in base runtime/core ir/ops frontend codegen compiler cli; do mkdir -p "$folder" "tests/$folder"; done
     mkdir tests/fault
     touch base/file.c tests/base/test_file.c ir/ops/norm.c tests/ir/ops/test_ops_norm.c cli/main.c tests/cli/test_cli.c
-    touch tests/fault/test_faults.c
+    echo '#include "cli/command.h"' | tee tests/fault/test_faults.c > tests/cli/test_cli.c
     printf '# source, programs\ncli/main.c test_cli test_faults\n' > tests/sources.txt
 }
 # expect_breach PART: the script fails and prints PART.
@@ -47,3 +47,13 @@ expect_breach 'base/gone.c is missing'
 make_tree
 echo 'cli/main.c test_gone' > tests/sources.txt
 expect_breach 'the test program test_gone of cli/main.c is missing'
+make_tree
+printf 'int main(void) { return 0; }\n' > tests/cli/test_cli.c
+expect_breach 'test_cli includes no header of cli/main.c and calls none of its functions'
+make_tree
+mkdir -p tests/support
+echo 'int main_run(void)' > cli/main.c
+printf '#include "tests/support/run.h"\n' > tests/cli/test_cli.c
+touch tests/support/run.h
+echo 'int run(void) { return main_run(); }' > tests/support/run.c
+"$script" "$work/tree" || { echo "a call in the source file of an included header is refused"; exit 1; }

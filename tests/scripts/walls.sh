@@ -32,21 +32,21 @@ make_tree() {
 }
 
 expect_whole() {
-    said=$("$script" "$work/tree") || { echo "a tree without a breach is refused: $said"; exit 1; }
-    [ -z "$said" ]
+    output=$("$script" "$work/tree") || { echo "a tree without a breach is refused: $output"; exit 1; }
+    [ -z "$output" ]
 }
 
 # FILE LINE PART: appends the line to FILE. The script must then fail with a message that contains FILE and PART.
 expect_breach() {
     make_tree
     echo "$2" >> "$1"
-    if said=$("$script" "$work/tree"); then
+    if output=$("$script" "$work/tree"); then
         echo "not found: $2 in $1"
         exit 1
     fi
-    case $said in
+    case $output in
     "$1: "*"$3"*) ;;
-    *) echo "$2 in $1: \"$said\" does not say $3"; exit 1 ;;
+    *) echo "$2 in $1: \"$output\" lacks $3"; exit 1 ;;
     esac
 }
 
@@ -98,15 +98,15 @@ compile() {
 }
 compile base/CMakeFiles/mdot_base.dir/list.c 'static int count; int bs_join(void) { return ++count; }'
 compile codegen/CMakeFiles/mdot_codegen.dir/cuda/nest.c 'int cu_nest, cg_nest;'
-said=$("$script" "$work/tree" "$work/build") || { echo "right names are refused: $said"; exit 1; }
+output=$("$script" "$work/tree" "$work/build") || { echo "right names are refused: $output"; exit 1; }
 compile codegen/CMakeFiles/mdot_codegen.dir/cuda/text.c 'int ir_text;'
-if said=$("$script" "$work/tree" "$work/build"); then
+if output=$("$script" "$work/tree" "$work/build"); then
     echo "a wrong prefix is not found"
     exit 1
 fi
-[ "$said" = "codegen/cuda/text.c: ir_text is external and begins with none of cg_ cu_" ] || { echo "$said"; exit 1; }
+[ "$output" = "codegen/cuda/text.c: ir_text is external and begins with none of cg_ cu_" ] || { echo "$output"; exit 1; }
 
-if said=$("$script" "$work/tree/cli" 2> /dev/null); then
+if output=$("$script" "$work/tree/cli" 2> /dev/null); then
     echo "a folder without sources is taken"
     exit 1
 fi

@@ -88,7 +88,7 @@ static void an_order_matches_a_sorted_list(void **state)
 }
 
 /* The keys of some jobs all shrink or all grow, by so little that many become equal. */
-static void settling_is_a_stable_sort(void **state)
+static void settling_an_order_sorts_stably(void **state)
 {
     (void)state;
     sc_workload workload = workload_random(JOBS, 5, 3);
@@ -141,7 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_order_matches_a_sorted_list),
-        cmocka_unit_test(settling_is_a_stable_sort),
+        cmocka_unit_test(settling_an_order_sorts_stably),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

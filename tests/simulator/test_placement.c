@@ -184,7 +184,7 @@ static void expect_equal(const sc_workload *w, const sc_policy *policy, const in
     sc_result_free(&b);
 }
 
-static void without_a_spread_nodes_do_not_matter(void **state)
+static void policies_ignore_nodes_without_a_spread(void **state)
 {
     (void)state;
     static const int nodes[] = {4, 2, 3, 1, 0}, pool[] = {10, 0};
@@ -282,7 +282,7 @@ int main(void)
         cmocka_unit_test(a_job_that_runs_stays_on_its_nodes),
         cmocka_unit_test(a_move_pays_a_restart),
         cmocka_unit_test(no_gpu_is_held_twice),
-        cmocka_unit_test(without_a_spread_nodes_do_not_matter),
+        cmocka_unit_test(policies_ignore_nodes_without_a_spread),
         cmocka_unit_test(gandiva_gives_one_node_to_sensitive_jobs),
         cmocka_unit_test(gandiva_migrates_if_that_saves_time),
         cmocka_unit_test(gandiva_moves_the_largest_saving_first),

@@ -117,7 +117,7 @@ static void compare(const sc_workload *workload, int gpus, const char *policy, c
     sc_result_free(&result);
 }
 
-static void all_policies_agree_with_whole_sorts(void **state)
+static void all_policies_match_a_full_sort(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 12; seed++) {
@@ -225,7 +225,7 @@ int main(void)
         cmocka_unit_test(las_alternates_in_quanta),
         cmocka_unit_test(dlas_demotes_at_its_limits),
         cmocka_unit_test(jobs_of_zero_length_end_when_they_begin),
-        cmocka_unit_test(all_policies_agree_with_whole_sorts),
+        cmocka_unit_test(all_policies_match_a_full_sort),
         cmocka_unit_test(published_cases_match_for_every_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

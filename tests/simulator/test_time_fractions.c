@@ -114,7 +114,7 @@ static void hand_solved_programs_match(void **state)
     expect_near(value, .75, 1e-6);
 }
 
-static void weights_and_widths_count(void **state)
+static void shares_follow_weights_and_widths(void **state)
 {
     (void)state;
     NEEDS_SOLVER;
@@ -304,7 +304,7 @@ int main(void)
         cmocka_unit_test(a_program_is_solved_or_gives_the_reason),
         cmocka_unit_test(isolated_shares_are_equal_parts),
         cmocka_unit_test(hand_solved_programs_match),
-        cmocka_unit_test(weights_and_widths_count),
+        cmocka_unit_test(shares_follow_weights_and_widths),
         cmocka_unit_test(a_matching_is_optimal),
         cmocka_unit_test(published_optima_are_reached),
     };

@@ -1,6 +1,6 @@
 /* artefact_fixture.h — a small artefact made by hand. Its table is a C structure that is independent of
- * codegen/table_builder.c. Its code is fixture/code.c, which documents its results. cg_link_artefact links both. Tests get
- * its bytes, change them, seal them again if the checksum should be valid, and save them under a new name. */
+ * codegen/table_builder.c. Its code is fixture/code.c, which documents its results. cg_link_artefact links both.
+ * Tests get its bytes, change them, seal them again if the checksum should be valid, and save them under a new name. */
 #ifndef ARTEFACT_FIXTURE_H
 #define ARTEFACT_FIXTURE_H
 

@@ -241,7 +241,7 @@ void harness_call_plan(const harness_plan *h, const void *const *inputs, void *c
     check_and_free(scratch, bytes);
 }
 
-void harness_call_shares(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length,
+void harness_call_slices(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length,
                          const int64_t *cuts, int cut_count)
 {
     size_t bytes;

@@ -28,8 +28,7 @@ void harness_load(harness *h); /* assembles, links and loads the emitted code */
 void *harness_get(const harness *h, const char *name);
 void harness_end(harness *h);
 
-/* ---- Whole plans, through cg_cpu_make_images
- * ------------------------------------------------------------------------- */
+/* ---- Whole plans, through cg_cpu_make_images --------------------------------------------------------------------- */
 
 typedef struct harness_plan {
     void *library, *weights;
@@ -47,7 +46,7 @@ void harness_load_plan_for(harness_plan *h, pl_plan *plan, const cg_cpu_target *
 void harness_call_plan(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length);
 /* The same, one kernel at a time. Each kernel is split into slices at `cuts`, which ascend and are fractions of 2^32.
  * Each slice runs as another worker, the last slice first. */
-void harness_call_shares(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length,
+void harness_call_slices(const harness_plan *h, const void *const *inputs, void *const *outputs, int64_t length,
                          const int64_t *cuts, int cut_count);
 void harness_unload_plan(harness_plan *h);
 

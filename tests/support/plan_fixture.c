@@ -161,7 +161,7 @@ static void prepare(plan_fixture *f, ir_arena *arena, int64_t length, run *r)
 }
 
 /* Calls that share the kernels' work return the same bits as one call that does all of it. */
-static void check_shares(const plan_fixture *f, const harness_plan *code, const run *r, int64_t length,
+static void check_slices(const plan_fixture *f, const harness_plan *code, const run *r, int64_t length,
                          unsigned char *const *whole, const size_t *bytes)
 {
     static const int64_t cuts[] = {INT64_C(1) << 28, INT64_C(3) << 30, MDOT_ABI_WHOLE_SLICE - 1};
@@ -171,7 +171,7 @@ static void check_shares(const plan_fixture *f, const harness_plan *code, const 
         assert_non_null(outputs[o]);
         memset(outputs[o], 0xA7, bytes[o]);
     }
-    harness_call_shares(code, r->input_bytes, (void *const *)outputs, length, cuts, 3);
+    harness_call_slices(code, r->input_bytes, (void *const *)outputs, length, cuts, 3);
     for (int o = 0; o < f->output_count; o++) {
         assert_memory_equal(outputs[o], whole[o], bytes[o]);
         free(outputs[o]);
@@ -192,7 +192,7 @@ static void run_level(plan_fixture *f, const harness_plan *code, ir_arena *arena
         memset(outputs[o], 0x5A, bytes[o] + GUARD);
     }
     harness_call_plan(code, r->input_bytes, (void *const *)outputs, length);
-    check_shares(f, code, r, length, outputs, bytes);
+    check_slices(f, code, r, length, outputs, bytes);
     for (int o = 0; o < f->output_count; o++) {
         const ir_wide *want = r->expected[o];
         ir_tensor tensor = {.dtype = want->dtype, .rank = want->rank, .count = want->count, .data = outputs[o]};

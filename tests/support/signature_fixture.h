@@ -4,11 +4,11 @@
 
 #include "codegen/cpu/kernel_signature.h"
 
-enum { KEY_FIXTURE_BUFFERS = 12 };
+enum { SIGNATURE_FIXTURE_BUFFERS = 12 };
 
 typedef struct signature_fixture {
     ir_arena *arena; /* destroyed by the caller */
-    pl_buffer buffers[KEY_FIXTURE_BUFFERS];
+    pl_buffer buffers[SIGNATURE_FIXTURE_BUFFERS];
     const cg_cpu_target *target; /* x86-64-v3 in f32 */
     pl_plan plan;
 } signature_fixture;

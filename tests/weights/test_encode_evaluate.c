@@ -1,5 +1,5 @@
-/* test_encode_evaluate.c — the shipped predictor has two entries. Its answers equal those of the single-entry model from
- * which it was made. */
+/* test_encode_evaluate.c — the shipped predictor has two entries. Its answers equal those of the single-entry model
+ * from which it was made. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -221,7 +221,7 @@ static void a_batch_below_the_training_data_gives_a_warning(void **state)
 }
 
 /* The job has the largest allowed numbers. It gives an answer or is refused, and the other pairs are answered. */
-static void an_extreme_job_leaves_other_pairs_answered(void **state)
+static void an_extreme_job_does_not_affect_other_pairs(void **state)
 {
     fixture *f = *state;
     const mdot_load most = {0x1p53, 0x1p53, 0x1p53};
@@ -276,7 +276,7 @@ int main(void)
         cmocka_unit_test(pure_half_precision_takes_no_longer_than_autocast),
         cmocka_unit_test(unmeasured_configurations_have_wider_intervals),
         cmocka_unit_test(a_batch_below_the_training_data_gives_a_warning),
-        cmocka_unit_test(an_extreme_job_leaves_other_pairs_answered),
+        cmocka_unit_test(an_extreme_job_does_not_affect_other_pairs),
         cmocka_unit_test(compiled_code_matches_the_onnx_model),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,5 +1,6 @@
 #!/bin/sh
-# run.sh PYTHON TEST.py: runs a test of the package. If Python is too old or missing, it prints that and returns 77.
+# Runs a test of the package. If Python is too old or missing, prints the reason and returns 77.
+# Usage: run.sh PYTHON TEST.py
 set -eu
 if ! "$1" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2> /dev/null; then
     echo "skipped: there is no python3, 3.9 or newer, to run $2"

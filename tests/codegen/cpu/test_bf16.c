@@ -161,7 +161,7 @@ static void check_length(const half_case *c, const ir_graph *graph, const pl_pla
     float *out = calloc((size_t)want[0]->count, sizeof *out), *shared = calloc((size_t)want[0]->count, sizeof *out);
     assert_true(out != NULL && shared != NULL);
     harness_call_plan(code, inputs, (void *[]){out}, length);
-    harness_call_shares(code, inputs, (void *[]){shared}, length, cuts, 2);
+    harness_call_slices(code, inputs, (void *[]){shared}, length, cuts, 2);
     assert_memory_equal(out, shared, (size_t)want[0]->count * sizeof *out);
     double of_evaluation = worst(out, want[0]), of_interpretation = worst(out, rounded[0]);
     if (!(of_evaluation <= c->of_evaluation))

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-static void every_kind_emits_and_signs(void **state)
+static void every_kernel_kind_has_functions_for_code_and_signature(void **state)
 {
     (void)state;
     for (int k = 0; k < PL_KIND_COUNT; k++) {
@@ -28,7 +28,7 @@ static void a_kind_without_scratch_needs_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_emits_and_signs),
+        cmocka_unit_test(every_kernel_kind_has_functions_for_code_and_signature),
         cmocka_unit_test(a_kind_without_scratch_needs_none),
     };
     return cmocka_run_group_tests_name("cpu_kind", tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* test_cpu_sliding_windows.c — convolutions and poolings from ONNX operators to code, compared with their evaluation: the
- * kernels that they become, and their results at every length. */
+/* test_cpu_sliding_windows.c — convolutions and poolings from ONNX operators to code, compared with their
+ * evaluation: the kernels that they become, and their results at every length. */
 #include "tests/support/graph_code.h"
 
 #include <setjmp.h>

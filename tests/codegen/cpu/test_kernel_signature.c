@@ -1,5 +1,5 @@
-/* test_kernel_signature.c — kernels that differ in any field have different signatures; with equal signatures they would share
- * code. test_kernel_signature_buffers.c tests the fields of their buffers.
+/* test_kernel_signature.c — kernels that differ in any field have different signatures; with equal signatures they
+ * would share code. test_kernel_signature_buffers.c tests the fields of their buffers.
  *
  * Every structure of plan.h that is a part of a kernel is listed here field by field, with a value and a kind. The list
  * initialises the value that the test starts from by position, so that a missing field fails to compile. Each field is
@@ -170,7 +170,7 @@ static void assert_all_count(signature_fixture *s, const pl_kernel *kernel, size
     X(pl_linear, optional_expr, epilogue, signature_fixture_load(&s, 3))                                               \
     X(pl_linear, matrix, out, matrix(4))
 
-static void every_field_of_a_linear_counts(void **state)
+static void signatures_include_every_field_of_a_linear(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -207,7 +207,7 @@ static void every_field_of_a_linear_counts(void **state)
     X(pl_attention, real, replaces, -1e4)                                                                              \
     X(pl_attention, flag, causal, false)
 
-static void every_field_of_an_attention_counts(void **state)
+static void signatures_include_every_field_of_an_attention(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -233,7 +233,7 @@ static void every_field_of_an_attention_counts(void **state)
     X(pl_norm, matrix, out, matrix(4))                                                                                 \
     X(pl_norm, matrix, sum, matrix(5))
 
-static void every_field_of_a_norm_counts(void **state)
+static void signatures_include_every_field_of_a_norm(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -265,7 +265,7 @@ static void every_field_of_a_norm_counts(void **state)
       {store(1, signature_fixture_load(&s, 2), signature_fixture_load(&s, 3)),                                         \
        store(4, signature_fixture_load(&s, 5), signature_fixture_load(&s, 6))})
 
-static void every_field_of_a_nest_counts(void **state)
+static void signatures_include_every_field_of_a_nest(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -300,7 +300,7 @@ static void every_field_of_a_nest_counts(void **state)
     X(pl_sequential, flag, circular, false)                                                                            \
     X(pl_sequential, choice, reduction, PL_REDUCE_NONE)
 
-static void every_field_of_a_sequential_kernel_and_every_shape_counts(void **state)
+static void signatures_include_sequential_kernels_and_their_shapes(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -330,7 +330,7 @@ static void every_field_of_a_sequential_kernel_and_every_shape_counts(void **sta
     ir_arena_destroy(s.arena);
 }
 
-static void steps_and_every_kernel_of_a_recurrence_count(void **state)
+static void signatures_include_steps_and_kernels_of_a_recurrence(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -371,7 +371,7 @@ static void steps_and_every_kernel_of_a_recurrence_count(void **state)
     X(pl_expr, operands, arg,                                                                                          \
       {signature_fixture_load(&s, 0), signature_fixture_load(&s, 2), signature_fixture_load(&s, 3)})
 
-static void every_field_of_an_expression_counts(void **state)
+static void signatures_include_every_field_of_an_expression(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -399,7 +399,7 @@ static pl_kernel storing(const pl_expr *value)
     return kernel;
 }
 
-static void the_operation_counts(void **state)
+static void signatures_include_the_operation(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -411,7 +411,7 @@ static void the_operation_counts(void **state)
 }
 
 /* A node that occurs twice is written once. The second occurrence must still identify the node. */
-static void repeated_nodes_count(void **state)
+static void signatures_include_repeated_nodes(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -443,15 +443,15 @@ static void kernel_kinds_never_share_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_of_a_linear_counts),
-        cmocka_unit_test(every_field_of_an_attention_counts),
-        cmocka_unit_test(every_field_of_a_norm_counts),
-        cmocka_unit_test(every_field_of_a_nest_counts),
-        cmocka_unit_test(every_field_of_a_sequential_kernel_and_every_shape_counts),
-        cmocka_unit_test(steps_and_every_kernel_of_a_recurrence_count),
-        cmocka_unit_test(every_field_of_an_expression_counts),
-        cmocka_unit_test(the_operation_counts),
-        cmocka_unit_test(repeated_nodes_count),
+        cmocka_unit_test(signatures_include_every_field_of_a_linear),
+        cmocka_unit_test(signatures_include_every_field_of_an_attention),
+        cmocka_unit_test(signatures_include_every_field_of_a_norm),
+        cmocka_unit_test(signatures_include_every_field_of_a_nest),
+        cmocka_unit_test(signatures_include_sequential_kernels_and_their_shapes),
+        cmocka_unit_test(signatures_include_steps_and_kernels_of_a_recurrence),
+        cmocka_unit_test(signatures_include_every_field_of_an_expression),
+        cmocka_unit_test(signatures_include_the_operation),
+        cmocka_unit_test(signatures_include_repeated_nodes),
         cmocka_unit_test(kernel_kinds_never_share_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* test_kernel_signature_buffers.c — the properties of a kernel's buffers that are part of its signature: types, uses, and
- * 16-bit storage if the code depends on it. Other properties are left out, so that layers share code. */
+/* test_kernel_signature_buffers.c — the properties of a kernel's buffers that are part of its signature: types,
+ * uses, and 16-bit storage if the code depends on it. Other properties are left out, so that layers share code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static pl_kernel make_linear(signature_fixture *s)
                                   .out = {4, none, column}}};
 }
 
-static void types_and_uses_of_buffers_count(void **state)
+static void signatures_include_types_and_uses_of_buffers(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -114,7 +114,7 @@ static void operands_multiplied_in_16_bits_count_in_bf16(void **state)
 }
 
 /* Layers share code, because names, buffer numbers, offsets and contents are left out of the signature. */
-static void names_offsets_and_contents_do_not_count(void **state)
+static void signatures_ignore_names_offsets_and_contents(void **state)
 {
     (void)state;
     signature_fixture s;
@@ -148,10 +148,10 @@ static void names_offsets_and_contents_do_not_count(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(types_and_uses_of_buffers_count),
+        cmocka_unit_test(signatures_include_types_and_uses_of_buffers),
         cmocka_unit_test(buffers_stored_in_16_bits_count_in_bf16),
         cmocka_unit_test(operands_multiplied_in_16_bits_count_in_bf16),
-        cmocka_unit_test(names_offsets_and_contents_do_not_count),
+        cmocka_unit_test(signatures_ignore_names_offsets_and_contents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

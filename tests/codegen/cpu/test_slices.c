@@ -75,7 +75,7 @@ static void check_length(const ir_graph *graph, const pl_plan *plan, const harne
     harness_call_plan(code, inputs, whole, length);
     for (size_t p = 0; p < sizeof partitions / sizeof partitions[0]; p++) {
         create_outputs(graph, plan, length, 0x77, shared);
-        harness_call_shares(code, inputs, shared, length, partitions[p].cuts, partitions[p].count);
+        harness_call_slices(code, inputs, shared, length, partitions[p].cuts, partitions[p].count);
         for (int o = 0; o < graph->output_count; o++) {
             size_t bytes = output_bytes(plan, o, length);
             if (memcmp(shared[o], whole[o], bytes) != 0)
@@ -113,7 +113,7 @@ static pl_plan *plan_of(ir_graph *graph)
 }
 
 /* Checks one kernel of the kind, which must be split or whole as expected. */
-static void check_shares(const char *notation, pl_kind kind, bool is_split)
+static void check_slices(const char *notation, pl_kind kind, bool is_split)
 {
     ir_arena *arena = ir_arena_create(0);
     ir_graph *graph = graph_of(notation, arena);
@@ -132,7 +132,7 @@ static void check_shares(const char *notation, pl_kind kind, bool is_split)
 static void linear_is_sliced_by_rows(void **state)
 {
     (void)state;
-    check_shares("x = input f32[L,70]\nw = weights f32[70,130]\nb = weights f32[130]\ny = mdot.Linear(x, w, b)\n"
+    check_slices("x = input f32[L,70]\nw = weights f32[70,130]\nb = weights f32[130]\ny = mdot.Linear(x, w, b)\n"
                  "return y\n",
                  PL_LINEAR, true);
 }
@@ -140,7 +140,7 @@ static void linear_is_sliced_by_rows(void **state)
 static void linear_with_an_activation_is_sliced(void **state)
 {
     (void)state;
-    check_shares("x = input f32[L,160]\nw = weights f32[160,192]\nb = weights f32[192]\nh = mdot.Linear(x, w, b)\n"
+    check_slices("x = input f32[L,160]\nw = weights f32[160,192]\nb = weights f32[192]\nh = mdot.Linear(x, w, b)\n"
                  "y = Gelu(h)\nreturn y\n",
                  PL_LINEAR, true);
 }
@@ -148,15 +148,15 @@ static void linear_with_an_activation_is_sliced(void **state)
 static void linear_with_a_residual_is_sliced(void **state)
 {
     (void)state;
-    check_shares("x = input f32[L,300]\nr = input f32[L,64]\nw = weights f32[300,64]\nh = mdot.Linear(x, w)\n"
+    check_slices("x = input f32[L,300]\nr = input f32[L,64]\nw = weights f32[300,64]\nh = mdot.Linear(x, w)\n"
                  "y = Add(h, r)\nreturn y\n",
                  PL_LINEAR, true);
 }
 
-static void linear_of_a_row_is_one_calls(void **state)
+static void linear_of_one_row_is_not_split(void **state)
 {
     (void)state;
-    check_shares("x = input f32[1,70]\nn = input f32[L]\nw = weights f32[70,130]\ny = mdot.Linear(x, w)\nm = Neg(n)\n"
+    check_slices("x = input f32[1,70]\nn = input f32[L]\nw = weights f32[70,130]\ny = mdot.Linear(x, w)\nm = Neg(n)\n"
                  "return y, m\n",
                  PL_LINEAR, false);
 }
@@ -164,7 +164,7 @@ static void linear_of_a_row_is_one_calls(void **state)
 static void attention_is_sliced_by_blocks_of_queries(void **state)
 {
     (void)state;
-    check_shares("q = input f32[1,3,L,24]\nk = input f32[1,3,L,24]\nv = input f32[1,3,L,20]\n"
+    check_slices("q = input f32[1,3,L,24]\nk = input f32[1,3,L,24]\nv = input f32[1,3,L,20]\n"
                  "y = Attention(q, k, v) {scale=0.2}\nreturn y\n",
                  PL_ATTENTION, true);
 }
@@ -172,7 +172,7 @@ static void attention_is_sliced_by_blocks_of_queries(void **state)
 static void causal_attention_of_shared_key_heads_is_sliced(void **state)
 {
     (void)state;
-    check_shares("q = input f32[2,4,L,16]\nk = input f32[2,2,L,16]\nv = input f32[2,2,L,16]\n"
+    check_slices("q = input f32[2,4,L,16]\nk = input f32[2,2,L,16]\nv = input f32[2,2,L,16]\n"
                  "y = Attention(q, k, v) {scale=0.25, is_causal=1}\nreturn y\n",
                  PL_ATTENTION, true);
 }
@@ -180,7 +180,7 @@ static void causal_attention_of_shared_key_heads_is_sliced(void **state)
 static void small_attention_is_sliced_by_batches(void **state)
 {
     (void)state;
-    check_shares("q = input f32[L,2,3,16]\nk = input f32[L,2,3,16]\nv = input f32[L,2,3,16]\n"
+    check_slices("q = input f32[L,2,3,16]\nk = input f32[L,2,3,16]\nv = input f32[L,2,3,16]\n"
                  "y = Attention(q, k, v) {scale=0.25}\nreturn y\n",
                  PL_ATTENTION, true);
 }
@@ -188,30 +188,30 @@ static void small_attention_is_sliced_by_batches(void **state)
 static void norm_is_sliced_by_rows(void **state)
 {
     (void)state;
-    check_shares("x = input f32[L,100]\ng = weights f32[100]\nb = weights f32[100]\n"
+    check_slices("x = input f32[L,100]\ng = weights f32[100]\nb = weights f32[100]\n"
                  "y = LayerNormalization(x, g, b)\nreturn y\n",
                  PL_NORM, true);
-    check_shares("x = input f32[L,L]\ny = Softmax(x)\nreturn y\n", PL_NORM, true); /* through scratch memory */
+    check_slices("x = input f32[L,L]\ny = Softmax(x)\nreturn y\n", PL_NORM, true); /* through scratch memory */
 }
 
 static void pointwise_nest_is_sliced_by_vectors(void **state)
 {
     (void)state;
-    check_shares("x = input f32[L,64]\nz = input f32[64]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, true);
-    check_shares("x = input f32[3,L]\nz = input f32[L]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, false);
+    check_slices("x = input f32[L,64]\nz = input f32[64]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, true);
+    check_slices("x = input f32[3,L]\nz = input f32[L]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, false);
 }
 
 /* A row has so few points that a barrier would take longer than the computation. */
-static void nest_of_few_points_a_row_is_one_calls(void **state)
+static void nest_of_few_points_per_row_is_not_split(void **state)
 {
     (void)state;
-    check_shares("x = input f32[L]\ny = Tanh(x)\nreturn y\n", PL_NEST, false);
-    check_shares("x = input f32[L,63]\nz = input f32[63]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, false);
-    check_shares("x = input f32[64,63]\nn = input f32[L]\ny = Tanh(x)\nm = Neg(n)\nreturn y, m\n", PL_NEST, false);
+    check_slices("x = input f32[L]\ny = Tanh(x)\nreturn y\n", PL_NEST, false);
+    check_slices("x = input f32[L,63]\nz = input f32[63]\ne = Exp(x)\ny = Mul(e, z)\nreturn y\n", PL_NEST, false);
+    check_slices("x = input f32[64,63]\nn = input f32[L]\ny = Tanh(x)\nm = Neg(n)\nreturn y, m\n", PL_NEST, false);
 }
 
 /* Two whole kernels, a split one, two whole ones. */
-static void kernels_that_are_not_split_are_one_step(void **state)
+static void kernels_that_are_not_split_run_as_one_step(void **state)
 {
     (void)state;
     static const bool want[] = {false, false, true, false, false};
@@ -231,21 +231,21 @@ static void kernels_that_are_not_split_are_one_step(void **state)
 static void reductions_are_sliced_by_outputs(void **state)
 {
     (void)state;
-    check_shares("x = input f32[L,90]\naxes = constant i64[1] [1]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
+    check_slices("x = input f32[L,90]\naxes = constant i64[1] [1]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
                  PL_NEST, true);
-    check_shares("x = input f32[90,L]\naxes = constant i64[1] [0]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
+    check_slices("x = input f32[90,L]\naxes = constant i64[1] [0]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
                  PL_NEST, true);
-    check_shares("x = input f32[L]\naxes = constant i64[1] [0]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
+    check_slices("x = input f32[L]\naxes = constant i64[1] [0]\ny = ReduceSum(x, axes) {keepdims=0}\nreturn y\n",
                  PL_NEST, false);
 }
 
 static void cumulative_sums_are_sliced_and_scatters_are_not(void **state)
 {
     (void)state;
-    check_shares("x = input f32[L,5]\naxis = constant i64[] [1]\ny = CumSum(x, axis)\nreturn y\n", PL_SEQUENTIAL, true);
-    check_shares("x = input f32[L,5]\naxis = constant i64[] [0]\ny = CumSum(x, axis)\nreturn y\n", PL_SEQUENTIAL,
+    check_slices("x = input f32[L,5]\naxis = constant i64[] [1]\ny = CumSum(x, axis)\nreturn y\n", PL_SEQUENTIAL, true);
+    check_slices("x = input f32[L,5]\naxis = constant i64[] [0]\ny = CumSum(x, axis)\nreturn y\n", PL_SEQUENTIAL,
                  false);
-    check_shares("x = input f32[4,5]\ni = input i64[L,1]\nu = input f32[L,5]\n"
+    check_slices("x = input f32[4,5]\ni = input i64[L,1]\nu = input f32[L,5]\n"
                  "y = ScatterND(x, i, u) {reduction=\"add\"}\nreturn y\n",
                  PL_SEQUENTIAL, false);
 }
@@ -256,14 +256,14 @@ int main(void)
         cmocka_unit_test(linear_is_sliced_by_rows),
         cmocka_unit_test(linear_with_an_activation_is_sliced),
         cmocka_unit_test(linear_with_a_residual_is_sliced),
-        cmocka_unit_test(linear_of_a_row_is_one_calls),
+        cmocka_unit_test(linear_of_one_row_is_not_split),
         cmocka_unit_test(attention_is_sliced_by_blocks_of_queries),
         cmocka_unit_test(causal_attention_of_shared_key_heads_is_sliced),
         cmocka_unit_test(small_attention_is_sliced_by_batches),
         cmocka_unit_test(norm_is_sliced_by_rows),
         cmocka_unit_test(pointwise_nest_is_sliced_by_vectors),
-        cmocka_unit_test(nest_of_few_points_a_row_is_one_calls),
-        cmocka_unit_test(kernels_that_are_not_split_are_one_step),
+        cmocka_unit_test(nest_of_few_points_per_row_is_not_split),
+        cmocka_unit_test(kernels_that_are_not_split_run_as_one_step),
         cmocka_unit_test(reductions_are_sliced_by_outputs),
         cmocka_unit_test(cumulative_sums_are_sliced_and_scatters_are_not),
     };

@@ -96,7 +96,7 @@ static void attention_within_a_unit_needs_no_barrier(void **state)
     assert_true(stages.meets_at_end); /* each block writes its own rows of y */
 }
 
-static void a_neighbours_row_needs_a_barrier(void **state)
+static void reading_a_neighbouring_row_needs_a_barrier(void **state)
 {
     (void)state;
     cu_stages stages = stages_of_notation("x = input f32[1,L,16]\nw = weights f32[16,16]\nh = mdot.Linear(x, w)\n"
@@ -168,7 +168,7 @@ int main(void)
         cmocka_unit_test(an_encoder_has_barriers_before_attention_and_head),
         cmocka_unit_test(attention_waits_for_its_keys),
         cmocka_unit_test(attention_within_a_unit_needs_no_barrier),
-        cmocka_unit_test(a_neighbours_row_needs_a_barrier),
+        cmocka_unit_test(reading_a_neighbouring_row_needs_a_barrier),
         cmocka_unit_test(reductions_of_the_length_keep_a_result_for_each_tile),
         cmocka_unit_test(positions_are_computed_by_one_block),
         cmocka_unit_test(batches_of_sequences_need_no_barrier),

@@ -38,7 +38,7 @@ static const pl_expr *element(void)
     return binary(PL_ADD, binary(PL_MUL, pl_index(cuda_arena, 0), number(8)), pl_index(cuda_arena, 1));
 }
 
-static void elements_of_rows_stay_in_their_unit(void **state)
+static void element_indices_stay_within_the_unit(void **state)
 {
     (void)state;
     assert_span(span_of(element()), 24, 0, 23);
@@ -92,7 +92,7 @@ static void overflow_gives_no_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_of_rows_stay_in_their_unit),
+        cmocka_unit_test(element_indices_stay_within_the_unit),
         cmocka_unit_test(rows_divided_by_unit_size_give_the_unit),
         cmocka_unit_test(indivisible_rows_have_global_bounds),
         cmocka_unit_test(clamped_data_is_bounded),

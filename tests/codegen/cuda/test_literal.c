@@ -20,7 +20,7 @@ static void assert_float(double value, const char *wanted)
     assert_string_equal(cu_float_text(cuda_arena, value), wanted);
 }
 
-static void a_whole_number_has_a_point(void **state)
+static void whole_literals_have_a_decimal_point(void **state)
 {
     (void)state;
     assert_float(1, "1.0f");
@@ -151,7 +151,7 @@ static void an_integer_is_an_int_if_it_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_number_has_a_point),
+        cmocka_unit_test(whole_literals_have_a_decimal_point),
         cmocka_unit_test(a_fraction_has_as_many_digits_as_it_needs),
         cmocka_unit_test(negative_literals_are_in_parentheses),
         cmocka_unit_test(infinities_and_nan_have_names),

@@ -28,7 +28,7 @@ static cu_layout layout_of(const char *text, cg_compute kernel_precision)
     return layout;
 }
 
-static const cu_placement *home_of(const cu_layout *layout, const char *name)
+static const cu_placement *placement_of(const cu_layout *layout, const char *name)
 {
     const cu_stages *stages = layout->stages;
     for (int b = 0; b < stages->buffer_count; b++)
@@ -38,7 +38,7 @@ static const cu_placement *home_of(const cu_layout *layout, const char *name)
     return NULL;
 }
 
-/* ---- Live buffers stay apart ------------------------------------------------------------------------------------- */
+/* ---- Live buffers have disjoint places --------------------------------------------------------------------------- */
 
 typedef struct piece {
     cu_space_kind kind;
@@ -142,8 +142,7 @@ static void memory_is_constant_for_a_chain(void **state)
     assert_int_equal(large.scratch_bytes, 0);
 }
 
-/* ---- Forms ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Forms ------------------------------------------------------------------------------------------------------- */
 
 /* h is the input of a matmul and of a sum, n only of a matmul, s of a norm. */
 static const char RESIDUAL[] = "x = input f32[1,L,32]\nw = weights f32[32,32]\nh = mdot.Linear(x, w)\n"
@@ -154,7 +153,7 @@ static void operands_of_matmuls_are_stored_in_16_bits_only(void **state)
 {
     (void)state;
     cu_layout layout = layout_of(RESIDUAL, CG_BF16);
-    const cu_placement *n = home_of(&layout, "n"), *h = home_of(&layout, "h");
+    const cu_placement *n = placement_of(&layout, "n"), *h = placement_of(&layout, "h");
     assert_int_equal(n->plain.kind, CU_NOWHERE);
     assert_int_equal(n->half.kind, CU_SHARED);
     assert_true(n->half.is_half);
@@ -169,14 +168,14 @@ static void fp32_has_no_16_bit_copies(void **state)
     (void)state;
     cu_layout layout = layout_of(RESIDUAL, CG_FP32);
     for (int b = 0; b < layout.stages->buffer_count; b++) assert_int_equal(layout.placements[b].half.kind, CU_NOWHERE);
-    assert_int_equal(home_of(&layout, "n")->plain.kind, CU_SHARED);
+    assert_int_equal(placement_of(&layout, "n")->plain.kind, CU_SHARED);
 }
 
 static void inputs_and_outputs_stay_in_caller_memory(void **state)
 {
     (void)state;
     cu_layout layout = layout_of(RESIDUAL, CG_BF16);
-    const cu_placement *x = home_of(&layout, "x"), *y = home_of(&layout, "y");
+    const cu_placement *x = placement_of(&layout, "x"), *y = placement_of(&layout, "y");
     assert_int_equal(x->plain.kind, CU_INPUT);
     assert_int_equal(x->half.kind, CU_NOWHERE);
     assert_int_equal(y->output.kind, CU_OUTPUT);
@@ -189,21 +188,20 @@ static void an_output_that_is_read_back_has_a_copy(void **state)
     cu_layout layout = layout_of("x = input f32[1,L,32]\nw = weights f32[32,32]\nh = mdot.Linear(x, w)\n"
                                  "y = mdot.Linear(h, w)\nreturn h, y\n",
                                  CG_BF16);
-    const cu_placement *h = home_of(&layout, "h");
+    const cu_placement *h = placement_of(&layout, "h");
     assert_int_equal(h->output.kind, CU_OUTPUT);
     assert_int_equal(h->half.kind, CU_SHARED);
     assert_int_equal(h->plain.kind, CU_NOWHERE);
 }
 
-/* ---- Shared memory -------------------------------------------------------------------------------------------------
- */
+/* ---- Shared memory ----------------------------------------------------------------------------------------------- */
 
 /* A tile of rows. Each row is padded by eight elements, so that the starts of eight rows lie in different banks. */
 static void rows_of_a_tile_are_padded(void **state)
 {
     (void)state;
     cu_layout layout = layout_of(RESIDUAL, CG_BF16);
-    const cu_place *n = &home_of(&layout, "n")->half;
+    const cu_place *n = &placement_of(&layout, "n")->half;
     assert_int_equal(n->unit, 32);
     assert_int_equal(n->width, 32);
     assert_int_equal(n->pitch, 40);
@@ -217,7 +215,7 @@ static void assert_width(const char *columns, int64_t width, int64_t pitch)
              "x = input f32[1,L,16]\nw = weights f32[16,%s]\nh = mdot.Linear(x, w)\ny = Softmax(h)\nreturn y\n",
              columns);
     cu_layout layout = layout_of(text, CG_FP32);
-    const cu_place *h = &home_of(&layout, "h")->plain;
+    const cu_place *h = &placement_of(&layout, "h")->plain;
     assert_int_equal(h->kind, CU_SHARED);
     assert_int_equal(h->width, width);
     assert_int_equal(h->pitch, pitch);
@@ -243,7 +241,7 @@ static void row_pitch_follows_the_narrowest_reader(void **state)
                                  "shape = constant i64[3] [1, -1, 32]\nr = Reshape(h, shape)\nv = weights f32[32,16]\n"
                                  "y = mdot.Linear(r, v)\nreturn y\n",
                                  CG_BF16);
-    const cu_place *h = &home_of(&layout, "h")->half;
+    const cu_place *h = &placement_of(&layout, "h")->half;
     assert_int_equal(h->unit, 64);
     assert_int_equal(h->width, 32);
     assert_int_equal(h->pitch, 40);
@@ -260,7 +258,7 @@ static void small_single_block_results_stay_in_shared_memory(void **state)
         char graph[256];
         snprintf(graph, sizeof graph, text, columns, columns);
         cu_layout layout = layout_of(graph, CG_FP32);
-        assert_int_equal(home_of(&layout, "a")->plain.kind, columns == 2048 ? CU_SHARED : CU_SCRATCH);
+        assert_int_equal(placement_of(&layout, "a")->plain.kind, columns == 2048 ? CU_SHARED : CU_SCRATCH);
     }
 }
 
@@ -311,7 +309,7 @@ static void results_read_by_other_tiles_are_in_scratch_memory(void **state)
                                  "sizes = constant i64[3] [32, 32, 32]\nq, k, v = Split(p, sizes) {axis=-1}\n"
                                  "y = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\nreturn y\n",
                                  CG_BF16);
-    const cu_place *p = &home_of(&layout, "p")->half;
+    const cu_place *p = &placement_of(&layout, "p")->half;
     assert_int_equal(p->kind, CU_SCRATCH);
     assert_int_equal(p->size_bytes, MAX_LENGTH * 96 * 2);
     assert_int_equal(p->pitch, p->width);
@@ -349,12 +347,12 @@ static void assert_both_stay(int columns, bool stay)
              "b = mdot.Linear(x, v)\nc = Softmax(a)\nd = Softmax(b)\nreturn c, d\n",
              columns);
     cu_layout layout = layout_of(text, CG_FP32);
-    assert_int_equal(home_of(&layout, "a")->plain.kind, stay ? CU_SHARED : CU_SCRATCH);
-    assert_int_equal(home_of(&layout, "b")->plain.kind, CU_SHARED);
+    assert_int_equal(placement_of(&layout, "a")->plain.kind, stay ? CU_SHARED : CU_SCRATCH);
+    assert_int_equal(placement_of(&layout, "b")->plain.kind, CU_SHARED);
     if (stay) assert_int_equal(layout.shared_bytes, (99 << 10) - 64);
 }
 
-static void the_items_own_memory_counts(void **state)
+static void shared_memory_limit_includes_the_memory_of_items(void **state)
 {
     (void)state;
     assert_both_stay(6, true);
@@ -408,7 +406,7 @@ int main(void)
         cmocka_unit_test(the_sum_of_a_norm_has_the_written_row_width),
         cmocka_unit_test(results_read_by_other_tiles_are_in_scratch_memory),
         cmocka_unit_test(the_largest_buffer_is_evicted_from_full_shared_memory),
-        cmocka_unit_test(the_items_own_memory_counts),
+        cmocka_unit_test(shared_memory_limit_includes_the_memory_of_items),
         cmocka_unit_test(the_working_memory_of_a_step_must_fit),
     };
     return cmocka_run_group_tests(tests, cuda_arena_begin, cuda_arena_end);

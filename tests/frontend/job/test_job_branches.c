@@ -134,7 +134,7 @@ static onnx_builder *with_if_alone(const char *read, bool nested)
     return b;
 }
 
-static void branch_may_read_a_value_first(void **state)
+static void branch_may_be_the_first_reader_of_a_value(void **state)
 {
     (void)state;
     static const char *const values[] = {"x", "w", "later"};
@@ -163,7 +163,7 @@ int main(void)
         cmocka_unit_test(constant_condition_selects_its_branch),
         cmocka_unit_test(data_dependent_condition_selects_the_first_branch),
         cmocka_unit_test(branches_with_own_weights_stay_opaque),
-        cmocka_unit_test(branch_may_read_a_value_first),
+        cmocka_unit_test(branch_may_be_the_first_reader_of_a_value),
         cmocka_unit_test(undefined_value_in_a_branch_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static onnx_builder *batched(const char *shape)
     return b;
 }
 
-static void loads_per_sample_are_independent_of_the_batch(void **state)
+static void flops_and_bytes_per_sample_are_independent_of_the_batch(void **state)
 {
     (void)state;
     job_reading open = job_expect(batched("N,3,8,8")), one = job_expect(batched("1,3,8,8"));
@@ -294,7 +294,7 @@ static void invalid_onnx_is_refused(void **state)
     assert_null(job);
 }
 
-static void empty_dimensions_do_no_harm(void **state)
+static void empty_dimensions_are_read_or_refused_with_a_message(void **state)
 {
     (void)state;
     job_reading r = job_read_model(batched("0,3,8,8"), NULL, 0), s = job_read_model(batched("N,3,0,0"), NULL, 0);
@@ -304,7 +304,7 @@ static void empty_dimensions_do_no_harm(void **state)
     job_end(&s);
 }
 
-static void excessive_loads_are_refused(void **state)
+static void excessive_flops_and_bytes_are_refused(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(17);
@@ -381,8 +381,7 @@ static void unknown_options_are_refused(void **state)
     assert_null(job);
 }
 
-/* ---- Memory ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
 /* Returns "c0,c1,c2 …". The caller frees it. */
 static char *list_names(char letter, int count)
@@ -484,7 +483,7 @@ int main(void)
         cmocka_unit_test(unknown_options_are_refused),
         cmocka_unit_test(unknown_operator_with_many_outputs_needs_little_memory),
         cmocka_unit_test(job_beyond_its_memory_limit_is_refused),
-        cmocka_unit_test(loads_per_sample_are_independent_of_the_batch),
+        cmocka_unit_test(flops_and_bytes_per_sample_are_independent_of_the_batch),
         cmocka_unit_test(unbound_symbols_are_listed),
         cmocka_unit_test(named_batch_is_found_at_any_position),
         cmocka_unit_test(recurrence_layout_determines_the_batch),
@@ -495,8 +494,8 @@ int main(void)
         cmocka_unit_test(optimizer_alone_stays_an_operator),
         cmocka_unit_test(graphs_without_operators_are_refused),
         cmocka_unit_test(invalid_onnx_is_refused),
-        cmocka_unit_test(empty_dimensions_do_no_harm),
-        cmocka_unit_test(excessive_loads_are_refused),
+        cmocka_unit_test(empty_dimensions_are_read_or_refused_with_a_message),
+        cmocka_unit_test(excessive_flops_and_bytes_are_refused),
         cmocka_unit_test(damaged_models_are_refused_or_read),
         cmocka_unit_test(twenty_thousand_nodes_are_read),
         cmocka_unit_test(equal_readers_are_merged),

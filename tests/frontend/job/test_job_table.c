@@ -9,47 +9,47 @@
 
 #include <cmocka.h>
 
-enum { NUMBER_COUNT = 144 };
+enum { TYPE_ID_COUNT = 144 };
 
 static const char *name_of(int op)
 {
     return ir_ops[op].name;
 }
 
-static void every_operator_of_a_sequence_has_a_number(void **state)
+static void each_operator_that_computes_has_a_type_id(void **state)
 {
     (void)state;
     for (int i = 0; i < IR_OP_COUNT; i++) {
         const fe_row *row = fe_row_at((ir_opcode)i);
         bool moves_nothing = ir_ops[i].lowering == IR_LOWER_ALIAS || ir_ops[i].lowering == IR_LOWER_FOLD;
-        if (moves_nothing && !row->is_free) fail_msg("%s is no operator of a sequence", name_of(i));
-        bool numbered = !row->is_free && i != IR_OP_Opaque;
-        if ((row->traits.number != 0) != numbered) fail_msg("%s has number %u", name_of(i), row->traits.number);
+        if (moves_nothing && !row->is_free) fail_msg("%s computes nothing, so it must be free", name_of(i));
+        bool has_type_id = !row->is_free && i != IR_OP_Opaque;
+        if ((row->traits.number != 0) != has_type_id) fail_msg("%s has type id %u", name_of(i), row->traits.number);
     }
 }
 
 /* A type with several patterns has one name, one id and the same traits. */
-static void one_type_has_one_number(void **state)
+static void each_type_has_one_type_id(void **state)
 {
     (void)state;
-    int own[NUMBER_COUNT] = {0};
+    int own[TYPE_ID_COUNT] = {0};
     for (int i = 0; i < IR_OP_COUNT; i++) {
         const fe_row *row = fe_row_at((ir_opcode)i), *type = fe_row_at(row->type);
-        if (type->type != row->type) fail_msg("%s stands for what stands for another", name_of(i));
+        if (type->type != row->type) fail_msg("%s stands for a type that stands for another", name_of(i));
         if (memcmp(&row->traits, &type->traits, sizeof row->traits) != 0)
             fail_msg("%s differs from %s", name_of(i), name_of((int)row->type));
-        if (row->traits.number >= NUMBER_COUNT) fail_msg("%s: count numbers up to it here", name_of(i));
+        if (row->traits.number >= TYPE_ID_COUNT) fail_msg("%s: increase TYPE_ID_COUNT", name_of(i));
         own[row->traits.number] += row->traits.number > 0 && row->type == (ir_opcode)i;
     }
-    for (int n = 1; n < NUMBER_COUNT; n++)
-        if (own[n] != 1) fail_msg("%d types have number %d", own[n], n);
+    for (int n = 1; n < TYPE_ID_COUNT; n++)
+        if (own[n] != 1) fail_msg("%d types have type id %d", own[n], n);
 }
 
 static void expect_number(const char *type, uint32_t number)
 {
     mdot_operator_traits traits;
     assert_int_equal(mdot_operator_traits_find(type, &traits), MDOT_OK);
-    if (traits.number != number) fail_msg("%s has number %u, not %u", type, traits.number, number);
+    if (traits.number != number) fail_msg("%s has type id %u, not %u", type, traits.number, number);
 }
 
 /* Trained predictors store these ids. A type with another id would be taken for a different type. */
@@ -95,15 +95,15 @@ static void saved_tensors_are_consistent(void **state)
         }
         if (row->parameter_operands < 1 ||
             (row->parameter_operands != INT_MAX && row->parameter_operands > ir_ops[i].max_inputs))
-            fail_msg("%s: %d learnt operands", name_of(i), row->parameter_operands);
+            fail_msg("%s: %d parameter operands", name_of(i), row->parameter_operands);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_operator_of_a_sequence_has_a_number),
-        cmocka_unit_test(one_type_has_one_number),
+        cmocka_unit_test(each_operator_that_computes_has_a_type_id),
+        cmocka_unit_test(each_type_has_one_type_id),
         cmocka_unit_test(type_ids_are_stable),
         cmocka_unit_test(unknown_types_are_not_found),
         cmocka_unit_test(saved_tensors_are_consistent),

@@ -21,7 +21,7 @@ static onnx_builder *begin(void)
 }
 
 /* torch.unbind as the dynamo exporter and the TorchScript exporter write it. */
-static void an_unbound_tensor_is_a_split(void **state)
+static void splitting_into_a_sequence_equals_a_split(void **state)
 {
     (void)state;
     onnx_builder *b = begin(), *other = begin();
@@ -131,7 +131,7 @@ static void index_beyond_the_list_keeps_the_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_unbound_tensor_is_a_split),
+        cmocka_unit_test(splitting_into_a_sequence_equals_a_split),
         cmocka_unit_test(parts_keep_their_axis_and_the_last_may_be_smaller),
         cmocka_unit_test(parts_may_be_listed),
         cmocka_unit_test(incomplete_parts_keep_the_list),

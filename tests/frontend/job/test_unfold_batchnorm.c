@@ -122,7 +122,7 @@ static void convolution_without_trace_stays(void **state)
 }
 
 /* PyTorch 0.4 gave numbers to all parameters. */
-static void numeric_names_are_no_trace_without_named_parameters(void **state)
+static void numeric_names_alone_do_not_indicate_a_folded_norm(void **state)
 {
     (void)state;
     onnx_builder *b = onnx_begin(9);
@@ -215,7 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(folded_normalisation_is_restored),
         cmocka_unit_test(convolution_without_trace_stays),
-        cmocka_unit_test(numeric_names_are_no_trace_without_named_parameters),
+        cmocka_unit_test(numeric_names_alone_do_not_indicate_a_folded_norm),
         cmocka_unit_test(networks_that_need_norms_cause_a_warning),
         cmocka_unit_test(networks_without_norms_cause_no_warning),
     };

@@ -57,7 +57,7 @@ static void expect_operator(onnx_builder *b, const char *op_type)
     release(&m);
 }
 
-static void an_initializer_takes_a_branch(void **state)
+static void an_initializer_condition_selects_a_branch(void **state)
 {
     (void)state;
     for (int value = 0; value < 2; value++) {
@@ -69,7 +69,7 @@ static void an_initializer_takes_a_branch(void **state)
     }
 }
 
-static void a_constant_takes_a_branch(void **state)
+static void a_constant_condition_selects_a_branch(void **state)
 {
     (void)state;
     const unsigned char yes = 1;
@@ -81,7 +81,7 @@ static void a_constant_takes_a_branch(void **state)
 }
 
 /* x's second dimension is 4. Its first dimension is the length, which decides. */
-static void a_shape_takes_a_branch(void **state)
+static void a_shape_condition_selects_a_branch(void **state)
 {
     (void)state;
     static const int64_t one = 1, four = 4;
@@ -154,9 +154,12 @@ static void an_absent_condition_keeps_the_if(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_initializer_takes_a_branch),    cmocka_unit_test(a_constant_takes_a_branch),
-        cmocka_unit_test(a_shape_takes_a_branch),           cmocka_unit_test(length_conditions_become_where),
-        cmocka_unit_test(data_conditions_become_where),     cmocka_unit_test(results_of_different_types_keep_the_if),
+        cmocka_unit_test(an_initializer_condition_selects_a_branch),
+        cmocka_unit_test(a_constant_condition_selects_a_branch),
+        cmocka_unit_test(a_shape_condition_selects_a_branch),
+        cmocka_unit_test(length_conditions_become_where),
+        cmocka_unit_test(data_conditions_become_where),
+        cmocka_unit_test(results_of_different_types_keep_the_if),
         cmocka_unit_test(an_absent_condition_keeps_the_if),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

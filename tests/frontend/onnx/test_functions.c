@@ -38,7 +38,7 @@ static void call_becomes_the_body(void **state)
     release(&m);
 }
 
-static void names_inside_are_unique_to_the_call(void **state)
+static void names_in_a_function_are_unique_to_each_call(void **state)
 {
     (void)state;
     onnx_builder *b = begin_model();
@@ -141,7 +141,7 @@ static void attribute_references_pass_through_nested_calls(void **state)
     release(&m);
 }
 
-static void absent_input_is_absent_inside(void **state)
+static void absent_input_of_a_call_is_absent_in_the_body(void **state)
 {
     (void)state;
     onnx_builder *b = begin_model();
@@ -321,13 +321,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(call_becomes_the_body),
-        cmocka_unit_test(names_inside_are_unique_to_the_call),
+        cmocka_unit_test(names_in_a_function_are_unique_to_each_call),
         cmocka_unit_test(functions_call_functions),
         cmocka_unit_test(body_uses_the_functions_opset),
         cmocka_unit_test(attribute_reference_takes_the_calls_value),
         cmocka_unit_test(attribute_reference_falls_back_to_the_default),
         cmocka_unit_test(attribute_references_pass_through_nested_calls),
-        cmocka_unit_test(absent_input_is_absent_inside),
+        cmocka_unit_test(absent_input_of_a_call_is_absent_in_the_body),
         cmocka_unit_test(output_that_the_call_leaves_out_is_dropped),
         cmocka_unit_test(input_may_pass_through_to_an_output),
         cmocka_unit_test(overloads_are_distinguished),

@@ -38,7 +38,7 @@ static void fixed_dimensions_leave_no_symbol(void **state)
     release(&m);
 }
 
-static void one_name_is_the_length(void **state)
+static void the_only_symbolic_name_is_the_length(void **state)
 {
     (void)state;
     imported m = expect_imported(with_inputs("1,N,16", "N,N"), NULL);
@@ -72,7 +72,7 @@ static void batch_beside_a_length_is_one(void **state)
     release(&m);
 }
 
-static void binding_settles_the_batch(void **state)
+static void binding_one_symbol_makes_the_other_the_length(void **state)
 {
     (void)state;
     mdot_dim_binding bindings[] = {{"batch", 4, NULL}};
@@ -97,7 +97,7 @@ static void two_names_may_share_one_length(void **state)
     release(&m);
 }
 
-static void a_name_is_not_the_same_as_an_unknown_one(void **state)
+static void names_equal_to_unknown_or_circular_names_are_refused(void **state)
 {
     (void)state;
     mdot_dim_binding unknown[] = {{"M", 0, "X"}}, circle[] = {{"M", 0, "N"}, {"N", 0, "M"}};
@@ -121,7 +121,7 @@ static void an_unknown_name_gets_a_suggestion(void **state)
     release(&m);
 }
 
-static void everything_may_be_bound(void **state)
+static void every_symbol_may_be_bound(void **state)
 {
     (void)state;
     mdot_dim_binding bindings[] = {{"batch", 4, NULL}, {"N", 32, NULL}};
@@ -228,7 +228,7 @@ static void given_shapes_must_be_as_many_as_inputs(void **state)
     expect_refused(with_inputs("2,4", "2,4"), &options, MDOT_INVALID_ARGUMENT, "1 input shapes", "2 inputs", NULL);
 }
 
-static void given_element_type_must_be_the_files(void **state)
+static void given_element_type_must_match_the_file(void **state)
 {
     (void)state;
     ir_type types[] = {shape_of(2, 2, 4)};
@@ -292,14 +292,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fixed_dimensions_leave_no_symbol),
-        cmocka_unit_test(one_name_is_the_length),
+        cmocka_unit_test(the_only_symbolic_name_is_the_length),
         cmocka_unit_test(leading_dimension_alone_is_the_length),
         cmocka_unit_test(batch_beside_a_length_is_one),
-        cmocka_unit_test(binding_settles_the_batch),
+        cmocka_unit_test(binding_one_symbol_makes_the_other_the_length),
         cmocka_unit_test(two_names_may_share_one_length),
-        cmocka_unit_test(a_name_is_not_the_same_as_an_unknown_one),
+        cmocka_unit_test(names_equal_to_unknown_or_circular_names_are_refused),
         cmocka_unit_test(an_unknown_name_gets_a_suggestion),
-        cmocka_unit_test(everything_may_be_bound),
+        cmocka_unit_test(every_symbol_may_be_bound),
         cmocka_unit_test(unknown_binding_is_warned_of),
         cmocka_unit_test(negative_binding_is_refused),
         cmocka_unit_test(several_lengths_are_refused_with_advice),
@@ -309,7 +309,7 @@ int main(void)
         cmocka_unit_test(given_shape_stands_in_for_a_missing_one),
         cmocka_unit_test(given_shapes_must_agree),
         cmocka_unit_test(given_shapes_must_be_as_many_as_inputs),
-        cmocka_unit_test(given_element_type_must_be_the_files),
+        cmocka_unit_test(given_element_type_must_match_the_file),
         cmocka_unit_test(negative_dimension_is_refused),
         cmocka_unit_test(a_dimension_of_minus_one_is_open),
         cmocka_unit_test(overflowing_shape_is_refused),

@@ -139,9 +139,9 @@ failures=0
 user() { runuser -u nobody -- env SLURM_CONF="$SLURM_CONF" "$@"; }
 # submit OPTION…: submits a held job, so that the controller's answer can be inspected. $id is its number.
 submit() {
-    id=$(user sbatch --parsable -H -o /dev/null "$@" job.sh 2> said)
+    id=$(user sbatch --parsable -H -o /dev/null "$@" job.sh 2> messages)
     [ -n "$id" ] && return
-    echo "FAILED: sbatch $* was refused: $(cat said)"
+    echo "FAILED: sbatch $* was refused: $(cat messages)"
     failures=$((failures + 1))
     id=0
 }
@@ -160,9 +160,9 @@ minutes() { # converts a TimeLimit to minutes
     echo "$1" | awk -F'[-:]' '{ if (NF == 4) print $1*1440+$2*60+$3; else if (NF == 3) print $1*60+$2; else print $1 }'
 }
 
-asked=resnet50.job,batch=128,precision=amp
+requested=resnet50.job,batch=128,precision=amp
 
-submit --mdot=$asked,steps=100000 --gres=gpu:a100:1
+submit --mdot=$requested,steps=100000 --gres=gpu:a100:1
 predicted=$("$mdot" predict resnet50.job --gpu A100-SXM-40GB --batch 128 --precision amp --json -q |
     sed -n 's/.*"step_ms": *\([0-9.]*\).*/\1/p' | head -1)
 check "the comment has the step time that mdot predict says" \
@@ -172,42 +172,42 @@ check "and the interval, the steps, the time of all" has "$(comment)" "interval_
 check "a limit is set where none is given" [ "$(minutes "$(shows TimeLimit)")" = "$(field limit_min)" ]
 check "the limit lies above the median and a startup" \
     awk -v l="$(field limit_min)" -v t="$(field total_s)" 'BEGIN { exit !(l*60 > t*1.2 + 300) }'
-submit --mdot=$asked,steps=100000 --gres=gpu:a100:1 --time=11
+submit --mdot=$requested,steps=100000 --gres=gpu:a100:1 --time=11
 check "a limit that is given stays" [ "$(minutes "$(shows TimeLimit)")" = 11 ]
-submit --mdot=$asked,steps=1000000 --partition=short --gres=gpu:a100:1
+submit --mdot=$requested,steps=1000000 --partition=short --gres=gpu:a100:1
 check "a limit does not pass the partition's" [ "$(minutes "$(shows TimeLimit)")" = 30 ]
-submit --mdot=$asked --gres=gpu:a100:1
+submit --mdot=$requested --gres=gpu:a100:1
 check "without steps only the step is predicted" [ "$(minutes "$(shows TimeLimit)")/$(field total_s)" = 7/ ]
-submit --mdot=$asked,epochs=90,dataset=1281167 --gres=gpu:a100:2
+submit --mdot=$requested,epochs=90,dataset=1281167 --gres=gpu:a100:2
 check "epochs are steps of all GPUs' batches" [ "$(field steps)/$(field gpus)" = "450450/2" ]
-submit --mdot=$asked,steps=100 --comment=mine --gres=gpu:a100:1
+submit --mdot=$requested,steps=100 --comment=mine --gres=gpu:a100:1
 check "the user's comment stays" has "$(scontrol -o show job "$id")" " Comment=mine"
 printf '#!/bin/sh\n#SBATCH --mdot=resnet50.job,batch=32,steps=10\nsleep 60\n' > with.sh
 id=$(user sbatch --parsable -H -o /dev/null --gres=gpu:1 with.sh)
 check "a script's line is read" [ "$(field steps)" = 10 ]
-id=$(user sbatch --parsable -H -o /dev/null --gres=gpu:1 --mdot=$asked,steps=20 with.sh)
+id=$(user sbatch --parsable -H -o /dev/null --gres=gpu:1 --mdot=$requested,steps=20 with.sh)
 check "the command line goes before it" [ "$(field steps)" = 20 ]
-id=$(user sbatch --parsable -H -o /dev/null --gres=gpu:1 --array=0-3 --mdot=$asked,steps=20 job.sh)
+id=$(user sbatch --parsable -H -o /dev/null --gres=gpu:1 --array=0-3 --mdot=$requested,steps=20 job.sh)
 check "an array's tasks have it" [ "$(field steps)" = 20 ]
 submit --gres=gpu:1
 check "who does not ask is left alone" [ "$(minutes "$(shows TimeLimit)")/$(comment)" = 7/ ]
-submit --mdot=$asked,steps=10 --partition=plain
+submit --mdot=$requested,steps=10 --partition=plain
 check "a partition that mdot.conf lacks has no prediction" [ "$(comment)" = "" ]
 
 # choice of partitions
 site Choose=time
-submit --mdot=$asked,steps=100000 --partition=a100,h100 --gres=gpu:1
+submit --mdot=$requested,steps=100000 --partition=a100,h100 --gres=gpu:1
 check "by time: the faster partition" [ "$(shows Partition)" = h100 ]
-submit --mdot=$asked,steps=100000 --partition=mixed --gres=gpu:1
+submit --mdot=$requested,steps=100000 --partition=mixed --gres=gpu:1
 check "by time: the faster type of a partition" has "$(scontrol -o show job "$id")" "gres:gpu:h100:1"
-submit --mdot=$asked,steps=100000 --partition=mixed --gres=gpu:a100:1
-check "a type that is asked for stays" has "$(scontrol -o show job "$id")" "gres:gpu:a100:1"
+submit --mdot=$requested,steps=100000 --partition=mixed --gres=gpu:a100:1
+check "a requested type stays" has "$(scontrol -o show job "$id")" "gres:gpu:a100:1"
 sed -i 's/MaxTime=3-0/& Price=1/;s/MaxTime=30/& Price=1/' "$work/mdot.conf"
 sed -i 's/Choose=time/Choose=cost/' "$work/mdot.conf"
-submit --mdot=$asked,steps=100000 --partition=mixed --gpus=1
+submit --mdot=$requested,steps=100000 --partition=mixed --gpus=1
 check "by cost: the cheaper type" has "$(scontrol -o show job "$id")" "gres:gpu:a100:1"
 site
-submit --mdot=$asked,steps=100000 --partition=a100,h100 --gres=gpu:1
+submit --mdot=$requested,steps=100000 --partition=a100,h100 --gres=gpu:1
 check "without a choice partitions stay as they were" [ "$(shows Partition)" = a100,h100 ]
 
 # order: three jobs that exclude one another, the longest submitted first
@@ -217,22 +217,22 @@ printf '#!/bin/sh\necho "$1" >> %s/jobs/order\n' "$work" > order.sh
 # the partition is down, so that the first job waits until the last is submitted, even on a slow machine
 scontrol update PartitionName=a100 State=DOWN
 for steps in 1000000 30000 300; do
-    user sbatch -o /dev/null --exclusive --gres=gpu:a100:1 --mdot=$asked,steps=$steps order.sh $steps > /dev/null
+    user sbatch -o /dev/null --exclusive --gres=gpu:a100:1 --mdot=$requested,steps=$steps order.sh $steps > /dev/null
 done
 user sbatch -o /dev/null --exclusive --gres=gpu:a100:1 order.sh nothing > /dev/null
 scontrol update PartitionName=a100 State=UP
 for _ in $(seq 150); do [ "$(cat "$work/jobs/order" 2> /dev/null | wc -l)" = 4 ] && break; sleep .2; done
-check "the shortest runs first, who says nothing last" \
+check "the shortest job runs first, a job without options last" \
     [ "$(paste -sd' ' "$work/jobs/order")" = "300 30000 1000000 nothing" ]
 check "prolog and epilog do not get the job's bytes" [ "$(sort -u "$work/epilog.seen" | paste -sd' ')" = 0 ]
-check "srun has the option, too" user srun --gres=gpu:1 --mdot=$asked,steps=10 true
+check "srun has the option, too" user srun --gres=gpu:1 --mdot=$requested,steps=10 true
 
 # hostile files
 refused() { # refused WHAT TEXT OPTION: the job is submitted without a comment, and the log contains TEXT as the reason
     begin
     submit --gres=gpu:a100:1 "$3"
     check "$1: submitted without a prediction" [ "$id/$(comment)/$(minutes "$(shows TimeLimit)")" = "$id//7" ]
-    check "$1: the log says why" has "$(logged)" "$2"
+    check "$1: the log has the reason" has "$(logged)" "$2"
 }
 head -c 3000 resnet50.job > cut.job
 cp resnet50.job flipped.job
@@ -259,14 +259,14 @@ refused "a setting that is none" "is not a setting" --mdot=resnet50.job,bacth=8
 refused "a batch that is none" "batch must be an integer" --mdot=resnet50.job,batch=-8
 refused "a terminal's codes" "control character" "--mdot=$(printf 'x\033[2J.job'),batch=8"
 check "none of them reaches the log" [ "$(grep -c $'\033' "$work/slurmctld.log")" = 0 ]
-check "the user is told" has "$(cat said)" "submitted without a prediction"
+check "the user gets a message" has "$(cat messages)" "submitted without a prediction"
 
 # hostile requests: a user's own client may send other texts than the option does
 sent() { # sent KIND TEXT: the log must contain TEXT
     begin
-    id=$(user "$build/tests/integrations/slurm/hostile_client" "$1" a100 2> said) || id=0
+    id=$(user "$build/tests/integrations/slurm/hostile_client" "$1" a100 2> messages) || id=0
     check "a client that sends $1: submitted" [ "$id/$(comment)" = "$id/" -a "$id" != 0 ]
-    check "a client that sends $1: the log says why" has "$(logged)" "$2"
+    check "a client that sends $1: the log has the reason" has "$(logged)" "$2"
 }
 sent noise "not valid base64"
 sent large "larger than 131072 bytes"
@@ -284,18 +284,18 @@ if user "${PYTHON:-python3}" -c 'import torch, onnx' 2> /dev/null; then
     site
     mkdir -m 777 "$work/steps"
     user env PYTHON="$(command -v "${PYTHON:-python3}")" PYTHONDONTWRITEBYTECODE=1 TASKS=2 MINUTES=4 \
-        COLLECT="--device cpu --only torch/mlp_mnist --max-batch 1" "$source/integrations/slurm/collect.sh" "$work/steps" a100 mixed:h100 > said
-    check "an array for each type, and a job behind them" [ "$(grep -c ': array' said)/$(grep -c 'measured.csv: job' said)" = 2/1 ]
+        COLLECT="--device cpu --only torch/mlp_mnist --max-batch 1" "$source/integrations/slurm/collect.sh" "$work/steps" a100 mixed:h100 > messages
+    check "an array for each type, and a job behind them" [ "$(grep -c ': array' messages)/$(grep -c 'measured.csv: job' messages)" = 2/1 ]
     for _ in $(seq 1500); do [ -z "$(squeue -h -o %j | grep ^steps)" ] && break; sleep .2; done
     check "the table has a row for each step that was measured" \
         [ "$(tail -n +2 "$work/steps/measured.csv" | wc -l)" -gt 3 ]
     sed 's/\.onnx,,/.onnx,A100,/' "$work/steps/measured.csv" > "$work/steps/as_of_a100.csv" # a processor has no name here
     check "and mdot reads it" "$build/simulator/mdot-predictions" "$work/steps/as_of_a100.csv" \
-        "$build/share/mdot/predictor.mdot" > "$work/steps/said"
+        "$build/share/mdot/predictor.mdot" > "$work/steps/messages"
     check "and mdot calibrate, too" "$mdot" calibrate "$work/steps/as_of_a100.csv" -q -o "$work/site.cal" > /dev/null
     site "Calibration=$work/site.cal"
     begin
-    submit --gres=gpu:a100:1 --mdot=$asked,steps=10
+    submit --gres=gpu:a100:1 --mdot=$requested,steps=10
     check "and the controller answers by it" has "$(logged)/$(comment)" "mdot.conf and its predictor are read"
     check "(with another step time)" [ "$(field step_ms)" != "$uncalibrated" ]
 else
@@ -305,18 +305,18 @@ fi
 # faults of the site's own files
 begin
 site Quantile=2
-submit --gres=gpu:a100:1 --mdot=$asked,steps=10
-check "a wrong mdot.conf is told, and the old one goes on" has "$(logged)/$(comment)" "Quantile must be a number"
+submit --gres=gpu:a100:1 --mdot=$requested,steps=10
+check "a wrong mdot.conf is logged, and the old one stays in use" has "$(logged)/$(comment)" "Quantile must be a number"
 check "(with predictions)" has "$(comment)" "steps=10"
 begin
-submit --gres=gpu:a100:1 --mdot=$asked,steps=10
-check "and told once" [ "$(logged | grep -c 'Quantile must be a number')" = 0 ]
+submit --gres=gpu:a100:1 --mdot=$requested,steps=10
+check "and logged once" [ "$(logged | grep -c 'Quantile must be a number')" = 0 ]
 site
 printf 'not an artefact' > "$work/bad.mdot"
 sed -i "s|^Predictor=.*|Predictor=$work/bad.mdot|" "$work/mdot.conf"
-submit --gres=gpu:a100:1 --mdot=$asked,steps=10
-check "a wrong predictor is told" has "$(logged)" "bad.mdot"
-check "and the old one goes on" has "$(comment)" "steps=10"
+submit --gres=gpu:a100:1 --mdot=$requested,steps=10
+check "a wrong predictor is logged" has "$(logged)" "bad.mdot"
+check "and the old one stays in use" has "$(comment)" "steps=10"
 
 slowest=$(grep -o 'job_submit/mdot: user [0-9]* in [0-9]* us' "$work/slurmctld.log" | awk '{ if ($5 > m) m = $5 } END { print m }')
 echo "the controller's part of a submission took up to $slowest us here"

@@ -84,7 +84,7 @@ static void each_option_with_a_key_takes_its_values(void **state)
     refuses("precision=half", "precision must be one of fp32");
 }
 
-static void settings_follow_the_file(void **state)
+static void request_splits_into_file_and_settings(void **state)
 {
     (void)state;
     assert_string_equal(sl_request_settings("a.job,batch=1,steps=2"), "batch=1,steps=2");
@@ -142,7 +142,7 @@ int main(void)
         cmocka_unit_test(a_file_alone_is_read),
         cmocka_unit_test(each_key_sets_its_field),
         cmocka_unit_test(each_option_with_a_key_takes_its_values),
-        cmocka_unit_test(settings_follow_the_file),
+        cmocka_unit_test(request_splits_into_file_and_settings),
         cmocka_unit_test(faults_name_the_key),
         cmocka_unit_test(epochs_are_converted_to_steps_of_whole_batches),
     };

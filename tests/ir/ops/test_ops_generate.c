@@ -29,7 +29,7 @@ static void size_is_known_if_it_is_affine(void **state)
     assert_values("i64[] [6]", "Size", .inputs = {"f32[2,3] 0.."});
 }
 
-static void constant_takes_every_form(void **state)
+static void constants_are_read_from_every_attribute(void **state)
 {
     (void)state;
     assert_types("i64[2] known [4, 5]", "Constant", "value=tensor i64[2] [4, 5]", .inputs = {NULL});
@@ -119,7 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shape_keeps_the_symbol),
         cmocka_unit_test(size_is_known_if_it_is_affine),
-        cmocka_unit_test(constant_takes_every_form),
+        cmocka_unit_test(constants_are_read_from_every_attribute),
         cmocka_unit_test(constant_of_shape_fills),
         cmocka_unit_test(eye_like_has_ones_on_its_diagonal),
         cmocka_unit_test(range_counts_integers),

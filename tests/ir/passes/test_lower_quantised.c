@@ -1,5 +1,5 @@
-/* test_lower_quantised.c — quantised operators from ONNX to code, compared with their evaluation, and the kernels that they
- * become. */
+/* test_lower_quantised.c — quantised operators from ONNX to code, compared with their evaluation, and the kernels
+ * that they become. */
 #include "tests/support/graph_code.h"
 
 #include <setjmp.h>

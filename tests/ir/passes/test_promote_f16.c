@@ -1,5 +1,5 @@
-/* test_promote_f16.c — 16-bit models are computed in f32, within the rounding of their type. Decisions are made on rounded
- * values. */
+/* test_promote_f16.c — 16-bit models are computed in f32, within the rounding of their type. Decisions are made on
+ * rounded values. */
 #include "ir/ops.h"
 #include "ir/passes.h"
 #include "tests/support/graph_notation.h"

@@ -1,4 +1,5 @@
-/* test_kernel_kind.c — the table of functions of each kernel kind is complete, and the functions that call it follow it.
+/* test_kernel_kind.c — the table of functions of each kernel kind is complete, and the functions that call it follow
+ * it.
  */
 #include "ir/plan/kernel_kind.h"
 
@@ -8,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void every_kind_visits_prints_verifies_and_interprets(void **state)
+static void every_kernel_kind_has_functions_for_all_tools(void **state)
 {
     (void)state;
     for (int k = 0; k < PL_KIND_COUNT; k++) {
@@ -83,7 +84,7 @@ static void absent_buffers_are_not_visited(void **state)
 
 /* ---- Properties -------------------------------------------------------------------------------------------------- */
 
-static void a_kind_without_a_property_lacks_it(void **state)
+static void a_recurrence_is_neither_split_nor_a_matrix_kernel(void **state)
 {
     (void)state;
     const pl_kernel recurrence = {.kind = PL_RECURRENCE};
@@ -106,12 +107,12 @@ static void a_linear_is_split_if_its_rows_follow_the_length_or_exceed_a_block(vo
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_visits_prints_verifies_and_interprets),
+        cmocka_unit_test(every_kernel_kind_has_functions_for_all_tools),
         cmocka_unit_test(kinds_have_different_names),
         cmocka_unit_test(factors_of_a_linear_are_its_matrix_and_its_weight),
         cmocka_unit_test(a_visitor_without_factors_receives_them_as_reads),
         cmocka_unit_test(absent_buffers_are_not_visited),
-        cmocka_unit_test(a_kind_without_a_property_lacks_it),
+        cmocka_unit_test(a_recurrence_is_neither_split_nor_a_matrix_kernel),
         cmocka_unit_test(a_linear_is_split_if_its_rows_follow_the_length_or_exceed_a_block),
     };
     return cmocka_run_group_tests_name("kernel_kind", tests, NULL, NULL);

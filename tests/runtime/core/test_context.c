@@ -31,7 +31,7 @@ static mdot_status create_a(const mdot_predictor *predictor, void **out_state, m
 static mdot_status create_b(const mdot_predictor *predictor, void **out_state, mdot_error *err)
 {
     (void)predictor;
-    if (b_fails) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "b has no room");
+    if (b_fails) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "b has no memory");
     strcat(journal, "+b");
     *out_state = &b_state;
     return MDOT_OK;
@@ -106,7 +106,7 @@ static void failing_component_fails_the_context(void **state)
     mdot_context *context = NULL;
     mdot_error err = {0};
     assert_int_equal(mdot_context_create(predictor, &context, &err), MDOT_OUT_OF_MEMORY);
-    assert_string_equal(err.message, "b has no room");
+    assert_string_equal(err.message, "b has no memory");
     assert_null(context);
     assert_string_equal(journal, "+a+c-a");
     mdot_predictor_close(predictor);

@@ -53,7 +53,7 @@ static mdot_status open_metal(behaviour *b, const char *name, const rt_device_re
 
 static mdot_status create_context(behaviour *b, rt_device_context **out_context, mdot_error *err)
 {
-    if (b->context != MDOT_OK) return mdot_fail(err, b->context, "no room on the sheet");
+    if (b->context != MDOT_OK) return mdot_fail(err, b->context, "no space on the sheet");
     b->open_contexts++;
     *out_context = (rt_device_context *)b;
     return MDOT_OK;
@@ -231,7 +231,7 @@ static void a_requested_device_must_open(void **state)
     expect_refused(&metals, "tin", MDOT_DEVICE, "device tin: tin is rusty");
     tin.open = MDOT_OK;
     tin.context = MDOT_OUT_OF_MEMORY;
-    expect_refused(&metals, "tin", MDOT_OUT_OF_MEMORY, "device tin: no room on the sheet");
+    expect_refused(&metals, "tin", MDOT_OUT_OF_MEMORY, "device tin: no space on the sheet");
     tin.context = MDOT_OK;
     tin.run = MDOT_DEVICE;
     expect_refused(&metals, "tin", MDOT_DEVICE, "device tin: bent");
@@ -246,7 +246,7 @@ static void a_requested_device_must_create_its_context(void **state)
     tin.context = MDOT_OUT_OF_MEMORY;
     mdot_error err = {0};
     assert_int_equal(mdot_context_create(predictor, &context, &err), MDOT_OUT_OF_MEMORY);
-    assert_string_equal(err.message, "no room on the sheet");
+    assert_string_equal(err.message, "no space on the sheet");
     assert_null(context);
     mdot_predictor_close(predictor);
 }

@@ -33,7 +33,7 @@ static void let_go_on(void)
         if (fake_cuda_alive() == 0 && open_on("cuda", NULL) == MDOT_OK) return;
         usleep(1000);
     }
-    fail_msg("%d things are alive in the driver, or it is never asked again", fake_cuda_alive());
+    fail_msg("%d objects are alive in the driver, or the driver is never queried again", fake_cuda_alive());
 }
 
 static void block(const char *function, int call, uint32_t timeout_ms)

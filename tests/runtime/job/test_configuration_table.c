@@ -106,7 +106,7 @@ static void inputs_are_those_of_the_public_map(void **state)
     }
 }
 
-static void other_words_lead_to_a_choice(void **state)
+static void each_synonym_stands_for_a_choice(void **state)
 {
     (void)state;
     for (size_t i = 0; i < RT_OPTION_COUNT; i++)
@@ -193,7 +193,7 @@ int main(void)
         cmocka_unit_test(defaults_are_accepted),
         cmocka_unit_test(values_are_stored_in_their_members),
         cmocka_unit_test(inputs_are_those_of_the_public_map),
-        cmocka_unit_test(other_words_lead_to_a_choice),
+        cmocka_unit_test(each_synonym_stands_for_a_choice),
         cmocka_unit_test(header_documents_the_meaning_and_range_of_each_member),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static void layers_of_a_stack_are_equal(void **state)
     expect_equal_blocks(&s, 3, 3, 3);
 }
 
-static void what_computes_otherwise_is_apart(void **state)
+static void blocks_that_compute_differently_are_not_equal(void **state)
 {
     (void)state;
     stack s;
@@ -86,7 +86,7 @@ static void gradients_and_parameters_may_differ(void **state)
 }
 
 /* An input from outside the block may come from any operator. */
-static void readers_of_other_blocks_do_not_matter(void **state)
+static void equal_blocks_ignore_readers_in_other_blocks(void **state)
 {
     (void)state;
     stack s;
@@ -99,9 +99,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_of_a_stack_are_equal),
-        cmocka_unit_test(what_computes_otherwise_is_apart),
+        cmocka_unit_test(blocks_that_compute_differently_are_not_equal),
         cmocka_unit_test(gradients_and_parameters_may_differ),
-        cmocka_unit_test(readers_of_other_blocks_do_not_matter),
+        cmocka_unit_test(equal_blocks_ignore_readers_in_other_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

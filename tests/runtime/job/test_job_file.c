@@ -63,8 +63,7 @@ static void saved_job_loads_unchanged(void **state)
     mdot_job_destroy(job);
 }
 
-/* ---- Every field ----------------------------------------------------------------------------------------------------
- */
+/* ---- Every field ------------------------------------------------------------------------------------------------- */
 
 /* Changes field number `which` of a job. Returns false if the job has fewer fields. */
 static bool change(mdot_job_description *d, mdot_job_operator *operators, int which)
@@ -161,8 +160,7 @@ static void job_without_names_has_no_module_section(void **state)
     mdot_job_destroy(job);
 }
 
-/* ---- Damage ---------------------------------------------------------------------------------------------------------
- */
+/* ---- Damage ------------------------------------------------------------------------------------------------------ */
 
 static void a_file_truncated_anywhere_is_refused(void **state)
 {

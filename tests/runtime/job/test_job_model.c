@@ -88,19 +88,19 @@ static void descriptions_that_are_no_jobs_are_refused(void **state)
     }
 }
 
-static void what_later_versions_may_say_is_refused(void **state)
+static void reserved_fields_and_settings_must_be_zero(void **state)
 {
     (void)state;
-    enum { FACTS = sizeof(mdot_operator_traits){0}.reserved / sizeof(uint32_t) };
-    for (int i = 0; i < 1 + FACTS + MDOT_SETTING_CAPACITY - MDOT_SETTING_COUNT; i++) {
+    enum { TRAITS = sizeof(mdot_operator_traits){0}.reserved / sizeof(uint32_t) };
+    for (int i = 0; i < 1 + TRAITS + MDOT_SETTING_CAPACITY - MDOT_SETTING_COUNT; i++) {
         mdot_job_operator operators[4];
         mdot_job_description d = job_file_describe(operators);
         if (i == 0) {
             operators[2].reserved = 1;
-        } else if (i <= FACTS) {
+        } else if (i <= TRAITS) {
             operators[2].traits.reserved[i - 1] = 1;
         } else {
-            operators[2].setting[MDOT_SETTING_COUNT + i - 1 - FACTS] = 1;
+            operators[2].setting[MDOT_SETTING_COUNT + i - 1 - TRAITS] = 1;
         }
         mdot_job *job = NULL;
         mdot_error err = {0};
@@ -135,7 +135,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(positions_follow_from_dependencies),
         cmocka_unit_test(descriptions_that_are_no_jobs_are_refused),
-        cmocka_unit_test(what_later_versions_may_say_is_refused),
+        cmocka_unit_test(reserved_fields_and_settings_must_be_zero),
         cmocka_unit_test(optimizers_cost_what_their_update_rule_reads_and_writes),
         cmocka_unit_test(settings_have_names),
     };

@@ -1,7 +1,7 @@
 /* test_activation_memory.c — the memory of activations at the peak of a pass, compared with sums made by hand for
  * networks that are small enough to follow every tensor. Sizes are in units of a tensor of 1024 fp32 elements per
- * sample. In the comments, f3 is the forward operation of operator 3, b3 its backward operation, r3 its result and g3 the
- * gradient of its result. */
+ * sample. In the comments, f3 is the forward operation of operator 3, b3 its backward operation, r3 its result and
+ * g3 the gradient of its result. */
 #include "runtime/perf/analysis.h"
 #include "tests/support/predict_fixture.h"
 
@@ -271,7 +271,7 @@ static void recomputed_blocks_save_their_inputs(void **state)
 /* `whole` omits the tensors that tensor parallelism shards: of the block above q, k, v, the attention's result, and
  * the two wide ones. The rest is largest at b8: samples, r0, its norm, r7 and its norm, saved; g7, g8, and g7 from
  * the sum. */
-static void whole_omits_sharded_tensors(void **state)
+static void replicated_bytes_omit_sharded_tensors(void **state)
 {
     (void)state;
     network n;
@@ -318,7 +318,7 @@ int main(void)
         cmocka_unit_test(decomposed_attention_saves_scores),
         cmocka_unit_test(selective_recomputation_saves_matmul_results),
         cmocka_unit_test(recomputed_blocks_save_their_inputs),
-        cmocka_unit_test(whole_omits_sharded_tensors),
+        cmocka_unit_test(replicated_bytes_omit_sharded_tensors),
         cmocka_unit_test(long_jobs_get_an_estimate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static void groups_ignore_operator_positions(void **state)
     mdot_job_destroy(job);
 }
 
-static void counts_add_up(void **state)
+static void counts_of_groups_add_up_to_all_operators(void **state)
 {
     (void)state;
     for (size_t period = 1; period <= 20000; period = 3 * period + 1) {
@@ -97,7 +97,7 @@ int main(void)
         cmocka_unit_test(a_job_with_an_unknown_type_is_detected),
         cmocka_unit_test(operators_with_different_features_are_in_different_groups),
         cmocka_unit_test(groups_ignore_operator_positions),
-        cmocka_unit_test(counts_add_up),
+        cmocka_unit_test(counts_of_groups_add_up_to_all_operators),
         cmocka_unit_test(cost_grows_with_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

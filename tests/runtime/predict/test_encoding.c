@@ -91,7 +91,7 @@ static void every_configuration_gets_its_own_answer(void **state)
     mdot_job_destroy(job);
 }
 
-static void a_wrong_configuration_leaves_its_block_answered(void **state)
+static void a_wrong_configuration_does_not_affect_its_block(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(5, 5);
@@ -239,7 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_configuration_gets_its_own_answer),
-        cmocka_unit_test(a_wrong_configuration_leaves_its_block_answered),
+        cmocka_unit_test(a_wrong_configuration_does_not_affect_its_block),
         cmocka_unit_test(a_sharded_job_is_predicted_without_its_encoding),
         cmocka_unit_test(an_encoding_keeps_its_predictor),
         cmocka_unit_test(an_encoding_of_another_predictor_is_refused),

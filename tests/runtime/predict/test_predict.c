@@ -190,7 +190,7 @@ static void inputs_outside_of_the_training_range_give_a_warning(void **state)
     mdot_job_destroy(job);
 }
 
-static void answer_of_the_cpu_for_a_failed_gpu_gives_a_warning(void **state)
+static void falling_back_to_the_cpu_gives_a_warning(void **state)
 {
     (void)state;
     mdot_job *job = predict_job(3, 3);
@@ -426,7 +426,7 @@ static void wrong_configurations_are_refused_by_name(void **state)
 }
 
 /* The invalid pair stands among pairs of its job and of another. */
-static void a_wrong_pair_leaves_the_others_answered(void **state)
+static void a_wrong_pair_does_not_affect_other_pairs(void **state)
 {
     (void)state;
     enum { COUNT = 5 };
@@ -545,7 +545,7 @@ int main(void)
         cmocka_unit_test(configuration_reaches_the_predictor),
         cmocka_unit_test(unknown_operators_give_a_warning),
         cmocka_unit_test(inputs_outside_of_the_training_range_give_a_warning),
-        cmocka_unit_test(answer_of_the_cpu_for_a_failed_gpu_gives_a_warning),
+        cmocka_unit_test(falling_back_to_the_cpu_gives_a_warning),
         cmocka_unit_test(job_that_is_too_large_does_not_fit),
         cmocka_unit_test(sweep_matches_single_calls),
         cmocka_unit_test(many_pairs_match_single_calls),
@@ -554,7 +554,7 @@ int main(void)
         cmocka_unit_test(every_pair_gets_its_own_gpu),
         cmocka_unit_test(invalid_spec_values_are_refused_by_name),
         cmocka_unit_test(wrong_configurations_are_refused_by_name),
-        cmocka_unit_test(a_wrong_pair_leaves_the_others_answered),
+        cmocka_unit_test(a_wrong_pair_does_not_affect_other_pairs),
         cmocka_unit_test(every_pair_reports_its_fault_and_the_call_the_first),
         cmocka_unit_test(missing_arguments_are_refused),
         cmocka_unit_test(answers_that_are_not_times_are_errors),

@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_networks.py with a Python that has PyTorch: MDOT_TORCH_PYTHON, build/torch (scripts/test-torch.sh) or PYTHON.
+# Runs test_networks.py with a Python that has PyTorch: MDOT_TORCH_PYTHON, build/torch (scripts/test-torch.sh) or PYTHON.
 # Usage: run.sh SOURCE_FOLDER PYTHON
 set -eu
 for python in "${MDOT_TORCH_PYTHON:-}" "$1/build/torch/bin/python" "$2"; do
