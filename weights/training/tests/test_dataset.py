@@ -8,7 +8,7 @@ from mdot_training.predictor.labels import Network
 
 def test_equal_operators_are_one_row_with_a_count(make_sequence, make_label):
     data = dataset.build({Network("a", 224): make_sequence(5)}, [make_label("a", 8, 1.0)])
-    operators, count = data.bag(0)
+    operators, count = data.multiset(0)
     assert len(data.type) == len(operators) == 2
     assert sorted(count) == [5, 5]
 

@@ -6,9 +6,9 @@ iscas-system/ETS. Venue and year were not available.
 Published: the trace of a step is the sequence of its operators, forward, backward and update, each with its kind,
 hyperparameters, FLOPs, bytes and batch size. A window of ten slides over it, five at a time. An LSTM reads the window and
 predicts, for every operator in it, its time and the gap after it. An operator in several windows gets the mean, and all times
-are summed. It is trained on traces that a profiler measured. Here: the sequence is that of the forward graph, with the FLOPs and
-bytes of the backward pass beside each operator. Labels are times of whole steps, therefore the sum is trained. Layout and software
-are inputs after the LSTM. Equal windows are read once, which affects only the cost.
+are summed. It is trained on traces that a profiler measured. Here: the sequence is that of the forward graph, with the FLOPs
+and bytes of the backward pass beside each operator. Labels are times of whole steps, therefore the sum is trained. Layout and
+software are inputs after the LSTM. Equal windows are read once, which affects only the cost.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Windows(NamedTuple):
     operator: Tensor        # [W, WINDOW]
     is_there: Tensor        # [W, WINDOW]
     of_use: Tensor          # [U] window, of each step
-    weight: Tensor           # [U, WINDOW] number of such windows, each operator divided by the number of windows that contain it
+    weight: Tensor          # [U, WINDOW] number of such windows; each operator is divided by the windows that contain it
     row: Tensor             # [U] step
     configuration: Tensor   # [R, c]
 

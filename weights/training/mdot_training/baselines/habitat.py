@@ -53,7 +53,7 @@ def predict(data: Dataset, train: np.ndarray, test: np.ndarray, settings: None =
         if len(same) == 0:
             name, batch = data.network_name[wanted.network[row]], wanted.batch[row]
             raise ValueError(f"habitat: no GPU model has measured {name} at batch {batch:.0f}")
-        operators, count = data.bag(wanted.network[row])
+        operators, count = data.multiset(wanted.network[row])
         load = jobs.loads(data, operators, np.full(len(operators), wanted.batch[row]))
         flops, moved = count * load[:, 0::3].sum(axis=1), count * (load[:, 1::3] + load[:, 2::3]).sum(axis=1)
         moved = moved / 2 if wanted.is_half[row] else moved

@@ -28,7 +28,7 @@ KINDS = (("Conv", "ConvTranspose"), ("Linear", "MatMul", "Einsum", "Attention"),
 
 
 def _sums(data: Dataset, network: int) -> np.ndarray:
-    operators, count = data.bag(network)
+    operators, count = data.multiset(network)
     numbers = np.array([tables.operator_type_row(name) for kind in KINDS for name in kind])
     kind_of = np.repeat(np.arange(len(KINDS)), [len(kind) for kind in KINDS])
     kinds = np.zeros(len(KINDS))

@@ -65,8 +65,8 @@ def steps(data: Dataset, labels: np.ndarray) -> Steps:
 def merged_steps(data: Dataset, labels: np.ndarray) -> Steps:
     """Merges labels that differ only in the run into one step with their geometric mean."""
     each = steps(data, labels)
-    what = np.column_stack([each.network, each.configuration])
-    _, first, group, weight = np.unique(what, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    identity = np.column_stack([each.network, each.configuration])
+    _, first, group, weight = np.unique(identity, axis=0, return_index=True, return_inverse=True, return_counts=True)
     mean = np.bincount(group.reshape(-1), weights=each.log_ms) / weight
     one = each.take(first)
     return replace(one, log_ms=mean, weight=weight.astype(np.float64))

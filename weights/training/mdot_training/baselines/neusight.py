@@ -145,14 +145,14 @@ class Gpu(NamedTuple):
 def _on_gpu(data: Dataset, kind: np.ndarray, chosen: Steps, rows: np.ndarray, gpu: Gpu) -> Kernels:
     """`rows`: the indices of the steps."""
     networks, batches, of_step = jobs.graphs(chosen)
-    bags = [data.bag(network) for network in networks]
-    operator = np.concatenate([operators for operators, _ in bags])
-    batch = np.repeat(batches, [len(operators) for operators, _ in bags])
-    pairs, of_bag = np.unique(np.column_stack([operator, batch]), axis=0, return_inverse=True)
+    multisets = [data.multiset(network) for network in networks]
+    operator = np.concatenate([operators for operators, _ in multisets])
+    batch = np.repeat(batches, [len(operators) for operators, _ in multisets])
+    pairs, of_multiset = np.unique(np.column_stack([operator, batch]), axis=0, return_inverse=True)
     made = [_of_phase(data, kind, pairs[:, 0].astype(np.int64), pairs[:, 1], phase, gpu) for phase in range(len(tables.PHASES))]
     features = np.concatenate([x for x, _ in made])
-    start = np.cumsum([0] + [len(operators) for operators, _ in bags])
-    of_use, count, row = _uses(bags, of_bag.reshape(-1), start, of_step, [pair for _, pair in made], len(pairs))
+    start = np.cumsum([0] + [len(operators) for operators, _ in multisets])
+    of_use, count, row = _uses(multisets, of_multiset.reshape(-1), start, of_step, [pair for _, pair in made], len(pairs))
     return Kernels(kind=torch.tensor(features[:, 0].astype(np.int64)), tile=tensor(features[:, 1:1 + TILE_FEATURES]),
                    waves=tensor(features[:, -2]), roofline_ms=tensor(features[:, -1]), of_use=torch.tensor(of_use),
                    count=tensor(count), row=torch.tensor(rows[row]), configuration=tensor(chosen.configuration))
@@ -185,18 +185,18 @@ def _of_phase(data: Dataset, kind: np.ndarray, operator: np.ndarray, batch: np.n
     return np.column_stack([kind[operator], x, waves, roofline_ms]), np.flatnonzero(works)
 
 
-def _uses(bags: list[tuple[np.ndarray, np.ndarray]], of_bag: np.ndarray, start: np.ndarray, of_step: np.ndarray,
+def _uses(multisets: list[tuple[np.ndarray, np.ndarray]], of_multiset: np.ndarray, start: np.ndarray, of_step: np.ndarray,
           pairs_of_phases: list[np.ndarray], pair_count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Kernel, count and step of each use. `of_bag`: pairs of all multisets, which begin at `start`."""
+    """Kernel, count and step of each use. `of_multiset`: pairs of all multisets, which begin at `start`."""
     kernel, count, row, at = [], [], [], 0
     for pairs in pairs_of_phases:
         kernel_of_pair = np.full(pair_count, -1)
         kernel_of_pair[pairs] = np.arange(at, at + len(pairs))
         at += len(pairs)
         for step, graph in enumerate(of_step):
-            here = kernel_of_pair[of_bag[start[graph]:start[graph + 1]]]
+            here = kernel_of_pair[of_multiset[start[graph]:start[graph + 1]]]
             kernel.append(here[here >= 0])
-            count.append(bags[graph][1][here >= 0])
+            count.append(multisets[graph][1][here >= 0])
             row.append(np.full(int((here >= 0).sum()), step))
     return np.concatenate(kernel), np.concatenate(count), np.concatenate(row)
 

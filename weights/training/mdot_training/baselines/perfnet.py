@@ -48,8 +48,8 @@ class Pairs(NamedTuple):
 
 
 def pairs(data: Dataset, types: np.ndarray, chosen: Steps) -> Pairs:
-    bags = {network: data.bag(network) for network in np.unique(chosen.network)}
-    operators, counts = zip(*(bags[network] for network in chosen.network))
+    multisets = {network: data.multiset(network) for network in np.unique(chosen.network)}
+    operators, counts = zip(*(multisets[network] for network in chosen.network))
     row = np.repeat(np.arange(len(chosen)), [len(o) for o in operators])
     operator = np.concatenate(operators)
     return Pairs(torch.tensor(types[data.type[operator]]), tensor(jobs.describe(data, operator, chosen.batch[row])),

@@ -51,7 +51,7 @@ def _kernels(load: np.ndarray, count: np.ndarray) -> list[float]:
 
 
 def _job(data: Dataset, kind: np.ndarray, network: int, batch: float) -> np.ndarray:
-    operators, count = data.bag(network)
+    operators, count = data.multiset(network)
     load = jobs.loads(data, operators, np.full(len(operators), batch))
     sums = [_kernels(load[kind[operators] == k, 3 * phase:3 * phase + 3], count[kind[operators] == k])
             for k in KINDS for phase in range(len(tables.PHASES))]

@@ -16,7 +16,7 @@ TRIED = boosting.TRIED
 
 
 def _occurrences(data: Dataset, network: int) -> np.ndarray:
-    operators, count = data.bag(network)
+    operators, count = data.multiset(network)
     return np.bincount(data.type[operators], weights=count, minlength=len(tables.operator_types()))
 
 

@@ -115,7 +115,7 @@ def export(name: str, kind: str) -> bytes:
 
 
 def strip(serialised: bytes) -> bytes:
-    """Removes the weights, and the names and notes that nothing reads, from the graph."""
+    """Removes the weights and unused names and notes from the graph."""
     import onnx
 
     model = onnx.load_model_from_string(serialised)

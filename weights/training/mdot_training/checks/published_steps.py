@@ -53,11 +53,11 @@ GROUPS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("points", type=Path, help="training_points.csv")
-    parser.add_argument("--graphs", type=Path, required=True)
-    parser.add_argument("--model", type=Path, help="another predictor than the shipped one")
-    parser.add_argument("--of", nargs="*", default=[""], help="what a source begins with")
-    parser.add_argument("--by", choices=GROUPS, help="a row each")
+    parser.add_argument("points", type=Path, help="table of published points")
+    parser.add_argument("--graphs", type=Path, required=True, help="folder of .job files; missing ones are made")
+    parser.add_argument("--model", type=Path, help="artefact of a predictor (default: the shipped one)")
+    parser.add_argument("--of", nargs="*", default=[""], help="prefixes of the sources to compare (default: all)")
+    parser.add_argument("--by", choices=GROUPS, help="property that defines additional rows")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     predictor = mdot.Predictor(options.model) if options.model else mdot.Predictor()

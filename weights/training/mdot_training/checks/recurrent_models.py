@@ -1,4 +1,4 @@
-"""Holds what `mdot.predict` says of an LSTM language model to Gavel's measured steps on K80, P100 and V100.
+"""Compares `mdot.predict` for an LSTM language model with Gavel's measured steps on K80, P100 and V100.
 
     python3 -m mdot_training.checks.recurrent_models simulation_throughputs.json [--model PREDICTOR.mdot]
 

@@ -49,15 +49,15 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("repeat", parents=[choosing, measuring],
                         help="measure 5 %% of the measured configurations a second time")
 
-    merging = commands.add_parser("merge", help="part files into one sorted file, with a summary")
+    merging = commands.add_parser("merge", help="merge part files into one sorted file, and summarise them")
     merging.add_argument("parts", type=Path, nargs="+", help="record files, or folders of them")
     merging.add_argument("--out", type=Path, required=True, help="FILE.jsonl.gz")
     merging.add_argument("--summary", type=Path, help="also write the summary to this file")
 
     exporting = commands.add_parser("export", help="rebuild ONNX graphs without weights, on a machine without a GPU")
-    what = exporting.add_mutually_exclusive_group(required=True)
-    what.add_argument("--key", help="one configuration's graph")
-    what.add_argument("--records", type=Path, help="the graphs of all records of a file")
+    selection = exporting.add_mutually_exclusive_group(required=True)
+    selection.add_argument("--key", help="export the graph of one configuration")
+    selection.add_argument("--records", type=Path, help="export the graphs of all records of a file")
     exporting.add_argument("--out", type=Path, required=True, help="folder for the .onnx files")
     exporting.add_argument("--batch", type=int, default=2, help="examples to trace with (default 2)")
     exporting.add_argument("--dynamic-batch", action="store_true", help="leave the first dimension open, as 'batch'")
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 
     tabling = commands.add_parser("table", help="write measured steps as a table for mdot, with the paths of their graphs")
     tabling.add_argument("records", type=Path, nargs="+", help="record files, or folders of them")
-    tabling.add_argument("--graphs", type=Path, required=True, help="folder of export")
+    tabling.add_argument("--graphs", type=Path, required=True, help="folder that export wrote")
     tabling.add_argument("--batch", default="2", help="batch of the traced graphs, or N for an open batch (default 2)")
     tabling.add_argument("--out", type=Path, required=True, help="MEASURED.csv")
     return parser
@@ -172,7 +172,7 @@ def _table(options) -> int:
     for reason in missing:
         print(f"collect: left out: {reason}", file=sys.stderr)
     if not found:
-        print("collect: no row: nothing is measured, or no graph is there", file=sys.stderr)
+        print("collect: the table is empty: no record has a measurement and a graph", file=sys.stderr)
         return 1
     measurements_csv.write(found, options.out)
     return 0

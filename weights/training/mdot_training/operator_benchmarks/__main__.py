@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--rows", type=int, default=2000,
                         help="number of random rows of each GPU model and source to train on (default 2000)")
     parser.add_argument("--leave-out", nargs="*", default=["Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell"],
-                        help="architectures, each in turn")
+                        help="architectures to leave out, one at a time")
     parser.add_argument("--all", action="store_true", help="train on every architecture as well, and print its errors")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)

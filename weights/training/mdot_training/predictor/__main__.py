@@ -97,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="mdot_training.predictor", description=mdot_training.predictor.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
 
+    commands.add_parser("graphs", help="write the labelled networks as .job files (see graphs --help)")
     making = commands.add_parser("dataset", help="make the training set from graphs and labels with `mdot extract`")
     making.add_argument("--mdot", type=Path, required=True, help="path of the mdot command")
     making.add_argument("--labels", type=Path, required=True, nargs="+", help="timm's tables of training benchmarks")

@@ -79,16 +79,16 @@ def _of_pairs(c: Configurations, row: Tensor) -> Configurations:
 def _places(data: Dataset, labels: np.ndarray, distinct: np.ndarray) -> Places:
     networks = np.unique(data.label_network[labels])
     sequences = [data.operator[data.sequence(n)] for n in networks]
-    bags = [np.unique(operators, return_inverse=True) for operators in sequences]
-    start = np.cumsum([0] + [len(operators) for operators, _ in bags])
+    multisets = [np.unique(operators, return_inverse=True) for operators in sequences]
+    start = np.cumsum([0] + [len(operators) for operators, _ in multisets])
     place_of = {n: np.arange(start[i], start[i + 1]) for i, n in enumerate(networks)}
     return Places(
         length=[len(operators) for operators in sequences],
         operator=torch.tensor(np.searchsorted(distinct, np.concatenate(sequences))),
         position=_float(np.concatenate([data.position[data.sequence(n)] for n in networks])),
-        bag=torch.tensor(np.concatenate([inverse.reshape(-1) + at for (_, inverse), at in zip(bags, start)])),
-        operator_of_bag=torch.tensor(np.searchsorted(distinct, np.concatenate([operators for operators, _ in bags]))),
-        bag_of_pair=torch.tensor(np.concatenate([place_of[n] for n in data.label_network[labels]])))
+        multiset_row=torch.tensor(np.concatenate([inverse.reshape(-1) + at for (_, inverse), at in zip(multisets, start)])),
+        operator_of_multiset=torch.tensor(np.searchsorted(distinct, np.concatenate([operators for operators, _ in multisets]))),
+        multiset_row_of_pair=torch.tensor(np.concatenate([place_of[n] for n in data.label_network[labels]])))
 
 
 NORM_IN_EVALUATION = 2 / 3
@@ -132,8 +132,8 @@ def host_names(data: Dataset) -> np.ndarray:
 
 def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Batch:
     """Makes a step for each label."""
-    bags = {n: data.bag(n) for n in np.unique(data.label_network[labels])}
-    pairs = [bags[n] for n in data.label_network[labels]]
+    multisets = {n: data.multiset(n) for n in np.unique(data.label_network[labels])}
+    pairs = [multisets[n] for n in data.label_network[labels]]
     distinct, of_pair = np.unique(np.concatenate([operators for operators, _ in pairs]), return_inverse=True)
     row = np.repeat(np.arange(len(labels)), [len(operators) for operators, _ in pairs])
     count = np.concatenate([counts for _, counts in pairs]).astype(np.float64)
@@ -144,7 +144,7 @@ def make(data: Dataset, labels: np.ndarray, options: Options = Options()) -> Bat
     batch, norm = c.batch[rows], Normalisation(*(part[index] for part in norm))
     work = features.work(Operators(*(part[index] for part in operators)), norm, batch, options.use_padding)
     places = _places(data, labels, distinct) if options.reads_places else None
-    encoding = of_pair if places is None else places.bag_of_pair.numpy()
+    encoding = of_pair if places is None else places.multiset_row_of_pair.numpy()
     _, first, batched = np.unique(np.column_stack([encoding, data.batch[labels][row]]), axis=0, return_index=True,
                                  return_inverse=True)
 
@@ -173,8 +173,8 @@ def make_merged(data: Dataset, labels: np.ndarray, weight: np.ndarray, options: 
     """Merges labels that differ only in the run into one step with their geometric mean. `weight`: one value for every label
     of the data set."""
     text = [np.unique(x, return_inverse=True)[1].reshape(-1) for x in (data.software, data.gpu, data.precision, data.kind)]
-    what = np.column_stack([data.label_network, data.batch, data.is_nhwc, data.is_compiled, data.recomputes, *text])[labels]
-    _, first, group, count = np.unique(what, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    identity = np.column_stack([data.label_network, data.batch, data.is_nhwc, data.is_compiled, data.recomputes, *text])[labels]
+    _, first, group, count = np.unique(identity, axis=0, return_index=True, return_inverse=True, return_counts=True)
     batch = make(data, labels[first], options)
     mean = np.bincount(group.reshape(-1), weights=np.log(data.step_ms[labels])) / count
     total = np.bincount(group.reshape(-1), weights=weight[labels])

@@ -21,9 +21,9 @@ class Places(NamedTuple):
     length: list[int]       # of each network
     operator: Tensor        # [S] distinct operator
     position: Tensor        # [S, POSITIONS]
-    bag: Tensor             # [S] pair
-    operator_of_bag: Tensor     # [B]
-    bag_of_pair: Tensor     # [P] the network's operator of each (operator, step) pair
+    multiset_row: Tensor            # [S] pair
+    operator_of_multiset: Tensor    # [B]
+    multiset_row_of_pair: Tensor    # [P] the network's operator of each (operator, step) pair
 
 
 class Context(nn.Module):
@@ -51,6 +51,7 @@ class Context(nn.Module):
             if self.attention is not None:
                 x = self.attention(x[None])[0]
             added.append(self.out(torch.relu(self.middle(x))))
-        total = encoded.new_zeros(len(places.operator_of_bag), encoded.shape[1]).index_add(0, places.bag, torch.cat(added))
-        count = encoded.new_zeros(len(total), 1).index_add(0, places.bag, torch.ones(len(places.bag), 1))
-        return encoded[places.operator_of_bag] + total / count
+        total = encoded.new_zeros(len(places.operator_of_multiset), encoded.shape[1])
+        total = total.index_add(0, places.multiset_row, torch.cat(added))
+        count = encoded.new_zeros(len(total), 1).index_add(0, places.multiset_row, torch.ones(len(places.multiset_row), 1))
+        return encoded[places.operator_of_multiset] + total / count

@@ -65,7 +65,7 @@ class Dataset:
     def sequence(self, network: int) -> slice:
         return slice(self.network_start[network], self.network_start[network + 1])
 
-    def bag(self, network: int) -> tuple[np.ndarray, np.ndarray]:
+    def multiset(self, network: int) -> tuple[np.ndarray, np.ndarray]:
         """Distinct operators of a network and the number of occurrences of each."""
         return np.unique(self.operator[self.sequence(network)], return_counts=True)
 

@@ -39,7 +39,7 @@ def configuration(**flags: float) -> list[float]:
 
 def rows(data: Dataset, network: int) -> tuple[torch.Tensor, ...]:
     """A network's distinct operators with their counts."""
-    operators, count = data.bag(network)
+    operators, count = data.multiset(network)
     return (torch.tensor(data.type[operators]),
             *(torch.tensor(x, dtype=torch.float32) for x in (data.setting[operators], data.load[operators], count)))
 

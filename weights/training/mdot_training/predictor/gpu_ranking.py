@@ -24,8 +24,8 @@ def order(gpu: np.ndarray, same: np.ndarray, predicted: np.ndarray, measured: np
     """[pairs, 2] of clearly different steps of the same network and precision (equal `same`): whether the faster one is
     predicted to be faster, and whether both GPUs have the same die."""
     found = []
-    for what in np.unique(same):
-        for a, b in combinations(np.flatnonzero(same == what), 2):
+    for group in np.unique(same):
+        for a, b in combinations(np.flatnonzero(same == group), 2):
             if gpu[a] != gpu[b] and max(measured[a], measured[b]) > CLEAR * min(measured[a], measured[b]):
                 found.append(((predicted[a] < predicted[b]) == (measured[a] < measured[b]), _die(gpu[a]) == _die(gpu[b])))
     return np.array(found, dtype=bool).reshape(-1, 2)
@@ -54,7 +54,7 @@ def lines(folds: dict[str, Fold], data: Dataset) -> list[str]:
     matmul_precision = np.where(np.isin(precision, ("fp32", "tf32")), "single", "half")
     network = data.label_network[label].astype(str)
     pairs = order(gpu, np.char.add(network, matmul_precision), predicted, measured)
-    text = [f"{100 * some[:, 0].mean():.0f} % of {len(some)} pairs {what}" for some, what in
+    text = [f"{100 * some[:, 0].mean():.0f} % of {len(some)} pairs {description}" for some, description in
             ((pairs, "of steps that differ by more than a tenth are in the right order"), (pairs[~pairs[:, 1]], "between dies"),
              (pairs[pairs[:, 1]], "between GPU models with the same die")) if len(some)]
     die = np.array([_die(each) for each in gpu])

@@ -113,10 +113,10 @@ def write_all(wanted: list[Network], folder: Path, processes: int) -> int:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="mdot_training.predictor graphs", description=__doc__.splitlines()[0])
     parser.add_argument("--labels", type=Path, default=[], nargs="*",
-                        help="timm's tables of training and inference, the folder of torchvision's networks")
+                        help="timm's tables of training and inference benchmarks, or the folder of torchvision's results")
     parser.add_argument("--published", type=Path, default=[], nargs="*",
-                        help="language models: NeuSight's folder of labels, the table of published points")
-    parser.add_argument("--out", type=Path, required=True, help="folder of the `.job` files; those that exist stay")
+                        help="steps of language models: NeuSight's folder of labels, or a table of published points")
+    parser.add_argument("--out", type=Path, required=True, help="folder of the .job files; existing files are kept")
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(arguments)
     wanted = {*networks(options.labels), *(label.network for path in options.published for label in published.read(path))}

@@ -84,9 +84,9 @@ def _operators(folder: Path, data: Dataset) -> list[str]:
     for name, fold in read_folds(folder, SHIPPED_FORM, splits.ARCHITECTURES).items():
         type_of = np.array([str(run).rsplit(" ", 1)[1] for run in data.run[fold.label]])
         is_half = np.isin(data.precision[fold.label], ("bf16", "fp16"))
-        what = np.char.add(type_of, np.where(is_half, ", half precision", ", fp32"))
-        for each in np.unique(what):
-            rows = what == each
+        kind = np.char.add(type_of, np.where(is_half, ", half precision", ", fp32"))
+        for each in np.unique(kind):
+            rows = kind == each
             e = errors(fold.predicted_ms[rows], fold.measured_ms[rows])
             ratio = np.median(fold.predicted_ms[rows] / fold.measured_ms[rows])
             gpu_models = len(np.unique(data.gpu[fold.label[rows]]))
