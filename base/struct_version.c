@@ -7,7 +7,7 @@ mdot_status bs_check_struct(const bs_struct_version *type, const void *theirs, m
 {
     if (theirs == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a %s is missing", type->name);
     size_t bytes = bs_struct_bytes(theirs);
-    bool is_size = bytes >= type->least_bytes && bytes <= BS_SIZED_MOST_BYTES && bytes % sizeof bytes == 0;
+    bool is_size = bytes >= type->least_bytes && bytes <= BS_STRUCT_MAX_BYTES && bytes % sizeof bytes == 0;
     if (is_size) return MDOT_OK;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the struct_size of a %s is %zu instead of sizeof(%s)", type->name,
                      bytes, type->name);

@@ -21,7 +21,7 @@ typedef struct bs_struct_version {
 
 /* A larger size, or one that would misalign the elements of an array, means that the program has left the field
  * unset. */
-enum { BS_SIZED_MOST_BYTES = 4096 };
+enum { BS_STRUCT_MAX_BYTES = 4096 };
 
 /* Checks the struct's size. INVALID_ARGUMENT for an impossible size and for NULL. */
 mdot_status bs_check_struct(const bs_struct_version *type, const void *theirs, mdot_error *err);

@@ -59,12 +59,12 @@ static mdot_status check_dump(const char *name, const co_targets *targets, mdot_
         const char *known = i < ir_pass_count ? ir_passes[i].name : other_dumps[i - ir_pass_count];
         if (strcmp(name, known) == 0) return MDOT_OK;
         bs_join_add(&list, "%s", known);
-        bs_suggest_offer(&suggestion, known);
+        bs_suggest_add(&suggestion, known);
     }
     for (int b = 0; b < CG_BACKENDS; b++)
         for (const cg_dump *dump = cg_backends[b]->dumps; dump->name != NULL; dump++) {
             bs_join_add(&list, "%s", dump->name);
-            bs_suggest_offer(&suggestion, dump->name);
+            bs_suggest_add(&suggestion, dump->name);
         }
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown dump \"%s\"%s; known are %s", name,
                      bs_suggest_end(&suggestion).text, text);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder, ir_arena *arena,
-                                       co_verify_inputs *out_given, mdot_error *err)
+                                       co_verify_inputs *out_inputs, mdot_error *err)
 {
     int count;
     co_verify_inputs given = {.tensors = IR_NEW_ARRAY(arena, const ir_tensor *, CO_MAX_TENSORS)};
@@ -19,7 +19,7 @@ mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder
                          graph->input_count);
     for (int i = 0; i < count; i++) {
         const ir_value *input = graph->inputs[i];
-        given.tensors[i] = co_under_type(arena, given.tensors[i], input->type.dtype);
+        given.tensors[i] = co_reinterpret(arena, given.tensors[i], input->type.dtype);
         int64_t length = co_solve_length(&input->type, given.tensors[i]);
         bool differs = length > 0 && given.length > 0 && length != given.length;
         if (length < 0 || differs || given.tensors[i]->dtype != input->type.dtype)
@@ -27,7 +27,7 @@ mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder
                              folder, i, input->name, differs ? " at the length of the preceding inputs" : "");
         if (length > 0) given.length = length;
     }
-    *out_given = given;
+    *out_inputs = given;
     return MDOT_OK;
 }
 
@@ -48,7 +48,7 @@ static const ir_tensor *copy_input(ir_arena *arena, const mdot_input *input)
 }
 
 static mdot_status copy_inputs(const ir_graph *graph, const mdot_job_inputs *inputs, ir_arena *arena,
-                               co_verify_inputs *out_given, mdot_error *err)
+                               co_verify_inputs *out_inputs, mdot_error *err)
 {
     co_verify_inputs given = {.tensors = IR_NEW_ARRAY(arena, const ir_tensor *, graph->input_count + 1)};
     bool copied = given.tensors != NULL;
@@ -63,20 +63,20 @@ static mdot_status copy_inputs(const ir_graph *graph, const mdot_job_inputs *inp
         if (length > 0) given.length = length;
     }
     if (!copied) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    *out_given = given;
+    *out_inputs = given;
     return MDOT_OK;
 }
 
 mdot_status co_verify_inputs_of_jobs(const ir_graph *graph, mdot_context *context, size_t entry,
                                      const mdot_job *const *jobs, const mdot_configuration *configurations,
-                                     size_t count, ir_arena *arena, co_verify_inputs *out_given, mdot_error *err)
+                                     size_t count, ir_arena *arena, co_verify_inputs *out_inputs, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
         mdot_job_inputs *inputs = NULL;
         mdot_error reason = {0};
         status = mdot_job_inputs_create(context, entry, jobs[i], bs_struct_at(configurations, i), &inputs, &reason);
-        if (status == MDOT_OK) status = copy_inputs(graph, inputs, arena, &out_given[i], &reason);
+        if (status == MDOT_OK) status = copy_inputs(graph, inputs, arena, &out_inputs[i], &reason);
         mdot_job_inputs_destroy(inputs);
         if (status != MDOT_OK) return mdot_fail(err, status, "pair %zu: %s", i, reason.message);
     }

@@ -14,7 +14,7 @@ typedef struct cg_linear_block {
     LLVMValueRef a, a_stride;          /* A's first row of the block; stride in elements of a_type */
     LLVMValueRef out, out_stride;      /* first row of the result; stride in elements of out_type */
     LLVMValueRef stage;                /* scratch: rows of `width` for the current strip */
-    LLVMValueRef stage_before;         /* stage of the previous strip, whose epilogue the current strip hides; NULL
+    LLVMValueRef previous_stage;       /* stage of the previous strip, whose epilogue the current strip hides; NULL
                                         * if there is none */
     int64_t width;                     /* columns of a whole strip */
 

@@ -28,17 +28,17 @@ typedef struct cg_tile_operands {
 
 /* Other work that overlaps with a tile's multiplications: a piece of it in each of the inner loop's first
  * iterations. */
-typedef struct cg_shadow {
-    int pieces; /* at most cg_tile_turns */
+typedef struct cg_overlap {
+    int pieces; /* at most cg_tile_iterations */
     void (*emit)(cg_emitter *e, void *context, LLVMValueRef piece);
     void *context;
-} cg_shadow;
+} cg_overlap;
 
 /* acc[i, j] += sum over k < count of row i's scalar times vector j of the panel's row. A constant count needs no
  * remainder loop. A shadow requires a constant count; otherwise it must be NULL. */
 void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
-                        const cg_shadow *shadow);
-int64_t cg_tile_turns(bool use_bf16_dot, int64_t count);
+                        const cg_overlap *overlap);
+int64_t cg_tile_iterations(bool use_bf16_dot, int64_t count);
 
 /* The rows of one tile. In a clamped tile, surplus rows repeat the very last row. They read the same data, compute
  * the same values and store them to the same place, so that a tile needs neither bounds checks nor masks. Therefore

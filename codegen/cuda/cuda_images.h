@@ -39,7 +39,7 @@ void cu_images_done(cu_images *images);
 
 /* Converts the images to the artefact writer's form. Returns OUT_OF_MEMORY on failure. The toolchain's name is in
  * the arena. */
-mdot_status cu_hand_over(cu_images *images, ir_arena *arena, cg_made *out_made, mdot_error *err);
+mdot_status cu_export_images(cu_images *images, ir_arena *arena, cg_image_set *out_set, mdot_error *err);
 extern const cg_backend cu_backend;
 
 #endif

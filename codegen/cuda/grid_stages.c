@@ -34,7 +34,7 @@ static int conflict(const cu_stages *stages, const cu_step *before, const cu_ste
             const cu_access *b = &after->accesses[j];
             if (a->buffer != b->buffer || (!a->is_written && !b->is_written)) continue;
             *related = true;
-            bool crosses = before->spread != after->spread || !a->is_local || !b->is_local;
+            bool crosses = before->distribution != after->distribution || !a->is_local || !b->is_local;
             int64_t size = cu_elements_per_unit(&stages->buffers[a->buffer].type);
             if (!crosses || size <= most) continue;
             found = a->buffer;
@@ -75,7 +75,7 @@ static int compare_steps(const void *left, const void *right)
 {
     const cu_step *a = left, *b = right;
     if (a->stage != b->stage) return a->stage < b->stage ? -1 : 1;
-    if (a->spread != b->spread) return a->spread < b->spread ? -1 : 1;
+    if (a->distribution != b->distribution) return a->distribution < b->distribution ? -1 : 1;
     if (a->kernel != b->kernel) return a->kernel < b->kernel ? -1 : 1;
     return a->part < b->part ? -1 : a->part > b->part;
 }
@@ -101,7 +101,8 @@ static void explain_barriers(cu_stages *stages)
         for (int k = 0; k < s->access_count; k++) {
             const cu_access *a = &s->accesses[k];
             bool is_output = stages->buffers[a->buffer].kind == PL_OUTPUT && a->is_written;
-            if (is_output && s->spread != CU_SINGLE && s->stage == stages->stage_count - 1) stages->meets_at_end = true;
+            if (is_output && s->distribution != CU_SINGLE && s->stage == stages->stage_count - 1)
+                stages->barrier_at_end = true;
         }
     }
 }

@@ -18,7 +18,7 @@ struct cu_function;
 
 /* Whether a step with an internal barrier (a __syncthreads in its function) reads earlier steps' results before or
  * after it. */
-typedef enum cu_when { CU_BEFORE_MEETING = 1, CU_BEHIND_MEETING = 2 } cu_when;
+typedef enum cu_read_phase { CU_BEFORE_BARRIER = 1, CU_AFTER_BARRIER = 2 } cu_read_phase;
 
 /* The functions of a kernel kind's steps. */
 typedef struct cu_step_kind {
@@ -32,7 +32,7 @@ typedef struct cu_step_kind {
     /* Shared memory that a step needs besides its buffers' places. A step that needs any has an internal barrier.
      * NULL: none. */
     size_t (*work_bytes)(const struct cu_step *step, const struct cu_layout *layout);
-    unsigned (*reads)(const struct cu_step *step, int buffer); /* cu_when, for a step with an internal barrier */
+    unsigned (*reads)(const struct cu_step *step, int buffer); /* cu_read_phase, for a step with an internal barrier */
     void (*emit)(struct cu_function *f);                       /* prints the function's body */
 } cu_step_kind;
 

@@ -6,7 +6,7 @@
 #include "codegen/cuda/stage_types.h"
 
 /* Minimum numbers of rows and points without length that are worth spreading over blocks. */
-enum { CU_FEWEST_FREE_ROWS = 32, CU_FEWEST_FREE_POINTS = 4096 };
+enum { CU_MIN_FREE_ROWS = 32, CU_MIN_FREE_POINTS = 4096 };
 
 typedef struct cu_step_finder {
     cu_stages *stages;
@@ -26,7 +26,7 @@ static inline bool cu_is_units(ir_dim d)
 /* Marks that loop `loop`, of extent scale * L, runs over the units. */
 void cu_tile_loop(cu_step_finder *f, int loop, ir_dim extent);
 /* Spreads a step over its rows, the first loop. `note_accesses` notes the accesses for the spread that is tried. */
-void cu_spread_rows(cu_step_finder *f, ir_dim rows, ir_dim columns, void (*note_accesses)(cu_step_finder *f));
+void cu_distribute_rows(cu_step_finder *f, ir_dim rows, ir_dim columns, void (*note_accesses)(cu_step_finder *f));
 /* Are all elements that the step writes those of its own units? */
 bool cu_writes_locally(const cu_step *s);
 
