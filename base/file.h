@@ -3,15 +3,15 @@
  * base/ holds helpers that all libraries share and that use libc only. Each library has its own copy and exports none
  * of it.
  *
- *   elf_read.h   sections and segments of an ELF file in memory
- *   file.h       reading without blocking; writing a file that appears only when complete
- *   stale_temp.h       temporary files that a killed process left behind
- *   join.h       names joined into a buffer of fixed size
- *   suggest.h       suggests a known name for a misspelt one
- *   number.h     numbers as text, independent of the locale
- *   printable.h  text from files, made safe for a terminal
- *   struct_version.h      structs of the public headers that may grow
- *   memstream.h     text written into memory through a FILE
+ *   elf_read.h        sections and segments of an ELF file in memory
+ *   file.h            reading without blocking; writing a file that appears when it is complete
+ *   stale_temp.h      temporary files that a killed process left behind
+ *   join.h            names joined into a buffer of fixed size
+ *   suggest.h         suggests a known name for a misspelt one
+ *   number.h          numbers as text, independent of the locale
+ *   printable.h       text from files, made safe for a terminal
+ *   struct_version.h  structs of the public headers that may grow
+ *   memstream.h       text written into memory through a FILE
  */
 #ifndef BS_FILE_H
 #define BS_FILE_H

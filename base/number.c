@@ -37,7 +37,7 @@ float bs_number_read_f32(const char *text, const char **out_end)
 }
 
 /* snprintf lacks a variant with a locale argument. Therefore the decimal point is found in its output: the bytes (one
- * or several) behind the first digits that are neither digits nor an exponent's letter. */
+ * or several) behind the first digits, except digits and an exponent's letter. */
 const char *bs_number_print(double value, int digits, char out[BS_NUMBER_BYTES])
 {
     snprintf(out, BS_NUMBER_BYTES, "%.*g", digits, value);

@@ -9,7 +9,8 @@ enum { BS_SUGGEST_LENGTH = 32 };
 
 typedef struct bs_suggest {
     const char *unknown;
-    const char *found; /* the nearest name so far, the first of several; NULL: none is near */
+    const char *found; /* the nearest name so far; the first one if several are equally near; NULL if all differ too
+                        * much */
     size_t distance;
 } bs_suggest;
 
@@ -26,7 +27,7 @@ void bs_suggest_add(bs_suggest *suggestion, const char *name);
 /* Like bs_suggest_add, but compares `alias`, whose address is not kept; the name found is `name`. */
 void bs_suggest_add_alias(bs_suggest *suggestion, const char *alias, const char *name);
 
-/* Text for a message behind the wrong name: " (did you mean precision?)", or empty if no name is near. */
+/* Text that follows the unknown name in a message: " (did you mean precision?)", or empty if no name is near. */
 typedef struct bs_suggest_hint {
     char text[BS_SUGGEST_LENGTH + 20];
 } bs_suggest_hint;

@@ -1,6 +1,6 @@
 /* backend.h — a backend makes images of one kind. It is a table of data and functions: the values of --target and
- * --kernel-precision that it accepts, and the functions that turn plans into its images. compiler/ and the artefact writer
- * loop over cg_backends and refer to none by name. */
+ * --kernel-precision that it accepts, and the functions that turn plans into its images. compiler/ and the artefact
+ * writer loop over cg_backends and refer to none by name. */
 #ifndef CG_BACKEND_H
 #define CG_BACKEND_H
 
@@ -19,7 +19,7 @@ typedef struct cg_data_section {
  * a GPU reads. */
 enum { CG_PAGE_BYTES = 4096, CG_MAX_SECTIONS = 2 };
 
-/* The images that a backend has made; zero-initialised: none. */
+/* The images that a backend has made. Zero-initialised: empty. */
 typedef struct cg_image_set {
     void *images; /* the backend's own, for describe and done */
     int image_count;

@@ -1,5 +1,5 @@
-/* subprocess.c — see subprocess.h. The child sends records through a pipe: the arguments of the caller's callbacks, and last
- * its answer. */
+/* subprocess.c — see subprocess.h. The child sends records through a pipe: the arguments of the caller's callbacks,
+ * and last its answer. */
 #include "codegen/subprocess.h"
 
 #include <errno.h>

@@ -3,8 +3,8 @@
  * A killed compilation leaves its folder behind. Each compilation holds a lock (flock) on its folder, which the
  * kernel releases with the process. So a folder whose lock can be acquired is abandoned, and the next compilation
  * beside it removes it. Linkers create files with names of their own. Therefore all files are removed if the folder
- * has a mark, the first file made, which shows that the folder belongs to a compilation. Otherwise only the known
- * files are removed, and then the folder if it is empty. On file systems without locks every folder stays.
+ * has a marker. The marker is the first file in it and shows that the folder belongs to a compilation. Otherwise only
+ * the known files are removed, and then the folder if it is empty. On file systems without locks every folder stays.
  */
 #include "codegen/temp_dir.h"
 
@@ -37,7 +37,8 @@ static void remove_known_files(int folder)
     for (int i = 0; i < CG_WORK_FILE_COUNT; i++) unlinkat(folder, names[i], 0);
 }
 
-/* Requires a marked folder. The mark is removed last, so that it survives if this process is killed meanwhile. */
+/* Requires a folder with a marker. The marker is removed last, so that it survives if this process is killed
+ * meanwhile. */
 static void remove_all_files(int folder)
 {
     int listed = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,17 +1,17 @@
 /* compiler.h — declarations shared by the functions of mdotc.h. This folder is the outermost layer of libmdotc. Only
  * this folder and cli/ may use the frontend, ir, the code generator and the runtime together.
  *
- *   compile_model.c     mdotc_compile: the whole compilation, one call per stage
- *   predictor_metadata.c     column names and defaults of inputs, read from a model's metadata
- *   validate_options.c   validation of a caller's arguments
- *   targets.c     names of targets and precisions → targets of images
- *   onnx_test_check.c       mdotc_check: run an ONNX test directory through compiled code
- *   verify_model.c      mdotc_verify: compare compiled code with the reference evaluator
+ *   compile_model.c       mdotc_compile: the whole compilation, one call per stage
+ *   predictor_metadata.c  column names and defaults of inputs, read from a model's metadata
+ *   validate_options.c    validation of a caller's arguments
+ *   targets.c             names of targets and precisions → targets of images
+ *   onnx_test_check.c     mdotc_check: run an ONNX test directory through compiled code
+ *   verify_model.c        mdotc_verify: compare compiled code with the reference evaluator
  *   verify_inputs.c       inputs to verify on, other than random ones
- *   fusion_hints.c       hints for patterns that were not fused
- *   data_set.c    tensors in files
- *   random_inputs.c        random inputs that a model can read
- *   bind_shapes.c  binds data of a test into its model if shapes depend on it
+ *   fusion_hints.c        hints for patterns that were not fused
+ *   data_set.c            tensors in files
+ *   random_inputs.c       random inputs that a model can read
+ *   bind_shapes.c         binds data of a test into its model if shapes depend on it
  *   compare_outputs.c     compares tensors of a run with the expected ones
  */
 #ifndef CO_COMPILER_H

@@ -1,5 +1,5 @@
-/* verify_inputs.c — inputs to verify an artefact on if random ones are unsuitable: tensors in a folder, or the inputs of job
- * predictions. */
+/* verify_inputs.c — inputs to verify an artefact on if random ones are unsuitable: tensors in a folder, or the inputs
+ * of job predictions. */
 #include "base/struct_version.h"
 #include "compiler/compiler.h"
 

@@ -1,5 +1,5 @@
-/* verify_model.c — mdotc_verify: compare an artefact's code with the reference evaluation of its model, on random or given
- * inputs.
+/* verify_model.c — mdotc_verify: compare an artefact's code with the reference evaluation of its model, on random or
+ * given inputs.
  *
  * For each bucket, three lengths are tested: the full length, the shortest (one more than the previous bucket), and
  * one between. The reference is evaluated once per length and serves every CPU ISA level and the GPU, if there is
@@ -118,7 +118,7 @@ static mdot_status measure_rounding(verification *v, const ir_wide *const *input
     return status;
 }
 
-/* `given`: NULL for random inputs. */
+/* `given` is NULL for random inputs. */
 static mdot_status verify_length(verification *v, int64_t length, const co_verify_inputs *given, mdot_error *err)
 {
     ir_arena *arena = ir_arena_create(0);
@@ -168,8 +168,8 @@ static void warn(const verification *v, const char *text)
     if (v->options->warning != NULL) v->options->warning(v->options->user, text);
 }
 
-/* NaN equals NaN, so an output that is entirely NaN would agree with any wrong code that returns NaN. It counts as
- * unverified. Returns whether every output is verified. Warns if fewer values were compared than exist. */
+/* NaN equals NaN, so an output that is entirely NaN would agree with any wrong code that returns NaN. Such an output
+ * counts as unverified. Returns whether every output is verified. Warns if fewer values were compared than exist. */
 static bool check_reference(const verification *v, int64_t longest)
 {
     bool is_verified = true;

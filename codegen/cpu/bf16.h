@@ -8,7 +8,7 @@
  * otherwise the buffer's own type. */
 mdot_dtype cg_stored_dtype(const cg_cpu_target *target, const pl_buffer *buffer);
 
-/* True if a kernel rounds both factors of its products to 16 bits on the target. */
+/* True if a kernel rounds both factors of its multiplications to bf16 on the target. */
 bool cg_multiplies_bf16(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel);
 
 /* Elements of an f32 buffer in either stored type: the type, and loads and stores of `lanes` elements. */

@@ -1,4 +1,4 @@
-/* cpu_attention_amx.h — the products of streaming attention with matrix tiles. */
+/* cpu_attention_amx.h — the matmuls of streaming attention with matrix tiles. */
 #ifndef CG_CPU_ATTENTION_AMX_H
 #define CG_CPU_ATTENTION_AMX_H
 

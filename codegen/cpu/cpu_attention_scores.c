@@ -1,5 +1,5 @@
-/* cpu_attention_scores.c — the definition of scores for both forms of attention, and the choice of 16-bit products:
- * cpu_attention_head.h. */
+/* cpu_attention_scores.c — the definition of scores for both forms of attention, and the choice of bf16 dot products;
+ * see cpu_attention_head.h. */
 #include "codegen/cpu/cpu_attention_scores.h"
 #include "codegen/cpu/bf16.h"
 #include "codegen/cpu/emit.h"

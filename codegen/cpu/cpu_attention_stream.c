@@ -66,7 +66,8 @@ static bool cg_mask_varies_by_query(const cg_stream *s)
     return s->head->k->mask >= 0 && !ir_dim_is(s->head->k->mask_query, 0);
 }
 
-/* `value` if the lane's query may see the key, else -inf. Surplus lanes see all keys, as the last query does. */
+/* `value` if the lane's query may attend to the key, otherwise -inf. Surplus lanes attend to all keys, as the last
+ * query does. */
 static LLVMValueRef mask_future(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef value)
 {
     int lanes = e->target->lanes;
@@ -112,14 +113,14 @@ static LLVMValueRef end_score(cg_emitter *e, const cg_stream *s, LLVMValueRef ke
     return mask_causal(e, s, key, j, cg_finish_score(e, s->head->k, sum, mask_of(e, s, key, j)));
 }
 
-/* The score, given the unscaled product. */
+/* The score, given the unscaled dot product. */
 static LLVMValueRef score_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef product)
 {
     if (cg_scores_are_finished(s->head->k)) return end_score(e, s, key, j, cg_fmul(e, product, cg_stream_scale(e, s)));
     return cg_fma(e, product, cg_stream_scale(e, s), start_score(e, s, key, j));
 }
 
-/* Products of a tile of keys and the queries, pair by pair, then scaled and masked. */
+/* Dot products of a tile of keys with the queries, by pairs of channels, then scaled and masked. */
 static void score_bf16(cg_emitter *e, const cg_stream *s, const cg_rows *rows, cg_tile *tile)
 {
     const pl_attention *k = s->head->k;
@@ -189,7 +190,7 @@ static void store_tile(cg_emitter *e, const cg_stream *s, const LLVMValueRef *ch
                      cg_lanes_bytes(e));
 }
 
-/* Computes vector j of one key's weights from its scores, and adds it to `sum`. */
+/* Computes vector j of one key's softmax weights from its scores, and adds it to `sum`. */
 static LLVMValueRef softmax_weight(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef *sum)
 {
     LLVMValueRef address = block_pointer(e, s, s->weights, key, j);
@@ -234,7 +235,8 @@ static value_steps steps_of_values(cg_emitter *e, const cg_stream *s)
     return (value_steps){e->f32, first, s->head->value_stride};
 }
 
-/* Channels of the weighing tile: a third of a tile's accumulators, so that registers remain for the exponentials. */
+/* Channels of the tile that also computes the weights: a third of a tile's accumulators, so that registers remain for
+ * the exponentials. */
 static int fused_channels(const cg_emitter *e, const cg_stream *s)
 {
     int64_t channels = e->target->tile_rows * e->target->tile_vectors / (3 * s->vectors);
@@ -420,7 +422,7 @@ static void clear_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef matrix, i
     cg_loop_end(e, &loop, NULL);
 }
 
-/* Number of keys that the block's last query may see. Later keys are skipped. */
+/* Number of keys that the block's last query may attend to. Later keys are skipped. */
 static LLVMValueRef visible_keys(cg_emitter *e, const cg_stream *s)
 {
     if (!s->head->k->causal) return s->head->keys;

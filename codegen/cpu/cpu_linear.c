@@ -72,7 +72,7 @@ static bool only_adds(const pl_expr *expr)
     return uses_acc(left) ? only_adds(left) && is_cheap_term(right) : only_adds(right) && is_cheap_term(left);
 }
 
-/* True if the expression is long enough that hiding it pays off. */
+/* True if the expression costs enough that overlapping it with multiplications pays off. */
 static bool is_expensive(const pl_expr *expr)
 {
     switch (expr->op) {
@@ -134,7 +134,7 @@ static LLVMValueRef start_value(cg_emitter *e, const cg_linear_block *l, const c
     return l->staged ? bias : cg_linear_epilogue(e, l, rows->index[i], vector_column(e, l, j), bias);
 }
 
-/* Epilogue work hidden in a tile: the same rows of the previous strip, one vector per iteration. */
+/* Epilogue work that overlaps with a tile: the same rows of the previous strip, one vector per iteration. */
 typedef struct previous_strip {
     const cg_linear_block *l;
     LLVMValueRef first_row;
@@ -190,8 +190,8 @@ static int64_t pairs_of(int64_t elements)
     return (elements + 1) / 2;
 }
 
-/* Widens k_count rows of the strip's weights, from k_first on, into scratch rows of `width`. Blocks after the first
- * begin with a whole pair, because the padding precedes row 0. */
+/* Converts k_count rows of the strip's weights, from k_first on, to f32, in scratch rows of `width`. Blocks after the
+ * first begin with a whole pair, because the padding precedes row 0. */
 static LLVMValueRef convert_panel(cg_emitter *e, const cg_linear_block *l, int64_t k_count)
 {
     int lanes = e->target->lanes;
@@ -269,9 +269,9 @@ static void emit_strip(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, i
     if (staged) cg_finish_rows(e, l, columns, cg_int(e, 0), l->row_count);
 }
 
-/* Staged strips 0 … end with hidden epilogues. Strip s finishes the rows of whole tiles of strip s-1, which are in
- * the other half of the stage. The last strip is finished at the end. Rows of clamped tiles, which repeat, are
- * finished strip by strip. */
+/* Staged strips 0 … end, whose epilogues overlap with the next strip. Strip s finishes the rows of whole tiles of
+ * strip s-1, which are in the other half of the stage. The last strip is finished at the end. Rows of clamped tiles,
+ * which repeat, are finished strip by strip. */
 static void emit_overlapping_strips(cg_emitter *e, cg_linear_block *l, int64_t end)
 {
     LLVMValueRef whole_rows = cg_whole_tile_rows(e, l->row_count);
@@ -345,8 +345,8 @@ static bool is_direct(const pl_plan *plan, const pl_linear *k, const cg_cpu_targ
     return only_adds(k->epilogue) && !is_stored_half(plan, k->out.buffer, target);
 }
 
-/* True if strips hide one another's epilogues. The tile must leave registers for the epilogue, which requires 32
- * registers, and must have an iteration for each of its vectors. */
+/* True if each strip overlaps with the epilogue of the previous one. The tile must leave registers for the epilogue,
+ * which requires 32 registers, and must have an iteration for each of its vectors. */
 static bool overlaps_epilogues(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     int vectors = target->tile_rows * target->tile_vectors;

@@ -55,7 +55,7 @@ int64_t cg_copy_stride(const cg_linear_block *l)
     return l->matmul == CG_MATMUL_BF16 ? 2 * l->steps : l->k->k;
 }
 
-/* Copies `count` elements of A's row to the row of the copy, rounded or widened. */
+/* Copies `count` elements of A's row to the row of the copy, rounded to bf16 or converted to f32. */
 static void copy_elements(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef to, LLVMValueRef at,
                           int count)
 {

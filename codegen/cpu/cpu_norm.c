@@ -1,8 +1,8 @@
 /* cpu_norm.c — layer normalisation, RMS normalisation, softmax and log-softmax of the rows of a matrix.
  *
- * Rows are processed one at a time. A row's values are computed once from the input expression and then held: in
+ * Rows are processed one at a time. A row's values are computed once from the input expression and then kept: in
  * registers if the row is short and its length known, otherwise in scratch, padded to whole vectors. Statistics are
- * computed from the held values (the variance in two passes, as it is defined), and a last pass writes the results.
+ * computed from the kept values (the variance in two passes, as it is defined), and a last pass writes the results.
  * Neighbouring rows are independent, so the processor overlaps one row's reductions across lanes with the next row's
  * instructions.
  */
@@ -76,7 +76,7 @@ static LLVMValueRef select_tail(cg_emitter *e, const norm *n, LLVMValueRef value
     return cg_select(e, valid, value, cg_const(e, LLVMTypeOf(value), other));
 }
 
-/* Value of the padding lanes while the row is held. It changes neither a sum nor a maximum. */
+/* Value of the padding lanes while the row is in registers or scratch. It leaves sums and maxima unchanged. */
 static double padding(const norm *n)
 {
     return n->k->mode == PL_NORM_SOFTMAX || n->k->mode == PL_NORM_LOG_SOFTMAX ? -INFINITY : 0;
@@ -148,7 +148,7 @@ static void write_line(cg_emitter *e, norm *n)
 
 /* ---- Statistics ------------------------------------------------------------------------------------------------- */
 
-/* A reduction over the row: `map` replaces the held values, `term` computes the summand of each value, and `combine`
+/* A reduction over the row: `map` replaces the kept values, `term` computes the summand of each value, and `combine`
  * joins the terms. A NULL function returns the value itself. */
 typedef LLVMValueRef (*value_function)(cg_emitter *e, const norm *n, LLVMValueRef value);
 typedef struct reduction {
@@ -265,7 +265,7 @@ static LLVMValueRef inverse_deviation(cg_emitter *e, norm *n, const reduction *s
     return reciprocal(e, cg_sqrt(e, variance));
 }
 
-/* Sets factor and offset, and maps the held values to the values that these apply to. */
+/* Sets factor and offset, and maps the kept values to the values that these apply to. */
 static void find_statistics(cg_emitter *e, norm *n)
 {
     int lanes = e->target->lanes;
@@ -353,8 +353,8 @@ static void write_from_line(cg_emitter *e, const norm *n)
 
 /* ---- The kernel ------------------------------------------------------------------------------------------------- */
 
-/* Number of vectors of a row held in registers; 0 if the row goes through scratch. A tile's accumulators are the
- * registers that a loop may fill. A third of them is reserved for the passes. */
+/* Number of vectors of a row that are kept in registers; 0 if the row goes through scratch. A tile's accumulators are
+ * the registers that a loop may fill. A third of them is reserved for the passes. */
 static int kept_vectors(const pl_norm *k, const cg_cpu_target *target)
 {
     int capacity = target->tile_rows * target->tile_vectors * 2 / 3;

@@ -189,9 +189,9 @@ static void move_down(const sequential *s, const ranking *r, LLVMValueRef rank)
     put_ranked(s, r, rank, load_stored(s, s->k->output[0], from), place);
 }
 
-/* Moves the elements that rank after `value` one place down, starting at the end of the `filled` best. Returns the
- * rank that becomes free. Equal values stay before it, because the lower index wins. Elements that move past the
- * last rank are dropped. */
+/* Moves the elements that rank after `value` one rank down, starting at the end of the `filled` best. Returns the
+ * rank that becomes free. Equal values stay before it, because the lower index wins. Elements that move past the last
+ * rank are dropped. */
 static LLVMValueRef shift_lower_ranks(const sequential *s, const ranking *r, LLVMValueRef value, LLVMValueRef filled)
 {
     cg_emitter *e = s->e;

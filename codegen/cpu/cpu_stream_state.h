@@ -19,7 +19,7 @@ typedef struct cg_stream {
                                            * AMX */
     LLVMValueRef context;                 /* scratch: value_dim rows */
     LLVMValueRef keys_copy, value_pairs;  /* scratch, in pairs: cg_bf16_keys, cg_interleave_values */
-    cg_key_rows keys;                     /* keys of the block, as pairs */
+    cg_key_rows keys;                     /* keys of the block in bf16 */
     cg_amx_head packed;                   /* scratch: packed keys and values of the head */
 
     LLVMValueRef first_key, key_count; /* of the block of keys */

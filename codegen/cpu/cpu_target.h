@@ -9,7 +9,7 @@
 /* The factors that a target's matrix kernels (pl_is_matrix) multiply. Sums and all other operations are always f32. */
 typedef enum cg_matmul_kind {
     CG_MATMUL_F32,          /* f32 by f32 */
-    CG_MATMUL_BF16_WEIGHTS, /* f32 by f32; weights are bf16 in memory and widened before the multiplication */
+    CG_MATMUL_BF16_WEIGHTS, /* f32 by f32; weights are bf16 in memory and converted to f32 before the multiplication */
     CG_MATMUL_BF16,         /* bf16 by bf16, two products per lane: vdpbf16ps */
     CG_MATMUL_AMX,          /* bf16 by bf16, tiles of 16 rows: AMX */
 } cg_matmul_kind;
@@ -21,7 +21,7 @@ typedef struct cg_cpu_target {
     const char *name;   /* for example "x86-64-v3" */
     const char *suffix; /* unique suffix of symbol names, for example "v3" */
     cg_matmul_kind matmul;
-    bool use_generic_vectors;          /* bf16 products use instructions that every level has; for tests */
+    bool use_generic_vectors;          /* bf16 dot products use instructions that every level has; for tests */
     const cg_machine *machine;         /* machine of the module, shared by every level of an architecture */
     const cg_layout *layout;           /* layouts in which its linear kernels read constants */
     const char *cpu, *features, *tune; /* attributes of each function */

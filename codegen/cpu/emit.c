@@ -74,8 +74,8 @@ static void begin(cg_emitter *e, const char *name, LLVMTypeRef *parameters, int 
     add_text_attribute(e, "tune-cpu", e->target->tune);
     add_text_attribute(e, "no-builtins", "");
     add_attribute(e, "nounwind", 0);
-    add_attribute(e, "uwtable", 2); /* asynchronous tables, so that profilers and debuggers can walk the stack from
-                                     * any instruction */
+    add_attribute(e, "uwtable", 2); /* asynchronous unwind tables, so that profilers and debuggers can walk the stack
+                                     * from any instruction */
     LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, e->function, "entry"));
 }
 

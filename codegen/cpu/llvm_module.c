@@ -125,7 +125,7 @@ static LLVMValueRef generate_kernel(generator *g, cg_emitter *e, const pl_plan *
     return function;
 }
 
-/* Gives a kernel that shares another one's function its own name for it, if the name is free. */
+/* Adds an alias with the kernel's own name for a function that it shares with another kernel, if the name is free. */
 static bool note_alias(generator *g, const pl_kernel *kernel, LLVMValueRef function, const char *suffix)
 {
     const char *name = ir_arena_printf(g->arena, "%s.%s", kernel->name, suffix);

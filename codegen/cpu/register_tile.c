@@ -7,7 +7,8 @@
 #include <assert.h>
 
 /* Steps of k per iteration of the inner loop: enough to hide the loop's own instructions; more brings no gain. With
- * pairs there are half as many steps in total, and the shadow's pieces need as many iterations. */
+ * bf16 dot products there are half as many steps in total, and the loop must still have an iteration for each piece
+ * of overlapped work. */
 enum { UNROLL = 4, UNROLL_BF16 = 2 };
 
 static int64_t steps_per_iteration(bool use_bf16_dot)

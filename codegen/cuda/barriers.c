@@ -1,4 +1,4 @@
-/* barriers.c — the memory of a block that steps touch, and the steps that must therefore wait for all threads (see
+/* barriers.c — the memory of a block that steps access, and the steps that must therefore wait for all threads (see
  * barriers.h).
  *
  * A step with an internal barrier (to stage rows, to combine slices) has two phases. Accesses of the first phase are
@@ -115,7 +115,7 @@ static bool may_repeat(const cu_step *step)
     return step->distribution != CU_SINGLE && !cu_distributes_points(step);
 }
 
-/* True if the second round of a loop's steps touches data of the first round before the next barrier. Tiles are
+/* True if the second iteration of a loop's steps accesses data of the first before the next barrier. Tiles are
  * separate in scratch memory, so only shared memory counts. */
 static bool needs_barrier_again(const step_phases *phases, const bool *before, int first, int end, const phase *pending)
 {

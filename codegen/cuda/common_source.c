@@ -1,5 +1,5 @@
-/* common_source.c — the portable start of a kernel's source: structures, lanes, scalar operators; and the parts that depend
- * on the mode. */
+/* common_source.c — the portable start of a kernel's source: structures, lanes, scalar operators; and the parts that
+ * depend on the mode. */
 #include "codegen/cuda/prelude.h"
 
 const char cu_bf16[] = "typedef unsigned short half_t; // bfloat16: what matrix instructions multiply\n"

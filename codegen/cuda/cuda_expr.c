@@ -212,7 +212,7 @@ static bool is_rounding(pl_expr_op op)
     return op == PL_FLOOR || op == PL_CEIL || op == PL_ROUND;
 }
 
-/* An operand, widened to long long if the operation uses that type. */
+/* An operand, converted to long long if the operation uses that type. */
 static const char *operand(cu_function *f, const pl_expr *e, int k, const char *acc, bool is_wide)
 {
     const pl_expr *arg = e->arg[k];

@@ -190,7 +190,7 @@ static void declare_parameter(bucket *b, size_t bytes)
     cu_put(to, "};\n\n");
 }
 
-/* Prints the offset of each place in its memory, under the place's name. */
+/* Prints the offset of each location in its memory, under the location's name. */
 static void put_locations(const bucket *b, cu_text *to)
 {
     static const char *const where[] = {[CU_SHARED] = "shared", [CU_SCRATCH] = "scratch"};

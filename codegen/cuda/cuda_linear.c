@@ -125,7 +125,7 @@ static const char *bias_pointer(cu_function *f)
     return name;
 }
 
-/* True if columns 2c and 2c + 1 can be written at once in every place. */
+/* True if columns 2c and 2c + 1 can be written at once in every location. */
 static bool stores_pairs(const cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;

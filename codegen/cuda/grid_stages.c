@@ -1,4 +1,4 @@
-/* grid_stages.c — finds the steps of a plan, the units that each touches, and the necessary barriers (see
+/* grid_stages.c — finds the steps of a plan, the units that each one accesses, and the necessary barriers (see
  * grid_stages.h).
  *
  * Stages are levels of the dependence graph, so their number is minimal. A step that fits several stages goes to the
@@ -22,7 +22,7 @@ static mdot_status add_kernel(cu_step_finder *f, const pl_kernel *kernel, mdot_e
 }
 
 /* The largest buffer for which `after` must wait until all blocks have finished `before`; -1 if there is none.
- * `related`: both touch a common buffer and at least one writes it, so that their order matters. */
+ * `related`: both access a common buffer and at least one writes it, so that their order matters. */
 static int conflict(const cu_stages *stages, const cu_step *before, const cu_step *after, bool *related)
 {
     int found = -1;

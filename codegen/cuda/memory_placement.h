@@ -23,7 +23,7 @@ typedef struct cu_location {
     int64_t unit; /* SHARED: elements per unit of length; 0: the whole buffer is there */
 } cu_location;
 
-/* A buffer may have several places; a step that writes it writes all of them. */
+/* A buffer may have several locations; a step that writes it writes all of them. */
 typedef struct cu_placement {
     cu_location plain;  /* in its own type, for general operations */
     cu_location half;   /* in the 16-bit type, for matrix instructions */

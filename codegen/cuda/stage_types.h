@@ -45,13 +45,13 @@ typedef struct cu_stages {
     int buffer_count;         /* buffers of the plan, followed by partial results */
     const pl_buffer *buffers; /* partial results are SCRATCH */
     int step_count;
-    cu_step *steps; /* ordered by stage, then by spread, then in the plan's order */
+    cu_step *steps; /* ordered by stage, then by distribution, then in the plan's order */
     int stage_count;
     cu_barrier *barriers; /* barrier at the beginning of stage i; [0] is unused */
     bool barrier_at_end;  /* blocks other than 0 write outputs in the last stage */
 } cu_stages;
 
-/* True if a step distributes its points over all threads itself: a step of a kind without rows, and without units. */
+/* True if a step distributes its points over all threads itself: its kind lacks rows, and units do not divide it. */
 static inline bool cu_distributes_points(const cu_step *step)
 {
     return step->distribution == CU_FREE && step->kind->row_count == NULL;
