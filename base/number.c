@@ -41,9 +41,9 @@ float bs_number_read_f32(const char *text, const char **out_end)
 const char *bs_number_print(double value, int digits, char out[BS_NUMBER_BYTES])
 {
     snprintf(out, BS_NUMBER_BYTES, "%.*g", digits, value);
-    static const char figures[] = "0123456789";
+    static const char decimal_digits[] = "0123456789";
     char *point = out + (*out == '-');
-    size_t before = strspn(point, figures);
+    size_t before = strspn(point, decimal_digits);
     point += before;
     size_t bytes = strcspn(point, "0123456789e");
     if (before == 0 || bytes == 0) return out; /* inf, nan, or a number that has no point */

@@ -183,7 +183,7 @@ static mdot_status seal_mapped(int descriptor, const void *file, size_t file_byt
     if (bs_elf_open(file, file_bytes, "an artefact", machine->elf_machine, &elf, NULL) != MDOT_OK ||
         !bs_elf_section_named(&elf, MDOT_ABI_SECTION_TABLE, &table) || table.bytes == NULL ||
         table.size_bytes < sizeof(mdot_abi_table))
-        return mdot_fail(err, MDOT_TOOLCHAIN, "the linker lost section " MDOT_ABI_SECTION_TABLE);
+        return mdot_fail(err, MDOT_TOOLCHAIN, "the linked file lacks section " MDOT_ABI_SECTION_TABLE);
     size_t at = (size_t)table.offset;
     uint64_t size = file_bytes;
     bool written = write_at(descriptor, &size, sizeof size, at + offsetof(mdot_abi_table, file_bytes));

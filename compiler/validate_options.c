@@ -19,7 +19,7 @@ mdot_status co_check_entries(const mdotc_entry *entries, size_t count, mdot_erro
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry point \"%s\" has no model", entries[i].name);
         for (size_t j = 0; j < i; j++)
             if (strcmp(entries[i].name, entries[j].name) == 0)
-                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "two entry points are called \"%s\"", entries[i].name);
+                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "two entry points have the name \"%s\"", entries[i].name);
     }
     return MDOT_OK;
 }

@@ -52,8 +52,8 @@ typedef struct verification {
     mdot_entry_info info;
     int variant_count;
     code_variant variants[MAX_VARIANTS];
-    co_verify_inputs *given; /* NULL: inputs are random */
-    size_t given_inputs_count;
+    co_verify_inputs *provided; /* NULL: inputs are random */
+    size_t provided_count;
     value_counts *counts; /* one per output, for the current bucket */
     bool rounds[HALF_TYPES];
     double rounded[HALF_TYPES]; /* error of rounded matmuls in the current bucket */
@@ -118,8 +118,8 @@ static mdot_status measure_rounding(verification *v, const ir_wide *const *input
     return status;
 }
 
-/* `given` is NULL for random inputs. */
-static mdot_status verify_length(verification *v, int64_t length, const co_verify_inputs *given, mdot_error *err)
+/* `provided` is NULL for random inputs. */
+static mdot_status verify_length(verification *v, int64_t length, const co_verify_inputs *provided, mdot_error *err)
 {
     ir_arena *arena = ir_arena_create(0);
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
@@ -134,8 +134,8 @@ static mdot_status verify_length(verification *v, int64_t length, const co_verif
         status = mdot_predictor_get_input(v->variants[0].predictor, v->entry, i, &info);
         if (status == MDOT_OK) status = co_tensor_create(arena, &info, length, &inputs[i], err);
         if (status != MDOT_OK) break;
-        wide[i] = given != NULL ? ir_wide_from_tensor(arena, given->tensors[i])
-                                : co_random_input(v->typed, (int)i, length, &inputs[i], &v->random, arena);
+        wide[i] = provided != NULL ? ir_wide_from_tensor(arena, provided->tensors[i])
+                                   : co_random_input(v->typed, (int)i, length, &inputs[i], &v->random, arena);
         const ir_tensor *stored = wide[i] != NULL ? ir_tensor_from_wide(arena, wide[i]) : NULL;
         if (stored != NULL)
             memcpy(inputs[i].data, stored->data, (size_t)stored->count * mdot_dtype_size_bytes(stored->dtype));
@@ -200,9 +200,9 @@ static mdot_status type_bucket(verification *v, int64_t longest, ir_arena *arena
     return status;
 }
 
-static bool holds(const co_verify_inputs *given, int64_t shortest, int64_t longest)
+static bool holds(const co_verify_inputs *provided, int64_t shortest, int64_t longest)
 {
-    return given->length == 0 || (shortest <= given->length && given->length <= longest);
+    return provided->length == 0 || (shortest <= provided->length && provided->length <= longest);
 }
 
 /* Verifies random lengths of the bucket, or the given inputs whose length is in the bucket. */
@@ -210,9 +210,10 @@ static mdot_status verify_lengths(verification *v, int64_t shortest, int64_t lon
 {
     int64_t lengths[MAX_LENGTHS];
     mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < v->given_inputs_count; i++)
-        if (holds(&v->given[i], shortest, longest)) status = verify_length(v, v->given[i].length, &v->given[i], err);
-    if (v->given != NULL) return status;
+    for (size_t i = 0; status == MDOT_OK && i < v->provided_count; i++)
+        if (holds(&v->provided[i], shortest, longest))
+            status = verify_length(v, v->provided[i].length, &v->provided[i], err);
+    if (v->provided != NULL) return status;
     int count = choose_lengths(v, shortest, longest, lengths);
     for (int i = 0; i < count && status == MDOT_OK; i++) status = verify_length(v, lengths[i], NULL, err);
     return status;
@@ -259,9 +260,9 @@ static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *e
     for (size_t b = 0; b < v->info.bucket_count; b++) {
         mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
         mdot_status status = mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, b, &bucket);
-        bool is_tested = v->given == NULL;
-        for (size_t i = 0; i < v->given_inputs_count; i++)
-            is_tested = is_tested || holds(&v->given[i], shortest, bucket.max_length);
+        bool is_tested = v->provided == NULL;
+        for (size_t i = 0; i < v->provided_count; i++)
+            is_tested = is_tested || holds(&v->provided[i], shortest, bucket.max_length);
         if (status == MDOT_OK && is_tested) status = verify_bucket(v, shortest, bucket.max_length, &passed, err);
         if (status != MDOT_OK) return status;
         shortest = bucket.max_length + 1;
@@ -419,21 +420,21 @@ static mdot_status check_schema(const verification *v, const char *model_path, m
 static mdot_status read_given(verification *v, ir_arena *arena, mdot_error *err)
 {
     const mdotc_verify_options *o = v->options;
-    v->given_inputs_count = o->inputs != NULL ? 1 : o->job_count;
-    if (v->given_inputs_count == 0) return MDOT_OK;
-    v->given = IR_NEW_ARRAY(arena, co_verify_inputs, v->given_inputs_count);
-    if (v->given == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    v->provided_count = o->inputs != NULL ? 1 : o->job_count;
+    if (v->provided_count == 0) return MDOT_OK;
+    v->provided = IR_NEW_ARRAY(arena, co_verify_inputs, v->provided_count);
+    if (v->provided == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     mdot_status status = o->inputs != NULL
-                             ? co_verify_inputs_in_folder(v->graph, o->inputs, arena, v->given, err)
+                             ? co_verify_inputs_in_folder(v->graph, o->inputs, arena, v->provided, err)
                              : co_verify_inputs_of_jobs(v->graph, v->variants[0].context, v->entry, o->jobs,
-                                                        o->configurations, o->job_count, arena, v->given, err);
+                                                        o->configurations, o->job_count, arena, v->provided, err);
     mdot_bucket_info last = MDOT_INIT(mdot_bucket_info);
     if (status == MDOT_OK)
         status = mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, v->info.bucket_count - 1, &last);
-    for (size_t i = 0; status == MDOT_OK && i < v->given_inputs_count; i++)
-        if (!holds(&v->given[i], v->info.min_length, last.max_length))
+    for (size_t i = 0; status == MDOT_OK && i < v->provided_count; i++)
+        if (!holds(&v->provided[i], v->info.min_length, last.max_length))
             status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: the length %lld exceeds every bucket",
-                               o->inputs != NULL ? o->inputs : v->info.name, (long long)v->given[i].length);
+                               o->inputs != NULL ? o->inputs : v->info.name, (long long)v->provided[i].length);
     return status;
 }
 
@@ -450,7 +451,7 @@ static mdot_status import_model(verification *v, const char *path, ir_arena *are
 static mdot_status check_options(const mdotc_verify_options *o, mdot_error *err)
 {
     if (o->job_count > 0 && o->inputs != NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the folder of inputs and the jobs exclude each other");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a folder of inputs and jobs exclude each other");
     if (o->job_count > 0 && (o->jobs == NULL || o->configurations == NULL))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "job_count is %zu, but jobs or configurations is NULL",
                          o->job_count);

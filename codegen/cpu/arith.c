@@ -93,11 +93,11 @@ static LLVMValueRef narrow_to_odd(cg_emitter *e, LLVMValueRef wide)
     LLVMTypeRef f32 = like_type(wide, e->f32), i32 = like_type(wide, e->i32);
     LLVMValueRef narrow = LLVMBuildFPTrunc(e->builder, wide, f32, "");
     LLVMValueRef back = LLVMBuildFPExt(e->builder, narrow, LLVMTypeOf(wide), "");
-    LLVMValueRef magnitude = cg_fabs(e, back), wanted = cg_fabs(e, wide);
-    LLVMValueRef away = fcmp(e, LLVMRealOGT, magnitude, wanted);
+    LLVMValueRef magnitude = cg_fabs(e, back), exact = cg_fabs(e, wide);
+    LLVMValueRef is_larger = fcmp(e, LLVMRealOGT, magnitude, exact);
     LLVMValueRef inexact = fcmp(e, LLVMRealONE, back, wide);
     LLVMValueRef bits = LLVMBuildBitCast(e->builder, narrow, i32, "");
-    bits = LLVMBuildSub(e->builder, bits, LLVMBuildZExt(e->builder, away, i32, ""), "");
+    bits = LLVMBuildSub(e->builder, bits, LLVMBuildZExt(e->builder, is_larger, i32, ""), "");
     bits = LLVMBuildOr(e->builder, bits, LLVMBuildZExt(e->builder, inexact, i32, ""), "");
     return LLVMBuildBitCast(e->builder, bits, f32, "");
 }

@@ -116,7 +116,7 @@ mdot_status cg_cpu_make_images(const cg_entry *entries, int entry_count, const c
     for (int i = 0; i < count && i < MDOT_ABI_MAX_IMAGES; i++) {
         rows[i] = cg_cpu_target_find((mdot_cpu_isa)targets[i].number, targets[i].kernel_precision);
         if (rows[i] == NULL)
-            return mdot_fail(err, MDOT_UNSUPPORTED, "CPU level number %u in %s is unknown", targets[i].number,
+            return mdot_fail(err, MDOT_UNSUPPORTED, "CPU ISA level %u in %s is unknown", targets[i].number,
                              cg_compute_name(targets[i].kernel_precision));
     }
     return cg_cpu_make_images_for(rows, count, entries, entry_count, options, arena, out_images, err);

@@ -84,9 +84,9 @@ static const char *heads_index(cu_function *f, const pl_heads *h, const char *ba
 
 /* A pointer to channel 0; `index` is its index in the whole buffer. */
 static const char *at_index(cu_function *f, int buffer, const cu_location *location, const char *index,
-                            const char *wanted)
+                            const char *name_hint)
 {
-    const char *pointer = cu_pointer(f, buffer, location, wanted);
+    const char *pointer = cu_pointer(f, buffer, location, name_hint);
     if (location->kind == CU_SHARED && location->unit > 0)
         index = ir_arena_printf(f->arena, "%s - t.first * %" PRId64, index, location->unit);
     if (location->kind == CU_SHARED && location->pitch != location->width)
@@ -95,12 +95,12 @@ static const char *at_index(cu_function *f, int buffer, const cu_location *locat
     return ir_arena_printf(f->arena, "%s + (%s)", pointer, index);
 }
 
-static const char *operand(cu_function *f, const pl_heads *h, bool is_half, const char *wanted, const char *batch,
+static const char *operand(cu_function *f, const pl_heads *h, bool is_half, const char *name_hint, const char *batch,
                            const char *head, const char *row)
 {
     const cu_placement *placement = cu_placement_of(f, h->buffer);
     return at_index(f, h->buffer, is_half ? &placement->half : &placement->plain, heads_index(f, h, batch, head, row),
-                    wanted);
+                    name_hint);
 }
 
 static const char *mask_index(cu_function *f, const char *batch, const char *head, const char *query, const char *key)
@@ -329,7 +329,8 @@ static void emit_tensor(cu_function *f)
 {
     const pl_attention *a = &f->step->kernel->attention;
     if (f->step->distribution != CU_TILED || f->step->loop != 1 || cu_schedule_of(f)->tile_units > CU_ROWS) {
-        cu_refuse(f, "attention by matrix instructions goes through the length, at most %d queries at a time", CU_ROWS);
+        cu_refuse(f, "attention with matrix instructions requires tiles of the length with at most %d queries",
+                  CU_ROWS);
         return;
     }
     int64_t slices = warp_slices(a, cu_schedule_of(f)), width = value_width(a);
@@ -441,7 +442,7 @@ static void emit_threads(cu_function *f)
     bool is_short = ir_dim_is_number(a->keys) && a->keys.offset <= 32;
     int64_t slices = is_short ? 1 : THREAD_SLICES;
     if (a->value_dim > MAX_CHANNELS) {
-        cu_refuse(f, "attention with %" PRId64 " channels a head; at most %d fit a thread's registers", a->value_dim,
+        cu_refuse(f, "attention with %" PRId64 " channels per head; at most %d fit a thread's registers", a->value_dim,
                   MAX_CHANNELS);
         return;
     }

@@ -29,7 +29,7 @@ bool cu_check_types(cu_function *f, const pl_expr *e)
 {
     if (e == NULL) return true;
     if (cu_type_name(e->dtype) == NULL) {
-        cu_refuse(f, "values of type %s have no CUDA code", mdot_dtype_name(e->dtype));
+        cu_refuse(f, "CUDA code does not support values of type %s", mdot_dtype_name(e->dtype));
         return false;
     }
     for (int k = 0; k < pl_expr_operand_count(e->op); k++)
@@ -136,9 +136,9 @@ static const char *index_text(cu_function *f, const cu_location *location, const
 }
 
 const char *cu_element(cu_function *f, int buffer, const cu_location *location, const pl_expr *index,
-                       const char *wanted)
+                       const char *name_hint)
 {
-    const char *pointer = cu_pointer(f, buffer, location, wanted);
+    const char *pointer = cu_pointer(f, buffer, location, name_hint);
     return ir_arena_printf(f->arena, "%s[%s]", pointer, index_text(f, location, index));
 }
 
@@ -170,10 +170,10 @@ static const char *constant(cu_function *f, const pl_expr *e)
 
 static const char *load(cu_function *f, const pl_expr *e)
 {
-    char wanted[16];
-    snprintf(wanted, sizeof wanted, "x%d", f->parameter_count);
+    char name_hint[16];
+    snprintf(name_hint, sizeof name_hint, "x%d", f->parameter_count);
     const cu_placement *placement = cu_placement_of(f, e->i);
-    return cu_element(f, e->i, &placement->plain, e->arg[0], wanted);
+    return cu_element(f, e->i, &placement->plain, e->arg[0], name_hint);
 }
 
 static const char *cast(cu_function *f, const pl_expr *e, const char *x)
@@ -248,7 +248,7 @@ static const char *operation(cu_function *f, const pl_expr *e, const char *acc)
         return ir_arena_printf(f->arena, "(%s %s %s)", x[0], infix[e->op], x[1]);
     const char *name = wrapping[e->op] != NULL ? wrapping[e->op] : calls[e->op];
     if (name == NULL) {
-        cu_refuse(f, "operator %s has no CUDA code", pl_expr_op_name(e->op));
+        cu_refuse(f, "CUDA code does not support operator %s", pl_expr_op_name(e->op));
         return "";
     }
     return ir_arena_printf(f->arena, count == 1 ? "%s(%s)" : "%s(%s, %s)", name, x[0], x[1]);

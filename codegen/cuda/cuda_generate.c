@@ -260,7 +260,7 @@ static mdot_status check_sizes(const pl_plan *plan, mdot_error *err)
     for (int k = 0; k < plan->buffer_count; k++) {
         int64_t count = ir_type_count_at(&plan->buffers[k].type, plan->max_length);
         if (count < 0 || count > INT32_MAX)
-            return mdot_fail(err, MDOT_UNSUPPORTED, "buffer %s has more elements than CUDA code counts",
+            return mdot_fail(err, MDOT_UNSUPPORTED, "buffer %s has more elements than CUDA code can index",
                              plan->buffers[k].name);
     }
     int inputs = 0, outputs = 0;
@@ -304,8 +304,9 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     if (status == MDOT_OK) status = cu_find_stages(plan, g->schedule, g->arena, &stages, g->err);
     if (status == MDOT_OK) status = cu_lay_out(&stages, g->kernel_precision, g->arena, &layout, g->err);
     if (status == MDOT_OK && layout.scratch_bytes > INT32_MAX)
-        status = mdot_fail(g->err, MDOT_UNSUPPORTED, "%s: %zu bytes between kernels; CUDA code reaches 2 GB",
-                           entry->name, layout.scratch_bytes);
+        status = mdot_fail(g->err, MDOT_UNSUPPORTED,
+                           "%s: kernels pass %zu bytes to each other; the limit of CUDA code is 2 GB", entry->name,
+                           layout.scratch_bytes);
     if (status == MDOT_OK) status = cu_find_barriers(&layout, g->arena, &before, &again, g->err);
     if (status != MDOT_OK) return status;
     bucket b = {.g = g, .entry = entry, .stages = &stages, .layout = &layout, .before = before, .again = again};
@@ -350,7 +351,8 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     cg_pool *weights = &program->weights;
     cg_pool_reserve(weights, 0, CU_WEIGHT_ALIGNMENT);
     if (weights->size_bytes > INT32_MAX)
-        return mdot_fail(g->err, MDOT_UNSUPPORTED, "%zu bytes of weights; CUDA code reaches 2 GB", weights->size_bytes);
+        return mdot_fail(g->err, MDOT_UNSUPPORTED, "%zu bytes of weights; the limit of CUDA code is 2 GB",
+                         weights->size_bytes);
     bool failed = weights->failed || g->functions_text.failed || g->kernels_text.failed;
     const char *half_type = g->kernel_precision == CG_BF16 ? cu_bf16 : g->kernel_precision == CG_FP16 ? cu_f16 : "";
     bool is_half = g->kernel_precision != CG_FP32;

@@ -101,12 +101,12 @@ static void *work(void *argument)
 static void compile_in_parallel(queue *q)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int wanted = q->count - 1;
-    if (processors > 0 && wanted > processors - 1) wanted = (int)processors - 1;
-    if (wanted > MAX_THREADS) wanted = MAX_THREADS;
+    int needed = q->count - 1;
+    if (processors > 0 && needed > processors - 1) needed = (int)processors - 1;
+    if (needed > MAX_THREADS) needed = MAX_THREADS;
     pthread_t threads[MAX_THREADS];
     int started = 0;
-    while (started < wanted && pthread_create(&threads[started], NULL, work, q) == 0) started++;
+    while (started < needed && pthread_create(&threads[started], NULL, work, q) == 0) started++;
     work(q);
     for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
 }

@@ -139,11 +139,11 @@ static bool stores_pairs(const cu_function *f)
     return true;
 }
 
-static void put_pair(cu_function *f, const pl_expr *index, const cu_location *location, const char *wanted)
+static void put_pair(cu_function *f, const pl_expr *index, const cu_location *location, const char *name_hint)
 {
     if (location->kind == CU_UNPLACED) return;
     cu_put(&f->body, "                    store_pair(&%s, value[0], value[1]);\n",
-           cu_element(f, f->step->kernel->linear.out.buffer, location, index, wanted));
+           cu_element(f, f->step->kernel->linear.out.buffer, location, index, name_hint));
 }
 
 /* Applies the epilogue to the sums of a warp's 16 columns, which are fragments, and stores them. */

@@ -141,7 +141,7 @@ static void put_stores(cu_function *f)
     for (int s = 0; s < n->store_count; s++) {
         const char *type = cu_type_name(cu_buffer(f, n->store[s].buffer)->type.dtype);
         if (type == NULL) {
-            cu_refuse(f, "values of type %s have no CUDA code",
+            cu_refuse(f, "CUDA code does not support values of type %s",
                       mdot_dtype_name(cu_buffer(f, n->store[s].buffer)->type.dtype));
             return;
         }

@@ -72,9 +72,9 @@ static void put_exponentials(cu_function *f, const row *w)
         cu_put(&f->body, "        const float scale = 1.0f / total;\n");
 }
 
-static const char *affine_parameter(cu_function *f, int buffer, const char *wanted)
+static const char *affine_parameter(cu_function *f, int buffer, const char *name_hint)
 {
-    return cu_pointer(f, buffer, &cu_placement_of(f, buffer)->plain, wanted);
+    return cu_pointer(f, buffer, &cu_placement_of(f, buffer)->plain, name_hint);
 }
 
 static const char *normalised(cu_function *f)
@@ -104,7 +104,7 @@ static void emit(cu_function *f)
 {
     const pl_norm *k = &f->step->kernel->norm;
     if (!ir_dim_is_number(k->columns) || k->columns.offset > MAX_COLUMNS) {
-        cu_refuse(f, "a norm over rows that are not of a fixed length up to %d", MAX_COLUMNS);
+        cu_refuse(f, "a norm requires rows of a fixed length of at most %d", MAX_COLUMNS);
         return;
     }
     row w = {.columns = k->columns.offset, .values = (k->columns.offset + 31) / 32, .guard = ""};

@@ -66,21 +66,21 @@ static const char *find_parameter(const cu_function *f, const char *key)
     return NULL;
 }
 
-/* A new parameter's name: `wanted`, with a number if that is taken. */
-static const char *add_parameter(cu_function *f, const char *key, const char *wanted)
+/* A new parameter's name: `name_hint`, with a number if that is taken. */
+static const char *add_parameter(cu_function *f, const char *key, const char *name_hint)
 {
     if (f->parameter_count == CU_MAX_PARAMETERS) {
         cu_refuse(f, "more than %d buffers", CU_MAX_PARAMETERS);
         return "";
     }
     bool is_taken = false;
-    for (int k = 0; k < f->parameter_count; k++) is_taken = is_taken || strcmp(f->parameters[k].name, wanted) == 0;
+    for (int k = 0; k < f->parameter_count; k++) is_taken = is_taken || strcmp(f->parameters[k].name, name_hint) == 0;
     cu_parameter *p = &f->parameters[f->parameter_count];
     snprintf(p->key, sizeof p->key, "%s", key);
     if (is_taken)
-        snprintf(p->name, sizeof p->name, "%s_%d", wanted, f->parameter_count);
+        snprintf(p->name, sizeof p->name, "%s_%d", name_hint, f->parameter_count);
     else
-        snprintf(p->name, sizeof p->name, "%s", wanted);
+        snprintf(p->name, sizeof p->name, "%s", name_hint);
     f->parameter_count++;
     return p->name;
 }
@@ -109,24 +109,24 @@ static void put_pointer(cu_function *f, cu_memory_space kind, const char *qualif
            name);
 }
 
-const char *cu_pointer(cu_function *f, int buffer, const cu_location *location, const char *wanted)
+const char *cu_pointer(cu_function *f, int buffer, const cu_location *location, const char *name_hint)
 {
     const pl_buffer *b = cu_buffer(f, buffer);
     const char *type = element_type(b, location);
     char key[32];
     if (type == NULL) {
-        cu_refuse(f, "values of type %s have no CUDA code", mdot_dtype_name(b->type.dtype));
+        cu_refuse(f, "CUDA code does not support values of type %s", mdot_dtype_name(b->type.dtype));
         return "";
     }
     if (location->kind == CU_WEIGHTS) {
         const ir_tensor *constant = b->constant;
-        return cu_weight_pointer(f, wanted, type, constant->data,
+        return cu_weight_pointer(f, name_hint, type, constant->data,
                                  (size_t)constant->count * mdot_dtype_size_bytes(constant->dtype));
     }
     snprintf(key, sizeof key, "%d%c", buffer, form_of(f, buffer, location));
     const char *name = find_parameter(f, key);
     if (name != NULL) return name;
-    name = add_parameter(f, key, wanted);
+    name = add_parameter(f, key, name_hint);
     const char *qualifier = is_written(f->step, buffer) ? "" : "const ";
     put_pointer(f, location->kind, qualifier, type, name);
     const char *location_text = cu_location_name(f->layout, f->arena, buffer, location);
@@ -137,7 +137,7 @@ const char *cu_pointer(cu_function *f, int buffer, const cu_location *location, 
     return name;
 }
 
-const char *cu_weight_pointer(cu_function *f, const char *wanted, const char *type, const void *bytes,
+const char *cu_weight_pointer(cu_function *f, const char *name_hint, const char *type, const void *bytes,
                               size_t size_bytes)
 {
     char key[32];
@@ -147,7 +147,7 @@ const char *cu_weight_pointer(cu_function *f, const char *wanted, const char *ty
     snprintf(key, sizeof key, "w%zu", offset);
     const char *name = find_parameter(f, key);
     if (name != NULL) return name;
-    name = add_parameter(f, key, wanted);
+    name = add_parameter(f, key, name_hint);
     put_pointer(f, CU_WEIGHTS, "const ", type, name);
     cu_put(&f->arguments, ", %zu", offset);
     return name;

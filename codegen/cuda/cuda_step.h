@@ -62,11 +62,11 @@ static inline int cu_warps(const cu_function *f)
 /* Records UNSUPPORTED with the kernel's name. The first refusal counts. */
 void cu_refuse(cu_function *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The name of a pointer to the start of a location. `wanted` is the name of a new parameter, followed by a number if
+/* The name of a pointer to the start of a location. `name_hint` is the name of a new parameter, followed by a number if
  * it is taken. */
-const char *cu_pointer(cu_function *f, int buffer, const cu_location *location, const char *wanted);
+const char *cu_pointer(cu_function *f, int buffer, const cu_location *location, const char *name_hint);
 /* A pointer into the weights, to bytes that are added now (or shared with equal ones). `type` is the element type. */
-const char *cu_weight_pointer(cu_function *f, const char *wanted, const char *type, const void *bytes,
+const char *cu_weight_pointer(cu_function *f, const char *name_hint, const char *type, const void *bytes,
                               size_t size_bytes);
 /* Declares the start of the step's own shared memory as `type *name`. */
 void cu_work_pointer(cu_function *f, const char *type, const char *name);
