@@ -35,7 +35,7 @@ typedef struct bs_elf_section {
     const unsigned char *bytes; /* NULL if the section has no bytes in the file */
 } bs_elf_section;
 
-enum { BS_ELF_ANY_MACHINE = 0xffff }; /* no machine has this number */
+enum { BS_ELF_ANY_MACHINE = 0xffff }; /* accepts every machine; a number that ELF leaves unassigned */
 
 /* Checks the header, the position of both tables and the section names. `kind` names the expected kind of file in
  * messages, with its article: "an artefact". INCOMPATIBLE if the file is for another machine than `machine`

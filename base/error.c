@@ -71,10 +71,10 @@ mdot_status mdot_fail(mdot_error *err, mdot_status status, const char *format, .
     char text[sizeof err->message];
     va_list args;
     va_start(args, format);
-    int wanted = format != NULL ? vsnprintf(text, sizeof text, format, args) : -1;
+    int needed = format != NULL ? vsnprintf(text, sizeof text, format, args) : -1;
     va_end(args);
-    if (wanted < 0) snprintf(text, sizeof text, "%s", mdot_status_text(status));
-    if (wanted >= (int)sizeof text) {
+    if (needed < 0) snprintf(text, sizeof text, "%s", mdot_status_text(status));
+    if (needed >= (int)sizeof text) {
         size_t cut = sizeof text - sizeof "...";
         while (cut > 0 && ((unsigned char)text[cut] & 0xC0) == 0x80) cut--; /* cut before a whole character */
         memcpy(text + cut, "...", sizeof "...");

@@ -71,18 +71,18 @@ mdot_status bs_read_file(const char *path, unsigned char **out_bytes, size_t *ou
     return bs_read_file_within(path, UINT64_MAX, out_bytes, out_size_bytes, err);
 }
 
-mdot_status bs_read_file_within(const char *path, uint64_t most_bytes, unsigned char **out_bytes,
-                                size_t *out_size_bytes, mdot_error *err)
+mdot_status bs_read_file_within(const char *path, uint64_t max_bytes, unsigned char **out_bytes, size_t *out_size_bytes,
+                                mdot_error *err)
 {
     int descriptor;
     uint64_t size_bytes;
     mdot_status status = bs_open_file(path, &descriptor, &size_bytes, err);
     if (status != MDOT_OK) return status;
-    bool is_small = size_bytes <= most_bytes;
+    bool is_small = size_bytes <= max_bytes;
     unsigned char *bytes = is_small && size_bytes < SIZE_MAX ? malloc((size_t)size_bytes + 1) : NULL;
     if (!is_small)
         status = mdot_fail(err, MDOT_MALFORMED, "%s: the file has %llu bytes; the maximum is %llu", path,
-                           (unsigned long long)size_bytes, (unsigned long long)most_bytes);
+                           (unsigned long long)size_bytes, (unsigned long long)max_bytes);
     else if (bytes == NULL)
         status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
     else
@@ -230,7 +230,7 @@ mdot_status bs_write_file(const char *path, const void *bytes, size_t size_bytes
     return status;
 }
 
-mdot_status bs_move_into_place(const char *temporary, const char *path, mdot_error *err)
+mdot_status bs_replace_file(const char *temporary, const char *path, mdot_error *err)
 {
     mdot_status status = bs_check_output(path, err);
     if (status != MDOT_OK) return status;

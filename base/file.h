@@ -3,15 +3,15 @@
  * base/ holds helpers that all libraries share and that use libc only. Each library has its own copy and exports none
  * of it.
  *
- *   elf_read.h   sections and segments of an ELF file in memory
- *   file.h       reading without blocking; writing a file that appears only when complete
- *   stale_temp.h       temporary files that a killed process left behind
- *   join.h       names joined into a buffer of fixed size
- *   suggest.h       suggests a known name for a misspelt one
- *   number.h     numbers as text, independent of the locale
- *   printable.h  text from files, made safe for a terminal
- *   struct_version.h      structs of the public headers that may grow
- *   memstream.h     text written into memory through a FILE
+ *   elf_read.h        sections and segments of an ELF file in memory
+ *   file.h            reading without blocking; writing a file that appears when it is complete
+ *   stale_temp.h      temporary files that a killed process left behind
+ *   join.h            names joined into a buffer of fixed size
+ *   suggest.h         suggests a known name for a misspelt one
+ *   number.h          numbers as text, independent of the locale
+ *   printable.h       text from files, made safe for a terminal
+ *   struct_version.h  structs of the public headers that may grow
+ *   memstream.h       text written into memory through a FILE
  */
 #ifndef BS_FILE_H
 #define BS_FILE_H
@@ -27,10 +27,10 @@ mdot_status bs_open_file(const char *path, int *out_descriptor, uint64_t *out_si
 /* Reads all bytes of a regular file and appends a NUL; the caller frees them. Use it for files that the program has
  * made. */
 mdot_status bs_read_file(const char *path, unsigned char **out_bytes, size_t *out_size_bytes, mdot_error *err);
-/* Like bs_read_file, for files that a user names: a file of more than most_bytes is MALFORMED at once and stays
+/* Like bs_read_file, for files that a user names: a file of more than max_bytes is MALFORMED at once and stays
  * unread. */
-mdot_status bs_read_file_within(const char *path, uint64_t most_bytes, unsigned char **out_bytes,
-                                size_t *out_size_bytes, mdot_error *err);
+mdot_status bs_read_file_within(const char *path, uint64_t max_bytes, unsigned char **out_bytes, size_t *out_size_bytes,
+                                mdot_error *err);
 
 /* Returns whether the process's limit of file sizes (RLIMIT_FSIZE) allows so many bytes. Check before writing,
  * because exceeding the limit raises a signal that ends the process. True if the system reports no limit. */
@@ -52,6 +52,6 @@ mdot_status bs_write_file(const char *path, const void *bytes, size_t size_bytes
 
 /* The last step of bs_write_file, for a file that another program has written at `temporary` in the same file system.
  * The caller removes `temporary` on failure. */
-mdot_status bs_move_into_place(const char *temporary, const char *path, mdot_error *err);
+mdot_status bs_replace_file(const char *temporary, const char *path, mdot_error *err);
 
 #endif

@@ -4,11 +4,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-static void say_left_out(bs_join *list)
+static void write_omitted(bs_join *list)
 {
     list->used = list->safe_used;
     snprintf(list->text + list->used, list->size - list->used, "%s%zu more",
-             list->safe_count > 0 ? " \xE2\x80\xA6 and " : "", list->left_out);
+             list->safe_count > 0 ? " \xE2\x80\xA6 and " : "", list->omitted);
 }
 
 void bs_join_begin(bs_join *list, char *buffer, size_t size)
@@ -19,33 +19,33 @@ void bs_join_begin(bs_join *list, char *buffer, size_t size)
 
 void bs_join_omit(bs_join *list)
 {
-    if (list->left_out == 0) list->left_out = list->count - list->safe_count;
-    list->left_out++;
-    say_left_out(list);
+    if (list->omitted == 0) list->omitted = list->count - list->safe_count;
+    list->omitted++;
+    write_omitted(list);
 }
 
 void bs_join_add(bs_join *list, const char *format, ...)
 {
-    if (list->left_out > 0) {
+    if (list->omitted > 0) {
         bs_join_omit(list);
         return;
     }
-    size_t left = list->size - list->used;
-    int before = snprintf(list->text + list->used, left, "%s", list->count > 0 ? list->separator : "");
+    size_t space = list->size - list->used;
+    int prefix = snprintf(list->text + list->used, space, "%s", list->count > 0 ? list->separator : "");
     int item = -1;
-    if ((size_t)before < left) {
+    if ((size_t)prefix < space) {
         va_list args;
         va_start(args, format);
-        item = vsnprintf(list->text + list->used + before, left - (size_t)before, format, args);
+        item = vsnprintf(list->text + list->used + prefix, space - (size_t)prefix, format, args);
         va_end(args);
     }
-    if (item < 0 || (size_t)(before + item) >= left) {
+    if (item < 0 || (size_t)(prefix + item) >= space) {
         bs_join_omit(list);
         return;
     }
-    list->used += (size_t)(before + item);
+    list->used += (size_t)(prefix + item);
     list->count++;
-    if (list->used + BS_LIST_LEAST > list->size) return;
+    if (list->used + BS_JOIN_MIN_BYTES > list->size) return;
     list->safe_used = list->used;
     list->safe_count = list->count;
 }

@@ -9,11 +9,11 @@ typedef struct bs_join {
     const char *separator; /* ", "; another may be set before the first item */
     size_t size, used, count;
     size_t safe_used, safe_count; /* state at the last point where the count of omitted items still fits */
-    size_t left_out;
+    size_t omitted;
 } bs_join;
 
-/* Starts an empty list in a buffer of at least BS_LIST_LEAST bytes. */
-enum { BS_LIST_LEAST = 40 };
+/* Starts an empty list in a buffer of at least BS_JOIN_MIN_BYTES bytes. */
+enum { BS_JOIN_MIN_BYTES = 40 };
 void bs_join_begin(bs_join *list, char *buffer, size_t size);
 
 /* Appends an item, after the separator unless it is the first. */

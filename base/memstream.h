@@ -12,7 +12,7 @@ typedef struct bs_memstream {
     size_t size_bytes, capacity_bytes;
 } bs_memstream;
 
-/* False, with file NULL, if memory ran out. Keep the struct at its address until it is closed. */
+/* Returns false, with `file` NULL, if memory ran out. Keep the struct at its address until it is closed. */
 bool bs_memstream_open(bs_memstream *s);
 
 /* Closes the stream. Returns the whole text with a NUL behind it, which the caller frees; *out_size_bytes is its

@@ -37,13 +37,13 @@ float bs_number_read_f32(const char *text, const char **out_end)
 }
 
 /* snprintf lacks a variant with a locale argument. Therefore the decimal point is found in its output: the bytes (one
- * or several) behind the first digits that are neither digits nor an exponent's letter. */
+ * or several) behind the first digits, except digits and an exponent's letter. */
 const char *bs_number_print(double value, int digits, char out[BS_NUMBER_BYTES])
 {
     snprintf(out, BS_NUMBER_BYTES, "%.*g", digits, value);
-    static const char figures[] = "0123456789";
+    static const char decimal_digits[] = "0123456789";
     char *point = out + (*out == '-');
-    size_t before = strspn(point, figures);
+    size_t before = strspn(point, decimal_digits);
     point += before;
     size_t bytes = strcspn(point, "0123456789e");
     if (before == 0 || bytes == 0) return out; /* inf, nan, or a number that has no point */

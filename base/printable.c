@@ -56,13 +56,13 @@ bool bs_is_printable(const char *text)
     return true;
 }
 
-size_t bs_cut_length(const char *text, size_t most_bytes)
+size_t bs_cut_length(const char *text, size_t max_bytes)
 {
     size_t at = 0;
     while (text[at] != '\0') {
         int whole = bs_utf8_length(text + at);
         size_t length = whole > 0 ? (size_t)whole : 1;
-        if (length > most_bytes - at) break;
+        if (length > max_bytes - at) break;
         at += length;
     }
     return at;

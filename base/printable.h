@@ -19,7 +19,7 @@ int bs_printable_length(const char *text);
 bool bs_is_printable(const char *text);
 
 /* Length of the longest prefix of at most so many bytes that ends with a whole character. */
-size_t bs_cut_length(const char *text, size_t most_bytes);
+size_t bs_cut_length(const char *text, size_t max_bytes);
 
 /* Edits in place: line ends and tabs become spaces, and each other unprintable character becomes a '?'. */
 void bs_make_printable(char *text);

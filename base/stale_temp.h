@@ -1,4 +1,5 @@
-/* stale_temp.h — temporary files of bs_write_file. A process that is killed while it writes leaves one beside its output. */
+/* stale_temp.h — temporary files of bs_write_file. A process that is killed while it writes leaves one beside its
+ * output. */
 #ifndef BS_STALE_TEMP_H
 #define BS_STALE_TEMP_H
 

@@ -21,19 +21,22 @@ typedef struct bs_struct_version {
 
 /* A larger size, or one that would misalign the elements of an array, means that the program has left the field
  * unset. */
-enum { BS_SIZED_MOST_BYTES = 4096 };
+enum { BS_STRUCT_MAX_BYTES = 4096 };
 
 /* Checks the struct's size. INVALID_ARGUMENT for an impossible size and for NULL. */
-mdot_status bs_check_struct(const bs_struct_version *type, const void *theirs, mdot_error *err);
+mdot_status bs_check_struct(const bs_struct_version *type, const void *caller_struct, mdot_error *err);
 
 /* Copies a caller's struct into this library's form. Fields that the caller lacks become zero. INVALID_ARGUMENT for
  * an impossible size, INCOMPATIBLE if it requests a feature that this library does not know. */
-mdot_status bs_read_struct(const bs_struct_version *type, const void *theirs, void *out_mine, mdot_error *err);
+mdot_status bs_read_struct(const bs_struct_version *type, const void *caller_struct, void *out_library_struct,
+                           mdot_error *err);
 
 /* Fills a caller's struct whose size has been checked. Fields that this library does not know become zero. */
-void bs_write_struct(const bs_struct_version *type, const void *mine, void *theirs, size_t their_bytes);
+void bs_write_struct(const bs_struct_version *type, const void *library_struct, void *caller_struct,
+                     size_t caller_bytes);
 /* Like bs_write_struct, with a check of the size. */
-mdot_status bs_fill_struct(const bs_struct_version *type, const void *mine, void *theirs, mdot_error *err);
+mdot_status bs_fill_struct(const bs_struct_version *type, const void *library_struct, void *caller_struct,
+                           mdot_error *err);
 
 /* Element i of a caller's array, whose first element has been checked. */
 static inline size_t bs_struct_bytes(const void *first)
@@ -45,7 +48,7 @@ static inline void *bs_struct_at(const void *first, size_t i)
     return (char *)(uintptr_t)first + i * bs_struct_bytes(first);
 }
 /* Like bs_read_struct. It also checks that the element's size is that of the first element. */
-mdot_status bs_read_element(const bs_struct_version *type, const void *first, size_t i, void *out_mine,
+mdot_status bs_read_element(const bs_struct_version *type, const void *first, size_t i, void *out_library_struct,
                             mdot_error *err);
 
 #endif

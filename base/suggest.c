@@ -15,7 +15,7 @@ static size_t least(size_t a, size_t b)
  * Boytsov, "Indexing methods for approximate dictionary searching", 2011, section 2.2). */
 static size_t count_edits(const char *a, size_t a_length, const char *b, size_t b_length)
 {
-    size_t rows[3][BS_NEAR_LENGTH + 1], *before = rows[0], *last = rows[1], *row = rows[2];
+    size_t rows[3][BS_SUGGEST_LENGTH + 1], *before = rows[0], *last = rows[1], *row = rows[2];
     for (size_t j = 0; j <= b_length; j++) last[j] = j;
     for (size_t i = 1; i <= a_length; i++) {
         row[0] = i;
@@ -34,43 +34,44 @@ static size_t count_edits(const char *a, size_t a_length, const char *b, size_t 
     return last[b_length];
 }
 
-void bs_suggest_offer_alias(bs_suggest *suggestion, const char *alias, const char *name)
+void bs_suggest_add_alias(bs_suggest *suggestion, const char *alias, const char *name)
 {
-    size_t wrong = strnlen(suggestion->wrong, BS_NEAR_LENGTH), length = strnlen(alias, BS_NEAR_LENGTH);
-    bool begins_alike = tolower((unsigned char)*suggestion->wrong) == tolower((unsigned char)*alias);
-    size_t shorter = least(wrong, length);
-    size_t allowed = shorter >= 6 ? 2 : shorter >= 3 || (shorter == 2 && begins_alike) ? 1 : 0;
-    size_t distance = count_edits(suggestion->wrong, wrong, alias, length);
-    const char *in = wrong < length ? alias : suggestion->wrong, *part = wrong < length ? suggestion->wrong : alias;
-    bool is_part = shorter >= 3 && strcasestr(in, part) != NULL;
-    if (distance > allowed && !is_part) return;
+    size_t unknown = strnlen(suggestion->unknown, BS_SUGGEST_LENGTH), length = strnlen(alias, BS_SUGGEST_LENGTH);
+    bool same_initial = tolower((unsigned char)*suggestion->unknown) == tolower((unsigned char)*alias);
+    size_t shorter = least(unknown, length);
+    size_t max_edits = shorter >= 6 ? 2 : shorter >= 3 || (shorter == 2 && same_initial) ? 1 : 0;
+    size_t distance = count_edits(suggestion->unknown, unknown, alias, length);
+    const char *container = unknown < length ? alias : suggestion->unknown,
+               *contained = unknown < length ? suggestion->unknown : alias;
+    bool is_contained = shorter >= 3 && strcasestr(container, contained) != NULL;
+    if (distance > max_edits && !is_contained) return;
     if (suggestion->found != NULL && suggestion->distance <= distance) return;
     suggestion->found = name;
     suggestion->distance = distance;
 }
 
-void bs_suggest_offer(bs_suggest *suggestion, const char *name)
+void bs_suggest_add(bs_suggest *suggestion, const char *name)
 {
-    bs_suggest_offer_alias(suggestion, name, name);
+    bs_suggest_add_alias(suggestion, name, name);
 }
 
 bs_suggest_hint bs_suggest_end(const bs_suggest *suggestion)
 {
     bs_suggest_hint hint = {""};
     if (suggestion->found != NULL)
-        snprintf(hint.text, sizeof hint.text, " (did you mean %.*s?)", BS_NEAR_LENGTH, suggestion->found);
+        snprintf(hint.text, sizeof hint.text, " (did you mean %.*s?)", BS_SUGGEST_LENGTH, suggestion->found);
     return hint;
 }
 
-bs_suggest_hint bs_suggest_among(const char *wrong, const char *names)
+bs_suggest_hint bs_suggest_among(const char *unknown, const char *names)
 {
-    char name[BS_NEAR_LENGTH + 1], nearest[BS_NEAR_LENGTH + 1];
-    bs_suggest suggestion = bs_suggest_begin(wrong);
+    char name[BS_SUGGEST_LENGTH + 1], nearest[BS_SUGGEST_LENGTH + 1];
+    bs_suggest suggestion = bs_suggest_begin(unknown);
     for (const char *at = names; *at != '\0'; at += strspn(at, ", ")) {
         size_t length = strcspn(at, ",");
-        bool is_name = length <= BS_NEAR_LENGTH && memchr(at, ' ', length) == NULL;
+        bool is_name = length <= BS_SUGGEST_LENGTH && memchr(at, ' ', length) == NULL;
         snprintf(name, sizeof name, "%.*s", is_name ? (int)length : 0, at);
-        if (is_name) bs_suggest_offer(&suggestion, name);
+        if (is_name) bs_suggest_add(&suggestion, name);
         if (suggestion.found == name) suggestion.found = memcpy(nearest, name, sizeof name);
         at += length;
     }

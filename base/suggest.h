@@ -5,34 +5,35 @@
 #include <stddef.h>
 
 /* Only this many letters of a name are compared. */
-enum { BS_NEAR_LENGTH = 32 };
+enum { BS_SUGGEST_LENGTH = 32 };
 
 typedef struct bs_suggest {
-    const char *wrong;
-    const char *found; /* the nearest name so far, the first of several; NULL: none is near */
+    const char *unknown;
+    const char *found; /* the nearest name so far; the first one if several are equally near; NULL if all differ too
+                        * much */
     size_t distance;
 } bs_suggest;
 
-/* bs_suggest_offer keeps the address of a name. A name is near if it differs only in case, if one of the two contains
+/* bs_suggest_add keeps the address of a name. A name is near if it differs only in case, if one of the two contains
  * the other, or if few edits turn one into the other. An edit adds, removes or replaces a letter, or swaps two
  * neighbours. The length of the shorter name determines the limit: two edits from six letters on, one from three on.
  * For two letters, one edit is allowed if both names begin with the same letter. Containment requires at least three
  * letters. */
-static inline bs_suggest bs_suggest_begin(const char *wrong)
+static inline bs_suggest bs_suggest_begin(const char *unknown)
 {
-    return (bs_suggest){.wrong = wrong};
+    return (bs_suggest){.unknown = unknown};
 }
-void bs_suggest_offer(bs_suggest *suggestion, const char *name);
-/* Like bs_suggest_offer, but compares `alias`, whose address is not kept; the name found is `name`. */
-void bs_suggest_offer_alias(bs_suggest *suggestion, const char *alias, const char *name);
+void bs_suggest_add(bs_suggest *suggestion, const char *name);
+/* Like bs_suggest_add, but compares `alias`, whose address is not kept; the name found is `name`. */
+void bs_suggest_add_alias(bs_suggest *suggestion, const char *alias, const char *name);
 
-/* Text for a message behind the wrong name: " (did you mean precision?)", or empty if no name is near. */
+/* Text that follows the unknown name in a message: " (did you mean precision?)", or empty if no name is near. */
 typedef struct bs_suggest_hint {
-    char text[BS_NEAR_LENGTH + 20];
+    char text[BS_SUGGEST_LENGTH + 20];
 } bs_suggest_hint;
 bs_suggest_hint bs_suggest_end(const bs_suggest *suggestion);
 /* Finds the nearest of the `names` "a, b, c" that a message lists (base/join.h). An item with a space is a remark,
  * and is skipped. */
-bs_suggest_hint bs_suggest_among(const char *wrong, const char *names);
+bs_suggest_hint bs_suggest_among(const char *unknown, const char *names);
 
 #endif

@@ -268,7 +268,7 @@ static mdot_status check_swept(const predict_request *r, mdot_error *err)
     if (cli_read_job("predict", r->job_path, &reading, &job, NULL) != MDOT_OK) return MDOT_OK;
     mdot_job_destroy(job);
     bs_suggest suggestion = bs_suggest_begin(r->swept_dim);
-    bs_suggest_offer(&suggestion, "batch");
+    bs_suggest_add(&suggestion, "batch");
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: there is no symbolic dimension '%s' to sweep%s", r->job_path,
                      r->swept_dim, bs_suggest_end(&suggestion).text);
 }

@@ -44,7 +44,7 @@ const cli_command *cli_find_command(const char *name)
     bs_suggest suggestion = bs_suggest_begin(name);
     for (const cli_command *const *command = cli_commands; *command != NULL; command++) {
         if (strcmp(name, (*command)->name) == 0) return *command;
-        bs_suggest_offer(&suggestion, (*command)->name);
+        bs_suggest_add(&suggestion, (*command)->name);
     }
     fprintf(stderr, "mdot: there is no command \"%s\"%s; see `mdot --help`\n", name, bs_suggest_end(&suggestion).text);
     return NULL;

@@ -83,15 +83,15 @@ static double *field_of(mdot_gpu *gpu, int field)
 static bool refuse_key(const spec *s, const char *key)
 {
     bs_suggest suggestion = bs_suggest_begin(key);
-    bs_suggest_offer(&suggestion, "name");
-    bs_suggest_offer(&suggestion, "like");
-    bs_suggest_offer_alias(&suggestion, "vram", "memory");
-    bs_suggest_offer_alias(&suggestion, "bw", "bandwidth");
-    bs_suggest_offer_alias(&suggestion, "tdp", "watts");
-    bs_suggest_offer_alias(&suggestion, "tgp", "watts");
+    bs_suggest_add(&suggestion, "name");
+    bs_suggest_add(&suggestion, "like");
+    bs_suggest_add_alias(&suggestion, "vram", "memory");
+    bs_suggest_add_alias(&suggestion, "bw", "bandwidth");
+    bs_suggest_add_alias(&suggestion, "tdp", "watts");
+    bs_suggest_add_alias(&suggestion, "tgp", "watts");
     for (int i = 0; i < FIELD_COUNT; i++) {
-        bs_suggest_offer(&suggestion, fields[i].name);
-        bs_suggest_offer(&suggestion, fields[i].short_name);
+        bs_suggest_add(&suggestion, fields[i].name);
+        bs_suggest_add(&suggestion, fields[i].short_name);
     }
     cli_usage_error(s->command,
                     "--gpu-spec: unknown key %s%s; known are name, like, tflops, memory, bandwidth and the keys of "

@@ -123,7 +123,7 @@ static mdot_status check_columns(table *t)
         if (find_column(t, name) < i) return FAIL(t, MDOT_MALFORMED, "column %.64s appears twice", name);
         if (is_own_column(name) || (find_option(name) != NULL && strcmp(name, "help") != 0)) continue;
         bs_suggest near = bs_suggest_begin(name);
-        for (size_t k = 0; k < row_command.option_count; k++) bs_suggest_offer(&near, row_command.options[k].name);
+        for (size_t k = 0; k < row_command.option_count; k++) bs_suggest_add(&near, row_command.options[k].name);
         return FAIL(t, MDOT_INVALID_ARGUMENT, "there is no column \"%.64s\"%s", name, bs_suggest_end(&near).text);
     }
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)

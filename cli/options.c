@@ -113,11 +113,11 @@ static const cli_option *find_letter(const line *l, char letter)
 static bool refuse_name(const line *l, const char *name, size_t length, bool ambiguous)
 {
     const cli_option *option;
-    char wrong[BS_NEAR_LENGTH + 1];
+    char wrong[BS_SUGGEST_LENGTH + 1];
     snprintf(wrong, sizeof wrong, "%.*s", (int)length, name);
     bs_suggest suggestion = bs_suggest_begin(wrong);
     for (size_t i = 0; !ambiguous && (option = cli_option_at(l->command, i)) != NULL; i++)
-        if (option->help != NULL) bs_suggest_offer(&suggestion, option->name);
+        if (option->help != NULL) bs_suggest_add(&suggestion, option->name);
     if (suggestion.found != NULL)
         cli_usage_error(l->command->name, "unknown option --%.*s (did you mean --%s?)", (int)length, name,
                         suggestion.found);

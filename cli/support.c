@@ -88,9 +88,9 @@ bool cli_refuse_choice(const char *command, const char *what, const char *text, 
     bs_suggest suggestion = bs_suggest_begin(text);
     for (; *names != NULL; names++) {
         bs_join_add(&list, "%s", *names);
-        bs_suggest_offer(&suggestion, *names);
+        bs_suggest_add(&suggestion, *names);
     }
-    for (; words != NULL && words->word != NULL; words++) bs_suggest_offer_alias(&suggestion, words->word, words->name);
+    for (; words != NULL && words->word != NULL; words++) bs_suggest_add_alias(&suggestion, words->word, words->name);
     if (besides != NULL) bs_join_add(&list, "%s", besides);
     cli_usage_error(command, "%s: unknown value \"%s\"%s; known are %s", what, text, bs_suggest_end(&suggestion).text,
                     known);

@@ -1,11 +1,11 @@
 /* artefact.h — the steps from plans to a file, one source file per step. cg_write_artefact (artefact.c) runs them in
  * order.
  *
- *   cuda/       plans → a cubin for each GPU architecture, with its own weights
- *   cpu/        plans → one object file of code for all CPUs, with weights packed for that code
+ *   cuda/             plans → a cubin for each GPU architecture, with its own weights
+ *   cpu/              plans → one object file of code for all CPUs, with weights packed for that code
  *   artefact_table.c  plans → the table that describes the artefact; table_builder.c builds it
- *   elf_writer.c       table, weights and cubins → an object file of data
- *   link.c      both objects → the artefact, which appears complete or not at all
+ *   elf_writer.c      table, weights and cubins → an object file of data
+ *   link.c            both objects → the artefact, which appears complete or not at all
  */
 #ifndef CG_ARTEFACT_H
 #define CG_ARTEFACT_H

@@ -126,21 +126,21 @@ static mdot_abi_entry add_entry(cg_table *t, const cg_entry *entry)
 /* ---- The whole table --------------------------------------------------------------------------------------------- */
 
 /* For example "mdot 0.2.0, LLVM 19.1.7". */
-static void print_compiler(const cg_made made[CG_BACKENDS], char *text, size_t size)
+static void print_compiler(const cg_image_set sets[CG_BACKENDS], char *text, size_t size)
 {
     bs_join list;
     bs_join_begin(&list, text, size);
     bs_join_add(&list, "mdot %s", mdot_version());
     for (int b = 0; b < CG_BACKENDS; b++)
-        if (made[b].toolchain != NULL) bs_join_add(&list, "%s", made[b].toolchain);
+        if (sets[b].toolchain != NULL) bs_join_add(&list, "%s", sets[b].toolchain);
 }
 
 mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options,
-                           const cg_made made[CG_BACKENDS], cg_table *out_table, mdot_error *err)
+                           const cg_image_set sets[CG_BACKENDS], cg_table *out_table, mdot_error *err)
 {
     cg_table *t = out_table;
     char compiler[96];
-    print_compiler(made, compiler, sizeof compiler);
+    print_compiler(sets, compiler, sizeof compiler);
     cg_table_array(t, 1, sizeof(mdot_abi_table));
     mdot_abi_table head = {.magic = MDOT_ABI_MAGIC,
                            .abi_version = MDOT_ABI_VERSION,
@@ -153,13 +153,13 @@ mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_op
         cg_table_put(t, head.entries_at, i, &record, sizeof record);
     }
     head.bucket_count = t->bucket_count;
-    for (int b = 0; b < CG_BACKENDS; b++) head.image_count += (uint32_t)made[b].image_count;
+    for (int b = 0; b < CG_BACKENDS; b++) head.image_count += (uint32_t)sets[b].image_count;
     head.images_at = cg_table_array(t, (int)head.image_count, sizeof(mdot_abi_image));
     uint32_t at = head.images_at;
     for (int b = 0; b < CG_BACKENDS; b++) {
-        if (made[b].image_count == 0) continue;
-        cg_backends[b]->describe(made[b].images, entries, entry_count, t, at, &head);
-        at += (uint32_t)made[b].image_count * (uint32_t)sizeof(mdot_abi_image);
+        if (sets[b].image_count == 0) continue;
+        cg_backends[b]->describe(sets[b].images, entries, entry_count, t, at, &head);
+        at += (uint32_t)sets[b].image_count * (uint32_t)sizeof(mdot_abi_image);
     }
     head.table_bytes = (uint32_t)t->pool.size_bytes;
     if (t->pool.failed) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the artefact's table");

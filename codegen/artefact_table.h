@@ -6,8 +6,8 @@
 #include "codegen/backend.h"
 #include "codegen/backends.h"
 
-/* `made` holds the images of each of cg_backends (backends.h). The table's file_bytes and checksum are still zero. */
+/* `sets` holds the images of each of cg_backends (backends.h). The table's file_bytes and checksum are still zero. */
 mdot_status cg_build_table(const cg_entry *entries, int entry_count, const cg_options *options,
-                           const cg_made made[CG_BACKENDS], cg_table *out_table, mdot_error *err);
+                           const cg_image_set sets[CG_BACKENDS], cg_table *out_table, mdot_error *err);
 
 #endif

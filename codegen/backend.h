@@ -1,6 +1,6 @@
 /* backend.h — a backend makes images of one kind. It is a table of data and functions: the values of --target and
- * --kernel-precision that it accepts, and the functions that turn plans into its images. compiler/ and the artefact writer
- * loop over cg_backends and refer to none by name. */
+ * --kernel-precision that it accepts, and the functions that turn plans into its images. compiler/ and the artefact
+ * writer loop over cg_backends and refer to none by name. */
 #ifndef CG_BACKEND_H
 #define CG_BACKEND_H
 
@@ -19,8 +19,8 @@ typedef struct cg_data_section {
  * a GPU reads. */
 enum { CG_PAGE_BYTES = 4096, CG_MAX_SECTIONS = 2 };
 
-/* The images that a backend has made; zero-initialised: none. */
-typedef struct cg_made {
+/* The images that a backend has made. Zero-initialised: empty. */
+typedef struct cg_image_set {
     void *images; /* the backend's own, for describe and done */
     int image_count;
     const char *toolchain; /* name of the compiler, in the arena, for example "LLVM 19.1.7" */
@@ -29,7 +29,7 @@ typedef struct cg_made {
     const cg_machine *machine; /* CPU machine of `code`, an object file that the artefact is linked with */
     const void *code;
     size_t code_bytes;
-} cg_made;
+} cg_image_set;
 
 typedef struct cg_dump { /* text that the backend can print about its work */
     const char *name;
@@ -57,7 +57,7 @@ typedef struct cg_backend {
     /* Makes images for the options' targets of this backend (cg_targets_of), in their order. It makes fewer, with a
      * warning, in the cases that the backend's header lists. Call `done` in either case. */
     mdot_status (*make_images)(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
-                               cg_made *out_made, mdot_error *err);
+                               cg_image_set *out_set, mdot_error *err);
     /* Writes the images' records into the table, the first at `at`, and the fields that they need into the head. */
     void (*describe)(const void *images, const cg_entry *entries, int entry_count, cg_table *table, uint32_t at,
                      mdot_abi_table *head);

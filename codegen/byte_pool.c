@@ -8,11 +8,11 @@
 
 enum { FIRST_SLOTS = 64, FIRST_BYTES = 4096 };
 
-static bool grow_bytes(cg_pool *pool, size_t wanted)
+static bool grow_bytes(cg_pool *pool, size_t needed)
 {
-    if (wanted <= pool->capacity_bytes) return true;
+    if (needed <= pool->capacity_bytes) return true;
     size_t capacity = pool->capacity_bytes < FIRST_BYTES ? FIRST_BYTES : pool->capacity_bytes;
-    while (capacity < wanted) {
+    while (capacity < needed) {
         if (capacity > SIZE_MAX / 2) return false;
         capacity *= 2;
     }

@@ -1,4 +1,5 @@
-/* byte_pool.h — a growing byte buffer that stores equal pieces once: an artefact's weights, and the names in its table. */
+/* byte_pool.h — a growing byte buffer that stores equal pieces once: an artefact's weights, and the names in its
+ * table. */
 #ifndef CG_BYTE_POOL_H
 #define CG_BYTE_POOL_H
 

@@ -32,7 +32,7 @@ extern char **environ;
 static const char *const linkers[] = {"ld", "ld.lld", "ld.lld-19"};
 enum { LINKER_COUNT = sizeof linkers / sizeof linkers[0] };
 
-enum { LINKER_WORDS_BYTES = 800 };
+enum { LINKER_OUTPUT_BYTES = 800 };
 
 /* The linker's time limit: a hundred times the need of a busy machine, plus the copied bytes at 10 MB/s. KILLED_MS
  * limits the wait for a killed linker. */
@@ -92,7 +92,7 @@ static mdot_status start_linker(const cg_temp_dir *w, const cg_machine *machine,
     if (posix_spawn_file_actions_init(&actions) != 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     int failed = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (failed == 0)
-        failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, w->file[CG_LINKER_WORDS],
+        failed = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, w->file[CG_LINKER_OUTPUT],
                                                   O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (failed == 0) failed = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     if (failed == 0) {
@@ -109,14 +109,14 @@ static mdot_status start_linker(const cg_temp_dir *w, const cg_machine *machine,
                      strerror(failed));
 }
 
-static void read_linker_words(const cg_temp_dir *w, char text[LINKER_WORDS_BYTES])
+static void read_linker_output(const cg_temp_dir *w, char text[LINKER_OUTPUT_BYTES])
 {
-    unsigned char *words = NULL;
+    unsigned char *output = NULL;
     size_t length = 0;
-    if (bs_read_file(w->file[CG_LINKER_WORDS], &words, &length, NULL) == MDOT_OK)
-        while (length > 0 && words[length - 1] == '\n') words[--length] = '\0';
-    snprintf(text, LINKER_WORDS_BYTES, "%s", words != NULL ? (const char *)words : "");
-    free(words);
+    if (bs_read_file(w->file[CG_LINKER_OUTPUT], &output, &length, NULL) == MDOT_OK)
+        while (length > 0 && output[length - 1] == '\n') output[--length] = '\0';
+    snprintf(text, LINKER_OUTPUT_BYTES, "%s", output != NULL ? (const char *)output : "");
+    free(output);
 }
 
 static int64_t now_ms(void)
@@ -161,9 +161,10 @@ static mdot_status run_linker(const cg_temp_dir *w, const cg_parts *parts, mdot_
                          1e-3 * (double)limit_ms);
     }
     if (result == 0 && access(w->file[CG_LINKED], R_OK) == 0) return MDOT_OK;
-    char words[LINKER_WORDS_BYTES];
-    read_linker_words(w, words);
-    return mdot_fail(err, MDOT_TOOLCHAIN, "linking failed: %s", words[0] != '\0' ? words : "the linker gave no reason");
+    char output[LINKER_OUTPUT_BYTES];
+    read_linker_output(w, output);
+    return mdot_fail(err, MDOT_TOOLCHAIN, "linking failed: %s",
+                     output[0] != '\0' ? output : "the linker gave no reason");
 }
 
 /* ---- Completing the linked file ---------------------------------------------------------------------------------- */
@@ -182,7 +183,7 @@ static mdot_status seal_mapped(int descriptor, const void *file, size_t file_byt
     if (bs_elf_open(file, file_bytes, "an artefact", machine->elf_machine, &elf, NULL) != MDOT_OK ||
         !bs_elf_section_named(&elf, MDOT_ABI_SECTION_TABLE, &table) || table.bytes == NULL ||
         table.size_bytes < sizeof(mdot_abi_table))
-        return mdot_fail(err, MDOT_TOOLCHAIN, "the linker lost section " MDOT_ABI_SECTION_TABLE);
+        return mdot_fail(err, MDOT_TOOLCHAIN, "the linked file lacks section " MDOT_ABI_SECTION_TABLE);
     size_t at = (size_t)table.offset;
     uint64_t size = file_bytes;
     bool written = write_at(descriptor, &size, sizeof size, at + offsetof(mdot_abi_table, file_bytes));
@@ -223,7 +224,7 @@ mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *
     status = write_parts(&w, parts, err);
     if (status == MDOT_OK) status = run_linker(&w, parts, err);
     if (status == MDOT_OK) status = seal(w.file[CG_LINKED], parts->machine, err);
-    if (status == MDOT_OK) status = bs_move_into_place(w.file[CG_LINKED], path, err);
+    if (status == MDOT_OK) status = bs_replace_file(w.file[CG_LINKED], path, err);
     cg_temp_dir_close(&w);
     return status;
 }

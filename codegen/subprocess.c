@@ -1,5 +1,5 @@
-/* subprocess.c — see subprocess.h. The child sends records through a pipe: the arguments of the caller's callbacks, and last
- * its answer. */
+/* subprocess.c — see subprocess.h. The child sends records through a pipe: the arguments of the caller's callbacks,
+ * and last its answer. */
 #include "codegen/subprocess.h"
 
 #include <errno.h>
@@ -13,14 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS_BYTES = 400 };
+enum { OUTPUT_BYTES = 400 };
 
-typedef enum record_kind { PROGRESS, WARNING, DUMP, ANSWER } record_kind;
+typedef enum record_kind { PROGRESS, WARNING, DUMP, RESULT } record_kind;
 
 /* Followed by `text_bytes` of text with its NUL and, for an answer, by `result_bytes` of result. */
 typedef struct record {
     record_kind kind;
-    mdot_status status; /* ANSWER only; the text is its message */
+    mdot_status status; /* RESULT only; the text is its message */
     size_t done, total; /* PROGRESS only; the text is the step */
     size_t text_bytes, result_bytes;
 } record;
@@ -66,35 +66,35 @@ static void send_dump(void *pipe, const char *text)
 /* Drops the program's state in the child: signal handlers, which might report the child's crash as the program's,
  * and open files, which others might wait for. The child ends when the thread that waits for it does. Returns the
  * pipe's new number. */
-static int leave_program(int pipe, int words)
+static int detach_child(int pipe, int output)
 {
     enum { FIRST = 3 }; /* above the standard descriptors, whose numbers the pipe may have if they were closed */
     static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGPIPE, SIGTERM, SIGINT, SIGQUIT};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_DUMPABLE, 0); /* prevents a core file */
-    int kept = fcntl(pipe, F_DUPFD, FIRST);
-    if (kept < 0) return pipe;
-    if (words >= 0) dup2(words, STDERR_FILENO);
-    if (kept > FIRST) close_range(FIRST, (unsigned)kept - 1, 0);
-    close_range((unsigned)kept + 1, ~0u, 0);
-    return kept;
+    int moved = fcntl(pipe, F_DUPFD, FIRST);
+    if (moved < 0) return pipe;
+    if (output >= 0) dup2(output, STDERR_FILENO);
+    if (moved > FIRST) close_range(FIRST, (unsigned)moved - 1, 0);
+    close_range((unsigned)moved + 1, ~0u, 0);
+    return moved;
 }
 
-static _Noreturn void be_child(cg_work work, void *user, const cg_options *options, int pipe, int words)
+static _Noreturn void run_child(cg_work work, void *user, const cg_options *options, int pipe, int output)
 {
-    pipe = leave_program(pipe, words);
-    cg_options mine = *options;
-    mine.progress = options->progress != NULL ? send_progress : NULL;
-    mine.warning = options->warning != NULL ? send_warning : NULL;
-    mine.dump_text = options->dump_text != NULL ? send_dump : NULL;
-    mine.user = &pipe;
+    pipe = detach_child(pipe, output);
+    cg_options child_options = *options;
+    child_options.progress = options->progress != NULL ? send_progress : NULL;
+    child_options.warning = options->warning != NULL ? send_warning : NULL;
+    child_options.dump_text = options->dump_text != NULL ? send_dump : NULL;
+    child_options.user = &pipe;
     void *result = NULL;
     size_t result_bytes = 0;
     mdot_error err = {0};
-    mdot_status status = work(user, &mine, &result, &result_bytes, &err);
-    record answer = {.kind = ANSWER, .status = status, .result_bytes = status == MDOT_OK ? result_bytes : 0};
-    send_record(pipe, answer, status == MDOT_OK ? "" : err.message, result);
+    mdot_status status = work(user, &child_options, &result, &result_bytes, &err);
+    record result_record = {.kind = RESULT, .status = status, .result_bytes = status == MDOT_OK ? result_bytes : 0};
+    send_record(pipe, result_record, status == MDOT_OK ? "" : err.message, result);
     _exit(0);
 }
 
@@ -139,25 +139,25 @@ static bool listen(int pipe, const cg_options *options, void **out_bytes, size_t
         if (r.kind == PROGRESS) options->progress(options->user, text, r.done, r.total);
         if (r.kind == WARNING) options->warning(options->user, text);
         if (r.kind == DUMP) options->dump_text(options->user, text);
-        bool is_result = r.kind == ANSWER && r.status == MDOT_OK;
+        bool is_result = r.kind == RESULT && r.status == MDOT_OK;
         if (is_result) {
             *out_bytes = result;
             *out_size_bytes = r.result_bytes;
         }
-        if (r.kind == ANSWER) *out_status = is_result ? MDOT_OK : mdot_fail(err, r.status, "%s", text);
+        if (r.kind == RESULT) *out_status = is_result ? MDOT_OK : mdot_fail(err, r.status, "%s", text);
         free(text);
         if (!is_result) free(result);
-        if (r.kind == ANSWER) return true;
+        if (r.kind == RESULT) return true;
     }
     return false;
 }
 
 /* The last line that the child wrote to stderr. */
-static void read_words(int words, char out_line[WORDS_BYTES])
+static void read_output(int output, char out_line[OUTPUT_BYTES])
 {
-    off_t end = words >= 0 ? lseek(words, 0, SEEK_END) : 0;
-    off_t begin = end > WORDS_BYTES - 1 ? end - (WORDS_BYTES - 1) : 0;
-    ssize_t got = end > 0 ? pread(words, out_line, WORDS_BYTES - 1, begin) : 0;
+    off_t end = output >= 0 ? lseek(output, 0, SEEK_END) : 0;
+    off_t begin = end > OUTPUT_BYTES - 1 ? end - (OUTPUT_BYTES - 1) : 0;
+    ssize_t got = end > 0 ? pread(output, out_line, OUTPUT_BYTES - 1, begin) : 0;
     if (got < 0) got = 0;
     while (got > 0 && (out_line[got - 1] == '\n' || out_line[got - 1] == '\0')) got--;
     out_line[got] = '\0';
@@ -165,10 +165,10 @@ static void read_words(int words, char out_line[WORDS_BYTES])
     if (line != NULL) memmove(out_line, line + 1, strlen(line + 1) + 1);
 }
 
-static mdot_status explain_end(int ended, int words, mdot_error *err)
+static mdot_status explain_end(int ended, int output, mdot_error *err)
 {
-    char line[WORDS_BYTES];
-    read_words(words, line);
+    char line[OUTPUT_BYTES];
+    read_output(output, line);
     bool is_killed = WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL;
     bool is_memory = is_killed || strstr(line, "memory") != NULL || strstr(line, "bad_alloc") != NULL ||
                      strstr(line, "llocation failed") != NULL;
@@ -193,16 +193,16 @@ mdot_status cg_run_subprocess(cg_work work, void *user, const cg_options *option
     int ends[2];
     if (options->in_process) return work(user, options, out_bytes, out_size_bytes, err);
     if (pipe2(ends, O_CLOEXEC) != 0) return explain_no_child(errno, err);
-    int words = memfd_create("llvm", MFD_CLOEXEC);
+    int output = memfd_create("llvm", MFD_CLOEXEC);
     pid_t child = fork();
-    if (child == 0) be_child(work, user, options, ends[1], words);
+    if (child == 0) run_child(work, user, options, ends[1], output);
     mdot_status status = child > 0 ? MDOT_OK : explain_no_child(errno, err);
     close(ends[1]);
-    bool is_answered = child > 0 && listen(ends[0], options, out_bytes, out_size_bytes, &status, err);
+    bool has_result = child > 0 && listen(ends[0], options, out_bytes, out_size_bytes, &status, err);
     close(ends[0]); /* a child that is still writing ends */
     int ended = 0;
     while (child > 0 && waitpid(child, &ended, 0) < 0 && errno == EINTR) continue;
-    if (child > 0 && !is_answered) status = explain_end(ended, words, err);
-    if (words >= 0) close(words);
+    if (child > 0 && !has_result) status = explain_end(ended, output, err);
+    if (output >= 0) close(output);
     return status;
 }

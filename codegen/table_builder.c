@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Offset 0 means the empty string, because the table's start is never a string. */
+/* Offset 0 means the empty string. It is free for that, because the table starts with its head. */
 uint32_t cg_table_string(cg_table *table, const char *text)
 {
     if (text == NULL || text[0] == '\0') return 0;

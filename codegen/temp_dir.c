@@ -3,8 +3,8 @@
  * A killed compilation leaves its folder behind. Each compilation holds a lock (flock) on its folder, which the
  * kernel releases with the process. So a folder whose lock can be acquired is abandoned, and the next compilation
  * beside it removes it. Linkers create files with names of their own. Therefore all files are removed if the folder
- * has a mark, the first file made, which shows that the folder belongs to a compilation. Otherwise only the known
- * files are removed, and then the folder if it is empty. On file systems without locks every folder stays.
+ * has a marker. The marker is the first file in it and shows that the folder belongs to a compilation. Otherwise only
+ * the known files are removed, and then the folder if it is empty. On file systems without locks every folder stays.
  */
 #include "codegen/temp_dir.h"
 
@@ -22,7 +22,7 @@
 enum { PREFIX_LENGTH = sizeof BS_TEMPORARY_PREFIX - 1, RANDOM_LENGTH = 6 /* length of mkdtemp's suffix */ };
 
 static const char *const names[CG_WORK_FILE_COUNT] = {"data.o", "code.o", "export.map", "linker.txt", "linked.mdot"};
-static const char mark[] = "made-by-mdot";
+static const char marker[] = "made-by-mdot";
 
 /* ---- Emptying a folder ------------------------------------------------------------------------------------------- */
 
@@ -37,20 +37,22 @@ static void remove_known_files(int folder)
     for (int i = 0; i < CG_WORK_FILE_COUNT; i++) unlinkat(folder, names[i], 0);
 }
 
-/* Requires a marked folder. The mark is removed last, so that it survives if this process is killed meanwhile. */
+/* Requires a folder with a marker. The marker is removed last, so that it survives if this process is killed
+ * meanwhile. */
 static void remove_all_files(int folder)
 {
     int listed = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *list = listed >= 0 ? fdopendir(listed) : NULL;
     if (list != NULL) {
         for (const struct dirent *entry; (entry = readdir(list)) != NULL;)
-            if (strcmp(entry->d_name, mark) != 0 && has_file(folder, entry->d_name)) unlinkat(folder, entry->d_name, 0);
+            if (strcmp(entry->d_name, marker) != 0 && has_file(folder, entry->d_name))
+                unlinkat(folder, entry->d_name, 0);
         closedir(list);
     } else {
         if (listed >= 0) close(listed);
         remove_known_files(folder);
     }
-    unlinkat(folder, mark, 0);
+    unlinkat(folder, marker, 0);
 }
 
 /* ---- Abandoned folders ------------------------------------------------------------------------------------------- */
@@ -60,14 +62,14 @@ static bool is_named_like_one(const char *name)
     return strncmp(name, BS_TEMPORARY_PREFIX, PREFIX_LENGTH) == 0 && strlen(name) == PREFIX_LENGTH + RANDOM_LENGTH;
 }
 
-static void remove_if_left(int parent, const char *name)
+static void remove_if_stale(int parent, const char *name)
 {
     if (!is_named_like_one(name)) return;
     int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0) return;
     struct stat info;
     if (fstat(folder, &info) == 0 && info.st_uid == geteuid() && flock(folder, LOCK_EX | LOCK_NB) == 0) {
-        if (has_file(folder, mark))
+        if (has_file(folder, marker))
             remove_all_files(folder);
         else
             remove_known_files(folder);
@@ -76,12 +78,12 @@ static void remove_if_left(int parent, const char *name)
     close(folder);
 }
 
-static void remove_left(const char *parent)
+static void remove_stale(const char *parent)
 {
     DIR *list = opendir(parent);
     if (list == NULL) return;
     for (const struct dirent *entry; (entry = readdir(list)) != NULL;) {
-        remove_if_left(dirfd(list), entry->d_name);
+        remove_if_stale(dirfd(list), entry->d_name);
         bs_remove_if_stale(dirfd(list), entry->d_name);
     }
     closedir(list);
@@ -106,22 +108,22 @@ static bool hold(const char *directory, int *out_lock)
     return false;
 }
 
-static bool put_mark(int folder)
+static bool write_marker(int folder)
 {
-    int descriptor = openat(folder, mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int descriptor = openat(folder, marker, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (descriptor >= 0) close(descriptor);
     return descriptor >= 0;
 }
 
 static mdot_status make_directory(const char *path, cg_temp_dir *w, mdot_error *err)
 {
-    enum { TRIES = 16 };
+    enum { MAX_ATTEMPTS = 16 };
     size_t length = strlen(w->directory);
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < MAX_ATTEMPTS; i++) {
         memset(w->directory + length - RANDOM_LENGTH, 'X', RANDOM_LENGTH);
         if (mkdtemp(w->directory) == NULL) break;
         bool is_held = hold(w->directory, &w->lock);
-        if (is_held && put_mark(w->lock)) return MDOT_OK;
+        if (is_held && write_marker(w->lock)) return MDOT_OK;
         int failed = errno;
         rmdir(w->directory);
         errno = failed;
@@ -139,7 +141,7 @@ mdot_status cg_temp_dir_open(const char *path, ir_arena *arena, cg_temp_dir *out
     cg_temp_dir w = {.directory = ir_arena_printf(arena, "%.*s" BS_TEMPORARY_PREFIX "XXXXXX", parent_length, path)};
     const char *parent = slash == NULL ? "." : ir_arena_printf(arena, "%.*s", parent_length, path);
     if (w.directory == NULL || parent == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
-    remove_left(parent);
+    remove_stale(parent);
     mdot_status status = make_directory(path, &w, err);
     if (status != MDOT_OK) return status;
     for (int i = 0; i < CG_WORK_FILE_COUNT; i++) {

@@ -9,7 +9,7 @@ typedef enum cg_work_file {
     CG_DATA_OBJECT,
     CG_CODE_OBJECT,
     CG_EXPORT_MAP,
-    CG_LINKER_WORDS,
+    CG_LINKER_OUTPUT,
     CG_LINKED,
     CG_WORK_FILE_COUNT
 } cg_work_file;

@@ -31,61 +31,63 @@ mdot_status co_run(mdot_context *context, size_t entry, const co_tensor *inputs,
 }
 
 /* Returns |got - want|; NaN equals NaN and an infinity equals itself. */
-static double distance(double got, double want)
+static double distance(double actual, double expected)
 {
-    if (got == want || (isnan(got) && isnan(want))) return 0;
-    double difference = fabs(got - want);
+    if (actual == expected || (isnan(actual) && isnan(expected))) return 0;
+    double difference = fabs(actual - expected);
     return isnan(difference) ? INFINITY : difference;
 }
 
-static void compare_float(const ir_wide *got, const ir_wide *want, double relative, double absolute, co_difference *d)
+static void compare_float(const ir_wide *actual, const ir_wide *expected, double relative, double absolute,
+                          co_difference *d)
 {
     double largest = 0;
-    for (int64_t i = 0; i < want->count; i++) {
-        double expected = want->f[i], difference = distance(got->f[i], expected);
-        double size = isfinite(expected) ? fabs(expected) : 0;
+    for (int64_t i = 0; i < expected->count; i++) {
+        double reference = expected->f[i], difference = distance(actual->f[i], reference);
+        double size = isfinite(reference) ? fabs(reference) : 0;
         double excess = difference / (absolute + relative * size);
         if (size > largest) largest = size;
         d->absolute = fmax(d->absolute, difference);
         d->relative = fmax(d->relative, difference / fmax(1, size));
-        if (excess > d->excess) d->excess = excess, d->where = i;
+        if (excess > d->excess) d->excess = excess, d->index = i;
     }
     d->scaled = d->absolute / fmax(1e-3, largest);
 }
 
-double co_scaled_difference(const ir_wide *got, const ir_wide *want)
+double co_scaled_difference(const ir_wide *actual, const ir_wide *expected)
 {
     co_difference d = {0};
-    if (ir_dtype_is_float(want->dtype)) compare_float(got, want, 0, 1, &d);
+    if (ir_dtype_is_float(expected->dtype)) compare_float(actual, expected, 0, 1, &d);
     return d.scaled;
 }
 
-mdot_status co_compare(const co_tensor *got, const ir_wide *want, double relative_tolerance, double absolute_tolerance,
-                       co_difference *out_difference, mdot_error *err)
+mdot_status co_compare(const co_tensor *actual, const ir_wide *expected, double relative_tolerance,
+                       double absolute_tolerance, co_difference *out_difference, mdot_error *err)
 {
     const co_difference different = {INFINITY, INFINITY, INFINITY, INFINITY, 0};
     *out_difference = different;
-    if (got->dtype != want->dtype || got->count != want->count || got->rank != want->rank) return MDOT_OK;
-    for (int i = 0; i < got->rank; i++)
-        if (got->dims[i] != want->dims[i]) return MDOT_OK;
+    if (actual->dtype != expected->dtype || actual->count != expected->count || actual->rank != expected->rank)
+        return MDOT_OK;
+    for (int i = 0; i < actual->rank; i++)
+        if (actual->dims[i] != expected->dims[i]) return MDOT_OK;
 
-    ir_tensor stored = {.dtype = got->dtype, .rank = got->rank, .count = got->count, .data = got->data};
-    for (int i = 0; i < got->rank; i++) stored.dims[i] = got->dims[i];
+    ir_tensor stored = {.dtype = actual->dtype, .rank = actual->rank, .count = actual->count, .data = actual->data};
+    for (int i = 0; i < actual->rank; i++) stored.dims[i] = actual->dims[i];
     ir_arena *arena = ir_arena_create(0);
     ir_wide *wide = arena != NULL ? ir_wide_from_tensor(arena, &stored) : NULL;
     co_difference d = {0};
-    if (wide != NULL && ir_dtype_is_float(want->dtype)) {
-        compare_float(wide, want, relative_tolerance, absolute_tolerance, &d);
+    if (wide != NULL && ir_dtype_is_float(expected->dtype)) {
+        compare_float(wide, expected, relative_tolerance, absolute_tolerance, &d);
     } else if (wide != NULL) {
-        for (int64_t i = 0; i < want->count; i++) {
-            if (wide->i[i] == want->i[i]) continue;
+        for (int64_t i = 0; i < expected->count; i++) {
+            if (wide->i[i] == expected->i[i]) continue;
             d = different;
-            d.where = i;
+            d.index = i;
             break;
         }
     }
     ir_arena_destroy(arena);
     *out_difference = d;
-    if (wide == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to compare output \"%s\"", got->name);
+    if (wide == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to compare output \"%s\"", actual->name);
     return MDOT_OK;
 }

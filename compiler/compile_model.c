@@ -59,12 +59,12 @@ static mdot_status check_dump(const char *name, const co_targets *targets, mdot_
         const char *known = i < ir_pass_count ? ir_passes[i].name : other_dumps[i - ir_pass_count];
         if (strcmp(name, known) == 0) return MDOT_OK;
         bs_join_add(&list, "%s", known);
-        bs_suggest_offer(&suggestion, known);
+        bs_suggest_add(&suggestion, known);
     }
     for (int b = 0; b < CG_BACKENDS; b++)
         for (const cg_dump *dump = cg_backends[b]->dumps; dump->name != NULL; dump++) {
             bs_join_add(&list, "%s", dump->name);
-            bs_suggest_offer(&suggestion, dump->name);
+            bs_suggest_add(&suggestion, dump->name);
         }
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown dump \"%s\"%s; known are %s", name,
                      bs_suggest_end(&suggestion).text, text);
@@ -135,17 +135,17 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
                           bool drop_infeasible, const co_hooks *hooks, ir_arena *arena, cg_entry *out_entry,
                           mdot_error *err)
 {
-    size_t wanted = graph->symbol != NULL ? bucket_count : 1;
-    if (wanted == 0)
+    size_t needed = graph->symbol != NULL ? bucket_count : 1;
+    if (needed == 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "%s: the model has a symbolic length, %s, but the list of buckets is empty", graph->name,
                          graph->symbol);
-    pl_plan **plans = IR_NEW_ARRAY(arena, pl_plan *, wanted);
+    pl_plan **plans = IR_NEW_ARRAY(arena, pl_plan *, needed);
     if (plans == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
 
     mdot_status status = ir_check_supported(graph, err);
     size_t count = 0;
-    for (; status == MDOT_OK && count < wanted; count++) {
+    for (; status == MDOT_OK && count < needed; count++) {
         int64_t bucket = graph->symbol != NULL ? buckets[count] : 0;
         mdot_error reason = {0};
         status = plan_bucket(graph, bucket, hooks, arena, &plans[count], &reason);
@@ -207,17 +207,17 @@ static const bs_struct_version entry_type = BS_SIZED(mdotc_entry, model_path);
 static const bs_struct_version options_type = BS_SIZED(mdotc_options, user);
 
 /* Copies the caller's array into this library's form, in the arena. */
-static mdot_status read_entries(const mdotc_entry *theirs, size_t count, ir_arena *arena, const mdotc_entry **out_mine,
-                                mdot_error *err)
+static mdot_status read_entries(const mdotc_entry *caller_entries, size_t count, ir_arena *arena,
+                                const mdotc_entry **out_copy, mdot_error *err)
 {
-    if (count == 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "no entry point given");
-    mdot_status status = bs_check_struct(&entry_type, theirs, err);
+    if (count == 0) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the list of entry points is empty");
+    mdot_status status = bs_check_struct(&entry_type, caller_entries, err);
     if (status != MDOT_OK) return status;
-    mdotc_entry *mine = IR_NEW_ARRAY(arena, mdotc_entry, count);
-    if (mine == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdotc_entry *entries_copy = IR_NEW_ARRAY(arena, mdotc_entry, count);
+    if (entries_copy == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     for (size_t i = 0; status == MDOT_OK && i < count; i++)
-        status = bs_read_element(&entry_type, theirs, i, &mine[i], err);
-    if (status == MDOT_OK) *out_mine = mine;
+        status = bs_read_element(&entry_type, caller_entries, i, &entries_copy[i], err);
+    if (status == MDOT_OK) *out_copy = entries_copy;
     return status;
 }
 
@@ -276,9 +276,9 @@ mdot_status mdotc_compile(const mdotc_entry *entries, size_t entry_count, const 
     if (status != MDOT_OK) return status;
     ir_arena *arena = ir_arena_create(0);
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    const mdotc_entry *mine = NULL;
-    status = read_entries(entries, entry_count, arena, &mine, err);
-    if (status == MDOT_OK) status = compile(mine, entry_count, artefact_path, &o, arena, err);
+    const mdotc_entry *entries_copy = NULL;
+    status = read_entries(entries, entry_count, arena, &entries_copy, err);
+    if (status == MDOT_OK) status = compile(entries_copy, entry_count, artefact_path, &o, arena, err);
     ir_arena_destroy(arena);
     return status;
 }

@@ -1,17 +1,17 @@
 /* compiler.h — declarations shared by the functions of mdotc.h. This folder is the outermost layer of libmdotc. Only
  * this folder and cli/ may use the frontend, ir, the code generator and the runtime together.
  *
- *   compile_model.c     mdotc_compile: the whole compilation, one call per stage
- *   predictor_metadata.c     column names and defaults of inputs, read from a model's metadata
- *   validate_options.c   validation of a caller's arguments
- *   targets.c     names of targets and precisions → targets of images
- *   onnx_test_check.c       mdotc_check: run an ONNX test directory through compiled code
- *   verify_model.c      mdotc_verify: compare compiled code with the reference evaluator
+ *   compile_model.c       mdotc_compile: the whole compilation, one call per stage
+ *   predictor_metadata.c  column names and defaults of inputs, read from a model's metadata
+ *   validate_options.c    validation of a caller's arguments
+ *   targets.c             names of targets and precisions → targets of images
+ *   onnx_test_check.c     mdotc_check: run an ONNX test directory through compiled code
+ *   verify_model.c        mdotc_verify: compare compiled code with the reference evaluator
  *   verify_inputs.c       inputs to verify on, other than random ones
- *   fusion_hints.c       hints for patterns that were not fused
- *   data_set.c    tensors in files
- *   random_inputs.c        random inputs that a model can read
- *   bind_shapes.c  binds data of a test into its model if shapes depend on it
+ *   fusion_hints.c        hints for patterns that were not fused
+ *   data_set.c            tensors in files
+ *   random_inputs.c       random inputs that a model can read
+ *   bind_shapes.c         binds data of a test into its model if shapes depend on it
  *   compare_outputs.c     compares tensors of a run with the expected ones
  */
 #ifndef CO_COMPILER_H
@@ -94,13 +94,13 @@ typedef struct co_difference {
     double relative; /* max of |got - want| / max(1, |want|), element by element */
     double scaled;   /* max |got - want| / max(1e-3, max |want|) */
     double excess;   /* max of |got - want| / (absolute tolerance + relative tolerance * |want|); fails above 1 */
-    int64_t where;   /* index of the element of `excess` */
+    int64_t index;   /* index of the element of `excess` */
 } co_difference;
 /* Fails only if memory ran out. */
-mdot_status co_compare(const co_tensor *got, const ir_wide *want, double relative_tolerance, double absolute_tolerance,
-                       co_difference *out_difference, mdot_error *err);
+mdot_status co_compare(const co_tensor *actual, const ir_wide *expected, double relative_tolerance,
+                       double absolute_tolerance, co_difference *out_difference, mdot_error *err);
 /* Returns `scaled` for two of the evaluator's results of one type. */
-double co_scaled_difference(const ir_wide *got, const ir_wide *want);
+double co_scaled_difference(const ir_wide *actual, const ir_wide *expected);
 
 enum { CO_MAX_TENSORS = 256 };
 /* Reads FOLDER/KIND_0.pb, FOLDER/KIND_1.pb, … up to the first missing file. The array holds CO_MAX_TENSORS. */
@@ -108,7 +108,7 @@ mdot_status co_read_tensors(ir_arena *arena, const char *folder, const char *kin
                             int *out_count, mdot_error *err);
 /* Reinterprets a tensor as the declared type. ONNX's data sets store bfloat16 bits as u16, because NumPy lacks the
  * type. */
-const ir_tensor *co_under_type(ir_arena *arena, const ir_tensor *stored, mdot_dtype declared);
+const ir_tensor *co_reinterpret(ir_arena *arena, const ir_tensor *stored, mdot_dtype declared);
 /* Returns the length at which a symbolic type has the tensor's dims; -1 if it is absent, 0 if every dim is constant. */
 int64_t co_solve_length(const ir_type *type, const ir_tensor *tensor);
 
@@ -119,12 +119,12 @@ typedef struct co_verify_inputs {
 } co_verify_inputs;
 /* Reads FOLDER/input_0.pb and so on, as in ONNX's tests. INVALID_ARGUMENT if they differ from the graph's inputs. */
 mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder, ir_arena *arena,
-                                       co_verify_inputs *out_given, mdot_error *err);
+                                       co_verify_inputs *out_inputs, mdot_error *err);
 /* Creates the entry's inputs for jobs[i] under configuration i. Errors are those of mdot_job_inputs_create, with the
  * pair's index. */
 mdot_status co_verify_inputs_of_jobs(const ir_graph *graph, mdot_context *context, size_t entry,
                                      const mdot_job *const *jobs, const mdot_configuration *configurations,
-                                     size_t count, ir_arena *arena, co_verify_inputs *out_given, mdot_error *err);
+                                     size_t count, ir_arena *arena, co_verify_inputs *out_inputs, mdot_error *err);
 
 /* SplitMix64 (Steele, Lea, Flood 2014). */
 uint64_t co_next_random(uint64_t *state);

@@ -22,7 +22,7 @@ mdot_status co_read_tensors(ir_arena *arena, const char *folder, const char *kin
     return MDOT_OK;
 }
 
-const ir_tensor *co_under_type(ir_arena *arena, const ir_tensor *stored, mdot_dtype declared)
+const ir_tensor *co_reinterpret(ir_arena *arena, const ir_tensor *stored, mdot_dtype declared)
 {
     if (stored->dtype != MDOT_DTYPE_U16 || declared != MDOT_DTYPE_BF16) return stored;
     ir_tensor *tensor = IR_NEW(arena, ir_tensor);

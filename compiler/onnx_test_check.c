@@ -118,30 +118,32 @@ static mdot_status compile(test *t, const ir_graph *graph, const int64_t *bucket
     return cg_write_artefact(&entry, 1, &options, t->artefact_path, t->arena, err);
 }
 
-static void report_difference(test *t, const data_set *set, const co_tensor *got, const ir_wide *want,
+static void report_difference(test *t, const data_set *set, const co_tensor *actual, const ir_wide *expected,
                               const co_difference *d)
 {
     t->report.result = MDOTC_CHECK_FAIL;
-    if (isinf(d->absolute) && got->count != want->count)
+    if (isinf(d->absolute) && actual->count != expected->count)
         snprintf(t->report.detail, sizeof t->report.detail, "%s: output \"%s\" has %lld elements, expected %lld",
-                 set->path, got->name, (long long)got->count, (long long)want->count);
+                 set->path, actual->name, (long long)actual->count, (long long)expected->count);
     else
         snprintf(t->report.detail, sizeof t->report.detail,
-                 "%s: output \"%s\" element %lld is wrong: largest error %.3e, expected %g there", set->path, got->name,
-                 (long long)d->where, d->relative, want->count > 0 ? ir_wide_get(want, d->where) : 0);
+                 "%s: output \"%s\" element %lld is wrong: largest error %.3e, expected %g there", set->path,
+                 actual->name, (long long)d->index, d->relative,
+                 expected->count > 0 ? ir_wide_get(expected, d->index) : 0);
 }
 
 static mdot_status compare_outputs(test *t, const data_set *set, const co_tensor *outputs, mdot_error *err)
 {
     for (int i = 0; i < set->output_count; i++) {
-        const ir_wide *want = ir_wide_from_tensor(t->arena, co_under_type(t->arena, set->outputs[i], outputs[i].dtype));
+        const ir_wide *expected =
+            ir_wide_from_tensor(t->arena, co_reinterpret(t->arena, set->outputs[i], outputs[i].dtype));
         if (ir_arena_failed(t->arena)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", set->path);
-        if (want == NULL) return mdot_fail(err, MDOT_UNSUPPORTED, "%s: output %d cannot be compared", set->path, i);
+        if (expected == NULL) return mdot_fail(err, MDOT_UNSUPPORTED, "%s: output %d cannot be compared", set->path, i);
         co_difference d;
-        mdot_status status = co_compare(&outputs[i], want, t->relative_tolerance, t->absolute_tolerance, &d, err);
+        mdot_status status = co_compare(&outputs[i], expected, t->relative_tolerance, t->absolute_tolerance, &d, err);
         if (status != MDOT_OK) return status;
         if (d.relative > t->report.worst_error) t->report.worst_error = d.relative;
-        if (d.excess > 1 && t->report.result == MDOTC_CHECK_PASS) report_difference(t, set, &outputs[i], want, &d);
+        if (d.excess > 1 && t->report.result == MDOTC_CHECK_PASS) report_difference(t, set, &outputs[i], expected, &d);
     }
     return MDOT_OK;
 }
@@ -251,7 +253,7 @@ static mdot_status check_model(test *t, mdot_error *err)
     for (int s = 0; imported == MDOT_OK && s < t->data_set_count; s++) {
         data_set *set = &t->data_sets[s];
         for (int i = 0; i < set->input_count && i < graph->input_count; i++)
-            set->inputs[i] = co_under_type(t->arena, set->inputs[i], graph->inputs[i]->type.dtype);
+            set->inputs[i] = co_reinterpret(t->arena, set->inputs[i], graph->inputs[i]->type.dtype);
     }
     bool symbolic = imported == MDOT_OK && graph->symbol != NULL && solve_lengths(t, graph);
     return symbolic ? check_symbolic(t, graph, err) : check_static(t, err);

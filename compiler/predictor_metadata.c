@@ -143,7 +143,7 @@ static mdot_status check_names(const ir_graph *graph, const cg_columns *columns,
         bs_suggest suggestion = bs_suggest_begin(text);
         bool is_known = left <= columns->default_count;
         for (int i = 0; i < NUMBER_COUNT; i++) {
-            bs_suggest_offer(&suggestion, number_names[i]);
+            bs_suggest_add(&suggestion, number_names[i]);
             is_known = is_known || (strlen(number_names[i]) == length && strncmp(number_names[i], name, length) == 0);
         }
         if (!is_known)

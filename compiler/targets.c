@@ -11,7 +11,7 @@
 /* ---- Precisions -------------------------------------------------------------------------------------------------- */
 
 typedef struct computes { /* requested precisions of each backend in order of preference; empty: its first */
-    cg_compute asked[CG_BACKENDS][CG_COMPUTES];
+    cg_compute requested[CG_BACKENDS][CG_COMPUTES];
     int count[CG_BACKENDS];
 } computes;
 
@@ -26,11 +26,11 @@ static bool find_compute(const cg_backend *backend, const char *name, size_t len
     return false;
 }
 
-static void ask(computes *c, int backend, cg_compute kernel_precision)
+static void request(computes *c, int backend, cg_compute kernel_precision)
 {
     for (int i = 0; i < c->count[backend]; i++)
-        if (c->asked[backend][i] == kernel_precision) return;
-    c->asked[backend][c->count[backend]++] = kernel_precision;
+        if (c->requested[backend][i] == kernel_precision) return;
+    c->requested[backend][c->count[backend]++] = kernel_precision;
 }
 
 /* "cpu=fp32, cpu=bf16, cuda=bf16, cuda=fp32, bf16, fp32" */
@@ -46,10 +46,10 @@ static mdot_status unknown_compute(const char *item, size_t length, mdot_error *
                 bs_join_add(&list, "%s%s%s", is_short ? "" : backend->name, is_short ? "" : "=",
                             cg_compute_name(backend->computes[i]));
         }
-    char wrong[BS_NEAR_LENGTH + 1];
-    snprintf(wrong, sizeof wrong, "%.*s", (int)length, item);
+    char unknown[BS_SUGGEST_LENGTH + 1];
+    snprintf(unknown, sizeof unknown, "%.*s", (int)length, item);
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown kernel precision \"%.*s\"%s; known are %s", (int)length, item,
-                     bs_suggest_among(wrong, text).text, text);
+                     bs_suggest_among(unknown, text).text, text);
 }
 
 /* Parses "cuda=bf16", or "bf16" for every kind that has it. */
@@ -61,11 +61,11 @@ static bool parse_compute(const char *item, size_t length, computes *c)
     bool is_known = false;
     for (int b = 0; b < CG_BACKENDS; b++) {
         const cg_backend *backend = cg_backends[b];
-        bool is_meant =
+        bool matches =
             equals == NULL || (strlen(backend->name) == kind_length && strncmp(backend->name, item, kind_length) == 0);
         cg_compute kernel_precision;
-        if (!is_meant || !find_compute(backend, name, length - (size_t)(name - item), &kernel_precision)) continue;
-        ask(c, b, kernel_precision);
+        if (!matches || !find_compute(backend, name, length - (size_t)(name - item), &kernel_precision)) continue;
+        request(c, b, kernel_precision);
         is_known = true;
     }
     return is_known;
@@ -81,7 +81,7 @@ static mdot_status parse_computes(const char *text, computes *out_computes, mdot
         item = comma != NULL ? comma + 1 : NULL;
     }
     for (int b = 0; b < CG_BACKENDS; b++)
-        if (c.count[b] == 0) ask(&c, b, cg_backends[b]->computes[0]);
+        if (c.count[b] == 0) request(&c, b, cg_backends[b]->computes[0]);
     *out_computes = c;
     return MDOT_OK;
 }
@@ -102,11 +102,11 @@ static mdot_status unknown_target(const char *name, mdot_error *err)
 static mdot_status add_targets(const char *name, int backend, const computes *c, co_targets *targets, mdot_error *err)
 {
     for (int i = 0; i < c->count[backend]; i++) {
-        cg_target meant[MDOT_ABI_MAX_IMAGES];
+        cg_target parsed[MDOT_ABI_MAX_IMAGES];
         int count = 0;
-        mdot_status status = cg_backends[backend]->parse(name, c->asked[backend][i], meant, &count, err);
+        mdot_status status = cg_backends[backend]->parse(name, c->requested[backend][i], parsed, &count, err);
         for (int k = 0; k < count && status == MDOT_OK; k++)
-            status = cg_add_target(targets->target, &targets->count, meant[k], err);
+            status = cg_add_target(targets->target, &targets->count, parsed[k], err);
         if (status != MDOT_OK) return status;
     }
     return MDOT_OK;

@@ -1,6 +1,6 @@
-/* validate_options.c — validates the arguments of mdotc.h's functions before any work is done. The same faults are refused
- * here as on the command line, because they would otherwise lead to an artefact that fails to open. The frontend
- * validates dimensions (fe_options) and targets.c the names of targets. */
+/* validate_options.c — validates the arguments of mdotc.h's functions before any work is done. The same faults are
+ * refused here as on the command line, because they would otherwise lead to an artefact that fails to open. The
+ * frontend validates dimensions (fe_options) and targets.c the names of targets. */
 #include "compiler/compiler.h"
 
 #include <math.h>
@@ -19,13 +19,13 @@ mdot_status co_check_entries(const mdotc_entry *entries, size_t count, mdot_erro
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "entry point \"%s\" has no model", entries[i].name);
         for (size_t j = 0; j < i; j++)
             if (strcmp(entries[i].name, entries[j].name) == 0)
-                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "two entry points are called \"%s\"", entries[i].name);
+                return mdot_fail(err, MDOT_INVALID_ARGUMENT, "two entry points have the name \"%s\"", entries[i].name);
     }
     return MDOT_OK;
 }
 
-/* The runtime requires ascending buckets in a table (runtime/core/table_check.c), because it uses the first that holds a
- * length. */
+/* The runtime requires ascending buckets in a table (runtime/core/table_check.c), because it uses the first one that
+ * holds a length. */
 static mdot_status check_buckets(const int64_t *buckets, size_t count, mdot_error *err)
 {
     if (count > 0 && buckets == NULL)

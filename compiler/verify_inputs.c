@@ -1,17 +1,17 @@
-/* verify_inputs.c — inputs to verify an artefact on if random ones are unsuitable: tensors in a folder, or the inputs of job
- * predictions. */
+/* verify_inputs.c — inputs to verify an artefact on if random ones are unsuitable: tensors in a folder, or the inputs
+ * of job predictions. */
 #include "base/struct_version.h"
 #include "compiler/compiler.h"
 
 #include <string.h>
 
 mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder, ir_arena *arena,
-                                       co_verify_inputs *out_given, mdot_error *err)
+                                       co_verify_inputs *out_inputs, mdot_error *err)
 {
     int count;
-    co_verify_inputs given = {.tensors = IR_NEW_ARRAY(arena, const ir_tensor *, CO_MAX_TENSORS)};
-    if (given.tensors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    mdot_status status = co_read_tensors(arena, folder, "input", given.tensors, &count, err);
+    co_verify_inputs provided = {.tensors = IR_NEW_ARRAY(arena, const ir_tensor *, CO_MAX_TENSORS)};
+    if (provided.tensors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    mdot_status status = co_read_tensors(arena, folder, "input", provided.tensors, &count, err);
     if (status != MDOT_OK) return status;
     if (count != graph->input_count)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
@@ -19,15 +19,15 @@ mdot_status co_verify_inputs_in_folder(const ir_graph *graph, const char *folder
                          graph->input_count);
     for (int i = 0; i < count; i++) {
         const ir_value *input = graph->inputs[i];
-        given.tensors[i] = co_under_type(arena, given.tensors[i], input->type.dtype);
-        int64_t length = co_solve_length(&input->type, given.tensors[i]);
-        bool differs = length > 0 && given.length > 0 && length != given.length;
-        if (length < 0 || differs || given.tensors[i]->dtype != input->type.dtype)
+        provided.tensors[i] = co_reinterpret(arena, provided.tensors[i], input->type.dtype);
+        int64_t length = co_solve_length(&input->type, provided.tensors[i]);
+        bool differs = length > 0 && provided.length > 0 && length != provided.length;
+        if (length < 0 || differs || provided.tensors[i]->dtype != input->type.dtype)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: input_%d.pb does not match input \"%s\" of the model%s",
                              folder, i, input->name, differs ? " at the length of the preceding inputs" : "");
-        if (length > 0) given.length = length;
+        if (length > 0) provided.length = length;
     }
-    *out_given = given;
+    *out_inputs = provided;
     return MDOT_OK;
 }
 
@@ -48,35 +48,35 @@ static const ir_tensor *copy_input(ir_arena *arena, const mdot_input *input)
 }
 
 static mdot_status copy_inputs(const ir_graph *graph, const mdot_job_inputs *inputs, ir_arena *arena,
-                               co_verify_inputs *out_given, mdot_error *err)
+                               co_verify_inputs *out_inputs, mdot_error *err)
 {
-    co_verify_inputs given = {.tensors = IR_NEW_ARRAY(arena, const ir_tensor *, graph->input_count + 1)};
-    bool copied = given.tensors != NULL;
+    co_verify_inputs provided = {.tensors = IR_NEW_ARRAY(arena, const ir_tensor *, graph->input_count + 1)};
+    bool copied = provided.tensors != NULL;
     for (int i = 0; copied && i < graph->input_count; i++) {
         mdot_input input;
         mdot_status status = mdot_job_inputs_get(inputs, (size_t)i, &input);
         if (status != MDOT_OK)
             return mdot_fail(err, status, "input \"%s\" is not an input of a job predictor", graph->inputs[i]->name);
-        given.tensors[i] = copy_input(arena, &input);
-        copied = given.tensors[i] != NULL;
-        int64_t length = copied ? co_solve_length(&graph->inputs[i]->type, given.tensors[i]) : 0;
-        if (length > 0) given.length = length;
+        provided.tensors[i] = copy_input(arena, &input);
+        copied = provided.tensors[i] != NULL;
+        int64_t length = copied ? co_solve_length(&graph->inputs[i]->type, provided.tensors[i]) : 0;
+        if (length > 0) provided.length = length;
     }
     if (!copied) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    *out_given = given;
+    *out_inputs = provided;
     return MDOT_OK;
 }
 
 mdot_status co_verify_inputs_of_jobs(const ir_graph *graph, mdot_context *context, size_t entry,
                                      const mdot_job *const *jobs, const mdot_configuration *configurations,
-                                     size_t count, ir_arena *arena, co_verify_inputs *out_given, mdot_error *err)
+                                     size_t count, ir_arena *arena, co_verify_inputs *out_inputs, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < count; i++) {
         mdot_job_inputs *inputs = NULL;
         mdot_error reason = {0};
         status = mdot_job_inputs_create(context, entry, jobs[i], bs_struct_at(configurations, i), &inputs, &reason);
-        if (status == MDOT_OK) status = copy_inputs(graph, inputs, arena, &out_given[i], &reason);
+        if (status == MDOT_OK) status = copy_inputs(graph, inputs, arena, &out_inputs[i], &reason);
         mdot_job_inputs_destroy(inputs);
         if (status != MDOT_OK) return mdot_fail(err, status, "pair %zu: %s", i, reason.message);
     }

@@ -1,5 +1,5 @@
-/* verify_model.c — mdotc_verify: compare an artefact's code with the reference evaluation of its model, on random or given
- * inputs.
+/* verify_model.c — mdotc_verify: compare an artefact's code with the reference evaluation of its model, on random or
+ * given inputs.
  *
  * For each bucket, three lengths are tested: the full length, the shortest (one more than the previous bucket), and
  * one between. The reference is evaluated once per length and serves every CPU ISA level and the GPU, if there is
@@ -17,31 +17,31 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_LENGTHS = 3, MAX_LEVELS = MDOT_ABI_MAX_IMAGES + 1 + CG_COMPUTES };
+enum { MAX_LENGTHS = 3, MAX_VARIANTS = MDOT_ABI_MAX_IMAGES + 1 + CG_COMPUTES };
 
 /* Code that multiplies in 16 bits rounds the same factors as the rounding evaluator, but at other places: for
  * example, scales are folded into weights and results of matmuls stay rounded. Its error may therefore be this many
  * times as large. */
-static const double rounded_margin = 4;
-enum { HALVES = 2 };
-static const mdot_dtype half_types[HALVES] = {MDOT_DTYPE_BF16, MDOT_DTYPE_F16};
-static const char *const half_names[HALVES] = {"bf16", "fp16"}; /* names of the precisions of an image */
+static const double rounding_margin = 4;
+enum { HALF_TYPES = 2 };
+static const mdot_dtype half_types[HALF_TYPES] = {MDOT_DTYPE_BF16, MDOT_DTYPE_F16};
+static const char *const half_names[HALF_TYPES] = {"bf16", "fp16"}; /* names of the precisions of an image */
 /* Two factors, each off by half a spacing: every model has at least this error. */
-static const double half_units[HALVES] = {0x1p-8, 0x1p-11};
+static const double half_units[HALF_TYPES] = {0x1p-8, 0x1p-11};
 
 /* ---- One length ------------------------------------------------------------------------------------------------- */
 
-typedef struct level_state { /* one per CPU image, and one per precision of the GPU */
-    char name[64];           /* "x86-64-v4", "cuda:0"; followed by the precision unless it is the usual one */
-    int half;                /* index in half_types of the type that it multiplies in; -1: f32 */
+typedef struct code_variant { /* one per CPU image, and one per precision of the GPU */
+    char name[64];            /* "x86-64-v4", "cuda:0"; followed by the precision unless it is the usual one */
+    int half;                 /* index in half_types of the type that it multiplies in; -1: f32 */
     mdot_predictor *predictor;
     mdot_context *context;
     mdotc_verify_row row; /* for the current bucket */
-} level_state;
+} code_variant;
 
-typedef struct tally { /* counts of the reference's values of one output, over all lengths of a bucket */
+typedef struct value_counts { /* counts of the reference's values of one output, over all lengths of a bucket */
     int64_t count, nan, infinite;
-} tally;
+} value_counts;
 
 typedef struct verification {
     const ir_graph *graph;
@@ -50,51 +50,51 @@ typedef struct verification {
     double tolerance;
     size_t entry;
     mdot_entry_info info;
-    int level_count;
-    level_state levels[MAX_LEVELS];
-    co_verify_inputs *given; /* NULL: inputs are random */
-    size_t given_count;
-    tally *tallies; /* one per output, for the current bucket */
-    bool rounds[HALVES];
-    double rounded[HALVES]; /* error of rounded matmuls in the current bucket */
+    int variant_count;
+    code_variant variants[MAX_VARIANTS];
+    co_verify_inputs *provided; /* NULL: inputs are random */
+    size_t provided_count;
+    value_counts *counts; /* one per output, for the current bucket */
+    bool rounds[HALF_TYPES];
+    double rounded[HALF_TYPES]; /* error of rounded matmuls in the current bucket */
     uint64_t random;
 } verification;
 
-static void count_values(tally *t, const ir_wide *want)
+static void count_values(value_counts *t, const ir_wide *expected)
 {
-    t->count += want->count;
-    for (int64_t i = 0; ir_dtype_is_float(want->dtype) && i < want->count; i++) {
-        t->nan += isnan(want->f[i]) != 0;
-        t->infinite += isinf(want->f[i]) != 0;
+    t->count += expected->count;
+    for (int64_t i = 0; ir_dtype_is_float(expected->dtype) && i < expected->count; i++) {
+        t->nan += isnan(expected->f[i]) != 0;
+        t->infinite += isinf(expected->f[i]) != 0;
     }
 }
 
-static mdot_status run_levels(verification *v, int64_t length, const co_tensor *inputs, ir_wide *const *want,
-                              ir_arena *arena, mdot_error *err)
+static mdot_status run_variants(verification *v, int64_t length, const co_tensor *inputs, ir_wide *const *expected,
+                                ir_arena *arena, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
     co_tensor *outputs = IR_NEW_ARRAY(arena, co_tensor, v->info.output_count + 1);
     if (outputs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     const char *failure;
-    for (int l = 0; status == MDOT_OK && l < v->level_count; l++) {
-        level_state *level = &v->levels[l];
+    for (int l = 0; status == MDOT_OK && l < v->variant_count; l++) {
+        code_variant *variant = &v->variants[l];
         for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
             mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
-            status = mdot_predictor_get_output(level->predictor, v->entry, i, &info);
+            status = mdot_predictor_get_output(variant->predictor, v->entry, i, &info);
             if (status == MDOT_OK) status = co_tensor_create(arena, &info, length, &outputs[i], err);
         }
         if (status == MDOT_OK)
-            status = co_run(level->context, v->entry, inputs, v->info.input_count, outputs, v->info.output_count, arena,
-                            err);
-        if (status == MDOT_OK && mdot_context_get_device_status(level->context, &failure) != MDOT_OK)
+            status = co_run(variant->context, v->entry, inputs, v->info.input_count, outputs, v->info.output_count,
+                            arena, err);
+        if (status == MDOT_OK && mdot_context_get_device_status(variant->context, &failure) != MDOT_OK)
             status =
-                mdot_fail(err, MDOT_DEVICE, "%s failed at length %lld: %s", level->name, (long long)length, failure);
+                mdot_fail(err, MDOT_DEVICE, "%s failed at length %lld: %s", variant->name, (long long)length, failure);
         for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
             co_difference d;
-            status = co_compare(&outputs[i], want[i], v->tolerance, v->tolerance, &d, err);
-            if (d.scaled < level->row.worst_error && level->row.worst_length != 0) continue;
-            level->row.worst_error = d.scaled;
-            level->row.worst_length = length;
+            status = co_compare(&outputs[i], expected[i], v->tolerance, v->tolerance, &d, err);
+            if (d.scaled < variant->row.worst_error && variant->row.worst_length != 0) continue;
+            variant->row.worst_error = d.scaled;
+            variant->row.worst_length = length;
         }
     }
     return status;
@@ -102,49 +102,50 @@ static mdot_status run_levels(verification *v, int64_t length, const co_tensor *
 
 /* Measures the error of rounding the factors of all matmuls on these inputs. Infinite errors are ignored: they mean
  * that the type overflowed. */
-static mdot_status measure_rounding(verification *v, const ir_wide *const *inputs, ir_wide *const *want,
+static mdot_status measure_rounding(verification *v, const ir_wide *const *inputs, ir_wide *const *expected,
                                     ir_arena *arena, mdot_error *err)
 {
     ir_wide **rounded = IR_NEW_ARRAY(arena, ir_wide *, v->info.output_count + 1);
     mdot_status status = rounded != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    for (int h = 0; status == MDOT_OK && h < HALVES; h++) {
+    for (int h = 0; status == MDOT_OK && h < HALF_TYPES; h++) {
         if (!v->rounds[h]) continue;
         status = ir_evaluate_in(v->graph, half_types[h], inputs, arena, rounded, err);
         for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) {
-            double error = co_scaled_difference(rounded[i], want[i]);
+            double error = co_scaled_difference(rounded[i], expected[i]);
             if (isfinite(error)) v->rounded[h] = fmax(v->rounded[h], error);
         }
     }
     return status;
 }
 
-/* `given`: NULL for random inputs. */
-static mdot_status verify_length(verification *v, int64_t length, const co_verify_inputs *given, mdot_error *err)
+/* `provided` is NULL for random inputs. */
+static mdot_status verify_length(verification *v, int64_t length, const co_verify_inputs *provided, mdot_error *err)
 {
     ir_arena *arena = ir_arena_create(0);
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     const ir_wide **wide = IR_NEW_ARRAY(arena, const ir_wide *, v->info.input_count + 1);
-    ir_wide **want = IR_NEW_ARRAY(arena, ir_wide *, v->info.output_count + 1);
+    ir_wide **expected = IR_NEW_ARRAY(arena, ir_wide *, v->info.output_count + 1);
     co_tensor *inputs = IR_NEW_ARRAY(arena, co_tensor, v->info.input_count + 1);
     mdot_status status = MDOT_OK;
-    if (wide == NULL || want == NULL || inputs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    if (wide == NULL || expected == NULL || inputs == NULL)
+        status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     for (size_t i = 0; status == MDOT_OK && i < v->info.input_count; i++) {
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
-        status = mdot_predictor_get_input(v->levels[0].predictor, v->entry, i, &info);
+        status = mdot_predictor_get_input(v->variants[0].predictor, v->entry, i, &info);
         if (status == MDOT_OK) status = co_tensor_create(arena, &info, length, &inputs[i], err);
         if (status != MDOT_OK) break;
-        wide[i] = given != NULL ? ir_wide_from_tensor(arena, given->tensors[i])
-                                : co_random_input(v->typed, (int)i, length, &inputs[i], &v->random, arena);
+        wide[i] = provided != NULL ? ir_wide_from_tensor(arena, provided->tensors[i])
+                                   : co_random_input(v->typed, (int)i, length, &inputs[i], &v->random, arena);
         const ir_tensor *stored = wide[i] != NULL ? ir_tensor_from_wide(arena, wide[i]) : NULL;
         if (stored != NULL)
             memcpy(inputs[i].data, stored->data, (size_t)stored->count * mdot_dtype_size_bytes(stored->dtype));
         else
             status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for input \"%s\"", info.name);
     }
-    if (status == MDOT_OK) status = ir_evaluate(v->graph, wide, arena, want, err);
-    for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) count_values(&v->tallies[i], want[i]);
-    if (status == MDOT_OK) status = measure_rounding(v, wide, want, arena, err);
-    if (status == MDOT_OK) status = run_levels(v, length, inputs, want, arena, err);
+    if (status == MDOT_OK) status = ir_evaluate(v->graph, wide, arena, expected, err);
+    for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) count_values(&v->counts[i], expected[i]);
+    if (status == MDOT_OK) status = measure_rounding(v, wide, expected, arena, err);
+    if (status == MDOT_OK) status = run_variants(v, length, inputs, expected, arena, err);
     ir_arena_destroy(arena);
     return status;
 }
@@ -167,22 +168,22 @@ static void warn(const verification *v, const char *text)
     if (v->options->warning != NULL) v->options->warning(v->options->user, text);
 }
 
-/* NaN equals NaN, so an output that is entirely NaN would agree with any wrong code that returns NaN. It counts as
- * unverified. Returns whether every output is verified. Warns if fewer values were compared than exist. */
-static bool judge_reference(const verification *v, int64_t longest)
+/* NaN equals NaN, so an output that is entirely NaN would agree with any wrong code that returns NaN. Such an output
+ * counts as unverified. Returns whether every output is verified. Warns if fewer values were compared than exist. */
+static bool check_reference(const verification *v, int64_t longest)
 {
     bool is_verified = true;
     for (size_t i = 0; i < v->info.output_count; i++) {
-        const tally *t = &v->tallies[i];
-        bool is_nothing = t->count > 0 && t->nan == t->count;
+        const value_counts *t = &v->counts[i];
+        bool is_all_nan = t->count > 0 && t->nan == t->count;
         if (t->nan + t->infinite == 0) continue;
         char text[512];
         snprintf(text, sizeof text,
                  "output \"%.200s\", bucket %lld: %lld of the model's %lld values are NaN, %lld infinite%s",
                  v->graph->outputs[i]->name, (long long)longest, (long long)t->nan, (long long)t->count,
-                 (long long)t->infinite, is_nothing ? "; the output has no finite value to verify" : "");
+                 (long long)t->infinite, is_all_nan ? "; the output has no finite value to verify" : "");
         warn(v, text);
-        is_verified = is_verified && !is_nothing;
+        is_verified = is_verified && !is_all_nan;
     }
     return is_verified;
 }
@@ -199,9 +200,9 @@ static mdot_status type_bucket(verification *v, int64_t longest, ir_arena *arena
     return status;
 }
 
-static bool holds(const co_verify_inputs *given, int64_t shortest, int64_t longest)
+static bool holds(const co_verify_inputs *provided, int64_t shortest, int64_t longest)
 {
-    return given->length == 0 || (shortest <= given->length && given->length <= longest);
+    return provided->length == 0 || (shortest <= provided->length && provided->length <= longest);
 }
 
 /* Verifies random lengths of the bucket, or the given inputs whose length is in the bucket. */
@@ -209,19 +210,20 @@ static mdot_status verify_lengths(verification *v, int64_t shortest, int64_t lon
 {
     int64_t lengths[MAX_LENGTHS];
     mdot_status status = MDOT_OK;
-    for (size_t i = 0; status == MDOT_OK && i < v->given_count; i++)
-        if (holds(&v->given[i], shortest, longest)) status = verify_length(v, v->given[i].length, &v->given[i], err);
-    if (v->given != NULL) return status;
+    for (size_t i = 0; status == MDOT_OK && i < v->provided_count; i++)
+        if (holds(&v->provided[i], shortest, longest))
+            status = verify_length(v, v->provided[i].length, &v->provided[i], err);
+    if (v->provided != NULL) return status;
     int count = choose_lengths(v, shortest, longest, lengths);
     for (int i = 0; i < count && status == MDOT_OK; i++) status = verify_length(v, lengths[i], NULL, err);
     return status;
 }
 
-static double bound_of(const verification *v, const level_state *level, double rounding)
+static double bound_of(const verification *v, const code_variant *variant, double rounding)
 {
     double bound = fmax(v->tolerance, rounding);
-    if (level->half < 0) return bound;
-    return fmax(bound, fmax(half_units[level->half], rounded_margin * v->rounded[level->half]));
+    if (variant->half < 0) return bound;
+    return fmax(bound, fmax(half_units[variant->half], rounding_margin * v->rounded[variant->half]));
 }
 
 static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t longest, bool *out_passed, mdot_error *err)
@@ -229,21 +231,21 @@ static mdot_status verify_bucket(verification *v, int64_t shortest, int64_t long
     ir_arena *arena = ir_arena_create(0);
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     mdot_status status = type_bucket(v, longest, arena, err);
-    for (int l = 0; l < v->level_count; l++)
-        v->levels[l].row = (mdotc_verify_row){.struct_size = sizeof(mdotc_verify_row),
-                                              .entry = v->info.name,
-                                              .level = v->levels[l].name,
-                                              .max_length = longest};
-    for (size_t i = 0; i < v->info.output_count; i++) v->tallies[i] = (tally){0};
-    for (int h = 0; h < HALVES; h++) v->rounded[h] = 0;
+    for (int l = 0; l < v->variant_count; l++)
+        v->variants[l].row = (mdotc_verify_row){.struct_size = sizeof(mdotc_verify_row),
+                                                .entry = v->info.name,
+                                                .level = v->variants[l].name,
+                                                .max_length = longest};
+    for (size_t i = 0; i < v->info.output_count; i++) v->counts[i] = (value_counts){0};
+    for (int h = 0; h < HALF_TYPES; h++) v->rounded[h] = 0;
     if (status == MDOT_OK) status = verify_lengths(v, shortest, longest, err);
     double rounding = status == MDOT_OK ? co_rounding(v->typed) : 0;
     ir_arena_destroy(arena);
     if (status != MDOT_OK) return status;
-    bool is_verified = judge_reference(v, longest);
-    for (int l = 0; l < v->level_count; l++) {
-        mdotc_verify_row *row = &v->levels[l].row;
-        row->bound = bound_of(v, &v->levels[l], rounding);
+    bool is_verified = check_reference(v, longest);
+    for (int l = 0; l < v->variant_count; l++) {
+        mdotc_verify_row *row = &v->variants[l].row;
+        row->bound = bound_of(v, &v->variants[l], rounding);
         row->passed = is_verified && row->worst_error <= row->bound;
         *out_passed = *out_passed && row->passed;
         if (v->options->row != NULL) v->options->row(v->options->user, row);
@@ -257,11 +259,11 @@ static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *e
     int64_t shortest = v->info.min_length;
     for (size_t b = 0; b < v->info.bucket_count; b++) {
         mdot_bucket_info bucket = MDOT_INIT(mdot_bucket_info);
-        mdot_status status = mdot_predictor_get_bucket(v->levels[0].predictor, v->entry, b, &bucket);
-        bool is_asked = v->given == NULL;
-        for (size_t i = 0; i < v->given_count; i++)
-            is_asked = is_asked || holds(&v->given[i], shortest, bucket.max_length);
-        if (status == MDOT_OK && is_asked) status = verify_bucket(v, shortest, bucket.max_length, &passed, err);
+        mdot_status status = mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, b, &bucket);
+        bool is_tested = v->provided == NULL;
+        for (size_t i = 0; i < v->provided_count; i++)
+            is_tested = is_tested || holds(&v->provided[i], shortest, bucket.max_length);
+        if (status == MDOT_OK && is_tested) status = verify_bucket(v, shortest, bucket.max_length, &passed, err);
         if (status != MDOT_OK) return status;
         shortest = bucket.max_length + 1;
     }
@@ -271,23 +273,23 @@ static mdot_status verify_entry(verification *v, bool *out_passed, mdot_error *e
 
 /* ---- Opening ---------------------------------------------------------------------------------------------------- */
 
-static mdot_status add_level(verification *v, const char *path, const mdot_open_options *options, mdot_error *err)
+static mdot_status add_variant(verification *v, const char *path, const mdot_open_options *options, mdot_error *err)
 {
-    level_state *level = &v->levels[v->level_count];
-    mdot_status status = mdot_predictor_open(path, options, &level->predictor, err);
+    code_variant *variant = &v->variants[v->variant_count];
+    mdot_status status = mdot_predictor_open(path, options, &variant->predictor, err);
     if (status != MDOT_OK) return status;
-    v->level_count++;
+    v->variant_count++;
     mdot_predictor_info opened = MDOT_INIT(mdot_predictor_info);
-    mdot_predictor_get_info(level->predictor, &opened);
+    mdot_predictor_get_info(variant->predictor, &opened);
     bool on_cpu = strcmp(opened.device, "cpu") == 0, rounds = strcmp(opened.device_kernel_precision, "fp32") != 0;
     bool is_usual = on_cpu ? !rounds : options->kernel_precision == NULL;
-    snprintf(level->name, sizeof level->name, "%s%s%s", on_cpu ? opened.cpu_isa : opened.device, is_usual ? "" : " ",
-             is_usual ? "" : opened.device_kernel_precision);
-    level->half = -1;
-    for (int h = 0; rounds && h < HALVES; h++)
-        if (strcmp(opened.device_kernel_precision, half_names[h]) == 0) level->half = h;
-    if (level->half >= 0) v->rounds[level->half] = true;
-    return mdot_context_create(level->predictor, &level->context, err);
+    snprintf(variant->name, sizeof variant->name, "%s%s%s", on_cpu ? opened.cpu_isa : opened.device,
+             is_usual ? "" : " ", is_usual ? "" : opened.device_kernel_precision);
+    variant->half = -1;
+    for (int h = 0; rounds && h < HALF_TYPES; h++)
+        if (strcmp(opened.device_kernel_precision, half_names[h]) == 0) variant->half = h;
+    if (variant->half >= 0) v->rounds[variant->half] = true;
+    return mdot_context_create(variant->predictor, &variant->context, err);
 }
 
 /* Most machines lack a GPU that can run the artefact's code, so a missing GPU only causes a warning that names the
@@ -296,7 +298,7 @@ static mdot_status add_gpu(verification *v, const char *path, const char *kernel
 {
     mdot_error reason = {0};
     mdot_open_options options = {.struct_size = sizeof options, .device = "cuda", .kernel_precision = kernel_precision};
-    mdot_status status = add_level(v, path, &options, &reason);
+    mdot_status status = add_variant(v, path, &options, &reason);
     if (status == MDOT_INCOMPATIBLE && kernel_precision != NULL)
         return MDOT_OK; /* only other architectures have code in this
                                                                          * precision */
@@ -330,7 +332,7 @@ static mdot_status add_gpus(verification *v, const char *path, const mdot_predic
 }
 
 /* Opens the artefact once for each image that this machine's CPU can run, and on the first GPU that it has code for. */
-static mdot_status open_levels(verification *v, const char *path, mdot_error *err)
+static mdot_status open_variants(verification *v, const char *path, mdot_error *err)
 {
     mdot_predictor *best;
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
@@ -347,7 +349,7 @@ static mdot_status open_levels(verification *v, const char *path, mdot_error *er
                                      .cpu_isa = image.target,
                                      .device = "cpu",
                                      .kernel_precision = image.kernel_precision};
-        status = add_level(v, path, &options, err);
+        status = add_variant(v, path, &options, err);
         if (status == MDOT_INCOMPATIBLE) status = MDOT_OK; /* an ISA level that this machine lacks */
     }
     if (status == MDOT_OK && i < info.image_count) status = add_gpus(v, path, best, i, err);
@@ -364,7 +366,7 @@ static mdot_status no_entry(const mdot_predictor *predictor, const char *path, c
     mdot_entry_info entry = MDOT_INIT(mdot_entry_info);
     for (size_t i = 0; mdot_predictor_get_entry(predictor, i, &entry) == MDOT_OK; i++) {
         bs_join_add(&list, "%s", entry.name);
-        bs_suggest_offer(&suggestion, entry.name);
+        bs_suggest_add(&suggestion, entry.name);
     }
     return mdot_fail(err, MDOT_NOT_FOUND, "%s: unknown entry point \"%s\"%s; the artefact has %s", path, name,
                      bs_suggest_end(&suggestion).text, known);
@@ -372,7 +374,7 @@ static mdot_status no_entry(const mdot_predictor *predictor, const char *path, c
 
 static mdot_status find_entry(verification *v, const char *artefact_path, mdot_error *err)
 {
-    const mdot_predictor *predictor = v->levels[0].predictor;
+    const mdot_predictor *predictor = v->variants[0].predictor;
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
     mdot_predictor_get_info(predictor, &info);
     const char *name = v->options->entry != NULL ? v->options->entry : "predict";
@@ -399,12 +401,13 @@ static mdot_status check_schema(const verification *v, const char *model_path, m
         (size_t)v->graph->input_count == v->info.input_count && (size_t)v->graph->output_count == v->info.output_count;
     for (size_t i = 0; same && i < v->info.input_count; i++) {
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
-        if (mdot_predictor_get_input(v->levels[0].predictor, v->entry, i, &info) != MDOT_OK) return MDOT_OUT_OF_RANGE;
+        if (mdot_predictor_get_input(v->variants[0].predictor, v->entry, i, &info) != MDOT_OK) return MDOT_OUT_OF_RANGE;
         same = is_same_input(&info, v->graph->inputs[i]);
     }
     for (size_t i = 0; same && i < v->info.output_count; i++) {
         mdot_tensor_info info = MDOT_INIT(mdot_tensor_info);
-        if (mdot_predictor_get_output(v->levels[0].predictor, v->entry, i, &info) != MDOT_OK) return MDOT_OUT_OF_RANGE;
+        if (mdot_predictor_get_output(v->variants[0].predictor, v->entry, i, &info) != MDOT_OK)
+            return MDOT_OUT_OF_RANGE;
         same = strcmp(info.name, v->graph->outputs[i]->name) == 0;
     }
     if (same) return MDOT_OK;
@@ -417,21 +420,21 @@ static mdot_status check_schema(const verification *v, const char *model_path, m
 static mdot_status read_given(verification *v, ir_arena *arena, mdot_error *err)
 {
     const mdotc_verify_options *o = v->options;
-    v->given_count = o->inputs != NULL ? 1 : o->job_count;
-    if (v->given_count == 0) return MDOT_OK;
-    v->given = IR_NEW_ARRAY(arena, co_verify_inputs, v->given_count);
-    if (v->given == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+    v->provided_count = o->inputs != NULL ? 1 : o->job_count;
+    if (v->provided_count == 0) return MDOT_OK;
+    v->provided = IR_NEW_ARRAY(arena, co_verify_inputs, v->provided_count);
+    if (v->provided == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     mdot_status status = o->inputs != NULL
-                             ? co_verify_inputs_in_folder(v->graph, o->inputs, arena, v->given, err)
-                             : co_verify_inputs_of_jobs(v->graph, v->levels[0].context, v->entry, o->jobs,
-                                                        o->configurations, o->job_count, arena, v->given, err);
+                             ? co_verify_inputs_in_folder(v->graph, o->inputs, arena, v->provided, err)
+                             : co_verify_inputs_of_jobs(v->graph, v->variants[0].context, v->entry, o->jobs,
+                                                        o->configurations, o->job_count, arena, v->provided, err);
     mdot_bucket_info last = MDOT_INIT(mdot_bucket_info);
     if (status == MDOT_OK)
-        status = mdot_predictor_get_bucket(v->levels[0].predictor, v->entry, v->info.bucket_count - 1, &last);
-    for (size_t i = 0; status == MDOT_OK && i < v->given_count; i++)
-        if (!holds(&v->given[i], v->info.min_length, last.max_length))
+        status = mdot_predictor_get_bucket(v->variants[0].predictor, v->entry, v->info.bucket_count - 1, &last);
+    for (size_t i = 0; status == MDOT_OK && i < v->provided_count; i++)
+        if (!holds(&v->provided[i], v->info.min_length, last.max_length))
             status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: the length %lld exceeds every bucket",
-                               o->inputs != NULL ? o->inputs : v->info.name, (long long)v->given[i].length);
+                               o->inputs != NULL ? o->inputs : v->info.name, (long long)v->provided[i].length);
     return status;
 }
 
@@ -448,7 +451,7 @@ static mdot_status import_model(verification *v, const char *path, ir_arena *are
 static mdot_status check_options(const mdotc_verify_options *o, mdot_error *err)
 {
     if (o->job_count > 0 && o->inputs != NULL)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the folder of inputs and the jobs exclude each other");
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a folder of inputs and jobs exclude each other");
     if (o->job_count > 0 && (o->jobs == NULL || o->configurations == NULL))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "job_count is %zu, but jobs or configurations is NULL",
                          o->job_count);
@@ -476,19 +479,19 @@ mdot_status mdotc_verify(const char *artefact_path, const char *model_path, cons
     if (arena == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
 
     status = import_model(&v, model_path, arena, err);
-    if (status == MDOT_OK) status = open_levels(&v, artefact_path, err);
+    if (status == MDOT_OK) status = open_variants(&v, artefact_path, err);
     if (status == MDOT_OK) status = find_entry(&v, artefact_path, err);
     if (status == MDOT_OK) status = check_schema(&v, model_path, err);
     if (status == MDOT_OK) status = read_given(&v, arena, err);
     if (status == MDOT_OK) {
-        v.tallies = IR_NEW_ARRAY(arena, tally, v.info.output_count + 1);
-        if (v.tallies == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        v.counts = IR_NEW_ARRAY(arena, value_counts, v.info.output_count + 1);
+        if (v.counts == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     }
     if (status == MDOT_OK) status = verify_entry(&v, out_passed, err);
 
-    for (int l = 0; l < v.level_count; l++) {
-        mdot_context_destroy(v.levels[l].context);
-        mdot_predictor_close(v.levels[l].predictor);
+    for (int l = 0; l < v.variant_count; l++) {
+        mdot_context_destroy(v.variants[l].context);
+        mdot_predictor_close(v.variants[l].predictor);
     }
     ir_arena_destroy(arena);
     return status;

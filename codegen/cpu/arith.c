@@ -83,7 +83,7 @@ static LLVMValueRef floor_of(cg_emitter *e, LLVMValueRef x)
 
 static LLVMTypeRef like_type(LLVMValueRef value, LLVMTypeRef element)
 {
-    return cg_like(LLVMTypeOf(value), element);
+    return cg_with_element(LLVMTypeOf(value), element);
 }
 
 /* f64 → f32, rounded to odd: the last bit records that lower bits were lost, so that a second rounding to half or
@@ -93,11 +93,11 @@ static LLVMValueRef narrow_to_odd(cg_emitter *e, LLVMValueRef wide)
     LLVMTypeRef f32 = like_type(wide, e->f32), i32 = like_type(wide, e->i32);
     LLVMValueRef narrow = LLVMBuildFPTrunc(e->builder, wide, f32, "");
     LLVMValueRef back = LLVMBuildFPExt(e->builder, narrow, LLVMTypeOf(wide), "");
-    LLVMValueRef magnitude = cg_fabs(e, back), wanted = cg_fabs(e, wide);
-    LLVMValueRef away = fcmp(e, LLVMRealOGT, magnitude, wanted);
+    LLVMValueRef magnitude = cg_fabs(e, back), exact = cg_fabs(e, wide);
+    LLVMValueRef is_larger = fcmp(e, LLVMRealOGT, magnitude, exact);
     LLVMValueRef inexact = fcmp(e, LLVMRealONE, back, wide);
     LLVMValueRef bits = LLVMBuildBitCast(e->builder, narrow, i32, "");
-    bits = LLVMBuildSub(e->builder, bits, LLVMBuildZExt(e->builder, away, i32, ""), "");
+    bits = LLVMBuildSub(e->builder, bits, LLVMBuildZExt(e->builder, is_larger, i32, ""), "");
     bits = LLVMBuildOr(e->builder, bits, LLVMBuildZExt(e->builder, inexact, i32, ""), "");
     return LLVMBuildBitCast(e->builder, bits, f32, "");
 }
@@ -113,14 +113,14 @@ static LLVMValueRef to_bfloat(cg_emitter *e, LLVMValueRef value)
     LLVMValueRef rounded = LLVMBuildLShr(e->builder, LLVMBuildAdd(e->builder, bits, bias, ""), sixteen, "");
     LLVMValueRef quiet = LLVMBuildOr(e->builder, high, cg_const_int(i32, 0x40), "");
     LLVMValueRef result = cg_select(e, fcmp(e, LLVMRealUNO, value, value), quiet, rounded);
-    return LLVMBuildTrunc(e->builder, result, cg_like(i32, e->i16), "");
+    return LLVMBuildTrunc(e->builder, result, cg_with_element(i32, e->i16), "");
 }
 
 static LLVMValueRef from_bfloat(cg_emitter *e, LLVMValueRef stored)
 {
     LLVMTypeRef i32 = like_type(stored, e->i32);
     LLVMValueRef bits = LLVMBuildShl(e->builder, LLVMBuildZExt(e->builder, stored, i32, ""), cg_const_int(i32, 16), "");
-    return LLVMBuildBitCast(e->builder, bits, cg_like(i32, e->f32), "");
+    return LLVMBuildBitCast(e->builder, bits, cg_with_element(i32, e->f32), "");
 }
 
 LLVMValueRef cg_from_storage(cg_emitter *e, LLVMValueRef stored, mdot_dtype dtype)
@@ -238,7 +238,7 @@ static LLVMValueRef signed_quotient(cg_emitter *e, LLVMValueRef a, LLVMValueRef 
  * f32 computes in f64. LLVM's frem would call the C library. */
 static LLVMValueRef float_remainder(cg_emitter *e, LLVMValueRef a, LLVMValueRef b)
 {
-    LLVMTypeRef type = LLVMTypeOf(a), wide = cg_like(type, e->f64);
+    LLVMTypeRef type = LLVMTypeOf(a), wide = cg_with_element(type, e->f64);
     if (cg_element(type) != e->f64) {
         LLVMValueRef wide_a = LLVMBuildFPExt(e->builder, a, wide, "");
         LLVMValueRef wide_b = LLVMBuildFPExt(e->builder, b, wide, "");
@@ -288,11 +288,11 @@ static LLVMValueRef integer_power(cg_emitter *e, LLVMValueRef x, LLVMValueRef y,
 {
     LLVMValueRef zero = integer(x, 0), one = integer(x, 1);
     LLVMTypeRef exponent_type = LLVMTypeOf(y);
-    int turns = (int)LLVMGetIntTypeWidth(cg_element(exponent_type));
+    int iterations = (int)LLVMGetIntTypeWidth(cg_element(exponent_type));
     cg_loop loop;
-    cg_loop_begin(e, &loop, cg_int(e, 0), cg_int(e, turns), 1, 3, (LLVMValueRef[]){one, x, y}, false);
+    cg_loop_begin(e, &loop, cg_int(e, 0), cg_int(e, iterations), 1, 3, (LLVMValueRef[]){one, x, y}, false);
     LLVMValueRef result = loop.carried[0], square = loop.carried[1], rest = loop.carried[2];
-    LLVMValueRef bit = LLVMBuildTrunc(e->builder, rest, cg_like(exponent_type, e->i1), "");
+    LLVMValueRef bit = LLVMBuildTrunc(e->builder, rest, cg_with_element(exponent_type, e->i1), "");
     result = cg_select(e, bit, LLVMBuildMul(e->builder, result, square, ""), result);
     square = LLVMBuildMul(e->builder, square, square, "");
     rest = LLVMBuildLShr(e->builder, rest, cg_const_int(exponent_type, 1), "");
@@ -434,7 +434,7 @@ static const struct {
     [PL_AND] = {0, LLVMAnd},        [PL_OR] = {0, LLVMOr},          [PL_XOR] = {0, LLVMXor},
 };
 
-LLVMValueRef cg_arithmetic(cg_emitter *e, const pl_expr *expr, const LLVMValueRef *args)
+LLVMValueRef cg_operator(cg_emitter *e, const pl_expr *expr, const LLVMValueRef *args)
 {
     mdot_dtype dtype = expr->arg[0]->dtype;
     bool real = ir_dtype_is_float(dtype);

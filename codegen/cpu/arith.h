@@ -17,7 +17,7 @@ LLVMValueRef cg_to_storage(cg_emitter *e, LLVMValueRef value, mdot_dtype dtype);
 LLVMValueRef cg_convert(cg_emitter *e, LLVMValueRef value, mdot_dtype from, mdot_dtype to);
 
 /* One operator with operands: args are the values of expr->arg, all with the same number of lanes. */
-LLVMValueRef cg_arithmetic(cg_emitter *e, const pl_expr *expr, const LLVMValueRef *args);
+LLVMValueRef cg_operator(cg_emitter *e, const pl_expr *expr, const LLVMValueRef *args);
 
 /* MIN and MAX of any dtype: NaN if either side is. */
 LLVMValueRef cg_extreme(cg_emitter *e, LLVMValueRef a, LLVMValueRef b, mdot_dtype dtype, bool max);

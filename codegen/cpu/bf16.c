@@ -13,13 +13,14 @@
 
 mdot_dtype cg_stored_dtype(const cg_cpu_target *target, const pl_buffer *buffer)
 {
-    bool narrows = buffer->kind == PL_WEIGHT ? target->matmul != CG_MATMUL_F32 : target->matmul > CG_MATMUL_WIDENED;
+    bool narrows =
+        buffer->kind == PL_WEIGHT ? target->matmul != CG_MATMUL_F32 : target->matmul > CG_MATMUL_BF16_WEIGHTS;
     return narrows && pl_is_half(buffer) ? MDOT_DTYPE_BF16 : buffer->type.dtype;
 }
 
-bool cg_multiplies_half(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel)
+bool cg_multiplies_bf16(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel)
 {
-    return target->matmul > CG_MATMUL_WIDENED && pl_is_matrix(plan, kernel);
+    return target->matmul > CG_MATMUL_BF16_WEIGHTS && pl_is_matrix(plan, kernel);
 }
 
 static bool has_instructions(const cg_emitter *e)
@@ -27,14 +28,14 @@ static bool has_instructions(const cg_emitter *e)
     return e->target->matmul >= CG_MATMUL_BF16 && !e->target->use_generic_vectors;
 }
 
-LLVMValueRef cg_narrow(cg_emitter *e, LLVMValueRef value)
+LLVMValueRef cg_f32_to_bf16(cg_emitter *e, LLVMValueRef value)
 {
     if (!has_instructions(e) || cg_lanes(value) != e->target->lanes) return cg_to_storage(e, value, MDOT_DTYPE_BF16);
-    LLVMValueRef narrow = LLVMBuildFPTrunc(e->builder, value, cg_like(LLVMTypeOf(value), e->bf16), "");
-    return LLVMBuildBitCast(e->builder, narrow, cg_like(LLVMTypeOf(value), e->i16), "");
+    LLVMValueRef narrow = LLVMBuildFPTrunc(e->builder, value, cg_with_element(LLVMTypeOf(value), e->bf16), "");
+    return LLVMBuildBitCast(e->builder, narrow, cg_with_element(LLVMTypeOf(value), e->i16), "");
 }
 
-LLVMValueRef cg_widen(cg_emitter *e, LLVMValueRef stored)
+LLVMValueRef cg_bf16_to_f32(cg_emitter *e, LLVMValueRef stored)
 {
     return cg_from_storage(e, stored, MDOT_DTYPE_BF16);
 }
@@ -52,17 +53,17 @@ static bool is_narrow(const cg_emitter *e, const pl_plan *plan, int buffer)
 LLVMValueRef cg_load_elements(cg_emitter *e, const pl_plan *plan, int buffer, LLVMValueRef address, int lanes)
 {
     LLVMValueRef stored = cg_load(e, cg_vector(e, cg_stored_type(e, plan, buffer), lanes), address, 0);
-    return is_narrow(e, plan, buffer) ? cg_widen(e, stored) : stored;
+    return is_narrow(e, plan, buffer) ? cg_bf16_to_f32(e, stored) : stored;
 }
 
 void cg_store_elements(cg_emitter *e, const pl_plan *plan, int buffer, LLVMValueRef value, LLVMValueRef address)
 {
-    cg_store(e, is_narrow(e, plan, buffer) ? cg_narrow(e, value) : value, address, 0);
+    cg_store(e, is_narrow(e, plan, buffer) ? cg_f32_to_bf16(e, value) : value, address, 0);
 }
 
 static LLVMValueRef as_f32(cg_emitter *e, LLVMValueRef bits)
 {
-    return LLVMBuildBitCast(e->builder, bits, cg_like(LLVMTypeOf(bits), e->f32), "");
+    return LLVMBuildBitCast(e->builder, bits, cg_with_element(LLVMTypeOf(bits), e->f32), "");
 }
 
 LLVMValueRef cg_low_of_bf16(cg_emitter *e, LLVMValueRef pairs)

@@ -8,8 +8,8 @@
  * otherwise the buffer's own type. */
 mdot_dtype cg_stored_dtype(const cg_cpu_target *target, const pl_buffer *buffer);
 
-/* True if a kernel rounds both factors of its products to 16 bits on the target. */
-bool cg_multiplies_half(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel);
+/* True if a kernel rounds both factors of its multiplications to bf16 on the target. */
+bool cg_multiplies_bf16(const cg_cpu_target *target, const pl_plan *plan, const pl_kernel *kernel);
 
 /* Elements of an f32 buffer in either stored type: the type, and loads and stores of `lanes` elements. */
 LLVMTypeRef cg_stored_type(cg_emitter *e, const pl_plan *plan, int buffer);
@@ -17,8 +17,8 @@ LLVMValueRef cg_load_elements(cg_emitter *e, const pl_plan *plan, int buffer, LL
 void cg_store_elements(cg_emitter *e, const pl_plan *plan, int buffer, LLVMValueRef value, LLVMValueRef address);
 
 /* Convert between f32 and bfloat16 in memory (i16), scalar or vector; rounding to nearest, half to even. */
-LLVMValueRef cg_narrow(cg_emitter *e, LLVMValueRef value);
-LLVMValueRef cg_widen(cg_emitter *e, LLVMValueRef stored);
+LLVMValueRef cg_f32_to_bf16(cg_emitter *e, LLVMValueRef value);
+LLVMValueRef cg_bf16_to_f32(cg_emitter *e, LLVMValueRef stored);
 
 /* Vectors of pairs: one i32 per lane, with the first element of the pair in the low half. The results are f32. */
 LLVMValueRef cg_low_of_bf16(cg_emitter *e, LLVMValueRef pairs);

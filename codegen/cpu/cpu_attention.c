@@ -30,7 +30,7 @@ static cg_attention_head locate_head(cg_emitter *e, const pl_plan *plan, const p
     cg_attention_head h = {
         .plan = plan,
         .k = k,
-        .use_bf16_dot = cg_attention_is_half(plan, k, e->target),
+        .use_bf16_dot = cg_attention_uses_bf16(plan, k, e->target),
         .queries = cg_dim(e, k->queries),
         .keys = cg_dim(e, k->keys),
         .q = head_pointer(e, plan, buffers, &k->q, batch, head),
@@ -122,35 +122,35 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
 
 static void sign_heads(cg_signature_writer *w, const pl_heads *heads)
 {
-    cg_sign_buffer(w, heads->buffer);
-    cg_sign_dim(w, heads->offset);
-    cg_sign_dim(w, heads->batch_stride);
-    cg_sign_dim(w, heads->head_stride);
-    cg_sign_dim(w, heads->row_stride);
+    cg_signature_add_buffer(w, heads->buffer);
+    cg_signature_add_dim(w, heads->offset);
+    cg_signature_add_dim(w, heads->batch_stride);
+    cg_signature_add_dim(w, heads->head_stride);
+    cg_signature_add_dim(w, heads->row_stride);
 }
 
 static void sign(const pl_kernel *kernel, cg_signature_writer *w)
 {
     const pl_attention *k = &kernel->attention;
-    cg_sign_dim(w, k->batch);
-    cg_sign(w, k->heads);
-    cg_sign(w, k->kv_heads);
-    cg_sign_dim(w, k->queries);
-    cg_sign_dim(w, k->keys);
-    cg_sign(w, k->dim);
-    cg_sign(w, k->value_dim);
-    cg_sign_real(w, k->scale);
-    cg_sign_real(w, k->softcap);
+    cg_signature_add_dim(w, k->batch);
+    cg_signature_add(w, k->heads);
+    cg_signature_add(w, k->kv_heads);
+    cg_signature_add_dim(w, k->queries);
+    cg_signature_add_dim(w, k->keys);
+    cg_signature_add(w, k->dim);
+    cg_signature_add(w, k->value_dim);
+    cg_signature_add_real(w, k->scale);
+    cg_signature_add_real(w, k->softcap);
     sign_heads(w, &k->q);
     sign_heads(w, &k->k);
     sign_heads(w, &k->v);
     sign_heads(w, &k->out);
-    cg_sign_buffer(w, k->mask);
-    cg_sign_dim(w, k->mask_batch);
-    cg_sign_dim(w, k->mask_head);
-    cg_sign_dim(w, k->mask_query);
-    cg_sign_real(w, k->replaces);
-    cg_sign(w, k->causal);
+    cg_signature_add_buffer(w, k->mask);
+    cg_signature_add_dim(w, k->mask_batch);
+    cg_signature_add_dim(w, k->mask_head);
+    cg_signature_add_dim(w, k->mask_query);
+    cg_signature_add_real(w, k->replaces);
+    cg_signature_add(w, k->causal);
 }
 
 const cg_kind_ops cg_attention_kind = {.emit = emit, .scratch_bytes = scratch_bytes, .sign = sign};

@@ -53,7 +53,7 @@ static void pack_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef
     for (int64_t c = 0; c < round_up(k->dim); c += CHUNK) {
         LLVMValueRef value = cg_const_int(halves, 0), at = cg_int(e, c);
         if (c < k->dim)
-            value = cg_narrow(e, cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, from, at), CHUNK));
+            value = cg_f32_to_bf16(e, cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, from, at), CHUNK));
         cg_store(e, value, cg_at(e, e->i16, row, at), 2 * CHUNK);
     }
     cg_loop_end(e, &key, NULL);
@@ -65,7 +65,7 @@ static LLVMValueRef value_or_nothing(cg_emitter *e, const cg_attention_head *hea
 {
     LLVMValueRef last = cg_isub(e, head->keys, cg_int(e, 1));
     LLVMValueRef is_key = LLVMBuildICmp(e->builder, LLVMIntSLE, key, last, "");
-    LLVMValueRef words = cg_value_words(e, head, cg_imin(e, key, last), channel);
+    LLVMValueRef words = cg_value_bf16(e, head, cg_imin(e, key, last), channel);
     return cg_select(e, is_key, words, cg_const_int(LLVMTypeOf(words), 0));
 }
 
@@ -163,7 +163,7 @@ void cg_amx_scores(cg_emitter *e, const cg_amx_block *b)
         for (int i = 0; i < SIDE; i++)
             for (int j = 0; j < t.columns; j++) cg_amx_zero(e, i * SIDE + j);
         for (int64_t c = 0; c < b->head->key_bytes; c += CG_AMX_ROW_BYTES) {
-            LLVMValueRef pairs = word(e, b, b->q_turned, cg_int(e, c / 4), query);
+            LLVMValueRef pairs = word(e, b, b->q_transposed, cg_int(e, c / 4), query);
             add_matmul(e, &t, cg_at(e, e->i8, keys, cg_int(e, c)), key_bytes, pairs);
         }
         store_sums(e, &t);

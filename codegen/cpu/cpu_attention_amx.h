@@ -1,4 +1,4 @@
-/* cpu_attention_amx.h — the products of streaming attention with matrix tiles. */
+/* cpu_attention_amx.h — the matmuls of streaming attention with matrix tiles. */
 #ifndef CG_CPU_ATTENTION_AMX_H
 #define CG_CPU_ATTENTION_AMX_H
 
@@ -21,7 +21,7 @@ typedef struct cg_amx_block { /* a block of keys and queries; matrices in scratc
     int width; /* number of queries */
     int64_t channels;
     LLVMValueRef first_key, key_count; /* first_key is a multiple of a step */
-    LLVMValueRef q_turned;             /* pairs of channels, in steps */
+    LLVMValueRef q_transposed;         /* pairs of channels, in steps */
     LLVMValueRef weights, context;
 } cg_amx_block;
 /* weights[key, query] = dot product of key and query, for steps of keys. */

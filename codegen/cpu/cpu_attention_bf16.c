@@ -19,35 +19,35 @@ LLVMValueRef cg_query_bf16(cg_emitter *e, const cg_attention_head *head, LLVMVal
     LLVMValueRef from = cg_at(e, stored, row, cg_imul(e, pair, cg_int(e, 2)));
     if (stored == e->i16) return cg_load(e, words, from, 2);
     LLVMValueRef wide = cg_load_elements(e, head->plan, head->k->q.buffer, from, 2 * count);
-    return LLVMBuildBitCast(e->builder, cg_narrow(e, wide), words, "");
+    return LLVMBuildBitCast(e->builder, cg_f32_to_bf16(e, wide), words, "");
 }
 
-bool cg_copies_keys(const cg_cpu_target *target, const pl_plan *plan, const pl_attention *k)
+bool cg_attention_copies_keys(const cg_cpu_target *target, const pl_plan *plan, const pl_attention *k)
 {
     return cg_stored_dtype(target, &plan->buffers[k->k.buffer]) != MDOT_DTYPE_BF16;
 }
 
-cg_key_rows cg_keys_in_half(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key,
-                            LLVMValueRef key_count, LLVMValueRef to)
+cg_key_rows cg_bf16_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
+                         LLVMValueRef to)
 {
     const pl_attention *k = head->k;
     LLVMTypeRef stored = cg_stored_type(e, head->plan, k->k.buffer);
     LLVMValueRef first = cg_at(e, stored, head->key, cg_imul(e, first_key, head->key_stride));
-    if (!cg_copies_keys(e->target, head->plan, k)) return (cg_key_rows){first, head->key_stride};
+    if (!cg_attention_copies_keys(e->target, head->plan, k)) return (cg_key_rows){first, head->key_stride};
     cg_loop key, channel;
     cg_loop_begin(e, &key, cg_int(e, 0), key_count, 1, 0, NULL, false);
     LLVMValueRef row = cg_at(e, stored, first, cg_imul(e, key.index, head->key_stride));
     LLVMValueRef copy = cg_at(e, e->i16, to, cg_imul(e, key.index, cg_int(e, k->dim)));
     cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, k->dim), CHANNELS, 0, NULL, false);
     LLVMValueRef wide = cg_load_elements(e, head->plan, k->k.buffer, cg_at(e, stored, row, channel.index), CHANNELS);
-    LLVMValueRef narrow = cg_narrow(e, wide);
+    LLVMValueRef narrow = cg_f32_to_bf16(e, wide);
     cg_store(e, narrow, cg_at(e, e->i16, copy, channel.index), 0);
     cg_loop_end(e, &channel, NULL);
     cg_loop_end(e, &key, NULL);
     return (cg_key_rows){to, cg_int(e, k->dim)};
 }
 
-LLVMValueRef cg_value_words(cg_emitter *e, const cg_attention_head *head, LLVMValueRef key, LLVMValueRef channel)
+LLVMValueRef cg_value_bf16(cg_emitter *e, const cg_attention_head *head, LLVMValueRef key, LLVMValueRef channel)
 {
     int buffer = head->k->v.buffer;
     LLVMTypeRef stored = cg_stored_type(e, head->plan, buffer);
@@ -56,7 +56,7 @@ LLVMValueRef cg_value_words(cg_emitter *e, const cg_attention_head *head, LLVMVa
     if (stored == e->i16)
         half = cg_load(e, cg_vector(e, e->i16, CHANNELS), from, 0);
     else
-        half = cg_narrow(e, cg_load_elements(e, head->plan, buffer, from, CHANNELS));
+        half = cg_f32_to_bf16(e, cg_load_elements(e, head->plan, buffer, from, CHANNELS));
     return LLVMBuildZExt(e->builder, half, cg_vector(e, e->i32, CHANNELS), "");
 }
 
@@ -66,9 +66,9 @@ static void pair_two_values(cg_emitter *e, const cg_attention_head *head, LLVMVa
 {
     cg_loop channel;
     cg_loop_begin(e, &channel, cg_int(e, 0), cg_int(e, head->k->value_dim), CHANNELS, 0, NULL, false);
-    LLVMValueRef pairs = cg_value_words(e, head, key, channel.index);
+    LLVMValueRef pairs = cg_value_bf16(e, head, key, channel.index);
     if (!first_alone) {
-        LLVMValueRef second = cg_value_words(e, head, cg_iadd(e, key, cg_int(e, 1)), channel.index);
+        LLVMValueRef second = cg_value_bf16(e, head, cg_iadd(e, key, cg_int(e, 1)), channel.index);
         second = LLVMBuildShl(e->builder, second, cg_const_int(LLVMTypeOf(second), 16), "");
         pairs = LLVMBuildOr(e->builder, pairs, second, "");
     }
@@ -76,8 +76,8 @@ static void pair_two_values(cg_emitter *e, const cg_attention_head *head, LLVMVa
     cg_loop_end(e, &channel, NULL);
 }
 
-void cg_pair_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
-                    LLVMValueRef to)
+void cg_interleave_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
+                          LLVMValueRef to)
 {
     LLVMValueRef stride = cg_int(e, head->k->value_dim), whole = cg_round_down(e, key_count, 2);
     cg_loop key;
@@ -95,9 +95,9 @@ void cg_pair_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef f
 }
 
 /* Rounds half up, in four integer instructions. The exact conversion would take six. */
-LLVMValueRef cg_pair_of_weights(cg_emitter *e, LLVMValueRef low, LLVMValueRef high)
+LLVMValueRef cg_interleave_weights(cg_emitter *e, LLVMValueRef low, LLVMValueRef high)
 {
-    LLVMTypeRef words = cg_like(LLVMTypeOf(low), e->i32);
+    LLVMTypeRef words = cg_with_element(LLVMTypeOf(low), e->i32);
     LLVMValueRef half = cg_const_int(words, 0x8000);
     low = LLVMBuildAdd(e->builder, LLVMBuildBitCast(e->builder, low, words, ""), half, "");
     high = LLVMBuildAdd(e->builder, LLVMBuildBitCast(e->builder, high, words, ""), half, "");

@@ -12,16 +12,16 @@ LLVMValueRef cg_query_bf16(cg_emitter *e, const cg_attention_head *head, LLVMVal
 typedef struct cg_key_rows {
     LLVMValueRef first, stride; /* in bfloat16 elements */
 } cg_key_rows;
-cg_key_rows cg_keys_in_half(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key,
-                            LLVMValueRef key_count, LLVMValueRef to);
-bool cg_copies_keys(const cg_cpu_target *target, const pl_plan *plan, const pl_attention *k);
+cg_key_rows cg_bf16_keys(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
+                         LLVMValueRef to);
+bool cg_attention_copies_keys(const cg_cpu_target *target, const pl_plan *plan, const pl_attention *k);
 /* Stores the values of keys 2 i and 2 i + 1, interleaved by channel, in row i of `to`; zero for a key after the
  * last. */
-void cg_pair_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
-                    LLVMValueRef to);
+void cg_interleave_values(cg_emitter *e, const cg_attention_head *head, LLVMValueRef first_key, LLVMValueRef key_count,
+                          LLVMValueRef to);
 /* Sixteen channels of a key's value in bfloat16, each in the low half of a word. */
-LLVMValueRef cg_value_words(cg_emitter *e, const cg_attention_head *head, LLVMValueRef key, LLVMValueRef channel);
+LLVMValueRef cg_value_bf16(cg_emitter *e, const cg_attention_head *head, LLVMValueRef key, LLVMValueRef channel);
 /* Packs two vectors of softmax weights, which are finite and non-negative, into one of pairs. */
-LLVMValueRef cg_pair_of_weights(cg_emitter *e, LLVMValueRef low, LLVMValueRef high);
+LLVMValueRef cg_interleave_weights(cg_emitter *e, LLVMValueRef low, LLVMValueRef high);
 
 #endif

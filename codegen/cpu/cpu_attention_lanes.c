@@ -26,13 +26,13 @@ typedef LLVMValueRef (*row_reader)(cg_emitter *e, const cg_stream *s, LLVMValueR
 static void rows_to_lanes(cg_emitter *e, const cg_stream *s, LLVMValueRef *rows, LLVMValueRef column, int count,
                           row_reader read, LLVMValueRef to)
 {
-    LLVMValueRef turned[MAX_LANES];
+    LLVMValueRef transposed[MAX_LANES];
     int lanes = e->target->lanes;
-    for (int i = 0; i < lanes; i++) turned[i] = read(e, s, rows[i], column, count);
-    cg_transpose(e, turned);
+    for (int i = 0; i < lanes; i++) transposed[i] = read(e, s, rows[i], column, count);
+    cg_transpose(e, transposed);
     for (int i = 0; i < count; i++) {
         LLVMValueRef row = cg_iadd(e, column, cg_int(e, i));
-        cg_store(e, turned[i], cg_at(e, e->f32, to, cg_imul(e, row, cg_int(e, s->width))), cg_lanes_bytes(e));
+        cg_store(e, transposed[i], cg_at(e, e->f32, to, cg_imul(e, row, cg_int(e, s->width))), cg_lanes_bytes(e));
     }
 }
 
@@ -40,19 +40,19 @@ static void rows_to_lanes(cg_emitter *e, const cg_stream *s, LLVMValueRef *rows,
 static void lanes_to_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef from, LLVMValueRef factor,
                           LLVMValueRef column, int count, LLVMValueRef *rows)
 {
-    LLVMValueRef turned[MAX_LANES];
+    LLVMValueRef transposed[MAX_LANES];
     int lanes = e->target->lanes;
     for (int i = 0; i < lanes; i++) {
         LLVMValueRef row = cg_iadd(e, column, cg_int(e, i));
         LLVMValueRef address = cg_at(e, e->f32, from, cg_imul(e, row, cg_int(e, s->width)));
-        turned[i] = cg_const(e, cg_lanes_type(e), 0);
-        if (i < count) turned[i] = cg_fmul(e, cg_load(e, cg_lanes_type(e), address, cg_lanes_bytes(e)), factor);
+        transposed[i] = cg_const(e, cg_lanes_type(e), 0);
+        if (i < count) transposed[i] = cg_fmul(e, cg_load(e, cg_lanes_type(e), address, cg_lanes_bytes(e)), factor);
     }
     int out = s->head->k->out.buffer;
     LLVMTypeRef stored = cg_stored_type(e, s->head->plan, out);
-    cg_transpose(e, turned);
+    cg_transpose(e, transposed);
     for (int i = 0; i < lanes; i++) {
-        LLVMValueRef part = cg_resize(e, turned[i], count, 0);
+        LLVMValueRef part = cg_resize(e, transposed[i], count, 0);
         cg_store_elements(e, s->head->plan, out, part, cg_at(e, stored, rows[i], column));
     }
 }
@@ -85,7 +85,7 @@ void cg_load_queries(cg_emitter *e, const cg_stream *s)
     cg_loop group, column;
     cg_loop_begin(e, &group, cg_int(e, 0), cg_int(e, s->width), lanes, 0, NULL, false);
     query_rows(e, s, stored, s->head->q, s->head->q_stride, cg_iadd(e, s->first_query, group.index), rows);
-    LLVMValueRef to = cg_at(e, e->f32, s->q_turned, group.index);
+    LLVMValueRef to = cg_at(e, e->f32, s->q_transposed, group.index);
     if (whole > 0) {
         cg_loop_begin(e, &column, cg_int(e, 0), cg_int(e, whole), lanes, 0, NULL, false);
         rows_to_lanes(e, s, rows, column.index, lanes, read, to);

@@ -4,7 +4,7 @@
 
 #include "codegen/cpu/cpu_stream_state.h"
 
-/* Stores a block of queries as columns of q_turned; scaled, except as pairs. */
+/* Stores a block of queries as columns of q_transposed; scaled, except as pairs. */
 void cg_load_queries(cg_emitter *e, const cg_stream *s);
 /* Stores contexts times `factors` in the queries' rows of the result. `factors` has a vector per group of queries,
  * in memory. */

@@ -1,5 +1,5 @@
-/* cpu_attention_scores.c — the definition of scores for both forms of attention, and the choice of 16-bit products:
- * cpu_attention_head.h. */
+/* cpu_attention_scores.c — the definition of scores for both forms of attention, and the choice of bf16 dot products;
+ * see cpu_attention_head.h. */
 #include "codegen/cpu/cpu_attention_scores.h"
 #include "codegen/cpu/bf16.h"
 #include "codegen/cpu/emit.h"
@@ -42,7 +42,7 @@ LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef 
     return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOLE, mask, limit, ""), mask, sum);
 }
 
-bool cg_attention_is_half(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
+bool cg_attention_uses_bf16(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
 {
-    return cg_multiplies_half(target, plan, &(pl_kernel){.kind = PL_ATTENTION, .attention = *k});
+    return cg_multiplies_bf16(target, plan, &(pl_kernel){.kind = PL_ATTENTION, .attention = *k});
 }

@@ -20,6 +20,6 @@ bool cg_scores_are_finished(const pl_attention *k);
 LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef product, LLVMValueRef mask);
 
 /* Are the products of the kernel's attention computed from 16-bit factors on the target? */
-bool cg_attention_is_half(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target);
+bool cg_attention_uses_bf16(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target);
 
 #endif

@@ -93,8 +93,8 @@ static LLVMValueRef masked_score(cg_emitter *e, const cg_attention_head *h, LLVM
     return mask != NULL ? cg_fma(e, product, scale, mask) : cg_fmul(e, product, scale);
 }
 
-/* The unnormalised weights of all scores in one vector, and each query's maximum score, which is cg_no_maximum if it
- * sees no key. */
+/* The unnormalised weights of all scores in one vector, and each query's maximum score, which is cg_no_maximum if all
+ * keys are masked. */
 static LLVMValueRef weigh(cg_emitter *e, const pl_attention *k, const LLVMValueRef *score, LLVMValueRef *maximum)
 {
     int keys = (int)k->keys.offset, count = (int)k->queries.offset * keys, width = 1;

@@ -46,7 +46,7 @@ static LLVMValueRef block_pointer(cg_emitter *e, const cg_stream *s, LLVMValueRe
     return cg_at(e, e->f32, start, cg_int(e, (int64_t)j * e->target->lanes));
 }
 
-/* Number of rows of q_turned. With tiles, these are pairs of channels, in steps. */
+/* Number of rows of q_transposed. With tiles, these are pairs of channels, in steps. */
 static int64_t query_rows_of(const pl_attention *k, bool tiles)
 {
     return tiles ? (k->dim + CG_AMX_STEP - 1) / CG_AMX_STEP * (CG_AMX_STEP / 2) : k->dim;
@@ -66,16 +66,17 @@ static bool cg_mask_varies_by_query(const cg_stream *s)
     return s->head->k->mask >= 0 && !ir_dim_is(s->head->k->mask_query, 0);
 }
 
-/* `value` if the lane's query may see the key, else -inf. Surplus lanes see all keys, as the last query does. */
-static LLVMValueRef hide_future(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef value)
+/* `value` if the lane's query may attend to the key, otherwise -inf. Surplus lanes attend to all keys, as the last
+ * query does. */
+static LLVMValueRef mask_future(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef value)
 {
     int lanes = e->target->lanes;
     LLVMValueRef lane = cg_iadd(e, cg_iota(e, e->i64, lanes), cg_const(e, cg_vector(e, e->i64, lanes), j * lanes));
     LLVMValueRef query = cg_iadd(e, cg_splat(e, s->first_query, lanes), lane);
     LLVMValueRef limit = cg_iadd(e, query, cg_splat(e, cg_isub(e, s->head->keys, s->head->queries), lanes));
     LLVMValueRef absolute = cg_splat(e, cg_iadd(e, s->first_key, key), lanes);
-    LLVMValueRef seen = LLVMBuildICmp(e->builder, LLVMIntSLE, absolute, limit, "");
-    return cg_select(e, seen, value, cg_const(e, cg_lanes_type(e), -INFINITY));
+    LLVMValueRef is_visible = LLVMBuildICmp(e->builder, LLVMIntSLE, absolute, limit, "");
+    return cg_select(e, is_visible, value, cg_const(e, cg_lanes_type(e), -INFINITY));
 }
 
 /* ---- One block of keys ------------------------------------------------------------------------------------------ */
@@ -91,9 +92,9 @@ static LLVMValueRef mask_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key,
     return cg_splat(e, cg_scale_mask(e, mask), e->target->lanes);
 }
 
-static LLVMValueRef seen_by(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef score)
+static LLVMValueRef mask_causal(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef score)
 {
-    return s->head->k->causal ? hide_future(e, s, key, j, score) : score;
+    return s->head->k->causal ? mask_future(e, s, key, j, score) : score;
 }
 
 /* The initial value of a score: the mask, unless the finished score needs more than a sum with it. */
@@ -102,28 +103,28 @@ static LLVMValueRef start_score(cg_emitter *e, const cg_stream *s, LLVMValueRef 
     LLVMValueRef zero = cg_const(e, cg_lanes_type(e), 0);
     if (cg_scores_are_finished(s->head->k)) return zero;
     LLVMValueRef mask = mask_of(e, s, key, j);
-    return seen_by(e, s, key, j, mask != NULL ? mask : zero);
+    return mask_causal(e, s, key, j, mask != NULL ? mask : zero);
 }
 
 /* The finished score, given the tile's sum. */
 static LLVMValueRef end_score(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef sum)
 {
     if (!cg_scores_are_finished(s->head->k)) return sum;
-    return seen_by(e, s, key, j, cg_finish_score(e, s->head->k, sum, mask_of(e, s, key, j)));
+    return mask_causal(e, s, key, j, cg_finish_score(e, s->head->k, sum, mask_of(e, s, key, j)));
 }
 
-/* The score, given the unscaled product. */
+/* The score, given the unscaled dot product. */
 static LLVMValueRef score_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef product)
 {
     if (cg_scores_are_finished(s->head->k)) return end_score(e, s, key, j, cg_fmul(e, product, cg_stream_scale(e, s)));
     return cg_fma(e, product, cg_stream_scale(e, s), start_score(e, s, key, j));
 }
 
-/* Products of a tile of keys and the queries, pair by pair, then scaled and masked. */
-static void score_pairs(cg_emitter *e, const cg_stream *s, const cg_rows *rows, cg_tile *tile)
+/* Dot products of a tile of keys with the queries, by pairs of channels, then scaled and masked. */
+static void score_bf16(cg_emitter *e, const cg_stream *s, const cg_rows *rows, cg_tile *tile)
 {
     const pl_attention *k = s->head->k;
-    cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = s->q_turned, .panel_step = s->width};
+    cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = s->q_transposed, .panel_step = s->width};
     for (int i = 0; i < rows->count; i++) {
         operands.row[i] = cg_row_pointer(e, e->i16, rows, i, s->keys.first, s->keys.stride);
         for (int j = 0; j < s->vectors; j++) tile->acc[i * s->vectors + j] = cg_const(e, cg_lanes_type(e), 0);
@@ -137,9 +138,9 @@ static void score_pairs(cg_emitter *e, const cg_stream *s, const cg_rows *rows, 
         }
 }
 
-static void score_floats(cg_emitter *e, const cg_stream *s, const cg_rows *rows, cg_tile *tile)
+static void score_f32(cg_emitter *e, const cg_stream *s, const cg_rows *rows, cg_tile *tile)
 {
-    cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = s->q_turned, .panel_step = s->width};
+    cg_tile_operands operands = {.row_step = cg_int(e, 1), .panel = s->q_transposed, .panel_step = s->width};
     LLVMValueRef first = cg_at(e, e->f32, s->head->key, cg_imul(e, s->first_key, s->head->key_stride));
     for (int i = 0; i < rows->count; i++) {
         operands.row[i] = cg_row_pointer(e, e->f32, rows, i, first, s->head->key_stride);
@@ -159,9 +160,9 @@ static void emit_score_tile(cg_emitter *e, void *context, const cg_rows *rows, L
     const cg_stream *s = context;
     cg_tile tile = {.rows = rows->count, .vectors = s->vectors};
     if (s->head->use_bf16_dot)
-        score_pairs(e, s, rows, &tile);
+        score_bf16(e, s, rows, &tile);
     else
-        score_floats(e, s, rows, &tile);
+        score_f32(e, s, rows, &tile);
     for (int i = 0; i < rows->count; i++)
         for (int j = 0; j < s->vectors; j++) {
             LLVMValueRef score = tile.acc[i * s->vectors + j];
@@ -189,8 +190,8 @@ static void store_tile(cg_emitter *e, const cg_stream *s, const LLVMValueRef *ch
                      cg_lanes_bytes(e));
 }
 
-/* Computes vector j of one key's weights from its scores, and adds it to `sum`. */
-static LLVMValueRef weigh(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef *sum)
+/* Computes vector j of one key's softmax weights from its scores, and adds it to `sum`. */
+static LLVMValueRef softmax_weight(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef *sum)
 {
     LLVMValueRef address = block_pointer(e, s, s->weights, key, j);
     LLVMValueRef score = cg_load(e, cg_lanes_type(e), address, cg_lanes_bytes(e));
@@ -200,22 +201,22 @@ static LLVMValueRef weigh(cg_emitter *e, const cg_stream *s, LLVMValueRef key, i
 }
 
 /* Turns the scores of a key, or of a pair of keys, into weights, which are stored for the other channels. */
-static void weigh_step(cg_emitter *e, const cg_stream *s, LLVMValueRef step, LLVMValueRef *weight, LLVMValueRef *sum)
+static void softmax_step(cg_emitter *e, const cg_stream *s, LLVMValueRef step, LLVMValueRef *weight, LLVMValueRef *sum)
 {
     for (int j = 0; j < s->vectors; j++) {
         if (s->head->use_bf16_dot) {
             LLVMValueRef key = cg_imul(e, step, cg_int(e, 2));
-            LLVMValueRef low = weigh(e, s, key, j, sum);
-            weight[j] = cg_pair_of_weights(e, low, weigh(e, s, cg_iadd(e, key, cg_int(e, 1)), j, sum));
+            LLVMValueRef low = softmax_weight(e, s, key, j, sum);
+            weight[j] = cg_interleave_weights(e, low, softmax_weight(e, s, cg_iadd(e, key, cg_int(e, 1)), j, sum));
         } else {
-            weight[j] = weigh(e, s, step, j, sum);
+            weight[j] = softmax_weight(e, s, step, j, sum);
         }
         cg_store(e, weight[j], block_pointer(e, s, s->weights, step, j), cg_lanes_bytes(e));
     }
 }
 
-/* Number of steps of weigh_step. */
-static LLVMValueRef weighing_steps(cg_emitter *e, const cg_stream *s)
+/* Number of steps of softmax_step. */
+static LLVMValueRef softmax_steps(cg_emitter *e, const cg_stream *s)
 {
     if (!s->head->use_bf16_dot) return s->key_count;
     return LLVMBuildLShr(e->builder, cg_iadd(e, s->key_count, cg_int(e, 1)), cg_int(e, 1), "");
@@ -234,8 +235,9 @@ static value_steps steps_of_values(cg_emitter *e, const cg_stream *s)
     return (value_steps){e->f32, first, s->head->value_stride};
 }
 
-/* Channels of the weighing tile: a third of a tile's accumulators, so that registers remain for the exponentials. */
-static int weighing_channels(const cg_emitter *e, const cg_stream *s)
+/* Channels of the tile that also computes the weights: a third of a tile's accumulators, so that registers remain for
+ * the exponentials. */
+static int fused_channels(const cg_emitter *e, const cg_stream *s)
 {
     int64_t channels = e->target->tile_rows * e->target->tile_vectors / (3 * s->vectors);
     if (channels > s->head->k->value_dim) channels = s->head->k->value_dim;
@@ -244,7 +246,7 @@ static int weighing_channels(const cg_emitter *e, const cg_stream *s)
 
 /* The first tile of channels also computes the weights. The exponentials' instructions overlap with the tile's
  * multiplications, while a separate loop would have to wait for them. */
-static void emit_weighing_tile(cg_emitter *e, const cg_stream *s, int channels, LLVMValueRef *sum)
+static void emit_fused_tile(cg_emitter *e, const cg_stream *s, int channels, LLVMValueRef *sum)
 {
     cg_tile tile = {.rows = channels, .vectors = s->vectors};
     LLVMValueRef channel[CG_MAX_TILE_ROWS], carried[CG_MAX_CARRIED], weight[CG_MAX_TILE_VECTORS];
@@ -255,11 +257,11 @@ static void emit_weighing_tile(cg_emitter *e, const cg_stream *s, int channels, 
     for (int j = 0; j < s->vectors; j++) carried[count + j] = sum[j];
     cg_loop step;
     value_steps values = steps_of_values(e, s);
-    cg_loop_begin(e, &step, cg_int(e, 0), weighing_steps(e, s), 1, count + s->vectors, carried, false);
+    cg_loop_begin(e, &step, cg_int(e, 0), softmax_steps(e, s), 1, count + s->vectors, carried, false);
     LLVMValueRef value = cg_at(e, values.element, values.first, cg_imul(e, step.index, values.step));
     LLVMValueRef *new_sum = carried + count;
     for (int j = 0; j < s->vectors; j++) new_sum[j] = step.carried[count + j];
-    weigh_step(e, s, step.index, weight, new_sum);
+    softmax_step(e, s, step.index, weight, new_sum);
     for (int i = 0; i < channels; i++) {
         LLVMValueRef scalar = cg_load(e, values.element, cg_at(e, values.element, value, channel[i]), 0);
         LLVMValueRef splat = cg_splat(e, scalar, e->target->lanes);
@@ -280,22 +282,22 @@ static void emit_context_tile(cg_emitter *e, void *context, const cg_rows *rows,
 {
     (void)carried;
     const cg_stream *s = context;
-    LLVMValueRef channel[CG_MAX_TILE_ROWS], skipped = cg_int(e, weighing_channels(e, s));
+    LLVMValueRef channel[CG_MAX_TILE_ROWS], first_channel = cg_int(e, fused_channels(e, s));
     cg_tile tile = {.rows = rows->count, .vectors = s->vectors, .use_bf16_dot = s->head->use_bf16_dot};
     value_steps values = steps_of_values(e, s);
     cg_tile_operands operands = {.row_step = values.step, .panel = s->weights, .panel_step = s->width};
-    LLVMValueRef first = cg_at(e, values.element, values.first, skipped);
+    LLVMValueRef first = cg_at(e, values.element, values.first, first_channel);
     for (int i = 0; i < rows->count; i++) {
         operands.row[i] = cg_row_pointer(e, values.element, rows, i, first, cg_int(e, 1));
-        channel[i] = cg_iadd(e, rows->index[i], skipped);
+        channel[i] = cg_iadd(e, rows->index[i], first_channel);
     }
     start_context(e, s, channel, &tile);
-    cg_tile_accumulate(e, &tile, &operands, weighing_steps(e, s), NULL);
+    cg_tile_accumulate(e, &tile, &operands, softmax_steps(e, s), NULL);
     store_tile(e, s, channel, &tile);
 }
 
 /* With an odd number of keys, the second key of the last pair is missing. Its score becomes -inf. */
-static void hide_missing_key(cg_emitter *e, const cg_stream *s)
+static void mask_missing_key(cg_emitter *e, const cg_stream *s)
 {
     LLVMValueRef odd = LLVMBuildAnd(e->builder, s->key_count, cg_int(e, 1), "");
     cg_if block;
@@ -325,15 +327,15 @@ static void finish_scores(cg_emitter *e, cg_stream *s)
 
 /* Computes all weights of the block, padded with zeros to a step of keys, and rescales the contexts so far to the
  * new maximum. */
-static void weigh_for_tiles(cg_emitter *e, const cg_stream *s, LLVMValueRef *sum)
+static void softmax_for_tiles(cg_emitter *e, const cg_stream *s, LLVMValueRef *sum)
 {
     LLVMValueRef weight[CG_MAX_TILE_VECTORS], next[CG_MAX_TILE_VECTORS], zero = cg_const(e, cg_lanes_type(e), 0);
-    LLVMValueRef steps = weighing_steps(e, s);
+    LLVMValueRef steps = softmax_steps(e, s);
     LLVMValueRef end = cg_round_down(e, cg_iadd(e, steps, cg_int(e, CG_AMX_STEP / 2 - 1)), CG_AMX_STEP / 2);
     cg_loop step, row;
     cg_loop_begin(e, &step, cg_int(e, 0), steps, 1, s->vectors, sum, false);
     for (int j = 0; j < s->vectors; j++) next[j] = step.carried[j];
-    weigh_step(e, s, step.index, weight, next);
+    softmax_step(e, s, step.index, weight, next);
     cg_loop_end(e, &step, next);
     for (int j = 0; j < s->vectors; j++) sum[j] = step.out[j];
     cg_loop_begin(e, &row, steps, end, 1, 0, NULL, true);
@@ -356,7 +358,7 @@ static cg_amx_block block_of_tiles(const cg_stream *s)
                           .channels = s->head->k->value_dim,
                           .first_key = s->first_key,
                           .key_count = s->key_count,
-                          .q_turned = s->q_turned,
+                          .q_transposed = s->q_transposed,
                           .weights = s->weights,
                           .context = s->context};
 }
@@ -368,28 +370,28 @@ static void emit_scores(cg_emitter *e, cg_stream *s)
         cg_amx_block tiles = block_of_tiles(s);
         cg_amx_scores(e, &tiles);
         finish_scores(e, s);
-        hide_missing_key(e, s);
+        mask_missing_key(e, s);
         return;
     }
-    if (s->head->use_bf16_dot) s->keys = cg_keys_in_half(e, s->head, s->first_key, s->key_count, s->keys_copy);
+    if (s->head->use_bf16_dot) s->keys = cg_bf16_keys(e, s->head, s->first_key, s->key_count, s->keys_copy);
     cg_for_rows(e, s->key_count, s->maximum, s->vectors, emit_score_tile, s);
     if (!s->head->use_bf16_dot) return;
-    cg_pair_values(e, s->head, s->first_key, s->key_count, s->value_pairs);
-    hide_missing_key(e, s);
+    cg_interleave_values(e, s->head, s->first_key, s->key_count, s->value_pairs);
+    mask_missing_key(e, s);
 }
 
 static void emit_contexts(cg_emitter *e, cg_stream *s, LLVMValueRef *sum)
 {
     if (s->head->tiles) {
         cg_amx_block tiles = block_of_tiles(s);
-        weigh_for_tiles(e, s, sum);
+        softmax_for_tiles(e, s, sum);
         cg_amx_contexts(e, &tiles);
         return;
     }
-    int channels = weighing_channels(e, s);
-    int64_t others = s->head->k->value_dim - channels;
-    emit_weighing_tile(e, s, channels, sum);
-    if (others > 0) cg_for_rows(e, cg_int(e, others), NULL, 0, emit_context_tile, s);
+    int channels = fused_channels(e, s);
+    int64_t remaining = s->head->k->value_dim - channels;
+    emit_fused_tile(e, s, channels, sum);
+    if (remaining > 0) cg_for_rows(e, cg_int(e, remaining), NULL, 0, emit_context_tile, s);
 }
 
 /* `state` holds the maxima and the sums so far, a vector for each vector of queries. */
@@ -420,7 +422,7 @@ static void clear_rows(cg_emitter *e, const cg_stream *s, LLVMValueRef matrix, i
     cg_loop_end(e, &loop, NULL);
 }
 
-/* Number of keys that the block's last query may see. Later keys are skipped. */
+/* Number of keys that the block's last query may attend to. Later keys are skipped. */
 static LLVMValueRef visible_keys(cg_emitter *e, const cg_stream *s)
 {
     if (!s->head->k->causal) return s->head->keys;
@@ -434,7 +436,7 @@ static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_que
     int vectors = s->vectors;
     s->first_query = first_query;
     cg_load_queries(e, s);
-    if (s->head->tiles) clear_rows(e, s, s->q_turned, s->head->k->dim / 2, query_rows_of(s->head->k, true));
+    if (s->head->tiles) clear_rows(e, s, s->q_transposed, s->head->k->dim / 2, query_rows_of(s->head->k, true));
     clear_rows(e, s, s->context, 0, s->head->k->value_dim);
     for (int j = 0; j < vectors; j++) {
         state[j] = cg_const(e, cg_lanes_type(e), cg_no_maximum);
@@ -450,10 +452,10 @@ static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_que
     cg_loop_end(e, &block, state);
 
     LLVMValueRef one = cg_const(e, cg_lanes_type(e), 1), zero = cg_const(e, cg_lanes_type(e), 0);
-    LLVMValueRef nothing = cg_const(e, cg_lanes_type(e), cg_no_maximum);
+    LLVMValueRef no_maximum = cg_const(e, cg_lanes_type(e), cg_no_maximum);
     for (int j = 0; j < vectors; j++) {
-        LLVMValueRef seen = LLVMBuildFCmp(e->builder, LLVMRealUGT, block.out[j], nothing, "");
-        LLVMValueRef factor = cg_select(e, seen, cg_fdiv(e, one, block.out[vectors + j]), zero);
+        LLVMValueRef is_visible = LLVMBuildFCmp(e->builder, LLVMRealUGT, block.out[j], no_maximum, "");
+        LLVMValueRef factor = cg_select(e, is_visible, cg_fdiv(e, one, block.out[vectors + j]), zero);
         cg_store(e, factor, block_pointer(e, s, s->weights, cg_int(e, 0), j), cg_lanes_bytes(e));
     }
     cg_store_context(e, s, s->weights);
@@ -463,7 +465,7 @@ void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValue
 {
     int lanes = e->target->lanes;
     const pl_attention *k = head->k;
-    cg_stream s = {.head = head, .last_query = cg_isub(e, head->queries, cg_int(e, 1)), .q_turned = scratch};
+    cg_stream s = {.head = head, .last_query = cg_isub(e, head->queries, cg_int(e, 1)), .q_transposed = scratch};
     s.block = head->tiles ? KEYS_BY_AMX : KEYS;
     if (head->tiles) {
         int64_t before = stream_words(k, true, e->target);
@@ -476,9 +478,9 @@ void cg_attention_stream(cg_emitter *e, const cg_attention_head *head, LLVMValue
         s.width = (int64_t)vectors * lanes;
         s.weights = s.mask = cg_at(e, e->f32, scratch, cg_int(e, query_rows_of(k, head->tiles) * s.width));
         s.context = cg_at(e, e->f32, s.weights, cg_int(e, s.block * s.width));
-        LLVMValueRef behind = cg_at(e, e->f32, s.context, cg_int(e, k->value_dim * s.width));
-        if (head->tiles) s.mask = behind;
-        s.value_pairs = behind;
+        LLVMValueRef after_context = cg_at(e, e->f32, s.context, cg_int(e, k->value_dim * s.width));
+        if (head->tiles) s.mask = after_context;
+        s.value_pairs = after_context;
         s.keys_copy = cg_at(e, e->i32, s.value_pairs, cg_int(e, KEYS / 2 * k->value_dim));
         /* Repeats while narrower blocks would need at least as many lanes for the rest. */
         LLVMValueRef end = cg_isub(e, head->slice.to, cg_int(e, s.width - lanes));
@@ -498,7 +500,7 @@ int64_t cg_attention_stream_grain(const cg_cpu_target *target)
 
 int64_t cg_attention_stream_scratch_bytes(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)
 {
-    bool half = cg_attention_is_half(plan, k, target), tiles = half && target->matmul == CG_MATMUL_AMX;
+    bool half = cg_attention_uses_bf16(plan, k, target), tiles = half && target->matmul == CG_MATMUL_AMX;
     int64_t bytes = 4 * stream_words(k, tiles, target);
     if (tiles) return bytes + cg_amx_head_bytes(plan, k);
     return half ? bytes + 4 * (KEYS / 2) * (k->value_dim + k->dim) : bytes;

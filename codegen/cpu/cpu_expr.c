@@ -174,7 +174,7 @@ static LLVMValueRef evaluate_node(evaluation *v, const pl_expr *expr, bool lane0
     }
     for (int i = 0; i < count; i++)
         if (cg_lanes(arg[i]) < lanes) arg[i] = cg_splat(v->e, arg[i], lanes);
-    return cg_arithmetic(v->e, expr, arg);
+    return cg_operator(v->e, expr, arg);
 }
 
 static LLVMValueRef evaluate(evaluation *v, const pl_expr *expr, bool lane0)

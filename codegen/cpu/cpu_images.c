@@ -18,19 +18,19 @@
 /* ---- Names ------------------------------------------------------------------------------------------------------- */
 
 static const struct {
-    mdot_cpu_isa level;
+    mdot_cpu_isa isa;
     const char *name;
-} levels[] = {
-#define LEVEL(id, value, text) {MDOT_CPU_##id, text},
-    MDOT_CPU_ISA_MAP(LEVEL)
-#undef LEVEL
+} isas[] = {
+#define ISA(id, value, text) {MDOT_CPU_##id, text},
+    MDOT_CPU_ISA_MAP(ISA)
+#undef ISA
 };
-enum { LEVEL_COUNT = sizeof levels / sizeof levels[0] };
+enum { ISA_COUNT = sizeof isas / sizeof isas[0] };
 
 static void list_targets(bs_join *names)
 {
     bs_join_add(names, "cpu");
-    for (int i = 0; i < LEVEL_COUNT; i++) bs_join_add(names, "cpu:%s", levels[i].name);
+    for (int i = 0; i < ISA_COUNT; i++) bs_join_add(names, "cpu:%s", isas[i].name);
 }
 
 /* "cpu" means every ISA level, in the requested precision if the level supports it, otherwise in f32.
@@ -40,15 +40,15 @@ static mdot_status parse(const char *name, cg_compute kernel_precision, cg_targe
 {
     static const char prefix[] = "cpu:";
     bool is_every = strcmp(name, "cpu") == 0, is_known = is_every;
-    const char *level = strncmp(name, prefix, sizeof prefix - 1) == 0 ? name + sizeof prefix - 1 : "";
+    const char *isa = strncmp(name, prefix, sizeof prefix - 1) == 0 ? name + sizeof prefix - 1 : "";
     int count = 0;
-    for (int i = 0; i < LEVEL_COUNT; i++) {
-        if (!is_every && strcmp(level, levels[i].name) != 0) continue;
+    for (int i = 0; i < ISA_COUNT; i++) {
+        if (!is_every && strcmp(isa, isas[i].name) != 0) continue;
         is_known = true;
-        const cg_cpu_target *row = cg_cpu_target_find(levels[i].level, kernel_precision);
-        if (row == NULL) row = cg_cpu_target_find(levels[i].level, CG_FP32);
+        const cg_cpu_target *row = cg_cpu_target_find(isas[i].isa, kernel_precision);
+        if (row == NULL) row = cg_cpu_target_find(isas[i].isa, CG_FP32);
         if (row != NULL)
-            out_targets[count++] = (cg_target){MDOT_IMAGE_CPU, row->level, 0, row->kernel_precision};
+            out_targets[count++] = (cg_target){MDOT_IMAGE_CPU, row->isa, 0, row->kernel_precision};
         else if (!is_every)
             return mdot_fail(err, MDOT_INVALID_ARGUMENT, "target %s does not support precision %s", name,
                              cg_compute_name(kernel_precision));
@@ -78,8 +78,8 @@ static mdot_status take_targets(const cg_cpu_target *const *targets, int count, 
 }
 
 /* One placement per layout: images whose kernels read the same layouts share it. */
-static mdot_status place_weights(const cg_entry *entries, int entry_count, ir_arena *arena, cg_cpu_images *images,
-                                 mdot_error *err)
+static mdot_status lay_out_weights(const cg_entry *entries, int entry_count, ir_arena *arena, cg_cpu_images *images,
+                                   mdot_error *err)
 {
     const cg_layout *layouts[MDOT_ABI_MAX_IMAGES];
     cg_placement *placements = IR_NEW_ARRAY(arena, cg_placement, MDOT_ABI_MAX_IMAGES);
@@ -91,7 +91,7 @@ static mdot_status place_weights(const cg_entry *entries, int entry_count, ir_ar
         if (at == count) layouts[count++] = images->image[i].target->layout;
         images->image[i].placement = &placements[at];
     }
-    return cg_place_weights(entries, entry_count, layouts, count, &images->weights, placements, arena, err);
+    return cg_lay_out_weights(entries, entry_count, layouts, count, &images->weights, placements, arena, err);
 }
 
 mdot_status cg_cpu_make_images_for(const cg_cpu_target *const *targets, int target_count, const cg_entry *entries,
@@ -101,7 +101,7 @@ mdot_status cg_cpu_make_images_for(const cg_cpu_target *const *targets, int targ
     *out_images = (cg_cpu_images){.image = IR_NEW_ARRAY(arena, cg_cpu_image, MDOT_ABI_MAX_IMAGES)};
     if (out_images->image == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     mdot_status status = take_targets(targets, target_count, out_images, err);
-    if (status == MDOT_OK) status = place_weights(entries, entry_count, arena, out_images, err);
+    if (status == MDOT_OK) status = lay_out_weights(entries, entry_count, arena, out_images, err);
     if (status == MDOT_OK) status = cg_cpu_object(entries, entry_count, options, out_images, err);
     return status;
 }
@@ -116,7 +116,7 @@ mdot_status cg_cpu_make_images(const cg_entry *entries, int entry_count, const c
     for (int i = 0; i < count && i < MDOT_ABI_MAX_IMAGES; i++) {
         rows[i] = cg_cpu_target_find((mdot_cpu_isa)targets[i].number, targets[i].kernel_precision);
         if (rows[i] == NULL)
-            return mdot_fail(err, MDOT_UNSUPPORTED, "CPU level number %u in %s is unknown", targets[i].number,
+            return mdot_fail(err, MDOT_UNSUPPORTED, "CPU ISA level %u in %s is unknown", targets[i].number,
                              cg_compute_name(targets[i].kernel_precision));
     }
     return cg_cpu_make_images_for(rows, count, entries, entry_count, options, arena, out_images, err);
@@ -137,21 +137,21 @@ static void end_images(void *images)
 }
 
 static mdot_status make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
-                               cg_made *out_made, mdot_error *err)
+                               cg_image_set *out_set, mdot_error *err)
 {
     cg_cpu_images *images = IR_NEW(arena, cg_cpu_images);
     const char *toolchain = ir_arena_printf(arena, "LLVM %s", cg_llvm_version());
     if (images == NULL || toolchain == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     mdot_status status = cg_cpu_make_images(entries, entry_count, options, arena, images, err);
-    *out_made = (cg_made){.images = images,
-                          .image_count = images->count,
-                          .toolchain = toolchain,
-                          .section = {{MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_SYMBOL_WEIGHTS, images->weights.bytes,
-                                       images->weights.size_bytes, CG_PAGE_BYTES}},
-                          .section_count = 1,
-                          .machine = images->machine,
-                          .code = images->code,
-                          .code_bytes = images->code_bytes};
+    *out_set = (cg_image_set){.images = images,
+                              .image_count = images->count,
+                              .toolchain = toolchain,
+                              .section = {{MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_SYMBOL_WEIGHTS, images->weights.bytes,
+                                           images->weights.size_bytes, CG_PAGE_BYTES}},
+                              .section_count = 1,
+                              .machine = images->machine,
+                              .code = images->code,
+                              .code_bytes = images->code_bytes};
     return status;
 }
 
@@ -172,14 +172,14 @@ static uint32_t add_functions(const cg_cpu_images *images, int number, const cg_
     return at;
 }
 
-static void describe(const void *made, const cg_entry *entries, int entry_count, cg_table *table, uint32_t at,
+static void describe(const void *own_images, const cg_entry *entries, int entry_count, cg_table *table, uint32_t at,
                      mdot_abi_table *head)
 {
-    const cg_cpu_images *images = made;
+    const cg_cpu_images *images = own_images;
     for (int i = 0; i < images->count; i++) {
         const cg_cpu_image *image = &images->image[i];
         mdot_abi_image record = {.kind = MDOT_IMAGE_CPU,
-                                 .number = image->target->level,
+                                 .number = image->target->isa,
                                  .target_at = cg_table_string(table, image->target->name),
                                  .compute_at = cg_table_string(table, cg_compute_name(image->target->kernel_precision)),
                                  .kernels_at = add_functions(images, i, entries, entry_count, table),

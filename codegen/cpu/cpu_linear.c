@@ -44,7 +44,7 @@ static bool uses_acc(const pl_expr *expr)
 }
 
 /* A term that may be an accumulator's initial value: it is independent of the sum and costs little per element. */
-static bool cheap_term(const pl_expr *expr)
+static bool is_cheap_term(const pl_expr *expr)
 {
     switch (expr->op) {
     case PL_CONST:
@@ -53,10 +53,10 @@ static bool cheap_term(const pl_expr *expr)
     case PL_ADD:
     case PL_SUB:
     case PL_MUL:
-        return cheap_term(expr->arg[0]) && cheap_term(expr->arg[1]);
+        return is_cheap_term(expr->arg[0]) && is_cheap_term(expr->arg[1]);
     case PL_CAST:
     case PL_NEG:
-        return cheap_term(expr->arg[0]);
+        return is_cheap_term(expr->arg[0]);
     default:
         return false;
     }
@@ -69,11 +69,11 @@ static bool only_adds(const pl_expr *expr)
     if (expr->op != PL_ADD) return false;
     const pl_expr *left = expr->arg[0], *right = expr->arg[1];
     if (uses_acc(left) && uses_acc(right)) return false;
-    return uses_acc(left) ? only_adds(left) && cheap_term(right) : only_adds(right) && cheap_term(left);
+    return uses_acc(left) ? only_adds(left) && is_cheap_term(right) : only_adds(right) && is_cheap_term(left);
 }
 
-/* True if the expression is long enough that hiding it pays off. */
-static bool takes_long(const pl_expr *expr)
+/* True if the expression costs enough that overlapping it with multiplications pays off. */
+static bool is_expensive(const pl_expr *expr)
 {
     switch (expr->op) {
     case PL_EXP:
@@ -91,7 +91,7 @@ static bool takes_long(const pl_expr *expr)
         break;
     }
     for (int i = 0; i < pl_expr_operand_count(expr->op); i++)
-        if (takes_long(expr->arg[i])) return true;
+        if (is_expensive(expr->arg[i])) return true;
     return false;
 }
 
@@ -134,21 +134,21 @@ static LLVMValueRef start_value(cg_emitter *e, const cg_linear_block *l, const c
     return l->staged ? bias : cg_linear_epilogue(e, l, rows->index[i], vector_column(e, l, j), bias);
 }
 
-/* Epilogue work hidden in a tile: the same rows of the previous strip, one vector per iteration. */
-typedef struct strip_before {
+/* Epilogue work that overlaps with a tile: the same rows of the previous strip, one vector per iteration. */
+typedef struct previous_strip {
     const cg_linear_block *l;
     LLVMValueRef first_row;
-} strip_before;
+} previous_strip;
 
-static void finish_one_before(cg_emitter *e, void *context, LLVMValueRef piece)
+static void finish_previous_vector(cg_emitter *e, void *context, LLVMValueRef piece)
 {
-    const strip_before *before = context;
+    const previous_strip *before = context;
     const cg_linear_block *l = before->l;
     LLVMValueRef vectors = cg_int(e, l->vectors), lanes = cg_int(e, e->target->lanes);
     LLVMValueRef row = cg_iadd(e, before->first_row, LLVMBuildUDiv(e->builder, piece, vectors, ""));
     LLVMValueRef ahead = cg_imul(e, LLVMBuildURem(e->builder, piece, vectors, ""), lanes);
     LLVMValueRef column = cg_iadd(e, cg_isub(e, l->column, cg_int(e, l->width)), ahead);
-    LLVMValueRef first = cg_at(e, e->f32, l->stage_before, cg_imul(e, before->first_row, cg_int(e, l->width)));
+    LLVMValueRef first = cg_at(e, e->f32, l->previous_stage, cg_imul(e, before->first_row, cg_int(e, l->width)));
     cg_finish_vector(e, l, cg_at(e, e->f32, first, cg_imul(e, piece, lanes)), row, column, e->target->lanes);
 }
 
@@ -164,10 +164,10 @@ static void emit_tile(cg_emitter *e, void *context, const cg_rows *rows, LLVMVal
         operands.row[i] = cg_at(e, use_bf16_dot ? e->i32 : e->f32, row, l->k_first);
         for (int j = 0; j < l->vectors; j++) tile.acc[i * l->vectors + j] = start_value(e, l, rows, i, j);
     }
-    strip_before before = {l, rows->index[0]};
-    cg_shadow shadow = {rows->count * l->vectors, finish_one_before, &before};
-    bool hides = l->stage_before != NULL && l->starts && rows->count == e->target->tile_rows && !rows->clamped;
-    cg_tile_accumulate(e, &tile, &operands, l->k_count, hides ? &shadow : NULL);
+    previous_strip before = {l, rows->index[0]};
+    cg_overlap overlap = {rows->count * l->vectors, finish_previous_vector, &before};
+    bool overlaps = l->previous_stage != NULL && l->starts && rows->count == e->target->tile_rows && !rows->clamped;
+    cg_tile_accumulate(e, &tile, &operands, l->k_count, overlaps ? &overlap : NULL);
     for (int i = 0; i < rows->count; i++)
         for (int j = 0; j < l->vectors; j++)
             cg_store(e, tile.acc[i * l->vectors + j], result_pointer(e, l, rows, i, j), result_alignment(e, l));
@@ -190,9 +190,9 @@ static int64_t pairs_of(int64_t elements)
     return (elements + 1) / 2;
 }
 
-/* Widens k_count rows of the strip's weights, from k_first on, into scratch rows of `width`. Blocks after the first
- * begin with a whole pair, because the padding precedes row 0. */
-static LLVMValueRef widen_panel(cg_emitter *e, const cg_linear_block *l, int64_t k_count)
+/* Converts k_count rows of the strip's weights, from k_first on, to f32, in scratch rows of `width`. Blocks after the
+ * first begin with a whole pair, because the padding precedes row 0. */
+static LLVMValueRef convert_panel(cg_emitter *e, const cg_linear_block *l, int64_t k_count)
 {
     int lanes = e->target->lanes;
     int64_t padding = cg_bf16_padding(l->k->k), surplus = l->starts ? padding % 2 : 0;
@@ -219,7 +219,7 @@ static LLVMValueRef widen_panel(cg_emitter *e, const cg_linear_block *l, int64_t
 
 static LLVMValueRef block_of_panel(cg_emitter *e, const cg_linear_block *l, int64_t k_count)
 {
-    if (l->wide != NULL) return widen_panel(e, l, k_count);
+    if (l->wide != NULL) return convert_panel(e, l, k_count);
     if (l->matmul == CG_MATMUL_F32) return panel_pointer(e, l, l->k_first, l->k->k);
     int64_t padding = cg_bf16_padding(l->k->k) / 2;
     return panel_pointer(e, l, cg_iadd(e, l->k_first, cg_int(e, padding)), padding + l->steps);
@@ -269,10 +269,10 @@ static void emit_strip(cg_emitter *e, cg_linear_block *l, LLVMValueRef column, i
     if (staged) cg_finish_rows(e, l, columns, cg_int(e, 0), l->row_count);
 }
 
-/* Staged strips 0 … end with hidden epilogues. Strip s finishes the rows of whole tiles of strip s-1, which are in
- * the other half of the stage. The last strip is finished at the end. Rows of clamped tiles, which repeat, are
- * finished strip by strip. */
-static void emit_hiding_strips(cg_emitter *e, cg_linear_block *l, int64_t end)
+/* Staged strips 0 … end, whose epilogues overlap with the next strip. Strip s finishes the rows of whole tiles of
+ * strip s-1, which are in the other half of the stage. The last strip is finished at the end. Rows of clamped tiles,
+ * which repeat, are finished strip by strip. */
+static void emit_overlapping_strips(cg_emitter *e, cg_linear_block *l, int64_t end)
 {
     LLVMValueRef whole_rows = cg_whole_tile_rows(e, l->row_count);
     LLVMValueRef stages[2] = {l->stage, cg_at(e, e->f32, l->stage, cg_int(e, ROW_BLOCK * l->width))};
@@ -280,13 +280,13 @@ static void emit_hiding_strips(cg_emitter *e, cg_linear_block *l, int64_t end)
     cg_finish_rows(e, l, l->width, whole_rows, l->row_count);
     cg_loop strip;
     cg_loop_begin(e, &strip, cg_int(e, l->width), cg_int(e, end), l->width, 2, stages, false);
-    l->stage_before = strip.carried[0];
+    l->previous_stage = strip.carried[0];
     l->stage = strip.carried[1];
     emit_sums(e, l, strip.index, l->width, true);
     cg_finish_rows(e, l, l->width, whole_rows, l->row_count);
-    cg_loop_end(e, &strip, (LLVMValueRef[]){l->stage, l->stage_before});
+    cg_loop_end(e, &strip, (LLVMValueRef[]){l->stage, l->previous_stage});
     l->stage = strip.out[0];
-    l->stage_before = NULL;
+    l->previous_stage = NULL;
     l->column = cg_int(e, end - l->width);
     cg_finish_rows(e, l, l->width, cg_int(e, 0), whole_rows);
 }
@@ -345,20 +345,20 @@ static bool is_direct(const pl_plan *plan, const pl_linear *k, const cg_cpu_targ
     return only_adds(k->epilogue) && !is_stored_half(plan, k->out.buffer, target);
 }
 
-/* True if strips hide one another's epilogues. The tile must leave registers for the epilogue, which requires 32
- * registers, and must have an iteration for each of its vectors. */
-static bool hides_epilogues(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
+/* True if each strip overlaps with the epilogue of the previous one. The tile must leave registers for the epilogue,
+ * which requires 32 registers, and must have an iteration for each of its vectors. */
+static bool overlaps_epilogues(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
 {
     int vectors = target->tile_rows * target->tile_vectors;
     bool use_bf16_dot = matmul_kind_of(plan, k, target) == CG_MATMUL_BF16;
-    return k->epilogue != NULL && takes_long(k->epilogue) && target->tile_vectors == CG_MAX_TILE_VECTORS &&
+    return k->epilogue != NULL && is_expensive(k->epilogue) && target->tile_vectors == CG_MAX_TILE_VECTORS &&
            k->columns >= 2 * strip_columns(target) &&
-           cg_tile_turns(use_bf16_dot, first_block_size(steps_of(plan, k, target))) >= vectors;
+           cg_tile_iterations(use_bf16_dot, first_block_size(steps_of(plan, k, target))) >= vectors;
 }
 
 /* Parts of scratch, in this order; each is a multiple of a vector. */
 typedef struct scratch_parts {
-    int64_t stage_bytes, wide_bytes, copy_bytes;
+    int64_t stage_bytes, f32_bytes, copy_bytes;
 } scratch_parts;
 
 static scratch_parts parts_of(const pl_plan *plan, const pl_linear *k, const cg_cpu_target *target)
@@ -374,8 +374,8 @@ static scratch_parts parts_of(const pl_plan *plan, const pl_linear *k, const cg_
         return parts;
     }
     if (!is_direct(plan, k, target) || k->columns % columns != 0) parts.stage_bytes = one_stage;
-    if (hides_epilogues(plan, k, target)) parts.stage_bytes = 2 * one_stage;
-    if (matmul == CG_MATMUL_WIDENED) parts.wide_bytes = K_BLOCK * columns * 4;
+    if (overlaps_epilogues(plan, k, target)) parts.stage_bytes = 2 * one_stage;
+    if (matmul == CG_MATMUL_BF16_WEIGHTS) parts.f32_bytes = K_BLOCK * columns * 4;
     if (!in_place) parts.copy_bytes = ROW_BLOCK * 4 * steps_of(plan, k, target);
     return parts;
 }
@@ -384,7 +384,7 @@ static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const
 {
     const pl_linear *k = &kernel->linear;
     scratch_parts parts = parts_of(plan, k, target);
-    return parts.stage_bytes + parts.wide_bytes + parts.copy_bytes;
+    return parts.stage_bytes + parts.f32_bytes + parts.copy_bytes;
 }
 
 /* The strips of rows first_row … first_row + row_count. */
@@ -410,8 +410,8 @@ static void emit_row_block(cg_emitter *e, cg_linear_block *l, LLVMValueRef first
         l->a = l->copy;
         l->a_stride = cg_int(e, cg_copy_stride(l));
     }
-    if (hides_epilogues(l->plan, k, e->target)) {
-        emit_hiding_strips(e, l, whole);
+    if (overlaps_epilogues(l->plan, k, e->target)) {
+        emit_overlapping_strips(e, l, whole);
     } else if (whole > 0) {
         cg_loop strip;
         cg_loop_begin(e, &strip, cg_int(e, 0), cg_int(e, whole), l->width, 0, NULL, false);
@@ -436,15 +436,15 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     l.a_type = l.matmul >= CG_MATMUL_BF16 ? e->i16 : e->f32;
     scratch_parts parts = parts_of(plan, k, e->target);
     LLVMValueRef wide = cg_at(e, e->i8, scratch, cg_int(e, parts.stage_bytes));
-    if (parts.wide_bytes > 0) l.wide = wide;
-    if (parts.copy_bytes > 0) l.copy = cg_at(e, e->i8, wide, cg_int(e, parts.wide_bytes));
+    if (parts.f32_bytes > 0) l.wide = wide;
+    if (parts.copy_bytes > 0) l.copy = cg_at(e, e->i8, wide, cg_int(e, parts.f32_bytes));
     if (l.matmul == CG_MATMUL_AMX) cg_amx_begin_kernel(e);
     LLVMValueRef rows = cg_dim(e, k->rows);
     if (!pl_is_split(plan, kernel)) { /* constant number of rows: the tiles have exactly that many */
         if (k->rows.offset > 0) emit_row_block(e, &l, cg_int(e, 0), rows);
         return;
     }
-    cg_range slice = cg_slice_in_grains(e, rows, l.matmul == CG_MATMUL_AMX ? CG_AMX_GROUP : e->target->tile_rows);
+    cg_range slice = cg_slice_by_grain(e, rows, l.matmul == CG_MATMUL_AMX ? CG_AMX_GROUP : e->target->tile_rows);
     cg_loop block;
     cg_loop_begin(e, &block, slice.from, slice.to, ROW_BLOCK, 0, NULL, true);
     LLVMValueRef left = cg_isub(e, slice.to, block.index);
@@ -455,14 +455,14 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
 static void sign(const pl_kernel *kernel, cg_signature_writer *w)
 {
     const pl_linear *k = &kernel->linear;
-    cg_sign_matrix(w, &k->a);
-    cg_sign_dim(w, k->rows);
-    cg_sign(w, k->k);
-    cg_sign(w, k->columns);
-    cg_sign_buffer(w, k->weight);
-    cg_sign_buffer(w, k->bias);
-    cg_sign_expr(w, k->epilogue);
-    cg_sign_matrix(w, &k->out);
+    cg_signature_add_matrix(w, &k->a);
+    cg_signature_add_dim(w, k->rows);
+    cg_signature_add(w, k->k);
+    cg_signature_add(w, k->columns);
+    cg_signature_add_buffer(w, k->weight);
+    cg_signature_add_buffer(w, k->bias);
+    cg_signature_add_expr(w, k->epilogue);
+    cg_signature_add_matrix(w, &k->out);
 }
 
 const cg_kind_ops cg_linear_kind = {.emit = emit, .scratch_bytes = scratch_bytes, .sign = sign};

@@ -14,14 +14,15 @@ typedef struct cg_linear_block {
     LLVMValueRef a, a_stride;          /* A's first row of the block; stride in elements of a_type */
     LLVMValueRef out, out_stride;      /* first row of the result; stride in elements of out_type */
     LLVMValueRef stage;                /* scratch: rows of `width` for the current strip */
-    LLVMValueRef stage_before;         /* stage of the previous strip, whose epilogue the current strip hides; NULL
-                                        * if there is none */
+    LLVMValueRef previous_stage;       /* stage of the previous strip, whose epilogue overlaps with the current strip;
+                                        * NULL if there is none */
     int64_t width;                     /* columns of a whole strip */
 
     cg_matmul_kind matmul;
     int64_t steps;                /* steps of k: elements, pairs or tiles */
     LLVMTypeRef a_type, out_type; /* element types of A as the tiles read it, and of `out` */
-    LLVMValueRef wide;            /* scratch: a block of the strip's weights in f32; NULL if they are not widened */
+    LLVMValueRef wide;            /* scratch: a block of the strip's weights in f32; NULL if they are multiplied as
+                                   * stored */
     LLVMValueRef copy;            /* scratch: the block's rows of A in the tiles' layout; NULL if A is read in place */
 
     LLVMValueRef column; /* first column of the strip */

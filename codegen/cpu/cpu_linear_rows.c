@@ -55,13 +55,13 @@ int64_t cg_copy_stride(const cg_linear_block *l)
     return l->matmul == CG_MATMUL_BF16 ? 2 * l->steps : l->k->k;
 }
 
-/* Copies `count` elements of A's row to the row of the copy, rounded or widened. */
+/* Copies `count` elements of A's row to the row of the copy, rounded to bf16 or converted to f32. */
 static void copy_elements(cg_emitter *e, const cg_linear_block *l, LLVMValueRef from, LLVMValueRef to, LLVMValueRef at,
                           int count)
 {
     LLVMTypeRef stored = cg_stored_type(e, l->plan, l->k->a.buffer);
     LLVMValueRef value = cg_load_elements(e, l->plan, l->k->a.buffer, cg_at(e, stored, from, at), count);
-    if (l->matmul >= CG_MATMUL_BF16) value = cg_narrow(e, value);
+    if (l->matmul >= CG_MATMUL_BF16) value = cg_f32_to_bf16(e, value);
     cg_store(e, value, cg_at(e, l->a_type, to, at), 0);
 }
 

@@ -308,16 +308,16 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
 static void sign(const pl_kernel *kernel, cg_signature_writer *w)
 {
     const pl_nest *k = &kernel->nest;
-    cg_sign(w, k->loop_count);
-    cg_sign(w, k->reduce_count);
-    for (int i = 0; i < k->loop_count + k->reduce_count; i++) cg_sign_dim(w, k->extent[i]);
-    cg_sign(w, k->reducer);
-    cg_sign_expr(w, k->body);
-    cg_sign(w, k->store_count);
+    cg_signature_add(w, k->loop_count);
+    cg_signature_add(w, k->reduce_count);
+    for (int i = 0; i < k->loop_count + k->reduce_count; i++) cg_signature_add_dim(w, k->extent[i]);
+    cg_signature_add(w, k->reducer);
+    cg_signature_add_expr(w, k->body);
+    cg_signature_add(w, k->store_count);
     for (int i = 0; i < k->store_count; i++) {
-        cg_sign_buffer(w, k->store[i].buffer);
-        cg_sign_expr(w, k->store[i].index);
-        cg_sign_expr(w, k->store[i].value);
+        cg_signature_add_buffer(w, k->store[i].buffer);
+        cg_signature_add_expr(w, k->store[i].index);
+        cg_signature_add_expr(w, k->store[i].value);
     }
 }
 

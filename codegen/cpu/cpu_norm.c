@@ -1,8 +1,8 @@
 /* cpu_norm.c — layer normalisation, RMS normalisation, softmax and log-softmax of the rows of a matrix.
  *
- * Rows are processed one at a time. A row's values are computed once from the input expression and then held: in
+ * Rows are processed one at a time. A row's values are computed once from the input expression and then kept: in
  * registers if the row is short and its length known, otherwise in scratch, padded to whole vectors. Statistics are
- * computed from the held values (the variance in two passes, as it is defined), and a last pass writes the results.
+ * computed from the kept values (the variance in two passes, as it is defined), and a last pass writes the results.
  * Neighbouring rows are independent, so the processor overlaps one row's reductions across lanes with the next row's
  * instructions.
  */
@@ -18,7 +18,10 @@
 
 #include <math.h>
 
-enum { MAX_HELD = 16, CHAINS = 4 }; /* CHAINS: partial results of a reduction, which hide the latency of addition */
+enum {
+    MAX_KEPT_VECTORS = 16,
+    CHAINS = 4
+}; /* CHAINS: partial results of a reduction, which hide the latency of addition */
 
 typedef struct norm {
     const pl_plan *plan;
@@ -27,8 +30,8 @@ typedef struct norm {
     LLVMValueRef columns, whole; /* length of the row; length of its whole vectors */
     LLVMValueRef row;            /* index of the row */
 
-    int held_count; /* vectors in registers, including the tail; 0 if the row is in `line` */
-    LLVMValueRef held[MAX_HELD];
+    int kept_count; /* vectors in registers, including the tail; 0 if the row is in `line` */
+    LLVMValueRef kept[MAX_KEPT_VECTORS];
     LLVMValueRef line; /* scratch, a vector longer than the row */
 
     LLVMValueRef shift;          /* subtracted from each value by the reductions */
@@ -73,7 +76,7 @@ static LLVMValueRef select_tail(cg_emitter *e, const norm *n, LLVMValueRef value
     return cg_select(e, valid, value, cg_const(e, LLVMTypeOf(value), other));
 }
 
-/* Value of the padding lanes while the row is held. It changes neither a sum nor a maximum. */
+/* Value of the padding lanes while the row is in registers or scratch. It leaves sums and maxima unchanged. */
 static double padding(const norm *n)
 {
     return n->k->mode == PL_NORM_SOFTMAX || n->k->mode == PL_NORM_LOG_SOFTMAX ? -INFINITY : 0;
@@ -116,8 +119,8 @@ static void hold_row(cg_emitter *e, norm *n)
 {
     int lanes = e->target->lanes, tail = tail_columns(e, n);
     int whole = (int)(n->k->columns.offset / lanes);
-    for (int i = 0; i < whole; i++) n->held[i] = read_input(e, n, cg_int(e, (int64_t)i * lanes), lanes);
-    if (tail > 0) n->held[whole] = cg_resize(e, read_input(e, n, n->whole, tail), lanes, padding(n));
+    for (int i = 0; i < whole; i++) n->kept[i] = read_input(e, n, cg_int(e, (int64_t)i * lanes), lanes);
+    if (tail > 0) n->kept[whole] = cg_resize(e, read_input(e, n, n->whole, tail), lanes, padding(n));
 }
 
 static void write_line(cg_emitter *e, norm *n)
@@ -145,7 +148,7 @@ static void write_line(cg_emitter *e, norm *n)
 
 /* ---- Statistics ------------------------------------------------------------------------------------------------- */
 
-/* A reduction over the row: `map` replaces the held values, `term` computes the summand of each value, and `combine`
+/* A reduction over the row: `map` replaces the kept values, `term` computes the summand of each value, and `combine`
  * joins the terms. A NULL function returns the value itself. */
 typedef LLVMValueRef (*value_function)(cg_emitter *e, const norm *n, LLVMValueRef value);
 typedef struct reduction {
@@ -184,12 +187,12 @@ static const reduction largest_value = {NULL, NULL, cg_fmax, -INFINITY};
 static const reduction sum_of_new_exponentials = {shifted_exp, NULL, cg_fadd, -0.0};
 static const reduction sum_of_exponentials_of_shifted = {shifted, exponential, cg_fadd, -0.0};
 
-static void reduce_held(cg_emitter *e, norm *n, const reduction *r, LLVMValueRef *chain)
+static void reduce_kept(cg_emitter *e, norm *n, const reduction *r, LLVMValueRef *chain)
 {
-    for (int i = 0; i < n->held_count; i++) {
-        if (r->map != NULL) n->held[i] = r->map(e, n, n->held[i]);
-        LLVMValueRef term = r->term != NULL ? r->term(e, n, n->held[i]) : n->held[i];
-        if (i == n->held_count - 1 && has_tail(e, n)) term = select_tail(e, n, term, r->identity);
+    for (int i = 0; i < n->kept_count; i++) {
+        if (r->map != NULL) n->kept[i] = r->map(e, n, n->kept[i]);
+        LLVMValueRef term = r->term != NULL ? r->term(e, n, n->kept[i]) : n->kept[i];
+        if (i == n->kept_count - 1 && has_tail(e, n)) term = select_tail(e, n, term, r->identity);
         chain[i % CHAINS] = r->combine(e, term, chain[i % CHAINS]);
     }
 }
@@ -223,9 +226,9 @@ static void reduce_vectors(cg_emitter *e, const norm *n, const reduction *r, LLV
 
 static void reduce_line(cg_emitter *e, const norm *n, const reduction *r, LLVMValueRef *chain)
 {
-    LLVMValueRef turns = cg_round_down(e, n->whole, (int64_t)CHAINS * e->target->lanes);
-    reduce_vectors(e, n, r, cg_int(e, 0), turns, CHAINS, chain);
-    reduce_vectors(e, n, r, turns, n->whole, 1, chain);
+    LLVMValueRef iterations = cg_round_down(e, n->whole, (int64_t)CHAINS * e->target->lanes);
+    reduce_vectors(e, n, r, cg_int(e, 0), iterations, CHAINS, chain);
+    reduce_vectors(e, n, r, iterations, n->whole, 1, chain);
     if (!has_tail(e, n)) return;
     LLVMValueRef tail = select_tail(e, n, line_term(e, n, r, n->whole), r->identity);
     chain[0] = r->combine(e, tail, chain[0]);
@@ -236,8 +239,8 @@ static LLVMValueRef reduce_row(cg_emitter *e, norm *n, const reduction *r)
 {
     LLVMValueRef chain[CHAINS];
     for (int i = 0; i < CHAINS; i++) chain[i] = cg_const(e, vector_type(e), r->identity);
-    if (n->held_count > 0)
-        reduce_held(e, n, r, chain);
+    if (n->kept_count > 0)
+        reduce_kept(e, n, r, chain);
     else
         reduce_line(e, n, r, chain);
     for (int width = CHAINS / 2; width > 0; width /= 2)
@@ -262,7 +265,7 @@ static LLVMValueRef inverse_deviation(cg_emitter *e, norm *n, const reduction *s
     return reciprocal(e, cg_sqrt(e, variance));
 }
 
-/* Sets factor and offset, and maps the held values to the values that these apply to. */
+/* Sets factor and offset, and maps the kept values to the values that these apply to. */
 static void find_statistics(cg_emitter *e, norm *n)
 {
     int lanes = e->target->lanes;
@@ -315,12 +318,12 @@ static void write_result(cg_emitter *e, const norm *n, LLVMValueRef column, LLVM
     store_columns(e, n, &k->out, column, value);
 }
 
-static void write_held(cg_emitter *e, const norm *n)
+static void write_kept(cg_emitter *e, const norm *n)
 {
     int lanes = e->target->lanes, tail = tail_columns(e, n);
-    for (int i = 0; i < n->held_count; i++) {
-        LLVMValueRef value = normalise(e, n, n->held[i]);
-        if (tail > 0 && i == n->held_count - 1) value = cg_resize(e, value, tail, 0);
+    for (int i = 0; i < n->kept_count; i++) {
+        LLVMValueRef value = normalise(e, n, n->kept[i]);
+        if (tail > 0 && i == n->kept_count - 1) value = cg_resize(e, value, tail, 0);
         write_result(e, n, cg_int(e, (int64_t)i * lanes), value);
     }
 }
@@ -350,20 +353,20 @@ static void write_from_line(cg_emitter *e, const norm *n)
 
 /* ---- The kernel ------------------------------------------------------------------------------------------------- */
 
-/* Number of vectors of a row held in registers; 0 if the row goes through scratch. A tile's accumulators are the
- * registers that a loop may fill. A third of them is reserved for the passes. */
-static int held_vectors(const pl_norm *k, const cg_cpu_target *target)
+/* Number of vectors of a row that are kept in registers; 0 if the row goes through scratch. A tile's accumulators are
+ * the registers that a loop may fill. A third of them is reserved for the passes. */
+static int kept_vectors(const pl_norm *k, const cg_cpu_target *target)
 {
-    int room = target->tile_rows * target->tile_vectors * 2 / 3;
+    int capacity = target->tile_rows * target->tile_vectors * 2 / 3;
     if (!ir_dim_is_number(k->columns)) return 0;
     int64_t vectors = (k->columns.offset + target->lanes - 1) / target->lanes;
-    return vectors <= room && vectors <= MAX_HELD ? (int)vectors : 0;
+    return vectors <= capacity && vectors <= MAX_KEPT_VECTORS ? (int)vectors : 0;
 }
 
 static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const cg_cpu_target *target)
 {
     const pl_norm *k = &kernel->norm;
-    if (held_vectors(k, target) > 0) return 0;
+    if (kept_vectors(k, target) > 0) return 0;
     int64_t shortest = ir_dim_at(k->columns, 1), longest = ir_dim_at(k->columns, plan->max_length);
     return ((shortest > longest ? shortest : longest) + target->lanes) * 4;
 }
@@ -374,19 +377,19 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
     const pl_norm *k = &kernel->norm;
     norm n = {.plan = plan, .k = k, .buffers = buffers, .line = scratch, .columns = cg_dim(e, k->columns)};
     n.whole = cg_round_down(e, n.columns, e->target->lanes);
-    n.held_count = held_vectors(k, e->target);
+    n.kept_count = kept_vectors(k, e->target);
     cg_loop rows;
     LLVMValueRef row_count = cg_dim(e, k->rows);
     cg_range slice = pl_is_split(plan, kernel) ? cg_slice_of(e, row_count) : (cg_range){cg_int(e, 0), row_count};
     cg_loop_begin(e, &rows, slice.from, slice.to, 1, 0, NULL, true);
     n.row = rows.index;
-    if (n.held_count > 0)
+    if (n.kept_count > 0)
         hold_row(e, &n);
     else
         write_line(e, &n);
     find_statistics(e, &n);
-    if (n.held_count > 0)
-        write_held(e, &n);
+    if (n.kept_count > 0)
+        write_kept(e, &n);
     else
         write_from_line(e, &n);
     cg_loop_end(e, &rows, NULL);
@@ -395,16 +398,16 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
 static void sign(const pl_kernel *kernel, cg_signature_writer *w)
 {
     const pl_norm *k = &kernel->norm;
-    cg_sign(w, k->mode);
-    cg_sign_dim(w, k->rows);
-    cg_sign_dim(w, k->columns);
-    cg_sign_expr(w, k->input);
-    cg_sign_real(w, k->epsilon);
-    cg_sign_buffer(w, k->gamma);
-    cg_sign_buffer(w, k->beta);
-    cg_sign_expr(w, k->epilogue);
-    cg_sign_matrix(w, &k->out);
-    cg_sign_matrix(w, &k->sum);
+    cg_signature_add(w, k->mode);
+    cg_signature_add_dim(w, k->rows);
+    cg_signature_add_dim(w, k->columns);
+    cg_signature_add_expr(w, k->input);
+    cg_signature_add_real(w, k->epsilon);
+    cg_signature_add_buffer(w, k->gamma);
+    cg_signature_add_buffer(w, k->beta);
+    cg_signature_add_expr(w, k->epilogue);
+    cg_signature_add_matrix(w, &k->out);
+    cg_signature_add_matrix(w, &k->sum);
 }
 
 const cg_kind_ops cg_norm_kind = {.emit = emit, .scratch_bytes = scratch_bytes, .sign = sign};

@@ -49,11 +49,11 @@ static int64_t scratch_bytes(const pl_plan *plan, const pl_kernel *kernel, const
 static void sign(const pl_kernel *kernel, cg_signature_writer *w)
 {
     const pl_recurrence *k = &kernel->recurrence;
-    cg_sign_dim(w, k->steps);
-    cg_sign(w, k->kernel_count);
+    cg_signature_add_dim(w, k->steps);
+    cg_signature_add(w, k->kernel_count);
     for (int i = 0; i < k->kernel_count; i++) {
         const pl_kernel *inner = &k->kernels[i];
-        cg_sign(w, inner->kind);
+        cg_signature_add(w, inner->kind);
         step_kinds[inner->kind]->sign(inner, w);
     }
 }

@@ -189,10 +189,10 @@ static void move_down(const sequential *s, const ranking *r, LLVMValueRef rank)
     put_ranked(s, r, rank, load_stored(s, s->k->output[0], from), place);
 }
 
-/* Moves the elements that rank after `value` one place down, starting at the end of the `held` best. Returns the
- * rank that becomes free. Equal values stay before it, because the lower index wins. Elements that move past the
- * last rank are dropped. */
-static LLVMValueRef make_room(const sequential *s, const ranking *r, LLVMValueRef value, LLVMValueRef held)
+/* Moves the elements that rank after `value` one rank down, starting at the end of the `filled` best. Returns the
+ * rank that becomes free. Equal values stay before it, because the lower index wins. Elements that move past the last
+ * rank are dropped. */
+static LLVMValueRef shift_lower_ranks(const sequential *s, const ranking *r, LLVMValueRef value, LLVMValueRef filled)
 {
     cg_emitter *e = s->e;
     mdot_dtype dtype = type_of(s, s->k->output[0])->dtype;
@@ -205,7 +205,7 @@ static LLVMValueRef make_room(const sequential *s, const ranking *r, LLVMValueRe
 
     LLVMPositionBuilderAtEnd(e->builder, head);
     LLVMValueRef rank = LLVMBuildPhi(e->builder, e->i64, "rank");
-    LLVMAddIncoming(rank, &held, &before, 1);
+    LLVMAddIncoming(rank, &filled, &before, 1);
     LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntSGT, rank, cg_int(e, 0), ""), compare, after);
 
     LLVMPositionBuilderAtEnd(e->builder, compare);
@@ -214,10 +214,10 @@ static LLVMValueRef make_room(const sequential *s, const ranking *r, LLVMValueRe
     LLVMBuildCondBr(e->builder, ranks_before(s, dtype, value, other), shift, after);
 
     LLVMPositionBuilderAtEnd(e->builder, shift);
-    cg_if kept;
-    cg_if_begin(e, &kept, LLVMBuildICmp(e->builder, LLVMIntSLT, rank, r->view.extent, ""));
+    cg_if in_range;
+    cg_if_begin(e, &in_range, LLVMBuildICmp(e->builder, LLVMIntSLT, rank, r->view.extent, ""));
     move_down(s, r, rank);
-    cg_if_end(e, &kept);
+    cg_if_end(e, &in_range);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
     LLVMAddIncoming(rank, &above, &latch, 1);
     LLVMBuildBr(e->builder, head);
@@ -240,12 +240,12 @@ static void emit_top_k(const sequential *s)
     r.outer = outer.index;
     r.inner = inner.index;
     LLVMValueRef stored = load_stored(s, in, place_in(s, &view, outer.index, step.index, inner.index));
-    LLVMValueRef held = cg_imin(e, step.index, r.view.extent);
-    LLVMValueRef rank = make_room(s, &r, cg_from_storage(e, stored, dtype), held);
-    cg_if kept;
-    cg_if_begin(e, &kept, LLVMBuildICmp(e->builder, LLVMIntSLT, rank, r.view.extent, ""));
+    LLVMValueRef filled = cg_imin(e, step.index, r.view.extent);
+    LLVMValueRef rank = shift_lower_ranks(s, &r, cg_from_storage(e, stored, dtype), filled);
+    cg_if in_range;
+    cg_if_begin(e, &in_range, LLVMBuildICmp(e->builder, LLVMIntSLT, rank, r.view.extent, ""));
     put_ranked(s, &r, rank, stored, step.index);
-    cg_if_end(e, &kept);
+    cg_if_end(e, &in_range);
     cg_loop_end(e, &step, NULL);
     cg_loop_end(e, &inner, NULL);
     cg_loop_end(e, &outer, NULL);
@@ -395,16 +395,16 @@ static void emit(cg_emitter *e, const pl_plan *plan, const pl_kernel *kernel, co
 static void sign(const pl_kernel *kernel, cg_signature_writer *w)
 {
     const pl_sequential *k = &kernel->sequential;
-    cg_sign(w, k->operation);
-    for (int i = 0; i < 4; i++) cg_sign_buffer(w, k->input[i]);
-    for (int i = 0; i < 2; i++) cg_sign_buffer(w, k->output[i]);
-    cg_sign(w, k->axis);
-    cg_sign(w, k->exclusive | k->reverse << 1 | k->largest << 2 | k->sorted << 3 | k->circular << 4);
-    cg_sign(w, k->reduction);
+    cg_signature_add(w, k->operation);
+    for (int i = 0; i < 4; i++) cg_signature_add_buffer(w, k->input[i]);
+    for (int i = 0; i < 2; i++) cg_signature_add_buffer(w, k->output[i]);
+    cg_signature_add(w, k->axis);
+    cg_signature_add(w, k->exclusive | k->reverse << 1 | k->largest << 2 | k->sorted << 3 | k->circular << 4);
+    cg_signature_add(w, k->reduction);
     for (int b = 0; b < w->buffer_count; b++) {
         const ir_type *type = &w->plan->buffers[w->buffers[b]].type;
-        cg_sign(w, type->rank);
-        for (int d = 0; d < type->rank; d++) cg_sign_dim(w, type->dim[d]);
+        cg_signature_add(w, type->rank);
+        for (int d = 0; d < type->rank; d++) cg_signature_add_dim(w, type->dim[d]);
     }
 }
 

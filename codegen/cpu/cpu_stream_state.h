@@ -12,14 +12,14 @@ typedef struct cg_stream {
     int vectors; /* vectors of a block of queries */
     int64_t width;
     LLVMValueRef first_query, last_query; /* first query of the block; last query of all */
-    LLVMValueRef q_turned;                /* scratch: dim rows of `width`, or half as many rows of pairs */
+    LLVMValueRef q_transposed;            /* scratch: dim rows of `width`, or half as many rows of pairs */
     int64_t block;                        /* keys per block: KEYS or KEYS_BY_AMX */
     LLVMValueRef weights;                 /* scratch: `block` rows; first the scores, then the weights */
     LLVMValueRef mask;                    /* scratch: as many rows of initial scores; shares `weights` except with
                                            * AMX */
     LLVMValueRef context;                 /* scratch: value_dim rows */
-    LLVMValueRef keys_copy, value_pairs;  /* scratch, in pairs: cg_keys_in_half, cg_pair_values */
-    cg_key_rows keys;                     /* keys of the block, as pairs */
+    LLVMValueRef keys_copy, value_pairs;  /* scratch, in pairs: cg_bf16_keys, cg_interleave_values */
+    cg_key_rows keys;                     /* keys of the block in bf16 */
     cg_amx_head packed;                   /* scratch: packed keys and values of the head */
 
     LLVMValueRef first_key, key_count; /* of the block of keys */

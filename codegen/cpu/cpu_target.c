@@ -43,7 +43,7 @@ const cg_machine cg_machine_x86_64 = {
 
 static const cg_cpu_target targets[] = {
     {
-        .level = MDOT_CPU_X86_64_V3,
+        .isa = MDOT_CPU_X86_64_V3,
         .kernel_precision = CG_FP32,
         .name = "x86-64-v3",
         .suffix = "v3",
@@ -55,7 +55,7 @@ static const cg_cpu_target targets[] = {
         X86_YMM,
     },
     {
-        .level = MDOT_CPU_X86_64_V4,
+        .isa = MDOT_CPU_X86_64_V4,
         .kernel_precision = CG_FP32,
         .name = "x86-64-v4",
         .suffix = "v4",
@@ -67,11 +67,11 @@ static const cg_cpu_target targets[] = {
         X86_ZMM,
     },
     {
-        .level = MDOT_CPU_X86_64_V3,
+        .isa = MDOT_CPU_X86_64_V3,
         .kernel_precision = CG_BF16,
         .name = "x86-64-v3",
         .suffix = "v3bf16",
-        .matmul = CG_MATMUL_WIDENED,
+        .matmul = CG_MATMUL_BF16_WEIGHTS,
         .layout = &cg_layout_bf16,
         .cpu = "x86-64-v3",
         .features = "",
@@ -79,11 +79,11 @@ static const cg_cpu_target targets[] = {
         X86_YMM,
     },
     {
-        .level = MDOT_CPU_X86_64_V4,
+        .isa = MDOT_CPU_X86_64_V4,
         .kernel_precision = CG_BF16,
         .name = "x86-64-v4",
         .suffix = "v4bf16",
-        .matmul = CG_MATMUL_WIDENED,
+        .matmul = CG_MATMUL_BF16_WEIGHTS,
         .layout = &cg_layout_bf16,
         .cpu = "x86-64-v4",
         .features = "-prefer-256-bit",
@@ -91,7 +91,7 @@ static const cg_cpu_target targets[] = {
         X86_ZMM,
     },
     {
-        .level = MDOT_CPU_X86_64_BF16,
+        .isa = MDOT_CPU_X86_64_BF16,
         .kernel_precision = CG_BF16,
         .name = "x86-64-bf16",
         .suffix = "bf16",
@@ -103,7 +103,7 @@ static const cg_cpu_target targets[] = {
         X86_ZMM,
     },
     {
-        .level = MDOT_CPU_X86_64_AMX,
+        .isa = MDOT_CPU_X86_64_AMX,
         .kernel_precision = CG_BF16,
         .name = "x86-64-amx",
         .suffix = "amx",
@@ -116,10 +116,10 @@ static const cg_cpu_target targets[] = {
     },
 };
 
-const cg_cpu_target *cg_cpu_target_find(mdot_cpu_isa level, cg_compute kernel_precision)
+const cg_cpu_target *cg_cpu_target_find(mdot_cpu_isa isa, cg_compute kernel_precision)
 {
     for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++)
-        if (targets[i].level == level && targets[i].kernel_precision == kernel_precision) return &targets[i];
+        if (targets[i].isa == isa && targets[i].kernel_precision == kernel_precision) return &targets[i];
     return NULL;
 }
 

@@ -74,8 +74,8 @@ static void begin(cg_emitter *e, const char *name, LLVMTypeRef *parameters, int 
     add_text_attribute(e, "tune-cpu", e->target->tune);
     add_text_attribute(e, "no-builtins", "");
     add_attribute(e, "nounwind", 0);
-    add_attribute(e, "uwtable", 2); /* asynchronous tables, so that profilers and debuggers can walk the stack from
-                                     * any instruction */
+    add_attribute(e, "uwtable", 2); /* asynchronous unwind tables, so that profilers and debuggers can walk the stack
+                                     * from any instruction */
     LLVMPositionBuilderAtEnd(e->builder, LLVMAppendBasicBlockInContext(e->context, e->function, "entry"));
 }
 
@@ -253,7 +253,7 @@ cg_range cg_slice_of(cg_emitter *e, LLVMValueRef units)
     return (cg_range){scale_by(e, units, e->slice_begin), scale_by(e, units, e->slice_end)};
 }
 
-cg_range cg_slice_in_grains(cg_emitter *e, LLVMValueRef count, int64_t grain)
+cg_range cg_slice_by_grain(cg_emitter *e, LLVMValueRef count, int64_t grain)
 {
     if (e->slice_begin == NULL) return (cg_range){cg_int(e, 0), count};
     LLVMValueRef more = cg_iadd(e, count, cg_int(e, grain - 1));
@@ -285,7 +285,7 @@ LLVMTypeRef cg_element(LLVMTypeRef type)
     return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
 }
 
-LLVMTypeRef cg_like(LLVMTypeRef type, LLVMTypeRef element)
+LLVMTypeRef cg_with_element(LLVMTypeRef type, LLVMTypeRef element)
 {
     int lanes = type_lanes(type);
     return lanes == 1 ? element : LLVMVectorType(element, (unsigned)lanes);

@@ -81,7 +81,7 @@ typedef struct cg_range {
 } cg_range;
 cg_range cg_slice_of(cg_emitter *e, LLVMValueRef units);
 /* The same for 0 … count - 1 in units of `grain`: ranges begin at its multiples, and the last one ends at count. */
-cg_range cg_slice_in_grains(cg_emitter *e, LLVMValueRef count, int64_t grain);
+cg_range cg_slice_by_grain(cg_emitter *e, LLVMValueRef count, int64_t grain);
 
 /* Values are scalars or vectors of any width, and operations accept both. An alignment of 0 means the element's own
  * size, the only alignment that plan.h guarantees for a buffer's rows. */
@@ -89,7 +89,7 @@ LLVMTypeRef cg_vector(cg_emitter *e, LLVMTypeRef element, int lanes); /* the ele
 int cg_lanes(LLVMValueRef value);                                     /* 1 for a scalar */
 LLVMTypeRef cg_element(LLVMTypeRef type);                             /* element type of a vector; a scalar's own
                                                                        * type */
-LLVMTypeRef cg_like(LLVMTypeRef type, LLVMTypeRef element);           /* the same number of lanes of another element */
+LLVMTypeRef cg_with_element(LLVMTypeRef type, LLVMTypeRef element);   /* the same number of lanes of another element */
 LLVMValueRef cg_const(cg_emitter *e, LLVMTypeRef type, double value); /* scalar or splat, floating or integer */
 LLVMValueRef cg_const_int(LLVMTypeRef type, int64_t value);           /* the same for any 64-bit integer */
 LLVMValueRef cg_iota(cg_emitter *e, LLVMTypeRef element, int lanes);  /* 0, 1, 2, … */

@@ -12,9 +12,9 @@
 
 #include <math.h>
 
-static LLVMValueRef constant(cg_emitter *e, LLVMValueRef like, double value)
+static LLVMValueRef constant(cg_emitter *e, LLVMValueRef shape, double value)
 {
-    return cg_const(e, LLVMTypeOf(like), value);
+    return cg_const(e, LLVMTypeOf(shape), value);
 }
 
 /* ---- Sixteen polynomials ---------------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static LLVMValueRef bump_by_table(cg_emitter *e, LLVMValueRef a)
     fit_intervals(c);
     /* at most index 15, however products round */
     a = cg_fmin(e, a, constant(e, a, INTERVALS * interval_width * (1 - 1e-6)));
-    LLVMTypeRef integer = cg_like(LLVMTypeOf(a), e->i32);
+    LLVMTypeRef integer = cg_with_element(LLVMTypeOf(a), e->i32);
     LLVMValueRef index = LLVMBuildFPToSI(e->builder, cg_fmul(e, a, constant(e, a, 1 / interval_width)), integer, "");
     LLVMValueRef start = LLVMBuildSIToFP(e->builder, index, LLVMTypeOf(a), "");
     LLVMValueRef middle = cg_fma(e, start, constant(e, a, interval_width), constant(e, a, interval_width / 2));

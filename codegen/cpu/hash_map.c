@@ -3,52 +3,52 @@
 
 enum { FIRST_SLOTS = 64 };
 
-static void put(cg_index *index, cg_indexed *entry)
+static void put(cg_hash_map *map, cg_hash_entry *entry)
 {
-    cg_indexed **slot = &index->slot[entry->hash & (index->slots - 1)];
+    cg_hash_entry **slot = &map->slot[entry->hash & (map->slots - 1)];
     entry->next = *slot;
     *slot = entry;
 }
 
-static bool widen(cg_index *index)
+static bool grow(cg_hash_map *map)
 {
-    cg_index wider = *index;
-    wider.slots = index->slots > 0 ? 4 * index->slots : FIRST_SLOTS;
-    wider.slot = IR_NEW_ARRAY(index->arena, cg_indexed *, wider.slots);
+    cg_hash_map wider = *map;
+    wider.slots = map->slots > 0 ? 4 * map->slots : FIRST_SLOTS;
+    wider.slot = IR_NEW_ARRAY(map->arena, cg_hash_entry *, wider.slots);
     if (wider.slot == NULL) return false;
     for (size_t i = 0; i < wider.slots; i++) wider.slot[i] = NULL;
-    for (size_t i = 0; i < index->slots; i++)
-        for (cg_indexed *entry = index->slot[i], *next; entry != NULL; entry = next) {
+    for (size_t i = 0; i < map->slots; i++)
+        for (cg_hash_entry *entry = map->slot[i], *next; entry != NULL; entry = next) {
             next = entry->next;
             put(&wider, entry);
         }
-    *index = wider;
+    *map = wider;
     return true;
 }
 
-bool cg_index_add(cg_index *index, uint64_t hash, const void *value)
+bool cg_hash_map_add(cg_hash_map *map, uint64_t hash, const void *value)
 {
-    if (index->used == index->slots && !widen(index)) return false;
-    cg_indexed *entry = IR_NEW(index->arena, cg_indexed);
+    if (map->used == map->slots && !grow(map)) return false;
+    cg_hash_entry *entry = IR_NEW(map->arena, cg_hash_entry);
     if (entry == NULL) return false;
-    *entry = (cg_indexed){.hash = hash, .value = value};
-    put(index, entry);
-    index->used++;
+    *entry = (cg_hash_entry){.hash = hash, .value = value};
+    put(map, entry);
+    map->used++;
     return true;
 }
 
-static const cg_indexed *first_of(const cg_indexed *entry, uint64_t hash)
+static const cg_hash_entry *first_of(const cg_hash_entry *entry, uint64_t hash)
 {
     while (entry != NULL && entry->hash != hash) entry = entry->next;
     return entry;
 }
 
-const cg_indexed *cg_index_first(const cg_index *index, uint64_t hash)
+const cg_hash_entry *cg_hash_map_first(const cg_hash_map *map, uint64_t hash)
 {
-    return index->slots > 0 ? first_of(index->slot[hash & (index->slots - 1)], hash) : NULL;
+    return map->slots > 0 ? first_of(map->slot[hash & (map->slots - 1)], hash) : NULL;
 }
 
-const cg_indexed *cg_index_next(const cg_indexed *entry)
+const cg_hash_entry *cg_hash_map_next(const cg_hash_entry *entry)
 {
     return first_of(entry->next, entry->hash);
 }

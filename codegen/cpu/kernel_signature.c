@@ -47,11 +47,11 @@ bool cg_signature_of(const cg_cpu_target *target, const pl_plan *plan, const pl_
     cg_pointer_map_init(&w.nodes, arena);
     pl_kernel_visit_buffers(kernel, note_buffer, &w);
     for (int b = 0; b < w.buffer_count; b++) {
-        cg_sign(&w, cg_stored_dtype(target, &plan->buffers[w.buffers[b]]));
-        cg_sign(&w, plan->buffers[w.buffers[b]].use);
+        cg_signature_add(&w, cg_stored_dtype(target, &plan->buffers[w.buffers[b]]));
+        cg_signature_add(&w, plan->buffers[w.buffers[b]].use);
     }
-    cg_sign(&w, cg_multiplies_half(target, plan, kernel));
-    cg_sign(&w, kernel->kind);
+    cg_signature_add(&w, cg_multiplies_bf16(target, plan, kernel));
+    cg_signature_add(&w, kernel->kind);
     cg_kinds[kernel->kind]->sign(kernel, &w);
     for (int b = 0; b < w.buffer_count; b++) positions[w.buffers[b]] = -1;
     if (w.failed) return false;

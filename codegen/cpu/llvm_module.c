@@ -73,11 +73,11 @@ typedef struct generator {
     LLVMContextRef context;
     LLVMModuleRef module;
     int code_count;
-    LLVMValueRef *code;                    /* entry functions by code number */
-    cg_index kernels[MDOT_ABI_MAX_IMAGES]; /* `generated` by signature */
-    cg_index alias_names;                  /* `alias` by name */
-    alias *first_alias, **next_alias;      /* list in order */
-    const pl_kernel *overfull;             /* a kernel with more operands than a function may have parameters;
+    LLVMValueRef *code;                       /* entry functions by code number */
+    cg_hash_map kernels[MDOT_ABI_MAX_IMAGES]; /* `generated` by signature */
+    cg_hash_map alias_names;                  /* `alias` by name */
+    alias *first_alias, **next_alias;         /* list in order */
+    const pl_kernel *too_many_operands;       /* a kernel with more operands than a function may have parameters;
                                             * otherwise NULL */
 } generator;
 
@@ -89,8 +89,8 @@ static uint64_t hash_of(const char *name)
 static bool name_is_taken(const generator *g, const char *name)
 {
     if (LLVMGetNamedFunction(g->module, name) != NULL) return true;
-    const cg_indexed *found = cg_index_first(&g->alias_names, hash_of(name));
-    while (found != NULL && strcmp(((const alias *)found->value)->name, name) != 0) found = cg_index_next(found);
+    const cg_hash_entry *found = cg_hash_map_first(&g->alias_names, hash_of(name));
+    while (found != NULL && strcmp(((const alias *)found->value)->name, name) != 0) found = cg_hash_map_next(found);
     return found != NULL;
 }
 
@@ -125,17 +125,17 @@ static LLVMValueRef generate_kernel(generator *g, cg_emitter *e, const pl_plan *
     return function;
 }
 
-/* Gives a kernel that shares another one's function its own name for it, if the name is free. */
+/* Adds an alias with the kernel's own name for a function that it shares with another kernel, if the name is free. */
 static bool note_alias(generator *g, const pl_kernel *kernel, LLVMValueRef function, const char *suffix)
 {
     const char *name = ir_arena_printf(g->arena, "%s.%s", kernel->name, suffix);
     if (name == NULL) return false;
     if (name_is_taken(g, name)) return true;
-    alias *made = IR_NEW(g->arena, alias);
-    if (made == NULL || !cg_index_add(&g->alias_names, hash_of(name), made)) return false;
-    *made = (alias){.name = name, .function = function};
-    *g->next_alias = made;
-    g->next_alias = &made->next;
+    alias *created = IR_NEW(g->arena, alias);
+    if (created == NULL || !cg_hash_map_add(&g->alias_names, hash_of(name), created)) return false;
+    *created = (alias){.name = name, .function = function};
+    *g->next_alias = created;
+    g->next_alias = &created->next;
     return true;
 }
 
@@ -156,20 +156,20 @@ static LLVMValueRef kernel_function(generator *g, cg_emitter *e, int image, cons
 {
     if (!cg_signature_of(e->target, plan, kernel, of_plan->positions, g->arena, out_signature)) return NULL;
     if (out_signature->buffer_count >= CG_MAX_POINTERS) {
-        g->overfull = kernel;
+        g->too_many_operands = kernel;
         return NULL;
     }
-    const cg_indexed *found = cg_index_first(&g->kernels[image], out_signature->hash);
-    for (; found != NULL; found = cg_index_next(found)) {
+    const cg_hash_entry *found = cg_hash_map_first(&g->kernels[image], out_signature->hash);
+    for (; found != NULL; found = cg_hash_map_next(found)) {
         const generated *known = found->value;
         if (!cg_signature_equal(&known->signature, out_signature)) continue;
         return note_alias(g, kernel, known->function, e->target->suffix) ? known->function : NULL;
     }
-    generated *made = IR_NEW(g->arena, generated);
-    if (made == NULL || !cg_index_add(&g->kernels[image], out_signature->hash, made)) return NULL;
-    *made = (generated){.signature = *out_signature};
-    made->function = generate_kernel(g, e, plan, kernel, of_plan, out_signature);
-    return made->function;
+    generated *created = IR_NEW(g->arena, generated);
+    if (created == NULL || !cg_hash_map_add(&g->kernels[image], out_signature->hash, created)) return NULL;
+    *created = (generated){.signature = *out_signature};
+    created->function = generate_kernel(g, e, plan, kernel, of_plan, out_signature);
+    return created->function;
 }
 
 /* ---- Entry functions --------------------------------------------------------------------------------------------- */
@@ -299,8 +299,8 @@ static void call_kernels(cg_emitter *e, const pl_plan *plan, const int64_t *weig
         } while (k < plan->kernel_count && !begins_step(plan, k));
         if (!is_split) cg_if_end(e, &first_slice);
         LLVMBasicBlockRef next = k < plan->kernel_count ? blocks[k] : done;
-        LLVMValueRef goes_on = LLVMBuildICmp(e->builder, LLVMIntSLT, cg_int(e, k), c.kernel_end, "");
-        LLVMBuildCondBr(e->builder, goes_on, next, done);
+        LLVMValueRef has_next = LLVMBuildICmp(e->builder, LLVMIntSLT, cg_int(e, k), c.kernel_end, "");
+        LLVMBuildCondBr(e->builder, has_next, next, done);
     }
     LLVMPositionBuilderAtEnd(e->builder, done);
     if (e->target->matmul == CG_MATMUL_AMX) cg_amx_release(e);
@@ -370,9 +370,9 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
                 cg_emitter_init(&e, g->module, image->target);
                 g->code[code] = generate_entry(g, &e, i, entries[n].name, plan, image->placement->offset[number]);
                 cg_emitter_done(&e);
-                if (g->overfull != NULL)
+                if (g->too_many_operands != NULL)
                     return mdot_fail(err, MDOT_UNSUPPORTED, "%s (%s) reads and writes more than %d tensors",
-                                     g->overfull->name, g->overfull->origin, CG_MAX_POINTERS - 1);
+                                     g->too_many_operands->name, g->too_many_operands->origin, CG_MAX_POINTERS - 1);
                 if (g->code[code] == NULL || ir_arena_failed(plan->arena))
                     return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory to generate code for %s", entries[n].name);
             }

@@ -94,7 +94,7 @@ static const float_format *format_of(cg_emitter *e, LLVMValueRef x)
 static LLVMTypeRef bits_type(cg_emitter *e, LLVMValueRef x)
 {
     LLVMTypeRef type = LLVMTypeOf(x);
-    return cg_like(type, cg_element(type) == e->f64 ? e->i64 : e->i32);
+    return cg_with_element(type, cg_element(type) == e->f64 ? e->i64 : e->i32);
 }
 
 static LLVMValueRef as_bits(cg_emitter *e, LLVMValueRef x)
@@ -102,9 +102,9 @@ static LLVMValueRef as_bits(cg_emitter *e, LLVMValueRef x)
     return LLVMBuildBitCast(e->builder, x, bits_type(e, x), "");
 }
 
-static LLVMValueRef constant(cg_emitter *e, LLVMValueRef like, double value)
+static LLVMValueRef constant(cg_emitter *e, LLVMValueRef shape, double value)
 {
-    return cg_const(e, LLVMTypeOf(like), value);
+    return cg_const(e, LLVMTypeOf(shape), value);
 }
 
 static LLVMValueRef evaluate(cg_emitter *e, const polynomial *p, LLVMValueRef x)
@@ -264,10 +264,10 @@ static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
     LLVMValueRef least = cg_fma(e, z, constant(e, x, -0.5), constant(e, x, 1));
     LLVMValueRef fourth = cg_fmul(e, z, z), cos_r = cg_fma(e, fourth, evaluate(e, &cosine, z), least);
 
-    LLVMValueRef turns =
+    LLVMValueRef iterations =
         cg_fadd(e, k, constant(e, x, quadrants)); /* modulo 4 in floating point, because k may exceed the integers */
     LLVMValueRef quadrant =
-        cg_fma(e, round_down(e, cg_fmul(e, turns, constant(e, x, 0.25))), constant(e, x, -4), turns);
+        cg_fma(e, round_down(e, cg_fmul(e, iterations, constant(e, x, 0.25))), constant(e, x, -4), iterations);
     LLVMValueRef upper = compare(e, LLVMRealOGE, quadrant, 2);
     LLVMValueRef place = cg_select(e, upper, cg_fsub(e, quadrant, constant(e, x, 2)), quadrant);
     LLVMValueRef value = cg_select(e, compare(e, LLVMRealOGE, place, 1), cos_r, sin_r);
@@ -278,7 +278,7 @@ static LLVMValueRef sine(cg_emitter *e, LLVMValueRef x, int quadrants)
 {
     LLVMTypeRef type = LLVMTypeOf(x);
     if (cg_element(type) == e->f64) return sine_f64(e, x, quadrants);
-    LLVMValueRef wide = LLVMBuildFPExt(e->builder, x, cg_like(type, e->f64), "");
+    LLVMValueRef wide = LLVMBuildFPExt(e->builder, x, cg_with_element(type, e->f64), "");
     return LLVMBuildFPTrunc(e->builder, sine_f64(e, wide, quadrants), type, "");
 }
 
@@ -337,7 +337,7 @@ static LLVMValueRef power_f64(cg_emitter *e, LLVMValueRef x, LLVMValueRef y)
 
 LLVMValueRef cg_pow(cg_emitter *e, LLVMValueRef x, LLVMValueRef y)
 {
-    LLVMTypeRef type = LLVMTypeOf(x), wide = cg_like(type, e->f64);
+    LLVMTypeRef type = LLVMTypeOf(x), wide = cg_with_element(type, e->f64);
     if (cg_element(type) == e->f64) return power_f64(e, x, y);
     LLVMValueRef wide_x = LLVMBuildFPExt(e->builder, x, wide, ""), wide_y = LLVMBuildFPExt(e->builder, y, wide, "");
     LLVMValueRef power = power_f64(e, wide_x, wide_y);

@@ -119,12 +119,12 @@ typedef struct diagnostics {
 
 static void keep_first_error(LLVMDiagnosticInfoRef info, void *user)
 {
-    diagnostics *kept = user;
-    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || kept->failed) return;
+    diagnostics *diag = user;
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || diag->failed) return;
     char *text = LLVMGetDiagInfoDescription(info);
-    snprintf(kept->first, sizeof kept->first, "%s", text);
+    snprintf(diag->first, sizeof diag->first, "%s", text);
     LLVMDisposeMessage(text);
-    kept->failed = true;
+    diag->failed = true;
 }
 
 /* ---- The steps --------------------------------------------------------------------------------------------------- */
@@ -153,11 +153,11 @@ mdot_status cg_assemble(LLVMModuleRef module, const cg_machine *machine, const c
 
     LLVMContextRef context = LLVMGetModuleContext(module);
     LLVMMemoryBufferRef buffer = NULL;
-    diagnostics kept = {.failed = false};
-    LLVMContextSetDiagnosticHandler(context, keep_first_error, &kept);
+    diagnostics diag = {.failed = false};
+    LLVMContextSetDiagnosticHandler(context, keep_first_error, &diag);
     status = translate(module, llvm_machine, options, finish, user, &buffer, err);
     LLVMContextSetDiagnosticHandler(context, NULL, NULL);
-    if (status == MDOT_OK && kept.failed) status = mdot_fail(err, MDOT_TOOLCHAIN, "LLVM: %s", kept.first);
+    if (status == MDOT_OK && diag.failed) status = mdot_fail(err, MDOT_TOOLCHAIN, "LLVM: %s", diag.first);
     if (status == MDOT_OK) status = copy_buffer(buffer, out_object, out_bytes, err);
     if (buffer != NULL) LLVMDisposeMemoryBuffer(buffer);
     LLVMDisposeTargetMachine(llvm_machine);

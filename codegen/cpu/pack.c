@@ -79,8 +79,8 @@ static void pack_pairs(const ir_tensor *matrix, void *out)
 
 const cg_packing cg_pack_bf16 = {.name = "pairs", .matrix_bytes = pairs_bytes, .pack_matrix = pack_pairs};
 
-const cg_layout cg_layout_f32 = {.whole = &cg_pack_panels, .half = &cg_pack_panels};
-const cg_layout cg_layout_bf16 = {.whole = &cg_pack_panels, .half = &cg_pack_bf16};
+const cg_layout cg_layout_f32 = {.f32 = &cg_pack_panels, .bf16 = &cg_pack_panels};
+const cg_layout cg_layout_bf16 = {.f32 = &cg_pack_panels, .bf16 = &cg_pack_bf16};
 
 int64_t cg_packed_bytes(const cg_packing *packing, const ir_tensor *tensor, pl_weight_use use)
 {

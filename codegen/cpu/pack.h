@@ -22,9 +22,9 @@ enum { CG_PANEL_COLUMNS = 64 };
 extern const cg_packing cg_pack_panels;
 
 /* The same panels in bfloat16, two rows of K per 32-bit word. bf16 dot products (vdpbf16ps, tdpbf16ps) read this
- * layout, and a shift and a mask widen it to two rows of f32. Zeros before the first row make K a multiple of
- * CG_BF16_ROWS, the rows of a tile. Row k is at p = k + cg_bf16_padding(K), in half p % 2 (the low one first) of
- * word out[(c / 64 * (K + padding) / 2 + p / 2) * 64 + c % 64]. */
+ * layout, and a shift and a mask convert it to two rows of f32. Zeros before the first row make K a multiple of
+ * CG_BF16_ROWS, the rows of a tile. Row k is at p = k + cg_bf16_padding(K), in half p % 2 (the low one first) of word
+ * out[(c / 64 * (K + padding) / 2 + p / 2) * 64 + c % 64]. */
 enum { CG_BF16_ROWS = 32 };
 extern const cg_packing cg_pack_bf16;
 static inline int64_t cg_bf16_padding(int64_t k)
@@ -35,14 +35,14 @@ static inline int64_t cg_bf16_padding(int64_t k)
 /* The packings that a target's kernels read: for matrices that the plan keeps in full precision, and for those that
  * it keeps in 16 bits (pl_is_half). */
 typedef struct cg_layout {
-    const cg_packing *whole, *half;
+    const cg_packing *f32, *bf16;
 } cg_layout;
 extern const cg_layout cg_layout_f32, cg_layout_bf16;
 
 /* The packing of a constant with use MATRIX in a layout. */
 static inline const cg_packing *cg_packing_of(const cg_layout *layout, const pl_buffer *buffer)
 {
-    return pl_is_half(buffer) ? layout->half : layout->whole;
+    return pl_is_half(buffer) ? layout->bf16 : layout->f32;
 }
 
 /* Size of a packed constant in bytes, excluding the padding to the section's alignment; -1 on overflow. */

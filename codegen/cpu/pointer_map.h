@@ -25,13 +25,13 @@ typedef struct cg_pointer_map {
     cg_pointer_map_slot first[CG_POINTER_MAP_FIRST_SLOTS];
 } cg_pointer_map;
 
-static inline void cg_pointer_map_init(cg_pointer_map *memo, ir_arena *arena)
+static inline void cg_pointer_map_init(cg_pointer_map *map, ir_arena *arena)
 {
-    memo->arena = arena;
-    memo->slots = CG_POINTER_MAP_FIRST_SLOTS;
-    memo->used = 0;
-    memo->slot = memo->first;
-    for (int i = 0; i < CG_POINTER_MAP_FIRST_SLOTS; i++) memo->first[i].key = NULL;
+    map->arena = arena;
+    map->slots = CG_POINTER_MAP_FIRST_SLOTS;
+    map->used = 0;
+    map->slot = map->first;
+    for (int i = 0; i < CG_POINTER_MAP_FIRST_SLOTS; i++) map->first[i].key = NULL;
 }
 
 /* The key's slot, or the free slot where it belongs. */
@@ -43,27 +43,27 @@ static inline cg_pointer_map_slot *cg_pointer_map_find(cg_pointer_map_slot *slot
     }
 }
 
-static inline bool cg_pointer_map_get(const cg_pointer_map *memo, const void *key, void **out_value)
+static inline bool cg_pointer_map_get(const cg_pointer_map *map, const void *key, void **out_value)
 {
-    const cg_pointer_map_slot *slot = cg_pointer_map_find(memo->slot, memo->slots, key);
+    const cg_pointer_map_slot *slot = cg_pointer_map_find(map->slot, map->slots, key);
     if (slot->key == NULL) return false;
     *out_value = slot->value;
     return true;
 }
 
-static inline void cg_pointer_map_put(cg_pointer_map *memo, const void *key, void *value)
+static inline void cg_pointer_map_put(cg_pointer_map *map, const void *key, void *value)
 {
-    if (2 * memo->used >= memo->slots) {
-        size_t slots = 4 * memo->slots;
-        cg_pointer_map_slot *wider = IR_NEW_ARRAY(memo->arena, cg_pointer_map_slot, slots);
-        if (wider == NULL) return;
-        for (size_t i = 0; i < memo->slots; i++)
-            if (memo->slot[i].key != NULL) *cg_pointer_map_find(wider, slots, memo->slot[i].key) = memo->slot[i];
-        memo->slots = slots;
-        memo->slot = wider;
+    if (2 * map->used >= map->slots) {
+        size_t slots = 4 * map->slots;
+        cg_pointer_map_slot *larger = IR_NEW_ARRAY(map->arena, cg_pointer_map_slot, slots);
+        if (larger == NULL) return;
+        for (size_t i = 0; i < map->slots; i++)
+            if (map->slot[i].key != NULL) *cg_pointer_map_find(larger, slots, map->slot[i].key) = map->slot[i];
+        map->slots = slots;
+        map->slot = larger;
     }
-    *cg_pointer_map_find(memo->slot, memo->slots, key) = (cg_pointer_map_slot){key, value};
-    memo->used++;
+    *cg_pointer_map_find(map->slot, map->slots, key) = (cg_pointer_map_slot){key, value};
+    map->used++;
 }
 
 #endif

@@ -7,12 +7,13 @@
 #include <assert.h>
 
 /* Steps of k per iteration of the inner loop: enough to hide the loop's own instructions; more brings no gain. With
- * pairs there are half as many steps in total, and the shadow's pieces need as many iterations. */
-enum { UNROLL = 4, UNROLL_PAIRS = 2 };
+ * bf16 dot products there are half as many steps in total, and the loop must still have an iteration for each piece
+ * of overlapped work. */
+enum { UNROLL = 4, UNROLL_BF16 = 2 };
 
-static int64_t steps_a_turn(bool use_bf16_dot)
+static int64_t steps_per_iteration(bool use_bf16_dot)
 {
-    return use_bf16_dot ? UNROLL_PAIRS : UNROLL;
+    return use_bf16_dot ? UNROLL_BF16 : UNROLL;
 }
 
 /* Tiles at the end of the iteration. Four rows still keep two FMA units busy on sixteen accumulators. */
@@ -53,32 +54,32 @@ static void add_steps(cg_emitter *e, cg_tile *tile, const cg_tile_operands *oper
 }
 
 static void add_loop(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef from, LLVMValueRef to,
-                     int steps, bool guarded, const cg_shadow *shadow)
+                     int steps, bool guarded, const cg_overlap *overlap)
 {
     cg_loop loop;
     int count = tile->rows * tile->vectors;
     cg_loop_begin(e, &loop, from, to, steps, count, tile->acc, guarded);
     for (int i = 0; i < count; i++) tile->acc[i] = loop.carried[i];
     add_steps(e, tile, operands, loop.index, steps);
-    if (shadow != NULL) {
-        LLVMValueRef turn = LLVMBuildUDiv(e->builder, cg_isub(e, loop.index, from), cg_int(e, steps), "");
-        shadow->emit(e, shadow->context, turn);
+    if (overlap != NULL) {
+        LLVMValueRef iteration = LLVMBuildUDiv(e->builder, cg_isub(e, loop.index, from), cg_int(e, steps), "");
+        overlap->emit(e, overlap->context, iteration);
     }
     cg_loop_end(e, &loop, tile->acc);
     for (int i = 0; i < count; i++) tile->acc[i] = loop.out[i];
 }
 
-int64_t cg_tile_turns(bool use_bf16_dot, int64_t count)
+int64_t cg_tile_iterations(bool use_bf16_dot, int64_t count)
 {
-    return count / steps_a_turn(use_bf16_dot);
+    return count / steps_per_iteration(use_bf16_dot);
 }
 
 void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
-                        const cg_shadow *shadow)
+                        const cg_overlap *overlap)
 {
-    int64_t unroll = steps_a_turn(tile->use_bf16_dot);
+    int64_t unroll = steps_per_iteration(tile->use_bf16_dot);
     if (LLVMIsAConstantInt(count) == NULL) {
-        assert(shadow == NULL);
+        assert(overlap == NULL);
         LLVMValueRef whole = cg_round_down(e, count, unroll);
         add_loop(e, tile, operands, cg_int(e, 0), whole, (int)unroll, true, NULL);
         add_loop(e, tile, operands, whole, count, 1, true, NULL);
@@ -86,10 +87,10 @@ void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *op
     }
     int64_t steps = LLVMConstIntGetSExtValue(count), done = steps % unroll;
     if (done > 0) add_steps(e, tile, operands, cg_int(e, 0), (int)done);
-    if (shadow != NULL) {
-        int64_t end = done + shadow->pieces * unroll;
-        assert(shadow->pieces > 0 && end <= steps);
-        add_loop(e, tile, operands, cg_int(e, done), cg_int(e, end), (int)unroll, false, shadow);
+    if (overlap != NULL) {
+        int64_t end = done + overlap->pieces * unroll;
+        assert(overlap->pieces > 0 && end <= steps);
+        add_loop(e, tile, operands, cg_int(e, done), cg_int(e, end), (int)unroll, false, overlap);
         done = end;
     }
     if (steps > done) add_loop(e, tile, operands, cg_int(e, done), count, (int)unroll, false, NULL);

@@ -26,23 +26,22 @@ typedef struct cg_tile_operands {
     int64_t panel_step; /* a multiple of the vector */
 } cg_tile_operands;
 
-/* Other work that overlaps with a tile's multiplications: a piece of it in each of the inner loop's first
- * iterations. */
-typedef struct cg_shadow {
-    int pieces; /* at most cg_tile_turns */
+/* Other work that overlaps with a tile's multiplications: one piece in each of the inner loop's first iterations. */
+typedef struct cg_overlap {
+    int pieces; /* at most cg_tile_iterations */
     void (*emit)(cg_emitter *e, void *context, LLVMValueRef piece);
     void *context;
-} cg_shadow;
+} cg_overlap;
 
 /* acc[i, j] += sum over k < count of row i's scalar times vector j of the panel's row. A constant count needs no
  * remainder loop. A shadow requires a constant count; otherwise it must be NULL. */
 void cg_tile_accumulate(cg_emitter *e, cg_tile *tile, const cg_tile_operands *operands, LLVMValueRef count,
-                        const cg_shadow *shadow);
-int64_t cg_tile_turns(bool use_bf16_dot, int64_t count);
+                        const cg_overlap *overlap);
+int64_t cg_tile_iterations(bool use_bf16_dot, int64_t count);
 
 /* The rows of one tile. In a clamped tile, surplus rows repeat the very last row. They read the same data, compute
- * the same values and store them to the same place, so that a tile needs neither bounds checks nor masks. Therefore
- * all loads of a tile's results must precede its first store. */
+ * the same values and store them to the same address. Therefore a tile works without bounds checks and masks.
+ * Therefore all loads of a tile's results must precede its first store. */
 typedef struct cg_rows {
     int count;
     bool clamped;

@@ -23,51 +23,51 @@ static void put_bytes(cg_signature_writer *w, const void *bytes, size_t count)
     w->count += count;
 }
 
-void cg_sign(cg_signature_writer *w, int64_t value)
+void cg_signature_add(cg_signature_writer *w, int64_t value)
 {
     put_bytes(w, &value, sizeof value);
 }
 
-void cg_sign_real(cg_signature_writer *w, double value)
+void cg_signature_add_real(cg_signature_writer *w, double value)
 {
     put_bytes(w, &value, sizeof value);
 }
 
-void cg_sign_dim(cg_signature_writer *w, ir_dim dim)
+void cg_signature_add_dim(cg_signature_writer *w, ir_dim dim)
 {
-    cg_sign(w, dim.scale);
-    cg_sign(w, dim.offset);
+    cg_signature_add(w, dim.scale);
+    cg_signature_add(w, dim.offset);
 }
 
-void cg_sign_buffer(cg_signature_writer *w, int buffer)
+void cg_signature_add_buffer(cg_signature_writer *w, int buffer)
 {
-    cg_sign(w, buffer < 0 ? -1 : w->position[buffer]);
+    cg_signature_add(w, buffer < 0 ? -1 : w->position[buffer]);
 }
 
-void cg_sign_matrix(cg_signature_writer *w, const pl_matrix *matrix)
+void cg_signature_add_matrix(cg_signature_writer *w, const pl_matrix *matrix)
 {
-    cg_sign_buffer(w, matrix->buffer);
+    cg_signature_add_buffer(w, matrix->buffer);
     if (matrix->buffer < 0) return;
-    cg_sign_dim(w, matrix->offset);
-    cg_sign_dim(w, matrix->row_stride);
+    cg_signature_add_dim(w, matrix->offset);
+    cg_signature_add_dim(w, matrix->row_stride);
 }
 
-void cg_sign_expr(cg_signature_writer *w, const pl_expr *expr)
+void cg_signature_add_expr(cg_signature_writer *w, const pl_expr *expr)
 {
     void *number;
     if (expr == NULL || cg_pointer_map_get(&w->nodes, expr, &number)) {
-        cg_sign(w, -1);
-        cg_sign(w, expr != NULL ? (int64_t)(uintptr_t)number : 0);
+        cg_signature_add(w, -1);
+        cg_signature_add(w, expr != NULL ? (int64_t)(uintptr_t)number : 0);
         return;
     }
-    cg_sign(w, expr->op);
-    cg_sign(w, expr->dtype);
+    cg_signature_add(w, expr->op);
+    cg_signature_add(w, expr->dtype);
     if (expr->op == PL_LOAD)
-        cg_sign_buffer(w, expr->i);
+        cg_signature_add_buffer(w, expr->i);
     else
-        cg_sign(w, expr->i);
-    cg_sign_real(w, expr->f);
-    cg_sign(w, expr->n);
-    for (int i = 0; i < pl_expr_operand_count(expr->op); i++) cg_sign_expr(w, expr->arg[i]);
+        cg_signature_add(w, expr->i);
+    cg_signature_add_real(w, expr->f);
+    cg_signature_add(w, expr->n);
+    for (int i = 0; i < pl_expr_operand_count(expr->op); i++) cg_signature_add_expr(w, expr->arg[i]);
     cg_pointer_map_put(&w->nodes, expr, (void *)(uintptr_t)++w->node_count);
 }

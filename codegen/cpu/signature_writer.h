@@ -18,12 +18,12 @@ typedef struct cg_signature_writer {
     bool failed;
 } cg_signature_writer;
 
-void cg_sign(cg_signature_writer *w, int64_t value);
-void cg_sign_real(cg_signature_writer *w, double value);
-void cg_sign_dim(cg_signature_writer *w, ir_dim dim);
-void cg_sign_buffer(cg_signature_writer *w, int buffer); /* -1: none */
-void cg_sign_matrix(cg_signature_writer *w, const pl_matrix *matrix);
+void cg_signature_add(cg_signature_writer *w, int64_t value);
+void cg_signature_add_real(cg_signature_writer *w, double value);
+void cg_signature_add_dim(cg_signature_writer *w, ir_dim dim);
+void cg_signature_add_buffer(cg_signature_writer *w, int buffer); /* -1: none */
+void cg_signature_add_matrix(cg_signature_writer *w, const pl_matrix *matrix);
 /* A node that was written before becomes a reference. NULL: no expression. */
-void cg_sign_expr(cg_signature_writer *w, const pl_expr *expr);
+void cg_signature_add_expr(cg_signature_writer *w, const pl_expr *expr);
 
 #endif

@@ -18,12 +18,12 @@ enum {
     VISIT_BUDGET = 4096     /* nodes; a larger expression is judged by its beginning */
 };
 
-typedef struct survey { /* cost of one expression along one loop, which represents `lanes` points */
+typedef struct cost_estimate { /* cost of one expression along one loop, which represents `lanes` points */
     int loop, lanes;
     int budget;
     double scalar_cost; /* of one point */
     double vector_cost; /* of `lanes` points */
-} survey;
+} cost_estimate;
 
 static bool is_function(pl_expr_op op)
 {
@@ -36,7 +36,7 @@ static bool is_integer_division(const pl_expr *expr)
     return divides && !ir_dtype_is_float(expr->dtype);
 }
 
-static void count_node(survey *s, const pl_expr *expr)
+static void count_node(cost_estimate *s, const pl_expr *expr)
 {
     if (is_integer_division(expr)) {
         int cost = expr->arg[1]->op == PL_CONST ? MULTIPLY_HIGH_COST : DIVISION_COST;
@@ -49,7 +49,7 @@ static void count_node(survey *s, const pl_expr *expr)
     }
 }
 
-static void count(survey *s, const pl_expr *expr)
+static void count(cost_estimate *s, const pl_expr *expr)
 {
     if (s->budget-- <= 0) return;
     count_node(s, expr);
@@ -108,7 +108,7 @@ static int lanes_for(ir_dim extent, int most)
 /* Cost of one point if `loop` becomes vectors; *out_scalar is the cost of scalar code. */
 static double cost_along(const pl_nest *nest, int loop, int lanes, double *out_scalar)
 {
-    survey s = {.loop = loop, .lanes = lanes, .budget = VISIT_BUDGET};
+    cost_estimate s = {.loop = loop, .lanes = lanes, .budget = VISIT_BUDGET};
     if (nest->body != NULL) {
         count(&s, nest->body);
     } else {
@@ -122,8 +122,8 @@ static double cost_along(const pl_nest *nest, int loop, int lanes, double *out_s
     }
     *out_scalar = s.scalar_cost;
     ir_dim extent = nest->extent[loop];
-    int64_t turns = ir_dim_is_number(extent) ? (extent.offset + lanes - 1) / lanes : 0;
-    return turns ? s.vector_cost * (double)turns / (double)extent.offset : s.vector_cost / lanes;
+    int64_t iterations = ir_dim_is_number(extent) ? (extent.offset + lanes - 1) / lanes : 0;
+    return iterations ? s.vector_cost * (double)iterations / (double)extent.offset : s.vector_cost / lanes;
 }
 
 static int block_for(ir_dim extent, int lanes)

@@ -72,8 +72,8 @@ static mdot_status place(packer *p, const cg_packing *packing, const pl_buffer *
     return MDOT_OK;
 }
 
-static mdot_status place_plan(packer *p, const pl_plan *plan, cg_placement *placement, int64_t *offsets,
-                              mdot_error *err)
+static mdot_status lay_out_plan(packer *p, const pl_plan *plan, cg_placement *placement, int64_t *offsets,
+                                mdot_error *err)
 {
     for (int b = 0; b < plan->buffer_count; b++) {
         const pl_buffer *buffer = &plan->buffers[b];
@@ -92,8 +92,8 @@ static mdot_status place_plan(packer *p, const pl_plan *plan, cg_placement *plac
     return MDOT_OK;
 }
 
-static mdot_status place_all(packer *p, const cg_entry *entries, int entry_count, cg_placement *placement,
-                             ir_arena *arena, mdot_error *err)
+static mdot_status lay_out_all(packer *p, const cg_entry *entries, int entry_count, cg_placement *placement,
+                               ir_arena *arena, mdot_error *err)
 {
     int plan_count = 0, number = 0;
     for (int e = 0; e < entry_count; e++) plan_count += entries[e].plan_count;
@@ -104,7 +104,7 @@ static mdot_status place_all(packer *p, const cg_entry *entries, int entry_count
             const pl_plan *plan = entries[e].plans[i];
             int64_t *offsets = placement->offset[number] = IR_NEW_ARRAY(arena, int64_t, plan->buffer_count + 1);
             if (offsets == NULL) return out_of_memory(err);
-            mdot_status status = place_plan(p, plan, placement, offsets, err);
+            mdot_status status = lay_out_plan(p, plan, placement, offsets, err);
             if (status != MDOT_OK) return status;
         }
     return MDOT_OK;
@@ -127,16 +127,16 @@ static size_t round_up(size_t bytes)
     return (bytes + MDOT_ABI_ALIGNMENT - 1) / MDOT_ABI_ALIGNMENT * MDOT_ABI_ALIGNMENT;
 }
 
-mdot_status cg_place_weights(const cg_entry *entries, int entry_count, const cg_layout *const *layouts,
-                             int layout_count, cg_pool *weights, cg_placement *out_placements, ir_arena *arena,
-                             mdot_error *err)
+mdot_status cg_lay_out_weights(const cg_entry *entries, int entry_count, const cg_layout *const *layouts,
+                               int layout_count, cg_pool *weights, cg_placement *out_placements, ir_arena *arena,
+                               mdot_error *err)
 {
     packer p = {.weights = weights};
     mdot_status status = MDOT_OK;
     for (int k = 0; k < layout_count && status == MDOT_OK; k++) {
         cg_placement *placement = &out_placements[k];
         *placement = (cg_placement){.layout = layouts[k], .first = SIZE_MAX};
-        status = place_all(&p, entries, entry_count, placement, arena, err);
+        status = lay_out_all(&p, entries, entry_count, placement, arena, err);
         if (placement->first > placement->end) placement->first = placement->end = 0; /* there are no weights */
         placement->end = round_up(placement->end);
         if (status == MDOT_OK) count_from_first(entries, entry_count, placement);

@@ -16,8 +16,8 @@ typedef struct cg_placement {
 /* Packs every weight that a kernel may read for each of the layouts, equal bytes once, and records their positions.
  * The block ends at the alignment, because vectors of the last row may extend to it, and is at least one unit long.
  * The caller frees `weights` in either case; offsets are in the arena. */
-mdot_status cg_place_weights(const cg_entry *entries, int entry_count, const cg_layout *const *layouts,
-                             int layout_count, cg_pool *weights, cg_placement *out_placements, ir_arena *arena,
-                             mdot_error *err);
+mdot_status cg_lay_out_weights(const cg_entry *entries, int entry_count, const cg_layout *const *layouts,
+                               int layout_count, cg_pool *weights, cg_placement *out_placements, ir_arena *arena,
+                               mdot_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* barriers.c — the memory of a block that steps touch, and the steps that must therefore wait for all threads (see
+/* barriers.c — the memory of a block that steps access, and the steps that must therefore wait for all threads (see
  * barriers.h).
  *
  * A step with an internal barrier (to stage rows, to combine slices) has two phases. Accesses of the first phase are
@@ -10,41 +10,42 @@
 
 #include <string.h>
 
-typedef struct touch {
-    cu_space_kind kind;
+typedef struct region {
+    cu_memory_space kind;
     size_t begin, end;
     bool is_written;
-} touch;
+} region;
 
-enum { MOST_TOUCHES = 3 * 64 };
+enum { MAX_REGIONS = 3 * 64 };
 
 typedef struct phase {
     int count;
     bool is_full; /* further accesses were dropped: assume a conflict with everything */
-    touch touches[MOST_TOUCHES];
+    region regions[MAX_REGIONS];
 } phase;
 
 typedef struct step_phases {
-    bool meets; /* there is a barrier between first and last */
+    bool has_barrier; /* there is a barrier between first and last */
     phase first, last;
 } step_phases;
 
-static void add(phase *p, cu_space_kind kind, size_t begin, size_t size_bytes, bool is_written)
+static void add(phase *p, cu_memory_space kind, size_t begin, size_t size_bytes, bool is_written)
 {
     if (kind != CU_SHARED && kind != CU_SCRATCH) return;
     for (int k = 0; k < p->count; k++)
-        if (p->touches[k].kind == kind && p->touches[k].begin == begin && p->touches[k].is_written == is_written)
+        if (p->regions[k].kind == kind && p->regions[k].begin == begin && p->regions[k].is_written == is_written)
             return;
-    if (p->count < MOST_TOUCHES)
-        p->touches[p->count++] = (touch){kind, begin, begin + size_bytes, is_written};
+    if (p->count < MAX_REGIONS)
+        p->regions[p->count++] = (region){kind, begin, begin + size_bytes, is_written};
     else
         p->is_full = true;
 }
 
 static void add_placement(phase *p, const cu_placement *placement, bool is_written)
 {
-    const cu_place *places[] = {&placement->plain, &placement->half};
-    for (int k = 0; k < 2; k++) add(p, places[k]->kind, places[k]->offset_bytes, places[k]->size_bytes, is_written);
+    const cu_location *locations[] = {&placement->plain, &placement->half};
+    for (int k = 0; k < 2; k++)
+        add(p, locations[k]->kind, locations[k]->offset_bytes, locations[k]->size_bytes, is_written);
 }
 
 static void describe(const cu_layout *layout, int number, step_phases *out)
@@ -52,15 +53,15 @@ static void describe(const cu_layout *layout, int number, step_phases *out)
     const cu_step *step = &layout->stages->steps[number];
     memset(out, 0, sizeof *out);
     const cu_step_kind *kind = step->kind;
-    out->meets = layout->work_bytes[number] > 0;
+    out->has_barrier = layout->work_bytes[number] > 0;
     for (int k = 0; k < step->access_count; k++) {
         const cu_access *a = &step->accesses[k];
         const cu_placement *placement = &layout->placements[a->buffer];
-        unsigned when = out->meets && !a->is_written ? kind->reads(step, a->buffer) : CU_BEHIND_MEETING;
-        if (when & CU_BEFORE_MEETING) add_placement(&out->first, placement, false);
-        if (when & CU_BEHIND_MEETING) add_placement(&out->last, placement, a->is_written);
+        unsigned read_phases = out->has_barrier && !a->is_written ? kind->reads(step, a->buffer) : CU_AFTER_BARRIER;
+        if (read_phases & CU_BEFORE_BARRIER) add_placement(&out->first, placement, false);
+        if (read_phases & CU_AFTER_BARRIER) add_placement(&out->last, placement, a->is_written);
     }
-    if (!out->meets) return;
+    if (!out->has_barrier) return;
     add(&out->first, CU_SHARED, layout->work_offset[number], layout->work_bytes[number], true);
     add(&out->last, CU_SHARED, layout->work_offset[number], layout->work_bytes[number], false);
 }
@@ -70,7 +71,7 @@ static bool conflicts(const phase *a, const phase *b)
     if (a->is_full || b->is_full) return true;
     for (int i = 0; i < a->count; i++) {
         for (int j = 0; j < b->count; j++) {
-            const touch *x = &a->touches[i], *y = &b->touches[j];
+            const region *x = &a->regions[i], *y = &b->regions[j];
             bool overlap = x->kind == y->kind && x->begin < y->end && y->begin < x->end;
             if (overlap && (x->is_written || y->is_written)) return true;
         }
@@ -82,7 +83,7 @@ static void merge(phase *into, const phase *from)
 {
     into->is_full = into->is_full || from->is_full;
     for (int k = 0; k < from->count; k++) {
-        const touch *t = &from->touches[k];
+        const region *t = &from->regions[k];
         add(into, t->kind, t->begin, t->end - t->begin, t->is_written);
     }
 }
@@ -91,46 +92,46 @@ static void merge(phase *into, const phase *from)
  * must precede the step. */
 static bool follow(const step_phases *step, phase *open)
 {
-    bool must_meet = conflicts(open, step->meets ? &step->first : &step->last);
-    if (must_meet || step->meets) *open = (phase){.count = 0};
+    bool needs_barrier = conflicts(open, step->has_barrier ? &step->first : &step->last);
+    if (needs_barrier || step->has_barrier) *open = (phase){.count = 0};
     merge(open, &step->last);
-    return must_meet;
+    return needs_barrier;
 }
 
 int cu_loop_end(const cu_stages *stages, int first)
 {
     const cu_step *begin = &stages->steps[first];
     int end = first + 1;
-    if (begin->spread == CU_FREE) return end;
+    if (begin->distribution == CU_FREE) return end;
     while (end < stages->step_count && stages->steps[end].stage == begin->stage &&
-           stages->steps[end].spread == begin->spread)
+           stages->steps[end].distribution == begin->distribution)
         end++;
     return end;
 }
 
 /* True if a block may take several tiles of a step. Steps that run once or distribute points are excluded. */
-static bool goes_round(const cu_step *step)
+static bool may_repeat(const cu_step *step)
 {
-    return step->spread != CU_SINGLE && !cu_deals_out_points(step);
+    return step->distribution != CU_SINGLE && !cu_distributes_points(step);
 }
 
-/* True if the second round of a loop's steps touches data of the first round before the next barrier. Tiles are
+/* True if the second iteration of a loop's steps accesses data of the first before the next barrier. Tiles are
  * separate in scratch memory, so only shared memory counts. */
-static bool must_meet_again(const step_phases *phases, const bool *before, int first, int end, const phase *left)
+static bool needs_barrier_again(const step_phases *phases, const bool *before, int first, int end, const phase *pending)
 {
-    phase shared = {.is_full = left->is_full};
-    for (int k = 0; k < left->count; k++)
-        if (left->touches[k].kind == CU_SHARED) shared.touches[shared.count++] = left->touches[k];
+    phase shared = {.is_full = pending->is_full};
+    for (int k = 0; k < pending->count; k++)
+        if (pending->regions[k].kind == CU_SHARED) shared.regions[shared.count++] = pending->regions[k];
     for (int s = first; s < end; s++) {
         if (before[s] && s > first) return false; /* the first step's barrier precedes the loop */
-        if (conflicts(&shared, phases[s].meets ? &phases[s].first : &phases[s].last)) return true;
-        if (phases[s].meets) return false;
+        if (conflicts(&shared, phases[s].has_barrier ? &phases[s].first : &phases[s].last)) return true;
+        if (phases[s].has_barrier) return false;
     }
     return false;
 }
 
-mdot_status cu_find_syncs(const cu_layout *layout, ir_arena *arena, bool **out_before, bool **out_again,
-                          mdot_error *err)
+mdot_status cu_find_barriers(const cu_layout *layout, ir_arena *arena, bool **out_before, bool **out_again,
+                             mdot_error *err)
 {
     const cu_stages *stages = layout->stages;
     bool *before = IR_NEW_ARRAY(arena, bool, stages->step_count + 1);
@@ -144,7 +145,7 @@ mdot_status cu_find_syncs(const cu_layout *layout, ir_arena *arena, bool **out_b
         bool is_new_stage = first == 0 || stages->steps[first].stage != stages->steps[first - 1].stage;
         if (is_new_stage) open = (phase){.count = 0}; /* the grid barrier */
         for (int s = first; s < end; s++) before[s] = follow(&phases[s], &open);
-        again[end - 1] = goes_round(&stages->steps[first]) && must_meet_again(phases, before, first, end, &open);
+        again[end - 1] = may_repeat(&stages->steps[first]) && needs_barrier_again(phases, before, first, end, &open);
     }
     *out_before = before;
     *out_again = again;

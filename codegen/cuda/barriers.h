@@ -6,8 +6,8 @@
 
 /* before[s]: a __syncthreads precedes step s, because of earlier steps in its stage. again[s], on the last step of a
  * loop over tiles: a __syncthreads precedes the next tile. */
-mdot_status cu_find_syncs(const cu_layout *layout, ir_arena *arena, bool **out_before, bool **out_again,
-                          mdot_error *err);
+mdot_status cu_find_barriers(const cu_layout *layout, ir_arena *arena, bool **out_before, bool **out_again,
+                             mdot_error *err);
 
 /* The end of the steps from `first` on that share a loop: all tiled ones of the stage, or a single one. */
 int cu_loop_end(const cu_stages *stages, int first);

@@ -1,5 +1,5 @@
-/* common_source.c — the portable start of a kernel's source: structures, lanes, scalar operators; and the parts that depend
- * on the mode. */
+/* common_source.c — the portable start of a kernel's source: structures, lanes, scalar operators; and the parts that
+ * depend on the mode. */
 #include "codegen/cuda/prelude.h"
 
 const char cu_bf16[] = "typedef unsigned short half_t; // bfloat16: what matrix instructions multiply\n"
@@ -23,25 +23,26 @@ const char cu_f16[] = "typedef unsigned short half_t; // IEEE half: what matrix 
                       "    mma_m16n8k8_f16(d, a + 2, b + 1);\n"
                       "}\n";
 
-const char cu_halves[] = "// ---- Words of 16-bit elements ----\n"
-                         "\n"
-                         "struct __align__(16) fragment { unsigned word[4]; };\n"
-                         "struct __align__(16) words_4 { unsigned word[4]; };\n"
-                         "struct __align__(8) words_2 { unsigned word[2]; };\n"
-                         "struct words_1 { unsigned word[1]; };\n"
-                         "\n"
-                         "template <class T> __device__ __forceinline__ void load_words(T *to, const half_t *from)\n"
-                         "{\n"
-                         "    *to = *(const T *)from;\n"
-                         "}\n"
-                         "__device__ __forceinline__ half_t to_half(float x)\n"
-                         "{\n"
-                         "    return (half_t)pack_halves(x, 0.0f);\n"
-                         "}\n"
-                         "__device__ __forceinline__ void store_pair(half_t *to, float x, float y)\n"
-                         "{\n"
-                         "    *(unsigned *)to = pack_halves(x, y);\n"
-                         "}\n";
+const char cu_half_functions[] =
+    "// ---- Words of 16-bit elements ----\n"
+    "\n"
+    "struct __align__(16) fragment { unsigned word[4]; };\n"
+    "struct __align__(16) words_4 { unsigned word[4]; };\n"
+    "struct __align__(8) words_2 { unsigned word[2]; };\n"
+    "struct words_1 { unsigned word[1]; };\n"
+    "\n"
+    "template <class T> __device__ __forceinline__ void load_words(T *to, const half_t *from)\n"
+    "{\n"
+    "    *to = *(const T *)from;\n"
+    "}\n"
+    "__device__ __forceinline__ half_t to_half(float x)\n"
+    "{\n"
+    "    return (half_t)pack_halves(x, 0.0f);\n"
+    "}\n"
+    "__device__ __forceinline__ void store_pair(half_t *to, float x, float y)\n"
+    "{\n"
+    "    *(unsigned *)to = pack_halves(x, y);\n"
+    "}\n";
 
 const char cu_exact[] = "__device__ __forceinline__ float gelu(float x)\n"
                         "{\n"

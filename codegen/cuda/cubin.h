@@ -1,6 +1,6 @@
 /* cubin.h — a cubin: machine code of one GPU architecture in an ELF file, and the resources of its kernels.
  *
- * nvrtc.c produces cubins, and the artefact stores them. Reading one needs neither a GPU nor NVIDIA's tools.
+ * nvrtc.c produces cubins, and the artefact stores them. Reading one works without a GPU and NVIDIA's tools.
  */
 #ifndef CU_CUBIN_H
 #define CU_CUBIN_H
@@ -12,7 +12,7 @@ typedef struct cu_cubin_kernel {
     const char *name;
     uint32_t registers;    /* per thread */
     uint32_t max_threads;  /* per block, from __launch_bounds__; 0 if absent */
-    uint32_t shared_bytes; /* static shared memory per block, excluding the system's own share */
+    uint32_t shared_bytes; /* static shared memory per block, excluding the part that the system reserves */
     uint32_t local_bytes;  /* per thread: stack, including spilled registers and local arrays */
     uint32_t spill_bytes;  /* stores and loads of spilled registers, as reported by ptxas; local_bytes if unreported */
     uint32_t parameter_bytes;

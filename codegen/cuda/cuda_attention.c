@@ -21,10 +21,10 @@
 #include <inttypes.h>
 
 enum {
-    KEYS = 16,                  /* keys of a step with matrix instructions */
-    MOST_WORK_BYTES = 32 << 10, /* limit of the memory for combining slices of keys */
-    MOST_CHANNELS = 128,        /* a thread's sums are in registers */
-    THREAD_SLICES = 8           /* slices of keys if their number is variable */
+    KEYS = 16,                 /* keys of a step with matrix instructions */
+    MAX_WORK_BYTES = 32 << 10, /* limit of the memory for combining slices of keys */
+    MAX_CHANNELS = 128,        /* a thread's sums are in registers */
+    THREAD_SLICES = 8          /* slices of keys if their number is variable */
 };
 
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
@@ -46,7 +46,7 @@ static int64_t warp_slices(const pl_attention *a, const cu_schedule *schedule)
 {
     int64_t warps = schedule->threads / CU_WARP, slices = a->heads < warps ? warps / a->heads : 1;
     int64_t bytes = a->heads * CU_ROWS * (a->value_dim + 2) * (int64_t)sizeof(float);
-    while (slices > 1 && slices * bytes > MOST_WORK_BYTES) slices--;
+    while (slices > 1 && slices * bytes > MAX_WORK_BYTES) slices--;
     return slices;
 }
 
@@ -62,7 +62,7 @@ static unsigned reads(const cu_step *step, int buffer)
 {
     (void)step;
     (void)buffer;
-    return CU_BEFORE_MEETING;
+    return CU_BEFORE_BARRIER;
 }
 
 /* ---- Addresses --------------------------------------------------------------------------------------------------- */
@@ -83,23 +83,24 @@ static const char *heads_index(cu_function *f, const pl_heads *h, const char *ba
 }
 
 /* A pointer to channel 0; `index` is its index in the whole buffer. */
-static const char *at_index(cu_function *f, int buffer, const cu_place *place, const char *index, const char *wanted)
+static const char *at_index(cu_function *f, int buffer, const cu_location *location, const char *index,
+                            const char *name_hint)
 {
-    const char *pointer = cu_pointer(f, buffer, place, wanted);
-    if (place->kind == CU_SHARED && place->unit > 0)
-        index = ir_arena_printf(f->arena, "%s - t.first * %" PRId64, index, place->unit);
-    if (place->kind == CU_SHARED && place->pitch != place->width)
-        index = ir_arena_printf(f->arena, "padded(%s, %" PRId64 ", %" PRId64 ")", index, place->width,
-                                place->pitch - place->width);
+    const char *pointer = cu_pointer(f, buffer, location, name_hint);
+    if (location->kind == CU_SHARED && location->unit > 0)
+        index = ir_arena_printf(f->arena, "%s - t.first * %" PRId64, index, location->unit);
+    if (location->kind == CU_SHARED && location->pitch != location->width)
+        index = ir_arena_printf(f->arena, "padded(%s, %" PRId64 ", %" PRId64 ")", index, location->width,
+                                location->pitch - location->width);
     return ir_arena_printf(f->arena, "%s + (%s)", pointer, index);
 }
 
-static const char *operand(cu_function *f, const pl_heads *h, bool is_half, const char *wanted, const char *batch,
+static const char *operand(cu_function *f, const pl_heads *h, bool is_half, const char *name_hint, const char *batch,
                            const char *head, const char *row)
 {
     const cu_placement *placement = cu_placement_of(f, h->buffer);
     return at_index(f, h->buffer, is_half ? &placement->half : &placement->plain, heads_index(f, h, batch, head, row),
-                    wanted);
+                    name_hint);
 }
 
 static const char *mask_index(cu_function *f, const char *batch, const char *head, const char *query, const char *key)
@@ -115,13 +116,14 @@ static void put_result(cu_function *f, const char *batch, const char *head, cons
 {
     const pl_attention *a = &f->step->kernel->attention;
     const cu_placement *placement = cu_placement_of(f, a->out.buffer);
-    const cu_place *places[] = {&placement->plain, &placement->half, &placement->output};
+    const cu_location *locations[] = {&placement->plain, &placement->half, &placement->output};
     static const char *const names[] = {"out", "out_half", "result"};
     const char *index = heads_index(f, &a->out, batch, head, row);
     for (int k = 0; k < 3; k++)
-        if (places[k]->kind != CU_NOWHERE)
-            cu_put(&f->body, "%s(%s)[%s] = %s(%s);\n", indent, at_index(f, a->out.buffer, places[k], index, names[k]),
-                   channel, places[k]->is_half ? "to_half" : "", value);
+        if (locations[k]->kind != CU_UNPLACED)
+            cu_put(&f->body, "%s(%s)[%s] = %s(%s);\n", indent,
+                   at_index(f, a->out.buffer, locations[k], index, names[k]), channel,
+                   locations[k]->is_half ? "to_half" : "", value);
 }
 
 /* Caps the score `name` and applies the mask's element at `pointer` (NULL: no mask). */
@@ -326,8 +328,9 @@ static void put_joined_heads(cu_function *f, int64_t slices)
 static void emit_tensor(cu_function *f)
 {
     const pl_attention *a = &f->step->kernel->attention;
-    if (f->step->spread != CU_TILED || f->step->loop != 1 || cu_schedule_of(f)->tile_units > CU_ROWS) {
-        cu_refuse(f, "attention by matrix instructions goes through the length, at most %d queries at a time", CU_ROWS);
+    if (f->step->distribution != CU_TILED || f->step->loop != 1 || cu_schedule_of(f)->tile_units > CU_ROWS) {
+        cu_refuse(f, "attention with matrix instructions requires tiles of the length with at most %d queries",
+                  CU_ROWS);
         return;
     }
     int64_t slices = warp_slices(a, cu_schedule_of(f)), width = value_width(a);
@@ -363,9 +366,9 @@ static void put_row(cu_function *f)
     const pl_attention *a = &f->step->kernel->attention;
     const cu_step *s = f->step;
     const char *queries = cu_dim_text(f, a->queries);
-    if (s->spread == CU_TILED && s->loop == 1)
+    if (s->distribution == CU_TILED && s->loop == 1)
         cu_put(&f->body, "        const int i0 = 0, i1 = t.first * %" PRId64 " + row;\n", s->scale);
-    else if (s->spread == CU_TILED)
+    else if (s->distribution == CU_TILED)
         cu_put(&f->body, "        const int i0 = t.first * %" PRId64 " + row / %s, i1 = row %% %s;\n", s->scale,
                queries, queries);
     else
@@ -377,8 +380,8 @@ static const char *row_count(cu_function *f)
 {
     const pl_attention *a = &f->step->kernel->attention;
     const cu_step *s = f->step;
-    if (s->spread == CU_FREE) return "t.count";
-    if (s->spread == CU_SINGLE) return ir_arena_printf(f->arena, "%" PRId64, a->batch.offset * a->queries.offset);
+    if (s->distribution == CU_FREE) return "t.count";
+    if (s->distribution == CU_SINGLE) return ir_arena_printf(f->arena, "%" PRId64, a->batch.offset * a->queries.offset);
     int64_t queries = s->loop == 1 ? 1 : a->queries.offset;
     return ir_arena_printf(f->arena, "t.count * %" PRId64, s->scale * queries);
 }
@@ -438,9 +441,9 @@ static void emit_threads(cu_function *f)
     const pl_attention *a = &f->step->kernel->attention;
     bool is_short = ir_dim_is_number(a->keys) && a->keys.offset <= 32;
     int64_t slices = is_short ? 1 : THREAD_SLICES;
-    if (a->value_dim > MOST_CHANNELS) {
-        cu_refuse(f, "attention with %" PRId64 " channels a head; at most %d fit a thread's registers", a->value_dim,
-                  MOST_CHANNELS);
+    if (a->value_dim > MAX_CHANNELS) {
+        cu_refuse(f, "attention with %" PRId64 " channels per head; at most %d fit a thread's registers", a->value_dim,
+                  MAX_CHANNELS);
         return;
     }
     cu_put(&f->body,
@@ -498,7 +501,7 @@ static void note_accesses(cu_step_finder *f)
     cu_note_access(f, a->mask, false, cu_range_add(cu_range_add(mask, cu_range_times(a->mask_query, query)), key));
 }
 
-static void spread(cu_step_finder *f, const pl_attention *a)
+static void distribution(cu_step_finder *f, const pl_attention *a)
 {
     cu_step *s = f->step;
     const ir_dim extents[] = {a->batch, a->queries, a->keys};
@@ -507,10 +510,10 @@ static void spread(cu_step_finder *f, const pl_attention *a)
     if (ir_dim_is(a->batch, 1) && cu_is_units(a->queries)) cu_tile_loop(f, s->loop = 1, a->queries);
     if (cu_is_units(a->batch) && ir_dim_is_number(a->queries)) cu_tile_loop(f, s->loop = 0, a->batch);
     note_accesses(f);
-    if (s->spread == CU_TILED && cu_writes_locally(s)) return;
+    if (s->distribution == CU_TILED && cu_writes_locally(s)) return;
     bool is_small = ir_dim_is_number(a->batch) && ir_dim_is_number(a->queries) &&
-                    a->batch.offset * a->queries.offset < CU_FEWEST_FREE_ROWS;
-    s->spread = is_small ? CU_SINGLE : CU_FREE;
+                    a->batch.offset * a->queries.offset < CU_MIN_FREE_ROWS;
+    s->distribution = is_small ? CU_SINGLE : CU_FREE;
     s->loop = -1;
     s->scale = 1;
     for (int k = 0; k < 3; k++) s->space.loop[k] = cu_extent_range(extents[k], f->stages->plan->max_length);
@@ -520,7 +523,7 @@ static void spread(cu_step_finder *f, const pl_attention *a)
 static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
 {
     if (cu_add_step(f, kernel, CU_WHOLE) == NULL) return false;
-    spread(f, &kernel->attention);
+    distribution(f, &kernel->attention);
     return true;
 }
 

@@ -19,7 +19,7 @@
 #include <string.h>
 
 /* Limit per step. Shared sub-trees are printed at each use, so that their number may explode. */
-enum { MOST_NODES = 20000 };
+enum { MAX_NODES = 20000 };
 
 static const char *print(cu_function *f, const pl_expr *e, const char *acc);
 
@@ -29,7 +29,7 @@ bool cu_check_types(cu_function *f, const pl_expr *e)
 {
     if (e == NULL) return true;
     if (cu_type_name(e->dtype) == NULL) {
-        cu_refuse(f, "values of type %s have no CUDA code", mdot_dtype_name(e->dtype));
+        cu_refuse(f, "CUDA code does not support values of type %s", mdot_dtype_name(e->dtype));
         return false;
     }
     for (int k = 0; k < pl_expr_operand_count(e->op); k++)
@@ -44,9 +44,9 @@ static bool fits_int(const cu_function *f, const pl_expr *e)
     return s.low >= INT32_MIN && s.high <= INT32_MAX;
 }
 
-static bool is_local(const cu_place *place)
+static bool is_local(const cu_location *location)
 {
-    return place->kind == CU_SHARED;
+    return location->kind == CU_SHARED;
 }
 
 /* ---- Sums of loop variables -------------------------------------------------------------------------------------- */
@@ -103,42 +103,43 @@ static const char *affine_text(cu_function *f, const affine *sum, bool is_local)
 }
 
 /* Pads rows to the pitch if whole rows can be separated from the rest of the sum; otherwise returns false. */
-static bool pad_affine(const cu_function *f, const cu_place *place, affine *sum)
+static bool pad_affine(const cu_function *f, const cu_location *location, affine *sum)
 {
-    if (place->pitch == place->width) return true;
-    affine padded = {.constant = sum->constant / place->width * place->pitch + sum->constant % place->width};
-    cu_range rest = cu_range_constant(sum->constant % place->width);
+    if (location->pitch == location->width) return true;
+    affine padded = {.constant = sum->constant / location->width * location->pitch + sum->constant % location->width};
+    cu_range rest = cu_range_constant(sum->constant % location->width);
     if (sum->constant < 0) return false;
     for (int k = 0; k < f->step->space.loop_count; k++) {
-        bool is_rows = sum->factor[k] % place->width == 0;
-        padded.factor[k] = is_rows ? sum->factor[k] / place->width * place->pitch : sum->factor[k];
+        bool is_rows = sum->factor[k] % location->width == 0;
+        padded.factor[k] = is_rows ? sum->factor[k] / location->width * location->pitch : sum->factor[k];
         cu_range loop = f->step->space.loop[k];
         if (!is_rows && loop.unit != 0) return false;
         if (!is_rows) rest = cu_range_add(rest, cu_range_scale(loop, sum->factor[k]));
     }
-    if (rest.low < 0 || rest.high >= place->width) return false;
+    if (rest.low < 0 || rest.high >= location->width) return false;
     *sum = padded;
     return true;
 }
 
-static const char *index_text(cu_function *f, const cu_place *place, const pl_expr *index)
+static const char *index_text(cu_function *f, const cu_location *location, const pl_expr *index)
 {
     affine sum = {.constant = 0};
-    bool is_sum = add_affine(index, 1, &sum), is_tile = is_local(place) && place->unit > 0;
-    if (is_sum && !is_local(place) && fits_int(f, index)) return affine_text(f, &sum, false);
-    if (is_sum && is_local(place) && pad_affine(f, place, &sum)) return affine_text(f, &sum, is_tile);
+    bool is_sum = add_affine(index, 1, &sum), is_tile = is_local(location) && location->unit > 0;
+    if (is_sum && !is_local(location) && fits_int(f, index)) return affine_text(f, &sum, false);
+    if (is_sum && is_local(location) && pad_affine(f, location, &sum)) return affine_text(f, &sum, is_tile);
     const char *text = print(f, index, "");
-    if (!is_local(place)) return text;
-    if (is_tile) text = ir_arena_printf(f->arena, "%s - t.first * %" PRId64, text, place->unit);
-    if (place->pitch == place->width) return text;
-    return ir_arena_printf(f->arena, "padded((int)(%s), %" PRId64 ", %" PRId64 ")", text, place->width,
-                           place->pitch - place->width);
+    if (!is_local(location)) return text;
+    if (is_tile) text = ir_arena_printf(f->arena, "%s - t.first * %" PRId64, text, location->unit);
+    if (location->pitch == location->width) return text;
+    return ir_arena_printf(f->arena, "padded((int)(%s), %" PRId64 ", %" PRId64 ")", text, location->width,
+                           location->pitch - location->width);
 }
 
-const char *cu_element(cu_function *f, int buffer, const cu_place *place, const pl_expr *index, const char *wanted)
+const char *cu_element(cu_function *f, int buffer, const cu_location *location, const pl_expr *index,
+                       const char *name_hint)
 {
-    const char *pointer = cu_pointer(f, buffer, place, wanted);
-    return ir_arena_printf(f->arena, "%s[%s]", pointer, index_text(f, place, index));
+    const char *pointer = cu_pointer(f, buffer, location, name_hint);
+    return ir_arena_printf(f->arena, "%s[%s]", pointer, index_text(f, location, index));
 }
 
 const pl_expr *cu_matrix_index(cu_function *f, const pl_matrix *m)
@@ -151,12 +152,12 @@ const pl_expr *cu_matrix_index(cu_function *f, const pl_matrix *m)
 void cu_store(cu_function *f, int buffer, const pl_expr *index, const char *value, const char *indent)
 {
     const cu_placement *placement = cu_placement_of(f, buffer);
-    if (placement->plain.kind != CU_NOWHERE)
+    if (placement->plain.kind != CU_UNPLACED)
         cu_put(&f->body, "%s%s = %s;\n", indent, cu_element(f, buffer, &placement->plain, index, "out"), value);
-    if (placement->half.kind != CU_NOWHERE)
+    if (placement->half.kind != CU_UNPLACED)
         cu_put(&f->body, "%s%s = to_half(%s);\n", indent, cu_element(f, buffer, &placement->half, index, "out_half"),
                value);
-    if (placement->output.kind != CU_NOWHERE)
+    if (placement->output.kind != CU_UNPLACED)
         cu_put(&f->body, "%s%s = %s;\n", indent, cu_element(f, buffer, &placement->output, index, "result"), value);
 }
 
@@ -169,10 +170,10 @@ static const char *constant(cu_function *f, const pl_expr *e)
 
 static const char *load(cu_function *f, const pl_expr *e)
 {
-    char wanted[16];
-    snprintf(wanted, sizeof wanted, "x%d", f->parameter_count);
+    char name_hint[16];
+    snprintf(name_hint, sizeof name_hint, "x%d", f->parameter_count);
     const cu_placement *placement = cu_placement_of(f, e->i);
-    return cu_element(f, e->i, &placement->plain, e->arg[0], wanted);
+    return cu_element(f, e->i, &placement->plain, e->arg[0], name_hint);
 }
 
 static const char *cast(cu_function *f, const pl_expr *e, const char *x)
@@ -211,7 +212,7 @@ static bool is_rounding(pl_expr_op op)
     return op == PL_FLOOR || op == PL_CEIL || op == PL_ROUND;
 }
 
-/* An operand, widened to long long if the operation uses that type. */
+/* An operand, converted to long long if the operation uses that type. */
 static const char *operand(cu_function *f, const pl_expr *e, int k, const char *acc, bool is_wide)
 {
     const pl_expr *arg = e->arg[k];
@@ -247,7 +248,7 @@ static const char *operation(cu_function *f, const pl_expr *e, const char *acc)
         return ir_arena_printf(f->arena, "(%s %s %s)", x[0], infix[e->op], x[1]);
     const char *name = wrapping[e->op] != NULL ? wrapping[e->op] : calls[e->op];
     if (name == NULL) {
-        cu_refuse(f, "operator %s has no CUDA code", pl_expr_op_name(e->op));
+        cu_refuse(f, "CUDA code does not support operator %s", pl_expr_op_name(e->op));
         return "";
     }
     return ir_arena_printf(f->arena, count == 1 ? "%s(%s)" : "%s(%s, %s)", name, x[0], x[1]);
@@ -256,8 +257,8 @@ static const char *operation(cu_function *f, const pl_expr *e, const char *acc)
 static const char *print(cu_function *f, const pl_expr *e, const char *acc)
 {
     const char *text = NULL;
-    if (f->printed_nodes == MOST_NODES || f->status != MDOT_OK) {
-        cu_refuse(f, "expressions of more than %d operators", MOST_NODES);
+    if (f->printed_nodes == MAX_NODES || f->status != MDOT_OK) {
+        cu_refuse(f, "expressions of more than %d operators", MAX_NODES);
         return "";
     }
     f->printed_nodes++;

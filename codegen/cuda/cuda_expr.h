@@ -9,8 +9,9 @@ const char *cu_expression(cu_function *f, const pl_expr *expr, const char *acc);
 /* The same, always in the expression's own type. */
 const char *cu_typed_expression(cu_function *f, const pl_expr *expr, const char *acc);
 /* "name[index]" for one element, where index is an expression over the loops. */
-const char *cu_element(cu_function *f, int buffer, const cu_place *place, const pl_expr *index, const char *wanted);
-/* Prints statements that store the value's text at `index` in all places of a buffer. */
+const char *cu_element(cu_function *f, int buffer, const cu_location *location, const pl_expr *index,
+                       const char *name_hint);
+/* Prints statements that store the value's text at `index` in all locations of a buffer. */
 void cu_store(cu_function *f, int buffer, const pl_expr *index, const char *value, const char *indent);
 /* Index of element (row, column) of a matrix, as an expression of loops 0 and 1. */
 const pl_expr *cu_matrix_index(cu_function *f, const pl_matrix *matrix);

@@ -16,7 +16,7 @@
 
 /* A kernel's parameters have 4 KB; on sm_70 and later with driver 530 (CUDA 12.1) nearly 32 KB (CUDA C++ Programming
  * Guide, "Function Parameters"). The limit is rounded down to a multiple of 16. */
-enum { MOST_PARAMETER_BYTES = 32764 / 16 * 16 };
+enum { MAX_PARAMETER_BYTES = 32764 / 16 * 16 };
 
 typedef struct function {
     const char *name, *text; /* text: declarations and body */
@@ -55,8 +55,8 @@ static bool is_name_taken(const generator *g, const char *name)
 static const char *new_name(const generator *g, const cu_step *step)
 {
     static const char *const parts[] = {[CU_WHOLE] = "", [CU_PARTIAL] = "_partial", [CU_FINISH] = "_finish"};
-    const char *wanted = ir_arena_printf(g->arena, "%s%s", step->kernel->name, parts[step->part]);
-    const char *base = wanted != NULL ? cu_identifier(g->arena, wanted) : NULL, *name = base;
+    const char *base_name = ir_arena_printf(g->arena, "%s%s", step->kernel->name, parts[step->part]);
+    const char *base = base_name != NULL ? cu_identifier(g->arena, base_name) : NULL, *name = base;
     for (int number = 2; name != NULL && is_name_taken(g, name); number++)
         name = ir_arena_printf(g->arena, "%s_%d", base, number);
     return name;
@@ -70,22 +70,22 @@ static const char *intern_function(generator *g, const cu_function *f)
     if (text == NULL) return NULL;
     for (const function *other = g->functions; other != NULL; other = other->next)
         if (strcmp(other->text, text) == 0) return other->name;
-    function *made = IR_NEW(g->arena, function);
+    function *created = IR_NEW(g->arena, function);
     const char *name = new_name(g, f->step);
-    if (made == NULL || name == NULL) return NULL;
-    *made = (function){name, text, g->functions};
-    g->functions = made;
+    if (created == NULL || name == NULL) return NULL;
+    *created = (function){name, text, g->functions};
+    g->functions = created;
     cu_put(&g->functions_text, "__device__ __noinline__ void %s%s", name, text);
     return name;
 }
 
-static mdot_status put_call(bucket *b, int number, bool meets)
+static mdot_status put_call(bucket *b, int number, bool needs_barrier)
 {
     const cu_step *step = &b->stages->steps[number];
     cu_function f = {.layout = b->layout,
                      .step = step,
                      .number = number,
-                     .meets = meets,
+                     .needs_barrier = needs_barrier,
                      .weights = &b->g->program->weights,
                      .arena = b->g->arena,
                      .err = b->g->err};
@@ -93,7 +93,7 @@ static mdot_status put_call(bucket *b, int number, bool meets)
     bool failed = f.declarations.failed || f.arguments.failed || f.locals.failed || f.body.failed;
     const char *name = f.status == MDOT_OK && !failed ? intern_function(b->g, &f) : NULL;
     if (f.status == MDOT_OK && name == NULL) f.status = mdot_fail(f.err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    if (name != NULL && f.meets) cu_put(&b->calls, "        __syncthreads();\n");
+    if (name != NULL && f.needs_barrier) cu_put(&b->calls, "        __syncthreads();\n");
     if (name != NULL)
         cu_put(&b->calls, "        // %s: %s\n        %s(t%s);\n", cu_comment(b->g->arena, step->kernel->name),
                cu_comment(b->g->arena, step->kernel->origin), name, cu_text_get(&f.arguments));
@@ -110,11 +110,11 @@ static void put_loop_begin(bucket *b, const cu_step *step)
 {
     const cu_schedule *schedule = b->stages->schedule;
     cu_function f = {.arena = b->g->arena};
-    if (step->spread == CU_SINGLE) {
+    if (step->distribution == CU_SINGLE) {
         schedule->put_once(schedule, &b->calls);
-    } else if (cu_deals_out_points(step)) {
+    } else if (cu_distributes_points(step)) {
         cu_put(&b->calls, "    {\n        const tile t = whole;\n");
-    } else if (step->spread == CU_FREE) {
+    } else if (step->distribution == CU_FREE) {
         cu_put(&b->calls, "    { const tile t = whole; // rows, dealt out alone\n    const int rows = %s;\n",
                step->kind->row_count(&f, step->kernel));
         schedule->put_tiles(schedule, &b->calls, "rows");
@@ -123,11 +123,12 @@ static void put_loop_begin(bucket *b, const cu_step *step)
     }
 }
 
-static void put_loop_end(bucket *b, const cu_step *step, bool meets_again)
+static void put_loop_end(bucket *b, const cu_step *step, bool needs_barrier_again)
 {
     const cu_schedule *schedule = b->stages->schedule;
-    if (meets_again) schedule->put_next_tile(schedule, &b->calls, step->spread == CU_FREE ? "rows" : "whole.length");
-    bool has_scope = step->spread == CU_FREE && !cu_deals_out_points(step);
+    if (needs_barrier_again)
+        schedule->put_next_tile(schedule, &b->calls, step->distribution == CU_FREE ? "rows" : "whole.length");
+    bool has_scope = step->distribution == CU_FREE && !cu_distributes_points(step);
     cu_put(&b->calls, has_scope ? "    }\n    }\n" : "    }\n");
 }
 
@@ -175,10 +176,10 @@ static size_t inline_input_bytes(const bucket *b)
         const pl_buffer *buffer = &plan->buffers[k];
         if (buffer->kind != PL_INPUT) continue;
         int64_t count = ir_type_count_at(&buffer->type, plan->max_length);
-        if (count < 0 || count > MOST_PARAMETER_BYTES) return 0;
+        if (count < 0 || count > MAX_PARAMETER_BYTES) return 0;
         sum += round_up((size_t)count * mdot_dtype_size_bytes(buffer->type.dtype));
     }
-    return sum + sizeof(mdot_abi_cuda_call) <= MOST_PARAMETER_BYTES ? sum : 0;
+    return sum + sizeof(mdot_abi_cuda_call) <= MAX_PARAMETER_BYTES ? sum : 0;
 }
 
 static void declare_parameter(bucket *b, size_t bytes)
@@ -189,18 +190,18 @@ static void declare_parameter(bucket *b, size_t bytes)
     cu_put(to, "};\n\n");
 }
 
-/* Prints the offset of each place in its memory, under the place's name. */
-static void put_places(const bucket *b, cu_text *to)
+/* Prints the offset of each location in its memory, under the location's name. */
+static void put_locations(const bucket *b, cu_text *to)
 {
     static const char *const where[] = {[CU_SHARED] = "shared", [CU_SCRATCH] = "scratch"};
     const cu_stages *stages = b->stages;
     for (int k = 0; k < stages->buffer_count; k++) {
         const cu_placement *placement = &b->layout->placements[k];
-        const cu_place *places[] = {&placement->plain, &placement->half, &placement->output};
+        const cu_location *locations[] = {&placement->plain, &placement->half, &placement->output};
         for (int i = 0; i < 3; i++) {
-            const cu_place *p = places[i];
-            if (p->kind == CU_NOWHERE || p->kind == CU_WEIGHTS) continue;
-            const char *name = cu_place_name(b->layout, b->g->arena, k, p);
+            const cu_location *p = locations[i];
+            if (p->kind == CU_UNPLACED || p->kind == CU_WEIGHTS) continue;
+            const char *name = cu_location_name(b->layout, b->g->arena, k, p);
             int index = stages->buffers[k].index;
             if (p->kind == CU_SHARED || p->kind == CU_SCRATCH)
                 cu_put(to, "    const int %s = %zu; // %s\n", name, p->offset_bytes, where[p->kind]);
@@ -241,9 +242,9 @@ static void put_kernel(bucket *b, size_t inline_bytes)
            "    unsigned target = p.call.barrier_base;\n"
            "    const tile whole = {0, (int)p.call.length, (int)p.call.length};\n",
            b->stages->schedule->threads, b->name, b->name, inline_bytes > 0 ? "p.call.inline_input ? p.input : " : "");
-    put_places(b, &g->kernels_text);
+    put_locations(b, &g->kernels_text);
     cu_put(&g->kernels_text, "    __syncthreads(); // the item's memory\n%s", cu_text_get(&b->calls));
-    if (b->stages->meets_at_end) {
+    if (b->stages->barrier_at_end) {
         cu_put(&g->kernels_text, "\n    // The result is there when all blocks have written theirs.\n");
         b->stages->schedule->put_grid_barrier(b->stages->schedule, &g->kernels_text);
     } else if (!is_result_of_one_thread(b->stages)) {
@@ -259,7 +260,7 @@ static mdot_status check_sizes(const pl_plan *plan, mdot_error *err)
     for (int k = 0; k < plan->buffer_count; k++) {
         int64_t count = ir_type_count_at(&plan->buffers[k].type, plan->max_length);
         if (count < 0 || count > INT32_MAX)
-            return mdot_fail(err, MDOT_UNSUPPORTED, "buffer %s has more elements than CUDA code counts",
+            return mdot_fail(err, MDOT_UNSUPPORTED, "buffer %s has more elements than CUDA code can index",
                              plan->buffers[k].name);
     }
     int inputs = 0, outputs = 0;
@@ -303,9 +304,10 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     if (status == MDOT_OK) status = cu_find_stages(plan, g->schedule, g->arena, &stages, g->err);
     if (status == MDOT_OK) status = cu_lay_out(&stages, g->kernel_precision, g->arena, &layout, g->err);
     if (status == MDOT_OK && layout.scratch_bytes > INT32_MAX)
-        status = mdot_fail(g->err, MDOT_UNSUPPORTED, "%s: %zu bytes between kernels; CUDA code reaches 2 GB",
-                           entry->name, layout.scratch_bytes);
-    if (status == MDOT_OK) status = cu_find_syncs(&layout, g->arena, &before, &again, g->err);
+        status = mdot_fail(g->err, MDOT_UNSUPPORTED,
+                           "%s: kernels pass %zu bytes to each other; the limit of CUDA code is 2 GB", entry->name,
+                           layout.scratch_bytes);
+    if (status == MDOT_OK) status = cu_find_barriers(&layout, g->arena, &before, &again, g->err);
     if (status != MDOT_OK) return status;
     bucket b = {.g = g, .entry = entry, .stages = &stages, .layout = &layout, .before = before, .again = again};
     b.name = kernel_name(g, entry, plan->max_length);
@@ -321,7 +323,7 @@ static mdot_status generate_bucket(generator *g, const cg_entry *entry, const pl
     *out = (cu_kernel){.name = b.name,
                        .threads = g->schedule->threads,
                        .tile_rows = plan->max_length > 0 ? g->schedule->tile_units : 0,
-                       .grid_barriers = stages.stage_count - 1 + stages.meets_at_end,
+                       .grid_barriers = stages.stage_count - 1 + stages.barrier_at_end,
                        .dynamic_shared_bytes = layout.shared_bytes,
                        .inline_input_bytes = inline_input_bytes(&b),
                        .scratch_bytes = layout.scratch_bytes};
@@ -349,13 +351,14 @@ static mdot_status generate(generator *g, const cg_entry *entries, int entry_cou
     cg_pool *weights = &program->weights;
     cg_pool_reserve(weights, 0, CU_WEIGHT_ALIGNMENT);
     if (weights->size_bytes > INT32_MAX)
-        return mdot_fail(g->err, MDOT_UNSUPPORTED, "%zu bytes of weights; CUDA code reaches 2 GB", weights->size_bytes);
+        return mdot_fail(g->err, MDOT_UNSUPPORTED, "%zu bytes of weights; the limit of CUDA code is 2 GB",
+                         weights->size_bytes);
     bool failed = weights->failed || g->functions_text.failed || g->kernels_text.failed;
     const char *half_type = g->kernel_precision == CG_BF16 ? cu_bf16 : g->kernel_precision == CG_FP16 ? cu_f16 : "";
     bool is_half = g->kernel_precision != CG_FP32;
     program->prelude = cu_prelude;
     program->source =
-        ir_arena_printf(g->arena, "%s%s%s%s\n%s%s", half_type, is_half ? cu_halves : "", cu_common,
+        ir_arena_printf(g->arena, "%s%s%s%s\n%s%s", half_type, is_half ? cu_half_functions : "", cu_common,
                         is_half ? cu_fast : cu_exact, cu_text_get(&g->functions_text), cu_text_get(&g->kernels_text));
     if (failed || program->source == NULL) return mdot_fail(g->err, MDOT_OUT_OF_MEMORY, "memory ran out");
     return MDOT_OK;

@@ -98,15 +98,15 @@ static void *work(void *argument)
 }
 
 /* This thread works, too, so that the call succeeds even if no other thread starts. */
-static void work_side_by_side(queue *q)
+static void compile_in_parallel(queue *q)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int wanted = q->count - 1;
-    if (processors > 0 && wanted > processors - 1) wanted = (int)processors - 1;
-    if (wanted > MAX_THREADS) wanted = MAX_THREADS;
+    int needed = q->count - 1;
+    if (processors > 0 && needed > processors - 1) needed = (int)processors - 1;
+    if (needed > MAX_THREADS) needed = MAX_THREADS;
     pthread_t threads[MAX_THREADS];
     int started = 0;
-    while (started < wanted && pthread_create(&threads[started], NULL, work, q) == 0) started++;
+    while (started < needed && pthread_create(&threads[started], NULL, work, q) == 0) started++;
     work(q);
     for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
 }
@@ -137,7 +137,7 @@ static mdot_status compile_all(const cg_target *targets, int count, cu_images *i
             return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
         }
     }
-    work_side_by_side(&q);
+    compile_in_parallel(&q);
     for (int i = 0; i < q.count; i++) {
         if (q.jobs[i].status == MDOT_OK) continue;
         if (err != NULL) *err = q.jobs[i].error;
@@ -154,35 +154,35 @@ static mdot_status check_launch(const job *j, const char *architecture, mdot_err
 {
     for (int i = 0; i < j->program->kernel_count; i++) {
         const cu_kernel *kernel = &j->program->kernels[i];
-        const cu_cubin_kernel *made = cu_cubin_find(&j->cubin, kernel->name);
-        if (made == NULL)
+        const cu_cubin_kernel *compiled = cu_cubin_find(&j->cubin, kernel->name);
+        if (compiled == NULL)
             return mdot_fail(err, MDOT_TOOLCHAIN, "the cubin for %s lacks kernel %s", architecture, kernel->name);
         size_t parameter_bytes = sizeof(mdot_abi_cuda_call) + kernel->inline_input_bytes;
-        if (made->parameter_bytes != parameter_bytes)
+        if (compiled->parameter_bytes != parameter_bytes)
             return mdot_fail(err, MDOT_TOOLCHAIN, "kernel %s for %s takes %u bytes of parameters instead of %zu",
-                             kernel->name, architecture, made->parameter_bytes, parameter_bytes);
-        if (made->max_threads != 0 && made->max_threads < (uint32_t)kernel->threads)
+                             kernel->name, architecture, compiled->parameter_bytes, parameter_bytes);
+        if (compiled->max_threads != 0 && compiled->max_threads < (uint32_t)kernel->threads)
             return mdot_fail(err, MDOT_TOOLCHAIN, "kernel %s for %s takes blocks of at most %u threads instead of %d",
-                             kernel->name, architecture, made->max_threads, kernel->threads);
+                             kernel->name, architecture, compiled->max_threads, kernel->threads);
     }
     return MDOT_OK;
 }
 
 /* Returns NULL if a device of the architecture has the resources for every kernel of the program, otherwise the
  * missing one. */
-static const char *find_lack(const job *j, ir_arena *arena)
+static const char *find_missing_resource(const job *j, ir_arena *arena)
 {
     size_t shared_limit = cu_shared_limit_bytes(j->target.number);
     for (int i = 0; i < j->program->kernel_count; i++) {
         const cu_kernel *kernel = &j->program->kernels[i];
-        const cu_cubin_kernel *made = cu_cubin_find(&j->cubin, kernel->name);
-        size_t shared = made->shared_bytes + kernel->dynamic_shared_bytes;
+        const cu_cubin_kernel *compiled = cu_cubin_find(&j->cubin, kernel->name);
+        size_t shared = compiled->shared_bytes + kernel->dynamic_shared_bytes;
         if (shared > shared_limit)
             return ir_arena_printf(arena, "kernel %s takes %zu bytes of shared memory, a block there has %zu",
                                    kernel->name, shared, shared_limit);
-        if ((uint64_t)made->registers * (uint64_t)kernel->threads > REGISTERS_OF_A_BLOCK)
+        if ((uint64_t)compiled->registers * (uint64_t)kernel->threads > REGISTERS_OF_A_BLOCK)
             return ir_arena_printf(arena, "kernel %s takes %u registers in each of %d threads, a block has %d",
-                                   kernel->name, made->registers, kernel->threads, REGISTERS_OF_A_BLOCK);
+                                   kernel->name, compiled->registers, kernel->threads, REGISTERS_OF_A_BLOCK);
     }
     return NULL;
 }
@@ -214,11 +214,11 @@ static mdot_status collect(const cg_options *options, const job *jobs, int count
         }
         mdot_status status = check_launch(j, name, err);
         if (status != MDOT_OK) return status;
-        const char *lack = find_lack(j, arena);
-        if (lack == NULL)
+        const char *missing = find_missing_resource(j, arena);
+        if (missing == NULL)
             add_image(images, j);
         else
-            warn(options, ir_arena_printf(arena, "no code for %s", name), lack);
+            warn(options, ir_arena_printf(arena, "no code for %s", name), missing);
     }
     if (images->cubins.failed || images->weights.failed)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the CUDA images");
@@ -259,21 +259,21 @@ void cu_images_done(cu_images *images)
 
 /* ---- In the artefact --------------------------------------------------------------------------------------------- */
 
-mdot_status cu_hand_over(cu_images *images, ir_arena *arena, cg_made *out_made, mdot_error *err)
+mdot_status cu_export_images(cu_images *images, ir_arena *arena, cg_image_set *out_set, mdot_error *err)
 {
-    cg_made made = {.images = images, .image_count = images->count};
+    cg_image_set compiled = {.images = images, .image_count = images->count};
     if (images->count > 0) {
-        made.toolchain = ir_arena_printf(arena, "NVRTC %d.%d", images->nvrtc_major, images->nvrtc_minor);
-        if (made.toolchain == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-        made.section[made.section_count++] =
+        compiled.toolchain = ir_arena_printf(arena, "NVRTC %d.%d", images->nvrtc_major, images->nvrtc_minor);
+        if (compiled.toolchain == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
+        compiled.section[compiled.section_count++] =
             (cg_data_section){MDOT_ABI_SECTION_CUBINS, MDOT_ABI_SYMBOL_CUBINS, images->cubins.bytes,
                               images->cubins.size_bytes, CG_PAGE_BYTES};
     }
     if (images->weights.size_bytes > 0)
-        made.section[made.section_count++] =
+        compiled.section[compiled.section_count++] =
             (cg_data_section){MDOT_ABI_SECTION_CUDA_WEIGHTS, MDOT_ABI_SYMBOL_CUDA_WEIGHTS, images->weights.bytes,
                               images->weights.size_bytes, CG_PAGE_BYTES};
-    *out_made = made;
+    *out_set = compiled;
     return MDOT_OK;
 }
 
@@ -283,13 +283,13 @@ static void end_images(void *images)
 }
 
 static mdot_status make_images(const cg_entry *entries, int entry_count, const cg_options *options, ir_arena *arena,
-                               cg_made *out_made, mdot_error *err)
+                               cg_image_set *out_set, mdot_error *err)
 {
     cu_images *images = IR_NEW(arena, cu_images);
     if (images == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
     mdot_status status = cu_make_images(entries, entry_count, options, arena, images, err);
-    if (status == MDOT_OK) status = cu_hand_over(images, arena, out_made, err);
-    out_made->images = images;
+    if (status == MDOT_OK) status = cu_export_images(images, arena, out_set, err);
+    out_set->images = images;
     return status;
 }
 
@@ -328,11 +328,11 @@ static uint32_t add_resources(cg_table *table, const cu_program *program, const 
 }
 
 /* Images of one precision share a program and its kernels. */
-static void describe(const void *made, const cg_entry *entries, int entry_count, cg_table *table, uint32_t at,
+static void describe(const void *compiled, const cg_entry *entries, int entry_count, cg_table *table, uint32_t at,
                      mdot_abi_table *head)
 {
     (void)entries, (void)entry_count, (void)head;
-    const cu_images *images = made;
+    const cu_images *images = compiled;
     uint32_t kernels_at[CG_COMPUTES] = {0};
     for (int i = 0; i < images->count; i++) {
         const cu_image *image = &images->image[i];

@@ -1,10 +1,10 @@
 /* cuda_images.h — plans → images for GPUs: a cubin for each architecture, weights for each precision. This is the
  * folder's interface. The other headers are internal, except nvrtc.h and cubin.h, which stand alone.
  *
- *   cuda_target.c     the architectures as data
- *   cuda_generate.h   plans → CUDA C and weights, one program per precision
- *   nvrtc.h           CUDA C → cubin; cubin.h reads the resources of its kernels
- *   cuda_images.c          runs all of it in order, architectures in parallel
+ *   cuda_target.c    the architectures as data
+ *   cuda_generate.h  plans → CUDA C and weights, one program per precision
+ *   nvrtc.h          CUDA C → cubin; cubin.h reads the resources of its kernels
+ *   cuda_images.c    runs all of it in order, architectures in parallel
  *
  * mdot_abi.h (mdot_abi_cuda_call) specifies how a kernel is launched.
  */
@@ -37,9 +37,9 @@ mdot_status cu_make_images(const cg_entry *entries, int entry_count, const cg_op
                            cu_images *out_images, mdot_error *err);
 void cu_images_done(cu_images *images);
 
-/* Converts the images to the artefact writer's form. Returns OUT_OF_MEMORY on failure. The toolchain's name is in
- * the arena. */
-mdot_status cu_hand_over(cu_images *images, ir_arena *arena, cg_made *out_made, mdot_error *err);
+/* Converts the images to the artefact writer's form. Returns OUT_OF_MEMORY on failure. The toolchain's name is in the
+ * arena. */
+mdot_status cu_export_images(cu_images *images, ir_arena *arena, cg_image_set *out_set, mdot_error *err);
 extern const cg_backend cu_backend;
 
 #endif

@@ -21,30 +21,30 @@
 #include <string.h>
 
 enum {
-    FEWEST_ROWS = 8,    /* with fewer rows, distributing only rows would leave most threads idle */
-    MOST_ROW_TILES = 4, /* tiles of 16 rows whose sums a warp keeps at once */
-    STEPS_AHEAD = 8,    /* steps of k whose weights are loaded together */
-    THREAD_ROWS = 8,    /* f32: rows per thread */
-    STAGE_PAD = 8       /* elements after a staged row, against bank conflicts */
+    MIN_ROWS = 8,      /* with fewer rows, distributing only rows would leave most threads idle */
+    MAX_ROW_TILES = 4, /* tiles of 16 rows whose sums a warp keeps at once */
+    STEPS_AHEAD = 8,   /* steps of k whose weights are loaded together */
+    THREAD_ROWS = 8,   /* f32: rows per thread */
+    STAGE_PAD = 8      /* elements after a staged row, against bank conflicts */
 };
 
 /* ---- Shapes ------------------------------------------------------------------------------------------------------ */
 
 static int64_t tile_rows(const cu_step *step, const cu_schedule *schedule)
 {
-    return step->spread == CU_SINGLE ? step->scale : step->scale * schedule->tile_units;
+    return step->distribution == CU_SINGLE ? step->scale : step->scale * schedule->tile_units;
 }
 
 static int64_t row_tiles(const cu_step *step, const cu_schedule *schedule)
 {
     int64_t tiles = (tile_rows(step, schedule) + CU_ROWS - 1) / CU_ROWS;
-    return tiles < MOST_ROW_TILES ? tiles : MOST_ROW_TILES;
+    return tiles < MAX_ROW_TILES ? tiles : MAX_ROW_TILES;
 }
 
 /* Few rows, computed once: a shape that matrix kernels never have, in any mode. */
 static bool is_vector(const cu_step *step)
 {
-    return step->spread == CU_SINGLE && step->scale < FEWEST_ROWS;
+    return step->distribution == CU_SINGLE && step->scale < MIN_ROWS;
 }
 
 static int64_t whole_k(const pl_linear *k)
@@ -53,7 +53,7 @@ static int64_t whole_k(const pl_linear *k)
 }
 
 /* True if ldmatrix can read `a` in place: 16-bit rows in shared memory, whole steps of k, 16-byte aligned. */
-static bool reads_in_place(const pl_linear *k, const cu_place *a)
+static bool reads_in_place(const pl_linear *k, const cu_location *a)
 {
     if (a->kind != CU_SHARED || k->k % CU_FRAGMENT != 0) return false;
     if (!ir_dim_is_number(k->a.offset) || !ir_dim_is_number(k->a.row_stride)) return false;
@@ -96,8 +96,8 @@ static bool loads_buffer(const pl_expr *e, int buffer)
 static unsigned reads(const cu_step *step, int buffer)
 {
     const pl_linear *k = &step->kernel->linear;
-    if (buffer != k->a.buffer) return CU_BEHIND_MEETING;
-    return loads_buffer(k->epilogue, buffer) ? CU_BEFORE_MEETING | CU_BEHIND_MEETING : CU_BEFORE_MEETING;
+    if (buffer != k->a.buffer) return CU_AFTER_BARRIER;
+    return loads_buffer(k->epilogue, buffer) ? CU_BEFORE_BARRIER | CU_AFTER_BARRIER : CU_BEFORE_BARRIER;
 }
 
 /* ---- The result -------------------------------------------------------------------------------------------------- */
@@ -125,25 +125,25 @@ static const char *bias_pointer(cu_function *f)
     return name;
 }
 
-/* True if columns 2c and 2c + 1 can be written at once in every place. */
+/* True if columns 2c and 2c + 1 can be written at once in every location. */
 static bool stores_pairs(const cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
     const cu_placement *placement = cu_placement_of(f, k->out.buffer);
-    const cu_place *places[] = {&placement->plain, &placement->half, &placement->output};
+    const cu_location *locations[] = {&placement->plain, &placement->half, &placement->output};
     if (k->columns % 2 != 0 || !cu_divides(2, k->out.offset) || !cu_divides(2, k->out.row_stride)) return false;
     for (int i = 0; i < 3; i++) {
-        const cu_place *p = places[i];
+        const cu_location *p = locations[i];
         if (p->kind == CU_SHARED && (p->width % 2 != 0 || p->pitch % 2 != 0 || p->unit % 2 != 0)) return false;
     }
     return true;
 }
 
-static void put_pair(cu_function *f, const pl_expr *index, const cu_place *place, const char *wanted)
+static void put_pair(cu_function *f, const pl_expr *index, const cu_location *location, const char *name_hint)
 {
-    if (place->kind == CU_NOWHERE) return;
+    if (location->kind == CU_UNPLACED) return;
     cu_put(&f->body, "                    store_pair(&%s, value[0], value[1]);\n",
-           cu_element(f, f->step->kernel->linear.out.buffer, place, index, wanted));
+           cu_element(f, f->step->kernel->linear.out.buffer, location, index, name_hint));
 }
 
 /* Applies the epilogue to the sums of a warp's 16 columns, which are fragments, and stores them. */
@@ -201,14 +201,14 @@ static const char *fragment_pointer(cu_function *f)
 }
 
 /* The element of `a` in row i0 (r of the tile) and column i1, which is the index over k here. */
-static const char *a_element(cu_function *f, const cu_place *place)
+static const char *a_element(cu_function *f, const cu_location *location)
 {
     const pl_linear *k = &f->step->kernel->linear;
     cu_step reading = *f->step;
     const cu_step *step = f->step;
     reading.space.loop[1] = cu_range_between(0, k->k - 1);
     f->step = &reading;
-    const char *element = cu_element(f, k->a.buffer, place, cu_matrix_index(f, &k->a), "a");
+    const char *element = cu_element(f, k->a.buffer, location, cu_matrix_index(f, &k->a), "a");
     f->step = step;
     return element;
 }
@@ -219,7 +219,7 @@ static void put_staging(cu_function *f)
     enum { PARALLELISM_INPUTS = 8 }; /* elements per cp.async */
     const pl_linear *k = &f->step->kernel->linear;
     const cu_placement *placement = cu_placement_of(f, k->a.buffer);
-    const cu_place *from = placement->half.kind != CU_NOWHERE ? &placement->half : &placement->plain;
+    const cu_location *from = placement->half.kind != CU_UNPLACED ? &placement->half : &placement->plain;
     bool is_copy = from->is_half && from->kind == CU_SCRATCH && k->k % CU_FRAGMENT == 0 &&
                    cu_divides(PARALLELISM_INPUTS, k->a.offset) && cu_divides(PARALLELISM_INPUTS, k->a.row_stride);
     const char *element = a_element(f, from), *rounded = from->is_half ? "" : "to_half";
@@ -300,15 +300,15 @@ static void put_shape(cu_function *f, int64_t pitch)
 static void emit_tensor(cu_function *f)
 {
     const pl_linear *k = &f->step->kernel->linear;
-    const cu_place *place = &cu_placement_of(f, k->a.buffer)->half;
-    bool in_place = reads_in_place(k, place),
+    const cu_location *location = &cu_placement_of(f, k->a.buffer)->half;
+    bool in_place = reads_in_place(k, location),
          several = tile_rows(f->step, cu_schedule_of(f)) > row_tiles(f->step, cu_schedule_of(f)) * CU_ROWS;
     int64_t stride = k->a.row_stride.offset, offset = k->a.offset.offset;
-    put_shape(f, in_place ? stride / place->width * place->pitch : whole_k(k) + STAGE_PAD);
+    put_shape(f, in_place ? stride / location->width * location->pitch : whole_k(k) + STAGE_PAD);
     const char *a = "staged";
     if (in_place)
-        a = ir_arena_printf(f->arena, "%s + %" PRId64, cu_pointer(f, k->a.buffer, place, "a"),
-                            offset / place->width * place->pitch + offset % place->width);
+        a = ir_arena_printf(f->arena, "%s + %" PRId64, cu_pointer(f, k->a.buffer, location, "a"),
+                            offset / location->width * location->pitch + offset % location->width);
     else
         cu_work_pointer(f, "half_t", "staged");
     cu_put(&f->body, several ? "    for (int first = 0; first < rows; first += TILES * 16) {\n"
@@ -318,7 +318,7 @@ static void emit_tensor(cu_function *f)
                      "#pragma unroll\n"
                      "            for (int j = 0; j < AHEAD; j++) b[j] = w[(warp * STEPS + j) * 32];\n"
                      "        }\n");
-    cu_meet_first(f, several ? "if (first == 0) " : "");
+    cu_sync_first(f, several ? "if (first == 0) " : "");
     if (!in_place) put_staging(f);
     put_sums(f, a, in_place ? "" : " - first");
     put_fragment_results(f);
@@ -448,7 +448,7 @@ static void note_accesses(cu_step_finder *f)
 static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
 {
     if (cu_add_step(f, kernel, CU_WHOLE) == NULL) return false;
-    cu_spread_rows(f, kernel->linear.rows, ir_dim_number(kernel->linear.columns), note_accesses);
+    cu_distribute_rows(f, kernel->linear.rows, ir_dim_number(kernel->linear.columns), note_accesses);
     return true;
 }
 

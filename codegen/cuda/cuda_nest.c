@@ -141,7 +141,7 @@ static void put_stores(cu_function *f)
     for (int s = 0; s < n->store_count; s++) {
         const char *type = cu_type_name(cu_buffer(f, n->store[s].buffer)->type.dtype);
         if (type == NULL) {
-            cu_refuse(f, "values of type %s have no CUDA code",
+            cu_refuse(f, "CUDA code does not support values of type %s",
                       mdot_dtype_name(cu_buffer(f, n->store[s].buffer)->type.dtype));
             return;
         }
@@ -181,7 +181,7 @@ static void emit(cu_function *f)
 {
     const pl_nest *n = &f->step->kernel->nest;
     if (n->body != NULL && !cu_check_types(f, n->body)) return;
-    if (f->step->spread == CU_FREE)
+    if (f->step->distribution == CU_FREE)
         cu_schedule_of(f)->put_all_points(cu_schedule_of(f), &f->body, points_text(f));
     else
         cu_schedule_of(f)->put_tile_points(cu_schedule_of(f), &f->body, points_text(f));
@@ -198,7 +198,7 @@ static void emit(cu_function *f)
 /* ---- In stages --------------------------------------------------------------------------------------------------- */
 
 /* A reduction of the length to more results than this runs whole in one block. */
-enum { MOST_PARTIAL_POINTS = 4096 };
+enum { MAX_PARTIAL_POINTS = 4096 };
 
 static void note_stores(cu_step_finder *f, const pl_nest *n)
 {
@@ -234,10 +234,10 @@ static void reset_nest(cu_step_finder *f, const pl_nest *n)
         s->space.loop[k] = cu_extent_range(n->extent[k], f->stages->plan->max_length);
     s->loop = -1;
     s->scale = 1;
-    s->spread = CU_FREE;
+    s->distribution = CU_FREE;
 }
 
-static void spread(cu_step_finder *f, const pl_nest *n)
+static void distribution(cu_step_finder *f, const pl_nest *n)
 {
     cu_step *s = f->step;
     for (int k = 0; k < n->loop_count; k++) {
@@ -249,7 +249,7 @@ static void spread(cu_step_finder *f, const pl_nest *n)
     }
     reset_nest(f, n);
     int64_t points = count_points(n);
-    if (points >= 0 && points < CU_FEWEST_FREE_POINTS) s->spread = CU_SINGLE;
+    if (points >= 0 && points < CU_MIN_FREE_POINTS) s->distribution = CU_SINGLE;
     note_accesses(f);
 }
 
@@ -258,7 +258,7 @@ static int partial_loop(const pl_nest *n)
 {
     int64_t points = count_points(n);
     if (n->reducer < PL_REDUCE_SUM || n->reducer > PL_REDUCE_MIN) return -1;
-    if (points < 0 || points > MOST_PARTIAL_POINTS) return -1;
+    if (points < 0 || points > MAX_PARTIAL_POINTS) return -1;
     int found = -1;
     for (int k = n->loop_count; k < n->loop_count + n->reduce_count; k++) {
         if (ir_dim_is_number(n->extent[k])) continue;
@@ -298,7 +298,7 @@ static bool add_reduction(cu_step_finder *f, const pl_kernel *kernel, int loop)
     cu_step *second = cu_add_step(f, kernel, CU_FINISH);
     if (second == NULL) return false;
     reset_nest(f, n);
-    second->spread = CU_SINGLE;
+    second->distribution = CU_SINGLE;
     second->accesses[second->access_count++] = (cu_access){partials, false, false};
     note_stores(f, n);
     return true;
@@ -309,7 +309,7 @@ static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
     int loop = partial_loop(&kernel->nest);
     if (loop >= 0) return add_reduction(f, kernel, loop);
     if (cu_add_step(f, kernel, CU_WHOLE) == NULL) return false;
-    spread(f, &kernel->nest);
+    distribution(f, &kernel->nest);
     return true;
 }
 

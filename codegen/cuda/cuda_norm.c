@@ -11,7 +11,7 @@
 
 #include <inttypes.h>
 
-enum { MOST_COLUMNS = 2048 }; /* 64 registers per lane */
+enum { MAX_COLUMNS = 2048 }; /* 64 registers per lane */
 
 typedef struct row {         /* the row shape that all parts use */
     int64_t columns, values; /* values: number per lane */
@@ -72,9 +72,9 @@ static void put_exponentials(cu_function *f, const row *w)
         cu_put(&f->body, "        const float scale = 1.0f / total;\n");
 }
 
-static const char *affine_parameter(cu_function *f, int buffer, const char *wanted)
+static const char *affine_parameter(cu_function *f, int buffer, const char *name_hint)
 {
-    return cu_pointer(f, buffer, &cu_placement_of(f, buffer)->plain, wanted);
+    return cu_pointer(f, buffer, &cu_placement_of(f, buffer)->plain, name_hint);
 }
 
 static const char *normalised(cu_function *f)
@@ -103,8 +103,8 @@ static const char *normalised(cu_function *f)
 static void emit(cu_function *f)
 {
     const pl_norm *k = &f->step->kernel->norm;
-    if (!ir_dim_is_number(k->columns) || k->columns.offset > MOST_COLUMNS) {
-        cu_refuse(f, "a norm over rows that are not of a fixed length up to %d", MOST_COLUMNS);
+    if (!ir_dim_is_number(k->columns) || k->columns.offset > MAX_COLUMNS) {
+        cu_refuse(f, "a norm requires rows of a fixed length of at most %d", MAX_COLUMNS);
         return;
     }
     row w = {.columns = k->columns.offset, .values = (k->columns.offset + 31) / 32, .guard = ""};
@@ -144,7 +144,7 @@ static void note_accesses(cu_step_finder *f)
 static bool find_steps(cu_step_finder *f, const pl_kernel *kernel)
 {
     if (cu_add_step(f, kernel, CU_WHOLE) == NULL) return false;
-    cu_spread_rows(f, kernel->norm.rows, kernel->norm.columns, note_accesses);
+    cu_distribute_rows(f, kernel->norm.rows, kernel->norm.columns, note_accesses);
     return true;
 }
 

@@ -27,24 +27,24 @@ const char *cu_type_name(mdot_dtype dtype)
     }
 }
 
-static char form_of(const cu_function *f, int buffer, const cu_place *place)
+static char form_of(const cu_function *f, int buffer, const cu_location *location)
 {
     const cu_placement *placement = cu_placement_of(f, buffer);
-    return place == &placement->half ? 'h' : place == &placement->output ? 'o' : 'p';
+    return location == &placement->half ? 'h' : location == &placement->output ? 'o' : 'p';
 }
 
-const char *cu_place_name(const cu_layout *layout, ir_arena *arena, int buffer, const cu_place *place)
+const char *cu_location_name(const cu_layout *layout, ir_arena *arena, int buffer, const cu_location *location)
 {
     const char *name = layout->stages->buffers[buffer].name;
     while (*name && !cu_is_name_char(*name)) name++;
-    const char *suffix = place->is_half ? "_half" : "";
-    if (place == &layout->placements[buffer].output) suffix = "_result";
+    const char *suffix = location->is_half ? "_half" : "";
+    if (location == &layout->placements[buffer].output) suffix = "_result";
     return ir_arena_printf(arena, "b%d_%.40s%s", buffer, cu_identifier(arena, name), suffix);
 }
 
-static const char *element_type(const pl_buffer *buffer, const cu_place *place)
+static const char *element_type(const pl_buffer *buffer, const cu_location *location)
 {
-    return place->is_half ? "half_t" : cu_type_name(buffer->type.dtype);
+    return location->is_half ? "half_t" : cu_type_name(buffer->type.dtype);
 }
 
 void cu_refuse(cu_function *f, const char *format, ...)
@@ -66,21 +66,21 @@ static const char *find_parameter(const cu_function *f, const char *key)
     return NULL;
 }
 
-/* A new parameter's name: `wanted`, with a number if that is taken. */
-static const char *add_parameter(cu_function *f, const char *key, const char *wanted)
+/* A new parameter's name: `name_hint`, with a number if that is taken. */
+static const char *add_parameter(cu_function *f, const char *key, const char *name_hint)
 {
     if (f->parameter_count == CU_MAX_PARAMETERS) {
         cu_refuse(f, "more than %d buffers", CU_MAX_PARAMETERS);
         return "";
     }
     bool is_taken = false;
-    for (int k = 0; k < f->parameter_count; k++) is_taken = is_taken || strcmp(f->parameters[k].name, wanted) == 0;
+    for (int k = 0; k < f->parameter_count; k++) is_taken = is_taken || strcmp(f->parameters[k].name, name_hint) == 0;
     cu_parameter *p = &f->parameters[f->parameter_count];
     snprintf(p->key, sizeof p->key, "%s", key);
     if (is_taken)
-        snprintf(p->name, sizeof p->name, "%s_%d", wanted, f->parameter_count);
+        snprintf(p->name, sizeof p->name, "%s_%d", name_hint, f->parameter_count);
     else
-        snprintf(p->name, sizeof p->name, "%s", wanted);
+        snprintf(p->name, sizeof p->name, "%s", name_hint);
     f->parameter_count++;
     return p->name;
 }
@@ -97,7 +97,7 @@ static const char *const memories[] = {
 
 /* A step receives offsets and converts them to pointers. Inputs are passed as pointers, because they may be in the
  * parameter. */
-static void put_pointer(cu_function *f, cu_space_kind kind, const char *qualifier, const char *type, const char *name)
+static void put_pointer(cu_function *f, cu_memory_space kind, const char *qualifier, const char *type, const char *name)
 {
     if (kind == CU_INPUT) {
         cu_put(&f->declarations, ", const %s *%s", type, name);
@@ -109,35 +109,35 @@ static void put_pointer(cu_function *f, cu_space_kind kind, const char *qualifie
            name);
 }
 
-const char *cu_pointer(cu_function *f, int buffer, const cu_place *place, const char *wanted)
+const char *cu_pointer(cu_function *f, int buffer, const cu_location *location, const char *name_hint)
 {
     const pl_buffer *b = cu_buffer(f, buffer);
-    const char *type = element_type(b, place);
+    const char *type = element_type(b, location);
     char key[32];
     if (type == NULL) {
-        cu_refuse(f, "values of type %s have no CUDA code", mdot_dtype_name(b->type.dtype));
+        cu_refuse(f, "CUDA code does not support values of type %s", mdot_dtype_name(b->type.dtype));
         return "";
     }
-    if (place->kind == CU_WEIGHTS) {
+    if (location->kind == CU_WEIGHTS) {
         const ir_tensor *constant = b->constant;
-        return cu_weight_pointer(f, wanted, type, constant->data,
+        return cu_weight_pointer(f, name_hint, type, constant->data,
                                  (size_t)constant->count * mdot_dtype_size_bytes(constant->dtype));
     }
-    snprintf(key, sizeof key, "%d%c", buffer, form_of(f, buffer, place));
+    snprintf(key, sizeof key, "%d%c", buffer, form_of(f, buffer, location));
     const char *name = find_parameter(f, key);
     if (name != NULL) return name;
-    name = add_parameter(f, key, wanted);
+    name = add_parameter(f, key, name_hint);
     const char *qualifier = is_written(f->step, buffer) ? "" : "const ";
-    put_pointer(f, place->kind, qualifier, type, name);
-    const char *place_text = cu_place_name(f->layout, f->arena, buffer, place);
-    if (place->kind == CU_INPUT)
-        cu_put(&f->arguments, ", (const %s *)(input + %s)", type, place_text);
+    put_pointer(f, location->kind, qualifier, type, name);
+    const char *location_text = cu_location_name(f->layout, f->arena, buffer, location);
+    if (location->kind == CU_INPUT)
+        cu_put(&f->arguments, ", (const %s *)(input + %s)", type, location_text);
     else
-        cu_put(&f->arguments, ", %s", place_text);
+        cu_put(&f->arguments, ", %s", location_text);
     return name;
 }
 
-const char *cu_weight_pointer(cu_function *f, const char *wanted, const char *type, const void *bytes,
+const char *cu_weight_pointer(cu_function *f, const char *name_hint, const char *type, const void *bytes,
                               size_t size_bytes)
 {
     char key[32];
@@ -147,7 +147,7 @@ const char *cu_weight_pointer(cu_function *f, const char *wanted, const char *ty
     snprintf(key, sizeof key, "w%zu", offset);
     const char *name = find_parameter(f, key);
     if (name != NULL) return name;
-    name = add_parameter(f, key, wanted);
+    name = add_parameter(f, key, name_hint);
     put_pointer(f, CU_WEIGHTS, "const ", type, name);
     cu_put(&f->arguments, ", %zu", offset);
     return name;
@@ -159,10 +159,10 @@ void cu_work_pointer(cu_function *f, const char *type, const char *name)
     cu_put(&f->arguments, ", %zu", f->layout->work_offset[f->number]);
 }
 
-void cu_meet_first(cu_function *f, const char *condition)
+void cu_sync_first(cu_function *f, const char *condition)
 {
-    if (f->meets) cu_put(&f->body, "        %s__syncthreads(); // what earlier steps wrote\n", condition);
-    f->meets = false;
+    if (f->needs_barrier) cu_put(&f->body, "        %s__syncthreads(); // what earlier steps wrote\n", condition);
+    f->needs_barrier = false;
 }
 
 const char *cu_dim_text(cu_function *f, ir_dim d)

@@ -17,7 +17,7 @@
 enum { CU_ROWS = 16 /* rows of a matrix instruction */, CU_WARP = 32 /* threads */, CU_WEIGHT_ALIGNMENT = 256 };
 
 typedef struct cu_parameter {
-    char key[32]; /* identifies the place that it stands for */
+    char key[32]; /* identifies the location that it stands for */
     char name[24];
 } cu_parameter;
 
@@ -26,8 +26,8 @@ enum { CU_MAX_PARAMETERS = 64 };
 typedef struct cu_function {
     const cu_layout *layout;
     const cu_step *step;
-    int number; /* number of the step */
-    bool meets; /* a __syncthreads must precede its reads of earlier steps' results; cu_meet_first */
+    int number;         /* number of the step */
+    bool needs_barrier; /* a __syncthreads must precede its reads of earlier steps' results; cu_sync_first */
     cg_pool *weights;
     ir_arena *arena;
     mdot_error *err;
@@ -62,19 +62,20 @@ static inline int cu_warps(const cu_function *f)
 /* Records UNSUPPORTED with the kernel's name. The first refusal counts. */
 void cu_refuse(cu_function *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The name of a pointer to the start of a place. A new parameter is named `wanted`. */
-const char *cu_pointer(cu_function *f, int buffer, const cu_place *place, const char *wanted);
+/* The name of a pointer to the start of a location. `name_hint` is the name of a new parameter, followed by a number if
+ * it is taken. */
+const char *cu_pointer(cu_function *f, int buffer, const cu_location *location, const char *name_hint);
 /* A pointer into the weights, to bytes that are added now (or shared with equal ones). `type` is the element type. */
-const char *cu_weight_pointer(cu_function *f, const char *wanted, const char *type, const void *bytes,
+const char *cu_weight_pointer(cu_function *f, const char *name_hint, const char *type, const void *bytes,
                               size_t size_bytes);
 /* Declares the start of the step's own shared memory as `type *name`. */
 void cu_work_pointer(cu_function *f, const char *type, const char *name);
 /* Prints the step's __syncthreads, once, inside the function, after loads that are independent of it. For a step
  * that skips this call, it precedes the step's call. */
-void cu_meet_first(cu_function *f, const char *condition);
+void cu_sync_first(cu_function *f, const char *condition);
 const char *cu_dim_text(cu_function *f, ir_dim d); /* for example "3 * t.length + 1" */
 const char *cu_type_name(mdot_dtype dtype);        /* NULL if CUDA code does not support the type */
-/* The name of a place in the kernel. */
-const char *cu_place_name(const cu_layout *layout, ir_arena *arena, int buffer, const cu_place *place);
+/* The name of a location in the kernel. */
+const char *cu_location_name(const cu_layout *layout, ir_arena *arena, int buffer, const cu_location *location);
 
 #endif

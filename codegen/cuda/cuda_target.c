@@ -29,7 +29,7 @@ size_t cu_shared_limit_bytes(uint32_t sm)
 
 /* mma.sync.m16n8k8 of f16 and ldmatrix require sm_75 (PTX ISA, "Target ISA Notes" of each). A cubin stores its
  * architecture in one byte. */
-enum { LEAST_SM = 75, MOST_SM = 255 };
+enum { LEAST_SM = 75, MAX_SM = 255 };
 
 /* Parses "sm_90" or "sm_90a". */
 static bool parse_architecture(const char *name, cu_target *out_target)
@@ -38,7 +38,7 @@ static bool parse_architecture(const char *name, cu_target *out_target)
     char *end;
     long sm = strtol(name + 3, &end, 10);
     bool is_accelerated = *end == 'a';
-    if (sm < LEAST_SM || sm > MOST_SM || end[is_accelerated] != '\0') return false;
+    if (sm < LEAST_SM || sm > MAX_SM || end[is_accelerated] != '\0') return false;
     *out_target = (cu_target){(uint32_t)sm, is_accelerated};
     return true;
 }

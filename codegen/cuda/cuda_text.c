@@ -11,9 +11,9 @@
 static bool reserve(cu_text *text, size_t more)
 {
     if (text->failed || more > SIZE_MAX / 4 - text->size) return false;
-    size_t wanted = text->size + more + 1, capacity = text->capacity > 0 ? text->capacity : 256;
-    if (wanted <= text->capacity) return true;
-    while (capacity < wanted) capacity *= 2;
+    size_t needed = text->size + more + 1, capacity = text->capacity > 0 ? text->capacity : 256;
+    if (needed <= text->capacity) return true;
+    while (capacity < needed) capacity *= 2;
     char *bytes = realloc(text->bytes, capacity);
     if (bytes == NULL) return false;
     text->bytes = bytes;

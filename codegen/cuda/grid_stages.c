@@ -1,4 +1,4 @@
-/* grid_stages.c — finds the steps of a plan, the units that each touches, and the necessary barriers (see
+/* grid_stages.c — finds the steps of a plan, the units that each one accesses, and the necessary barriers (see
  * grid_stages.h).
  *
  * Stages are levels of the dependence graph, so their number is minimal. A step that fits several stages goes to the
@@ -22,7 +22,7 @@ static mdot_status add_kernel(cu_step_finder *f, const pl_kernel *kernel, mdot_e
 }
 
 /* The largest buffer for which `after` must wait until all blocks have finished `before`; -1 if there is none.
- * `related`: both touch a common buffer and at least one writes it, so that their order matters. */
+ * `related`: both access a common buffer and at least one writes it, so that their order matters. */
 static int conflict(const cu_stages *stages, const cu_step *before, const cu_step *after, bool *related)
 {
     int found = -1;
@@ -34,7 +34,7 @@ static int conflict(const cu_stages *stages, const cu_step *before, const cu_ste
             const cu_access *b = &after->accesses[j];
             if (a->buffer != b->buffer || (!a->is_written && !b->is_written)) continue;
             *related = true;
-            bool crosses = before->spread != after->spread || !a->is_local || !b->is_local;
+            bool crosses = before->distribution != after->distribution || !a->is_local || !b->is_local;
             int64_t size = cu_elements_per_unit(&stages->buffers[a->buffer].type);
             if (!crosses || size <= most) continue;
             found = a->buffer;
@@ -75,7 +75,7 @@ static int compare_steps(const void *left, const void *right)
 {
     const cu_step *a = left, *b = right;
     if (a->stage != b->stage) return a->stage < b->stage ? -1 : 1;
-    if (a->spread != b->spread) return a->spread < b->spread ? -1 : 1;
+    if (a->distribution != b->distribution) return a->distribution < b->distribution ? -1 : 1;
     if (a->kernel != b->kernel) return a->kernel < b->kernel ? -1 : 1;
     return a->part < b->part ? -1 : a->part > b->part;
 }
@@ -101,7 +101,8 @@ static void explain_barriers(cu_stages *stages)
         for (int k = 0; k < s->access_count; k++) {
             const cu_access *a = &s->accesses[k];
             bool is_output = stages->buffers[a->buffer].kind == PL_OUTPUT && a->is_written;
-            if (is_output && s->spread != CU_SINGLE && s->stage == stages->stage_count - 1) stages->meets_at_end = true;
+            if (is_output && s->distribution != CU_SINGLE && s->stage == stages->stage_count - 1)
+                stages->barrier_at_end = true;
         }
     }
 }

@@ -8,7 +8,7 @@
 
 #include "ir/plan/expr.h"
 
-static const cu_range anything = {0, INT64_MIN, INT64_MAX};
+static const cu_range unbounded = {0, INT64_MIN, INT64_MAX};
 
 cu_range cu_range_constant(int64_t n)
 {
@@ -31,7 +31,7 @@ cu_range cu_range_add(cu_range a, cu_range b)
     bool overflows =
         !cu_range_is_bounded(a) || !cu_range_is_bounded(b) || __builtin_add_overflow(a.unit, b.unit, &sum.unit) ||
         __builtin_add_overflow(a.low, b.low, &sum.low) || __builtin_add_overflow(a.high, b.high, &sum.high);
-    return overflows ? anything : sum;
+    return overflows ? unbounded : sum;
 }
 
 cu_range cu_range_scale(cu_range s, int64_t factor)
@@ -40,7 +40,7 @@ cu_range cu_range_scale(cu_range s, int64_t factor)
     bool overflows = !cu_range_is_bounded(s) || __builtin_mul_overflow(s.unit, factor, &product.unit) ||
                      __builtin_mul_overflow(s.low, factor, &product.low) ||
                      __builtin_mul_overflow(s.high, factor, &product.high);
-    if (overflows) return anything;
+    if (overflows) return unbounded;
     return factor < 0 ? (cu_range){product.unit, product.high, product.low} : product;
 }
 
@@ -60,17 +60,17 @@ static int64_t divide_down(int64_t a, int64_t b)
 /* If the divisor is positive and divides the unit, the quotient follows the units, too. */
 static cu_range divide(const cu_space *space, cu_range a, cu_range b)
 {
-    if (b.unit != 0 || b.low != b.high || b.low <= 0) return anything;
+    if (b.unit != 0 || b.low != b.high || b.low <= 0) return unbounded;
     if (a.unit % b.low != 0) a = cu_range_whole(space, a);
-    if (!cu_range_is_bounded(a)) return anything;
+    if (!cu_range_is_bounded(a)) return unbounded;
     return (cu_range){a.unit / b.low, divide_down(a.low, b.low), divide_down(a.high, b.low)};
 }
 
 static cu_range remainder_of(cu_range a, cu_range b)
 {
-    if (b.unit != 0 || b.low != b.high || b.low <= 0) return anything;
-    bool stays = a.unit % b.low == 0 && cu_range_is_bounded(a) && a.low >= 0 && a.high < b.low;
-    return stays ? cu_range_between(a.low, a.high) : cu_range_between(0, b.low - 1);
+    if (b.unit != 0 || b.low != b.high || b.low <= 0) return unbounded;
+    bool is_identity = a.unit % b.low == 0 && cu_range_is_bounded(a) && a.low >= 0 && a.high < b.low;
+    return is_identity ? cu_range_between(a.low, a.high) : cu_range_between(0, b.low - 1);
 }
 
 static cu_range hull(const cu_space *space, cu_range a, cu_range b)
@@ -98,21 +98,21 @@ static cu_range product(const cu_space *space, cu_range a, cu_range b)
     if (a.unit == 0 && a.low == a.high) return cu_range_scale(b, a.low);
     a = cu_range_whole(space, a);
     b = cu_range_whole(space, b);
-    if (!cu_range_is_bounded(a) || !cu_range_is_bounded(b)) return anything;
+    if (!cu_range_is_bounded(a) || !cu_range_is_bounded(b)) return unbounded;
     return hull(space, cu_range_scale(a, b.low), cu_range_scale(a, b.high));
 }
 
-static cu_range exact_span(const cu_space *space, const pl_expr *e)
+static cu_range exact_range(const cu_space *space, const pl_expr *e)
 {
     switch (e->op) {
     case PL_CONST:
         return cu_range_constant(e->n);
     case PL_INDEX:
-        return e->i < space->loop_count ? space->loop[e->i] : anything;
+        return e->i < space->loop_count ? space->loop[e->i] : unbounded;
     case PL_LENGTH:
         return cu_range_between(1, space->max_length);
     case PL_CAST:
-        return ir_dtype_is_float(e->arg[0]->dtype) ? anything : cu_range_of(space, e->arg[0]);
+        return ir_dtype_is_float(e->arg[0]->dtype) ? unbounded : cu_range_of(space, e->arg[0]);
     case PL_ADD:
         return cu_range_add(cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
     case PL_SUB:
@@ -125,13 +125,13 @@ static cu_range exact_span(const cu_space *space, const pl_expr *e)
         return divide(space, cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
     case PL_DIV: {
         cu_range a = cu_range_of(space, e->arg[0]);
-        return a.low >= 0 && a.unit >= 0 ? divide(space, a, cu_range_of(space, e->arg[1])) : anything;
+        return a.low >= 0 && a.unit >= 0 ? divide(space, a, cu_range_of(space, e->arg[1])) : unbounded;
     }
     case PL_PYMOD:
         return remainder_of(cu_range_of(space, e->arg[0]), cu_range_of(space, e->arg[1]));
     case PL_FMOD: {
         cu_range a = cu_range_of(space, e->arg[0]);
-        return a.low >= 0 && a.unit >= 0 ? remainder_of(a, cu_range_of(space, e->arg[1])) : anything;
+        return a.low >= 0 && a.unit >= 0 ? remainder_of(a, cu_range_of(space, e->arg[1])) : unbounded;
     }
     case PL_MIN:
     case PL_MAX:
@@ -139,15 +139,15 @@ static cu_range exact_span(const cu_space *space, const pl_expr *e)
     case PL_SELECT:
         return hull(space, cu_range_of(space, e->arg[1]), cu_range_of(space, e->arg[2]));
     default:
-        return anything;
+        return unbounded;
     }
 }
 
 cu_range cu_range_of(const cu_space *space, const pl_expr *e)
 {
     if (e->dtype == MDOT_DTYPE_BOOL) return cu_range_between(0, 1);
-    if (ir_dtype_is_float(e->dtype)) return anything;
-    cu_range s = exact_span(space, e), all = cu_range_whole(space, s);
+    if (ir_dtype_is_float(e->dtype)) return unbounded;
+    cu_range s = exact_range(space, e), all = cu_range_whole(space, s);
     bool wraps = e->dtype != MDOT_DTYPE_I64 && (all.low < INT32_MIN || all.high > INT32_MAX);
-    return wraps ? anything : s;
+    return wraps ? unbounded : s;
 }

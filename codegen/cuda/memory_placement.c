@@ -14,27 +14,27 @@ enum {
     PAD = 8,        /* padding elements after a row */
     ALIGNMENT = 16, /* of shared memory, as ldmatrix and 16-byte accesses require */
     SCRATCH_ALIGNMENT = 256,
-    STATIC_BYTES = 64,           /* upper bound of item_memory (common_source.c) */
-    MOST_SINGLE_BYTES = 16 << 10 /* limit of a buffer that only block 0 uses */
+    STATIC_BYTES = 64,          /* upper bound of item_memory (common_source.c) */
+    MAX_SINGLE_BYTES = 16 << 10 /* limit of a buffer that only block 0 uses */
 };
 
 /* Shared memory of a block on every device: 64 KB on sm_75, 99 KB and more from sm_80 on (CUDA C++ Programming
  * Guide, "Technical Specifications per Compute Capability"). */
-static size_t most_shared_bytes(cg_compute kernel_precision)
+static size_t max_shared_bytes(cg_compute kernel_precision)
 {
     return (kernel_precision == CG_FP16 ? 64 << 10 : 99 << 10) - STATIC_BYTES;
 }
 
-typedef struct life { /* live range of a buffer, in steps; last < first if it is unused */
+typedef struct live_range { /* live range of a buffer, in steps; last < first if it is unused */
     int first, last, first_stage, last_stage;
     bool all_local, all_tiled, all_single;
     int64_t width; /* greatest common divisor of all row strides */
-} life;
+} live_range;
 
 struct cu_stride_visitor {
     const cu_stages *stages;
     cu_layout *layout;
-    life *lives;
+    live_range *live_ranges;
 };
 typedef struct cu_stride_visitor planner;
 
@@ -53,34 +53,35 @@ static int64_t gcd(int64_t a, int64_t b)
 void cu_visit_stride(cu_stride_visitor *p, int buffer, ir_dim stride)
 {
     if (buffer >= 0 && ir_dim_is_number(stride) && stride.offset > 0)
-        p->lives[buffer].width = gcd(stride.offset, p->lives[buffer].width);
+        p->live_ranges[buffer].width = gcd(stride.offset, p->live_ranges[buffer].width);
 }
 
 /* The channels must be between the paddings. */
 void cu_visit_heads(cu_stride_visitor *p, const pl_heads *h, int64_t dim)
 {
-    life *l = &p->lives[h->buffer];
+    live_range *l = &p->live_ranges[h->buffer];
     cu_visit_stride(p, h->buffer, h->row_stride);
     bool together = cu_divides(dim, h->offset) && cu_divides(dim, h->batch_stride) && cu_divides(dim, h->head_stride) &&
                     cu_divides(dim, h->row_stride) && l->width % dim == 0;
     l->all_local = l->all_local && together;
 }
 
-static void find_lives(planner *p)
+static void find_live_ranges(planner *p)
 {
     const cu_stages *stages = p->stages;
     for (int b = 0; b < stages->buffer_count; b++) {
         const ir_type *type = &stages->buffers[b].type;
         int64_t last =
             type->rank > 0 && ir_dim_is_number(type->dim[type->rank - 1]) ? type->dim[type->rank - 1].offset : 1;
-        p->lives[b] = (life){.last = -1, .all_local = true, .all_tiled = true, .all_single = true, .width = last};
+        p->live_ranges[b] =
+            (live_range){.last = -1, .all_local = true, .all_tiled = true, .all_single = true, .width = last};
     }
     for (int s = 0; s < stages->step_count; s++) {
         const cu_step *step = &stages->steps[s];
         const cu_step_kind *kind = step->kind;
         if (kind->visit_strides != NULL) kind->visit_strides(step->kernel, p);
         for (int k = 0; k < step->access_count; k++) {
-            life *l = &p->lives[step->accesses[k].buffer];
+            live_range *l = &p->live_ranges[step->accesses[k].buffer];
             if (l->last < 0) {
                 l->first = s;
                 l->first_stage = step->stage;
@@ -88,8 +89,8 @@ static void find_lives(planner *p)
             l->last = s;
             l->last_stage = step->stage;
             l->all_local = l->all_local && step->accesses[k].is_local;
-            l->all_tiled = l->all_tiled && step->spread == CU_TILED;
-            l->all_single = l->all_single && step->spread == CU_SINGLE;
+            l->all_tiled = l->all_tiled && step->distribution == CU_TILED;
+            l->all_single = l->all_single && step->distribution == CU_SINGLE;
         }
     }
 }
@@ -105,7 +106,7 @@ static void find_forms(planner *p)
         if (p->layout->kernel_precision == CG_FP32 && reads != 0) reads = PL_READ_WHOLE;
         if (b >= stages->plan->buffer_count) reads = PL_READ_WHOLE; /* partial results */
         if (is_made && reads & PL_READ_WHOLE) placement->plain.kind = CU_SCRATCH;
-        if (is_made && reads & PL_READ_HALF) placement->half = (cu_place){.kind = CU_SCRATCH, .is_half = true};
+        if (is_made && reads & PL_READ_HALF) placement->half = (cu_location){.kind = CU_SCRATCH, .is_half = true};
         if (buffer->kind == PL_INPUT) placement->plain.kind = CU_INPUT;
         if (buffer->kind == PL_WEIGHT) placement->plain.kind = CU_WEIGHTS;
         if (buffer->kind == PL_OUTPUT) placement->output.kind = CU_OUTPUT;
@@ -115,7 +116,7 @@ static void find_forms(planner *p)
 /* ---- Sizes ------------------------------------------------------------------------------------------------------- */
 
 /* Maximum number of elements, with each dimension at the length that maximises it. */
-static int64_t most_elements(const planner *p, int buffer)
+static int64_t max_elements(const planner *p, int buffer)
 {
     const ir_type *type = &p->stages->buffers[buffer].type;
     int64_t count = 1;
@@ -126,38 +127,38 @@ static int64_t most_elements(const planner *p, int buffer)
     return count;
 }
 
-static size_t element_bytes(const planner *p, int buffer, const cu_place *place)
+static size_t element_bytes(const planner *p, int buffer, const cu_location *location)
 {
-    return place->is_half ? 2 : mdot_dtype_size_bytes(p->stages->buffers[buffer].type.dtype);
+    return location->is_half ? 2 : mdot_dtype_size_bytes(p->stages->buffers[buffer].type.dtype);
 }
 
-static void size_shared(const planner *p, int buffer, cu_place *place)
+static void size_shared(const planner *p, int buffer, cu_location *location)
 {
     const pl_buffer *b = &p->stages->buffers[buffer];
-    place->kind = CU_SHARED;
-    place->unit = p->lives[buffer].all_tiled ? cu_elements_per_unit(&b->type) : 0;
-    place->width = p->lives[buffer].width;
-    place->pitch = place->width;
-    int64_t count = place->unit * p->stages->schedule->tile_units;
-    if (place->unit == 0) count = most_elements(p, buffer);
-    if (place->unit > 0 && place->width >= 2 * PAD && place->width % PAD == 0) place->pitch += PAD;
-    count += count / place->width * (place->pitch - place->width);
-    place->size_bytes = (size_t)count * element_bytes(p, buffer, place);
+    location->kind = CU_SHARED;
+    location->unit = p->live_ranges[buffer].all_tiled ? cu_elements_per_unit(&b->type) : 0;
+    location->width = p->live_ranges[buffer].width;
+    location->pitch = location->width;
+    int64_t count = location->unit * p->stages->schedule->tile_units;
+    if (location->unit == 0) count = max_elements(p, buffer);
+    if (location->unit > 0 && location->width >= 2 * PAD && location->width % PAD == 0) location->pitch += PAD;
+    count += count / location->width * (location->pitch - location->width);
+    location->size_bytes = (size_t)count * element_bytes(p, buffer, location);
 }
 
-static void size_scratch(const planner *p, int buffer, cu_place *place)
+static void size_scratch(const planner *p, int buffer, cu_location *location)
 {
-    place->kind = CU_SCRATCH;
-    place->width = place->pitch = 1;
-    place->unit = 0;
-    place->size_bytes = (size_t)most_elements(p, buffer) * element_bytes(p, buffer, place);
+    location->kind = CU_SCRATCH;
+    location->width = location->pitch = 1;
+    location->unit = 0;
+    location->size_bytes = (size_t)max_elements(p, buffer) * element_bytes(p, buffer, location);
 }
 
 static bool may_be_shared(const planner *p, int buffer)
 {
-    const life *l = &p->lives[buffer];
+    const live_range *l = &p->live_ranges[buffer];
     if (l->last < 0 || l->first_stage != l->last_stage || !l->all_local) return false;
-    if (l->all_single) return most_elements(p, buffer) * (int64_t)sizeof(int64_t) <= MOST_SINGLE_BYTES;
+    if (l->all_single) return max_elements(p, buffer) * (int64_t)sizeof(int64_t) <= MAX_SINGLE_BYTES;
     return l->all_tiled && cu_elements_per_unit(&p->stages->buffers[buffer].type) > 0;
 }
 
@@ -192,18 +193,18 @@ static size_t assign(piece *pieces, int count, size_t alignment)
     return (end + alignment - 1) / alignment * alignment;
 }
 
-static int collect(planner *p, cu_space_kind kind, piece *pieces)
+static int collect(planner *p, cu_memory_space kind, piece *pieces)
 {
     int count = 0;
     for (int b = 0; b < p->stages->buffer_count; b++) {
         cu_placement *placement = &p->layout->placements[b];
-        cu_place *places[] = {&placement->plain, &placement->half};
-        const life *l = &p->lives[b];
+        cu_location *locations[] = {&placement->plain, &placement->half};
+        const live_range *l = &p->live_ranges[b];
         for (int k = 0; k < 2; k++) {
-            if (places[k]->kind != kind || l->last < 0) continue;
+            if (locations[k]->kind != kind || l->last < 0) continue;
             int first = kind == CU_SHARED ? l->first : l->first_stage,
                 last = kind == CU_SHARED ? l->last : l->last_stage;
-            pieces[count++] = (piece){first, last, places[k]->size_bytes, &places[k]->offset_bytes};
+            pieces[count++] = (piece){first, last, locations[k]->size_bytes, &locations[k]->offset_bytes};
         }
     }
     return count;
@@ -239,16 +240,16 @@ static int largest_shared(const planner *p)
     return found;
 }
 
-static void place_buffer(planner *p, int buffer, bool is_shared)
+static void assign_buffer(planner *p, int buffer, bool is_shared)
 {
     cu_placement *placement = &p->layout->placements[buffer];
-    cu_place *places[] = {&placement->plain, &placement->half};
+    cu_location *locations[] = {&placement->plain, &placement->half};
     for (int k = 0; k < 2; k++) {
-        if (places[k]->kind != CU_SCRATCH && places[k]->kind != CU_SHARED) continue;
+        if (locations[k]->kind != CU_SCRATCH && locations[k]->kind != CU_SHARED) continue;
         if (is_shared)
-            size_shared(p, buffer, places[k]);
+            size_shared(p, buffer, locations[k]);
         else
-            size_scratch(p, buffer, places[k]);
+            size_scratch(p, buffer, locations[k]);
     }
 }
 
@@ -260,18 +261,18 @@ static mdot_status refuse_size(const planner *p, mdot_error *err)
     const pl_kernel *kernel = p->stages->steps[worst].kernel;
     return mdot_fail(err, MDOT_UNSUPPORTED, "kernel %s (%s): needs %zu bytes of shared memory; a block has %zu",
                      kernel->name, kernel->origin, p->layout->work_bytes[worst],
-                     most_shared_bytes(p->layout->kernel_precision));
+                     max_shared_bytes(p->layout->kernel_precision));
 }
 
-static mdot_status place_all(planner *p, piece *pieces, mdot_error *err)
+static mdot_status assign_all(planner *p, piece *pieces, mdot_error *err)
 {
     cu_layout *layout = p->layout;
-    for (int b = 0; b < p->stages->buffer_count; b++) place_buffer(p, b, may_be_shared(p, b));
+    for (int b = 0; b < p->stages->buffer_count; b++) assign_buffer(p, b, may_be_shared(p, b));
     assign_shared(p, pieces);
-    while (layout->shared_bytes > most_shared_bytes(layout->kernel_precision)) {
+    while (layout->shared_bytes > max_shared_bytes(layout->kernel_precision)) {
         int largest = largest_shared(p);
         if (largest < 0) return refuse_size(p, err);
-        place_buffer(p, largest, false);
+        assign_buffer(p, largest, false);
         assign_shared(p, pieces);
     }
     layout->scratch_bytes = assign(pieces, collect(p, CU_SCRATCH, pieces), SCRATCH_ALIGNMENT);
@@ -286,14 +287,14 @@ mdot_status cu_lay_out(const cu_stages *stages, cg_compute kernel_precision, ir_
     layout.placements = IR_NEW_ARRAY(arena, cu_placement, stages->buffer_count + 1);
     layout.work_offset = IR_NEW_ARRAY(arena, size_t, stages->step_count + 1);
     layout.work_bytes = IR_NEW_ARRAY(arena, size_t, stages->step_count + 1);
-    p.lives = IR_NEW_ARRAY(arena, life, stages->buffer_count + 1);
+    p.live_ranges = IR_NEW_ARRAY(arena, live_range, stages->buffer_count + 1);
     piece *pieces = IR_NEW_ARRAY(arena, piece, 2 * stages->buffer_count + stages->step_count + 1);
-    if (layout.placements == NULL || layout.work_offset == NULL || layout.work_bytes == NULL || p.lives == NULL ||
+    if (layout.placements == NULL || layout.work_offset == NULL || layout.work_bytes == NULL || p.live_ranges == NULL ||
         pieces == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out");
-    find_lives(&p);
+    find_live_ranges(&p);
     find_forms(&p);
-    mdot_status status = place_all(&p, pieces, err);
+    mdot_status status = assign_all(&p, pieces, err);
     if (status == MDOT_OK) *out_layout = layout;
     return status;
 }

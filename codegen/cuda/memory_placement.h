@@ -11,23 +11,23 @@
 #include "codegen/cuda/stage_types.h"
 #include "ir/plan/kernel_kind.h"
 
-typedef enum cu_space_kind { CU_NOWHERE, CU_SHARED, CU_SCRATCH, CU_INPUT, CU_OUTPUT, CU_WEIGHTS } cu_space_kind;
+typedef enum cu_memory_space { CU_UNPLACED, CU_SHARED, CU_SCRATCH, CU_INPUT, CU_OUTPUT, CU_WEIGHTS } cu_memory_space;
 
-typedef struct cu_place {
-    cu_space_kind kind;
+typedef struct cu_location {
+    cu_memory_space kind;
     bool is_half;
     size_t offset_bytes, size_bytes; /* for SHARED and SCRATCH */
     /* SHARED: element e of the tile is at e + e / width * (pitch - width). Rows of a matrix are padded, so that the
      * lanes of a matrix instruction, which read the same column of eight rows, access different banks. */
     int64_t width, pitch;
     int64_t unit; /* SHARED: elements per unit of length; 0: the whole buffer is there */
-} cu_place;
+} cu_location;
 
-/* A buffer may have several places; a step that writes it writes all of them. */
+/* A buffer may have several locations; a step that writes it writes all of them. */
 typedef struct cu_placement {
-    cu_place plain;  /* in its own type, for general operations */
-    cu_place half;   /* in the 16-bit type, for matrix instructions */
-    cu_place output; /* write-only */
+    cu_location plain;  /* in its own type, for general operations */
+    cu_location half;   /* in the 16-bit type, for matrix instructions */
+    cu_location output; /* write-only */
 } cu_placement;
 
 typedef struct cu_layout {

@@ -64,7 +64,7 @@ mdot_status cu_nvrtc_load(cu_nvrtc *out_nvrtc, mdot_error *err)
     void *address;
 #define BIND(name, result, parameters)                                                                                 \
     address = dlsym(library, "nvrtc" #name);                                                                           \
-    if (address == NULL) return mdot_fail(err, MDOT_TOOLCHAIN, "NVRTC is too old or is none: no nvrtc" #name);         \
+    if (address == NULL) return mdot_fail(err, MDOT_TOOLCHAIN, "the NVRTC library lacks nvrtc" #name ": too old?");    \
     memcpy(&nvrtc.name, &address, sizeof address);
     CU_NVRTC_SYMBOL_MAP(BIND)
 #undef BIND

@@ -1,8 +1,8 @@
 /* nvrtc.h — CUDA C → cubin through NVIDIA's run-time compiler, which is loaded on demand.
  *
  * mdot builds and runs without it. Only compiling for a GPU needs it, in version 12.1 or later, because earlier
- * versions limit a kernel's parameters to 4 KB and inputs are passed in them. It needs neither a GPU nor a driver
- * nor CUDA's headers, so that artefacts for GPUs can be made on any machine.
+ * versions limit a kernel's parameters to 4 KB and inputs are passed in them. It works without a GPU, a driver and
+ * CUDA's headers, so that artefacts for GPUs can be made on any machine.
  */
 #ifndef CU_NVRTC_H
 #define CU_NVRTC_H

@@ -18,21 +18,22 @@ struct cu_function;
 
 /* Whether a step with an internal barrier (a __syncthreads in its function) reads earlier steps' results before or
  * after it. */
-typedef enum cu_when { CU_BEFORE_MEETING = 1, CU_BEHIND_MEETING = 2 } cu_when;
+typedef enum cu_read_phase { CU_BEFORE_BARRIER = 1, CU_AFTER_BARRIER = 2 } cu_read_phase;
 
 /* The functions of a kernel kind's steps. */
 typedef struct cu_step_kind {
-    /* Appends the kernel's steps to the stages, with their spread and accesses (step_finder.h). False: memory ran
-     * out. */
+    /* Appends the kernel's steps to the stages, with their distribution and accesses (step_finder.h). False: memory
+     * ran out. */
     bool (*find_steps)(struct cu_step_finder *finder, const pl_kernel *kernel);
     /* Passes the row strides of the kernel's matrices to the placement (memory_placement.h). NULL: it has none. */
     void (*visit_strides)(const pl_kernel *kernel, struct cu_stride_visitor *visitor);
     /* Prints the number of rows that a step without units distributes. NULL: it distributes points. */
     const char *(*row_count)(struct cu_function *f, const pl_kernel *kernel);
-    /* Shared memory that a step needs besides its buffers' places. A step that needs any has an internal barrier.
+    /* Shared memory that a step needs besides its buffers' locations. A step that needs any has an internal barrier.
      * NULL: none. */
     size_t (*work_bytes)(const struct cu_step *step, const struct cu_layout *layout);
-    unsigned (*reads)(const struct cu_step *step, int buffer); /* cu_when, for a step with an internal barrier */
+    unsigned (*reads)(const struct cu_step *step, int buffer); /* bits of cu_read_phase, for a step with an internal
+                                                                * barrier */
     void (*emit)(struct cu_function *f);                       /* prints the function's body */
 } cu_step_kind;
 

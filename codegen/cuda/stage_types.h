@@ -5,11 +5,11 @@
 #include "codegen/cuda/index_range.h"
 #include "codegen/cuda/schedule.h"
 
-typedef enum cu_spread {
+typedef enum cu_distribution {
     CU_TILED, /* one tile of units at a time */
     CU_FREE,  /* rows or points distributed over all blocks, independently of units */
     CU_SINGLE /* block 0 only, for steps without length */
-} cu_spread;
+} cu_distribution;
 
 /* A reduction over the length to few results has two steps: tiles to partial results, and partial results to the
  * result. */
@@ -25,7 +25,7 @@ typedef struct cu_step {
     const pl_kernel *kernel;
     const cu_step_kind *kind; /* the schedule's functions for the kernel's kind */
     cu_part part;
-    cu_spread spread;
+    cu_distribution distribution;
     int64_t scale; /* rows, batches or points of the tiled loop per unit */
     int loop;      /* NEST: the loop over units, outer loops before reduction loops; -1 if there is none */
     cu_space space;
@@ -45,16 +45,16 @@ typedef struct cu_stages {
     int buffer_count;         /* buffers of the plan, followed by partial results */
     const pl_buffer *buffers; /* partial results are SCRATCH */
     int step_count;
-    cu_step *steps; /* ordered by stage, then by spread, then in the plan's order */
+    cu_step *steps; /* ordered by stage, then by distribution, then in the plan's order */
     int stage_count;
     cu_barrier *barriers; /* barrier at the beginning of stage i; [0] is unused */
-    bool meets_at_end;    /* blocks other than 0 write outputs in the last stage */
+    bool barrier_at_end;  /* blocks other than 0 write outputs in the last stage */
 } cu_stages;
 
-/* True if a step distributes its points over all threads itself: a step of a kind without rows, and without units. */
-static inline bool cu_deals_out_points(const cu_step *step)
+/* True if a step distributes its points over all threads itself: its kind lacks rows, and units do not divide it. */
+static inline bool cu_distributes_points(const cu_step *step)
 {
-    return step->spread == CU_FREE && step->kind->row_count == NULL;
+    return step->distribution == CU_FREE && step->kind->row_count == NULL;
 }
 
 #endif

@@ -26,8 +26,8 @@ void cu_note_access(cu_step_finder *f, int buffer, bool is_written, cu_range ele
     if (buffer < 0) return;
     cu_step *s = f->step;
     int64_t unit = cu_elements_per_unit(&f->buffers[buffer].type);
-    bool is_local = s->spread == CU_SINGLE;
-    if (s->spread == CU_TILED && unit > 0)
+    bool is_local = s->distribution == CU_SINGLE;
+    if (s->distribution == CU_TILED && unit > 0)
         is_local = elements.unit == unit && elements.low >= 0 && elements.high < unit;
     for (int k = 0; k < s->access_count; k++) {
         cu_access *a = &s->accesses[k];
@@ -84,7 +84,7 @@ cu_step *cu_add_step(cu_step_finder *f, const pl_kernel *kernel, cu_part part)
     *s = (cu_step){.kernel = kernel,
                    .kind = stages->schedule->kinds[kernel->kind],
                    .part = part,
-                   .spread = CU_SINGLE,
+                   .distribution = CU_SINGLE,
                    .scale = 1,
                    .loop = -1};
     s->space.max_length = stages->plan->max_length;
@@ -105,12 +105,12 @@ bool cu_writes_locally(const cu_step *s)
 void cu_tile_loop(cu_step_finder *f, int loop, ir_dim extent)
 {
     cu_step *s = f->step;
-    s->spread = CU_TILED;
+    s->distribution = CU_TILED;
     s->scale = extent.scale;
     s->space.loop[loop] = (cu_range){extent.scale, 0, extent.scale - 1};
 }
 
-void cu_spread_rows(cu_step_finder *f, ir_dim rows, ir_dim columns, void (*note_accesses)(cu_step_finder *f))
+void cu_distribute_rows(cu_step_finder *f, ir_dim rows, ir_dim columns, void (*note_accesses)(cu_step_finder *f))
 {
     cu_step *s = f->step;
     int64_t longest = f->stages->plan->max_length;
@@ -120,9 +120,9 @@ void cu_spread_rows(cu_step_finder *f, ir_dim rows, ir_dim columns, void (*note_
     s->space.loop[1] = cu_extent_range(columns, longest);
     if (cu_is_units(rows)) cu_tile_loop(f, 0, rows);
     note_accesses(f);
-    if (s->spread == CU_TILED && cu_writes_locally(s)) return;
-    bool is_small = ir_dim_is_number(rows) && rows.offset < CU_FEWEST_FREE_ROWS;
-    s->spread = is_small ? CU_SINGLE : CU_FREE;
+    if (s->distribution == CU_TILED && cu_writes_locally(s)) return;
+    bool is_small = ir_dim_is_number(rows) && rows.offset < CU_MIN_FREE_ROWS;
+    s->distribution = is_small ? CU_SINGLE : CU_FREE;
     s->scale = is_small ? rows.offset : 1;
     s->space.loop[0] = cu_extent_range(rows, longest);
     note_accesses(f);

@@ -1,12 +1,12 @@
-/* step_finder.h — helpers of the kernel kinds that append steps to stages: spreads over blocks, and the elements that
- * each unit accesses. */
+/* step_finder.h — helpers of the kernel kinds that append steps to stages: distribution over blocks, and the elements
+ * that each unit accesses. */
 #ifndef CU_STEP_FINDER_H
 #define CU_STEP_FINDER_H
 
 #include "codegen/cuda/stage_types.h"
 
-/* Minimum numbers of rows and points without length that are worth spreading over blocks. */
-enum { CU_FEWEST_FREE_ROWS = 32, CU_FEWEST_FREE_POINTS = 4096 };
+/* Minimum numbers of rows and points without length that are worth distributing over blocks. */
+enum { CU_MIN_FREE_ROWS = 32, CU_MIN_FREE_POINTS = 4096 };
 
 typedef struct cu_step_finder {
     cu_stages *stages;
@@ -18,19 +18,20 @@ typedef struct cu_step_finder {
 /* Appends a step of block 0 without accesses, and makes it the finder's step. NULL: memory ran out. */
 cu_step *cu_add_step(cu_step_finder *f, const pl_kernel *kernel, cu_part part);
 
-/* Is an extent a multiple of the length? */
+/* True if an extent is a multiple of the length. */
 static inline bool cu_is_units(ir_dim d)
 {
     return d.scale > 0 && d.offset == 0;
 }
 /* Marks that loop `loop`, of extent scale * L, runs over the units. */
 void cu_tile_loop(cu_step_finder *f, int loop, ir_dim extent);
-/* Spreads a step over its rows, the first loop. `note_accesses` notes the accesses for the spread that is tried. */
-void cu_spread_rows(cu_step_finder *f, ir_dim rows, ir_dim columns, void (*note_accesses)(cu_step_finder *f));
-/* Are all elements that the step writes those of its own units? */
+/* Distributes a step over its rows, the first loop. `note_accesses` records the accesses for the distribution that is
+ * tried. */
+void cu_distribute_rows(cu_step_finder *f, ir_dim rows, ir_dim columns, void (*note_accesses)(cu_step_finder *f));
+/* True if the step writes only elements of its own units. */
 bool cu_writes_locally(const cu_step *s);
 
-/* Note that the step accesses elements of a buffer. Buffer -1 and expression NULL are absent. */
+/* Record that the step accesses elements of a buffer. Buffer -1 and expression NULL mean that there is none. */
 void cu_note_access(cu_step_finder *f, int buffer, bool is_written, cu_range elements);
 void cu_note_loads(cu_step_finder *f, const pl_expr *e);
 void cu_note_matrix(cu_step_finder *f, const pl_matrix *m, bool is_written, cu_range columns);

@@ -123,7 +123,7 @@ static mdot_status read_type(binder *b, int input)
 static bs_suggest_hint nearest_symbol(const binder *b, const char *name)
 {
     bs_suggest near = bs_suggest_begin(name);
-    for (int i = 0; i < b->symbol_count; i++) bs_suggest_offer(&near, b->symbols[i].name);
+    for (int i = 0; i < b->symbol_count; i++) bs_suggest_add(&near, b->symbols[i].name);
     return bs_suggest_end(&near);
 }
 

@@ -62,12 +62,12 @@ static mdot_status fail_unknown(const rt_components *components, const char *tex
     bs_join_add(&list, "auto");
     bs_join_add(&list, "cpu");
     bs_suggest near = bs_suggest_begin(text);
-    bs_suggest_offer(&near, "auto");
-    bs_suggest_offer(&near, "cpu");
+    bs_suggest_add(&near, "auto");
+    bs_suggest_add(&near, "cpu");
     for (size_t i = 0; components->devices[i] != NULL; i++) {
         const char *name = components->devices[i]->name;
         bs_join_add(&list, "%s and %s:0, %s:1 …", name, name, name);
-        bs_suggest_offer(&near, name);
+        bs_suggest_add(&near, name);
     }
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown device \"%s\"%s; known are %s", text,
                      bs_suggest_end(&near).text, known);

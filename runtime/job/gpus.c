@@ -97,12 +97,12 @@ static bool is_called(const gpu_row *row, const char *name)
 
 static void offer(bs_suggest *near, const gpu_row *row)
 {
-    bs_suggest_offer(near, row->gpu.name);
+    bs_suggest_add(near, row->gpu.name);
     for (const char *alias = row->aliases; *alias != '\0';) {
         size_t length = strcspn(alias, "|");
-        char text[BS_NEAR_LENGTH + 1];
+        char text[BS_SUGGEST_LENGTH + 1];
         snprintf(text, sizeof text, "%.*s", (int)length, alias);
-        bs_suggest_offer_alias(near, text, row->gpu.name);
+        bs_suggest_add_alias(near, text, row->gpu.name);
         alias += length + (alias[length] == '|');
     }
 }
@@ -113,7 +113,7 @@ static mdot_status fail_unknown(const char *name, mdot_error *err)
     char known[sizeof err->message - 160];
     bs_join list;
     bs_join_begin(&list, known, sizeof known);
-    char wrong[BS_NEAR_LENGTH + 1]; /* in the form of the table's names */
+    char wrong[BS_SUGGEST_LENGTH + 1]; /* in the form of the table's names */
     const char *core = skip_brand(name);
     snprintf(wrong, sizeof wrong, "%s", core + strspn(core, " -_"));
     for (char *c = wrong; *c != '\0'; c++)

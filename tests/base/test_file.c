@@ -222,11 +222,11 @@ static void a_file_made_elsewhere_is_moved_into_place(void **state)
     fixture *f = *state;
     write_text(f->path, "old");
     write_text(f->other, "new");
-    assert_int_equal(bs_move_into_place(f->other, f->path, NULL), MDOT_OK);
+    assert_int_equal(bs_replace_file(f->other, f->path, NULL), MDOT_OK);
     expect_content(f->path, "new");
     assert_int_equal(process_count_files(f->folder), 1);
     write_text(f->other, "newer");
-    assert_int_equal(bs_move_into_place(f->other, f->folder, NULL), MDOT_IO);
+    assert_int_equal(bs_replace_file(f->other, f->folder, NULL), MDOT_IO);
     expect_content(f->other, "newer");
 }
 

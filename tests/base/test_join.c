@@ -28,7 +28,7 @@ static void items_that_do_not_fit_are_counted(void **state)
 {
     (void)state;
     enum { ITEMS = 30 };
-    for (size_t size = BS_LIST_LEAST; size < 400; size++) {
+    for (size_t size = BS_JOIN_MIN_BYTES; size < 400; size++) {
         char text[400];
         memset(text, '#', sizeof text);
         bs_join list;

@@ -70,7 +70,7 @@ static void invalid_size_is_refused_by_name(void **state)
 {
     (void)state;
     static const size_t sizes[] = {
-        0, 1, sizeof(old) - 1, sizeof(now) + 1, sizeof(now) + 4, BS_SIZED_MOST_BYTES + 8, SIZE_MAX};
+        0, 1, sizeof(old) - 1, sizeof(now) + 1, sizeof(now) + 4, BS_STRUCT_MAX_BYTES + 8, SIZE_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         now theirs = {sizes[i], 1, 2}, mine = {9, 9, 9};
         mdot_error err = {0};

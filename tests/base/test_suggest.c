@@ -14,7 +14,7 @@ static const char *const names[] = {"precision", "layout", "optimizer", "gpu", "
 static const char *nearest(const char *wrong)
 {
     bs_suggest near = bs_suggest_begin(wrong);
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) bs_suggest_offer(&near, names[i]);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) bs_suggest_add(&near, names[i]);
     return near.found;
 }
 
@@ -42,18 +42,18 @@ static void two_letter_names_are_suggested_if_they_share_a_first_letter(void **s
 {
     (void)state;
     bs_suggest near = bs_suggest_begin("tb");
-    bs_suggest_offer(&near, "dp");
-    bs_suggest_offer(&near, "tp");
+    bs_suggest_add(&near, "dp");
+    bs_suggest_add(&near, "tp");
     assert_string_equal(near.found, "tp");
     near = bs_suggest_begin("xp"); /* equally near to both */
-    bs_suggest_offer(&near, "dp");
-    bs_suggest_offer(&near, "tp");
+    bs_suggest_add(&near, "dp");
+    bs_suggest_add(&near, "tp");
     assert_null(near.found);
     near = bs_suggest_begin("smm");
-    bs_suggest_offer(&near, "sm");
+    bs_suggest_add(&near, "sm");
     assert_string_equal(near.found, "sm");
     near = bs_suggest_begin("t");
-    bs_suggest_offer(&near, "tp");
+    bs_suggest_add(&near, "tp");
     assert_null(near.found);
 }
 
@@ -94,7 +94,7 @@ static void a_hint_follows_the_wrong_name(void **state)
     (void)state;
     bs_suggest near = bs_suggest_begin("layuot");
     assert_string_equal(bs_suggest_end(&near).text, "");
-    bs_suggest_offer(&near, "layout");
+    bs_suggest_add(&near, "layout");
     assert_string_equal(bs_suggest_end(&near).text, " (did you mean layout?)");
     near.found = "a name that is far longer than any that is compared";
     assert_string_equal(bs_suggest_end(&near).text, " (did you mean a name that is far longer than a?)");

@@ -236,7 +236,7 @@ static bool buckets_share_kernels(model *m)
 {
     cg_options options = {.predictor_name = "hand-made", .target_count = 2, .targets = both_levels};
     cg_table table = {0};
-    assert_int_equal(cg_build_table(&m->entry, 1, &options, (cg_made[CG_BACKENDS]){0}, &table, NULL), MDOT_OK);
+    assert_int_equal(cg_build_table(&m->entry, 1, &options, (cg_image_set[CG_BACKENDS]){0}, &table, NULL), MDOT_OK);
     const unsigned char *bytes = table.pool.bytes;
     const mdot_abi_entry *entry = (const mdot_abi_entry *)(bytes + ((const mdot_abi_table *)bytes)->entries_at);
     const mdot_abi_bucket *buckets = (const mdot_abi_bucket *)(bytes + entry->buckets_at);
@@ -301,9 +301,9 @@ static void write_with_images(model *m, cu_images *images, const char *path)
 {
     cg_options options = {.predictor_name = "hand-made", .target_count = 2, .targets = both_levels};
     cg_table table = {0};
-    cg_made made[CG_BACKENDS] = {0}, *cpu = &made[0], *cuda = &made[1];
+    cg_image_set made[CG_BACKENDS] = {0}, *cpu = &made[0], *cuda = &made[1];
     assert_int_equal(cg_cpu_backend.make_images(&m->entry, 1, &options, m->arena, cpu, NULL), MDOT_OK);
-    assert_int_equal(cu_hand_over(images, m->arena, cuda, NULL), MDOT_OK);
+    assert_int_equal(cu_export_images(images, m->arena, cuda, NULL), MDOT_OK);
     assert_int_equal(cg_build_table(&m->entry, 1, &options, made, &table, NULL), MDOT_OK);
     const cg_data_section sections[] = {
         {MDOT_ABI_SECTION_TABLE, MDOT_ABI_SYMBOL_TABLE, table.pool.bytes, table.pool.size_bytes, MDOT_ABI_ALIGNMENT},
@@ -382,7 +382,7 @@ static uint64_t schema_hash(model *m)
 {
     cg_options options = {.predictor_name = "hand-made", .target_count = 2, .targets = both_levels};
     cg_table table = {0};
-    assert_int_equal(cg_build_table(&m->entry, 1, &options, (cg_made[CG_BACKENDS]){0}, &table, NULL), MDOT_OK);
+    assert_int_equal(cg_build_table(&m->entry, 1, &options, (cg_image_set[CG_BACKENDS]){0}, &table, NULL), MDOT_OK);
     const mdot_abi_table *head = (const mdot_abi_table *)table.pool.bytes;
     uint64_t hash = ((const mdot_abi_entry *)(table.pool.bytes + head->entries_at))->schema_hash;
     cg_pool_done(&table.pool);

@@ -73,8 +73,8 @@ const cg_cpu_target *const *harness_targets(int *out_count)
     if (v3) list[count++] = cg_cpu_target_find(MDOT_CPU_X86_64_V3, CG_FP32);
     if (v4) list[count++] = cg_cpu_target_find(MDOT_CPU_X86_64_V4, CG_FP32);
     int made = 0;
-    if (v3) rows[made++] = in_bf16(MDOT_CPU_X86_64_V3, "x86-64-v3, bf16 widened", CG_MATMUL_WIDENED);
-    if (v4) rows[made++] = in_bf16(MDOT_CPU_X86_64_V4, "x86-64-v4, bf16 widened", CG_MATMUL_WIDENED);
+    if (v3) rows[made++] = in_bf16(MDOT_CPU_X86_64_V3, "x86-64-v3, bf16 widened", CG_MATMUL_BF16_WEIGHTS);
+    if (v4) rows[made++] = in_bf16(MDOT_CPU_X86_64_V4, "x86-64-v4, bf16 widened", CG_MATMUL_BF16_WEIGHTS);
     if (harness_runs(MDOT_CPU_X86_64_BF16)) {
         rows[made] = in_bf16(MDOT_CPU_X86_64_V4, "vdpbf16ps", CG_MATMUL_BF16);
         rows[made++].features = "+avx512bf16,-prefer-256-bit";

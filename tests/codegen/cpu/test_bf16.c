@@ -28,7 +28,7 @@ static void build_values(cg_emitter *e)
 {
     LLVMTypeRef floats = cg_vector(e, e->f32, LANES), words = cg_vector(e, e->i32, LANES);
     cg_begin_function(e, "narrow", 3);
-    cg_store(e, cg_narrow(e, cg_load(e, floats, cg_pointer(e, 0), 0)), cg_pointer(e, 2), 0);
+    cg_store(e, cg_f32_to_bf16(e, cg_load(e, floats, cg_pointer(e, 0), 0)), cg_pointer(e, 2), 0);
     cg_end_function(e);
     cg_begin_function(e, "products", 3);
     LLVMValueRef a = cg_load(e, words, cg_pointer(e, 0), 0), b = cg_load(e, words, cg_pointer(e, 1), 0);
@@ -166,7 +166,7 @@ static void check_length(const half_case *c, const ir_graph *graph, const pl_pla
     double of_evaluation = worst(out, want[0]), of_interpretation = worst(out, rounded[0]);
     if (!(of_evaluation <= c->of_evaluation))
         fail_msg("%s, %s, length %d: off by %g", c->name, target->name, (int)length, of_evaluation);
-    if (target->matmul > CG_MATMUL_WIDENED && !(of_interpretation <= c->of_interpretation))
+    if (target->matmul > CG_MATMUL_BF16_WEIGHTS && !(of_interpretation <= c->of_interpretation))
         fail_msg("%s, %s, length %d: off by %g of its interpretation", c->name, target->name, (int)length,
                  of_interpretation);
     free(out);

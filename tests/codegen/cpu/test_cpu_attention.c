@@ -237,7 +237,7 @@ static void check_context(const pl_attention *k, const sizes *z, float *const da
 static double tolerance_of(const cg_cpu_target *target, const pl_plan *plan, const pl_attention *k)
 {
     bool half_out = cg_stored_dtype(target, &plan->buffers[OUT]) == MDOT_DTYPE_BF16;
-    bool half = cg_multiplies_half(target, plan, &(pl_kernel){.kind = PL_ATTENTION, .attention = *k});
+    bool half = cg_multiplies_bf16(target, plan, &(pl_kernel){.kind = PL_ATTENTION, .attention = *k});
     return 1e-5 + (half ? 4e-3 : 0) + (half_out ? 1.0 / 256 : 0);
 }
 
@@ -249,7 +249,7 @@ static void run_kernel(kernel run, const cg_cpu_target *target, const shape *s, 
     pl_buffer buffers[BUFFERS];
     pl_plan plan;
     make_plan(s, &k, buffers, &plan);
-    bool half = cg_multiplies_half(target, &plan, &(pl_kernel){.kind = PL_ATTENTION, .attention = k});
+    bool half = cg_multiplies_bf16(target, &plan, &(pl_kernel){.kind = PL_ATTENTION, .attention = k});
     guarded buffer[BUFFERS + 1];
     float *data[BUFFERS];
     for (int b = 0; b < BUFFERS; b++) {
@@ -326,7 +326,7 @@ static void check_in(bool half, const shape *s, const int64_t *lengths, int coun
     int targets;
     const cg_cpu_target *const *target = harness_targets(&targets);
     for (int t = 0; t < targets; t++)
-        if (half ? target[t]->matmul > CG_MATMUL_WIDENED : target[t]->matmul == CG_MATMUL_F32)
+        if (half ? target[t]->matmul > CG_MATMUL_BF16_WEIGHTS : target[t]->matmul == CG_MATMUL_F32)
             check_on(target[t], s, lengths, count);
 }
 

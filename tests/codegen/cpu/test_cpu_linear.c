@@ -302,7 +302,7 @@ static void run_kernel(kernel run, const form *f, const shape *s, int64_t rows, 
     int64_t padded = (s->columns + CG_PANEL_COLUMNS - 1) / CG_PANEL_COLUMNS * CG_PANEL_COLUMNS;
     bool half_out = cg_stored_dtype(f->target, &descriptions[OUT]) == MDOT_DTYPE_BF16;
     bool half_weight = cg_stored_dtype(f->target, &descriptions[WEIGHT]) == MDOT_DTYPE_BF16;
-    bool half_operands = half_weight && f->target->matmul > CG_MATMUL_WIDENED;
+    bool half_operands = half_weight && f->target->matmul > CG_MATMUL_BF16_WEIGHTS;
     float *dense = random_values(s->k * s->columns), *a_values = random_values(a_count);
     float *before = random_values(out_count), *after = random_values(out_count);
     if (half_out) round_all(before, out_count);

@@ -53,7 +53,7 @@ static void buffers_stored_in_16_bits_count_in_bf16(void **state)
     signature_fixture_begin(&s);
     pl_kernel kernel = make_linear(&s);
     cg_cpu_target targets[] = {*s.target, *s.target, *s.target};
-    targets[1].matmul = CG_MATMUL_WIDENED;
+    targets[1].matmul = CG_MATMUL_BF16_WEIGHTS;
     targets[2].matmul = CG_MATMUL_BF16;
     for (int t = 0; t < 3; t++)
         for (int b = 0; b <= 4; b++) {

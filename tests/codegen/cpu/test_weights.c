@@ -36,7 +36,7 @@ static void pack_rotated(const ir_tensor *tensor, void *out)
 }
 
 static const cg_packing rotated = {.name = "rotated", .matrix_bytes = dense_bytes, .pack_matrix = pack_rotated};
-static const cg_layout rotated_layout = {.whole = &rotated, .half = &rotated};
+static const cg_layout rotated_layout = {.f32 = &rotated, .bf16 = &rotated};
 static const cg_layout *const panels_only[] = {&cg_layout_f32};
 
 static void plans_share_equal_weights(void **state)
@@ -54,7 +54,7 @@ static void plans_share_equal_weights(void **state)
     cg_pool weights = {0};
     cg_placement placement;
     ir_arena *arena = ir_arena_create(0);
-    assert_int_equal(cg_place_weights(entries, 2, panels_only, 1, &weights, &placement, arena, NULL), MDOT_OK);
+    assert_int_equal(cg_lay_out_weights(entries, 2, panels_only, 1, &weights, &placement, arena, NULL), MDOT_OK);
     const int64_t *at = placement.offset[0], *at_second = placement.offset[1];
     assert_int_equal(first[2].offset_bytes, 7); /* a buffer other than a weight */
     assert_int_equal(at_second[1], at[0]);      /* equal bytes */
@@ -87,7 +87,7 @@ static void layouts_share_all_weights_except_matrices(void **state)
     cg_pool weights = {0};
     cg_placement placement[2];
     ir_arena *arena = ir_arena_create(0);
-    assert_int_equal(cg_place_weights(&entry, 1, both, 2, &weights, placement, arena, NULL), MDOT_OK);
+    assert_int_equal(cg_lay_out_weights(&entry, 1, both, 2, &weights, placement, arena, NULL), MDOT_OK);
     size_t at[2][2];
     for (int p = 0; p < 2; p++)
         for (int k = 0; k < 2; k++) {
@@ -119,7 +119,7 @@ static void bf16_shares_32_bit_weights_with_fp32(void **state)
     cg_pool weights = {0};
     cg_placement placement[2];
     ir_arena *arena = ir_arena_create(0);
-    assert_int_equal(cg_place_weights(&entry, 1, both, 2, &weights, placement, arena, NULL), MDOT_OK);
+    assert_int_equal(cg_lay_out_weights(&entry, 1, both, 2, &weights, placement, arena, NULL), MDOT_OK);
     size_t at[2][2];
     for (int p = 0; p < 2; p++)
         for (int k = 0; k < 2; k++) at[p][k] = placement[p].first + (size_t)placement[p].offset[0][k];
@@ -143,7 +143,7 @@ static void plans_without_weights_still_make_a_section(void **state)
     cg_pool weights = {0};
     cg_placement placement;
     ir_arena *arena = ir_arena_create(0);
-    assert_int_equal(cg_place_weights(&entry, 1, panels_only, 1, &weights, &placement, arena, NULL), MDOT_OK);
+    assert_int_equal(cg_lay_out_weights(&entry, 1, panels_only, 1, &weights, &placement, arena, NULL), MDOT_OK);
     assert_int_equal(placement.offset[0][0], 0);
     assert_int_equal(placement.first, 0);
     assert_int_equal(placement.end, 0);
@@ -164,7 +164,8 @@ static void oversized_weight_is_reported_by_name(void **state)
     cg_placement placement;
     ir_arena *arena = ir_arena_create(0);
     mdot_error err;
-    assert_int_equal(cg_place_weights(&entry, 1, panels_only, 1, &weights, &placement, arena, &err), MDOT_UNSUPPORTED);
+    assert_int_equal(cg_lay_out_weights(&entry, 1, panels_only, 1, &weights, &placement, arena, &err),
+                     MDOT_UNSUPPORTED);
     assert_non_null(strstr(err.message, "embedding"));
     cg_pool_done(&weights);
     ir_arena_destroy(arena);

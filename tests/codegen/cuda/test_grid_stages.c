@@ -53,8 +53,8 @@ static void assert_steps(const cu_stages *stages, const char *wanted)
         char letter = letters[s->kernel->kind];
         if (s->part == CU_PARTIAL) letter = 'P';
         if (s->part == CU_FINISH) letter = 'F';
-        if (s->spread == CU_FREE) text[size++] = '*';
-        text[size++] = s->spread == CU_SINGLE ? (char)(letter - 'A' + 'a') : letter;
+        if (s->distribution == CU_FREE) text[size++] = '*';
+        text[size++] = s->distribution == CU_SINGLE ? (char)(letter - 'A' + 'a') : letter;
         assert_true(size + 2 < sizeof text);
     }
     assert_string_equal(text, wanted);
@@ -66,7 +66,7 @@ static void an_encoder_has_barriers_before_attention_and_head(void **state)
     cu_stages one = stages_of_encoder(1), three = stages_of_encoder(3);
     assert_steps(&one, "LENL|ALNLLNPP|ffll");
     assert_steps(&three, "LENL|ALNLLNL|ALNLLNL|ALNLLNPP|ffll");
-    assert_false(three.meets_at_end);
+    assert_false(three.barrier_at_end);
     for (int k = 1; k < 4; k++) {
         assert_int_equal(three.barriers[k].after->kernel->kind, PL_ATTENTION);
         assert_int_equal(three.barriers[k].after->stage, k);
@@ -93,7 +93,7 @@ static void attention_within_a_unit_needs_no_barrier(void **state)
     assert_steps(&stages, "LAEL");
     assert_int_equal(find(&stages, "linear.p")->scale, 3);
     assert_int_equal(find(&stages, "attention")->loop, 0);
-    assert_true(stages.meets_at_end); /* each block writes its own rows of y */
+    assert_true(stages.barrier_at_end); /* each block writes its own rows of y */
 }
 
 static void reading_a_neighbouring_row_needs_a_barrier(void **state)

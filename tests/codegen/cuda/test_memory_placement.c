@@ -41,7 +41,7 @@ static const cu_placement *placement_of(const cu_layout *layout, const char *nam
 /* ---- Live buffers have disjoint places --------------------------------------------------------------------------- */
 
 typedef struct piece {
-    cu_space_kind kind;
+    cu_memory_space kind;
     size_t begin, end;
     int first, last; /* in steps for shared memory, in stages for scratch memory */
 } piece;
@@ -51,9 +51,9 @@ static int pieces_of(const cu_layout *layout, piece *out)
     const cu_stages *stages = layout->stages;
     int count = 0;
     for (int b = 0; b < stages->buffer_count; b++) {
-        const cu_place *places[] = {&layout->placements[b].plain, &layout->placements[b].half};
+        const cu_location *places[] = {&layout->placements[b].plain, &layout->placements[b].half};
         for (int k = 0; k < 2; k++) {
-            const cu_place *p = places[k];
+            const cu_location *p = places[k];
             if (p->kind != CU_SHARED && p->kind != CU_SCRATCH) continue;
             piece made = {p->kind, p->offset_bytes, p->offset_bytes + p->size_bytes, -1, -1};
             for (int s = 0; s < stages->step_count; s++) {
@@ -154,7 +154,7 @@ static void operands_of_matmuls_are_stored_in_16_bits_only(void **state)
     (void)state;
     cu_layout layout = layout_of(RESIDUAL, CG_BF16);
     const cu_placement *n = placement_of(&layout, "n"), *h = placement_of(&layout, "h");
-    assert_int_equal(n->plain.kind, CU_NOWHERE);
+    assert_int_equal(n->plain.kind, CU_UNPLACED);
     assert_int_equal(n->half.kind, CU_SHARED);
     assert_true(n->half.is_half);
     assert_int_equal(h->plain.kind, CU_SHARED);
@@ -167,7 +167,7 @@ static void fp32_has_no_16_bit_copies(void **state)
 {
     (void)state;
     cu_layout layout = layout_of(RESIDUAL, CG_FP32);
-    for (int b = 0; b < layout.stages->buffer_count; b++) assert_int_equal(layout.placements[b].half.kind, CU_NOWHERE);
+    for (int b = 0; b < layout.stages->buffer_count; b++) assert_int_equal(layout.placements[b].half.kind, CU_UNPLACED);
     assert_int_equal(placement_of(&layout, "n")->plain.kind, CU_SHARED);
 }
 
@@ -177,9 +177,9 @@ static void inputs_and_outputs_stay_in_caller_memory(void **state)
     cu_layout layout = layout_of(RESIDUAL, CG_BF16);
     const cu_placement *x = placement_of(&layout, "x"), *y = placement_of(&layout, "y");
     assert_int_equal(x->plain.kind, CU_INPUT);
-    assert_int_equal(x->half.kind, CU_NOWHERE);
+    assert_int_equal(x->half.kind, CU_UNPLACED);
     assert_int_equal(y->output.kind, CU_OUTPUT);
-    assert_int_equal(y->plain.kind, CU_NOWHERE); /* its plain form is unused */
+    assert_int_equal(y->plain.kind, CU_UNPLACED); /* its plain form is unused */
 }
 
 static void an_output_that_is_read_back_has_a_copy(void **state)
@@ -191,7 +191,7 @@ static void an_output_that_is_read_back_has_a_copy(void **state)
     const cu_placement *h = placement_of(&layout, "h");
     assert_int_equal(h->output.kind, CU_OUTPUT);
     assert_int_equal(h->half.kind, CU_SHARED);
-    assert_int_equal(h->plain.kind, CU_NOWHERE);
+    assert_int_equal(h->plain.kind, CU_UNPLACED);
 }
 
 /* ---- Shared memory ----------------------------------------------------------------------------------------------- */
@@ -201,7 +201,7 @@ static void rows_of_a_tile_are_padded(void **state)
 {
     (void)state;
     cu_layout layout = layout_of(RESIDUAL, CG_BF16);
-    const cu_place *n = &placement_of(&layout, "n")->half;
+    const cu_location *n = &placement_of(&layout, "n")->half;
     assert_int_equal(n->unit, 32);
     assert_int_equal(n->width, 32);
     assert_int_equal(n->pitch, 40);
@@ -215,7 +215,7 @@ static void assert_width(const char *columns, int64_t width, int64_t pitch)
              "x = input f32[1,L,16]\nw = weights f32[16,%s]\nh = mdot.Linear(x, w)\ny = Softmax(h)\nreturn y\n",
              columns);
     cu_layout layout = layout_of(text, CG_FP32);
-    const cu_place *h = &placement_of(&layout, "h")->plain;
+    const cu_location *h = &placement_of(&layout, "h")->plain;
     assert_int_equal(h->kind, CU_SHARED);
     assert_int_equal(h->width, width);
     assert_int_equal(h->pitch, pitch);
@@ -241,7 +241,7 @@ static void row_pitch_follows_the_narrowest_reader(void **state)
                                  "shape = constant i64[3] [1, -1, 32]\nr = Reshape(h, shape)\nv = weights f32[32,16]\n"
                                  "y = mdot.Linear(r, v)\nreturn y\n",
                                  CG_BF16);
-    const cu_place *h = &placement_of(&layout, "h")->half;
+    const cu_location *h = &placement_of(&layout, "h")->half;
     assert_int_equal(h->unit, 64);
     assert_int_equal(h->width, 32);
     assert_int_equal(h->pitch, 40);
@@ -309,7 +309,7 @@ static void results_read_by_other_tiles_are_in_scratch_memory(void **state)
                                  "sizes = constant i64[3] [32, 32, 32]\nq, k, v = Split(p, sizes) {axis=-1}\n"
                                  "y = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\nreturn y\n",
                                  CG_BF16);
-    const cu_place *p = &placement_of(&layout, "p")->half;
+    const cu_location *p = &placement_of(&layout, "p")->half;
     assert_int_equal(p->kind, CU_SCRATCH);
     assert_int_equal(p->size_bytes, MAX_LENGTH * 96 * 2);
     assert_int_equal(p->pitch, p->width);
@@ -328,7 +328,7 @@ static void the_largest_buffer_is_evicted_from_full_shared_memory(void **state)
     assert_true(layout.shared_bytes <= 99 << 10);
     int moved = 0, kept = 0;
     for (int b = 0; b < layout.stages->plan->buffer_count; b++) {
-        const cu_place *p = &layout.placements[b].plain;
+        const cu_location *p = &layout.placements[b].plain;
         moved += p->kind == CU_SCRATCH && p->size_bytes == MAX_LENGTH * 1024 * 4;
         kept += p->kind == CU_SHARED && p->width == 512;
     }
