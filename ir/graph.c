@@ -6,7 +6,7 @@
  */
 #include "ir/graph.h"
 
-#include "ir/ops.h"
+#include "ir/op.h"
 
 #include <assert.h>
 #include <string.h>

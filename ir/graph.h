@@ -16,7 +16,7 @@ typedef struct ir_graph ir_graph;
 typedef struct ir_node ir_node;
 typedef struct ir_value ir_value;
 typedef struct ir_use ir_use;
-struct ir_op; /* ops.h: one row of the operator table */
+struct ir_op; /* op.h: one row of the operator table */
 
 /* A dimension: scale * L + offset, where L is the bucket symbol, the run-time length. A number has scale 0. */
 typedef struct ir_dim {

@@ -1,46 +1,10 @@
-/* ops.c — the operator table, the look-up of operators, and the report of unsupported ones. */
+/* ops.c — the look-up of operators, and the report of unsupported ones. */
 #include "ir/ops.h"
 
 #include "base/join.h"
-#include "ir/ops/families.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <string.h>
-
-#define SIF IR_STATELESS
-#define COM (IR_STATELESS | IR_COMMUTATIVE)
-#define VAR IR_VARIADIC
-#define SHP IR_SHAPE_ONLY
-#define MANY INT_MAX
-#define ir_eval_none NULL
-
-const ir_op ir_ops[IR_OP_COUNT] = {
-#define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering)              \
-    [IR_OP_##id] = {IR_OP_##id, name,   domain,     least_in,  most_in,   least_out,                                   \
-                    most_out,   traits, ir_##shape, ir_##cost, ir_##eval, IR_LOWER_##lowering},
-#include "ir/ops.def"
-#undef OP
-};
-
-const char *ir_lowering_name(ir_lowering lowering)
-{
-    static const char *const names[] = {
-        [IR_LOWER_POINTWISE] = "pointwise",
-        [IR_LOWER_MOVE] = "move",
-        [IR_LOWER_ALIAS] = "alias",
-        [IR_LOWER_REDUCE] = "reduce",
-        [IR_LOWER_LINEAR] = "linear",
-        [IR_LOWER_ATTENTION] = "attention",
-        [IR_LOWER_NORM] = "norm",
-        [IR_LOWER_SEQUENTIAL] = "sequential",
-        [IR_LOWER_RECURRENCE] = "recurrence",
-        [IR_LOWER_EXPAND] = "expand",
-        [IR_LOWER_FOLD] = "fold",
-        [IR_LOWER_NONE] = "none",
-    };
-    return names[lowering];
-}
 
 /* ---- Look-up: open addressing, built once ------------------------------------------------------------------------ */
 

@@ -1,8 +1,6 @@
 /* graph_edit.c — small changes to the graph from which upgrades are built (upgrade.h). */
 #include "frontend/onnx/graph_edit.h"
 
-#include "frontend/onnx/upgrade.h"
-
 #include <string.h>
 
 /* ---- Types ------------------------------------------------------------------------------------------------------ */

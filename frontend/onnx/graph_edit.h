@@ -2,12 +2,21 @@
 #ifndef FE_GRAPH_EDIT_H
 #define FE_GRAPH_EDIT_H
 
-#include "frontend/onnx/upgrade.h"
+#include "frontend/onnx/context.h"
+#include "ir/ops.h"
+
+typedef struct fe_upgrader {
+    const fe_context *context;
+    ir_graph *graph;
+    ir_node *typed; /* the last node that was offered to the shape rules; NULL: none */
+} fe_upgrader;
 
 /* A value's type from the shape rules, or rank -1 if they cannot derive it. */
 const ir_type *fe_type_of(fe_upgrader *u, const ir_value *value);
 /* Does the same between nodes, when the last node is upgraded, too. */
 const ir_type *fe_type_of_upgraded(fe_upgrader *u, const ir_value *value);
+/* Clears the types that rewriting needed, because inference is a separate pass that knows the bound length. */
+void fe_forget_types(const fe_upgrader *u);
 /* Adds constants named after the node. */
 ir_value *fe_add_ints(const fe_upgrader *u, const ir_node *node, const char *what, const int64_t *values, int count);
 ir_value *fe_add_scalar(const fe_upgrader *u, const ir_node *node, const char *what, mdot_dtype dtype, double value);

@@ -4,7 +4,7 @@
 #ifndef FE_REWRITES_MEANING_H
 #define FE_REWRITES_MEANING_H
 
-#include "frontend/onnx/upgrade.h"
+#include "frontend/onnx/graph_edit.h"
 
 bool fe_rewrite_broadcast(fe_upgrader *u, ir_node *node, int64_t opset);
 bool fe_rewrite_prelu(fe_upgrader *u, ir_node *node, int64_t opset);

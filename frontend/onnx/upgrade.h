@@ -3,16 +3,9 @@
 #ifndef FE_UPGRADE_H
 #define FE_UPGRADE_H
 
-#include "frontend/onnx/context.h"
-#include "ir/ops.h"
+#include "frontend/onnx/graph_edit.h"
 
 enum { FE_NEWEST_OPSET = 28 };
-
-typedef struct fe_upgrader {
-    const fe_context *context;
-    ir_graph *graph;
-    ir_node *typed; /* the last node that was offered to the shape rules; NULL: none */
-} fe_upgrader;
 
 /* The row for an operator of domain "" or another; NULL: unknown. Old names of renamed operators are found, too. */
 const ir_op *fe_find_operator(const char *domain, const char *op_type, int64_t opset);
@@ -21,8 +14,5 @@ const ir_op *fe_find_operator(const char *domain, const char *op_type, int64_t o
  * Later nodes keep reading its output values. A node that cannot be rewritten gets op = NULL and the reason in its
  * op_type. */
 mdot_status fe_upgrade_node(fe_upgrader *u, ir_node *node, int64_t opset);
-
-/* Clears the types that rewriting needed, because inference is a separate pass that knows the bound length. */
-void fe_forget_types(const fe_upgrader *u);
 
 #endif

@@ -8,8 +8,9 @@ trap 'rm -rf "$work"' EXIT INT TERM
 
 make_tree() {
     rm -rf "$work/tree"
-    mkdir -p "$work/tree/runtime/job" "$work/tree/runtime/perf"
+    mkdir -p "$work/tree/base" "$work/tree/runtime/job" "$work/tree/runtime/perf"
     cd "$work/tree"
+    echo '#include <stddef.h>' > base/join.h
     echo '#include "base/join.h"' > runtime/job/job.h
     printf '#include "runtime/job/job.h"\n#include "runtime/job/pool.h"\n' > runtime/job/job.c
     echo '#include "runtime/job/pool.h"' > runtime/job/pool.c
@@ -22,7 +23,7 @@ make_tree() {
 expect_circle() {
     make_tree
     echo "$2" >> "$1"
-    if printed=$("$script" "$work/tree"); then
+    if printed=$("$script" "$work/tree" base runtime); then
         echo "not found: $2 in $1"
         exit 1
     fi
@@ -30,7 +31,7 @@ expect_circle() {
 }
 
 make_tree
-printed=$("$script" "$work/tree") || { echo "a tree without a circle is refused: $printed"; exit 1; }
+printed=$("$script" "$work/tree" base runtime) || { echo "a tree without a circle is refused: $printed"; exit 1; }
 [ -z "$printed" ]
 expect_circle runtime/job/pool.c ' #  include "runtime/job/job.h"' \
     'runtime/job/job: is in a circle: includes runtime/job/pool.h
@@ -39,6 +40,9 @@ expect_circle runtime/job/pool.h '#include "runtime/perf/roofline.h"' \
     'runtime/job/job: is in a circle: includes runtime/job/pool.h
 runtime/job/pool: is in a circle: includes runtime/perf/roofline.h
 runtime/perf/roofline: is in a circle: includes runtime/job/job.h'
+expect_circle base/join.h '#include "runtime/job/job.h"' \
+    'base/join: is in a circle: includes runtime/job/job.h
+runtime/job/job: is in a circle: includes base/join.h'
 if "$script" "$work/tree" runtime/none 2> "$work/message"; then
     echo "a folder without sources is accepted"
     exit 1

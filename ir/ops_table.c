@@ -1,0 +1,19 @@
+/* ops_table.c — the operator table, from ops.def (op.h). */
+#include "ir/ops/families.h"
+
+#include <limits.h>
+
+#define SIF IR_STATELESS
+#define COM (IR_STATELESS | IR_COMMUTATIVE)
+#define VAR IR_VARIADIC
+#define SHP IR_SHAPE_ONLY
+#define MANY INT_MAX
+#define ir_eval_none NULL
+
+const ir_op ir_ops[IR_OP_COUNT] = {
+#define OP(id, name, domain, least_in, most_in, least_out, most_out, traits, shape, cost, eval, lowering)              \
+    [IR_OP_##id] = {IR_OP_##id, name,   domain,     least_in,  most_in,   least_out,                                   \
+                    most_out,   traits, ir_##shape, ir_##cost, ir_##eval, IR_LOWER_##lowering},
+#include "ir/ops.def"
+#undef OP
+};
