@@ -179,7 +179,8 @@ static mdot_status cache_tensor(const reading *r, const mdot_abi_tensor *tensor,
     return MDOT_OK;
 }
 
-/* Reads the inputs of an entry that has rows. In one piece, the rows are cached features and a configuration is read, too. */
+/* Reads the inputs of an entry that has rows. In one piece, the rows are cached features and a configuration is read,
+ * too. */
 static mdot_status read_rows(const reading *r, bool in_one_piece)
 {
     mdot_status status = MDOT_OK;

@@ -93,13 +93,13 @@ static void configurations_that_a_job_cannot_use_are_refused(void **state)
                                            {"--nodes=3", "a multiple of node_count, 3"}};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         const char *gpus =
-            strstr(lines[i][1], "make") != NULL || strstr(lines[i][1], "nodes") != NULL ? "--gpus=8" : "-q";
+            strstr(lines[i][1], "multiply") != NULL || strstr(lines[i][1], "node_count") != NULL ? "--gpus=8" : "-q";
         RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b64", lines[i][0], gpus);
         assert_int_equal(f->result.status, FAILED);
         expect_contains(f->result.err, lines[i][1]);
     }
     RUN(f, resnet, "--gpu=T4", "--gpus=2", "--link=nvlink");
-    expect_contains(f->result.err, "T4 comes without NVLink");
+    expect_contains(f->result.err, "T4 lacks NVLink");
 }
 
 int main(void)

@@ -210,7 +210,7 @@ static void a_destroyed_encoding_is_refused(void **state)
     assert_int_equal(mdot_encoding_create(f.context, own, &encoding, &err), MDOT_OK);
     assert_int_equal(mdot_evaluate(f.context, encoding, &configuration, 1, &p, &err), MDOT_OK);
     expect_refused(mdot_evaluate(f.context, (mdot_encoding *)other, &configuration, 1, &p, &err), &err, "mdot_evaluate",
-                   "is no encoding");
+                   "invalid handle; expected: encoding");
     expect_refused(mdot_evaluate((mdot_context *)other, encoding, &configuration, 1, &p, &err), &err, "mdot_evaluate",
                    "invalid handle; expected: context");
     mdot_job_destroy(own); /* borrowed from the encoding */

@@ -246,7 +246,7 @@ static void every_call_refuses_objects_of_another_kind(void **state)
     (void)state;
     for (size_t i = 0; i < ROWS; i++) {
         bool is_job = strcmp(rows[i].kind, "mdot_job") == 0;
-        expect_refused(&rows[i], is_job ? (void *)alive.context : (void *)alive.job, "is no ");
+        expect_refused(&rows[i], is_job ? (void *)alive.context : (void *)alive.job, "invalid handle");
     }
 }
 

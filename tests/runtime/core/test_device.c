@@ -218,7 +218,7 @@ static void unknown_kinds_are_refused_with_the_known_ones(void **state)
         "lead", "tinfoil", "ti", "tin:", "tin:-1", "tin: 1", "tin:1x", "tin:99999999999"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         expect_refused(&metals, names[i], MDOT_INVALID_ARGUMENT,
-                       "devices are auto, cpu, tin and tin:0, tin:1 …, zinc and zinc:0, zinc:1 …");
+                       "known are auto, cpu, tin and tin:0, tin:1 …, zinc and zinc:0, zinc:1 …");
     expect_refused(&metals, "znic", MDOT_INVALID_ARGUMENT, "unknown device \"znic\" (did you mean zinc?); known are");
     assert_int_equal(tin.opened, 0);
     expect_refused(&bare, "tin", MDOT_INVALID_ARGUMENT, "unknown device \"tin\"; known are auto, cpu");
