@@ -211,7 +211,8 @@ def _view(name: str, value: Any) -> memoryview:
         ) from None
     if view.c_contiguous:
         return view
-    return memoryview(view.tobytes()).cast("B").cast(view.format, view.shape)  # type: ignore[call-overload]
+    copy: memoryview = memoryview(view.tobytes()).cast("B").cast(view.format, view.shape)  # type: ignore[call-overload]
+    return copy
 
 
 def _dtype(name: str, view: memoryview, declared: Tensor | None) -> int:

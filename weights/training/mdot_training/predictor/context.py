@@ -18,9 +18,9 @@ from mdot_training.predictor import tables
 class Places(NamedTuple):
     """The concatenated sequences of some networks: S positions, B (network, distinct operator) pairs."""
 
-    length: list[int]       # of each network
-    operator: Tensor        # [S] distinct operator
-    position: Tensor        # [S, POSITIONS]
+    length: list[int]               # of each network
+    operator: Tensor                # [S] distinct operator
+    position: Tensor                # [S, POSITIONS]
     multiset_row: Tensor            # [S] pair
     operator_of_multiset: Tensor    # [B]
     multiset_row_of_pair: Tensor    # [P] the network's operator of each (operator, step) pair
