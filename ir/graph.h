@@ -220,8 +220,7 @@ char *ir_graph_print(const ir_graph *graph, ir_arena *arena);
 mdot_status ir_graph_parse(const char *text, const ir_graph *constants_from, ir_arena *arena, ir_graph **out_graph,
                            mdot_error *err);
 
-/* ---- Rules (ir/verify_graph.c): invariants of every graph between passes; the list is in that file
- * ----------------- */
+/* ---- Rules (ir/verify_graph.c): invariants of every graph between passes; the list is in that file --------------- */
 
 mdot_status ir_graph_verify(const ir_graph *graph, mdot_error *err);
 

@@ -31,8 +31,7 @@ typedef struct extractor {
     uint32_t *inputs;             /* inputs of all operators, concatenated */
 } extractor;
 
-/* ---- Selection of nodes
- * --------------------------------------------------------------------------------------------- */
+/* ---- Selection of nodes ------------------------------------------------------------------------------------------ */
 
 static bool is_free(const ir_node *node)
 {
@@ -99,8 +98,7 @@ static bool absorb_normalisation(extractor *e, const ir_node *node)
     return true;
 }
 
-/* ---- A normalisation written as pointwise operators
- * ----------------------------------------------------------------- */
+/* ---- A normalisation written as pointwise operators -------------------------------------------------------------- */
 
 enum { SHIFTS = 1, SCALES = 2 };
 

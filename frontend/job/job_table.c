@@ -4,8 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* ---- The rows match ops.def, in the same order
- * ---------------------------------------------------------------------- */
+/* ---- The rows match ops.def, in the same order ------------------------------------------------------------------- */
 
 enum {
 #define JOB(id, ...) ROW_##id,
@@ -18,8 +17,7 @@ enum {
 #undef OP
 _Static_assert((int)ROW_COUNT == (int)IR_OP_COUNT, "the rows of ops_job.def and ops.def differ");
 
-/* ---- The table ------------------------------------------------------------------------------------------------------
- */
+/* ---- The table --------------------------------------------------------------------------------------------------- */
 
 #define ALL 0 /* all operands; for saved tensors, the treatment of unknown operators */
 #define NOTHING MDOT_SAVES_NOTHING

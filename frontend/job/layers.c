@@ -39,7 +39,7 @@ typedef struct layers {
     uint32_t *mark;    /* by operator: 0, or the number of its block, in any order */
     uint32_t marked;   /* number of blocks */
     const char **path; /* by operator: its module, or NULL */
-    /* Room for one element per operator, for the step that runs. */
+    /* An array of one element per operator, for the step that runs. */
     const mdot_job_operator **sorted;
     site *sites;
     fe_stretch *blocks;

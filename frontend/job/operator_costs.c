@@ -228,8 +228,7 @@ static void count_fan_out(const counter *c, const fe_operator *source)
     for (int i = 0; i < c->node->output_count; i++) count_additions(c, c->node->outputs[i]);
 }
 
-/* ---- Merged operators
- * ----------------------------------------------------------------------------------------------- */
+/* ---- Merged operators -------------------------------------------------------------------------------------------- */
 
 /* A parameter vector added to the result. In the forward phase only the vector itself adds traffic. */
 static void count_bias(const counter *c, const ir_value *bias)

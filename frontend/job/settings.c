@@ -50,8 +50,7 @@ const fe_row *fe_type_row(const fe_job *job, const ir_node *node)
     return fe_row_at(fe_matmul_weight(job, node) != NULL ? IR_OP_Linear : fe_row_of(node)->type);
 }
 
-/* ---- Attributes
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- Attributes -------------------------------------------------------------------------------------------------- */
 
 typedef void (*describe_fn)(const fe_job *job, const fe_operator *op, int64_t *setting);
 

@@ -32,8 +32,7 @@ typedef struct inferrer {
  * none. */
 static const char reason_name[] = "reason", guessed_name[] = "guessed";
 
-/* ---- Unknown operators
- * ---------------------------------------------------------------------------------------------- */
+/* ---- Unknown operators ------------------------------------------------------------------------------------------- */
 
 static bool is_number_type(const ir_type *type)
 {

@@ -84,8 +84,7 @@ static mdot_status add_node(const fe_context *context, fe_flat *flat, const fe_n
     return MDOT_OK;
 }
 
-/* ---- Names to numbers
- * ----------------------------------------------------------------------------------------------- */
+/* ---- Names to numbers -------------------------------------------------------------------------------------------- */
 
 /* A new name belongs to the graph or the function, even if a branch reads it first. Names that a branch defines are
  * added beforehand (add_names). */

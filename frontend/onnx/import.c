@@ -38,8 +38,7 @@ typedef struct importer {
     bool warned_of_opset;
 } importer;
 
-/* ---- Checks of a model before its nodes are read
- * -------------------------------------------------------------------- */
+/* ---- Checks of a model before its nodes are read ----------------------------------------------------------------- */
 
 static mdot_status check_model(const fe_context *context, const Onnx__ModelProto *model)
 {
@@ -255,8 +254,7 @@ static mdot_status import_node(importer *im, const fe_node *source)
     return status == MDOT_OK ? check_arity(im, node) : status;
 }
 
-/* ---- Branches: both are inlined among the nodes around their If (functions.c)
- * --------------------------------------- */
+/* ---- Branches: both are inlined among the nodes around their If (functions.c) ------------------------------------ */
 
 /* 0 or 1 if constants or shapes decide a condition; -1 if it depends on data. */
 static int known_condition(importer *im, int number)

@@ -58,8 +58,7 @@ static bool find_kind(const Onnx__NodeProto *reduction, fe_embedding_bags *out)
     return false;
 }
 
-/* ---- The dynamo exporter's loop
- * ------------------------------------------------------------------------------------- */
+/* ---- The dynamo exporter's loop ---------------------------------------------------------------------------------- */
 
 enum { MOST_BRANCHES = 8 }; /* limit on nesting; the exporter writes four */
 

@@ -10,8 +10,7 @@
 /* Converters fill everything except the name. False: out of memory. */
 typedef bool (*convert_fn)(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out);
 
-/* ---- One converter per type
- * ----------------------------------------------------------------------------------------- */
+/* ---- One converter per type -------------------------------------------------------------------------------------- */
 
 static bool convert_float(ir_arena *arena, const Onnx__AttributeProto *proto, ir_attr *out)
 {

@@ -78,8 +78,7 @@ static bool finish(const writer *w, ir_opcode op, ir_value *const *inputs, int c
     return become(w, IR_OP_QuantizeLinear, operands, 3);
 }
 
-/* ---- Operators
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- Operators --------------------------------------------------------------------------------------------------- */
 
 static bool one_operand(const writer *w, ir_opcode op)
 {

@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* ---- Broadcasting before opset 7: by attribute, only of the second operand
- * ------------------------------------------ */
+/* ---- Broadcasting before opset 7: by attribute, only of the second operand --------------------------------------- */
 
 /* Appends `count` dimensions of size 1 to input 1. */
 static bool append_ones(fe_upgrader *u, ir_node *node, int rank, int count)

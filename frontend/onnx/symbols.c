@@ -245,8 +245,7 @@ static mdot_status apply_types(const binder *b)
     return MDOT_OK;
 }
 
-/* ---- The remaining symbol
- * ------------------------------------------------------------------------------------------- */
+/* ---- The remaining symbol ---------------------------------------------------------------------------------------- */
 
 static bool is_open(const symbol *s)
 {

@@ -368,8 +368,7 @@ mdot_status ir_eval_scatter_nd(ir_arena *arena, const ir_node *node, const ir_wi
     return MDOT_OK;
 }
 
-/* ---- TensorScatter: writes an update into a cache, from one position along the sequence axis per batch element
- * ----- */
+/* ---- TensorScatter: writes an update into a cache, from one position along the sequence axis per batch element --- */
 
 static mdot_status tensor_scatter_result(const ir_operands *from, ir_type *out_type)
 {

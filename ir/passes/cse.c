@@ -1,5 +1,5 @@
-/* cse.c — common subexpression elimination (cse.h): one walk in topological order with a hash table of the nodes
- * seen.
+/* cse.c — common subexpression elimination (cse.h): one walk in topological order with a hash table of the unique
+ * nodes.
  *
  * Two nodes are equal if their operator, attributes and inputs are equal. Small constants (scalars, axes, shapes) are
  * first merged by content, because exporters write them anew for every use. Large ones are left to the weight packer,
@@ -49,7 +49,7 @@ static bool equal_tensors(const ir_tensor *a, const ir_tensor *b)
            memcmp(a->data, b->data, tensor_bytes(a)) == 0;
 }
 
-/* The first constant seen with this content: `value` itself, or the constant that replaces it. */
+/* The first constant with this content: `value` itself, or the constant that replaces it. */
 static ir_value *unique_constant(table *unique, ir_value *value)
 {
     const ir_tensor *tensor = value->constant;

@@ -114,8 +114,7 @@ static ir_value *combined_mask(ir_builder *b, attention *a, bool for_kernel)
     return mask;
 }
 
-/* ---- Kernel form and decomposition
- * ---------------------------------------------------------------------------------- */
+/* ---- Kernel form and decomposition ------------------------------------------------------------------------------- */
 
 /* The result for a kernel: on the node's own rows if possible, else on four dimensions. */
 static ir_value *as_kernel(ir_builder *b, const attention *a)

@@ -24,8 +24,7 @@ static ir_value *reshaped(ir_builder *b, ir_value *x, int64_t rows, int64_t colu
     return ir_build_reshape(b, x, dims, 2);
 }
 
-/* ---- The matmuls of all steps
- * --------------------------------------------------------------------------------------- */
+/* ---- The matmuls of all steps ------------------------------------------------------------------------------------ */
 
 /* The bias of the input matmul: Wb + Rb, without the part that a GRU's reset gate multiplies. [directions · columns] */
 static ir_value *input_bias(ir_builder *b, const recurrent *r)

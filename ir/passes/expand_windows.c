@@ -6,7 +6,7 @@
  *   pooling             the maximum or the mean of each window
  *
  * In one dimension the rows are overlapping parts of the padded input, so that nothing is copied. Behind the matmul,
- * channels return to the front; transposes.c cancels this order against the one before it.
+ * channels return to the front; sink_transposes.c cancels this order against the one before it.
  */
 #include "ir/ops.h"
 #include "ir/ops/window_geometry.h"

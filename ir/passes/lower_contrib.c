@@ -1,5 +1,5 @@
-/* lower_contrib.c — rewrites ONNX Runtime's contributed operators in terms of ONNX's before recognition. The same rules as
- * for other models then fuse the parts again. */
+/* lower_contrib.c — rewrites ONNX Runtime's contributed operators in terms of ONNX's before recognition. Then the rules
+ * for other models fuse the parts again. */
 #include "ir/passes/lower_contrib.h"
 
 #include "ir/ops.h"
@@ -128,8 +128,7 @@ static void rotary_embedding(ir_builder *b, ir_node *node)
     ir_replace(b, node->outputs[0], ir_build_infer(b, rotary));
 }
 
-/* ---- Matmuls
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- Matmuls ----------------------------------------------------------------------------------------------------- */
 
 static void fused_gemm(ir_builder *b, ir_node *node)
 {

@@ -257,8 +257,7 @@ static void softmax(ir_builder *b, ir_node *node)
     ir_replace(b, result, ir_build_reshape(b, ir_build_infer(b, rows), result->type.dim, result->type.rank));
 }
 
-/* ---- Pointwise operators
- * -------------------------------------------------------------------------------------------- */
+/* ---- Pointwise operators ----------------------------------------------------------------------------------------- */
 
 /* If operand `i` is a constant filled with `number`, replaces the node by its other operand. */
 static bool drop_neutral(ir_builder *b, ir_node *node, int i, double number)

@@ -1,4 +1,4 @@
-/* transposes.c — moves transposes behind elementwise operators, so that they meet the transposes that undo them.
+/* sink_transposes.c — moves transposes behind elementwise operators, so that they meet the transposes that undo them.
  *
  * Convolutions move their channels to the end and back. Activations, residuals and normalisations between two
  * convolutions separate the two transposes: T'(f(T(x), T(y))) becomes f(x, y). This is done only if a later transpose

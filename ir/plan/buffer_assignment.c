@@ -22,8 +22,7 @@ typedef struct block {
     const struct block *found_for; /* the block whose search found this one last */
 } block;
 
-/* ---- Overlapping lifetimes
- * ------------------------------------------------------------------------------------------- */
+/* ---- Overlapping lifetimes --------------------------------------------------------------------------------------- */
 
 /* A segment tree over the kernels (Bentley 1977). A block is entered at the few nodes whose ranges make up its
  * lifetime. */
@@ -86,8 +85,7 @@ static int compare_offsets(const void *left, const void *right)
     return a->buffer < b->buffer ? -1 : a->buffer > b->buffer;
 }
 
-/* ---- Offsets
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- Offsets ----------------------------------------------------------------------------------------------------- */
 
 static int compare_blocks(const void *left, const void *right)
 {

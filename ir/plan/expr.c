@@ -218,8 +218,7 @@ const pl_expr *pl_binary(ir_arena *arena, pl_expr_op op, const pl_expr *a, const
     return apply(arena, op, result_type(op, a), (const pl_expr *[]){a, b});
 }
 
-/* ---- Queries
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- Queries ----------------------------------------------------------------------------------------------------- */
 
 bool pl_expr_uses_index(const pl_expr *expr, int loop)
 {

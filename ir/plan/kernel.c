@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Errors
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- Errors ------------------------------------------------------------------------------------------------------ */
 
 const void *pl_reject(pl_builder *b, const ir_node *node, const char *format, ...)
 {
@@ -77,8 +76,7 @@ int pl_add_buffer(pl_builder *b, pl_buffer_kind kind, const char *name, const ir
     return plan->buffer_count++;
 }
 
-/* ---- Hash table
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- Hash table -------------------------------------------------------------------------------------------------- */
 
 /* The entry of a key. It is empty (its key is NULL) for a new key. NULL: out of memory. `same` decides whether two
  * keys are equal. */

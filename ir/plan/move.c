@@ -230,8 +230,7 @@ static const pl_expr *define_concat(pl_builder *b, const ir_node *node, int outp
     return result != NULL ? result : pl_const_i(b->arena, to->dtype, 0);
 }
 
-/* ---- Values computed from indices
- * ------------------------------------------------------------------------------------ */
+/* ---- Values computed from indices -------------------------------------------------------------------------------- */
 
 static const pl_expr *define_trilu(pl_builder *b, const ir_node *node, int output, indices index)
 {
@@ -295,8 +294,7 @@ const pl_expr *pl_define_move(pl_builder *b, const ir_node *node, int output, in
     return define != NULL ? define(b, node, output, index) : pl_reject(b, node, "has no element rule");
 }
 
-/* ---- Reshape and similar operators
- * ----------------------------------------------------------------------------------- */
+/* ---- Reshape and similar operators ------------------------------------------------------------------------------- */
 
 void pl_transfer_index(pl_builder *b, const ir_type *from, indices index, const ir_type *to, const pl_expr **out_index)
 {

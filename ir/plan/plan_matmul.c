@@ -26,8 +26,7 @@ static mdot_status finish(pl_builder *b, const ir_node *node, pl_nest *nest, con
     return pl_finish_nest(b, node, nest, result, index);
 }
 
-/* ---- MatMul
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- MatMul ------------------------------------------------------------------------------------------------------ */
 
 /* Operand index: the batch dimensions of the result, right-aligned and broadcast, then the given row and column. */
 static const pl_expr *matrix_at(pl_builder *b, const ir_value *v, const pl_expr *const *batch, int batch_rank,

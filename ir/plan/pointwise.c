@@ -79,8 +79,7 @@ static const pl_expr *clamp(const operands *o, const pl_expr *x, double low, dou
     return binary(o, PL_MIN, binary(o, PL_MAX, x, number(o, low)), number(o, high));
 }
 
-/* ---- Rows without a formula
- * ------------------------------------------------------------------------------------------ */
+/* ---- Rows without a formula -------------------------------------------------------------------------------------- */
 
 static const pl_expr *direct(const operands *o)
 {

@@ -168,8 +168,7 @@ static mdot_status emit_log_sum_exp(pl_builder *b, const ir_node *node, unsigned
     return pl_finish_nest(b, node, &nest, pl_op2(b, PL_ADD, pl_op1(b, PL_LOG, sum), largest), g.result);
 }
 
-/* ---- Position of the maximum or minimum
- * ------------------------------------------------------------------------------ */
+/* ---- Position of the maximum or minimum -------------------------------------------------------------------------- */
 
 static mdot_status emit_arg(pl_builder *b, const ir_node *node, unsigned mask)
 {

@@ -232,8 +232,7 @@ bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_placement *out
     return true;
 }
 
-/* ---- Operand forms of kernels
- * --------------------------------------------------------------------------------------- */
+/* ---- Operand forms of kernels ------------------------------------------------------------------------------------ */
 
 /* The row stride of a dense placement is the row's length, for any strides of the dimensions inside. */
 static bool dense_matrix(const pl_placement *placement, const ir_type *type, int trailing, pl_matrix *out)

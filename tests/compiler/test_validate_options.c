@@ -208,7 +208,7 @@ static void expect_dims_refused(fixture *f, const mdot_dim_binding *dims, size_t
 static void empty_dimensions_are_refused(void **state)
 {
     fixture *f = *state;
-    expect_dims_refused(f, NULL, 1, "dimensions");
+    expect_dims_refused(f, NULL, 1, "dimension bindings");
     expect_dims_refused(f, (mdot_dim_binding[]){{.value = 1}}, 1, "dimension 0 has no name");
     expect_dims_refused(f, (mdot_dim_binding[]){{"B", 1, NULL}, {"", 1, NULL}}, 2, "dimension 1 has no name");
     expect_dims_refused(f, (mdot_dim_binding[]){{"B", -3, NULL}}, 1, "bound to -3");

@@ -190,13 +190,13 @@ static void faults_name_the_line_and_the_expected_token(void **state)
     expect_fault("%0 \"x\" : f32[*] = constant [1]\nreturn %0\n}", "needs a shape");
     expect_fault("%0 \"x\" : f32[999999999999] = constant [1]\nreturn %0\n}", "fewer elements");
     expect_fault("%0 \"x\" : string[1] = constant [1]\nreturn %0\n}", "only a type with elements may have content");
-    expect_fault("%99999999 \"x\" : f32[] = input\nreturn\n}", "out of bounds");
+    expect_fault("%99999999 \"x\" : f32[] = input\nreturn\n}", "out of range");
     expect_fault("%0 \"x : f32[] = input\nreturn\n}", "expected `\"`");
     expect_fault("%0 \"\\xzz\" : f32[] = input\nreturn\n}", "hexadecimal");
     expect_fault("%0 \"\\x00\" : f32[] = input\nreturn\n}", "hexadecimal");
     expect_fault("%0 \"x\" : f32[] = input\nreturn %0\n} more", "unexpected text after");
     expect_fault("%0 \"x\" : f32[] = Neg(", "expected");
-    expect_fault("%0 \"x\" : f32[99999999999999999999] = input return }", "64 bits");
+    expect_fault("%0 \"x\" : f32[99999999999999999999] = input return }", "64-bit");
     expect_fault("", "expected");
 }
 

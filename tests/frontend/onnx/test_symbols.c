@@ -285,7 +285,7 @@ static void input_of_another_kind_is_refused(void **state)
     pb_message(&info, 2, &type);
     onnx_graph_raw(b, 11, &info);
     onnx_output(b, "list");
-    expect_refused(b, NULL, MDOT_UNSUPPORTED, "input 'list'", "no tensor", NULL);
+    expect_refused(b, NULL, MDOT_UNSUPPORTED, "input 'list'", "must be a tensor", NULL);
 }
 
 int main(void)
