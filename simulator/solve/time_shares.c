@@ -109,27 +109,6 @@ mdot_status sc_shares_makespan(const sc_shares *p, double *out_shares, double *o
     return status;
 }
 
-mdot_status sc_shares_sum(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err)
-{
-    size_t count = p->jobs * p->types;
-    sc_linear *linear = NULL;
-    double cost, *costs = calloc(count + 1, sizeof *costs);
-    mdot_status status = MDOT_OK;
-    if (costs == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu shares", count);
-    for (size_t job = 0; status == MDOT_OK && job < p->jobs; job++) {
-        double fastest = 0;
-        for (size_t type = 0; type < p->types; type++) fastest = fmax(fastest, p->speed[job * p->types + type]);
-        for (size_t type = 0; type < p->types; type++)
-            costs[job * p->types + type] = -p->speed[job * p->types + type] / fastest;
-    }
-    if (status == MDOT_OK) status = begin(p, costs, &linear, err);
-    if (status == MDOT_OK) status = sc_linear_solve(linear, p->limit_s, out_shares, &cost, err);
-    if (status == MDOT_OK) *out_value = -cost;
-    sc_linear_destroy(linear);
-    free(costs);
-    return status;
-}
-
 /* ---- Finish-time fairness ---------------------------------------------------------------------------------------- */
 
 /* A ratio rho is feasible if throughput(i) >= remaining / (rho · alone - since_start), where the denominator must be

@@ -31,13 +31,11 @@ double sc_shares_throughput(const sc_shares *p, const double *shares, size_t job
 /* Each function fills out_shares[job * types + type] and stores its objective; statuses are those of sc_linear_solve.
  *
  *   max_min      the largest least normalised throughput: throughput · scale / (weight · speed on the mean GPU)
- *   sum          the largest sum of throughputs over those on the job's fastest type
  *   makespan     the shortest time in which all jobs end, in seconds
  *   finish_time  the least of the largest (since_start + remaining / throughput) / (isolated + remaining / isolated
  *                throughput), Themis' finish-time fairness
  */
 mdot_status sc_shares_max_min(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err);
-mdot_status sc_shares_sum(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err);
 mdot_status sc_shares_makespan(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err);
 mdot_status sc_shares_finish_time(const sc_shares *p, double *out_shares, double *out_value, mdot_error *err);
 
