@@ -7,7 +7,8 @@ typedef struct gpus_request {
     bool json;
 } gpus_request;
 
-const char *cli_gpu_evidence(const char *name)
+/* Returns how the shipped predictor knows the GPU model: "trained on", "checked", or "". */
+static const char *evidence_of(const char *name)
 {
     static const struct {
         const char *name, *evidence;
@@ -35,7 +36,7 @@ static void print_table(void)
         if (g.nvlink_gbps > 0) snprintf(nvlink, sizeof nvlink, "%g", g.nvlink_gbps);
         int used =
             snprintf(line, sizeof line, "%-17s %5g %6g %7g %7g %7g %4g %6s  %s", g.name, g.memory_gib, g.memory_gbps,
-                     g.fp32_tflops, g.tf32_tflops, g.fp16_tflops, g.sm_count, nvlink, cli_gpu_evidence(g.name));
+                     g.fp32_tflops, g.tf32_tflops, g.fp16_tflops, g.sm_count, nvlink, evidence_of(g.name));
         while (used > 0 && line[used - 1] == ' ') used--;
         printf("%.*s\n", used, line);
     }
@@ -47,7 +48,7 @@ static void print_json(void)
     for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) {
         mdot_gpu g = MDOT_INIT(mdot_gpu);
         mdot_gpu_find(*name, &g, NULL);
-        const char *evidence = cli_gpu_evidence(g.name);
+        const char *evidence = evidence_of(g.name);
         printf("%s\n  {\"name\": ", name == mdot_gpu_names() ? "" : ",");
         cli_json_string(stdout, g.name);
         printf(

@@ -27,7 +27,10 @@ static char *beside_executable(void)
     return asprintf(&path, "%s" SHIPPED, executable) < 0 ? NULL : path;
 }
 
-mdot_status predict_find_model(char **out_path, mdot_error *err)
+/* Finds the default predictor: the path in MDOT_PREDICTOR, or ../share/mdot/predictor.mdot relative to the folder of
+ * this executable, which is right in a build tree and for any installation. NOT_FOUND if it is absent. The caller
+ * frees the path. */
+static mdot_status find_default(char **out_path, mdot_error *err)
 {
     const char *chosen = getenv("MDOT_PREDICTOR");
     bool is_chosen = chosen != NULL && *chosen != '\0';
@@ -51,7 +54,7 @@ mdot_status predict_open_model(const char *path, mdot_predictor **out_predictor,
                                mdot_error *err)
 {
     char *shipped = NULL;
-    mdot_status status = path == NULL ? predict_find_model(&shipped, err) : MDOT_OK;
+    mdot_status status = path == NULL ? find_default(&shipped, err) : MDOT_OK;
     if (status == MDOT_OK) status = mdot_predictor_open(shipped != NULL ? shipped : path, NULL, out_predictor, err);
     if (status == MDOT_OK) status = mdot_context_create(*out_predictor, out_context, err);
     free(shipped);

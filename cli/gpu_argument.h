@@ -22,7 +22,4 @@ bool cli_add_gpu_spec(const char *command, char *text, cli_gpus *gpus);
 /* Copies a name, cut to the buffer at a whole character. */
 void cli_copy_gpu_name(const char *name, char out[CLI_GPU_NAME_BYTES]);
 
-/* Returns how the shipped predictor knows the GPU model: "trained on", "checked", or "". */
-const char *cli_gpu_evidence(const char *name);
-
 #endif

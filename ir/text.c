@@ -39,7 +39,7 @@ bool ir_text_is_word_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-bool ir_text_is_word(const char *text)
+static bool is_word(const char *text)
 {
     if (!*text || (*text >= '0' && *text <= '9')) return false;
     while (ir_text_is_word_char(*text)) text++;
@@ -203,7 +203,7 @@ static void print_tensor(printer *p, const ir_tensor *tensor)
 
 static void print_attr(printer *p, const ir_attr *attr)
 {
-    if (ir_text_is_word(attr->name)) {
+    if (is_word(attr->name)) {
         fputs(attr->name, p->out);
     } else {
         print_quoted(p, attr->name);

@@ -32,6 +32,5 @@ uint64_t ir_tensor_hash(const ir_tensor *tensor);
 /* Names of operators and attributes without quotes consist of letters, digits, `_` and `.`, and do not start with a
  * digit. */
 bool ir_text_is_word_char(char c);
-bool ir_text_is_word(const char *text);
 
 #endif

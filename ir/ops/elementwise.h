@@ -46,10 +46,6 @@ mdot_status ir_check_accepts(const ir_node *node, unsigned accepts, mdot_dtype d
 /* The result type of a Cast, or of a CastLike whose second operand has the type `like`. */
 mdot_status ir_cast_target(const ir_node *node, mdot_dtype like, mdot_dtype *out_dtype, mdot_error *err);
 
-double ir_gelu(double x, double alpha, double beta);      /* x/2 (1 + erf(x/√2)); alpha and beta are ignored */
-double ir_gelu_tanh(double x, double alpha, double beta); /* x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))) */
-int64_t ir_integer_power(int64_t base, int64_t exponent);
-
 /* Sets `known` on output 0 if it follows from the known content of the inputs (ir/ops/elementwise_known.c). */
 mdot_status ir_elementwise_known(ir_graph *graph, ir_node *node, mdot_error *err);
 

@@ -63,13 +63,15 @@ UNARY(thresholded_relu, x > alpha ? x : 0)
 UNARY(swish, (x / (1 + exp(-alpha * x))))
 UNARY(shrink, (x < -alpha ? x + beta : x > alpha ? x - beta : 0))
 
-double ir_gelu(double x, double alpha, double beta)
+/* x/2 (1 + erf(x/√2)); alpha and beta are ignored. */
+static double gelu(double x, double alpha, double beta)
 {
     (void)alpha, (void)beta;
     return 0.5 * x * (1 + erf(x * M_SQRT1_2));
 }
 
-double ir_gelu_tanh(double x, double alpha, double beta)
+/* x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))); alpha and beta are ignored. */
+static double gelu_tanh(double x, double alpha, double beta)
 {
     (void)alpha, (void)beta;
     return 0.5 * x * (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (x + 0.044715 * x * x * x))); /* √(2/π) = 2/√π · 1/√2 */
@@ -183,7 +185,7 @@ static int64_t modulo_integers(int64_t a, int64_t b, bool is_unsigned)
     return !is_unsigned && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-int64_t ir_integer_power(int64_t base, int64_t exponent)
+static int64_t integer_power(int64_t base, int64_t exponent)
 {
     if (exponent < 0) { /* 1 / base^n, truncated */
         if (base == 1) return 1;
@@ -201,8 +203,8 @@ int64_t ir_integer_power(int64_t base, int64_t exponent)
  * exceeds 64 bits, but the result is correct modulo 2^64 in any case. */
 static int64_t power_integers(int64_t a, int64_t b, bool is_unsigned)
 {
-    if (!is_unsigned || b >= 0) return ir_integer_power(a, b);
-    int64_t half = ir_integer_power(a, wrap((uint64_t)b >> 1));
+    if (!is_unsigned || b >= 0) return integer_power(a, b);
+    int64_t half = integer_power(a, wrap((uint64_t)b >> 1));
     uint64_t square = (uint64_t)half * (uint64_t)half;
     return wrap(b & 1 ? square * (uint64_t)a : square);
 }
@@ -290,13 +292,13 @@ static const ir_unary_rule unary_rules[IR_OP_COUNT] = {
     [IR_OP_Celu] = RULE_WITH(F, 4, celu, NULL, false, "alpha", 1, NULL, 0),
     [IR_OP_HardSigmoid] = RULE_WITH(F, 4, hard_sigmoid, NULL, false, "alpha", 0.2f, "beta", 0.5f),
     [IR_OP_ThresholdedRelu] = RULE_WITH(F, 1, thresholded_relu, NULL, false, "alpha", 1, NULL, 0),
-    [IR_OP_Gelu] = RULE(F, 5, ir_gelu, NULL, false),
+    [IR_OP_Gelu] = RULE(F, 5, gelu, NULL, false),
     [IR_OP_Swish] = RULE_WITH(F, 5, swish, NULL, false, "alpha", 1, NULL, 0),
     [IR_OP_Shrink] = RULE_WITH(F | I, 2, shrink, NULL, false, "lambd", 0.5f, "bias", 0),
     [IR_OP_IsInf] = RULE_WITH(F, 1, is_infinite, NULL, true, "detect_negative", 1, "detect_positive", 1),
-    [IR_OP_MSGelu] = RULE(F, 5, ir_gelu, NULL, false),
-    [IR_OP_FastGelu] = RULE(F, 9, ir_gelu_tanh, NULL, false),
-    [IR_OP_BiasGelu] = RULE(F, 6, ir_gelu, NULL, false),
+    [IR_OP_MSGelu] = RULE(F, 5, gelu, NULL, false),
+    [IR_OP_FastGelu] = RULE(F, 9, gelu_tanh, NULL, false),
+    [IR_OP_BiasGelu] = RULE(F, 6, gelu, NULL, false),
     [IR_OP_QuickGelu] = RULE_WITH(F, 5, swish, NULL, false, "alpha", 1.702f, NULL, 0),
 };
 
@@ -326,7 +328,7 @@ static const ir_binary_rule binary_rules[IR_OP_COUNT] = {
     [IR_OP_GreaterOrEqual] = RULE(F | I, 1, greater_or_equal, greater_or_equal_integers, true),
 };
 
-static const ir_unary_rule gelu_tanh_rule = RULE(F, 9, ir_gelu_tanh, NULL, false);
+static const ir_unary_rule gelu_tanh_rule = RULE(F, 9, gelu_tanh, NULL, false);
 static const ir_binary_rule mod_as_c_rule = RULE(F | I, 1, remainder_as_c, remainder_integers, false);
 static const ir_binary_rule shift_right_rule = RULE(I, 1, NULL, shift_right, false);
 

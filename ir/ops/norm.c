@@ -10,7 +10,8 @@
 
 /* ---- Shared (norm.h) --------------------------------------------------------------------------------------------- */
 
-void ir_norm_moments(const double *x, int64_t count, double *out_mean, double *out_variance)
+/* Mean and variance of `count` adjacent numbers; 0 for an empty row. The variance is the mean of squared deviations. */
+static void moments(const double *x, int64_t count, double *out_mean, double *out_variance)
 {
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < count; i++) sum += x[i];
@@ -23,7 +24,7 @@ void ir_norm_moments(const double *x, int64_t count, double *out_mean, double *o
 void ir_norm_row(const double *x, int64_t count, double epsilon, double *out, double *out_mean, double *out_inverse)
 {
     double mean, variance;
-    ir_norm_moments(x, count, &mean, &variance);
+    moments(x, count, &mean, &variance);
     double inverse = 1 / sqrt(variance + epsilon);
     for (int64_t i = 0; i < count; i++) out[i] = (x[i] - mean) * inverse;
     *out_mean = mean;

@@ -5,9 +5,6 @@
 
 #include "ir/ops/operands.h"
 
-/* Mean and variance of `count` adjacent numbers; 0 for an empty row. The variance is the mean of squared deviations. */
-void ir_norm_moments(const double *x, int64_t count, double *out_mean, double *out_variance);
-
 /* out = (x - mean) / sqrt(variance + epsilon) of `count` adjacent numbers. Returns the mean and the reciprocal of the
  * divisor. `out` may be `x`. */
 void ir_norm_row(const double *x, int64_t count, double epsilon, double *out, double *out_mean, double *out_inverse);

@@ -25,7 +25,8 @@ static bool dense_strides(const ir_type *type, ir_dim *out_stride)
     return true;
 }
 
-bool pl_strided(const pl_placement *placement, const ir_type *type, pl_placement *out)
+/* A placement with explicit strides. False: the strides are not affine. */
+static bool make_strided(const pl_placement *placement, const ir_type *type, pl_placement *out)
 {
     pl_placement strided = *placement;
     if (placement->dense) {
@@ -209,7 +210,7 @@ bool pl_view_from(pl_builder *b, const ir_node *node, int k, const pl_placement 
     }
     const ir_type *type = &node->inputs[0]->type;
     pl_placement placement;
-    if (!pl_strided(source, type, &placement) || !view(b, node, k, type, &placement)) return false;
+    if (!make_strided(source, type, &placement) || !view(b, node, k, type, &placement)) return false;
     *out = placement;
     return true;
 }
@@ -225,7 +226,7 @@ bool pl_concat_part(pl_builder *b, const ir_node *node, int k, pl_placement *out
     const ir_value *whole = node->outputs[0];
     int axis = pl_axis(node, "axis", 0, whole->type.rank);
     pl_placement part;
-    if (!pl_strided(&pl_info(b, whole)->placement, &whole->type, &part)) return false;
+    if (!make_strided(&pl_info(b, whole)->placement, &whole->type, &part)) return false;
     for (int i = 0; i < k; i++)
         if (!move_start(&part, node->inputs[i]->type.dim[axis], part.stride[axis])) return false;
     *out = part;
@@ -266,7 +267,7 @@ bool pl_heads_view(const ir_node *node, int operand, const pl_placement *placeme
 {
     const ir_type *type = &node->inputs[operand]->type;
     pl_placement strided;
-    if (!pl_strided(placement, type, &strided)) return false;
+    if (!make_strided(placement, type, &strided)) return false;
     const ir_dim *stride = strided.stride;
     int64_t heads = ir_node_int(node, operand == 0 ? "q_num_heads" : "kv_num_heads", 0);
     *out = (pl_heads){.buffer = placement->buffer, .offset = strided.offset, .batch_stride = stride[0]};
@@ -285,7 +286,7 @@ bool pl_mask_view(const ir_node *node, const pl_placement *placement, ir_dim out
 {
     const ir_type *type = &node->inputs[3]->type;
     pl_placement strided;
-    if (type->rank < 1 || type->rank > 4 || !pl_strided(placement, type, &strided)) return false;
+    if (type->rank < 1 || type->rank > 4 || !make_strided(placement, type, &strided)) return false;
     if (!ir_dim_is(strided.offset, 0)) return false;
     int missing = 4 - type->rank;
     for (int d = 0; d < 3; d++) {

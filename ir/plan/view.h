@@ -8,8 +8,6 @@
 bool pl_view(pl_builder *b, const ir_node *node, int k, pl_placement *out);
 /* Does the same with the input at `source`. */
 bool pl_view_from(pl_builder *b, const ir_node *node, int k, const pl_placement *source, pl_placement *out);
-/* A placement with explicit strides. False: the strides are not affine. */
-bool pl_strided(const pl_placement *placement, const ir_type *type, pl_placement *out);
 /* The placement as a matrix whose columns are the last `trailing` dimensions. */
 bool pl_matrix_view(const pl_placement *placement, const ir_type *type, int trailing, pl_matrix *out);
 /* Operand 0, 1 or 2 of an Attention node as heads. */

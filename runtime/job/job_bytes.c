@@ -82,7 +82,7 @@ double rt_get_count(rt_reader *r)
     return (double)rt_get_below(r, (uint64_t)RT_JOB_MAX_COUNT + 1);
 }
 
-int64_t rt_get_signed(rt_reader *r)
+static int64_t get_signed(rt_reader *r)
 {
     uint64_t number = rt_get(r);
     return (int64_t)(number >> 1 ^ (number & 1 ? UINT64_MAX : 0));
@@ -137,7 +137,7 @@ void rt_get_numbers(rt_reader *r, rt_decoded *d, size_t index, size_t *input_cou
     op->parameters = rt_get_count(r);
     uint64_t settings = rt_get(r);
     for (int s = 0; settings >> s != 0 && !r->failed; s++) {
-        int64_t value = settings >> s & 1 ? rt_get_signed(r) : 0;
+        int64_t value = settings >> s & 1 ? get_signed(r) : 0;
         if (s < MDOT_SETTING_COUNT) op->setting[s] = value;
         if (s == 63) break;
     }

@@ -34,7 +34,6 @@ uint64_t rt_get(rt_reader *r);
 uint64_t rt_get_below(rt_reader *r, uint64_t bound);
 /* A number up to 2^53. */
 double rt_get_count(rt_reader *r);
-int64_t rt_get_signed(rt_reader *r);
 /* A NUL-free text, stored as length and bytes; allocated. Returns NULL if the read failed or, if `failed` is false,
  * because memory ran out. */
 char *rt_get_text(rt_reader *r);

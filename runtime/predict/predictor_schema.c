@@ -3,6 +3,7 @@
  * of the first. The entry "explain" has the inputs of "predict". */
 #include "runtime/predict/predictor_schema.h"
 #include "runtime/core/core.h"
+#include "runtime/job/job_model.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -346,7 +347,7 @@ static mdot_status read_whole(const reading *r)
 mdot_status rt_job_schema_read(const mdot_abi_table *table, rt_job_question which, rt_job_schema *out_schema,
                                mdot_error *err)
 {
-    rt_job_schema schema = {.type_count = RT_FIRST_TYPE_COUNT};
+    rt_job_schema schema = {.type_count = RT_JOB_MAX_TYPE + 1};
     for (int i = 0; i < RT_JOB_INPUT_COUNT; i++) schema.input_at[i] = RT_NOT_THERE;
     for (int i = 0; i < RT_JOB_OUTPUT_COUNT; i++) schema.output_at[i] = RT_NOT_THERE;
     const mdot_abi_entry *rows = find_entry(table, encode_name, &schema.rows_entry);

@@ -77,10 +77,6 @@ typedef enum rt_job_output {
     RT_JOB_OUTPUT_COUNT
 } rt_job_output;
 
-/* Upper bound of type ids for artefacts that predate mdot_abi_tensor.index_count, the number of types that they
- * know. */
-enum { RT_FIRST_TYPE_COUNT = 140 };
-
 /* The cached features that an evaluation reads of a job: tensors with rows or of fixed size. */
 enum { RT_CACHED_CAPACITY = 16 };
 typedef struct rt_cached_tensor {
@@ -102,11 +98,12 @@ typedef struct rt_job_schema {
     const float *defaults[RT_JOB_INPUT_COUNT]; /* the predictor's values for the other columns; in the artefact */
     uint8_t number[RT_CONFIGURATION_NUMBERS];  /* RT_CONFIGURATION_… of each known column of `configuration` */
     rt_configuration_set reads;                /* the set of all these */
-    uint32_t type_count;                       /* number of type ids that the predictor knows; others are passed as 0 */
-    int output_at[RT_JOB_OUTPUT_COUNT];        /* index in the outputs; RT_NOT_THERE if absent */
-    size_t outside_count;                      /* number of values in outside_training; 0 if absent */
-    size_t row_capacity;                       /* rows of the largest bucket; 0 if rows are unread */
-    size_t block;                              /* configurations, all of one batch, in one evaluation */
+    uint32_t type_count; /* number of type ids that the predictor knows; others are passed as 0. All ids are known
+                          * if the predictor has no table of types */
+    int output_at[RT_JOB_OUTPUT_COUNT]; /* index in the outputs; RT_NOT_THERE if absent */
+    size_t outside_count;               /* number of values in outside_training; 0 if absent */
+    size_t row_capacity;                /* rows of the largest bucket; 0 if rows are unread */
+    size_t block;                       /* configurations, all of one batch, in one evaluation */
     size_t cached_count;
     rt_cached_tensor cached[RT_CACHED_CAPACITY];
 } rt_job_schema;

@@ -155,11 +155,6 @@ void sc_order_put_first(sc_order *order, uint32_t job, double key)
     put(order, job, key, --order->first_place);
 }
 
-bool sc_order_has(const sc_order *order, uint32_t job)
-{
-    return order->nodes[job].present;
-}
-
 double sc_order_key(const sc_order *order, uint32_t job)
 {
     return order->nodes[job].key;

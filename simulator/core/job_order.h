@@ -23,7 +23,6 @@ void sc_order_put_last(sc_order *order, uint32_t job, double key);
 void sc_order_put_first(sc_order *order, uint32_t job, double key);
 void sc_order_remove(sc_order *order, uint32_t job);
 
-bool sc_order_has(const sc_order *order, uint32_t job);
 double sc_order_key(const sc_order *order, uint32_t job);
 size_t sc_order_count(const sc_order *order);
 

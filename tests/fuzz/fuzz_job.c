@@ -61,7 +61,7 @@ static void write_rows(const mdot_job *job)
                  .columns =
                      {[RT_JOB_INPUT_SETTING] = MDOT_SETTING_COUNT, [RT_JOB_INPUT_POSITION] = RT_POSITION_COLUMNS},
                  .known = {[RT_JOB_INPUT_SETTING] = MDOT_SETTING_COUNT, [RT_JOB_INPUT_POSITION] = RT_POSITION_COLUMNS},
-                 .type_count = RT_FIRST_TYPE_COUNT},
+                 .type_count = RT_JOB_MAX_TYPE + 1},
             .rows = {[RT_JOB_INPUT_TYPE] = type,
                      [RT_JOB_INPUT_SETTING] = setting,
                      [RT_JOB_INPUT_LOAD] = load,
