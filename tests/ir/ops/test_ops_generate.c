@@ -87,8 +87,7 @@ static void range_counts_integers(void **state)
     assert_values("i64[3] [5, 3, 1]", "Range", .inputs = {"i64[] [5]", "i64[] [0]", "i64[] [-2]"});
     assert_shape_fault(MDOT_MALFORMED, "number other than 0", "Range",
                        .inputs = {"i64[] [0]", "i64[] [3]", "i64[] [0]"});
-    assert_shape_fault(MDOT_UNSUPPORTED, "\"in1\" is not known", "Range",
-                       .inputs = {"i64[] [0]", "i64[]", "i64[] [1]"});
+    assert_shape_fault(MDOT_UNSUPPORTED, "\"in1\" is unknown", "Range", .inputs = {"i64[] [0]", "i64[]", "i64[] [1]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "not affine", "Range",
                        .inputs = {"i64[] [0]", "i64[] known [L]", "i64[] [2]"});
     assert_shape_fault(MDOT_MALFORMED, "input 1, \"in1\", is of type i32", "Range",
@@ -103,8 +102,7 @@ static void range_counts_floats(void **state)
     assert_values("f32[2] [1, 3]", "Range", .inputs = {"f32[] [1]", "f32[] [4]", "f32[] [2]"});
     assert_values("f32[0] []", "Range", .inputs = {"f32[] [1]", "f32[] [0]", "f32[] [0.5]"});
     assert_shape_fault(MDOT_MALFORMED, "is infinite", "Range", .inputs = {"f32[] [1]", "f32[] [2.5]", "f32[] [0]"});
-    assert_shape_fault(MDOT_UNSUPPORTED, "\"in1\" is not known", "Range",
-                       .inputs = {"f32[] [1]", "f32[]", "f32[] [1]"});
+    assert_shape_fault(MDOT_UNSUPPORTED, "\"in1\" is unknown", "Range", .inputs = {"f32[] [1]", "f32[]", "f32[] [1]"});
 }
 
 static void shapes_cost_nothing_and_fills_cost_writes(void **state)

@@ -60,7 +60,7 @@ static void slice_refuses_bounds_that_depend_on_the_length(void **state)
                        .inputs = {"f32[64]", "i64[1] known [L-5]", "i64[1] [64]"});
     assert_shape_fault(MDOT_UNSUPPORTED, "steps of 2 in L elements", "Slice",
                        .inputs = {"f32[L]", "i64[1] [0]", "i64[1] [" GREATEST "]", "i64[1] [0]", "i64[1] [2]"});
-    assert_shape_fault(MDOT_UNSUPPORTED, "the starts, \"in1\", are not known", "Slice",
+    assert_shape_fault(MDOT_UNSUPPORTED, "the starts, \"in1\", are unknown", "Slice",
                        .inputs = {"f32[4]", "i64[1]", "i64[1] [2]"});
 }
 

@@ -156,7 +156,7 @@ static void grid_sample_shape_follows_the_grid(void **state)
 {
     (void)state;
     assert_types("f32[2,3,5,6]", "GridSample", .inputs = {"f32[2,3,8,8]", "f32[2,5,6,2]"});
-    assert_shape_fault(MDOT_MALFORMED, "positions", "GridSample", .inputs = {"f32[2,3,8,8]", "f32[2,5,6,3]"});
+    assert_shape_fault(MDOT_MALFORMED, "one coordinate", "GridSample", .inputs = {"f32[2,3,8,8]", "f32[2,5,6,3]"});
 }
 
 int main(void)
