@@ -8,7 +8,6 @@ import struct
 from array import array
 
 FLOAT, INT64, BOOL = 1, 7, 9  # TensorProto.DataType
-BYTES = {FLOAT: 4, INT64: 8, BOOL: 1}
 
 
 # ---- Writing -----------------------------------------------------------------------------------------------------------

@@ -135,13 +135,6 @@ void pl_put_expr(pl_text *t, const pl_expr *e)
     }
 }
 
-char *pl_expr_print(const pl_expr *expr, ir_arena *arena)
-{
-    pl_text t = {.arena = arena};
-    pl_put_expr(&t, expr);
-    return pl_text_finish(&t);
-}
-
 /* ---- Parts of kernels -------------------------------------------------------------------------------------------- */
 
 void pl_put_matrix(pl_text *t, const pl_matrix *m)

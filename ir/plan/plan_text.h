@@ -21,14 +21,11 @@ enum { PL_F32_DIGITS = 9 }; /* enough digits to distinguish any two values */
 void pl_put_real(pl_text *t, const char *word, double value, int digits);
 void pl_put_dim(pl_text *t, ir_dim d);
 void pl_put_named_dim(pl_text *t, const char *name, ir_dim d);
-void pl_put_expr(pl_text *t, const pl_expr *e);
+void pl_put_expr(pl_text *t, const pl_expr *e); /* text like "add(b3[i0*128 + i1], f32 1.0)" */
 void pl_put_matrix(pl_text *t, const pl_matrix *m);
 /* A line each, if the kernel has an epilogue or the output. */
 void pl_put_epilogue(pl_text *t, const pl_expr *epilogue);
 void pl_put_output(pl_text *t, const char *name, const pl_matrix *m);
 const char *pl_reducer_name(pl_reducer reducer);
-
-/* Text like "add(load b3[i0*128 + i1], const 1.0)", in the arena. NULL if memory is exhausted. */
-char *pl_expr_print(const pl_expr *expr, ir_arena *arena);
 
 #endif

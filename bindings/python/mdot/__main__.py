@@ -17,7 +17,7 @@ from typing import Any, Sequence
 import mdot
 from mdot.configuration import Options
 
-EXIT_FAILED, EXIT_USAGE = 1, 2
+EXIT_FAILED = 1  # argparse exits with 2 after a usage error
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -36,7 +36,7 @@ def _image(batch, size, arguments, device):
 
 def _latent(batch, size, arguments, device):
     channels = arguments.get("channels", 3)
-    return _normal(batch, channels, size, size, device=device), _ids(1000, batch, device=device)
+    return _normal(batch, channels, size, size, device=device), _ids(CLASSES, batch, device=device)
 
 
 def _tokens(batch, size, arguments, device):
