@@ -289,7 +289,7 @@ static void signatures_include_every_field_of_a_nest(void **state)
 }
 
 #define SEQUENTIAL(X)                                                                                                  \
-    X(pl_sequential, choice, what, PL_SEQ_TOP_K)                                                                       \
+    X(pl_sequential, choice, operation, PL_SEQ_TOP_K)                                                                  \
     X(pl_sequential, inputs, input, {0, 1, 2, 3})                                                                      \
     X(pl_sequential, outputs, output, {4, 5})                                                                          \
     X(pl_sequential, i32, axis, 1)                                                                                     \
