@@ -1,6 +1,5 @@
-/* ops.h — the operator table (op.h) applied to nodes and graphs: look-up, inference, reference evaluation, and the check
- * that a graph can be compiled.
- */
+/* ops.h — the operator table (op.h) applied to nodes and graphs: look-up, inference, reference evaluation, and the
+ * check that a graph can be compiled. */
 #ifndef IR_OPS_H
 #define IR_OPS_H
 

@@ -34,6 +34,9 @@ REJECTED = re.compile(
     re.I)
 REJECTED_IN_MESSAGES = re.compile(r"\bmodelled\b", re.I)
 
+# An error message names the thing that is absent or invalid, for example "the job has no blocks". Messages therefore need more
+# negations than documents: 38 when the rule was introduced, 25 after every message was reviewed.
+MESSAGES = {"what/who": 2, "negations": 30, "told/said": 1, "words/sentence": 22}
 BELOW = {"what/who": 2, "negations": 15, "told/said": 1, "words/sentence": 22}
 COMMENTS = dict(BELOW, connectives=1.5)
 LIMITS = {
@@ -43,7 +46,7 @@ LIMITS = {
     "table comments": BELOW,
     "script comments": BELOW,
     "help": BELOW,
-    "messages": BELOW,
+    "messages": MESSAGES,
 }
 MESSAGE_FOLDERS = ("base/", "benchmarks/", "cli/", "codegen/", "compiler/", "examples/", "frontend/", "include/",
                    "integrations/", "ir/", "runtime/", "simulator/")

@@ -1,5 +1,5 @@
-/* mdot_predictions.c — mdot-predictions: predictions of libmdot for jobs whose step time was measured, beside two simpler
- * guesses.
+/* mdot_predictions.c — mdot-predictions: predictions of libmdot for jobs whose step time was measured, beside two
+ * simpler guesses.
  *
  * It reads a table of measured steps like that of `mdot calibrate`:
  * note,job,gpu,batch,precision,layout,optimizer,gpus,ms. `job` is a .job or ONNX file beside the table and `note` is

@@ -1,9 +1,9 @@
 /* folded_norm_warnings.c — warns about a sequence that is suspicious as a whole, although an error is unproven.
  *
- * If the BatchNormalizations of a network were folded without a trace (unfold_batchnorm.c), only convolutions remain. Other
- * networks lack them by design: AlexNet, VGG, SqueezeNet, and networks for super-resolution and speech. They are
- * distinguished by structures that are always trained with a normalisation. In a graph that lacks every kind of
- * normalisation, the signs are
+ * If the BatchNormalizations of a network were folded without a trace (unfold_batchnorm.c), only convolutions
+ * remain. Other networks lack them by design: AlexNet, VGG, SqueezeNet, and networks for super-resolution and
+ * speech. They are distinguished by structures that are always trained with a normalisation. In a graph that lacks
+ * every kind of normalisation, the signs are
  *
  *   - sums of branches in front of a ReLU, as in ResNets;
  *   - convolutions in front of a Swish, a HardSwish or a ReLU up to 6, as in EfficientNets, MobileNets and YOLO;

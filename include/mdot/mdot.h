@@ -12,8 +12,8 @@
  *               accessors are borrowed: they are valid as long as their object. The caller owns the arrays and strings
  *               that it passes in.
  *   Threading   A predictor and a job are immutable, so that any number of threads may share them. A context belongs to
- *               one thread at a time. The library is free of locks unless MDOT_VALIDATE=1 is set in the environment. That
- *               setting validates handles and refuses misuse: for example, a destroyed object or a context in use.
+ *               one thread at a time. The library is free of locks unless MDOT_VALIDATE=1 is set in the environment.
+ *               That setting validates handles and refuses misuse: for example, a destroyed object or a context in use.
  *   Memory      Opening and creating allocate, map and touch all memory. Running and predicting on the CPU are free of
  *               allocations and, unless MDOT_VALIDATE=1 is set, of system calls. CUDA's driver library manages its own
  *               memory and may make system calls.

@@ -1,5 +1,5 @@
-/* window_geometry.h — a window that slides over the spatial dimensions of a feature map [N, C, D1, D2 …]: the geometry that
- * convolutions and poolings share. */
+/* window_geometry.h — a window that slides over the spatial dimensions of a feature map [N, C, D1, D2 …]: the
+ * geometry that convolutions and poolings share. */
 #ifndef IR_OPS_WINDOW_GEOMETRY_H
 #define IR_OPS_WINDOW_GEOMETRY_H
 

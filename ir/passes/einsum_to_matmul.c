@@ -1,5 +1,5 @@
-/* einsum_to_matmul.c — rewrites an Einsum of two operands as Transpose, Reshape and MatMul if it is a matrix product, so that
- * linears and attention are recognised in it.
+/* einsum_to_matmul.c — rewrites an Einsum of two operands as Transpose, Reshape and MatMul if it is a matrix
+ * product, so that linears and attention are recognised in it.
  *
  * Every label must be in one of four classes: in both operands and the result (batch), in the first and the result
  * (rows), in the second and the result (columns), or in both operands alone (summed). Einsum's own nest handles an

@@ -1,5 +1,5 @@
-/* lower_contrib.h — rules that rewrite ONNX Runtime's contributed operators (domain com.microsoft) in terms of ONNX's. The
- * table is in lower_contrib.c. Definitions: ONNX Runtime, docs/ContribOperators.md. */
+/* lower_contrib.h — rules that rewrite ONNX Runtime's contributed operators (domain com.microsoft) in terms of
+ * ONNX's. The table is in lower_contrib.c. Definitions: ONNX Runtime, docs/ContribOperators.md. */
 #ifndef IR_PASSES_LOWER_CONTRIB_H
 #define IR_PASSES_LOWER_CONTRIB_H
 

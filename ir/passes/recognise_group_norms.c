@@ -1,6 +1,6 @@
-/* recognise_group_norms.c — recognises the GroupNormalization pattern of PyTorch's exporters: the groups become channels
- * of an InstanceNormalization without scale and bias. Then follow a reshape back, and a product and a sum with one
- * vector per channel each.
+/* recognise_group_norms.c — recognises the GroupNormalization pattern of PyTorch's exporters: the groups become
+ * channels of an InstanceNormalization without scale and bias. Then follow a reshape back, and a product and a sum
+ * with one vector per channel each.
  *
  * As in recognise_norms.c, the core is recognised first. Then the product becomes its scale and the sum its bias.
  */

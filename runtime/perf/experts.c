@@ -6,9 +6,9 @@
  *
  * Expert parallelism follows GShard (Lepikhin et al., 2020) as implemented in Megatron-LM and DeepSpeed-MoE. Every
  * GPU keeps some of the experts of each layer. Tokens travel to the experts that they chose and back, an all-to-all
- * each way, and so do their gradients in the backward pass. Tokens are assumed to be evenly distributed, as the router's
- * auxiliary loss encourages. Therefore a GPU's experts do as much work as all of them did on its own tokens, and read
- * fewer weights for it.
+ * each way, and so do their gradients in the backward pass. Tokens are assumed to be evenly distributed, as the
+ * router's auxiliary loss encourages. Therefore a GPU's experts do as much work as all of them did on its own
+ * tokens, and read fewer weights for it.
  */
 #include "runtime/perf/experts.h"
 #include "runtime/perf/common_divisor.h"

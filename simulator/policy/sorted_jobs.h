@@ -1,4 +1,5 @@
-/* sorted_jobs.h — shared code of preemptive policies that sort all jobs by a key at every event; only the key differs. */
+/* sorted_jobs.h — shared code of preemptive policies that sort all jobs by a key at every event; only the key
+ * differs. */
 #ifndef SC_SORTED_JOBS_H
 #define SC_SORTED_JOBS_H
 

@@ -1,6 +1,6 @@
-/* test_time_fractions.c — Gavel's linear programs and AlloX' matching: cases worked by hand, properties of every answer,
- * and the published instances if ../shared exists. If the solver is absent, they report that, and the remaining tests
- * are skipped. */
+/* test_time_fractions.c — Gavel's linear programs and AlloX' matching: cases worked by hand, properties of every
+ * answer, and the published instances if ../shared exists. If the solver is absent, they report that, and the
+ * remaining tests are skipped. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
