@@ -64,7 +64,7 @@ static void a_job_is_read_unchanged(void **state)
     small_job_write_file(path_of("b.job"), saved, saved_count);
     refuses(path_of("b.job"), saved_count, MDOT_CORRUPT, "checksum");
     small_job_write_file(path_of("c.job"), saved, saved_count / 2);
-    refuses(path_of("c.job"), saved_count, MDOT_MALFORMED, "cut");
+    refuses(path_of("c.job"), saved_count, MDOT_MALFORMED, "truncated");
     free(read);
     free(saved);
 }
