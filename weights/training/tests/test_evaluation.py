@@ -8,7 +8,7 @@ from mdot_training.predictor import evaluation, export, interval, deploy_graphs,
 from mdot_training.predictor.evaluation import fold_file, read_folds
 from mdot_training.predictor.ablations import FORMS, SHIPPED_FORM
 from mdot_training.predictor.deploy_graphs import Whole
-from mdot_training.predictor.final_model import HeldOut, calibrate, interval_inputs, load, save
+from mdot_training.predictor.final_model import HeldOut, fit_interval, interval_inputs, load, save
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_intervals_cover_labels_that_they_were_not_fitted_to(shipped, folder, da
     data.label_network[1] ^= 1      # the networks are split into halves
     data.save(tmp_path / "data.npz")
     save(shipped, tmp_path / "members.pt")
-    found = calibrate(tmp_path / "members.pt", tmp_path / "data.npz", folder, tmp_path / "model.pt")
+    found = fit_interval(tmp_path / "members.pt", tmp_path / "data.npz", folder, tmp_path / "model.pt")
     assert set(found) == set(splits.SPLITS)
     model = load(tmp_path / "model.pt")
     assert model.trained_on.step_gpu_count == shipped.trained_on.step_gpu_count

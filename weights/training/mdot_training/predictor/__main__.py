@@ -43,10 +43,10 @@ def _train(options: argparse.Namespace) -> int:
     return 0
 
 
-def _calibrate(options: argparse.Namespace) -> int:
+def _fit_interval(options: argparse.Namespace) -> int:
     from mdot_training.predictor import final_model
 
-    for split, (inside, width) in final_model.calibrate(options.model, options.data, options.held_out, options.out).items():
+    for split, (inside, width) in final_model.fit_interval(options.model, options.data, options.held_out, options.out).items():
         print(f"{split}: {inside:.1f} % of the held-out labels lie in an interval fitted without them, "
               f"median width {width:.2f}")
     return 0
@@ -131,16 +131,17 @@ def _parser() -> argparse.ArgumentParser:
     training.add_argument("--out", type=Path, required=True, help="members to write, FILE.pt")
     training.set_defaults(run=_train)
 
-    calibrating = commands.add_parser("calibrate", help="fit the interval to evaluate's predictions of held-out networks")
-    calibrating.add_argument("--model", type=Path, required=True, help="FILE.pt that train wrote")
-    calibrating.add_argument("--data", type=Path, required=True)
-    calibrating.add_argument("--held-out", type=Path, required=True, help="folder that evaluate wrote")
-    calibrating.add_argument("--out", type=Path, required=True, help="predictor to write, FILE.pt")
-    calibrating.set_defaults(run=_calibrate)
+    fitting_interval = commands.add_parser("fit-interval",
+                                           help="fit the interval to evaluate's predictions of held-out networks")
+    fitting_interval.add_argument("--model", type=Path, required=True, help="FILE.pt that train wrote")
+    fitting_interval.add_argument("--data", type=Path, required=True)
+    fitting_interval.add_argument("--held-out", type=Path, required=True, help="folder that evaluate wrote")
+    fitting_interval.add_argument("--out", type=Path, required=True, help="predictor to write, FILE.pt")
+    fitting_interval.set_defaults(run=_fit_interval)
 
     exporting = commands.add_parser("export",
                                     help="write the trained predictor as ONNX files and check them against PyTorch")
-    exporting.add_argument("--model", type=Path, required=True, help="FILE.pt that calibrate wrote")
+    exporting.add_argument("--model", type=Path, required=True, help="FILE.pt that fit-interval wrote")
     exporting.add_argument("--data", type=Path, required=True, help="data set with jobs for the checks")
     exporting.add_argument("--out", type=Path, required=True, help="folder of the ONNX files")
     exporting.set_defaults(run=_export)
@@ -156,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     exporting_cv.set_defaults(run=_export_cv)
 
     importing = commands.add_parser("import-cv",
-                                    help="convert a table of export-cv back to predictions for report and calibrate")
+                                    help="convert a table of export-cv back to predictions for report and fit-interval")
     importing.add_argument("--table", type=Path, required=True, help="table that export-cv wrote")
     importing.add_argument("--data", type=Path, required=True)
     importing.add_argument("--split", choices=splits.SPLITS, required=True)

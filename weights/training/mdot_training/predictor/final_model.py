@@ -92,7 +92,7 @@ def interval_inputs(model: Shipped, data: Dataset, held: HeldOut) -> Tensor:
 
 
 def train(data_path: Path, out: Path) -> None:
-    """Trains the members, and fits the training range and the distance model. `calibrate` fits the interval."""
+    """Trains the members, and fits the training range and the distance model. `fit_interval` adds the interval."""
     torch.set_num_threads(1)
     data = Dataset.load_file(data_path)
     labels = np.arange(len(data.step_ms))
@@ -116,7 +116,7 @@ def _wider_by(r: Tensor, half_widths: Tensor, w: Tensor) -> Tensor:
     return torch.tensor(quantiles(beyond(r, half_widths), w)).clamp(min=1)[:, None]
 
 
-def calibrate(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> dict[str, tuple[float, float]]:
+def fit_interval(model_path: Path, data_path: Path, held_out_folder: Path, out: Path) -> dict[str, tuple[float, float]]:
     """Fits the interval. Returns for each split the percentage of held-out labels within an interval that was fitted without
     them, and its median width, upper over lower. "Without them" means without their half of the networks, or, if a GPU was
     held out, without all labels of that GPU.
