@@ -35,7 +35,7 @@ expect_failure() { # MESSAGE COMMAND…
     grep -q "$message" "$log" || { echo "\"$message\" is not what it says:"; cat "$log"; exit 1; }
 }
 
-expect_failure "holds nothing" sh "$gpu" run --pack "$folder/nowhere" --out "$folder/out"
+expect_failure "is empty: run gpu.sh pack first" sh "$gpu" run --pack "$folder/nowhere" --out "$folder/out"
 expect_failure "gpu.sh run" sh "$gpu" run --wrong option
 
 "$python" "$source/benchmarks/common/reference.py" "$folder/model.onnx" --width 32 --hidden 64 --layers 1
@@ -46,7 +46,7 @@ if ! sh "$gpu" pack --pack "$folder/pack" --build "$build" --model "$folder/mode
     exit 1
 fi
 
-expect_failure "no CUDA driver" env MDOT_LIBCUDA=/nonexistent sh "$gpu" run --pack "$folder/pack" --out "$folder/none"
+expect_failure "the CUDA driver is unavailable" env MDOT_LIBCUDA=/nonexistent sh "$gpu" run --pack "$folder/pack" --out "$folder/none"
 
 export MDOT_LIBCUDA="$fake"
 sh "$gpu" run --pack "$folder/pack" --out "$folder/out" --budget 120 --lengths 16,32 --python "$python" \
