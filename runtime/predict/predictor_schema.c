@@ -113,7 +113,7 @@ static mdot_status read_numbers(const reading *r, const char *names, int64_t nee
 {
     rt_job_schema *schema = r->schema;
     for (int64_t k = 0; *names == '\0' && k < *known; k++) schema->number[k] = (uint8_t)k;
-    if (*names == '\0') return schema->reads = RT_CONFIGURATION_BIT(*known) - 1, MDOT_OK;
+    if (*names == '\0') return schema->reads = rt_first_numbers(*known), MDOT_OK;
     for (*known = 0; *names != '\0'; *known += 1) {
         size_t length = strcspn(names, ",");
         int number = find_number(names, length);

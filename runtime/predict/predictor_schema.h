@@ -34,8 +34,12 @@ enum {
 
 /* The set of these numbers that a predictor reads: RT_CONFIGURATION_BIT(RT_CONFIGURATION_…) for each. */
 typedef uint64_t rt_configuration_set;
-static_assert(RT_CONFIGURATION_NUMBERS < 64, "a bit for each number");
+static_assert(RT_CONFIGURATION_NUMBERS <= 64, "a bit for each number");
 #define RT_CONFIGURATION_BIT(number) (UINT64_C(1) << (number))
+static inline rt_configuration_set rt_first_numbers(size_t count)
+{
+    return count < 64 ? RT_CONFIGURATION_BIT(count) - 1 : UINT64_MAX;
+}
 
 /* Inputs: identifier, name, element type, whether it has a row for each operator, number of columns (0: rows only),
  * and whether versions append columns. A predictor reads the first columns, as many as its version had. If it has

@@ -350,9 +350,19 @@ static void wrong_outputs_are_refused_by_name(void **state)
     expect_incompatible(b, "output outside_training of entry predict must be f32 [8]");
 }
 
+static void a_set_of_numbers_holds_64(void **state)
+{
+    (void)state;
+    assert_true(rt_first_numbers(0) == 0);
+    assert_true(rt_first_numbers(26) == 0x3ffffff);
+    assert_true(rt_first_numbers(63) == UINT64_MAX >> 1);
+    assert_true(rt_first_numbers(64) == UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_set_of_numbers_holds_64),
         cmocka_unit_test(a_nan_counts_as_outside_of_the_training_range),
         cmocka_unit_test(older_predictors_get_only_known_types_and_settings),
         cmocka_unit_test(older_predictors_get_the_leading_columns),
