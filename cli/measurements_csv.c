@@ -144,7 +144,8 @@ static bool is_no(const char *text)
     return *text == '\0' || strcmp(text, "0") == 0 || strcmp(text, "no") == 0 || strcmp(text, "false") == 0;
 }
 
-/* Writes the cells as a command line into `text`. False if a flag is neither yes nor no, or if the text is too long. */
+/* Writes the cells as a command line into `text`. Returns false if a flag has another value than yes or no, or if the
+ * text is too long. */
 static bool write_line(const table *t, char *const *cells, char *text, size_t size, char **argv, int *out_argc)
 {
     size_t used = 0;

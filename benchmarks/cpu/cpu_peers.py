@@ -1,6 +1,6 @@
 """The sides that are measured on the CPU, each on one thread and on inputs at fixed addresses.
 
-A side is a class with a `name`, a `precision`, the `version` of its software, and `prepare(inputs, shapes)`. This method
+A side is a class with a `name`, a `precision`, the `version` of its software, and `prepare(inputs, length)`. This method
 returns a call that takes no arguments and returns the outputs as arrays. Peers know the length in advance if they can use it.
 A side that cannot run here raises Absent with the reason.
 """
@@ -14,7 +14,7 @@ from reference_module import make_module
 
 
 class Absent(Exception):
-    """A side cannot run on this machine, or cannot run this model."""
+    """This machine or this model is unsuitable for a side."""
 
 
 def imported(name):

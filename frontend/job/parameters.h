@@ -10,7 +10,7 @@ bool fe_is_buffer(const char *name);
 void fe_parameters_create(fe_job *job);
 /* Records that the constant with this id was computed from the node's inputs. */
 void fe_parameters_derive(fe_parameters *parameters, const ir_node *node, int id);
-/* Adds a parameter that training has but the file neither stores nor computes. */
+/* Adds a parameter of training that the file lacks, for example the scale of an unfolded BatchNormalization. */
 void fe_parameters_add(fe_parameters *parameters, const ir_value *value);
 /* Is the value a parameter, that is, a trained floating constant of more than one element? The value may be NULL. */
 bool fe_is_parameter(const fe_job *job, const ir_value *value);

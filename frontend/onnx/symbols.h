@@ -15,7 +15,8 @@ mdot_status fe_check_bindings(const fe_options *options, mdot_error *err);
 mdot_status fe_type_inputs(const fe_context *context, Onnx__ValueInfoProto *const *inputs, int count,
                            ir_type *out_types, const char **out_symbol, fe_names **out_bound);
 
-/* The type that a job's file states for a value. False: a dimension is neither a number nor a name in `bound`. */
+/* The type that a job's file states for a value. Returns false if the type is
+ * incomplete, for example if `bound` lacks the name of a dimension. */
 bool fe_stated_type(const Onnx__ValueInfoProto *info, const fe_names *bound, ir_type *out_type);
 
 /* The size of the dimension that is named as a batch, at any position. 0: there is none. */

@@ -190,7 +190,7 @@ check "the command line goes before it" [ "$(field steps)" = 20 ]
 id=$(user sbatch --parsable -H -o /dev/null --gres=gpu:1 --array=0-3 --mdot=$requested,steps=20 job.sh)
 check "an array's tasks have it" [ "$(field steps)" = 20 ]
 submit --gres=gpu:1
-check "who does not ask is left alone" [ "$(minutes "$(shows TimeLimit)")/$(comment)" = 7/ ]
+check "a job without --mdot keeps its settings" [ "$(minutes "$(shows TimeLimit)")/$(comment)" = 7/ ]
 submit --mdot=$requested,steps=10 --partition=plain
 check "a partition that mdot.conf lacks has no prediction" [ "$(comment)" = "" ]
 

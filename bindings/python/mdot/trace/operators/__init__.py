@@ -2,7 +2,7 @@
 is found by the operator's name without its overload.
 
 A translation adds nodes to the call's graph and returns the value of the result, or a list of values. It returns None for
-cases that it does not support; the call then becomes an operator of an unknown type. In-place operators are found by their
+unsupported cases, and the call then becomes an operator of an unknown type. In-place operators are found by their
 names without the trailing underscore.
 """
 
