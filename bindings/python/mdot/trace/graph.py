@@ -27,6 +27,8 @@ class Value:
     """The content of a constant whose values a reader needs: shapes, scalars."""
     noise: bool = False
     """True for the random numbers of dropout and of stochastic depth."""
+    has_gradient: bool = True
+    """False for results of `torch.no_grad()` regions."""
 
     @property
     def count(self) -> int:
@@ -62,7 +64,10 @@ class Graph:
         self.parameters: list[Value] = []
         self.scope = ""
         """The path of the running module, for example "encoder.layer.3"."""
+        self.fused_attentions = 0
+        """Calls of fused attention."""
         self._names: dict[str, int] = {}
+        self._stopped: dict[Value, Value] = {}
 
     def unique(self, name: str) -> str:
         count = self._names[name] = self._names.get(name, -1) + 1
@@ -124,6 +129,14 @@ class Graph:
     ) -> Value:
         """Adds a node with one result."""
         return self.node(op, inputs, [(shape, dtype)], domain, **attributes)[0]
+
+    def stop_gradient(self, value: Value) -> Value:
+        """The same value, through which no gradient flows. Later calls return the same node's result."""
+        if value.kind != "data":
+            return value
+        if value not in self._stopped:
+            self._stopped[value] = self.op("StopGradient", [value], value.shape, value.dtype, domain="mdot")
+        return self._stopped[value]
 
     # ---- Common building blocks --------------------------------------------------------------------------------------
 

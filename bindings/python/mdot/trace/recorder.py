@@ -49,6 +49,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The content of fake tensors, where it is known."""
         self._parents: Any = WeakIdKeyDictionary()
         """The base tensor of each view."""
+        self._functions = 0
+        """Depth of custom autograd functions, whose forward functions always run without gradients."""
 
     # ---- Tensors -----------------------------------------------------------------------------------------------------
 
@@ -68,6 +70,30 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             found = self._constant(tensor)
             self.bind(tensor, found)
         return found
+
+    def _read(self, tensor: torch.Tensor) -> g.Value:
+        """The tensor's value, as an operator with a gradient reads it."""
+        value = self.value(tensor)
+        return value if value.has_gradient else self.graph.stop_gradient(value)
+
+    @contextlib.contextmanager
+    def custom_functions(self) -> Iterator[None]:
+        """Notices calls of custom autograd functions, for example of torch.utils.checkpoint."""
+        function: Any = torch.autograd.Function
+        original = function.__dict__["apply"]
+
+        def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            self._functions += torch.is_grad_enabled() or self._functions > 0
+            try:
+                return original.__get__(None, cls)(*args, **kwargs)
+            finally:
+                self._functions = max(self._functions - 1, 0)
+
+        function.apply = classmethod(apply)
+        try:
+            yield
+        finally:
+            function.apply = original
 
     def _constant(self, tensor: torch.Tensor) -> g.Value:
         content = self._known.get(tensor) if self.fake else tensor
@@ -175,7 +201,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         outputs = _tensors(out)
         if not outputs:
             return
-        call = Call(self.graph, self.value, func, args, kwargs, outputs)
+        has_gradient = self._functions > 0 or torch.is_grad_enabled()
+        call = Call(self.graph, self._read if has_gradient else self.value, func, args, kwargs, outputs)
         if not call.operands:  # a factory function
             for tensor in outputs:
                 self.bind(tensor, self._constant(tensor))
@@ -185,6 +212,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if made is None:
             made = call.as_it_is(func.namespace, name)
         values = [made] if isinstance(made, g.Value) else list(made)
+        for value in values if not has_gradient else ():
+            if value.kind == "data" and value not in call.operands:
+                value.has_gradient = False
         for tensor, value in zip(outputs, values):
             if value.shape != tuple(tensor.shape):
                 value = self.graph.reshape(value, tuple(tensor.shape))

@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from mdot.library.errors import InvalidArgumentError, UnsupportedError
 from mdot.trace.graph import Graph
+from mdot.trace.module_state import left_alone, plain, stand_in
 from mdot.trace.operators.call import DTYPES
 from mdot.trace.recorder import DataDependent, Recorder
 
@@ -97,14 +98,14 @@ def _run(
     graph = Graph(name or type(model).__name__)
     recorder = Recorder(graph, fake)
     mode = FakeTensorMode(allow_non_fake_inputs=True) if fake else contextlib.nullcontext()
-    with torch.random.fork_rng(devices=[]), torch.inference_mode(), _left_alone(model), mode, contextlib.ExitStack() as stack:
+    with torch.random.fork_rng(devices=[]), torch.inference_mode(), left_alone(model), mode, contextlib.ExitStack() as stack:
         model.train()
         _show_parameters(model, recorder, fake)
         inputs, named = _inputs((list(args), dict(kwargs)), recorder, fake)
         stack.enter_context(_scopes(model, graph))
         with recorder:
             out = model(*inputs, **named)
-        for leaf in pytree.tree_leaves(_plain(out)):
+        for leaf in pytree.tree_leaves(plain(out)):
             if isinstance(leaf, torch.Tensor):
                 value = recorder.value(leaf)
                 if value.kind == "data" and value not in graph.outputs:
@@ -112,38 +113,6 @@ def _run(
     if not graph.outputs:
         raise InvalidArgumentError(f"{graph.name} returned no tensor that depends on its inputs")
     return graph, recorder
-
-
-def _plain(out: Any) -> Any:
-    """The fields of dataclasses, which transformers and diffusers return."""
-    if dataclasses.is_dataclass(out) and not isinstance(out, type):
-        return [getattr(out, field.name, None) for field in dataclasses.fields(out)]
-    return list(out.values()) if isinstance(out, Mapping) else out
-
-
-@contextlib.contextmanager
-def _left_alone(model: nn.Module) -> Iterator[None]:
-    """Restores the attributes, parameters and buffers of all modules afterwards, because some modules keep computed values."""
-    members = ("_parameters", "_buffers", "_modules")
-    before = [
-        (module, dict(vars(module)), [dict(getattr(module, name)) for name in members]) for module in model.modules()
-    ]
-    try:
-        yield
-    finally:
-        for module, attributes, dictionaries in before:
-            vars(module).clear()
-            vars(module).update(attributes)
-            for name, content in zip(members, dictionaries):
-                getattr(module, name).clear()
-                getattr(module, name).update(content)
-
-
-def _empty(tensor: torch.Tensor, mode: FakeTensorMode) -> FakeTensor:
-    """A tensor without data on the CPU, for a tensor on any device."""
-    with torch.utils._python_dispatch._disable_current_modes():
-        shape = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-        return FakeTensor(mode, shape, torch.device("cpu"))
 
 
 def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
@@ -155,7 +124,7 @@ def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
     def show(tensor: torch.Tensor, name: str, is_parameter: bool) -> torch.Tensor:
         stand_in = tensor if is_parameter else tensor.clone() if mode is None else tensor
         if mode is not None:
-            stand_in = _empty(tensor, mode)
+            stand_in = stand_in(tensor, mode)
         if mode is not None and is_parameter:
             stand_in = nn.Parameter(stand_in, requires_grad=tensor.requires_grad)
         shape, dtype = tuple(tensor.shape), DTYPES[tensor.dtype]
@@ -190,7 +159,7 @@ def _inputs(inputs: tuple[list[Any], dict[str, Any]], recorder: Recorder, fake: 
             return leaf
         stand_in: torch.Tensor = leaf
         if mode is not None:
-            stand_in = _empty(leaf, mode)
+            stand_in = stand_in(leaf, mode)
             if leaf.device.type == "cpu" and not isinstance(leaf, FakeTensor):
                 recorder.know(stand_in, leaf)
         shape = tuple(leaf.shape)
@@ -245,7 +214,7 @@ def _with_data(model: nn.Module) -> nn.Module:
         return model
     import copy
 
-    made = copy.deepcopy(model).to_empty(device="cpu")
+    made = copy.deepcopy(model).tostand_in(device="cpu")
     with torch.no_grad():
         for tensor in [*made.parameters(), *made.buffers()]:
             if tensor.is_floating_point():

@@ -100,6 +100,7 @@ def _attention(call: Call) -> Value:
     """Decomposes attention, as PyTorch's own exporters do. The reader fuses it again, together with the transposes of heads
     before and after it, which a single attention node would hide."""
     graph = call.graph
+    graph.fused_attentions += 1
     query, key, value, mask = call["query"], call["key"], call["value"], call["attn_mask"]
     if len(query.shape) != 4:  # leading dimensions are merged into one of heads
         query, key, value = (_as_heads(call, x) for x in (query, key, value))

@@ -166,6 +166,10 @@ def _same(call: Call) -> Value:
     return call.operand(call.x, call.dtype)
 
 
+def _detach(call: Call) -> Value:
+    return call.graph.stop_gradient(call.x)
+
+
 def _dropout(call: Call) -> list[Value]:
     """Passes its input through, because jobs do not count dropout. native_dropout also returns a mask."""
     return [call.x, *[call.graph.constant(tuple(t.shape), BOOL) for t in call.outputs[1:]]]
@@ -274,6 +278,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "addcmul": _addcmul,
     "addcdiv": _addcdiv,
     "lerp": _lerp,
+    "detach": _detach,
     "dropout": _dropout,
     "native_dropout": _dropout,
     "feature_dropout": _dropout,
@@ -283,6 +288,6 @@ TRANSLATIONS: dict[str, Translation] = {
     **{name: _fresh for name in ("zeros_like", "ones_like", "empty_like", "full_like", "new_empty", "new_full", "new_ones",
                                  "new_zeros")},
     **{name: _cast for name in ("to", "_to_copy", "type_as", "float", "half")},
-    **{name: _same for name in ("contiguous", "clone", "detach", "alias", "lift_fresh", "lift_fresh_copy", "lift", "pin_memory",
+    **{name: _same for name in ("contiguous", "clone", "alias", "lift_fresh", "lift_fresh_copy", "lift", "pin_memory",
                                 "requires_grad", "resolve_conj", "resolve_neg", "positive")},
 }  # fmt: skip

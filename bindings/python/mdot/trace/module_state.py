@@ -1,0 +1,49 @@
+"""A module's state during a trace: stand-ins for its tensors, and the restoration of everything afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Any, Iterator, Mapping, Sequence
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+
+def plain(out: Any) -> Any:
+    """The fields of dataclasses, which transformers and diffusers return."""
+    if dataclasses.is_dataclass(out) and not isinstance(out, type):
+        return [getattr(out, field.name, None) for field in dataclasses.fields(out)]
+    return list(out.values()) if isinstance(out, Mapping) else out
+
+
+@contextlib.contextmanager
+def left_alone(model: nn.Module) -> Iterator[None]:
+    """Restores the attributes, parameters and buffers of all modules afterwards, because some modules keep computed values."""
+    members = ("_parameters", "_buffers", "_modules")
+    before = [
+        (module, dict(vars(module)), [dict(getattr(module, name)) for name in members]) for module in model.modules()
+    ]
+    try:
+        yield
+    finally:
+        for module, attributes, dictionaries in before:
+            vars(module).clear()
+            vars(module).update(attributes)
+            for name, content in zip(members, dictionaries):
+                getattr(module, name).clear()
+                getattr(module, name).update(content)
+
+
+def stand_in(
+    tensor: torch.Tensor, mode: FakeTensorMode, *, dtype: torch.dtype | None = None, shape: Sequence[int] | None = None
+) -> FakeTensor:
+    """A tensor without data on the CPU, for a tensor on any device. The type or the shape may differ."""
+    with torch.utils._python_dispatch._disable_current_modes():
+        wanted = dtype if dtype is not None else tensor.dtype
+        if shape is None or tuple(shape) == tuple(tensor.shape):
+            made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=wanted, device="meta")
+        else:
+            made = torch.empty(tuple(shape), dtype=wanted, device="meta")
+        return FakeTensor(mode, made, torch.device("cpu"))

@@ -1,0 +1,168 @@
+"""Reduces a memory timeline to the few moments that can be the peak, for any batch and configuration.
+
+A moment is what is allocated at one time: bytes per sample, bytes per step, bytes of copies of weights, and the fraction of
+the gradients. A configuration weighs the four, for example gradients by their type and by ZeRO. Only moments that are the
+largest for some weights matter.
+
+Recomputation that the program does not do itself follows from the timeline as well: `by_block` and `selectively` move the
+intervals in which tensors are allocated, as torch.utils.checkpoint would.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from typing import Iterable, Sequence
+
+from mdot.trace.timeline import NEVER, Allocation, Kind, Timeline
+
+MOST_MOMENTS = 16
+_BATCHES = (0.125, 1.0, 8.0, 64.0, 512.0, 8192.0)
+"""Batches, as weights of the bytes per sample, for which a moment is searched."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Moment:
+    per_sample: float
+    per_step: float
+    weight_copies: float
+    gradients: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+    start: int
+    end: int
+    bytes: float
+    kind: Kind
+
+
+@dataclasses.dataclass
+class Region:
+    """A block of the network: the times of its forward pass, and the allocations that it returns to its caller."""
+
+    first: int
+    last: int
+    results: set[int]
+    """Indices of allocations."""
+
+
+# ---- Intervals -------------------------------------------------------------------------------------------------------
+
+
+def as_run(timeline: Timeline) -> list[Interval]:
+    return [Interval(a.start, min(a.end, timeline.clock - 1), a.bytes, a.kind) for a in timeline.allocations]
+
+
+def by_block(timeline: Timeline, regions: Sequence[Region]) -> list[Interval]:
+    """The tensors that a block saves are released at its end, and recomputed when the backward pass reaches the block. The
+    tensors that it returns stay."""
+    intervals: list[Interval] = []
+    region_of = _regions_by_time(regions, timeline.backward_start)
+    begin, extra = _recomputations(timeline, regions, region_of)
+    for index, a in enumerate(timeline.allocations):
+        end = min(a.end, timeline.clock - 1)
+        region = region_of[a.start] if a.start < timeline.backward_start else -1
+        if region < 0 or not timeline.is_saved(a) or a.end == NEVER or index in regions[region].results:
+            intervals.append(Interval(a.start, end, a.bytes, a.kind))
+            continue
+        intervals.append(Interval(a.start, max(regions[region].last, a.start), a.bytes, a.kind))
+        intervals.append(Interval(min(begin[region], end), end, a.bytes, a.kind))
+    for region, size in enumerate(extra):
+        if begin[region] < NEVER and size > 0:
+            intervals.append(Interval(begin[region], begin[region], size, Kind.SAMPLES))
+    return intervals
+
+
+def _regions_by_time(regions: Sequence[Region], count: int) -> list[int]:
+    found = [-1] * count
+    for i, region in enumerate(regions):
+        for time in range(region.first, min(region.last + 1, count)):
+            found[time] = i
+    return found
+
+
+def _recomputations(
+    timeline: Timeline, regions: Sequence[Region], region_of: Sequence[int]
+) -> tuple[list[int], list[float]]:
+    """For each block, the time at which the backward pass reaches it, and the temporary bytes per sample of its forward pass
+    beyond the tensors that it saves."""
+    begin = [NEVER] * len(regions)
+    changes: list[dict[int, float]] = [{} for _ in regions]
+    for a in timeline.allocations:
+        region = region_of[a.start] if a.start < timeline.backward_start else -1
+        if region < 0:
+            continue
+        if timeline.is_saved(a):
+            begin[region] = min(begin[region], a.first_backward_use)
+        if a.kind == Kind.SAMPLES:
+            change = changes[region]
+            change[a.start] = change.get(a.start, 0.0) + a.bytes
+            if not timeline.is_saved(a):
+                change[a.end + 1] = change.get(a.end + 1, 0.0) - a.bytes
+    extra = []
+    for region, change in enumerate(changes):
+        sums = list(itertools.accumulate(size for time, size in sorted(change.items()) if time <= regions[region].last))
+        extra.append(max(sums) - sums[-1] if sums else 0.0)
+    return begin, extra
+
+
+def selectively(timeline: Timeline) -> list[Interval]:
+    """Results of matmuls, convolutions and attention are saved. Everything else is recomputed shortly before the backward
+    pass reads it."""
+    intervals = []
+    backward = timeline.clock - timeline.backward_start
+    for a in timeline.allocations:
+        end = min(a.end, timeline.clock - 1)
+        if a.start >= timeline.backward_start or a.end == NEVER or a.kind != Kind.SAMPLES:
+            intervals.append(Interval(a.start, end, a.bytes, a.kind))
+        elif a.is_matmul:
+            mirrored = timeline.backward_start + int(backward * (1 - a.start / max(timeline.backward_start, 1)))
+            intervals.append(Interval(a.start, max(end, min(mirrored, timeline.clock - 1)), a.bytes, a.kind))
+        elif not timeline.is_saved(a):
+            intervals.append(Interval(a.start, end, a.bytes, a.kind))
+        else:
+            intervals.append(Interval(a.start, a.last_forward_use, a.bytes, a.kind))
+            if a.first_backward_use <= end:
+                intervals.append(Interval(a.first_backward_use, end, a.bytes, a.kind))
+    return intervals
+
+
+# ---- Moments ---------------------------------------------------------------------------------------------------------
+
+
+def moments(intervals: Iterable[Interval], length: int, samples: int) -> list[Moment]:
+    """The moments that can be the peak, at most MOST_MOMENTS."""
+    change = [[0.0] * (length + 1) for _ in Kind]
+    total_gradients = 0.0
+    for interval in intervals:
+        size = interval.bytes
+        if interval.kind == Kind.SAMPLES:
+            size /= samples
+        elif interval.kind == Kind.GRADIENT:
+            total_gradients += size
+        change[interval.kind][interval.start] += size
+        change[interval.kind][interval.end + 1] -= size
+    columns = [list(itertools.accumulate(row[:length])) for row in change]
+    times = list(zip(*columns)) or [(0.0, 0.0, 0.0, 0.0)]
+    times = _without_smaller(times)
+    chosen: dict[tuple[float, ...], None] = {}
+    for batch, copies, gradients in itertools.product(_BATCHES, (1.0, 0.0), (1.0, 0.5, 0.0)):
+        best = max(times, key=lambda t: batch * t[0] + t[1] + copies * t[2] + gradients * t[3])
+        chosen.setdefault(best)
+    out = []
+    for per_sample, per_step, copies, gradients in list(chosen)[:MOST_MOMENTS]:
+        fraction = min(gradients / total_gradients, 1.0) if total_gradients > 0 else 0.0
+        out.append(Moment(max(per_sample, 0.0), max(per_step, 0.0), max(copies, 0.0), fraction))
+    return out
+
+
+def _without_smaller(times: Sequence[tuple[float, ...]]) -> list[tuple[float, ...]]:
+    """Leaves out most moments that are at most as large as a neighbour in every kind."""
+    kept: list[tuple[float, ...]] = []
+    for time in times:
+        while kept and all(a <= b for a, b in zip(kept[-1], time)):
+            kept.pop()
+        if not kept or any(a > b for a, b in zip(time, kept[-1])):
+            kept.append(time)
+    return kept

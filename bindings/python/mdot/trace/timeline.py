@@ -1,0 +1,175 @@
+"""The memory timeline of a training step: when each tensor's memory is allocated and freed.
+
+The Timeline is a TorchDispatchMode. PyTorch calls it for each operator below autograd, in the forward and in the backward
+pass. Its clock counts these operators. A tensor whose memory it has not seen before is an allocation, and the end of the
+storage object is the release. The bytes follow from shapes alone, so that the run may use tensors without data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import weakref
+from typing import Any, Iterable
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+NEVER = 1 << 62
+"""End of an allocation that outlives the step."""
+
+
+class Kind(enum.IntEnum):
+    """Kinds of memory, which configurations scale in different ways."""
+
+    SAMPLES = 0
+    """Proportional to the batch."""
+    STEP = 1
+    """Independent of the batch."""
+    WEIGHT_COPY = 2
+    """A copy of a parameter in another type, as autocast makes it."""
+    GRADIENT = 3
+    """The gradient of a parameter."""
+
+
+@dataclasses.dataclass
+class Allocation:
+    bytes: int
+    start: int
+    """Time of the operator that allocates it."""
+    kind: Kind
+    is_matmul: bool = False
+    """Result of a matmul, a convolution or attention, or of random numbers: expensive or impossible to recompute."""
+    end: int = NEVER
+    """Time of the last operator before its release."""
+    last_forward_use: int = -1
+    first_backward_use: int = NEVER
+
+
+_MATMULS = (
+    "mm", "addmm", "bmm", "baddbmm", "convolution", "_grouped_mm", "native_dropout", "bernoulli", "bernoulli_", "rand_like",
+    "embedding", "_scaled_mm",
+)  # fmt: skip
+
+
+def _is_matmul(name: str) -> bool:
+    return name in _MATMULS or "attention" in name or "rnn" in name or "lstm" in name
+
+
+class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Records the allocations of the operators that run while it is active."""
+
+    def __init__(self, samples: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.samples = samples
+        """The batch. Memory whose number of elements it divides is proportional to the batch."""
+        self.allocations: list[Allocation] = []
+        self.clock = 0
+        self.backward_start = NEVER
+        self._alive: dict[int, Allocation | None] = {}
+        """By address of the storage. None: memory that other code accounts for, such as parameters."""
+        self._parameters: set[int] = set()
+
+    # ---- Tensors from outside ----------------------------------------------------------------------------------------
+
+    def ignore(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Leaves the memory of these tensors out, because weights and buffers are counted elsewhere."""
+        for tensor in tensors:
+            for storage in storages(tensor):
+                self._alive[storage._cdata] = None
+                self._parameters.add(storage._cdata)
+
+    def add_inputs(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Counts these tensors from the start to the end of the step."""
+        for tensor in tensors:
+            for storage in storages(tensor):
+                self._allocate(storage, tensor, "input", self._kind(tensor))
+
+    # ---- The step ----------------------------------------------------------------------------------------------------
+
+    def begin_backward(self) -> None:
+        self.backward_start = self.clock
+
+    def finish(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Marks the gradients of the parameters after the backward pass."""
+        for parameter in parameters:
+            if parameter.grad is None:
+                continue
+            for storage in storages(parameter.grad):
+                allocation = self._alive.get(storage._cdata)
+                if allocation is not None:
+                    allocation.kind = Kind.GRADIENT
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        operands = _tensors((args, kwargs)) if kwargs else _tensors(args)
+        for tensor in operands:
+            for storage in storages(tensor):
+                self._use(storage)
+        name = func._schema.name.split("::")[-1]
+        for tensor in _tensors(out):
+            copies = name == "_to_copy" and bool(operands) and self._is_parameter(operands[0])
+            for storage in storages(tensor):
+                if storage._cdata not in self._alive:
+                    self._allocate(storage, tensor, name, Kind.WEIGHT_COPY if copies else self._kind(tensor))
+        self.clock += 1
+        return out
+
+    def _is_parameter(self, tensor: torch.Tensor) -> bool:
+        return any(storage._cdata in self._parameters for storage in storages(tensor))
+
+    def _kind(self, tensor: torch.Tensor) -> Kind:
+        elements = sum(storage.nbytes() for storage in storages(tensor)) // max(tensor.element_size(), 1)
+        return Kind.SAMPLES if elements % self.samples == 0 else Kind.STEP
+
+    def _allocate(self, storage: Any, tensor: torch.Tensor, name: str, kind: Kind) -> None:
+        allocation = Allocation(storage.nbytes(), self.clock, kind, _is_matmul(name))
+        allocation.last_forward_use = self.clock
+        address = storage._cdata
+        self._alive[address] = allocation
+        if allocation.bytes > 0:
+            self.allocations.append(allocation)
+        weakref.finalize(storage, self._release, address, allocation)
+
+    def _release(self, address: int, allocation: Allocation) -> None:
+        allocation.end = max(self.clock - 1, allocation.start)
+        if self._alive.get(address) is allocation:
+            del self._alive[address]
+
+    def _use(self, storage: Any) -> None:
+        allocation = self._alive.get(storage._cdata)
+        if allocation is None:
+            return
+        if self.clock < self.backward_start:
+            allocation.last_forward_use = self.clock
+        elif allocation.first_backward_use == NEVER:
+            allocation.first_backward_use = self.clock
+
+    # ---- Results -----------------------------------------------------------------------------------------------------
+
+    def is_saved(self, allocation: Allocation) -> bool:
+        """Whether the forward pass keeps it for the backward pass."""
+        return allocation.start < self.backward_start <= allocation.end
+
+    def allocation(self, storage: Any) -> Allocation | None:
+        return self._alive.get(storage._cdata)
+
+    def close(self) -> None:
+        """Ends the recording. Memory that is still allocated stays until the end of the step."""
+        self._alive.clear()
+
+
+def _tensors(tree: Any) -> list[torch.Tensor]:
+    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+
+
+def storages(tensor: torch.Tensor) -> list[Any]:
+    """The storages of a tensor, of which a sparse tensor has two."""
+    if tensor.layout == torch.strided:
+        return [tensor.untyped_storage()]
+    if tensor.layout == torch.sparse_coo:
+        return [tensor._indices().untyped_storage(), tensor._values().untyped_storage()]
+    return []

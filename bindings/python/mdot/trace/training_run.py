@@ -1,0 +1,222 @@
+"""Runs a training step of a module on tensors without data, and records its memory timeline.
+
+The forward pass, the loss and the backward pass run below autograd, so that everything that the program does counts: types,
+regions without gradient, checkpointing, kernels of attention, losses. The optimizer's update is not part of the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Any, Callable, Iterator, Mapping, Sequence
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.nn.modules import module as hooks
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from mdot.trace.autocast import like_cuda
+from mdot.trace.module_state import left_alone, plain, stand_in
+from mdot.trace.timeline import NEVER, Timeline, storages
+
+SAMPLES = 23
+"""Batch of the run: a prime, so that it divides the size of a tensor only if the tensor grows with the batch."""
+
+Loss = Callable[[Any], torch.Tensor]
+
+
+@dataclasses.dataclass
+class ModuleCall:
+    """One call of a module in the forward pass: its times, and the allocations that it returns."""
+
+    path: str
+    first: int
+    last: int
+    results: set[int]
+    """Ids of allocations."""
+
+
+@dataclasses.dataclass
+class TrainingRun:
+    timeline: Timeline
+    calls: list[ModuleCall]
+    recomputed: list[str]
+    """Modules whose forward pass ran again in the backward pass, without the modules inside them."""
+
+
+def run(
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    batch: int,
+    *,
+    loss: Loss | None = None,
+    dtype: torch.dtype | None = None,
+    autocast: bool = False,
+    samples: int = SAMPLES,
+) -> TrainingRun:
+    """Runs a step. `dtype` converts the module's floating-point parameters, buffers and inputs; `autocast` runs the forward
+    pass and the loss in bf16 autocast. Raises the module's exception if the module cannot run on such tensors."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    timeline = Timeline(samples)
+    with torch.random.fork_rng(devices=[]), left_alone(model), like_cuda(), contextlib.ExitStack() as stack:
+        stack.enter_context(mode)
+        model.train()
+        parameters = _show_parameters(model, mode, dtype, timeline)
+        inputs, named = _make_inputs((list(args), dict(kwargs)), batch, samples, mode, dtype)
+        timeline.add_inputs(leaf for leaf in pytree.tree_leaves((inputs, named)) if isinstance(leaf, torch.Tensor))
+        calls, recomputed = stack.enter_context(_calls(model, timeline))
+        stack.enter_context(_GpuKernels())
+        stack.enter_context(timeline)
+        with torch.enable_grad():
+            with torch.autocast("cpu", dtype=torch.bfloat16) if autocast else contextlib.nullcontext():
+                scalar = loss_of(model(*inputs, **named), loss)
+            del inputs, named
+            timeline.begin_backward()
+            if scalar is not None:
+                scalar.backward()
+        timeline.finish(parameters)
+    timeline.close()
+    return TrainingRun(timeline, calls, list(recomputed))
+
+
+def loss_of(out: Any, loss: Loss | None) -> torch.Tensor | None:
+    """The scalar from which the gradients start: of the given function, of the module itself, or else a sum of its results."""
+    if loss is not None:
+        return loss(out)
+    own = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+    if isinstance(own, torch.Tensor) and own.requires_grad:
+        return own if own.ndim == 0 else own.sum()
+    leaves = [t for t in pytree.tree_leaves(plain(out)) if isinstance(t, torch.Tensor) and t.requires_grad]
+    scalars = [t for t in leaves if t.ndim == 0]
+    total: torch.Tensor | None = None
+    for leaf in scalars or leaves:
+        term = leaf if leaf.ndim == 0 else leaf.sum()
+        term = term.real if term.is_complex() else term
+        total = term if total is None else total + term
+    return total
+
+
+# ---- The module's tensors --------------------------------------------------------------------------------------------
+
+
+def _show_parameters(
+    model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype | None, timeline: Timeline
+) -> list[nn.Parameter]:
+    """Replaces parameters and buffers by tensors without data, and returns the parameters."""
+    shown: dict[int, torch.Tensor] = {}
+    parameters: list[nn.Parameter] = []
+
+    def show(tensor: torch.Tensor, is_parameter: bool) -> torch.Tensor:
+        wanted = dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype
+        made: torch.Tensor = stand_in(tensor, mode, dtype=wanted)
+        timeline.ignore([made])
+        if is_parameter:
+            made = nn.Parameter(made, requires_grad=tensor.requires_grad)
+            parameters.append(made)
+            timeline.ignore([made])
+        return made
+
+    for module in model.modules():
+        for members, is_parameter in ((module._parameters, True), (module._buffers, False)):
+            for name, tensor in members.items():
+                if tensor is None:
+                    continue
+                if id(tensor) not in shown:
+                    shown[id(tensor)] = show(tensor, is_parameter)
+                members[name] = shown[id(tensor)]
+        if isinstance(module, nn.RNNBase):  # keeps a separate list of its parameters
+            names: Any = module._flat_weights_names
+            module._flat_weights = [getattr(module, name, None) for name in names]
+    return parameters
+
+
+def _make_inputs(inputs: Any, batch: int, samples: int, mode: FakeTensorMode, dtype: torch.dtype | None) -> Any:
+    """Inputs without data, with `samples` instead of `batch` samples."""
+
+    def make(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        wanted = dtype if dtype is not None and leaf.is_floating_point() else leaf.dtype
+        grows = leaf.ndim > 0 and leaf.shape[0] == batch
+        shape = (samples, *leaf.shape[1:]) if grows else tuple(leaf.shape)
+        return stand_in(leaf, mode, dtype=wanted, shape=shape).requires_grad_(leaf.requires_grad)
+
+    return pytree.tree_map(make, inputs)
+
+
+# ---- Kernels of a GPU ------------------------------------------------------------------------------------------------
+
+
+class _GpuKernels(TorchFunctionMode):
+    """Calls the kernels that run on GPUs where the CPU would use others.
+
+    Dropout keeps a mask of one byte an element. Fused attention applies its dropout without a mask, whereas the CPU would
+    decompose attention."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in (nn.functional.dropout, torch.dropout):
+            return self._dropout(func, *args, **kwargs)
+        if func is nn.functional.scaled_dot_product_attention:
+            kwargs["dropout_p"] = 0.0
+            args = args[:4] + ((0.0,) + args[5:] if len(args) > 4 else ())
+            if len(args) > 4:
+                del kwargs["dropout_p"]
+        elif func is nn.functional.multi_head_attention_forward:
+            args = list(args)
+            if len(args) > _MHA_DROPOUT:
+                args[_MHA_DROPOUT] = 0.0
+            else:
+                kwargs["dropout_p"] = 0.0
+        return func(*args, **kwargs)
+
+    def _dropout(self, func: Any, input: Any, p: float = 0.5, training: Any = None, train: Any = None, **kwargs: Any) -> Any:
+        active = training if training is not None else train if train is not None else True
+        if not active or p == 0 or kwargs.get("inplace"):
+            return input if not active or p == 0 else func(input, p, training=active, **kwargs)
+        return torch.native_dropout(input, p, True)[0]
+
+
+_MHA_DROPOUT = 10
+"""Position of dropout_p among the arguments of multi_head_attention_forward."""
+
+
+# ---- Calls of modules ------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _calls(model: nn.Module, timeline: Timeline) -> Iterator[tuple[list[ModuleCall], dict[str, None]]]:
+    path: dict[nn.Module, str] = {}
+    for name, module in model.named_modules():
+        path.setdefault(module, name)
+    calls: list[ModuleCall] = []
+    recomputed: dict[str, None] = {}
+    stack: list[ModuleCall] = []
+
+    def enter(module: nn.Module, _: Any) -> None:
+        stack.append(ModuleCall(path.get(module, ""), timeline.clock, timeline.clock, set()))
+
+    def leave(module: nn.Module, _: Any, out: Any) -> None:
+        if not stack:
+            return
+        call = stack.pop()
+        if timeline.backward_start != NEVER:
+            if not stack and call.path:
+                recomputed.setdefault(call.path)
+            return
+        call.last = max(timeline.clock - 1, call.first)
+        for leaf in pytree.tree_leaves(plain(out)):
+            if isinstance(leaf, torch.Tensor):
+                call.results.update(id(timeline.allocation(storage)) for storage in storages(leaf))
+        calls.append(call)
+
+    before = hooks.register_module_forward_pre_hook(enter)
+    behind = hooks.register_module_forward_hook(leave, always_call=True)
+    try:
+        yield calls, recomputed
+    finally:
+        before.remove()
+        behind.remove()
