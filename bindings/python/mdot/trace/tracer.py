@@ -13,6 +13,7 @@ from torch.nn.modules import module as hooks
 from torch.utils import _pytree as pytree
 
 from mdot.library.errors import InvalidArgumentError, UnsupportedError
+from mdot.trace import batch as batches
 from mdot.trace.graph import Graph
 from mdot.trace.operators.call import DTYPES
 from mdot.trace.recorder import DataDependent, Recorder
@@ -56,10 +57,11 @@ def trace(
     The run uses tensors without data. If the module's control flow depends on computed values, it is repeated with real
     values on the CPU.
     """
-    count = batch if batch is not None else batch_of(args, kwargs)
+    dimensions = batches.leading_dimensions(args, kwargs) if batch is None else ()
     notes: list[str] = []
     try:
-        graph, recorder = _run(model, args, kwargs, name, fake=True)
+        with batches.watch(model) as seen:
+            graph, recorder = _run(model, args, kwargs, name, fake=True)
     except DataDependent as reason:
         _check_runs(model, reason)
         notes.append(
@@ -67,25 +69,17 @@ def trace(
             "current weights"
         )
         graph, recorder = _run(_with_data(model), args, kwargs, name, fake=False)
+    if batch is None:
+        batch, found = batches.choose(dimensions, seen)
+        notes += found
     read = {value for node in graph.nodes for value in node.inputs if value is not None}
     return Traced(
         graph,
-        count,
+        batch,
         _frozen_modules(model),
         [value.name for value in graph.parameters if value not in read],
         notes,
     )
-
-
-def batch_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
-    """The first dimension of the first tensor, or the length of a list of images with three dimensions each."""
-    first = next(iter([*args, *kwargs.values()]), None)
-    if isinstance(first, (list, tuple)) and first and all(isinstance(t, torch.Tensor) and t.ndim == 3 for t in first):
-        return len(first)
-    for leaf in pytree.tree_leaves((args, kwargs)):
-        if isinstance(leaf, torch.Tensor) and leaf.ndim > 0:
-            return int(leaf.shape[0])
-    raise InvalidArgumentError("no example input has a batch dimension; pass the number of samples as batch=")
 
 
 # ---- One run ---------------------------------------------------------------------------------------------------------

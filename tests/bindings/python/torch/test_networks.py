@@ -215,6 +215,34 @@ class Data(support.TestCase):
             mdot.Job.from_torch(nn.Linear(8, 8), ())
 
 
+class Batches(support.TestCase):
+    def test_sequence_first_modules_give_the_batch(self) -> None:
+        x = torch.zeros(100, 4, 64)
+        layer = nn.TransformerEncoderLayer(64, 4, 128)
+        for model in (nn.LSTM(64, 64), nn.GRU(64, 64), nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)):
+            with self.subTest(type(model).__name__):
+                with self.assertWarnsRegex(mdot.JobWarning, "takes the sequence first; pass batch="):
+                    job = mdot.Job.from_torch(model, x)
+                given = mdot.Job.from_torch(model, x, batch=4)
+                self.assertEqual((job.batch, list(job)), (4, list(given)))
+                self.assertEqual(mdot.Job.from_torch(model, x, batch=100).batch, 100)
+
+    def test_batch_first_modules_keep_the_first_dimension(self) -> None:
+        class Turned(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.inner = nn.LSTM(64, 64)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                out: torch.Tensor = self.inner(x.transpose(0, 1))[0]
+                return out
+
+        for model in (nn.LSTM(64, 64, batch_first=True), Turned()):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", mdot.JobWarning)
+                self.assertEqual(mdot.Job.from_torch(model, torch.zeros(4, 100, 64)).batch, 4)
+
+
 LARGE = {
     "GPT2LMHeadModel": "n_layer=48,n_embd=1600,n_head=25,n_positions=1024",
     "LlamaForCausalLM": "hidden_size=4096",
