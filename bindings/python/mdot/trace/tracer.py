@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 from typing import Any, Iterator, Mapping, Sequence
 
@@ -237,16 +238,25 @@ def _with_data(model: nn.Module) -> nn.Module:
     """The module itself, or a copy with random weights if it is on the meta device."""
     if not any(p.device.type == "meta" for p in model.parameters()):
         return model
-    import copy
-
-    made = copy.deepcopy(model).to_empty(device="cpu")
-    with torch.no_grad():
-        for tensor in [*made.parameters(), *made.buffers()]:
-            if tensor.is_floating_point():
-                tensor.normal_(0.0, 0.02)
-            else:
-                tensor.zero_()
+    made = copy.deepcopy(model)
+    filled: dict[int, torch.Tensor] = {}  # by the tensor on the meta device, so that tied parameters stay tied
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for module in made.modules():
+            for members in (module._parameters, module._buffers):
+                for name, tensor in members.items():
+                    if tensor is not None and tensor.device.type != "cpu":
+                        if id(tensor) not in filled:
+                            filled[id(tensor)] = _random_like(tensor)
+                        members[name] = filled[id(tensor)]
     return made
+
+
+def _random_like(tensor: torch.Tensor) -> torch.Tensor:
+    content = torch.zeros(tensor.shape, dtype=tensor.dtype)
+    if tensor.is_floating_point():
+        content.normal_(0.0, 0.02)
+    return nn.Parameter(content, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else content
 
 
 def _frozen_modules(model: nn.Module) -> list[str]:
