@@ -6,10 +6,12 @@
  *   - A mean over the whole map becomes GlobalAveragePool, whether written as ReduceMean or as AveragePool with a large
  *     kernel.
  *   - A bias of zeros is removed. PyTorch's dynamo exporter writes one if a convolution has no bias.
+ *   - An Einsum becomes products of two operands, sums and transposes (einsum.h).
  *   - A constant that is added between two reshapes that cancel (Swin's masks, one per window) is added without them.
  */
 #include "frontend/job/canonicalise.h"
 
+#include "frontend/job/einsum.h"
 #include "ir/passes/builder.h"
 #include "ir/passes/match.h"
 
@@ -138,9 +140,13 @@ static void reshape(ir_builder *b, ir_node *node)
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
 
 static const ir_rule rule_of[IR_OP_COUNT] = {
-    [IR_OP_Gather] = gather,          [IR_OP_Reshape] = reshape,
-    [IR_OP_ReduceMean] = reduce_mean, [IR_OP_AveragePool] = average_pool,
-    [IR_OP_Conv] = convolution,       [IR_OP_ConvTranspose] = convolution,
+    [IR_OP_Gather] = gather,
+    [IR_OP_Reshape] = reshape,
+    [IR_OP_ReduceMean] = reduce_mean,
+    [IR_OP_AveragePool] = average_pool,
+    [IR_OP_Conv] = convolution,
+    [IR_OP_ConvTranspose] = convolution,
+    [IR_OP_Einsum] = fe_job_split_einsum,
 };
 
 static void rewrite(ir_builder *b, ir_node *node)

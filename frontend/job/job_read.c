@@ -19,6 +19,7 @@
  * and passes that decompose recognised operators (expand) are excluded. */
 static const char *const recognising[] = {"simplify",
                                           "lower_contrib",
+                                          "einsum_to_matmul",
                                           "recognise_norms",
                                           "recognise_group_norms",
                                           "recognise_activations",

@@ -164,8 +164,9 @@ class Job:
         `example_inputs` is a tensor or a tuple of positional arguments, and `example_kwargs` holds the keyword arguments. The
         module may be on the CPU or on the meta device. Tracing computes nothing and keeps no weights: a language model of 7
         billion parameters takes seconds. The batch is the first dimension of the first tensor, or the length of a list of
-        images, unless `batch` gives the number of samples. Use at least two samples, because BatchNormalization rejects one.
-        All other shapes are those of the examples.
+        images, unless `batch` gives the number of samples. If a recurrence or attention without batch_first takes the
+        sequence first, the batch is the second dimension, and a JobWarning names the module. Use at least two samples,
+        because BatchNormalization rejects one. All other shapes are those of the examples.
 
         Parameters that do not require a gradient are frozen, module by module. Special cases are reported as JobWarning.
         """

@@ -317,9 +317,9 @@ static void excessive_flops_and_bytes_are_refused(void **state)
     job_end(&r);
     b = onnx_begin(17); /* the summed dimension exceeds an integer's range, although each operand is smaller */
     onnx_input(b, "x", MDOT_DTYPE_F32, "1,1048576,1048576");
-    onnx_input(b, "y", MDOT_DTYPE_F32, "1048576,1048576");
-    onnx_node(b, "Einsum", "x,y", "z");
-    onnx_attr_string(b, "equation", "nab,cd->n");
+    onnx_input(b, "y", MDOT_DTYPE_F32, "1048576,1048576,1048576");
+    onnx_node(b, "Einsum", "x,y", "z"); /* with a diagonal, because other sums become smaller products */
+    onnx_attr_string(b, "equation", "naa,bcd->n");
     onnx_output(b, "z");
     r = job_read_model(b, NULL, 0);
     assert_int_equal(r.status, MDOT_MALFORMED);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 from typing import Any, Iterator, Mapping, Sequence
 
@@ -13,6 +14,7 @@ from torch.nn.modules import module as hooks
 from torch.utils import _pytree as pytree
 
 from mdot.library.errors import InvalidArgumentError, UnsupportedError
+from mdot.trace import batch as batches
 from mdot.trace.graph import Graph
 from mdot.trace.module_state import left_alone, plain, stand_in
 from mdot.trace.operators.call import DTYPES
@@ -57,10 +59,11 @@ def trace(
     The run uses tensors without data. If the module's control flow depends on computed values, it is repeated with real
     values on the CPU.
     """
-    count = batch if batch is not None else batch_of(args, kwargs)
+    dimensions = batches.leading_dimensions(args, kwargs) if batch is None else ()
     notes: list[str] = []
     try:
-        graph, recorder = _run(model, args, kwargs, name, fake=True)
+        with batches.watch(model) as seen:
+            graph, recorder = _run(model, args, kwargs, name, fake=True)
     except DataDependent as reason:
         _check_runs(model, reason)
         notes.append(
@@ -68,25 +71,17 @@ def trace(
             "current weights"
         )
         graph, recorder = _run(_with_data(model), args, kwargs, name, fake=False)
+    if batch is None:
+        batch, found = batches.choose(dimensions, seen)
+        notes += found
     read = {value for node in graph.nodes for value in node.inputs if value is not None}
     return Traced(
         graph,
-        count,
+        batch,
         _frozen_modules(model),
         [value.name for value in graph.parameters if value not in read],
         notes,
     )
-
-
-def batch_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
-    """The first dimension of the first tensor, or the length of a list of images with three dimensions each."""
-    first = next(iter([*args, *kwargs.values()]), None)
-    if isinstance(first, (list, tuple)) and first and all(isinstance(t, torch.Tensor) and t.ndim == 3 for t in first):
-        return len(first)
-    for leaf in pytree.tree_leaves((args, kwargs)):
-        if isinstance(leaf, torch.Tensor) and leaf.ndim > 0:
-            return int(leaf.shape[0])
-    raise InvalidArgumentError("no example input has a batch dimension; pass the number of samples as batch=")
 
 
 # ---- One run ---------------------------------------------------------------------------------------------------------
@@ -212,16 +207,25 @@ def _with_data(model: nn.Module) -> nn.Module:
     """The module itself, or a copy with random weights if it is on the meta device."""
     if not any(p.device.type == "meta" for p in model.parameters()):
         return model
-    import copy
-
-    made = copy.deepcopy(model).tostand_in(device="cpu")
-    with torch.no_grad():
-        for tensor in [*made.parameters(), *made.buffers()]:
-            if tensor.is_floating_point():
-                tensor.normal_(0.0, 0.02)
-            else:
-                tensor.zero_()
+    made = copy.deepcopy(model)
+    filled: dict[int, torch.Tensor] = {}  # by the tensor on the meta device, so that tied parameters stay tied
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for module in made.modules():
+            for members in (module._parameters, module._buffers):
+                for name, tensor in members.items():
+                    if tensor is not None and tensor.device.type != "cpu":
+                        if id(tensor) not in filled:
+                            filled[id(tensor)] = _random_like(tensor)
+                        members[name] = filled[id(tensor)]
     return made
+
+
+def _random_like(tensor: torch.Tensor) -> torch.Tensor:
+    content = torch.zeros(tensor.shape, dtype=tensor.dtype)
+    if tensor.is_floating_point():
+        content.normal_(0.0, 0.02)
+    return nn.Parameter(content, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else content
 
 
 def _frozen_modules(model: nn.Module) -> list[str]:

@@ -208,11 +208,59 @@ class Data(support.TestCase):
         with self.assertRaisesRegex(mdot.UnsupportedError, "meta device: pass a module with weights"):
             mdot.Job.from_torch(large, torch.ones(2, 1 << 16))
 
+    def test_tied_weights_stay_tied_if_values_decide_on_the_meta_device(self) -> None:
+        class Decides(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.first = nn.Linear(16, 16)
+                self.heads = nn.ModuleList(nn.Linear(16, 32) for _ in range(6))
+                for head in self.heads[1:]:
+                    head.weight, head.bias = self.heads[0].weight, self.heads[0].bias
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                y = self.first(x)
+                out: torch.Tensor = sum(head(y * 2 if y.sum() > 1e9 else y) for head in self.heads)
+                return out
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mdot.JobWarning)
+            for model in (Decides(), networks.meta(Decides)):
+                parameters = sum(p.numel() for p in model.parameters())
+                self.assertEqual(mdot.Job.from_torch(model, torch.zeros(2, 16)).parameters, parameters)
+
     def test_exceptions_of_the_module_are_passed_on(self) -> None:
         with self.assertRaisesRegex(RuntimeError, "dim|size|shape"):
             mdot.Job.from_torch(nn.Linear(8, 8), torch.zeros(2, 7))
         with self.assertRaisesRegex(mdot.InvalidArgumentError, "batch="):
             mdot.Job.from_torch(nn.Linear(8, 8), ())
+
+
+class Batches(support.TestCase):
+    def test_sequence_first_modules_give_the_batch(self) -> None:
+        x = torch.zeros(100, 4, 64)
+        layer = nn.TransformerEncoderLayer(64, 4, 128)
+        for model in (nn.LSTM(64, 64), nn.GRU(64, 64), nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)):
+            with self.subTest(type(model).__name__):
+                with self.assertWarnsRegex(mdot.JobWarning, "takes the sequence first; pass batch="):
+                    job = mdot.Job.from_torch(model, x)
+                given = mdot.Job.from_torch(model, x, batch=4)
+                self.assertEqual((job.batch, list(job)), (4, list(given)))
+                self.assertEqual(mdot.Job.from_torch(model, x, batch=100).batch, 100)
+
+    def test_batch_first_modules_keep_the_first_dimension(self) -> None:
+        class Turned(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.inner = nn.LSTM(64, 64)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                out: torch.Tensor = self.inner(x.transpose(0, 1))[0]
+                return out
+
+        for model in (nn.LSTM(64, 64, batch_first=True), Turned()):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", mdot.JobWarning)
+                self.assertEqual(mdot.Job.from_torch(model, torch.zeros(4, 100, 64)).batch, 4)
 
 
 LARGE = {

@@ -1,0 +1,64 @@
+"""Finds the number of samples of the example inputs."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Iterator, Mapping, Sequence
+
+import torch
+from torch import nn
+from torch.nn.modules import module as hooks
+from torch.utils import _pytree as pytree
+
+from mdot.library.errors import InvalidArgumentError
+
+
+class SequenceFirst:
+    """The first module of a run that takes [length, batch, channels]: a recurrence or attention without batch_first."""
+
+    batch: int | None = None
+    module: str = ""
+
+    def see(self, module: nn.Module, path: str, args: tuple[Any, ...]) -> None:
+        takes_length_first = isinstance(module, (nn.RNNBase, nn.MultiheadAttention)) and not module.batch_first
+        if self.batch is not None or not takes_length_first or not args:
+            return
+        if isinstance(args[0], torch.Tensor) and args[0].ndim == 3:
+            self.batch, self.module = int(args[0].shape[1]), path
+
+
+@contextlib.contextmanager
+def watch(model: nn.Module) -> Iterator[SequenceFirst]:
+    """Observes the modules that run."""
+    seen = SequenceFirst()
+    path = {module: name for name, module in model.named_modules()}
+    hook = hooks.register_module_forward_pre_hook(
+        lambda module, args: seen.see(module, path.get(module) or type(module).__name__, args)
+    )
+    try:
+        yield seen
+    finally:
+        hook.remove()
+
+
+def leading_dimensions(args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, ...]:
+    """The first two dimensions of the first tensor, or the length of a list of images with three dimensions each."""
+    first = next(iter([*args, *kwargs.values()]), None)
+    if isinstance(first, (list, tuple)) and first and all(isinstance(t, torch.Tensor) and t.ndim == 3 for t in first):
+        return (len(first),)
+    for leaf in pytree.tree_leaves((args, kwargs)):
+        if isinstance(leaf, torch.Tensor) and leaf.ndim > 0:
+            return tuple(leaf.shape[:2])
+    raise InvalidArgumentError("no example input has a batch dimension; pass the number of samples as batch=")
+
+
+def choose(dimensions: tuple[int, ...], seen: SequenceFirst) -> tuple[int, list[str]]:
+    """The first dimension, or the second one if it is the batch of a module that takes the sequence first. Returns the batch
+    and notes for the user."""
+    if len(dimensions) < 2 or seen.batch != dimensions[1] or seen.batch == dimensions[0]:
+        return dimensions[0], []
+    note = (
+        f"the batch is {seen.batch}, the second dimension of the input, because {seen.module} takes the sequence first; "
+        "pass batch= if the number of samples differs"
+    )
+    return dimensions[1], [note]
