@@ -64,6 +64,11 @@ class Graph:
         self.parameters: list[Value] = []
         self.scope = ""
         """The path of the running module, for example "encoder.layer.3"."""
+        self.frozen: list[str] = []
+        """Parameters that do not require a gradient."""
+        self.recomputed: list[str] = []
+        """Modules whose forward pass runs again in the backward pass."""
+        self.has_loss = False
         self.fused_attentions = 0
         """Calls of fused attention."""
         self._names: dict[str, int] = {}

@@ -56,14 +56,18 @@ def as_run(timeline: Timeline) -> list[Interval]:
 
 def by_block(timeline: Timeline, regions: Sequence[Region]) -> list[Interval]:
     """The tensors that a block saves are released at its end, and recomputed when the backward pass reaches the block. The
-    tensors that it returns stay."""
+    tensors that it returns stay until the next block is recomputed from them."""
     intervals: list[Interval] = []
     region_of = _regions_by_time(regions, timeline.backward_start)
     begin, extra = _recomputations(timeline, regions, region_of)
     for index, a in enumerate(timeline.allocations):
         end = min(a.end, timeline.clock - 1)
         region = region_of[a.start] if a.start < timeline.backward_start else -1
-        if region < 0 or not timeline.is_saved(a) or a.end == NEVER or index in regions[region].results:
+        if region >= 0 and index in regions[region].results and region + 1 < len(regions):
+            if begin[region + 1] < NEVER:
+                end = max(end, begin[region + 1])
+            intervals.append(Interval(a.start, end, a.bytes, a.kind))
+        elif region < 0 or not timeline.is_saved(a) or a.end == NEVER or index in regions[region].results:
             intervals.append(Interval(a.start, end, a.bytes, a.kind))
             continue
         intervals.append(Interval(a.start, max(regions[region].last, a.start), a.bytes, a.kind))

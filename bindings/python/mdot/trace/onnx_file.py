@@ -114,4 +114,14 @@ def serialise(graph: Graph, batch: int) -> bytes:
             body += b"".join(_bytes(13, _value_info(value)) for value in node.outputs if value is not None)
     opsets = [_text(1, "") + _int(2, OPSET), *(_text(1, domain) + _int(2, 1) for domain in sorted(domains))]
     model = _int(1, IR_VERSION) + _text(2, "mdot") + b"".join(_bytes(8, opset) for opset in opsets)
-    return model + _bytes(7, body)
+    return model + _bytes(7, body) + b"".join(_bytes(14, _text(1, key) + _text(2, text)) for key, text in _facts(graph))
+
+
+def _facts(graph: Graph) -> list[tuple[str, str]]:
+    """The program's properties, as metadata of the model: see frontend/job."""
+    return [
+        ("mdot.program", "1"),
+        ("mdot.attention", "fused" if graph.fused_attentions > 0 else "written"),
+        ("mdot.frozen", "\n".join(graph.frozen)),
+        ("mdot.recomputed", "\n".join(graph.recomputed)),
+    ]

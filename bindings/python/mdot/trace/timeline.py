@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import weakref
 from typing import Any, Iterable
 
 import torch
-from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 NEVER = 1 << 62
@@ -53,6 +53,9 @@ _MATMULS = (
 )  # fmt: skip
 
 
+_PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution")
+
+
 def _is_matmul(name: str) -> bool:
     return name in _MATMULS or "attention" in name or "rnn" in name or "lstm" in name
 
@@ -67,6 +70,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.allocations: list[Allocation] = []
         self.clock = 0
         self.backward_start = NEVER
+        self._matmul_bytes = {torch.float16: 0, torch.bfloat16: 0, torch.float32: 0}
+        """Sizes of the results of matmuls in the forward pass, by type."""
         self._alive: dict[int, Allocation | None] = {}
         """By address of the storage. None: memory that other code accounts for, such as parameters."""
         self._parameters: set[int] = set()
@@ -105,16 +110,20 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         out = func(*args, **(kwargs or {}))
-        operands = _tensors((args, kwargs)) if kwargs else _tensors(args)
+        operands = _tensors(args)
+        if kwargs:
+            operands += _tensors(tuple(kwargs.values()))
         for tensor in operands:
             for storage in storages(tensor):
                 self._use(storage)
-        name = func._schema.name.split("::")[-1]
-        for tensor in _tensors(out):
-            copies = name == "_to_copy" and bool(operands) and self._is_parameter(operands[0])
+        name = _name(func)
+        for tensor in _tensors((out,)):
             for storage in storages(tensor):
                 if storage._cdata not in self._alive:
+                    copies = name == "_to_copy" and self._is_parameter(operands[0])
                     self._allocate(storage, tensor, name, Kind.WEIGHT_COPY if copies else self._kind(tensor))
+            if name in _PRODUCTS and self.backward_start == NEVER and tensor.dtype in self._matmul_bytes:
+                self._matmul_bytes[tensor.dtype] += tensor.numel()
         self.clock += 1
         return out
 
@@ -150,6 +159,12 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     # ---- Results -----------------------------------------------------------------------------------------------------
 
+    @property
+    def autocast_dtype(self) -> torch.dtype | None:
+        """The 16-bit type of most results of matmuls, if it is one."""
+        most = max(self._matmul_bytes, key=lambda dtype: self._matmul_bytes[dtype])
+        return most if most != torch.float32 and self._matmul_bytes[most] > 0 else None
+
     def is_saved(self, allocation: Allocation) -> bool:
         """Whether the forward pass keeps it for the backward pass."""
         return allocation.start < self.backward_start <= allocation.end
@@ -162,14 +177,28 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._alive.clear()
 
 
-def _tensors(tree: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+@functools.cache
+def _name(func: Any) -> str:
+    name: str = func._schema.name
+    return name.split("::")[-1]
+
+
+def _tensors(values: Iterable[Any]) -> list[torch.Tensor]:
+    """The tensors among the values, and in lists of values."""
+    found: list[torch.Tensor] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (list, tuple)):
+            found += _tensors(value)
+    return found
 
 
 def storages(tensor: torch.Tensor) -> list[Any]:
     """The storages of a tensor, of which a sparse tensor has two."""
-    if tensor.layout == torch.strided:
-        return [tensor.untyped_storage()]
-    if tensor.layout == torch.sparse_coo:
+    if tensor.is_sparse:
         return [tensor._indices().untyped_storage(), tensor._values().untyped_storage()]
-    return []
+    try:
+        return [tensor.untyped_storage()]
+    except (NotImplementedError, RuntimeError):  # a layout without storage
+        return []

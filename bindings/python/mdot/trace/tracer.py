@@ -18,6 +18,7 @@ from mdot.trace import batch as batches
 from mdot.trace.graph import Graph
 from mdot.trace.module_state import left_alone, plain, stand_in
 from mdot.trace.operators.call import DTYPES
+from mdot.trace.program import Program, record
 from mdot.trace.recorder import DataDependent, Recorder
 
 MOST_REAL_BYTES = 8 << 30
@@ -29,21 +30,11 @@ operators depend on data."""
 class Traced:
     graph: Graph
     batch: int
-    frozen: list[str]
-    """Modules with parameters of their own, none of which requires a gradient."""
     unused: list[str]
     """Parameters that the run never read."""
     notes: list[str]
-
-    def make_constant(self, modules: Sequence[str]) -> None:
-        """Turns the parameters of these modules into constants."""
-        kept = []
-        for value in self.graph.parameters:
-            if value.name.rpartition(".")[0] in modules:
-                value.kind = "constant"
-            else:
-                kept.append(value)
-        self.graph.parameters = kept
+    program: Program | None
+    """Types, checkpointing and memory of a training step; None if the operators depend on computed values."""
 
 
 def trace(
@@ -59,6 +50,7 @@ def trace(
     The run uses tensors without data. If the module's control flow depends on computed values, it is repeated with real
     values on the CPU.
     """
+    is_fake = True
     dimensions = batches.leading_dimensions(args, kwargs) if batch is None else ()
     notes: list[str] = []
     try:
@@ -66,6 +58,7 @@ def trace(
             graph, recorder = _run(model, args, kwargs, name, fake=True)
     except DataDependent as reason:
         _check_runs(model, reason)
+        is_fake = False
         notes.append(
             "the operators depend on computed values: mdot recorded those of one run on the CPU with the module's "
             "current weights"
@@ -75,13 +68,12 @@ def trace(
         batch, found = batches.choose(dimensions, seen)
         notes += found
     read = {value for node in graph.nodes for value in node.inputs if value is not None}
-    return Traced(
-        graph,
-        batch,
-        _frozen_modules(model),
-        [value.name for value in graph.parameters if value not in read],
-        notes,
-    )
+    unused = [value.name for value in graph.parameters if value not in read]
+    program = record(model, args, kwargs, batch) if is_fake else None
+    if program is not None:
+        notes += program.notes
+        graph.recomputed = program.recomputed
+    return Traced(graph, batch, unused, notes, program)
 
 
 # ---- One run ---------------------------------------------------------------------------------------------------------
@@ -98,16 +90,27 @@ def _run(
         _show_parameters(model, recorder, fake)
         inputs, named = _inputs((list(args), dict(kwargs)), recorder, fake)
         stack.enter_context(_scopes(model, graph))
-        with recorder:
+        with torch.enable_grad(), recorder.custom_functions(), recorder:
             out = model(*inputs, **named)
-        for leaf in pytree.tree_leaves(plain(out)):
-            if isinstance(leaf, torch.Tensor):
-                value = recorder.value(leaf)
-                if value.kind == "data" and value not in graph.outputs:
-                    graph.outputs.append(value)
+        _add_outputs(out, recorder)
     if not graph.outputs:
         raise InvalidArgumentError(f"{graph.name} returned no tensor that depends on its inputs")
     return graph, recorder
+
+
+def _add_outputs(out: Any, recorder: Recorder) -> None:
+    """Lists the results. If the module returns a loss, gradients start there alone."""
+    graph = recorder.graph
+    loss = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+    graph.has_loss = isinstance(loss, torch.Tensor) and recorder.value(loss).kind == "data"
+    for leaf in pytree.tree_leaves(plain(out)):
+        if not isinstance(leaf, torch.Tensor):
+            continue
+        value = recorder.value(leaf)
+        if not value.has_gradient or (graph.has_loss and leaf is not loss):
+            value = graph.stop_gradient(value)
+        if value.kind == "data" and value not in graph.outputs:
+            graph.outputs.append(value)
 
 
 def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
@@ -117,21 +120,23 @@ def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
     shown: dict[int, torch.Tensor] = {}
 
     def show(tensor: torch.Tensor, name: str, is_parameter: bool) -> torch.Tensor:
-        stand_in = tensor if is_parameter else tensor.clone() if mode is None else tensor
+        made = tensor if is_parameter else tensor.clone() if mode is None else tensor
         if mode is not None:
-            stand_in = stand_in(tensor, mode)
+            made = stand_in(tensor, mode)
         if mode is not None and is_parameter:
-            stand_in = nn.Parameter(stand_in, requires_grad=tensor.requires_grad)
+            made = nn.Parameter(made, requires_grad=tensor.requires_grad)
         shape, dtype = tuple(tensor.shape), DTYPES[tensor.dtype]
         if is_parameter:
             value = recorder.graph.parameter(name, shape, dtype)
+            if not tensor.requires_grad:
+                recorder.graph.frozen.append(value.name)
         else:
             value = recorder.graph.constant(shape, dtype, name=name)
             if tensor.device.type == "cpu":
-                recorder.know(stand_in, tensor)
+                recorder.know(made, tensor)
         recorder.bind(tensor, value)
-        recorder.bind(stand_in, value)
-        return stand_in
+        recorder.bind(made, value)
+        return made
 
     for path, module in model.named_modules():
         for members, is_parameter in ((module._parameters, True), (module._buffers, False)):
@@ -152,14 +157,14 @@ def _inputs(inputs: tuple[list[Any], dict[str, Any]], recorder: Recorder, fake: 
     def show(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return leaf
-        stand_in: torch.Tensor = leaf
+        made: torch.Tensor = leaf
         if mode is not None:
-            stand_in = stand_in(leaf, mode)
+            made = stand_in(leaf, mode)
             if leaf.device.type == "cpu" and not isinstance(leaf, FakeTensor):
-                recorder.know(stand_in, leaf)
+                recorder.know(made, leaf)
         shape = tuple(leaf.shape)
-        recorder.bind(stand_in, recorder.graph.input(f"input_{len(recorder.graph.inputs)}", shape, DTYPES[leaf.dtype]))
-        return stand_in
+        recorder.bind(made, recorder.graph.input(f"input_{len(recorder.graph.inputs)}", shape, DTYPES[leaf.dtype]))
+        return made
 
     shown: tuple[list[Any], dict[str, Any]] = pytree.tree_map(show, inputs)
     return shown
@@ -226,10 +231,3 @@ def _random_like(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_floating_point():
         content.normal_(0.0, 0.02)
     return nn.Parameter(content, requires_grad=tensor.requires_grad) if isinstance(tensor, nn.Parameter) else content
-
-
-def _frozen_modules(model: nn.Module) -> list[str]:
-    if all(p.requires_grad for p in model.parameters()):
-        return []
-    own = {name: list(module.parameters(recurse=False)) for name, module in model.named_modules()}
-    return [name for name, params in own.items() if params and not any(p.requires_grad for p in params)]

@@ -140,8 +140,8 @@ def _make_inputs(inputs: Any, batch: int, samples: int, mode: FakeTensorMode, dt
         if not isinstance(leaf, torch.Tensor):
             return leaf
         wanted = dtype if dtype is not None and leaf.is_floating_point() else leaf.dtype
-        grows = leaf.ndim > 0 and leaf.shape[0] == batch
-        shape = (samples, *leaf.shape[1:]) if grows else tuple(leaf.shape)
+        axis = next((i for i in (0, 1) if i < leaf.ndim and leaf.shape[i] == batch), None)
+        shape = [samples if i == axis else n for i, n in enumerate(leaf.shape)]
         return stand_in(leaf, mode, dtype=wanted, shape=shape).requires_grad_(leaf.requires_grad)
 
     return pytree.tree_map(make, inputs)

@@ -1,0 +1,136 @@
+"""Facts about a module as a program: types, frozen parameters, checkpointing, kernels of attention, and its memory."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Mapping, Sequence
+
+import torch
+from torch import nn
+
+from mdot.trace.moments import Interval, Moment, Region, as_run, by_block, moments, selectively
+from mdot.trace.training_run import SAMPLES, Loss, ModuleCall, TrainingRun, run
+
+HALVES = (torch.float16, torch.bfloat16)
+
+
+@dataclasses.dataclass
+class Record:
+    """The moments that can be the memory's peak, in one precision and with one choice of recomputation."""
+
+    precision: str
+    recompute: str
+    moments: list[Moment]
+
+
+@dataclasses.dataclass
+class Program:
+    precision: str
+    """pytorch (fp32 parameters), amp-bf16 or amp-fp16 (autocast inside the module), bf16 (parameters of 16 bits)."""
+    trained_bytes: int
+    frozen_bytes: int
+    buffer_bytes: int
+    runs: dict[str, TrainingRun]
+    """By precision: fp32, amp, bf16."""
+    notes: list[str]
+
+    @property
+    def recomputed(self) -> list[str]:
+        """Modules whose forward pass runs again in the backward pass."""
+        return next(iter(self.runs.values())).recomputed if self.runs else []
+
+
+def record(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int, loss: Loss | None = None
+) -> Program:
+    """Runs training steps of the module without data, in the types of the program and in those that a configuration can ask
+    for. The module's state is restored afterwards."""
+    trained, frozen, halves = _weights(model)
+    buffers = {id(b): b.numel() * b.element_size() for b in model.buffers()}
+    is_half = 2 * halves > trained + frozen
+    program = Program("bf16" if is_half else "pytorch", trained, frozen, sum(buffers.values()), {}, [])
+    try:
+        first = run(model, args, kwargs, batch, loss=loss)
+    except Exception as reason:  # whatever the module raises on tensors without data
+        program.notes.append(
+            "its memory is estimated from the operators, because a training step on tensors without data failed: "
+            f"{type(reason).__name__}: {next(iter(str(reason).splitlines()), '')[:200]}"
+        )
+        return program
+    if not is_half and first.timeline.autocast_dtype is not None:
+        program.precision = "amp-fp16" if first.timeline.autocast_dtype == torch.float16 else "amp-bf16"
+    key = {"bf16": "bf16", "pytorch": "fp32"}.get(program.precision, "amp")
+    program.runs[key] = first
+    if key == "fp32":
+        for other, options in (("amp", {"autocast": True}), ("bf16", {"dtype": torch.bfloat16})):
+            try:
+                program.runs[other] = run(model, args, kwargs, batch, loss=loss, **options)  # type: ignore[arg-type]
+            except Exception:  # this precision follows from the analytic model's ratio
+                continue
+    return program
+
+
+def _weights(model: nn.Module) -> tuple[int, int, int]:
+    """Bytes of trained parameters, of frozen ones, and of those in half precision."""
+    trained = frozen = halves = 0
+    for parameter in model.parameters():
+        size = parameter.numel() * parameter.element_size()
+        if parameter.requires_grad:
+            trained += size
+        else:
+            frozen += size
+        if parameter.dtype in HALVES:
+            halves += 2 * size  # as many elements as fp32 parameters of this size
+    return trained, frozen, halves // 2
+
+
+def records(program: Program, blocks: Sequence[str]) -> list[Record]:
+    """The memory for every precision and choice of recomputation. `blocks` are the modules that a configuration can
+    recompute."""
+    made = []
+    for precision, one in program.runs.items():
+        timeline = one.timeline
+        length = timeline.clock
+
+        def add(recompute: str, intervals: list[Interval]) -> None:
+            made.append(Record(precision, recompute, moments(intervals, length, SAMPLES)))
+
+        add("nothing", as_run(timeline))
+        if one.recomputed:  # the program chose
+            continue
+        regions = _regions(one, blocks)
+        if regions:
+            add("blocks", by_block(timeline, regions))
+        add("selective", selectively(timeline))
+    return made
+
+
+def _regions(one: TrainingRun, blocks: Sequence[str]) -> list[Region]:
+    """The calls of the blocks in the forward pass; none if a block was never called."""
+    wanted = set(blocks)
+    calls = [call for call in one.calls if call.path in wanted]
+    if not wanted or {call.path for call in calls} != wanted:
+        return []
+    index = {id(allocation): i for i, allocation in enumerate(one.timeline.allocations)}
+    return [_region(call, index) for call in sorted(calls, key=lambda call: call.first)]
+
+
+def _region(call: ModuleCall, index: Mapping[int, int]) -> Region:
+    return Region(call.first, call.last, {index[i] for i in call.results if i in index})
+
+
+def common_modules(modules: Sequence[tuple[int, str | None]]) -> list[str]:
+    """The module of each block, from the block number and the module of every operator: the longest path that its operators
+    share."""
+    shared: dict[int, list[str]] = {}
+    for block, module in modules:
+        if block == 0 or not module:
+            continue
+        parts = module.split(".")
+        if block not in shared:
+            shared[block] = parts
+            continue
+        both = shared[block]
+        same = next((i for i, (a, b) in enumerate(zip(both, parts)) if a != b), min(len(both), len(parts)))
+        shared[block] = both[:same]
+    return [".".join(parts) for _, parts in sorted(shared.items())] if all(shared.values()) else []
