@@ -15,9 +15,13 @@ from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError
 from mdot.library.libraries import call, check, read_text, reader, runtime
 from mdot.options import CHOICES
+from mdot.program import PeakMoment, Program, RecordedMemory, from_struct, to_struct
 
 if TYPE_CHECKING:
     import torch
+
+    from mdot.trace.graph import Graph
+    from mdot.trace.program import Program as TracedProgram
 
 
 OPTIMIZERS = CHOICES["optimizer"]
@@ -168,7 +172,9 @@ class Job:
         sequence first, the batch is the second dimension, and a JobWarning names the module. Use at least two samples,
         because BatchNormalization rejects one. All other shapes are those of the examples.
 
-        Parameters that do not require a gradient are frozen, module by module. Special cases are reported as JobWarning.
+        The job follows the program: the types of its parameters, autocast inside it, each parameter that does not require a
+        gradient, regions under `torch.no_grad()`, checkpointed modules, and the kernels of attention. Its memory is that of a
+        training step that runs on tensors without data. Special cases are reported as JobWarning.
         """
         from mdot.trace.onnx_file import BATCH, serialise
         from mdot.trace.tracer import trace
@@ -176,18 +182,9 @@ class Job:
         args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
         traced = trace(model, args, example_kwargs or {}, batch=batch, name=name)
 
-        def read(frozen: Sequence[str] = ()) -> Job:
-            data = serialise(traced.graph, traced.batch)
-            return cls.from_onnx(data, dims={BATCH: traced.batch}, name=traced.graph.name, frozen=frozen)
-
-        job = read()
-        if traced.frozen:
-            modules = {op.module for op in job if op.parameters > 0}
-            frozen = [module for module in traced.frozen if module in modules]
-            # These frozen parameters flow into other parameters, for example tables of positions. They belong to the operator
-            # of no module.
-            traced.make_constant([module for module in traced.frozen if module not in modules])
-            job = read(frozen)
+        job = cls.from_onnx(serialise(traced.graph, traced.batch), dims={BATCH: traced.batch}, name=traced.graph.name)
+        if traced.program is not None:
+            job = job.with_program(_program_of(traced.graph, traced.program, job))
         for text in traced.notes:
             _warn(f"{traced.graph.name}: {text}")
         if traced.unused:
@@ -308,6 +305,16 @@ class Job:
         assert out.value is not None
         return Job(out.value)
 
+    def with_program(self, program: Program) -> Job:
+        """A copy of the job with facts about its program (mdot_program.h, mdot_job_with_program)."""
+        keep: list[Any] = []
+        out = ctypes.c_void_p()
+        call(
+            runtime().mdot_job_with_program, self._handle, ctypes.byref(to_struct(program, keep)), ctypes.byref(out)
+        )
+        assert out.value is not None
+        return Job(out.value)
+
     # ---- Properties --------------------------------------------------------------------------------------------------
 
     @property
@@ -328,6 +335,13 @@ class Job:
     def optimizer(self) -> str | None:
         """The optimizer that the graph contains, or None."""
         return OPTIMIZERS[self._info.optimizer] if self._info.has_optimizer else None
+
+    @property
+    def program(self) -> Program | None:
+        """How the PyTorch program was written; None if the job was not traced."""
+        found = c.new(c.mdot_job_program)
+        status = runtime().mdot_job_get_program(self._handle, ctypes.byref(found))
+        return from_struct(found) if status == 0 else None
 
     @property
     def block_count(self) -> int:
@@ -373,6 +387,22 @@ class Job:
 
     def __repr__(self) -> str:
         return f"<mdot.Job: {len(self)} operators, {self.parameters} parameters>"
+
+
+def _program_of(graph: Graph, traced: TracedProgram, job: Job) -> Program:
+    from mdot.trace.program import common_modules, records
+
+    blocks = common_modules([(op.block, op.module) for op in job])
+    names = {"fp32": "fp32", "amp": "amp-fp16", "bf16": "bf16"}
+    recorded = tuple(
+        RecordedMemory(
+            names[record.precision], record.recompute, tuple(PeakMoment(*dataclasses.astuple(m)) for m in record.moments)
+        )
+        for record in records(traced, blocks)
+    )
+    attention = "flash" if graph.fused_attentions > 0 else "program"
+    sizes = traced.trained_bytes, traced.frozen_bytes, traced.buffer_bytes
+    return Program(traced.precision, attention, *sizes, graph.has_loss, recorded)
 
 
 def optimizer_load(optimizer: str, parameters: float) -> Load:

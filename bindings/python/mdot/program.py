@@ -1,0 +1,96 @@
+"""How a job's PyTorch program was written: types, sizes of its weights, kernels, and recorded memory (mdot_program.h)."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from typing import Any, Sequence
+
+from mdot.library import structs as c
+from mdot.options import CHOICES
+
+_PRECISION, _RECOMPUTE, _ATTENTION = CHOICES["precision"], CHOICES["recompute"], CHOICES["attention"]
+
+
+@dataclasses.dataclass(frozen=True)
+class PeakMoment:
+    """What is allocated at one time of a step, besides weights and optimizer state."""
+
+    per_sample: float
+    """Bytes of activations and temporary tensors per sample."""
+    per_step: float
+    """Bytes that do not depend on the batch."""
+    weight_copies: float
+    """Bytes of the half-precision copies of weights that autocast keeps."""
+    gradients: float
+    """Fraction of the gradients that exist, 0 to 1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordedMemory:
+    """The moments at which the memory of a step can be largest."""
+
+    precision: str
+    """fp32, amp-fp16 (autocast to either type) or bf16."""
+    recompute: str
+    moments: tuple[PeakMoment, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A program as the trace found it. `pytorch` as the precision means parameters in fp32."""
+
+    precision: str
+    attention: str
+    """eager, flash, or program if it is unknown."""
+    trained_bytes: float
+    frozen_bytes: float
+    buffer_bytes: float
+    has_loss: bool
+    recorded: tuple[RecordedMemory, ...] = ()
+
+
+def to_struct(program: Program, keep: list[Any]) -> c.mdot_job_program:
+    """The C struct; `keep` holds the arrays that it points to."""
+    recorded = (c.mdot_recorded_memory * max(len(program.recorded), 1))()
+    for out, memory in zip(recorded, program.recorded):
+        moments = (c.mdot_peak_moment * len(memory.moments))()
+        for at, moment in zip(moments, memory.moments):
+            at.per_sample, at.per_step = moment.per_sample, moment.per_step
+            at.weight_copies, at.gradients = moment.weight_copies, moment.gradients
+        out.precision, out.recompute = _PRECISION.index(memory.precision), _RECOMPUTE.index(memory.recompute)
+        out.moment_count, out.moments = len(memory.moments), moments
+        keep.append(moments)
+    keep.append(recorded)
+    return c.new(
+        c.mdot_job_program,
+        precision=_PRECISION.index(program.precision),
+        attention=_ATTENTION.index(program.attention),
+        trained_bytes=program.trained_bytes,
+        frozen_bytes=program.frozen_bytes,
+        buffer_bytes=program.buffer_bytes,
+        has_loss=program.has_loss,
+        recorded_count=len(program.recorded),
+        recorded=recorded,
+    )
+
+
+def from_struct(program: c.mdot_job_program) -> Program:
+    return Program(
+        _PRECISION[program.precision],
+        _ATTENTION[program.attention],
+        program.trained_bytes,
+        program.frozen_bytes,
+        program.buffer_bytes,
+        bool(program.has_loss),
+        tuple(_recorded(program.recorded[i]) for i in range(program.recorded_count)),
+    )
+
+
+def _recorded(memory: c.mdot_recorded_memory) -> RecordedMemory:
+    moments: Sequence[c.mdot_peak_moment] = memory.moments[: memory.moment_count]
+    return RecordedMemory(
+        _PRECISION[memory.precision],
+        _RECOMPUTE[memory.recompute],
+        tuple(PeakMoment(m.per_sample, m.per_step, m.weight_copies, m.gradients) for m in moments),
+    )
