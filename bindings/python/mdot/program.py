@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 from typing import Any, Sequence
 
 from mdot.library import structs as c
 from mdot.options import CHOICES
 
-_PRECISION, _RECOMPUTE, _ATTENTION = CHOICES["precision"], CHOICES["recompute"], CHOICES["attention"]
+_PRECISION, _RECOMPUTE, _ATTENTION = CHOICES["precision"], CHOICES["checkpoint"], CHOICES["attention"]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ import dataclasses
 import itertools
 from typing import Iterable, Sequence
 
-from mdot.trace.timeline import NEVER, Allocation, Kind, Timeline
+from mdot.trace.timeline import NEVER, Kind, Timeline
 
 MOST_MOMENTS = 16
 _BATCHES = (0.125, 1.0, 8.0, 64.0, 512.0, 8192.0)

@@ -16,8 +16,18 @@ from typing import Any, Iterable
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from mdot.trace.known import KnownContents
+
 NEVER = 1 << 62
 """End of an allocation that outlives the step."""
+
+
+MOST_OPERATORS = 300_000
+"""Operators of a step. Longer steps are loops over the sequence in Python; they would take minutes."""
+
+
+class TooLong(Exception):
+    """The step has more than MOST_OPERATORS operators."""
 
 
 class Kind(enum.IntEnum):
@@ -63,8 +73,9 @@ def _is_matmul(name: str) -> bool:
 class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records the allocations of the operators that run while it is active."""
 
-    def __init__(self, samples: int) -> None:
+    def __init__(self, samples: int, known: KnownContents | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.known = known
         self.samples = samples
         """The batch. Memory whose number of elements it divides is proportional to the batch."""
         self.allocations: list[Allocation] = []
@@ -109,7 +120,7 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        out = func(*args, **(kwargs or {}))
+        out = func(*args, **(kwargs or {})) if self.known is None else self.known.run(func, args, kwargs or {})
         operands = _tensors(args)
         if kwargs:
             operands += _tensors(tuple(kwargs.values()))
@@ -125,6 +136,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if name in _PRODUCTS and self.backward_start == NEVER and tensor.dtype in self._matmul_bytes:
                 self._matmul_bytes[tensor.dtype] += tensor.numel()
         self.clock += 1
+        if self.clock > MOST_OPERATORS:
+            raise TooLong(f"the step has more than {MOST_OPERATORS:,} operators")
         return out
 
     def _is_parameter(self, tensor: torch.Tensor) -> bool:

@@ -16,10 +16,11 @@ from torch.utils import _pytree as pytree
 from mdot.library.errors import InvalidArgumentError, UnsupportedError
 from mdot.trace import batch as batches
 from mdot.trace.graph import Graph
+from mdot.trace.known import DataDependent
 from mdot.trace.module_state import left_alone, plain, stand_in
 from mdot.trace.operators.call import DTYPES
 from mdot.trace.program import Program, record
-from mdot.trace.recorder import DataDependent, Recorder
+from mdot.trace.recorder import Recorder
 
 MOST_REAL_BYTES = 8 << 30
 """Maximum size of the parameters that are filled with random values. This happens for modules on the meta device whose

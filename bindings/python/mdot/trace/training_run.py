@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from mdot.trace.autocast import like_cuda
+from mdot.trace.known import DataDependent, KnownContents, outside
 from mdot.trace.module_state import left_alone, plain, stand_in
 from mdot.trace.timeline import NEVER, Timeline, storages
 
@@ -47,25 +48,35 @@ class TrainingRun:
 
 
 def run(
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int, **options: Any
+) -> TrainingRun:
+    """Runs a step. The options are `loss`, a function of the module's result; `dtype`, to which the module's floating-point
+    parameters, buffers and inputs are converted; and `autocast`, which runs the forward pass and the loss in bf16 autocast.
+    Raises the module's exception if the module cannot run on tensors without data."""
+    try:
+        return _run(model, args, kwargs, batch, None, **options)
+    except DataDependent:  # it may depend on values that do not need the parameters
+        return _run(model, args, kwargs, batch, KnownContents(), **options)
+
+
+def _run(
     model: nn.Module,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     batch: int,
+    known: KnownContents | None,
     *,
     loss: Loss | None = None,
     dtype: torch.dtype | None = None,
     autocast: bool = False,
-    samples: int = SAMPLES,
 ) -> TrainingRun:
-    """Runs a step. `dtype` converts the module's floating-point parameters, buffers and inputs; `autocast` runs the forward
-    pass and the loss in bf16 autocast. Raises the module's exception if the module cannot run on such tensors."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    timeline = Timeline(samples)
+    timeline = Timeline(SAMPLES, known)
     with torch.random.fork_rng(devices=[]), left_alone(model), like_cuda(), contextlib.ExitStack() as stack:
         stack.enter_context(mode)
         model.train()
         parameters = _show_parameters(model, mode, dtype, timeline)
-        inputs, named = _make_inputs((list(args), dict(kwargs)), batch, samples, mode, dtype)
+        inputs, named = _make_inputs((list(args), dict(kwargs)), batch, timeline, mode, dtype)
         timeline.add_inputs(leaf for leaf in pytree.tree_leaves((inputs, named)) if isinstance(leaf, torch.Tensor))
         calls, recomputed = stack.enter_context(_calls(model, timeline))
         stack.enter_context(_GpuKernels())
@@ -112,6 +123,8 @@ def _show_parameters(
     def show(tensor: torch.Tensor, is_parameter: bool) -> torch.Tensor:
         wanted = dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype
         made: torch.Tensor = stand_in(tensor, mode, dtype=wanted)
+        if timeline.known is not None and not is_parameter and tensor.device.type == "cpu":
+            timeline.known.add(made, tensor.to(wanted))
         timeline.ignore([made])
         if is_parameter:
             made = nn.Parameter(made, requires_grad=tensor.requires_grad)
@@ -133,16 +146,23 @@ def _show_parameters(
     return parameters
 
 
-def _make_inputs(inputs: Any, batch: int, samples: int, mode: FakeTensorMode, dtype: torch.dtype | None) -> Any:
-    """Inputs without data, with `samples` instead of `batch` samples."""
+def _make_inputs(inputs: Any, batch: int, timeline: Timeline, mode: FakeTensorMode, dtype: torch.dtype | None) -> Any:
+    """Inputs without data, with the timeline's number of samples instead of `batch`."""
 
     def make(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
             return leaf
         wanted = dtype if dtype is not None and leaf.is_floating_point() else leaf.dtype
         axis = next((i for i in (0, 1) if i < leaf.ndim and leaf.shape[i] == batch), None)
-        shape = [samples if i == axis else n for i, n in enumerate(leaf.shape)]
-        return stand_in(leaf, mode, dtype=wanted, shape=shape).requires_grad_(leaf.requires_grad)
+        shape = [timeline.samples if i == axis else n for i, n in enumerate(leaf.shape)]
+        made: torch.Tensor = stand_in(leaf, mode, dtype=wanted, shape=shape).requires_grad_(leaf.requires_grad)
+        if timeline.known is not None and leaf.device.type == "cpu" and not isinstance(leaf, FakeTensor):
+            with outside():
+                content = leaf.to(wanted)
+                if axis is not None:
+                    content = content.index_select(axis, torch.arange(timeline.samples) % batch)
+                timeline.known.add(made, content)
+        return made
 
     return pytree.tree_map(make, inputs)
 
