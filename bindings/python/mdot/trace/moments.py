@@ -17,7 +17,7 @@ from typing import Iterable, Sequence
 from mdot.trace.timeline import NEVER, Kind, Timeline
 
 MOST_MOMENTS = 16
-_BATCHES = (0.125, 1.0, 8.0, 64.0, 512.0, 8192.0)
+_BATCHES = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 8192.0)
 """Batches, as weights of the bytes per sample, for which a moment is searched."""
 
 

@@ -1,0 +1,309 @@
+"""Facts of PyTorch programs in jobs: types, frozen parameters, regions without gradient, checkpointing, and peak memory.
+
+The reference for memory is PyTorch's own torch.distributed._tools.mem_tracker on tensors without data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import unittest
+import warnings
+from typing import Any, Callable
+
+import support
+import torch
+import torchvision
+import transformers
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed._tools.mem_tracker import MemTracker
+from torch.utils.checkpoint import checkpoint
+
+import mdot
+
+Made = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]
+Make = Callable[[int], Made]
+
+
+def peak_bytes(make: Make, batch: int, dtype: torch.dtype = torch.float32) -> int:
+    """The peak of the second training step with SGD and momentum, by PyTorch's tracker."""
+    with FakeTensorMode():
+        torch.set_default_dtype(dtype)
+        try:
+            model, args, kwargs = make(batch)
+        finally:
+            torch.set_default_dtype(torch.float32)
+        model.train()
+        optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1, momentum=0.9, foreach=True)
+        tracker = MemTracker()  # type: ignore[no-untyped-call]
+        tracker.track_external(model, optimizer)
+        with tracker:  # type: ignore[no-untyped-call]
+            for step in range(2):
+                out = model(*args, **kwargs)
+                loss = out.loss if hasattr(out, "loss") else out.sum()
+                del out
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                loss = None
+                if step == 0:
+                    tracker.reset_mod_stats()
+        snapshot = tracker.get_tracker_snapshot("peak")
+    return int(next(sizes for device, sizes in snapshot.items() if device.type == "cpu")["Total"])
+
+
+def read(make: Make) -> mdot.Job:
+    torch.set_default_device("meta")
+    try:
+        model, args, kwargs = make(2)
+    finally:
+        torch.set_default_device("cpu")
+    args = tuple(torch.zeros(t.shape, dtype=t.dtype) for t in args)
+    return mdot.Job.from_torch(model, args, {name: torch.zeros(t.shape, dtype=t.dtype) for name, t in kwargs.items()})
+
+
+def job_of(model: nn.Module, *args: torch.Tensor) -> mdot.Job:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mdot.Warning)
+        return mdot.Job.from_torch(model, args)
+
+
+# ---- Networks --------------------------------------------------------------------------------------------------------
+
+
+def resnet(batch: int) -> Made:
+    return torchvision.models.resnet18(), (torch.zeros(batch, 3, 96, 96),), {}
+
+
+def gpt2(attention: str) -> Make:
+    def make(batch: int) -> Made:
+        config = transformers.GPT2Config(
+            n_layer=2, n_embd=128, n_head=4, vocab_size=5000, attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0
+        )
+        config._attn_implementation, config.use_cache = attention, False
+        ids = torch.zeros(batch, 256, dtype=torch.int64)
+        return transformers.GPT2LMHeadModel(config), (), {"input_ids": ids, "labels": ids}
+
+    return make
+
+
+def llama(is_checkpointed: bool) -> Make:
+    def make(batch: int) -> Made:
+        config = transformers.LlamaConfig(
+            hidden_size=128, intermediate_size=512, num_hidden_layers=4, num_attention_heads=4, vocab_size=2000
+        )
+        config.use_cache = False
+        model = transformers.LlamaForCausalLM(config)
+        if is_checkpointed:
+            model.gradient_checkpointing_enable()
+        ids = torch.zeros(batch, 256, dtype=torch.int64)
+        return model, (), {"input_ids": ids, "labels": ids}
+
+    return make
+
+
+class GeluByHand(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3))))
+
+
+class NormByHand(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+
+def stack(make_middle: Callable[[], nn.Module]) -> Make:
+    def make(batch: int) -> Made:
+        layers = [m for _ in range(3) for m in (nn.Linear(64, 512), make_middle(), nn.Linear(512, 64))]
+        return nn.Sequential(*layers), (torch.zeros(batch, 128, 64),), {}
+
+    return make
+
+
+class Backbone(nn.Module):
+    """A backbone under torch.no_grad() or detached, and a head."""
+
+    def __init__(self, region: str) -> None:
+        super().__init__()
+        self.region = region
+        self.backbone = nn.Sequential(*[m for _ in range(4) for m in (nn.Linear(256, 256), nn.ReLU())])
+        self.head = nn.Linear(256, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad() if self.region == "no_grad" else contextlib.nullcontext():
+            features = self.backbone(x)
+        return self.head(features.detach() if self.region == "detach" else features)
+
+
+def backbone(region: str) -> Make:
+    return lambda batch: (Backbone(region), (torch.zeros(batch, 64, 256),), {})
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, is_reentrant: bool | None) -> None:
+        super().__init__()
+        self.is_reentrant = is_reentrant
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.Linear(1024, 256)) for _ in range(6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers:
+            x = layer(x) if self.is_reentrant is None else checkpoint(layer, x, use_reentrant=self.is_reentrant)
+        return x
+
+
+class LoraInOneModule(nn.Linear):
+    def __init__(self) -> None:
+        super().__init__(512, 512, bias=False)
+        self.weight.requires_grad_(False)
+        self.lora_a, self.lora_b = nn.Parameter(torch.zeros(8, 512)), nn.Parameter(torch.zeros(512, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) + x @ self.lora_a.t() @ self.lora_b.t()
+
+
+class Autocast(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(256, 256)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            return self.layer(x).float()
+
+
+class Quantised(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("packed", torch.zeros(1024, 1024, dtype=torch.int8))
+        self.adapter = nn.Linear(1024, 1024)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.linear(x, self.packed.to(x.dtype)) + self.adapter(x)  # type: ignore[operator]
+
+
+# ---- Memory ----------------------------------------------------------------------------------------------------------
+
+
+class Memory(support.TestCase):
+    def assert_peak(self, make: Make, batch: int, dtype: torch.dtype = torch.float32, tolerance: float = 0.02) -> None:
+        job = read(make)
+        precision = "bf16" if dtype == torch.bfloat16 else "fp32"
+        predicted = mdot.predict(job, "A100", batch, precision=precision, optimizer="sgd").memory_bytes
+        self.assertAlmostEqual(predicted / peak_bytes(make, batch, dtype), 1.0, delta=tolerance)
+
+    def test_peak_matches_pytorch(self) -> None:
+        networks: dict[str, Make] = {
+            "resnet": resnet,
+            "gpt2 with fused attention": gpt2("sdpa"),
+            "gpt2 with decomposed attention": gpt2("eager"),
+            "llama": llama(False),
+            "checkpointed llama": llama(True),
+            "gelu": stack(nn.GELU),
+            "gelu by hand": stack(GeluByHand),
+            "norm by hand": stack(lambda: NormByHand(512)),
+            "backbone without gradient": backbone("no_grad"),
+            "detached backbone": backbone("detach"),
+        }
+        for name, make in networks.items():
+            for dtype in (torch.float32, torch.bfloat16):
+                with self.subTest(name, dtype=dtype):
+                    self.assert_peak(make, 8, dtype)
+
+    def test_recomputed_blocks_match_a_checkpointed_program(self) -> None:
+        plain, checkpointed = read(llama(False)), read(llama(True))
+        options: dict[str, Any] = {"precision": "fp32", "optimizer": "sgd"}
+        by_option = mdot.predict(plain, "A100", 16, checkpoint="blocks", **options).memory_bytes
+        by_program = mdot.predict(checkpointed, "A100", 16, **options).memory_bytes
+        self.assertAlmostEqual(by_option / by_program, 1.0, delta=0.03)
+
+    def test_buffers_take_memory(self) -> None:
+        job = job_of(nn.Sequential(*[Quantised() for _ in range(4)]), torch.zeros(2, 1024))
+        assert job.program is not None
+        self.assertEqual(job.program.buffer_bytes, 4 << 20)
+        self.assertGreaterEqual(mdot.predict(job, "A100", 2).weight_bytes, 4 * (job.parameters + (1 << 20)))
+
+
+# ---- Operators -------------------------------------------------------------------------------------------------------
+
+
+class Operators(support.TestCase):
+    def test_region_without_gradient_has_no_backward_pass(self) -> None:
+        for region in ("no_grad", "detach"):
+            with self.subTest(region):
+                job = job_of(Backbone(region), torch.zeros(2, 64, 256))
+                self.assertEqual((job.parameters, job.frozen_parameters), (256 * 10 + 10, 4 * (256 * 256 + 256)))
+                gradients = [op for op in job if op.per_sample["weight_gradient"].flops > 0]
+                self.assertEqual([op.module for op in gradients], ["head"])
+
+    def test_each_parameter_is_frozen_by_itself(self) -> None:
+        lora = job_of(nn.Sequential(*[LoraInOneModule() for _ in range(3)]), torch.zeros(2, 512))
+        self.assertEqual((lora.parameters, lora.frozen_parameters), (3 * 2 * 8 * 512, 3 * 512 * 512))
+        model = nn.Sequential(*[nn.Linear(512, 512) for _ in range(3)])
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_(name.endswith("bias"))
+        biases = job_of(model, torch.zeros(2, 512))
+        self.assertEqual((biases.parameters, biases.frozen_parameters), (3 * 512, 3 * 512 * 512))
+
+    def test_checkpointed_program_recomputes(self) -> None:
+        x = torch.zeros(2, 64, 256)
+        plain = mdot.predict(job_of(Checkpointed(None), x), "A100", 64)
+        for is_reentrant in (False, True):
+            with self.subTest(is_reentrant=is_reentrant):
+                model = Checkpointed(is_reentrant)
+                job = job_of(model, x.requires_grad_())
+                self.assertEqual(job.parameters, sum(p.numel() for p in model.parameters()))
+                step = mdot.predict(job, "A100", 64)
+                self.assertGreater(step.step_ms, plain.step_ms)
+                self.assertLess(step.activation_bytes, plain.activation_bytes)
+
+    def test_composition_is_one_operator_for_each_call(self) -> None:
+        by_hand = read(stack(GeluByHand))
+        self.assertGreater(len(by_hand), len(read(stack(nn.GELU))) + 3 * 5)
+        self.assertNotIn("Gelu", {op.type for op in by_hand})
+
+
+# ---- Configurations --------------------------------------------------------------------------------------------------
+
+
+class Configurations(support.TestCase):
+    def test_types_of_the_program_are_the_default(self) -> None:
+        model, x = nn.Sequential(nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 256)), torch.zeros(2, 256)
+        half = job_of(model.bfloat16(), x.bfloat16())
+        assert half.program is not None
+        self.assertEqual(half.program.precision, "bf16")
+        by_default = mdot.predict(half, "A100", 64)
+        self.assertEqual(by_default.step_ms, mdot.predict(half, "A100", 64, precision="bf16").step_ms)
+        self.assertEqual(by_default.weight_bytes, 2 * half.parameters)
+        cast = job_of(Autocast(), x)
+        assert cast.program is not None
+        self.assertEqual(cast.program.precision, "amp-bf16")
+
+    def test_differing_option_is_a_warning(self) -> None:
+        half = job_of(nn.Linear(256, 256).bfloat16(), torch.zeros(2, 256, dtype=torch.bfloat16))
+        self.assertIn("differs-from-program", mdot.predict(half, "A100", 64, precision="fp32").warnings)
+        self.assertNotIn("differs-from-program", mdot.predict(half, "A100", 64).warnings)
+
+    def test_attention_of_the_program_is_the_default(self) -> None:
+        for attention, kernels in (("eager", "eager"), ("sdpa", "flash")):
+            job = read(gpt2(attention))
+            with self.subTest(attention):
+                by_default = mdot.predict(job, "A100", 64)
+                self.assertEqual(by_default.step_ms, mdot.predict(job, "A100", 64, attention=kernels).step_ms)
+
+    def test_trace_restores_pytorch(self) -> None:
+        before = torch.amp.autocast_mode.autocast.__init__, torch.autograd.Function.apply.__func__
+        job_of(Autocast(), torch.zeros(2, 256))
+        after = torch.amp.autocast_mode.autocast.__init__, torch.autograd.Function.apply.__func__
+        self.assertEqual(before, after)
+        x = torch.zeros(2, 8)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            self.assertEqual(nn.functional.layer_norm(x.bfloat16(), (8,)).dtype, torch.bfloat16)
+
+
+if __name__ == "__main__":
+    unittest.main()
