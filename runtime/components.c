@@ -5,6 +5,7 @@
 #include "runtime/job/freeze.h"
 #include "runtime/job/job_file.h"
 #include "runtime/job/job_model.h"
+#include "runtime/job/with_program.h"
 #include "runtime/perf/job_analyzer.h"
 #include "runtime/predict/predict_extension.h"
 
@@ -36,4 +37,10 @@ mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err)
 mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezing, mdot_job **out_job, mdot_error *err)
 {
     return rt_job_freeze(&components, job, freezing, out_job, err);
+}
+
+mdot_status mdot_job_with_program(const mdot_job *job, const mdot_job_program *program, mdot_job **out_job,
+                                  mdot_error *err)
+{
+    return rt_job_with_program(&components, job, program, out_job, err);
 }

@@ -3,6 +3,8 @@
  * Two layers share one artefact (predictor.mdot). Their headers are included by this one:
  *
  *   mdot_predict.h     mdot_job + mdot_configuration → mdot_prediction. The layer for schedulers.
+ *   mdot_program.h     describes the PyTorch program of a job.
+ *   mdot_explain.h     divides a prediction among the operators of its job.
  *   mdot_calibrate.h   corrects predictions with a site's own measurements.
  *   mdot_run.h         opens an artefact and runs an entry point on named tensors. The job layer is built on it.
  *
@@ -27,7 +29,9 @@
 
 #include "mdot_base.h"
 #include "mdot_calibrate.h"
+#include "mdot_explain.h"
 #include "mdot_predict.h"
+#include "mdot_program.h"
 #include "mdot_run.h"
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
 #ifndef MDOT_CALIBRATE_H
 #define MDOT_CALIBRATE_H
 
-#include "mdot_predict.h"
+#include "mdot_explain.h"
 
 #ifdef __cplusplus
 extern "C" {

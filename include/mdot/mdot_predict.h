@@ -123,6 +123,13 @@ typedef struct mdot_operator_traits {
     uint32_t reserved[9];      /* must be 0; reserved for future traits */
 } mdot_operator_traits;
 
+/* Flags of an operator. Stored in `.job` files: append only. */
+enum {
+    MDOT_OPERATOR_RECOMPUTED = 1u << 0, /* the program checkpoints it, so that its forward pass runs again in the
+                                         * backward pass */
+    MDOT_OPERATOR_FLAGS_ALL = (1u << 1) - 1
+};
+
 /* One operator of a job. At batch B, the FLOPs and bytes of a phase are B * per_sample + per_step, because parameters
  * are read once per step rather than once per sample. */
 typedef struct mdot_job_operator {
@@ -146,7 +153,7 @@ typedef struct mdot_job_operator {
      * operators have equal types, attributes, parameters and forward FLOPs and bytes, and are connected in the same
      * way. */
     uint32_t equal_blocks;
-    uint32_t reserved;        /* must be 0 */
+    uint32_t flags;           /* MDOT_OPERATOR_… */
     const char *module;       /* module that it was exported from, "encoder.layer.3.output"; NULL if the job omits
                                * names */
     double frozen_parameters; /* elements that training reads but leaves unchanged; excluded from `parameters` */
@@ -243,14 +250,18 @@ typedef enum mdot_precision {
     MDOT_PRECISION_AMP,      /* autocast to fp16: weights, gradients and the optimizer's state stay fp32 */
     MDOT_PRECISION_AMP_BF16, /* autocast to bf16; GPUs below compute capability 8.0 emulate bf16 matmuls in fp32 */
     MDOT_PRECISION_BF16,     /* bf16 for weights, gradients, the optimizer's state and activations, without autocast */
-    MDOT_PRECISION_PYTORCH,  /* PyTorch's default: fp32, and tf32 in convolutions if the GPU has TF32 */
+    MDOT_PRECISION_PYTORCH,  /* the program's formats if the job has them (mdot_program.h); otherwise PyTorch's
+                              * default: fp32, and tf32 in convolutions if the GPU has TF32 */
     MDOT_PRECISION_AMP_FP16 = MDOT_PRECISION_AMP
 } mdot_precision;
 typedef enum mdot_layout { MDOT_LAYOUT_NCHW, MDOT_LAYOUT_NHWC } mdot_layout;
 
-/* FLASH: one kernel that keeps its scores out of memory, such as FlashAttention; PyTorch's
- * scaled_dot_product_attention uses it by default. EAGER: matmuls and a softmax, each a separate kernel. */
-typedef enum mdot_attention { MDOT_ATTENTION_FLASH, MDOT_ATTENTION_EAGER } mdot_attention;
+typedef enum mdot_attention {
+    MDOT_ATTENTION_PROGRAM, /* the kernels that the job's program called; FLASH if the job lacks them */
+    MDOT_ATTENTION_EAGER,   /* matmuls and a softmax, each a separate kernel */
+    MDOT_ATTENTION_FLASH    /* one kernel that keeps its scores out of memory, such as FlashAttention; PyTorch's
+                             * scaled_dot_product_attention uses it by default */
+} mdot_attention;
 
 /* Parts of the forward pass that are recomputed in the backward pass, so that their results need not be kept. */
 typedef enum mdot_recompute {
@@ -314,11 +325,12 @@ typedef struct mdot_configuration {
                                * is set */
     int gpu_count;            /* number of GPUs that work on a step, up to 2^16; 0: the product of the degrees of
                                * parallelism, or 1 */
-    mdot_precision precision; /* number formats; bf16 includes the weights, and pytorch is fp32 with tf32 in
-                               * convolutions */
+    mdot_precision precision; /* number formats; bf16 includes the weights, and pytorch is the program's, or
+                               * fp32 with tf32 in convolutions */
     mdot_layout layout;       /* memory layout of images */
     mdot_optimizer optimizer; /* optimizer that updates the parameters */
-    mdot_attention attention; /* kernels of attention: one fused kernel (flash), or matmuls and a softmax (eager) */
+    mdot_attention attention; /* kernels of attention: those that the program called (program), matmuls and a softmax
+                               * (eager), or one fused kernel (flash) */
     mdot_recompute recompute; /* parts of the forward pass that are recomputed in the backward pass */
     uint32_t compiled;        /* compiled by torch.compile, which fuses operators other than matmuls; it needs PyTorch
                                * 2.0. 0 or 1 */
@@ -404,7 +416,9 @@ typedef struct mdot_configuration {
     X(SOFTWARE_NOT_MEASURED, 14, "software-not-measured", "the training data lack steps with this version of PyTorch") \
     X(TYPES_NOT_MEASURED, 15, "types-not-measured", "the job has operator types that the training data lack")          \
     X(OPTIMIZER_OR_GPUS_NOT_MEASURED, 16, "optimizer-or-gpus-not-measured",                                            \
-      "the training data lack steps with this optimizer, or steps on several GPUs")
+      "the training data lack steps with this optimizer, or steps on several GPUs")                                    \
+    X(DIFFERS_FROM_PROGRAM, 17, "differs-from-program",                                                                \
+      "the requested precision or attention differs from that of the traced program")
 
 /* Reasons why an answer is outside of its predictor's training data, as numbered by the output outside_training
  * (below): number, warning. Append only. MDOT_WARN_OUTSIDE_TRAINING is set together with them. */
@@ -557,62 +571,6 @@ mdot_status mdot_job_inputs_create(mdot_context *context, size_t entry, const md
 void mdot_job_inputs_destroy(mdot_job_inputs *inputs);
 /* Returns input `index` in the entry's order, with borrowed pointers. OUT_OF_RANGE beyond the last. */
 mdot_status mdot_job_inputs_get(const mdot_job_inputs *inputs, size_t index, mdot_input *out_input);
-
-/* ---- Explanations: where a step's time and memory go ------------------------------------------------------------ */
-
-typedef struct mdot_explanation mdot_explanation;
-
-/* Reasons why an explanation is only an estimate. */
-enum {
-    MDOT_EXPLAINED_BY_ROOFLINE = 1u << 0, /* the predictor lacks an entry "explain", so the step is divided according
-                                           * to the GPU's peak rates */
-    MDOT_EXPLAINED_BY_MODEL =
-        1u << 1 /* MDOT_WARN_ANALYTIC_ESTIMATE: the times of operators were scaled as their rooflines */
-};
-
-/* Explanation of one GPU; in a pipeline, the GPU with the most work. The seven times add up to step_ms; the first
- * four are the times of operators. The four sizes add up to the prediction's peak memory. */
-typedef struct mdot_explanation_info {
-    size_t struct_size;
-    size_t operator_count; /* number of operators of the job */
-    double step_ms;        /* mdot_prediction's */
-    double forward_ms;
-    double data_gradient_ms; /* including recomputation */
-    double weight_gradient_ms;
-    double optimizer_ms;
-    double host_ms;          /* time that the GPU waits for the host to launch kernels */
-    double communication_ms; /* time that the GPU waits for exchanges between GPUs */
-    double idle_ms;          /* time that a pipeline stage waits for other stages while the pipeline fills and drains */
-    double weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes; /* mdot_prediction's */
-    uint32_t approximate;                                                   /* MDOT_EXPLAINED_…; 0: as predicted */
-    uint32_t reserved;                                                      /* must be 0 */
-} mdot_explanation_info;
-
-/* An operator's part of the step. Activations are those of its tensors that are live at the memory peak. */
-typedef struct mdot_operator_time {
-    size_t struct_size;
-    double forward_ms, data_gradient_ms, weight_gradient_ms, optimizer_ms;
-    double weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes;
-} mdot_operator_time;
-
-/* Explains one prediction: where its time and its memory go. It allocates memory, so avoid it in a loop. The caller
- * destroys the explanation, which any number of threads may read. Errors are mdot_predict's, and OUT_OF_MEMORY.
- *
- * An artefact that explains has a second entry, "explain", with the same inputs as "predict" and the outputs
- *
- *   operator_ms  f32 [L, 3]  of all operators of a row: forward, data gradient, weight gradient
- *   other_ms     f32 [3]     other times: optimizer, waiting for the host, waiting for other GPUs
- *
- * All values are at least 0 and add up to the median of step_ms.
- * weights/training/mdot_training/predictor/deploy_graphs.py makes such a graph from that of the shipped predictor.
- */
-mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
-                         mdot_explanation **out_explanation, mdot_error *err);
-void mdot_explanation_destroy(mdot_explanation *explanation);
-mdot_status mdot_explanation_get_info(const mdot_explanation *explanation, mdot_explanation_info *out_info);
-/* Returns the times and sizes of the operator at `index` in the job. */
-mdot_status mdot_explanation_get_operator(const mdot_explanation *explanation, size_t index,
-                                          mdot_operator_time *out_operator);
 
 #if defined(__GNUC__)
 #pragma GCC visibility pop

@@ -129,6 +129,10 @@ typedef struct rt_job_analyzer {
      * out. */
     rt_analysis *(*create)(const mdot_job *job);
     void (*destroy)(rt_analysis *analysis); /* never called with NULL */
+    /* Bytes of activations per sample at the peak of a forward and backward pass, on one GPU. The precision is FP32,
+     * AMP or BF16, and the attention is EAGER or FLASH. */
+    double (*activation_bytes)(const rt_analysis *analysis, mdot_precision precision, mdot_attention attention,
+                               mdot_recompute recompute);
 } rt_job_analyzer;
 
 /* ---- Opening: predictor.c ---------------------------------------------------------------------------------------- */

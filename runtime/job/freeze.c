@@ -196,22 +196,20 @@ mdot_status rt_job_freeze(const rt_components *components, const mdot_job *job, 
     if (status == MDOT_OK) status = bs_read_struct(&freezing_type, freezing, &f, err);
     if (status != MDOT_OK) return status;
     size_t count = job->info.operator_count;
-    mdot_job_operator *operators = calloc(count, sizeof *operators);
+    mdot_job_operator *operators = rt_copy_operators(job);
     if (operators == NULL)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", count);
-    memcpy(operators, job->operators, count * sizeof *operators);
     status = freeze_all(&f, operators, count, err);
     if (status != MDOT_OK) {
         free(operators);
         return status;
     }
-    const mdot_job_description description = {.struct_size = sizeof description,
-                                              .operator_count = count,
-                                              .batch = job->info.batch,
-                                              .has_optimizer = job->info.has_optimizer,
-                                              .optimizer = job->info.optimizer,
-                                              .notes = job->info.notes};
-    return rt_job_make(components, &description, operators, out_job, err);
+    if (job->program == NULL) return rt_job_copy(components, job, operators, NULL, out_job, err);
+    double trained = 0;
+    for (size_t i = 0; i < count; i++) trained += operators[i].parameters;
+    rt_program program = *job->program;
+    rt_program_freeze(&program, job->info.parameters > 0 ? trained / job->info.parameters : 1);
+    return rt_job_copy(components, job, operators, &program, out_job, err);
 }
 
 /* The caller's operators change at the end only, so that they stay as they are on failure. */

@@ -62,7 +62,8 @@ typedef struct rt_decoded {
     size_t type_count;
     char **modules;
     size_t module_count;
-    uint32_t *inputs; /* inputs of all operators, concatenated */
+    uint32_t *inputs;    /* inputs of all operators, concatenated */
+    rt_program *program; /* NULL: the file lacks it */
 } rt_decoded;
 
 /* Minimum size of an operator: type, parameters, two masks and a count. */

@@ -19,9 +19,14 @@
  *                mdot_operator_traits in its order
  *   3 OPERATORS  (required) for each operator, a record: index of its type, parameters, a bit mask of the settings
  *                other than 0 and their values, a bit mask of the loads other than 0 and their values, the count of
- *                its inputs and their distances back in operators, its block, its frozen parameters
+ *                its inputs and their distances back in operators, its block, its frozen parameters, its flags
  *   4 MODULES    (if names were kept) count of modules, each as length and bytes; for each operator the index of its
  *                module + 1, or 0
+ *   5 PROGRAM    (if known; required) the program's precision, attention, has_loss, and bytes of trained weights,
+ *                frozen weights and buffers; count of records of memory; for each one, a record: precision,
+ *                recomputation, analytic bytes per sample, count of moments, and for each moment its bytes per
+ *                sample, bytes per step, bytes of weight copies and, in units of 2^-20, fraction of gradients
+ *                (mdot_program.h)
  *
  * A record starts with its size in bytes. Positions and equal blocks are derived and therefore omitted.
  *
@@ -38,6 +43,7 @@
 #include "mdot/mdot_abi.h"
 #include "runtime/core/core.h"
 #include "runtime/job/job_bytes.h"
+#include "runtime/job/program_section.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +62,14 @@ enum {
     HEADER_BYTES = 40
 };
 enum { ENTRY_BYTES = 16, ENTRY_FLAGS_AT = 4, ENTRY_SIZE_AT = 8, FLAG_REQUIRED = 1 }; /* of the table of sections */
-enum { SECTION_JOB = 1, SECTION_TYPES, SECTION_OPERATORS, SECTION_MODULES, SECTION_COUNT = SECTION_MODULES };
+enum {
+    SECTION_JOB = 1,
+    SECTION_TYPES,
+    SECTION_OPERATORS,
+    SECTION_MODULES,
+    SECTION_PROGRAM,
+    SECTION_COUNT = SECTION_PROGRAM
+};
 enum { TRAIT_COUNT = 7 };
 
 _Static_assert(MDOT_SETTING_COUNT <= 63, "settings of an operator are masked in one varint");
@@ -190,6 +203,7 @@ static void put_operator(rt_writer *w, const mdot_job_operator *source, size_t i
     for (size_t i = 0; i < op.input_count; i++) rt_put(w, index - op.inputs[i]);
     rt_put(w, op.block);
     rt_put(w, (uint64_t)op.frozen_parameters);
+    rt_put(w, op.flags);
 }
 
 static void put_modules(rt_writer *w, const mdot_job *job, const numbering *modules)
@@ -210,6 +224,7 @@ static void fill_sections(const mdot_job *job, const numbering *types, const num
         rt_put_part(operators, &p->record);
     }
     if (modules->count > 0) put_modules(&p->section[SECTION_MODULES - 1], job, modules);
+    if (job->program != NULL) rt_put_program(&p->section[SECTION_PROGRAM - 1], job->program);
 }
 
 static void put_table_and_sections(rt_writer *w, const parts *p)
@@ -218,7 +233,7 @@ static void put_table_and_sections(rt_writer *w, const parts *p)
     for (uint32_t tag = 1; tag <= SECTION_COUNT; tag++) {
         const rt_writer *section = &p->section[tag - 1];
         if (section->size == 0) continue;
-        uint32_t flags = tag <= SECTION_OPERATORS ? FLAG_REQUIRED : 0;
+        uint32_t flags = tag != SECTION_MODULES ? FLAG_REQUIRED : 0;
         uint64_t size = section->size;
         rt_put_bytes(w, &tag, sizeof tag);
         rt_put_bytes(w, &flags, sizeof flags);
@@ -332,6 +347,7 @@ static bool get_operators(rt_reader *r, rt_decoded *d, size_t operator_count)
         rt_get_numbers(&record, d, i, &input_count);
         op->block = (uint32_t)rt_get_below(&record, (uint64_t)operator_count + 1);
         if (rt_bytes_left(&record) > 0) op->frozen_parameters = rt_get_count(&record);
+        if (rt_bytes_left(&record) > 0) op->flags = (uint32_t)rt_get_below(&record, (uint64_t)UINT32_MAX + 1);
         r->failed = r->failed || record.failed;
     }
     return true;
@@ -367,6 +383,10 @@ static bool get_section(uint64_t tag, rt_reader *section, size_t operator_count,
         return get_operators(section, d, operator_count);
     case SECTION_MODULES:
         return get_modules(section, d, operator_count);
+    case SECTION_PROGRAM:
+        d->program = calloc(1, sizeof *d->program);
+        if (d->program != NULL) rt_get_program(section, d->program);
+        return d->program != NULL;
     default:
         return true; /* unknown and optional */
     }
@@ -510,6 +530,7 @@ static void free_decoded(rt_decoded *d)
     free(d->modules);
     free(d->operators);
     free(d->inputs);
+    free(d->program);
 }
 
 mdot_status rt_job_parse(const rt_components *components, const void *bytes, size_t size_bytes, mdot_job **out_job,
@@ -526,7 +547,7 @@ mdot_status rt_job_parse(const rt_components *components, const void *bytes, siz
     status = open_sections(bytes, size_bytes, version, &list, err);
     if (status == MDOT_OK) status = decode(&list, operator_count, &d, err);
     if (status == MDOT_OK) {
-        status = rt_job_make(components, &d.description, d.operators, out_job, err);
+        status = rt_job_make(components, &d.description, d.operators, d.program, out_job, err);
         d.operators = NULL;
     }
     /* For the reader of a file, content that violates a rule is a malformed file. */

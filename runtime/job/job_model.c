@@ -49,10 +49,10 @@ static const bs_struct_version description_type = BS_SIZED(mdot_job_description,
 static const bs_struct_version operator_type = BS_SIZED(mdot_job_operator, module);
 static const bs_struct_version info_type = BS_SIZED(mdot_job_info, notes);
 
-/* Fields reserved for later versions must be zero, as they are in programs that predate them. */
+/* Flags and fields of later versions must be zero, as they are in programs that predate them. */
 static bool reserved_is_zero(const mdot_job_operator *op)
 {
-    bool is_zero = op->reserved == 0;
+    bool is_zero = (op->flags & ~(uint32_t)MDOT_OPERATOR_FLAGS_ALL) == 0;
     for (int s = MDOT_SETTING_COUNT; s < MDOT_SETTING_CAPACITY; s++) is_zero = is_zero && op->setting[s] == 0;
     for (size_t i = 0; i < sizeof op->traits.reserved / sizeof *op->traits.reserved; i++)
         is_zero = is_zero && op->traits.reserved[i] == 0;
@@ -81,8 +81,8 @@ static mdot_status check_operator(const mdot_job_operator *op, size_t index, mdo
                 op->type, mdot_setting_name((mdot_setting)s), (long long)op->setting[s], is_padding(s) ? "-2^40" : "0");
     if (!reserved_is_zero(op))
         return mdot_fail(err, MDOT_INCOMPATIBLE,
-                         "operator %zu of the job (%s) sets reserved fields, which mdot %s does not know: use a newer "
-                         "version of mdot, or set them to 0",
+                         "operator %zu of the job (%s) sets flags or reserved fields that mdot %s does not know: use a "
+                         "newer version of mdot, or set them to 0",
                          index, op->type, MDOT_VERSION_STRING);
     if (op->input_count > 0 && op->inputs == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
@@ -196,7 +196,7 @@ static mdot_status fail_memory(const mdot_job_description *d, mdot_error *err)
     return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a job of %zu operators", d->operator_count);
 }
 
-static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, mdot_error *err)
+static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, const rt_program *program, mdot_error *err)
 {
     job->info = (mdot_job_info){.struct_size = sizeof job->info,
                                 .operator_count = d->operator_count,
@@ -210,7 +210,12 @@ static mdot_status fill_job(mdot_job *job, const mdot_job_description *d, mdot_e
     find_positions(job);
     if (!rt_compare_blocks(job->operators, job->info.operator_count, job->info.block_count)) return fail_memory(d, err);
     job->analysis = job->analyzer->create(job);
-    return job->analysis != NULL ? MDOT_OK : fail_memory(d, err);
+    if (job->analysis == NULL) return fail_memory(d, err);
+    if (program == NULL) return MDOT_OK;
+    job->program = rt_program_copy(program);
+    if (job->program == NULL) return fail_memory(d, err);
+    rt_program_estimate(job->analyzer, job->analysis, job->program);
+    return MDOT_OK;
 }
 
 static void free_content(mdot_job *job)
@@ -218,11 +223,12 @@ static void free_content(mdot_job *job)
     free(job->operators);
     free(job->inputs);
     free(job->strings.chars);
+    free(job->program);
     if (job->analysis != NULL) job->analyzer->destroy(job->analysis);
 }
 
 mdot_status rt_job_make(const rt_components *components, const mdot_job_description *d, mdot_job_operator *operators,
-                        mdot_job **out_job, mdot_error *err)
+                        const rt_program *program, mdot_job **out_job, mdot_error *err)
 {
     mdot_status status = check(d, err);
     mdot_job *job = status == MDOT_OK ? calloc(1, sizeof *job) : NULL;
@@ -232,7 +238,7 @@ mdot_status rt_job_make(const rt_components *components, const mdot_job_descript
     }
     job->operators = operators;
     job->analyzer = components->analyzer;
-    status = fill_job(job, d, err);
+    status = fill_job(job, d, program, err);
     if (status != MDOT_OK) {
         free_content(job);
         free(job);
@@ -255,9 +261,29 @@ mdot_status rt_job_create(const rt_components *components, const mdot_job_descri
     mdot_job_operator *operators = calloc(d.operator_count, sizeof *operators);
     if (operators == NULL) return fail_memory(&d, err);
     status = copy_operators(&d, operators, err);
-    if (status == MDOT_OK) return rt_job_make(components, &d, operators, out_job, err);
+    if (status == MDOT_OK) return rt_job_make(components, &d, operators, NULL, out_job, err);
     free(operators);
     return status;
+}
+
+mdot_job_operator *rt_copy_operators(const mdot_job *job)
+{
+    mdot_job_operator *operators = calloc(job->info.operator_count, sizeof *operators);
+    if (operators != NULL) memcpy(operators, job->operators, job->info.operator_count * sizeof *operators);
+    return operators;
+}
+
+mdot_status rt_job_copy(const rt_components *components, const mdot_job *job, mdot_job_operator *operators,
+                        const rt_program *program, mdot_job **out_job, mdot_error *err)
+{
+    const mdot_job_description description = {.struct_size = sizeof description,
+                                              .operator_count = job->info.operator_count,
+                                              .batch = job->info.batch,
+                                              .has_optimizer = job->info.has_optimizer,
+                                              .optimizer = job->info.optimizer,
+                                              .notes = job->info.notes};
+    if (operators == NULL) return fail_memory(&description, err);
+    return rt_job_make(components, &description, operators, program, out_job, err);
 }
 
 void mdot_job_destroy(mdot_job *job)

@@ -7,6 +7,7 @@
 #define RT_JOB_MODEL_H
 
 #include "runtime/core/core.h"
+#include "runtime/job/job_program.h"
 #include "runtime/job/string_pool.h"
 
 struct mdot_job {
@@ -16,6 +17,7 @@ struct mdot_job {
     rt_string_pool strings;
     const rt_job_analyzer *analyzer; /* the maker of `analysis` */
     rt_analysis *analysis;
+    rt_program *program; /* NULL: unknown */
 };
 
 /* The largest integer up to which a double represents every integer. */
@@ -34,8 +36,16 @@ mdot_status rt_job_create(const rt_components *components, const mdot_job_descri
                           mdot_error *err);
 
 /* Like rt_job_create, for heap-allocated operators that are already in this library's form. The job takes ownership of
- * them, even on failure. Strings and inputs are copied. The description's own operators are ignored. */
+ * them, even on failure. Strings, inputs and the program, which may be NULL, are copied. The description's own
+ * operators are ignored. */
 mdot_status rt_job_make(const rt_components *components, const mdot_job_description *description,
-                        mdot_job_operator *operators, mdot_job **out_job, mdot_error *err);
+                        mdot_job_operator *operators, const rt_program *program, mdot_job **out_job, mdot_error *err);
+
+/* Returns a copy of the job's operators for rt_job_copy, with the job's strings and inputs; NULL if memory runs out. */
+mdot_job_operator *rt_copy_operators(const mdot_job *job);
+/* Makes a job like `job` with these operators, in the same number, and this program, which may be NULL. The new job
+ * takes ownership of the operators. OUT_OF_MEMORY if they are NULL. */
+mdot_status rt_job_copy(const rt_components *components, const mdot_job *job, mdot_job_operator *operators,
+                        const rt_program *program, mdot_job **out_job, mdot_error *err);
 
 #endif

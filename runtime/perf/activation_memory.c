@@ -354,7 +354,7 @@ static void measure_all(const mdot_job *job, const rt_sharding *sharding, const 
     step s = step_of(job, sharding, r);
     bool can_shard = sharding->common > 0;
     for (int type = 0; type < RT_ACTIVATION_TYPES; type++) {
-        for (int attention = 0; attention < RT_ATTENTIONS; attention++) {
+        for (int attention = MDOT_ATTENTION_EAGER; attention <= MDOT_ATTENTION_FLASH; attention++) {
             for (int recompute = 0; recompute < RT_RECOMPUTATIONS; recompute++) {
                 s.which = (rt_activation_case){(rt_activation_type)type, (mdot_attention)attention,
                                                (mdot_recompute)recompute};
@@ -384,6 +384,19 @@ static void free_scratch(const scratch *r)
     free(r->nodes);
     free(r->change);
     free(r->extents);
+}
+
+rt_activation_type rt_activation_type_of(mdot_precision precision)
+{
+    switch (precision) {
+    case MDOT_PRECISION_BF16:
+        return RT_ACTIVATION_BF16;
+    case MDOT_PRECISION_AMP:
+    case MDOT_PRECISION_AMP_BF16:
+        return RT_ACTIVATION_AMP;
+    default:
+        return RT_ACTIVATION_FP32;
+    }
 }
 
 bool rt_measure_activations(const mdot_job *job, const rt_sharding *sharding, rt_activation_table *out_table)

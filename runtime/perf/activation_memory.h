@@ -11,11 +11,14 @@ typedef enum rt_activation_type {
     RT_ACTIVATION_BF16,
     RT_ACTIVATION_TYPES
 } rt_activation_type;
-enum { RT_ATTENTIONS = MDOT_ATTENTION_EAGER + 1, RT_RECOMPUTATIONS = MDOT_RECOMPUTE_SELECTIVE + 1 };
+enum { RT_ATTENTIONS = MDOT_ATTENTION_FLASH + 1, RT_RECOMPUTATIONS = MDOT_RECOMPUTE_SELECTIVE + 1 };
+
+/* Tensors are of this type in the precision. */
+rt_activation_type rt_activation_type_of(mdot_precision precision);
 
 typedef struct rt_activation_case {
     rt_activation_type type;
-    mdot_attention attention;
+    mdot_attention attention; /* EAGER or FLASH */
     mdot_recompute recompute;
 } rt_activation_case;
 
@@ -25,6 +28,7 @@ typedef struct rt_activations {
     double whole; /* excluding the tensors that tensor parallelism shards */
 } rt_activations;
 
+/* The elements of MDOT_ATTENTION_PROGRAM, which stands for one of the others, are unused. */
 typedef struct rt_activation_table {
     rt_activations of[RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS];
 } rt_activation_table;

@@ -36,4 +36,10 @@ static rt_analysis *create(const mdot_job *job)
     return NULL;
 }
 
-const rt_job_analyzer rt_perf_analyzer = {create, destroy};
+static double activation_bytes(const rt_analysis *analysis, mdot_precision precision, mdot_attention attention,
+                               mdot_recompute recompute)
+{
+    return analysis->activations.of[rt_activation_type_of(precision)][attention][recompute].all;
+}
+
+const rt_job_analyzer rt_perf_analyzer = {create, destroy, activation_bytes};

@@ -55,18 +55,44 @@ static rt_shard shard_of(const mdot_job *job, const mdot_configuration *c)
 
 static rt_activation_case activation_case_of(const mdot_configuration *c)
 {
-    rt_activation_type type = c->precision == MDOT_PRECISION_BF16 ? RT_ACTIVATION_BF16
-                              : rt_is_half(c->precision)          ? RT_ACTIVATION_AMP
-                                                                  : RT_ACTIVATION_FP32;
     mdot_recompute recompute = c->recompute;
     if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0) recompute = MDOT_RECOMPUTE_SELECTIVE;
-    return (rt_activation_case){type, c->attention, recompute};
+    return (rt_activation_case){rt_activation_type_of(c->precision), c->attention, recompute};
+}
+
+/* Autocast may surround a program with fp32 weights, and tf32 is a setting of its matmuls. Other precisions differ from
+ * the program's. */
+static bool contradicts(mdot_precision precision, mdot_precision programs)
+{
+    if (precision == MDOT_PRECISION_PYTORCH || precision == programs) return false;
+    return programs != MDOT_PRECISION_PYTORCH || precision == MDOT_PRECISION_BF16;
+}
+
+rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *configuration, bool *out_differs)
+{
+    rt_configuration followed = *configuration;
+    mdot_configuration *c = &followed.c;
+    mdot_attention programs = MDOT_ATTENTION_PROGRAM;
+    *out_differs = false;
+    if (job->program != NULL) {
+        mdot_precision precision = job->program->program.precision;
+        programs = job->program->program.attention;
+        *out_differs = contradicts(c->precision, precision);
+        if (c->precision == MDOT_PRECISION_PYTORCH) c->precision = precision;
+    }
+    bool is_known = programs != MDOT_ATTENTION_PROGRAM;
+    if (c->attention == MDOT_ATTENTION_PROGRAM)
+        c->attention = is_known ? programs : MDOT_ATTENTION_FLASH;
+    else if (is_known && c->attention != programs && job->analysis->totals.has_attention)
+        *out_differs = true;
+    return followed;
 }
 
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved)
 {
+    out_resolved->configuration = rt_follow_program(job, configuration, &out_resolved->differs_from_program);
+    configuration = &out_resolved->configuration;
     const mdot_configuration *c = &configuration->c;
-    out_resolved->configuration = *configuration;
     out_resolved->shard = shard_of(job, c);
     out_resolved->steps = (double)c->accumulate * c->micro_batches;
     out_resolved->micro_steps = out_resolved->steps + c->pipeline_parallel - 1;

@@ -13,7 +13,8 @@
 #include "runtime/perf/sharding.h"
 
 typedef struct rt_resolved_configuration {
-    rt_configuration configuration;
+    rt_configuration configuration; /* precision and attention follow the program where they were left open */
+    bool differs_from_program;      /* the requested precision or attention contradicts the program's */
     rt_shard shard; /* the part of the job on one GPU; in an uneven pipeline, on the GPU with the largest part */
     double steps;   /* micro-steps that a GPU computes in a step */
     double
@@ -24,6 +25,10 @@ typedef struct rt_resolved_configuration {
 
 /* Checks that the job can be trained that way: it has blocks to recompute or to distribute, and matmuls to shard. */
 mdot_status rt_configuration_check(const rt_configuration *configuration, const mdot_job *job, mdot_error *err);
+
+/* Replaces the precision PYTORCH by that of the job's program, and the attention PROGRAM by that of the program, or by
+ * FLASH if it is unknown. */
+rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *configuration, bool *out_differs);
 
 /* Resolves a configuration that the job can be trained with. */
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved);

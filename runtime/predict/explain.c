@@ -1,6 +1,6 @@
 /* explain.c — breaks a predicted step down: its time by operator and phase, its memory by operator.
  *
- * Time. An artefact with an entry "explain" breaks its answer down by row (mdot_predict.h, "Explanations"). A row
+ * Time. An artefact with an entry "explain" breaks its answer down by row (mdot_explain.h). A row
  * stands for several operators, among which its time is divided in proportion to their rooflines. If the requested
  * configuration differs from the queried one, each operator's time is multiplied by the ratio of its own rooflines,
  * requested over queried. The total is then scaled to the prediction (analytic_correction.c), and the explanation is

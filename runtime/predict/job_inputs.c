@@ -42,7 +42,7 @@ static mdot_status fill(mdot_context *context, rt_job_tensors *tensors, const md
     rt_job_block *block = &tensors->blocks[0];
     rt_resolved_configuration resolved;
     rt_resolve(job, &requested, &resolved);
-    rt_project_configuration(&requested, job, schema->reads, &queried);
+    rt_project_configuration(&resolved.configuration, job, schema->reads, &queried);
     rt_encode(context, tensors, job, &resolved.shard, &tensors->features);
     while (block->count < schema->block) rt_add_configuration(schema, &queried, block);
     rt_bind_cached_features(schema, &tensors->features, block);

@@ -127,6 +127,7 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     if (has_unknown(job, schema)) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
     warnings |= read_outside(schema, pair);
     if (rt_fell_back(context)) warnings |= MDOT_WARN_FALLBACK;
+    if (pair->requested.differs_from_program) warnings |= MDOT_WARN_DIFFERS_FROM_PROGRAM;
     if (corrected.is_analytic) warnings |= MDOT_WARN_ANALYTIC_ESTIMATE;
     if (pair->queried.configuration.c.torch != pair->requested.configuration.c.torch)
         warnings |= MDOT_WARN_SOFTWARE_NOT_MEASURED;

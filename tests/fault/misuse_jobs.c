@@ -65,6 +65,26 @@ static void job_accessors(void)
     assert_true(mdot_optimizer_load((mdot_optimizer)INT_MAX, NAN).flops == 0);
 }
 
+static void job_program(void)
+{
+    mdot_job *none;
+    mdot_job_program p = MDOT_INIT(mdot_job_program);
+    mdot_peak_moment moment = {.per_sample = -1};
+    mdot_recorded_memory record = {.moments = &moment, .moment_count = 1};
+    p.precision = MDOT_PRECISION_PYTORCH;
+    EXPECT_REFUSAL(mdot_job_with_program(NULL, &p, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_with_program(misuse_job, NULL, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_job_with_program(misuse_job, &p, NULL, &misuse_err));
+    p.recorded_count = SIZE_MAX;
+    EXPECT_REFUSAL(mdot_job_with_program(misuse_job, &p, &none, &misuse_err));
+    p.recorded_count = 1;
+    EXPECT_REFUSAL(mdot_job_with_program(misuse_job, &p, &none, &misuse_err));
+    p.recorded = &record;
+    EXPECT_REFUSAL(mdot_job_with_program(misuse_job, &p, &none, &misuse_err));
+    INVALID(mdot_job_get_program(NULL, &p));
+    INVALID(mdot_job_get_program(misuse_job, NULL));
+}
+
 static void job_freeze(void)
 {
     mdot_job *none;
@@ -259,6 +279,7 @@ const misuse_row misuse_of_jobs[] = {
     {"mdot_job_load mdot_job_parse mdot_job_save", job_files},
     {"mdot_job_get_info mdot_job_get_operator mdot_optimizer_load", job_accessors},
     {"mdot_job_freeze mdot_operators_freeze", job_freeze},
+    {"mdot_job_with_program mdot_job_get_program", job_program},
     {"mdot_gpu_names mdot_gpu_find", gpus},
     {"mdot_predict mdot_predict_many mdot_sweep", predict},
     {"mdot_calibrate mdot_calibration_apply mdot_calibration_destroy mdot_calibration_get_gpu "

@@ -144,6 +144,8 @@ static mdot_input input;
     ROW(job, mdot_job_get_operator, mdot_job_get_operator(o, 0, INTO(mdot_job_operator))) \
     ROW(job, mdot_job_save, mdot_job_save(o, "/nowhere/x.job", &err)) \
     ROW(job, mdot_job_freeze, mdot_job_freeze(o, &freezing, &no_job, &err)) \
+    ROW(job, mdot_job_with_program, mdot_job_with_program(o, INTO(mdot_job_program), &no_job, &err)) \
+    ROW(job, mdot_job_get_program, mdot_job_get_program(o, INTO(mdot_job_program))) \
     ROW(job, mdot_predict, mdot_predict(f.context, o, &configuration, &prediction, &err)) \
     ROW(job, mdot_predict_many, mdot_predict_many(f.context, JOBS, &configuration, 1, &prediction, &err)) \
     ROW(job, mdot_sweep, mdot_sweep(f.context, o, &configuration, 1, &prediction, &err)) \
@@ -367,8 +369,9 @@ static size_t find_kinds(const char *headers, char out[MOST_KINDS][NAME_BYTES])
 static void every_function_that_takes_an_object_has_a_row(void **state)
 {
     (void)state;
-    static const char *const names[] = {"mdot_base.h",      "mdot.h",    "mdot_run.h", "mdot_predict.h",
-                                        "mdot_calibrate.h", "mdotjob.h", "mdotc.h"};
+    static const char *const names[] = {"mdot_base.h",      "mdot.h",         "mdot_run.h",
+                                        "mdot_predict.h",   "mdot_program.h", "mdot_explain.h",
+                                        "mdot_calibrate.h", "mdotjob.h",      "mdotc.h"};
     static const char *const maps[] = {"runtime/libmdot.map", "frontend/libmdotjob.map", "compiler/libmdotc.map"};
     enum { HEADERS = sizeof names / sizeof names[0], MAPS = sizeof maps / sizeof maps[0] };
     char *headers[HEADERS], kinds[MOST_KINDS][NAME_BYTES], parameters[2048], path[128], line[NAME_BYTES];

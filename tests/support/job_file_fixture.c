@@ -75,7 +75,7 @@ static bool equal_operators(const mdot_job_operator *p, const mdot_job_operator 
            memcmp(p->setting, q->setting, sizeof p->setting) == 0 &&
            memcmp(p->per_sample, q->per_sample, sizeof p->per_sample) == 0 &&
            memcmp(p->per_step, q->per_step, sizeof p->per_step) == 0 && p->parameters == q->parameters &&
-           p->frozen_parameters == q->frozen_parameters && p->input_count == q->input_count &&
+           p->frozen_parameters == q->frozen_parameters && p->flags == q->flags && p->input_count == q->input_count &&
            memcmp(p->inputs, q->inputs, p->input_count * sizeof *p->inputs) == 0 && p->depth == q->depth &&
            p->height == q->height && p->out_degree == q->out_degree &&
            memcmp(&p->traits, &q->traits, sizeof p->traits) == 0 && p->block == q->block &&

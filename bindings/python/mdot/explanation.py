@@ -1,4 +1,4 @@
-"""Explanations: how the time and the memory of one step divide among operators (mdot_predict.h, mdot_explanation)."""
+"""Explanations: how the time and the memory of one step divide among operators (mdot_explain.h, mdot_explanation)."""
 
 from __future__ import annotations
 

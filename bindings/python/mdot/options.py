@@ -52,7 +52,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "precision": ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "pytorch"),
     "layout": ("nchw", "nhwc"),
     "optimizer": ("sgd", "adam", "adamw"),
-    "attention": ("flash", "eager"),
+    "attention": ("program", "eager", "flash"),
     "checkpoint": ("nothing", "blocks", "selective"),
     "link": ("default", "pcie", "nvlink"),
 }
@@ -95,7 +95,7 @@ ROWS: tuple[Row, ...] = (
     Row("precision", "precision", "choice", 0, 5),
     Row("layout", "layout", "choice", 0, 1),
     Row("optimizer", "optimizer", "choice", 0, 2),
-    Row("attention", "attention", "choice", 0, 1),
+    Row("attention", "attention", "choice", 0, 2),
     Row("compiled", "compiled", "flag", 0, 1),
     Row("checkpoint", "recompute", "choice", 0, 2),
     Row("accumulate", "accumulate", "whole", 1, 65536),
@@ -122,7 +122,7 @@ class ConfigurationOptions:
     batch: int = 1
     """Samples of one forward and backward pass of a data-parallel worker."""
     precision: str = "pytorch"
-    """Number formats; bf16 includes the weights, and pytorch is fp32 with tf32 in convolutions.
+    """Number formats; bf16 includes the weights, and pytorch is the program's, or fp32 with tf32 in convolutions.
     Values: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch."""
     layout: str = "nchw"
     """Memory layout of images.
@@ -130,9 +130,9 @@ class ConfigurationOptions:
     optimizer: str = "sgd"
     """Optimizer that updates the parameters.
     Values: sgd, adam, adamw."""
-    attention: str = "flash"
-    """Kernels of attention: one fused kernel (flash), or matmuls and a softmax (eager).
-    Values: flash, eager."""
+    attention: str = "program"
+    """Kernels of attention: those that the program called (program), matmuls and a softmax (eager), or one fused kernel (flash).
+    Values: program, eager, flash."""
     compiled: bool = False
     """Compiled by torch.compile, which fuses operators other than matmuls; it needs PyTorch 2.0."""
     checkpoint: Union[str, None] = None

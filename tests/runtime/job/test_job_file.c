@@ -116,6 +116,8 @@ static bool change(mdot_job_description *d, mdot_job_operator *operators, int wh
         return d->notes = MDOT_JOB_MAYBE_FOLDED, true;
     case 12:
         return op->frozen_parameters = 1, true;
+    case 13:
+        return op->flags = MDOT_OPERATOR_RECOMPUTED, true;
     default:
         return false;
     }

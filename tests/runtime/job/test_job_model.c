@@ -96,7 +96,7 @@ static void reserved_fields_and_settings_must_be_zero(void **state)
         mdot_job_operator operators[4];
         mdot_job_description d = job_file_describe(operators);
         if (i == 0) {
-            operators[2].reserved = 1;
+            operators[2].flags = MDOT_OPERATOR_FLAGS_ALL + 1;
         } else if (i <= TRAITS) {
             operators[2].traits.reserved[i - 1] = 1;
         } else {
@@ -106,7 +106,7 @@ static void reserved_fields_and_settings_must_be_zero(void **state)
         mdot_error err = {0};
         assert_int_equal(mdot_job_create(&d, &job, &err), MDOT_INCOMPATIBLE);
         assert_non_null(
-            strstr(err.message, "operator 2 of the job (com.example:Fancy) sets reserved fields, which mdot "));
+            strstr(err.message, "operator 2 of the job (com.example:Fancy) sets flags or reserved fields that mdot "));
         assert_null(job);
     }
 }

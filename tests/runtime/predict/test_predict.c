@@ -376,7 +376,7 @@ static const struct {
      "precision is 6; accepted: 0 to 5: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch"},
     {{SIZED, .batch = 1, .gpu = "T4", .layout = (mdot_layout)2}, "layout is 2"},
     {{SIZED, .batch = 1, .gpu = "T4", .optimizer = (mdot_optimizer)3}, "optimizer is 3"},
-    {{SIZED, .batch = 1, .gpu = "T4", .attention = (mdot_attention)2}, "attention is 2"},
+    {{SIZED, .batch = 1, .gpu = "T4", .attention = (mdot_attention)3}, "attention is 3"},
     {{SIZED, .batch = 1, .gpu = "T4", .recompute = (mdot_recompute)3}, "recompute is 3"},
     {{SIZED, .batch = 1, .gpu = "T4", .link = (mdot_link)3}, "link is 3"},
     {{SIZED, .batch = 1, .gpu = "T4", .compiled = 2}, "compiled is 2"},

@@ -235,7 +235,7 @@ class mdot_job_operator(Sized):
         ("traits", mdot_operator_traits),
         ("block", c_uint32),
         ("equal_blocks", c_uint32),
-        ("reserved", c_uint32),
+        ("flags", c_uint32),
         ("module", c_char_p),
         ("frozen_parameters", c_double),
     ]
@@ -253,6 +253,38 @@ class mdot_job_info(Sized):
         ("block_count", c_uint32),
         ("notes", c_uint32),
         ("frozen_parameters", c_double),
+    ]
+
+
+class mdot_peak_moment(Struct):
+    _fields_ = [
+        ("per_sample", c_double),
+        ("per_step", c_double),
+        ("weight_copies", c_double),
+        ("gradients", c_double),
+    ]
+
+
+class mdot_recorded_memory(Struct):
+    _fields_ = [
+        ("precision", c_int),
+        ("recompute", c_int),
+        ("moment_count", c_size_t),
+        ("moments", POINTER(mdot_peak_moment)),
+    ]
+
+
+class mdot_job_program(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("precision", c_int),
+        ("attention", c_int),
+        ("trained_bytes", c_double),
+        ("frozen_bytes", c_double),
+        ("buffer_bytes", c_double),
+        ("has_loss", c_bool),
+        ("recorded_count", c_size_t),
+        ("recorded", POINTER(mdot_recorded_memory)),
     ]
 
 
@@ -331,7 +363,7 @@ class mdot_prediction(Sized):
     ]
 
 
-# ---- mdot_predict.h: explanations ------------------------------------------------------------------------------------
+# ---- mdot_explain.h --------------------------------------------------------------------------------------------------
 
 
 class mdot_explanation_info(Sized):

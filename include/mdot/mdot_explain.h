@@ -1,0 +1,77 @@
+/* mdot_explain.h — explanations of predictions: where a step's time and memory go.
+ *
+ * mdot.h includes this header and states the rules of the whole library: ownership, threading, memory, errors.
+ */
+#ifndef MDOT_EXPLAIN_H
+#define MDOT_EXPLAIN_H
+
+#include "mdot_predict.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+typedef struct mdot_explanation mdot_explanation;
+
+/* Reasons why an explanation is only an estimate. */
+enum {
+    MDOT_EXPLAINED_BY_ROOFLINE = 1u << 0, /* the predictor lacks an entry "explain", so the step is divided according
+                                           * to the GPU's peak rates */
+    MDOT_EXPLAINED_BY_MODEL =
+        1u << 1 /* MDOT_WARN_ANALYTIC_ESTIMATE: the times of operators were scaled as their rooflines */
+};
+
+/* Explanation of one GPU; in a pipeline, the GPU with the most work. The seven times add up to step_ms; the first
+ * four are the times of operators. The four sizes add up to the prediction's peak memory. */
+typedef struct mdot_explanation_info {
+    size_t struct_size;
+    size_t operator_count; /* number of operators of the job */
+    double step_ms;        /* mdot_prediction's */
+    double forward_ms;
+    double data_gradient_ms; /* including recomputation */
+    double weight_gradient_ms;
+    double optimizer_ms;
+    double host_ms;          /* time that the GPU waits for the host to launch kernels */
+    double communication_ms; /* time that the GPU waits for exchanges between GPUs */
+    double idle_ms;          /* time that a pipeline stage waits for other stages while the pipeline fills and drains */
+    double weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes; /* mdot_prediction's */
+    uint32_t approximate;                                                   /* MDOT_EXPLAINED_…; 0: as predicted */
+    uint32_t reserved;                                                      /* must be 0 */
+} mdot_explanation_info;
+
+/* An operator's part of the step. Activations are those of its tensors that are live at the memory peak. */
+typedef struct mdot_operator_time {
+    size_t struct_size;
+    double forward_ms, data_gradient_ms, weight_gradient_ms, optimizer_ms;
+    double weight_bytes, gradient_bytes, optimizer_bytes, activation_bytes;
+} mdot_operator_time;
+
+/* Explains one prediction: where its time and its memory go. It allocates memory, so avoid it in a loop. The caller
+ * destroys the explanation, which any number of threads may read. Errors are mdot_predict's, and OUT_OF_MEMORY.
+ *
+ * An artefact that explains has a second entry, "explain", with the same inputs as "predict" and the outputs
+ *
+ *   operator_ms  f32 [L, 3]  of all operators of a row: forward, data gradient, weight gradient
+ *   other_ms     f32 [3]     other times: optimizer, waiting for the host, waiting for other GPUs
+ *
+ * All values are at least 0 and add up to the median of step_ms.
+ * weights/training/mdot_training/predictor/deploy_graphs.py makes such a graph from that of the shipped predictor.
+ */
+mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,
+                         mdot_explanation **out_explanation, mdot_error *err);
+void mdot_explanation_destroy(mdot_explanation *explanation);
+mdot_status mdot_explanation_get_info(const mdot_explanation *explanation, mdot_explanation_info *out_info);
+/* Returns the times and sizes of the operator at `index` in the job. */
+mdot_status mdot_explanation_get_operator(const mdot_explanation *explanation, size_t index,
+                                          mdot_operator_time *out_operator);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,132 @@
+/* job_program.c — see job_program.h. */
+#include "runtime/job/job_program.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define MAX_BYTES 0x1p53 /* the limit of loads, up to which a double represents every integer */
+
+/* ---- Checks ------------------------------------------------------------------------------------------------------ */
+
+static bool is_bytes(double number)
+{
+    return number >= 0 && number <= MAX_BYTES; /* false for NaN */
+}
+
+static bool is_recorded_precision(mdot_precision precision)
+{
+    return precision == MDOT_PRECISION_FP32 || precision == MDOT_PRECISION_AMP || precision == MDOT_PRECISION_BF16;
+}
+
+static bool is_program_precision(mdot_precision precision)
+{
+    return precision == MDOT_PRECISION_PYTORCH || precision == MDOT_PRECISION_BF16 || precision == MDOT_PRECISION_AMP ||
+           precision == MDOT_PRECISION_AMP_BF16;
+}
+
+static mdot_status check_moment(const mdot_peak_moment *m, size_t record, size_t index, mdot_error *err)
+{
+    bool valid = is_bytes(m->per_sample) && is_bytes(m->per_step) && is_bytes(m->weight_copies);
+    if (valid && m->gradients >= 0 && m->gradients <= 1) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                     "recorded[%zu].moments[%zu]: bytes must be numbers from 0 to 2^53, and gradients a fraction from "
+                     "0 to 1",
+                     record, index);
+}
+
+static mdot_status check_record(const mdot_job_program *p, size_t index, mdot_error *err)
+{
+    const mdot_recorded_memory *r = &p->recorded[index];
+    if (!is_recorded_precision(r->precision))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "recorded[%zu].precision is %d; accepted: fp32, amp, bf16", index,
+                         (int)r->precision);
+    if ((unsigned)r->recompute > MDOT_RECOMPUTE_SELECTIVE)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "recorded[%zu].recompute is %d; accepted: nothing, blocks, selective", index,
+                         (int)r->recompute);
+    for (size_t i = 0; i < index; i++)
+        if (p->recorded[i].precision == r->precision && p->recorded[i].recompute == r->recompute)
+            return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                             "recorded[%zu] has the precision and recomputation of recorded[%zu]: pass one of them",
+                             index, i);
+    if (r->moment_count < 1 || r->moment_count > MDOT_PEAK_MOMENTS_MAX || r->moments == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "recorded[%zu] has %zu moments; accepted: 1 to %d", index,
+                         r->moments != NULL ? r->moment_count : 0, MDOT_PEAK_MOMENTS_MAX);
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; i < r->moment_count && status == MDOT_OK; i++)
+        status = check_moment(&r->moments[i], index, i, err);
+    return status;
+}
+
+mdot_status rt_program_check(const mdot_job_program *p, mdot_error *err)
+{
+    if (!is_program_precision(p->precision))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "the program's precision is %d; accepted: pytorch, bf16, amp-fp16, amp-bf16",
+                         (int)p->precision);
+    if ((unsigned)p->attention > MDOT_ATTENTION_FLASH)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the program's attention is %d; accepted: program, eager, flash",
+                         (int)p->attention);
+    if (!is_bytes(p->trained_bytes) || !is_bytes(p->frozen_bytes) || !is_bytes(p->buffer_bytes))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "trained_bytes, frozen_bytes and buffer_bytes must be numbers from 0 to 2^53");
+    if (p->recorded_count > MDOT_RECORDED_MEMORY_MAX || (p->recorded_count > 0 && p->recorded == NULL))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the program has %zu records of memory; accepted: 0 to %d",
+                         p->recorded != NULL ? p->recorded_count : 0, MDOT_RECORDED_MEMORY_MAX);
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; i < p->recorded_count && status == MDOT_OK; i++) status = check_record(p, i, err);
+    return status;
+}
+
+/* ---- Making ------------------------------------------------------------------------------------------------------ */
+
+void rt_program_link(rt_program *p)
+{
+    p->program.struct_size = sizeof p->program;
+    p->program.recorded = p->program.recorded_count > 0 ? p->records : NULL;
+    for (size_t i = 0; i < p->program.recorded_count; i++) p->records[i].moments = p->moments[i];
+}
+
+rt_program *rt_program_copy(const rt_program *program)
+{
+    rt_program *copy = malloc(sizeof *copy);
+    if (copy == NULL) return NULL;
+    *copy = *program;
+    rt_program_link(copy);
+    return copy;
+}
+
+void rt_program_take(const mdot_job_program *source, rt_program *out)
+{
+    *out = (rt_program){.program = *source};
+    out->program.trained_bytes = rint(source->trained_bytes);
+    out->program.frozen_bytes = rint(source->frozen_bytes);
+    out->program.buffer_bytes = rint(source->buffer_bytes);
+    for (size_t i = 0; i < source->recorded_count; i++) {
+        out->records[i] = source->recorded[i];
+        for (size_t k = 0; k < source->recorded[i].moment_count; k++) {
+            const mdot_peak_moment *m = &source->recorded[i].moments[k];
+            out->moments[i][k] = (mdot_peak_moment){rint(m->per_sample), rint(m->per_step), rint(m->weight_copies),
+                                                    rint(m->gradients * RT_PROGRAM_FRACTIONS) / RT_PROGRAM_FRACTIONS};
+        }
+    }
+    rt_program_link(out);
+}
+
+void rt_program_estimate(const rt_job_analyzer *analyzer, const rt_analysis *analysis, rt_program *p)
+{
+    mdot_attention attention =
+        p->program.attention == MDOT_ATTENTION_EAGER ? MDOT_ATTENTION_EAGER : MDOT_ATTENTION_FLASH;
+    for (size_t i = 0; i < p->program.recorded_count; i++) {
+        const mdot_recorded_memory *r = &p->records[i];
+        if (p->analytic_bytes[i] > 0) continue;
+        p->analytic_bytes[i] = rint(analyzer->activation_bytes(analysis, r->precision, attention, r->recompute));
+    }
+}
+
+void rt_program_freeze(rt_program *p, double trained_part)
+{
+    double frozen = rint(p->program.trained_bytes * (1 - trained_part));
+    p->program.trained_bytes -= frozen;
+    p->program.frozen_bytes += frozen;
+}

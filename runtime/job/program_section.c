@@ -1,0 +1,72 @@
+/* program_section.c — see program_section.h. */
+#include "runtime/job/program_section.h"
+
+#include <stdlib.h>
+
+static void put_record(rt_writer *w, const rt_program *p, size_t index)
+{
+    const mdot_recorded_memory *r = &p->records[index];
+    rt_put(w, (uint64_t)r->precision);
+    rt_put(w, (uint64_t)r->recompute);
+    rt_put(w, (uint64_t)p->analytic_bytes[index]);
+    rt_put(w, r->moment_count);
+    for (size_t k = 0; k < r->moment_count; k++) {
+        const mdot_peak_moment *m = &p->moments[index][k];
+        rt_put(w, (uint64_t)m->per_sample);
+        rt_put(w, (uint64_t)m->per_step);
+        rt_put(w, (uint64_t)m->weight_copies);
+        rt_put(w, (uint64_t)(m->gradients * RT_PROGRAM_FRACTIONS));
+    }
+}
+
+void rt_put_program(rt_writer *w, const rt_program *p)
+{
+    rt_writer record = {0};
+    rt_put(w, (uint64_t)p->program.precision);
+    rt_put(w, (uint64_t)p->program.attention);
+    rt_put(w, p->program.has_loss);
+    rt_put(w, (uint64_t)p->program.trained_bytes);
+    rt_put(w, (uint64_t)p->program.frozen_bytes);
+    rt_put(w, (uint64_t)p->program.buffer_bytes);
+    rt_put(w, p->program.recorded_count);
+    for (size_t i = 0; i < p->program.recorded_count; i++) {
+        put_record(&record, p, i);
+        rt_put_part(w, &record);
+    }
+    free(record.bytes);
+}
+
+static void get_record(rt_reader *r, rt_program *p, size_t index)
+{
+    mdot_recorded_memory *record = &p->records[index];
+    record->precision = (mdot_precision)rt_get_below(r, MDOT_PRECISION_PYTORCH + 1);
+    record->recompute = (mdot_recompute)rt_get_below(r, MDOT_RECOMPUTE_SELECTIVE + 1);
+    p->analytic_bytes[index] = rt_get_count(r);
+    record->moment_count = rt_get_below(r, MDOT_PEAK_MOMENTS_MAX + 1);
+    for (size_t k = 0; k < record->moment_count; k++) {
+        mdot_peak_moment *m = &p->moments[index][k];
+        m->per_sample = rt_get_count(r);
+        m->per_step = rt_get_count(r);
+        m->weight_copies = rt_get_count(r);
+        m->gradients = (double)rt_get_below(r, RT_PROGRAM_FRACTIONS + 1) / RT_PROGRAM_FRACTIONS;
+    }
+}
+
+void rt_get_program(rt_reader *r, rt_program *p)
+{
+    *p = (rt_program){0};
+    p->program.precision = (mdot_precision)rt_get_below(r, MDOT_PRECISION_PYTORCH + 1);
+    p->program.attention = (mdot_attention)rt_get_below(r, MDOT_ATTENTION_FLASH + 1);
+    p->program.has_loss = rt_get_below(r, 2) != 0;
+    p->program.trained_bytes = rt_get_count(r);
+    p->program.frozen_bytes = rt_get_count(r);
+    p->program.buffer_bytes = rt_get_count(r);
+    p->program.recorded_count = rt_get_below(r, MDOT_RECORDED_MEMORY_MAX + 1);
+    for (size_t i = 0; i < p->program.recorded_count && !r->failed; i++) {
+        rt_reader record = rt_get_part(r);
+        get_record(&record, p, i);
+        r->failed = r->failed || record.failed;
+    }
+    rt_program_link(p);
+    r->failed = r->failed || rt_program_check(&p->program, NULL) != MDOT_OK;
+}

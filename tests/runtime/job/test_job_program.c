@@ -1,0 +1,327 @@
+/* test_job_program.c — runtime/job/job_program.c: the program of a job, its checks, its file and its frozen copies. */
+#include "tests/support/job_file_fixture.h"
+#include "tests/support/process.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const mdot_peak_moment fp32_moments[] = {{.per_sample = 4096, .per_step = 17, .gradients = .25},
+                                                {.per_sample = 1024, .gradients = 1}};
+static const mdot_peak_moment amp_moments[] = {{.per_sample = 2048, .weight_copies = 3456, .gradients = 1 / 3.}};
+static const mdot_recorded_memory records[] = {
+    {.precision = MDOT_PRECISION_FP32, .moment_count = 2, .moments = fp32_moments},
+    {.precision = MDOT_PRECISION_AMP, .recompute = MDOT_RECOMPUTE_BLOCKS, .moment_count = 1, .moments = amp_moments}};
+
+static mdot_job_program valid_program(void)
+{
+    return (mdot_job_program){.struct_size = sizeof(mdot_job_program),
+                              .precision = MDOT_PRECISION_BF16,
+                              .attention = MDOT_ATTENTION_EAGER,
+                              .trained_bytes = 3456,
+                              .frozen_bytes = 100,
+                              .buffer_bytes = 128,
+                              .has_loss = true,
+                              .recorded_count = 2,
+                              .recorded = records};
+}
+
+/* The caller destroys the result. */
+static mdot_job *make_with(const mdot_job_program *program)
+{
+    mdot_job *plain = job_file_make(), *made = NULL;
+    mdot_error err = {0};
+    if (mdot_job_with_program(plain, program, &made, &err) != MDOT_OK) fail_msg("%s", err.message);
+    mdot_job_destroy(plain);
+    return made;
+}
+
+static mdot_job_program get(const mdot_job *job)
+{
+    mdot_job_program p = MDOT_INIT(mdot_job_program);
+    assert_int_equal(mdot_job_get_program(job, &p), MDOT_OK);
+    return p;
+}
+
+static void expect_equal(const mdot_job_program *a, const mdot_job_program *b)
+{
+    assert_int_equal(a->precision, b->precision);
+    assert_int_equal(a->attention, b->attention);
+    assert_true(a->trained_bytes == b->trained_bytes && a->frozen_bytes == b->frozen_bytes);
+    assert_true(a->buffer_bytes == b->buffer_bytes);
+    assert_int_equal(a->has_loss, b->has_loss);
+    assert_int_equal(a->recorded_count, b->recorded_count);
+    for (size_t i = 0; i < a->recorded_count; i++) {
+        const mdot_recorded_memory *p = &a->recorded[i], *q = &b->recorded[i];
+        assert_int_equal(p->precision, q->precision);
+        assert_int_equal(p->recompute, q->recompute);
+        assert_int_equal(p->moment_count, q->moment_count);
+        for (size_t k = 0; k < p->moment_count; k++) {
+            assert_true(p->moments[k].per_sample == q->moments[k].per_sample);
+            assert_true(p->moments[k].per_step == q->moments[k].per_step);
+            assert_true(p->moments[k].weight_copies == q->moments[k].weight_copies);
+            assert_true(fabs(p->moments[k].gradients - q->moments[k].gradients) < 1e-6);
+        }
+    }
+}
+
+/* ---- Making ------------------------------------------------------------------------------------------------------ */
+
+static void job_without_a_program_is_not_found(void **state)
+{
+    (void)state;
+    mdot_job *job = job_file_make();
+    mdot_job_program p = MDOT_INIT(mdot_job_program);
+    assert_int_equal(mdot_job_get_program(job, &p), MDOT_NOT_FOUND);
+    p.struct_size = 1;
+    assert_int_equal(mdot_job_get_program(job, &p), MDOT_INVALID_ARGUMENT);
+    mdot_job_destroy(job);
+}
+
+static void program_is_copied_with_the_job(void **state)
+{
+    (void)state;
+    mdot_job_program p = valid_program();
+    mdot_job *plain = job_file_make(), *job = make_with(&p);
+    mdot_job_program got = get(job);
+    expect_equal(&p, &got);
+    assert_ptr_not_equal(got.recorded, records);
+    job_file_expect_same(plain, job);
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
+static void later_program_replaces_the_earlier_but_keeps_its_attention(void **state)
+{
+    (void)state;
+    mdot_job_program p = valid_program();
+    mdot_job *job = make_with(&p), *again = NULL;
+    mdot_job_program later = {.struct_size = sizeof later, .precision = MDOT_PRECISION_PYTORCH};
+    assert_int_equal(mdot_job_with_program(job, &later, &again, NULL), MDOT_OK);
+    mdot_job_destroy(job);
+    mdot_job_program got = get(again);
+    assert_int_equal(got.attention, MDOT_ATTENTION_EAGER);
+    later.attention = MDOT_ATTENTION_EAGER;
+    expect_equal(&later, &got);
+    assert_null(got.recorded);
+    mdot_job_destroy(again);
+}
+
+static void expect_refusal(const mdot_job_program *p, const char *word)
+{
+    mdot_job *plain = job_file_make(), *made = NULL;
+    mdot_error err = {0};
+    assert_int_equal(mdot_job_with_program(plain, p, &made, &err), MDOT_INVALID_ARGUMENT);
+    if (strstr(err.message, word) == NULL) fail_msg("\"%s\" lacks \"%s\"", err.message, word);
+    mdot_job_destroy(plain);
+}
+
+static void invalid_numbers_are_refused(void **state)
+{
+    (void)state;
+    mdot_job_program p = valid_program();
+    p.precision = MDOT_PRECISION_TF32;
+    expect_refusal(&p, "precision is 1");
+    p = valid_program();
+    p.attention = (mdot_attention)3;
+    expect_refusal(&p, "attention is 3");
+    double *const bytes[] = {&p.trained_bytes, &p.frozen_bytes, &p.buffer_bytes};
+    static const double invalid[] = {-1, NAN, INFINITY, 1e16};
+    for (size_t i = 0; i < 3; i++)
+        for (size_t k = 0; k < 4; k++) {
+            p = valid_program();
+            *bytes[i] = invalid[k];
+            expect_refusal(&p, "buffer_bytes");
+        }
+}
+
+static void invalid_records_are_refused(void **state)
+{
+    (void)state;
+    mdot_job_program p = valid_program();
+    mdot_recorded_memory changed[2];
+    mdot_peak_moment moment;
+    p.recorded_count = MDOT_RECORDED_MEMORY_MAX + 1;
+    expect_refusal(&p, "10 records");
+    p = valid_program();
+    p.recorded = changed;
+    memcpy(changed, records, sizeof changed);
+    changed[1].precision = MDOT_PRECISION_PYTORCH;
+    expect_refusal(&p, "recorded[1].precision is 5");
+    memcpy(changed, records, sizeof changed);
+    changed[1].recompute = (mdot_recompute)3;
+    expect_refusal(&p, "recorded[1].recompute is 3");
+    changed[1] = changed[0];
+    expect_refusal(&p, "recorded[1] has the precision");
+    memcpy(changed, records, sizeof changed);
+    changed[0].moment_count = 0;
+    expect_refusal(&p, "recorded[0] has 0 moments");
+    changed[0].moment_count = MDOT_PEAK_MOMENTS_MAX + 1;
+    expect_refusal(&p, "recorded[0] has 17 moments");
+    memcpy(changed, records, sizeof changed);
+    changed[1].moments = &moment;
+    double *const numbers[] = {&moment.per_sample, &moment.per_step, &moment.weight_copies, &moment.gradients};
+    for (size_t i = 0; i < 4; i++) {
+        moment = amp_moments[0];
+        *numbers[i] = -1;
+        expect_refusal(&p, "recorded[1].moments[0]");
+    }
+    moment.gradients = 1.5;
+    expect_refusal(&p, "a fraction from 0 to 1");
+}
+
+/* ---- Freezing ---------------------------------------------------------------------------------------------------- */
+
+static void freezing_moves_bytes_and_keeps_the_records(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[JOB_FILE_OPERATORS];
+    mdot_job_description d = job_file_describe(operators);
+    operators[1].parameters = 5184; /* with the 1728 of operator 0, a quarter stays trained */
+    mdot_job *plain = job_file_create(&d), *job = NULL, *frozen = NULL;
+    mdot_job_program p = valid_program();
+    static const char *const patterns[] = {"encoder.layer"};
+    const mdot_job_freezing freezing = {.struct_size = sizeof freezing, .frozen = patterns, .frozen_count = 1};
+    assert_int_equal(mdot_job_with_program(plain, &p, &job, NULL), MDOT_OK);
+    assert_int_equal(mdot_job_freeze(job, &freezing, &frozen, NULL), MDOT_OK);
+    mdot_job_program got = get(frozen);
+    p.frozen_bytes += p.trained_bytes * 3 / 4;
+    p.trained_bytes /= 4;
+    expect_equal(&p, &got);
+    mdot_job_destroy(frozen);
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
+/* ---- Files ------------------------------------------------------------------------------------------------------- */
+
+enum { MAX_FILE_BYTES = 4096 };
+
+/* Saves the job, reads the file's bytes, and returns their number. */
+static size_t save(const mdot_job *job, unsigned char *out_bytes)
+{
+    char *folder = process_make_folder(), *path = NULL;
+    if (asprintf(&path, "%s/net.job", folder) < 0) fail_msg("memory ran out");
+    assert_int_equal(mdot_job_save(job, path, NULL), MDOT_OK);
+    FILE *stream = fopen(path, "rb");
+    assert_non_null(stream);
+    size_t size = fread(out_bytes, 1, MAX_FILE_BYTES, stream);
+    fclose(stream);
+    process_remove_folder(folder);
+    free(path);
+    return size;
+}
+
+static void program_and_flags_come_back_from_a_file(void **state)
+{
+    (void)state;
+    unsigned char bytes[MAX_FILE_BYTES], again[MAX_FILE_BYTES];
+    mdot_job_operator operators[JOB_FILE_OPERATORS];
+    mdot_job_description d = job_file_describe(operators);
+    operators[2].flags = MDOT_OPERATOR_RECOMPUTED;
+    mdot_job *plain = job_file_create(&d), *job = NULL, *loaded = NULL;
+    mdot_job_program p = valid_program();
+    assert_int_equal(mdot_job_with_program(plain, &p, &job, NULL), MDOT_OK);
+    size_t size = save(job, bytes);
+    assert_int_equal(mdot_job_parse(bytes, size, &loaded, NULL), MDOT_OK);
+    job_file_expect_same(job, loaded);
+    mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+    for (size_t i = 0; i < JOB_FILE_OPERATORS; i++) {
+        assert_int_equal(mdot_job_get_operator(loaded, i, &op), MDOT_OK);
+        assert_int_equal(op.flags, i == 2 ? MDOT_OPERATOR_RECOMPUTED : 0);
+    }
+    mdot_job_program before = get(job), after = get(loaded);
+    expect_equal(&before, &after);
+    assert_int_equal(save(loaded, again), size);
+    assert_memory_equal(bytes, again, size);
+    mdot_job_destroy(loaded);
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
+/* Version 0.3 without a program writes what 0.2 reads: the same sections and fields. */
+static void file_without_a_program_lacks_the_section(void **state)
+{
+    (void)state;
+    unsigned char bytes[MAX_FILE_BYTES];
+    uint32_t count, tag, flags;
+    mdot_job_program p = valid_program();
+    mdot_job *plain = job_file_make(), *job = make_with(&p);
+    save(plain, bytes);
+    memcpy(&count, bytes + JOB_FILE_CHECKSUM_END, sizeof count);
+    assert_int_equal(count, 4);
+    save(job, bytes);
+    memcpy(&count, bytes + JOB_FILE_CHECKSUM_END, sizeof count);
+    assert_int_equal(count, 5);
+    const unsigned char *entry = bytes + JOB_FILE_HEADER_BYTES + 4 * JOB_FILE_ENTRY_BYTES;
+    memcpy(&tag, entry, sizeof tag);
+    memcpy(&flags, entry + sizeof tag, sizeof flags);
+    assert_int_equal(tag, 5);
+    assert_int_equal(flags, 1); /* required */
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
+/* Damage that the checksum misses because it was computed after the damage. */
+static void damaged_sections_are_refused_or_give_a_valid_program(void **state)
+{
+    (void)state;
+    unsigned char bytes[MAX_FILE_BYTES];
+    mdot_job_program p = valid_program();
+    mdot_job *job = make_with(&p);
+    size_t size = save(job, bytes), refused = 0, section_bytes;
+    memcpy(&section_bytes, bytes + JOB_FILE_HEADER_BYTES + 4 * JOB_FILE_ENTRY_BYTES + 8, sizeof section_bytes);
+    for (size_t at = size - section_bytes; at < size; at++) {
+        unsigned char whole = bytes[at];
+        for (int value = 0; value < 256; value++) {
+            mdot_job *loaded = NULL, *again = NULL;
+            bytes[at] = (unsigned char)value;
+            job_file_sign(bytes, size);
+            mdot_status status = job_file_parse(bytes, size, &loaded, NULL);
+            assert_true(status == MDOT_OK || status == MDOT_MALFORMED);
+            refused += status != MDOT_OK;
+            if (status != MDOT_OK) continue;
+            mdot_job_program got = get(loaded);
+            assert_int_equal(mdot_job_with_program(loaded, &got, &again, NULL), MDOT_OK);
+            mdot_job_destroy(again);
+            mdot_job_destroy(loaded);
+        }
+        bytes[at] = whole;
+    }
+    assert_true(refused > 1000);
+    mdot_job_destroy(job);
+}
+
+static void unknown_flags_are_refused(void **state)
+{
+    (void)state;
+    mdot_job_operator operators[JOB_FILE_OPERATORS];
+    mdot_job_description d = job_file_describe(operators);
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    operators[1].flags = MDOT_OPERATOR_FLAGS_ALL + 1;
+    assert_int_equal(mdot_job_create(&d, &job, &err), MDOT_INCOMPATIBLE);
+    assert_non_null(strstr(err.message, "operator 1 of the job (Relu) sets flags"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(job_without_a_program_is_not_found),
+        cmocka_unit_test(program_is_copied_with_the_job),
+        cmocka_unit_test(later_program_replaces_the_earlier_but_keeps_its_attention),
+        cmocka_unit_test(invalid_numbers_are_refused),
+        cmocka_unit_test(invalid_records_are_refused),
+        cmocka_unit_test(freezing_moves_bytes_and_keeps_the_records),
+        cmocka_unit_test(program_and_flags_come_back_from_a_file),
+        cmocka_unit_test(file_without_a_program_lacks_the_section),
+        cmocka_unit_test(damaged_sections_are_refused_or_give_a_valid_program),
+        cmocka_unit_test(unknown_flags_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
