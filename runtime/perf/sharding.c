@@ -10,6 +10,11 @@
  * slice, up to the matmuls that sum it. Two kinds of readers need the whole tensor: operators that work along the
  * channels, and operators that combine a sharded tensor with a whole one that depends on parameters, such as a
  * residual sum.
+ *
+ * A low-rank adapter (LoRA; Hu et al., 2021) is sharded on its large sides, as Megatron-LM and peft do. Beside a base
+ * matmul by columns, each GPU computes all of the few columns of the first factor and some columns of the second one.
+ * Beside a base matmul by rows, the first factor is sharded by rows, and each GPU computes all of the second one.
+ * Therefore the rank needs no common divisor with the degree.
  */
 #include "runtime/perf/sharding.h"
 #include "runtime/perf/common_divisor.h"
@@ -39,6 +44,12 @@ static bool has_weights(const mdot_job_operator *op)
     return weights_of(op) > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
 }
 
+/* Does a matmul multiply by weights? Each step reads them, even if they are frozen and tied. */
+static bool multiplies_by_weights(const mdot_job_operator *op)
+{
+    return has_weights(op) || op->per_step[MDOT_PHASE_FORWARD].bytes_read > 0;
+}
+
 /* True if the operator normalises or reduces over an axis whose length differs from that of an attention head. */
 static bool works_along_channels(const mdot_job_operator *op, int64_t head_size)
 {
@@ -54,7 +65,7 @@ static kind kind_of(const mdot_job_operator *op, int64_t head_size)
     if (rt_has_trait(op, MDOT_TRAIT_SUMS_PARTS)) return KIND_LOSS;
     if (rt_has_trait(op, MDOT_TRAIT_PICKS)) return weights_of(op) > 0 ? KIND_TABLE : KIND_WHOLE;
     bool multiplies = setting[MDOT_SETTING_CHANNELS_IN] > 0 && setting[MDOT_SETTING_CHANNELS_OUT] > 0;
-    if (multiplies && has_weights(op)) return op->input_count <= 1 ? KIND_MATMUL : KIND_WHOLE;
+    if (multiplies && multiplies_by_weights(op)) return op->input_count <= 1 ? KIND_MATMUL : KIND_WHOLE;
     return works_along_channels(op, head_size) ? KIND_WHOLE : KIND_SLICEABLE;
 }
 
@@ -66,10 +77,63 @@ typedef struct search {
     const mdot_job *job;
     size_t count;
     uint8_t *kind;
-    bool *trains;    /* this operator or one before it has parameters */
+    bool *trains;    /* this operator or one before it has trained parameters */
+    bool *depends;   /* this operator or one before it has parameters, trained or frozen */
     bool *shardable; /* its result may be sharded */
     bool *sharded;   /* its result is sharded */
+    uint32_t
+        *base; /* for a sum of a base matmul and its adapter: index of the base matmul + 1; 0 for other operators */
 } search;
+
+/* ---- Low-rank adapters ------------------------------------------------------------------------------------------ */
+
+/* The operator behind operators of one operand, such as a scaling, and behind sums with an adapter. */
+static size_t skip_to_matmul(const search *s, size_t i)
+{
+    for (;;) {
+        const mdot_job_operator *op = &s->job->operators[i];
+        if (s->base[i] != 0) {
+            i = s->base[i] - 1;
+        } else if (s->kind[i] == KIND_SLICEABLE && op->input_count == 1) {
+            i = op->inputs[0];
+        } else {
+            return i;
+        }
+    }
+}
+
+static bool read_same_operand(const mdot_job_operator *a, const mdot_job_operator *b)
+{
+    return a->input_count == b->input_count && (a->input_count == 0 || a->inputs[0] == b->inputs[0]);
+}
+
+/* Marks the first factor of an adapter `up(down(x))` that is summed with `base(x)`. Its result stays whole. */
+static bool mark_adapter(search *s, size_t sum, size_t base, size_t up)
+{
+    const mdot_job_operator *operators = s->job->operators;
+    if (s->kind[base] != KIND_MATMUL || s->kind[up] != KIND_MATMUL || operators[up].input_count != 1) return false;
+    size_t down = skip_to_matmul(s, operators[up].inputs[0]);
+    const int64_t *large = operators[base].setting, *small = operators[down].setting;
+    if (s->kind[down] != KIND_MATMUL || !read_same_operand(&operators[down], &operators[base]) ||
+        small[MDOT_SETTING_CHANNELS_OUT] >= large[MDOT_SETTING_CHANNELS_IN] ||
+        small[MDOT_SETTING_CHANNELS_OUT] >= large[MDOT_SETTING_CHANNELS_OUT])
+        return false;
+    s->shardable[down] = false;
+    s->base[sum] = (uint32_t)base + 1;
+    return true;
+}
+
+static void find_adapters(search *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const mdot_job_operator *op = &s->job->operators[i];
+        if (s->kind[i] != KIND_SLICEABLE || op->input_count != 2) continue;
+        size_t a = skip_to_matmul(s, op->inputs[0]), b = skip_to_matmul(s, op->inputs[1]);
+        if (!mark_adapter(s, i, a, b)) mark_adapter(s, i, b, a);
+    }
+}
+
+/* ---- The search for roles --------------------------------------------------------------------------------------- */
 
 static void begin(search *s)
 {
@@ -81,8 +145,13 @@ static void begin(search *s)
         s->kind[i] = (uint8_t)kind_of(op, head_size);
         s->shardable[i] = s->kind[i] == KIND_SLICEABLE || s->kind[i] == KIND_MATMUL;
         s->trains[i] = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
-        for (size_t k = 0; k < op->input_count; k++) s->trains[i] = s->trains[i] || s->trains[op->inputs[k]];
+        s->depends[i] = s->trains[i] || has_weights(op);
+        for (size_t k = 0; k < op->input_count; k++) {
+            s->trains[i] = s->trains[i] || s->trains[op->inputs[k]];
+            s->depends[i] = s->depends[i] || s->depends[op->inputs[k]];
+        }
     }
+    find_adapters(s);
 }
 
 static bool accepts_slices(const search *s, size_t i)
@@ -110,7 +179,7 @@ static bool reads(const search *s, size_t i, bool sharded)
     const mdot_job_operator *op = &s->job->operators[i];
     for (size_t k = 0; k < op->input_count; k++) {
         size_t operand = op->inputs[k];
-        if (s->sharded[operand] == sharded && (sharded || s->trains[operand])) return true;
+        if (s->sharded[operand] == sharded && (sharded || s->depends[operand])) return true;
     }
     return false;
 }
@@ -265,6 +334,8 @@ bool rt_find_sharding(const mdot_job *job, const double *costs, rt_sharding *out
                 .count = count,
                 .kind = calloc(count, sizeof *s.kind),
                 .trains = calloc(count, sizeof *s.trains),
+                .depends = calloc(count, sizeof *s.depends),
+                .base = calloc(count, sizeof *s.base),
                 .shardable = calloc(count, sizeof *s.shardable),
                 .sharded = calloc(count, sizeof *s.sharded)};
     bool *summed = calloc(count, sizeof *summed);
@@ -272,9 +343,9 @@ bool rt_find_sharding(const mdot_job *job, const double *costs, rt_sharding *out
     uint32_t *last_block = calloc(count, sizeof *last_block);
     out->role = calloc(count, sizeof *out->role);
     out->position = calloc(count, sizeof *out->position);
-    bool allocated = s.kind != NULL && s.trains != NULL && s.shardable != NULL && s.sharded != NULL && summed != NULL &&
-                     at != NULL && last_block != NULL && out->role != NULL && out->position != NULL &&
-                     rt_find_experts(job, &out->experts);
+    bool allocated = s.kind != NULL && s.trains != NULL && s.depends != NULL && s.base != NULL && s.shardable != NULL &&
+                     s.sharded != NULL && summed != NULL && at != NULL && last_block != NULL && out->role != NULL &&
+                     out->position != NULL && rt_find_experts(job, &out->experts);
     if (allocated) {
         if (find_roles(&s))
             for (size_t i = 0; i < count; i++) out->role[i] = (uint8_t)role_of(&s, i);
@@ -284,6 +355,8 @@ bool rt_find_sharding(const mdot_job *job, const double *costs, rt_sharding *out
     }
     free(s.kind);
     free(s.trains);
+    free(s.depends);
+    free(s.base);
     free(s.shardable);
     free(s.sharded);
     free(summed);

@@ -83,6 +83,7 @@ def _value(text: str) -> Any:
 
 
 def _export(parsed: argparse.Namespace) -> None:
+    from mdot.trace.losses import attach
     from mdot.trace.models import build
     from mdot.trace.onnx_file import serialise
     from mdot.trace.tracer import trace
@@ -92,11 +93,12 @@ def _export(parsed: argparse.Namespace) -> None:
     )
     output = Path(parsed.output or parsed.model.replace(":", "-") + ".job")
     if output.suffix == ".onnx":
-        traced = trace(network.model, network.args, network.kwargs, batch=parsed.batch)
+        model, args = attach(network.model, network.args, network.loss, network.targets)
+        traced = trace(model, args, {**network.kwargs, **network.labels}, batch=parsed.batch, name=network.name)
         output.write_bytes(serialise(traced.graph, traced.batch))
         print(f"{output}: {output.stat().st_size} bytes")
         return
-    job = mdot.Job.from_torch(network.model, network.args, network.kwargs, batch=parsed.batch)
+    job = mdot.Job.from_network(network, batch=parsed.batch)
     job.save(output)
     print(f"{output}: {len(job)} operators, {job.parameters} parameters")
 

@@ -9,7 +9,7 @@ import sys
 import warnings
 import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import torch
 
     from mdot.trace.graph import Graph
+    from mdot.trace.models import Network
     from mdot.trace.program import Program as TracedProgram
 
 
@@ -160,6 +161,8 @@ class Job:
         example_inputs: Any = (),
         example_kwargs: Mapping[str, Any] | None = None,
         *,
+        loss: Callable[..., torch.Tensor] | None = None,
+        targets: Any = (),
         batch: int | None = None,
         name: str | None = None,
     ) -> Job:
@@ -172,14 +175,24 @@ class Job:
         sequence first, the batch is the second dimension, and a JobWarning names the module. Use at least two samples,
         because BatchNormalization rejects one. All other shapes are those of the examples.
 
+        The loss belongs to the job, because its tensors can take more memory than the network. A module that returns a loss
+        needs no more, for example a transformers class with labels. Otherwise, `loss` is a function or module that is called
+        with the module's output and `targets` (a tensor or a tuple of them), and returns a scalar:
+
+            Job.from_torch(resnet50(), images, loss=nn.CrossEntropyLoss(), targets=classes)
+            Job.from_torch(gpt2, (), {"input_ids": words}, loss=lambda out: my_loss(out.logits))
+
         The job follows the program: the types of its parameters, autocast inside it, each parameter that does not require a
         gradient, regions under `torch.no_grad()`, checkpointed modules, and the kernels of attention. Its memory is that of a
         training step that runs on tensors without data. Special cases are reported as JobWarning.
         """
+        from mdot.trace.losses import attach, missing
         from mdot.trace.onnx_file import BATCH, serialise
         from mdot.trace.tracer import trace
 
         args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
+        name = name or type(model).__name__
+        model, args = attach(model, args, loss, targets if isinstance(targets, (tuple, list)) else (targets,))
         traced = trace(model, args, example_kwargs or {}, batch=batch, name=name)
 
         job = cls.from_onnx(serialise(traced.graph, traced.batch), dims={BATCH: traced.batch}, name=traced.graph.name)
@@ -187,6 +200,9 @@ class Job:
             job = job.with_program(_program_of(traced.graph, traced.program, job))
         for text in traced.notes:
             _warn(f"{traced.graph.name}: {text}")
+        without_loss = missing(traced.graph, traced.batch)
+        if without_loss is not None:
+            _warn(f"{traced.graph.name}: {without_loss}")
         if traced.unused:
             more = f" and {len(traced.unused) - 1} more" if len(traced.unused) > 1 else ""
             _warn(f"{traced.graph.name}: unused parameters are not counted: {traced.unused[0]}{more}")
@@ -196,7 +212,7 @@ class Job:
     def from_name(
         cls, name: str, *, batch: int = 2, length: int | None = None, size: int | None = None, **settings: Any
     ) -> Job:
-        """Reads a network by its name, without its weights and without a download:
+        """Reads a network and its usual loss by the network's name, without its weights and without a download:
 
         "resnet50" (torchvision), "timm:resnet50d", "transformers:GPT2LMHeadModel", "diffusers:UNet2DConditionModel".
 
@@ -207,7 +223,23 @@ class Job:
         from mdot.trace.models import build
 
         network = build(name, batch=batch, length=length, size=size, settings=settings)
-        return cls.from_torch(network.model, network.args, network.kwargs, batch=batch, name=network.name)
+        return cls.from_network(network, batch=batch)
+
+    @classmethod
+    def from_network(cls, network: Network, *, batch: int | None = None) -> Job:
+        """Reads a network that `mdot.trace.models.build` made, with its loss. If the network rejects the labels that mdot
+        assumed, the job has no loss, and a JobWarning gives the reason."""
+        call_with = {"loss": network.loss, "targets": network.targets, "batch": batch, "name": network.name}
+        try:
+            return cls.from_torch(network.model, network.args, {**network.kwargs, **network.labels}, **call_with)
+        except Exception as fault:
+            if not network.labels:
+                raise
+            reason = str(fault).partition("\n")[0]
+        job = cls.from_torch(network.model, network.args, network.kwargs, **call_with)
+        labels = ", ".join(network.labels)
+        _warn(f"{network.name}: the job has no loss, because the network rejected the assumed {labels}: {reason}")
+        return job
 
     @classmethod
     def from_transformers(
@@ -216,8 +248,8 @@ class Job:
         """Reads a class of transformers, given as the class or its name, without weights. The default is the class's own
         configuration.
 
-        `from_transformers("LlamaForCausalLM", LlamaConfig(), length=4096)` takes seconds. Example inputs follow from the
-        arguments of the class's forward function. For other classes, pass the model to `from_torch`.
+        `from_transformers("LlamaForCausalLM", LlamaConfig(), length=4096)` takes seconds. Example inputs and labels follow from
+        the arguments of the class's forward function. For other classes, pass the model to `from_torch`.
         """
         import transformers
 
@@ -225,7 +257,7 @@ class Job:
 
         made = getattr(transformers, kind) if isinstance(kind, str) else kind
         network = of_transformers(made, config if config is not None else made.config_class(), batch, length, size)
-        return cls.from_torch(network.model, network.args, network.kwargs, batch=batch, name=network.name)
+        return cls.from_network(network, batch=batch)
 
     @classmethod
     def from_operators(

@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,6 +189,64 @@ static void norms_of_heads_are_sharded(void **state)
     mdot_job_destroy(expect_roles(&n, "cddr"));
 }
 
+static mdot_job_operator *freeze(mdot_job_operator *op)
+{
+    op->frozen_parameters = op->parameters;
+    op->parameters = 0;
+    op->per_step[MDOT_PHASE_FORWARD].bytes_read = 4 * op->frozen_parameters;
+    return op;
+}
+
+/* Adds base(x) + scale * up(down(x)) with a rank of 4, as peft does. Returns the index of the sum. */
+static int add_adapted(network *n, int64_t in, int64_t out, int operand)
+{
+    char inputs[16];
+    snprintf(inputs, sizeof inputs, "%d", operand);
+    int base = (int)n->count;
+    freeze(add_matmul(n, in, out, inputs));
+    add_matmul(n, in, 4, inputs);
+    snprintf(inputs, sizeof inputs, "%d", base + 1);
+    add_matmul(n, 4, out, inputs);
+    snprintf(inputs, sizeof inputs, "%d", base + 2);
+    add(n, "Mul", 0, inputs);
+    snprintf(inputs, sizeof inputs, "%d,%d", base, base + 3);
+    add(n, "Add", 0, inputs);
+    return base + 4;
+}
+
+/* The first factor stays whole beside columns and is sharded by rows beside rows. The rank of 4 does not limit the
+ * degree to 4. */
+static void adapters_are_sharded_on_their_large_sides(void **state)
+{
+    (void)state;
+    network n = {0};
+    freeze(add(&n, "Gather", 6400, ""))->setting[MDOT_SETTING_INPUTS] = 1;
+    add_norm(&n, "0");
+    int query = add_adapted(&n, 64, 64, 1), value = add_adapted(&n, 64, 64, 1);
+    char inputs[16];
+    snprintf(inputs, sizeof inputs, "%d,%d", query, value);
+    mdot_job_operator *attention = add(&n, "Attention", 0, inputs);
+    attention->setting[MDOT_SETTING_HEADS] = 8;
+    attention->setting[MDOT_SETTING_HEAD_SIZE] = 8;
+    int projection = add_adapted(&n, 64, 64, (int)n.count - 1);
+    snprintf(inputs, sizeof inputs, "0,%d", projection);
+    add(&n, "Add", 0, inputs);
+    mdot_job *job = expect_roles(&n, "t-c-cddc-cdddrr----");
+    assert_int_equal(job->analysis->sharding.common, 8);
+    mdot_job_destroy(job);
+}
+
+/* A frozen head that shares the table's parameters has neither parameters of its own nor a gradient. */
+static void frozen_tied_head_is_sharded(void **state)
+{
+    (void)state;
+    network n = {0};
+    make_transformer(&n);
+    for (size_t i = 0; i < n.count; i++) freeze(&n.operators[i]);
+    n.operators[n.count - 2].frozen_parameters = 0;
+    mdot_job_destroy(expect_roles(&n, "t-ccc-dr--cdr--cd"));
+}
+
 /* Each GPU of four has a quarter of the FLOPs and parameters, and a quarter of the sharded operands and results. */
 static void a_shard_has_one_gpus_flops_and_bytes(void **state)
 {
@@ -255,6 +314,8 @@ int main(void)
         cmocka_unit_test(traits_mark_operators_that_work_on_a_shard),
         cmocka_unit_test(residual_sums_add_replicated_tensors),
         cmocka_unit_test(norms_of_heads_are_sharded),
+        cmocka_unit_test(adapters_are_sharded_on_their_large_sides),
+        cmocka_unit_test(frozen_tied_head_is_sharded),
         cmocka_unit_test(a_shard_has_one_gpus_flops_and_bytes),
         cmocka_unit_test(pipeline_positions_follow_the_blocks),
     };

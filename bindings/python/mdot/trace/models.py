@@ -5,7 +5,8 @@
     transformers:GPT2LMHeadModel    transformers, a class in its default configuration; settings change it
     diffusers:UNet2DConditionModel  diffusers, a class in its default configuration; settings change it
 
-Nothing is downloaded. Networks are made on the meta device, where their weights take no memory.
+Nothing is downloaded. Networks are made on the meta device, where their weights take no memory. A network comes with its
+loss: transformers' classes compute it from labels, and losses.py has those of the other libraries.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 import torch
 from torch import nn
 
 from mdot.library.errors import InvalidArgumentError, NotFoundError
+from mdot.trace import losses
 
 
 @dataclasses.dataclass
@@ -27,6 +29,11 @@ class Network:
     model: nn.Module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
+    loss: Callable[..., torch.Tensor] | None = None
+    """Called with the network's output and the targets. None: the network itself computes its loss from the labels."""
+    targets: tuple[torch.Tensor, ...] = ()
+    labels: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """More keyword arguments, from which the network computes its loss."""
 
 
 def build(
@@ -69,14 +76,24 @@ def _torchvision(kind: str, batch: int, length: int | None, size: int | None, se
         arguments.setdefault("weights_backbone", None)
     module = make.__module__
     if ".detection" in module:  # its operators depend on computed values: weights are needed
-        model, args = make(**arguments), _detection_inputs(batch, size or 800)
-    elif ".video" in module:
+        return Network(kind, make(**arguments), _detection_inputs(batch, size or 800), {})
+    if ".optical_flow" in module:
+        side = size or 512
+        image = torch.zeros(batch, 3, side, side)
+        return Network(kind, _built(make, arguments), (image, image), {}, losses.optical_flow, (image[:, :2],))
+    if ".video" in module:
         side = size or 112
-        model, args = _on_meta(make, **arguments), (torch.zeros(batch, 3, length or 16, side, side),)
-    else:
-        side = size or _default_side(models, kind)
-        model, args = _built(make, arguments), (torch.zeros(batch, 3, side, side),)
-    return Network(kind, model, args, {})
+        video = torch.zeros(batch, 3, length or 16, side, side)
+        return Network(kind, _on_meta(make, **arguments), (video,), {}, losses.classification, (_classes(batch),))
+    side = size or _default_side(models, kind)
+    args, model = (torch.zeros(batch, 3, side, side),), _built(make, arguments)
+    if ".segmentation" in module:
+        return Network(kind, model, args, {}, losses.segmentation, (_classes(batch, side, side),))
+    return Network(kind, model, args, {}, losses.classification, (_classes(batch),))
+
+
+def _classes(*shape: int) -> torch.Tensor:
+    return torch.zeros(*shape, dtype=torch.int64)
 
 
 def _built(make: Any, arguments: Mapping[str, Any]) -> nn.Module:
@@ -111,7 +128,8 @@ def _timm(kind: str, batch: int, length: int | None, size: int | None, settings:
     arguments = dict(settings)
     model = _built(lambda **options: timm.create_model(kind, pretrained=False, **options), arguments)
     channels, side, _ = model.pretrained_cfg.get("input_size", (3, 224, 224))  # type: ignore[union-attr, operator]
-    return Network(kind, model, (torch.zeros(batch, channels, size or side, size or side),), {})
+    image = torch.zeros(batch, channels, size or side, size or side)
+    return Network(kind, model, (image,), {}, losses.classification, (_classes(batch),))
 
 
 # ---- Text, sound, both -----------------------------------------------------------------------------------------------
@@ -129,8 +147,11 @@ def _transformers(kind: str, batch: int, length: int | None, size: int | None, s
 def of_transformers(made: Any, config: Any, batch: int, length: int | None, size: int | None) -> Network:
     """Builds a class of transformers with a configuration."""
     config.use_cache = False
+    if getattr(config, "pad_token_id", 0) is None and made.__name__.endswith("ForSequenceClassification"):
+        config.pad_token_id = 0  # needed to find the last token of a sample
     model = _on_meta(made._from_config if hasattr(made, "_from_config") else made, config)
-    return Network(made.__name__, model, (), _transformers_inputs(model, config, batch, length, size))
+    inputs = _transformers_inputs(model, config, batch, length, size)
+    return Network(made.__name__, model, (), inputs, labels=_labels(model, config, inputs, batch))
 
 
 def _find(config: Any, *names: str) -> Any:
@@ -148,20 +169,25 @@ def _transformers_inputs(model: nn.Module, config: Any, batch: int, length: int 
     """Example inputs for the parameters of the model's forward function."""
     taken = inspect.signature(model.forward).parameters
     positions = _find(config, "max_position_embeddings", "n_positions") or 128
-    tokens = torch.zeros(batch, length or min(128, positions), dtype=torch.int64)
+    tokens = _classes(batch, length or (min(128, positions) if positions > 0 else 128))
     inputs: dict[str, Any] = {}
     if "pixel_values" in taken:
         side = size or _find(config, "image_size") or 224
         height, width = side if isinstance(side, (list, tuple)) else (side, side)
-        inputs["pixel_values"] = torch.zeros(batch, _find(config, "num_channels") or 3, height, width)
+        image = (_find(config, "num_channels") or 3, height, width)
+        is_video = "Video" in type(model).__name__ and hasattr(config, "num_frames")
+        inputs["pixel_values"] = torch.zeros(batch, config.num_frames, *image) if is_video else torch.zeros(batch, *image)
     if "input_features" in taken:  # Whisper: twice as many frames as positions
         frames = length or 2 * (_find(config, "max_source_positions") or 1500)
         inputs["input_features"] = torch.zeros(batch, _find(config, "num_mel_bins") or 80, frames)
         tokens = tokens[:, :128]
     if "input_values" in taken:
-        inputs["input_values"] = torch.zeros(batch, length or 16000)
+        is_spectrogram = hasattr(config, "num_mel_bins") and hasattr(config, "max_length")
+        frames = (config.max_length, config.num_mel_bins) if is_spectrogram else (length or 16000,)
+        inputs["input_values"] = torch.zeros(batch, *frames)
     if "input_ids" in taken and "input_features" not in taken:
-        inputs["input_ids"] = tokens
+        choices = (2,) if type(model).__name__.endswith("ForMultipleChoice") else ()
+        inputs["input_ids"] = _classes(batch, *choices, tokens.shape[1])
     if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in taken:
         inputs["decoder_input_ids"] = tokens
     if not inputs:
@@ -169,6 +195,47 @@ def _transformers_inputs(model: nn.Module, config: Any, batch: int, length: int 
             f"{type(model).__name__}: mdot has no example inputs for {', '.join(taken)}; pass them to Job.from_torch"
         )
     return inputs
+
+
+def _labels(model: nn.Module, config: Any, inputs: Mapping[str, Any], batch: int) -> dict[str, Any]:
+    """The arguments from which the model computes its loss. A model without such arguments has no loss of its own."""
+    taken = inspect.signature(model.forward).parameters
+    made: dict[str, Any] = {}
+    if {"start_positions", "end_positions"} <= set(taken):
+        made = {"start_positions": _classes(batch), "end_positions": _classes(batch)}
+        if "cls_index" in taken:
+            made["is_impossible"] = torch.zeros(batch)
+    elif "labels" in taken:
+        made["labels"] = _label(type(model).__name__, config, inputs, batch)
+    made.update((name, _classes(batch)) for name in ("next_sentence_label", "sentence_order_label") if name in taken)
+    if "return_loss" in taken:
+        made["return_loss"] = True
+    return {key: value for key, value in made.items() if value is not None}
+
+
+def _label(name: str, config: Any, inputs: Mapping[str, Any], batch: int) -> Any:
+    """Labels of the type that a class of this name takes; None if the class computes no loss from them."""
+    if name.endswith(_PER_SAMPLE):
+        return _classes(batch)
+    if "Segmentation" in name:
+        height, width = inputs["pixel_values"].shape[-2:]
+        return _classes(batch, height, width)
+    if name.endswith("ForObjectDetection"):
+        one = {"class_labels": _classes(2), "boxes": torch.tensor([[0.3, 0.3, 0.2, 0.4], [0.6, 0.5, 0.6, 0.6]])}
+        return [one] * batch
+    if name.endswith("ForQuestionAnswering"):  # about an image: a score for each answer
+        return torch.zeros(batch, config.num_labels)
+    if name.endswith("ForCTC"):  # one label for about eight frames
+        return torch.ones(batch, 16, dtype=torch.int64)
+    words = inputs.get("decoder_input_ids", inputs.get("input_ids"))
+    return words.clone() if words is not None else None
+
+
+_PER_SAMPLE = (
+    "ForSequenceClassification", "ForImageClassification", "ForImageClassificationWithTeacher", "ForVideoClassification",
+    "ForAudioClassification", "ForNextSentencePrediction", "ForMultipleChoice",
+)  # fmt: skip
+"""Ends of the names of transformers' classes that take one label for each sample."""
 
 
 # ---- Diffusion -------------------------------------------------------------------------------------------------------
@@ -195,4 +262,4 @@ def _diffusers(kind: str, batch: int, length: int | None, size: int | None, sett
     if "encoder_hidden_states" in taken and width is not None:
         width = width[0] if isinstance(width, (list, tuple)) else width
         kwargs["encoder_hidden_states"] = torch.zeros(batch, length or 77, width)
-    return Network(kind, model, (), kwargs)
+    return Network(kind, model, (), kwargs, losses.denoising, (torch.zeros_like(kwargs[first]),))

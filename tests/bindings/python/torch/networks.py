@@ -143,7 +143,8 @@ def bags() -> tuple[torch.Tensor, ...]:
 
 SMALL = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 256, "vocab_size": 1000}
 _IMAGES = {"pixel_values": image()}
-_TEXT_PAIR = {"input_ids": tokens(), "decoder_input_ids": tokens()}
+_LABELLED = {"input_ids": tokens(), "labels": tokens()}
+_TEXT_PAIR = {"decoder_input_ids": tokens(), **_LABELLED}
 
 NETWORKS: dict[str, Callable[[], Called]] = {
     "resnet50": tv("resnet50"),
@@ -163,24 +164,24 @@ NETWORKS: dict[str, Callable[[], Called]] = {
     "mixer_b16": tm("mixer_b16_224"),
     "eva02_tiny": tm("eva02_tiny_patch14_224"),
     "bert": hf("BertForSequenceClassification", {"input_ids": tokens(), "attention_mask": torch.ones_like(tokens())}),
-    "bert_mlm": hf("BertForMaskedLM", {"input_ids": tokens(), "labels": tokens()}),
+    "bert_mlm": hf("BertForMaskedLM", _LABELLED),
     "deberta": hf("DebertaV2ForSequenceClassification", num_hidden_layers=2),
-    "gpt2": hf("GPT2LMHeadModel", {"input_ids": tokens(), "labels": tokens()}),
-    "opt": hf("OPTForCausalLM", num_hidden_layers=2),
+    "gpt2": hf("GPT2LMHeadModel", _LABELLED),
+    "opt": hf("OPTForCausalLM", _LABELLED, num_hidden_layers=2),
     "llama": hf("LlamaForCausalLM", num_key_value_heads=2, **SMALL),
     "qwen2": hf("Qwen2ForCausalLM", num_key_value_heads=2, **SMALL),
-    "gemma2": hf("Gemma2ForCausalLM", num_hidden_layers=2),
+    "gemma2": hf("Gemma2ForCausalLM", _LABELLED, num_hidden_layers=2),
     "mixtral": hf("MixtralForCausalLM", num_key_value_heads=2, **SMALL),
-    "qwen3_moe": hf("Qwen3MoeForCausalLM", num_hidden_layers=2),
+    "qwen3_moe": hf("Qwen3MoeForCausalLM", _LABELLED, num_hidden_layers=2),
     "t5": hf("T5ForConditionalGeneration", _TEXT_PAIR),
     "bart": hf("BartForConditionalGeneration", _TEXT_PAIR, encoder_layers=2, decoder_layers=2),
     "whisper": hf("WhisperForConditionalGeneration",
-                  {"input_features": torch.zeros(2, 80, 3000), "decoder_input_ids": tokens()}),
+                  {"input_features": torch.zeros(2, 80, 3000), "decoder_input_ids": tokens(), "labels": tokens()}),
     "wav2vec2": hf("Wav2Vec2ForCTC", {"input_values": torch.zeros(2, 16000)}),
     "vit": hf("ViTForImageClassification", _IMAGES),
     "clip": hf("CLIPModel", {"input_ids": tokens(), **_IMAGES}),
     "segformer": hf("SegformerForSemanticSegmentation", {"pixel_values": image(128)}),
-    "mamba": hf("MambaForCausalLM", num_hidden_layers=2),
+    "mamba": hf("MambaForCausalLM", _LABELLED, num_hidden_layers=2),
     "unet": df("UNet2DConditionModel", torch.zeros(2, 4, 64, 64), torch.tensor([1, 2]), torch.zeros(2, 77, 768),
                cross_attention_dim=768),
     "dit": df("DiTTransformer2DModel", torch.zeros(2, 4, 32, 32), torch.tensor([1, 2]), torch.tensor([1, 2]), num_layers=2),

@@ -235,6 +235,85 @@ class Data(support.TestCase):
             mdot.Job.from_torch(nn.Linear(8, 8), ())
 
 
+class Losses(support.TestCase):
+    def test_a_loss_is_part_of_the_job(self) -> None:
+        """A function and a module with targets add the same operator, and leave the paths of modules as they are."""
+        model, x, classes = nn.Sequential(nn.Linear(8, 100)), torch.zeros(4, 8), torch.zeros(4, dtype=torch.int64)
+        plain = mdot.Job.from_torch(model, x)
+        job = mdot.Job.from_torch(model, x, loss=nn.CrossEntropyLoss(), targets=classes)
+        self.assertEqual([op.type for op in job], ["Linear", "SoftmaxCrossEntropyLoss"])
+        self.assertEqual((job[0].module, job[1].module, job.batch), (plain[0].module, "loss", 4))
+        function = nn.functional.cross_entropy
+        also = mdot.Job.from_torch(model, x, loss=lambda out, y: function(out, y), targets=(classes,))
+        self.assertEqual([_without_names(op) for op in also], [_without_names(op) for op in job])
+        memory = [mdot.predict(one, "A100", 1 << 20).memory_gib for one in (plain, job)]
+        self.assertGreater(memory[1], 1.3 * memory[0])
+
+    def test_parameters_of_a_loss_are_trained(self) -> None:
+        class Weighted(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.scale = nn.Parameter(torch.ones(4))
+
+            def forward(self, out: torch.Tensor) -> torch.Tensor:
+                return (out * self.scale).square().mean()
+
+        job = mdot.Job.from_torch(nn.Linear(8, 4), torch.zeros(2, 8), loss=Weighted())
+        self.assertEqual(job.parameters, 8 * 4 + 4 + 4)
+
+    def test_unusable_losses_are_refused(self) -> None:
+        model, x = nn.Linear(8, 8), torch.zeros(2, 8)
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, r"loss returned a tensor of shape \[2, 8\]"):
+            mdot.Job.from_torch(model, x, loss=lambda out: out)
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "pass loss="):
+            mdot.Job.from_torch(model, x, targets=torch.zeros(2))
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "loss is of type str"):
+            mdot.Job.from_torch(model, x, loss="mse")  # type: ignore[arg-type]
+
+    def test_large_logits_without_a_loss_give_a_warning(self) -> None:
+        model = networks.meta(nn.Linear, 8, 1 << 15)
+        with self.assertWarnsRegex(mdot.JobWarning, r"no loss; a cross-entropy of the result \[2, 64, 32768\] would take 16 to 24"):
+            mdot.Job.from_torch(model, torch.zeros(2, 64, 8))
+
+    def test_networks_by_name_have_their_losses(self) -> None:
+        small = {"num_hidden_layers": 1}
+        expected: dict[str, tuple[int, dict[str, Any]]] = {
+            "resnet18": (1, {}),
+            "inception_v3": (2, {}),
+            "fcn_resnet50": (1, {"size": 64}),
+            "timm:deit_tiny_distilled_patch16_224": (1, {}),
+            "transformers:GPT2LMHeadModel": (1, {"n_layer": 1}),
+            "transformers:GPT2ForSequenceClassification": (1, {"n_layer": 1}),
+            "transformers:T5ForConditionalGeneration": (1, {"num_layers": 1}),
+            "transformers:BertForQuestionAnswering": (2, small),
+            "transformers:BertForPreTraining": (2, small),
+            "transformers:BertForMultipleChoice": (1, small),
+            "transformers:ViTForImageClassification": (1, small),
+            "transformers:SegformerForSemanticSegmentation": (1, {"size": 128}),
+        }
+        for name, (losses, settings) in expected.items():
+            with self.subTest(name), warnings.catch_warnings():
+                warnings.simplefilter("error", mdot.Warning)
+                job = mdot.Job.from_name(name, **settings)
+                self.assertEqual([op.type for op in job].count("SoftmaxCrossEntropyLoss"), losses)
+
+    def test_a_network_that_rejects_the_labels_is_read_without(self) -> None:
+        from mdot.trace.models import Network
+
+        network = Network("short", nn.Linear(8, 8), (torch.zeros(2, 8),), {}, labels={"labels": torch.zeros(2)})
+        with self.assertWarnsRegex(mdot.JobWarning, "short: the job has no loss, because the network rejected .* labels: "):
+            self.assertEqual(len(mdot.Job.from_network(network)), 1)
+
+    def test_the_command_exports_the_loss(self) -> None:
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            for suffix in (".job", ".onnx"):
+                command = [sys.executable, "-m", "mdot", "export", "resnet18", "-o", folder + "/a" + suffix]
+                subprocess.run(command, check=True, capture_output=True)
+                self.assertEqual(mdot.Job.read(folder + "/a" + suffix)[-1].type, "SoftmaxCrossEntropyLoss")
+
+
 class Batches(support.TestCase):
     def test_sequence_first_modules_give_the_batch(self) -> None:
         x = torch.zeros(100, 4, 64)
