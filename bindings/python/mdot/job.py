@@ -229,7 +229,7 @@ class Job:
     def from_network(cls, network: Network, *, batch: int | None = None) -> Job:
         """Reads a network that `mdot.trace.models.build` made, with its loss. If the network rejects the labels that mdot
         assumed, the job has no loss, and a JobWarning gives the reason."""
-        call_with = {"loss": network.loss, "targets": network.targets, "batch": batch, "name": network.name}
+        call_with: dict[str, Any] = {"loss": network.loss, "targets": network.targets, "batch": batch, "name": network.name}
         try:
             return cls.from_torch(network.model, network.args, {**network.kwargs, **network.labels}, **call_with)
         except Exception as fault:

@@ -38,7 +38,7 @@ def like_cuda() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _overridden() -> Iterator[None]:
-    library = torch.library.Library("aten", "IMPL")  # noqa: TOR901
+    library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     try:
         for names, make in ((_FP32, _converting), (_FP32_RESULT, _with_fp32_result)):
             for op in _overloads(names):

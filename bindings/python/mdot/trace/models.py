@@ -82,7 +82,7 @@ def _torchvision(kind: str, batch: int, length: int | None, size: int | None, se
         image = torch.zeros(batch, 3, side, side)
         return Network(kind, _built(make, arguments), (image, image), {}, losses.optical_flow, (image[:, :2],))
     if ".video" in module:
-        side = size or 112
+        side = size or _default_side(models, kind)
         video = torch.zeros(batch, 3, length or 16, side, side)
         return Network(kind, _on_meta(make, **arguments), (video,), {}, losses.classification, (_classes(batch),))
     side = size or _default_side(models, kind)
@@ -183,8 +183,8 @@ def _transformers_inputs(model: nn.Module, config: Any, batch: int, length: int 
         tokens = tokens[:, :128]
     if "input_values" in taken:
         is_spectrogram = hasattr(config, "num_mel_bins") and hasattr(config, "max_length")
-        frames = (config.max_length, config.num_mel_bins) if is_spectrogram else (length or 16000,)
-        inputs["input_values"] = torch.zeros(batch, *frames)
+        sound = (config.max_length, config.num_mel_bins) if is_spectrogram else (length or 16000,)
+        inputs["input_values"] = torch.zeros(batch, *sound)
     if "input_ids" in taken and "input_features" not in taken:
         choices = (2,) if type(model).__name__.endswith("ForMultipleChoice") else ()
         inputs["input_ids"] = _classes(batch, *choices, tokens.shape[1])

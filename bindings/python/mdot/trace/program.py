@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from mdot.trace.moments import Interval, Moment, Region, as_run, by_block, moments, selectively
-from mdot.trace.training_run import SAMPLES, Loss, ModuleCall, TrainingRun, run
+from mdot.trace.training_run import SAMPLES, ModuleCall, TrainingRun, run
 
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -40,9 +40,7 @@ class Program:
         return next(iter(self.runs.values())).recomputed if self.runs else []
 
 
-def record(
-    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int, loss: Loss | None = None
-) -> Program:
+def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int) -> Program:
     """Runs training steps of the module without data, in the types of the program and in those that a configuration can ask
     for. The module's state is restored afterwards."""
     trained, frozen, halves = _weights(model)
@@ -50,7 +48,7 @@ def record(
     is_half = 2 * halves > trained + frozen
     program = Program("bf16" if is_half else "pytorch", trained, frozen, sum(buffers.values()), {}, [])
     try:
-        first = run(model, args, kwargs, batch, loss=loss)
+        first = run(model, args, kwargs, batch)
     except Exception as reason:  # whatever the module raises on tensors without data
         program.notes.append(
             "its memory is estimated from the operators, because a training step on tensors without data failed: "
@@ -64,7 +62,7 @@ def record(
     if key == "fp32":
         for other, options in (("amp", {"autocast": True}), ("bf16", {"dtype": torch.bfloat16})):
             try:
-                program.runs[other] = run(model, args, kwargs, batch, loss=loss, **options)  # type: ignore[arg-type]
+                program.runs[other] = run(model, args, kwargs, batch, **options)
             except Exception:  # this precision follows from the analytic model's ratio
                 continue
     return program

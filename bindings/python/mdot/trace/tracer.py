@@ -103,6 +103,8 @@ def _add_outputs(out: Any, recorder: Recorder) -> None:
     """Lists the results. If the module returns a loss, gradients start there alone."""
     graph = recorder.graph
     loss = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
+    if loss is None and isinstance(out, torch.Tensor) and out.numel() == 1:
+        loss = out
     graph.has_loss = isinstance(loss, torch.Tensor) and recorder.value(loss).kind == "data"
     for leaf in pytree.tree_leaves(plain(out)):
         if not isinstance(leaf, torch.Tensor):
@@ -223,7 +225,7 @@ def _with_data(model: nn.Module) -> nn.Module:
                     if tensor is not None and tensor.device.type != "cpu":
                         if id(tensor) not in filled:
                             filled[id(tensor)] = _random_like(tensor)
-                        members[name] = filled[id(tensor)]
+                        members[name] = filled[id(tensor)]  # type: ignore[assignment]
     return made
 
 

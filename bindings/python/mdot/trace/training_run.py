@@ -1,6 +1,6 @@
 """Runs a training step of a module on tensors without data, and records its memory timeline.
 
-The forward pass, the loss and the backward pass run below autograd, so that everything that the program does counts: types,
+The forward pass and the backward pass run below autograd, so that everything that the program does counts: types,
 regions without gradient, checkpointing, kernels of attention, losses. The optimizer's update is not part of the run.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import Any, Callable, Iterator, Mapping, Sequence
+from typing import Any, Iterator, Mapping, Sequence
 
 import torch
 from torch import nn
@@ -24,9 +24,6 @@ from mdot.trace.timeline import NEVER, Timeline, storages
 
 SAMPLES = 23
 """Batch of the run: a prime, so that it divides the size of a tensor only if the tensor grows with the batch."""
-
-Loss = Callable[[Any], torch.Tensor]
-
 
 @dataclasses.dataclass
 class ModuleCall:
@@ -50,9 +47,9 @@ class TrainingRun:
 def run(
     model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], batch: int, **options: Any
 ) -> TrainingRun:
-    """Runs a step. The options are `loss`, a function of the module's result; `dtype`, to which the module's floating-point
-    parameters, buffers and inputs are converted; and `autocast`, which runs the forward pass and the loss in bf16 autocast.
-    Raises the module's exception if the module cannot run on tensors without data."""
+    """Runs a step. The options are `dtype`, to which the module's floating-point parameters, buffers and inputs are converted,
+    and `autocast`, which runs the forward pass in bf16 autocast. Raises the module's exception if the module cannot run on
+    tensors without data."""
     try:
         return _run(model, args, kwargs, batch, None, **options)
     except DataDependent:  # it may depend on values that do not need the parameters
@@ -66,7 +63,6 @@ def _run(
     batch: int,
     known: KnownContents | None,
     *,
-    loss: Loss | None = None,
     dtype: torch.dtype | None = None,
     autocast: bool = False,
 ) -> TrainingRun:
@@ -83,7 +79,7 @@ def _run(
         stack.enter_context(timeline)
         with torch.enable_grad():
             with torch.autocast("cpu", dtype=torch.bfloat16) if autocast else contextlib.nullcontext():
-                scalar = loss_of(model(*inputs, **named), loss)
+                scalar: Any = loss_of(model(*inputs, **named))
             del inputs, named
             timeline.begin_backward()
             if scalar is not None:
@@ -93,10 +89,8 @@ def _run(
     return TrainingRun(timeline, calls, list(recomputed))
 
 
-def loss_of(out: Any, loss: Loss | None) -> torch.Tensor | None:
-    """The scalar from which the gradients start: of the given function, of the module itself, or else a sum of its results."""
-    if loss is not None:
-        return loss(out)
+def loss_of(out: Any) -> torch.Tensor | None:
+    """The scalar from which the gradients start: the module's loss, or else the sum of its results."""
     own = out.get("loss") if isinstance(out, Mapping) else getattr(out, "loss", None)
     if isinstance(own, torch.Tensor) and own.requires_grad:
         return own if own.ndim == 0 else own.sum()
@@ -139,7 +133,7 @@ def _show_parameters(
                     continue
                 if id(tensor) not in shown:
                     shown[id(tensor)] = show(tensor, is_parameter)
-                members[name] = shown[id(tensor)]
+                members[name] = shown[id(tensor)]  # type: ignore[assignment]
         if isinstance(module, nn.RNNBase):  # keeps a separate list of its parameters
             names: Any = module._flat_weights_names
             module._flat_weights = [getattr(module, name, None) for name in names]
