@@ -163,6 +163,32 @@ class Refused(support.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
 
+class Sparse(support.TestCase):
+    def test_sparse_tables_have_gradients_of_their_rows(self) -> None:
+        """Two tables of 256 MB: their gradients take memory and time only if they are dense."""
+
+        class Tables(nn.Module):
+            def __init__(self, sparse: bool) -> None:
+                super().__init__()
+                self.one = nn.Embedding(1_000_000, 64, sparse=sparse)
+                self.bag = nn.EmbeddingBag(1_000_000, 64, mode="sum", sparse=sparse)
+                self.top = nn.Linear(128, 1)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                out: torch.Tensor = self.top(torch.cat([self.one(x[:, 0]), self.bag(x)], 1))
+                return out
+
+        jobs = [mdot.Job.from_torch(networks.meta(Tables, kind), networks.tokens(4, 2)) for kind in (False, True)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mdot.Warning)
+            dense, sparse = (mdot.predict(job, "A100", 1024) for job in jobs)
+        self.assertEqual(jobs[0].parameters, jobs[1].parameters)
+        self.assertEqual(dense.weight_bytes, sparse.weight_bytes)
+        self.assertGreater(dense.gradient_bytes, 512e6)
+        self.assertLess(sparse.gradient_bytes, 2e6)
+        self.assertLess(sparse.step_ms, 0.5 * dense.step_ms)
+
+
 class Losses(support.TestCase):
     def test_a_loss_is_part_of_the_job(self) -> None:
         """A function and a module with targets add the same operator, and leave the paths of modules as they are."""
