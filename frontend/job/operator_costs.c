@@ -147,6 +147,13 @@ static void count_matmul(const counter *c, const fe_operator *source)
     }
 }
 
+/* Does the gradient of a table consist of the rows that were picked? The Python package writes this attribute for
+ * torch.nn.Embedding and EmbeddingBag with sparse=True. */
+static bool has_sparse_gradient(const ir_node *node)
+{
+    return node->op == &ir_ops[IR_OP_Gather] && ir_node_int(node, "sparse_gradient", 0) != 0;
+}
+
 /* Parameters of other operators: one multiply-add per element of the result, on top of the reads of the data
  * gradient. */
 static void count_parameters(const counter *c)
@@ -154,7 +161,10 @@ static void count_parameters(const counter *c)
     bool is_trained = false;
     for (int i = 0; i < c->node->input_count; i++) {
         if (!fe_is_parameter_operand(c->job, c->node, i)) continue;
-        write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, c->node->inputs[i]);
+        if (has_sparse_gradient(c->node))
+            c->op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written += FLOAT_BYTES * c->result;
+        else
+            write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, c->node->inputs[i]);
         is_trained = true;
     }
     if (!is_trained) return;

@@ -15,6 +15,21 @@ static inline bool rt_uses_tensor_cores(const mdot_job_operator *op)
     return op->traits.autocast == MDOT_AUTOCAST_HALF;
 }
 
+/* True if a table's gradient has only the rows that a step looks up (torch.nn.Embedding, sparse=True). Its bytes then
+ * grow with the batch, whereas a dense gradient has the size of the table. */
+static inline bool rt_has_sparse_gradient(const mdot_job_operator *op)
+{
+    return op->parameters > 0 && rt_has_trait(op, MDOT_TRAIT_PICKS) &&
+           op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written > 0 &&
+           op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written == 0;
+}
+
+/* Parameters whose gradients and updates cover all elements. */
+static inline double rt_dense_parameters(const mdot_job_operator *op)
+{
+    return rt_has_sparse_gradient(op) ? 0 : op->parameters;
+}
+
 /* fp32 bytes of one sample's scores if the operator is an attention, otherwise 0. Derived from the FLOPs, which
  * account for windows and masks: two matmuls of 2 * head_size FLOPs per score and a softmax of 5 (ir/ops). */
 static inline double rt_score_bytes(const mdot_job_operator *op)

@@ -6,6 +6,7 @@
  *   gradients        of the weights' type, kept from micro-step to micro-step and from step to step, so that
  *                    accumulation needs the same memory; a second copy in the buckets that several workers exchange
  *                    (DistributedDataParallel, gradient_as_bucket_view=False)
+ *                    and only the rows that a step looks up, for tables with sparse gradients
  *   optimizer state  of the weights' type: one tensor for SGD, which has momentum here (mdot_optimizer_load), two for
  *                    Adam and AdamW
  *   activations      of a pass at its peak: activation_memory.c. Compiled code saves the tensors that selective
@@ -91,6 +92,19 @@ static double activation_bytes(const mdot_job *job, const rt_resolved_configurat
     return (double)resolved->configuration.micro_batch * sample * in_flight * resolved->shard.of[RT_PIPELINE_BLOCKS];
 }
 
+/* Adds the gradients of tables with sparse gradients, which have the rows that the step looks up, and the optimizer's
+ * state. SGD's momentum has the same rows. torch.optim.SparseAdam keeps two whole tables. */
+static void add_sparse_tables(rt_memory *m, const mdot_job *job, const rt_resolved_configuration *resolved,
+                              double bytes)
+{
+    const rt_sparse_tables *sparse = &job->analysis->sharding.sparse;
+    double samples = (double)resolved->configuration.micro_batch * resolved->steps;
+    double picked = bytes * min(sparse->parameters, samples * sparse->picked) / resolved->shard.tensor;
+    bool adam = resolved->configuration.c.optimizer != MDOT_OPTIMIZER_SGD;
+    m->gradients += picked;
+    m->optimizer += adam ? 2 * bytes * sparse->parameters / resolved->shard.tensor : picked;
+}
+
 rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const mdot_configuration *c = &resolved->configuration.c;
@@ -103,6 +117,7 @@ rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration
     rt_memory m = {.weights = bytes * both(weights), .optimizer = (adam ? 2 : 1) * optimizer_bytes};
     m.gradients = bytes * (c->zero_stage >= 2 ? zero_part(c, parameters) : both(parameters));
     if (c->zero_stage == 0) m.gradients += bytes * exchanged_part(c, parameters);
+    add_sparse_tables(&m, job, resolved, bytes);
     if (c->zero_stage >= 3) {
         double block = sharding->largest_block_parameters - sharding->largest_block_experts * (1 - 1 / shard->experts);
         double gathered = job->info.block_count > 0 ? bytes * block / shard->tensor : m.weights;

@@ -263,6 +263,13 @@ static void add_parts(const rt_sharding *sharding, size_t index, rt_pipeline_pos
     if (sharded && expert) out->sharded_experts[position] += elements;
 }
 
+static void add_sparse_table(const mdot_job_operator *op, rt_sparse_tables *out)
+{
+    if (!rt_has_sparse_gradient(op)) return;
+    out->parameters += op->parameters;
+    out->picked += op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written / sizeof(float);
+}
+
 static void find_positions(const mdot_job *job, const double *costs, rt_sharding *out)
 {
     size_t count = job->info.operator_count, first = count, last = 0;
@@ -279,7 +286,8 @@ static void find_positions(const mdot_job *job, const double *costs, rt_sharding
                                                        : RT_PIPELINE_BLOCKS;
         out->position[i] = (uint8_t)position;
         cost[position] += costs[i];
-        double parameters = job->operators[i].parameters, weights = weights_of(&job->operators[i]);
+        double parameters = rt_dense_parameters(&job->operators[i]), weights = weights_of(&job->operators[i]);
+        add_sparse_table(&job->operators[i], &out->sparse);
         add_parts(out, i, position, parameters, &out->parameters);
         add_parts(out, i, position, weights - parameters, &out->frozen);
         if (job->operators[i].traits.autocast == MDOT_AUTOCAST_HALF)

@@ -30,6 +30,12 @@ typedef struct rt_parts {
         sharded_experts[RT_PIPELINE_POSITIONS];
 } rt_parts;
 
+/* Tables with sparse gradients. */
+typedef struct rt_sparse_tables {
+    double parameters; /* elements of all tables */
+    double picked;     /* elements of the rows that one sample looks up */
+} rt_sparse_tables;
+
 typedef struct rt_sharding {
     uint8_t *role;     /* rt_role of each operator */
     uint8_t *position; /* rt_pipeline_position of each operator */
@@ -39,7 +45,10 @@ typedef struct rt_sharding {
                                                          * summed */
     uint32_t summed_count;                              /* number of summed tensors, both ways */
     rt_experts experts;
-    rt_parts parameters, frozen;
+    rt_parts parameters,
+        frozen; /* tables with sparse gradients count as frozen, because no tensor beside them has their
+                                  * size except the state of Adam */
+    rt_sparse_tables sparse;
     rt_parts half_parameters;        /* trained and frozen parameters of operators that autocast computes in half
                                       * precision */
     double largest_block_parameters; /* trained and frozen parameters of the largest block */

@@ -208,7 +208,7 @@ static double idle_fraction(const breakdown *b)
 static double parameters_of(const breakdown *b, size_t index, bool frozen_too)
 {
     const mdot_job_operator *op = &b->job->operators[index];
-    double elements = op->parameters + (frozen_too ? op->frozen_parameters : 0);
+    double elements = frozen_too ? op->parameters + op->frozen_parameters : rt_dense_parameters(op);
     return part_of(b, index) * elements / rt_shard_divisor(b->sharding, index, &b->requested.shard);
 }
 

@@ -14,6 +14,7 @@
  */
 #include "runtime/predict/operator_features.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/operator_traits.h"
 
 #include <string.h>
 
@@ -105,7 +106,7 @@ static void write_loads(const sequence *s, size_t start, size_t end, double divi
         double weight = i.count / divisor;
         add_load(sums, op->per_sample, weight);
         add_load(sums + MDOT_PHASE_COUNT * RT_LOAD_NUMBERS, op->per_step, weight);
-        sums[RT_LOAD_COLUMNS - 1] += weight * op->parameters;
+        sums[RT_LOAD_COLUMNS - 1] += weight * rt_dense_parameters(op);
     }
     for (int i = 0; i < RT_LOAD_COLUMNS; i++) row[i] = (float)sums[i];
 }

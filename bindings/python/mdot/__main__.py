@@ -83,7 +83,6 @@ def _value(text: str) -> Any:
 
 
 def _export(parsed: argparse.Namespace) -> None:
-    from mdot.trace.losses import attach
     from mdot.trace.models import build
     from mdot.trace.onnx_file import serialise
     from mdot.trace.tracer import trace
@@ -93,8 +92,10 @@ def _export(parsed: argparse.Namespace) -> None:
     )
     output = Path(parsed.output or parsed.model.replace(":", "-") + ".job")
     if output.suffix == ".onnx":
-        model, args = attach(network.model, network.args, network.loss, network.targets)
-        traced = trace(model, args, {**network.kwargs, **network.labels}, batch=parsed.batch, name=network.name)
+        kwargs, loss, targets = {**network.kwargs, **network.labels}, network.loss, network.targets
+        traced = trace(
+            network.model, network.args, kwargs, loss=loss, targets=targets, batch=parsed.batch, name=network.name
+        )
         output.write_bytes(serialise(traced.graph, traced.batch))
         print(f"{output}: {output.stat().st_size} bytes")
         return

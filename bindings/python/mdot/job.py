@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 from mdot.library import structs as c
-from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError
+from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError, TracedModuleError
 from mdot.library.libraries import call, check, read_text, reader, runtime
 from mdot.options import CHOICES
 from mdot.program import PeakMoment, Program, RecordedMemory, from_struct, to_struct
@@ -182,27 +182,26 @@ class Job:
             Job.from_torch(resnet50(), images, loss=nn.CrossEntropyLoss(), targets=classes)
             Job.from_torch(gpt2, (), {"input_ids": words}, loss=lambda out: my_loss(out.logits))
 
+        `model` may be wrapped in DistributedDataParallel, DataParallel or torch.compile, be the result of torch.export, or be a
+        method of a module, for example LightningModule.training_step. An exception that the module raises becomes a
+        TracedModuleError, which names the module inside.
+
         The job follows the program: the types of its parameters, autocast inside it, each parameter that does not require a
         gradient, regions under `torch.no_grad()`, checkpointed modules, and the kernels of attention. Its memory is that of a
         training step that runs on tensors without data. Special cases are reported as JobWarning.
         """
-        from mdot.trace.losses import attach, missing
         from mdot.trace.onnx_file import BATCH, serialise
         from mdot.trace.tracer import trace
 
         args = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
-        name = name or type(model).__name__
-        model, args = attach(model, args, loss, targets if isinstance(targets, (tuple, list)) else (targets,))
-        traced = trace(model, args, example_kwargs or {}, batch=batch, name=name)
+        expected = targets if isinstance(targets, (tuple, list)) else (targets,)
+        traced = trace(model, args, example_kwargs or {}, loss=loss, targets=expected, batch=batch, name=name)
 
         job = cls.from_onnx(serialise(traced.graph, traced.batch), dims={BATCH: traced.batch}, name=traced.graph.name)
         if traced.program is not None:
             job = job.with_program(_program_of(traced.graph, traced.program, job))
         for text in traced.notes:
             _warn(f"{traced.graph.name}: {text}")
-        without_loss = missing(traced.graph, traced.batch)
-        if without_loss is not None:
-            _warn(f"{traced.graph.name}: {without_loss}")
         if traced.unused:
             more = f" and {len(traced.unused) - 1} more" if len(traced.unused) > 1 else ""
             _warn(f"{traced.graph.name}: unused parameters are not counted: {traced.unused[0]}{more}")
@@ -229,14 +228,21 @@ class Job:
     def from_network(cls, network: Network, *, batch: int | None = None) -> Job:
         """Reads a network that `mdot.trace.models.build` made, with its loss. If the network rejects the labels that mdot
         assumed, the job has no loss, and a JobWarning gives the reason."""
-        call_with: dict[str, Any] = {"loss": network.loss, "targets": network.targets, "batch": batch, "name": network.name}
+
+        def read(labels: Mapping[str, Any]) -> Job:
+            kwargs = {**network.kwargs, **labels}
+            loss, targets = network.loss, network.targets
+            return cls.from_torch(
+                network.model, network.args, kwargs, loss=loss, targets=targets, batch=batch, name=network.name
+            )
+
         try:
-            return cls.from_torch(network.model, network.args, {**network.kwargs, **network.labels}, **call_with)
-        except Exception as fault:
+            return read(network.labels)
+        except TracedModuleError as fault:
             if not network.labels:
                 raise
-            reason = str(fault).partition("\n")[0]
-        job = cls.from_torch(network.model, network.args, network.kwargs, **call_with)
+            reason = fault.message
+        job = read({})
         labels = ", ".join(network.labels)
         _warn(f"{network.name}: the job has no loss, because the network rejected the assumed {labels}: {reason}")
         return job
@@ -251,11 +257,9 @@ class Job:
         `from_transformers("LlamaForCausalLM", LlamaConfig(), length=4096)` takes seconds. Example inputs and labels follow from
         the arguments of the class's forward function. For other classes, pass the model to `from_torch`.
         """
-        import transformers
+        from mdot.trace.models import class_of_transformers, of_transformers
 
-        from mdot.trace.models import of_transformers
-
-        made = getattr(transformers, kind) if isinstance(kind, str) else kind
+        made = class_of_transformers(kind) if isinstance(kind, str) else kind
         network = of_transformers(made, config if config is not None else made.config_class(), batch, length, size)
         return cls.from_network(network, batch=batch)
 

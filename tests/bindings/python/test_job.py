@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -157,6 +159,13 @@ class Keeping(support.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(seen, [expected] * 4)
+
+    def test_a_missing_pytorch_has_a_remedy(self) -> None:
+        calls = ("from_torch(None)", "from_name('resnet50')", "from_transformers('GPT2LMHeadModel')")
+        for call in calls:
+            code = f"import sys; sys.modules['torch'] = None; import mdot; mdot.Job.{call}"
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+            self.assertRegex(done.stderr, r"NotFoundError: .*PyTorch 2.4 or newer, .* lacks: pip install torch\n$")
 
 
 if __name__ == "__main__":

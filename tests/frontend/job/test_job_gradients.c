@@ -182,6 +182,27 @@ static void batch_normalization_has_vectors_for_each_step(void **state)
     job_end(&r);
 }
 
+/* A dense gradient has the size of the table, once per step. A sparse one has the rows that each sample picks. */
+static void sparse_gradient_of_a_table_has_the_picked_rows(void **state)
+{
+    (void)state;
+    for (int sparse = 0; sparse < 2; sparse++) {
+        onnx_builder *b = onnx_begin(17);
+        onnx_input(b, "places", MDOT_DTYPE_I64, "N,4");
+        onnx_initializer(b, "table", MDOT_DTYPE_F32, "1000,64", NULL);
+        onnx_node(b, "Gather", "table,places", "y");
+        onnx_attr_int(b, "sparse_gradient", sparse);
+        onnx_output(b, "y");
+        job_reading r = job_expect(b);
+        mdot_job_operator op = job_operator(&r, 0);
+        double rows = 4 * 4 * 64;
+        assert_true(op.parameters == 64000);
+        job_expect_load(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT], 2 * 4 * 64, rows, sparse ? rows : 0);
+        job_expect_load(op.per_step[MDOT_PHASE_WEIGHT_GRADIENT], 0, 0, sparse ? 0 : 4 * 64000);
+        job_end(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +215,7 @@ int main(void)
         cmocka_unit_test(merged_operator_sums_gradients_of_its_result),
         cmocka_unit_test(split_results_have_separate_gradients),
         cmocka_unit_test(concat_copies_gradients_of_single_readers),
+        cmocka_unit_test(sparse_gradient_of_a_table_has_the_picked_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

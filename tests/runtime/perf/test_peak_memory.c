@@ -177,6 +177,27 @@ static void overflowing_peak_saturates(void **state)
     mdot_job_destroy(job);
 }
 
+/* A table of 10,000 elements, of which a sample picks 8, beside a matmul of 100 parameters. */
+static void sparse_gradients_have_the_picked_rows(void **state)
+{
+    (void)state;
+    static const uint32_t before = 0;
+    mdot_job_operator operators[2] = {make("Gather", 1, 10000), make("Linear", 1, 100)};
+    operators[0].per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written = 4 * 8;
+    operators[1].inputs = &before;
+    operators[1].input_count = 1;
+    mdot_job *job = predict_make_job(operators, 2);
+    double a = activations(job, RT_ACTIVATION_FP32, 0, 0), weights = 4 * 10100;
+    const memory_case cases[] = {
+        {{.batch = 1}, weights + 2 * 4 * (100 + 8) + a},
+        {{.batch = 10}, weights + 2 * 4 * (100 + 80) + 10 * a},
+        {{.batch = 10000}, weights + 2 * weights + 10000 * a}, /* at most the whole table */
+        {{.batch = 1, .optimizer = MDOT_OPTIMIZER_ADAM}, weights + 4 * (100 + 8) + 2 * weights + a},
+    };
+    check(job, cases, sizeof cases / sizeof *cases);
+    mdot_job_destroy(job);
+}
+
 static void some_memory_is_reserved(void **state)
 {
     (void)state;
@@ -194,6 +215,7 @@ int main(void)
         cmocka_unit_test(pipeline_parallelism_distributes_blocks),
         cmocka_unit_test(update_of_adam_may_be_the_peak),
         cmocka_unit_test(overflowing_peak_saturates),
+        cmocka_unit_test(sparse_gradients_have_the_picked_rows),
         cmocka_unit_test(some_memory_is_reserved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,10 @@ class DeviceError(Error, RuntimeError):
     status = "MDOT_DEVICE"
 
 
+class TracedModuleError(InvalidArgumentError, RuntimeError):
+    """A PyTorch module raised an exception while it was traced. `__cause__` is that exception."""
+
+
 BY_STATUS: tuple[type[Error], ...] = (
     Error,
     InvalidArgumentError,

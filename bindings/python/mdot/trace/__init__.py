@@ -3,6 +3,9 @@
     tracer.py     runs the module on tensors without data; `trace` calls one function for each stage
     recorder.py   receives every ATen operator that the module calls, and the module that called it
     operators/    translates ATen operators into ONNX operators; one file for each family
+    modules.py    the module behind wrappers such as DistributedDataParallel; losses.py its loss; batch.py its batch
+    replacements.py, failures.py
+                  parts of PyTorch that are replaced during a run; exceptions of the module
     graph.py      the resulting graph; onnx_file.py writes it as ONNX
     models.py     networks of torchvision, timm, transformers and diffusers by their names
 
@@ -13,3 +16,16 @@ module runs as it is, in training mode, on tensors that have shapes only (torch.
 inference mode, because PyTorch then reports `linear`, `layer_norm` and `scaled_dot_product_attention` as they were called,
 before it decomposes them.
 """
+
+from mdot.library.errors import IncompatibleError, NotFoundError
+
+OLDEST = (2, 4)
+"""The oldest version of PyTorch that works."""
+_NEEDS = "reading a PyTorch module requires PyTorch 2.4 or newer"
+
+try:
+    import torch
+except ImportError as fault:
+    raise NotFoundError(f"{_NEEDS}, which this Python lacks: pip install torch") from fault
+if tuple(int(part) for part in torch.__version__.split(".")[:2]) < OLDEST:
+    raise IncompatibleError(f"{_NEEDS}; this is {torch.__version__}: pip install --upgrade torch")

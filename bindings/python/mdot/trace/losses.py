@@ -11,20 +11,20 @@ from torch.utils import _pytree as pytree
 
 from mdot.library.errors import InvalidArgumentError
 from mdot.trace.graph import FLOATS, Graph
+from mdot.trace.modules import Shell
 
 MOST_WITHOUT_LOSS = 1 << 21
 """Elements of a result per sample, for example logits, from which a missing loss is reported."""
 
 
-class Trained(nn.Module):
+class Trained(Shell):
     """A module and its loss, as one module. The module's paths stay the same; those of a loss with modules begin with "loss".
     The last positional arguments are the targets of the loss."""
 
     def __init__(self, model: nn.Module, loss: Callable[..., Any], target_count: int) -> None:
-        super().__init__()
+        super().__init__(model)
         if not callable(loss):
             raise InvalidArgumentError(f"loss is of type {type(loss).__name__}; pass a function or module that returns a scalar")
-        self.model = model
         self.loss = loss
         self.target_count = target_count
 
@@ -40,7 +40,7 @@ class Trained(nn.Module):
         self, memo: set[nn.Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, nn.Module]]:
         memo = set() if memo is None else memo
-        yield from self.model.named_modules(memo, prefix, remove_duplicate)
+        yield from super().named_modules(memo, prefix, remove_duplicate)
         if isinstance(self.loss, nn.Module):
             yield from self.loss.named_modules(memo, f"{prefix}.loss" if prefix else "loss", remove_duplicate)
 

@@ -54,7 +54,8 @@ def _import(library: str) -> Any:
     try:
         return importlib.import_module(library)
     except ImportError as fault:
-        raise NotFoundError(f"the package {library} is not installed; the requested network requires it") from fault
+        package = library.partition(".")[0]
+        raise NotFoundError(f"the network requires {package}, which cannot be imported ({fault}): pip install {package}") from fault
 
 
 def _on_meta(make: Any, *args: Any, **kwargs: Any) -> nn.Module:
@@ -135,13 +136,16 @@ def _timm(kind: str, batch: int, length: int | None, size: int | None, settings:
 # ---- Text, sound, both -----------------------------------------------------------------------------------------------
 
 
-def _transformers(kind: str, batch: int, length: int | None, size: int | None, settings: Mapping[str, Any]) -> Network:
-    transformers = _import("transformers")
-    made = getattr(transformers, kind, None)
-    configuration = getattr(made, "config_class", None)
-    if not inspect.isclass(made) or configuration is None:
+def class_of_transformers(kind: str) -> Any:
+    made = getattr(_import("transformers"), kind, None)
+    if not inspect.isclass(made) or getattr(made, "config_class", None) is None:
         raise NotFoundError(f"transformers has no network class {kind!r}; an example of a class is GPT2LMHeadModel")
-    return of_transformers(made, configuration(**settings), batch, length, size)
+    return made
+
+
+def _transformers(kind: str, batch: int, length: int | None, size: int | None, settings: Mapping[str, Any]) -> Network:
+    made = class_of_transformers(kind)
+    return of_transformers(made, made.config_class(**settings), batch, length, size)
 
 
 def of_transformers(made: Any, config: Any, batch: int, length: int | None, size: int | None) -> Network:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import nn
@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from mdot.library.errors import InvalidArgumentError, UnsupportedError
 from mdot.trace import batch as batches
+from mdot.trace import failures, losses, modules, replacements
 from mdot.trace.graph import Graph
 from mdot.trace.known import DataDependent
 from mdot.trace.module_state import left_alone, plain, stand_in
@@ -39,38 +40,49 @@ class Traced:
 
 
 def trace(
-    model: nn.Module,
+    given: Any,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     *,
+    loss: Callable[..., Any] | None = None,
+    targets: Sequence[Any] = (),
     batch: int | None = None,
     name: str | None = None,
 ) -> Traced:
-    """Records the module's operators on these inputs in training mode. The module's state is restored afterwards.
+    """Records the operators of a module and its loss on these inputs in training mode. The module's state is restored
+    afterwards.
 
     The run uses tensors without data. If the module's control flow depends on computed values, it is repeated with real
     values on the CPU.
     """
     is_fake = True
+    model = modules.prepare(given)
+    name = name or type(model).__name__
     dimensions = batches.leading_dimensions(args, kwargs) if batch is None else ()
+    model, args = losses.attach(model, args, loss, targets)
     notes: list[str] = []
-    try:
-        with batches.watch(model) as seen:
-            graph, recorder = _run(model, args, kwargs, name, fake=True)
-    except DataDependent as reason:
-        _check_runs(model, reason)
-        is_fake = False
-        notes.append(
-            "the operators depend on computed values: mdot recorded those of one run on the CPU with the module's "
-            "current weights"
-        )
-        graph, recorder = _run(_with_data(model), args, kwargs, name, fake=False)
+    with failures.explained(model, name), replacements.active(notes):
+        try:
+            with batches.watch(model) as seen:
+                graph, recorder = _run(model, args, kwargs, name, fake=True)
+        except DataDependent as reason:
+            _check_runs(model, reason)
+            is_fake = False
+            notes.append(
+                "the operators depend on computed values: mdot recorded those of one run on the CPU with the module's "
+                "current weights"
+            )
+            graph, recorder = _run(_with_data(model), args, kwargs, name, fake=False)
     if batch is None:
         batch, found = batches.choose(dimensions, seen)
         notes += found
+    without_loss = losses.missing(graph, batch)
+    if without_loss is not None:
+        notes.append(without_loss)
     read = {value for node in graph.nodes for value in node.inputs if value is not None}
     unused = [value.name for value in graph.parameters if value not in read]
-    program = record(model, args, kwargs, batch) if is_fake else None
+    with replacements.active([], refuses_gradients=False):
+        program = record(model, args, kwargs, batch) if is_fake else None
     if program is not None:
         notes += program.notes
         graph.recomputed = program.recomputed
@@ -81,13 +93,13 @@ def trace(
 
 
 def _run(
-    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], name: str | None, fake: bool
+    model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], name: str, fake: bool
 ) -> tuple[Graph, Recorder]:
-    graph = Graph(name or type(model).__name__)
+    graph = Graph(name)
     recorder = Recorder(graph, fake)
     mode = FakeTensorMode(allow_non_fake_inputs=True) if fake else contextlib.nullcontext()
     with torch.random.fork_rng(devices=[]), torch.inference_mode(), left_alone(model), mode, contextlib.ExitStack() as stack:
-        model.train()
+        modules.train(model)
         _show_parameters(model, recorder, fake)
         inputs, named = _inputs((list(args), dict(kwargs)), recorder, fake)
         stack.enter_context(_scopes(model, graph))
@@ -220,13 +232,18 @@ def _with_data(model: nn.Module) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         for module in made.modules():
-            for members in (module._parameters, module._buffers):
+            for members in _members(module):
                 for name, tensor in members.items():
                     if tensor is not None and tensor.device.type != "cpu":
                         if id(tensor) not in filled:
                             filled[id(tensor)] = _random_like(tensor)
                         members[name] = filled[id(tensor)]  # type: ignore[assignment]
     return made
+
+
+def _members(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The dictionaries of the module's own parameters and buffers."""
+    return module._parameters, module._buffers
 
 
 def _random_like(tensor: torch.Tensor) -> torch.Tensor:

@@ -17,6 +17,7 @@ from torch.nn.modules import module as hooks
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from mdot.trace import modules
 from mdot.trace.autocast import like_cuda
 from mdot.trace.known import DataDependent, KnownContents, outside
 from mdot.trace.module_state import left_alone, plain, stand_in
@@ -70,7 +71,7 @@ def _run(
     timeline = Timeline(SAMPLES, known)
     with torch.random.fork_rng(devices=[]), left_alone(model), like_cuda(), contextlib.ExitStack() as stack:
         stack.enter_context(mode)
-        model.train()
+        modules.train(model)
         parameters = _show_parameters(model, mode, dtype, timeline)
         inputs, named = _make_inputs((list(args), dict(kwargs)), batch, timeline, mode, dtype)
         timeline.add_inputs(leaf for leaf in pytree.tree_leaves((inputs, named)) if isinstance(leaf, torch.Tensor))

@@ -9,7 +9,12 @@ from mdot.trace.operators.call import DTYPES, Call, axis_of
 
 
 def _embedding(call: Call) -> Value:
-    return call.result("Gather", [call["weight"], call["indices"]], axis=0)
+    return call.result("Gather", [call["weight"], call["indices"]], axis=0, **_sparsity(call))
+
+
+def _sparsity(call: Call) -> dict[str, int]:
+    """An attribute that ONNX lacks: the table's gradient consists of the picked rows."""
+    return {"sparse_gradient": 1} if call.get("sparse") else {}
 
 
 def _embedding_bag(call: Call) -> list[Value]:
@@ -18,7 +23,7 @@ def _embedding_bag(call: Call) -> list[Value]:
     bags, width = call.shape
     length = max(1, indices.count // max(bags, 1))
     whole = indices.count == bags * length
-    picked = call.graph.op("Gather", [weight, indices], (*indices.shape, width), call.dtype, axis=0)
+    picked = call.graph.op("Gather", [weight, indices], (*indices.shape, width), call.dtype, axis=0, **_sparsity(call))
     if not whole:
         return call.as_it_is("aten", "embedding_bag")
     apart = call.graph.reshape(picked, (bags, length, width))

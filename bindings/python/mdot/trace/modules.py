@@ -1,0 +1,108 @@
+"""Finds the module to trace in an object that a user passes, and refuses objects that cannot be traced, with a remedy."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Iterator, Mapping
+
+import torch
+from torch import nn
+
+from mdot.library.errors import InvalidArgumentError, UnsupportedError
+
+_WRAPPERS = {
+    "DistributedDataParallel": "module",
+    "DataParallel": "module",
+    "DeepSpeedEngine": "module",
+    "OptimizedModule": "_orig_mod",  # torch.compile
+}
+"""Classes that hold a module with whole parameters, and the attribute that holds it."""
+_UNSHARDED = "and describe the sharding with the options data_parallel, tensor_parallel and zero of the prediction"
+
+
+class Shell(nn.Module):
+    """Runs a module in another way than its forward function. The module's paths stay the same."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def named_modules(
+        self, memo: set[nn.Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, nn.Module]]:
+        yield from self.model.named_modules(memo, prefix, remove_duplicate)
+
+
+class Method(Shell):
+    """Runs a method of a module, for example training_step."""
+
+    def __init__(self, method: Any) -> None:
+        super().__init__(method.__self__)
+        self.method = method
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.method(*args, **kwargs)
+
+
+def prepare(given: Any) -> nn.Module:
+    """The module with whole parameters behind wrappers such as DistributedDataParallel, torch.compile and torch.export, or a
+    module that runs a bound method."""
+    if isinstance(given, torch.export.ExportedProgram):
+        return given.module()
+    if inspect.ismethod(given) and isinstance(given.__self__, nn.Module):
+        _check(given.__self__)
+        return Method(given)
+    while type(given).__name__ in _WRAPPERS and isinstance(given, nn.Module):
+        given = getattr(given, _WRAPPERS[type(given).__name__])
+    if not isinstance(given, nn.Module):
+        raise InvalidArgumentError(_reason(given))
+    _check(given)
+    if not _has_forward(given):
+        kind = type(given).__name__
+        remedy = "its method that returns the loss, for example model.training_step with the batch and 0 as inputs"
+        raise InvalidArgumentError(f"{kind} has no forward function; pass the module that it trains, or {remedy}")
+    return given
+
+
+def _reason(given: Any) -> str:
+    kind = type(given).__name__
+    if isinstance(given, Mapping):
+        return f"the {kind} holds parameters but no operators; pass the torch.nn.Module that load_state_dict loads it into"
+    if isinstance(given, type):
+        return f"{given.__name__} is a class; pass an instance, for example one made under torch.device('meta')"
+    if callable(given):
+        name = getattr(given, "__name__", kind)
+        return f"{name} is a function, whose parameters are unknown; pass a torch.nn.Module or a method of one"
+    return f"{kind} is no torch.nn.Module; pass the module to trace"
+
+
+def _check(model: nn.Module) -> None:
+    for path, module in model.named_modules():
+        where = f"{path} is" if path else "the module is"
+        if isinstance(module, torch.jit.ScriptModule):
+            raise UnsupportedError(
+                f"{where} a TorchScript module, whose operators run outside of Python; pass the torch.nn.Module from which "
+                "torch.jit.script or torch.jit.trace made it"
+            )
+        names = {kind.__name__ for kind in type(module).__mro__ if kind.__module__.startswith("torch.distributed")}
+        if names & {"FSDPModule", "FullyShardedDataParallel"}:
+            raise UnsupportedError(f"{where} sharded by FSDP; pass the module before it is wrapped, {_UNSHARDED}")
+    for path, parameter in model.named_parameters():
+        if type(parameter).__name__ == "DTensor" or type(parameter.data).__name__ == "DTensor" or hasattr(parameter, "ds_id"):
+            raise UnsupportedError(f"the parameter {path} is distributed; pass the module before it is sharded, {_UNSHARDED}")
+
+
+def _has_forward(model: nn.Module) -> bool:
+    """Whether a class below nn.Module and LightningModule, or the object itself, defines forward."""
+    if "forward" in vars(model):
+        return True
+    owner = next(kind for kind in type(model).__mro__ if "forward" in vars(kind))
+    return owner is not nn.Module and owner.__name__ != "LightningModule"
+
+
+def train(model: nn.Module) -> None:
+    """Sets the training mode. Exported programs keep the mode in which they were exported."""
+    try:
+        model.train()
+    except NotImplementedError:
+        pass

@@ -1,0 +1,296 @@
+"""trace/: modules in wrappers, their losses and batches, and exceptions with a remedy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+from typing import Any
+
+import networks
+import support
+import torch
+from torch import nn
+
+import mdot
+from mdot.trace.models import Network
+
+
+def small() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+
+
+class Wrappers(support.TestCase):
+    def test_wrapped_modules_give_the_same_job(self) -> None:
+        x = torch.zeros(2, 8)
+        expected = [(op.type, op.parameters) for op in mdot.Job.from_torch(small(), x)]
+        inner = nn.Module()
+        inner.net = torch.compile(small())
+        inner.forward = lambda x: inner.net(x)  # type: ignore[method-assign]
+        wrapped: dict[str, Any] = {
+            "DataParallel": nn.DataParallel(small()),
+            "compile": torch.compile(small()),
+            "compile inside": inner,
+            "export": torch.export.export(small(), (x,)),
+            "export().module()": torch.export.export(small(), (x,)).module(),
+            "fx": torch.fx.symbolic_trace(small()),
+        }
+        for name, model in wrapped.items():
+            with self.subTest(name):
+                self.assertEqual([(op.type, op.parameters) for op in mdot.Job.from_torch(model, x)], expected)
+
+    def test_distributed_modules_are_unwrapped_or_refused(self) -> None:
+        """A process group of one process is enough to make them."""
+        import torch.distributed as distributed
+        from torch.distributed.fsdp import FullyShardedDataParallel
+
+        x = torch.zeros(2, 8)
+        with tempfile.TemporaryDirectory() as folder:
+            distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+            try:
+                plain = mdot.Job.from_torch(small(), x)
+                job = mdot.Job.from_torch(nn.parallel.DistributedDataParallel(small()), x)
+                self.assertEqual(list(job), list(plain))
+                sharded = FullyShardedDataParallel(small(), device_id=torch.device("cpu"))
+                with self.assertRaisesRegex(mdot.UnsupportedError, "sharded by FSDP; pass the module before .* zero"):
+                    mdot.Job.from_torch(sharded, x)
+                with self.assertRaisesRegex(mdot.UnsupportedError, "0 is sharded by FSDP"):
+                    mdot.Job.from_torch(self.fully_sharded_inside(), x)
+            finally:
+                distributed.destroy_process_group()
+
+    def fully_sharded_inside(self) -> nn.Module:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        model = small()
+        fully_shard(model[0], mesh=init_device_mesh("cpu", (1,)))  # type: ignore[index]
+        return model
+
+    def test_methods_of_modules_are_traced(self) -> None:
+        class LightningModule(nn.Module):
+            def forward(self, *args: Any) -> Any:
+                return super().forward(*args)
+
+        class Lit(LightningModule):
+            def __init__(self) -> None:
+                super().__init__()
+                self.net = small()
+
+            def training_step(self, batch: Any, _: int) -> torch.Tensor:
+                return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+        batch = (torch.zeros(2, 8), torch.zeros(2, dtype=torch.int64))
+        job = mdot.Job.from_torch(Lit().training_step, (batch, 0))
+        self.assertEqual([op.type for op in job], ["Linear", "Relu", "Linear", "SoftmaxCrossEntropyLoss"])
+        self.assertEqual((job.parameters, job.batch), (8 * 16 + 16 + 16 * 4 + 4, 2))
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "Lit has no forward function; .*training_step"):
+            mdot.Job.from_torch(Lit(), batch)
+
+    def test_sync_batch_norm_counts_as_batch_norm(self) -> None:
+        plain = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+        x = torch.zeros(2, 3, 16, 16)
+        expected = list(mdot.Job.from_torch(plain, x))
+        self.assertEqual(list(mdot.Job.from_torch(nn.SyncBatchNorm.convert_sync_batchnorm(plain), x)), expected)
+
+    def test_flex_attention_is_attention(self) -> None:
+        from torch.nn.attention import flex_attention as flex
+
+        mask = flex.create_block_mask(lambda b, h, i, j: i >= j, None, None, 512, 512, device="cpu")
+
+        class Attends(nn.Module):
+            def __init__(self, attend: Any, mask: Any) -> None:
+                super().__init__()
+                self.project, self.attend, self.mask = nn.Linear(64, 192), attend, mask
+
+            def forward(self, x: torch.Tensor) -> Any:
+                q, k, v = self.project(x).view(2, 512, 3, 4, 16).permute(2, 0, 3, 1, 4)
+                return self.attend(q, k, v, block_mask=self.mask)
+
+        for attend in (flex.flex_attention, torch.compile(flex.flex_attention)):
+            with self.assertWarnsRegex(mdot.JobWarning, "flex_attention counts .* skips 38% of them"):
+                job = mdot.Job.from_torch(Attends(attend, mask), torch.zeros(2, 512, 64))
+            self.assertIn("Attention", [op.type for op in job])
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", mdot.JobWarning)
+                mdot.Job.from_torch(Attends(attend, None), torch.zeros(2, 512, 64))
+
+
+class Refused(support.TestCase):
+    def refuse(self, pattern: str, model: Any, *args: Any, kind: type[Exception] = mdot.InvalidArgumentError) -> None:
+        with self.subTest(pattern), self.assertRaisesRegex(kind, pattern):
+            mdot.Job.from_torch(model, *args)
+
+    def test_objects_that_are_no_module_have_a_remedy(self) -> None:
+        x = torch.zeros(2, 8)
+        self.refuse("OrderedDict holds parameters but no operators; pass the torch.nn.Module", small().state_dict(), x)
+        self.refuse("<lambda> is a function, whose parameters are unknown", lambda x: x, x)
+        self.refuse("Linear is a class; pass an instance", nn.Linear, x)
+        self.refuse("str is no torch.nn.Module", "resnet50", x)
+        for scripted in (torch.jit.script(small()), torch.jit.trace(small(), x)):
+            self.refuse("TorchScript module, .* pass the torch.nn.Module from which", scripted, x, kind=mdot.UnsupportedError)
+
+    def test_unsuitable_inputs_have_a_remedy(self) -> None:
+        self.refuse("batch=", nn.Linear(8, 8), ())
+        self.refuse("hold numbers but no tensor; pass tensors", nn.Linear(8, 8), (2, 8))
+
+    def test_gradients_in_forward_are_refused(self) -> None:
+        class Forces(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.net = small()
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return torch.autograd.grad(self.net(x).sum(), x, create_graph=True)[0]
+
+        self.refuse("computes gradients in its forward function", Forces(), torch.zeros(2, 8), kind=mdot.UnsupportedError)
+
+    def test_exceptions_name_the_module(self) -> None:
+        inner = nn.Sequential(nn.Linear(8, 8), small())
+        with self.assertRaisesRegex(mdot.TracedModuleError, r"^Sequential: 1\.2 raised RuntimeError: .*; check the shapes") as seen:
+            inner[1][2] = nn.Linear(3, 3)  # type: ignore[operator]
+            mdot.Job.from_torch(inner, torch.zeros(2, 8))
+        self.assertIsInstance(seen.exception.__cause__, RuntimeError)
+        self.assertNotIn("\n", str(seen.exception))
+        self.refuse("1 raised ValueError: .*at least two samples", nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), torch.zeros(1, 4))
+        self.refuse("TypeError: .*example_kwargs holds those with names", small(), (torch.zeros(2, 8), 1))
+
+    def test_a_failed_trace_prints_nothing(self) -> None:
+        code = "import mdot, torch\ntry: mdot.Job.from_torch(torch.nn.Linear(8, 8), torch.zeros(2, 7))\nexcept mdot.Error: pass"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+
+class Sparse(support.TestCase):
+    def test_sparse_tables_have_gradients_of_their_rows(self) -> None:
+        """Two tables of 256 MB: their gradients take memory and time only if they are dense."""
+
+        class Tables(nn.Module):
+            def __init__(self, sparse: bool) -> None:
+                super().__init__()
+                self.one = nn.Embedding(1_000_000, 64, sparse=sparse)
+                self.bag = nn.EmbeddingBag(1_000_000, 64, mode="sum", sparse=sparse)
+                self.top = nn.Linear(128, 1)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                out: torch.Tensor = self.top(torch.cat([self.one(x[:, 0]), self.bag(x)], 1))
+                return out
+
+        jobs = [mdot.Job.from_torch(networks.meta(Tables, kind), networks.tokens(4, 2)) for kind in (False, True)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mdot.Warning)
+            dense, sparse = (mdot.predict(job, "A100", 1024) for job in jobs)
+        self.assertEqual(jobs[0].parameters, jobs[1].parameters)
+        self.assertEqual(dense.weight_bytes, sparse.weight_bytes)
+        self.assertGreater(dense.gradient_bytes, 512e6)
+        self.assertLess(sparse.gradient_bytes, 2e6)
+        self.assertLess(sparse.step_ms, 0.5 * dense.step_ms)
+
+
+class Losses(support.TestCase):
+    def test_a_loss_is_part_of_the_job(self) -> None:
+        """A function and a module with targets add the same operator, and leave the paths of modules as they are."""
+        model, x, classes = nn.Sequential(nn.Linear(8, 100)), torch.zeros(4, 8), torch.zeros(4, dtype=torch.int64)
+        plain = mdot.Job.from_torch(model, x)
+        job = mdot.Job.from_torch(model, x, loss=nn.CrossEntropyLoss(), targets=classes)
+        self.assertEqual([op.type for op in job], ["Linear", "SoftmaxCrossEntropyLoss"])
+        self.assertEqual((job[0].module, job[1].module, job.batch), (plain[0].module, "loss", 4))
+        function = nn.functional.cross_entropy
+        also = mdot.Job.from_torch(model, x, loss=lambda out, y: function(out, y), targets=(classes,))
+        self.assertEqual([op.type for op in also], [op.type for op in job])
+        memory = [mdot.predict(one, "A100", 1 << 20).memory_gib for one in (plain, job)]
+        self.assertGreater(memory[1], 1.3 * memory[0])
+
+    def test_parameters_of_a_loss_are_trained(self) -> None:
+        class Weighted(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.scale = nn.Parameter(torch.ones(4))
+
+            def forward(self, out: torch.Tensor) -> torch.Tensor:
+                return (out * self.scale).square().mean()
+
+        job = mdot.Job.from_torch(nn.Linear(8, 4), torch.zeros(2, 8), loss=Weighted())
+        self.assertEqual(job.parameters, 8 * 4 + 4 + 4)
+
+    def test_unusable_losses_are_refused(self) -> None:
+        model, x = nn.Linear(8, 8), torch.zeros(2, 8)
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, r"loss returned a tensor of shape \[2, 8\]"):
+            mdot.Job.from_torch(model, x, loss=lambda out: out)
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "pass loss="):
+            mdot.Job.from_torch(model, x, targets=torch.zeros(2))
+        with self.assertRaisesRegex(mdot.InvalidArgumentError, "loss is of type str"):
+            mdot.Job.from_torch(model, x, loss="mse")  # type: ignore[arg-type]
+
+    def test_large_logits_without_a_loss_give_a_warning(self) -> None:
+        model = networks.meta(nn.Linear, 8, 1 << 15)
+        with self.assertWarnsRegex(mdot.JobWarning, r"no loss; a cross-entropy of the result \[2, 64, 32768\] would take 16 to 24"):
+            mdot.Job.from_torch(model, torch.zeros(2, 64, 8))
+
+    def test_networks_by_name_have_their_losses(self) -> None:
+        small = {"num_hidden_layers": 1}
+        expected: dict[str, tuple[int, dict[str, Any]]] = {
+            "resnet18": (1, {}),
+            "inception_v3": (2, {}),
+            "fcn_resnet50": (1, {"size": 64}),
+            "timm:deit_tiny_distilled_patch16_224": (1, {}),
+            "transformers:GPT2LMHeadModel": (1, {"n_layer": 1}),
+            "transformers:GPT2ForSequenceClassification": (1, {"n_layer": 1}),
+            "transformers:T5ForConditionalGeneration": (1, {"num_layers": 1}),
+            "transformers:BertForQuestionAnswering": (2, small),
+            "transformers:BertForPreTraining": (2, small),
+            "transformers:BertForMultipleChoice": (1, small),
+            "transformers:ViTForImageClassification": (1, small),
+            "transformers:SegformerForSemanticSegmentation": (1, {"size": 128}),
+        }
+        for name, (losses, settings) in expected.items():
+            with self.subTest(name), warnings.catch_warnings():
+                warnings.simplefilter("error", mdot.Warning)
+                job = mdot.Job.from_name(name, **settings)
+                self.assertEqual([op.type for op in job].count("SoftmaxCrossEntropyLoss"), losses)
+
+    def test_a_network_that_rejects_the_labels_is_read_without(self) -> None:
+        network = Network("short", nn.Linear(8, 8), (torch.zeros(2, 8),), {}, labels={"labels": torch.zeros(2)})
+        with self.assertWarnsRegex(mdot.JobWarning, "short: the job has no loss, because the network rejected .* labels: "):
+            self.assertEqual(len(mdot.Job.from_network(network)), 1)
+
+    def test_the_command_exports_the_loss(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for suffix in (".job", ".onnx"):
+                command = [sys.executable, "-m", "mdot", "export", "resnet18", "-o", folder + "/a" + suffix]
+                subprocess.run(command, check=True, capture_output=True)
+                self.assertEqual(mdot.Job.read(folder + "/a" + suffix)[-1].type, "SoftmaxCrossEntropyLoss")
+
+
+class Batches(support.TestCase):
+    def test_sequence_first_modules_give_the_batch(self) -> None:
+        x = torch.zeros(100, 4, 64)
+        layer = nn.TransformerEncoderLayer(64, 4, 128)
+        for model in (nn.LSTM(64, 64), nn.GRU(64, 64), nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)):
+            with self.subTest(type(model).__name__):
+                with self.assertWarnsRegex(mdot.JobWarning, "takes the sequence first; pass batch="):
+                    job = mdot.Job.from_torch(model, x)
+                given = mdot.Job.from_torch(model, x, batch=4)
+                self.assertEqual((job.batch, list(job)), (4, list(given)))
+                self.assertEqual(mdot.Job.from_torch(model, x, batch=100).batch, 100)
+
+    def test_batch_first_modules_keep_the_first_dimension(self) -> None:
+        class Turned(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.inner = nn.LSTM(64, 64)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                out: torch.Tensor = self.inner(x.transpose(0, 1))[0]
+                return out
+
+        for model in (nn.LSTM(64, 64, batch_first=True), Turned()):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", mdot.JobWarning)
+                self.assertEqual(mdot.Job.from_torch(model, torch.zeros(4, 100, 64)).batch, 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
