@@ -3,8 +3,9 @@
  *   weights          4 bytes per parameter, 2 in pure bf16. Under autocast, half-precision copies of the weights that
  *                    matmuls read live through the step. Frozen weights count, too, but have none of the following
  *                    terms
- *   gradients        of the weights' type, kept from micro-step to micro-step and from step to step, so that
- *                    accumulation needs the same memory; a second copy in the buckets that several workers exchange
+ *   gradients        of the weights' type. They are freed after the optimizer's step, and allocated during the backward
+ *                    pass (peak_moments.c). If a step has several passes, all of them exist in the later ones. A second
+ *                    copy, which is never freed, is in the buckets that several workers exchange
  *                    (DistributedDataParallel, gradient_as_bucket_view=False)
  *   optimizer state  of the weights' type: one tensor for SGD, which has momentum here (mdot_optimizer_load), two for
  *                    Adam and AdamW
@@ -24,26 +25,13 @@
  */
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/peak_moments.h"
 
 enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
 static double min(double a, double b)
 {
     return a < b ? a : b;
-}
-
-/* The elements of experts and of all other operators on one GPU. */
-static rt_elements part_of(const rt_parts *parts, const rt_shard *shard)
-{
-    double saved = 1 - 1 / shard->tensor;
-    rt_elements sum = {0};
-    for (int at = 0; at < RT_PIPELINE_POSITIONS; at++) {
-        double experts = parts->experts[at] - parts->sharded_experts[at] * saved;
-        double all = parts->all[at] - parts->sharded[at] * saved;
-        sum.experts += shard->of[at] * experts / shard->experts;
-        sum.others += shard->of[at] * (all - experts);
-    }
-    return sum;
 }
 
 static double both(rt_elements elements)
@@ -53,13 +41,13 @@ static double both(rt_elements elements)
 
 rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *shard)
 {
-    return part_of(&job->analysis->sharding.parameters, shard);
+    return rt_part_of(&job->analysis->sharding.parameters, shard);
 }
 
 rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *shard)
 {
     const rt_sharding *sharding = &job->analysis->sharding;
-    rt_elements trained = part_of(&sharding->parameters, shard), frozen = part_of(&sharding->frozen, shard);
+    rt_elements trained = rt_part_of(&sharding->parameters, shard), frozen = rt_part_of(&sharding->frozen, shard);
     return (rt_elements){trained.others + frozen.others, trained.experts + frozen.experts};
 }
 
@@ -81,14 +69,40 @@ static double exchanged_part(const mdot_configuration *c, rt_elements elements)
     return (others ? elements.others : 0) + (experts ? elements.experts : 0);
 }
 
-static double activation_bytes(const mdot_job *job, const rt_resolved_configuration *resolved)
+/* Gradients exist throughout the step if later passes add to them. */
+static bool keeps_gradients(const rt_resolved_configuration *resolved)
 {
-    const mdot_configuration *c = &resolved->configuration.c;
-    const rt_activation_case *which = &resolved->activation_case;
-    const rt_activations *a = &job->analysis->activations.of[which->type][which->attention][which->recompute];
-    double sample = a->whole + (a->all - a->whole) / resolved->shard.tensor;
-    double in_flight = min(c->pipeline_parallel, resolved->steps);
-    return (double)resolved->configuration.micro_batch * sample * in_flight * resolved->shard.of[RT_PIPELINE_BLOCKS];
+    return resolved->steps > 1;
+}
+
+static double sum_of(const rt_memory *m)
+{
+    return m->weights + m->gradients + m->optimizer + m->activations;
+}
+
+/* `m` with the tensors of one moment, if that is more than *largest has. */
+static void consider(rt_memory m, rt_memory *largest)
+{
+    if (sum_of(&m) > sum_of(largest)) *largest = m;
+}
+
+/* Considers every moment of a pass. `m` has all that exists throughout the step. `gradients` are the bytes of all
+ * gradients besides. */
+static void consider_passes(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_memory *m,
+                            double gradients, rt_memory *largest)
+{
+    rt_moment moments[RT_MAX_MOMENTS];
+    size_t count = rt_peak_moments(job, resolved, moments);
+    double in_flight = min(resolved->configuration.c.pipeline_parallel, resolved->steps);
+    double samples = (double)resolved->configuration.micro_batch * in_flight;
+    for (size_t i = 0; i < count; i++) {
+        rt_memory at = *m;
+        at.gradients += (keeps_gradients(resolved) ? 1 : moments[i].gradients) * gradients;
+        at.pass_activations = samples * moments[i].per_sample + moments[i].per_step;
+        at.half_weights = moments[i].weight_copies;
+        at.activations = at.pass_activations + at.half_weights;
+        consider(at, largest);
+    }
 }
 
 rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved)
@@ -100,26 +114,25 @@ rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration
     double bytes = c->precision == MDOT_PRECISION_BF16 ? HALF_BYTES : WEIGHT_BYTES;
     bool adam = c->optimizer != MDOT_OPTIMIZER_SGD;
     double optimizer_bytes = bytes * (c->zero_stage >= 1 ? zero_part(c, parameters) : both(parameters));
+    double gradients = bytes * (c->zero_stage >= 2 ? zero_part(c, parameters) : both(parameters));
     rt_memory m = {.weights = bytes * both(weights), .optimizer = (adam ? 2 : 1) * optimizer_bytes};
-    m.gradients = bytes * (c->zero_stage >= 2 ? zero_part(c, parameters) : both(parameters));
-    if (c->zero_stage == 0) m.gradients += bytes * exchanged_part(c, parameters);
+    if (c->zero_stage == 0) m.gradients = bytes * exchanged_part(c, parameters);
     if (c->zero_stage >= 3) {
         double block = sharding->largest_block_parameters - sharding->largest_block_experts * (1 - 1 / shard->experts);
         double gathered = job->info.block_count > 0 ? bytes * block / shard->tensor : m.weights;
         m.weights = min(m.weights, bytes * zero_part(c, weights) + gathered);
     }
-    double update = adam ? optimizer_bytes : 0;
-    m.pass_activations = activation_bytes(job, resolved);
-    if (rt_is_half(c->precision) && c->precision != MDOT_PRECISION_BF16)
-        m.half_weights = HALF_BYTES * both(part_of(&sharding->half_parameters, shard));
-    double passing = m.pass_activations + m.half_weights;
-    m.activations = passing > update ? passing : update;
-    return m;
+    rt_memory updating = m, largest = {0};
+    updating.gradients += gradients;
+    updating.activations = adam ? optimizer_bytes : 0;
+    consider(updating, &largest);
+    consider_passes(job, resolved, &m, gradients, &largest);
+    return largest;
 }
 
 uint64_t rt_sum_memory(const rt_memory *m)
 {
-    double peak = m->weights + m->gradients + m->optimizer + m->activations;
+    double peak = sum_of(m);
     return peak < 0x1p64 ? (uint64_t)peak : UINT64_MAX;
 }
 

@@ -275,7 +275,7 @@ static mdot_status write_memory(breakdown *b, mdot_error *err)
         distribute(b, m.weights, weights, offsetof(mdot_operator_time, weight_bytes));
         distribute(b, m.gradients, parameters, offsetof(mdot_operator_time, gradient_bytes));
         distribute(b, m.optimizer, parameters, offsetof(mdot_operator_time, optimizer_bytes));
-        bool in_pass = m.pass_activations + m.half_weights >= m.activations;
+        bool in_pass = m.pass_activations + m.half_weights > 0;
         distribute(b, in_pass ? m.pass_activations : m.activations, in_pass ? activations : parameters,
                    offsetof(mdot_operator_time, activation_bytes));
         if (in_pass) distribute(b, m.half_weights, half, offsetof(mdot_operator_time, activation_bytes));
