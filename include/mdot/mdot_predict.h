@@ -20,7 +20,20 @@ extern "C" {
  * for the module names that the reader may keep on request. Immutable. */
 typedef struct mdot_job mdot_job;
 
-typedef enum mdot_optimizer { MDOT_OPTIMIZER_SGD, MDOT_OPTIMIZER_ADAM, MDOT_OPTIMIZER_ADAMW } mdot_optimizer;
+/* A job names one of the first three; a configuration may choose any. */
+typedef enum mdot_optimizer {
+    MDOT_OPTIMIZER_SGD, /* with momentum */
+    MDOT_OPTIMIZER_ADAM,
+    MDOT_OPTIMIZER_ADAMW,
+    MDOT_OPTIMIZER_SGD_PLAIN, /* without momentum: no state */
+    MDOT_OPTIMIZER_ADAM8BIT,  /* bitsandbytes: both states have one byte per parameter, and a scale for 256 */
+    MDOT_OPTIMIZER_ADAMW8BIT,
+    MDOT_OPTIMIZER_ADAFACTOR, /* factored second moments of matrices, no first moment */
+    MDOT_OPTIMIZER_LION,
+    MDOT_OPTIMIZER_MUON,       /* for the matrices in blocks, with AdamW for all other parameters */
+    MDOT_OPTIMIZER_ADAM_FUSED, /* the same as ADAM with optimizer_kernels FUSED */
+    MDOT_OPTIMIZER_ADAMW_FUSED
+} mdot_optimizer;
 
 /* FLOPs and bytes of an operation. A multiply-add is two FLOPs. Each tensor is counted once, and a floating-point
  * element as four bytes for any type in the file, because precision belongs to the configuration. Whole numbers, at
@@ -244,6 +257,11 @@ typedef enum mdot_precision {
     MDOT_PRECISION_AMP_BF16, /* autocast to bf16; GPUs below compute capability 8.0 emulate bf16 matmuls in fp32 */
     MDOT_PRECISION_BF16,     /* bf16 for weights, gradients, the optimizer's state and activations, without autocast */
     MDOT_PRECISION_PYTORCH,  /* PyTorch's default: fp32, and tf32 in convolutions if the GPU has TF32 */
+    /* Weights and activations in half precision; the optimizer updates fp32 weights. Below ZeRO stage 3, a GPU has
+     * both (DeepSpeed, Megatron), and gradients are in half precision. At stage 3 it has a shard of the fp32 weights
+     * and gradients, and gathers weights in half precision (FSDP's MixedPrecision). */
+    MDOT_PRECISION_MIXED_BF16,
+    MDOT_PRECISION_MIXED_FP16,
     MDOT_PRECISION_AMP_FP16 = MDOT_PRECISION_AMP
 } mdot_precision;
 typedef enum mdot_layout { MDOT_LAYOUT_NCHW, MDOT_LAYOUT_NHWC } mdot_layout;
@@ -259,6 +277,27 @@ typedef enum mdot_recompute {
                               * for a job without blocks */
     MDOT_RECOMPUTE_SELECTIVE /* everything except matmuls, convolutions and attention */
 } mdot_recompute;
+
+/* Kernels of the update by SGD, Adam and AdamW. The other optimizers have one implementation each. */
+typedef enum mdot_optimizer_kernels {
+    MDOT_OPTIMIZER_KERNELS_DEFAULT, /* FOREACH, as PyTorch; FUSED in mixed precision below ZeRO stage 3 */
+    MDOT_OPTIMIZER_KERNELS_FOREACH,
+    MDOT_OPTIMIZER_KERNELS_FUSED,
+    MDOT_OPTIMIZER_KERNELS_FOR_LOOP
+} mdot_optimizer_kernels;
+
+/* Type of gradients. HALF is fp16 or bf16. */
+typedef enum mdot_number { MDOT_NUMBER_DEFAULT, MDOT_NUMBER_FP32, MDOT_NUMBER_HALF } mdot_number;
+
+/* Parts of the training's state that are in host memory. The update then runs on the host (DeepSpeed's CPUAdam). */
+typedef enum mdot_offload { MDOT_OFFLOAD_NOTHING, MDOT_OFFLOAD_OPTIMIZER, MDOT_OFFLOAD_PARAMETERS } mdot_offload;
+
+/* Type of frozen weights of matmuls. */
+typedef enum mdot_frozen {
+    MDOT_FROZEN_UNCHANGED,
+    MDOT_FROZEN_INT8, /* one byte, and a scale per row */
+    MDOT_FROZEN_NF4   /* half a byte, with doubly quantised scales of 64 weights (QLoRA) */
+} mdot_frozen;
 
 /* Link between the GPUs of a node. Rates are per GPU, outgoing, in one direction. */
 typedef enum mdot_link {
@@ -314,7 +353,8 @@ typedef struct mdot_configuration {
                                * is set */
     int gpu_count;            /* number of GPUs that work on a step, up to 2^16; 0: the product of the degrees of
                                * parallelism, or 1 */
-    mdot_precision precision; /* number formats; bf16 includes the weights, and pytorch is fp32 with tf32 in
+    mdot_precision precision; /* number formats; bf16 includes the weights, mixed-bf16 and mixed-fp16 compute with
+                               * half-precision weights and update fp32 ones, and pytorch is fp32 with tf32 in
                                * convolutions */
     mdot_layout layout;       /* memory layout of images */
     mdot_optimizer optimizer; /* optimizer that updates the parameters */
@@ -345,6 +385,20 @@ typedef struct mdot_configuration {
                         * newest that the predictor knows. A predictor that ignores it answers for the software that it
                         * was made with and sets MDOT_WARN_SOFTWARE_NOT_MEASURED */
     uint32_t reserved; /* must be 0 */
+    /* Added in version 0.3: */
+    mdot_optimizer_kernels optimizer_kernels; /* kernels of the update by sgd, adam and adamw: over lists of tensors
+                                               * (foreach), one fused kernel, or one tensor after the other (for-loop) */
+    uint32_t step_in_backward;  /* update of each parameter in the backward pass, as soon as its gradient exists; it
+                                * needs a single pass per step. 0 or 1 */
+    mdot_number gradient_type;  /* type of the gradients that a GPU keeps; fp32 in mixed precision is Megatron's main
+                                * gradients, which are never freed. HALF needs weights in half precision */
+    mdot_number reduce_type;    /* type in which gradients are summed over GPUs */
+    mdot_offload offload;       /* parts that are kept in host memory and updated there: the optimizer's state, or also
+                                * weights and gradients, which needs ZeRO stage 3 */
+    mdot_frozen frozen_weights; /* type of the frozen weights of matmuls, which are dequantised before each use */
+    uint32_t ema;               /* moving average of the weights, an fp32 copy that each step updates. 0 or 1 */
+    uint32_t keep_gathered;     /* weights that ZeRO stage 3 gathered in the forward pass stay until the backward pass,
+                                 * as by FSDP2's reshard_after_forward=False. 0 or 1 */
 } mdot_configuration;
 
 /* The numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or

@@ -51,6 +51,22 @@ enum {
 #include "runtime/job/configuration.def"
 };
 enum {
+#define OPTIMIZER_KERNELS(id, name) VALUE_OPTIMIZER_KERNELS_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
+#define NUMBER(id, name) VALUE_NUMBER_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
+#define OFFLOAD(id, name) VALUE_OFFLOAD_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
+#define FROZEN(id, name) VALUE_FROZEN_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
 #define LINK_CHOICE(id, name) VALUE_LINK_##id,
 #include "runtime/job/configuration.def"
 };
@@ -60,12 +76,16 @@ enum {
 #define OPTIMIZER(id, name) SAME(OPTIMIZER_##id)
 #define ATTENTION(id, name) SAME(ATTENTION_##id)
 #define RECOMPUTE(id, name) SAME(RECOMPUTE_##id)
+#define OPTIMIZER_KERNELS(id, name) SAME(OPTIMIZER_KERNELS_##id)
+#define NUMBER(id, name) SAME(NUMBER_##id)
+#define OFFLOAD(id, name) SAME(OFFLOAD_##id)
+#define FROZEN(id, name) SAME(FROZEN_##id)
 #define LINK_CHOICE(id, name) SAME(LINK_##id)
 #include "runtime/job/configuration.def"
 
 static mdot_status refuse_value(const rt_option *option, double value, mdot_error *err)
 {
-    char names[128] = "";
+    char names[192] = "";
     if (option->kind == RT_KIND_REAL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %g; accepted: 0, or %g to %g", option->field, value,
                          option->least, option->most);
@@ -106,7 +126,48 @@ static mdot_status check_ranges(const mdot_configuration *c, mdot_error *err)
     return MDOT_OK;
 }
 
-static mdot_status check_numbers(const mdot_configuration *c, mdot_error *err)
+/* Replaces an optimizer whose name includes its kernels. */
+static mdot_status split_optimizer(mdot_configuration *c, mdot_error *err)
+{
+    bool is_adam = c->optimizer == MDOT_OPTIMIZER_ADAM_FUSED;
+    if (!is_adam && c->optimizer != MDOT_OPTIMIZER_ADAMW_FUSED) return MDOT_OK;
+    if (c->optimizer_kernels != MDOT_OPTIMIZER_KERNELS_DEFAULT && c->optimizer_kernels != MDOT_OPTIMIZER_KERNELS_FUSED)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "optimizer is %s, but optimizer_kernels is %s: set optimizer to %s, or leave "
+                         "optimizer_kernels at its default",
+                         rt_optimizer_names[c->optimizer], rt_optimizer_kernels_names[c->optimizer_kernels],
+                         is_adam ? "adam" : "adamw");
+    c->optimizer = is_adam ? MDOT_OPTIMIZER_ADAM : MDOT_OPTIMIZER_ADAMW;
+    c->optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FUSED;
+    return MDOT_OK;
+}
+
+/* Checks options of the training that need or exclude each other. */
+static mdot_status check_training(const mdot_configuration *c, mdot_error *err)
+{
+    bool half_weights = c->precision == MDOT_PRECISION_BF16 || rt_is_mixed(c->precision);
+    if (c->gradient_type == MDOT_NUMBER_HALF && !half_weights)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "gradient_type is half, but gradients have the type of the weights, which is fp32: set "
+                         "precision to bf16, mixed-bf16 or mixed-fp16");
+    if (c->step_in_backward != 0 && (c->accumulate > 1 || c->micro_batches > 1 || c->pipeline_parallel > 1))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "step_in_backward updates a parameter after one pass: leave accumulate, micro_batches and "
+                         "pipeline_parallel at 1");
+    if (c->offload == MDOT_OFFLOAD_PARAMETERS && c->zero_stage != 3)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "offload is parameters, which needs zero_stage 3, because only that stage gathers weights "
+                         "before their use");
+    if (c->offload != MDOT_OFFLOAD_NOTHING && c->step_in_backward != 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "step_in_backward updates on the GPU, and offload in host memory: set one of them");
+    if (c->keep_gathered != 0 && c->zero_stage != 3)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "keep_gathered needs zero_stage 3, because other stages keep all weights on each GPU");
+    return MDOT_OK;
+}
+
+static mdot_status check_numbers(mdot_configuration *c, mdot_error *err)
 {
     mdot_status status = check_ranges(c, err);
     if (status != MDOT_OK) return status;
@@ -116,7 +177,8 @@ static mdot_status check_numbers(const mdot_configuration *c, mdot_error *err)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "compiled needs PyTorch 2.0 or later, which introduced torch.compile; torch is %u.%u",
                          c->torch / 100, c->torch % 100);
-    return MDOT_OK;
+    status = check_training(c, err);
+    return status == MDOT_OK ? split_optimizer(c, err) : status;
 }
 
 /* ---- GPUs ------------------------------------------------------------------------------------------------------- */

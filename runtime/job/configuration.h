@@ -32,9 +32,21 @@ mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_
 /* Fills in defaults of a configuration whose numbers are valid, and refuses contradictions. */
 mdot_status rt_configuration_complete(rt_configuration *configuration, mdot_error *err);
 
+/* Weights in half precision that matmuls read, beside fp32 weights that the optimizer updates. */
+static inline bool rt_is_mixed(mdot_precision precision)
+{
+    return precision == MDOT_PRECISION_MIXED_BF16 || precision == MDOT_PRECISION_MIXED_FP16;
+}
+
+/* fp32 weights, which autocast copies for matmuls. */
+static inline bool rt_is_autocast(mdot_precision precision)
+{
+    return precision == MDOT_PRECISION_AMP || precision == MDOT_PRECISION_AMP_BF16;
+}
+
 static inline bool rt_is_half(mdot_precision precision)
 {
-    return precision == MDOT_PRECISION_AMP || precision == MDOT_PRECISION_AMP_BF16 || precision == MDOT_PRECISION_BF16;
+    return rt_is_autocast(precision) || precision == MDOT_PRECISION_BF16 || rt_is_mixed(precision);
 }
 
 #endif

@@ -2,8 +2,9 @@
  *
  *   data parallelism    Gradients are summed over the workers once per step: 2 (n - 1) / n of their bytes. The sum
  *                       overlaps the last backward pass. The step waits for the rest, at least a tenth: the last
- *                       bucket. ZeRO 1 and 2 move as many bytes, in other pieces. At stage 3 every pass gathers
- *                       weights forward and backward and scatters gradients: 3 (n - 1) / n.
+ *                       bucket. ZeRO 1 and 2 scatter gradients and gather updated weights, which are as many bytes if
+ *                       both have the same type. At stage 3 every pass gathers weights forward and backward (only
+ *                       forward with keep_gathered) and scatters gradients: 3 (n - 1) / n.
  *   tensor parallelism  The step waits for every sum (sharding.c): 2 (n - 1) / n of its bytes and a start-up cost. If
  *                       blocks are recomputed, forward sums run again.
  *   expert parallelism  Tokens are sent to experts and collected (experts.c): (n - 1) / n of their bytes and a
@@ -13,7 +14,7 @@
  *   pipeline            Bytes that cross the border of two stages, both ways, for every micro-batch that the step
  *                       waits for.
  *
- * Gradients and activations have the precision's width. An exchange within one node uses its link. An exchange that
+ * widths.c has the width of weights and gradients. Activations have the precision's width. An exchange within one node uses its link. An exchange that
  * spans nodes uses the slower of link and network. A sum uses one network port for each of its GPUs in a node,
  * because NCCL lays a ring through each. A point-to-point transfer uses the sender's port only.
  */
@@ -37,6 +38,7 @@ typedef struct exchange {
     const mdot_configuration *c;
     const rt_sharding *sharding;
     const rt_shard *shard;
+    const rt_widths *widths;
     double half; /* bytes relative to fp32: 0.5 or 1 */
     double micro_batch, micro_steps;
 } exchange;
@@ -69,8 +71,11 @@ static double started_ms(double n, double count, double ms)
 /* Time to sum the gradients of `parameters` over n workers and, at ZeRO stage 3, to gather `weights`. */
 static double gradients_ms(const exchange *e, double n, double stride, double parameters, double weights)
 {
-    double width = e->c->precision == MDOT_PRECISION_BF16 ? 2 : 4;
-    double bytes = width * (e->c->zero_stage >= 3 ? 2 * weights + parameters : 2 * parameters);
+    const rt_widths *w = e->widths;
+    double gathers = e->c->keep_gathered != 0 ? 1 : 2; /* forward, and backward unless weights are kept */
+    double bytes = 2 * w->reduced * parameters;
+    if (e->c->zero_stage == 1 || e->c->zero_stage == 2) bytes = (w->reduced + w->compute) * parameters;
+    if (e->c->zero_stage >= 3) bytes = gathers * w->compute * weights + w->reduced * parameters;
     return (n - 1) / n * bytes / sum_rate(e, n, stride);
 }
 
@@ -124,6 +129,7 @@ double rt_communication_ms(const mdot_job *job, const rt_resolved_configuration 
                   .c = c,
                   .sharding = &job->analysis->sharding,
                   .shard = &resolved->shard,
+                  .widths = &resolved->widths,
                   .half = rt_is_half(c->precision) ? 0.5 : 1,
                   .micro_batch = (double)resolved->configuration.micro_batch,
                   .micro_steps = resolved->micro_steps};

@@ -25,15 +25,16 @@ rt_rates rt_rates_of(const rt_configuration *configuration)
         convolution = is_ampere ? gpu->tf32_tflops : gpu->fp32_tflops;
         break;
     case MDOT_PRECISION_AMP:
+    case MDOT_PRECISION_MIXED_FP16:
         matmul = convolution = gpu->fp16_tflops;
         break;
     case MDOT_PRECISION_AMP_BF16:
     case MDOT_PRECISION_BF16:
+    case MDOT_PRECISION_MIXED_BF16:
         matmul = convolution = is_ampere ? gpu->fp16_tflops : gpu->fp32_tflops;
         break;
     }
-    bool half = rt_is_half(configuration->c.precision),
-         autocast = half && configuration->c.precision != MDOT_PRECISION_BF16;
+    bool half = rt_is_half(configuration->c.precision), autocast = rt_is_autocast(configuration->c.precision);
     return (rt_rates){.flop_ms = {[RT_RATE_VECTOR] = 1 / (gpu->fp32_tflops * FLOPS_PER_MS),
                                   [RT_RATE_MATMUL] = 1 / (matmul * FLOPS_PER_MS),
                                   [RT_RATE_CONVOLUTION] = 1 / (convolution * FLOPS_PER_MS)},

@@ -55,9 +55,9 @@ static rt_shard shard_of(const mdot_job *job, const mdot_configuration *c)
 
 static rt_activation_case activation_case_of(const mdot_configuration *c)
 {
-    rt_activation_type type = c->precision == MDOT_PRECISION_BF16 ? RT_ACTIVATION_BF16
-                              : rt_is_half(c->precision)          ? RT_ACTIVATION_AMP
-                                                                  : RT_ACTIVATION_FP32;
+    rt_activation_type type = rt_is_autocast(c->precision) ? RT_ACTIVATION_AMP
+                              : rt_is_half(c->precision)   ? RT_ACTIVATION_BF16
+                                                           : RT_ACTIVATION_FP32;
     mdot_recompute recompute = c->recompute;
     if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0) recompute = MDOT_RECOMPUTE_SELECTIVE;
     return (rt_activation_case){type, c->attention, recompute};
@@ -71,6 +71,7 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     out_resolved->steps = (double)c->accumulate * c->micro_batches;
     out_resolved->micro_steps = out_resolved->steps + c->pipeline_parallel - 1;
     out_resolved->rates = rt_rates_of(configuration);
+    out_resolved->widths = rt_widths_of(c);
     out_resolved->activation_case = activation_case_of(c);
 }
 
@@ -91,7 +92,13 @@ rt_resolved_configuration rt_with_kernels_of(const rt_resolved_configuration *re
     c->attention = other->configuration.c.attention;
     c->compiled = other->configuration.c.compiled;
     c->precision = other->configuration.c.precision;
+    c->optimizer = other->configuration.c.optimizer;
+    c->optimizer_kernels = other->configuration.c.optimizer_kernels;
+    c->step_in_backward = other->configuration.c.step_in_backward;
+    c->frozen_weights = other->configuration.c.frozen_weights;
+    c->ema = other->configuration.c.ema;
     variant.rates = other->rates;
+    variant.widths = rt_widths_of(c);
     variant.activation_case = activation_case_of(c);
     return variant;
 }

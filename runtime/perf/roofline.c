@@ -12,12 +12,12 @@
  * instead of four. In compiled code, an operator other than a matmul passes its result on without memory traffic if
  * one such operator is its only reader.
  *
- * Recomputation adds the forward pass of the recomputed operators. The optimizer's load is mdot_optimizer_load's,
- * divided over data-parallel workers by ZeRO.
+ * Recomputation adds the forward pass of the recomputed operators. Quantised frozen weights are dequantised before each
+ * use: they are read, and a copy is written. optimizer_update.c has the time of the optimizer.
  */
 #include "runtime/perf/roofline.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/peak_memory.h"
+#include "runtime/perf/optimizer_update.h"
 
 #define SCORE_PASSES_FORWARD 4
 #define SCORE_PASSES_BACKWARD 6
@@ -53,6 +53,17 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
     return (rt_roofline_terms){compute_ms, bytes * rates->byte_ms, skips ? MASKED * compute_ms : 0};
 }
 
+/* Time of the kernel that dequantises frozen weights before the phase: it reads them and writes a copy. */
+static double dequantisation_ms(const rt_roofline_inputs *inputs, mdot_phase phase,
+                                const rt_resolved_configuration *resolved)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    bool reads_weights = inputs->uses_tensor_cores && phase != MDOT_PHASE_WEIGHT_GRADIENT;
+    if (c->frozen_weights == MDOT_FROZEN_UNCHANGED || !reads_weights) return 0;
+    double bytes = rt_frozen_width(c, 0) + resolved->widths.compute;
+    return bytes * inputs->frozen_weights * resolved->rates.byte_ms;
+}
+
 /* Number of times that the operator's forward pass is recomputed. */
 static double times_again(const rt_roofline_inputs *inputs, mdot_recompute recompute)
 {
@@ -65,7 +76,8 @@ static void phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_config
 {
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         rt_roofline_terms terms = phase_terms(inputs, (mdot_phase)phase, resolved);
-        out_ms[phase] = larger(terms.compute_ms, terms.memory_ms);
+        out_ms[phase] =
+            larger(terms.compute_ms, terms.memory_ms) + dequantisation_ms(inputs, (mdot_phase)phase, resolved);
     }
     double again = times_again(inputs, resolved->configuration.c.recompute);
     out_ms[MDOT_PHASE_DATA_GRADIENT] += again * out_ms[MDOT_PHASE_FORWARD];
@@ -96,20 +108,10 @@ void rt_operator_roofline(const mdot_job *job, size_t index, const rt_resolved_c
     phases_ms(&inputs, resolved, out_ms);
 }
 
-double rt_optimizer_ms(const rt_resolved_configuration *resolved, double parameters)
-{
-    const rt_configuration *configuration = &resolved->configuration;
-    mdot_load load = mdot_optimizer_load(configuration->c.optimizer, parameters);
-    double bytes = load.bytes_read + load.bytes_written;
-    if (configuration->c.precision == MDOT_PRECISION_BF16) bytes /= 2;
-    if (configuration->c.zero_stage >= 1) bytes /= configuration->c.data_parallel;
-    return bytes / (configuration->gpu.memory_gbps * RT_BYTES_PER_MS);
-}
-
 rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const rt_shard *shard = &resolved->shard;
-    rt_roofline sum = {.optimizer_ms = rt_optimizer_ms(resolved, rt_parameters(job, shard))};
+    rt_roofline sum = {.optimizer_ms = rt_optimizer_ms(job, resolved, shard)};
     for (size_t i = 0; i < job->analysis->sharded_groups.count; i++) {
         rt_roofline_inputs buffer;
         const rt_roofline_inputs *inputs = inputs_of_group(job, i, shard, &buffer);
@@ -134,10 +136,10 @@ rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_
             double times = count;
             if (phase == MDOT_PHASE_FORWARD) times += count * times_again(inputs, resolved->configuration.c.recompute);
             sum.compute_ms += times * terms.compute_ms;
-            sum.memory_ms += times * terms.memory_ms;
+            sum.memory_ms += times * (terms.memory_ms + dequantisation_ms(inputs, (mdot_phase)phase, resolved));
             sum.masked_ms += times * terms.masked_ms;
         }
     }
-    double steps = resolved->steps, update_ms = rt_optimizer_ms(resolved, rt_parameters(job, shard));
+    double steps = resolved->steps, update_ms = rt_optimizer_ms(job, resolved, shard);
     return (rt_roofline_terms){steps * sum.compute_ms, steps * sum.memory_ms + update_ms, steps * sum.masked_ms};
 }

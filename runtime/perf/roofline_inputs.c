@@ -24,6 +24,7 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
                                  .score_bytes = rt_score_bytes(op),
                                  .fused_bytes = part * fused_bytes[index],
                                  .weights = op->parameters + op->frozen_parameters,
+                                 .frozen_weights = op->frozen_parameters,
                                  .rate = (uint8_t)rate_of(op),
                                  .position = sharding->position[index],
                                  .is_fp32 = op->traits.autocast == MDOT_AUTOCAST_FULL,

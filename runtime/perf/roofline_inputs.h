@@ -13,7 +13,7 @@ typedef struct rt_flops_and_bytes {
 
 typedef struct rt_roofline_inputs {
     rt_flops_and_bytes sample[MDOT_PHASE_COUNT], step[MDOT_PHASE_COUNT]; /* of each phase: per sample, per step */
-    double count, score_bytes, fused_bytes, weights;
+    double count, score_bytes, fused_bytes, weights, frozen_weights;
     uint8_t rate, position; /* rt_rate, rt_pipeline_position */
     bool is_fp32;           /* kept in fp32 by autocast */
     bool uses_tensor_cores, is_in_block;

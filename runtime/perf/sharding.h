@@ -61,6 +61,8 @@ typedef struct rt_elements {
     double others, experts;
 } rt_elements;
 
+/* Adds `elements` of operator `index` to the parts of its position and role. */
+void rt_add_parts(const rt_sharding *sharding, size_t index, double elements, rt_parts *out);
 /* The elements on one GPU of the shard. */
 rt_elements rt_part_of(const rt_parts *parts, const rt_shard *shard);
 
