@@ -27,6 +27,10 @@ const cli_word cli_offload_words[] = {
 #define OFFLOAD_WORD WORD
 #include "runtime/job/configuration.def"
     {0}};
+const cli_word cli_schedule_words[] = {
+#define SCHEDULE_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
 const cli_word cli_frozen_weights_words[] = {
 #define FROZEN_WORD WORD
 #include "runtime/job/configuration.def"
@@ -201,13 +205,14 @@ int cli_gpu_count(const mdot_configuration *c)
 {
     if (c->gpu_count > 0) return c->gpu_count;
     return at_least_one(c->data_parallel) * at_least_one(c->tensor_parallel) * at_least_one(c->pipeline_parallel) *
-           at_least_one(c->expert_parallel);
+           at_least_one(c->expert_parallel) * at_least_one(c->context_parallel);
 }
 
 /* A worker is the group of GPUs that share a batch. Workers are data-parallel and, beside that, expert-parallel. */
 static int worker_count(const mdot_configuration *c)
 {
-    return cli_gpu_count(c) / at_least_one(c->tensor_parallel) / at_least_one(c->pipeline_parallel);
+    return cli_gpu_count(c) / at_least_one(c->tensor_parallel) / at_least_one(c->pipeline_parallel) /
+           at_least_one(c->context_parallel);
 }
 
 double cli_samples_of_step(const mdot_configuration *c)
@@ -244,8 +249,12 @@ static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_con
         put(out, " (%d data-parallel", worker_count(c) / at_least_one(c->expert_parallel));
         if (c->expert_parallel > 1) put(out, ", %u expert-parallel", c->expert_parallel);
         if (c->tensor_parallel > 1) put(out, ", %u tensor-parallel", c->tensor_parallel);
+        if (c->sequence_parallel != 0) put(out, " with divided sequences");
+        if (c->context_parallel > 1) put(out, ", %u context-parallel", c->context_parallel);
         if (c->pipeline_parallel > 1) put(out, ", %u stages", c->pipeline_parallel);
         if (c->pipeline_parallel > 1 && c->micro_batches > 0) put(out, " of %u micro-batches", c->micro_batches);
+        if (c->virtual_stages > 1) put(out, ", %u virtual stages each", c->virtual_stages);
+        if (c->schedule != MDOT_SCHEDULE_1F1B) put(out, ", %s", rt_schedule_names[c->schedule]);
         if (c->zero_stage > 0) put(out, ", ZeRO %u", c->zero_stage);
         put(out, ")");
     }

@@ -299,6 +299,10 @@ typedef enum mdot_frozen {
     MDOT_FROZEN_NF4   /* half a byte, with doubly quantised scales of 64 weights (QLoRA) */
 } mdot_frozen;
 
+/* Schedule of a pipeline of p stages. It waits (p - 1) / virtual_stages micro-steps for others, or a third with
+ * ZERO_BUBBLE, because gradients of weights fill the gaps. */
+typedef enum mdot_schedule { MDOT_SCHEDULE_1F1B, MDOT_SCHEDULE_ZERO_BUBBLE } mdot_schedule;
+
 /* Link between the GPUs of a node. Rates are per GPU, outgoing, in one direction. */
 typedef enum mdot_link {
     MDOT_LINK_DEFAULT, /* NVLink on GPU models that include it (mdot_gpu.nvlink_gbps), PCIe on others. A predictor
@@ -337,13 +341,14 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
  * the analytic change, as a logarithm, and MDOT_WARN_ANALYTIC_ESTIMATE is set. The estimates are in
  * runtime/predict/analytic_correction.c and runtime/perf/peak_memory.c.
  *
- * Parallelism: the four degrees multiply to gpu_count. If all are 0, every GPU is a data-parallel worker. Tensor
+ * Parallelism: the five degrees multiply to gpu_count. If all are 0, every GPU is a data-parallel worker. Tensor
  * parallelism is Megatron's: matmuls are sharded by columns and by rows in turn, together with the operators between
  * them, and their results are summed (runtime/perf/sharding.c). Expert parallelism distributes the experts of a
  * mixture, and the tokens to them. Its GPUs have separate batches, like data-parallel workers
  * (runtime/perf/experts.c). A pipeline gives every GPU the same number of blocks and alternates one forward and one
- * backward pass (1F1B). Neighbours in a node are tensor-parallel first, then expert-parallel, then data-parallel,
- * then stages of the pipeline.
+ * backward pass (1F1B). Context parallelism divides each sequence. Its GPUs pass keys and values around a ring, and hold
+ * the same weights. Neighbours in a node are tensor-parallel first, then context-parallel, then expert-parallel, then
+ * data-parallel, then stages of the pipeline.
  */
 typedef struct mdot_configuration {
     size_t struct_size;
@@ -399,6 +404,14 @@ typedef struct mdot_configuration {
     uint32_t ema;               /* moving average of the weights, an fp32 copy that each step updates. 0 or 1 */
     uint32_t keep_gathered;     /* weights that ZeRO stage 3 gathered in the forward pass stay until the backward pass,
                                  * as by FSDP2's reshard_after_forward=False. 0 or 1 */
+    uint32_t context_parallel;  /* degree of context parallelism: GPUs among which each sequence is divided, up to 2^16;
+                                 * 0 means 1. INVALID_ARGUMENT for a job without attention */
+    uint32_t
+        sequence_parallel;   /* sequence parallelism beside tensor parallelism: tensors that it replicates are divided
+                                 * by sequence. 0 to 1 */
+    uint32_t virtual_stages; /* number of parts of an interleaved pipeline that each GPU has, up to 2^16; 0 means 1 */
+    mdot_schedule schedule;  /* schedule of a pipeline: one forward and one backward pass in turn (1f1b), or with
+                                 * gradients of weights in the gaps (zero-bubble, ZB-H1) */
 } mdot_configuration;
 
 /* The numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or

@@ -67,6 +67,10 @@ enum {
 #include "runtime/job/configuration.def"
 };
 enum {
+#define SCHEDULE(id, name) VALUE_SCHEDULE_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
 #define LINK_CHOICE(id, name) VALUE_LINK_##id,
 #include "runtime/job/configuration.def"
 };
@@ -80,6 +84,7 @@ enum {
 #define NUMBER(id, name) SAME(NUMBER_##id)
 #define OFFLOAD(id, name) SAME(OFFLOAD_##id)
 #define FROZEN(id, name) SAME(FROZEN_##id)
+#define SCHEDULE(id, name) SAME(SCHEDULE_##id)
 #define LINK_CHOICE(id, name) SAME(LINK_##id)
 #include "runtime/job/configuration.def"
 
@@ -251,17 +256,40 @@ static mdot_status complete_degrees(mdot_configuration *c, mdot_error *err)
     c->tensor_parallel = at_least_one(c->tensor_parallel);
     c->pipeline_parallel = at_least_one(c->pipeline_parallel);
     c->expert_parallel = at_least_one(c->expert_parallel);
-    double others = (double)c->tensor_parallel * c->pipeline_parallel * c->expert_parallel;
+    c->context_parallel = at_least_one(c->context_parallel);
+    double others = (double)c->tensor_parallel * c->pipeline_parallel * c->expert_parallel * c->context_parallel;
     if (counts_workers && fmod(c->gpu_count, others) == 0) c->data_parallel = (uint32_t)(c->gpu_count / others);
     c->data_parallel = at_least_one(c->data_parallel);
     double product = c->data_parallel * others;
     if (c->gpu_count == 0 && product <= INT32_MAX) c->gpu_count = (int)product;
     if (product != c->gpu_count)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "data_parallel %u, tensor_parallel %u, pipeline_parallel %u and expert_parallel %u multiply "
-                         "to %.0f GPUs, but gpu_count is %d",
-                         c->data_parallel, c->tensor_parallel, c->pipeline_parallel, c->expert_parallel, product,
-                         c->gpu_count);
+                         "data_parallel %u, tensor_parallel %u, pipeline_parallel %u, expert_parallel %u and "
+                         "context_parallel %u multiply to %.0f GPUs, but gpu_count is %d",
+                         c->data_parallel, c->tensor_parallel, c->pipeline_parallel, c->expert_parallel,
+                         c->context_parallel, product, c->gpu_count);
+    return MDOT_OK;
+}
+
+static mdot_status check_schedule(mdot_configuration *c, mdot_error *err)
+{
+    c->virtual_stages = at_least_one(c->virtual_stages);
+    bool interleaves = c->virtual_stages > 1, fills_gaps = c->schedule == MDOT_SCHEDULE_ZERO_BUBBLE;
+    if (c->sequence_parallel != 0 && c->tensor_parallel == 1)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "sequence_parallel needs tensor_parallel of 2 or more; to divide sequences without it, use "
+                         "context_parallel");
+    if ((interleaves || fills_gaps) && c->pipeline_parallel == 1)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s needs pipeline_parallel of 2 or more",
+                         interleaves ? "virtual_stages" : "schedule zero-bubble");
+    if (interleaves && fills_gaps)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "schedule zero-bubble (ZB-H1) has one part of the pipeline on each GPU: leave virtual_stages "
+                         "at 1, or use schedule 1f1b");
+    if (interleaves && c->micro_batches % c->pipeline_parallel != 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "micro_batches is %u; with virtual_stages it must be a multiple of pipeline_parallel, %u",
+                         c->micro_batches, c->pipeline_parallel);
     return MDOT_OK;
 }
 
@@ -277,7 +305,7 @@ static mdot_status complete_micro_batches(rt_configuration *s, mdot_error *err)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "batch is %lld; it must be a multiple of micro_batches, %u",
                          (long long)c->batch, c->micro_batches);
     s->micro_batch = c->batch / c->micro_batches;
-    return MDOT_OK;
+    return check_schedule(c, err);
 }
 
 mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
@@ -291,8 +319,8 @@ mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
     if (status == MDOT_OK) status = complete_micro_batches(s, err);
     if (status == MDOT_OK) status = complete_link(s, err);
     if (status != MDOT_OK) return status;
-    s->plain_workers =
-        s->plain_workers && c->tensor_parallel == 1 && c->pipeline_parallel == 1 && c->expert_parallel == 1;
+    s->plain_workers = s->plain_workers && c->tensor_parallel == 1 && c->pipeline_parallel == 1 &&
+                       c->expert_parallel == 1 && c->context_parallel == 1;
     if ((uint32_t)c->gpu_count % c->node_count != 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "gpu_count is %d; it must be a multiple of node_count, %u",
                          c->gpu_count, c->node_count);

@@ -32,6 +32,13 @@ mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_
 /* Fills in defaults of a configuration whose numbers are valid, and refuses contradictions. */
 mdot_status rt_configuration_complete(rt_configuration *configuration, mdot_error *err);
 
+/* The number of GPUs that hold the same weights; those of all operators but experts are held by expert_parallel times
+ * as many. ZeRO divides over them. */
+static inline double rt_copies(const mdot_configuration *c)
+{
+    return (double)c->data_parallel * c->context_parallel;
+}
+
 /* Weights in half precision that matmuls read, beside fp32 weights that the optimizer updates. */
 static inline bool rt_is_mixed(mdot_precision precision)
 {

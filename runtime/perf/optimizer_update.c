@@ -65,8 +65,8 @@ static double larger(double a, double b)
 
 double rt_zero_part(const mdot_configuration *c, rt_elements elements)
 {
-    double workers = c->data_parallel;
-    return elements.others / (workers * c->expert_parallel) + elements.experts / workers;
+    double copies = rt_copies(c);
+    return elements.others / (copies * c->expert_parallel) + elements.experts / copies;
 }
 
 /* The elements of `parts` that a GPU of the shard updates. */

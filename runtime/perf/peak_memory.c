@@ -24,8 +24,10 @@
  * Tensor parallelism shards the parameters and activations of the operators that sharding.c shards. Expert parallelism
  * distributes the experts, of which there are as many copies as data-parallel workers. All other parameters have as many
  * copies as the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the parameters of
- * its blocks and of the heavier end. It keeps the activations of as many micro-batches as there are stages after it. The
- * estimate takes the first stage: all stages or all micro-batches, whichever is smaller.
+ * its blocks and of the heavier end. It keeps the activations of as many micro-batches as there are stages after it, and
+ * of more in an interleaved pipeline (resolved_configuration.c). The estimate takes the first stage, with at most all
+ * micro-batches. Context parallelism divides the activations and copies weights as data parallelism does. Sequence
+ * parallelism divides the activations that tensor parallelism replicates.
  */
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/analysis.h"
@@ -69,7 +71,7 @@ double rt_parameters(const mdot_job *job, const rt_shard *shard)
 /* The elements that DistributedDataParallel exchanges with other workers and therefore copies. */
 static double exchanged_part(const mdot_configuration *c, rt_elements elements)
 {
-    bool others = c->data_parallel * c->expert_parallel > 1, experts = c->data_parallel > 1;
+    bool others = rt_copies(c) * c->expert_parallel > 1, experts = rt_copies(c) > 1;
     return (others ? elements.others : 0) + (experts ? elements.experts : 0);
 }
 
@@ -199,8 +201,7 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
     const rt_resolved_configuration *resolved = p->resolved;
     rt_moment moments[RT_MAX_MOMENTS];
     size_t count = rt_peak_moments(p->job, resolved, moments);
-    double in_flight = min(resolved->configuration.c.pipeline_parallel, resolved->steps);
-    double samples = (double)resolved->configuration.micro_batch * in_flight;
+    double samples = (double)resolved->configuration.micro_batch * resolved->in_flight;
     for (size_t i = 0; i < count; i++) {
         double fraction = moments[i].gradients;
         bool one_by_one = resolved->configuration.c.step_in_backward != 0;

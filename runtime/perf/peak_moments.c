@@ -20,9 +20,10 @@ size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *res
     }
     for (size_t i = 0; i < a->moment_count; i++) {
         const rt_activation_moment *m = &a->moments[i];
-        double sample = m->whole + (m->all - m->whole) / shard->tensor;
-        out_moments[i] = (rt_moment){
-            .per_sample = sample * shard->of[RT_PIPELINE_BLOCKS], .weight_copies = copies, .gradients = m->gradients};
+        double sample = m->whole / resolved->replicated + (m->all - m->whole) / shard->tensor;
+        out_moments[i] = (rt_moment){.per_sample = sample / resolved->sequence * shard->of[RT_PIPELINE_BLOCKS],
+                                     .weight_copies = copies,
+                                     .gradients = m->gradients};
     }
     return a->moment_count;
 }

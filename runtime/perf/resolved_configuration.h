@@ -19,6 +19,9 @@ typedef struct rt_resolved_configuration {
     double steps;   /* micro-steps that a GPU computes in a step */
     double
         micro_steps; /* micro-steps of a step, one after the other: `steps`, and those that fill and empty a pipeline */
+    double in_flight;  /* micro-batches whose activations a GPU keeps */
+    double sequence;   /* context parallelism: the factor by which a GPU's part of each sequence is shorter */
+    double replicated; /* the factor by which sequence parallelism divides tensors that tensor parallelism replicates */
     rt_rates rates;
     rt_widths widths;
     rt_activation_case activation_case; /* includes the recomputation that compiled code does by itself */

@@ -12,6 +12,9 @@
  * instead of four. In compiled code, an operator other than a matmul passes its result on without memory traffic if
  * one such operator is its only reader.
  *
+ * Context parallelism divides the part that grows with the samples. Sequence parallelism does so for operators in blocks
+ * that tensor parallelism replicates.
+ *
  * Recomputation adds the forward pass of the recomputed operators. Quantised frozen weights are dequantised before each
  * use: they are read, and a copy is written. optimizer_update.c has the time of the optimizer.
  */
@@ -36,7 +39,8 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
     const rt_flops_and_bytes *sample = &inputs->sample[phase], *step = &inputs->step[phase];
     const mdot_configuration *c = &resolved->configuration.c;
     const rt_rates *rates = &resolved->rates;
-    double batch = (double)resolved->configuration.micro_batch, flops = batch * sample->flops + step->flops;
+    double divisor = resolved->sequence * (inputs->is_replicated ? resolved->replicated : 1);
+    double batch = (double)resolved->configuration.micro_batch / divisor, flops = batch * sample->flops + step->flops;
     double bytes = batch * sample->bytes + step->bytes;
     if (phase != MDOT_PHASE_WEIGHT_GRADIENT) {
         double passes = phase == MDOT_PHASE_FORWARD ? SCORE_PASSES_FORWARD : SCORE_PASSES_BACKWARD;

@@ -30,6 +30,7 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
                                  .is_fp32 = op->traits.autocast == MDOT_AUTOCAST_FULL,
                                  .uses_tensor_cores = rt_uses_tensor_cores(op),
                                  .is_in_block = op->block > 0,
+                                 .is_replicated = op->block > 0 && sharding->role[index] == RT_ROLE_REPLICATED,
                                  .is_selected = op->known && !rt_uses_tensor_cores(op)};
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];

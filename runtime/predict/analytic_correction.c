@@ -71,6 +71,10 @@ static void project_training(mdot_configuration *c)
     c->gradient_type = c->reduce_type = MDOT_NUMBER_DEFAULT;
     c->offload = MDOT_OFFLOAD_NOTHING;
     c->frozen_weights = MDOT_FROZEN_UNCHANGED;
+    c->gpu_count /= (int)c->context_parallel;
+    c->context_parallel = c->virtual_stages = 1;
+    c->sequence_parallel = 0;
+    c->schedule = MDOT_SCHEDULE_1F1B;
 }
 
 void rt_project_configuration(const rt_configuration *requested, const mdot_job *job, rt_configuration_set reads,
@@ -108,7 +112,9 @@ static bool equal_training(const mdot_configuration *a, const mdot_configuration
     return a->optimizer == b->optimizer && a->optimizer_kernels == b->optimizer_kernels &&
            a->step_in_backward == b->step_in_backward && a->gradient_type == b->gradient_type &&
            a->reduce_type == b->reduce_type && a->offload == b->offload && a->frozen_weights == b->frozen_weights &&
-           a->ema == b->ema && a->keep_gathered == b->keep_gathered;
+           a->ema == b->ema && a->keep_gathered == b->keep_gathered && a->context_parallel == b->context_parallel &&
+           a->sequence_parallel == b->sequence_parallel && a->virtual_stages == b->virtual_stages &&
+           a->schedule == b->schedule;
 }
 
 static bool equal_but_precision(const mdot_configuration *a, const mdot_configuration *b)
@@ -129,7 +135,8 @@ static bool equal_micro_steps(const rt_configuration *a, const rt_configuration 
 {
     return a->micro_batch == b->micro_batch && a->c.precision == b->c.precision && a->c.attention == b->c.attention &&
            a->c.compiled == b->c.compiled && a->c.recompute == b->c.recompute &&
-           a->c.frozen_weights == b->c.frozen_weights;
+           a->c.frozen_weights == b->c.frozen_weights && a->c.context_parallel == b->c.context_parallel &&
+           a->c.sequence_parallel == b->c.sequence_parallel;
 }
 
 /* Like rt_roofline_of, which visits all operators, but reuses `of_other` if the micro-steps of both configurations are

@@ -203,7 +203,7 @@ static double sum_times(const breakdown *b, double out_phase_ms[MDOT_PHASE_COUNT
 /* The fraction of a pipeline's micro-steps in which a GPU waits because the pipeline fills and empties. */
 static double idle_fraction(const breakdown *b)
 {
-    return ((double)b->requested.configuration.c.pipeline_parallel - 1) / b->requested.micro_steps;
+    return 1 - b->requested.steps / b->requested.micro_steps;
 }
 
 /* Elements that an operator has on this GPU. The optimizer's time is divided in proportion to them. */

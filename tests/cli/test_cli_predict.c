@@ -420,7 +420,7 @@ static void wrong_values_list_the_accepted_values(void **state)
         {"--link=nvlnk", "(did you mean nvlink?)"},
         {"--network=0", "above 0"},
         {"--parallel=tp", "KIND=N"},
-        {"--parallel=xp=2", "unknown value \"xp\"; known are dp, tp, pp, ep, micro, zero, fsdp"},
+        {"--parallel=xp=2", "unknown value \"xp\"; known are dp, tp, pp, ep, cp, sp, micro, vpp, zero, fsdp"},
         {"--parallel=dp=2,tb=2", "(did you mean tp?)"},
         {"--parallel=tensro=2", "(did you mean tp?)"},
         {"--parallel=expert_paralel=2", "(did you mean ep?)"},

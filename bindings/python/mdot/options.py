@@ -53,6 +53,10 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("frozen_weights", ctypes.c_int),
     ("ema", ctypes.c_uint32),
     ("keep_gathered", ctypes.c_uint32),
+    ("context_parallel", ctypes.c_uint32),
+    ("sequence_parallel", ctypes.c_uint32),
+    ("virtual_stages", ctypes.c_uint32),
+    ("schedule", ctypes.c_int),
 ]
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
@@ -67,6 +71,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "reduce_type": ("default", "fp32", "half"),
     "offload": ("nothing", "optimizer", "parameters"),
     "frozen_weights": ("unchanged", "int8", "nf4"),
+    "schedule": ("1f1b", "zero-bubble"),
     "link": ("default", "pcie", "nvlink"),
 }
 """Names in the order of the enums of mdot_predict.h."""
@@ -129,6 +134,10 @@ WORDS: dict[str, dict[str, str]] = {
         "8bit": "int8",
         "4bit": "nf4",
     },
+    "schedule": {
+        "zb": "zero-bubble",
+        "zb-h1": "zero-bubble",
+    },
     "link": {},
 }
 """Other words for the choices."""
@@ -155,8 +164,12 @@ ROWS: tuple[Row, ...] = (
     Row("tensor_parallel", "tensor_parallel", "whole", 0, 65536),
     Row("pipeline_parallel", "pipeline_parallel", "whole", 0, 65536),
     Row("expert_parallel", "expert_parallel", "whole", 0, 65536),
+    Row("context_parallel", "context_parallel", "whole", 0, 65536),
+    Row("sequence_parallel", "sequence_parallel", "whole", 0, 1),
     Row("micro_batches", "micro_batches", "whole", 0, 65536),
+    Row("virtual_stages", "virtual_stages", "whole", 0, 65536),
     Row("zero", "zero_stage", "whole", 0, 3),
+    Row("schedule", "schedule", "choice", 0, 1),
     Row("keep_gathered", "keep_gathered", "flag", 0, 1),
     Row("nodes", "node_count", "whole", 1, 65536),
     Row("network", "network_gbps", "rate", 0, 1000000000),
@@ -230,11 +243,22 @@ class ConfigurationOptions:
     expert_parallel: int = 0
     """Degree of expert parallelism: GPUs among which the experts of each layer are sharded.
     0 selects the default: 1."""
+    context_parallel: int = 0
+    """Degree of context parallelism: GPUs among which each sequence is divided.
+    0 selects the default: 1."""
+    sequence_parallel: int = 0
+    """Sequence parallelism beside tensor parallelism: tensors that it replicates are divided by sequence."""
     micro_batches: int = 0
     """Number of micro-batches of a pipeline.
     0 selects the default: the number of stages."""
+    virtual_stages: int = 0
+    """Number of parts of an interleaved pipeline that each GPU has.
+    0 selects the default: 1."""
     zero: int = 0
     """ZeRO stage: shards the optimizer state (1), also the gradients (2), also the weights (3)."""
+    schedule: str = "1f1b"
+    """Schedule of a pipeline: one forward and one backward pass in turn (1f1b), or with gradients of weights in the gaps (zero-bubble, ZB-H1).
+    Values: 1f1b, zero-bubble."""
     keep_gathered: bool = False
     """Weights that ZeRO stage 3 gathered in the forward pass stay until the backward pass, as by FSDP2's reshard_after_forward=False."""
     nodes: int = 1
@@ -271,8 +295,12 @@ class Options(TypedDict, total=False):
     tensor_parallel: int
     pipeline_parallel: int
     expert_parallel: int
+    context_parallel: int
+    sequence_parallel: int
     micro_batches: int
+    virtual_stages: int
     zero: int
+    schedule: str
     keep_gathered: bool
     nodes: int
     link: Union[str, float, None]
