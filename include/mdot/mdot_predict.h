@@ -262,6 +262,12 @@ typedef enum mdot_precision {
      * and gradients, and gathers weights in half precision (FSDP's MixedPrecision). */
     MDOT_PRECISION_MIXED_BF16,
     MDOT_PRECISION_MIXED_FP16,
+    /* MIXED_BF16 with FP8 operands in the matmuls of linear layers, as torchao's float8 training: with a scale per tensor
+     * or per row, or per 32 elements (MX formats, from Blackwell on). The operands are cast before each matmul; tensors
+     * stay in bf16. INVALID_ARGUMENT for a GPU that lacks FP8 (mdot_gpu.fp8_tflops). */
+    MDOT_PRECISION_FP8,
+    MDOT_PRECISION_FP8_ROWWISE,
+    MDOT_PRECISION_MXFP8,
     MDOT_PRECISION_AMP_FP16 = MDOT_PRECISION_AMP
 } mdot_precision;
 typedef enum mdot_layout { MDOT_LAYOUT_NCHW, MDOT_LAYOUT_NHWC } mdot_layout;
@@ -324,6 +330,7 @@ typedef struct mdot_gpu {
     double nvlink_gbps; /* 0: the GPU lacks NVLink */
     double pcie_gbps;   /* 0: unknown; assumed to be PCIe 4 with 16 lanes */
     double watts;       /* power limit, which may lower the clock; 0: unlimited */
+    double fp8_tflops;  /* 0: the GPU lacks FP8 */
 } mdot_gpu;
 
 /* Returns the names of the GPU table, terminated by NULL; static. */
@@ -359,7 +366,8 @@ typedef struct mdot_configuration {
     int gpu_count;            /* number of GPUs that work on a step, up to 2^16; 0: the product of the degrees of
                                * parallelism, or 1 */
     mdot_precision precision; /* number formats; bf16 includes the weights, mixed-bf16 and mixed-fp16 compute with
-                               * half-precision weights and update fp32 ones, and pytorch is fp32 with tf32 in
+                               * half-precision weights and update fp32 ones, fp8, fp8-rowwise and mxfp8 are
+                               * mixed-bf16 with FP8 operands of linear layers, and pytorch is fp32 with tf32 in
                                * convolutions */
     mdot_layout layout;       /* memory layout of images */
     mdot_optimizer optimizer; /* optimizer that updates the parameters */

@@ -203,6 +203,12 @@ static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *ou
 }
 
 #define PCIE_4_GBPS 31.5
+#define FIRST_MX_CAPABILITY 10.0
+
+static bool may_be_zero(int column)
+{
+    return column == RT_GPU_nvlink_gbps || column == RT_GPU_watts || column == RT_GPU_fp8_tflops;
+}
 
 static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_error *err)
 {
@@ -211,11 +217,26 @@ static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_e
     if (status != MDOT_OK) return status;
     if (out_gpu->pcie_gbps == 0) out_gpu->pcie_gbps = PCIE_4_GBPS;
 #define CHECK(field)                                                                                                   \
-    if (!is_spec_value(out_gpu->field, RT_GPU_##field == RT_GPU_nvlink_gbps || RT_GPU_##field == RT_GPU_watts))        \
+    if (!is_spec_value(out_gpu->field, may_be_zero(RT_GPU_##field)))                                                   \
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's " #field " is %g; accepted: %g to %g", out_gpu->field, \
                          MIN_SPEC_VALUE, MAX_SPEC_VALUE);
     RT_GPU_COLUMN_MAP(CHECK)
 #undef CHECK
+    return MDOT_OK;
+}
+
+static mdot_status check_fp8(const rt_configuration *s, mdot_error *err)
+{
+    const char *gpu = s->gpu.name != NULL ? s->gpu.name : "the GPU", *precision = rt_precision_names[s->c.precision];
+    if (!rt_is_fp8(s->c.precision)) return MDOT_OK;
+    if (s->gpu.fp8_tflops == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "precision is %s, but %s lacks FP8, which came with Ada, Hopper and CDNA 3: use mixed-bf16",
+                         precision, gpu);
+    if (s->c.precision == MDOT_PRECISION_MXFP8 && s->gpu.compute_capability < FIRST_MX_CAPABILITY)
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "precision is mxfp8, but %s lacks MX formats, which came with Blackwell: use fp8 or fp8-rowwise", gpu);
     return MDOT_OK;
 }
 
@@ -318,6 +339,7 @@ mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
     mdot_status status = complete_degrees(c, err);
     if (status == MDOT_OK) status = complete_micro_batches(s, err);
     if (status == MDOT_OK) status = complete_link(s, err);
+    if (status == MDOT_OK) status = check_fp8(s, err);
     if (status != MDOT_OK) return status;
     s->plain_workers = s->plain_workers && c->tensor_parallel == 1 && c->pipeline_parallel == 1 &&
                        c->expert_parallel == 1 && c->context_parallel == 1;

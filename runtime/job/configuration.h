@@ -39,10 +39,16 @@ static inline double rt_copies(const mdot_configuration *c)
     return (double)c->data_parallel * c->context_parallel;
 }
 
+static inline bool rt_is_fp8(mdot_precision precision)
+{
+    return precision == MDOT_PRECISION_FP8 || precision == MDOT_PRECISION_FP8_ROWWISE ||
+           precision == MDOT_PRECISION_MXFP8;
+}
+
 /* Weights in half precision that matmuls read, beside fp32 weights that the optimizer updates. */
 static inline bool rt_is_mixed(mdot_precision precision)
 {
-    return precision == MDOT_PRECISION_MIXED_BF16 || precision == MDOT_PRECISION_MIXED_FP16;
+    return precision == MDOT_PRECISION_MIXED_BF16 || precision == MDOT_PRECISION_MIXED_FP16 || rt_is_fp8(precision);
 }
 
 /* fp32 weights, which autocast copies for matmuls. */

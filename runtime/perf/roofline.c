@@ -68,6 +68,31 @@ static double dequantisation_ms(const rt_roofline_inputs *inputs, mdot_phase pha
     return bytes * inputs->frozen_weights * resolved->rates.byte_ms;
 }
 
+/* Bytes per element of a cast from bf16 to FP8. Compiled code reads the tensor for its largest element, unless rows or
+ * groups of 32 have their own, and reads it again to write the cast. Otherwise abs, max, the product with the scale, the
+ * clamp and the cast are kernels of their own; the last three work in fp32. */
+#define CAST_BYTES(compiled, by_tensor) ((compiled) ? ((by_tensor) ? 5.0 : 3.0) : 25.0)
+
+/* Time of the kernels that cast a matmul's two operands to FP8 before the phase. */
+static double cast_ms(const rt_roofline_inputs *inputs, mdot_phase phase, const rt_resolved_configuration *resolved)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    if (!rt_is_fp8(c->precision) || inputs->rate != RT_RATE_LINEAR || inputs->sample[phase].flops == 0) return 0;
+    double samples = (double)resolved->configuration.micro_batch / resolved->sequence;
+    double operand = samples * inputs->operand, result = samples * inputs->result;
+    double elements = phase == MDOT_PHASE_FORWARD         ? operand + inputs->weights
+                      : phase == MDOT_PHASE_DATA_GRADIENT ? result + inputs->weights
+                                                          : operand + result;
+    return CAST_BYTES(c->compiled != 0, c->precision == MDOT_PRECISION_FP8) * elements * resolved->rates.byte_ms;
+}
+
+/* Time of the kernels that prepare a matmul's operands. */
+static double preparation_ms(const rt_roofline_inputs *inputs, mdot_phase phase,
+                             const rt_resolved_configuration *resolved)
+{
+    return dequantisation_ms(inputs, phase, resolved) + cast_ms(inputs, phase, resolved);
+}
+
 /* Number of times that the operator's forward pass is recomputed. */
 static double times_again(const rt_roofline_inputs *inputs, mdot_recompute recompute)
 {
@@ -80,8 +105,7 @@ static void phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_config
 {
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         rt_roofline_terms terms = phase_terms(inputs, (mdot_phase)phase, resolved);
-        out_ms[phase] =
-            larger(terms.compute_ms, terms.memory_ms) + dequantisation_ms(inputs, (mdot_phase)phase, resolved);
+        out_ms[phase] = larger(terms.compute_ms, terms.memory_ms) + preparation_ms(inputs, (mdot_phase)phase, resolved);
     }
     double again = times_again(inputs, resolved->configuration.c.recompute);
     out_ms[MDOT_PHASE_DATA_GRADIENT] += again * out_ms[MDOT_PHASE_FORWARD];
@@ -140,7 +164,7 @@ rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_
             double times = count;
             if (phase == MDOT_PHASE_FORWARD) times += count * times_again(inputs, resolved->configuration.c.recompute);
             sum.compute_ms += times * terms.compute_ms;
-            sum.memory_ms += times * (terms.memory_ms + dequantisation_ms(inputs, (mdot_phase)phase, resolved));
+            sum.memory_ms += times * (terms.memory_ms + preparation_ms(inputs, (mdot_phase)phase, resolved));
             sum.masked_ms += times * terms.masked_ms;
         }
     }

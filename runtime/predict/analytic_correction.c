@@ -64,8 +64,10 @@ static void project_training(mdot_configuration *c)
         [MDOT_OPTIMIZER_LION] = MDOT_OPTIMIZER_SGD,        [MDOT_OPTIMIZER_MUON] = MDOT_OPTIMIZER_ADAMW,
         [MDOT_OPTIMIZER_SGD] = MDOT_OPTIMIZER_SGD};
     c->optimizer = nearest[c->optimizer];
-    if (c->precision == MDOT_PRECISION_MIXED_BF16) c->precision = MDOT_PRECISION_BF16;
-    if (c->precision == MDOT_PRECISION_MIXED_FP16) c->precision = MDOT_PRECISION_AMP;
+    if (c->precision == MDOT_PRECISION_MIXED_FP16)
+        c->precision = MDOT_PRECISION_AMP;
+    else if (rt_is_mixed(c->precision))
+        c->precision = MDOT_PRECISION_BF16;
     c->optimizer_kernels = MDOT_OPTIMIZER_KERNELS_DEFAULT;
     c->step_in_backward = c->ema = c->keep_gathered = 0;
     c->gradient_type = c->reduce_type = MDOT_NUMBER_DEFAULT;

@@ -61,7 +61,7 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "precision": ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "pytorch", "mixed-bf16", "mixed-fp16"),
+    "precision": ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "pytorch", "mixed-bf16", "mixed-fp16", "fp8", "fp8-rowwise", "mxfp8"),
     "layout": ("nchw", "nhwc"),
     "optimizer": ("sgd", "adam", "adamw", "sgd-plain", "adam8bit", "adamw8bit", "adafactor", "lion", "muon", "adam-fused", "adamw-fused"),
     "attention": ("flash", "eager"),
@@ -87,6 +87,8 @@ WORDS: dict[str, dict[str, str]] = {
         "float32": "fp32",
         "single": "fp32",
         "bfloat16": "bf16",
+        "float8": "fp8",
+        "fp8-tensorwise": "fp8",
     },
     "layout": {
         "channels_first": "nchw",
@@ -144,7 +146,7 @@ WORDS: dict[str, dict[str, str]] = {
 
 ROWS: tuple[Row, ...] = (
     Row("batch", "batch", "whole", 1, 16777216),
-    Row("precision", "precision", "choice", 0, 7),
+    Row("precision", "precision", "choice", 0, 10),
     Row("layout", "layout", "choice", 0, 1),
     Row("optimizer", "optimizer", "choice", 0, 10),
     Row("attention", "attention", "choice", 0, 1),
@@ -186,8 +188,8 @@ class ConfigurationOptions:
     batch: int = 1
     """Samples of one forward and backward pass of a data-parallel worker."""
     precision: str = "pytorch"
-    """Number formats; bf16 includes the weights, mixed-bf16 and mixed-fp16 compute with half-precision weights and update fp32 ones, and pytorch is fp32 with tf32 in convolutions.
-    Values: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch, mixed-bf16, mixed-fp16."""
+    """Number formats; bf16 includes the weights, mixed-bf16 and mixed-fp16 compute with half-precision weights and update fp32 ones, fp8, fp8-rowwise and mxfp8 are mixed-bf16 with FP8 operands of linear layers, and pytorch is fp32 with tf32 in convolutions.
+    Values: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch, mixed-bf16, mixed-fp16, fp8, fp8-rowwise, mxfp8."""
     layout: str = "nchw"
     """Memory layout of images.
     Values: nchw, nhwc."""

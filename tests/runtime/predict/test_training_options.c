@@ -404,6 +404,42 @@ static void pipelines_trade_waiting_for_activations(void **state)
     mdot_job_destroy(job);
 }
 
+/* FP8 doubles the rate of the matmuls and costs casts, which compiled code fuses. Memory is that of mixed-bf16. */
+static void fp8_needs_its_gpu_and_speeds_up_large_matmuls(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    mdot_configuration c = {BASE, .compiled = 1, .precision = MDOT_PRECISION_MIXED_BF16};
+    c.gpu = "B200";
+    mdot_prediction bf16 = predict(job, c);
+    static const mdot_precision precisions[] = {MDOT_PRECISION_FP8, MDOT_PRECISION_FP8_ROWWISE, MDOT_PRECISION_MXFP8};
+    for (size_t i = 0; i < 3; i++) {
+        c.precision = precisions[i];
+        mdot_prediction fp8 = predict(job, c);
+        assert_true(fp8.peak_memory_bytes == bf16.peak_memory_bytes);
+        assert_true(fp8.step_ms < 0.95 * bf16.step_ms && fp8.step_ms > 0.5 * bf16.step_ms);
+    }
+    c.gpu = "H100";
+    c.precision = MDOT_PRECISION_FP8_ROWWISE;
+    double by_row = predict(job, c).step_ms;
+    c.precision = MDOT_PRECISION_FP8;
+    double by_tensor = predict(job, c).step_ms;
+    assert_true(by_row < by_tensor); /* which looks for the largest element first */
+    mdot_job_destroy(job);
+    c.gpu = "A100";
+    expect_error(c, "A100-SXM-40GB lacks FP8");
+    c.gpu = "H100";
+    c.precision = MDOT_PRECISION_MXFP8;
+    expect_error(c, "H100-SXM-80GB lacks MX formats");
+    mdot_gpu without = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("H100", &without, NULL), MDOT_OK);
+    without.fp8_tflops = 0;
+    without.name = "H1";
+    mdot_configuration by_spec = {
+        .struct_size = sizeof by_spec, .batch = 1, .gpu_spec = &without, .precision = MDOT_PRECISION_FP8};
+    expect_error(by_spec, "H1 lacks FP8");
+}
+
 /* Parts add up to the peak for all these options, and explanations add up to the prediction. */
 static void parts_and_explanations_add_up(void **state)
 {
@@ -448,6 +484,7 @@ int main(void)
         cmocka_unit_test(context_parallelism_divides_sequences),
         cmocka_unit_test(sequence_parallelism_divides_replicated_tensors),
         cmocka_unit_test(pipelines_trade_waiting_for_activations),
+        cmocka_unit_test(fp8_needs_its_gpu_and_speeds_up_large_matmuls),
         cmocka_unit_test(parts_and_explanations_add_up),
     };
     return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
