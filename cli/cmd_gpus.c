@@ -54,9 +54,9 @@ static void print_json(void)
         printf(
             ", \"compute_capability\": %g, \"sm_count\": %g, \"boost_mhz\": %g, \"memory_gib\": %g, "
             "\"memory_gbps\": %g, \"l2_mib\": %g,\n   \"fp32_tflops\": %g, \"tf32_tflops\": %g, \"fp16_tflops\": %g, "
-            "\"nvlink_gbps\": %g, \"pcie_gbps\": %g, \"watts\": %g,\n   \"predictor\": \"%s\"}",
+            "\"nvlink_gbps\": %g, \"pcie_gbps\": %g, \"watts\": %g, \"fp8_tflops\": %g,\n   \"predictor\": \"%s\"}",
             g.compute_capability, g.sm_count, g.boost_mhz, g.memory_gib, g.memory_gbps, g.l2_mib, g.fp32_tflops,
-            g.tf32_tflops, g.fp16_tflops, g.nvlink_gbps, g.pcie_gbps, g.watts,
+            g.tf32_tflops, g.fp16_tflops, g.nvlink_gbps, g.pcie_gbps, g.watts, g.fp8_tflops,
             *evidence != '\0' ? evidence : "neither");
     }
     printf("\n ]}\n");

@@ -64,6 +64,7 @@ static const struct field {
     {"nvlink_gbps", "nvlink", offsetof(mdot_gpu, nvlink_gbps)},
     {"pcie_gbps", "pcie", offsetof(mdot_gpu, pcie_gbps)},
     {"watts", "power", offsetof(mdot_gpu, watts)},
+    {"fp8_tflops", "fp8", offsetof(mdot_gpu, fp8_tflops)},
 };
 enum { FIELD_COUNT = sizeof fields / sizeof *fields, TFLOPS = 0, NAME = FIELD_COUNT, LIKE, KEY_COUNT };
 
@@ -185,6 +186,7 @@ static bool add_spec(const spec *s, cli_gpus *gpus)
     double scale = s->is_set[TFLOPS] ? s->value[TFLOPS] / gpu.fp16_tflops : 1;
     gpu.tf32_tflops *= scale;
     gpu.fp32_tflops *= scale;
+    gpu.fp8_tflops *= scale;
     gpu.watts *= scale; /* keeps the ratio of power limit to rate, so that the clock falls in the same way */
     for (int i = 0; i < FIELD_COUNT; i++)
         if (s->is_set[i]) *field_of(&gpu, i) = s->value[i];

@@ -18,6 +18,23 @@ const cli_word cli_optimizer_words[] = {
 #define OPTIMIZER_WORD WORD
 #include "runtime/job/configuration.def"
     {0}};
+const cli_word cli_optimizer_kernels_words[] = {{0}};
+const cli_word cli_gradient_type_words[] = {
+#define NUMBER_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
+const cli_word cli_offload_words[] = {
+#define OFFLOAD_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
+const cli_word cli_schedule_words[] = {
+#define SCHEDULE_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
+const cli_word cli_frozen_weights_words[] = {
+#define FROZEN_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
 const cli_word cli_attention_words[] = {
 #define ATTENTION_WORD WORD
 #include "runtime/job/configuration.def"
@@ -61,9 +78,12 @@ typedef struct degrees {
     size_t count;
 } degrees;
 
+/* The key that stands for data parallelism with ZeRO stage 3. It is the last of the names. */
+#define FSDP "fsdp"
+
 static void list_degrees(degrees *out)
 {
-    static const cli_word nearest[] = {{"tensor", "tp", false}, {"expert", "ep", false}, {"fsdp", "zero", false}};
+    static const cli_word nearest[] = {{"tensor", "tp", false}, {"expert", "ep", false}};
     *out = (degrees){0};
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         if (rt_options[i].section != RT_SECTION_DEGREE) continue;
@@ -72,6 +92,8 @@ static void list_degrees(degrees *out)
         out->names[out->count++] = rt_options[i].command;
     }
     memcpy(out->words + out->count, nearest, sizeof nearest);
+    out->option[out->count] = RT_OPTION_data_parallel;
+    out->names[out->count++] = FSDP;
 }
 
 bool cli_parse_parallel(const char *command, char *text, void *training)
@@ -79,7 +101,7 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
     cli_training *t = training;
     degrees keys;
     list_degrees(&keys);
-    bool is_set[RT_OPTION_COUNT] = {false};
+    bool is_set[RT_OPTION_COUNT] = {false}, shards = false;
     const char *items[RT_OPTION_COUNT];
     size_t count;
     if (!cli_split_list(command, "--parallel", text, keys.count, items, &count)) return false;
@@ -98,12 +120,19 @@ bool cli_parse_parallel(const char *command, char *text, void *training)
         if (!cli_parse_int(command, what, equals + 1, (int64_t)option->least, (int64_t)option->most,
                            &t->value[keys.option[key]].whole))
             return false;
-        if (is_set[key]) {
-            cli_usage_error(command, "--parallel has %s twice", keys.names[key]);
+        if (is_set[keys.option[key]]) {
+            cli_usage_error(command, "--parallel has %s twice", option->command);
             return false;
         }
-        is_set[key] = true;
+        is_set[keys.option[key]] = true;
+        if (strcmp(keys.names[key], FSDP) == 0) shards = true;
     }
+    if (!shards) return true;
+    if (is_set[RT_OPTION_zero_stage] && t->value[RT_OPTION_zero_stage].whole != 3) {
+        cli_usage_error(command, "--parallel fsdp=N is dp=N,zero=3 and excludes another ZeRO stage");
+        return false;
+    }
+    t->value[RT_OPTION_zero_stage].whole = 3;
     return true;
 }
 
@@ -176,13 +205,14 @@ int cli_gpu_count(const mdot_configuration *c)
 {
     if (c->gpu_count > 0) return c->gpu_count;
     return at_least_one(c->data_parallel) * at_least_one(c->tensor_parallel) * at_least_one(c->pipeline_parallel) *
-           at_least_one(c->expert_parallel);
+           at_least_one(c->expert_parallel) * at_least_one(c->context_parallel);
 }
 
 /* A worker is the group of GPUs that share a batch. Workers are data-parallel and, beside that, expert-parallel. */
 static int worker_count(const mdot_configuration *c)
 {
-    return cli_gpu_count(c) / at_least_one(c->tensor_parallel) / at_least_one(c->pipeline_parallel);
+    return cli_gpu_count(c) / at_least_one(c->tensor_parallel) / at_least_one(c->pipeline_parallel) /
+           at_least_one(c->context_parallel);
 }
 
 double cli_samples_of_step(const mdot_configuration *c)
@@ -219,8 +249,12 @@ static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_con
         put(out, " (%d data-parallel", worker_count(c) / at_least_one(c->expert_parallel));
         if (c->expert_parallel > 1) put(out, ", %u expert-parallel", c->expert_parallel);
         if (c->tensor_parallel > 1) put(out, ", %u tensor-parallel", c->tensor_parallel);
+        if (c->sequence_parallel != 0) put(out, " with divided sequences");
+        if (c->context_parallel > 1) put(out, ", %u context-parallel", c->context_parallel);
         if (c->pipeline_parallel > 1) put(out, ", %u stages", c->pipeline_parallel);
         if (c->pipeline_parallel > 1 && c->micro_batches > 0) put(out, " of %u micro-batches", c->micro_batches);
+        if (c->virtual_stages > 1) put(out, ", %u virtual stages each", c->virtual_stages);
+        if (c->schedule != MDOT_SCHEDULE_1F1B) put(out, ", %s", rt_schedule_names[c->schedule]);
         if (c->zero_stage > 0) put(out, ", ZeRO %u", c->zero_stage);
         put(out, ")");
     }
@@ -234,6 +268,21 @@ static void put_cluster(cli_sentence *out, const cli_training *t, const mdot_con
     if (c->node_count > 1)
         put(out, ", network at %g GB/s%s", c->network_gbps > 0 ? c->network_gbps : 20,
             c->network_gbps > 0 ? "" : " (default)");
+}
+
+/* Options that are left out at their defaults. */
+static void put_training(cli_sentence *out, const mdot_configuration *c)
+{
+    if (c->optimizer_kernels != MDOT_OPTIMIZER_KERNELS_DEFAULT)
+        put(out, ", %s update", rt_optimizer_kernels_names[c->optimizer_kernels]);
+    if (c->step_in_backward != 0) put(out, ", update in the backward pass");
+    if (c->gradient_type != MDOT_NUMBER_DEFAULT) put(out, ", %s gradients", rt_gradient_type_names[c->gradient_type]);
+    if (c->reduce_type != MDOT_NUMBER_DEFAULT) put(out, ", sums in %s", rt_reduce_type_names[c->reduce_type]);
+    if (c->offload != MDOT_OFFLOAD_NOTHING) put(out, ", %s in host memory", rt_offload_names[c->offload]);
+    if (c->frozen_weights != MDOT_FROZEN_UNCHANGED)
+        put(out, ", frozen weights in %s", rt_frozen_weights_names[c->frozen_weights]);
+    if (c->ema != 0) put(out, ", moving average of weights");
+    if (c->keep_gathered != 0) put(out, ", gathered weights kept");
 }
 
 const char *cli_describe_training(cli_sentence *out, const cli_training *t, const mdot_configuration *c,
@@ -257,6 +306,7 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
     if (c->recompute == MDOT_RECOMPUTE_BLOCKS) put(out, ", blocks recomputed");
     if (c->recompute == MDOT_RECOMPUTE_SELECTIVE) put(out, ", all but matmuls recomputed");
     if (c->accumulate > 1) put(out, ", %u passes a step", c->accumulate);
+    put_training(out, c);
     if (c->torch > 0 && t->torch_count == 1) put(out, ", PyTorch %u.%u", c->torch / 100, c->torch % 100);
     put_cluster(out, t, c, is_estimated);
     return out->text;

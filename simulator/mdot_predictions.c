@@ -46,8 +46,8 @@ static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err
 static double roofline_ms(const mdot_job *job, const mdot_configuration *c, const mdot_gpu *gpu)
 {
     mdot_job_info info = MDOT_INIT(mdot_job_info);
-    bool is_half = c->precision == MDOT_PRECISION_AMP || c->precision == MDOT_PRECISION_AMP_BF16 ||
-                   c->precision == MDOT_PRECISION_BF16;
+    bool is_half = c->precision != MDOT_PRECISION_FP32 && c->precision != MDOT_PRECISION_TF32 &&
+                   c->precision != MDOT_PRECISION_PYTORCH;
     double sum_s = 0, element = is_half ? .5 : 1;
     double tflops = is_half                               ? gpu->fp16_tflops
                     : c->precision == MDOT_PRECISION_TF32 ? gpu->tf32_tflops

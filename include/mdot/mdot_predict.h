@@ -20,7 +20,20 @@ extern "C" {
  * for the module names that the reader may keep on request. Immutable. */
 typedef struct mdot_job mdot_job;
 
-typedef enum mdot_optimizer { MDOT_OPTIMIZER_SGD, MDOT_OPTIMIZER_ADAM, MDOT_OPTIMIZER_ADAMW } mdot_optimizer;
+/* A job names one of the first three; a configuration may choose any. */
+typedef enum mdot_optimizer {
+    MDOT_OPTIMIZER_SGD, /* with momentum */
+    MDOT_OPTIMIZER_ADAM,
+    MDOT_OPTIMIZER_ADAMW,
+    MDOT_OPTIMIZER_SGD_PLAIN, /* without momentum: no state */
+    MDOT_OPTIMIZER_ADAM8BIT,  /* bitsandbytes: both states have one byte per parameter, and a scale for 256 */
+    MDOT_OPTIMIZER_ADAMW8BIT,
+    MDOT_OPTIMIZER_ADAFACTOR, /* factored second moments of matrices, no first moment */
+    MDOT_OPTIMIZER_LION,
+    MDOT_OPTIMIZER_MUON,       /* for the matrices in blocks, with AdamW for all other parameters */
+    MDOT_OPTIMIZER_ADAM_FUSED, /* the same as ADAM with optimizer_kernels FUSED */
+    MDOT_OPTIMIZER_ADAMW_FUSED
+} mdot_optimizer;
 
 /* FLOPs and bytes of an operation. A multiply-add is two FLOPs. Each tensor is counted once, and a floating-point
  * element as four bytes for any type in the file, because precision belongs to the configuration. Whole numbers, at
@@ -252,6 +265,17 @@ typedef enum mdot_precision {
     MDOT_PRECISION_BF16,     /* bf16 for weights, gradients, the optimizer's state and activations, without autocast */
     MDOT_PRECISION_PYTORCH,  /* the program's formats if the job has them (mdot_program.h); otherwise PyTorch's
                               * default: fp32, and tf32 in convolutions if the GPU has TF32 */
+    /* Weights and activations in half precision; the optimizer updates fp32 weights. Below ZeRO stage 3, a GPU has
+     * both (DeepSpeed, Megatron), and gradients are in half precision. At stage 3 it has a shard of the fp32 weights
+     * and gradients, and gathers weights in half precision (FSDP's MixedPrecision). */
+    MDOT_PRECISION_MIXED_BF16,
+    MDOT_PRECISION_MIXED_FP16,
+    /* MIXED_BF16 with FP8 operands in the matmuls of linear layers, as torchao's float8 training: with a scale per tensor
+     * or per row, or per 32 elements (MX formats, from Blackwell on). The operands are cast before each matmul; tensors
+     * stay in bf16. INVALID_ARGUMENT for a GPU that lacks FP8 (mdot_gpu.fp8_tflops). */
+    MDOT_PRECISION_FP8,
+    MDOT_PRECISION_FP8_ROWWISE,
+    MDOT_PRECISION_MXFP8,
     MDOT_PRECISION_AMP_FP16 = MDOT_PRECISION_AMP
 } mdot_precision;
 typedef enum mdot_layout { MDOT_LAYOUT_NCHW, MDOT_LAYOUT_NHWC } mdot_layout;
@@ -270,6 +294,31 @@ typedef enum mdot_recompute {
                               * for a job without blocks */
     MDOT_RECOMPUTE_SELECTIVE /* everything except matmuls, convolutions and attention */
 } mdot_recompute;
+
+/* Kernels of the update by SGD, Adam and AdamW. The other optimizers have one implementation each. */
+typedef enum mdot_optimizer_kernels {
+    MDOT_OPTIMIZER_KERNELS_DEFAULT, /* FOREACH, as PyTorch; FUSED in mixed precision below ZeRO stage 3 */
+    MDOT_OPTIMIZER_KERNELS_FOREACH,
+    MDOT_OPTIMIZER_KERNELS_FUSED,
+    MDOT_OPTIMIZER_KERNELS_FOR_LOOP
+} mdot_optimizer_kernels;
+
+/* Type of gradients. HALF is fp16 or bf16. */
+typedef enum mdot_number { MDOT_NUMBER_DEFAULT, MDOT_NUMBER_FP32, MDOT_NUMBER_HALF } mdot_number;
+
+/* Parts of the training's state that are in host memory. The update then runs on the host (DeepSpeed's CPUAdam). */
+typedef enum mdot_offload { MDOT_OFFLOAD_NOTHING, MDOT_OFFLOAD_OPTIMIZER, MDOT_OFFLOAD_PARAMETERS } mdot_offload;
+
+/* Type of frozen weights of matmuls. */
+typedef enum mdot_frozen {
+    MDOT_FROZEN_UNCHANGED,
+    MDOT_FROZEN_INT8, /* one byte, and a scale per row */
+    MDOT_FROZEN_NF4   /* half a byte, with doubly quantised scales of 64 weights (QLoRA) */
+} mdot_frozen;
+
+/* Schedule of a pipeline of p stages. It waits (p - 1) / virtual_stages micro-steps for others, or a third with
+ * ZERO_BUBBLE, because gradients of weights fill the gaps. */
+typedef enum mdot_schedule { MDOT_SCHEDULE_1F1B, MDOT_SCHEDULE_ZERO_BUBBLE } mdot_schedule;
 
 /* Link between the GPUs of a node. Rates are per GPU, outgoing, in one direction. */
 typedef enum mdot_link {
@@ -292,6 +341,7 @@ typedef struct mdot_gpu {
     double nvlink_gbps; /* 0: the GPU lacks NVLink */
     double pcie_gbps;   /* 0: unknown; assumed to be PCIe 4 with 16 lanes */
     double watts;       /* power limit, which may lower the clock; 0: unlimited */
+    double fp8_tflops;  /* 0: the GPU lacks FP8 */
 } mdot_gpu;
 
 /* Returns the names of the GPU table, terminated by NULL; static. */
@@ -309,13 +359,14 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
  * the analytic change, as a logarithm, and MDOT_WARN_ANALYTIC_ESTIMATE is set. The estimates are in
  * runtime/predict/analytic_correction.c and runtime/perf/peak_memory.c.
  *
- * Parallelism: the four degrees multiply to gpu_count. If all are 0, every GPU is a data-parallel worker. Tensor
+ * Parallelism: the five degrees multiply to gpu_count. If all are 0, every GPU is a data-parallel worker. Tensor
  * parallelism is Megatron's: matmuls are sharded by columns and by rows in turn, together with the operators between
  * them, and their results are summed (runtime/perf/sharding.c). Expert parallelism distributes the experts of a
  * mixture, and the tokens to them. Its GPUs have separate batches, like data-parallel workers
  * (runtime/perf/experts.c). A pipeline gives every GPU the same number of blocks and alternates one forward and one
- * backward pass (1F1B). Neighbours in a node are tensor-parallel first, then expert-parallel, then data-parallel,
- * then stages of the pipeline.
+ * backward pass (1F1B). Context parallelism divides each sequence. Its GPUs pass keys and values around a ring, and hold
+ * the same weights. Neighbours in a node are tensor-parallel first, then context-parallel, then expert-parallel, then
+ * data-parallel, then stages of the pipeline.
  */
 typedef struct mdot_configuration {
     size_t struct_size;
@@ -325,7 +376,9 @@ typedef struct mdot_configuration {
                                * is set */
     int gpu_count;            /* number of GPUs that work on a step, up to 2^16; 0: the product of the degrees of
                                * parallelism, or 1 */
-    mdot_precision precision; /* number formats; bf16 includes the weights, and pytorch is the program's, or
+    mdot_precision precision; /* number formats; bf16 includes the weights, mixed-bf16 and mixed-fp16 compute with
+                               * half-precision weights and update fp32 ones, fp8, fp8-rowwise and mxfp8 are
+                               * mixed-bf16 with FP8 operands of linear layers, and pytorch is the program's, or
                                * fp32 with tf32 in convolutions */
     mdot_layout layout;       /* memory layout of images */
     mdot_optimizer optimizer; /* optimizer that updates the parameters */
@@ -357,6 +410,28 @@ typedef struct mdot_configuration {
                         * newest that the predictor knows. A predictor that ignores it answers for the software that it
                         * was made with and sets MDOT_WARN_SOFTWARE_NOT_MEASURED */
     uint32_t reserved; /* must be 0 */
+    /* Added in version 0.3: */
+    mdot_optimizer_kernels optimizer_kernels; /* kernels of the update by sgd, adam and adamw: over lists of tensors
+                                               * (foreach), one fused kernel, or one tensor after the other (for-loop) */
+    uint32_t step_in_backward;  /* update of each parameter in the backward pass, as soon as its gradient exists; it
+                                * needs a single pass per step. 0 or 1 */
+    mdot_number gradient_type;  /* type of the gradients that a GPU keeps; fp32 in mixed precision is Megatron's main
+                                * gradients, which are never freed. HALF needs weights in half precision */
+    mdot_number reduce_type;    /* type in which gradients are summed over GPUs */
+    mdot_offload offload;       /* parts that are kept in host memory and updated there: the optimizer's state, or also
+                                * weights and gradients, which needs ZeRO stage 3 */
+    mdot_frozen frozen_weights; /* type of the frozen weights of matmuls, which are dequantised before each use */
+    uint32_t ema;               /* moving average of the weights, an fp32 copy that each step updates. 0 or 1 */
+    uint32_t keep_gathered;     /* weights that ZeRO stage 3 gathered in the forward pass stay until the backward pass,
+                                 * as by FSDP2's reshard_after_forward=False. 0 or 1 */
+    uint32_t context_parallel;  /* degree of context parallelism: GPUs among which each sequence is divided, up to 2^16;
+                                 * 0 means 1. INVALID_ARGUMENT for a job without attention */
+    uint32_t
+        sequence_parallel;   /* sequence parallelism beside tensor parallelism: tensors that it replicates are divided
+                                 * by sequence. 0 to 1 */
+    uint32_t virtual_stages; /* number of parts of an interleaved pipeline that each GPU has, up to 2^16; 0 means 1 */
+    mdot_schedule schedule;  /* schedule of a pipeline: one forward and one backward pass in turn (1f1b), or with
+                                 * gradients of weights in the gaps (zero-bubble, ZB-H1) */
 } mdot_configuration;
 
 /* The numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or

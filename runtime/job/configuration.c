@@ -51,6 +51,26 @@ enum {
 #include "runtime/job/configuration.def"
 };
 enum {
+#define OPTIMIZER_KERNELS(id, name) VALUE_OPTIMIZER_KERNELS_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
+#define NUMBER(id, name) VALUE_NUMBER_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
+#define OFFLOAD(id, name) VALUE_OFFLOAD_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
+#define FROZEN(id, name) VALUE_FROZEN_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
+#define SCHEDULE(id, name) VALUE_SCHEDULE_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
 #define LINK_CHOICE(id, name) VALUE_LINK_##id,
 #include "runtime/job/configuration.def"
 };
@@ -60,12 +80,17 @@ enum {
 #define OPTIMIZER(id, name) SAME(OPTIMIZER_##id)
 #define ATTENTION(id, name) SAME(ATTENTION_##id)
 #define RECOMPUTE(id, name) SAME(RECOMPUTE_##id)
+#define OPTIMIZER_KERNELS(id, name) SAME(OPTIMIZER_KERNELS_##id)
+#define NUMBER(id, name) SAME(NUMBER_##id)
+#define OFFLOAD(id, name) SAME(OFFLOAD_##id)
+#define FROZEN(id, name) SAME(FROZEN_##id)
+#define SCHEDULE(id, name) SAME(SCHEDULE_##id)
 #define LINK_CHOICE(id, name) SAME(LINK_##id)
 #include "runtime/job/configuration.def"
 
 static mdot_status refuse_value(const rt_option *option, double value, mdot_error *err)
 {
-    char names[128] = "";
+    char names[192] = "";
     if (option->kind == RT_KIND_REAL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s is %g; accepted: 0, or %g to %g", option->field, value,
                          option->least, option->most);
@@ -106,7 +131,48 @@ static mdot_status check_ranges(const mdot_configuration *c, mdot_error *err)
     return MDOT_OK;
 }
 
-static mdot_status check_numbers(const mdot_configuration *c, mdot_error *err)
+/* Replaces an optimizer whose name includes its kernels. */
+static mdot_status split_optimizer(mdot_configuration *c, mdot_error *err)
+{
+    bool is_adam = c->optimizer == MDOT_OPTIMIZER_ADAM_FUSED;
+    if (!is_adam && c->optimizer != MDOT_OPTIMIZER_ADAMW_FUSED) return MDOT_OK;
+    if (c->optimizer_kernels != MDOT_OPTIMIZER_KERNELS_DEFAULT && c->optimizer_kernels != MDOT_OPTIMIZER_KERNELS_FUSED)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "optimizer is %s, but optimizer_kernels is %s: set optimizer to %s, or leave "
+                         "optimizer_kernels at its default",
+                         rt_optimizer_names[c->optimizer], rt_optimizer_kernels_names[c->optimizer_kernels],
+                         is_adam ? "adam" : "adamw");
+    c->optimizer = is_adam ? MDOT_OPTIMIZER_ADAM : MDOT_OPTIMIZER_ADAMW;
+    c->optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FUSED;
+    return MDOT_OK;
+}
+
+/* Checks options of the training that need or exclude each other. */
+static mdot_status check_training(const mdot_configuration *c, mdot_error *err)
+{
+    bool half_weights = c->precision == MDOT_PRECISION_BF16 || rt_is_mixed(c->precision);
+    if (c->gradient_type == MDOT_NUMBER_HALF && !half_weights)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "gradient_type is half, but gradients have the type of the weights, which is fp32: set "
+                         "precision to bf16, mixed-bf16 or mixed-fp16");
+    if (c->step_in_backward != 0 && (c->accumulate > 1 || c->micro_batches > 1 || c->pipeline_parallel > 1))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "step_in_backward updates a parameter after one pass: leave accumulate, micro_batches and "
+                         "pipeline_parallel at 1");
+    if (c->offload == MDOT_OFFLOAD_PARAMETERS && c->zero_stage != 3)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "offload is parameters, which needs zero_stage 3, because only that stage gathers weights "
+                         "before their use");
+    if (c->offload != MDOT_OFFLOAD_NOTHING && c->step_in_backward != 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "step_in_backward updates on the GPU, and offload in host memory: set one of them");
+    if (c->keep_gathered != 0 && c->zero_stage != 3)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "keep_gathered needs zero_stage 3, because other stages keep all weights on each GPU");
+    return MDOT_OK;
+}
+
+static mdot_status check_numbers(mdot_configuration *c, mdot_error *err)
 {
     mdot_status status = check_ranges(c, err);
     if (status != MDOT_OK) return status;
@@ -116,7 +182,8 @@ static mdot_status check_numbers(const mdot_configuration *c, mdot_error *err)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "compiled needs PyTorch 2.0 or later, which introduced torch.compile; torch is %u.%u",
                          c->torch / 100, c->torch % 100);
-    return MDOT_OK;
+    status = check_training(c, err);
+    return status == MDOT_OK ? split_optimizer(c, err) : status;
 }
 
 /* ---- GPUs ------------------------------------------------------------------------------------------------------- */
@@ -136,6 +203,12 @@ static mdot_status find_name(const char *name, rt_gpu_names *names, mdot_gpu *ou
 }
 
 #define PCIE_4_GBPS 31.5
+#define FIRST_MX_CAPABILITY 10.0
+
+static bool may_be_zero(int column)
+{
+    return column == RT_GPU_nvlink_gbps || column == RT_GPU_watts || column == RT_GPU_fp8_tflops;
+}
 
 static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_error *err)
 {
@@ -144,11 +217,26 @@ static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_e
     if (status != MDOT_OK) return status;
     if (out_gpu->pcie_gbps == 0) out_gpu->pcie_gbps = PCIE_4_GBPS;
 #define CHECK(field)                                                                                                   \
-    if (!is_spec_value(out_gpu->field, RT_GPU_##field == RT_GPU_nvlink_gbps || RT_GPU_##field == RT_GPU_watts))        \
+    if (!is_spec_value(out_gpu->field, may_be_zero(RT_GPU_##field)))                                                   \
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the GPU's " #field " is %g; accepted: %g to %g", out_gpu->field, \
                          MIN_SPEC_VALUE, MAX_SPEC_VALUE);
     RT_GPU_COLUMN_MAP(CHECK)
 #undef CHECK
+    return MDOT_OK;
+}
+
+static mdot_status check_fp8(const rt_configuration *s, mdot_error *err)
+{
+    const char *gpu = s->gpu.name != NULL ? s->gpu.name : "the GPU", *precision = rt_precision_names[s->c.precision];
+    if (!rt_is_fp8(s->c.precision)) return MDOT_OK;
+    if (s->gpu.fp8_tflops == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "precision is %s, but %s lacks FP8, which came with Ada, Hopper and CDNA 3: use mixed-bf16",
+                         precision, gpu);
+    if (s->c.precision == MDOT_PRECISION_MXFP8 && s->gpu.compute_capability < FIRST_MX_CAPABILITY)
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "precision is mxfp8, but %s lacks MX formats, which came with Blackwell: use fp8 or fp8-rowwise", gpu);
     return MDOT_OK;
 }
 
@@ -189,17 +277,40 @@ static mdot_status complete_degrees(mdot_configuration *c, mdot_error *err)
     c->tensor_parallel = at_least_one(c->tensor_parallel);
     c->pipeline_parallel = at_least_one(c->pipeline_parallel);
     c->expert_parallel = at_least_one(c->expert_parallel);
-    double others = (double)c->tensor_parallel * c->pipeline_parallel * c->expert_parallel;
+    c->context_parallel = at_least_one(c->context_parallel);
+    double others = (double)c->tensor_parallel * c->pipeline_parallel * c->expert_parallel * c->context_parallel;
     if (counts_workers && fmod(c->gpu_count, others) == 0) c->data_parallel = (uint32_t)(c->gpu_count / others);
     c->data_parallel = at_least_one(c->data_parallel);
     double product = c->data_parallel * others;
     if (c->gpu_count == 0 && product <= INT32_MAX) c->gpu_count = (int)product;
     if (product != c->gpu_count)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "data_parallel %u, tensor_parallel %u, pipeline_parallel %u and expert_parallel %u multiply "
-                         "to %.0f GPUs, but gpu_count is %d",
-                         c->data_parallel, c->tensor_parallel, c->pipeline_parallel, c->expert_parallel, product,
-                         c->gpu_count);
+                         "data_parallel %u, tensor_parallel %u, pipeline_parallel %u, expert_parallel %u and "
+                         "context_parallel %u multiply to %.0f GPUs, but gpu_count is %d",
+                         c->data_parallel, c->tensor_parallel, c->pipeline_parallel, c->expert_parallel,
+                         c->context_parallel, product, c->gpu_count);
+    return MDOT_OK;
+}
+
+static mdot_status check_schedule(mdot_configuration *c, mdot_error *err)
+{
+    c->virtual_stages = at_least_one(c->virtual_stages);
+    bool interleaves = c->virtual_stages > 1, fills_gaps = c->schedule == MDOT_SCHEDULE_ZERO_BUBBLE;
+    if (c->sequence_parallel != 0 && c->tensor_parallel == 1)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "sequence_parallel needs tensor_parallel of 2 or more; to divide sequences without it, use "
+                         "context_parallel");
+    if ((interleaves || fills_gaps) && c->pipeline_parallel == 1)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s needs pipeline_parallel of 2 or more",
+                         interleaves ? "virtual_stages" : "schedule zero-bubble");
+    if (interleaves && fills_gaps)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "schedule zero-bubble (ZB-H1) has one part of the pipeline on each GPU: leave virtual_stages "
+                         "at 1, or use schedule 1f1b");
+    if (interleaves && c->micro_batches % c->pipeline_parallel != 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "micro_batches is %u; with virtual_stages it must be a multiple of pipeline_parallel, %u",
+                         c->micro_batches, c->pipeline_parallel);
     return MDOT_OK;
 }
 
@@ -215,7 +326,7 @@ static mdot_status complete_micro_batches(rt_configuration *s, mdot_error *err)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "batch is %lld; it must be a multiple of micro_batches, %u",
                          (long long)c->batch, c->micro_batches);
     s->micro_batch = c->batch / c->micro_batches;
-    return MDOT_OK;
+    return check_schedule(c, err);
 }
 
 mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
@@ -228,9 +339,10 @@ mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
     mdot_status status = complete_degrees(c, err);
     if (status == MDOT_OK) status = complete_micro_batches(s, err);
     if (status == MDOT_OK) status = complete_link(s, err);
+    if (status == MDOT_OK) status = check_fp8(s, err);
     if (status != MDOT_OK) return status;
-    s->plain_workers =
-        s->plain_workers && c->tensor_parallel == 1 && c->pipeline_parallel == 1 && c->expert_parallel == 1;
+    s->plain_workers = s->plain_workers && c->tensor_parallel == 1 && c->pipeline_parallel == 1 &&
+                       c->expert_parallel == 1 && c->context_parallel == 1;
     if ((uint32_t)c->gpu_count % c->node_count != 0)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "gpu_count is %d; it must be a multiple of node_count, %u",
                          c->gpu_count, c->node_count);

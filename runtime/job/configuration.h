@@ -32,9 +32,34 @@ mdot_status rt_configuration_read(const mdot_configuration *first, size_t i, rt_
 /* Fills in defaults of a configuration whose numbers are valid, and refuses contradictions. */
 mdot_status rt_configuration_complete(rt_configuration *configuration, mdot_error *err);
 
+/* The number of GPUs that hold the same weights; those of all operators but experts are held by expert_parallel times
+ * as many. ZeRO divides over them. */
+static inline double rt_copies(const mdot_configuration *c)
+{
+    return (double)c->data_parallel * c->context_parallel;
+}
+
+static inline bool rt_is_fp8(mdot_precision precision)
+{
+    return precision == MDOT_PRECISION_FP8 || precision == MDOT_PRECISION_FP8_ROWWISE ||
+           precision == MDOT_PRECISION_MXFP8;
+}
+
+/* Weights in half precision that matmuls read, beside fp32 weights that the optimizer updates. */
+static inline bool rt_is_mixed(mdot_precision precision)
+{
+    return precision == MDOT_PRECISION_MIXED_BF16 || precision == MDOT_PRECISION_MIXED_FP16 || rt_is_fp8(precision);
+}
+
+/* fp32 weights, which autocast copies for matmuls. */
+static inline bool rt_is_autocast(mdot_precision precision)
+{
+    return precision == MDOT_PRECISION_AMP || precision == MDOT_PRECISION_AMP_BF16;
+}
+
 static inline bool rt_is_half(mdot_precision precision)
 {
-    return precision == MDOT_PRECISION_AMP || precision == MDOT_PRECISION_AMP_BF16 || precision == MDOT_PRECISION_BF16;
+    return rt_is_autocast(precision) || precision == MDOT_PRECISION_BF16 || rt_is_mixed(precision);
 }
 
 #endif

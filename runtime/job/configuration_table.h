@@ -84,12 +84,33 @@ static const char *const rt_optimizer_names[] = {
 #define OPTIMIZER RT_NAME
 #include "runtime/job/configuration.def"
     NULL};
+static const char *const rt_optimizer_kernels_names[] = {
+#define OPTIMIZER_KERNELS RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
+static const char *const rt_gradient_type_names[] = {
+#define NUMBER RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
+#define rt_reduce_type_names rt_gradient_type_names
+static const char *const rt_offload_names[] = {
+#define OFFLOAD RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
+static const char *const rt_frozen_weights_names[] = {
+#define FROZEN RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
 static const char *const rt_attention_names[] = {
 #define ATTENTION RT_NAME
 #include "runtime/job/configuration.def"
     NULL};
 static const char *const rt_recompute_names[] = {
 #define RECOMPUTE RT_NAME
+#include "runtime/job/configuration.def"
+    NULL};
+static const char *const rt_schedule_names[] = {
+#define SCHEDULE RT_NAME
 #include "runtime/job/configuration.def"
     NULL};
 static const char *const rt_link_names[] = {
@@ -108,12 +129,30 @@ static const rt_choice_word rt_optimizer_words[] = {
 #define OPTIMIZER_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
+static const rt_choice_word rt_optimizer_kernels_words[] = {{NULL, NULL, false}};
+static const rt_choice_word rt_gradient_type_words[] = {
+#define NUMBER_WORD RT_WORD
+#include "runtime/job/configuration.def"
+    {NULL, NULL, false}};
+#define rt_reduce_type_words rt_gradient_type_words
+static const rt_choice_word rt_offload_words[] = {
+#define OFFLOAD_WORD RT_WORD
+#include "runtime/job/configuration.def"
+    {NULL, NULL, false}};
+static const rt_choice_word rt_frozen_weights_words[] = {
+#define FROZEN_WORD RT_WORD
+#include "runtime/job/configuration.def"
+    {NULL, NULL, false}};
 static const rt_choice_word rt_attention_words[] = {
 #define ATTENTION_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
 static const rt_choice_word rt_recompute_words[] = {
 #define RECOMPUTE_WORD RT_WORD
+#include "runtime/job/configuration.def"
+    {NULL, NULL, false}};
+static const rt_choice_word rt_schedule_words[] = {
+#define SCHEDULE_WORD RT_WORD
 #include "runtime/job/configuration.def"
     {NULL, NULL, false}};
 static const rt_choice_word rt_link_words[] = {{NULL, NULL, false}};

@@ -18,7 +18,8 @@
     X(fp16_tflops)                                                                                                     \
     X(nvlink_gbps)                                                                                                     \
     X(pcie_gbps)                                                                                                       \
-    X(watts)
+    X(watts)                                                                                                           \
+    X(fp8_tflops)
 
 enum {
 #define RT_GPU_COLUMN_ENUM(field) RT_GPU_##field,

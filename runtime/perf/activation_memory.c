@@ -36,6 +36,7 @@
  * for.
  */
 #include "runtime/perf/activation_memory.h"
+#include "runtime/job/configuration.h"
 #include "runtime/perf/operator_traits.h"
 
 #include <stdlib.h>
@@ -315,6 +316,67 @@ static double measure(step *s)
     return find_peak(s);
 }
 
+/* ---- Moments at which activations and gradients are largest ----------------------------------------------------- */
+
+/* A vertex of the upper hull of (gradients, bytes) over all moments. A sum of activations and gradients, at any batch,
+ * is largest at a vertex. */
+typedef struct vertex {
+    double gradients, bytes;
+    size_t moment;
+} vertex;
+
+/* Twice the area of the triangle; at most 0 if b lies on or below the line from a to c. */
+static double area_below(const vertex *a, const vertex *b, const vertex *c)
+{
+    return (b->bytes - a->bytes) * (c->gradients - a->gradients) -
+           (c->bytes - a->bytes) * (b->gradients - a->gradients);
+}
+
+/* Appends a moment, with at least as many gradients as all before it, to a hull of `count` vertices. If the hull is
+ * full, the vertex that contributes least is dropped. Returns the new count. */
+static size_t append_vertex(vertex *hull, size_t count, vertex next)
+{
+    while (count > 0 && hull[count - 1].bytes <= next.bytes) count--;
+    if (count > 0 && hull[count - 1].gradients >= next.gradients) return count;
+    while (count > 1 && area_below(&hull[count - 2], &hull[count - 1], &next) <= 0) count--;
+    hull[count++] = next;
+    if (count <= RT_ACTIVATION_MOMENTS) return count;
+    size_t least = 1;
+    for (size_t i = 2; i + 1 < count; i++)
+        if (area_below(&hull[i - 1], &hull[i], &hull[i + 1]) <
+            area_below(&hull[least - 1], &hull[least], &hull[least + 1]))
+            least = i;
+    memmove(&hull[least], &hull[least + 1], (count - least - 1) * sizeof *hull);
+    return count - 1;
+}
+
+/* Requires a built timeline of all tensors. Replaces it by the timeline of the tensors that stay whole if these
+ * differ. The peak has whole_peak, because the sum of both peaks' parts bounds the peak of a shard. */
+static void find_moments(step *s, double whole_peak, bool can_shard, rt_activations *out)
+{
+    vertex hull[RT_ACTIVATION_MOMENTS + 1];
+    size_t count = 0, n = s->count;
+    double now = s->input_bytes, trained = 0, with_gradient = 0;
+    for (size_t i = 0; i < n; i++) trained += s->job->operators[i].parameters;
+    for (size_t moment = 0; moment < 2 * n; moment++) {
+        now += s->change[moment];
+        if (moment >= n) with_gradient += s->job->operators[2 * n - 1 - moment].parameters;
+        count = append_vertex(hull, count, (vertex){trained > 0 ? with_gradient / trained : 0, now, moment});
+    }
+    for (size_t i = 0; i < count; i++)
+        out->moments[i] = (rt_activation_moment){hull[i].bytes, hull[i].bytes, hull[i].gradients};
+    out->moment_count = count;
+    if (!can_shard) return;
+    s->whole_only = true;
+    build_timeline(s);
+    now = s->input_bytes;
+    for (size_t moment = 0, i = 0; i < count; moment++) {
+        now += s->change[moment];
+        if (moment == hull[i].moment) out->moments[i++].whole = now;
+    }
+    out->moments[0].whole = whole_peak;
+}
+
 /* Adds the bytes of each operator's tensors at the peak, times `weight`, to `bytes`. */
 static void measure_each(step *s, double weight, double *each, double *bytes)
 {
@@ -359,10 +421,11 @@ static void measure_all(const mdot_job *job, const rt_sharding *sharding, const 
                 s.which = (rt_activation_case){(rt_activation_type)type, (mdot_attention)attention,
                                                (mdot_recompute)recompute};
                 rt_activations *out = &out_table->of[type][attention][recompute];
+                s.whole_only = can_shard;
+                out->whole = measure(&s);
                 s.whole_only = false;
-                out->all = out->whole = measure(&s);
-                s.whole_only = true;
-                if (can_shard) out->whole = measure(&s);
+                out->all = measure(&s);
+                find_moments(&s, out->whole, can_shard, out);
             }
         }
     }
@@ -388,15 +451,8 @@ static void free_scratch(const scratch *r)
 
 rt_activation_type rt_activation_type_of(mdot_precision precision)
 {
-    switch (precision) {
-    case MDOT_PRECISION_BF16:
-        return RT_ACTIVATION_BF16;
-    case MDOT_PRECISION_AMP:
-    case MDOT_PRECISION_AMP_BF16:
-        return RT_ACTIVATION_AMP;
-    default:
-        return RT_ACTIVATION_FP32;
-    }
+    if (rt_is_autocast(precision)) return RT_ACTIVATION_AMP;
+    return rt_is_half(precision) ? RT_ACTIVATION_BF16 : RT_ACTIVATION_FP32;
 }
 
 bool rt_measure_activations(const mdot_job *job, const rt_sharding *sharding, rt_activation_table *out_table)

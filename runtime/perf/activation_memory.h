@@ -22,10 +22,21 @@ typedef struct rt_activation_case {
     mdot_recompute recompute;
 } rt_activation_case;
 
-/* Bytes per sample at the peak of a forward and backward pass. */
+/* Bytes per sample at one moment of a forward and backward pass. */
+typedef struct rt_activation_moment {
+    double all;
+    double whole;     /* excluding the tensors that tensor parallelism shards */
+    double gradients; /* fraction of the trained parameters whose gradients exist, 0 to 1 */
+} rt_activation_moment;
+
+/* Bytes per sample at the peak, and the moments at which activations and gradients together may be largest. The first
+ * moment is the peak. Later moments have fewer activations and more gradients. */
+enum { RT_ACTIVATION_MOMENTS = 8 };
 typedef struct rt_activations {
     double all;
     double whole; /* excluding the tensors that tensor parallelism shards */
+    rt_activation_moment moments[RT_ACTIVATION_MOMENTS];
+    size_t moment_count; /* at least 1 */
 } rt_activations;
 
 /* The elements of MDOT_ATTENTION_PROGRAM, which stands for one of the others, are unused. */

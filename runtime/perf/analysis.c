@@ -14,6 +14,7 @@ static bool fill(const mdot_job *job, rt_analysis *a)
     if (!rt_group_sharded_operators(job, &a->sharding, fused_bytes, &a->sharded_groups)) return false;
     a->roofline_inputs = rt_collect_roofline_inputs(job, &a->sharding, fused_bytes, &a->sharded_groups);
     if (a->roofline_inputs == NULL) return false;
+    a->update_parts = rt_find_update_parts(job, &a->sharding);
     a->totals = rt_sum_job(job, a->op_costs.cost);
     return rt_measure_activations(job, &a->sharding, &a->activations);
 }

@@ -9,6 +9,7 @@
 #include "runtime/perf/operator_groups.h"
 #include "runtime/perf/roofline_inputs.h"
 #include "runtime/perf/sharding.h"
+#include "runtime/perf/update_parts.h"
 
 struct rt_analysis {
     rt_op_costs op_costs;
@@ -18,6 +19,7 @@ struct rt_analysis {
     rt_roofline_inputs *roofline_inputs; /* for each of sharded_groups, unsharded */
     rt_activation_table activations;
     rt_job_totals totals;
+    rt_update_parts update_parts;
 };
 
 #endif

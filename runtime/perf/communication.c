@@ -2,20 +2,24 @@
  *
  *   data parallelism    Gradients are summed over the workers once per step: 2 (n - 1) / n of their bytes. The sum
  *                       overlaps the last backward pass. The step waits for the rest, at least a tenth: the last
- *                       bucket. ZeRO 1 and 2 move as many bytes, in other pieces. At stage 3 every pass gathers
- *                       weights forward and backward and scatters gradients: 3 (n - 1) / n.
+ *                       bucket. ZeRO 1 and 2 scatter gradients and gather updated weights, which are as many bytes if
+ *                       both have the same type. At stage 3 every pass gathers weights forward and backward (only
+ *                       forward with keep_gathered) and scatters gradients: 3 (n - 1) / n.
  *   tensor parallelism  The step waits for every sum (sharding.c): 2 (n - 1) / n of its bytes and a start-up cost. If
  *                       blocks are recomputed, forward sums run again.
  *   expert parallelism  Tokens are sent to experts and collected (experts.c): (n - 1) / n of their bytes and a
  *                       start-up cost each way. Their gradients return the same way. If blocks are recomputed, the
  *                       forward exchanges run again. Gradients of experts are summed over data-parallel workers
  *                       only, all other gradients over both degrees.
+ *   context parallelism Keys and values of each attention pass around a ring: (n - 1) / n of their bytes forward, and
+ *                       twice as much backward, with their gradients. They overlap attention; the step waits for the
+ *                       rest, at least a tenth. Gradients are summed over these GPUs, too.
  *   pipeline            Bytes that cross the border of two stages, both ways, for every micro-batch that the step
- *                       waits for.
+ *                       waits for, and for each virtual stage.
  *
- * Gradients and activations have the precision's width. An exchange within one node uses its link. An exchange that
- * spans nodes uses the slower of link and network. A sum uses one network port for each of its GPUs in a node,
- * because NCCL lays a ring through each. A point-to-point transfer uses the sender's port only.
+ * widths.c has the width of weights and gradients. Activations have the precision's width. An exchange within one node
+ * uses its link. An exchange that spans nodes uses the slower of link and network. A sum uses one network port for each
+ * of its GPUs in a node, because NCCL lays a ring through each. A point-to-point transfer uses the sender's port only.
  */
 #include "runtime/perf/communication.h"
 #include "runtime/perf/analysis.h"
@@ -31,14 +35,18 @@
 #define FILLING 0.14 /* ms per square root of a transfer's ms: the time to fill the rings */
 enum { MOST_TO_START = 8 };
 #define LEAST_WAITED 0.1
+#define BACKWARD_FLOPS 2.5 /* of fused attention, relative to its forward pass */
 
 typedef struct exchange {
     const mdot_job *job;
     const mdot_configuration *c;
     const rt_sharding *sharding;
     const rt_shard *shard;
+    const rt_widths *widths;
     double half; /* bytes relative to fp32: 0.5 or 1 */
     double micro_batch, micro_steps;
+    double part;    /* samples of a micro-batch, each of which counts as the GPU's part of its sequence */
+    double flop_ms; /* of a matmul */
 } exchange;
 
 /* Rate in bytes/ms of a group whose members are `stride` GPUs apart and use `ports` network ports in a node. */
@@ -69,14 +77,17 @@ static double started_ms(double n, double count, double ms)
 /* Time to sum the gradients of `parameters` over n workers and, at ZeRO stage 3, to gather `weights`. */
 static double gradients_ms(const exchange *e, double n, double stride, double parameters, double weights)
 {
-    double width = e->c->precision == MDOT_PRECISION_BF16 ? 2 : 4;
-    double bytes = width * (e->c->zero_stage >= 3 ? 2 * weights + parameters : 2 * parameters);
+    const rt_widths *w = e->widths;
+    double gathers = e->c->keep_gathered != 0 ? 1 : 2; /* forward, and backward unless weights are kept */
+    double bytes = 2 * w->reduced * parameters;
+    if (e->c->zero_stage == 1 || e->c->zero_stage == 2) bytes = (w->reduced + w->compute) * parameters;
+    if (e->c->zero_stage >= 3) bytes = gathers * w->compute * weights + w->reduced * parameters;
     return (n - 1) / n * bytes / sum_rate(e, n, stride);
 }
 
 static double workers_ms(const exchange *e, double backward_ms)
 {
-    double copies = e->c->data_parallel, workers = copies * e->c->expert_parallel, stride = e->c->tensor_parallel;
+    double copies = rt_copies(e->c), workers = copies * e->c->expert_parallel, stride = e->c->tensor_parallel;
     rt_elements parameters = rt_parameters_by_kind(e->job, e->shard), weights = rt_weights_by_kind(e->job, e->shard);
     double times = e->c->zero_stage >= 3 ? (double)e->c->accumulate : 1;
     double ms = gradients_ms(e, workers, stride, parameters.others, weights.others) +
@@ -90,8 +101,9 @@ static double tokens_ms(const exchange *e)
     if (n == 1) return 0;
     const rt_experts *experts = &e->sharding->experts;
     double ways = e->c->recompute == MDOT_RECOMPUTE_BLOCKS ? 3 : 2;
-    double bytes = e->half * e->micro_batch * experts->exchanged_bytes;
-    double ms = started_ms(n, experts->exchange_count, (n - 1) / n * bytes / send_rate(e, n, e->c->tensor_parallel));
+    double bytes = e->half * e->part * experts->exchanged_bytes;
+    double stride = (double)e->c->tensor_parallel * e->c->context_parallel;
+    double ms = started_ms(n, experts->exchange_count, (n - 1) / n * bytes / send_rate(e, n, stride));
     return e->micro_steps * ways * ms * e->shard->of[RT_PIPELINE_BLOCKS];
 }
 
@@ -102,7 +114,7 @@ static double sums_ms(const exchange *e)
     const rt_sharding *sharding = e->sharding;
     bool again = e->c->recompute == MDOT_RECOMPUTE_BLOCKS;
     double bytes =
-        e->half * e->micro_batch * (sharding->summed_forward_bytes * (again ? 2 : 1) + sharding->summed_backward_bytes);
+        e->half * e->part * (sharding->summed_forward_bytes * (again ? 2 : 1) + sharding->summed_backward_bytes);
     double count = sharding->summed_count * (again ? 1.5 : 1); /* half of the sums are forward */
     double ms = started_ms(n, count, 2 * (n - 1) / n * bytes / sum_rate(e, n, 1));
     return e->micro_steps * ms * e->shard->of[RT_PIPELINE_BLOCKS];
@@ -112,9 +124,24 @@ static double borders_ms(const exchange *e)
 {
     double stages = e->c->pipeline_parallel;
     if (stages == 1) return 0;
-    double stride = (double)e->c->tensor_parallel * e->c->expert_parallel * e->c->data_parallel;
-    double bytes = 2 * e->half * e->micro_batch * e->sharding->border_bytes;
-    return e->micro_steps * bytes / send_rate(e, stages, stride);
+    double stride = rt_copies(e->c) * e->c->tensor_parallel * e->c->expert_parallel;
+    double bytes = 2 * e->half * e->part * e->sharding->border_bytes;
+    return e->micro_steps * e->c->virtual_stages * bytes / send_rate(e, stages, stride);
+}
+
+/* Keys and values pass around a ring once forward, and with their gradients backward, while attention computes. */
+static double ring_ms(const exchange *e)
+{
+    double n = e->c->context_parallel;
+    if (n == 1) return 0;
+    const rt_job_totals *totals = &e->job->analysis->totals;
+    double forward = e->c->recompute == MDOT_RECOMPUTE_BLOCKS ? 2 : 1, times = forward + 2;
+    double bytes = times * e->half * e->micro_batch * totals->key_value_bytes / e->c->tensor_parallel;
+    double count = times * totals->attention_count * (n - 1);
+    double ms = started_ms(n, count, (n - 1) / n * bytes / send_rate(e, n, e->c->tensor_parallel));
+    double flops = (forward + BACKWARD_FLOPS) * e->micro_batch * totals->attention_flops / (n * e->c->tensor_parallel);
+    double waited = fmax(LEAST_WAITED * ms, ms - flops * e->flop_ms);
+    return e->micro_steps * waited * e->shard->of[RT_PIPELINE_BLOCKS];
 }
 
 double rt_communication_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double backward_ms)
@@ -124,8 +151,11 @@ double rt_communication_ms(const mdot_job *job, const rt_resolved_configuration 
                   .c = c,
                   .sharding = &job->analysis->sharding,
                   .shard = &resolved->shard,
+                  .widths = &resolved->widths,
                   .half = rt_is_half(c->precision) ? 0.5 : 1,
                   .micro_batch = (double)resolved->configuration.micro_batch,
+                  .part = (double)resolved->configuration.micro_batch / resolved->sequence,
+                  .flop_ms = resolved->rates.flop_ms[RT_RATE_MATMUL],
                   .micro_steps = resolved->micro_steps};
-    return workers_ms(&e, backward_ms) + sums_ms(&e) + tokens_ms(&e) + borders_ms(&e);
+    return workers_ms(&e, backward_ms) + sums_ms(&e) + tokens_ms(&e) + borders_ms(&e) + ring_ms(&e);
 }

@@ -2,7 +2,7 @@
  *
  * Matmuls run on tensor cores at the rate of the precision. All other operators, and convolutions of one channel per
  * group, run outside them. PyTorch's default computes only convolutions in TF32. bf16 has fp16's rate from compute
- * capability 8.0 on, and the fp32 rate before. Under autocast, tensors kept in fp32 are widened and narrowed again,
+ * capability 8.0 on, and the fp32 rate before. FP8 applies to matmuls by parameters whose sides are multiples of 16. Under autocast, tensors kept in fp32 are widened and narrowed again,
  * which takes twice fp32's bytes.
  */
 #include "runtime/perf/gpu_rates.h"
@@ -25,17 +25,23 @@ rt_rates rt_rates_of(const rt_configuration *configuration)
         convolution = is_ampere ? gpu->tf32_tflops : gpu->fp32_tflops;
         break;
     case MDOT_PRECISION_AMP:
+    case MDOT_PRECISION_MIXED_FP16:
         matmul = convolution = gpu->fp16_tflops;
         break;
     case MDOT_PRECISION_AMP_BF16:
     case MDOT_PRECISION_BF16:
+    case MDOT_PRECISION_MIXED_BF16:
+    case MDOT_PRECISION_FP8:
+    case MDOT_PRECISION_FP8_ROWWISE:
+    case MDOT_PRECISION_MXFP8:
         matmul = convolution = is_ampere ? gpu->fp16_tflops : gpu->fp32_tflops;
         break;
     }
-    bool half = rt_is_half(configuration->c.precision),
-         autocast = half && configuration->c.precision != MDOT_PRECISION_BF16;
+    double linear = rt_is_fp8(configuration->c.precision) ? gpu->fp8_tflops : matmul;
+    bool half = rt_is_half(configuration->c.precision), autocast = rt_is_autocast(configuration->c.precision);
     return (rt_rates){.flop_ms = {[RT_RATE_VECTOR] = 1 / (gpu->fp32_tflops * FLOPS_PER_MS),
                                   [RT_RATE_MATMUL] = 1 / (matmul * FLOPS_PER_MS),
+                                  [RT_RATE_LINEAR] = 1 / (linear * FLOPS_PER_MS),
                                   [RT_RATE_CONVOLUTION] = 1 / (convolution * FLOPS_PER_MS)},
                       .byte_ms = 1 / (gpu->memory_gbps * RT_BYTES_PER_MS),
                       .half = half ? 0.5 : 1,

@@ -2,6 +2,16 @@
 #include "runtime/perf/job_totals.h"
 #include "runtime/perf/operator_traits.h"
 
+/* Attention reads queries, keys and values, and writes a result of the queries' size. */
+static void add_attention(rt_job_totals *t, const mdot_load *forward)
+{
+    t->has_attention = true;
+    t->attention_count++;
+    t->attention_flops += forward->flops;
+    double key_values = forward->bytes_read - forward->bytes_written;
+    t->key_value_bytes += key_values > 0 ? key_values : forward->bytes_read;
+}
+
 rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
 {
     rt_job_totals t = {0};
@@ -11,7 +21,7 @@ rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
         double flops = rt_uses_tensor_cores(op) ? op->per_sample[MDOT_PHASE_FORWARD].flops : 0;
         tensor_core_flops += flops;
         if (op->setting[MDOT_SETTING_KERNEL_W] > 0) convolution_flops += flops;
-        t.has_attention = t.has_attention || rt_score_bytes(op) > 0;
+        if (rt_score_bytes(op) > 0) add_attention(&t, &op->per_sample[MDOT_PHASE_FORWARD]);
         uint32_t type_id = op->traits.number;
         t.lacks_type_id = t.lacks_type_id || type_id == 0;
         if (type_id > t.highest_type_id) t.highest_type_id = type_id;

@@ -10,7 +10,9 @@ typedef struct rt_job_totals {
     bool lacks_type_id;                /* an operator's type lacks a type id */
     uint32_t highest_type_id;
     bool has_attention;
-    bool is_convolutional; /* convolutions make up most of the FLOPs on tensor cores */
+    double attention_count, attention_flops; /* flops of one sample's forward pass */
+    double key_value_bytes;                  /* fp32 bytes of the keys and values of one sample, in all attentions */
+    bool is_convolutional;                   /* convolutions make up most of the FLOPs on tensor cores */
 } rt_job_totals;
 
 /* `costs` are those of the operators (op_cost.h). */

@@ -1,50 +1,49 @@
-/* peak_memory.c — the peak memory of one training step on one GPU, as PyTorch runs it.
+/* peak_memory.c — the peak memory of one training step on one GPU, as PyTorch runs it. It is the largest sum over the
+ * moments of a pass (peak_moments.c) and the optimizer's update.
  *
- *   weights          4 bytes per parameter, 2 in pure bf16. Under autocast, half-precision copies of the weights that
- *                    matmuls read live through the step. Frozen weights count, too, but have none of the following
- *                    terms
- *   gradients        of the weights' type, kept from micro-step to micro-step and from step to step, so that
- *                    accumulation needs the same memory; a second copy in the buckets that several workers exchange
- *                    (DistributedDataParallel, gradient_as_bucket_view=False)
- *                    and only the rows that a step looks up, for tables with sparse gradients
- *   optimizer state  of the weights' type: one tensor for SGD, which has momentum here (mdot_optimizer_load), two for
- *                    Adam and AdamW
- *   activations      of a pass at its peak: activation_memory.c. Compiled code saves the tensors that selective
- *                    recomputation saves, because fused kernels recompute everything except matmuls (torch.compile's
- *                    min-cut partitioner)
- *   or, if larger    the square roots that the update of Adam and AdamW over lists of tensors holds at once
- *                    (torch/optim/adam.py, _multi_tensor_adam)
+ *   weights          Trained and frozen parameters, in the types of widths.c; quantised ones in fewer bytes. A moving
+ *                    average (EMA) is an fp32 copy of the trained ones
+ *   gradients        of the trained parameters. They are freed after the optimizer's step, and allocated during the
+ *                    backward pass. If a step has several passes, all of them exist in the later ones. Megatron's main
+ *                    gradients (fp32 beside half-precision weights) are never freed. DistributedDataParallel keeps a
+ *                    second copy of gradients in the buckets that several workers exchange
+ *                    (gradient_as_bucket_view=False). An update in the backward pass frees each gradient at once, so
+ *                    that only the largest one counts
+ *   optimizer state  optimizer_update.c
+ *   activations      of the moment. Compiled code saves the tensors that selective recomputation saves, because fused
+ *                    kernels recompute everything except matmuls (torch.compile's min-cut partitioner). Half-precision
+ *                    copies of the weights that autocast makes for matmuls live through the step. Quantised weights
+ *                    are dequantised one matrix at a time
+ *   or               the temporary tensors of the update
  *
  * Several GPUs. ZeRO shards the optimizer's state over the data-parallel workers, from stage 2 on also gradients,
- * from stage 3 on also weights. At stage 3 the largest block's weights also exist as a whole. Tensor parallelism
- * shards the parameters and activations of the operators that sharding.c shards. Expert parallelism distributes the
- * experts, of which there are as many copies as data-parallel workers. All other parameters have as many copies as
- * the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the parameters of its
- * blocks and of the heavier end. It keeps the activations of as many micro-batches as there are stages after it. The
- * estimate takes the first stage: all stages or all micro-batches, whichever is smaller.
+ * from stage 3 on also weights. At stage 3 (FSDP with one unit per block) these weights also exist as a whole, in the
+ * type of computation: those of the block that computes and of the next one, which is gathered ahead, and those outside
+ * of the blocks, which FSDP's root keeps. In the backward pass, a block's and the root's whole gradients exist, and a
+ * block's gradients in the type in which they are summed. Autocast copies the weights of the gathered block only.
+ * Tensor parallelism shards the parameters and activations of the operators that sharding.c shards. Expert parallelism
+ * distributes the experts, of which there are as many copies as data-parallel workers. All other parameters have as many
+ * copies as the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the parameters of
+ * its blocks and of the heavier end. It keeps the activations of as many micro-batches as there are stages after it, and
+ * of more in an interleaved pipeline (resolved_configuration.c). The estimate takes the first stage, with at most all
+ * micro-batches. Context parallelism divides the activations and copies weights as data parallelism does. Sequence
+ * parallelism divides the activations that tensor parallelism replicates.
  */
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/optimizer_update.h"
+#include "runtime/perf/peak_moments.h"
 
-enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
+enum { FULL_BYTES = 4, HALF_BYTES = 2, GATHERED_BLOCKS = 2 };
 
 static double min(double a, double b)
 {
     return a < b ? a : b;
 }
 
-/* The elements of experts and of all other operators on one GPU. */
-static rt_elements part_of(const rt_parts *parts, const rt_shard *shard)
+static double max(double a, double b)
 {
-    double saved = 1 - 1 / shard->tensor;
-    rt_elements sum = {0};
-    for (int at = 0; at < RT_PIPELINE_POSITIONS; at++) {
-        double experts = parts->experts[at] - parts->sharded_experts[at] * saved;
-        double all = parts->all[at] - parts->sharded[at] * saved;
-        sum.experts += shard->of[at] * experts / shard->experts;
-        sum.others += shard->of[at] * (all - experts);
-    }
-    return sum;
+    return a > b ? a : b;
 }
 
 static double both(rt_elements elements)
@@ -54,13 +53,13 @@ static double both(rt_elements elements)
 
 rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *shard)
 {
-    return part_of(&job->analysis->sharding.parameters, shard);
+    return rt_part_of(&job->analysis->sharding.parameters, shard);
 }
 
 rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *shard)
 {
     const rt_sharding *sharding = &job->analysis->sharding;
-    rt_elements trained = part_of(&sharding->parameters, shard), frozen = part_of(&sharding->frozen, shard);
+    rt_elements trained = rt_part_of(&sharding->parameters, shard), frozen = rt_part_of(&sharding->frozen, shard);
     return (rt_elements){trained.others + frozen.others, trained.experts + frozen.experts};
 }
 
@@ -69,72 +68,192 @@ double rt_parameters(const mdot_job *job, const rt_shard *shard)
     return both(rt_parameters_by_kind(job, shard));
 }
 
-/* The elements that a worker keeps under ZeRO. Experts are divided over the workers that hold the same ones. */
-static double zero_part(const mdot_configuration *c, rt_elements elements)
-{
-    return elements.others / ((double)c->data_parallel * c->expert_parallel) + elements.experts / c->data_parallel;
-}
-
 /* The elements that DistributedDataParallel exchanges with other workers and therefore copies. */
 static double exchanged_part(const mdot_configuration *c, rt_elements elements)
 {
-    bool others = c->data_parallel * c->expert_parallel > 1, experts = c->data_parallel > 1;
+    bool others = rt_copies(c) * c->expert_parallel > 1, experts = rt_copies(c) > 1;
     return (others ? elements.others : 0) + (experts ? elements.experts : 0);
 }
 
-static double activation_bytes(const mdot_job *job, const rt_resolved_configuration *resolved)
+/* ---- Parts of the memory ----------------------------------------------------------------------------------------- */
+
+typedef struct parts {
+    const mdot_job *job;
+    const rt_resolved_configuration *resolved;
+    rt_widths width;
+    double parameters, weights; /* elements of the shard: trained, and with frozen ones */
+    double quantised;           /* elements of the shard whose frozen weights are quantised */
+    /* ZeRO stage 3: elements that exist as a whole, in blocks and outside of them. Without it, 0. */
+    double gathered_blocks, block, root;
+    double gradients; /* bytes of all gradients */
+    bool keeps_gradients;
+} parts;
+
+static double root_weights(const mdot_job *job, const rt_shard *shard)
 {
-    const mdot_configuration *c = &resolved->configuration.c;
-    const rt_activation_case *which = &resolved->activation_case;
-    const rt_activations *a = &job->analysis->activations.of[which->type][which->attention][which->recompute];
-    double sample = a->whole + (a->all - a->whole) / resolved->shard.tensor;
-    double in_flight = min(c->pipeline_parallel, resolved->steps);
-    return (double)resolved->configuration.micro_batch * sample * in_flight * resolved->shard.of[RT_PIPELINE_BLOCKS];
+    if (job->info.block_count == 0) return 0;
+    rt_shard ends = *shard;
+    ends.of[RT_PIPELINE_BLOCKS] = 0;
+    return both(rt_weights_by_kind(job, &ends));
 }
 
-/* Adds the gradients of tables with sparse gradients, which have the rows that the step looks up, and the optimizer's
- * state. SGD's momentum has the same rows. torch.optim.SparseAdam keeps two whole tables. */
-static void add_sparse_tables(rt_memory *m, const mdot_job *job, const rt_resolved_configuration *resolved,
-                              double bytes)
+static void gather(parts *p)
+{
+    const rt_sharding *sharding = &p->job->analysis->sharding;
+    const rt_shard *shard = &p->resolved->shard;
+    uint32_t blocks = p->job->info.block_count;
+    double experts = sharding->largest_block_experts * (1 - 1 / shard->experts);
+    p->block = blocks > 0 ? (sharding->largest_block_parameters - experts) / shard->tensor : p->weights;
+    p->block = min(p->block, p->weights);
+    p->root = min(root_weights(p->job, shard), p->weights - p->block);
+    p->gathered_blocks = min(GATHERED_BLOCKS * p->block, p->weights - p->root);
+}
+
+static double gradient_bytes(const parts *p)
+{
+    const mdot_configuration *c = &p->resolved->configuration.c;
+    rt_elements elements = rt_parameters_by_kind(p->job, &p->resolved->shard);
+    if (c->step_in_backward != 0)
+        return p->width.gradients * p->job->analysis->update_parts.largest / p->resolved->shard.tensor;
+    if (c->offload == MDOT_OFFLOAD_PARAMETERS) return 0;
+    return p->width.gradients * (c->zero_stage >= 2 ? rt_zero_part(c, elements) : both(elements));
+}
+
+/* Elements of the rows that a step looks up in tables with sparse gradients. */
+static double picked_elements(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const rt_sparse_tables *sparse = &job->analysis->sharding.sparse;
     double samples = (double)resolved->configuration.micro_batch * resolved->steps;
-    double picked = bytes * min(sparse->parameters, samples * sparse->picked) / resolved->shard.tensor;
-    bool adam = resolved->configuration.c.optimizer != MDOT_OPTIMIZER_SGD;
-    m->gradients += picked;
-    m->optimizer += adam ? 2 * bytes * sparse->parameters / resolved->shard.tensor : picked;
+    return min(sparse->parameters, samples * sparse->picked) / resolved->shard.tensor;
+}
+
+/* Bytes of the optimizer's state of tables with sparse gradients. SGD's momentum has the rows that a step looks up, and
+ * torch.optim.SparseAdam keeps two whole tables. */
+static double sparse_state(const parts *p)
+{
+    mdot_optimizer optimizer = p->resolved->configuration.c.optimizer;
+    if (optimizer == MDOT_OPTIMIZER_SGD_PLAIN) return 0;
+    if (optimizer == MDOT_OPTIMIZER_SGD) return p->width.state * picked_elements(p->job, p->resolved);
+    return 2 * p->width.state * p->job->analysis->sharding.sparse.parameters / p->resolved->shard.tensor;
+}
+
+static parts parts_of(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    const rt_shard *shard = &resolved->shard;
+    parts p = {.job = job,
+               .resolved = resolved,
+               .width = resolved->widths,
+               .parameters = rt_parameters(job, shard),
+               .weights = both(rt_weights_by_kind(job, shard))};
+    if (c->frozen_weights != MDOT_FROZEN_UNCHANGED)
+        p.quantised = both(rt_part_of(&job->analysis->update_parts.frozen_matmuls, shard));
+    if (c->zero_stage >= 3) gather(&p);
+    p.gradients = gradient_bytes(&p) + p.width.gradients * picked_elements(job, resolved);
+    bool is_main = rt_is_mixed(c->precision) && c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3;
+    p.keeps_gradients = resolved->steps > 1 || is_main;
+    return p;
+}
+
+/* Bytes of the weights of a GPU that exist throughout the step, without gathered ones. */
+static double kept_weights(const parts *p)
+{
+    const mdot_configuration *c = &p->resolved->configuration.c;
+    double ema = c->ema != 0 ? FULL_BYTES : 0, unchanged = p->width.weights;
+    double saved = p->quantised * (unchanged - rt_frozen_width(c, unchanged));
+    double whole = unchanged * p->weights - saved, average = ema * p->parameters;
+    if (c->zero_stage < 3) return whole + average;
+    const rt_shard *shard = &p->resolved->shard;
+    double sharded = rt_zero_part(c, rt_weights_by_kind(p->job, shard)) / p->weights;
+    average = ema * rt_zero_part(c, rt_parameters_by_kind(p->job, shard));
+    return (c->offload == MDOT_OFFLOAD_PARAMETERS ? 0 : whole * sharded) + average;
+}
+
+/* Bytes of whole weights that ZeRO stage 3 gathered, at a moment with this fraction of the gradients. */
+static double gathered_weights(const parts *p, double gradients)
+{
+    const mdot_configuration *c = &p->resolved->configuration.c;
+    double elements = p->gathered_blocks + p->root;
+    if (c->keep_gathered != 0) elements = max(elements, p->weights * (1 - gradients));
+    double quantised = p->weights > 0 ? p->quantised / p->weights : 0;
+    double width = p->width.compute * (1 - quantised) + rt_frozen_width(c, p->width.compute) * quantised;
+    return width * elements;
+}
+
+/* Bytes of whole gradients at ZeRO stage 3, in a moment of the backward pass. */
+static double whole_gradients(const parts *p)
+{
+    double trained = p->weights > 0 ? p->parameters / p->weights : 0;
+    return trained * (p->width.compute * (p->block + p->root) + p->width.reduced * p->block);
+}
+
+/* Bytes of half-precision copies of weights, of which autocast makes `all`. Quantised weights are copied by
+ * dequantisation, one matrix at a time. */
+static double weight_copies(const parts *p, double all)
+{
+    const mdot_configuration *c = &p->resolved->configuration.c;
+    double dequantised = p->quantised > 0 ? p->width.compute * p->job->analysis->update_parts.largest_frozen : 0;
+    if (p->quantised > 0 && rt_is_half(c->precision))
+        dequantised = HALF_BYTES * p->job->analysis->update_parts.largest_frozen;
+    double copied = all > 0 ? max(all - HALF_BYTES * p->quantised, 0) : 0;
+    if (c->zero_stage >= 3 && p->weights > 0) copied *= p->block / p->weights;
+    return copied + dequantised / p->resolved->shard.tensor;
+}
+
+/* ---- The peak ---------------------------------------------------------------------------------------------------- */
+
+static double sum_of(const rt_memory *m)
+{
+    return m->weights + m->gradients + m->optimizer + m->activations;
+}
+
+/* `m` with the tensors of one moment, if that is more than *largest has. */
+static void consider(rt_memory m, rt_memory *largest)
+{
+    if (sum_of(&m) > sum_of(largest)) *largest = m;
+}
+
+/* Considers every moment of a pass. `always` exists throughout the step. */
+static void consider_passes(const parts *p, const rt_memory *always, rt_memory *largest)
+{
+    const rt_resolved_configuration *resolved = p->resolved;
+    rt_moment moments[RT_MAX_MOMENTS];
+    size_t count = rt_peak_moments(p->job, resolved, moments);
+    double samples = (double)resolved->configuration.micro_batch * resolved->in_flight;
+    for (size_t i = 0; i < count; i++) {
+        double fraction = moments[i].gradients;
+        bool one_by_one = resolved->configuration.c.step_in_backward != 0;
+        rt_memory at = *always;
+        at.weights += gathered_weights(p, fraction);
+        at.gradients += (p->keeps_gradients || (one_by_one && fraction > 0) ? 1 : fraction) * p->gradients;
+        if (fraction > 0) at.gradients += whole_gradients(p);
+        at.pass_activations = samples * moments[i].per_sample + moments[i].per_step;
+        at.half_weights = weight_copies(p, moments[i].weight_copies);
+        at.activations = at.pass_activations + at.half_weights;
+        consider(at, largest);
+    }
 }
 
 rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const mdot_configuration *c = &resolved->configuration.c;
-    const rt_sharding *sharding = &job->analysis->sharding;
-    const rt_shard *shard = &resolved->shard;
-    rt_elements parameters = rt_parameters_by_kind(job, shard), weights = rt_weights_by_kind(job, shard);
-    double bytes = c->precision == MDOT_PRECISION_BF16 ? HALF_BYTES : WEIGHT_BYTES;
-    bool adam = c->optimizer != MDOT_OPTIMIZER_SGD;
-    double optimizer_bytes = bytes * (c->zero_stage >= 1 ? zero_part(c, parameters) : both(parameters));
-    rt_memory m = {.weights = bytes * both(weights), .optimizer = (adam ? 2 : 1) * optimizer_bytes};
-    m.gradients = bytes * (c->zero_stage >= 2 ? zero_part(c, parameters) : both(parameters));
-    if (c->zero_stage == 0) m.gradients += bytes * exchanged_part(c, parameters);
-    add_sparse_tables(&m, job, resolved, bytes);
-    if (c->zero_stage >= 3) {
-        double block = sharding->largest_block_parameters - sharding->largest_block_experts * (1 - 1 / shard->experts);
-        double gathered = job->info.block_count > 0 ? bytes * block / shard->tensor : m.weights;
-        m.weights = min(m.weights, bytes * zero_part(c, weights) + gathered);
-    }
-    double update = adam ? optimizer_bytes : 0;
-    m.pass_activations = activation_bytes(job, resolved);
-    if (rt_is_half(c->precision) && c->precision != MDOT_PRECISION_BF16)
-        m.half_weights = HALF_BYTES * both(part_of(&sharding->half_parameters, shard));
-    double passing = m.pass_activations + m.half_weights;
-    m.activations = passing > update ? passing : update;
-    return m;
+    parts p = parts_of(job, resolved);
+    rt_optimizer_memory optimizer = rt_optimizer_memory_of(job, resolved);
+    bool on_host = c->offload != MDOT_OFFLOAD_NOTHING;
+    rt_memory m = {.weights = kept_weights(&p), .optimizer = on_host ? 0 : optimizer.state + sparse_state(&p)};
+    bool in_buckets = c->zero_stage == 0 && !rt_is_mixed(c->precision);
+    if (in_buckets) m.gradients = p.width.gradients * exchanged_part(c, rt_parameters_by_kind(job, &resolved->shard));
+    rt_memory updating = m, largest = {0};
+    updating.gradients += p.gradients;
+    updating.activations = on_host ? 0 : optimizer.update;
+    consider(updating, &largest);
+    consider_passes(&p, &m, &largest);
+    return largest;
 }
 
 uint64_t rt_sum_memory(const rt_memory *m)
 {
-    double peak = m->weights + m->gradients + m->optimizer + m->activations;
+    double peak = sum_of(m);
     return peak < 0x1p64 ? (uint64_t)peak : UINT64_MAX;
 }
 

@@ -5,19 +5,16 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/resolved_configuration.h"
 
-typedef struct rt_elements {
-    double others, experts; /* elements of experts, which only data-parallel workers have copies of */
-} rt_elements;
-
 /* Trained parameters, and weights: trained and frozen parameters. */
 double rt_parameters(const mdot_job *job, const rt_shard *shard);
 rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *shard);
 rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *shard);
 
+/* Bytes at the moment of a step at which their sum is largest. */
 typedef struct rt_memory {
-    double weights, gradients, optimizer, activations; /* bytes; activations include all temporary tensors */
-    double pass_activations, half_weights; /* parts of activations, unless the optimizer's update takes more than
-                                            * both */
+    double weights, gradients, optimizer, activations; /* activations include all temporary tensors */
+    double pass_activations, half_weights; /* the parts of activations; both 0 if the peak is in the optimizer's
+                                            * update */
 } rt_memory;
 
 rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved);

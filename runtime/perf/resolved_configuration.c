@@ -37,6 +37,15 @@ mdot_status rt_configuration_check(const rt_configuration *configuration, const 
             err, MDOT_INVALID_ARGUMENT,
             "tensor_parallel is %u; it must divide %llu, the common divisor of the job's channels and heads",
             c->tensor_parallel, (unsigned long long)common);
+    if (c->context_parallel > 1 && !job->analysis->totals.has_attention)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "context_parallel is %u, but the job lacks attention, whose sequences it divides: leave "
+                         "context_parallel at 1",
+                         c->context_parallel);
+    if (c->virtual_stages > 1 && (double)c->virtual_stages * c->pipeline_parallel > job->info.block_count)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "virtual_stages is %u on each of %u stages; each part needs a block, and the job has %u",
+                         c->virtual_stages, c->pipeline_parallel, job->info.block_count);
     return check_experts(c, &sharding->experts, err);
 }
 
@@ -60,12 +69,13 @@ static rt_activation_case activation_case_of(const mdot_configuration *c)
     return (rt_activation_case){rt_activation_type_of(c->precision), c->attention, recompute};
 }
 
-/* Autocast may surround a program with fp32 weights, and tf32 is a setting of its matmuls. Other precisions differ from
- * the program's. */
+/* Autocast and mixed precision may surround a program with fp32 weights, and tf32 is a setting of its matmuls. Mixed
+ * precision may also train a program with bf16 weights. Other precisions differ from the program's. */
 static bool contradicts(mdot_precision precision, mdot_precision programs)
 {
     if (precision == MDOT_PRECISION_PYTORCH || precision == programs) return false;
-    return programs != MDOT_PRECISION_PYTORCH || precision == MDOT_PRECISION_BF16;
+    if (programs == MDOT_PRECISION_PYTORCH) return precision == MDOT_PRECISION_BF16;
+    return programs != MDOT_PRECISION_BF16 || !rt_is_mixed(precision);
 }
 
 rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *configuration, bool *out_differs)
@@ -88,6 +98,23 @@ rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *
     return followed;
 }
 
+/* Micro-steps in which a stage waits for others. A zero-bubble schedule (ZB-H1, arXiv 2401.10241) computes gradients of
+ * weights meanwhile, a third of a micro-step. */
+static double waiting_steps(const mdot_configuration *c)
+{
+    double waiting = (double)(c->pipeline_parallel - 1) / c->virtual_stages;
+    return c->schedule == MDOT_SCHEDULE_ZERO_BUBBLE ? waiting / 3 : waiting;
+}
+
+/* A stage keeps the activations of as many micro-batches as there are stages. An interleaved one keeps more: (p - 1) / v
+ * (Korthikanti et al., arXiv 2205.05198, section 4.2.3). */
+static double in_flight_of(const mdot_configuration *c, double steps)
+{
+    double stages = c->pipeline_parallel, most = stages;
+    if (c->virtual_stages > 1) most += (stages - 1) / c->virtual_stages;
+    return most < steps ? most : steps;
+}
+
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved)
 {
     out_resolved->configuration = rt_follow_program(job, configuration, &out_resolved->differs_from_program);
@@ -95,8 +122,12 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     const mdot_configuration *c = &configuration->c;
     out_resolved->shard = shard_of(job, c);
     out_resolved->steps = (double)c->accumulate * c->micro_batches;
-    out_resolved->micro_steps = out_resolved->steps + c->pipeline_parallel - 1;
+    out_resolved->micro_steps = out_resolved->steps + waiting_steps(c);
+    out_resolved->in_flight = in_flight_of(c, out_resolved->steps);
+    out_resolved->sequence = c->context_parallel;
+    out_resolved->replicated = c->sequence_parallel != 0 ? c->tensor_parallel : 1;
     out_resolved->rates = rt_rates_of(configuration);
+    out_resolved->widths = rt_widths_of(c);
     out_resolved->activation_case = activation_case_of(c);
 }
 
@@ -117,7 +148,13 @@ rt_resolved_configuration rt_with_kernels_of(const rt_resolved_configuration *re
     c->attention = other->configuration.c.attention;
     c->compiled = other->configuration.c.compiled;
     c->precision = other->configuration.c.precision;
+    c->optimizer = other->configuration.c.optimizer;
+    c->optimizer_kernels = other->configuration.c.optimizer_kernels;
+    c->step_in_backward = other->configuration.c.step_in_backward;
+    c->frozen_weights = other->configuration.c.frozen_weights;
+    c->ema = other->configuration.c.ema;
     variant.rates = other->rates;
+    variant.widths = rt_widths_of(c);
     variant.activation_case = activation_case_of(c);
     return variant;
 }

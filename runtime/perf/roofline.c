@@ -12,12 +12,15 @@
  * instead of four. In compiled code, an operator other than a matmul passes its result on without memory traffic if
  * one such operator is its only reader.
  *
- * Recomputation adds the forward pass of the recomputed operators. The optimizer's load is mdot_optimizer_load's,
- * divided over data-parallel workers by ZeRO.
+ * Context parallelism divides the part that grows with the samples. Sequence parallelism does so for operators in blocks
+ * that tensor parallelism replicates.
+ *
+ * Recomputation adds the forward pass of the recomputed operators. Quantised frozen weights are dequantised before each
+ * use: they are read, and a copy is written. optimizer_update.c has the time of the optimizer.
  */
 #include "runtime/perf/roofline.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/peak_memory.h"
+#include "runtime/perf/optimizer_update.h"
 
 #define SCORE_PASSES_FORWARD 4
 #define SCORE_PASSES_BACKWARD 6
@@ -36,7 +39,8 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
     const rt_flops_and_bytes *sample = &inputs->sample[phase], *step = &inputs->step[phase];
     const mdot_configuration *c = &resolved->configuration.c;
     const rt_rates *rates = &resolved->rates;
-    double batch = (double)resolved->configuration.micro_batch, flops = batch * sample->flops + step->flops;
+    double divisor = resolved->sequence * (inputs->is_replicated ? resolved->replicated : 1);
+    double batch = (double)resolved->configuration.micro_batch / divisor, flops = batch * sample->flops + step->flops;
     double bytes = batch * sample->bytes + step->bytes;
     if (phase != MDOT_PHASE_WEIGHT_GRADIENT) {
         double passes = phase == MDOT_PHASE_FORWARD ? SCORE_PASSES_FORWARD : SCORE_PASSES_BACKWARD;
@@ -53,6 +57,42 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
     return (rt_roofline_terms){compute_ms, bytes * rates->byte_ms, skips ? MASKED * compute_ms : 0};
 }
 
+/* Time of the kernel that dequantises frozen weights before the phase: it reads them and writes a copy. */
+static double dequantisation_ms(const rt_roofline_inputs *inputs, mdot_phase phase,
+                                const rt_resolved_configuration *resolved)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    bool reads_weights = inputs->uses_tensor_cores && phase != MDOT_PHASE_WEIGHT_GRADIENT;
+    if (c->frozen_weights == MDOT_FROZEN_UNCHANGED || !reads_weights) return 0;
+    double bytes = rt_frozen_width(c, 0) + resolved->widths.compute;
+    return bytes * inputs->frozen_weights * resolved->rates.byte_ms;
+}
+
+/* Bytes per element of a cast from bf16 to FP8. Compiled code reads the tensor for its largest element, unless rows or
+ * groups of 32 have their own, and reads it again to write the cast. Otherwise abs, max, the product with the scale, the
+ * clamp and the cast are kernels of their own; the last three work in fp32. */
+#define CAST_BYTES(compiled, by_tensor) ((compiled) ? ((by_tensor) ? 5.0 : 3.0) : 25.0)
+
+/* Time of the kernels that cast a matmul's two operands to FP8 before the phase. */
+static double cast_ms(const rt_roofline_inputs *inputs, mdot_phase phase, const rt_resolved_configuration *resolved)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    if (!rt_is_fp8(c->precision) || inputs->rate != RT_RATE_LINEAR || inputs->sample[phase].flops == 0) return 0;
+    double samples = (double)resolved->configuration.micro_batch / resolved->sequence;
+    double operand = samples * inputs->operand, result = samples * inputs->result;
+    double elements = phase == MDOT_PHASE_FORWARD         ? operand + inputs->weights
+                      : phase == MDOT_PHASE_DATA_GRADIENT ? result + inputs->weights
+                                                          : operand + result;
+    return CAST_BYTES(c->compiled != 0, c->precision == MDOT_PRECISION_FP8) * elements * resolved->rates.byte_ms;
+}
+
+/* Time of the kernels that prepare a matmul's operands. */
+static double preparation_ms(const rt_roofline_inputs *inputs, mdot_phase phase,
+                             const rt_resolved_configuration *resolved)
+{
+    return dequantisation_ms(inputs, phase, resolved) + cast_ms(inputs, phase, resolved);
+}
+
 /* Number of times that the operator's forward pass is recomputed. */
 static double times_again(const rt_roofline_inputs *inputs, mdot_recompute recompute)
 {
@@ -65,7 +105,7 @@ static void phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_config
 {
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         rt_roofline_terms terms = phase_terms(inputs, (mdot_phase)phase, resolved);
-        out_ms[phase] = larger(terms.compute_ms, terms.memory_ms);
+        out_ms[phase] = larger(terms.compute_ms, terms.memory_ms) + preparation_ms(inputs, (mdot_phase)phase, resolved);
     }
     double again = times_again(inputs, resolved->configuration.c.recompute);
     out_ms[MDOT_PHASE_DATA_GRADIENT] += again * out_ms[MDOT_PHASE_FORWARD];
@@ -96,20 +136,10 @@ void rt_operator_roofline(const mdot_job *job, size_t index, const rt_resolved_c
     phases_ms(&inputs, resolved, out_ms);
 }
 
-double rt_optimizer_ms(const rt_resolved_configuration *resolved, double parameters)
-{
-    const rt_configuration *configuration = &resolved->configuration;
-    mdot_load load = mdot_optimizer_load(configuration->c.optimizer, parameters);
-    double bytes = load.bytes_read + load.bytes_written;
-    if (configuration->c.precision == MDOT_PRECISION_BF16) bytes /= 2;
-    if (configuration->c.zero_stage >= 1) bytes /= configuration->c.data_parallel;
-    return bytes / (configuration->gpu.memory_gbps * RT_BYTES_PER_MS);
-}
-
 rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const rt_shard *shard = &resolved->shard;
-    rt_roofline sum = {.optimizer_ms = rt_optimizer_ms(resolved, rt_parameters(job, shard))};
+    rt_roofline sum = {.optimizer_ms = rt_optimizer_ms(job, resolved, shard)};
     for (size_t i = 0; i < job->analysis->sharded_groups.count; i++) {
         rt_roofline_inputs buffer;
         const rt_roofline_inputs *inputs = inputs_of_group(job, i, shard, &buffer);
@@ -134,10 +164,10 @@ rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_
             double times = count;
             if (phase == MDOT_PHASE_FORWARD) times += count * times_again(inputs, resolved->configuration.c.recompute);
             sum.compute_ms += times * terms.compute_ms;
-            sum.memory_ms += times * terms.memory_ms;
+            sum.memory_ms += times * (terms.memory_ms + preparation_ms(inputs, (mdot_phase)phase, resolved));
             sum.masked_ms += times * terms.masked_ms;
         }
     }
-    double steps = resolved->steps, update_ms = rt_optimizer_ms(resolved, rt_parameters(job, shard));
+    double steps = resolved->steps, update_ms = rt_optimizer_ms(job, resolved, shard);
     return (rt_roofline_terms){steps * sum.compute_ms, steps * sum.memory_ms + update_ms, steps * sum.masked_ms};
 }

@@ -19,10 +19,9 @@ typedef struct rt_roofline_terms {
         masked_ms; /* upper bound of the part of compute_ms for scores that fused attention skips under a causal mask */
 } rt_roofline_terms;
 
-/* The roofline of one operator by phase, of an update of `parameters` parameters, and of all operators. */
+/* The roofline of one operator by phase, and of all operators. */
 void rt_operator_roofline(const mdot_job *job, size_t index, const rt_resolved_configuration *resolved,
                           double out_ms[MDOT_PHASE_COUNT]);
-double rt_optimizer_ms(const rt_resolved_configuration *resolved, double parameters);
 rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration *resolved);
 /* The times of computation and traffic of a whole step, separately. */
 rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_configuration *resolved);

@@ -5,10 +5,20 @@
 
 #include <stdlib.h>
 
+enum { FP8_MULTIPLE = 16 };
+
+/* A matmul by parameters whose sides FP8 supports. */
+static bool is_linear(const mdot_job_operator *op)
+{
+    int64_t in = op->setting[MDOT_SETTING_CHANNELS_IN], out = op->setting[MDOT_SETTING_CHANNELS_OUT];
+    return op->parameters + op->frozen_parameters > 0 && in > 0 && out > 0 && in % FP8_MULTIPLE == 0 &&
+           out % FP8_MULTIPLE == 0;
+}
+
 static rt_rate rate_of(const mdot_job_operator *op)
 {
     if (!rt_uses_tensor_cores(op)) return RT_RATE_VECTOR;
-    if (op->setting[MDOT_SETTING_KERNEL_W] == 0) return RT_RATE_MATMUL;
+    if (op->setting[MDOT_SETTING_KERNEL_W] == 0) return is_linear(op) ? RT_RATE_LINEAR : RT_RATE_MATMUL;
     int64_t groups = op->setting[MDOT_SETTING_GROUPS];
     bool is_depthwise = groups > 1 && groups == op->setting[MDOT_SETTING_CHANNELS_IN];
     return is_depthwise ? RT_RATE_VECTOR : RT_RATE_CONVOLUTION;
@@ -24,11 +34,15 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
                                  .score_bytes = rt_score_bytes(op),
                                  .fused_bytes = part * fused_bytes[index],
                                  .weights = op->parameters + op->frozen_parameters,
+                                 .frozen_weights = op->frozen_parameters,
+                                 .operand = op->per_sample[MDOT_PHASE_FORWARD].bytes_read / sizeof(float),
+                                 .result = op->per_sample[MDOT_PHASE_FORWARD].bytes_written / sizeof(float),
                                  .rate = (uint8_t)rate_of(op),
                                  .position = sharding->position[index],
                                  .is_fp32 = op->traits.autocast == MDOT_AUTOCAST_FULL,
                                  .uses_tensor_cores = rt_uses_tensor_cores(op),
                                  .is_in_block = op->block > 0,
+                                 .is_replicated = op->block > 0 && sharding->role[index] == RT_ROLE_REPLICATED,
                                  .is_selected = op->known && !rt_uses_tensor_cores(op)};
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];

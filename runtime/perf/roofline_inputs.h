@@ -5,7 +5,7 @@
 #include "runtime/perf/operator_groups.h"
 
 /* The hardware rate that bounds an operator's computation. */
-typedef enum rt_rate { RT_RATE_VECTOR, RT_RATE_MATMUL, RT_RATE_CONVOLUTION, RT_RATE_COUNT } rt_rate;
+typedef enum rt_rate { RT_RATE_VECTOR, RT_RATE_MATMUL, RT_RATE_LINEAR, RT_RATE_CONVOLUTION, RT_RATE_COUNT } rt_rate;
 
 typedef struct rt_flops_and_bytes {
     double flops, bytes; /* bytes as if in fp32 */
@@ -13,11 +13,13 @@ typedef struct rt_flops_and_bytes {
 
 typedef struct rt_roofline_inputs {
     rt_flops_and_bytes sample[MDOT_PHASE_COUNT], step[MDOT_PHASE_COUNT]; /* of each phase: per sample, per step */
-    double count, score_bytes, fused_bytes, weights;
+    double count, score_bytes, fused_bytes, weights, frozen_weights;
+    double operand, result; /* elements of a matmul's operand and result, per sample */
     uint8_t rate, position; /* rt_rate, rt_pipeline_position */
     bool is_fp32;           /* kept in fp32 by autocast */
     bool uses_tensor_cores, is_in_block;
-    bool is_selected; /* recomputed by selective recomputation */
+    bool is_replicated; /* in a block, and whole on each GPU of tensor parallelism */
+    bool is_selected;   /* recomputed by selective recomputation */
 } rt_roofline_inputs;
 
 /* The inputs of one operator on one GPU of the shard. `fused_bytes` are those of all operators (op_cost.h). */

@@ -253,10 +253,10 @@ static void count_sums(search *s, rt_sharding *out, bool *summed)
 
 /* ---- Pipeline positions ----------------------------------------------------------------------------------------- */
 
-static void add_parts(const rt_sharding *sharding, size_t index, rt_pipeline_position position, double elements,
-                      rt_parts *out)
+void rt_add_parts(const rt_sharding *sharding, size_t index, double elements, rt_parts *out)
 {
     bool sharded = sharding->role[index] != RT_ROLE_REPLICATED, expert = sharding->experts.is_expert[index] != 0;
+    rt_pipeline_position position = (rt_pipeline_position)sharding->position[index];
     out->all[position] += elements;
     if (sharded) out->sharded[position] += elements;
     if (expert) out->experts[position] += elements;
@@ -288,10 +288,10 @@ static void find_positions(const mdot_job *job, const double *costs, rt_sharding
         cost[position] += costs[i];
         double parameters = rt_dense_parameters(&job->operators[i]), weights = weights_of(&job->operators[i]);
         add_sparse_table(&job->operators[i], &out->sparse);
-        add_parts(out, i, position, parameters, &out->parameters);
-        add_parts(out, i, position, weights - parameters, &out->frozen);
+        rt_add_parts(out, i, parameters, &out->parameters);
+        rt_add_parts(out, i, weights - parameters, &out->frozen);
         if (job->operators[i].traits.autocast == MDOT_AUTOCAST_HALF)
-            add_parts(out, i, position, weights, &out->half_parameters);
+            rt_add_parts(out, i, weights, &out->half_parameters);
     }
     out->heavier_end = cost[RT_PIPELINE_BEFORE] > cost[RT_PIPELINE_AFTER] ? RT_PIPELINE_BEFORE : RT_PIPELINE_AFTER;
 }
@@ -378,6 +378,19 @@ void rt_free_sharding(rt_sharding *sharding)
     free(sharding->role);
     free(sharding->position);
     free(sharding->experts.is_expert);
+}
+
+rt_elements rt_part_of(const rt_parts *parts, const rt_shard *shard)
+{
+    double saved = 1 - 1 / shard->tensor;
+    rt_elements sum = {0};
+    for (int at = 0; at < RT_PIPELINE_POSITIONS; at++) {
+        double experts = parts->experts[at] - parts->sharded_experts[at] * saved;
+        double all = parts->all[at] - parts->sharded[at] * saved;
+        sum.experts += shard->of[at] * experts / shard->experts;
+        sum.others += shard->of[at] * (all - experts);
+    }
+    return sum;
 }
 
 /* ---- Operators on one GPU --------------------------------------------------------------------------------------- */

@@ -24,7 +24,8 @@
 #include "runtime/predict/analytic_correction.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/communication.h"
-#include "runtime/perf/peak_memory.h"
+#include "runtime/perf/host_memory.h"
+#include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/roofline.h"
 
 #include <math.h>
@@ -53,11 +54,37 @@ static bool lacks(rt_configuration_set reads, int number)
     return (reads & RT_CONFIGURATION_BIT(number)) == 0;
 }
 
+/* Options of which no predictor reads a number. */
+static void project_training(mdot_configuration *c)
+{
+    static const mdot_optimizer nearest[] = {
+        [MDOT_OPTIMIZER_ADAMW] = MDOT_OPTIMIZER_ADAMW,     [MDOT_OPTIMIZER_ADAM] = MDOT_OPTIMIZER_ADAM,
+        [MDOT_OPTIMIZER_SGD_PLAIN] = MDOT_OPTIMIZER_SGD,   [MDOT_OPTIMIZER_ADAM8BIT] = MDOT_OPTIMIZER_ADAM,
+        [MDOT_OPTIMIZER_ADAMW8BIT] = MDOT_OPTIMIZER_ADAMW, [MDOT_OPTIMIZER_ADAFACTOR] = MDOT_OPTIMIZER_ADAMW,
+        [MDOT_OPTIMIZER_LION] = MDOT_OPTIMIZER_SGD,        [MDOT_OPTIMIZER_MUON] = MDOT_OPTIMIZER_ADAMW,
+        [MDOT_OPTIMIZER_SGD] = MDOT_OPTIMIZER_SGD};
+    c->optimizer = nearest[c->optimizer];
+    if (c->precision == MDOT_PRECISION_MIXED_FP16)
+        c->precision = MDOT_PRECISION_AMP;
+    else if (rt_is_mixed(c->precision))
+        c->precision = MDOT_PRECISION_BF16;
+    c->optimizer_kernels = MDOT_OPTIMIZER_KERNELS_DEFAULT;
+    c->step_in_backward = c->ema = c->keep_gathered = 0;
+    c->gradient_type = c->reduce_type = MDOT_NUMBER_DEFAULT;
+    c->offload = MDOT_OFFLOAD_NOTHING;
+    c->frozen_weights = MDOT_FROZEN_UNCHANGED;
+    c->gpu_count /= (int)c->context_parallel;
+    c->context_parallel = c->virtual_stages = 1;
+    c->sequence_parallel = 0;
+    c->schedule = MDOT_SCHEDULE_1F1B;
+}
+
 void rt_project_configuration(const rt_configuration *requested, const mdot_job *job, rt_configuration_set reads,
                               rt_configuration *out_queried)
 {
     rt_configuration queried = *requested;
     mdot_configuration *c = &queried.c;
+    project_training(c);
     if (lacks(reads, RT_CONFIGURATION_IS_AMP_BF16) && c->precision == MDOT_PRECISION_AMP_BF16)
         c->precision = MDOT_PRECISION_AMP;
     if (lacks(reads, RT_CONFIGURATION_IS_BF16) && c->precision == MDOT_PRECISION_BF16)
@@ -81,12 +108,23 @@ void rt_project_configuration(const rt_configuration *requested, const mdot_job 
     *out_queried = queried;
 }
 
+/* The options that project_training changes, apart from precision. */
+static bool equal_training(const mdot_configuration *a, const mdot_configuration *b)
+{
+    return a->optimizer == b->optimizer && a->optimizer_kernels == b->optimizer_kernels &&
+           a->step_in_backward == b->step_in_backward && a->gradient_type == b->gradient_type &&
+           a->reduce_type == b->reduce_type && a->offload == b->offload && a->frozen_weights == b->frozen_weights &&
+           a->ema == b->ema && a->keep_gathered == b->keep_gathered && a->context_parallel == b->context_parallel &&
+           a->sequence_parallel == b->sequence_parallel && a->virtual_stages == b->virtual_stages &&
+           a->schedule == b->schedule;
+}
+
 static bool equal_but_precision(const mdot_configuration *a, const mdot_configuration *b)
 {
     return a->compiled == b->compiled && a->recompute == b->recompute && a->accumulate == b->accumulate &&
            a->micro_batches == b->micro_batches && a->pipeline_parallel == b->pipeline_parallel &&
            a->tensor_parallel == b->tensor_parallel && a->zero_stage == b->zero_stage &&
-           a->expert_parallel == b->expert_parallel && a->data_parallel == b->data_parallel;
+           a->expert_parallel == b->expert_parallel && a->data_parallel == b->data_parallel && equal_training(a, b);
 }
 
 static double step_of(const rt_roofline *r, double micro_steps)
@@ -98,7 +136,9 @@ static double step_of(const rt_roofline *r, double micro_steps)
 static bool equal_micro_steps(const rt_configuration *a, const rt_configuration *b)
 {
     return a->micro_batch == b->micro_batch && a->c.precision == b->c.precision && a->c.attention == b->c.attention &&
-           a->c.compiled == b->c.compiled && a->c.recompute == b->c.recompute;
+           a->c.compiled == b->c.compiled && a->c.recompute == b->c.recompute &&
+           a->c.frozen_weights == b->c.frozen_weights && a->c.context_parallel == b->c.context_parallel &&
+           a->c.sequence_parallel == b->c.sequence_parallel;
 }
 
 /* Like rt_roofline_of, which visits all operators, but reuses `of_other` if the micro-steps of both configurations are
@@ -108,7 +148,7 @@ static rt_roofline roofline_beside(const mdot_job *job, const rt_resolved_config
 {
     if (!equal_micro_steps(&resolved->configuration, &other->configuration)) return rt_roofline_of(job, resolved);
     rt_roofline r = *of_other;
-    r.optimizer_ms = rt_optimizer_ms(resolved, rt_parameters(job, &resolved->shard));
+    r.optimizer_ms = rt_optimizer_ms(job, resolved, &resolved->shard);
     return r;
 }
 
@@ -142,11 +182,22 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
         counted * (same_kernels_ms / step_of(&before, steps)) * (1 + gpu_fraction * (typical_ms / same_kernels_ms - 1));
     bool exchanges = rc->gpu_count != qc->gpu_count || qc->tensor_parallel != rc->tensor_parallel;
     double exchanged = exchanges ? rt_communication_ms(job, requested, step * after.backward_ms / typical_ms) : 0;
-    step += exchanged;
+    double forward_ms = step * after.forward_ms * requested->steps / typical_ms,
+           backward_ms = step * after.backward_ms * requested->steps / typical_ms;
+    double transferred = rt_host_memory_ms(job, requested, forward_ms, backward_ms);
+    double launched = rt_launch_ms(job, requested, step * after.optimizer_ms / typical_ms);
+    step += exchanged + transferred + launched;
     if (!(step > 0 && isfinite(step)) || !(counted > 0)) return none;
     /* for most networks, PyTorch's default differs from the queried precision in only a layer or two */
     bool by_default = rc->precision == MDOT_PRECISION_PYTORCH && !attention_differs && equal_but_precision(rc, qc);
     if (by_default && fabs(step / step_ms - 1) < NEGLIGIBLE_CHANGE)
-        return (rt_correction){step, 1, false, true, exchanges, exchanged};
-    return (rt_correction){step, exp(INTERVAL_WIDENING * fabs(log(step / counted))), true, true, exchanges, exchanged};
+        return (rt_correction){step, 1, false, true, exchanges, exchanged, transferred, launched};
+    return (rt_correction){.step_ms = step,
+                           .interval_factor = exp(INTERVAL_WIDENING * fabs(log(step / counted))),
+                           .is_analytic = true,
+                           .differs = true,
+                           .exchanges = exchanges,
+                           .exchanged_ms = exchanged,
+                           .transferred_ms = transferred,
+                           .launched_ms = launched};
 }

@@ -17,6 +17,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/communication.h"
 #include "runtime/perf/operator_traits.h"
+#include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/roofline.h"
 #include "runtime/predict/analytic_correction.h"
@@ -72,7 +73,7 @@ static void use_rooflines(breakdown *b)
     double backward_ms = 0;
     for (size_t i = 0; i < count_of(b); i++)
         backward_ms += b->operator_ms[i][MDOT_PHASE_DATA_GRADIENT] + b->operator_ms[i][MDOT_PHASE_WEIGHT_GRADIENT];
-    b->optimizer_ms = rt_optimizer_ms(&b->queried, rt_parameters(b->job, &b->requested.shard));
+    b->optimizer_ms = rt_optimizer_ms(b->job, &b->queried, &b->requested.shard);
     b->communication_ms = rt_communication_ms(b->job, &b->queried, backward_ms);
     b->out->info.approximate |= MDOT_EXPLAINED_BY_ROOFLINE;
 }
@@ -183,8 +184,9 @@ static void convert_to_requested(breakdown *b)
             b->operator_ms[i][phase] *= steps * ratio(requested[phase], queried[phase]);
     }
     b->host_ms *= steps;
-    double parameters = rt_parameters(b->job, &b->requested.shard);
-    b->optimizer_ms *= ratio(rt_optimizer_ms(&b->requested, parameters), rt_optimizer_ms(&b->queried, parameters));
+    const rt_shard *shard = &b->requested.shard;
+    b->optimizer_ms *=
+        ratio(rt_optimizer_ms(b->job, &b->requested, shard), rt_optimizer_ms(b->job, &b->queried, shard));
 }
 
 /* Sums the times of one GPU. */
@@ -201,7 +203,7 @@ static double sum_times(const breakdown *b, double out_phase_ms[MDOT_PHASE_COUNT
 /* The fraction of a pipeline's micro-steps in which a GPU waits because the pipeline fills and empties. */
 static double idle_fraction(const breakdown *b)
 {
-    return ((double)b->requested.configuration.c.pipeline_parallel - 1) / b->requested.micro_steps;
+    return 1 - b->requested.steps / b->requested.micro_steps;
 }
 
 /* Elements that an operator has on this GPU. The optimizer's time is divided in proportion to them. */
@@ -222,9 +224,11 @@ static void write_times(breakdown *b, double step_ms, const rt_correction *corre
         fixed_ms = corrected->exchanged_ms;
         b->communication_ms = 0;
     }
+    fixed_ms += corrected->transferred_ms;
+    double launched_ms = corrected->launched_ms;
     double phase_ms[MDOT_PHASE_COUNT], sum = sum_times(b, phase_ms);
     if (!(sum > 0)) b->host_ms = sum = 1; /* the time cannot be attributed, so the host gets all of it */
-    double scale = (step_ms - fixed_ms) / sum;
+    double scale = (step_ms - fixed_ms - launched_ms) / sum;
     double busy = 1 - idle_fraction(b), all_parameters = 0;
     for (size_t i = 0; i < count_of(b); i++) all_parameters += parameters_of(b, i, false);
     for (size_t i = 0; i < count_of(b); i++) {
@@ -240,7 +244,7 @@ static void write_times(breakdown *b, double step_ms, const rt_correction *corre
     info->data_gradient_ms = scale * busy * phase_ms[MDOT_PHASE_DATA_GRADIENT];
     info->weight_gradient_ms = scale * busy * phase_ms[MDOT_PHASE_WEIGHT_GRADIENT];
     info->optimizer_ms = scale * b->optimizer_ms;
-    info->host_ms = scale * busy * b->host_ms;
+    info->host_ms = scale * busy * b->host_ms + launched_ms;
     info->communication_ms = fixed_ms + scale * b->communication_ms;
     info->idle_ms = scale * (1 - busy) * (sum - b->optimizer_ms - b->communication_ms);
 }
@@ -275,7 +279,7 @@ static mdot_status write_memory(breakdown *b, mdot_error *err)
         distribute(b, m.weights, weights, offsetof(mdot_operator_time, weight_bytes));
         distribute(b, m.gradients, parameters, offsetof(mdot_operator_time, gradient_bytes));
         distribute(b, m.optimizer, parameters, offsetof(mdot_operator_time, optimizer_bytes));
-        bool in_pass = m.pass_activations + m.half_weights >= m.activations;
+        bool in_pass = m.pass_activations + m.half_weights > 0;
         distribute(b, in_pass ? m.pass_activations : m.activations, in_pass ? activations : parameters,
                    offsetof(mdot_operator_time, activation_bytes));
         if (in_pass) distribute(b, m.half_weights, half, offsetof(mdot_operator_time, activation_bytes));

@@ -269,7 +269,7 @@ static void memory_is_printed_by_category(void **state)
     assert_int_equal(json_numbers(f->result.out, "peak_memory_bytes", &peak, 1), 1);
     for (int i = 0; i < 4; i++, sum += part) assert_int_equal(json_numbers(f->result.out, parts[i], &part, 1), 1);
     assert_true(sum >= peak - 4 && sum <= peak + 4);
-    RUN(f, resnet, "--gpu=T4", "-b32", "--optimizer=adam", "-q");
+    RUN(f, resnet, "--gpu=T4", "-b32", "--optimizer=adam", "--accumulate=2", "-q");
     expect_contains(f->result.out, "weights 0.10, gradients 0.10, optimizer 0.19, activations ");
 }
 
@@ -403,7 +403,8 @@ static void wrong_values_list_the_accepted_values(void **state)
     predict_command *f = *state;
     static const char *const lines[][3] = {
         {"--precision=fp23", "did you mean fp32?"},
-        {"--precision=bf17", "(did you mean bf16?); known are fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch"},
+        {"--precision=bf17",
+         "(did you mean bf16?); known are fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch, mixed-bf16, mixed-fp16"},
         {"--precision=half", "(did you mean amp-fp16?)"}, /* mdot does not support weights in half precision */
         {"--precision=float16", "(did you mean amp-fp16?)"},
         {"--precision=f16", "(did you mean amp-fp16?)"},
@@ -419,18 +420,18 @@ static void wrong_values_list_the_accepted_values(void **state)
         {"--link=nvlnk", "(did you mean nvlink?)"},
         {"--network=0", "above 0"},
         {"--parallel=tp", "KIND=N"},
-        {"--parallel=xp=2", "unknown value \"xp\"; known are dp, tp, pp, ep, micro, zero"},
+        {"--parallel=xp=2", "unknown value \"xp\"; known are dp, tp, pp, ep, cp, sp, micro, vpp, zero, fsdp"},
         {"--parallel=dp=2,tb=2", "(did you mean tp?)"},
         {"--parallel=tensro=2", "(did you mean tp?)"},
         {"--parallel=expert_paralel=2", "(did you mean ep?)"},
-        {"--parallel=fsdp=2", "(did you mean zero?)"},
+        {"--parallel=fsp=2", "(did you mean fsdp?)"},
         {"--parallel=tp=two", "--parallel tp takes an integer from 1 to"},
         {"--parallel=tp:2", "KIND=N"},
         {"--parallel=tp=2,tp=4", "tp twice"},
         {"--parallel=tp=0", "from 1 to"},
         {"--parallel=zero=4", "from 0 to 3"},
         {"--layout=chwn", "nchw, nhwc"},
-        {"--optimizer=lion", "sgd, adam, adamw"},
+        {"--optimizer=lamb", "sgd, adam, adamw"},
         {"--batch=0", "from 1 to"},
         {"--batch=many", "from 1 to 16777216, for example 32"},
         {"--gpus=0", "from 1 to"},

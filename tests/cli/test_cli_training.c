@@ -36,6 +36,30 @@ static void training_options_appear_in_the_output(void **state)
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) expect_contains(f->result.out, members[i]);
 }
 
+/* Options that are left out at their defaults appear in words and in JSON. fsdp=N is dp=N,zero=3. */
+static void rarer_options_appear_if_they_are_set(void **state)
+{
+    predict_command *f = *state;
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "-b16", "--precision=mixed-bf16", "--optimizer=paged_adamw_8bit",
+        "--parallel=fsdp=4,tp=2", "--keep-gathered", "--offload", "--reduce-type=float32", "--ema", "-q");
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "mixed-bf16, nchw (default), adamw8bit, flash attention (default),\n"
+                                   "  sums in fp32, optimizer in host memory, moving average of weights, gathered\n"
+                                   "  weights kept, 8 GPUs (4 data-parallel, 2 tensor-parallel, ZeRO 3)");
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "--optimizer=adamw_torch_fused", "--parallel=fsdp=4", "--json",
+        "-q");
+    assert_int_equal(f->result.status, OK);
+    static const char *const members[] = {"\"optimizer\": \"adamw-fused\"", "\"data_parallel\": 4",
+                                          "\"zero_stage\": 3"};
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) expect_contains(f->result.out, members[i]);
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "--parallel=fsdp=4,zero=2");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "--parallel fsdp=N is dp=N,zero=3");
+    RUN(f, bert, "--dim=sequence=64", "--gpu=A100", "--parallel=fsdp=4,dp=2");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "--parallel has dp twice");
+}
+
 static void a_version_has_two_numbers(void **state)
 {
     predict_command *f = *state;
@@ -106,6 +130,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(training_options_appear_in_the_output, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(rarer_options_appear_if_they_are_set, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_version_has_two_numbers, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(parameters_may_be_frozen, predict_command_set_up, predict_command_tear_down),

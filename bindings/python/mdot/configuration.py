@@ -71,7 +71,7 @@ class Configuration(ConfigurationOptions):
     @property
     def workers(self) -> int:
         """Data- and expert-parallel workers, each of which has its own batch."""
-        gpus_per_worker = max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1)
+        gpus_per_worker = max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1) * max(self.context_parallel, 1)
         workers = max(self.data_parallel, 1) * max(self.expert_parallel, 1)
         return self.gpus // gpus_per_worker if self.gpus > 0 else workers
 

@@ -29,6 +29,8 @@ class GPU:
     """0: unknown, which is treated as PCIe 4 with 16 lanes."""
     watts: float = 0.0
     """Power limit, under which the clock may fall; 0: unlimited, so that the rates are sustained."""
+    fp8_tflops: float = 0.0
+    """0: the GPU lacks FP8."""
 
     def replace(self, **specs: float | str) -> GPU:
         """A copy with other spec values, for example `mdot.gpu("A100").replace(name="half an A100", sm_count=54)`."""

@@ -45,15 +45,33 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("zero_stage", ctypes.c_uint32),
     ("torch", ctypes.c_uint32),
     ("reserved", ctypes.c_uint32),
+    ("optimizer_kernels", ctypes.c_int),
+    ("step_in_backward", ctypes.c_uint32),
+    ("gradient_type", ctypes.c_int),
+    ("reduce_type", ctypes.c_int),
+    ("offload", ctypes.c_int),
+    ("frozen_weights", ctypes.c_int),
+    ("ema", ctypes.c_uint32),
+    ("keep_gathered", ctypes.c_uint32),
+    ("context_parallel", ctypes.c_uint32),
+    ("sequence_parallel", ctypes.c_uint32),
+    ("virtual_stages", ctypes.c_uint32),
+    ("schedule", ctypes.c_int),
 ]
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
 CHOICES: dict[str, tuple[str, ...]] = {
-    "precision": ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "pytorch"),
+    "precision": ("fp32", "tf32", "amp-fp16", "amp-bf16", "bf16", "pytorch", "mixed-bf16", "mixed-fp16", "fp8", "fp8-rowwise", "mxfp8"),
     "layout": ("nchw", "nhwc"),
-    "optimizer": ("sgd", "adam", "adamw"),
+    "optimizer": ("sgd", "adam", "adamw", "sgd-plain", "adam8bit", "adamw8bit", "adafactor", "lion", "muon", "adam-fused", "adamw-fused"),
     "attention": ("program", "eager", "flash"),
     "checkpoint": ("nothing", "blocks", "selective"),
+    "optimizer_kernels": ("default", "foreach", "fused", "for-loop"),
+    "gradient_type": ("default", "fp32", "half"),
+    "reduce_type": ("default", "fp32", "half"),
+    "offload": ("nothing", "optimizer", "parameters"),
+    "frozen_weights": ("unchanged", "int8", "nf4"),
+    "schedule": ("1f1b", "zero-bubble"),
     "link": ("default", "pcie", "nvlink"),
 }
 """Names in the order of the enums of mdot_predict.h."""
@@ -69,6 +87,8 @@ WORDS: dict[str, dict[str, str]] = {
         "float32": "fp32",
         "single": "fp32",
         "bfloat16": "bf16",
+        "float8": "fp8",
+        "fp8-tensorwise": "fp8",
     },
     "layout": {
         "channels_first": "nchw",
@@ -76,6 +96,14 @@ WORDS: dict[str, dict[str, str]] = {
     },
     "optimizer": {
         "adamw_torch": "adamw",
+        "adamw_torch_fused": "adamw-fused",
+        "adamw_apex_fused": "adamw-fused",
+        "adamw_torch_8bit": "adamw8bit",
+        "adamw_8bit": "adamw8bit",
+        "adamw_bnb_8bit": "adamw8bit",
+        "paged_adamw_8bit": "adamw8bit",
+        "adam_8bit": "adam8bit",
+        "lion_32bit": "lion",
     },
     "attention": {
         "sdpa": "flash",
@@ -86,27 +114,65 @@ WORDS: dict[str, dict[str, str]] = {
         "none": "nothing",
         "full": "blocks",
     },
+    "optimizer_kernels": {},
+    "gradient_type": {
+        "float32": "fp32",
+        "bf16": "half",
+        "bfloat16": "half",
+        "fp16": "half",
+        "float16": "half",
+    },
+    "reduce_type": {
+        "float32": "fp32",
+        "bf16": "half",
+        "bfloat16": "half",
+        "fp16": "half",
+        "float16": "half",
+    },
+    "offload": {
+        "none": "nothing",
+    },
+    "frozen_weights": {
+        "8bit": "int8",
+        "4bit": "nf4",
+    },
+    "schedule": {
+        "zb": "zero-bubble",
+        "zb-h1": "zero-bubble",
+    },
     "link": {},
 }
 """Other words for the choices."""
 
 ROWS: tuple[Row, ...] = (
     Row("batch", "batch", "whole", 1, 16777216),
-    Row("precision", "precision", "choice", 0, 5),
+    Row("precision", "precision", "choice", 0, 10),
     Row("layout", "layout", "choice", 0, 1),
-    Row("optimizer", "optimizer", "choice", 0, 2),
+    Row("optimizer", "optimizer", "choice", 0, 10),
     Row("attention", "attention", "choice", 0, 2),
     Row("compiled", "compiled", "flag", 0, 1),
     Row("checkpoint", "recompute", "choice", 0, 2),
     Row("accumulate", "accumulate", "whole", 1, 65536),
     Row("torch", "torch", "version", 0, 9999),
+    Row("optimizer_kernels", "optimizer_kernels", "choice", 0, 3),
+    Row("step_in_backward", "step_in_backward", "flag", 0, 1),
+    Row("gradient_type", "gradient_type", "choice", 0, 2),
+    Row("reduce_type", "reduce_type", "choice", 0, 2),
+    Row("offload", "offload", "choice", 0, 2),
+    Row("frozen_weights", "frozen_weights", "choice", 0, 2),
+    Row("ema", "ema", "flag", 0, 1),
     Row("gpus", "gpu_count", "whole", 0, 65536),
     Row("data_parallel", "data_parallel", "whole", 0, 65536),
     Row("tensor_parallel", "tensor_parallel", "whole", 0, 65536),
     Row("pipeline_parallel", "pipeline_parallel", "whole", 0, 65536),
     Row("expert_parallel", "expert_parallel", "whole", 0, 65536),
+    Row("context_parallel", "context_parallel", "whole", 0, 65536),
+    Row("sequence_parallel", "sequence_parallel", "whole", 0, 1),
     Row("micro_batches", "micro_batches", "whole", 0, 65536),
+    Row("virtual_stages", "virtual_stages", "whole", 0, 65536),
     Row("zero", "zero_stage", "whole", 0, 3),
+    Row("schedule", "schedule", "choice", 0, 1),
+    Row("keep_gathered", "keep_gathered", "flag", 0, 1),
     Row("nodes", "node_count", "whole", 1, 65536),
     Row("network", "network_gbps", "rate", 0, 1000000000),
 )
@@ -122,14 +188,14 @@ class ConfigurationOptions:
     batch: int = 1
     """Samples of one forward and backward pass of a data-parallel worker."""
     precision: str = "pytorch"
-    """Number formats; bf16 includes the weights, and pytorch is the program's, or fp32 with tf32 in convolutions.
-    Values: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch."""
+    """Number formats; bf16 includes the weights, mixed-bf16 and mixed-fp16 compute with half-precision weights and update fp32 ones, fp8, fp8-rowwise and mxfp8 are mixed-bf16 with FP8 operands of linear layers, and pytorch is the program's, or fp32 with tf32 in convolutions.
+    Values: fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch, mixed-bf16, mixed-fp16, fp8, fp8-rowwise, mxfp8."""
     layout: str = "nchw"
     """Memory layout of images.
     Values: nchw, nhwc."""
     optimizer: str = "sgd"
     """Optimizer that updates the parameters.
-    Values: sgd, adam, adamw."""
+    Values: sgd, adam, adamw, sgd-plain, adam8bit, adamw8bit, adafactor, lion, muon, adam-fused, adamw-fused."""
     attention: str = "program"
     """Kernels of attention: those that the program called (program), matmuls and a softmax (eager), or one fused kernel (flash).
     Values: program, eager, flash."""
@@ -144,6 +210,26 @@ class ConfigurationOptions:
     torch: Union[str, None] = None
     """PyTorch's version, for example 2.4.
     None selects the default: the newest that the predictor knows."""
+    optimizer_kernels: str = "default"
+    """Kernels of the update by sgd, adam and adamw: over lists of tensors (foreach), one fused kernel, or one tensor after the other (for-loop).
+    Values: default, foreach, fused, for-loop."""
+    step_in_backward: bool = False
+    """Update of each parameter in the backward pass, as soon as its gradient exists; it needs a single pass per step."""
+    gradient_type: str = "default"
+    """Type of the gradients that a GPU keeps; fp32 in mixed precision is Megatron's main gradients, which are never freed.
+    Values: default, fp32, half."""
+    reduce_type: str = "default"
+    """Type in which gradients are summed over GPUs.
+    Values: default, fp32, half."""
+    offload: Union[str, None] = None
+    """Parts that are kept in host memory and updated there: the optimizer's state, or also weights and gradients, which needs ZeRO stage 3.
+    Values: nothing, optimizer, parameters.
+    None selects the default: nothing."""
+    frozen_weights: str = "unchanged"
+    """Type of the frozen weights of matmuls, which are dequantised before each use.
+    Values: unchanged, int8, nf4."""
+    ema: bool = False
+    """Moving average of the weights, an fp32 copy that each step updates."""
     gpus: int = 0
     """Number of GPUs that work on a step.
     0 selects the default: the product of the degrees of parallelism, or 1."""
@@ -159,11 +245,24 @@ class ConfigurationOptions:
     expert_parallel: int = 0
     """Degree of expert parallelism: GPUs among which the experts of each layer are sharded.
     0 selects the default: 1."""
+    context_parallel: int = 0
+    """Degree of context parallelism: GPUs among which each sequence is divided.
+    0 selects the default: 1."""
+    sequence_parallel: int = 0
+    """Sequence parallelism beside tensor parallelism: tensors that it replicates are divided by sequence."""
     micro_batches: int = 0
     """Number of micro-batches of a pipeline.
     0 selects the default: the number of stages."""
+    virtual_stages: int = 0
+    """Number of parts of an interleaved pipeline that each GPU has.
+    0 selects the default: 1."""
     zero: int = 0
     """ZeRO stage: shards the optimizer state (1), also the gradients (2), also the weights (3)."""
+    schedule: str = "1f1b"
+    """Schedule of a pipeline: one forward and one backward pass in turn (1f1b), or with gradients of weights in the gaps (zero-bubble, ZB-H1).
+    Values: 1f1b, zero-bubble."""
+    keep_gathered: bool = False
+    """Weights that ZeRO stage 3 gathered in the forward pass stay until the backward pass, as by FSDP2's reshard_after_forward=False."""
     nodes: int = 1
     """Number of nodes, each with the same number of GPUs."""
     link: Union[str, float, None] = None
@@ -186,13 +285,25 @@ class Options(TypedDict, total=False):
     checkpoint: Union[str, None]
     accumulate: int
     torch: Union[str, None]
+    optimizer_kernels: str
+    step_in_backward: bool
+    gradient_type: str
+    reduce_type: str
+    offload: Union[str, None]
+    frozen_weights: str
+    ema: bool
     gpus: int
     data_parallel: int
     tensor_parallel: int
     pipeline_parallel: int
     expert_parallel: int
+    context_parallel: int
+    sequence_parallel: int
     micro_batches: int
+    virtual_stages: int
     zero: int
+    schedule: str
+    keep_gathered: bool
     nodes: int
     link: Union[str, float, None]
     network: float

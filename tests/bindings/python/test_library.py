@@ -134,7 +134,8 @@ class Tables(support.TestCase):
             ("OPTIMIZER", job.OPTIMIZERS),
             ("PHASE", job.PHASES),
         ):
-            self.assertEqual([name.lower() for name in self.enumerators(prefix)], list(words), prefix)
+            named = [name.lower().replace("_", "-") for name in self.enumerators(prefix)]
+            self.assertEqual(named, [word.replace("_", "-") for word in words], prefix)
         named = [name.lower().replace("_", "-") for name in self.enumerators("PRECISION")]
         self.assertEqual(["amp-fp16" if name == "amp" else name for name in named], list(configuration.PRECISIONS))
 

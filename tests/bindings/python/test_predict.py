@@ -27,6 +27,19 @@ OPTIONS = [
     ({"optimizer": "adam"}, ["--optimizer", "adam"]),
     ({"optimizer": "adamw"}, ["--optimizer", "adamw"]),
     ({"attention": "eager"}, ["--attention", "eager"]),
+    ({"optimizer": "adamw_bnb_8bit"}, ["--optimizer", "adamw_bnb_8bit"]),
+    ({"optimizer": "adam", "optimizer_kernels": "for-loop"}, ["--optimizer=adam", "--optimizer-kernels=for-loop"]),
+    ({"step_in_backward": True}, ["--step-in-backward"]),
+    ({"precision": "mixed-bf16", "gradient_type": "fp32"}, ["--precision=mixed-bf16", "--gradient-type=fp32"]),
+    ({"gpus": 8, "reduce_type": "half"}, ["--gpus=8", "--reduce-type=half"]),
+    ({"context_parallel": 2}, ["--parallel=cp=2"]),
+    ({"tensor_parallel": 2, "sequence_parallel": 1}, ["--parallel=tp=2,sp=1"]),
+    ({"pipeline_parallel": 2, "virtual_stages": 2}, ["--parallel=pp=2,vpp=2"]),
+    ({"pipeline_parallel": 2, "schedule": "zero-bubble"}, ["--parallel=pp=2", "--schedule=zb-h1"]),
+    ({"offload": "optimizer"}, ["--offload"]),
+    ({"frozen_weights": "nf4"}, ["--frozen-weights=nf4"]),
+    ({"ema": True}, ["--ema"]),
+    ({"data_parallel": 8, "zero": 3, "keep_gathered": True}, ["--parallel=fsdp=8", "--keep-gathered"]),
     ({"checkpoint": "blocks"}, ["--checkpoint=blocks"]),
     ({"checkpoint": "selective"}, ["--checkpoint=selective"]),
     ({"compiled": True}, ["--compile"]),
@@ -67,7 +80,8 @@ class Answers(support.TestCase):
                 answer = mdot.predict(job, "A100", 64, **options)
                 command = [str(support.BERT), "--dim", "sequence=128", "--gpu", "A100", "--batch", "64"]
                 self.assert_same(answer, support.ask_command(*command, *arguments)["predictions"][0])
-                indifferent = {"layout": "nhwc"}, {"precision": "fp32"}  # for a network without convolutions
+                # for a network without convolutions and frozen weights
+                indifferent = {"layout": "nhwc"}, {"precision": "fp32"}, {"frozen_weights": "nf4"}
                 if options not in indifferent and "torch" not in options:  # a predictor may ignore it
                     self.assertNotEqual((answer.step_ms, answer.peak_memory_bytes), (plain.step_ms, plain.peak_memory_bytes))
 
@@ -140,7 +154,8 @@ class Faults(support.TestCase):
             ("batch must be a whole number", {"batch": 2.5}),
             ("batch must be a whole number", {"batch": True}),
             ("batch must be a whole number", {"batch": "many"}),
-            ("precision must be fp32, tf32", {"precision": "fp8"}),
+            ("precision must be fp32, tf32", {"precision": "fp4"}),
+            ("lacks FP8", {"precision": "fp8"}),
             ("zero must be a whole number", {"zero": 4}),
             ("link must be a rate", {"link": float("nan")}),
             ("link must be default, pcie or nvlink", {"link": "ethernet"}),

@@ -161,7 +161,7 @@ static void range_of(const rt_option *option, char *out, size_t size)
     while (1 << power < (int)option->most && power < 30) power++;
     out[0] = '\0';
     if (option->kind == RT_KIND_COUNT) snprintf(out, size, "up to 2^%d", power);
-    if (option->kind == RT_KIND_WHOLE && 1 << power == (int)option->most)
+    if (option->kind == RT_KIND_WHOLE && power > 0 && 1 << power == (int)option->most)
         snprintf(out, size, "%.0f to 2^%d", option->least, power);
     else if (option->kind == RT_KIND_WHOLE)
         snprintf(out, size, "%.0f to %.0f", option->least, option->most);

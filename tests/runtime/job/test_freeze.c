@@ -95,7 +95,8 @@ static void frozen_parameters_need_memory_for_weights_only(void **state)
     (void)state;
     mdot_job *job = make_job(true), *lora = NULL;
     assert_int_equal(freeze(job, NULL, "*.lora_A", &lora, NULL), MDOT_OK);
-    rt_configuration configuration = {.c = {.batch = 2, .optimizer = MDOT_OPTIMIZER_ADAM}, .gpu = {.pcie_gbps = 31.5}};
+    rt_configuration configuration = {.c = {.batch = 2, .accumulate = 2, .optimizer = MDOT_OPTIMIZER_ADAM},
+                                      .gpu = {.pcie_gbps = 31.5}};
     rt_resolved_configuration of_job, of_lora;
     assert_int_equal(rt_configuration_complete(&configuration, NULL), MDOT_OK);
     rt_resolve(job, &configuration, &of_job);

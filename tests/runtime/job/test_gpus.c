@@ -148,6 +148,9 @@ static void spec_values_are_consistent(void **state)
         assert_true(gpu.fp16_tflops >= gpu.tf32_tflops);
         assert_true(gpu.compute_capability >= 7 ? gpu.fp16_tflops > 1.9 * gpu.fp32_tflops
                                                 : gpu.fp16_tflops == gpu.fp32_tflops);
+        if (gpu.compute_capability < 8.9 ? gpu.fp8_tflops != 0
+                                         : fabs(gpu.fp8_tflops / (2 * gpu.fp16_tflops) - 1) > 0.02)
+            fail_msg("%s: %g TFLOPS in FP8", *name, gpu.fp8_tflops);
         assert_true(gpu.memory_gib >= 8 && gpu.memory_gib <= 288);
         assert_true(gpu.memory_gbps >= 240 && gpu.memory_gbps <= 8000);
         assert_true(gpu.l2_mib >= 1.5 && gpu.l2_mib <= 128);

@@ -148,7 +148,9 @@ static void a_gpu_holds_its_experts_and_all_other_parameters(void **state)
          dense / 8 + experts / 8},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        rt_resolved_configuration resolved = accept(job, cases[i].c);
+        mdot_configuration c = cases[i].c;
+        c.accumulate = 2; /* so that all gradients exist at the peak */
+        rt_resolved_configuration resolved = accept(job, c);
         rt_memory m = rt_measure_memory(job, &resolved);
         if (m.weights != 4 * cases[i].weights || m.gradients != 4 * cases[i].gradients ||
             m.optimizer != 4 * cases[i].optimizer)
@@ -229,7 +231,8 @@ static void expert_parallelism_without_experts_is_refused(void **state)
                      MDOT_INVALID_ARGUMENT);
     assert_int_equal(resolve(with, (mdot_configuration){.expert_parallel = 4, .gpu_count = 6}, &resolved, &err),
                      MDOT_INVALID_ARGUMENT);
-    assert_non_null(strstr(err.message, "expert_parallel 4 multiply to 4 GPUs, but gpu_count is 6"));
+    assert_non_null(
+        strstr(err.message, "expert_parallel 4 and context_parallel 1 multiply to 4 GPUs, but gpu_count is 6"));
     mdot_job_destroy(with);
     mdot_job_destroy(without);
 }

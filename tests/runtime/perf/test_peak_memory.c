@@ -63,6 +63,18 @@ static void check(const mdot_job *job, const memory_case *cases, size_t count)
     }
 }
 
+/* The largest sum of `samples` samples' activations and of the gradients that exist besides. */
+static double passing(const mdot_job *job, rt_activation_case which, double samples, double gradients)
+{
+    const rt_activations *a = &job->analysis->activations.of[which.type][which.attention][which.recompute];
+    double largest = 0;
+    for (size_t i = 0; i < a->moment_count; i++) {
+        double bytes = samples * a->moments[i].all + gradients * a->moments[i].gradients;
+        if (bytes > largest) largest = bytes;
+    }
+    return largest;
+}
+
 static double activations(const mdot_job *job, rt_activation_type type, mdot_attention attention,
                           mdot_recompute recompute)
 {
@@ -73,31 +85,51 @@ static void peak_is_weights_gradients_state_and_activations(void **state)
 {
     (void)state;
     mdot_job *job = small_network(1);
-    double a = activations(job, RT_ACTIVATION_FP32, 0, 0), h = activations(job, RT_ACTIVATION_AMP, 0, 0);
-    double bf16 = activations(job, RT_ACTIVATION_BF16, 0, 0);
-    static const double weights = 4 * 1024;
+    const rt_activation_case fp32 = {RT_ACTIVATION_FP32, 0, 0}, amp = {RT_ACTIVATION_AMP, 0, 0},
+                             bf16 = {RT_ACTIVATION_BF16, 0, 0}, eager = {RT_ACTIVATION_FP32, MDOT_ATTENTION_EAGER, 0},
+                             blocks = {RT_ACTIVATION_FP32, 0, MDOT_RECOMPUTE_BLOCKS},
+                             selective = {RT_ACTIVATION_FP32, 0, MDOT_RECOMPUTE_SELECTIVE};
+    static const double w = 4 * 1024;
+    double a = passing(job, fp32, 3, w), h = passing(job, amp, 3, w);
     const memory_case cases[] = {
-        {{.batch = 3}, 3 * weights + 3 * a},
-        {{.batch = 3, .precision = MDOT_PRECISION_TF32}, 3 * weights + 3 * a},
-        {{.batch = 3, .precision = MDOT_PRECISION_PYTORCH}, 3 * weights + 3 * a},
-        {{.batch = 3, .precision = MDOT_PRECISION_AMP}, 3 * weights + 3 * h + 2 * 1000},
-        {{.batch = 3, .precision = MDOT_PRECISION_AMP_BF16}, 3 * weights + 3 * h + 2 * 1000},
-        {{.batch = 3, .precision = MDOT_PRECISION_BF16}, 3 * weights / 2 + 3 * bf16},
-        {{.batch = 3, .optimizer = MDOT_OPTIMIZER_ADAM}, 4 * weights + 3 * a},
-        {{.batch = 3, .optimizer = MDOT_OPTIMIZER_ADAMW}, 4 * weights + 3 * a},
-        {{.batch = 3, .gpu_count = 1}, 3 * weights + 3 * a},
-        {{.batch = 3, .gpu_count = 2}, 4 * weights + 3 * a},
-        {{.batch = 3, .layout = MDOT_LAYOUT_NHWC}, 3 * weights + 3 * a},
-        {{.batch = 3, .accumulate = 8}, 3 * weights + 3 * a},
-        {{.batch = 3, .attention = MDOT_ATTENTION_EAGER},
-         3 * weights + 3 * activations(job, RT_ACTIVATION_FP32, MDOT_ATTENTION_EAGER, 0)},
-        {{.batch = 3, .recompute = MDOT_RECOMPUTE_BLOCKS},
-         3 * weights + 3 * activations(job, RT_ACTIVATION_FP32, 0, MDOT_RECOMPUTE_BLOCKS)},
-        {{.batch = 3, .compiled = 1},
-         3 * weights + 3 * activations(job, RT_ACTIVATION_FP32, 0, MDOT_RECOMPUTE_SELECTIVE)},
-        {{.batch = 1 << 24}, 3 * weights + (1 << 24) * a},
+        {{.batch = 3}, 2 * w + a},
+        {{.batch = 3, .precision = MDOT_PRECISION_TF32}, 2 * w + a},
+        {{.batch = 3, .precision = MDOT_PRECISION_PYTORCH}, 2 * w + a},
+        {{.batch = 3, .precision = MDOT_PRECISION_AMP}, 2 * w + h + 2 * 1000},
+        {{.batch = 3, .precision = MDOT_PRECISION_AMP_BF16}, 2 * w + h + 2 * 1000},
+        {{.batch = 3, .precision = MDOT_PRECISION_BF16}, 2 * w / 2 + passing(job, bf16, 3, w / 2)},
+        {{.batch = 3, .optimizer = MDOT_OPTIMIZER_ADAM}, 3 * w + a},
+        {{.batch = 3, .optimizer = MDOT_OPTIMIZER_ADAMW}, 3 * w + a},
+        {{.batch = 3, .gpu_count = 1}, 2 * w + a},
+        {{.batch = 3, .gpu_count = 2}, 3 * w + a},
+        {{.batch = 3, .layout = MDOT_LAYOUT_NHWC}, 2 * w + a},
+        /* All gradients exist in the last of eight passes. */
+        {{.batch = 3, .accumulate = 8}, 3 * w + 3 * activations(job, RT_ACTIVATION_FP32, 0, 0)},
+        {{.batch = 3, .attention = MDOT_ATTENTION_EAGER}, 2 * w + passing(job, eager, 3, w)},
+        {{.batch = 3, .recompute = MDOT_RECOMPUTE_BLOCKS}, 2 * w + passing(job, blocks, 3, w)},
+        {{.batch = 3, .compiled = 1}, 2 * w + passing(job, selective, 3, w)},
+        {{.batch = 1 << 24}, 2 * w + passing(job, fp32, 1 << 24, w)},
     };
     check(job, cases, sizeof cases / sizeof *cases);
+    mdot_job_destroy(job);
+}
+
+/* A chain of two matmuls: the second has all parameters and a small result. With few samples, the peak is after its
+ * gradient; with many, before any gradient. */
+static void gradients_begin_in_the_backward_pass(void **state)
+{
+    (void)state;
+    static const uint32_t before[2] = {0, 1};
+    mdot_job_operator operators[2] = {make("Linear", 1, 1000), make("Linear", 1, 9000)};
+    operators[1].inputs = before;
+    operators[1].input_count = 1;
+    mdot_job *job = predict_make_job(operators, 2);
+    const rt_activation_case fp32 = {RT_ACTIVATION_FP32, 0, 0};
+    double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
+    assert_true(peak(job, (mdot_configuration){.batch = 1}) == 2 * 40000 + passing(job, fp32, 1, 40000));
+    assert_true(passing(job, fp32, 1, 40000) > a);
+    assert_true(peak(job, (mdot_configuration){.batch = 1, .accumulate = 2}) == 3 * 40000 + a);
+    assert_true(peak(job, (mdot_configuration){.batch = 1000}) < 3 * 40000 + 1000 * a);
     mdot_job_destroy(job);
 }
 
@@ -108,17 +140,25 @@ static void zero_shards_over_workers(void **state)
     mdot_job *job = small_network(1);
     double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
     static const double w = 4 * 1024;
-    const mdot_configuration adam = {.batch = 4, .gpu_count = 4, .optimizer = MDOT_OPTIMIZER_ADAM};
+    const mdot_configuration adam = {.batch = 4, .gpu_count = 4, .accumulate = 2, .optimizer = MDOT_OPTIMIZER_ADAM};
     mdot_configuration c[4] = {adam, adam, adam, adam};
     for (uint32_t stage = 0; stage <= 3; stage++) c[stage].zero_stage = stage;
     const memory_case cases[] = {
         {c[0], w + 2 * w + 2 * w + 4 * a},
         {c[1], w + w + 2 * w / 4 + 4 * a},
         {c[2], w + w / 4 + 2 * w / 4 + 4 * a},
-        /* the whole block, in addition to the GPU's own shard */
-        {c[3], (w / 4 + 4000 < w ? w / 4 + 4000 : w) + w / 4 + 2 * w / 4 + 4 * a},
     };
     check(job, cases, sizeof cases / sizeof *cases);
+    /* Stage 3 also has the whole block and the normalisation outside of it, and in the backward pass their gradients and
+     * those of the block that are being summed. */
+    double shards = w / 4 + w / 4 + 2 * w / 4, gathered = 4 * 1024, whole_gradients = 4 * 1024 + 4 * 1000;
+    const rt_activations *fp32 = &job->analysis->activations.of[RT_ACTIVATION_FP32][0][0];
+    double largest = 0;
+    for (size_t i = 0; i < fp32->moment_count; i++) {
+        double bytes = 4 * fp32->moments[i].all + (fp32->moments[i].gradients > 0 ? whole_gradients : 0);
+        if (bytes > largest) largest = bytes;
+    }
+    assert_true(peak(job, c[3]) == shards + gathered + largest);
     mdot_job_destroy(job);
 }
 
@@ -130,7 +170,8 @@ static void tensor_parallelism_shards_matmuls(void **state)
     assert_int_equal(job->analysis->sharding.role[1], RT_ROLE_COLUMNS);
     assert_true(a->whole < a->all);
     double weights = 4 * (24 + 1000 / 4.0), sample = a->whole + (a->all - a->whole) / 4;
-    assert_true(peak(job, (mdot_configuration){.batch = 1, .tensor_parallel = 4}) == 3 * weights + sample);
+    assert_true(peak(job, (mdot_configuration){.batch = 1, .tensor_parallel = 4, .accumulate = 2}) ==
+                3 * weights + sample);
     mdot_job_destroy(job);
 }
 
@@ -145,7 +186,8 @@ static void pipeline_parallelism_distributes_blocks(void **state)
     mdot_configuration c = {.batch = 8, .pipeline_parallel = 2, .micro_batches = 4};
     assert_true(peak(job, c) == 3 * weights + 2 * 2 * a / 2);
     c.micro_batches = 1;
-    assert_true(peak(job, c) == 3 * weights + 8 * a / 2);
+    c.accumulate = 2;
+    assert_true(peak(job, c) == 3 * weights + 8 * 2 * a / 2);
     mdot_job_destroy(job);
 }
 
@@ -210,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peak_is_weights_gradients_state_and_activations),
+        cmocka_unit_test(gradients_begin_in_the_backward_pass),
         cmocka_unit_test(zero_shards_over_workers),
         cmocka_unit_test(tensor_parallelism_shards_matmuls),
         cmocka_unit_test(pipeline_parallelism_distributes_blocks),

@@ -127,13 +127,13 @@ static void expect_times(onnx_builder *b, double lower, double middle, double up
     predict_close(&f);
 }
 
-/* The runtime has 12 columns for a GPU and RT_CONFIGURATION_NUMBERS for a configuration. */
+/* The runtime has 13 columns for a GPU and RT_CONFIGURATION_NUMBERS for a configuration. */
 static void later_predictors_give_defaults_for_unknown_columns(void **state)
 {
     (void)state;
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
-    expect_times(with_note(numbers_model("gpu", 14, 11), "mdot.defaults.gpu", "0.5, 2e1"), 1 + gpu.watts, 1.5, 21);
+    expect_times(with_note(numbers_model("gpu", 15, 12), "mdot.defaults.gpu", "0.5, 2e1"), 1 + gpu.fp8_tflops, 1.5, 21);
     expect_times(with_note(numbers_model("configuration", RT_CONFIGURATION_NUMBERS + 2, RT_CONFIGURATION_NUMBERS - 1),
                            "mdot.defaults.configuration", "3,4"),
                  1, 4, 5);
@@ -148,8 +148,8 @@ static void defaults_of_known_columns_are_ignored(void **state)
     assert_int_equal(mdot_gpu_find("A100", &gpu, NULL), MDOT_OK);
     expect_times(with_note(numbers_model("gpu", 11, 6), "mdot.defaults.gpu", "7,7,7,7"), 1 + gpu.fp32_tflops,
                  1 + gpu.tf32_tflops, 1 + gpu.fp16_tflops);
-    expect_times(with_note(numbers_model("gpu", 13, 10), "mdot.defaults.gpu", "6,7,8"), 1 + gpu.pcie_gbps,
-                 1 + gpu.watts, 9);
+    expect_times(with_note(numbers_model("gpu", 14, 11), "mdot.defaults.gpu", "6,7,8"), 1 + gpu.watts,
+                 1 + gpu.fp8_tflops, 9);
 }
 
 /* With names, an input may have any columns in any order. A column of a later version has the default that the
@@ -305,10 +305,10 @@ static void unknown_inputs_are_refused_by_name(void **state)
                          "input operator_setting of entry predict has 26 columns, of which mdot " MDOT_VERSION_STRING
                          " knows the first 25: the predictor was made for a later version");
     expect_incompatible(
-        with_note(numbers_model("gpu", 14, 8), "mdot.defaults.gpu", "1"),
-        "input gpu of entry predict has 14 columns, of which mdot " MDOT_VERSION_STRING
-        " knows the first 12: the predictor was made for a later version and gives defaults for only 1");
-    expect_incompatible(numbers_model("gpu", 13, 0), "input gpu of entry predict has 13 columns");
+        with_note(numbers_model("gpu", 15, 8), "mdot.defaults.gpu", "1"),
+        "input gpu of entry predict has 15 columns, of which mdot " MDOT_VERSION_STRING
+        " knows the first 13: the predictor was made for a later version and gives defaults for only 1");
+    expect_incompatible(numbers_model("gpu", 14, 0), "input gpu of entry predict has 14 columns");
     char part[64];
     snprintf(part, sizeof part, "input configuration of entry predict has %d columns", RT_CONFIGURATION_NUMBERS + 1);
     expect_incompatible(numbers_model("configuration", RT_CONFIGURATION_NUMBERS + 1, 0), part);

@@ -330,6 +330,7 @@ class mdot_gpu(Sized):
         ("nvlink_gbps", c_double),
         ("pcie_gbps", c_double),
         ("watts", c_double),
+        ("fp8_tflops", c_double),
     ]
 
 

@@ -1,0 +1,144 @@
+/* optimizer_update.c — the state of an optimizer on one GPU, and the memory and time of its update.
+ *
+ * State, in elements per parameter:
+ *
+ *   sgd-plain             none
+ *   sgd, lion             1
+ *   adam, adamw           2
+ *   adam8bit, adamw8bit   2 of one byte each, with an fp32 scale for 256 (bitsandbytes, block-wise quantisation)
+ *   adafactor             rows and columns of each matrix; 1 for other parameters. It has no first moment, which is the
+ *                         default of PyTorch and of the library transformers
+ *   muon                  1 for matrices in blocks; 2 for other parameters, which AdamW updates
+ *
+ * Temporary memory of the update. Adam over lists of tensors (foreach) holds the square roots of all second moments
+ * (torch/optim/adam.py, _multi_tensor_adam). A loop over tensors holds those of one tensor. Fused kernels hold none.
+ * Adafactor and Lion loop over tensors, and hold two and one of the largest tensor's size. Muon holds three bf16 tensors
+ * of the largest matrix's size. In mixed precision, gradients in half precision are converted to fp32 (DeepSpeed's
+ * single_partition_of_fp32_groups).
+ *
+ * Time. Memory traffic is that of mdot_optimizer_load, which counts each tensor once and stands for the kernels over
+ * lists of tensors. These read and write temporary tensors between their operations: Adam 18 tensors in all, AdamW 20,
+ * SGD with momentum 8. A fused kernel moves 7, 7 and 5. Muon's matmuls run in bf16.
+ */
+#include "runtime/perf/optimizer_update.h"
+#include "runtime/perf/analysis.h"
+
+enum { FULL_BYTES = 4, HALF_BYTES = 2, EMA_TENSORS = 3 };
+
+#define QUANTISED_BYTES (1 + 4.0 / 256)
+#define LAUNCH_MS 0.005 /* host time of a PyTorch operator with a small kernel */
+#define FLOPS_PER_MS 1e9
+
+typedef struct update_rule {
+    double elements;       /* of the state, per parameter */
+    double bytes_of_state; /* of an element; 0: those of the configuration */
+    double fused;          /* traffic of a fused kernel relative to that of kernels over lists of tensors */
+    double list_update;    /* temporary elements per parameter of kernels over lists of tensors */
+    double loop_update;    /* temporary elements of a loop over tensors, per parameter of the largest tensor */
+    int launches;          /* kernels per tensor in a loop over tensors */
+    bool has_kernels;      /* optimizer_kernels applies; otherwise the optimizer loops over tensors */
+} update_rule;
+
+static const update_rule rules[] = {
+    [MDOT_OPTIMIZER_SGD] = {.elements = 1, .fused = 5 / 8.0, .launches = 3, .has_kernels = true},
+    [MDOT_OPTIMIZER_ADAM] =
+        {.elements = 2, .fused = 7 / 18.0, .list_update = 1, .loop_update = 1, .launches = 8, .has_kernels = true},
+    [MDOT_OPTIMIZER_ADAMW] =
+        {.elements = 2, .fused = 7 / 20.0, .list_update = 1, .loop_update = 1, .launches = 9, .has_kernels = true},
+    [MDOT_OPTIMIZER_SGD_PLAIN] = {.elements = 0, .fused = 1, .launches = 1, .has_kernels = true},
+    [MDOT_OPTIMIZER_ADAM8BIT] = {.elements = 2, .bytes_of_state = QUANTISED_BYTES, .launches = 1},
+    [MDOT_OPTIMIZER_ADAMW8BIT] = {.elements = 2, .bytes_of_state = QUANTISED_BYTES, .launches = 1},
+    [MDOT_OPTIMIZER_ADAFACTOR] = {.elements = 1, .loop_update = 2, .launches = 12},
+    [MDOT_OPTIMIZER_LION] = {.elements = 1, .loop_update = 1, .launches = 7},
+    [MDOT_OPTIMIZER_MUON] = {.elements = 1, .list_update = 1, .launches = 30},
+};
+
+static double both(rt_elements elements)
+{
+    return elements.experts + elements.others;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+double rt_zero_part(const mdot_configuration *c, rt_elements elements)
+{
+    double copies = rt_copies(c);
+    return elements.others / (copies * c->expert_parallel) + elements.experts / copies;
+}
+
+/* The elements of `parts` that a GPU of the shard updates. */
+static double updated(const mdot_configuration *c, const rt_parts *parts, const rt_shard *shard)
+{
+    rt_elements elements = rt_part_of(parts, shard);
+    return c->zero_stage >= 1 ? rt_zero_part(c, elements) : both(elements);
+}
+
+static mdot_optimizer_kernels kernels_of(const mdot_configuration *c)
+{
+    if (!rules[c->optimizer].has_kernels || c->step_in_backward != 0) return MDOT_OPTIMIZER_KERNELS_FOR_LOOP;
+    if (c->optimizer_kernels != MDOT_OPTIMIZER_KERNELS_DEFAULT) return c->optimizer_kernels;
+    bool is_fused = rt_is_mixed(c->precision) && c->zero_stage < 3;
+    return is_fused ? MDOT_OPTIMIZER_KERNELS_FUSED : MDOT_OPTIMIZER_KERNELS_FOREACH;
+}
+
+rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    const rt_shard *shard = &resolved->shard;
+    const rt_update_parts *parts = &job->analysis->update_parts;
+    const update_rule *rule = &rules[c->optimizer];
+    rt_widths w = resolved->widths;
+    double parameters = updated(c, &job->analysis->sharding.parameters, shard), tensor = shard->tensor;
+    double width = rule->bytes_of_state > 0 ? rule->bytes_of_state : w.state;
+    double matrices = updated(c, &parts->matrices, shard), elements = rule->elements * parameters, listed = parameters;
+    double loop = w.state * rule->loop_update * parts->largest / tensor;
+    if (c->optimizer == MDOT_OPTIMIZER_ADAFACTOR) elements = updated(c, &parts->factored, shard);
+    if (c->optimizer == MDOT_OPTIMIZER_MUON) {
+        elements = matrices + 2 * (parameters - matrices);
+        listed = parameters - matrices;
+        loop = larger(3 * HALF_BYTES * parts->largest_matrix / tensor, w.state * listed);
+    }
+    rt_optimizer_memory out = {.state = width * elements + w.master * parameters};
+    mdot_optimizer_kernels kernels = kernels_of(c);
+    if (kernels == MDOT_OPTIMIZER_KERNELS_FOREACH) out.update = w.state * rule->list_update * listed;
+    if (kernels == MDOT_OPTIMIZER_KERNELS_FOR_LOOP) out.update = loop;
+    if (w.master > 0 && w.gradients < FULL_BYTES) out.update += FULL_BYTES * parameters;
+    return out;
+}
+
+static double traffic(mdot_optimizer optimizer, double parameters)
+{
+    mdot_load load = mdot_optimizer_load(optimizer, parameters);
+    return load.bytes_read + load.bytes_written;
+}
+
+double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_shard *shard)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    const rt_update_parts *parts = &job->analysis->update_parts;
+    const mdot_gpu *gpu = &resolved->configuration.gpu;
+    rt_widths w = resolved->widths;
+    if (c->offload != MDOT_OFFLOAD_NOTHING) return 0; /* host_memory.c has the time of the host */
+    double parameters = updated(c, &job->analysis->sharding.parameters, shard);
+    double bytes = traffic(c->optimizer, parameters) * w.state / FULL_BYTES, flops = 0;
+    if (c->optimizer == MDOT_OPTIMIZER_MUON) {
+        double others = parameters - updated(c, &parts->matrices, shard);
+        bytes += traffic(MDOT_OPTIMIZER_ADAMW, others) - traffic(MDOT_OPTIMIZER_MUON, others);
+        flops = updated(c, &parts->orthogonalisation, shard);
+    }
+    if (kernels_of(c) == MDOT_OPTIMIZER_KERNELS_FUSED) bytes *= rules[c->optimizer].fused;
+    if (w.master > 0) bytes += w.weights * parameters;
+    if (c->ema != 0) bytes += EMA_TENSORS * FULL_BYTES * parameters;
+    return bytes / (gpu->memory_gbps * RT_BYTES_PER_MS) + flops / (gpu->fp16_tflops * FLOPS_PER_MS);
+}
+
+double rt_launch_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double update_ms)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    if (c->offload != MDOT_OFFLOAD_NOTHING || kernels_of(c) != MDOT_OPTIMIZER_KERNELS_FOR_LOOP) return 0;
+    double tensors = job->analysis->update_parts.tensors * resolved->shard.of[RT_PIPELINE_BLOCKS];
+    return larger(LAUNCH_MS * rules[c->optimizer].launches * tensors - update_ms, 0);
+}

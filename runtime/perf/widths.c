@@ -1,0 +1,44 @@
+/* widths.c — bytes per element of the tensors that belong to parameters.
+ *
+ *   precision            weights  master  compute  gradients  reduced  state
+ *   fp32, tf32, amp      4        -       4        4          4        4
+ *   bf16                 2        -       2        2          2        2
+ *   mixed, ZeRO 0 to 2   2        4       2        2          2        4       DeepSpeed; Megatron with fp32 gradients
+ *   mixed, ZeRO 3        4        -       2        4          2        4       FSDP: MixedPrecision(param_dtype)
+ */
+#include "runtime/perf/widths.h"
+
+enum { FULL_BYTES = 4, HALF_BYTES = 2 };
+
+static double width_of(mdot_number type, double by_default)
+{
+    return type == MDOT_NUMBER_FP32 ? FULL_BYTES : type == MDOT_NUMBER_HALF ? HALF_BYTES : by_default;
+}
+
+rt_widths rt_widths_of(const mdot_configuration *c)
+{
+    rt_widths w = {FULL_BYTES, 0, FULL_BYTES, FULL_BYTES, FULL_BYTES, FULL_BYTES};
+    if (c->precision == MDOT_PRECISION_BF16)
+        w = (rt_widths){HALF_BYTES, 0, HALF_BYTES, HALF_BYTES, HALF_BYTES, HALF_BYTES};
+    if (rt_is_mixed(c->precision) && c->zero_stage < 3)
+        w = (rt_widths){HALF_BYTES, FULL_BYTES, HALF_BYTES, HALF_BYTES, HALF_BYTES, FULL_BYTES};
+    if (rt_is_mixed(c->precision) && c->zero_stage >= 3)
+        w = (rt_widths){FULL_BYTES, 0, HALF_BYTES, FULL_BYTES, HALF_BYTES, FULL_BYTES};
+    w.gradients = width_of(c->gradient_type, w.gradients);
+    /* Megatron sums its main gradients as they are. */
+    if (c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3) w.reduced = FULL_BYTES;
+    w.reduced = width_of(c->reduce_type, w.reduced);
+    return w;
+}
+
+/* bitsandbytes. LLM.int8() has an fp32 scale per row of at least 1024 weights. NF4 has an 8-bit scale for 64 weights,
+ * and an fp32 scale for 256 of these (QLoRA, section 3: .127 bits per weight). */
+#define INT8_BYTES (1 + 4.0 / 1024)
+#define NF4_BYTES (0.5 + 1 / 64.0 + 4 / (64.0 * 256))
+
+double rt_frozen_width(const mdot_configuration *c, double unchanged)
+{
+    return c->frozen_weights == MDOT_FROZEN_INT8  ? INT8_BYTES
+           : c->frozen_weights == MDOT_FROZEN_NF4 ? NF4_BYTES
+                                                  : unchanged;
+}

@@ -1,0 +1,99 @@
+/* test_peak_moments.c — the moments at which activations and gradients together may be largest. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/peak_moments.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { UNIT = 4096, LAYERS = 40 };
+
+/* A chain of matmuls, with this many units of results and of parameters each. */
+static mdot_job *chain(size_t count, const double *units, const double *parameters)
+{
+    static uint32_t before[LAYERS];
+    mdot_job_operator operators[LAYERS];
+    for (size_t i = 0; i < count; i++) {
+        operators[i] = (mdot_job_operator){.struct_size = sizeof operators[i],
+                                           .type = "Linear",
+                                           .known = true,
+                                           .parameters = parameters[i],
+                                           .inputs = &before[i],
+                                           .input_count = i > 0};
+        before[i] = i > 0 ? (uint32_t)i - 1 : 0;
+        operators[i].per_sample[MDOT_PHASE_FORWARD] = (mdot_load){0, UNIT, units[i] * UNIT};
+        operators[i].setting[MDOT_SETTING_INPUTS] = 1;
+    }
+    return predict_make_job(operators, count);
+}
+
+static size_t moments_of(const mdot_job *job, mdot_configuration c, rt_moment *out_moments)
+{
+    rt_configuration configuration = {.c = c, .gpu = {.pcie_gbps = 31.5}};
+    configuration.c.batch = 1;
+    rt_resolved_configuration resolved;
+    assert_int_equal(rt_configuration_complete(&configuration, NULL), MDOT_OK);
+    rt_resolve(job, &configuration, &resolved);
+    return rt_peak_moments(job, &resolved, out_moments);
+}
+
+/* At the backward pass's start, results of 1 and 4 units and the samples (1) are saved, and the last result (2) has a
+ * gradient. At the end, the samples and two gradients (4 and 1) are alive besides the first result's successor. */
+static void moments_have_fewer_activations_and_more_gradients(void **state)
+{
+    (void)state;
+    const double units[3] = {1, 4, 2}, parameters[3] = {100, 200, 700};
+    mdot_job *job = chain(3, units, parameters);
+    rt_moment m[RT_MAX_MOMENTS];
+    size_t count = moments_of(job, (mdot_configuration){0}, m);
+    assert_in_range(count, 2, RT_MAX_MOMENTS);
+    assert_true(m[0].per_sample == job->analysis->activations.of[0][0][0].all);
+    for (size_t i = 1; i < count; i++)
+        assert_true(m[i].per_sample < m[i - 1].per_sample && m[i].gradients > m[i - 1].gradients);
+    assert_true(m[0].gradients == 0.7); /* the gradient of the last matmul's operand is alive besides all results */
+    assert_true(m[count - 1].gradients == 1);
+    mdot_job_destroy(job);
+}
+
+static void many_layers_are_cut_to_the_most_important_moments(void **state)
+{
+    (void)state;
+    double units[LAYERS], parameters[LAYERS];
+    for (int i = 0; i < LAYERS; i++) {
+        units[i] = LAYERS - i; /* the backward pass frees little at first, so that every moment is on the hull */
+        parameters[i] = 1000;
+    }
+    mdot_job *job = chain(LAYERS, units, parameters);
+    rt_moment m[RT_MAX_MOMENTS];
+    size_t count = moments_of(job, (mdot_configuration){0}, m);
+    assert_int_equal(count, RT_ACTIVATION_MOMENTS);
+    assert_true(m[0].per_sample == job->analysis->activations.of[0][0][0].all);
+    assert_true(m[count - 1].gradients > 0.999);
+    mdot_job_destroy(job);
+}
+
+static void autocast_copies_the_weights_of_matmuls(void **state)
+{
+    (void)state;
+    const double units[2] = {1, 1}, parameters[2] = {100, 200};
+    mdot_job *job = chain(2, units, parameters);
+    rt_moment m[RT_MAX_MOMENTS];
+    moments_of(job, (mdot_configuration){.precision = MDOT_PRECISION_AMP_BF16}, m);
+    assert_true(m[0].weight_copies == 600);
+    moments_of(job, (mdot_configuration){.precision = MDOT_PRECISION_BF16}, m);
+    assert_true(m[0].weight_copies == 0);
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(moments_have_fewer_activations_and_more_gradients),
+        cmocka_unit_test(many_layers_are_cut_to_the_most_important_moments),
+        cmocka_unit_test(autocast_copies_the_weights_of_matmuls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

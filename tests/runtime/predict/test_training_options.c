@@ -1,0 +1,491 @@
+/* test_training_options.c — the effect of each training option on the memory and the time of a step. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/optimizer_update.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Eight blocks of a normalisation, a matmul, Gelu and a matmul; then a matmul outside of the blocks. */
+enum { BLOCKS = 8, OF_A_BLOCK = 4, COUNT = BLOCKS * OF_A_BLOCK + 1, WIDTH = 1024 };
+static const double matrix = (double)WIDTH * WIDTH, norm = 2 * WIDTH;
+static const double all_parameters = (2 * BLOCKS + 1) * (double)WIDTH * WIDTH + BLOCKS * 2.0 * WIDTH;
+static const double block_parameters = 2 * (double)WIDTH * WIDTH + 2 * WIDTH;
+
+static mdot_job *make_job(bool frozen)
+{
+    static uint32_t inputs[COUNT];
+    mdot_job_operator operators[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        static const char *const types[OF_A_BLOCK] = {"LayerNormalization", "Linear", "Gelu", "Linear"};
+        mdot_job_operator *op = &operators[i];
+        const char *type = i + 1 < COUNT ? types[i % OF_A_BLOCK] : "Linear";
+        bool is_matmul = strcmp(type, "Linear") == 0, is_norm = strcmp(type, "LayerNormalization") == 0;
+        *op = (mdot_job_operator){
+            .struct_size = sizeof *op, .known = true, .type = type, .block = i + 1 < COUNT ? i / OF_A_BLOCK + 1 : 0};
+        for (int phase = 0; phase < (is_matmul ? 3 : 2); phase++)
+            op->per_sample[phase] = (mdot_load){is_matmul ? 1e9 : 1e7, 1e5, 1e5};
+        if (is_matmul) op->per_step[MDOT_PHASE_FORWARD].bytes_read = 4 * matrix;
+        op->setting[MDOT_SETTING_INPUTS] = 1;
+        op->parameters = is_matmul ? matrix : is_norm ? norm : 0;
+        if (is_norm) op->setting[MDOT_SETTING_AXIS] = 1;
+        if (is_matmul) op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = WIDTH;
+        if (frozen && is_matmul && i + 1 < COUNT) {
+            op->frozen_parameters = op->parameters;
+            op->parameters = 0;
+            op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){0};
+        }
+        inputs[i] = i - 1;
+        op->inputs = &inputs[i];
+        op->input_count = i > 0;
+    }
+    return predict_make_job(operators, COUNT);
+}
+
+#define BASE .struct_size = sizeof(mdot_configuration), .batch = 4, .gpu = "A100-SXM-80GB"
+
+static mdot_prediction predict(const mdot_job *job, mdot_configuration c)
+{
+    return predict_one(&predict_bandwidth, job, &c);
+}
+
+static double peak(const mdot_job *job, mdot_configuration c)
+{
+    return (double)predict(job, c).peak_memory_bytes;
+}
+
+static void expect_error(mdot_configuration c, const char *part)
+{
+    mdot_job *job = make_job(false);
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    mdot_error err = {0};
+    assert_int_equal(mdot_predict(predict_bandwidth.context, job, &c, &p, &err), MDOT_INVALID_ARGUMENT);
+    if (strstr(err.message, part) == NULL) fail_msg("\"%s\" lacks \"%s\"", err.message, part);
+    mdot_job_destroy(job);
+}
+
+static bool is_near(double got, double want)
+{
+    return fabs(got - want) <= 1e-9 * want + 1;
+}
+
+/* Bytes of the optimizer's state per parameter. */
+static void each_optimizer_has_its_state(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    const double quantised = 1 + 4 / 256.0, matrices = 2 * BLOCKS * matrix;
+    const struct {
+        mdot_optimizer optimizer;
+        double bytes;
+    } cases[] = {
+        {MDOT_OPTIMIZER_SGD, 4 * all_parameters},
+        {MDOT_OPTIMIZER_SGD_PLAIN, 0},
+        {MDOT_OPTIMIZER_ADAM, 8 * all_parameters},
+        {MDOT_OPTIMIZER_ADAMW, 8 * all_parameters},
+        {MDOT_OPTIMIZER_ADAMW_FUSED, 8 * all_parameters},
+        {MDOT_OPTIMIZER_ADAM8BIT, 2 * quantised * all_parameters},
+        {MDOT_OPTIMIZER_ADAMW8BIT, 2 * quantised * all_parameters},
+        {MDOT_OPTIMIZER_ADAFACTOR, 4 * ((2 * BLOCKS + 1) * 2.0 * WIDTH + BLOCKS * norm)},
+        {MDOT_OPTIMIZER_LION, 4 * all_parameters},
+        {MDOT_OPTIMIZER_MUON, 4 * matrices + 8 * (all_parameters - matrices)},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_prediction p = predict(job, (mdot_configuration){BASE, .optimizer = cases[i].optimizer});
+        if (!is_near(p.optimizer_bytes, cases[i].bytes))
+            fail_msg("optimizer %d: %.0f, not %.0f", (int)cases[i].optimizer, p.optimizer_bytes, cases[i].bytes);
+        assert_true(p.weight_bytes == 4 * all_parameters);
+    }
+    mdot_job_destroy(job);
+}
+
+static double update_bytes(const mdot_job *job, mdot_configuration c)
+{
+    rt_configuration configuration = {.c = c, .gpu = {.pcie_gbps = 31.5}};
+    rt_resolved_configuration resolved;
+    assert_int_equal(rt_configuration_complete(&configuration, NULL), MDOT_OK);
+    rt_resolve(job, &configuration, &resolved);
+    return rt_optimizer_memory_of(job, &resolved).update;
+}
+
+static void kernels_decide_the_memory_and_time_of_the_update(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    mdot_configuration c = {BASE, .optimizer = MDOT_OPTIMIZER_ADAMW};
+    assert_true(update_bytes(job, c) == 4 * all_parameters);
+    double by_default = predict(job, c).step_ms;
+    c.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOREACH;
+    assert_true(update_bytes(job, c) == 4 * all_parameters);
+    assert_true(predict(job, c).step_ms == by_default);
+    c.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FUSED;
+    assert_true(update_bytes(job, c) == 0);
+    assert_true(predict(job, c).step_ms < by_default);
+    c.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOR_LOOP;
+    assert_true(update_bytes(job, c) == 4 * matrix);
+    assert_true(predict(job, c).step_ms > by_default);
+    c.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_DEFAULT;
+    c.optimizer = MDOT_OPTIMIZER_ADAMW8BIT;
+    assert_true(update_bytes(job, c) == 0);
+    c.optimizer = MDOT_OPTIMIZER_MUON;
+    assert_true(predict(job, c).step_ms > by_default); /* 5 Newton-Schulz iterations */
+    c = (mdot_configuration){BASE, .optimizer = MDOT_OPTIMIZER_ADAMW_FUSED};
+    c.optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOR_LOOP;
+    expect_error(c, "adamw-fused");
+    mdot_job_destroy(job);
+}
+
+static void optimizers_with_less_state_take_less_time(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    const mdot_configuration sgd = {BASE}, plain = {BASE, .optimizer = MDOT_OPTIMIZER_SGD_PLAIN};
+    assert_true(predict(job, plain).step_ms < predict(job, sgd).step_ms);
+    mdot_prediction p = predict(job, plain);
+    assert_true((p.warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0 && p.upper_ms > p.step_ms);
+    mdot_job_destroy(job);
+}
+
+static void a_step_in_the_backward_pass_keeps_one_gradient(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    mdot_configuration c = {BASE, .optimizer = MDOT_OPTIMIZER_SGD};
+    double before = peak(job, c), before_ms = predict(job, c).step_ms;
+    c.step_in_backward = 1;
+    mdot_prediction p = predict(job, c);
+    assert_true(p.gradient_bytes <= 4 * matrix);
+    assert_true((double)p.peak_memory_bytes < before - 3 * all_parameters);
+    assert_true(p.step_ms > before_ms); /* a kernel for each tensor */
+    c.accumulate = 2;
+    expect_error(c, "step_in_backward");
+    mdot_job_destroy(job);
+}
+
+/* Weights, gradients and state in bytes per parameter, with gradients that exist throughout. */
+static void mixed_precision_has_two_weights_below_stage_3(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    const double n = all_parameters;
+    mdot_configuration c = {BASE, .optimizer = MDOT_OPTIMIZER_ADAM, .accumulate = 2,
+                            .precision = MDOT_PRECISION_MIXED_BF16};
+    mdot_prediction p = predict(job, c);
+    assert_true(is_near(p.weight_bytes, 2 * n) && is_near(p.gradient_bytes, 2 * n));
+    assert_true(is_near(p.optimizer_bytes, 12 * n)); /* fp32 weights and two moments */
+    c.gradient_type = MDOT_NUMBER_FP32;
+    assert_true(is_near(predict(job, c).gradient_bytes, 4 * n));
+    c.zero_stage = 1;
+    c.gpu_count = 8;
+    p = predict(job, c);
+    assert_true(is_near(p.weight_bytes, 2 * n) && is_near(p.gradient_bytes, 4 * n));
+    assert_true(is_near(p.optimizer_bytes, 12 * n / 8));
+    c.zero_stage = 2;
+    assert_true(is_near(predict(job, c).gradient_bytes, 4 * n / 8));
+    mdot_configuration fp32 = {BASE, .gradient_type = MDOT_NUMBER_HALF};
+    expect_error(fp32, "gradient_type is half");
+    mdot_job_destroy(job);
+}
+
+/* FSDP: fp32 shards, two gathered blocks and the matmul outside of them in bf16. */
+static void stage_3_gathers_weights_in_the_type_of_computation(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    mdot_configuration c = {BASE, .optimizer = MDOT_OPTIMIZER_ADAM, .gpu_count = 64, .zero_stage = 3,
+                            .precision = MDOT_PRECISION_MIXED_BF16};
+    mdot_prediction p = predict(job, c);
+    double gathered = 2 * block_parameters + matrix;
+    assert_true(is_near(p.weight_bytes, 4 * all_parameters / 64 + 2 * gathered));
+    assert_true(is_near(p.optimizer_bytes, 8 * all_parameters / 64));
+    double whole = p.gradient_bytes - 4 * all_parameters / 64 * 1; /* at most all shards */
+    assert_true(whole <= 2 * (block_parameters + matrix) + 2 * block_parameters);
+    c.keep_gathered = 1;
+    mdot_prediction kept = predict(job, c);
+    assert_true(kept.peak_memory_bytes > p.peak_memory_bytes);
+    assert_true(kept.step_ms < p.step_ms); /* the backward pass gathers nothing */
+    c.zero_stage = 2;
+    expect_error(c, "keep_gathered");
+    mdot_job_destroy(job);
+}
+
+/* Autocast under stage 3 copies the weights of the gathered block, not of the whole network. */
+static void autocast_under_stage_3_copies_a_block(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    mdot_configuration c = {BASE, .optimizer = MDOT_OPTIMIZER_ADAM, .gpu_count = 64, .zero_stage = 3,
+                            .precision = MDOT_PRECISION_AMP_BF16};
+    mdot_configuration fp32 = c;
+    fp32.precision = MDOT_PRECISION_FP32;
+    double more = predict(job, c).activation_bytes - predict(job, fp32).activation_bytes;
+    assert_true(more < 2 * block_parameters);
+    mdot_job_destroy(job);
+}
+
+static void sums_in_another_type_take_another_time(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    mdot_configuration c = {BASE, .gpu_count = 64, .node_count = 8, .network_gbps = 0.1};
+    double fp32 = predict(job, c).step_ms;
+    c.reduce_type = MDOT_NUMBER_HALF;
+    double half = predict(job, c).step_ms;
+    assert_true(half < 0.6 * fp32 && half > 0.4 * fp32);
+    mdot_job_destroy(job);
+}
+
+static void offloading_trades_memory_for_transfers(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    mdot_configuration c = {BASE, .optimizer = MDOT_OPTIMIZER_ADAM, .zero_stage = 3, .gpu_count = 8,
+                            .precision = MDOT_PRECISION_MIXED_BF16};
+    mdot_prediction on_gpu = predict(job, c);
+    c.offload = MDOT_OFFLOAD_OPTIMIZER;
+    mdot_prediction optimizer = predict(job, c);
+    assert_true(optimizer.optimizer_bytes == 0 && optimizer.peak_memory_bytes < on_gpu.peak_memory_bytes);
+    double update_ms = 28 * all_parameters / 112e6; /* at 112 GB/s of a host with eight shards */
+    double weights_ms = 2 * all_parameters / 8 / (0.8 * 31.5e6);
+    double added = optimizer.step_ms - on_gpu.step_ms;
+    assert_true(added > 0.9 * (update_ms + weights_ms) - on_gpu.step_ms && added > 0);
+    c.offload = MDOT_OFFLOAD_PARAMETERS;
+    mdot_prediction parameters = predict(job, c);
+    assert_true(parameters.peak_memory_bytes < optimizer.peak_memory_bytes);
+    assert_true(is_near(parameters.weight_bytes, 2 * (2 * block_parameters + matrix)));
+    c.zero_stage = 2;
+    expect_error(c, "zero_stage 3");
+    mdot_job_destroy(job);
+}
+
+static void frozen_weights_are_quantised(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(true);
+    const double frozen = 2 * BLOCKS * matrix, trained = all_parameters - frozen;
+    mdot_configuration c = {BASE, .precision = MDOT_PRECISION_BF16};
+    mdot_prediction unchanged = predict(job, c);
+    assert_true(unchanged.weight_bytes == 2 * all_parameters);
+    c.frozen_weights = MDOT_FROZEN_INT8;
+    mdot_prediction int8 = predict(job, c);
+    assert_true(is_near(int8.weight_bytes, (1 + 4 / 1024.0) * frozen + 2 * trained));
+    c.frozen_weights = MDOT_FROZEN_NF4;
+    mdot_prediction nf4 = predict(job, c);
+    double bits = 4 + 0.127; /* QLoRA, section 3 */
+    assert_true(fabs(nf4.weight_bytes - (bits / 8 * frozen + 2 * trained)) < 1e-3 * nf4.weight_bytes);
+    assert_true(nf4.activation_bytes >= unchanged.activation_bytes); /* a dequantised matrix */
+    assert_true(nf4.step_ms > unchanged.step_ms && int8.step_ms > unchanged.step_ms);
+    mdot_job_destroy(job);
+}
+
+static void a_moving_average_is_an_fp32_copy(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    mdot_configuration c = {BASE};
+    mdot_prediction without = predict(job, c);
+    c.ema = 1;
+    mdot_prediction with = predict(job, c);
+    assert_true(is_near(with.weight_bytes, without.weight_bytes + 4 * all_parameters));
+    assert_true(with.step_ms > without.step_ms);
+    mdot_job_destroy(job);
+}
+
+/* Eight blocks of a normalisation, a matmul, attention and a matmul. */
+static mdot_job *make_attention_job(void)
+{
+    enum { LAYERS = 8, EACH = 4, OPERATORS = LAYERS * EACH };
+    static uint32_t inputs[OPERATORS];
+    mdot_job_operator operators[OPERATORS];
+    for (uint32_t i = 0; i < OPERATORS; i++) {
+        static const char *const types[EACH] = {"LayerNormalization", "Linear", "Attention", "Linear"};
+        mdot_job_operator *op = &operators[i];
+        uint32_t at = i % EACH;
+        *op = (mdot_job_operator){.struct_size = sizeof *op, .known = true, .type = types[at], .block = i / EACH + 1};
+        /* Attention reads queries, keys and values, and writes a third of that. */
+        double read = at == 2 ? 3e7 : 1e7, written = at == 1 ? 3e7 : 1e7;
+        for (int phase = 0; phase < (at % 2 == 1 ? 3 : 2); phase++)
+            op->per_sample[phase] = (mdot_load){at == 0 ? 1e7 : 1e10, read, written};
+        op->setting[MDOT_SETTING_INPUTS] = 1;
+        op->parameters = at % 2 == 1 ? matrix : at == 0 ? norm : 0;
+        if (at == 0) op->setting[MDOT_SETTING_AXIS] = 1;
+        if (at % 2 == 1) op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = WIDTH;
+        if (at == 2) {
+            op->setting[MDOT_SETTING_HEADS] = 16;
+            op->setting[MDOT_SETTING_HEAD_SIZE] = 64;
+        }
+        inputs[i] = i - 1;
+        op->inputs = &inputs[i];
+        op->input_count = i > 0;
+    }
+    return predict_make_job(operators, OPERATORS);
+}
+
+#define WIDE .struct_size = sizeof(mdot_configuration), .batch = 8, .gpu = "A100-SXM-80GB"
+
+static void context_parallelism_divides_sequences(void **state)
+{
+    (void)state;
+    mdot_job *job = make_attention_job();
+    mdot_configuration c = {WIDE, .accumulate = 2, .link_gbps = 1e6};
+    mdot_prediction one = predict(job, c);
+    c.context_parallel = 4;
+    mdot_prediction four = predict(job, c);
+    assert_true(is_near(four.activation_bytes, one.activation_bytes / 4));
+    assert_true(four.weight_bytes == one.weight_bytes);
+    assert_true(is_near(four.gradient_bytes, 2 * one.gradient_bytes)); /* buckets, as in data parallelism */
+    assert_true(four.step_ms < 0.5 * one.step_ms && four.step_ms > 0.2 * one.step_ms);
+    c.link_gbps = 0.1; /* keys and values, and gradients */
+    double slow = predict(job, c).step_ms;
+    c.context_parallel = 1;
+    c.data_parallel = 4;
+    assert_true(slow > predict(job, c).step_ms + 1);
+    c.zero_stage = 1;
+    double state_of_workers = predict(job, c).optimizer_bytes;
+    c.data_parallel = 1;
+    c.context_parallel = 4;
+    assert_true(predict(job, c).optimizer_bytes == state_of_workers);
+    mdot_job_destroy(job);
+    mdot_configuration without = {BASE, .context_parallel = 2};
+    expect_error(without, "lacks attention");
+    without.gpu_count = 4;
+    without.data_parallel = 4;
+    expect_error(without, "context_parallel 2 multiply to 8");
+}
+
+static void sequence_parallelism_divides_replicated_tensors(void **state)
+{
+    (void)state;
+    mdot_job *job = make_attention_job();
+    mdot_configuration c = {WIDE, .accumulate = 2, .tensor_parallel = 4};
+    mdot_prediction replicated = predict(job, c);
+    c.sequence_parallel = 1;
+    mdot_prediction divided = predict(job, c);
+    const rt_activations *a = &job->analysis->activations.of[RT_ACTIVATION_FP32][MDOT_ATTENTION_FLASH][0];
+    assert_true(is_near(replicated.activation_bytes, 8 * (a->whole + (a->all - a->whole) / 4)));
+    assert_true(is_near(divided.activation_bytes, 8 * a->all / 4));
+    assert_true(divided.step_ms < replicated.step_ms); /* normalisations */
+    c.tensor_parallel = 1;
+    mdot_job_destroy(job);
+    expect_error(c, "sequence_parallel needs tensor_parallel");
+}
+
+/* Four stages wait three micro-steps of eleven. Two virtual stages halve that, and keep (p - 1) / (p v) more. */
+static void pipelines_trade_waiting_for_activations(void **state)
+{
+    (void)state;
+    mdot_job *job = make_attention_job();
+    mdot_configuration c = {WIDE, .pipeline_parallel = 4, .micro_batches = 8, .link_gbps = 1e6};
+    mdot_prediction plain = predict(job, c);
+    c.virtual_stages = 2;
+    mdot_prediction interleaved = predict(job, c);
+    assert_true(is_near(interleaved.activation_bytes, plain.activation_bytes * (1 + 3 / 8.0)));
+    double ratio = interleaved.step_ms / plain.step_ms;
+    assert_true(ratio > (8 + 1.5) / 11 - 0.01 && ratio < 0.95);
+    c.virtual_stages = 3;
+    expect_error(c, "each part needs a block");
+    c.virtual_stages = 2;
+    c.micro_batches = 2;
+    expect_error(c, "multiple of pipeline_parallel");
+    c.micro_batches = 8;
+    c.schedule = MDOT_SCHEDULE_ZERO_BUBBLE;
+    expect_error(c, "zero-bubble");
+    c.virtual_stages = 1;
+    mdot_prediction filled = predict(job, c);
+    assert_true(filled.activation_bytes == plain.activation_bytes);
+    assert_true(filled.step_ms < interleaved.step_ms && filled.step_ms > plain.step_ms * (8 + 0.9) / 11);
+    c.pipeline_parallel = 1;
+    c.micro_batches = 1;
+    expect_error(c, "zero-bubble needs pipeline_parallel");
+    mdot_job_destroy(job);
+}
+
+/* FP8 doubles the rate of the matmuls and costs casts, which compiled code fuses. Memory is that of mixed-bf16. */
+static void fp8_needs_its_gpu_and_speeds_up_large_matmuls(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    mdot_configuration c = {BASE, .compiled = 1, .precision = MDOT_PRECISION_MIXED_BF16};
+    c.gpu = "B200";
+    mdot_prediction bf16 = predict(job, c);
+    static const mdot_precision precisions[] = {MDOT_PRECISION_FP8, MDOT_PRECISION_FP8_ROWWISE, MDOT_PRECISION_MXFP8};
+    for (size_t i = 0; i < 3; i++) {
+        c.precision = precisions[i];
+        mdot_prediction fp8 = predict(job, c);
+        assert_true(fp8.peak_memory_bytes == bf16.peak_memory_bytes);
+        assert_true(fp8.step_ms < 0.95 * bf16.step_ms && fp8.step_ms > 0.5 * bf16.step_ms);
+    }
+    c.gpu = "H100";
+    c.precision = MDOT_PRECISION_FP8_ROWWISE;
+    double by_row = predict(job, c).step_ms;
+    c.precision = MDOT_PRECISION_FP8;
+    double by_tensor = predict(job, c).step_ms;
+    assert_true(by_row < by_tensor); /* which looks for the largest element first */
+    mdot_job_destroy(job);
+    c.gpu = "A100";
+    expect_error(c, "A100-SXM-40GB lacks FP8");
+    c.gpu = "H100";
+    c.precision = MDOT_PRECISION_MXFP8;
+    expect_error(c, "H100-SXM-80GB lacks MX formats");
+    mdot_gpu without = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find("H100", &without, NULL), MDOT_OK);
+    without.fp8_tflops = 0;
+    without.name = "H1";
+    mdot_configuration by_spec = {
+        .struct_size = sizeof by_spec, .batch = 1, .gpu_spec = &without, .precision = MDOT_PRECISION_FP8};
+    expect_error(by_spec, "H1 lacks FP8");
+}
+
+/* Parts add up to the peak for all these options, and explanations add up to the prediction. */
+static void parts_and_explanations_add_up(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job(false);
+    const mdot_configuration cases[] = {
+        {BASE, .optimizer = MDOT_OPTIMIZER_MUON, .ema = 1},
+        {BASE, .optimizer = MDOT_OPTIMIZER_ADAM, .optimizer_kernels = MDOT_OPTIMIZER_KERNELS_FOR_LOOP},
+        {BASE, .zero_stage = 3, .gpu_count = 8, .offload = MDOT_OFFLOAD_PARAMETERS},
+        {BASE, .precision = MDOT_PRECISION_MIXED_FP16, .step_in_backward = 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_prediction p = predict(job, cases[i]);
+        double sum = p.weight_bytes + p.gradient_bytes + p.optimizer_bytes + p.activation_bytes;
+        assert_true(fabs(sum - (double)p.peak_memory_bytes) <= 1);
+        mdot_explanation *explanation = NULL;
+        mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
+        assert_int_equal(mdot_explain(predict_bandwidth.context, job, &cases[i], &explanation, NULL), MDOT_OK);
+        assert_int_equal(mdot_explanation_get_info(explanation, &info), MDOT_OK);
+        double ms = info.forward_ms + info.data_gradient_ms + info.weight_gradient_ms + info.optimizer_ms +
+                    info.host_ms + info.communication_ms + info.idle_ms;
+        if (fabs(ms - p.step_ms) > 1e-6 * p.step_ms) fail_msg("case %zu: %g ms, not %g", i, ms, p.step_ms);
+        mdot_explanation_destroy(explanation);
+    }
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_optimizer_has_its_state),
+        cmocka_unit_test(kernels_decide_the_memory_and_time_of_the_update),
+        cmocka_unit_test(optimizers_with_less_state_take_less_time),
+        cmocka_unit_test(a_step_in_the_backward_pass_keeps_one_gradient),
+        cmocka_unit_test(mixed_precision_has_two_weights_below_stage_3),
+        cmocka_unit_test(stage_3_gathers_weights_in_the_type_of_computation),
+        cmocka_unit_test(autocast_under_stage_3_copies_a_block),
+        cmocka_unit_test(sums_in_another_type_take_another_time),
+        cmocka_unit_test(offloading_trades_memory_for_transfers),
+        cmocka_unit_test(frozen_weights_are_quantised),
+        cmocka_unit_test(a_moving_average_is_an_fp32_copy),
+        cmocka_unit_test(context_parallelism_divides_sequences),
+        cmocka_unit_test(sequence_parallelism_divides_replicated_tensors),
+        cmocka_unit_test(pipelines_trade_waiting_for_activations),
+        cmocka_unit_test(fp8_needs_its_gpu_and_speeds_up_large_matmuls),
+        cmocka_unit_test(parts_and_explanations_add_up),
+    };
+    return cmocka_run_group_tests(tests, predict_setup, predict_teardown);
+}
