@@ -37,6 +37,15 @@ mdot_status rt_configuration_check(const rt_configuration *configuration, const 
             err, MDOT_INVALID_ARGUMENT,
             "tensor_parallel is %u; it must divide %llu, the common divisor of the job's channels and heads",
             c->tensor_parallel, (unsigned long long)common);
+    if (c->offload_activations != 0 && job->info.block_count == 0)
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "offload_activations moves the tensors of one block after the other, but the job lacks blocks");
+    if (c->loss != MDOT_LOSS_WHOLE && job->analysis->totals.logits == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "loss is %s, but the job has no cross-entropy of a matmul's result: read the network with its "
+                         "loss, or leave loss at whole",
+                         c->loss == MDOT_LOSS_FUSED ? "fused" : "chunked");
     if (c->context_parallel > 1 && !job->analysis->totals.has_attention)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "context_parallel is %u, but the job lacks attention, whose sequences it divides: leave "
@@ -69,7 +78,7 @@ static rt_activation_case activation_case_of(const mdot_configuration *c)
                                                            : RT_ACTIVATION_FP32;
     mdot_recompute recompute = c->recompute;
     if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0) recompute = MDOT_RECOMPUTE_SELECTIVE;
-    return (rt_activation_case){type, c->attention, recompute};
+    return (rt_activation_case){type, c->attention, recompute, c->loss};
 }
 
 /* Micro-steps in which a stage waits for others. A zero-bubble schedule (ZB-H1, arXiv 2401.10241) computes gradients of
@@ -126,6 +135,7 @@ rt_resolved_configuration rt_with_kernels_of(const rt_resolved_configuration *re
     c->step_in_backward = other->configuration.c.step_in_backward;
     c->frozen_weights = other->configuration.c.frozen_weights;
     c->ema = other->configuration.c.ema;
+    c->loss = other->configuration.c.loss;
     variant.rates = other->rates;
     variant.widths = rt_widths_of(c);
     variant.activation_case = activation_case_of(c);
