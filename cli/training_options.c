@@ -27,6 +27,10 @@ const cli_word cli_offload_words[] = {
 #define OFFLOAD_WORD WORD
 #include "runtime/job/configuration.def"
     {0}};
+const cli_word cli_loss_words[] = {
+#define LOSS_WORD WORD
+#include "runtime/job/configuration.def"
+    {0}};
 const cli_word cli_schedule_words[] = {
 #define SCHEDULE_WORD WORD
 #include "runtime/job/configuration.def"
@@ -279,6 +283,8 @@ static void put_training(cli_sentence *out, const mdot_configuration *c)
     if (c->gradient_type != MDOT_NUMBER_DEFAULT) put(out, ", %s gradients", rt_gradient_type_names[c->gradient_type]);
     if (c->reduce_type != MDOT_NUMBER_DEFAULT) put(out, ", sums in %s", rt_reduce_type_names[c->reduce_type]);
     if (c->offload != MDOT_OFFLOAD_NOTHING) put(out, ", %s in host memory", rt_offload_names[c->offload]);
+    if (c->offload_activations != 0) put(out, ", activations in host memory");
+    if (c->loss != MDOT_LOSS_WHOLE) put(out, ", %s loss", rt_loss_names[c->loss]);
     if (c->frozen_weights != MDOT_FROZEN_UNCHANGED)
         put(out, ", frozen weights in %s", rt_frozen_weights_names[c->frozen_weights]);
     if (c->ema != 0) put(out, ", moving average of weights");

@@ -316,6 +316,11 @@ typedef enum mdot_frozen {
     MDOT_FROZEN_NF4   /* half a byte, with doubly quantised scales of 64 weights (QLoRA) */
 } mdot_frozen;
 
+/* Kernels of the cross-entropy at the end of a job. CHUNKED keeps the logits as the matmul writes them, and converts an
+ * eighth of them to fp32 at a time (torchtune's CEWithChunkedOutputLoss). FUSED computes logits, loss and gradients of a
+ * part of the tokens at a time: hidden size / vocabulary of them (Liger's FusedLinearCrossEntropy). */
+typedef enum mdot_loss { MDOT_LOSS_WHOLE, MDOT_LOSS_CHUNKED, MDOT_LOSS_FUSED } mdot_loss;
+
 /* Schedule of a pipeline of p stages. It waits (p - 1) / virtual_stages micro-steps for others, or a third with
  * ZERO_BUBBLE, because gradients of weights fill the gaps. */
 typedef enum mdot_schedule { MDOT_SCHEDULE_1F1B, MDOT_SCHEDULE_ZERO_BUBBLE } mdot_schedule;
@@ -432,6 +437,11 @@ typedef struct mdot_configuration {
     uint32_t virtual_stages; /* number of parts of an interleaved pipeline that each GPU has, up to 2^16; 0 means 1 */
     mdot_schedule schedule;  /* schedule of a pipeline: one forward and one backward pass in turn (1f1b), or with
                                  * gradients of weights in the gaps (zero-bubble, ZB-H1) */
+    uint32_t offload_activations; /* saved tensors of each block move to host memory, and back for its backward pass. 0
+                                   * or 1. INVALID_ARGUMENT for a job without blocks */
+    mdot_loss loss; /* kernels of the cross-entropy: on all logits (whole), in eight parts (chunked), or fused with the
+                     * matmul before it, as Liger's. INVALID_ARGUMENT for CHUNKED and FUSED if the job has no
+                     * cross-entropy */
 } mdot_configuration;
 
 /* The numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or

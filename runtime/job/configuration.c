@@ -71,6 +71,10 @@ enum {
 #include "runtime/job/configuration.def"
 };
 enum {
+#define LOSS(id, name) VALUE_LOSS_##id,
+#include "runtime/job/configuration.def"
+};
+enum {
 #define LINK_CHOICE(id, name) VALUE_LINK_##id,
 #include "runtime/job/configuration.def"
 };
@@ -85,6 +89,7 @@ enum {
 #define OFFLOAD(id, name) SAME(OFFLOAD_##id)
 #define FROZEN(id, name) SAME(FROZEN_##id)
 #define SCHEDULE(id, name) SAME(SCHEDULE_##id)
+#define LOSS(id, name) SAME(LOSS_##id)
 #define LINK_CHOICE(id, name) SAME(LINK_##id)
 #include "runtime/job/configuration.def"
 

@@ -11,7 +11,11 @@ typedef enum rt_activation_type {
     RT_ACTIVATION_BF16,
     RT_ACTIVATION_TYPES
 } rt_activation_type;
-enum { RT_ATTENTIONS = MDOT_ATTENTION_FLASH + 1, RT_RECOMPUTATIONS = MDOT_RECOMPUTE_SELECTIVE + 1 };
+enum {
+    RT_ATTENTIONS = MDOT_ATTENTION_FLASH + 1,
+    RT_RECOMPUTATIONS = MDOT_RECOMPUTE_SELECTIVE + 1,
+    RT_LOSSES = MDOT_LOSS_FUSED + 1
+};
 
 /* Tensors are of this type in the precision. */
 rt_activation_type rt_activation_type_of(mdot_precision precision);
@@ -20,6 +24,7 @@ typedef struct rt_activation_case {
     rt_activation_type type;
     mdot_attention attention; /* EAGER or FLASH */
     mdot_recompute recompute;
+    mdot_loss loss;
 } rt_activation_case;
 
 /* Bytes per sample at one moment of a forward and backward pass. */
@@ -41,15 +46,25 @@ typedef struct rt_activations {
 
 /* The elements of MDOT_ATTENTION_PROGRAM, which stands for one of the others, are unused. */
 typedef struct rt_activation_table {
-    rt_activations of[RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS];
+    rt_activations of[RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS]; /* with a loss on all logits */
+    /* With the other kernels of the loss, from CHUNKED on; only of jobs that have a cross-entropy. */
+    rt_activations with_loss[RT_LOSSES - 1][RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS];
 } rt_activation_table;
 
-/* Fills the activations of every case. Returns false if memory runs out. */
-bool rt_measure_activations(const mdot_job *job, const rt_sharding *sharding, rt_activation_table *out_table);
+static inline const rt_activations *rt_activations_of(const rt_activation_table *table, const rt_activation_case *which)
+{
+    if (which->loss != MDOT_LOSS_WHOLE)
+        return &table->with_loss[which->loss - 1][which->type][which->attention][which->recompute];
+    return &table->of[which->type][which->attention][which->recompute];
+}
+
+/* Fills the activations of every case. `logits` is rt_job_totals's. Returns false if memory runs out. */
+bool rt_measure_activations(const mdot_job *job, const rt_sharding *sharding, size_t logits,
+                            rt_activation_table *out_table);
 
 /* Bytes per sample at the peak, by the operator that owns the tensors, at this degree of tensor parallelism. They
  * sum to whole + (all - whole) / tensor. Returns false if memory runs out. */
-bool rt_shard_activations(const mdot_job *job, const rt_sharding *sharding, const rt_activation_case *which,
-                          double tensor, double *out_bytes);
+bool rt_shard_activations(const mdot_job *job, const rt_sharding *sharding, size_t logits,
+                          const rt_activation_case *which, double tensor, double *out_bytes);
 
 #endif

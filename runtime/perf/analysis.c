@@ -16,7 +16,7 @@ static bool fill(const mdot_job *job, rt_analysis *a)
     if (a->roofline_inputs == NULL) return false;
     a->update_parts = rt_find_update_parts(job, &a->sharding);
     a->totals = rt_sum_job(job, a->op_costs.cost);
-    return rt_measure_activations(job, &a->sharding, &a->activations);
+    return rt_measure_activations(job, &a->sharding, a->totals.logits, &a->activations);
 }
 
 static void destroy(rt_analysis *analysis)

@@ -5,6 +5,8 @@
  *                hide.
  *   parameters   The same gradients and update. Each pass reads the GPU's shard of the weights from the host instead,
  *                while it computes.
+ *   activations  Saved tensors move to the host during the forward pass, and back during the backward pass. The step
+ *                waits for the part that takes longer than the pass.
  *
  * The update moves 28 bytes per parameter and reaches 112 GB/s of a host: DeepSpeed's CPUAdam updates 10^9 parameters
  * in .25 s (ZeRO-Offload, arXiv 2101.06840, table 4: .22 to .26 s for 1, 2 and 4 · 10^9). The GPUs of a node share it.
@@ -14,6 +16,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/peak_memory.h"
+#include "runtime/perf/peak_moments.h"
 
 #define HOST_GBPS 112.0
 #define PCIE_EFFICIENCY 0.8
@@ -23,8 +26,13 @@ static double at_least_zero(double number)
     return number > 0 ? number : 0;
 }
 
-double rt_host_memory_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double forward_ms,
-                         double backward_ms)
+static double pcie_rate(const rt_resolved_configuration *resolved)
+{
+    return PCIE_EFFICIENCY * resolved->configuration.gpu.pcie_gbps * RT_BYTES_PER_MS;
+}
+
+static double state_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double forward_ms,
+                       double backward_ms)
 {
     const mdot_configuration *c = &resolved->configuration.c;
     if (c->offload == MDOT_OFFLOAD_NOTHING) return 0;
@@ -35,9 +43,24 @@ double rt_host_memory_ms(const mdot_job *job, const rt_resolved_configuration *r
     mdot_load load = mdot_optimizer_load(c->optimizer, updated);
     double in_node = (double)c->gpu_count / c->node_count;
     double update_ms = (load.bytes_read + load.bytes_written) / (HOST_GBPS * RT_BYTES_PER_MS) * in_node;
-    double pcie = PCIE_EFFICIENCY * resolved->configuration.gpu.pcie_gbps * RT_BYTES_PER_MS;
+    double pcie = pcie_rate(resolved);
     double gradients_ms = w.gradients * updated / pcie, weights_ms = w.compute * updated / pcie;
     if (c->offload == MDOT_OFFLOAD_OPTIMIZER) return at_least_zero(gradients_ms - backward_ms) + update_ms + weights_ms;
     double pass_ms = (double)c->accumulate * w.weights * rt_zero_part(c, weights) / pcie;
     return at_least_zero(pass_ms - forward_ms) + at_least_zero(pass_ms + gradients_ms - backward_ms) + update_ms;
+}
+
+static double activations_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double forward_ms,
+                             double backward_ms)
+{
+    if (resolved->configuration.c.offload_activations == 0) return 0;
+    double bytes = (double)resolved->configuration.micro_batch * resolved->steps * rt_offloaded_bytes(job, resolved);
+    double ms = bytes / pcie_rate(resolved);
+    return at_least_zero(ms - forward_ms) + at_least_zero(ms - backward_ms);
+}
+
+double rt_host_memory_ms(const mdot_job *job, const rt_resolved_configuration *resolved, double forward_ms,
+                         double backward_ms)
+{
+    return state_ms(job, resolved, forward_ms, backward_ms) + activations_ms(job, resolved, forward_ms, backward_ms);
 }

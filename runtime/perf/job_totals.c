@@ -12,6 +12,21 @@ static void add_attention(rt_job_totals *t, const mdot_load *forward)
     t->key_value_bytes += key_values > 0 ? key_values : forward->bytes_read;
 }
 
+/* The matmul whose result reaches operator `loss` through operators that keep its size, such as views and casts. */
+static size_t find_logits(const mdot_job *job, size_t loss)
+{
+    const mdot_job_operator *op = &job->operators[loss];
+    double least = 0;
+    while (op->input_count > 0) {
+        size_t at = op->inputs[0];
+        op = &job->operators[at];
+        if (op->per_sample[MDOT_PHASE_FORWARD].bytes_written < least) return 0;
+        least = op->per_sample[MDOT_PHASE_FORWARD].bytes_written;
+        if (rt_uses_tensor_cores(op)) return at + 1;
+    }
+    return 0;
+}
+
 rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
 {
     rt_job_totals t = {0};
@@ -21,6 +36,7 @@ rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
         double flops = rt_uses_tensor_cores(op) ? op->per_sample[MDOT_PHASE_FORWARD].flops : 0;
         tensor_core_flops += flops;
         if (op->setting[MDOT_SETTING_KERNEL_W] > 0) convolution_flops += flops;
+        if (rt_is_loss(op)) t.logits = find_logits(job, i);
         if (rt_score_bytes(op) > 0) add_attention(&t, &op->per_sample[MDOT_PHASE_FORWARD]);
         uint32_t type_id = op->traits.number;
         t.lacks_type_id = t.lacks_type_id || type_id == 0;

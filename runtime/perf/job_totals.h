@@ -9,6 +9,7 @@ typedef struct rt_job_totals {
     double cost, cost_without_type_id; /* sums of costs: of all operators, and of those whose type lacks a type id */
     bool lacks_type_id;                /* an operator's type lacks a type id */
     uint32_t highest_type_id;
+    size_t logits; /* 1 + index of the matmul whose result a cross-entropy reads; 0: none */
     bool has_attention;
     double attention_count, attention_flops; /* flops of one sample's forward pass */
     double key_value_bytes;                  /* fp32 bytes of the keys and values of one sample, in all attentions */

@@ -30,6 +30,13 @@ static inline double rt_dense_parameters(const mdot_job_operator *op)
     return rt_has_sparse_gradient(op) ? 0 : op->parameters;
 }
 
+/* True for a cross-entropy, or the part of it that reads logarithms of probabilities: type ids of ir/ops_job.def. */
+static inline bool rt_is_loss(const mdot_job_operator *op)
+{
+    enum { SOFTMAX_CROSS_ENTROPY = 138, NEGATIVE_LOG_LIKELIHOOD = 139 };
+    return op->traits.number == SOFTMAX_CROSS_ENTROPY || op->traits.number == NEGATIVE_LOG_LIKELIHOOD;
+}
+
 /* fp32 bytes of one sample's scores if the operator is an attention, otherwise 0. Derived from the FLOPs, which
  * account for windows and masks: two matmuls of 2 * head_size FLOPs per score and a softmax of 5 (ir/ops). */
 static inline double rt_score_bytes(const mdot_job_operator *op)

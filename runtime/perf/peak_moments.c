@@ -8,12 +8,44 @@
 
 enum { HALF_BYTES = 2 };
 
+/* Bytes per sample at the peak of a case, on one GPU. */
+static double peak_of(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_activation_case *which)
+{
+    const rt_activations *a = rt_activations_of(&job->analysis->activations, which);
+    double sample = a->whole / resolved->replicated + (a->all - a->whole) / resolved->shard.tensor;
+    return sample / resolved->sequence;
+}
+
+/* The fraction of the activations that stays on the GPU. Offloading keeps the tensors of the block that computes. If
+ * blocks are not recomputed, it also keeps those of the block whose tensors are being moved. The difference between the
+ * peaks without and with recomputed blocks is what all blocks but one save besides their inputs. */
+static double kept_on_gpu(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    rt_activation_case which = resolved->activation_case, recomputed = which;
+    double blocks = job->info.block_count;
+    if (resolved->configuration.c.offload_activations == 0 || blocks < 2) return 1;
+    recomputed.recompute = MDOT_RECOMPUTE_BLOCKS;
+    double width = which.type == RT_ACTIVATION_FP32 ? 1 : 0.5;
+    double inputs = width * job->analysis->sharding.border_bytes / resolved->replicated / resolved->sequence;
+    double peak = peak_of(job, resolved, &which), with_inputs = peak_of(job, resolved, &recomputed);
+    double moved = which.recompute == MDOT_RECOMPUTE_BLOCKS ? 0 : (peak - with_inputs) / (blocks - 1);
+    double kept = with_inputs - (blocks - 2) * inputs + (moved > 0 ? moved : 0);
+    double least = peak / blocks;
+    return kept < least ? 1 / blocks : kept < peak ? kept / peak : 1;
+}
+
+double rt_offloaded_bytes(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    double peak = peak_of(job, resolved, &resolved->activation_case) * resolved->shard.of[RT_PIPELINE_BLOCKS];
+    return peak * (1 - kept_on_gpu(job, resolved));
+}
+
 size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *resolved, rt_moment *out_moments)
 {
     const rt_activation_case *which = &resolved->activation_case;
-    const rt_activations *a = &job->analysis->activations.of[which->type][which->attention][which->recompute];
+    const rt_activations *a = rt_activations_of(&job->analysis->activations, which);
     const rt_shard *shard = &resolved->shard;
-    double copies = 0;
+    double copies = 0, kept = kept_on_gpu(job, resolved);
     if (which->type == RT_ACTIVATION_AMP) {
         rt_elements half = rt_part_of(&job->analysis->sharding.half_parameters, shard);
         copies = HALF_BYTES * (half.others + half.experts);
@@ -21,7 +53,7 @@ size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *res
     for (size_t i = 0; i < a->moment_count; i++) {
         const rt_activation_moment *m = &a->moments[i];
         double sample = m->whole / resolved->replicated + (m->all - m->whole) / shard->tensor;
-        out_moments[i] = (rt_moment){.per_sample = sample / resolved->sequence * shard->of[RT_PIPELINE_BLOCKS],
+        out_moments[i] = (rt_moment){.per_sample = kept * sample / resolved->sequence * shard->of[RT_PIPELINE_BLOCKS],
                                      .weight_copies = copies,
                                      .gradients = m->gradients};
     }

@@ -22,4 +22,8 @@ typedef struct rt_moment {
  * (zero_grad(set_to_none=True)). */
 size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *resolved, rt_moment *out_moments);
 
+/* Bytes per sample that move to host memory in a forward pass, and back in the backward pass; 0 unless activations are
+ * offloaded. */
+double rt_offloaded_bytes(const mdot_job *job, const rt_resolved_configuration *resolved);
+
 #endif

@@ -37,6 +37,15 @@ mdot_status rt_configuration_check(const rt_configuration *configuration, const 
             err, MDOT_INVALID_ARGUMENT,
             "tensor_parallel is %u; it must divide %llu, the common divisor of the job's channels and heads",
             c->tensor_parallel, (unsigned long long)common);
+    if (c->offload_activations != 0 && job->info.block_count == 0)
+        return mdot_fail(
+            err, MDOT_INVALID_ARGUMENT,
+            "offload_activations moves the tensors of one block after the other, but the job lacks blocks");
+    if (c->loss != MDOT_LOSS_WHOLE && job->analysis->totals.logits == 0)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "loss is %s, but the job has no cross-entropy of a matmul's result: read the network with its "
+                         "loss, or leave loss at whole",
+                         c->loss == MDOT_LOSS_FUSED ? "fused" : "chunked");
     if (c->context_parallel > 1 && !job->analysis->totals.has_attention)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT,
                          "context_parallel is %u, but the job lacks attention, whose sequences it divides: leave "
@@ -66,7 +75,7 @@ static rt_activation_case activation_case_of(const mdot_configuration *c)
 {
     mdot_recompute recompute = c->recompute;
     if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0) recompute = MDOT_RECOMPUTE_SELECTIVE;
-    return (rt_activation_case){rt_activation_type_of(c->precision), c->attention, recompute};
+    return (rt_activation_case){rt_activation_type_of(c->precision), c->attention, recompute, c->loss};
 }
 
 /* Autocast and mixed precision may surround a program with fp32 weights, and tf32 is a setting of its matmuls. Mixed
@@ -153,6 +162,7 @@ rt_resolved_configuration rt_with_kernels_of(const rt_resolved_configuration *re
     c->step_in_backward = other->configuration.c.step_in_backward;
     c->frozen_weights = other->configuration.c.frozen_weights;
     c->ema = other->configuration.c.ema;
+    c->loss = other->configuration.c.loss;
     variant.rates = other->rates;
     variant.widths = rt_widths_of(c);
     variant.activation_case = activation_case_of(c);

@@ -52,6 +52,8 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
     bytes *= inputs->is_fp32 ? rates->fp32 : rates->half;
     if (phase == MDOT_PHASE_FORWARD && inputs->uses_tensor_cores && rates->fp32 > 1)
         bytes += 1.5 * sizeof(float) * inputs->weights;
+    /* Liger's kernel writes the gradient where it read the logits. */
+    if (inputs->is_loss && c->loss == MDOT_LOSS_FUSED && phase == MDOT_PHASE_DATA_GRADIENT) flops = bytes = 0;
     double compute_ms = flops * rates->flop_ms[inputs->rate];
     bool skips = inputs->score_bytes > 0 && c->attention == MDOT_ATTENTION_FLASH;
     return (rt_roofline_terms){compute_ms, bytes * rates->byte_ms, skips ? MASKED * compute_ms : 0};

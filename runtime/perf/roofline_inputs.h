@@ -17,6 +17,7 @@ typedef struct rt_roofline_inputs {
     double operand, result; /* elements of a matmul's operand and result, per sample */
     uint8_t rate, position; /* rt_rate, rt_pipeline_position */
     bool is_fp32;           /* kept in fp32 by autocast */
+    bool is_loss;
     bool uses_tensor_cores, is_in_block;
     bool is_replicated; /* in a block, and whole on each GPU of tensor parallelism */
     bool is_selected;   /* recomputed by selective recomputation */

@@ -77,6 +77,8 @@ static void project_training(mdot_configuration *c)
     c->context_parallel = c->virtual_stages = 1;
     c->sequence_parallel = 0;
     c->schedule = MDOT_SCHEDULE_1F1B;
+    c->loss = MDOT_LOSS_WHOLE;
+    c->offload_activations = 0;
 }
 
 void rt_project_configuration(const rt_configuration *requested, const mdot_job *job, rt_configuration_set reads,
@@ -116,7 +118,7 @@ static bool equal_training(const mdot_configuration *a, const mdot_configuration
            a->reduce_type == b->reduce_type && a->offload == b->offload && a->frozen_weights == b->frozen_weights &&
            a->ema == b->ema && a->keep_gathered == b->keep_gathered && a->context_parallel == b->context_parallel &&
            a->sequence_parallel == b->sequence_parallel && a->virtual_stages == b->virtual_stages &&
-           a->schedule == b->schedule;
+           a->schedule == b->schedule && a->loss == b->loss && a->offload_activations == b->offload_activations;
 }
 
 static bool equal_but_precision(const mdot_configuration *a, const mdot_configuration *b)
@@ -138,7 +140,7 @@ static bool equal_micro_steps(const rt_configuration *a, const rt_configuration 
     return a->micro_batch == b->micro_batch && a->c.precision == b->c.precision && a->c.attention == b->c.attention &&
            a->c.compiled == b->c.compiled && a->c.recompute == b->c.recompute &&
            a->c.frozen_weights == b->c.frozen_weights && a->c.context_parallel == b->c.context_parallel &&
-           a->c.sequence_parallel == b->c.sequence_parallel;
+           a->c.sequence_parallel == b->c.sequence_parallel && a->c.loss == b->c.loss;
 }
 
 /* Like rt_roofline_of, which visits all operators, but reuses `of_other` if the micro-steps of both configurations are

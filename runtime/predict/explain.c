@@ -268,8 +268,9 @@ static mdot_status write_memory(breakdown *b, mdot_error *err)
     rt_memory m = rt_measure_memory(b->job, &b->requested);
     double *parameters = calloc(4 * count, sizeof *parameters);
     double *weights = parameters + count, *half = weights + count, *activations = half + count;
-    bool allocated = parameters != NULL && rt_shard_activations(b->job, b->sharding, &b->requested.activation_case,
-                                                                b->requested.shard.tensor, activations);
+    bool allocated = parameters != NULL &&
+                     rt_shard_activations(b->job, b->sharding, b->job->analysis->totals.logits,
+                                          &b->requested.activation_case, b->requested.shard.tensor, activations);
     if (allocated) {
         for (size_t i = 0; i < count; i++) {
             parameters[i] = parameters_of(b, i, false);

@@ -57,6 +57,8 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("sequence_parallel", ctypes.c_uint32),
     ("virtual_stages", ctypes.c_uint32),
     ("schedule", ctypes.c_int),
+    ("offload_activations", ctypes.c_uint32),
+    ("loss", ctypes.c_int),
 ]
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
@@ -70,6 +72,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "gradient_type": ("default", "fp32", "half"),
     "reduce_type": ("default", "fp32", "half"),
     "offload": ("nothing", "optimizer", "parameters"),
+    "loss": ("whole", "chunked", "fused"),
     "frozen_weights": ("unchanged", "int8", "nf4"),
     "schedule": ("1f1b", "zero-bubble"),
     "link": ("default", "pcie", "nvlink"),
@@ -132,6 +135,9 @@ WORDS: dict[str, dict[str, str]] = {
     "offload": {
         "none": "nothing",
     },
+    "loss": {
+        "liger": "fused",
+    },
     "frozen_weights": {
         "8bit": "int8",
         "4bit": "nf4",
@@ -159,6 +165,8 @@ ROWS: tuple[Row, ...] = (
     Row("gradient_type", "gradient_type", "choice", 0, 2),
     Row("reduce_type", "reduce_type", "choice", 0, 2),
     Row("offload", "offload", "choice", 0, 2),
+    Row("offload_activations", "offload_activations", "flag", 0, 1),
+    Row("loss", "loss", "choice", 0, 2),
     Row("frozen_weights", "frozen_weights", "choice", 0, 2),
     Row("ema", "ema", "flag", 0, 1),
     Row("gpus", "gpu_count", "whole", 0, 65536),
@@ -225,6 +233,11 @@ class ConfigurationOptions:
     """Parts that are kept in host memory and updated there: the optimizer's state, or also weights and gradients, which needs ZeRO stage 3.
     Values: nothing, optimizer, parameters.
     None selects the default: nothing."""
+    offload_activations: bool = False
+    """Saved tensors of each block move to host memory, and back for its backward pass."""
+    loss: str = "whole"
+    """Kernels of the cross-entropy: on all logits (whole), in eight parts (chunked), or fused with the matmul before it, as Liger's.
+    Values: whole, chunked, fused."""
     frozen_weights: str = "unchanged"
     """Type of the frozen weights of matmuls, which are dequantised before each use.
     Values: unchanged, int8, nf4."""
@@ -290,6 +303,8 @@ class Options(TypedDict, total=False):
     gradient_type: str
     reduce_type: str
     offload: Union[str, None]
+    offload_activations: bool
+    loss: str
     frozen_weights: str
     ema: bool
     gpus: int

@@ -36,6 +36,7 @@ OPTIONS = [
     ({"tensor_parallel": 2, "sequence_parallel": 1}, ["--parallel=tp=2,sp=1"]),
     ({"pipeline_parallel": 2, "virtual_stages": 2}, ["--parallel=pp=2,vpp=2"]),
     ({"pipeline_parallel": 2, "schedule": "zero-bubble"}, ["--parallel=pp=2", "--schedule=zb-h1"]),
+    ({"offload_activations": True}, ["--offload-activations"]),
     ({"offload": "optimizer"}, ["--offload"]),
     ({"frozen_weights": "nf4"}, ["--frozen-weights=nf4"]),
     ({"ema": True}, ["--ema"]),

@@ -404,6 +404,83 @@ static void pipelines_trade_waiting_for_activations(void **state)
     mdot_job_destroy(job);
 }
 
+/* With recomputed blocks, the inputs of blocks move; without, also the other tensors that blocks save. */
+static void activations_move_to_host_memory(void **state)
+{
+    (void)state;
+    mdot_job *job = make_attention_job();
+    mdot_configuration c = {WIDE, .accumulate = 2};
+    for (int recompute = 0; recompute < 2; recompute++) {
+        c.recompute = recompute == 0 ? MDOT_RECOMPUTE_NOTHING : MDOT_RECOMPUTE_BLOCKS;
+        c.offload_activations = 0;
+        mdot_prediction kept = predict(job, c);
+        c.offload_activations = 1;
+        mdot_prediction moved = predict(job, c);
+        assert_true(moved.activation_bytes < 0.7 * kept.activation_bytes);
+        assert_true(moved.activation_bytes >= kept.activation_bytes / 8);
+        mdot_gpu slow = MDOT_INIT(mdot_gpu);
+        assert_int_equal(mdot_gpu_find(c.gpu, &slow, NULL), MDOT_OK);
+        slow.pcie_gbps = 0.1;
+        mdot_configuration by_slot = c;
+        by_slot.gpu = NULL;
+        by_slot.gpu_spec = &slow;
+        double bytes = kept.activation_bytes - moved.activation_bytes, ms = 2 * 2 * bytes / 0.08e6;
+        double waited = predict(job, by_slot).step_ms - kept.step_ms;
+        assert_true(waited > ms - kept.step_ms - 1 && waited < ms);
+        assert_true(moved.step_ms >= kept.step_ms);
+    }
+    mdot_job_destroy(job);
+    mdot_job_operator op = {.struct_size = sizeof op, .known = true, .type = "Linear", .parameters = 100};
+    op.per_sample[MDOT_PHASE_FORWARD] = (mdot_load){100, 100, 100};
+    mdot_job *without = predict_make_job(&op, 1);
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    mdot_error err = {0};
+    assert_int_equal(mdot_predict(predict_bandwidth.context, without, &c, &p, &err), MDOT_INVALID_ARGUMENT);
+    mdot_job_destroy(without);
+}
+
+/* A matmul of 64 to 1024 columns, whose result of a megabyte a cross-entropy reads. */
+static mdot_job *make_loss_job(void)
+{
+    static const uint32_t inputs[2] = {0, 1};
+    mdot_job_operator operators[3];
+    static const char *const types[3] = {"Linear", "Linear", "SoftmaxCrossEntropyLoss"};
+    for (int i = 0; i < 3; i++) {
+        double written = i == 0 ? 1e5 : i == 1 ? 1e6 : 0;
+        operators[i] = (mdot_job_operator){.struct_size = sizeof operators[i], .known = true, .type = types[i]};
+        operators[i].setting[MDOT_SETTING_INPUTS] = 1;
+        operators[i].inputs = i > 0 ? &inputs[i - 1] : NULL;
+        operators[i].input_count = i > 0;
+        for (int phase = 0; phase < (i < 2 ? 3 : 2); phase++)
+            operators[i].per_sample[phase] = (mdot_load){1e6, i == 0 ? 1e5 : i == 1 ? 1e5 : 1e6, written};
+        if (i == 2) continue;
+        operators[i].parameters = 1e4;
+        operators[i].setting[MDOT_SETTING_CHANNELS_IN] = 64;
+        operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = i == 0 ? 64 : 1024;
+    }
+    return predict_make_job(operators, 3);
+}
+
+static void other_kernels_of_the_loss_keep_fewer_logits(void **state)
+{
+    (void)state;
+    mdot_job *job = make_loss_job();
+    mdot_configuration c = {WIDE, .precision = MDOT_PRECISION_AMP_BF16};
+    mdot_prediction whole = predict(job, c);
+    c.loss = MDOT_LOSS_CHUNKED;
+    mdot_prediction chunked = predict(job, c);
+    c.loss = MDOT_LOSS_FUSED;
+    mdot_prediction fused = predict(job, c);
+    /* The fp32 copy of the logits is an eighth. */
+    assert_true(is_near(whole.activation_bytes - chunked.activation_bytes, 8 * 1e6 * 7 / 8));
+    assert_true(fused.activation_bytes < 0.4 * chunked.activation_bytes);
+    assert_true(fused.step_ms < whole.step_ms && chunked.step_ms == whole.step_ms);
+    assert_true(fused.gradient_bytes > 0); /* of the matmul, in the forward pass */
+    mdot_job_destroy(job);
+    mdot_configuration without = {BASE, .loss = MDOT_LOSS_FUSED};
+    expect_error(without, "no cross-entropy");
+}
+
 /* FP8 doubles the rate of the matmuls and costs casts, which compiled code fuses. Memory is that of mixed-bf16. */
 static void fp8_needs_its_gpu_and_speeds_up_large_matmuls(void **state)
 {
@@ -484,6 +561,8 @@ int main(void)
         cmocka_unit_test(context_parallelism_divides_sequences),
         cmocka_unit_test(sequence_parallelism_divides_replicated_tensors),
         cmocka_unit_test(pipelines_trade_waiting_for_activations),
+        cmocka_unit_test(activations_move_to_host_memory),
+        cmocka_unit_test(other_kernels_of_the_loss_keep_fewer_logits),
         cmocka_unit_test(fp8_needs_its_gpu_and_speeds_up_large_matmuls),
         cmocka_unit_test(parts_and_explanations_add_up),
     };
