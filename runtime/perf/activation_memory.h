@@ -28,7 +28,7 @@ typedef struct rt_activations {
     double whole; /* excluding the tensors that tensor parallelism shards */
 } rt_activations;
 
-/* The elements of MDOT_ATTENTION_PROGRAM, which stands for one of the others, are unused. */
+/* The elements of MDOT_ATTENTION_PROGRAM equal those of FLASH, which it stands for if the job lacks a program. */
 typedef struct rt_activation_table {
     rt_activations of[RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS];
 } rt_activation_table;

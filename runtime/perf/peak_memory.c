@@ -24,26 +24,13 @@
  */
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/recorded_memory.h"
 
 enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
 
 static double min(double a, double b)
 {
     return a < b ? a : b;
-}
-
-/* The elements of experts and of all other operators on one GPU. */
-static rt_elements part_of(const rt_parts *parts, const rt_shard *shard)
-{
-    double saved = 1 - 1 / shard->tensor;
-    rt_elements sum = {0};
-    for (int at = 0; at < RT_PIPELINE_POSITIONS; at++) {
-        double experts = parts->experts[at] - parts->sharded_experts[at] * saved;
-        double all = parts->all[at] - parts->sharded[at] * saved;
-        sum.experts += shard->of[at] * experts / shard->experts;
-        sum.others += shard->of[at] * (all - experts);
-    }
-    return sum;
 }
 
 static double both(rt_elements elements)
@@ -53,13 +40,13 @@ static double both(rt_elements elements)
 
 rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *shard)
 {
-    return part_of(&job->analysis->sharding.parameters, shard);
+    return rt_part_of(&job->analysis->sharding.parameters, shard);
 }
 
 rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *shard)
 {
     const rt_sharding *sharding = &job->analysis->sharding;
-    rt_elements trained = part_of(&sharding->parameters, shard), frozen = part_of(&sharding->frozen, shard);
+    rt_elements trained = rt_part_of(&sharding->parameters, shard), frozen = rt_part_of(&sharding->frozen, shard);
     return (rt_elements){trained.others + frozen.others, trained.experts + frozen.experts};
 }
 
@@ -88,6 +75,14 @@ static double activation_bytes(const mdot_job *job, const rt_resolved_configurat
     const rt_activations *a = &job->analysis->activations.of[which->type][which->attention][which->recompute];
     double sample = a->whole + (a->all - a->whole) / resolved->shard.tensor;
     double in_flight = min(c->pipeline_parallel, resolved->steps);
+    mdot_peak_moment moments[MDOT_PEAK_MOMENTS_MAX];
+    size_t count = rt_recorded_moments(job, resolved, moments);
+    double recorded = 0, samples = (double)resolved->configuration.micro_batch * in_flight;
+    for (size_t i = 0; i < count; i++) {
+        double bytes = samples * moments[i].per_sample + moments[i].per_step;
+        recorded = bytes > recorded ? bytes : recorded;
+    }
+    if (count > 0) return recorded;
     return (double)resolved->configuration.micro_batch * sample * in_flight * resolved->shard.of[RT_PIPELINE_BLOCKS];
 }
 
@@ -100,18 +95,20 @@ rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration
     double bytes = c->precision == MDOT_PRECISION_BF16 ? HALF_BYTES : WEIGHT_BYTES;
     bool adam = c->optimizer != MDOT_OPTIMIZER_SGD;
     double optimizer_bytes = bytes * (c->zero_stage >= 1 ? zero_part(c, parameters) : both(parameters));
-    rt_memory m = {.weights = bytes * both(weights), .optimizer = (adam ? 2 : 1) * optimizer_bytes};
+    double own_weights = rt_weight_bytes(job, c->precision, both(parameters), both(weights) - both(parameters));
+    rt_memory m = {.weights = own_weights, .optimizer = (adam ? 2 : 1) * optimizer_bytes};
     m.gradients = bytes * (c->zero_stage >= 2 ? zero_part(c, parameters) : both(parameters));
     if (c->zero_stage == 0) m.gradients += bytes * exchanged_part(c, parameters);
     if (c->zero_stage >= 3) {
         double block = sharding->largest_block_parameters - sharding->largest_block_experts * (1 - 1 / shard->experts);
         double gathered = job->info.block_count > 0 ? bytes * block / shard->tensor : m.weights;
-        m.weights = min(m.weights, bytes * zero_part(c, weights) + gathered);
+        double part = both(weights) > 0 ? (zero_part(c, weights) + gathered / bytes) / both(weights) : 1;
+        m.weights *= min(1, part);
     }
     double update = adam ? optimizer_bytes : 0;
     m.pass_activations = activation_bytes(job, resolved);
     if (rt_is_half(c->precision) && c->precision != MDOT_PRECISION_BF16)
-        m.half_weights = HALF_BYTES * both(part_of(&sharding->half_parameters, shard));
+        m.half_weights = HALF_BYTES * both(rt_part_of(&sharding->half_parameters, shard));
     double passing = m.pass_activations + m.half_weights;
     m.activations = passing > update ? passing : update;
     return m;

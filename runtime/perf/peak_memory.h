@@ -5,10 +5,6 @@
 #include "runtime/job/job_model.h"
 #include "runtime/perf/resolved_configuration.h"
 
-typedef struct rt_elements {
-    double others, experts; /* elements of experts, which only data-parallel workers have copies of */
-} rt_elements;
-
 /* Trained parameters, and weights: trained and frozen parameters. */
 double rt_parameters(const mdot_job *job, const rt_shard *shard);
 rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *shard);

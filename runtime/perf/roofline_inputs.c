@@ -29,7 +29,8 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
                                  .is_fp32 = op->traits.autocast == MDOT_AUTOCAST_FULL,
                                  .uses_tensor_cores = rt_uses_tensor_cores(op),
                                  .is_in_block = op->block > 0,
-                                 .is_selected = op->known && !rt_uses_tensor_cores(op)};
+                                 .is_selected = op->known && !rt_uses_tensor_cores(op),
+                                 .is_recomputed = (op->flags & MDOT_OPERATOR_RECOMPUTED) != 0};
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
         inputs.sample[phase] = (rt_flops_and_bytes){sample->flops, sample->bytes_read + sample->bytes_written};

@@ -17,7 +17,8 @@ typedef struct rt_roofline_inputs {
     uint8_t rate, position; /* rt_rate, rt_pipeline_position */
     bool is_fp32;           /* kept in fp32 by autocast */
     bool uses_tensor_cores, is_in_block;
-    bool is_selected; /* recomputed by selective recomputation */
+    bool is_selected;   /* recomputed by selective recomputation */
+    bool is_recomputed; /* by the program (MDOT_OPERATOR_RECOMPUTED) */
 } rt_roofline_inputs;
 
 /* The inputs of one operator on one GPU of the shard. `fused_bytes` are those of all operators (op_cost.h). */

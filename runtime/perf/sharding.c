@@ -299,6 +299,19 @@ void rt_free_sharding(rt_sharding *sharding)
     free(sharding->experts.is_expert);
 }
 
+rt_elements rt_part_of(const rt_parts *parts, const rt_shard *shard)
+{
+    double saved = 1 - 1 / shard->tensor;
+    rt_elements sum = {0};
+    for (int at = 0; at < RT_PIPELINE_POSITIONS; at++) {
+        double experts = parts->experts[at] - parts->sharded_experts[at] * saved;
+        double all = parts->all[at] - parts->sharded[at] * saved;
+        sum.experts += shard->of[at] * experts / shard->experts;
+        sum.others += shard->of[at] * (all - experts);
+    }
+    return sum;
+}
+
 /* ---- Operators on one GPU --------------------------------------------------------------------------------------- */
 
 static void divide_load(mdot_load *load, double flops, double read, double written)

@@ -56,6 +56,14 @@ typedef struct rt_shard {
     double of[RT_PIPELINE_POSITIONS];
 } rt_shard;
 
+/* Numbers of elements of experts and of all other operators. Only data-parallel workers have copies of experts. */
+typedef struct rt_elements {
+    double others, experts;
+} rt_elements;
+
+/* The elements on one GPU of the shard. */
+rt_elements rt_part_of(const rt_parts *parts, const rt_shard *shard);
+
 static inline bool rt_is_unsharded(const rt_shard *shard)
 {
     return shard->tensor == 1 && shard->experts == 1 && shard->of[RT_PIPELINE_BEFORE] == 1 &&

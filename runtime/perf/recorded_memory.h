@@ -1,0 +1,18 @@
+/* recorded_memory.h — the memory that was recorded with a job's program (mdot_program.h), for one configuration. */
+#ifndef RT_RECORDED_MEMORY_H
+#define RT_RECORDED_MEMORY_H
+
+#include "runtime/job/job_model.h"
+#include "runtime/perf/resolved_configuration.h"
+
+/* Fills the moments of a pass on one GPU, at most MDOT_PEAK_MOMENTS_MAX, and returns their number; 0 if the job lacks a
+ * record. A case that was not recorded scales the nearest one by the ratio of the analytic estimates. */
+size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration *resolved,
+                           mdot_peak_moment out_moments[MDOT_PEAK_MOMENTS_MAX]);
+
+/* Bytes of weights and buffers on one GPU, of which `trained` and `frozen` are the elements there. The program's sizes
+ * count if the job has them: in another precision, floating weights are converted, and buffers and quantised weights
+ * keep their sizes. */
+double rt_weight_bytes(const mdot_job *job, mdot_precision precision, double trained, double frozen);
+
+#endif
