@@ -303,7 +303,8 @@ const char *cli_describe_training(cli_sentence *out, const cli_training *t, cons
         : job->has_optimizer              ? " (the file's)"
                                           : " (default)");
     if (attends || is_chosen(t, RT_OPTION_attention))
-        put(out, ", %s attention%s", rt_attention_names[c->attention],
+        put(out, ", %s attention%s",
+            c->attention == MDOT_ATTENTION_PROGRAM ? "the program's" : rt_attention_names[c->attention],
             !is_chosen(t, RT_OPTION_attention) ? " (default)" : "");
     if (job->frozen_parameters > 0)
         put(out, ", %.3g %% of parameters frozen",

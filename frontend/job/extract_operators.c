@@ -7,12 +7,14 @@
 #include "frontend/job/extract_operators.h"
 
 #include "frontend/job/folded_norm_warnings.h"
+#include "frontend/job/gradient_flow.h"
 #include "frontend/job/job_table.h"
 #include "frontend/job/layers.h"
 #include "frontend/job/modules.h"
 #include "frontend/job/operator_costs.h"
 #include "frontend/job/parameters.h"
 #include "frontend/job/settings.h"
+#include "frontend/job/traced_program.h"
 
 #include <string.h>
 
@@ -24,6 +26,7 @@ typedef struct extractor {
     int count;
     int *operator_of;     /* by value id: index of the operator that produces it, or NONE */
     bool *needs_gradient; /* by value id */
+    bool *reaches;        /* by value id (gradient_flow.h) */
     /* Arrays for the later steps. */
     int *view_source, *gradient_count;
     bool *counted;                /* by value id */
@@ -36,6 +39,7 @@ typedef struct extractor {
 static bool is_free(const ir_node *node)
 {
     const fe_row *row = fe_row_of(node);
+    if (fe_stops_gradient(node)) return true;
     if (row->is_free || !row->is_free_between_floats) return row->is_free;
     return ir_dtype_is_float(node->inputs[0]->type.dtype) && ir_dtype_is_float(node->outputs[0]->type.dtype);
 }
@@ -83,6 +87,7 @@ static bool absorb_bias(extractor *e, const ir_node *node)
         if (made->type.rank < 2 || !is_channel_vector(vector, axis, dim->offset)) continue;
         if (!ir_type_equal(&node->outputs[0]->type, &made->type)) continue;
         op->bias = vector;
+        op->needs_gradient = op->needs_gradient || e->needs_gradient[node->outputs[0]->id];
         absorb(e, op, node);
         return true;
     }
@@ -94,6 +99,8 @@ static bool absorb_normalisation(extractor *e, const ir_node *node)
     fe_operator *op = absorber_of(e, node->inputs[0]);
     if (op == NULL || !is_convolution(op->node) || op->normalised) return false;
     op->normalised = true;
+    op->norm_frozen = fe_is_parameter_operand(e->job, node, 1) && !fe_is_trained_operand(e->job, node, 1);
+    op->needs_gradient = op->needs_gradient || e->needs_gradient[node->outputs[0]->id];
     absorb(e, op, node);
     return true;
 }
@@ -149,10 +156,10 @@ static bool needs_gradient_of(const extractor *e, const ir_value *value)
     return value != NULL && value->constant == NULL && e->needs_gradient[value->id];
 }
 
-static bool has_parameter(const fe_job *job, const ir_node *node)
+static bool has_trained_parameter(const fe_job *job, const ir_node *node)
 {
     for (int i = 0; i < node->input_count; i++) {
-        if (fe_is_parameter_operand(job, node, i)) return true;
+        if (fe_is_trained_operand(job, node, i)) return true;
     }
     return false;
 }
@@ -219,7 +226,9 @@ static void start_operator(extractor *e, const ir_node *node)
 
 static void visit_node(extractor *e, const ir_node *node)
 {
-    bool reads = reads_trained_value(e, node), needed = reads || has_parameter(e->job, node);
+    bool receives = fe_receives_gradient(node, e->reaches) && !fe_stops_gradient(node);
+    bool reads = receives && reads_trained_value(e, node);
+    bool needed = receives && (reads || has_trained_parameter(e->job, node));
     propagate_gradient(e, node, needed);
     if (is_free(node)) {
         const ir_value *source = node->input_count > 0 ? node->inputs[0] : NULL;
@@ -258,16 +267,32 @@ static size_t list_inputs(const extractor *e, const fe_operator *op, uint32_t *o
 }
 
 /* A parameter that several operators share is counted at the first of them. */
-static double own_parameters(const fe_job *job, const fe_operator *op, bool *counted)
+static void count_parameters(const fe_job *job, const fe_operator *op, bool *counted, mdot_job_operator *out)
 {
     const ir_node *node = op->node;
-    double sum = op->bias != NULL ? fe_parameter_count(job, op->bias, counted) : 0;
+    if (op->bias != NULL) fe_count_parameter(job, op->bias, counted, &out->parameters, &out->frozen_parameters);
     for (int i = 0; i < node->input_count; i++) {
-        if (fe_is_parameter_operand(job, node, i)) sum += fe_parameter_count(job, node->inputs[i], counted);
+        if (fe_is_parameter_operand(job, node, i))
+            fe_count_parameter(job, node->inputs[i], counted, &out->parameters, &out->frozen_parameters);
     }
-    if (!op->normalised) return sum;
+    if (!op->normalised) return;
     double channels = op->result->type.rank > 1 ? (double)op->result->type.dim[1].offset : 0;
-    return sum + 2 * channels; /* scale and shift */
+    *(op->norm_frozen ? &out->frozen_parameters : &out->parameters) += 2 * channels; /* scale and shift */
+}
+
+/* The scope of the node is the module that ran it, and a parameter's name the module that owns the parameter. */
+static bool is_recomputed(const fe_job *job, const fe_operator *op)
+{
+    return fe_is_recomputed(job->graph, fe_operator_scope(job, op)) ||
+           fe_is_recomputed(job->graph, fe_operator_parameter_module(job, op));
+}
+
+/* The operator gets no gradient, although an operator that it reads has one. */
+static uint32_t stop_flag(const extractor *e, const uint32_t *inputs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (e->operators[inputs[i]].needs_gradient) return MDOT_OPERATOR_STOPS_GRADIENT;
+    return 0;
 }
 
 static void describe_operator(const extractor *e, int index, mdot_job_operator *out, uint32_t *inputs)
@@ -282,10 +307,12 @@ static void describe_operator(const extractor *e, int index, mdot_job_operator *
     out->traits = row->traits;
     out->inputs = inputs;
     out->input_count = list_inputs(e, op, inputs);
-    out->parameters = own_parameters(job, op, e->counted);
+    count_parameters(job, op, e->counted, out);
     out->module = needs_module ? fe_operator_module(job, op) : NULL;
     fe_operator_settings(job, op, out->setting);
     fe_operator_costs(job, op, out);
+    if (is_recomputed(job, op)) out->flags |= MDOT_OPERATOR_RECOMPUTED;
+    if (!op->needs_gradient && out->input_count > 0) out->flags |= stop_flag(e, inputs, out->input_count);
 }
 
 /* Freezes parameters by the names of modules, then drops the names unless the caller keeps them. */
@@ -322,7 +349,10 @@ static void make_job(const extractor *e)
         /* The dimensions in the file exceed every limit. */
         if (job->status == MDOT_INVALID_ARGUMENT) job->status = MDOT_MALFORMED;
     }
-    if (job->status != MDOT_OK) mdot_fail(job->err, job->status, "%s: %s", job->graph->name, reason.message);
+    if (job->status != MDOT_OK)
+        mdot_fail(job->err, job->status, "%s: %s", job->graph->name, reason.message);
+    else
+        fe_job_add_program(job);
 }
 
 static extractor make_extractor(fe_job *job)
@@ -338,6 +368,7 @@ static extractor make_extractor(fe_job *job)
                        .operators = IR_NEW_ARRAY(arena, fe_operator, node_count + 1),
                        .operator_of = IR_NEW_ARRAY(arena, int, value_count),
                        .needs_gradient = IR_NEW_ARRAY(arena, bool, value_count),
+                       .reaches = IR_NEW_ARRAY(arena, bool, value_count),
                        .view_source = IR_NEW_ARRAY(arena, int, value_count),
                        .gradient_count = IR_NEW_ARRAY(arena, int, value_count),
                        .counted = IR_NEW_ARRAY(arena, bool, value_count),
@@ -351,6 +382,7 @@ void fe_job_extract_operators(fe_job *job)
     extractor e = make_extractor(job);
     if (ir_arena_failed(graph->arena)) return;
     for (int i = 0; i < graph->value_count; i++) e.operator_of[i] = NONE;
+    fe_find_gradient_flow(job, e.reaches);
     for (const ir_node *node = graph->first; node != NULL; node = node->next) visit_node(&e, node);
     if (e.count == 0) {
         job->status = mdot_fail(job->err, MDOT_MALFORMED,

@@ -34,6 +34,7 @@ typedef struct fe_operator {
     const ir_value *result; /* result of the last merged node */
     const ir_value *bias;   /* parameter vector added to the result; NULL: absent */
     bool normalised;        /* a BatchNormalization follows */
+    bool norm_frozen;       /* the scale of that BatchNormalization is not trained */
     bool needs_data_gradient, needs_gradient;
 } fe_operator;
 

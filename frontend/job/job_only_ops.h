@@ -20,7 +20,8 @@ typedef enum fe_job_op_role {
     FE_JOB_OP_MEMBER,
     FE_JOB_OP_EMBEDDING_BAGS,
     FE_JOB_OP_JOIN,
-    FE_JOB_OP_BRANCHES
+    FE_JOB_OP_BRANCHES,
+    FE_JOB_OP_STOP
 } fe_job_op_role;
 
 typedef struct fe_job_op {

@@ -11,26 +11,31 @@
 #include "frontend/job/shapes.h"
 #include "frontend/job/strip_backward.h"
 #include "frontend/job/strip_dropout.h"
+#include "frontend/job/traced_program.h"
 #include "frontend/job/unfold_batchnorm.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/passes.h"
 
 /* The passes that recognise patterns, in the order of passes.def. Passes that compute with weights (linears, merge)
  * and passes that decompose recognised operators (expand) are excluded. */
-static const char *const recognising[] = {"simplify",
-                                          "lower_contrib",
-                                          "einsum_to_matmul",
-                                          "recognise_norms",
-                                          "recognise_group_norms",
-                                          "recognise_activations",
-                                          "recognise_attention",
-                                          "simplify_2"};
+static const struct {
+    const char *name;
+    bool merges_kernels; /* makes one operator of several that PyTorch runs as they are written */
+} recognising[] = {{"simplify", false},
+                   {"lower_contrib", false},
+                   {"einsum_to_matmul", false},
+                   {"recognise_norms", true},
+                   {"recognise_group_norms", true},
+                   {"recognise_activations", true},
+                   {"recognise_attention", false},
+                   {"simplify_2", false}};
 
 static void recognise_patterns(fe_job *job)
 {
     for (size_t i = 0; i < sizeof recognising / sizeof *recognising && job->status == MDOT_OK; i++) {
         bool changed;
-        job->status = ir_run_pass(job->graph, recognising[i], &changed, job->err);
+        if (recognising[i].merges_kernels && fe_is_traced(job->graph)) continue;
+        job->status = ir_run_pass(job->graph, recognising[i].name, &changed, job->err);
     }
 }
 

@@ -125,7 +125,7 @@ static void count_matmul(const counter *c, const fe_operator *source)
     for (int i = 0; i < c->node->input_count; i++) {
         const ir_value *value = c->node->inputs[i];
         activations += i < 2 && takes_gradient(value) && !ir_node_reads_before(c->node, i);
-        is_trained = is_trained || fe_is_parameter(c->job, value);
+        is_trained = is_trained || fe_is_trained(c->job, value);
     }
     if (source->needs_data_gradient) { /* the gradient of each factor that is data needs the other factor */
         op->per_sample[MDOT_PHASE_DATA_GRADIENT].flops += flops * activations;
@@ -143,7 +143,7 @@ static void count_matmul(const counter *c, const fe_operator *source)
     for (int i = 0; i < c->node->input_count; i++) {
         const ir_value *value = c->node->inputs[i];
         if (takes_gradient(value)) read_value(c, MDOT_PHASE_WEIGHT_GRADIENT, value);
-        if (fe_is_parameter(c->job, value)) write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, value);
+        if (fe_is_trained(c->job, value)) write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, value);
     }
 }
 
@@ -160,7 +160,7 @@ static void count_parameters(const counter *c)
 {
     bool is_trained = false;
     for (int i = 0; i < c->node->input_count; i++) {
-        if (!fe_is_parameter_operand(c->job, c->node, i)) continue;
+        if (!fe_is_trained_operand(c->job, c->node, i)) continue;
         if (has_sparse_gradient(c->node))
             c->op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written += FLOAT_BYTES * c->result;
         else
@@ -241,10 +241,12 @@ static void count_fan_out(const counter *c, const fe_operator *source)
 /* ---- Merged operators -------------------------------------------------------------------------------------------- */
 
 /* A parameter vector added to the result. In the forward phase only the vector itself adds traffic. */
-static void count_bias(const counter *c, const ir_value *bias)
+static void count_bias(const counter *c, const fe_operator *source)
 {
+    const ir_value *bias = source->bias;
     c->op->per_sample[MDOT_PHASE_FORWARD].flops += c->result;
     read_value(c, MDOT_PHASE_FORWARD, bias);
+    if (!source->needs_gradient || (fe_is_parameter(c->job, bias) && !fe_is_trained(c->job, bias))) return;
     c->op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops += c->result;
     write_value(c, MDOT_PHASE_WEIGHT_GRADIENT, bias);
 }
@@ -254,7 +256,7 @@ static void count_bias(const counter *c, const ir_value *bias)
  * its product with the data, then the data gradient. */
 enum { BATCH_NORM_FLOPS = 5, BATCH_NORM_DATA_FLOPS = 5, BATCH_NORM_WEIGHT_FLOPS = 3 };
 
-static void count_batch_norm(const counter *c, double channels, bool data_gradient)
+static void count_batch_norm(const counter *c, double channels, bool weight_gradient, bool data_gradient)
 {
     mdot_load *forward = &c->op->per_sample[MDOT_PHASE_FORWARD];
     mdot_load *data = &c->op->per_sample[MDOT_PHASE_DATA_GRADIENT];
@@ -265,9 +267,11 @@ static void count_batch_norm(const counter *c, double channels, bool data_gradie
     forward->bytes_written += map;
     c->op->per_step[MDOT_PHASE_FORWARD].bytes_read += 4 * vector; /* scale, shift, running mean and variance */
     c->op->per_step[MDOT_PHASE_FORWARD].bytes_written += 2 * vector;
-    weight->flops += BATCH_NORM_WEIGHT_FLOPS * c->result;
-    weight->bytes_read += 2 * map;
-    c->op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written += 2 * vector;
+    if (weight_gradient) {
+        weight->flops += BATCH_NORM_WEIGHT_FLOPS * c->result;
+        weight->bytes_read += 2 * map;
+        c->op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written += 2 * vector;
+    }
     if (!data_gradient) return;
     data->flops += BATCH_NORM_DATA_FLOPS * c->result;
     data->bytes_read += 2 * map;
@@ -289,7 +293,7 @@ static void drop_bias(const counter *c, const ir_node *node)
 static void count_convolution_norm(const counter *c, const fe_operator *source)
 {
     double channels = source->result->type.rank > 1 ? (double)source->result->type.dim[1].offset : 0;
-    count_batch_norm(c, channels, true);
+    count_batch_norm(c, channels, source->needs_gradient && !source->norm_frozen, source->needs_gradient);
 }
 
 void fe_operator_costs(const fe_job *job, const fe_operator *source, mdot_job_operator *op)
@@ -300,7 +304,9 @@ void fe_operator_costs(const fe_job *job, const fe_operator *source, mdot_job_op
     c.result = per_sample(&c, elements(result));
     if (source->needs_gradient) count_fan_out(&c, source);
     if (fe_row_of(node)->gradient == FE_GRADIENT_BATCH_NORM) {
-        count_batch_norm(&c, elements(node->inputs[1]), source->needs_data_gradient);
+        bool is_frozen = fe_is_parameter_operand(job, node, 1) && !fe_is_trained_operand(job, node, 1);
+        count_batch_norm(&c, elements(node->inputs[1]), source->needs_gradient && !is_frozen,
+                         source->needs_data_gradient);
         return;
     }
     count_forward(&c);
@@ -319,5 +325,5 @@ void fe_operator_costs(const fe_job *job, const fe_operator *source, mdot_job_op
         if (bias != NULL) op->per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written -= bytes(bias);
         count_convolution_norm(&c, source);
     }
-    if (source->bias != NULL) count_bias(&c, source->bias);
+    if (source->bias != NULL) count_bias(&c, source);
 }

@@ -8,10 +8,14 @@
  * every step. It becomes a constant that counts as a parameter too, but adds no parameters to those it was computed
  * from. Parameters that flow into one constant form a group, which is counted as a whole where it is first read.
  * Other constants are plain numbers.
+ *
+ * A parameter is frozen if the program says so (traced_program.h) or if no gradient reaches it (gradient_flow.h). A
+ * group may be frozen in part.
  */
 #include "frontend/job/parameters.h"
 
 #include "frontend/job/job_table.h"
+#include "frontend/job/traced_program.h"
 #include "ir/ops/families.h"
 
 #include <string.h>
@@ -25,8 +29,9 @@ enum { NO_GROUP = -1 };
 /* Indexed by value id. A group is a tree whose root counts its parameters. */
 struct fe_parameters {
     ir_arena *arena;
-    int *parent; /* NO_GROUP: not a parameter */
-    double *elements;
+    int *parent;               /* NO_GROUP: not a parameter */
+    double *elements, *frozen; /* frozen: the part of the elements that training leaves unchanged */
+    bool *receives;            /* a gradient */
     int capacity;
 };
 
@@ -43,15 +48,20 @@ static bool reserve_id(fe_parameters *p, int id)
     if (id < p->capacity) return true;
     int capacity = 2 * id + 64;
     int *parent = IR_NEW_ARRAY(p->arena, int, capacity);
-    double *elements = IR_NEW_ARRAY(p->arena, double, capacity);
-    if (parent == NULL || elements == NULL) return false;
+    double *elements = IR_NEW_ARRAY(p->arena, double, capacity), *frozen = IR_NEW_ARRAY(p->arena, double, capacity);
+    bool *receives = IR_NEW_ARRAY(p->arena, bool, capacity);
+    if (parent == NULL || elements == NULL || frozen == NULL || receives == NULL) return false;
     if (p->capacity) {
         memcpy(parent, p->parent, (size_t)p->capacity * sizeof *parent);
         memcpy(elements, p->elements, (size_t)p->capacity * sizeof *elements);
+        memcpy(frozen, p->frozen, (size_t)p->capacity * sizeof *frozen);
+        memcpy(receives, p->receives, (size_t)p->capacity * sizeof *receives);
     }
     for (int i = p->capacity; i < capacity; i++) parent[i] = NO_GROUP;
     p->parent = parent;
     p->elements = elements;
+    p->frozen = frozen;
+    p->receives = receives;
     p->capacity = capacity;
     return true;
 }
@@ -123,6 +133,7 @@ bool fe_is_buffer(const char *name)
 
 static bool mark_parameters(const ir_graph *graph, fe_parameters *p, bool stored)
 {
+    const fe_names *frozen = fe_frozen_names(graph);
     bool found = false;
     for (const ir_node *node = graph->first; node != NULL; node = node->next) {
         for (int i = 0; i < node->input_count; i++) {
@@ -130,6 +141,8 @@ static bool mark_parameters(const ir_graph *graph, fe_parameters *p, bool stored
             if (!holds_weights(node, i) || (stored && !value->stored) || fe_is_buffer(value->name)) continue;
             p->parent[value->id] = value->id;
             p->elements[value->id] = (double)value->constant->count;
+            bool is_frozen = frozen != NULL && fe_names_find(frozen, value->name) >= 0;
+            p->frozen[value->id] = is_frozen ? p->elements[value->id] : 0;
             found = true;
         }
     }
@@ -180,6 +193,7 @@ void fe_parameters_derive(fe_parameters *p, const ir_node *node, int id)
         } else {
             p->parent[from] = to;
             p->elements[to] += p->elements[from];
+            p->frozen[to] += p->frozen[from];
         }
     }
 }
@@ -191,15 +205,41 @@ bool fe_is_parameter(const fe_job *job, const ir_value *value)
     return is_float_constant(value) && value->constant->count > 0 && root_of(job->parameters, value->id) != NO_GROUP;
 }
 
+bool fe_is_trained(const fe_job *job, const ir_value *value)
+{
+    if (!fe_is_parameter(job, value)) return false;
+    int group = root_of(job->parameters, value->id);
+    return job->parameters->frozen[group] < job->parameters->elements[group];
+}
+
 bool fe_is_parameter_operand(const fe_job *job, const ir_node *node, int input)
 {
     return input < fe_row_of(node)->parameter_operands && fe_is_parameter(job, node->inputs[input]);
 }
 
-double fe_parameter_count(const fe_job *job, const ir_value *value, bool *counted)
+bool fe_is_trained_operand(const fe_job *job, const ir_node *node, int input)
 {
-    int group = root_of(job->parameters, value->id);
-    if (group == NO_GROUP || counted[group]) return 0;
+    return fe_is_parameter_operand(job, node, input) && fe_is_trained(job, node->inputs[input]);
+}
+
+void fe_count_parameter(const fe_job *job, const ir_value *value, bool *counted, double *trained, double *frozen)
+{
+    const fe_parameters *p = job->parameters;
+    int group = root_of(p, value->id);
+    if (group == NO_GROUP || counted[group]) return;
     counted[group] = true;
-    return job->parameters->elements[group];
+    *trained += p->elements[group] - p->frozen[group];
+    *frozen += p->frozen[group];
+}
+
+void fe_parameter_receives(fe_parameters *p, const ir_value *value)
+{
+    int group = root_of(p, value->id);
+    if (group != NO_GROUP) p->receives[group] = true;
+}
+
+void fe_freeze_unreached(fe_parameters *p)
+{
+    for (int id = 0; id < p->capacity; id++)
+        if (p->parent[id] == id && !p->receives[id]) p->frozen[id] = p->elements[id];
 }

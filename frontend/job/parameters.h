@@ -14,10 +14,19 @@ void fe_parameters_derive(fe_parameters *parameters, const ir_node *node, int id
 void fe_parameters_add(fe_parameters *parameters, const ir_value *value);
 /* Is the value a parameter, that is, a trained floating constant of more than one element? The value may be NULL. */
 bool fe_is_parameter(const fe_job *job, const ir_value *value);
+/* Is the value a parameter of which training updates at least a part? The value may be NULL. */
+bool fe_is_trained(const fe_job *job, const ir_value *value);
 /* Is the operand a parameter of this node? The running statistics of a BatchNormalization and the scales of a Resize
  * are excluded. */
 bool fe_is_parameter_operand(const fe_job *job, const ir_node *node, int input);
-/* Number of parameters behind a constant that are still uncounted. `counted` has one entry per value id. */
-double fe_parameter_count(const fe_job *job, const ir_value *value, bool *counted);
+/* Likewise, and does training update at least a part of it? */
+bool fe_is_trained_operand(const fe_job *job, const ir_node *node, int input);
+/* Adds the parameters behind a constant that are still uncounted to *trained and *frozen. `counted` has one entry per
+ * value id. */
+void fe_count_parameter(const fe_job *job, const ir_value *value, bool *counted, double *trained, double *frozen);
+/* Records that the parameter receives a gradient. */
+void fe_parameter_receives(fe_parameters *parameters, const ir_value *value);
+/* Freezes all parameters that receive none. */
+void fe_freeze_unreached(fe_parameters *parameters);
 
 #endif

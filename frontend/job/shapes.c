@@ -12,6 +12,7 @@
 #include "frontend/job/job_table.h"
 #include "frontend/job/parameters.h"
 #include "frontend/job/sequences.h"
+#include "frontend/job/traced_program.h"
 #include "frontend/onnx/names.h"
 #include "ir/passes/builder.h"
 #include "ir/passes/fold.h"
@@ -109,7 +110,7 @@ static void warn_unknown_operators(const fe_job *job)
     fe_names *warned = fe_names_create(job->graph->arena);
     if (warned == NULL) return;
     for (const ir_node *node = job->graph->first; node != NULL; node = node->next) {
-        if (node->op == &ir_ops[IR_OP_Opaque]) warn(job, node, warned);
+        if (node->op == &ir_ops[IR_OP_Opaque] && !fe_stops_gradient(node)) warn(job, node, warned);
     }
 }
 
@@ -192,6 +193,22 @@ static bool is_large(const ir_node *node)
     return false;
 }
 
+/* A StopGradient becomes an opaque node, which no pass removes. Of a constant it is a constant that is no parameter. */
+static void stop_gradient(inferrer *in, ir_node *node)
+{
+    ir_value *operand = node->inputs[0], *result = node->outputs[0];
+    in->stated[0] = operand->type;
+    result->type = operand->type;
+    if (operand->constant != NULL && operand->constant->data != NULL) {
+        ir_replace(&in->builder, result, operand);
+    } else if (operand->constant != NULL) {
+        ir_replace(&in->builder, result, constant_of_type(&in->builder, result));
+    } else {
+        make_opaque(in, node, "it stops the gradient");
+        ir_node_set_int(in->job->graph, node, FE_STOPS_GRADIENT, 1);
+    }
+}
+
 /* ---- Inference -------------------------------------------------------------------------------------------------- */
 
 /* Folds the node. If a value cannot be computed, the node stays and runs in every step. */
@@ -230,6 +247,10 @@ static void infer(inferrer *in, ir_node *node)
     if (node->op == NULL) fe_job_split_list(b, node);
     if (node->op == NULL) fe_job_reduce_embedding_bags(b, node);
     if (b->status != MDOT_OK || !is_used(node)) return;
+    if (fe_job_op_role_of(node) == FE_JOB_OP_STOP && node->input_count == 1 && node->inputs[0] != NULL) {
+        stop_gradient(in, node);
+        return;
+    }
     if (node->op == NULL) {
         make_opaque(in, node, "it is unknown to mdot");
         return;

@@ -138,9 +138,10 @@ typedef struct mdot_operator_traits {
 
 /* Flags of an operator. Stored in `.job` files: append only. */
 enum {
-    MDOT_OPERATOR_RECOMPUTED = 1u << 0, /* the program checkpoints it, so that its forward pass runs again in the
+    MDOT_OPERATOR_RECOMPUTED = 1u << 0,     /* the program checkpoints it, so that its forward pass runs again in the
                                          * backward pass */
-    MDOT_OPERATOR_FLAGS_ALL = (1u << 1) - 1
+    MDOT_OPERATOR_STOPS_GRADIENT = 1u << 1, /* it gets no gradient, although operators before it have parameters */
+    MDOT_OPERATOR_FLAGS_ALL = (1u << 2) - 1
 };
 
 /* One operator of a job. At batch B, the FLOPs and bytes of a phase are B * per_sample + per_step, because parameters

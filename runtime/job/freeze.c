@@ -151,7 +151,7 @@ static bool freeze(const mdot_job_freezing *f, const modules *m, mdot_job_operat
         for (size_t k = 0; k < op->input_count; k++) before = before || trains[op->inputs[k]];
         if (!before) op->per_sample[MDOT_PHASE_DATA_GRADIENT] = op->per_step[MDOT_PHASE_DATA_GRADIENT] = (mdot_load){0};
         bool own = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
-        trains[i] = before || own;
+        trains[i] = (before || own) && (op->flags & MDOT_OPERATOR_STOPS_GRADIENT) == 0;
         any = any || own;
     }
     return any;

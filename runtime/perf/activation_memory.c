@@ -16,8 +16,8 @@
  *
  * Recomputation. With recomputed blocks (torch.utils.checkpoint), the tensors that a block saves are alive from the
  * moment at which the backward pass reaches the block's end. The tensors that the block reads from outside are saved
- * instead. With selective recomputation, operators save the tensors that ir/ops_job.def lists for them, and matmuls
- * save their results.
+ * instead. The same holds for the operators of a block that the program itself checkpoints. With selective
+ * recomputation, operators save the tensors that ir/ops_job.def lists for them, and matmuls save their results.
  *
  * Mixed precision. Autocast runs matmuls in half precision. It runs normalisations, softmax, powers, sums and losses
  * in fp32, and all other operators in the widest type of their operands (PyTorch's documentation, "CUDA Op-Specific
@@ -95,7 +95,10 @@ typedef struct step {
 
 static uint32_t block_of(const step *s, size_t index)
 {
-    return s->which.recompute == MDOT_RECOMPUTE_BLOCKS ? s->job->operators[index].block : 0;
+    const mdot_job_operator *op = &s->job->operators[index];
+    if (s->which.recompute == MDOT_RECOMPUTE_BLOCKS) return op->block;
+    bool by_program = s->which.recompute == MDOT_RECOMPUTE_NOTHING && (op->flags & MDOT_OPERATOR_RECOMPUTED) != 0;
+    return by_program ? op->block : 0;
 }
 
 /* Does the operator save these tensors? A mask of 0 marks an unknown operator, which saves all tensors that it
@@ -179,6 +182,7 @@ static void describe(step *s, size_t index)
     bool needs_gradient = op->parameters > 0 || op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
     for (size_t k = 0; k < op->input_count; k++)
         needs_gradient = needs_gradient || s->nodes[op->inputs[k]].needs_gradient;
+    needs_gradient = needs_gradient && (op->flags & MDOT_OPERATOR_STOPS_GRADIENT) == 0;
     *node = (memory_node){
         .bytes = result_bytes(op), .saver = NO_OPERATOR, .own_saver = NO_OPERATOR, .needs_gradient = needs_gradient};
     rt_role role = (rt_role)s->sharding->role[index];
@@ -219,7 +223,8 @@ static bool saves_operand(const step *s, const mdot_job_operator *op, const memo
 {
     if (!node->needs_gradient) return false;
     /* The gradient of a matmul's operand needs only the parameters. */
-    bool is_frozen = op->frozen_parameters > 0 && op->parameters == 0;
+    bool is_frozen =
+        op->frozen_parameters > 0 && op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_read == 0; /* at most a bias */
     if (is_frozen && rt_uses_tensor_cores(op) && op->input_count <= 1) return false;
     if (saves(s, op, MDOT_SAVES_INPUTS)) return true;
     return saves(s, op, MDOT_SAVES_FACTORS) && (op->input_count > 1 || op->parameters > 0);
@@ -471,6 +476,8 @@ static void measure_all(const mdot_job *job, const rt_sharding *sharding, size_t
                 }
             }
         }
+        memcpy(out_table->of[type][MDOT_ATTENTION_PROGRAM], out_table->of[type][MDOT_ATTENTION_FLASH],
+               sizeof out_table->of[type][MDOT_ATTENTION_PROGRAM]);
     }
 }
 

@@ -44,7 +44,7 @@ typedef struct rt_activations {
     size_t moment_count; /* at least 1 */
 } rt_activations;
 
-/* The elements of MDOT_ATTENTION_PROGRAM, which stands for one of the others, are unused. */
+/* The elements of MDOT_ATTENTION_PROGRAM equal those of FLASH, which it stands for if the job lacks a program. */
 typedef struct rt_activation_table {
     rt_activations of[RT_ACTIVATION_TYPES][RT_ATTENTIONS][RT_RECOMPUTATIONS]; /* with a loss on all logits */
     /* With the other kernels of the loss, from CHUNKED on; only of jobs that have a cross-entropy. */

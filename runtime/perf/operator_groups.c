@@ -12,7 +12,7 @@ typedef struct grouping {
 
 uint64_t rt_hash_operator(const mdot_job_operator *op)
 {
-    uint64_t hash = RT_HASH_START ^ op->traits.number;
+    uint64_t hash = RT_HASH_START ^ op->traits.number ^ (uint64_t)op->flags << 32;
     hash = rt_hash(hash, op->setting, sizeof op->setting);
     hash = rt_hash(hash, op->per_sample, sizeof op->per_sample);
     hash = rt_hash(hash, op->per_step, sizeof op->per_step);
@@ -34,7 +34,8 @@ static bool equal_operators(const mdot_job *job, size_t a, size_t b)
     const mdot_job_operator *x = &job->operators[a], *y = &job->operators[b];
     return x->traits.number == y->traits.number && memcmp(x->setting, y->setting, sizeof x->setting) == 0 &&
            memcmp(x->per_sample, y->per_sample, sizeof x->per_sample) == 0 &&
-           memcmp(x->per_step, y->per_step, sizeof x->per_step) == 0 && x->parameters == y->parameters;
+           memcmp(x->per_step, y->per_step, sizeof x->per_step) == 0 && x->parameters == y->parameters &&
+           x->flags == y->flags;
 }
 
 static bool equal_sharding(const grouping *g, size_t a, size_t b)

@@ -33,6 +33,7 @@
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/peak_moments.h"
+#include "runtime/perf/recorded_memory.h"
 
 enum { FULL_BYTES = 4, HALF_BYTES = 2, GATHERED_BLOCKS = 2 };
 
@@ -161,7 +162,7 @@ static double kept_weights(const parts *p)
     const mdot_configuration *c = &p->resolved->configuration.c;
     double ema = c->ema != 0 ? FULL_BYTES : 0, unchanged = p->width.weights;
     double saved = p->quantised * (unchanged - rt_frozen_width(c, unchanged));
-    double whole = unchanged * p->weights - saved, average = ema * p->parameters;
+    double whole = rt_weight_bytes(p->job, unchanged, p->weights) - saved, average = ema * p->parameters;
     if (c->zero_stage < 3) return whole + average;
     const rt_shard *shard = &p->resolved->shard;
     double sharded = rt_zero_part(c, rt_weights_by_kind(p->job, shard)) / p->weights;
@@ -217,7 +218,7 @@ static void consider(rt_memory m, rt_memory *largest)
 static void consider_passes(const parts *p, const rt_memory *always, rt_memory *largest)
 {
     const rt_resolved_configuration *resolved = p->resolved;
-    rt_moment moments[RT_MAX_MOMENTS];
+    mdot_peak_moment moments[MDOT_PEAK_MOMENTS_MAX];
     size_t count = rt_peak_moments(p->job, resolved, moments);
     double samples = (double)resolved->configuration.micro_batch * resolved->in_flight;
     for (size_t i = 0; i < count; i++) {

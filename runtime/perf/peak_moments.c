@@ -5,6 +5,7 @@
  * true by default since 2.0). Later moments have fewer activations and more gradients. */
 #include "runtime/perf/peak_moments.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/recorded_memory.h"
 
 enum { HALF_BYTES = 2 };
 
@@ -40,8 +41,11 @@ double rt_offloaded_bytes(const mdot_job *job, const rt_resolved_configuration *
     return peak * (1 - kept_on_gpu(job, resolved));
 }
 
-size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *resolved, rt_moment *out_moments)
+size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *resolved, mdot_peak_moment *out_moments)
 {
+    size_t recorded = rt_recorded_moments(job, resolved, out_moments);
+    for (size_t i = 0; i < recorded; i++) out_moments[i].per_sample *= kept_on_gpu(job, resolved);
+    if (recorded > 0) return recorded;
     const rt_activation_case *which = &resolved->activation_case;
     const rt_activations *a = rt_activations_of(&job->analysis->activations, which);
     const rt_shard *shard = &resolved->shard;
@@ -53,9 +57,10 @@ size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *res
     for (size_t i = 0; i < a->moment_count; i++) {
         const rt_activation_moment *m = &a->moments[i];
         double sample = m->whole / resolved->replicated + (m->all - m->whole) / shard->tensor;
-        out_moments[i] = (rt_moment){.per_sample = kept * sample / resolved->sequence * shard->of[RT_PIPELINE_BLOCKS],
-                                     .weight_copies = copies,
-                                     .gradients = m->gradients};
+        out_moments[i] =
+            (mdot_peak_moment){.per_sample = kept * sample / resolved->sequence * shard->of[RT_PIPELINE_BLOCKS],
+                               .weight_copies = copies,
+                               .gradients = m->gradients};
     }
     return a->moment_count;
 }

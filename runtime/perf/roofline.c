@@ -99,7 +99,8 @@ static double preparation_ms(const rt_roofline_inputs *inputs, mdot_phase phase,
 static double times_again(const rt_roofline_inputs *inputs, mdot_recompute recompute)
 {
     if (recompute == MDOT_RECOMPUTE_BLOCKS) return inputs->is_in_block ? 1 : 0;
-    return recompute == MDOT_RECOMPUTE_SELECTIVE && inputs->is_selected ? 1 : 0;
+    if (recompute == MDOT_RECOMPUTE_NOTHING) return inputs->is_recomputed ? 1 : 0;
+    return inputs->is_selected ? 1 : 0;
 }
 
 static void phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_configuration *resolved,

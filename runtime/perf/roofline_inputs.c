@@ -44,7 +44,8 @@ rt_roofline_inputs rt_roofline_inputs_of(const mdot_job *job, const rt_sharding 
                                  .is_in_block = op->block > 0,
                                  .is_replicated = op->block > 0 && sharding->role[index] == RT_ROLE_REPLICATED,
                                  .is_loss = rt_is_loss(op),
-                                 .is_selected = op->known && !rt_uses_tensor_cores(op)};
+                                 .is_selected = op->known && !rt_uses_tensor_cores(op),
+                                 .is_recomputed = (op->flags & MDOT_OPERATOR_RECOMPUTED) != 0};
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         const mdot_load *sample = &op->per_sample[phase], *step = &op->per_step[phase];
         inputs.sample[phase] = (rt_flops_and_bytes){sample->flops, sample->bytes_read + sample->bytes_written};

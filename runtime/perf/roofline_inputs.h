@@ -21,6 +21,7 @@ typedef struct rt_roofline_inputs {
     bool uses_tensor_cores, is_in_block;
     bool is_replicated; /* in a block, and whole on each GPU of tensor parallelism */
     bool is_selected;   /* recomputed by selective recomputation */
+    bool is_recomputed; /* by the program (MDOT_OPERATOR_RECOMPUTED) */
 } rt_roofline_inputs;
 
 /* The inputs of one operator on one GPU of the shard. `fused_bytes` are those of all operators (op_cost.h). */

@@ -30,7 +30,7 @@ static mdot_job *chain(size_t count, const double *units, const double *paramete
     return predict_make_job(operators, count);
 }
 
-static size_t moments_of(const mdot_job *job, mdot_configuration c, rt_moment *out_moments)
+static size_t moments_of(const mdot_job *job, mdot_configuration c, mdot_peak_moment *out_moments)
 {
     rt_configuration configuration = {.c = c, .gpu = {.pcie_gbps = 31.5}};
     configuration.c.batch = 1;
@@ -47,9 +47,9 @@ static void moments_have_fewer_activations_and_more_gradients(void **state)
     (void)state;
     const double units[3] = {1, 4, 2}, parameters[3] = {100, 200, 700};
     mdot_job *job = chain(3, units, parameters);
-    rt_moment m[RT_MAX_MOMENTS];
+    mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
     size_t count = moments_of(job, (mdot_configuration){0}, m);
-    assert_in_range(count, 2, RT_MAX_MOMENTS);
+    assert_in_range(count, 2, MDOT_PEAK_MOMENTS_MAX);
     assert_true(m[0].per_sample == job->analysis->activations.of[0][0][0].all);
     for (size_t i = 1; i < count; i++)
         assert_true(m[i].per_sample < m[i - 1].per_sample && m[i].gradients > m[i - 1].gradients);
@@ -67,7 +67,7 @@ static void many_layers_are_cut_to_the_most_important_moments(void **state)
         parameters[i] = 1000;
     }
     mdot_job *job = chain(LAYERS, units, parameters);
-    rt_moment m[RT_MAX_MOMENTS];
+    mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
     size_t count = moments_of(job, (mdot_configuration){0}, m);
     assert_int_equal(count, RT_ACTIVATION_MOMENTS);
     assert_true(m[0].per_sample == job->analysis->activations.of[0][0][0].all);
@@ -80,7 +80,7 @@ static void autocast_copies_the_weights_of_matmuls(void **state)
     (void)state;
     const double units[2] = {1, 1}, parameters[2] = {100, 200};
     mdot_job *job = chain(2, units, parameters);
-    rt_moment m[RT_MAX_MOMENTS];
+    mdot_peak_moment m[MDOT_PEAK_MOMENTS_MAX];
     moments_of(job, (mdot_configuration){.precision = MDOT_PRECISION_AMP_BF16}, m);
     assert_true(m[0].weight_copies == 600);
     moments_of(job, (mdot_configuration){.precision = MDOT_PRECISION_BF16}, m);

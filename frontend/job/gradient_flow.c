@@ -1,0 +1,45 @@
+/* gradient_flow.c — see gradient_flow.h. */
+#include "frontend/job/gradient_flow.h"
+
+#include "frontend/job/parameters.h"
+#include "frontend/job/traced_program.h"
+#include "ir/ops.h"
+
+bool fe_receives_gradient(const ir_node *node, const bool *reaches)
+{
+    for (int i = 0; i < node->output_count; i++)
+        if (node->outputs[i] != NULL && reaches[node->outputs[i]->id]) return true;
+    return false;
+}
+
+/* Marks the parameters of nodes that receive a gradient. Returns false if there are none. */
+static bool mark_parameters(const fe_job *job, const bool *reaches)
+{
+    bool found = false;
+    for (const ir_node *node = job->graph->first; node != NULL; node = node->next) {
+        if (!fe_receives_gradient(node, reaches)) continue;
+        for (int i = 0; i < node->input_count; i++) {
+            if (!fe_is_trained_operand(job, node, i)) continue;
+            fe_parameter_receives(job->parameters, node->inputs[i]);
+            found = true;
+        }
+    }
+    return found;
+}
+
+void fe_find_gradient_flow(const fe_job *job, bool *out_reaches)
+{
+    const ir_graph *graph = job->graph;
+    for (int i = 0; i < graph->value_count; i++) out_reaches[i] = false;
+    for (int i = 0; i < graph->output_count; i++) out_reaches[graph->outputs[i]->id] = true;
+    for (const ir_node *node = graph->last; node != NULL; node = node->prev) {
+        if (fe_stops_gradient(node) || !fe_receives_gradient(node, out_reaches)) continue;
+        for (int i = 0; i < node->input_count; i++)
+            if (node->inputs[i] != NULL) out_reaches[node->inputs[i]->id] = true;
+    }
+    if (mark_parameters(job, out_reaches)) {
+        fe_freeze_unreached(job->parameters);
+        return;
+    }
+    for (int i = 0; i < graph->value_count; i++) out_reaches[i] = true;
+}

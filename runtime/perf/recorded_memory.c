@@ -1,0 +1,85 @@
+/* recorded_memory.c — see recorded_memory.h. */
+#include "runtime/perf/recorded_memory.h"
+#include "runtime/perf/analysis.h"
+
+#include <math.h>
+
+enum { WEIGHT_BYTES = 4, HALF_BYTES = 2 };
+
+/* ---- Moments ----------------------------------------------------------------------------------------------------- */
+
+/* The record of the same tensor types and recomputation; or else of the same types; or else of the same
+ * recomputation; or else the first. */
+static size_t nearest_record(const rt_program *p, const rt_activation_case *which)
+{
+    size_t nearest = 0;
+    int best = -1;
+    for (size_t i = 0; i < p->program.recorded_count; i++) {
+        const mdot_recorded_memory *r = &p->records[i];
+        int score = 2 * (rt_activation_type_of(r->precision) == which->type) + (r->recompute == which->recompute);
+        if (score <= best) continue;
+        best = score;
+        nearest = i;
+    }
+    return nearest;
+}
+
+/* Analytic bytes per sample of the requested case. They are whole where the recorded ones are, so that a recorded case
+ * has the ratio 1. */
+static double analytic_bytes(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    const rt_activations *a = rt_activations_of(&job->analysis->activations, &resolved->activation_case);
+    double tensor = resolved->shard.tensor;
+    if (tensor == 1 && resolved->sequence == 1) return rint(a->all);
+    return (a->whole / resolved->replicated + (a->all - a->whole) / tensor) / resolved->sequence;
+}
+
+static double sum_of(rt_elements elements)
+{
+    return elements.others + elements.experts;
+}
+
+size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration *resolved,
+                           mdot_peak_moment out_moments[MDOT_PEAK_MOMENTS_MAX])
+{
+    const rt_program *p = job->program;
+    if (p == NULL || p->program.recorded_count == 0) return 0;
+    const rt_activation_case *which = &resolved->activation_case;
+    size_t record = nearest_record(p, which);
+    if (!(p->analytic_bytes[record] > 0)) return 0;
+    const mdot_recorded_memory *r = &p->records[record];
+    double scale = analytic_bytes(job, resolved) / p->analytic_bytes[record];
+    double blocks = resolved->shard.of[RT_PIPELINE_BLOCKS];
+    rt_activation_type type = rt_activation_type_of(r->precision);
+    const rt_parts *half = &job->analysis->sharding.half_parameters;
+    rt_shard whole = {1, 1, {1, 1, 1}};
+    double copied = HALF_BYTES * sum_of(rt_part_of(half, &resolved->shard)),
+           all_copied = HALF_BYTES * sum_of(rt_part_of(half, &whole));
+    for (size_t i = 0; i < r->moment_count; i++) {
+        const mdot_peak_moment *m = &r->moments[i];
+        double copies = 0;
+        if (which->type == RT_ACTIVATION_AMP) copies = copied;
+        if (which->type == RT_ACTIVATION_AMP && type == RT_ACTIVATION_AMP && all_copied > 0)
+            copies = m->weight_copies * copied / all_copied;
+        out_moments[i] =
+            (mdot_peak_moment){scale * blocks * m->per_sample, scale * blocks * m->per_step, copies, m->gradients};
+    }
+    return r->moment_count;
+}
+
+/* ---- Weights ----------------------------------------------------------------------------------------------------- */
+
+static double element_bytes(mdot_precision precision)
+{
+    return precision == MDOT_PRECISION_BF16 ? HALF_BYTES : WEIGHT_BYTES;
+}
+
+double rt_weight_bytes(const mdot_job *job, double width, double elements)
+{
+    const mdot_job_program *p = job->program != NULL ? &job->program->program : NULL;
+    double all = job->info.parameters + job->info.frozen_parameters;
+    if (p == NULL || p->trained_bytes + p->frozen_bytes + p->buffer_bytes == 0 || all == 0) return width * elements;
+    double own = element_bytes(p->precision), floating = fmin(own * job->info.frozen_parameters, p->frozen_bytes);
+    double converted = width / own * (p->trained_bytes + floating), quantised = p->frozen_bytes - floating;
+    return (converted + quantised) * elements / all + p->buffer_bytes;
+}

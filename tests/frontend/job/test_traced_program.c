@@ -1,0 +1,215 @@
+/* test_traced_program.c — frontend/job/traced_program.c and gradient_flow.c: the notes of a tracer, and the gradients
+ * that a program stops. */
+#include "tests/support/job_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void note(onnx_builder *b, const char *key, const char *value)
+{
+    pb_buffer entry = {0};
+    pb_text(&entry, 1, key);
+    pb_text(&entry, 2, value);
+    onnx_model_raw(b, 14, &entry); /* ModelProto.metadata_props */
+}
+
+static mdot_job *read_and_free(onnx_builder *b)
+{
+    pb_buffer bytes = onnx_finish(b);
+    mdot_job_options options = MDOT_INIT(mdot_job_options);
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    if (mdot_job_read_bytes(bytes.data, bytes.size, "m", &options, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    pb_free(&bytes);
+    return job;
+}
+
+static mdot_job_operator operator_at(const mdot_job *job, size_t index)
+{
+    mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+    assert_int_equal(mdot_job_get_operator(job, index, &op), MDOT_OK);
+    return op;
+}
+
+static double backward_bytes(const mdot_job_operator *op, mdot_phase phase)
+{
+    return op->per_sample[phase].bytes_read + op->per_sample[phase].bytes_written + op->per_step[phase].bytes_read +
+           op->per_step[phase].bytes_written + op->per_sample[phase].flops;
+}
+
+/* Two layers of 16 by 16 with biases. The gradient may stop between them. */
+static onnx_builder *two_layers(bool stops)
+{
+    onnx_builder *b = onnx_begin(17);
+    if (stops) onnx_import(b, "mdot", 1);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
+    onnx_initializer(b, "back.weight", MDOT_DTYPE_F32, "16,16", NULL);
+    onnx_initializer(b, "back.bias", MDOT_DTYPE_F32, "16", NULL);
+    onnx_initializer(b, "head.weight", MDOT_DTYPE_F32, "16,16", NULL);
+    onnx_initializer(b, "head.bias", MDOT_DTYPE_F32, "16", NULL);
+    onnx_node(b, "MatMul", "x,back.weight", "h");
+    onnx_node_name(b, "/back/MatMul");
+    onnx_node(b, "Add", "h,back.bias", "s");
+    onnx_node(b, stops ? "mdot:StopGradient" : "Identity", "s", "f");
+    onnx_node(b, "MatMul", "f,head.weight", "g");
+    onnx_node_name(b, "/head/MatMul");
+    onnx_node(b, "Add", "g,head.bias", "y");
+    onnx_output(b, "y");
+    return b;
+}
+
+static void region_without_gradient_has_no_backward_cost_and_is_frozen(void **state)
+{
+    (void)state;
+    mdot_job *job = read_and_free(two_layers(true)), *plain = read_and_free(two_layers(false));
+    mdot_job_operator back = operator_at(job, 0), head = operator_at(job, 1);
+    assert_true(back.parameters == 0 && back.frozen_parameters == 272);
+    assert_true(head.parameters == 272 && head.frozen_parameters == 0);
+    assert_true(backward_bytes(&back, MDOT_PHASE_WEIGHT_GRADIENT) == 0);
+    assert_true(backward_bytes(&back, MDOT_PHASE_DATA_GRADIENT) == 0);
+    assert_true(backward_bytes(&head, MDOT_PHASE_DATA_GRADIENT) == 0);
+    assert_true(backward_bytes(&head, MDOT_PHASE_WEIGHT_GRADIENT) > 0);
+    assert_true(head.known && head.input_count == 1);
+    mdot_job_operator trained = operator_at(plain, 0);
+    assert_true(trained.parameters == 272 && backward_bytes(&trained, MDOT_PHASE_WEIGHT_GRADIENT) > 0);
+    mdot_job_destroy(plain);
+    mdot_job_destroy(job);
+}
+
+/* A branch that ends in StopGradient reads a trained layer, which stays trained by the other branch. */
+static void stopped_branch_beside_a_trained_one_gets_no_gradient(void **state)
+{
+    (void)state;
+    onnx_builder *b = two_layers(false);
+    onnx_import(b, "mdot", 1);
+    onnx_node(b, "Sigmoid", "s", "t");
+    onnx_node(b, "mdot:StopGradient", "t", "u");
+    onnx_node(b, "Mul", "u,y", "z");
+    onnx_output(b, "z");
+    mdot_job *job = read_and_free(b);
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    assert_int_equal(mdot_job_get_info(job, &info), MDOT_OK);
+    assert_true(info.parameters == 544 && info.frozen_parameters == 0);
+    for (size_t i = 0; i < info.operator_count; i++) {
+        mdot_job_operator op = operator_at(job, i);
+        bool is_stopped = strcmp(op.type, "Sigmoid") == 0;
+        assert_int_equal(op.flags, is_stopped ? MDOT_OPERATOR_STOPS_GRADIENT : 0);
+        if (is_stopped) assert_true(backward_bytes(&op, MDOT_PHASE_DATA_GRADIENT) == 0);
+    }
+    mdot_job_destroy(job);
+}
+
+/* The outputs are then no losses. */
+static void program_without_any_gradient_is_trained_as_before(void **state)
+{
+    (void)state;
+    onnx_builder *b = onnx_begin(17);
+    onnx_import(b, "mdot", 1);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "16,16", NULL);
+    onnx_node(b, "MatMul", "x,w", "h");
+    onnx_node(b, "mdot:StopGradient", "h", "y");
+    onnx_output(b, "y");
+    mdot_job *job = read_and_free(b);
+    mdot_job_operator op = operator_at(job, 0);
+    assert_true(op.parameters == 256 && backward_bytes(&op, MDOT_PHASE_WEIGHT_GRADIENT) > 0);
+    mdot_job_destroy(job);
+}
+
+/* BitFit: only biases are trained. */
+static void parameters_freeze_one_by_one(void **state)
+{
+    (void)state;
+    onnx_builder *b = two_layers(false);
+    note(b, "mdot.program", "1");
+    note(b, "mdot.frozen", "back.weight\nhead.weight\nunused.weight");
+    mdot_job *job = read_and_free(b), *plain = read_and_free(two_layers(false));
+    for (size_t i = 0; i < 2; i++) {
+        mdot_job_operator op = operator_at(job, i), trained = operator_at(plain, i);
+        assert_true(op.parameters == 16 && op.frozen_parameters == 256);
+        assert_true(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == 16); /* the bias: a sum over the batch */
+        assert_true(op.per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written == 64);
+        assert_true(trained.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 16);
+        assert_true(backward_bytes(&op, MDOT_PHASE_DATA_GRADIENT) ==
+                    backward_bytes(&trained, MDOT_PHASE_DATA_GRADIENT));
+    }
+    mdot_job_destroy(plain);
+    mdot_job_destroy(job);
+}
+
+static void checkpointed_modules_are_flagged(void **state)
+{
+    (void)state;
+    onnx_builder *b = two_layers(false);
+    note(b, "mdot.program", "1");
+    note(b, "mdot.recomputed", "hea\nback");
+    mdot_job *job = read_and_free(b);
+    assert_int_equal(operator_at(job, 0).flags, MDOT_OPERATOR_RECOMPUTED);
+    assert_int_equal(operator_at(job, 1).flags, 0);
+    mdot_job_destroy(job);
+}
+
+/* x * sigmoid(x), which is one operator in an ordinary file. */
+static size_t count_operators(bool is_traced)
+{
+    onnx_builder *b = onnx_begin(17);
+    if (is_traced) note(b, "mdot.program", "1");
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
+    onnx_node(b, "Sigmoid", "x", "s");
+    onnx_node(b, "Mul", "x,s", "y");
+    onnx_output(b, "y");
+    mdot_job *job = read_and_free(b);
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    assert_int_equal(mdot_job_get_info(job, &info), MDOT_OK);
+    mdot_job_destroy(job);
+    return info.operator_count;
+}
+
+static void composition_of_a_program_stays_composed(void **state)
+{
+    (void)state;
+    assert_int_equal(count_operators(false), 1);
+    assert_int_equal(count_operators(true), 2);
+}
+
+static void job_of_a_program_holds_its_attention(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *word;
+        mdot_attention attention;
+    } cases[] = {{"fused", MDOT_ATTENTION_FLASH}, {"written", MDOT_ATTENTION_EAGER}, {"odd", MDOT_ATTENTION_PROGRAM}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        onnx_builder *b = two_layers(false);
+        note(b, "mdot.program", "1");
+        note(b, "mdot.attention", cases[i].word);
+        mdot_job *job = read_and_free(b);
+        mdot_job_program p = MDOT_INIT(mdot_job_program);
+        assert_int_equal(mdot_job_get_program(job, &p), MDOT_OK);
+        assert_int_equal(p.attention, cases[i].attention);
+        assert_int_equal(p.precision, MDOT_PRECISION_PYTORCH);
+        assert_false(p.has_loss);
+        mdot_job_destroy(job);
+    }
+    mdot_job *plain = read_and_free(two_layers(false));
+    mdot_job_program p = MDOT_INIT(mdot_job_program);
+    assert_int_equal(mdot_job_get_program(plain, &p), MDOT_NOT_FOUND);
+    mdot_job_destroy(plain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(region_without_gradient_has_no_backward_cost_and_is_frozen),
+        cmocka_unit_test(stopped_branch_beside_a_trained_one_gets_no_gradient),
+        cmocka_unit_test(program_without_any_gradient_is_trained_as_before),
+        cmocka_unit_test(parameters_freeze_one_by_one),
+        cmocka_unit_test(checkpointed_modules_are_flagged),
+        cmocka_unit_test(composition_of_a_program_stays_composed),
+        cmocka_unit_test(job_of_a_program_holds_its_attention),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

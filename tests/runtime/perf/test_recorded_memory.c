@@ -1,0 +1,197 @@
+/* test_recorded_memory.c — runtime/perf/recorded_memory.c, and configurations that follow the program of a job. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/recorded_memory.h"
+#include "runtime/perf/roofline.h"
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { UNIT = 4096 };
+
+static mdot_job_operator make(const char *type, double units, double parameters)
+{
+    mdot_job_operator op = {.struct_size = sizeof op, .type = type, .known = true, .parameters = parameters};
+    op.per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1e9, UNIT, units * UNIT};
+    op.per_sample[MDOT_PHASE_DATA_GRADIENT] = (mdot_load){1e9, UNIT, UNIT};
+    op.setting[MDOT_SETTING_INPUTS] = 1;
+    return op;
+}
+
+/* A matmul of 600 parameters, an attention and a Relu with 400 frozen parameters. Operator `recomputed` is flagged. */
+static mdot_job *network(int recomputed)
+{
+    static const uint32_t before[2] = {0, 1};
+    mdot_job_operator operators[3] = {make("Linear", 8, 600), make("Attention", 8, 0), make("Relu", 8, 0)};
+    operators[1].setting[MDOT_SETTING_HEAD_SIZE] = 16;
+    operators[1].setting[MDOT_SETTING_HEADS] = 1;
+    operators[2].frozen_parameters = 400;
+    for (int i = 1; i < 3; i++) {
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+    }
+    if (recomputed >= 0) operators[recomputed].flags = MDOT_OPERATOR_RECOMPUTED;
+    return predict_make_job(operators, 3);
+}
+
+static const mdot_peak_moment moments[] = {{.per_sample = 1000, .per_step = 10, .gradients = .5},
+                                           {.per_sample = 400, .gradients = 1}};
+static const mdot_recorded_memory record = {.precision = MDOT_PRECISION_FP32, .moment_count = 2, .moments = moments};
+
+/* The caller destroys the job. */
+static mdot_job *with_program(mdot_precision precision, mdot_attention attention)
+{
+    mdot_job *plain = network(-1), *job = NULL;
+    const mdot_job_program p = {.struct_size = sizeof p,
+                                .precision = precision,
+                                .attention = attention,
+                                .trained_bytes = 1300,
+                                .frozen_bytes = 900,
+                                .buffer_bytes = 50,
+                                .recorded_count = 1,
+                                .recorded = &record};
+    mdot_error err = {0};
+    if (mdot_job_with_program(plain, &p, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    mdot_job_destroy(plain);
+    return job;
+}
+
+static rt_resolved_configuration resolve(const mdot_job *job, mdot_configuration c)
+{
+    rt_configuration configuration = {.c = c};
+    configuration.gpu.pcie_gbps = 31.5;
+    configuration.gpu.fp32_tflops = configuration.gpu.tf32_tflops = configuration.gpu.fp16_tflops = 10;
+    configuration.gpu.memory_gbps = 1000;
+    configuration.c.batch = 4;
+    mdot_error err = {0};
+    if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolved_configuration resolved;
+    rt_resolve(job, &configuration, &resolved);
+    return resolved;
+}
+
+static void choices_left_open_follow_the_program(void **state)
+{
+    (void)state;
+    mdot_job *job = with_program(MDOT_PRECISION_BF16, MDOT_ATTENTION_EAGER), *plain = network(-1);
+    rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
+    assert_int_equal(r.configuration.c.precision, MDOT_PRECISION_BF16);
+    assert_int_equal(r.configuration.c.attention, MDOT_ATTENTION_EAGER);
+    assert_int_equal(r.activation_case.type, RT_ACTIVATION_BF16);
+    assert_int_equal(r.activation_case.attention, MDOT_ATTENTION_EAGER);
+    assert_false(r.differs_from_program);
+    r = resolve(plain, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
+    assert_int_equal(r.configuration.c.precision, MDOT_PRECISION_PYTORCH);
+    assert_int_equal(r.configuration.c.attention, MDOT_ATTENTION_FLASH);
+    mdot_job_destroy(plain);
+    mdot_job_destroy(job);
+}
+
+static void contradicting_options_win_and_are_noted(void **state)
+{
+    (void)state;
+    static const struct {
+        mdot_precision programs, precision;
+        mdot_attention attention;
+        bool differs;
+    } cases[] = {{MDOT_PRECISION_BF16, MDOT_PRECISION_FP32, MDOT_ATTENTION_PROGRAM, true},
+                 {MDOT_PRECISION_BF16, MDOT_PRECISION_BF16, MDOT_ATTENTION_PROGRAM, false},
+                 {MDOT_PRECISION_BF16, MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_FLASH, true},
+                 {MDOT_PRECISION_BF16, MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_EAGER, false},
+                 {MDOT_PRECISION_PYTORCH, MDOT_PRECISION_AMP, MDOT_ATTENTION_PROGRAM, false},
+                 {MDOT_PRECISION_PYTORCH, MDOT_PRECISION_BF16, MDOT_ATTENTION_PROGRAM, true},
+                 {MDOT_PRECISION_AMP_BF16, MDOT_PRECISION_AMP, MDOT_ATTENTION_PROGRAM, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_job *job = with_program(cases[i].programs, MDOT_ATTENTION_EAGER);
+        rt_resolved_configuration r =
+            resolve(job, (mdot_configuration){.precision = cases[i].precision, .attention = cases[i].attention});
+        if (r.differs_from_program != cases[i].differs) fail_msg("case %zu", i);
+        if (cases[i].attention != MDOT_ATTENTION_PROGRAM)
+            assert_int_equal(r.configuration.c.attention, cases[i].attention);
+        if (cases[i].precision != MDOT_PRECISION_PYTORCH)
+            assert_int_equal(r.configuration.c.precision, cases[i].precision);
+        mdot_job_destroy(job);
+    }
+}
+
+static void recorded_case_is_used_as_it_is(void **state)
+{
+    (void)state;
+    mdot_job *job = with_program(MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_EAGER), *plain = network(-1);
+    mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
+    rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
+    assert_int_equal(rt_recorded_moments(job, &r, got), 2);
+    for (int i = 0; i < 2; i++) {
+        assert_true(got[i].per_sample == moments[i].per_sample && got[i].per_step == moments[i].per_step);
+        assert_true(got[i].gradients == moments[i].gradients && got[i].weight_copies == 0);
+    }
+    assert_int_equal(rt_recorded_moments(plain, &r, got), 0);
+    mdot_job_destroy(plain);
+    mdot_job_destroy(job);
+}
+
+static void other_cases_scale_with_the_analytic_estimates(void **state)
+{
+    (void)state;
+    mdot_job *job = with_program(MDOT_PRECISION_PYTORCH, MDOT_ATTENTION_EAGER);
+    const rt_activation_table *table = &job->analysis->activations;
+    double base = table->of[RT_ACTIVATION_FP32][MDOT_ATTENTION_EAGER][MDOT_RECOMPUTE_NOTHING].all;
+    static const mdot_configuration cases[] = {{.precision = MDOT_PRECISION_BF16},
+                                               {.precision = MDOT_PRECISION_AMP},
+                                               {.attention = MDOT_ATTENTION_FLASH},
+                                               {.compiled = 1, .attention = MDOT_ATTENTION_FLASH}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
+        rt_resolved_configuration r = resolve(job, cases[i]);
+        const rt_activation_case *which = &r.activation_case;
+        double scale = table->of[which->type][which->attention][which->recompute].all / base;
+        if (fabs(scale - 1) < 1e-3) fail_msg("case %zu: the estimates are equal", i);
+        assert_int_equal(rt_recorded_moments(job, &r, got), 2);
+        assert_true(fabs(got[0].per_sample - 1000 * scale) < 1 && fabs(got[0].per_step - 10 * scale) < 1);
+        assert_true(got[0].gradients == .5);
+    }
+    mdot_job_destroy(job);
+}
+
+static void weights_have_the_programs_sizes(void **state)
+{
+    (void)state;
+    mdot_job *plain = network(-1), *half = with_program(MDOT_PRECISION_BF16, MDOT_ATTENTION_EAGER);
+    assert_true(rt_weight_bytes(plain, MDOT_PRECISION_FP32, 600, 400) == 4000);
+    assert_true(rt_weight_bytes(half, MDOT_PRECISION_BF16, 600, 400) == 1300 + 900 + 50);
+    assert_true(rt_weight_bytes(half, MDOT_PRECISION_BF16, 300, 200) == 650 + 450 + 50); /* a shard */
+    /* Of the frozen 900 bytes, 800 are 400 floats, and the others are packed. */
+    assert_true(rt_weight_bytes(half, MDOT_PRECISION_FP32, 600, 400) == 2 * (1300 + 800) + 100 + 50);
+    mdot_job_destroy(half);
+    mdot_job_destroy(plain);
+}
+
+static void checkpointed_operators_run_forward_again(void **state)
+{
+    (void)state;
+    mdot_job *plain = network(-1), *job = network(0);
+    rt_resolved_configuration r = resolve(job, (mdot_configuration){0});
+    rt_roofline before = rt_roofline_of(plain, &r), after = rt_roofline_of(job, &r);
+    double ms[MDOT_PHASE_COUNT];
+    rt_operator_roofline(plain, 0, &r, ms);
+    assert_true(after.forward_ms == before.forward_ms && after.optimizer_ms == before.optimizer_ms);
+    assert_true(fabs(after.backward_ms - before.backward_ms - ms[MDOT_PHASE_FORWARD]) < 1e-9);
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(choices_left_open_follow_the_program),
+        cmocka_unit_test(contradicting_options_win_and_are_noted),
+        cmocka_unit_test(recorded_case_is_used_as_it_is),
+        cmocka_unit_test(other_cases_scale_with_the_analytic_estimates),
+        cmocka_unit_test(weights_have_the_programs_sizes),
+        cmocka_unit_test(checkpointed_operators_run_forward_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
