@@ -166,6 +166,10 @@ class OptimizerOrGpusNotMeasuredWarning(OutsideTrainingWarning):
     name = "optimizer-or-gpus-not-measured"
 
 
+class DiffersFromProgramWarning(PredictionWarning):
+    name = "differs-from-program"
+
+
 BY_NAME: dict[str, type[PredictionWarning]] = {
     kind.name: kind
     for kind in (
@@ -186,5 +190,6 @@ BY_NAME: dict[str, type[PredictionWarning]] = {
         SoftwareNotMeasuredWarning,
         TypesNotMeasuredWarning,
         OptimizerOrGpusNotMeasuredWarning,
+        DiffersFromProgramWarning,
     )
 }
