@@ -170,6 +170,10 @@ class OptimizerOrGpusNotMeasuredWarning(OutsideTrainingWarning):
     name = "optimizer-or-gpus-not-measured"
 
 
+class DiffersFromProgramWarning(PredictionWarning):
+    name = "differs-from-program"
+
+
 BY_NAME: dict[str, type[PredictionWarning]] = {
     kind.name: kind
     for kind in (
@@ -190,5 +194,6 @@ BY_NAME: dict[str, type[PredictionWarning]] = {
         SoftwareNotMeasuredWarning,
         TypesNotMeasuredWarning,
         OptimizerOrGpusNotMeasuredWarning,
+        DiffersFromProgramWarning,
     )
 }
