@@ -7,8 +7,7 @@ not translate, until a translation exists or an indivisible operator is left.
 
 from __future__ import annotations
 
-import contextlib
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import torch
 from torch._decomp import decomposition_table
@@ -17,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from mdot.trace import graph as g
+from mdot.trace.gradient_mode import GradientMode
 from mdot.trace.known import KnownContents, outside, tensors_of
 from mdot.trace.operators import TRANSLATIONS
 from mdot.trace.operators.call import DTYPES, Call
@@ -41,8 +41,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._known = KnownContents()
         self._parents: Any = WeakIdKeyDictionary()
         """The base tensor of each view."""
-        self._functions = 0
-        """Depth of custom autograd functions, whose forward functions always run without gradients."""
+        self.gradient_mode = GradientMode()
 
     # ---- Tensors -----------------------------------------------------------------------------------------------------
 
@@ -67,25 +66,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """The tensor's value, as an operator with a gradient reads it."""
         value = self.value(tensor)
         return value if value.has_gradient else self.graph.stop_gradient(value)
-
-    @contextlib.contextmanager
-    def custom_functions(self) -> Iterator[None]:
-        """Notices calls of custom autograd functions, for example of torch.utils.checkpoint."""
-        function: Any = torch.autograd.Function
-        original = function.__dict__["apply"]
-
-        def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            self._functions += torch.is_grad_enabled() or self._functions > 0
-            try:
-                return original.__get__(None, cls)(*args, **kwargs)
-            finally:
-                self._functions = max(self._functions - 1, 0)
-
-        function.apply = classmethod(apply)
-        try:
-            yield
-        finally:
-            function.apply = original
 
     def _constant(self, tensor: torch.Tensor) -> g.Value:
         content = self._known.get(tensor) if self.fake else tensor
@@ -144,7 +124,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         outputs = tensors_of(out)
         if not outputs:
             return
-        has_gradient = self._functions > 0 or torch.is_grad_enabled()
+        has_gradient = self.gradient_mode.is_enabled
         call = Call(self.graph, self._read if has_gradient else self.value, func, args, kwargs, outputs)
         if not call.operands:  # a factory function
             for tensor in outputs:

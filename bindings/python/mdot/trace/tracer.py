@@ -103,7 +103,7 @@ def _run(
         _show_parameters(model, recorder, fake)
         inputs, named = _inputs((list(args), dict(kwargs)), recorder, fake)
         stack.enter_context(_scopes(model, graph))
-        with torch.enable_grad(), recorder.custom_functions(), recorder:
+        with recorder.gradient_mode.observed(), recorder:
             out = model(*inputs, **named)
         _add_outputs(out, recorder)
     if not graph.outputs:

@@ -1,0 +1,61 @@
+"""Observes where a module runs without gradients, while the trace itself runs in inference mode.
+
+Inference mode disables gradients everywhere, so that the mode itself tells nothing. The contexts that modules use are replaced
+for the time of the trace: they keep the mode in which the module would run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Iterator
+from unittest import mock
+
+import torch
+from torch.utils import checkpoint
+
+
+class GradientMode:
+    """Whether operators have gradients at this point of the module's run."""
+
+    def __init__(self) -> None:
+        self.is_enabled = True
+
+    @contextlib.contextmanager
+    def observed(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for cls, mode in ((torch.no_grad, False), (torch.enable_grad, True), (torch.inference_mode, False)):
+                stack.enter_context(mock.patch.object(cls, "__enter__", self._enter(cls.__enter__, mode)))
+                stack.enter_context(mock.patch.object(cls, "__exit__", self._leave(cls.__exit__)))
+            setter = torch.set_grad_enabled
+            stack.enter_context(mock.patch.object(setter, "__init__", self._set(setter.__init__)))
+            stack.enter_context(mock.patch.object(setter, "__exit__", self._leave(setter.__exit__)))
+            stack.enter_context(mock.patch.object(checkpoint.CheckpointFunction, "forward", staticmethod(_run)))
+            yield
+
+    def _enter(self, original: Callable[..., Any], mode: bool) -> Callable[..., Any]:
+        def enter(context: Any) -> Any:
+            context.mdot_before = self.is_enabled
+            self.is_enabled = mode or not getattr(context, "mode", True)  # inference_mode(False) enables gradients
+            return original(context)
+
+        return enter
+
+    def _set(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def initialise(context: Any, mode: bool) -> None:
+            context.mdot_before = self.is_enabled
+            original(context, mode)
+            self.is_enabled = mode
+
+        return initialise
+
+    def _leave(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def leave(context: Any, *reason: Any) -> Any:
+            self.is_enabled = getattr(context, "mdot_before", self.is_enabled)
+            return original(context, *reason)
+
+        return leave
+
+
+def _run(_: Any, function: Callable[..., Any], __: bool, *args: Any) -> Any:
+    """Runs a checkpointed function with gradients. PyTorch runs it without, and again in the backward pass."""
+    return function(*args)
