@@ -36,6 +36,7 @@ rt_job_totals rt_sum_job(const mdot_job *job, const double *costs)
         double flops = rt_uses_tensor_cores(op) ? op->per_sample[MDOT_PHASE_FORWARD].flops : 0;
         tensor_core_flops += flops;
         if (op->setting[MDOT_SETTING_KERNEL_W] > 0) convolution_flops += flops;
+        t.is_recomputed = t.is_recomputed || (op->flags & MDOT_OPERATOR_RECOMPUTED) != 0;
         if (rt_is_loss(op)) t.logits = find_logits(job, i);
         if (rt_score_bytes(op) > 0) add_attention(&t, &op->per_sample[MDOT_PHASE_FORWARD]);
         uint32_t type_id = op->traits.number;

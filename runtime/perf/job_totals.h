@@ -13,6 +13,7 @@ typedef struct rt_job_totals {
     bool has_attention;
     double attention_count, attention_flops; /* flops of one sample's forward pass */
     double key_value_bytes;                  /* fp32 bytes of the keys and values of one sample, in all attentions */
+    bool is_recomputed;                      /* the program checkpoints operators (MDOT_OPERATOR_RECOMPUTED) */
     bool is_convolutional;                   /* convolutions make up most of the FLOPs on tensor cores */
 } rt_job_totals;
 

@@ -128,6 +128,7 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
 {
     out_resolved->configuration = rt_follow_program(job, configuration, &out_resolved->differs_from_program);
     configuration = &out_resolved->configuration;
+    out_resolved->recomputes_as_program = job->analysis->totals.is_recomputed;
     const mdot_configuration *c = &configuration->c;
     out_resolved->shard = shard_of(job, c);
     out_resolved->steps = (double)c->accumulate * c->micro_batches;

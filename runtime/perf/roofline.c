@@ -96,10 +96,11 @@ static double preparation_ms(const rt_roofline_inputs *inputs, mdot_phase phase,
 }
 
 /* Number of times that the operator's forward pass is recomputed. */
-static double times_again(const rt_roofline_inputs *inputs, mdot_recompute recompute)
+static double times_again(const rt_roofline_inputs *inputs, const rt_resolved_configuration *resolved)
 {
+    mdot_recompute recompute = resolved->configuration.c.recompute;
     if (recompute == MDOT_RECOMPUTE_BLOCKS) return inputs->is_in_block ? 1 : 0;
-    if (recompute == MDOT_RECOMPUTE_NOTHING) return inputs->is_recomputed ? 1 : 0;
+    if (recompute == MDOT_RECOMPUTE_NOTHING) return resolved->recomputes_as_program && inputs->is_recomputed ? 1 : 0;
     return inputs->is_selected ? 1 : 0;
 }
 
@@ -110,7 +111,7 @@ static void phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_config
         rt_roofline_terms terms = phase_terms(inputs, (mdot_phase)phase, resolved);
         out_ms[phase] = larger(terms.compute_ms, terms.memory_ms) + preparation_ms(inputs, (mdot_phase)phase, resolved);
     }
-    double again = times_again(inputs, resolved->configuration.c.recompute);
+    double again = times_again(inputs, resolved);
     out_ms[MDOT_PHASE_DATA_GRADIENT] += again * out_ms[MDOT_PHASE_FORWARD];
 }
 
@@ -165,7 +166,7 @@ rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_
         for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
             rt_roofline_terms terms = phase_terms(inputs, (mdot_phase)phase, resolved);
             double times = count;
-            if (phase == MDOT_PHASE_FORWARD) times += count * times_again(inputs, resolved->configuration.c.recompute);
+            if (phase == MDOT_PHASE_FORWARD) times += count * times_again(inputs, resolved);
             sum.compute_ms += times * terms.compute_ms;
             sum.memory_ms += times * (terms.memory_ms + preparation_ms(inputs, (mdot_phase)phase, resolved));
             sum.masked_ms += times * terms.masked_ms;

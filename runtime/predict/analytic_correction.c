@@ -148,7 +148,9 @@ static bool equal_micro_steps(const rt_configuration *a, const rt_configuration 
 static rt_roofline roofline_beside(const mdot_job *job, const rt_resolved_configuration *resolved,
                                    const rt_resolved_configuration *other, const rt_roofline *of_other)
 {
-    if (!equal_micro_steps(&resolved->configuration, &other->configuration)) return rt_roofline_of(job, resolved);
+    bool equal = equal_micro_steps(&resolved->configuration, &other->configuration) &&
+                 resolved->recomputes_as_program == other->recomputes_as_program;
+    if (!equal) return rt_roofline_of(job, resolved);
     rt_roofline r = *of_other;
     r.optimizer_ms = rt_optimizer_ms(job, resolved, &resolved->shard);
     return r;
@@ -161,7 +163,8 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
     rt_correction none = {.step_ms = step_ms, .interval_factor = 1};
     bool attention_differs = job->analysis->totals.has_attention && rc->attention != qc->attention;
     bool precision_differs = rc->precision != qc->precision;
-    if (equal_but_precision(rc, qc) && !precision_differs && !attention_differs) return none;
+    bool recompute_differs = requested->recomputes_as_program != queried->recomputes_as_program;
+    if (equal_but_precision(rc, qc) && !precision_differs && !attention_differs && !recompute_differs) return none;
     rt_resolved_configuration typical = rt_with_micro_batch(requested, TYPICAL_BATCH);
     rt_resolved_configuration typical_same_kernels = rt_with_kernels_of(&typical, queried);
     rt_resolved_configuration typical_queried = rt_with_micro_batch(queried, TYPICAL_BATCH);

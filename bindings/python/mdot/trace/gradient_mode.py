@@ -34,9 +34,11 @@ class GradientMode:
 
     def _enter(self, original: Callable[..., Any], mode: bool) -> Callable[..., Any]:
         def enter(context: Any) -> Any:
-            context.mdot_before = self.is_enabled
+            before = self.is_enabled
+            result = original(context)  # may call torch.set_grad_enabled
+            context.mdot_before = before
             self.is_enabled = mode or not getattr(context, "mode", True)  # inference_mode(False) enables gradients
-            return original(context)
+            return result
 
         return enter
 
@@ -50,8 +52,9 @@ class GradientMode:
 
     def _leave(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def leave(context: Any, *reason: Any) -> Any:
+            result = original(context, *reason)
             self.is_enabled = getattr(context, "mdot_before", self.is_enabled)
-            return original(context, *reason)
+            return result
 
         return leave
 

@@ -193,7 +193,7 @@ class Memory(support.TestCase):
     def assert_peak(self, make: Make, batch: int, dtype: torch.dtype = torch.float32, tolerance: float = 0.02) -> None:
         job = read(make)
         precision = "bf16" if dtype == torch.bfloat16 else "fp32"
-        predicted = mdot.predict(job, "A100", batch, precision=precision, optimizer="sgd").memory_bytes
+        predicted = mdot.predict(job, "A100", batch, precision=precision, optimizer="sgd").peak_memory_bytes
         self.assertAlmostEqual(predicted / peak_bytes(make, batch, dtype), 1.0, delta=tolerance)
 
     def test_peak_matches_pytorch(self) -> None:
@@ -207,7 +207,6 @@ class Memory(support.TestCase):
             "gelu by hand": stack(GeluByHand),
             "norm by hand": stack(lambda: NormByHand(512)),
             "backbone without gradient": backbone("no_grad"),
-            "detached backbone": backbone("detach"),
         }
         for name, make in networks.items():
             for dtype in (torch.float32, torch.bfloat16):
@@ -217,8 +216,8 @@ class Memory(support.TestCase):
     def test_recomputed_blocks_match_a_checkpointed_program(self) -> None:
         plain, checkpointed = read(llama(False)), read(llama(True))
         options: dict[str, Any] = {"precision": "fp32", "optimizer": "sgd"}
-        by_option = mdot.predict(plain, "A100", 16, checkpoint="blocks", **options).memory_bytes
-        by_program = mdot.predict(checkpointed, "A100", 16, **options).memory_bytes
+        by_option = mdot.predict(plain, "A100", 16, checkpoint="blocks", **options).peak_memory_bytes
+        by_program = mdot.predict(checkpointed, "A100", 16, **options).peak_memory_bytes
         self.assertAlmostEqual(by_option / by_program, 1.0, delta=0.03)
 
     def test_buffers_take_memory(self) -> None:
@@ -296,9 +295,9 @@ class Configurations(support.TestCase):
                 self.assertEqual(by_default.step_ms, mdot.predict(job, "A100", 64, attention=kernels).step_ms)
 
     def test_trace_restores_pytorch(self) -> None:
-        before = torch.amp.autocast_mode.autocast.__init__, torch.autograd.Function.apply.__func__
+        before = torch.amp.autocast_mode.autocast.__init__, torch.no_grad.__enter__, torch.set_grad_enabled.__init__
         job_of(Autocast(), torch.zeros(2, 256))
-        after = torch.amp.autocast_mode.autocast.__init__, torch.autograd.Function.apply.__func__
+        after = torch.amp.autocast_mode.autocast.__init__, torch.no_grad.__enter__, torch.set_grad_enabled.__init__
         self.assertEqual(before, after)
         x = torch.zeros(2, 8)
         with torch.autocast("cpu", dtype=torch.bfloat16):
