@@ -204,6 +204,9 @@ class Job:
             # of no module.
             traced.make_constant([module for module in traced.frozen if module not in modules])
             job = read(frozen)
+        lost = traced.read_elements() - job.parameters - job.frozen_parameters
+        if lost > 0:
+            traced.notes.append(f"{lost} parameters belong to no operator of the job and are not counted")
         for text in traced.notes:
             _warn(f"{traced.graph.name}: {text}")
         if traced.unused:

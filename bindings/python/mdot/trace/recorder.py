@@ -22,6 +22,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from mdot.trace import graph as g
+from mdot.trace.budget import Budget
 from mdot.trace.operators import TRANSLATIONS
 from mdot.trace.operators.call import DTYPES, Call
 
@@ -44,6 +45,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.graph = graph
         self.fake = fake
+        self.budget = Budget()
         self._values: Any = WeakIdKeyDictionary()
         self._known: Any = WeakIdKeyDictionary()
         """The content of fake tensors, where it is known."""
@@ -111,7 +113,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not self.fake:
-            out = func(*args, **kwargs)
+            out = self.budget.run(func, args, kwargs)
             return out.fill_(1) if func._schema.name == "aten::rand" and out.numel() == 1 else out  # as below
         known = self._compute(func, args, kwargs)
         if func._schema.name == "aten::rand" and known is not None and known.numel() == 1:

@@ -35,6 +35,10 @@ class Traced:
     """Parameters that the run never read."""
     notes: list[str]
 
+    def read_elements(self) -> int:
+        """The number of elements of the parameters that the run read."""
+        return sum(value.count for value in self.graph.parameters if value.name not in self.unused)
+
     def make_constant(self, modules: Sequence[str]) -> None:
         """Turns the parameters of these modules into constants."""
         kept = []
@@ -78,6 +82,8 @@ def trace(
                 "current weights"
             )
             graph, recorder = _run(_with_data(model), args, kwargs, name, fake=False)
+            if recorder.budget.replaced > 0:
+                notes[-1] += "; to save time, the results of large matrix products and convolutions were random numbers"
     if batch is None:
         batch, found = batches.choose(dimensions, seen)
         notes += found
