@@ -6,12 +6,12 @@
  *   - A mean over the whole map becomes GlobalAveragePool, whether written as ReduceMean or as AveragePool with a large
  *     kernel.
  *   - A bias of zeros is removed. PyTorch's dynamo exporter writes one if a convolution has no bias.
- *   - An Einsum becomes products of two operands, sums and transposes (einsum.h).
+ *   - An Einsum becomes products of two operands, sums and transposes (split_einsum.h).
  *   - A constant that is added between two reshapes that cancel (Swin's masks, one per window) is added without them.
  */
 #include "frontend/job/canonicalise.h"
 
-#include "frontend/job/einsum.h"
+#include "frontend/job/split_einsum.h"
 #include "ir/passes/builder.h"
 #include "ir/passes/match.h"
 

@@ -120,29 +120,41 @@ static int channel_step(const ir_node *node, const ir_value *map)
     return is_channel_vector(vector, map->type.rank - 2, map->type.dim[1].offset) ? step : 0;
 }
 
+/* The kinds of steps in the run that begins with `node`. */
+static int steps_of_run(const ir_node *node, const ir_value *map)
+{
+    int steps = 0;
+    for (; node != NULL && channel_step(node, map); node = ir_value_single_user(map)) {
+        steps |= channel_step(node, map);
+        map = node->outputs[0];
+    }
+    return steps;
+}
+
+/* Is the value the result of an earlier step of a run? */
+static bool is_inside_run(const ir_value *map)
+{
+    const ir_node *node = map->def;
+    for (int i = 0; node != NULL && i < node->input_count && i < 2; i++)
+        if (node->inputs[i] != NULL && channel_step(node, node->inputs[i])) return true;
+    return false;
+}
+
 /* Some exporters write an inference BatchNormalization as (x - mean) * scale + shift. Exporters for Caffe write it
  * with a further scale and shift behind it. The result is a run of such steps behind a convolution or a
  * normalisation. The run must contain both additions and multiplications, because a bias alone or a scale alone is
- * not a normalisation. */
+ * not a normalisation. For example, LayerScale behind a normalisation is a Mul with its own parameters. */
 static bool absorb_channel_step(extractor *e, const ir_node *node)
 {
     for (int i = 0; i < node->input_count && i < 2; i++) {
         const ir_value *map = node->inputs[i];
         fe_operator *op = absorber_of(e, map);
         if (op == NULL || !channel_step(node, map)) continue;
-        if (op->normalised || fe_row_of(op->node)->gradient == FE_GRADIENT_BATCH_NORM) {
-            absorb(e, op, node);
-            return true;
-        }
-        if (!is_convolution(op->node)) continue;
-        int steps = 0;
-        const ir_node *next = node;
-        for (; next != NULL && channel_step(next, map); next = ir_value_single_user(map)) {
-            steps |= channel_step(next, map);
-            map = next->outputs[0];
-        }
-        if (steps != (SHIFTS | SCALES)) continue;
-        op->normalised = true;
+        bool normalised = op->normalised || fe_row_of(op->node)->gradient == FE_GRADIENT_BATCH_NORM;
+        if (!normalised && !is_convolution(op->node)) continue;
+        bool continues = normalised && is_inside_run(map);
+        if (!continues && steps_of_run(node, map) != (SHIFTS | SCALES)) continue;
+        op->normalised = op->normalised || !normalised;
         absorb(e, op, node);
         return true;
     }

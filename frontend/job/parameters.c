@@ -2,7 +2,7 @@
  *
  * Floating initializers of more than one element are parameters. An initializer of one element is a parameter if the
  * file leaves its value open (the temperature of CLIP). If it has a value, it is a parameter where its position or
- * name marks it as a weight, for example the bias of one unit. An exporter's own scalars have rank 0.
+ * name marks it as a weight, for example the bias of one unit. An exporter's own scalars have rank 0 and no such name.
  *
  * A value computed from parameters alone (a row gathered from a table, a vector joined from two) is recomputed in
  * every step. It becomes a constant that counts as a parameter too, but adds no parameters to those it was computed
@@ -89,11 +89,11 @@ static bool is_single_unit_bias(const ir_node *node, int input)
     return factor->type.dim[factor->type.rank - 1].offset == 1;
 }
 
-/* Is the name that of a weight in PyTorch, for example "act.weight" or "head.in_proj_bias"? Buffers have other names,
- * and a constant that an exporter computed is called, for example, "onnx::Mul_12". */
+/* Is the name that of a weight in PyTorch, for example "act.weight", "head.in_proj_bias" or "blocks.0.skipinit_gain"?
+ * Buffers have other names, and a constant that an exporter computed is called, for example, "onnx::Mul_12". */
 static bool has_weight_name(const char *name)
 {
-    static const char *const ends[] = {"weight", "bias"};
+    static const char *const ends[] = {"weight", "bias", "gain", "gamma", "alpha", "beta"};
     const char *dot = strrchr(name, '.');
     size_t length = dot != NULL ? strlen(dot) : 0;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
@@ -108,7 +108,7 @@ static bool is_single_weight(const ir_node *node, int input)
 {
     const ir_value *value = node->inputs[input];
     fe_gradient gradient = gradient_of(node);
-    if (value->type.rank == 0) return false;
+    if (value->type.rank == 0) return value->stored && has_weight_name(value->name);
     return gradient == FE_GRADIENT_MATMUL || gradient == FE_GRADIENT_NORM || gradient == FE_GRADIENT_BATCH_NORM ||
            is_single_unit_bias(node, input) || (value->stored && has_weight_name(value->name));
 }

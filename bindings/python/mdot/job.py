@@ -198,6 +198,9 @@ class Job:
         traced = trace(model, args, example_kwargs or {}, loss=loss, targets=expected, batch=batch, name=name)
 
         job = cls.from_onnx(serialise(traced.graph, traced.batch), dims={BATCH: traced.batch}, name=traced.graph.name)
+        lost = traced.read_elements() - job.parameters - job.frozen_parameters
+        if lost > 0:
+            traced.notes.append(f"{lost} parameters belong to no operator of the job and are not counted")
         if traced.program is not None:
             job = job.with_program(_program_of(traced.graph, traced.program, job))
         for text in traced.notes:

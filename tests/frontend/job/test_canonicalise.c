@@ -259,6 +259,27 @@ static void bias_or_scale_alone_stays_pointwise(void **state)
     job_end(&r);
 }
 
+/* LayerScale behind a normalisation has one vector. The scale and shift of exporters for Caffe have two, and join. */
+static void layer_scale_behind_a_norm_stays(void **state)
+{
+    (void)state;
+    for (int both = 0; both < 2; both++) {
+        onnx_builder *b = onnx_begin(17);
+        onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+        job_add_conv(b, "x", "c", "16,3,3,3", 1, false);
+        batch_norm(b, "c", "n", 16);
+        onnx_initializer(b, "ls.gamma", MDOT_DTYPE_F32, "16,1,1", NULL);
+        onnx_initializer(b, "shift", MDOT_DTYPE_F32, "16,1,1", NULL);
+        onnx_node(b, "Mul", "n,ls.gamma", "y");
+        if (both) onnx_node(b, "Add", "y,shift", "z");
+        onnx_output(b, both ? "z" : "y");
+        job_reading r = job_expect(b);
+        job_expect_types(&r, both ? "Conv" : "Conv Mul");
+        if (!both) assert_true(job_operator(&r, 1).parameters == 16);
+        job_end(&r);
+    }
+}
+
 static void norm_with_other_readers_stays_separate(void **state)
 {
     (void)state;
@@ -505,6 +526,7 @@ int main(void)
         cmocka_unit_test(training_mode_norm_equals_inference_norm),
         cmocka_unit_test(arithmetic_norm_is_recognised),
         cmocka_unit_test(bias_or_scale_alone_stays_pointwise),
+        cmocka_unit_test(layer_scale_behind_a_norm_stays),
         cmocka_unit_test(norm_with_other_readers_stays_separate),
         cmocka_unit_test(shape_arithmetic_and_dropout_are_removed),
         cmocka_unit_test(expand_before_pointwise_is_removed),

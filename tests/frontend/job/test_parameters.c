@@ -156,6 +156,27 @@ static void single_elements_of_unknown_operators_count_by_their_names(void **sta
     job_end(&r);
 }
 
+/* NFNet multiplies each branch by a trained scalar. An exporter's own scalars have other names. */
+static void scalars_count_by_their_names(void **state)
+{
+    (void)state;
+    static const float number = 0.5F;
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    onnx_initializer(b, "w", MDOT_DTYPE_F32, "8,8", NULL);
+    onnx_initializer(b, "blocks.0.skipinit_gain", MDOT_DTYPE_F32, "", &number);
+    onnx_initializer(b, "onnx::Mul_12", MDOT_DTYPE_F32, "", &number);
+    onnx_node(b, "MatMul", "x,w", "p");
+    onnx_node(b, "Mul", "p,blocks.0.skipinit_gain", "q");
+    onnx_node(b, "Mul", "q,onnx::Mul_12", "y");
+    onnx_output(b, "y");
+    job_reading r = job_expect(b);
+    job_expect_types(&r, "Linear Mul Mul");
+    assert_true(job_operator(&r, 1).parameters == 1);
+    assert_true(job_operator(&r, 2).parameters == 0);
+    job_end(&r);
+}
+
 /* Linear(n, 1), by Gemm; and a convolution with one channel. */
 static void single_biases_and_factors_count(void **state)
 {
@@ -328,6 +349,7 @@ int main(void)
         cmocka_unit_test(single_elements_without_a_value_are_parameters),
         cmocka_unit_test(single_elements_with_a_value_count_in_weight_positions),
         cmocka_unit_test(single_elements_of_unknown_operators_count_by_their_names),
+        cmocka_unit_test(scalars_count_by_their_names),
         cmocka_unit_test(single_biases_and_factors_count),
         cmocka_unit_test(parameters_of_one_constant_count_together),
         cmocka_unit_test(repeated_parameter_counts_once),

@@ -4,6 +4,7 @@
     recorder.py   receives every ATen operator that the module calls, and the module that called it
     operators/    translates ATen operators into ONNX operators; one file for each family
     modules.py    the module behind wrappers such as DistributedDataParallel; losses.py its loss; batch.py its batch
+    budget.py     limits the computation of a run with real values
     replacements.py, failures.py
                   parts of PyTorch that are replaced during a run; exceptions of the module
     graph.py      the resulting graph; onnx_file.py writes it as ONNX

@@ -117,7 +117,7 @@ def _detection_inputs(batch: int, side: int) -> tuple[Any, ...]:
     torch.manual_seed(0)
     images = [torch.rand(3, side, side) for _ in range(batch)]
     corners = torch.tensor([[0.1, 0.1, 0.4, 0.5], [0.3, 0.2, 0.9, 0.8]]) * side
-    target = {"boxes": corners, "labels": torch.tensor([1, 2]), "masks": torch.zeros(2, side, side, dtype=torch.uint8)}
+    target = {"boxes": corners, "labels": torch.tensor([1, 1]), "masks": torch.zeros(2, side, side, dtype=torch.uint8)}
     target["keypoints"] = torch.ones(2, 17, 3) * side / 4
     return images, [target] * batch
 

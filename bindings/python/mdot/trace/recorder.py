@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from mdot.trace import graph as g
+from mdot.trace.budget import Budget
 from mdot.trace.gradient_mode import GradientMode
 from mdot.trace.known import KnownContents, outside, tensors_of
 from mdot.trace.operators import TRANSLATIONS
@@ -37,6 +38,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.graph = graph
         self.fake = fake
+        self.budget = Budget()
         self._values: Any = WeakIdKeyDictionary()
         self._known = KnownContents()
         self._parents: Any = WeakIdKeyDictionary()
@@ -95,7 +97,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self.fake:
             out = self._known.run(func, args, kwargs)
         else:
-            out = func(*args, **kwargs)
+            out = self.budget.run(func, args, kwargs)
             if func._schema.name == "aten::rand" and out.numel() == 1:
                 out.fill_(1)  # so that stochastic depth keeps every layer
         self._record(func, name, translate, args, kwargs, out)

@@ -38,6 +38,10 @@ class Traced:
     program: Program | None
     """Types, checkpointing and memory of a training step; None if the operators depend on computed values."""
 
+    def read_elements(self) -> int:
+        """The number of elements of the parameters that the run read."""
+        return sum(value.count for value in self.graph.parameters if value.name not in self.unused)
+
 
 def trace(
     given: Any,
@@ -73,6 +77,8 @@ def trace(
                 "current weights"
             )
             graph, recorder = _run(_with_data(model), args, kwargs, name, fake=False)
+            if recorder.budget.replaced > 0:
+                notes[-1] += "; to save time, the results of large matrix products and convolutions were random numbers"
     if batch is None:
         batch, found = batches.choose(dimensions, seen)
         notes += found

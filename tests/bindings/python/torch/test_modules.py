@@ -8,6 +8,7 @@ import tempfile
 import unittest
 import warnings
 from typing import Any
+from unittest import mock
 
 import networks
 import support
@@ -15,7 +16,7 @@ import torch
 from torch import nn
 
 import mdot
-from mdot.trace.models import Network
+from mdot.trace.models import Network, build
 
 
 def small() -> nn.Module:
@@ -187,6 +188,70 @@ class Sparse(support.TestCase):
         self.assertGreater(dense.gradient_bytes, 512e6)
         self.assertLess(sparse.gradient_bytes, 2e6)
         self.assertLess(sparse.step_ms, 0.5 * dense.step_ms)
+
+
+class Budgets(support.TestCase):
+    def test_large_products_are_not_computed_to_find_proposals(self) -> None:
+        """The job is the same, because the choice of proposals needs only the shapes of most results."""
+        from mdot.trace import budget
+
+        class Proposes(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.body = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ConvTranspose2d(8, 4, 3))
+                self.head = nn.Linear(4, 2)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                features = self.body(x).flatten(2).transpose(1, 2).reshape(-1, 4)
+                out: torch.Tensor = self.head(features[(features[:, 0] > -1e9).nonzero()[:, 0]]) @ torch.ones(2, 2)
+                return out
+
+        model, x = Proposes(), torch.zeros(2, 3, 16, 16)
+        with self.assertWarnsRegex(mdot.JobWarning, "current weights$"):
+            computed = mdot.Job.from_torch(model, x)
+        with mock.patch.object(budget, "MOST_FLOPS", 0), self.assertWarnsRegex(mdot.JobWarning, "were random numbers$"):
+            self.assertEqual(list(mdot.Job.from_torch(model, x)), list(computed))
+
+    def test_detection_networks_have_the_flops_of_their_proposals(self) -> None:
+        """A run that computed all results had 255.8 GFLOPs per image of 800 x 800."""
+        network = build("fasterrcnn_resnet50_fpn")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", mdot.Warning)
+            job = mdot.Job.from_network(network, batch=2)
+        self.assertEqual(job.parameters, sum(p.numel() for p in network.model.parameters()))
+        self.assertAlmostEqual(sum(op.per_sample["forward"].flops for op in job) / 255.8e9, 1, delta=0.01)
+
+
+class Counting(support.TestCase):
+    def test_layer_scale_and_scalars_count_as_parameters(self) -> None:
+        """EfficientFormer scales a normalised map by a vector, and NFNet scales it by a scalar."""
+
+        class Scaled(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.conv, self.norm = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)
+                self.gamma, self.gain = nn.Parameter(torch.ones(8, 1, 1)), nn.Parameter(torch.ones(()))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return self.gamma * self.norm(self.conv(x)) * self.gain
+
+        model = Scaled()
+        job = mdot.Job.from_torch(model, torch.zeros(2, 3, 16, 16))
+        self.assertEqual([op.type for op in job], ["Conv", "Mul", "Mul"])
+        self.assertEqual(job.parameters, sum(p.numel() for p in model.parameters()))
+
+    def test_parameters_in_no_operator_give_a_warning(self) -> None:
+        class Shift(nn.Module):  # the reader takes the scale and the shift for those of an exported normalisation
+            def __init__(self) -> None:
+                super().__init__()
+                self.conv, self.norm = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)
+                self.gamma, self.beta = nn.Parameter(torch.ones(8, 1, 1)), nn.Parameter(torch.ones(8, 1, 1))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return self.norm(self.conv(x)) * self.gamma + self.beta
+
+        with self.assertWarnsRegex(mdot.JobWarning, "16 parameters belong to no operator"):
+            mdot.Job.from_torch(Shift(), torch.zeros(2, 3, 16, 16))
 
 
 class Losses(support.TestCase):

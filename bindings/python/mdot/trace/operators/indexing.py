@@ -12,7 +12,7 @@ def _embedding(call: Call) -> Value:
     return call.result("Gather", [call["weight"], call["indices"]], axis=0, **_sparsity(call))
 
 
-def _sparsity(call: Call) -> dict[str, int]:
+def _sparsity(call: Call) -> dict[str, Any]:
     """An attribute that ONNX lacks: the table's gradient consists of the picked rows."""
     return {"sparse_gradient": 1} if call.get("sparse") else {}
 

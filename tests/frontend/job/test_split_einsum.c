@@ -1,4 +1,5 @@
-/* test_einsum.c — frontend/job/einsum.c: an Einsum keeps its values, and costs as much as the matmuls of its form. */
+/* test_split_einsum.c — frontend/job/split_einsum.c: an Einsum keeps its values, and costs as much as the matmuls of
+ * its form. */
 #include "frontend/job/canonicalise.h"
 #include "ir/ops.h"
 #include "ir/passes.h"

@@ -1,13 +1,13 @@
-/* einsum.c — rewrites an Einsum as products of two operands, so that costs and types are those of the matmuls that
- * frameworks run.
+/* split_einsum.c — rewrites an Einsum as products of two operands, so that costs and types are those of the matmuls
+ * that frameworks run.
  *
- * The axes of an ellipsis become letters, and an implied result is written out. An axis of extent 1 that another
+ * The axes of an ellipsis become letters, and an implied result becomes explicit. An axis of extent 1 that another
  * operand broadcasts is dropped. A label of one operand alone is summed before the product. Three and more operands are
  * multiplied from left to right, as torch.einsum does. A product that sums no label becomes a Mul. All other products
  * become an Einsum of two operands, which the pass einsum_to_matmul turns into a MatMul. An Einsum that walks a
  * diagonal (one label twice in an operand) keeps its form.
  */
-#include "frontend/job/einsum.h"
+#include "frontend/job/split_einsum.h"
 
 #include "ir/ops/families.h"
 
@@ -149,7 +149,7 @@ static void drop_broadcast_axes(ir_builder *b, factor *factors, int count, int w
     drop_axes(b, f, dropped);
 }
 
-/* Sums the labels that neither `other` nor `result` has. */
+/* Sums the labels that belong to this factor alone. */
 static void sum_own_labels(ir_builder *b, factor *f, const labels *other, const labels *result)
 {
     int64_t axes[MDOT_MAX_RANK];
