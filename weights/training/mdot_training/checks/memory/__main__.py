@@ -2,10 +2,15 @@
 
     python3 -m mdot_training.checks.memory networks --out table.csv [--only PATTERN] [--precisions fp32,bf16,amp] [--jobs N]
         [--references EARLIER.csv]
+    python3 -m mdot_training.checks.memory published FOLDER [--only PATTERN] [--jobs-folder FOLDER] [--out table.csv]
 
 `networks` needs torch built for CUDA, torchvision, timm, transformers, diffusers and peft, and no GPU. It appends a row to
 the CSV for each network and precision, and skips rows that the file has. A later run on changed predictions is faster with
 --references, which takes PyTorch's peaks from an earlier table.
+
+`published` needs torch, transformers and peft. FOLDER has llm_points.csv, litgpt_finetuning.csv, bigscience_steps.csv and
+simumax_b200.csv, as the modules of `published/` describe them; missing files are skipped with a message. Reading the largest
+networks takes minutes, and --jobs-folder keeps their jobs for later runs.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from mdot_training.checks.memory import reference, run_networks, table
+from mdot_training.checks.memory import reference, run_networks, run_published, table
 
 
 def _precisions(text: str) -> list[str]:
@@ -31,6 +36,14 @@ def _networks(options: argparse.Namespace) -> int:
     return 0
 
 
+def _published(options: argparse.Namespace) -> int:
+    rows = run_published.run(options.folder, options.only, options.jobs_folder)
+    if options.out is not None:
+        run_published.write(options.out, rows)
+    print(run_published.summary(rows))
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
@@ -42,6 +55,12 @@ def main() -> int:
     networks.add_argument("--references", type=Path, help="earlier table whose reference peaks are used again")
     networks.add_argument("--worst", type=int, default=20, help="number of the worst rows to print (default: 20)")
     networks.set_defaults(run=_networks)
+    published = commands.add_parser("published", help="peaks that others published")
+    published.add_argument("folder", type=Path, help="folder of the sources' tables")
+    published.add_argument("--only", default="", help='regular expression of "source: row" (default: all)')
+    published.add_argument("--jobs-folder", type=Path, help="folder of .job files; missing ones are made")
+    published.add_argument("--out", type=Path, help="CSV file to write")
+    published.set_defaults(run=_published)
     options = parser.parse_args()
     return options.run(options)
 
