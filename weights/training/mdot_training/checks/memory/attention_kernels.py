@@ -1,5 +1,5 @@
-"""The kernel that scaled_dot_product_attention selects on an NVIDIA GPU of compute capability 8.0, as PyTorch's sdp_utils.cpp does:
-flash, else memory-efficient, else math. Fake tensors have no card that PyTorch could ask, and would always get math."""
+"""The kernel that scaled_dot_product_attention selects on an NVIDIA GPU of compute capability 8.0: flash, else memory-efficient,
+else math, as PyTorch's sdp_utils.cpp does. Fake tensors have no card that PyTorch could ask, and would always get math."""
 
 from __future__ import annotations
 

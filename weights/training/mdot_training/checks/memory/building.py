@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import contextlib
+from typing import Any, Callable, Iterator
 
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
-from mdot_training.checks.memory.reference import Step, convert
+from mdot_training.checks.memory.reference import Step, convert, replace_tensors
 
 
 class _RealSequences(TorchFunctionMode):
-    """Computes torch.linspace, and functions of its results alone, because constructors read rates of stochastic depth from it."""
+    """Computes torch.linspace, and functions of its results, because constructors read rates of stochastic depth from it."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -27,10 +28,26 @@ class _RealSequences(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def on_fake_cuda(make: Callable[[], Step], precision: str, mode: FakeTensorMode) -> Step:
-    """The step on fake CUDA tensors. A network that reads values while it is built is built on the CPU and then becomes fake."""
+@contextlib.contextmanager
+def _convertible() -> Iterator[None]:
+    """Module.to and its kin replace the parameters of fake modules, because PyTorch's own way fails on fake tensors."""
+
+    def apply(module: torch.nn.Module, change: Callable, recurse: bool = True) -> torch.nn.Module:
+        replace_tensors(module, change)
+        return module
+
+    original = torch.nn.Module._apply
+    torch.nn.Module._apply = apply
     try:
-        with mode, torch.device("cuda"), _RealSequences():
+        yield
+    finally:
+        torch.nn.Module._apply = original
+
+
+def on_fake_cuda(make: Callable[[], Step], precision: str, mode: FakeTensorMode) -> Step:
+    """The step on fake CUDA tensors. A network whose constructor reads values is built on the CPU and then becomes fake."""
+    try:
+        with mode, torch.device("cuda"), _RealSequences(), _convertible():
             step = make()
     except DataDependentOutputException:
         step = make()
@@ -39,7 +56,7 @@ def on_fake_cuda(make: Callable[[], Step], precision: str, mode: FakeTensorMode)
 
 
 def on_meta(make: Callable[[], Step], precision: str) -> Step:
-    """The step on the meta device with inputs of zeros on the CPU, or, if it reads values while it is built, all on the CPU."""
+    """The step on the meta device with inputs of zeros on the CPU, or all on the CPU if its constructor reads values."""
     device = "meta"
     try:
         with torch.device("meta"), _RealSequences():

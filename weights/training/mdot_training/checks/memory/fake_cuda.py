@@ -1,9 +1,10 @@
 """PyTorch's CUDA programs on fake tensors, on a machine without a GPU.
 
 A fake tensor of device "cuda" runs CUDA's dispatch rules: autocast's lists, dropout's boolean mask, the types of the statistics
-of LayerNorm, and 512-byte allocations. Only the backward pass needs more than PyTorch offers: the engine asks the driver whether
-device 0 has a context. `install` loads a small library that answers "no", in place of the driver that the machine lacks. The
-library must precede torch, therefore call `install` before the first import of torch. A machine with a GPU needs no library.
+of LayerNorm, and 512-byte allocations. Only the backward pass needs more than PyTorch offers, because the engine asks the
+driver whether device 0 has a context. `install` loads a small library that answers "no", in place of the driver that the
+machine lacks. The library must precede torch, therefore call `install` before the first import of torch. A machine with a GPU
+needs no library.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ def install() -> None:
     torch.backends.cudnn.enabled = False
     torch.cuda.amp.common.amp_definitely_not_available = lambda: False
     torch.cuda.is_bf16_supported = lambda *_, **__: True
+    torch.cuda.get_device_capability = lambda *_, **__: (8, 0)
     _is_installed = True
 
 

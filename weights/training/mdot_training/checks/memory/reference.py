@@ -53,8 +53,8 @@ def _unpacked_sequences():
         masks.find_packed_sequence_indices = original
 
 
-def _replace_tensors(module, change: Callable) -> None:
-    """Changes parameters and buffers in place. Module.to fails on fake tensors. Tied parameters remain tied."""
+def replace_tensors(module, change: Callable) -> None:
+    """Changes parameters and buffers in place. Tied parameters remain tied."""
     import torch
 
     made: dict[int, Any] = {}
@@ -77,7 +77,7 @@ def convert(step: Step, precision: str, device: str) -> Step:
             return value
         return value.to(device, torch.bfloat16 if precision == "bf16" and value.is_floating_point() else value.dtype)
 
-    _replace_tensors(step.module, change)
+    replace_tensors(step.module, change)
     return Step(step.module, _pytree.tree_map(change, step.arguments), _pytree.tree_map(change, step.keywords))
 
 
@@ -90,12 +90,30 @@ def make_optimizer(name: str, parameters):
     return torch.optim.SGD(parameters, lr=1e-2, momentum=0.9, **way)
 
 
+class _NoHook:
+    def remove(self) -> None:
+        """There is nothing to remove."""
+
+
+def _make_tracker():
+    """A MemTracker that accepts frozen parameters. PyTorch's fails on them, because it hooks the gradients of all."""
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    class Tracker(MemTracker):
+        def _track_module_params_and_buffers(self, module, install_grad_hooks: bool = True) -> tuple[int, int]:
+            for parameter in module.parameters():
+                if not parameter.requires_grad:
+                    self._param_to_grad_hook_handles[parameter] = (_NoHook(), _NoHook())
+            return super()._track_module_params_and_buffers(module, install_grad_hooks)
+
+    return Tracker()
+
+
 def peak(make: Callable[[], Step], precision: str, optimizer: str) -> Reference:
     """The peak of the second step of the module that `make` builds."""
     fake_cuda.install()
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.distributed._tools.mem_tracker import MemTracker
     from torch.utils import _pytree
 
     from mdot_training.checks.memory import building
@@ -108,7 +126,7 @@ def peak(make: Callable[[], Step], precision: str, optimizer: str) -> Reference:
         trained = [parameter for parameter in step.module.parameters() if parameter.requires_grad]
         update = make_optimizer(optimizer, trained)
         inputs = [leaf for leaf in _pytree.tree_leaves((step.arguments, step.keywords)) if isinstance(leaf, torch.Tensor)]
-        tracker = MemTracker()
+        tracker = _make_tracker()
         tracker.track_external(step.module, update, *inputs)
         autocast = torch.autocast("cuda", torch.bfloat16) if precision == "amp" else contextlib.nullcontext()
         with tracker:

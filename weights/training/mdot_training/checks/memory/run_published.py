@@ -65,7 +65,8 @@ def _read(model: Model):
         if model.lora_rank:
             import peft
 
-            network = peft.get_peft_model(network, peft.LoraConfig(r=model.lora_rank, target_modules=list(model.lora_modules)))
+            network = peft.get_peft_model(network, peft.LoraConfig(
+                r=model.lora_rank, lora_dropout=model.lora_dropout, target_modules=list(model.lora_modules)))
         tokens = integers(TRACED_BATCH, model.sequence)
         return Step(LabelLoss(network), (), {"input_ids": tokens, "labels": tokens})
 

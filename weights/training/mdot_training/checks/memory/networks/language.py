@@ -36,7 +36,6 @@ DECODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mixtral": ("MixtralForCausalLM", "MixtralConfig", {**LLAMA, "hidden_size": 512, "intermediate_size": 1024,
                                                       "num_attention_heads": 8, "num_local_experts": 4}),
     "mamba": ("MambaForCausalLM", "MambaConfig", {"hidden_size": 512, "num_hidden_layers": 4, "vocab_size": 32000}),
-    "rwkv": ("RwkvForCausalLM", "RwkvConfig", {"hidden_size": 512, "num_hidden_layers": 4, "vocab_size": 32000}),
 }
 MASKED: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bert": ("BertForMaskedLM", "BertConfig", ENCODER),
@@ -116,7 +115,7 @@ def _sentence_classifier(batch: int) -> Step:
 def cases() -> Iterator[Case]:
     fused = ("gpt2", "llama", "bert")
     for name, spec in {**DECODERS, **MASKED, **TRANSLATORS}.items():
-        length = 128 if name in ("mamba", "rwkv") else LENGTH
+        length = 128 if name == "mamba" else LENGTH
         yield Case(f"transformers/{name}", _plain(spec, None, length), 4, 2, "adamw-fused" if name in fused else "adamw")
     for name in ("gpt2", "llama", "bert", "opt", "qwen3"):
         spec = {**DECODERS, **MASKED}[name]

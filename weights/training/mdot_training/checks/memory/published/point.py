@@ -21,6 +21,7 @@ class Model:
     lora_rank: int = 0
     """0: all parameters learn."""
     lora_modules: tuple[str, ...] = ()
+    lora_dropout: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,8 +46,8 @@ Reader = Callable[[dict[str, str]], "Point | None"]
 
 
 def model(kind: str, sequence: int, lora_rank: int = 0, lora_modules: tuple[str, ...] = (), type: str = "bfloat16",
-          **values: Any) -> Model:
-    return Model(kind, tuple(sorted(values.items())), sequence, type, lora_rank, lora_modules)
+          lora_dropout: float = 0.0, **values: Any) -> Model:
+    return Model(kind, tuple(sorted(values.items())), sequence, type, lora_rank, lora_modules, lora_dropout)
 
 
 LLAMA_3 = {
