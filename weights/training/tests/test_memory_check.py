@@ -20,6 +20,7 @@ fake_cuda.install()
 import torch
 import torch.nn.functional as F
 from torch import nn
+import torch.utils.checkpoint
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 SIZE = 1 << 20
@@ -32,12 +33,18 @@ class Product(nn.Module):
         return (self.weight * values).sum()
 
 class Attention(nn.Module):
-    def __init__(self):
+    def __init__(self, is_checkpointed=False):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(64))
+        self.frozen = nn.Parameter(torch.ones(64), requires_grad=False)
+        self.is_checkpointed = is_checkpointed
+    def attend(self, values):
+        return F.scaled_dot_product_attention(values, values, values, is_causal=True)
     def forward(self, values):
-        values = values * self.weight
-        return F.scaled_dot_product_attention(values, values, values, is_causal=True).sum()
+        values = values * self.weight * self.frozen
+        if self.is_checkpointed:
+            return torch.utils.checkpoint.checkpoint(self.attend, values, use_reentrant=False).sum()
+        return self.attend(values).sum()
 
 def product():
     return reference.Step(Product(), (torch.ones(SIZE),), {})
@@ -45,9 +52,13 @@ def product():
 def attention():
     return reference.Step(Attention(), (torch.ones(2, 4, 128, 64),), {})
 
+def checkpointed():
+    return reference.Step(Attention(True), (torch.ones(2, 4, 128, 64),), {})
+
 found = {f"{name} {precision}": reference.peak(product, precision, name).peak_bytes
          for name in reference.OPTIMIZERS for precision in ("fp32", "bf16")}
 found.update({f"attention {precision}": reference.peak(attention, precision, "sgd").attention for precision in reference.PRECISIONS})
+found["checkpointed"] = reference.peak(checkpointed, "bf16", "sgd").attention
 with FakeTensorMode():
     layer, norm = nn.Linear(8, 8, device="cuda"), nn.LayerNorm(8, device="cuda")
     rows, classes = torch.ones(4, 8, device="cuda"), torch.zeros(4, dtype=torch.int64, device="cuda")
@@ -91,6 +102,7 @@ def test_dropout_saves_a_mask_of_booleans(measured):
 
 
 def test_attention_is_fused_as_on_a_gpu(measured):
+    assert measured["checkpointed"] == "1 flash"
     assert [measured[f"attention {name}"] for name in ("fp32", "bf16", "amp")] == ["1 efficient", "1 flash", "1 flash"]
 
 

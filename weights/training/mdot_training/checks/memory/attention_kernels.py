@@ -1,4 +1,4 @@
-"""The kernel that scaled_dot_product_attention selects on an NVIDIA GPU of compute capability 8.0: flash, else memory-efficient,
+"""The kernel that scaled_dot_product_attention selects on an NVIDIA GPU of compute capability 8.0: flash, else efficient,
 else math, as PyTorch's sdp_utils.cpp does. Fake tensors have no card that PyTorch could ask, and would always get math."""
 
 from __future__ import annotations
@@ -55,15 +55,27 @@ def _flash(query, key, value, dropout: float, is_causal: bool, scale):
     return out[..., :size] if size % 8 else out
 
 
+ORIGINAL = F.scaled_dot_product_attention
+
+
 class AttentionKernels(TorchFunctionMode):
-    """Calls the selected kernel. `calls` counts them by name."""
+    """Calls the selected kernel. `calls` counts them by name. The function of torch.nn.functional is replaced too, because modes
+    are off while the backward pass recomputes a checkpointed region."""
 
     def __init__(self) -> None:
         super().__init__()
         self.calls: collections.Counter[str] = collections.Counter()
 
+    def __enter__(self):
+        F.scaled_dot_product_attention = self._attend
+        return super().__enter__()
+
+    def __exit__(self, *reason) -> None:
+        F.scaled_dot_product_attention = ORIGINAL
+        super().__exit__(*reason)
+
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func is not F.scaled_dot_product_attention:
+        if func is not ORIGINAL:
             return func(*args, **(kwargs or {}))
         return self._attend(*args, **(kwargs or {}))
 
