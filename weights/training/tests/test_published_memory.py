@@ -52,6 +52,7 @@ def test_litgpt_adapts_the_modules_of_its_configuration():
     assert point.measured_bytes == pytest.approx(19.77 * GB)
     assert (point.model.lora_rank, point.model.lora_modules) == (32, ("q_proj", "v_proj"))
     assert tiny.model.lora_modules[-1] == "lm_head"
+    assert dict(litgpt.read(_litgpt(model="gemma-2b")).model.values)["tie_word_embeddings"] is False
 
 
 def test_litgpt_quantises_the_base_of_qlora_and_leaves_out_failures():

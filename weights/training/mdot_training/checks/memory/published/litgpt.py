@@ -2,7 +2,8 @@
 
 The settings are those of litgpt's config_hub. Alpaca2k's rows are taken at their maximum length, 512. Alpaca's rows are taken
 at the longest sample, 1304 tokens by Llama's tokenizer and 1034 by phi's, and adapt queries and values with rank 8. peft drops
-out the input of each adapted product, and litgpt that of the joint product of queries, keys and values once.
+out the input of each adapted product, and litgpt that of the joint product of queries, keys and values once. litgpt unties
+the head from the embedding.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "Llama 2 13 B": ("Llama", _llama(5120, 13824, 40, 40)),
     "llama-3-8b": ("Llama", _llama(4096, 14336, 32, 32, 128256, 8)),
     "llama-3.1-8b": ("Llama", _llama(4096, 14336, 32, 32, 128256, 8)),
-    "llama-3.2-1b": ("Llama", _llama(2048, 8192, 16, 32, 128256, 8, tie_word_embeddings=True)),
-    "llama-3.2-3b": ("Llama", _llama(3072, 8192, 28, 24, 128256, 8, tie_word_embeddings=True)),
+    "llama-3.2-1b": ("Llama", _llama(2048, 8192, 16, 32, 128256, 8)),
+    "llama-3.2-3b": ("Llama", _llama(3072, 8192, 28, 24, 128256, 8)),
     "tiny-llama": ("Llama", _llama(2048, 5632, 22, 32, 32000, 4)),
     "gemma-2b": ("Gemma", _llama(2048, 16384, 18, 8, 256000, 1, head_dim=256)),
     "gemma-7b": ("Gemma", _llama(3072, 24576, 28, 16, 256000, 16, head_dim=256)),
@@ -53,6 +54,7 @@ SECOND_GEMMA = {("gemma-2b", "14.31"), ("gemma-2b", "13.52")}
 
 def _model(name: str, sequence: int, is_full: bool, is_alpaca2k: bool) -> Model:
     kind, values = MODELS[name]
+    values = {**values, "tie_word_embeddings": False}
     if is_full:
         return model(kind, sequence, **values)
     if is_alpaca2k and name in ALL_ADAPTED:
