@@ -1,0 +1,1 @@
+"""Predicted memory compared with PyTorch's (`networks`) and with published peaks (`published`)."""

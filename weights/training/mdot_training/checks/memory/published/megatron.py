@@ -1,0 +1,72 @@
+"""BLOOM's search (bigscience_steps.csv) and SimuMax's slices of Llama-3-70B (simumax_b200.csv): Megatron's mixed precision, with
+fp32 gradients and master weights and the optimizer's state sharded over the data-parallel workers (ZeRO-1).
+
+BLOOM's search recomputes each block, has 250,880 words, GELU, and attention as matmuls and a fused softmax. Its memory is taken
+as nvidia-smi's. A row counts if its size, width and depth agree. SimuMax's fullest GPU, max_memory_allocated, uses flash
+attention, a fused loss and sequence parallelism.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mdot_training.checks.memory.published.point import GIB, Point, llama_3, model
+
+WORDS, HEADS = 250880, 64
+
+
+def _parameters(hidden: int, layers: int) -> float:
+    return 12 * layers * hidden**2 + WORDS * hidden
+
+
+def widths(row: dict[str, str]) -> tuple[int, int] | None:
+    """Width and depth from the columns or from the section, if they give the row's size, a whole number of billions, within 1 %."""
+    size = float(re.fullmatch(r"([\d.]+)B", row["size"])[1]) * 1e9
+    text = f"{row['section']} / {row['near']}"
+    hidden = [int(row["hidden"])] if row["hidden"] else [int(n) for n in re.findall(r"N?HIDDEN=(\d+)", text)]
+    layers = [int(row["layers"])] if row["layers"] else [int(n) for n in re.findall(r"NLAYERS=(\d+)", text)]
+    found = {(h, n): abs(_parameters(h, n) - size) for h in hidden for n in layers}
+    best = min(found, key=found.__getitem__, default=None)
+    return best if best is not None and found[best] <= 0.5e9 + 0.01 * size else None
+
+
+def bigscience(row: dict[str, str]) -> Point | None:
+    memory = re.fullmatch(r"(\d+)GB", row["memory"])
+    if not memory or not row["gpu"].startswith("A100"):
+        return None
+    dp, tp, pp, micro = (int(row[name] or 1) for name in ("dp", "tp", "pp", "micro_batch"))
+    title = f"{row['size']} dp {dp} tp {tp} pp {pp}, micro-batch {micro}, heads {row['heads'] or HEADS}, {row['place'].split(':')[-1]}"
+    measured = int(memory[1]) * GIB
+    found = widths(row)
+    if found is None:
+        return Point("bigscience", title, measured, "nvidia-smi", row["gpu"],
+                     missing="no width and depth near the row give its size")
+    hidden, layers = found
+    heads = int(row["heads"] or HEADS)
+    if hidden % heads:
+        return Point("bigscience", title, measured, "nvidia-smi", row["gpu"], missing=f"{heads} heads do not divide {hidden}")
+    gpus, passes = int(row["gpus"]), max(1, int(row["global_batch"]) // (dp * micro))
+    options: dict[str, Any] = {"batch": micro * passes if pp > 1 else micro, "precision": "mixed-bf16", "gradient_type": "fp32",
+                               "optimizer": "adam-fused", "attention": "eager", "checkpoint": "blocks", "zero": 1, "gpus": gpus,
+                               "nodes": max(1, gpus // 8), "tensor_parallel": tp, "pipeline_parallel": pp, "data_parallel": dp}
+    options["micro_batches" if pp > 1 else "accumulate"] = passes
+    network = model("GPT2", 2048, type="float32", n_embd=hidden, n_layer=layers, n_head=heads, vocab_size=WORDS, n_positions=2048,
+                    attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0)
+    return Point("bigscience", title, measured, "nvidia-smi", row["gpu"], network, options)
+
+
+def simumax(row: dict[str, str]) -> Point:
+    tp, pp, dp, passes = (int(row[name] or 1) for name in ("tp", "pp", "dp", "micro_batches"))
+    options: dict[str, Any] = {"batch": passes if pp > 1 else 1, "precision": "mixed-bf16", "gradient_type": "fp32",
+                               "optimizer": "adam-fused", "zero": 1, "gpus": 8, "tensor_parallel": tp, "pipeline_parallel": pp,
+                               "data_parallel": dp}
+    options["micro_batches" if pp > 1 else "accumulate"] = passes
+    if tp > 1:
+        options["sequence_parallel"] = True
+    if row["cp"]:
+        options["context_parallel"] = int(row["cp"])
+    sequence = int(row["sequence_if_said"] or 4096)
+    network = llama_3("70B", sequence, type="float32", num_hidden_layers=int(row["layers"]))
+    return Point("SimuMax", row["case"], float(row["measured_alloc_gib"]) * GIB, "allocated", "B200", network, options,
+                 optional={"fused_loss": True})

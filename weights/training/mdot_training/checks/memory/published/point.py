@@ -1,0 +1,63 @@
+"""A published peak: how the network was trained, and how its source counts memory."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Callable
+
+GIB, GB = 2**30, 10**9
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A causal language model of transformers in bfloat16 or float32. Equal models share a job."""
+
+    kind: str
+    """Prefix of transformers' classes, for example Llama."""
+    values: tuple[tuple[str, Any], ...]
+    """Of its configuration."""
+    sequence: int
+    type: str = "bfloat16"
+    lora_rank: int = 0
+    """0: all parameters learn."""
+    lora_modules: tuple[str, ...] = ()
+    lora_dropout: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    source: str
+    name: str
+    measured_bytes: float
+    counted: str
+    """allocated (max_memory_allocated), reserved (max_memory_reserved), or nvidia-smi."""
+    gpu: str
+    model: Model | None = None
+    options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Keywords of mdot.predict. A point whose keywords this mdot lacks has no prediction."""
+    optional: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Keywords that are passed if this mdot has them."""
+    missing: str = ""
+    """The reason, if the point cannot be rebuilt from its source."""
+
+
+Reader = Callable[[dict[str, str]], "Point | None"]
+"""A row's point. None: the row has no peak of a training step."""
+
+
+def model(kind: str, sequence: int, lora_rank: int = 0, lora_modules: tuple[str, ...] = (), type: str = "bfloat16",
+          lora_dropout: float = 0.0, **values: Any) -> Model:
+    return Model(kind, tuple(sorted(values.items())), sequence, type, lora_rank, lora_modules, lora_dropout)
+
+
+LLAMA_3 = {
+    "8B": {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32},
+    "70B": {"hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80, "num_attention_heads": 64},
+    "405B": {"hidden_size": 16384, "intermediate_size": 53248, "num_hidden_layers": 126, "num_attention_heads": 128},
+}
+
+
+def llama_3(size: str, sequence: int, type: str = "bfloat16", lora_rank: int = 0, lora_modules: tuple[str, ...] = (),
+            **changed: Any) -> Model:
+    values = {**LLAMA_3[size], "num_key_value_heads": 8, "vocab_size": 128256, **changed}
+    return model("Llama", sequence, lora_rank, lora_modules, type, **values)

@@ -1,0 +1,115 @@
+"""Published peaks: the reading of each source's rows, and the rows that mdot cannot express."""
+
+import pytest
+
+pytest.importorskip("mdot")
+
+from mdot_training.checks.memory import published, run_published    # noqa: E402
+from mdot_training.checks.memory.published import litgpt, llm_points, megatron    # noqa: E402
+from mdot_training.checks.memory.published.point import GB, GIB, Point    # noqa: E402
+
+
+def _llm(**changed):
+    row = {"source": "pytorch/torchtitan@1:x.md", "model": "Llama 3.1 8B", "gpu": "H100", "gpus": "8", "micro_batch": "2",
+           "precision": "bf16", "sequence": "8192", "parallel": "fsdp=8", "checkpointing": "selective", "compile": "eager",
+           "peak_memory_gib": "82.4", "notes": ""}
+    return {**row, **changed}
+
+
+def _bigscience(**changed):
+    row = {"place": "a.md:1", "gpu": "A100-SXM-80GB", "gpus": "384", "size": "181B", "layers": "", "hidden": "", "heads": "",
+           "dp": "4", "tp": "8", "pp": "12", "micro_batch": "2", "global_batch": "2048", "memory": "37GB", "section": "",
+           "near": "NHIDDEN=14336 / NLAYERS=72"}
+    return {**row, **changed}
+
+
+def _litgpt(**changed):
+    row = {"data": "alpaca2k", "model": "llama-2-7b", "method": "lora", "gpu": "A10G", "gpus": "1", "micro_batch": "2",
+           "peak_memory_gb": "19.77"}
+    return {**row, **changed}
+
+
+def test_torchtitan_counts_reserved_memory_of_sharded_fp32_weights():
+    point = llm_points.read(_llm())
+    assert (point.counted, point.measured_bytes) == ("reserved", 82.4 * GIB)
+    assert point.model.type == "float32" and point.model.sequence == 8192
+    assert point.options["zero"] == 3 and point.options["checkpoint"] == "selective" and not point.options["compiled"]
+
+
+def test_degrees_of_parallelism_become_options():
+    point = llm_points.read(_llm(parallel="fsdp=4,tp=8,pp=8,cp=2", gpus="512", micro_batch="8", notes="interleaved 1F1B"))
+    names = ("tensor_parallel", "pipeline_parallel", "context_parallel", "micro_batches", "virtual_stages", "sequence_parallel")
+    assert [point.options[name] for name in names] == [8, 8, 2, 8, 2, True]
+
+
+def test_other_sources_and_rows_without_memory_are_left_out():
+    assert llm_points.read(_llm(peak_memory_gib="")) is None
+    assert llm_points.read(_llm(source="AMD-AGI/Primus@1:x.md")) is None
+
+
+def test_litgpt_adapts_the_modules_of_its_configuration():
+    point, tiny = litgpt.read(_litgpt()), litgpt.read(_litgpt(model="tiny-llama"))
+    assert point.measured_bytes == pytest.approx(19.77 * GB)
+    assert (point.model.lora_rank, point.model.lora_modules) == (32, ("q_proj", "v_proj"))
+    assert tiny.model.lora_modules[-1] == "lm_head"
+    assert dict(litgpt.read(_litgpt(model="gemma-2b")).model.values)["tie_word_embeddings"] is False
+
+
+def test_litgpt_quantises_the_base_of_qlora_and_leaves_out_failures():
+    assert litgpt.read(_litgpt(method="qlora")).options["frozen_weights"] == "nf4"
+    assert litgpt.read(_litgpt(peak_memory_gb="OOM")) is None
+    assert litgpt.read(_litgpt(method="Single-GPU Inference")) is None
+
+
+def test_litgpt_rows_that_cannot_be_rebuilt_say_why():
+    assert "adapters" in litgpt.read(_litgpt(method="Finetuning with Adapter on 1 GPU")).missing
+    assert "below weights" in litgpt.read(_litgpt(method="full", model="llama-3.2-3b")).missing
+
+
+def test_bigscience_takes_the_widths_that_give_the_size():
+    assert megatron.widths(_bigscience()) == (14336, 72)
+    assert megatron.widths(_bigscience(near="NHIDDEN=13824 / NLAYERS=84 / NHIDDEN=14336 / NLAYERS=72")) == (14336, 72)
+    assert megatron.widths(_bigscience(size="203B")) is None
+
+
+def test_bigscience_divides_the_global_batch_into_micro_batches():
+    point = megatron.bigscience(_bigscience())
+    assert (point.options["batch"], point.options["micro_batches"]) == (512, 256)
+    assert dict(point.model.values)["n_head"] == 64
+    assert megatron.bigscience(_bigscience(memory="GB")) is None
+    assert "heads" in megatron.bigscience(_bigscience(heads="100")).missing
+
+
+def test_simumax_shards_sequences_beside_tensors():
+    row = {"case": "x", "layers": "12", "tp": "2", "cp": "4", "pp": "1", "dp": "1", "micro_batches": "4",
+           "sequence_if_said": "32768", "measured_alloc_gib": "68.43"}
+    point = megatron.simumax(row)
+    assert point.options["sequence_parallel"] and point.options["context_parallel"] == 4 and point.options["accumulate"] == 4
+    assert megatron.simumax({**row, "sequence_if_said": ""}).model.sequence == 4096
+
+
+def test_options_that_mdot_lacks_are_named():
+    known, lacking = run_published.expressible({"batch": 2, "precision": "fp7", "warp_parallel": 2, "zero": 1})
+    assert known == {"batch": 2, "zero": 1}
+    assert lacking == ["precision=fp7", "warp_parallel=2"]
+
+
+def test_row_that_mdot_cannot_express_has_no_prediction():
+    model = llm_points.read(_llm()).model
+    point = Point("source", "row", 1.0 * GIB, "reserved", "A100", model=model, options={"warp_parallel": 2})
+    row = run_published.predict(point, run_published._Jobs(None))
+    assert row.ratio is None and row.note == "not expressible: warp_parallel=2"
+
+
+def test_missing_files_are_reported(tmp_path, capsys):
+    assert published.read(tmp_path) == []
+    assert capsys.readouterr().err.count("skipped") == len(published.FILES)
+
+
+def test_summary_lists_sources_and_reasons():
+    good = run_published.Row(Point("a", "x", 4 * GIB, "allocated", "A100"), 5 * GIB)
+    bad = run_published.Row(Point("b", "y", 4 * GIB, "nvidia-smi", "A100"), note="not expressible: z=1")
+    lines = run_published.summary([good, bad]).splitlines()
+    assert "| a, allocated | 1 | 25.0 | 0 | 0 | 25.0 |" in lines
+    assert "| b, nvidia-smi | 0 | | | | |" in lines
+    assert "    1 x b: not expressible: z=1" in lines
