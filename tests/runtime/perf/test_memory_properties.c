@@ -38,7 +38,8 @@ static mdot_job *random_job(bool freezes)
         *op = (mdot_job_operator){.struct_size = sizeof *op, .known = true, .type = type};
         op->block = i + 2 < COUNT ? i / OF_A_BLOCK + 1 : 0;
         double parameters = is_matmul ? width * columns : !is_loss && !is_head && at == 0 ? 2 * width : 0;
-        double read = 4 * tokens * width, written = is_loss ? 4 : 4 * tokens * (at == 1 && !is_head ? 3 * width : columns);
+        double read = 4 * tokens * width,
+               written = is_loss ? 4 : 4 * tokens * (at == 1 && !is_head ? 3 * width : columns);
         for (int phase = 0; phase < (is_matmul ? 3 : 2); phase++)
             op->per_sample[phase] = (mdot_load){2 * tokens * (parameters + 100), read, written};
         bool is_frozen = freezes && draw(4) == 0;
@@ -64,8 +65,8 @@ static mdot_configuration random_configuration(void)
     mdot_configuration c = {.struct_size = sizeof c, .batch = 1 << draw(6)};
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         const rt_option *o = &rt_options[i];
-        if (o->section == RT_SECTION_JOB || o->kind == RT_KIND_VERSION || o->kind == RT_KIND_REAL || i == RT_OPTION_link ||
-            i == RT_OPTION_gpu_count || i == RT_OPTION_node_count || draw(3) > 0)
+        if (o->section == RT_SECTION_JOB || o->kind == RT_KIND_VERSION || o->kind == RT_KIND_REAL ||
+            i == RT_OPTION_link || i == RT_OPTION_gpu_count || i == RT_OPTION_node_count || draw(3) > 0)
             continue;
         double value = o->kind == RT_KIND_COUNT ? 1u << draw(3) : draw((uint32_t)o->most + 1);
         rt_option_set(&c, o, value);
@@ -93,8 +94,8 @@ static double peak(const mdot_job *job, mdot_configuration c)
     return m.weights + m.gradients + m.optimizer + m.activations;
 }
 
-/* The peak with one field changed is at most (sign < 0) or at least (sign > 0) that of `c`. Combinations that are refused
- * are left out. */
+/* The peak with one field changed is at most (sign < 0) or at least (sign > 0) that of `c`. Combinations that are
+ * refused are left out. */
 #define EXPECT(c, field, value, sign)                                                                                  \
     do {                                                                                                               \
         mdot_configuration changed = (c);                                                                              \
