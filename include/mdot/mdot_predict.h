@@ -271,9 +271,9 @@ typedef enum mdot_precision {
      * and gradients, and gathers weights in half precision (FSDP's MixedPrecision). */
     MDOT_PRECISION_MIXED_BF16,
     MDOT_PRECISION_MIXED_FP16,
-    /* MIXED_BF16 with FP8 operands in the matmuls of linear layers, as torchao's float8 training: with a scale per tensor
-     * or per row, or per 32 elements (MX formats, from Blackwell on). The operands are cast before each matmul; tensors
-     * stay in bf16. INVALID_ARGUMENT for a GPU that lacks FP8 (mdot_gpu.fp8_tflops). */
+    /* MIXED_BF16 with FP8 operands in the matmuls of linear layers, as torchao's float8 training: with a scale per
+     * tensor or per row, or per 32 elements (MX formats, from Blackwell on). The operands are cast before each matmul;
+     * tensors stay in bf16. INVALID_ARGUMENT for a GPU that lacks FP8 (mdot_gpu.fp8_tflops). */
     MDOT_PRECISION_FP8,
     MDOT_PRECISION_FP8_ROWWISE,
     MDOT_PRECISION_MXFP8,
@@ -318,8 +318,8 @@ typedef enum mdot_frozen {
 } mdot_frozen;
 
 /* Kernels of the cross-entropy at the end of a job. CHUNKED keeps the logits as the matmul writes them, and converts an
- * eighth of them to fp32 at a time (torchtune's CEWithChunkedOutputLoss). FUSED computes logits, loss and gradients of a
- * part of the tokens at a time: hidden size / vocabulary of them (Liger's FusedLinearCrossEntropy). */
+ * eighth of them to fp32 at a time (torchtune's CEWithChunkedOutputLoss). FUSED computes logits, loss and gradients of
+ * a part of the tokens at a time: hidden size / vocabulary of them (Liger's FusedLinearCrossEntropy). */
 typedef enum mdot_loss { MDOT_LOSS_WHOLE, MDOT_LOSS_CHUNKED, MDOT_LOSS_FUSED } mdot_loss;
 
 /* Schedule of a pipeline of p stages. It waits (p - 1) / virtual_stages micro-steps for others, or a third with
@@ -370,9 +370,9 @@ mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
  * them, and their results are summed (runtime/perf/sharding.c). Expert parallelism distributes the experts of a
  * mixture, and the tokens to them. Its GPUs have separate batches, like data-parallel workers
  * (runtime/perf/experts.c). A pipeline gives every GPU the same number of blocks and alternates one forward and one
- * backward pass (1F1B). Context parallelism divides each sequence. Its GPUs pass keys and values around a ring, and hold
- * the same weights. Neighbours in a node are tensor-parallel first, then context-parallel, then expert-parallel, then
- * data-parallel, then stages of the pipeline.
+ * backward pass (1F1B). Context parallelism divides each sequence. Its GPUs pass keys and values around a ring, and
+ * hold the same weights. Neighbours in a node are tensor-parallel first, then context-parallel, then expert-parallel,
+ * then data-parallel, then stages of the pipeline.
  */
 typedef struct mdot_configuration {
     size_t struct_size;
@@ -418,7 +418,8 @@ typedef struct mdot_configuration {
     uint32_t reserved; /* must be 0 */
     /* Added in version 0.3: */
     mdot_optimizer_kernels optimizer_kernels; /* kernels of the update by sgd, adam and adamw: over lists of tensors
-                                               * (foreach), one fused kernel, or one tensor after the other (for-loop) */
+                                               * (foreach), one fused kernel, or one tensor after the other
+                                               * (for-loop) */
     uint32_t step_in_backward;  /* update of each parameter in the backward pass, as soon as its gradient exists; it
                                 * needs a single pass per step. 0 or 1 */
     mdot_number gradient_type;  /* type of the gradients that a GPU keeps; fp32 in mixed precision is Megatron's main

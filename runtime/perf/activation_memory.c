@@ -27,8 +27,8 @@
  * Tensor parallelism. The peak without the sharded tensors (`whole`) and the peak with all of them bound the peak of
  * a shard. The peak is convex in the size of the sharded tensors, so that a line between both is an upper bound.
  *
- * Loss. A cross-entropy in chunks converts an eighth of the logits at a time. One that is fused with its matmul has a part
- * of the logits and of their gradient, and computes the matmul's gradients in the forward pass.
+ * Loss. A cross-entropy in chunks converts an eighth of the logits at a time. One that is fused with its matmul has a
+ * part of the logits and of their gradient, and computes the matmul's gradients in the forward pass.
  *
  * The result was compared with the tensors that PyTorch 2.6 saves (torch.autograd.graph.saved_tensors_hooks). The
  * peak is 0 to 1 % above it for 20 timm networks of convolutions, 2 % for BERT with fused attention and 4 % for

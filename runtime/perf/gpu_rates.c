@@ -2,8 +2,8 @@
  *
  * Matmuls run on tensor cores at the rate of the precision. All other operators, and convolutions of one channel per
  * group, run outside them. PyTorch's default computes only convolutions in TF32. bf16 has fp16's rate from compute
- * capability 8.0 on, and the fp32 rate before. FP8 applies to matmuls by parameters whose sides are multiples of 16. Under autocast, tensors kept in fp32 are widened and narrowed again,
- * which takes twice fp32's bytes.
+ * capability 8.0 on, and the fp32 rate before. FP8 applies to matmuls by parameters whose sides are multiples of 16.
+ * Under autocast, tensors kept in fp32 are widened and narrowed again, which takes twice fp32's bytes.
  */
 #include "runtime/perf/gpu_rates.h"
 

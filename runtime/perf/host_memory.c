@@ -1,8 +1,8 @@
 /* host_memory.c — the time that a step waits for host memory, if parts of the training's state are there.
  *
- *   optimizer    Gradients move to the host during the backward pass. The host updates its fp32 weights. Updated weights
- *                then move to the GPU. The step waits for both, and for the gradients that the backward pass does not
- *                hide.
+ *   optimizer    Gradients move to the host during the backward pass. The host updates its fp32 weights. Updated
+ *                weights then move to the GPU. The step waits for both, and for the gradients that the backward pass
+ *                does not hide.
  *   parameters   The same gradients and update. Each pass reads the GPU's shard of the weights from the host instead,
  *                while it computes.
  *   activations  Saved tensors move to the host during the forward pass, and back during the backward pass. The step

@@ -9,9 +9,10 @@ enum { FLOAT_BYTES = 4 };
  *   Adam without weight decay            m += (1 - b1)(g - m); v = b2 v + (1 - b2) g g; w -=
  *                                        lr' m / (sqrt(v) / c + eps)
  *   AdamW                                the same after w *= 1 - lr wd
- *   Adam with 8-bit states               the same with m and v of 1 + 4 / 256 bytes, which are dequantised and quantised
- *   Adafactor                            r, c = means of g g by row and by column; u = g / sqrt(r c); u /= max(1, rms(u));
- *                                        w -= lr u. It reads g three times: for the means, rms(u) and the update
+ *   Adam with 8-bit states               the same, where m and v have 1 + 4 / 256 bytes and are converted before use
+ *   Adafactor                            r, c = means of g g by row and by column; u = g / sqrt(r c);
+ *                                        u /= max(1, rms(u)); w -= lr u. It reads g three times: for the means, rms(u)
+ *                                        and the update
  *   Lion                                 u = sign(b1 m + (1 - b1) g); m = b2 m + (1 - b2) g; w -= lr (u + wd w)
  *   Muon, without its matmuls            m = mu m + g; u = orthogonal(mu m + g); w -= lr (u + wd w) */
 #define EIGHT_BIT (2 * (1 + 4.0 / 256) / FLOAT_BYTES) /* both states, in fp32 tensors */

@@ -12,9 +12,9 @@
  *
  * Temporary memory of the update. Adam over lists of tensors (foreach) holds the square roots of all second moments
  * (torch/optim/adam.py, _multi_tensor_adam). A loop over tensors holds those of one tensor. Fused kernels hold none.
- * Adafactor and Lion loop over tensors, and hold two and one of the largest tensor's size. Muon holds three bf16 tensors
- * of the largest matrix's size. In mixed precision, gradients in half precision are converted to fp32 (DeepSpeed's
- * single_partition_of_fp32_groups).
+ * Adafactor and Lion loop over tensors, and hold two and one of the largest tensor's size. Muon holds three bf16
+ * tensors of the largest matrix's size. In mixed precision, gradients in half precision are converted to fp32
+ * (DeepSpeed's single_partition_of_fp32_groups).
  *
  * Time. Memory traffic is that of mdot_optimizer_load, which counts each tensor once and stands for the kernels over
  * lists of tensors. These read and write temporary tensors between their operations: Adam 18 tensors in all, AdamW 20,

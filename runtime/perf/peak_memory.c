@@ -22,12 +22,12 @@
  * of the blocks, which FSDP's root keeps. In the backward pass, a block's and the root's whole gradients exist, and a
  * block's gradients in the type in which they are summed. Autocast copies the weights of the gathered block only.
  * Tensor parallelism shards the parameters and activations of the operators that sharding.c shards. Expert parallelism
- * distributes the experts, of which there are as many copies as data-parallel workers. All other parameters have as many
- * copies as the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the parameters of
- * its blocks and of the heavier end. It keeps the activations of as many micro-batches as there are stages after it, and
- * of more in an interleaved pipeline (resolved_configuration.c). The estimate takes the first stage, with at most all
- * micro-batches. Context parallelism divides the activations and copies weights as data parallelism does. Sequence
- * parallelism divides the activations that tensor parallelism replicates.
+ * distributes the experts, of which there are as many copies as data-parallel workers. All other parameters have as
+ * many copies as the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the
+ * parameters of its blocks and of the heavier end. It keeps the activations of as many micro-batches as there are
+ * stages after it, and of more in an interleaved pipeline (resolved_configuration.c). The estimate takes the first
+ * stage, with at most all micro-batches. Context parallelism divides the activations and copies weights as data
+ * parallelism does. Sequence parallelism divides the activations that tensor parallelism replicates.
  */
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/analysis.h"

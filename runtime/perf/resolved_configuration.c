@@ -115,8 +115,8 @@ static double waiting_steps(const mdot_configuration *c)
     return c->schedule == MDOT_SCHEDULE_ZERO_BUBBLE ? waiting / 3 : waiting;
 }
 
-/* A stage keeps the activations of as many micro-batches as there are stages. An interleaved one keeps more: (p - 1) / v
- * (Korthikanti et al., arXiv 2205.05198, section 4.2.3). */
+/* A stage keeps the activations of as many micro-batches as there are stages. An interleaved one keeps more: (p - 1) /
+ * v (Korthikanti et al., arXiv 2205.05198, section 4.2.3). */
 static double in_flight_of(const mdot_configuration *c, double steps)
 {
     double stages = c->pipeline_parallel, most = stages;

@@ -40,8 +40,8 @@ rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *
 /* Resolves a configuration that the job can be trained with. */
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved);
 
-/* Variants: the same shard, with another micro-batch; and with the kernels (precision, attention, compiled code, update) of
- * another configuration of the same GPU. */
+/* Variants: the same shard, with another micro-batch; and with the kernels (precision, attention, compiled code,
+ * update) of another configuration of the same GPU. */
 rt_resolved_configuration rt_with_micro_batch(const rt_resolved_configuration *resolved, int64_t micro_batch);
 rt_resolved_configuration rt_with_kernels_of(const rt_resolved_configuration *resolved,
                                              const rt_resolved_configuration *other);

@@ -12,8 +12,8 @@
  * instead of four. In compiled code, an operator other than a matmul passes its result on without memory traffic if
  * one such operator is its only reader.
  *
- * Context parallelism divides the part that grows with the samples. Sequence parallelism does so for operators in blocks
- * that tensor parallelism replicates.
+ * Context parallelism divides the part that grows with the samples. Sequence parallelism does so for operators in
+ * blocks that tensor parallelism replicates.
  *
  * Recomputation adds the forward pass of the recomputed operators. Quantised frozen weights are dequantised before each
  * use: they are read, and a copy is written. optimizer_update.c has the time of the optimizer.
@@ -71,8 +71,8 @@ static double dequantisation_ms(const rt_roofline_inputs *inputs, mdot_phase pha
 }
 
 /* Bytes per element of a cast from bf16 to FP8. Compiled code reads the tensor for its largest element, unless rows or
- * groups of 32 have their own, and reads it again to write the cast. Otherwise abs, max, the product with the scale, the
- * clamp and the cast are kernels of their own; the last three work in fp32. */
+ * groups of 32 have their own, and reads it again to write the cast. Otherwise abs, max, the product with the scale,
+ * the clamp and the cast are kernels of their own; the last three work in fp32. */
 #define CAST_BYTES(compiled, by_tensor) ((compiled) ? ((by_tensor) ? 5.0 : 3.0) : 25.0)
 
 /* Time of the kernels that cast a matmul's two operands to FP8 before the phase. */

@@ -150,8 +150,8 @@ static void zero_shards_over_workers(void **state)
         {c[2], w + w / 4 + 2 * w / 4 + 4 * a},
     };
     check(job, cases, sizeof cases / sizeof *cases);
-    /* Stage 3 also has the whole block and the normalisation outside of it, and in the backward pass their gradients and
-     * those of the block that are being summed. */
+    /* Stage 3 also has the whole block and the normalisation outside of it, and in the backward pass their gradients
+     * and those of the block that are being summed. */
     double shards = w / 4 + w / 4 + 2 * w / 4, gathered = 4 * 1024, whole_gradients = 4 * 1024 + 4 * 1000;
     const rt_activations *fp32 = &job->analysis->activations.of[RT_ACTIVATION_FP32][0][0];
     double largest = 0;

@@ -1,0 +1,182 @@
+/* test_memory_properties.c — properties of peak memory that hold for every job and configuration, on random ones. */
+#include "runtime/job/configuration_table.h"
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/optimizer_update.h"
+#include "runtime/perf/peak_memory.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { BLOCKS = 8, OF_A_BLOCK = 5, COUNT = BLOCKS * OF_A_BLOCK + 2, JOBS = 20, CONFIGURATIONS = 300 };
+
+static uint64_t random_state;
+
+static uint32_t draw(uint32_t below)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 33) % below;
+}
+
+/* Blocks of a normalisation, a matmul, attention, an activation and a matmul, of random sizes; then a matmul and a
+ * cross-entropy. If `freezes`, some operators are frozen. */
+static mdot_job *random_job(bool freezes)
+{
+    static const char *const types[OF_A_BLOCK] = {"LayerNormalization", "Linear", "Attention", "Gelu", "Linear"};
+    static uint32_t inputs[COUNT];
+    mdot_job_operator operators[COUNT];
+    double width = 64.0 * (1 + draw(16)), tokens = 1 + draw(2000);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        mdot_job_operator *op = &operators[i];
+        uint32_t at = i % OF_A_BLOCK;
+        bool is_loss = i == COUNT - 1, is_head = i == COUNT - 2, is_matmul = is_head || (!is_loss && at % 3 == 1);
+        double columns = is_head ? 64.0 * (1 + draw(64)) : width;
+        const char *type = is_loss ? "SoftmaxCrossEntropyLoss" : is_head ? "Linear" : types[at];
+        *op = (mdot_job_operator){.struct_size = sizeof *op, .known = true, .type = type};
+        op->block = i + 2 < COUNT ? i / OF_A_BLOCK + 1 : 0;
+        double parameters = is_matmul ? width * columns : !is_loss && !is_head && at == 0 ? 2 * width : 0;
+        double read = 4 * tokens * width,
+               written = is_loss ? 4 : 4 * tokens * (at == 1 && !is_head ? 3 * width : columns);
+        for (int phase = 0; phase < (is_matmul ? 3 : 2); phase++)
+            op->per_sample[phase] = (mdot_load){2 * tokens * (parameters + 100), read, written};
+        bool is_frozen = freezes && draw(4) == 0;
+        op->parameters = is_frozen ? 0 : parameters;
+        op->frozen_parameters = is_frozen ? parameters : 0;
+        op->setting[MDOT_SETTING_INPUTS] = 1;
+        if (is_matmul) op->setting[MDOT_SETTING_CHANNELS_IN] = (int64_t)width;
+        if (is_matmul) op->setting[MDOT_SETTING_CHANNELS_OUT] = (int64_t)columns;
+        if (!is_loss && !is_head && at == 0) op->setting[MDOT_SETTING_AXIS] = 1;
+        if (!is_loss && !is_head && at == 2) {
+            op->setting[MDOT_SETTING_HEADS] = 8;
+            op->setting[MDOT_SETTING_HEAD_SIZE] = (int64_t)width / 8;
+        }
+        inputs[i] = i - 1;
+        op->inputs = &inputs[i];
+        op->input_count = i > 0;
+    }
+    return predict_make_job(operators, COUNT);
+}
+
+static mdot_configuration random_configuration(void)
+{
+    mdot_configuration c = {.struct_size = sizeof c, .batch = 1 << draw(6)};
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
+        const rt_option *o = &rt_options[i];
+        if (o->section == RT_SECTION_JOB || o->kind == RT_KIND_VERSION || o->kind == RT_KIND_REAL ||
+            i == RT_OPTION_link || i == RT_OPTION_gpu_count || i == RT_OPTION_node_count || draw(3) > 0)
+            continue;
+        double value = o->kind == RT_KIND_COUNT ? 1u << draw(3) : draw((uint32_t)o->most + 1);
+        rt_option_set(&c, o, value);
+    }
+    return c;
+}
+
+/* False if the job cannot be trained that way. */
+static bool resolve(const mdot_job *job, mdot_configuration c, rt_resolved_configuration *out)
+{
+    rt_configuration configuration;
+    rt_gpu_names names = {0};
+    c.gpu = "B200";
+    if (rt_configuration_read(&c, 0, &names, &configuration, NULL) != MDOT_OK) return false;
+    if (rt_configuration_check(&configuration, job, NULL) != MDOT_OK) return false;
+    rt_resolve(job, &configuration, out);
+    return true;
+}
+
+static double peak(const mdot_job *job, mdot_configuration c)
+{
+    rt_resolved_configuration resolved;
+    if (!resolve(job, c, &resolved)) return -1;
+    rt_memory m = rt_measure_memory(job, &resolved);
+    return m.weights + m.gradients + m.optimizer + m.activations;
+}
+
+/* The peak with one field changed is at most (sign < 0) or at least (sign > 0) that of `c`. Combinations that are
+ * refused are left out. */
+#define EXPECT(c, field, value, sign)                                                                                  \
+    do {                                                                                                               \
+        mdot_configuration changed = (c);                                                                              \
+        changed.field = (value);                                                                                       \
+        double before = peak(job, (c)), after = peak(job, changed);                                                    \
+        if (after >= 0 && ((sign) < 0 ? after > before * (1 + 1e-12) : after < before * (1 - 1e-12)))                  \
+            fail_case(#field, before, after, &(c));                                                                    \
+        if (after >= 0) compared++;                                                                                    \
+    } while (0)
+
+static void fail_case(const char *field, double before, double after, const mdot_configuration *c)
+{
+    fprintf(stderr, "%s: %.0f bytes before, %.0f after, with", field, before, after);
+    for (size_t i = 0; i < RT_OPTION_COUNT; i++)
+        if (rt_option_get(c, &rt_options[i]) != 0)
+            fprintf(stderr, " %s=%g", rt_options[i].field, rt_option_get(c, &rt_options[i]));
+    fail_msg(" ");
+}
+
+static void memory_is_at_least_that_of_weights_and_state(void **state)
+{
+    (void)state;
+    size_t checked = 0;
+    random_state = 1;
+    for (int j = 0; j < JOBS; j++) {
+        mdot_job *job = random_job(j % 2 == 1);
+        for (int i = 0; i < CONFIGURATIONS; i++) {
+            mdot_configuration c = random_configuration();
+            rt_resolved_configuration resolved;
+            if (!resolve(job, c, &resolved)) continue;
+            rt_memory m = rt_measure_memory(job, &resolved);
+            bool on_host = c.offload != MDOT_OFFLOAD_NOTHING;
+            double trained = rt_parameters(job, &resolved.shard), copies = c.zero_stage >= 3 ? 1e9 : 1;
+            double state_bytes = on_host ? 0 : rt_optimizer_memory_of(job, &resolved).state;
+            double least = resolved.widths.weights * trained / copies + state_bytes;
+            if (m.weights + m.optimizer < least * (1 - 1e-12)) fail_case("least", least, m.weights + m.optimizer, &c);
+            if (!(m.gradients >= 0 && m.activations >= 0 && m.pass_activations >= 0)) fail_case("parts", 0, 0, &c);
+            checked++;
+        }
+        mdot_job_destroy(job);
+    }
+    assert_true(checked > JOBS * CONFIGURATIONS / 50);
+}
+
+static void memory_grows_with_work_and_falls_with_saving(void **state)
+{
+    (void)state;
+    size_t compared = 0;
+    random_state = 2;
+    for (int j = 0; j < JOBS; j++) {
+        mdot_job *job = random_job(j % 2 == 1);
+        for (int i = 0; i < CONFIGURATIONS; i++) {
+            mdot_configuration c = random_configuration();
+            if (peak(job, c) < 0) continue;
+            EXPECT(c, batch, 2 * c.batch, 1);
+            if (c.accumulate < 2) EXPECT(c, accumulate, 2, 1);
+            if (c.ema == 0) EXPECT(c, ema, 1, 1);
+            if (c.keep_gathered == 0) EXPECT(c, keep_gathered, 1, 1);
+            if (c.zero_stage == 0) EXPECT(c, zero_stage, 1, -1);
+            if (c.zero_stage == 1) EXPECT(c, zero_stage, 2, -1);
+            if (c.offload_activations == 0) EXPECT(c, offload_activations, 1, -1);
+            if (c.offload < MDOT_OFFLOAD_PARAMETERS) EXPECT(c, offload, c.offload + 1, -1);
+            if (c.sequence_parallel == 0) EXPECT(c, sequence_parallel, 1, -1);
+            if (c.optimizer == MDOT_OPTIMIZER_ADAM) EXPECT(c, optimizer, MDOT_OPTIMIZER_ADAM8BIT, -1);
+            if (c.optimizer == MDOT_OPTIMIZER_SGD) EXPECT(c, optimizer, MDOT_OPTIMIZER_SGD_PLAIN, -1);
+            /* Offloading leaves the tensors of blocks, whatever the other options save. With tensor parallelism, the
+             * moments are those of the unsharded job, which differ between the options. */
+            if (c.offload_activations != 0 || c.tensor_parallel > 1) continue;
+            if (c.recompute == MDOT_RECOMPUTE_NOTHING) EXPECT(c, recompute, MDOT_RECOMPUTE_BLOCKS, -1);
+            if (c.loss == MDOT_LOSS_WHOLE) EXPECT(c, loss, MDOT_LOSS_CHUNKED, -1);
+        }
+        mdot_job_destroy(job);
+    }
+    assert_true(compared > JOBS * CONFIGURATIONS / 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_at_least_that_of_weights_and_state),
+        cmocka_unit_test(memory_grows_with_work_and_falls_with_saving),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
