@@ -11,16 +11,6 @@
 
 /* ---- Options ------------------------------------------------------------------------------------------- */
 
-/* Returns CLI_USAGE after a message that ends with the names of all GPUs. */
-static int refuse_gpu(const char *reason)
-{
-    fprintf(stderr, "mdot predict: %s", reason);
-    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++)
-        fprintf(stderr, "%s%s", name == mdot_gpu_names() ? " " : ", ", *name);
-    fputs("; or \"all\"\n", stderr);
-    return CLI_USAGE;
-}
-
 static bool add_gpus(const char *command, char *text, void *request)
 {
     return cli_add_gpus(command, text, &((predict_request *)request)->gpus);
@@ -426,7 +416,10 @@ static int run(int argc, char **argv)
         return cli_usage_error("predict", "--sort cost requires --price");
     if (request.fit && request.batch_count > 0)
         return cli_usage_error("predict", "--fit excludes --batch and --sweep, because it determines the batch");
-    if (request.gpus.count == 0) return refuse_gpu("no GPU given: --gpu takes");
+    if (request.gpus.count == 0)
+        return cli_usage_error("predict",
+                               "no GPU given: use --gpu NAME, for example A100, H100,L40S or all; `mdot gpus` "
+                               "lists all names");
     if (request.swept_dim != NULL && strcmp(operands.item[0], "-") == 0)
         return cli_usage_error(
             "predict", "--sweep of a dimension requires a job in a file, because it reads the job several times");

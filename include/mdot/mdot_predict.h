@@ -286,7 +286,7 @@ typedef struct mdot_gpu {
 /* Returns the names of the GPU table, terminated by NULL; static. */
 const char *const *mdot_gpu_names(void);
 /* Finds a GPU by `name`: one of mdot_gpu_names, an alias ("A100" is the SXM model of 40 GB), or the driver's name for
- * it. Case, blanks, hyphens and underscores are ignored. INVALID_ARGUMENT lists the known names. */
+ * it. Case, blanks, hyphens and underscores are ignored. INVALID_ARGUMENT names the five most similar GPUs. */
 mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
 
 /* Training configuration. Zero selects the default of every field except batch and GPU.
