@@ -372,7 +372,7 @@ static void pytorch_files_give_export_instructions(void **state)
     predict_command *f = *state;
     char path[300];
     snprintf(path, sizeof path, "%s/net.pt", f->folder);
-    write_text(path, "PK");
+    write_text(path, "PK\3\4 archive");
     RUN(f, path, "--gpu=T4");
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err,
