@@ -78,7 +78,7 @@ bs_suggest_hint bs_suggest_among(const char *unknown, const char *names)
     return bs_suggest_end(&suggestion);
 }
 
-/* ---- Long lists --------------------------------------------------------------------------------------------------- */
+/* ---- Long lists -------------------------------------------------------------------------------------------------- */
 
 static double distance_of(const char *a, const char *b)
 {

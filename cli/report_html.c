@@ -177,19 +177,27 @@ static void write_memory(FILE *out, const report_job *job)
         values[i][1] = p->gradient_bytes / GIB;
         values[i][2] = p->activation_bytes / GIB;
         values[i][3] = p->optimizer_bytes / GIB;
-        limits[i] = job->results[i].gpu->memory_gib;
+        values[i][4] = (double)(p->reserved_bytes - p->peak_memory_bytes) / GIB;
+        limits[i] = (double)p->usable_bytes / GIB;
         names[i] = job->results[i].gpu->name;
     }
     fprintf(out, "<div class=\"sheet\"><h2>Memory of the job and of each GPU</h2>\n");
     report_draw_bars(out, &(report_bars){.title = "Memory by purpose",
                                          .unit = "GiB",
-                                         .parts = {"weights", "gradients", "activations", "optimizer"},
-                                         .part_count = 4,
+                                         .parts = {"weights", "gradients", "activations", "optimizer", "reserved"},
+                                         .part_count = 5,
                                          .row_count = job->result_count,
                                          .names = names,
                                          .values = values,
                                          .limits = limits});
-    fputs("</div>\n", out);
+    fputs("<p class=\"soft\">Reserved: fragmentation, CUDA context, workspaces and NCCL's buffers. The mark is the "
+          "memory "
+          "that a process can use. The 90 % interval of the allocated memory is ",
+          out);
+    const mdot_prediction *first = &job->results[0].prediction;
+    fprintf(out, "%.0f to %.0f %% of the estimate.</p></div>\n",
+            100 * (double)first->memory_lower_bytes / (double)first->peak_memory_bytes,
+            100 * (double)first->memory_upper_bytes / (double)first->peak_memory_bytes);
 }
 
 /* ---- By type of operator, on the best GPU ------------------------------------------------------------------------ */

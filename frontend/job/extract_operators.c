@@ -298,6 +298,16 @@ static mdot_status freeze_parameters(const extractor *e, mdot_error *reason)
     return status;
 }
 
+/* mdot's own trace of a PyTorch module writes this key into the file's metadata. */
+static const char traced_key[] = IR_NOTE_PREFIX "traced";
+
+static uint32_t notes_of(const fe_job *job)
+{
+    for (int i = 0; i < job->graph->note_count; i++)
+        if (strcmp(job->graph->notes[i].key, traced_key) == 0) return job->notes | MDOT_JOB_TRACED;
+    return job->notes;
+}
+
 static void make_job(const extractor *e)
 {
     fe_job *job = e->job;
@@ -314,7 +324,7 @@ static void make_job(const extractor *e)
                                               .batch = job->batch,
                                               .has_optimizer = job->has_optimizer,
                                               .optimizer = job->optimizer,
-                                              .notes = job->notes};
+                                              .notes = notes_of(job)};
     mdot_error reason;
     job->status = freeze_parameters(e, &reason);
     if (job->status == MDOT_OK) {

@@ -152,12 +152,13 @@ typedef struct mdot_job_operator {
     double frozen_parameters; /* elements that training reads but leaves unchanged; excluded from `parameters` */
 } mdot_job_operator;
 
-/* Uncertainties that the reader found in a job's graph. Stored in `.job` files: append only. */
+/* Uncertainties that the reader found in a job's graph, and its origin. Stored in `.job` files: append only. */
 enum {
     MDOT_JOB_FOLDED = 1u << 0,       /* an exporter folded BatchNormalizations; the job contains them again */
     MDOT_JOB_MAYBE_FOLDED = 1u << 1, /* an exporter probably folded them, but the file lacks the traces needed to
                                       * restore them */
-    MDOT_JOB_NOTES_ALL = (1u << 2) - 1
+    MDOT_JOB_TRACED = 1u << 2,       /* mdot's own trace of a PyTorch module made the graph */
+    MDOT_JOB_NOTES_ALL = (1u << 3) - 1
 };
 
 typedef struct mdot_job_description {
@@ -441,8 +442,7 @@ typedef struct mdot_prediction {
     double lower_ms, upper_ms;  /* 90 % interval */
     uint64_t peak_memory_bytes; /* on one GPU: weights, gradients, optimizer state and live activations, as PyTorch's
                                  * allocator counts them; see runtime/perf/peak_memory.c */
-    bool fits;                  /* that much memory is free after the CUDA context and the part reserved for error
-                                 * correction */
+    bool fits;                  /* reserved_bytes are at most usable_bytes */
     uint32_t warnings;          /* MDOT_WARN_… */
     mdot_status status; /* in a call for many pairs: MDOT_OK, or the reason why this pair failed; all other fields are
                          * 0 then */
@@ -458,6 +458,17 @@ typedef struct mdot_prediction {
     double weight_bytes, gradient_bytes, optimizer_bytes;
     double activation_bytes; /* and other temporary memory: half-precision copies of weights, or the optimizer's
                               * update */
+    uint64_t memory_lower_bytes, memory_upper_bytes; /* 90 % interval of peak_memory_bytes; its width follows from
+                                                      * the way in which the job was made:
+                                                      * runtime/perf/memory_error.def */
+    /* Memory that the process takes from the GPU, as nvidia-smi shows it: peak_memory_bytes and four estimates, which
+     * runtime/perf/reserved_memory.c explains: */
+    uint64_t reserved_bytes;
+    uint64_t usable_bytes;   /* of the GPU: memory as sold without the driver's part and error correction */
+    double rounding_bytes;   /* rounding and fragmentation of PyTorch's caching allocator */
+    double context_bytes;    /* CUDA context and code */
+    double workspace_bytes;  /* workspaces of cuBLAS and cuDNN */
+    double collective_bytes; /* NCCL's buffers; 0 on one GPU */
 } mdot_prediction;
 
 /* A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no others, or an artefact

@@ -454,7 +454,7 @@ static mdot_status check_version(uint32_t version, mdot_error *err)
 
 static mdot_status refuse_header(const unsigned char *bytes, size_t size_bytes, mdot_error *err)
 {
-    bool begins_well = size_bytes >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
+    bool begins_well = size_bytes >= sizeof magic - 1 && memcmp(bytes, magic, sizeof magic - 1) == 0;
     bs_foreign foreign = {""};
     if (!begins_well) foreign = bs_recognise_foreign(bytes, size_bytes, BS_EXPECT_JOB);
     if (foreign.text[0] != '\0') return mdot_fail(err, MDOT_MALFORMED, "%s", foreign.text);

@@ -1,5 +1,6 @@
 /* test_cli_predict.c — `mdot predict` from the user's view, with the shipped predictor: paragraph, table, JSON,
  * defaults, wrong command lines, and the search for the predictor. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +31,10 @@ static void one_configuration_prints_a_paragraph(void **state)
     expect_contains(f->result.out, "batch 64, amp-fp16, nchw (default), sgd (default), 1 GPU\n");
     expect_contains(f->result.out, "90 % interval");
     expect_contains(f->result.out, "samples/s");
-    expect_contains(f->result.out, "of 24 GiB: fits");
+    expect_contains(f->result.out, " GiB allocated, 90 % interval ");
+    expect_contains(f->result.out, " of 23.6 GiB usable on a card of 24 GiB: fits");
+    expect_contains(f->result.out, "fragmentation ");
+    assert_null(strstr(f->result.out, "NCCL"));
     expect_contains(f->result.out, "  work        25.6M parameters, 24.5G FLOP per sample; ");
     expect_contains(f->result.out, "% of the GPU's peak FLOP/s, ");
     expect_contains(f->result.out, "% of its bandwidth\n");
@@ -241,7 +245,7 @@ static void a_job_that_is_too_large_does_not_fit(void **state)
     predict_command *f = *state;
     RUN(f, resnet, "--gpu", "T4", "--batch", "4096", "-q");
     assert_int_equal(f->result.status, OK);
-    expect_contains(f->result.out, "of 16 GiB: does not fit");
+    expect_contains(f->result.out, " of 14.8 GiB usable on a card of 16 GiB: does not fit");
 }
 
 static void a_job_of_empty_tensors_is_refused(void **state)
@@ -354,6 +358,27 @@ static size_t longest_line(const char *text)
 }
 
 /* The columns have a fixed order. With --wide all of them are printed. */
+/* The answer follows from the numbers that are shown, also where both round to the same one. */
+static void the_share_of_usable_memory_decides_what_fits(void **state)
+{
+    predict_command *f = *state;
+    double reserved[64], usable[64], part[4][64], peak[64];
+    static const char *const parts[] = {"rounding_bytes", "context_bytes", "workspace_bytes", "collective_bytes"};
+    RUN(f, resnet, "--gpu=T4,A100,H100", "--sweep=batch=1..2048", "--gpus=8", "--json", "-q");
+    size_t count = json_numbers(f->result.out, "reserved_bytes", reserved, 64);
+    assert_true(count > 30 && json_numbers(f->result.out, "usable_bytes", usable, 64) == count);
+    assert_true(json_numbers(f->result.out, "peak_memory_bytes", peak, 64) == count);
+    for (int k = 0; k < 4; k++) assert_true(json_numbers(f->result.out, parts[k], part[k], 64) == count);
+    const char *at = f->result.out;
+    for (size_t i = 0; i < count; i++) {
+        at = strstr(at, "\"fits\": ") + strlen("\"fits\": ");
+        assert_int_equal(strncmp(at, "true", 4) == 0, reserved[i] <= usable[i]);
+        double sum = peak[i] + part[0][i] + part[1][i] + part[2][i] + part[3][i];
+        assert_true(fabs(sum - reserved[i]) <= 4);
+        assert_true(part[3][i] > 0);
+    }
+}
+
 static void tables_fit_eighty_columns(void **state)
 {
     predict_command *f = *state;
@@ -365,6 +390,7 @@ static void tables_fit_eighty_columns(void **state)
     RUN(f, resnet, "--gpu=all", "--steps=100000", "--price=2", "-q", "--wide");
     assert_true(longest_line(f->result.out) > 80);
     expect_contains(f->result.out, "  95 %  samples/s  peak  ");
+    expect_contains(f->result.out, "reserved    of  ");
 }
 
 static void pytorch_files_give_export_instructions(void **state)
@@ -573,6 +599,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_largest_batch_that_fits_is_found, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(lines_are_sorted_and_show_costs, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(the_share_of_usable_memory_decides_what_fits, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(tables_fit_eighty_columns, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(pytorch_files_give_export_instructions, predict_command_set_up,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 OPTIMIZERS = CHOICES["optimizer"]
 PHASES = ("forward", "data_gradient", "weight_gradient")
-NOTES = ("folded", "maybe-folded")
+NOTES = ("folded", "maybe-folded", "traced")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -340,7 +340,7 @@ class Job:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Uncertainties of the graph's reader: folded, maybe-folded (MDOT_JOB_…)."""
+        """Uncertainties of the graph's reader, and its origin: folded, maybe-folded, traced (MDOT_JOB_…)."""
         return tuple(name for bit, name in enumerate(NOTES) if self._info.notes >> bit & 1)
 
     def __len__(self) -> int:

@@ -41,6 +41,25 @@ static void flops_and_bytes_per_sample_are_independent_of_the_batch(void **state
     job_end(&eight);
 }
 
+static void metadata_of_a_trace_becomes_a_note(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        uint32_t notes;
+    } entries[] = {{"mdot.traced", MDOT_JOB_TRACED}, {"mdot.trace", 0}, {"author", 0}};
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
+        onnx_builder *b = batched("N,3,8,8");
+        pb_buffer entry = {0};
+        pb_text(&entry, 1, entries[i].key);
+        pb_text(&entry, 2, "torch");
+        onnx_model_raw(b, 14, &entry);
+        job_reading r = job_expect(b);
+        assert_int_equal(job_info(&r).notes, entries[i].notes);
+        job_end(&r);
+    }
+}
+
 static void unbound_symbols_are_listed(void **state)
 {
     (void)state;
@@ -484,6 +503,7 @@ int main(void)
         cmocka_unit_test(unknown_operator_with_many_outputs_needs_little_memory),
         cmocka_unit_test(job_beyond_its_memory_limit_is_refused),
         cmocka_unit_test(flops_and_bytes_per_sample_are_independent_of_the_batch),
+        cmocka_unit_test(metadata_of_a_trace_becomes_a_note),
         cmocka_unit_test(unbound_symbols_are_listed),
         cmocka_unit_test(named_batch_is_found_at_any_position),
         cmocka_unit_test(recurrence_layout_determines_the_batch),

@@ -114,4 +114,5 @@ def serialise(graph: Graph, batch: int) -> bytes:
             body += b"".join(_bytes(13, _value_info(value)) for value in node.outputs if value is not None)
     opsets = [_text(1, "") + _int(2, OPSET), *(_text(1, domain) + _int(2, 1) for domain in sorted(domains))]
     model = _int(1, IR_VERSION) + _text(2, "mdot") + b"".join(_bytes(8, opset) for opset in opsets)
-    return model + _bytes(7, body)
+    traced = _text(1, "mdot.traced") + _text(2, "torch")  # metadata that the reader knows the graph's origin by
+    return model + _bytes(7, body) + _bytes(14, traced)
