@@ -103,6 +103,29 @@ static size_t count_touched(const predict_answers *answers, uint32_t warning)
     return touched;
 }
 
+/* Prints the bounds that implausible predictions break, with the number of predictions if there are several kinds. */
+static void explain_implausible(const predict_answers *answers)
+{
+    enum {
+#define LAST(id, number, name, text) MOST_##id = (number),
+        MDOT_IMPLAUSIBLE_MAP(LAST)
+#undef LAST
+            KINDS
+    };
+    size_t counts[KINDS] = {0}, kinds = 0;
+    for (size_t i = 0; i < answers->count; i++)
+        if (answers->predictions[i].implausible < KINDS) counts[answers->predictions[i].implausible]++;
+    for (uint32_t kind = 1; kind < KINDS; kind++) kinds += counts[kind] > 0;
+    const char *gap = ": ";
+    for (uint32_t kind = 1; kind < KINDS; kind++) {
+        if (counts[kind] == 0) continue;
+        fputs(gap, stderr);
+        if (kinds > 1) fprintf(stderr, "%zu times ", counts[kind]);
+        fputs(mdot_implausible_text(kind), stderr);
+        gap = "; ";
+    }
+}
+
 /* Prints each kind of warning once, with the number of predictions that it affects. Reasons for being outside of the
  * measured data often come together, so they share one line. */
 static void explain_warnings(const predict_answers *answers)
@@ -117,7 +140,10 @@ static void explain_warnings(const predict_answers *answers)
         fputs(mdot_warning_name(warnings[w]), stderr);
         size_t touched = count_touched(answers, warnings[w]);
         if (answers->count > 1) fprintf(stderr, " (%zu of %zu predictions)", touched, answers->count);
-        fprintf(stderr, ": %s", mdot_warning_text(warnings[w]));
+        if (warnings[w] == MDOT_WARN_IMPLAUSIBLE)
+            explain_implausible(answers);
+        else
+            fprintf(stderr, ": %s", mdot_warning_text(warnings[w]));
         if (warnings[w] == MDOT_WARN_UNKNOWN_OPERATOR) explain_unknown(answers);
         begun = begun || is_reason;
         reasons &= ~warnings[w];
@@ -403,6 +429,7 @@ static void print_json_prediction(const predict_request *r, const predict_answer
         comma = ", ";
     }
     printf("]");
+    if (p->implausible != 0) printf(", \"implausible\": \"%s\"", mdot_implausible_name(p->implausible));
     if (e != NULL) predict_json_explanation(answers, i);
     printf("}");
 }

@@ -282,7 +282,15 @@ static void write_warnings(FILE *out, const report_job *job, const cli_training 
     fputs("<div class=\"sheet\"><h2>Warnings</h2>\n<ul>\n", out);
     for (uint32_t bit = 0; bit < 32; bit++) {
         if ((bits & 1u << bit) == 0 || mdot_warning_text(1u << bit) == NULL) continue;
+        if (1u << bit == MDOT_WARN_IMPLAUSIBLE) continue; /* below, with the bound */
         fprintf(out, "<li>%s</li>\n", mdot_warning_text(1u << bit));
+    }
+    for (size_t i = 0; i < job->result_count; i++) {
+        const char *text = mdot_implausible_text(job->results[i].prediction.implausible);
+        if (text == NULL) continue;
+        fputs("<li>", out);
+        report_text(out, job->results[i].gpu->name);
+        fprintf(out, ": %s</li>\n", text);
     }
     fputs("</ul></div>\n", out);
 }

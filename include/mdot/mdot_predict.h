@@ -436,6 +436,28 @@ enum {
 const char *mdot_warning_name(uint32_t warning);
 const char *mdot_warning_text(uint32_t warning);
 
+/* Bounds that an implausible step breaks (MDOT_WARN_IMPLAUSIBLE): identifier, number, name, text. Names are permanent,
+ * rows are appended. */
+#define MDOT_IMPLAUSIBLE_MAP(X)                                                                                        \
+    X(TOO_FAST_FOR_COMPUTE, 1, "too-fast-for-compute",                                                                 \
+      "the step looks too fast: it would use more than 85 % of the GPU's peak FLOP rate")                              \
+    X(TOO_FAST_FOR_MEMORY, 2, "too-fast-for-memory",                                                                   \
+      "the step looks too fast: it would use more than 85 % of the GPU's peak memory bandwidth")                       \
+    X(TOO_SLOW, 3, "too-slow",                                                                                         \
+      "the step looks too slow: it would use less than 1 % of the GPU's peak FLOP rate and bandwidth, and more than "  \
+      "0.1 ms for each operator")
+
+enum {
+#define MDOT_IMPLAUSIBLE_ENUM(id, number, name, text) MDOT_IMPLAUSIBLE_##id = (number),
+    MDOT_IMPLAUSIBLE_MAP(MDOT_IMPLAUSIBLE_ENUM)
+#undef MDOT_IMPLAUSIBLE_ENUM
+};
+
+/* Returns the name, "too-slow", and the sentence of one MDOT_IMPLAUSIBLE_…; NULL for 0 and for an unknown number.
+ * Static. */
+const char *mdot_implausible_name(uint32_t implausible);
+const char *mdot_implausible_text(uint32_t implausible);
+
 typedef struct mdot_prediction {
     size_t struct_size;
     double step_ms;             /* median time of one training step: forward and backward passes, optimizer */
@@ -446,8 +468,8 @@ typedef struct mdot_prediction {
     uint32_t warnings;          /* MDOT_WARN_… */
     mdot_status status; /* in a call for many pairs: MDOT_OK, or the reason why this pair failed; all other fields are
                          * 0 then */
-    uint32_t reserved;  /* must be 0 */
     /* Plausibility of the answer: */
+    uint32_t implausible;    /* MDOT_IMPLAUSIBLE_…, the bound that the answer breaks; 0: none */
     double parameters;       /* number of trainable parameters of the job */
     double flops_per_sample; /* FLOPs of a step: forward and backward */
     double compute_share;    /* utilisation of the GPU's peak FLOP rate at this precision, at a step time of step_ms */

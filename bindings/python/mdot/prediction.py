@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Any, Iterator, Sequence, overload
 
 from mdot.configuration import Configuration
@@ -32,6 +33,8 @@ class Prediction:
     """`reserved_bytes` are at most `usable_bytes`."""
     warnings: tuple[str, ...]
     """Reasons for less trust in the prediction, by the names of MDOT_WARNING_MAP."""
+    implausible: str | None
+    """The bound that the step breaks: too-fast-for-compute, too-fast-for-memory or too-slow; None if it is plausible."""
     parameters: float
     flops_per_sample: float
     compute_share: float
@@ -115,12 +118,24 @@ def warning_names(bits: int) -> tuple[str, ...]:
     return tuple(read_text(name) for name in found if name is not None)
 
 
-_COPIED = [field.name for field in dataclasses.fields(Prediction) if field.name not in ("configuration", "warnings")]
+def implausible_text(name: str) -> str:
+    """The sentence of a bound (MDOT_IMPLAUSIBLE_MAP)."""
+    found = next(n for n in itertools.count(1) if read_text(runtime().mdot_implausible_name(n)) == name)
+    return read_text(runtime().mdot_implausible_text(found))
+
+
+_COPIED = [field.name for field in dataclasses.fields(Prediction) if field.name not in ("configuration", "warnings", "implausible")]
 
 
 def of_struct(configuration: Configuration, answer: c.mdot_prediction) -> Prediction:
     fields: dict[str, Any] = {name: getattr(answer, name) for name in _COPIED}
-    return Prediction(configuration=configuration, warnings=warning_names(answer.warnings), **fields)
+    name = runtime().mdot_implausible_name(answer.implausible)
+    return Prediction(
+        configuration=configuration,
+        warnings=warning_names(answer.warnings),
+        implausible=None if name is None else read_text(name),
+        **fields,
+    )
 
 
 class Table(Sequence[Prediction]):

@@ -318,7 +318,7 @@ class mdot_prediction(Sized):
         ("fits", c_bool),
         ("warnings", c_uint32),
         ("status", c_int),
-        ("reserved", c_uint32),
+        ("implausible", c_uint32),
         ("parameters", c_double),
         ("flops_per_sample", c_double),
         ("compute_share", c_double),
