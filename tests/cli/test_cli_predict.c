@@ -344,7 +344,33 @@ static void lines_are_sorted_and_show_costs(void **state)
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "line 1 of ");
     RUN(f, resnet, "--gpu=T4", "--price=-3");
-    expect_contains(f->result.err, "a price per hour");
+    expect_contains(f->result.err, "the price must be above 0");
+}
+
+static void quantities_take_units(void **state)
+{
+    predict_command *f = *state;
+    double plain[3], units[3];
+    RUN(f, resnet, "--gpu=A100", "-b64", "--gpus=16", "--nodes=2", "--price=2.5", "--steps=100000", "--network=12.5",
+        "--link=600", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &plain[0], 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "cost", &plain[1], 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "total_seconds", &plain[2], 1), 1);
+    RUN(f, resnet, "--gpu=A100", "-b64", "--gpus=16", "--nodes=2", "--price=$2.5/h", "--steps=1e5", "--network=100Gb/s",
+        "--link=600GB/s", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &units[0], 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "cost", &units[1], 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "total_seconds", &units[2], 1), 1);
+    for (int i = 0; i < 3; i++) assert_true(plain[i] == units[i]);
+    RUN(f, resnet, "--gpu=A100", "--network=100Gb");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "--network takes a rate, not \"100Gb\": the units are GB/s (bytes) and Gb/s");
+    RUN(f, resnet, "--gpu=A100", "--link=100G");
+    expect_contains(f->result.err, "--link takes a rate");
+    RUN(f, resnet, "--gpu=A100", "--price=2.5/day");
+    expect_contains(f->result.err, "of an hour (/h)");
+    RUN(f, resnet, "--gpu=A100", "--steps=1e5x");
+    expect_contains(f->result.err, "for example 100000, 1e5 or 100k, not \"1e5x\"");
 }
 
 static size_t longest_line(const char *text)
@@ -602,6 +628,7 @@ int main(void)
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(the_share_of_usable_memory_decides_what_fits, predict_command_set_up,
                                         predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(quantities_take_units, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(tables_fit_eighty_columns, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(pytorch_files_give_export_instructions, predict_command_set_up,
                                         predict_command_tear_down),

@@ -14,6 +14,7 @@ from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError
 from mdot.options import CHOICES, ROWS, WORDS, ConfigurationOptions, Row
 from mdot.options import Options as Options
+from mdot.quantities import read_rate
 
 PRECISIONS = CHOICES["precision"]
 LAYOUTS = CHOICES["layout"]
@@ -33,6 +34,11 @@ def _whole(option: str, value: Any, least: int, most: int) -> int:
 
 
 def _rate(option: str, value: Any) -> float:
+    if isinstance(value, str):
+        try:
+            return read_rate(value)
+        except InvalidArgumentError as reason:
+            raise InvalidArgumentError(f"{option} must be a rate: {reason}") from None
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
         return float(value)
     raise InvalidArgumentError(f"{option} must be a rate in GB/s, not {value!r}")
@@ -96,7 +102,8 @@ def fill(out: c.mdot_configuration, configuration: Configuration, keep: list[Any
         out.gpu = str(configuration.gpu).encode()
     for row in ROWS:
         setattr(out, row.field, _number(row, getattr(configuration, row.keyword)))
-    if isinstance(configuration.link, str) or configuration.link is None:
+    link = configuration.link
+    if link is None or (isinstance(link, str) and not link[:1].isdigit()):
         out.link = choose("link", configuration.link or "default", LINKS)
     else:
         out.link_gbps = _rate("link", configuration.link)
