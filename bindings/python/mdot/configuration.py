@@ -82,6 +82,11 @@ class Configuration(ConfigurationOptions):
         return self.gpus // gpus_per_worker if self.gpus > 0 else workers
 
     @property
+    def gpu_total(self) -> int:
+        """GPUs that work on a step."""
+        return self.workers * max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1)
+
+    @property
     def samples(self) -> int:
         """Samples of one step over all workers."""
         return self.batch * self.accumulate * self.workers
@@ -104,9 +109,9 @@ def fill(out: c.mdot_configuration, configuration: Configuration, keep: list[Any
         setattr(out, row.field, _number(row, getattr(configuration, row.keyword)))
     link = configuration.link
     if link is None or (isinstance(link, str) and not link[:1].isdigit()):
-        out.link = choose("link", configuration.link or "default", LINKS)
+        out.link = choose("link", link or "default", LINKS)
     else:
-        out.link_gbps = _rate("link", configuration.link)
+        out.link_gbps = _rate("link", link)
 
 
 def as_array(configurations: Iterable[Configuration], keep: list[Any]) -> Any:

@@ -93,13 +93,13 @@ class Prediction:
         name = gpu if isinstance(gpu, str) else gpu.name
         fits = "fits" if self.fits else "does not fit"
         return (
-            f"{name}, batch {self.configuration.batch}: {_short(self.step_ms)} ms, 90 % interval "
-            f"{_short(self.lower_ms)} to {_short(self.upper_ms)} ms; {_short(self.samples_per_second)} samples/s; "
-            f"{_short(self.memory_gib)} GiB allocated, {_limit(self.reserved_gib, self.usable_gib)} GiB usable: {fits}"
+            f"{name}, batch {self.configuration.batch}: {short(self.step_ms)} ms, 90 % interval "
+            f"{short(self.lower_ms)} to {short(self.upper_ms)} ms; {short(self.samples_per_second)} samples/s; "
+            f"{short(self.memory_gib)} GiB allocated, {_limit(self.reserved_gib, self.usable_gib)} GiB usable: {fits}"
         )
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """At most three significant digits, or the whole number, because more digits would suggest a higher accuracy."""
     return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
 
@@ -202,7 +202,7 @@ class Table(Sequence[Prediction]):
                     gpu if isinstance(gpu, str) else gpu.name,
                     str(row.configuration.batch),
                     *[str(getattr(row.configuration, name)) for name in varied],
-                    *[_short(number) for number in numbers],
+                    *[short(number) for number in numbers],
                     "yes" if row.fits else "no",
                 ]
             )
