@@ -49,7 +49,8 @@ static const char *duration(cell *out, double seconds)
         return out->text;
     }
     if (seconds < 1) {
-        snprintf(out->text, sizeof out->text, "%.3g ms", 1000 * seconds);
+        cell ms;
+        snprintf(out->text, sizeof out->text, "%.*s ms", 16, number(&ms, 1000 * seconds));
     } else {
         snprintf(out->text, sizeof out->text, "%.1f s", seconds);
     }

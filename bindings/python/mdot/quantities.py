@@ -35,7 +35,8 @@ def read_rate(text: str) -> float:
         return float(number)
     is_byte = unit == "B" or unit.lower().startswith("byte")
     scale = (1024 if binary else 1000) ** (" kmgt".index(prefix.lower()))
-    return float(number) * scale / 1e9 / (1 if is_byte else 8)
+    gbps: float = float(number) * scale / 1e9 / (1 if is_byte else 8)
+    return gbps
 
 
 def read_price(text: str) -> float:
