@@ -77,3 +77,29 @@ bs_suggest_hint bs_suggest_among(const char *unknown, const char *names)
     }
     return bs_suggest_end(&suggestion);
 }
+
+/* ---- Long lists -------------------------------------------------------------------------------------------------- */
+
+static double distance_of(const char *a, const char *b)
+{
+    size_t a_length = strnlen(a, BS_SUGGEST_LENGTH), b_length = strnlen(b, BS_SUGGEST_LENGTH);
+    size_t longer = a_length > b_length ? a_length : b_length;
+    if (a_length == 0 || b_length == 0) return 1;
+    bool is_contained = a_length < b_length ? strcasestr(b, a) != NULL : strcasestr(a, b) != NULL;
+    double distance = (double)count_edits(a, a_length, b, b_length) / (double)longer;
+    return is_contained ? distance / 2 : distance;
+}
+
+void bs_nearest_add(bs_nearest *nearest, const char *alias, const char *name)
+{
+    double distance = distance_of(nearest->unknown, alias);
+    size_t last = 0; /* the place that the name leaves, or the first free one, or that of the farthest name */
+    while (last < nearest->count && nearest->item[last].name != name) last++;
+    if (last == BS_NEAREST_COUNT) last--;
+    if (last < nearest->count && nearest->item[last].distance <= distance) return;
+    if (last == nearest->count) nearest->count++;
+    for (; last > 0 && nearest->item[last - 1].distance > distance; last--)
+        nearest->item[last] = nearest->item[last - 1];
+    nearest->item[last].name = name;
+    nearest->item[last].distance = distance;
+}

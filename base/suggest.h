@@ -36,4 +36,25 @@ bs_suggest_hint bs_suggest_end(const bs_suggest *suggestion);
  * and is skipped. */
 bs_suggest_hint bs_suggest_among(const char *unknown, const char *names);
 
+/* The names most like an unknown one, for messages about long lists. Unlike bs_suggest, no limit applies. The distance
+ * of two names is the number of edits divided by the length of the longer one, and half of that if one contains the
+ * other. Equally near names keep the order of the calls. */
+enum { BS_NEAREST_COUNT = 5 };
+typedef struct bs_nearest {
+    const char *unknown;
+    size_t count; /* of `item`, nearest first */
+    struct {
+        const char *name;
+        double distance;
+    } item[BS_NEAREST_COUNT];
+} bs_nearest;
+
+static inline bs_nearest bs_nearest_begin(const char *unknown)
+{
+    return (bs_nearest){.unknown = unknown};
+}
+/* Compares `alias`, whose address is not kept, and keeps the address of `name`. Calls with the same address in `name`
+ * count as one name at the least of their distances. */
+void bs_nearest_add(bs_nearest *nearest, const char *alias, const char *name);
+
 #endif

@@ -29,7 +29,7 @@ int cli_finish(const char *command, int status);
 enum { CLI_MAX_FILE_BYTES = 1 << 20 };
 FILE *cli_open_file(const char *path, mdot_error *err);
 
-/* Reads a whole number from least to most; false for any other text. */
+/* Reads a whole number from least to most, for example 1000, 1_000 or 1e3; false for any other text. */
 bool cli_read_int(const char *text, int64_t least, int64_t most, int64_t *out);
 /* Like cli_read_int, with a message to stderr. The first string after the command names the option. */
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out);

@@ -11,16 +11,6 @@
 
 /* ---- Options ------------------------------------------------------------------------------------------- */
 
-/* Returns CLI_USAGE after a message that ends with the names of all GPUs. */
-static int refuse_gpu(const char *reason)
-{
-    fprintf(stderr, "mdot predict: %s", reason);
-    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++)
-        fprintf(stderr, "%s%s", name == mdot_gpu_names() ? " " : ", ", *name);
-    fputs("; or \"all\"\n", stderr);
-    return CLI_USAGE;
-}
-
 static bool add_gpus(const char *command, char *text, void *request)
 {
     return cli_add_gpus(command, text, &((predict_request *)request)->gpus);
@@ -138,7 +128,7 @@ static const cli_option options[] = {
     {.name = "steps",
      .value = "N",
      .help = "also show the time of N steps",
-     .kind = CLI_WHOLE,
+     .kind = CLI_COUNT,
      .at = offsetof(predict_request, steps),
      .least = 1,
      .most = MAX_STEPS,
@@ -146,7 +136,7 @@ static const cli_option options[] = {
     {.name = "epochs",
      .value = "E",
      .help = "also show the time of E epochs over the samples of --dataset",
-     .kind = CLI_WHOLE,
+     .kind = CLI_COUNT,
      .at = offsetof(predict_request, epochs),
      .least = 1,
      .most = MAX_STEPS,
@@ -154,7 +144,7 @@ static const cli_option options[] = {
     {.name = "dataset",
      .value = "N",
      .help = "number of samples of an epoch, for --epochs",
-     .kind = CLI_WHOLE,
+     .kind = CLI_COUNT,
      .at = offsetof(predict_request, dataset),
      .least = 1,
      .most = MAX_STEPS,
@@ -195,7 +185,8 @@ static const cli_option options[] = {
      .excludes = "batch"},
     {.name = "price",
      .value = "X/h|FILE",
-     .help = "price of a GPU per hour, or a file of lines such as \"A100 2.5\". Shows the cost of the "
+     .help = "price of a GPU per hour, for example 2.5, $2.5/h or 2EUR, or a file of lines such as \"A100 2.5\". Shows "
+             "the cost of the "
              "training, or of a million samples if the number of steps is unknown",
      .kind = CLI_CALL,
      .call = read_prices,
@@ -426,7 +417,10 @@ static int run(int argc, char **argv)
         return cli_usage_error("predict", "--sort cost requires --price");
     if (request.fit && request.batch_count > 0)
         return cli_usage_error("predict", "--fit excludes --batch and --sweep, because it determines the batch");
-    if (request.gpus.count == 0) return refuse_gpu("no GPU given: --gpu takes");
+    if (request.gpus.count == 0)
+        return cli_usage_error("predict",
+                               "no GPU given: use --gpu NAME, for example A100, H100,L40S or all; `mdot gpus` "
+                               "lists all names");
     if (request.swept_dim != NULL && strcmp(operands.item[0], "-") == 0)
         return cli_usage_error(
             "predict", "--sweep of a dimension requires a job in a file, because it reads the job several times");

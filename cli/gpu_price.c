@@ -1,19 +1,21 @@
 /* gpu_price.c — see gpu_price.h. */
 #include "cli/gpu_price.h"
+#include "cli/quantity.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* Parses "2.5" or "2.5/h", followed by blanks only. */
-static bool is_price(const char *text, double *out)
+/* Finds the gap before the price at the end of "NAME PRICE"; NULL if there is none. The name and the price may contain
+ * blanks. */
+static char *find_price(char *line, double *out)
 {
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || !isfinite(value) || value <= 0) return false;
-    if (strncmp(end, "/h", 2) == 0) end += 2;
-    *out = value;
-    return end[strspn(end, " \t\r")] == '\0';
+    char *found = NULL;
+    for (char *at = line + strcspn(line, " \t"); *at != '\0'; at += strcspn(at, " \t")) {
+        if (found == NULL && cli_read_price(at, out) == NULL) found = at;
+        at += strspn(at, " \t");
+    }
+    return found;
 }
 
 /* Parses "NAME PRICE"; the name may contain blanks. */
@@ -23,16 +25,14 @@ static bool read_line(const char *command, const char *path, int number, char *l
     char *start = line + strspn(line, " \t\r");
     for (size_t end = strlen(start); end > 0 && strchr(" \t\r", start[end - 1]) != NULL; end--) start[end - 1] = '\0';
     if (*start == '\0') return true;
-    char *gap = strrchr(start, ' '), *tab = strrchr(start, '\t');
-    if (gap == NULL || tab > gap) gap = tab;
     double price = 0;
+    char *gap = find_price(start, &price);
     mdot_gpu gpu = MDOT_INIT(mdot_gpu);
-    if (gap == NULL || !is_price(gap + 1, &price)) {
+    if (gap == NULL) {
         cli_usage_error(command, "--price: line %d of %s must have the form \"GPU PRICE\", for example A100 2.5",
                         number, path);
         return false;
     }
-    while (gap > start && strchr(" \t", gap[-1]) != NULL) gap--;
     *gap = '\0';
     if (prices->count == CLI_MAX_GPUS) {
         cli_usage_error(command, "--price: %s has more than %d prices", path, CLI_MAX_GPUS);
@@ -47,8 +47,13 @@ static bool read_line(const char *command, const char *path, int number, char *l
 bool cli_read_gpu_prices(const char *command, char *text, cli_gpu_prices *prices)
 {
     prices->is_set = true;
-    if (is_price(text, &prices->of_all)) return true;
+    const char *reason = cli_read_price(text, &prices->of_all);
+    if (reason == NULL) return true;
     prices->of_all = 0;
+    if (strchr("$+-.0123456789", *text) != NULL && access(text, F_OK) != 0) {
+        cli_usage_error(command, "--price \"%s\": %s", text, reason);
+        return false;
+    }
     mdot_error err;
     FILE *file = cli_open_file(text, &err);
     if (file == NULL) {

@@ -24,7 +24,7 @@ static bool add_name(const char *command, const char *name, cli_gpus *gpus)
         return false;
     }
     if (mdot_gpu_find(name, &gpu, &err) != MDOT_OK) {
-        cli_usage_error(command, "%s (`mdot gpus` lists all names; --gpu-spec describes other GPUs)", err.message);
+        cli_usage_error(command, "%s; --gpu-spec describes other GPUs", err.message);
         return false;
     }
     gpus->item[gpus->count++] = gpu;

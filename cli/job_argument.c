@@ -27,16 +27,6 @@ static bool is_job_file(const char *path)
     return dot != NULL && strcmp(dot, ".job") == 0;
 }
 
-/* Files that PyTorch saves hold weights or code, but lack a graph. */
-static bool is_pytorch_file(const char *path)
-{
-    static const char *const suffixes[] = {".pt", ".pth", ".pt2", ".ckpt", ".safetensors"};
-    const char *dot = strrchr(path, '.');
-    for (size_t i = 0; dot != NULL && i < sizeof suffixes / sizeof *suffixes; i++)
-        if (strcmp(dot, suffixes[i]) == 0) return true;
-    return false;
-}
-
 static const char job_magic[] = "MDOTJOB", stream_name[] = "standard input";
 
 static bool begins_as_job(const unsigned char *bytes, size_t size)
@@ -143,11 +133,6 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
                                       .freezing =
                                           freezing.frozen_count + freezing.trained_count > 0 ? &freezing : NULL};
     if (strcmp(path, "-") == 0) return read_job_stream(&options, out_job, err);
-    if (is_pytorch_file(path))
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                         "%s: files of torch.save lack the graph; export the network with "
-                         "torch.onnx.export(model.train(), (example,), \"job.onnx\", dynamo=True, optimize=False)",
-                         path);
     return is_job_file(path) ? load_job(path, &options, out_job, err) : mdot_job_read(path, &options, out_job, err);
 }
 

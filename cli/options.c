@@ -1,6 +1,7 @@
 /* options.c — the loop that reads command lines according to the table of a subcommand (command.h). */
 #include "base/suggest.h"
 #include "cli/command.h"
+#include "cli/quantity.h"
 
 #include <errno.h>
 #include <math.h>
@@ -46,6 +47,30 @@ static bool read_real(const char *command, const char *what, const char *text, i
     return false;
 }
 
+static bool read_count(const char *command, const char *what, const char *text, const cli_option *option, int64_t *out)
+{
+    const char *reason = cli_read_count(text, 1, option->least, option->most, out);
+    if (reason == NULL) return true;
+    cli_usage_error(command, "%s takes an integer from %lld to %lld, for example 100000, 1e5 or 100k, not \"%s\"", what,
+                    (long long)option->least, (long long)option->most, text);
+    return false;
+}
+
+static bool read_rate(const char *command, const char *what, const char *text, int64_t most, double *out)
+{
+    double gbps = 0;
+    const char *reason = cli_read_rate(text, &gbps);
+    if (reason == NULL && gbps <= (double)most) {
+        *out = gbps;
+        return true;
+    }
+    if (reason == NULL)
+        cli_usage_error(command, "%s takes a rate of at most %lld GB/s, not \"%s\"", what, (long long)most, text);
+    else
+        cli_usage_error(command, "%s takes a rate, not \"%s\": %s", what, text, reason);
+    return false;
+}
+
 static bool add_text(const char *command, const char *what, const char *text, cli_texts *texts)
 {
     if (texts->count == CLI_MAX_TEXTS) {
@@ -71,6 +96,10 @@ static bool set(const line *l, const cli_option *option, char *value)
         return true;
     case CLI_WHOLE:
         return cli_parse_int(command, what.text, value, option->least, option->most, place);
+    case CLI_COUNT:
+        return read_count(command, what.text, value, option, place);
+    case CLI_RATE:
+        return read_rate(command, what.text, value, option->most, place);
     case CLI_REAL:
         return read_real(command, what.text, value, option->most, place);
     case CLI_CHOICE:

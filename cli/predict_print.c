@@ -49,7 +49,8 @@ static const char *duration(cell *out, double seconds)
         return out->text;
     }
     if (seconds < 1) {
-        snprintf(out->text, sizeof out->text, "%.3g ms", 1000 * seconds);
+        cell ms;
+        snprintf(out->text, sizeof out->text, "%.*s ms", 16, number(&ms, 1000 * seconds));
     } else {
         snprintf(out->text, sizeof out->text, "%.1f s", seconds);
     }
@@ -103,6 +104,29 @@ static size_t count_touched(const predict_answers *answers, uint32_t warning)
     return touched;
 }
 
+/* Prints the bounds that implausible predictions break, with the number of predictions if there are several kinds. */
+static void explain_implausible(const predict_answers *answers)
+{
+    enum {
+#define LAST(id, number, name, text) MOST_##id = (number),
+        MDOT_IMPLAUSIBLE_MAP(LAST)
+#undef LAST
+            KINDS
+    };
+    size_t counts[KINDS] = {0}, kinds = 0;
+    for (size_t i = 0; i < answers->count; i++)
+        if (answers->predictions[i].implausible < KINDS) counts[answers->predictions[i].implausible]++;
+    for (uint32_t kind = 1; kind < KINDS; kind++) kinds += counts[kind] > 0;
+    const char *gap = ": ";
+    for (uint32_t kind = 1; kind < KINDS; kind++) {
+        if (counts[kind] == 0) continue;
+        fputs(gap, stderr);
+        if (kinds > 1) fprintf(stderr, "%zu times ", counts[kind]);
+        fputs(mdot_implausible_text(kind), stderr);
+        gap = "; ";
+    }
+}
+
 /* Prints each kind of warning once, with the number of predictions that it affects. Reasons for being outside of the
  * measured data often come together, so they share one line. */
 static void explain_warnings(const predict_answers *answers)
@@ -117,7 +141,10 @@ static void explain_warnings(const predict_answers *answers)
         fputs(mdot_warning_name(warnings[w]), stderr);
         size_t touched = count_touched(answers, warnings[w]);
         if (answers->count > 1) fprintf(stderr, " (%zu of %zu predictions)", touched, answers->count);
-        fprintf(stderr, ": %s", mdot_warning_text(warnings[w]));
+        if (warnings[w] == MDOT_WARN_IMPLAUSIBLE)
+            explain_implausible(answers);
+        else
+            fprintf(stderr, ": %s", mdot_warning_text(warnings[w]));
         if (warnings[w] == MDOT_WARN_UNKNOWN_OPERATOR) explain_unknown(answers);
         begun = begun || is_reason;
         reasons &= ~warnings[w];
@@ -154,6 +181,37 @@ static double largest_share(const mdot_prediction *p)
 
 /* ---- One prediction --------------------------------------------------------------------------------------------- */
 
+/* Formats a reserved and a usable size with as many decimals as it takes to tell them apart, three at most. */
+static void format_limit(cell *reserved, cell *usable, const mdot_prediction *p)
+{
+    double used = (double)p->reserved_bytes / GIB, limit = (double)p->usable_bytes / GIB;
+    int more = 0;
+    do {
+        snprintf(reserved->text, sizeof reserved->text, "%.*f", (used < 99.95) + more, used);
+        snprintf(usable->text, sizeof usable->text, "%.*f", (limit < 99.95) + more, limit);
+    } while (strcmp(reserved->text, usable->text) == 0 && ++more <= 2);
+}
+
+/* Prints the tensors, and behind them the memory that the process takes from the GPU, which decides whether the step
+ * fits. */
+static void print_memory(const mdot_configuration *c, const mdot_prediction *p)
+{
+    cell a, b, d, e;
+    printf("  memory      %s GiB allocated, 90 %% interval %s to %s GiB\n",
+           number(&a, (double)p->peak_memory_bytes / GIB), number(&b, (double)p->memory_lower_bytes / GIB),
+           number(&d, (double)p->memory_upper_bytes / GIB));
+    printf("              weights %s, gradients %s, optimizer %s, activations %s\n", number(&a, p->weight_bytes / GIB),
+           number(&b, p->gradient_bytes / GIB), number(&d, p->optimizer_bytes / GIB),
+           number(&e, p->activation_bytes / GIB));
+    format_limit(&a, &b, p);
+    printf("  reserved    %s of %s GiB usable on a card of %.0f GiB: %s\n", a.text, b.text, c->gpu_spec->memory_gib,
+           p->fits ? "fits" : "does not fit");
+    printf("              fragmentation %s, CUDA context %s, workspaces %s", number(&a, p->rounding_bytes / GIB),
+           number(&b, p->context_bytes / GIB), number(&d, p->workspace_bytes / GIB));
+    if (p->collective_bytes > 0) printf(", NCCL %s", number(&e, p->collective_bytes / GIB));
+    putchar('\n');
+}
+
 static void print_one(const predict_request *r, const predict_answers *answers)
 {
     const mdot_configuration *c = &answers->configurations[0];
@@ -172,12 +230,7 @@ static void print_one(const predict_request *r, const predict_answers *answers)
     if (predict_tokens_per_second(answers, 0) > 0)
         printf(", %s tokens/s", number(&a, predict_tokens_per_second(answers, 0)));
     putchar('\n');
-    printf("  memory      %s of %.0f GiB: %s\n", number(&a, (double)p->peak_memory_bytes / GIB),
-           c->gpu_spec->memory_gib, p->fits ? "fits" : "does not fit");
-    cell e;
-    printf("              weights %s, gradients %s, optimizer %s, activations %s\n", number(&a, p->weight_bytes / GIB),
-           number(&b, p->gradient_bytes / GIB), number(&d, p->optimizer_bytes / GIB),
-           number(&e, p->activation_bytes / GIB));
+    print_memory(c, p);
     print_work(answers);
     printf("; %.0f %% of the GPU's peak FLOP/s, %.0f %% of its bandwidth\n", 100 * p->compute_share,
            100 * p->memory_share);
@@ -204,7 +257,11 @@ enum {
     TOKENS,
     PEAK,
     MEMORY,
-    OF,
+    MEMORY_LOWER,
+    MEMORY_UPPER,
+    RESERVED,
+    USABLE,
+    USED,
     FITS,
     TOTAL,
     COST,
@@ -213,11 +270,12 @@ enum {
 };
 typedef cell row[COLUMN_COUNT];
 
-static const row headings = {[GPU] = {"GPU"},        [BATCH] = {"batch"},     [TORCH] = {"torch"},
-                             [STEP] = {"step, ms"},  [LOWER] = {"5 %"},       [UPPER] = {"95 %"},
-                             [RATE] = {"samples/s"}, [TOKENS] = {"tokens/s"}, [PEAK] = {"peak"},
-                             [MEMORY] = {"GiB"},     [OF] = {"of"},           [FITS] = {"fits"},
-                             [TOTAL] = {"total"},    [COST] = {"cost"},       [WARNINGS] = {"warnings"}};
+static const row headings = {
+    [GPU] = {"GPU"},           [BATCH] = {"batch"}, [TORCH] = {"torch"},      [STEP] = {"step, ms"},
+    [LOWER] = {"5 %"},         [UPPER] = {"95 %"},  [RATE] = {"samples/s"},   [TOKENS] = {"tokens/s"},
+    [PEAK] = {"peak"},         [MEMORY] = {"GiB"},  [MEMORY_LOWER] = {"5 %"}, [MEMORY_UPPER] = {"95 %"},
+    [RESERVED] = {"reserved"}, [USABLE] = {"of"},   [USED] = {"used"},        [FITS] = {"fits"},
+    [TOTAL] = {"total"},       [COST] = {"cost"},   [WARNINGS] = {"warnings"}};
 
 static void fill_row(const predict_request *r, const predict_answers *answers, size_t i, row out)
 {
@@ -234,7 +292,11 @@ static void fill_row(const predict_request *r, const predict_answers *answers, s
     snprintf(out[TORCH].text, sizeof out[TORCH].text, "%u.%u", c->torch / 100, c->torch % 100);
     snprintf(out[PEAK].text, sizeof out[PEAK].text, "%.0f %%", 100 * largest_share(p));
     number(&out[MEMORY], (double)p->peak_memory_bytes / GIB);
-    snprintf(out[OF].text, sizeof out[OF].text, "%.0f", c->gpu_spec->memory_gib);
+    number(&out[MEMORY_LOWER], (double)p->memory_lower_bytes / GIB);
+    number(&out[MEMORY_UPPER], (double)p->memory_upper_bytes / GIB);
+    format_limit(&out[RESERVED], &out[USABLE], p);
+    double used = 100 * (double)p->reserved_bytes / (double)p->usable_bytes; /* near 100, decimals show the side */
+    snprintf(out[USED].text, sizeof out[USED].text, "%.*f %%", used > 99.5 && used < 100.5 ? 2 : 0, used);
     snprintf(out[FITS].text, sizeof out[FITS].text, "%s", p->fits ? "yes" : "no");
     duration(&out[TOTAL], predict_total_steps(r, c) * p->step_ms / 1000);
     double cost = predict_cost(r, c, p);
@@ -246,10 +308,11 @@ static void fill_row(const predict_request *r, const predict_answers *answers, s
 }
 
 /* Tables are limited to the 80 columns of a terminal. If a table is wider, columns are dropped in this order.
- * Warnings are also printed behind the table. Both ends of the interval are dropped together. --wide shows all
- * columns. */
+ * Warnings are also printed behind the table. Both ends of an interval are dropped together, and so are reserved and
+ * usable memory. --wide shows all columns. */
 enum { TABLE_COLUMNS = 80 };
-static const int dropped[] = {PEAK, OF, TOKENS, WARNINGS, LOWER, UPPER, FITS};
+static const int dropped[] = {MEMORY_LOWER, MEMORY_UPPER, RESERVED, USABLE, PEAK, TOKENS,
+                              WARNINGS,     LOWER,        UPPER,    USED,   FITS};
 
 static int width_of_table(const int *widths, const bool *is_shown)
 {
@@ -261,7 +324,9 @@ static int width_of_table(const int *widths, const bool *is_shown)
 static void drop_columns(const int *widths, bool *is_shown)
 {
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
-        bool is_second = dropped[i] == UPPER && !is_shown[LOWER];
+        bool is_second = (dropped[i] == UPPER && !is_shown[LOWER]) ||
+                         (dropped[i] == MEMORY_UPPER && !is_shown[MEMORY_LOWER]) ||
+                         (dropped[i] == USABLE && !is_shown[RESERVED]);
         if (is_second || width_of_table(widths, is_shown) > TABLE_COLUMNS) is_shown[dropped[i]] = false;
     }
 }
@@ -349,6 +414,12 @@ static void print_json_prediction(const predict_request *r, const predict_answer
     if (!isnan(cost)) printf("\"%s\": %.9g, ", steps > 0 ? "cost" : "cost_of_a_million_samples", cost);
     printf("\"weight_bytes\": %.0f, \"gradient_bytes\": %.0f, \"optimizer_bytes\": %.0f, \"activation_bytes\": %.0f, ",
            p->weight_bytes, p->gradient_bytes, p->optimizer_bytes, p->activation_bytes);
+    printf("\n   \"memory_lower_bytes\": %" PRIu64 ", \"memory_upper_bytes\": %" PRIu64 ", \"reserved_bytes\": %" PRIu64
+           ", \"usable_bytes\": %" PRIu64 ", ",
+           p->memory_lower_bytes, p->memory_upper_bytes, p->reserved_bytes, p->usable_bytes);
+    printf("\"rounding_bytes\": %.0f, \"context_bytes\": %.0f, \"workspace_bytes\": %.0f, \"collective_bytes\": "
+           "%.0f,\n   ",
+           p->rounding_bytes, p->context_bytes, p->workspace_bytes, p->collective_bytes);
     printf("\"compute_share\": %.6g, \"memory_share\": %.6g, \"unknown_share\": %.6g, ", p->compute_share,
            p->memory_share, p->unknown_share);
     printf("\"warnings\": [");
@@ -359,6 +430,7 @@ static void print_json_prediction(const predict_request *r, const predict_answer
         comma = ", ";
     }
     printf("]");
+    if (p->implausible != 0) printf(", \"implausible\": \"%s\"", mdot_implausible_name(p->implausible));
     if (e != NULL) predict_json_explanation(answers, i);
     printf("}");
 }

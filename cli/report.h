@@ -38,7 +38,11 @@ void report_end(FILE *out, const char *predictor);
 /* Writes text with HTML's special characters escaped; unprintable characters become '?'. */
 void report_text(FILE *out, const char *text);
 
-/* ---- report_svg.c: drawings, an <svg> each ----------------------------------------------------------------------- */
+/* Formats a number from 0 on with three significant digits: "0.00", "0.0123", "1.23", "107", "1,070". Returns `out`. */
+enum { REPORT_NUMBER_BYTES = 40 };
+const char *report_number(double value, char out[REPORT_NUMBER_BYTES]);
+
+/* ---- report_svg.c: drawings, an <svg> for wide pages and one for narrow pages ------------------------------------ */
 
 /* Draws step time against batch, with one line per GPU model and two logarithmic axes. */
 void report_draw_batches(FILE *out, const report_job *job);

@@ -38,7 +38,8 @@ static const char head[] =
     "td{border-bottom:0}th:first-child,td:first-child{text-align:left;padding-left:0}"
     "td:last-child,th:last-child{padding-right:0}.best "
     "td:first-child{font-weight:700}.yes{color:var(--good)}.no{color:var(--bad)}\n"
-    "svg{display:block;width:100%;height:auto;min-width:620px}svg text{font:13px system-ui,-apple-system,'Segoe "
+    "svg{width:100%;height:auto}.narrow{display:none}.wide{display:block}svg text{font:13px "
+    "system-ui,-apple-system,'Segoe "
     "UI',Roboto,"
     "'DejaVu Sans',sans-serif}.tick{fill:var(--soft)}.name{fill:var(--ink)}.grid{stroke:var(--line);fill:none}"
     ".line{fill:none;stroke:var(--c);stroke-width:2.2;stroke-linejoin:round}.lead{fill:none;stroke:var(--c);opacity:."
@@ -48,7 +49,9 @@ static const char head[] =
     ".c6{--c:var(--p6)}.c7{--c:var(--p7)}\n"
     "ul{margin:0;padding-left:20px}li{margin:4px 0}footer{color:var(--soft);font-size:14px;border-top:1px solid "
     "var(--line);"
-    "padding-top:16px}\n@media print{.sheet,.tile{break-inside:avoid}}\n</style>\n</head>\n<body>\n<main>\n";
+    "padding-top:16px}\n@media(max-width:700px){.wide,.more{display:none}.narrow{display:block}main{padding:24px "
+    "12px 40px}.sheet{padding:14px 12px}h1{font-size:24px}th,td{padding:6px 5px;font-size:14px}}\n@media "
+    "print{.sheet,.tile{break-inside:avoid}}\n</style>\n</head>\n<body>\n<main>\n";
 
 void report_begin(FILE *out)
 {
@@ -70,6 +73,13 @@ static double rate_of(const report_result *result)
     return 1000 * cli_samples_of_step(&result->configuration) / result->prediction.step_ms;
 }
 
+/* Does the GPU wait for the host in most of the step? Then a faster GPU would not help. */
+static bool waits_for_host(const report_result *result)
+{
+    mdot_explanation_info e = predict_explained(result->explanation, &result->prediction);
+    return e.host_ms > 0.5 * result->prediction.step_ms;
+}
+
 /* Returns the GPU with the highest throughput among those that the job fits; the first if it fits none. */
 static size_t best_result(const report_job *job)
 {
@@ -79,6 +89,21 @@ static size_t best_result(const report_job *job)
         if (fits && (!best_fits || rate_of(&job->results[i]) > rate_of(&job->results[best]))) best = i;
     }
     return best;
+}
+
+/* Is the GPU as fast as the best one, because both wait for the host? */
+static bool equals_best(const report_job *job, size_t i)
+{
+    const report_result *result = &job->results[i], *best = &job->results[best_result(job)];
+    return result->prediction.fits && waits_for_host(best) && waits_for_host(result) &&
+           rate_of(result) > 0.8 * rate_of(best);
+}
+
+static size_t count_equal(const report_job *job)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < job->result_count; i++) count += equals_best(job, i);
+    return count;
 }
 
 static void write_tile(FILE *out, const char *value, const char *what)
@@ -91,34 +116,58 @@ static void write_tile(FILE *out, const char *value, const char *what)
 static void write_tiles(FILE *out, const report_job *job)
 {
     const report_result *best = &job->results[best_result(job)];
-    char number[16], text[64];
+    char number[16], text[64], figure[REPORT_NUMBER_BYTES];
+    size_t equal = count_equal(job);
     fputs("<div class=\"tiles\">\n", out);
-    write_tile(out, best->gpu->name,
-               best->prediction.fits ? "fastest GPU whose memory suffices" : "has too little memory");
-    snprintf(text, sizeof text, "%.3g ms", best->prediction.step_ms);
+    if (equal > 1) {
+        snprintf(text, sizeof text, "%zu GPUs", equal);
+        write_tile(out, text, "wait for the host, so that they are about equally fast");
+    } else {
+        write_tile(out, best->gpu->name,
+                   best->prediction.fits ? "fastest GPU whose memory suffices" : "has too little memory");
+    }
+    snprintf(text, sizeof text, "%s ms", report_number(best->prediction.step_ms, figure));
     write_tile(out, text, "per training step");
     snprintf(text, sizeof text, "%s", cli_short_number(rate_of(best), number));
     write_tile(out, text, "samples per second");
-    snprintf(text, sizeof text, "%.2f GiB", (double)best->prediction.peak_memory_bytes / GIB);
+    snprintf(text, sizeof text, "%s GiB", report_number((double)best->prediction.peak_memory_bytes / GIB, figure));
     write_tile(out, text, "peak memory");
     fputs("</div>\n", out);
 }
 
+static void write_number(FILE *out, const char *class, double value)
+{
+    char text[REPORT_NUMBER_BYTES];
+    fprintf(out, "<td%s>%s</td>", class, report_number(value, text));
+}
+
 static void write_table(FILE *out, const report_job *job)
 {
+    static const char always[] = "", more[] = " class=\"more\"";
     size_t best = best_result(job);
-    fputs("<div class=\"sheet\"><h2>On each GPU</h2>\n<table>\n<tr><th>GPU</th><th>step, ms</th><th>90 % "
-          "interval</th><th>samples/s</th><th>GiB</th><th>of</th><th>fits</th><th>utilisation</th></tr>\n",
-          out);
+    bool several = count_equal(job) > 1;
+    fprintf(
+        out,
+        "<div class=\"sheet\"><h2>On each GPU</h2>\n<table>\n<tr><th>GPU</th><th>step, ms</th><th%s>90 %% "
+        "interval</th><th%s>samples/s</th><th>GiB</th><th%s>reserved</th><th>of</th><th>fits</th><th%s>utilisation</th>"
+        "</tr>\n",
+        more, more, more, more);
     for (size_t i = 0; i < job->result_count; i++) {
         const report_result *result = &job->results[i];
         const mdot_prediction *p = &result->prediction;
-        fprintf(out, "<tr%s><td>", i == best && p->fits ? " class=\"best\"" : "");
+        char lower[REPORT_NUMBER_BYTES], upper[REPORT_NUMBER_BYTES];
+        bool is_best = several ? equals_best(job, i) : i == best && p->fits;
+        fprintf(out, "<tr%s><td>", is_best ? " class=\"best\"" : "");
         report_text(out, result->gpu->name);
-        fprintf(out, "</td><td>%.4g</td><td>%.3g to %.3g</td><td>%.4g</td><td>%.2f</td><td>%.0f</td>", p->step_ms,
-                p->lower_ms, p->upper_ms, rate_of(result), (double)p->peak_memory_bytes / GIB, result->gpu->memory_gib);
-        fprintf(out, "<td class=\"%s\">%s</td><td>%.0f %%</td></tr>\n", p->fits ? "yes" : "no", p->fits ? "yes" : "no",
-                100 * fmax(p->compute_share, p->memory_share));
+        fputs("</td>", out);
+        write_number(out, always, p->step_ms);
+        fprintf(out, "<td%s>%s to %s</td>", more, report_number(p->lower_ms, lower), report_number(p->upper_ms, upper));
+        write_number(out, more, rate_of(result));
+        write_number(out, always, (double)p->peak_memory_bytes / GIB);
+        write_number(out, more, (double)p->reserved_bytes / GIB);
+        write_number(out, always, (double)p->usable_bytes / GIB);
+        fprintf(out, "<td class=\"%s\">%s</td><td%s>%.0f %%</td></tr>\n", p->fits ? "yes" : "no",
+                p->fits ? "yes" : "no", more, 100 * fmax(p->compute_share, p->memory_share));
     }
     fputs("</table></div>\n", out);
 }
@@ -134,7 +183,7 @@ static void write_versions(FILE *out, const report_job *job, const cli_training 
         fputs("<tr><td>", out);
         report_text(out, job->results[i].gpu->name);
         fputs("</td>", out);
-        for (size_t v = 0; v < t->torch_count; v++) fprintf(out, "<td>%.4g</td>", job->results[i].with[v].step_ms);
+        for (size_t v = 0; v < t->torch_count; v++) write_number(out, "", job->results[i].with[v].step_ms);
         fputs("</tr>\n", out);
     }
     fprintf(out, "</table>\n<p class=\"soft\">All other sections use PyTorch %u.%u.</p></div>\n", t->torch[0] / 100,
@@ -177,19 +226,27 @@ static void write_memory(FILE *out, const report_job *job)
         values[i][1] = p->gradient_bytes / GIB;
         values[i][2] = p->activation_bytes / GIB;
         values[i][3] = p->optimizer_bytes / GIB;
-        limits[i] = job->results[i].gpu->memory_gib;
+        values[i][4] = (double)(p->reserved_bytes - p->peak_memory_bytes) / GIB;
+        limits[i] = (double)p->usable_bytes / GIB;
         names[i] = job->results[i].gpu->name;
     }
     fprintf(out, "<div class=\"sheet\"><h2>Memory of the job and of each GPU</h2>\n");
     report_draw_bars(out, &(report_bars){.title = "Memory by purpose",
                                          .unit = "GiB",
-                                         .parts = {"weights", "gradients", "activations", "optimizer"},
-                                         .part_count = 4,
+                                         .parts = {"weights", "gradients", "activations", "optimizer", "reserved"},
+                                         .part_count = 5,
                                          .row_count = job->result_count,
                                          .names = names,
                                          .values = values,
                                          .limits = limits});
-    fputs("</div>\n", out);
+    fputs("<p class=\"soft\">Reserved: fragmentation, CUDA context, workspaces and NCCL's buffers. The mark is the "
+          "memory "
+          "that a process can use. The 90 % interval of the allocated memory is ",
+          out);
+    const mdot_prediction *first = &job->results[0].prediction;
+    fprintf(out, "%.0f to %.0f %% of the estimate.</p></div>\n",
+            100 * (double)first->memory_lower_bytes / (double)first->peak_memory_bytes,
+            100 * (double)first->memory_upper_bytes / (double)first->peak_memory_bytes);
 }
 
 /* ---- By type of operator, on the best GPU ------------------------------------------------------------------------ */
@@ -274,7 +331,15 @@ static void write_warnings(FILE *out, const report_job *job, const cli_training 
     fputs("<div class=\"sheet\"><h2>Warnings</h2>\n<ul>\n", out);
     for (uint32_t bit = 0; bit < 32; bit++) {
         if ((bits & 1u << bit) == 0 || mdot_warning_text(1u << bit) == NULL) continue;
+        if (1u << bit == MDOT_WARN_IMPLAUSIBLE) continue; /* below, with the bound */
         fprintf(out, "<li>%s</li>\n", mdot_warning_text(1u << bit));
+    }
+    for (size_t i = 0; i < job->result_count; i++) {
+        const char *text = mdot_implausible_text(job->results[i].prediction.implausible);
+        if (text == NULL) continue;
+        fputs("<li>", out);
+        report_text(out, job->results[i].gpu->name);
+        fprintf(out, ": %s</li>\n", text);
     }
     fputs("</ul></div>\n", out);
 }

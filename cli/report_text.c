@@ -1,7 +1,8 @@
-/* report_text.c — writes names from files as text of a page. */
+/* report_text.c — writes names from files, and numbers, as text of a page. */
 #include "base/printable.h"
 #include "cli/report.h"
 
+#include <math.h>
 #include <string.h>
 
 void report_text(FILE *out, const char *text)
@@ -16,4 +17,30 @@ void report_text(FILE *out, const char *text)
             fwrite(at, 1, (size_t)bytes, out);
         at += bytes == 0 ? 1 : bytes;
     }
+}
+
+/* Separates groups of three digits of a whole number. */
+static const char *group_digits(const char *digits, char out[REPORT_NUMBER_BYTES])
+{
+    size_t length = strlen(digits), used = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) out[used++] = ',';
+        out[used++] = digits[i];
+    }
+    out[used] = '\0';
+    return out;
+}
+
+const char *report_number(double value, char out[REPORT_NUMBER_BYTES])
+{
+    static const double least_shown = 0.0005, exact_below = 999.5, most = 1e15;
+    if (value < least_shown) return strcpy(out, "0.00");
+    if (value < exact_below || value >= most) {
+        snprintf(out, REPORT_NUMBER_BYTES, "%.3g", value);
+        return out;
+    }
+    char digits[24];
+    double unit = pow(10, floor(log10(value)) - 2);
+    snprintf(digits, sizeof digits, "%.0f", round(value / unit) * unit);
+    return group_digits(digits, out);
 }

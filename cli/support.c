@@ -4,6 +4,7 @@
 #include "base/printable.h"
 #include "base/suggest.h"
 #include "cli/cli.h"
+#include "cli/quantity.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -54,12 +55,7 @@ FILE *cli_open_file(const char *path, mdot_error *err)
 
 bool cli_read_int(const char *text, int64_t least, int64_t most, int64_t *out)
 {
-    errno = 0;
-    char *end;
-    long long value = strtoll(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || value < least || value > most) return false;
-    *out = value;
-    return true;
+    return cli_read_count(text, 0, least, most, out) == NULL;
 }
 
 bool cli_parse_int(const char *command, const char *what, const char *text, int64_t least, int64_t most, int64_t *out)

@@ -1,5 +1,6 @@
 /* training_options.c — see training_options.h. */
 #include "cli/training_options.h"
+#include "cli/quantity.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -62,11 +63,16 @@ bool cli_parse_link(const char *command, char *text, void *training)
     cli_training *t = training;
     const char *const *names = rt_link_names + 1; /* all but the default */
     const rt_option *rate = &rt_options[RT_OPTION_link_gbps];
-    char *end;
-    double gbps = strtod(text, &end);
-    if (end != text && *end == '\0' && gbps > 0 && gbps <= rate->most) {
+    double gbps = 0;
+    const char *reason = cli_read_rate(text, &gbps);
+    if (reason == NULL && gbps <= rate->most) {
         t->value[RT_OPTION_link_gbps].real = gbps;
         return true;
+    }
+    if (*text >= '0' && *text <= '9') {
+        cli_usage_error(command, "--link takes a rate of at most %.0f GB/s, or pcie or nvlink, not \"%s\"%s%s",
+                        rate->most, text, reason != NULL ? ": " : "", reason != NULL ? reason : "");
+        return false;
     }
     int choice = cli_find_choice(text, names, NULL);
     if (choice == CLI_NO_CHOICE) return cli_refuse_choice(command, "--link", text, names, NULL, "a number (GB/s)");

@@ -83,7 +83,7 @@ bool cli_parse_torch(const char *command, char *text, void *training);
     ((option) == RT_OPTION_precision ? "Training" : (option) == RT_OPTION_gpu_count ? "Several GPUs" : NULL)
 #define CLI_ROW_COUNT(field, first, last) .kind = CLI_WHOLE, .least = (first), .most = (last)
 #define CLI_ROW_WHOLE CLI_ROW_COUNT
-#define CLI_ROW_REAL(field, first, last) .kind = CLI_REAL, .most = (int64_t)(last)
+#define CLI_ROW_REAL(field, first, last) .kind = CLI_RATE, .most = (int64_t)(last)
 #define CLI_ROW_CHOICE(field, first, last)                                                                             \
     .kind = CLI_CHOICE, .choices = rt_##field##_names, .words = cli_##field##_words
 #define CLI_ROW_FLAG(field, first, last) .kind = CLI_FLAG

@@ -6,6 +6,7 @@
 #include "frontend/onnx/onnx.h"
 
 #include "base/file.h"
+#include "base/foreign_file.h"
 #include "frontend/onnx/functions.h"
 #include "frontend/onnx/graph_edit.h"
 #include "frontend/onnx/import_messages.h"
@@ -365,10 +366,8 @@ static mdot_status import_notes(importer *im, const Onnx__ModelProto *model)
 static mdot_status import_model(importer *im, const Onnx__ModelProto *model)
 {
     const fe_context *context = &im->context;
-    mdot_status status = check_model(context, model);
-    if (status != MDOT_OK) return status;
     im->proto = model->graph;
-    status = fe_flatten(context, model, &im->flat);
+    mdot_status status = fe_flatten(context, model, &im->flat);
     if (status == MDOT_OK) status = fe_define_values(context, im->proto, &im->flat);
     if (status == MDOT_OK) status = fe_order_nodes(context, &im->flat);
     if (status != MDOT_OK) return status;
@@ -398,6 +397,16 @@ mdot_status fe_explain_memory(const ir_arena *arena, const char *name, mdot_stat
                      ir_arena_limit_bytes(arena) >> 20);
 }
 
+/* Replaces the message about bytes that are not a model if they belong to a known format of another kind. */
+static mdot_status explain_format(const fe_context *context, size_t size_bytes, mdot_status status)
+{
+    if (status != MDOT_MALFORMED && status != MDOT_UNSUPPORTED) return status;
+    bs_foreign foreign =
+        bs_recognise_foreign(context->bytes, size_bytes, context->options->job ? BS_EXPECT_JOB : BS_EXPECT_MODEL);
+    if (foreign.text[0] == '\0') return status;
+    return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s", context->file, foreign.text);
+}
+
 mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *name, const char *folder,
                             const fe_options *options, ir_arena *arena, ir_graph **out_graph, mdot_error *err)
 {
@@ -417,6 +426,8 @@ mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *na
     if (im.context.scratch == NULL) return fe_out_of_memory(&im.context);
     ProtobufCMessage *message;
     status = fe_wire_unpack(bytes, size_bytes, &onnx__model_proto__descriptor, name, im.context.scratch, &message, err);
+    if (status == MDOT_OK) status = check_model(&im.context, (const Onnx__ModelProto *)message);
+    status = explain_format(&im.context, size_bytes, status);
     if (status == MDOT_OK) status = import_model(&im, (const Onnx__ModelProto *)message);
     if (status == MDOT_OK) *out_graph = im.graph;
     ir_arena_destroy(im.context.scratch);

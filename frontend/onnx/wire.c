@@ -95,6 +95,9 @@ static mdot_status read_field(const scanner *s, const unsigned char **at, const 
         f.value = p;
         break;
     default:
+        if (f.begin == s->begin) /* for example text */
+            return mdot_fail(s->err, MDOT_MALFORMED,
+                             "%s: not an ONNX file: its first field is a group or has an unknown wire type", s->file);
         return malformed(s, f.begin, "a field is a group or has an unknown wire type; ONNX lacks groups");
     }
     if (status != MDOT_OK) return status;

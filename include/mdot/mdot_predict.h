@@ -173,7 +173,7 @@ typedef struct mdot_job_operator {
     double frozen_parameters; /* elements that training reads but leaves unchanged; excluded from `parameters` */
 } mdot_job_operator;
 
-/* Uncertainties that the reader found in a job's graph. Stored in `.job` files: append only. */
+/* Uncertainties that the reader found in a job's graph, and its origin. Stored in `.job` files: append only. */
 enum {
     MDOT_JOB_FOLDED = 1u << 0,       /* an exporter folded BatchNormalizations; the job contains them again */
     MDOT_JOB_MAYBE_FOLDED = 1u << 1, /* an exporter probably folded them, but the file lacks the traces needed to
@@ -353,7 +353,7 @@ typedef struct mdot_gpu {
 /* Returns the names of the GPU table, terminated by NULL; static. */
 const char *const *mdot_gpu_names(void);
 /* Finds a GPU by `name`: one of mdot_gpu_names, an alias ("A100" is the SXM model of 40 GB), or the driver's name for
- * it. Case, blanks, hyphens and underscores are ignored. INVALID_ARGUMENT lists the known names. */
+ * it. Case, blanks, hyphens and underscores are ignored. INVALID_ARGUMENT names the five most similar GPUs. */
 mdot_status mdot_gpu_find(const char *name, mdot_gpu *out_gpu, mdot_error *err);
 
 /* Training configuration. Zero selects the default of every field except batch and GPU.
@@ -536,19 +536,40 @@ enum {
 const char *mdot_warning_name(uint32_t warning);
 const char *mdot_warning_text(uint32_t warning);
 
+/* Bounds that an implausible step breaks (MDOT_WARN_IMPLAUSIBLE): identifier, number, name, text. Names are permanent,
+ * rows are appended. */
+#define MDOT_IMPLAUSIBLE_MAP(X)                                                                                        \
+    X(TOO_FAST_FOR_COMPUTE, 1, "too-fast-for-compute",                                                                 \
+      "the step looks too fast: it would use more than 85 % of the GPU's peak FLOP rate")                              \
+    X(TOO_FAST_FOR_MEMORY, 2, "too-fast-for-memory",                                                                   \
+      "the step looks too fast: it would use more than 85 % of the GPU's peak memory bandwidth")                       \
+    X(TOO_SLOW, 3, "too-slow",                                                                                         \
+      "the step looks too slow: it would use less than 1 % of the GPU's peak FLOP rate and bandwidth, and more than "  \
+      "0.1 ms for each operator")
+
+enum {
+#define MDOT_IMPLAUSIBLE_ENUM(id, number, name, text) MDOT_IMPLAUSIBLE_##id = (number),
+    MDOT_IMPLAUSIBLE_MAP(MDOT_IMPLAUSIBLE_ENUM)
+#undef MDOT_IMPLAUSIBLE_ENUM
+};
+
+/* Returns the name, "too-slow", and the sentence of one MDOT_IMPLAUSIBLE_…; NULL for 0 and for an unknown number.
+ * Static. */
+const char *mdot_implausible_name(uint32_t implausible);
+const char *mdot_implausible_text(uint32_t implausible);
+
 typedef struct mdot_prediction {
     size_t struct_size;
     double step_ms;             /* median time of one training step: forward and backward passes, optimizer */
     double lower_ms, upper_ms;  /* 90 % interval */
     uint64_t peak_memory_bytes; /* on one GPU: weights, gradients, optimizer state and live activations, as PyTorch's
                                  * allocator counts them; see runtime/perf/peak_memory.c */
-    bool fits;                  /* that much memory is free after the CUDA context and the part reserved for error
-                                 * correction */
+    bool fits;                  /* reserved_bytes are at most usable_bytes */
     uint32_t warnings;          /* MDOT_WARN_… */
     mdot_status status; /* in a call for many pairs: MDOT_OK, or the reason why this pair failed; all other fields are
                          * 0 then */
-    uint32_t reserved;  /* must be 0 */
     /* Plausibility of the answer: */
+    uint32_t implausible;    /* MDOT_IMPLAUSIBLE_…, the bound that the answer breaks; 0: none */
     double parameters;       /* number of trainable parameters of the job */
     double flops_per_sample; /* FLOPs of a step: forward and backward */
     double compute_share;    /* utilisation of the GPU's peak FLOP rate at this precision, at a step time of step_ms */
@@ -559,6 +580,17 @@ typedef struct mdot_prediction {
     double weight_bytes, gradient_bytes, optimizer_bytes;
     double activation_bytes; /* and other temporary memory: half-precision copies of weights, or the optimizer's
                               * update */
+    uint64_t memory_lower_bytes, memory_upper_bytes; /* 90 % interval of peak_memory_bytes; its width follows from
+                                                      * the way in which the job was made:
+                                                      * runtime/perf/memory_error.def */
+    /* Memory that the process takes from the GPU, as nvidia-smi shows it: peak_memory_bytes and four estimates, which
+     * runtime/perf/reserved_memory.c explains: */
+    uint64_t reserved_bytes;
+    uint64_t usable_bytes;   /* of the GPU: memory as sold without the driver's part and error correction */
+    double rounding_bytes;   /* rounding and fragmentation of PyTorch's caching allocator */
+    double context_bytes;    /* CUDA context and code */
+    double workspace_bytes;  /* workspaces of cuBLAS and cuDNN */
+    double collective_bytes; /* NCCL's buffers; 0 on one GPU */
 } mdot_prediction;
 
 /* A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no others, or an artefact

@@ -131,7 +131,7 @@ static mdot_status find_sections(rt_elf *elf, mdot_error *err)
 mdot_status rt_elf_read(const void *bytes, uint64_t size_bytes, rt_elf *out_elf, mdot_error *err)
 {
     rt_elf elf = {0};
-    mdot_status status = bs_elf_open(bytes, size_bytes, "an artefact", HOST_MACHINE, &elf.file, err);
+    mdot_status status = bs_elf_open(bytes, size_bytes, "an artefact of `mdot compile`", HOST_MACHINE, &elf.file, err);
     if (status == MDOT_OK && elf.file.type != ET_DYN)
         status = mdot_fail(err, MDOT_MALFORMED, "the file is not an artefact: it must be an ELF shared object");
     if (status == MDOT_OK) status = check_segments(&elf.file, err);

@@ -95,14 +95,17 @@ static bool is_called(const gpu_row *row, const char *name)
 
 /* ---- Finding ----------------------------------------------------------------------------------------------------- */
 
-static void offer(bs_suggest *near, const gpu_row *row)
+/* Compares an unknown name with the name and the aliases of a row. */
+static void offer(bs_suggest *near, bs_nearest *nearest, const gpu_row *row)
 {
     bs_suggest_add(near, row->gpu.name);
+    bs_nearest_add(nearest, row->gpu.name, row->gpu.name);
     for (const char *alias = row->aliases; *alias != '\0';) {
         size_t length = strcspn(alias, "|");
         char text[BS_SUGGEST_LENGTH + 1];
         snprintf(text, sizeof text, "%.*s", (int)length, alias);
         bs_suggest_add_alias(near, text, row->gpu.name);
+        bs_nearest_add(nearest, text, row->gpu.name);
         alias += length + (alias[length] == '|');
     }
 }
@@ -110,21 +113,21 @@ static void offer(bs_suggest *near, const gpu_row *row)
 static mdot_status fail_unknown(const char *name, mdot_error *err)
 {
     if (err == NULL) return MDOT_INVALID_ARGUMENT;
-    char known[sizeof err->message - 160];
-    bs_join list;
-    bs_join_begin(&list, known, sizeof known);
     char wrong[BS_SUGGEST_LENGTH + 1]; /* in the form of the table's names */
     const char *core = skip_brand(name);
     snprintf(wrong, sizeof wrong, "%s", core + strspn(core, " -_"));
     for (char *c = wrong; *c != '\0'; c++)
         if (*c == ' ' || *c == '_') *c = '-';
     bs_suggest near = bs_suggest_begin(wrong);
-    for (size_t i = 0; i < ROW_COUNT; i++) {
-        bs_join_add(&list, "%s", rows[i].gpu.name);
-        offer(&near, &rows[i]);
-    }
-    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown GPU \"%.64s\"%s; known are %s", name,
-                     bs_suggest_end(&near).text, known);
+    bs_nearest nearest = bs_nearest_begin(wrong);
+    for (size_t i = 0; i < ROW_COUNT; i++) offer(&near, &nearest, &rows[i]);
+    char similar[BS_NEAREST_COUNT * (BS_SUGGEST_LENGTH + 2)];
+    bs_join list;
+    bs_join_begin(&list, similar, sizeof similar);
+    for (size_t i = 0; i < nearest.count; i++) bs_join_add(&list, "%s", nearest.item[i].name);
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                     "unknown GPU \"%.64s\"%s; the most similar names are %s; `mdot gpus` lists all %d", name,
+                     bs_suggest_end(&near).text, similar, ROW_COUNT);
 }
 
 mdot_status rt_gpu_find(const char *name, const mdot_gpu **out_gpu, mdot_error *err)

@@ -40,6 +40,7 @@
  */
 #include "runtime/job/job_file.h"
 #include "base/file.h"
+#include "base/foreign_file.h"
 #include "mdot/mdot_abi.h"
 #include "runtime/core/core.h"
 #include "runtime/job/job_bytes.h"
@@ -471,13 +472,23 @@ static mdot_status check_version(uint32_t version, mdot_error *err)
     return MDOT_OK;
 }
 
+static mdot_status refuse_header(const unsigned char *bytes, size_t size_bytes, mdot_error *err)
+{
+    bool begins_well = size_bytes >= sizeof magic - 1 && memcmp(bytes, magic, sizeof magic - 1) == 0;
+    bs_foreign foreign = {""};
+    if (!begins_well) foreign = bs_recognise_foreign(bytes, size_bytes, BS_EXPECT_JOB);
+    if (foreign.text[0] != '\0') return mdot_fail(err, MDOT_MALFORMED, "%s", foreign.text);
+    return mdot_fail(err, MDOT_MALFORMED,
+                     "the file lacks the header of a job file; the name of an ONNX file must end in .onnx");
+}
+
 static mdot_status check_header(const unsigned char *bytes, size_t size_bytes, uint32_t *out_version,
                                 size_t *out_operators, mdot_error *err)
 {
     uint32_t version, operators;
     uint64_t size, sum;
     if (size_bytes < CHECKSUM_END || memcmp(bytes, magic, sizeof magic) != 0)
-        return mdot_fail(err, MDOT_MALFORMED, "the file lacks the header of a job file");
+        return refuse_header(bytes, size_bytes, err);
     memcpy(&version, bytes + VERSION_AT, sizeof version);
     memcpy(&operators, bytes + COUNT_AT, sizeof operators);
     memcpy(&size, bytes + SIZE_AT, sizeof size);

@@ -35,8 +35,8 @@
  * mixers.
  *
  * The peak excludes dropout, which jobs lack, and the temporary memory that recomputation needs beyond the tensors it
- * keeps. It also excludes workspaces of cuDNN and cuBLAS, fragmentation and the CUDA context, which rt_fits allows
- * for.
+ * keeps. It also excludes workspaces of cuDNN and cuBLAS, fragmentation and the CUDA context, which
+ * reserved_memory.c adds.
  */
 #include "runtime/perf/activation_memory.h"
 #include "runtime/job/configuration.h"

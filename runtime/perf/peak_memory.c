@@ -257,11 +257,3 @@ uint64_t rt_sum_memory(const rt_memory *m)
     double peak = sum_of(m);
     return peak < 0x1p64 ? (uint64_t)peak : UINT64_MAX;
 }
-
-/* Part of the memory is unavailable to a training job. A sixteenth is lost to error correction in GDDR memory, or to
- * fragmentation elsewhere. Half a gibibyte goes to the CUDA context, the libraries' code and their workspaces. */
-bool rt_fits(uint64_t peak_memory_bytes, double memory_gib)
-{
-    double usable_gib = memory_gib * 15 / 16 - 0.5;
-    return (double)peak_memory_bytes <= usable_gib * 0x1p30;
-}

@@ -21,7 +21,4 @@ rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration
 /* The peak, at most UINT64_MAX. */
 uint64_t rt_sum_memory(const rt_memory *memory);
 
-/* Do that many bytes fit into the memory that a training job can use on a GPU? */
-bool rt_fits(uint64_t peak_memory_bytes, double memory_gib);
-
 #endif

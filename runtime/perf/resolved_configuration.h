@@ -16,7 +16,7 @@
 typedef struct rt_resolved_configuration {
     rt_configuration configuration; /* precision and attention follow the program where they were left open */
     bool differs_from_program;      /* the requested precision or attention contradicts the program's */
-    bool recomputes_as_program;     /* operators that the program checkpoints run again. Predictors know no such jobs, so
+    bool recomputes_as_program; /* operators that the program checkpoints run again. Predictors know no such jobs, so
                                      * that they are queried for the job without */
     rt_shard shard; /* the part of the job on one GPU; in an uneven pipeline, on the GPU with the largest part */
     double steps;   /* micro-steps that a GPU computes in a step */

@@ -7,7 +7,8 @@
 #include "runtime/predict/plausibility.h"
 #include "runtime/perf/analysis.h"
 
-/* Utilisation of the peak. cuBLAS matmuls reach 70 to 80 % of it, copies about 90 %; whole steps stay below. */
+/* Utilisation of the peak, which MDOT_IMPLAUSIBLE_MAP states. cuBLAS matmuls reach 70 to 80 % of it, copies about 90 %;
+ * whole steps stay below. */
 static const double most_utilisation = 0.85, least_utilisation = 0.01;
 /* Time to launch the kernels of one operator's forward, backward and optimizer pass: about ten, 10 us each on a slow
  * host. */
@@ -27,11 +28,13 @@ static double unknown_share(const mdot_job *job, uint32_t type_count)
 
 /* `needed_utilisation`: the utilisation of the GPU's peak FLOPS, less the work that a causal mask may skip. A job
  * does not record whether a mask is causal. */
-static bool is_implausible(const mdot_job *job, const mdot_prediction *p, double needed_utilisation)
+static uint32_t broken_bound(const mdot_job *job, const mdot_prediction *p, double needed_utilisation)
 {
-    if (needed_utilisation > most_utilisation || p->memory_share > most_utilisation) return true;
-    if (p->compute_share >= least_utilisation || p->memory_share >= least_utilisation) return false;
-    return p->step_ms > launch_ms * (double)job->info.operator_count;
+    if (needed_utilisation > most_utilisation && needed_utilisation >= p->memory_share)
+        return MDOT_IMPLAUSIBLE_TOO_FAST_FOR_COMPUTE;
+    if (p->memory_share > most_utilisation) return MDOT_IMPLAUSIBLE_TOO_FAST_FOR_MEMORY;
+    if (p->compute_share >= least_utilisation || p->memory_share >= least_utilisation) return 0;
+    return p->step_ms > launch_ms * (double)job->info.operator_count ? MDOT_IMPLAUSIBLE_TOO_SLOW : 0;
 }
 
 void rt_check_plausibility(const mdot_job *job, const rt_roofline_terms *terms, uint32_t type_count, mdot_prediction *p)
@@ -41,8 +44,8 @@ void rt_check_plausibility(const mdot_job *job, const rt_roofline_terms *terms, 
     p->compute_share = terms->compute_ms / p->step_ms;
     p->memory_share = terms->memory_ms / p->step_ms;
     p->unknown_share = unknown_share(job, type_count);
-    if (is_implausible(job, p, (terms->compute_ms - terms->masked_ms) / p->step_ms))
-        p->warnings |= MDOT_WARN_IMPLAUSIBLE;
+    p->implausible = broken_bound(job, p, (terms->compute_ms - terms->masked_ms) / p->step_ms);
+    if (p->implausible != 0) p->warnings |= MDOT_WARN_IMPLAUSIBLE;
     if (job->info.parameters == 0) p->warnings |= MDOT_WARN_NO_PARAMETERS;
     if ((job->info.notes & MDOT_JOB_FOLDED) != 0) p->warnings |= MDOT_WARN_FOLDED;
     if ((job->info.notes & MDOT_JOB_MAYBE_FOLDED) != 0) p->warnings |= MDOT_WARN_MAYBE_FOLDED;
@@ -70,6 +73,32 @@ const char *mdot_warning_text(uint32_t warning)
     case MDOT_WARN_##id:                                                                                               \
         return text;
         MDOT_WARNING_MAP(TEXT)
+#undef TEXT
+    default:
+        return NULL;
+    }
+}
+
+const char *mdot_implausible_name(uint32_t implausible)
+{
+    switch (implausible) {
+#define NAME(id, number, name, text)                                                                                   \
+    case MDOT_IMPLAUSIBLE_##id:                                                                                        \
+        return name;
+        MDOT_IMPLAUSIBLE_MAP(NAME)
+#undef NAME
+    default:
+        return NULL;
+    }
+}
+
+const char *mdot_implausible_text(uint32_t implausible)
+{
+    switch (implausible) {
+#define TEXT(id, number, name, text)                                                                                   \
+    case MDOT_IMPLAUSIBLE_##id:                                                                                        \
+        return text;
+        MDOT_IMPLAUSIBLE_MAP(TEXT)
 #undef TEXT
     default:
         return NULL;

@@ -8,7 +8,7 @@
 #include "runtime/predict/predict.h"
 #include "base/struct_version.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/peak_memory.h"
+#include "runtime/perf/reserved_memory.h"
 #include "runtime/perf/roofline.h"
 #include "runtime/predict/analytic_correction.h"
 #include "runtime/predict/encoding.h"
@@ -122,7 +122,10 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     rt_correction corrected = rt_correct(&pair->requested, &pair->queried, job, (double)ms[1]);
     double scale = corrected.step_ms / (double)ms[1];
     rt_memory memory = rt_measure_memory(job, &pair->requested);
-    uint64_t peak_memory_bytes = rt_sum_memory(&memory);
+    rt_reserved reserved = rt_reserve_memory(job, &pair->requested, &memory);
+    rt_memory_interval interval = rt_memory_within(job, &memory);
+    uint64_t reserved_bytes = rt_sum_reserved(&memory, &reserved);
+    uint64_t usable_bytes = rt_usable_memory(&pair->requested.configuration.gpu);
     uint32_t warnings = features->shortened ? MDOT_WARN_SHORTENED : 0;
     if (has_unknown(job, schema)) warnings |= MDOT_WARN_UNKNOWN_OPERATOR;
     warnings |= read_outside(schema, pair);
@@ -131,17 +134,24 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
     if (corrected.is_analytic) warnings |= MDOT_WARN_ANALYTIC_ESTIMATE;
     if (pair->queried.configuration.c.torch != pair->requested.configuration.c.torch)
         warnings |= MDOT_WARN_SOFTWARE_NOT_MEASURED;
-    *out_prediction =
-        (mdot_prediction){.step_ms = corrected.step_ms,
-                          .lower_ms = (double)ms[0] * scale / corrected.interval_factor,
-                          .upper_ms = (double)ms[2] * scale * corrected.interval_factor,
-                          .peak_memory_bytes = peak_memory_bytes,
-                          .fits = rt_fits(peak_memory_bytes, pair->requested.configuration.gpu.memory_gib),
-                          .weight_bytes = memory.weights,
-                          .gradient_bytes = memory.gradients,
-                          .optimizer_bytes = memory.optimizer,
-                          .activation_bytes = memory.activations,
-                          .warnings = warnings};
+    *out_prediction = (mdot_prediction){.step_ms = corrected.step_ms,
+                                        .lower_ms = (double)ms[0] * scale / corrected.interval_factor,
+                                        .upper_ms = (double)ms[2] * scale * corrected.interval_factor,
+                                        .peak_memory_bytes = rt_sum_memory(&memory),
+                                        .fits = reserved_bytes <= usable_bytes,
+                                        .weight_bytes = memory.weights,
+                                        .gradient_bytes = memory.gradients,
+                                        .optimizer_bytes = memory.optimizer,
+                                        .activation_bytes = memory.activations,
+                                        .memory_lower_bytes = interval.lower_bytes,
+                                        .memory_upper_bytes = interval.upper_bytes,
+                                        .reserved_bytes = reserved_bytes,
+                                        .usable_bytes = usable_bytes,
+                                        .rounding_bytes = reserved.rounding,
+                                        .context_bytes = reserved.context,
+                                        .workspace_bytes = reserved.workspace,
+                                        .collective_bytes = reserved.collectives,
+                                        .warnings = warnings};
     rt_roofline_terms terms = rt_step_roofline_terms(job, &pair->requested);
     bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
     rt_check_plausibility(job, &terms, reads_types ? schema->type_count : UINT32_MAX, out_prediction);

@@ -137,7 +137,7 @@ ENDS_WITH(mdot_job_freezing, trained_count);
 ENDS_WITH(mdot_job_info, frozen_parameters);
 ENDS_WITH(mdot_gpu, watts);
 ENDS_WITH(mdot_configuration, reserved);
-ENDS_WITH(mdot_prediction, activation_bytes);
+ENDS_WITH(mdot_prediction, collective_bytes);
 ENDS_WITH(mdot_calibration_info, several_interval);
 ENDS_WITH(mdot_calibration_gpu, half_interval);
 ENDS_WITH(mdot_explanation_info, reserved);

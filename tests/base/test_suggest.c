@@ -112,6 +112,38 @@ static void listed_names_are_compared_one_by_one(void **state)
                         " (did you mean abcd?)");
 }
 
+static void nearest_names_are_in_order_of_distance(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"A10", "RTX-3090", "A100-SXM-40GB", "L40S", "RTX-4090", "T4", "RTX-3080"};
+    bs_nearest nearest = bs_nearest_begin("rtx-309");
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) bs_nearest_add(&nearest, gpus[i], gpus[i]);
+    assert_int_equal(nearest.count, BS_NEAREST_COUNT);
+    assert_string_equal(nearest.item[0].name, "RTX-3090");
+    assert_string_equal(nearest.item[1].name, "RTX-4090"); /* as near as the next, and earlier */
+    assert_string_equal(nearest.item[2].name, "RTX-3080");
+    for (size_t i = 1; i < nearest.count; i++) assert_true(nearest.item[i - 1].distance <= nearest.item[i].distance);
+}
+
+static void an_alias_brings_its_name_nearer_once(void **state)
+{
+    (void)state;
+    static const char name[] = "A100-SXM-40GB", other[] = "A10";
+    bs_nearest nearest = bs_nearest_begin("A1OO");
+    bs_nearest_add(&nearest, name, name);
+    bs_nearest_add(&nearest, other, other);
+    assert_ptr_equal(nearest.item[0].name, other);
+    bs_nearest_add(&nearest, "A100", name);
+    assert_int_equal(nearest.count, 2);
+    assert_true(nearest.item[0].distance <= 0.5);
+    bs_nearest_add(&nearest, "A1OOO", name);
+    assert_ptr_equal(nearest.item[0].name, name);
+    assert_int_equal(nearest.count, 2);
+    bs_nearest empty = bs_nearest_begin("");
+    bs_nearest_add(&empty, name, name);
+    assert_true(empty.item[0].distance == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +151,8 @@ int main(void)
         cmocka_unit_test(two_edits_are_suggested_for_longer_names_only),
         cmocka_unit_test(two_letter_names_are_suggested_if_they_share_a_first_letter),
         cmocka_unit_test(case_is_ignored),
+        cmocka_unit_test(nearest_names_are_in_order_of_distance),
+        cmocka_unit_test(an_alias_brings_its_name_nearer_once),
         cmocka_unit_test(a_part_is_suggested_from_three_letters_on),
         cmocka_unit_test(the_nearest_of_several_wins),
         cmocka_unit_test(very_long_names_are_compared_by_their_prefix),

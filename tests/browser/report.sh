@@ -22,7 +22,7 @@ fail() {
     echo "report.sh: $1"
     exit 1
 }
-[ "$(grep -o '<svg ' "$folder/dom.html" | wc -l)" -eq 8 ] || fail "there are not four drawings for each of two jobs"
+[ "$(grep -o '<svg ' "$folder/dom.html" | wc -l)" -eq 16 ] || fail "there are not four drawings for each of two jobs, wide and narrow"
 [ "$(grep -o '<section class="job">' "$folder/dom.html" | wc -l)" -eq 2 ] || fail "there are not two jobs"
 [ "$(grep -o 'by version of PyTorch</h2>' "$folder/dom.html" | wc -l)" -eq 2 ] || fail "versions of PyTorch are not compared"
 if grep -E 'CONSOLE|Refused|ERR_' "$folder/log"; then fail "the browser complains"; fi

@@ -129,6 +129,44 @@ static void other_file_types_are_refused(void **state)
     free(empty);
 }
 
+/* The content decides, whatever the name. */
+static void files_of_other_frameworks_get_a_remedy(void **state)
+{
+    static const struct {
+        const char *name, *content, *kind, *remedy;
+        size_t size;
+    } files[] = {
+        {"config.json", "{\n  \"architectures\": [\n    \"LlamaForCausalLM\"\n  ]}", "a configuration of transformers",
+         "mdot.Job.from_transformers(\"LlamaForCausalLM\", ", 50},
+        {"model.safetensors", "\x40\0\0\0\0\0\0\0{\"w\":{}}", "a safetensors file", "mdot.Job.from_transformers(", 16},
+        {"model.gguf", "GGUF\3\0\0\0", "a GGUF file", "mdot.Job.from_transformers(", 8},
+        {"model.pt", "PK\3\4data", "a file of torch.save", "mdot.Job.from_torch(", 8},
+        {"pytorch_model.bin", "\x80\2ctorch", "a file of torch.save", "torch.onnx.export(", 8},
+        {"net.job", "PK\3\4data", "a file of torch.save", "mdot.Job.from_torch(", 8},
+        {"lfs.onnx", "version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS", "git lfs pull", 43},
+    };
+    fixture *f = *state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char *path = write_bytes(f->folder, files[i].name, files[i].content, files[i].size);
+        expect_refused(f, path, NULL, FAILED, files[i].kind, files[i].remedy);
+        assert_non_null(strstr(f->result.err, files[i].name));
+        free(path);
+    }
+}
+
+static void models_of_other_frameworks_are_not_compiled(void **state)
+{
+    fixture *f = *state;
+    char *path = write_bytes(f->folder, "model.pt", "PK\3\4data", 8), *out = NULL;
+    assert_true(asprintf(&out, "%s/model.mdot", f->folder) > 0);
+    process_run((const char *const[]){MDOT_CLI, "compile", path, "-o", out, NULL}, &f->result);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "a file of torch.save");
+    expect_contains(f->result.err, "torch.onnx.export(model, (example,), \"model.onnx\")");
+    free(path);
+    free(out);
+}
+
 static void a_truncated_model_is_refused(void **state)
 {
     fixture *f = *state;
@@ -172,6 +210,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(open_dimensions_are_listed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_graph_without_operators_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_file_types_are_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_of_other_frameworks_get_a_remedy, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(models_of_other_frameworks_are_not_compiled, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_truncated_model_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_job_files_are_refused, set_up, tear_down),
     };

@@ -52,6 +52,7 @@ static void reasons_are_printed_in_one_line(void **state)
         "optimizer-or-gpus-not-measured: the training data lack steps with this optimizer, or steps on several GPUs\n";
     expect_contains(f->result.err, line);
     assert_null(strstr(f->result.err, "outside-training"));
+    expect_contains(f->result.err, "warning: implausible: the step looks too ");
     RUN(f, resnet, "--gpu=A100,T4", "-b32", OPTIONS, "--model", p.all, "--wide");
     expect_contains(f->result.err, "warning: batch-below-data (2 of 2 predictions): the batch is smaller");
     expect_contains(f->result.out, "implausible, batch-below-data, batch-above-data, operators-beyond-data");

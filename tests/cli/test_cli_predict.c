@@ -1,5 +1,6 @@
 /* test_cli_predict.c — `mdot predict` from the user's view, with the shipped predictor: paragraph, table, JSON,
  * defaults, wrong command lines, and the search for the predictor. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +31,10 @@ static void one_configuration_prints_a_paragraph(void **state)
     expect_contains(f->result.out, "batch 64, amp-fp16, nchw (default), sgd (default), 1 GPU\n");
     expect_contains(f->result.out, "90 % interval");
     expect_contains(f->result.out, "samples/s");
-    expect_contains(f->result.out, "of 24 GiB: fits");
+    expect_contains(f->result.out, " GiB allocated, 90 % interval ");
+    expect_contains(f->result.out, " of 23.6 GiB usable on a card of 24 GiB: fits");
+    expect_contains(f->result.out, "fragmentation ");
+    assert_null(strstr(f->result.out, "NCCL"));
     expect_contains(f->result.out, "  work        25.6M parameters, 24.5G FLOP per sample; ");
     expect_contains(f->result.out, "% of the GPU's peak FLOP/s, ");
     expect_contains(f->result.out, "% of its bandwidth\n");
@@ -241,7 +245,7 @@ static void a_job_that_is_too_large_does_not_fit(void **state)
     predict_command *f = *state;
     RUN(f, resnet, "--gpu", "T4", "--batch", "4096", "-q");
     assert_int_equal(f->result.status, OK);
-    expect_contains(f->result.out, "of 16 GiB: does not fit");
+    expect_contains(f->result.out, " of 14.8 GiB usable on a card of 16 GiB: does not fit");
 }
 
 static void a_job_of_empty_tensors_is_refused(void **state)
@@ -340,7 +344,33 @@ static void lines_are_sorted_and_show_costs(void **state)
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "line 1 of ");
     RUN(f, resnet, "--gpu=T4", "--price=-3");
-    expect_contains(f->result.err, "a price per hour");
+    expect_contains(f->result.err, "the price must be above 0");
+}
+
+static void quantities_take_units(void **state)
+{
+    predict_command *f = *state;
+    double plain[3], units[3];
+    RUN(f, resnet, "--gpu=A100", "-b64", "--gpus=16", "--nodes=2", "--price=2.5", "--steps=100000", "--network=12.5",
+        "--link=600", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &plain[0], 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "cost", &plain[1], 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "total_seconds", &plain[2], 1), 1);
+    RUN(f, resnet, "--gpu=A100", "-b64", "--gpus=16", "--nodes=2", "--price=$2.5/h", "--steps=1e5", "--network=100Gb/s",
+        "--link=600GB/s", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &units[0], 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "cost", &units[1], 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "total_seconds", &units[2], 1), 1);
+    for (int i = 0; i < 3; i++) assert_true(plain[i] == units[i]);
+    RUN(f, resnet, "--gpu=A100", "--network=100Gb");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "--network takes a rate, not \"100Gb\": the units are GB/s (bytes) and Gb/s");
+    RUN(f, resnet, "--gpu=A100", "--link=100G");
+    expect_contains(f->result.err, "--link takes a rate");
+    RUN(f, resnet, "--gpu=A100", "--price=2.5/day");
+    expect_contains(f->result.err, "of an hour (/h)");
+    RUN(f, resnet, "--gpu=A100", "--steps=1e5x");
+    expect_contains(f->result.err, "for example 100000, 1e5 or 100k, not \"1e5x\"");
 }
 
 static size_t longest_line(const char *text)
@@ -354,6 +384,27 @@ static size_t longest_line(const char *text)
 }
 
 /* The columns have a fixed order. With --wide all of them are printed. */
+/* The answer follows from the numbers that are shown, also where both round to the same one. */
+static void the_share_of_usable_memory_decides_what_fits(void **state)
+{
+    predict_command *f = *state;
+    double reserved[64], usable[64], part[4][64], peak[64];
+    static const char *const parts[] = {"rounding_bytes", "context_bytes", "workspace_bytes", "collective_bytes"};
+    RUN(f, resnet, "--gpu=T4,A100,H100", "--sweep=batch=1..2048", "--gpus=8", "--json", "-q");
+    size_t count = json_numbers(f->result.out, "reserved_bytes", reserved, 64);
+    assert_true(count > 30 && json_numbers(f->result.out, "usable_bytes", usable, 64) == count);
+    assert_true(json_numbers(f->result.out, "peak_memory_bytes", peak, 64) == count);
+    for (int k = 0; k < 4; k++) assert_true(json_numbers(f->result.out, parts[k], part[k], 64) == count);
+    const char *at = f->result.out;
+    for (size_t i = 0; i < count; i++) {
+        at = strstr(at, "\"fits\": ") + strlen("\"fits\": ");
+        assert_int_equal(strncmp(at, "true", 4) == 0, reserved[i] <= usable[i]);
+        double sum = peak[i] + part[0][i] + part[1][i] + part[2][i] + part[3][i];
+        assert_true(fabs(sum - reserved[i]) <= 4);
+        assert_true(part[3][i] > 0);
+    }
+}
+
 static void tables_fit_eighty_columns(void **state)
 {
     predict_command *f = *state;
@@ -365,6 +416,7 @@ static void tables_fit_eighty_columns(void **state)
     RUN(f, resnet, "--gpu=all", "--steps=100000", "--price=2", "-q", "--wide");
     assert_true(longest_line(f->result.out) > 80);
     expect_contains(f->result.out, "  95 %  samples/s  peak  ");
+    expect_contains(f->result.out, "reserved    of  ");
 }
 
 static void pytorch_files_give_export_instructions(void **state)
@@ -372,7 +424,7 @@ static void pytorch_files_give_export_instructions(void **state)
     predict_command *f = *state;
     char path[300];
     snprintf(path, sizeof path, "%s/net.pt", f->folder);
-    write_text(path, "PK");
+    write_text(path, "PK\3\4 archive");
     RUN(f, path, "--gpu=T4");
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err,
@@ -381,20 +433,22 @@ static void pytorch_files_give_export_instructions(void **state)
 
 /* ---- Command lines ----------------------------------------------------------------------------------------------- */
 
-static void a_missing_or_unknown_gpu_lists_known_gpus(void **state)
+static void a_missing_or_unknown_gpu_says_how_to_list_gpus(void **state)
 {
     predict_command *f = *state;
     RUN(f, resnet);
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "no GPU given");
-    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) expect_contains(f->result.err, *name);
+    expect_contains(f->result.err, "`mdot gpus` lists all names");
     RUN(f, resnet, "--gpu=T4", "--checkpoint", "blocks"); /* the value must follow a = */
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, " and \"blocks\"");
     RUN(f, resnet, "--gpu", "T4,B17");
     assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "\"B17\"");
-    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) expect_contains(f->result.err, *name);
+    expect_contains(f->result.err, "the most similar names are ");
+    expect_contains(f->result.err, "`mdot gpus` lists all 73; --gpu-spec describes other GPUs");
+    assert_true(strlen(f->result.err) < 300);
     assert_string_equal(f->result.out, "");
 }
 
@@ -573,10 +627,13 @@ int main(void)
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(lines_are_sorted_and_show_costs, predict_command_set_up,
                                         predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(the_share_of_usable_memory_decides_what_fits, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(quantities_take_units, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(tables_fit_eighty_columns, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(pytorch_files_give_export_instructions, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(a_missing_or_unknown_gpu_lists_known_gpus, predict_command_set_up,
+        cmocka_unit_test_setup_teardown(a_missing_or_unknown_gpu_says_how_to_list_gpus, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(wrong_values_list_the_accepted_values, predict_command_set_up,
                                         predict_command_tear_down),

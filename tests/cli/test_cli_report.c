@@ -84,6 +84,57 @@ static void a_page_is_self_contained(void **state)
     free(path);
 }
 
+/* Numbers from 1000 on have separators instead of an exponent. Every drawing has a narrow form, whose text stays inside
+ * 360 units. */
+static void numbers_and_widths_suit_readers(void **state)
+{
+    predict_command *f = *state;
+    static char page[MAX_BYTES];
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/page.html", f->folder) > 0);
+    process_run(
+        (const char *const[]){MDOT_CLI, "report", resnet, "-o", path, "--gpu", "T4,K80", "--batch=512", "-q", NULL},
+        &f->result);
+    if (f->result.status != OK) fail_msg("%s", f->result.err);
+    read_page(path, page);
+    assert_well_formed(page);
+    for (const char *at = page; (at = strstr(at, "e+0")) != NULL; at++)
+        if (at[-1] >= '0' && at[-1] <= '9') fail_msg("an exponent is there: %.40s", at - 8);
+    assert_non_null(strstr(page, ",000</text>")); /* on the axis of step times */
+    assert_null(strstr(page, "min-width"));
+    size_t wide = 0, narrow = 0;
+    for (const char *at = page; (at = strstr(at, "<svg class=\"wide\" viewBox=\"0 0 860 ")) != NULL; at++) wide++;
+    for (const char *at = page; (at = strstr(at, "<svg class=\"narrow\" viewBox=\"0 0 360 ")) != NULL; at++) narrow++;
+    assert_int_equal(wide, 4);
+    assert_int_equal(narrow, 4);
+    const char *drawing = strstr(page, "<svg class=\"narrow\""), *end = strstr(drawing, "</svg>");
+    for (const char *at = drawing; (at = strstr(at, " x=\"")) != NULL && at < end; at++)
+        assert_true(strtod(at + 4, NULL) <= 360);
+    free(path);
+}
+
+/* GPUs that wait for the host are about equally fast, so that none of them is called the fastest. */
+static void gpus_that_wait_for_the_host_are_equal(void **state)
+{
+    predict_command *f = *state;
+    static char page[MAX_BYTES];
+    char *path = NULL;
+    assert_true(asprintf(&path, "%s/page.html", f->folder) > 0);
+    process_run((const char *const[]){MDOT_CLI, "report", resnet, "-o", path, "--gpu", "A100,H100,RTX-4090",
+                                      "--batch=1", "-q", NULL},
+                &f->result);
+    if (f->result.status != OK) fail_msg("%s", f->result.err);
+    read_page(path, page);
+    assert_non_null(strstr(page, "<b>3 GPUs</b><span>wait for the host"));
+    assert_null(strstr(page, "fastest GPU"));
+    process_run(
+        (const char *const[]){MDOT_CLI, "report", resnet, "-o", path, "--gpu", "A100,T4", "--batch=64", "-q", NULL},
+        &f->result);
+    read_page(path, page);
+    assert_non_null(strstr(page, "<b>A100-SXM-40GB</b><span>fastest GPU"));
+    free(path);
+}
+
 /* Relative luminance as defined by WCAG 2.2. */
 static double luminance(uint32_t colour)
 {
@@ -166,11 +217,11 @@ static void versions_of_pytorch_are_compared_in_a_table(void **state)
     assert_well_formed(page);
     assert_non_null(strstr(page, "by version of PyTorch</h2>"));
     assert_non_null(strstr(page, "<th>1.12</th><th>2.4</th>"));
-    snprintf(row, sizeof row, "<td>T4</td><td>%.4g</td><td>%.4g</td></tr>", step_ms[0], step_ms[1]);
+    snprintf(row, sizeof row, "<td>T4</td><td>%.3g</td><td>%.3g</td></tr>", step_ms[0], step_ms[1]);
     assert_non_null(strstr(page, row));
     const char *first = strstr(page, "<td>T4</td><td>"); /* from the page's own table */
     assert_non_null(first);
-    snprintf(row, sizeof row, "<td>T4</td><td>%.4g</td>", step_ms[0]);
+    snprintf(row, sizeof row, "<td>T4</td><td>%.3g</td>", step_ms[0]);
     assert_memory_equal(first, row, strlen(row));
     assert_non_null(strstr(page, "All other sections use PyTorch 1.12."));
     process_run((const char *const[]){MDOT_CLI, "report", resnet, "--gpu=T4", "--torch=2.4", "-o", path, "-q", NULL},
@@ -220,6 +271,10 @@ static void wrong_command_lines_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(numbers_and_widths_suit_readers, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(gpus_that_wait_for_the_host_are_equal, predict_command_set_up,
+                                        predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_page_is_self_contained, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(colours_are_legible_in_light_and_dark_mode, predict_command_set_up,
                                         predict_command_tear_down),

@@ -386,7 +386,8 @@ static const char *example_of(const cli_option *option)
     if (option->choices != NULL) return option->choices[0];
     if (option->names != NULL) return option->names()[0];
     if (option->kind == CLI_DIM) return "n=1";
-    if (option->kind == CLI_WHOLE || option->kind == CLI_REAL) return "1";
+    if (option->kind == CLI_WHOLE || option->kind == CLI_COUNT) return "1";
+    if (option->kind == CLI_REAL || option->kind == CLI_RATE) return "1";
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         if (option->kind == CLI_CALL && strcmp(option->name, calls[i].name) == 0) return calls[i].value;
     assert_true(option->kind == CLI_TEXT);

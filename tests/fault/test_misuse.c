@@ -57,6 +57,8 @@ static void names_of_no_values(void)
     assert_null(mdot_warning_name(0));
     assert_null(mdot_warning_name(UINT32_MAX));
     assert_null(mdot_warning_text(1u << 31));
+    assert_null(mdot_implausible_name(0));
+    assert_null(mdot_implausible_text(UINT32_MAX));
 }
 
 static void failing(void)
@@ -289,7 +291,7 @@ static void verify_and_check(void)
 
 static const misuse_row others[] = {
     {"mdot_status_name mdot_status_text mdot_dtype_name mdot_dtype_size_bytes mdot_setting_name mdot_warning_name "
-     "mdot_warning_text",
+     "mdot_warning_text mdot_implausible_name mdot_implausible_text",
      names_of_no_values},
     {"mdot_fail", failing},
     {"mdot_version mdot_version_number mdotjob_version mdotjob_version_number mdotc_version mdotc_version_number",

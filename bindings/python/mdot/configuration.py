@@ -14,6 +14,7 @@ from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError
 from mdot.options import CHOICES, ROWS, WORDS, ConfigurationOptions, Row
 from mdot.options import Options as Options
+from mdot.quantities import read_rate
 
 PRECISIONS = CHOICES["precision"]
 LAYOUTS = CHOICES["layout"]
@@ -33,6 +34,11 @@ def _whole(option: str, value: Any, least: int, most: int) -> int:
 
 
 def _rate(option: str, value: Any) -> float:
+    if isinstance(value, str):
+        try:
+            return read_rate(value)
+        except InvalidArgumentError as reason:
+            raise InvalidArgumentError(f"{option} must be a rate: {reason}") from None
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0:
         return float(value)
     raise InvalidArgumentError(f"{option} must be a rate in GB/s, not {value!r}")
@@ -76,6 +82,11 @@ class Configuration(ConfigurationOptions):
         return self.gpus // gpus_per_worker if self.gpus > 0 else workers
 
     @property
+    def gpu_total(self) -> int:
+        """GPUs that work on a step."""
+        return self.workers * max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1)
+
+    @property
     def samples(self) -> int:
         """Samples of one step over all workers."""
         return self.batch * self.accumulate * self.workers
@@ -96,10 +107,11 @@ def fill(out: c.mdot_configuration, configuration: Configuration, keep: list[Any
         out.gpu = str(configuration.gpu).encode()
     for row in ROWS:
         setattr(out, row.field, _number(row, getattr(configuration, row.keyword)))
-    if isinstance(configuration.link, str) or configuration.link is None:
-        out.link = choose("link", configuration.link or "default", LINKS)
+    link = configuration.link
+    if link is None or (isinstance(link, str) and not link[:1].isdigit()):
+        out.link = choose("link", link or "default", LINKS)
     else:
-        out.link_gbps = _rate("link", configuration.link)
+        out.link_gbps = _rate("link", link)
 
 
 def as_array(configurations: Iterable[Configuration], keep: list[Any]) -> Any:

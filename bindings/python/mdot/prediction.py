@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING, Any, Iterator, Sequence, overload
 
 from mdot.configuration import Configuration
@@ -27,10 +28,13 @@ class Prediction:
     upper_ms: float
     """Bounds of the 90 % interval."""
     peak_memory_bytes: int
-    """Peak memory of one GPU."""
+    """Peak memory of the tensors on one GPU (torch.cuda.max_memory_allocated)."""
     fits: bool
+    """`reserved_bytes` are at most `usable_bytes`."""
     warnings: tuple[str, ...]
     """Reasons for less trust in the prediction, by the names of MDOT_WARNING_MAP."""
+    implausible: str | None
+    """The bound that the step breaks: too-fast-for-compute, too-fast-for-memory or too-slow; None if it is plausible."""
     parameters: float
     flops_per_sample: float
     compute_share: float
@@ -43,6 +47,21 @@ class Prediction:
     gradient_bytes: float
     optimizer_bytes: float
     activation_bytes: float
+    memory_lower_bytes: int
+    """Bounds of the 90 % interval of `peak_memory_bytes`."""
+    memory_upper_bytes: int
+    reserved_bytes: int
+    """Memory that the process takes from the GPU, as nvidia-smi shows it: the peak and the four sizes below."""
+    usable_bytes: int
+    """Memory of the GPU that a process can use."""
+    rounding_bytes: float
+    """Rounding and fragmentation of PyTorch's caching allocator."""
+    context_bytes: float
+    """CUDA context and code."""
+    workspace_bytes: float
+    """Workspaces of cuBLAS and cuDNN."""
+    collective_bytes: float
+    """NCCL's buffers; 0 on one GPU."""
 
     @property
     def samples_per_second(self) -> float:
@@ -51,6 +70,14 @@ class Prediction:
     @property
     def memory_gib(self) -> float:
         return self.peak_memory_bytes / GIB
+
+    @property
+    def reserved_gib(self) -> float:
+        return self.reserved_bytes / GIB
+
+    @property
+    def usable_gib(self) -> float:
+        return self.usable_bytes / GIB
 
     def hours(self, *, steps: int | None = None, epochs: float | None = None, dataset: int | None = None) -> float:
         """Hours of the whole training: either a number of steps, or a number of epochs over a data set of `dataset` samples."""
@@ -66,15 +93,24 @@ class Prediction:
         name = gpu if isinstance(gpu, str) else gpu.name
         fits = "fits" if self.fits else "does not fit"
         return (
-            f"{name}, batch {self.configuration.batch}: {_short(self.step_ms)} ms, 90 % interval "
-            f"{_short(self.lower_ms)} to {_short(self.upper_ms)} ms; {_short(self.samples_per_second)} samples/s; "
-            f"{_short(self.memory_gib)} GiB: {fits}"
+            f"{name}, batch {self.configuration.batch}: {short(self.step_ms)} ms, 90 % interval "
+            f"{short(self.lower_ms)} to {short(self.upper_ms)} ms; {short(self.samples_per_second)} samples/s; "
+            f"{short(self.memory_gib)} GiB allocated, {_limit(self.reserved_gib, self.usable_gib)} GiB usable: {fits}"
         )
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """At most three significant digits, or the whole number, because more digits would suggest a higher accuracy."""
     return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
+
+
+def _limit(reserved: float, usable: float) -> str:
+    """"For example "12.3 reserved of 14.8", with as many decimals as it takes to tell the two apart, three at most."""
+    for decimals in range(1 if max(reserved, usable) < 99.95 else 0, 4):
+        shown = f"{reserved:.{decimals}f}", f"{usable:.{decimals}f}"
+        if shown[0] != shown[1]:
+            break
+    return f"{shown[0]} reserved of {shown[1]}"
 
 
 def warning_names(bits: int) -> tuple[str, ...]:
@@ -82,12 +118,24 @@ def warning_names(bits: int) -> tuple[str, ...]:
     return tuple(read_text(name) for name in found if name is not None)
 
 
-_COPIED = [field.name for field in dataclasses.fields(Prediction) if field.name not in ("configuration", "warnings")]
+def implausible_text(name: str) -> str:
+    """The sentence of a bound (MDOT_IMPLAUSIBLE_MAP)."""
+    found = next(n for n in itertools.count(1) if read_text(runtime().mdot_implausible_name(n)) == name)
+    return read_text(runtime().mdot_implausible_text(found))
+
+
+_COPIED = [field.name for field in dataclasses.fields(Prediction) if field.name not in ("configuration", "warnings", "implausible")]
 
 
 def of_struct(configuration: Configuration, answer: c.mdot_prediction) -> Prediction:
     fields: dict[str, Any] = {name: getattr(answer, name) for name in _COPIED}
-    return Prediction(configuration=configuration, warnings=warning_names(answer.warnings), **fields)
+    name = runtime().mdot_implausible_name(answer.implausible)
+    return Prediction(
+        configuration=configuration,
+        warnings=warning_names(answer.warnings),
+        implausible=None if name is None else read_text(name),
+        **fields,
+    )
 
 
 class Table(Sequence[Prediction]):
@@ -137,16 +185,24 @@ class Table(Sequence[Prediction]):
             for name in (f.name for f in dataclasses.fields(Configuration))
             if name not in ("gpu", "batch") and len({str(getattr(row.configuration, name)) for row in self._rows}) > 1
         ]
-        cells = [["GPU", "batch", *varied, "step, ms", "5 %", "95 %", "samples/s", "GiB", "fits"]]
+        cells = [["GPU", "batch", *varied, "step, ms", "5 %", "95 %", "samples/s", "GiB", "reserved", "usable", "fits"]]
         for row in self._rows:
             gpu = row.configuration.gpu
-            numbers = (row.step_ms, row.lower_ms, row.upper_ms, row.samples_per_second, row.memory_gib)
+            numbers = (
+                row.step_ms,
+                row.lower_ms,
+                row.upper_ms,
+                row.samples_per_second,
+                row.memory_gib,
+                row.reserved_gib,
+                row.usable_gib,
+            )
             cells.append(
                 [
                     gpu if isinstance(gpu, str) else gpu.name,
                     str(row.configuration.batch),
                     *[str(getattr(row.configuration, name)) for name in varied],
-                    *[_short(number) for number in numbers],
+                    *[short(number) for number in numbers],
                     "yes" if row.fits else "no",
                 ]
             )

@@ -29,7 +29,7 @@ from mdot.library.errors import (
     of_status,
 )
 from mdot.library.libraries import call, check, read_text, runtime, shipped_predictor
-from mdot.prediction import Prediction, Table, of_struct
+from mdot.prediction import Prediction, Table, implausible_text, of_struct
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -300,6 +300,9 @@ def _warn_of(rows: Sequence[Prediction], job: Job) -> None:
     for name in dict.fromkeys(name for row in rows for name in _specific_warnings(row)):
         bit = next(bit for bit in range(32) if read_text(runtime().mdot_warning_name(1 << bit)) == name)
         text = f"{name}: {read_text(runtime().mdot_warning_text(1 << bit))}"
+        if name == "implausible":
+            bounds = dict.fromkeys(row.implausible for row in rows if row.implausible is not None)
+            text = f"{name}: {'; '.join(implausible_text(bound) for bound in bounds)}"
         if name == "unknown-operators":
             kinds = sorted({op.type for op in job if not op.known})
             share = max(row.unknown_share for row in rows)

@@ -173,6 +173,18 @@ class Faults(support.TestCase):
         with self.assertRaisesRegex(TypeError, "unknown option 'precison'"):
             mdot.predict(job, "A100", 8, precison="amp")  # type: ignore[call-arg]
 
+    def test_rates_take_units(self) -> None:
+        job = self.bert()
+        for options in ({"network": "100Gb/s"}, {"network": "12.5 GB/s"}, {"network": "100Gbps"}):
+            two = {"gpus": 16, "nodes": 2}
+            self.assertEqual(mdot.predict(job, "A100", 64, **two, **options).step_ms,
+                             mdot.predict(job, "A100", 64, **two, network=12.5).step_ms)  # fmt: skip
+        self.assertEqual(mdot.predict(job, "A100", 64, gpus=8, link="600GB/s").step_ms,
+                         mdot.predict(job, "A100", 64, gpus=8, link=600).step_ms)  # fmt: skip
+        for wrong in ("100Gb", "100GB/h", "0"):
+            with self.assertRaisesRegex(mdot.InvalidArgumentError, "link must be a rate: .*Gb/s"):
+                mdot.predict(job, "A100", 64, gpus=8, link=wrong)
+
     def test_an_unmeasured_version_gives_a_warning(self) -> None:
         answer = mdot.predict(self.bert(), "A100", 8, torch="1.5")
         self.assertIn("software-not-measured", answer.warnings)

@@ -216,7 +216,6 @@ static void overflowing_peak_saturates(void **state)
     }
     mdot_job *job = predict_make_job(operators, 100);
     assert_true(peak(job, (mdot_configuration){.batch = 1 << 24}) == (double)UINT64_MAX);
-    assert_false(rt_fits(UINT64_MAX, 192));
     mdot_job_destroy(job);
 }
 
@@ -241,14 +240,6 @@ static void sparse_gradients_have_the_picked_rows(void **state)
     mdot_job_destroy(job);
 }
 
-static void some_memory_is_reserved(void **state)
-{
-    (void)state;
-    assert_true(rt_fits(UINT64_C(22) << 30, 24)); /* 24 * 15 / 16 - .5 */
-    assert_false(rt_fits((UINT64_C(22) << 30) + 1, 24));
-    assert_true(rt_fits(0, 8));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,7 +251,6 @@ int main(void)
         cmocka_unit_test(update_of_adam_may_be_the_peak),
         cmocka_unit_test(overflowing_peak_saturates),
         cmocka_unit_test(sparse_gradients_have_the_picked_rows),
-        cmocka_unit_test(some_memory_is_reserved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,6 +91,27 @@ static void steps_faster_than_the_gpus_peak_are_implausible(void **state)
     mdot_job_destroy(job);
 }
 
+static void implausible_steps_name_the_bound_that_they_break(void **state)
+{
+    (void)state;
+    mdot_job *job = two_operators(0, 1e6);
+    assert_int_equal(checked(job, MDOT_PRECISION_FP32, 10, 20).implausible, 0);
+    assert_int_equal(checked(job, MDOT_PRECISION_FP32, 10, 4).implausible, MDOT_IMPLAUSIBLE_TOO_FAST_FOR_COMPUTE);
+    assert_int_equal(checked(job, MDOT_PRECISION_FP32, 10, 4e4).implausible, MDOT_IMPLAUSIBLE_TOO_SLOW);
+    mdot_job_destroy(job);
+    mdot_job_operator copy = {.struct_size = sizeof copy, .type = "Relu", .known = true, .parameters = 1};
+    copy.per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1, 1e9, 1e9};
+    const mdot_job_description d = {.struct_size = sizeof d, .operators = &copy, .operator_count = 1};
+    mdot_error err;
+    if (mdot_job_create(&d, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    mdot_prediction p = checked(job, MDOT_PRECISION_FP32, 10, 0.001);
+    assert_int_equal(p.implausible, MDOT_IMPLAUSIBLE_TOO_FAST_FOR_MEMORY);
+    assert_string_equal(mdot_implausible_name(p.implausible), "too-fast-for-memory");
+    assert_non_null(strstr(mdot_implausible_text(p.implausible), "too fast"));
+    assert_non_null(strstr(mdot_implausible_text(MDOT_IMPLAUSIBLE_TOO_SLOW), "too slow"));
+    mdot_job_destroy(job);
+}
+
 /* The sequences are long. With a causal mask, fused attention may skip half of the scores that are counted. */
 static void skipped_scores_of_a_causal_mask_are_plausible(void **state)
 {
@@ -203,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(utilisation_is_relative_to_the_gpus_peaks),
         cmocka_unit_test(steps_faster_than_the_gpus_peak_are_implausible),
+        cmocka_unit_test(implausible_steps_name_the_bound_that_they_break),
         cmocka_unit_test(skipped_scores_of_a_causal_mask_are_plausible),
         cmocka_unit_test(launch_bound_steps_are_not_too_long),
         cmocka_unit_test(notes_of_the_job_reader_become_warnings),

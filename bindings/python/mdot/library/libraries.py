@@ -31,6 +31,8 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
     "mdot_dtype_size_bytes": (c_size_t, [c_int]),
     "mdot_warning_name": (c_char_p, [c_uint32]),
     "mdot_warning_text": (c_char_p, [c_uint32]),
+    "mdot_implausible_name": (c_char_p, [c_uint32]),
+    "mdot_implausible_text": (c_char_p, [c_uint32]),
     "mdot_setting_name": (c_char_p, [c_int]),
     "mdot_gpu_names": (POINTER(c_char_p), []),
     "mdot_gpu_find": (c_int, [c_char_p, POINTER(c.mdot_gpu), _ERROR]),

@@ -351,7 +351,7 @@ class mdot_prediction(Sized):
         ("fits", c_bool),
         ("warnings", c_uint32),
         ("status", c_int),
-        ("reserved", c_uint32),
+        ("implausible", c_uint32),
         ("parameters", c_double),
         ("flops_per_sample", c_double),
         ("compute_share", c_double),
@@ -361,6 +361,14 @@ class mdot_prediction(Sized):
         ("gradient_bytes", c_double),
         ("optimizer_bytes", c_double),
         ("activation_bytes", c_double),
+        ("memory_lower_bytes", c_uint64),
+        ("memory_upper_bytes", c_uint64),
+        ("reserved_bytes", c_uint64),
+        ("usable_bytes", c_uint64),
+        ("rounding_bytes", c_double),
+        ("context_bytes", c_double),
+        ("workspace_bytes", c_double),
+        ("collective_bytes", c_double),
     ]
 
 

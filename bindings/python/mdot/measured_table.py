@@ -1,0 +1,63 @@
+"""Tables of measured steps for `python -m mdot calibrate`: CSV with the columns of `mdot calibrate`."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any, Iterator
+
+from mdot.configuration import Configuration
+from mdot.job import Job
+from mdot.library.errors import Error, InvalidArgumentError
+from mdot.options import Options
+from mdot.predictor import configure
+from mdot.training_arguments import flag_of, option_value, read_parallel
+
+REQUIRED = ("job", "gpu", "batch", "ms")
+
+
+def read_measured(path: Path) -> list[tuple[Job, Configuration, float]]:
+    """Reads the steps of a table. Paths of jobs are relative to its folder. Raises InvalidArgumentError with the line."""
+    with path.open(newline="") as file:
+        lines = [(number, line) for number, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
+    reader = csv.DictReader(line for _, line in lines)
+    missing = [name for name in REQUIRED if name not in (reader.fieldnames or ())]
+    if missing:
+        raise InvalidArgumentError(f"{path}: the first line lacks the column {missing[0]}")
+    names = {flag_of(option): option for option in Options.__annotations__}
+    known = {*REQUIRED, *names, "parallel", "dim", "frozen", "trained", "note"}
+    unknown = [name for name in reader.fieldnames or () if name not in known]
+    if unknown:
+        raise InvalidArgumentError(f"{path}: unknown column {unknown[0]!r}; known are {', '.join(sorted(known))}")
+    jobs: dict[tuple[str, ...], Job] = {}
+    steps = []
+    for (number, _), row in zip(lines[1:], reader):
+        try:
+            steps.append(_step(path.parent, row, names, jobs))
+        except (Error, TypeError, ValueError) as fault:
+            raise InvalidArgumentError(f"{path}: line {number}: {fault}") from None
+    return steps
+
+
+def _step(
+    folder: Path, row: dict[str, str], names: dict[str, str], jobs: dict[tuple[str, ...], Job]
+) -> tuple[Job, Configuration, float]:
+    cells = {name: (value or "").strip() for name, value in row.items() if name is not None}
+    key = tuple(cells.get(name, "") for name in ("job", "dim", "frozen", "trained"))
+    if key not in jobs:
+        job = Job.read(folder / key[0], dims=dict(_dims(key[1])) or None)
+        frozen, trained = ([pattern for pattern in text.split(",") if pattern] for text in key[2:])
+        jobs[key] = job.freeze(frozen, trained) if frozen or trained else job
+    options: dict[str, Any] = {
+        option: option_value(option, cells[name]) for name, option in names.items() if cells.get(name)
+    }
+    if cells.get("parallel"):
+        options.update(read_parallel(cells["parallel"]))
+    ms = float(cells["ms"])
+    return jobs[key], configure(jobs[key], cells["gpu"], int(cells["batch"]), options), ms
+
+
+def _dims(text: str) -> Iterator[tuple[str, int | str]]:
+    for item in filter(None, text.replace(";", ",").split(",")):
+        name, _, value = item.partition("=")
+        yield name, int(value) if value.isdigit() else value

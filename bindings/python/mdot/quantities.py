@@ -1,0 +1,47 @@
+"""Numbers with units as text, as the command line takes them: counts, rates of links, prices."""
+
+from __future__ import annotations
+
+import re
+
+from mdot.library.errors import InvalidArgumentError
+
+_NUMBER = r"[+-]?(?:\d+(?:_\d+)*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
+_CURRENCY = r"(?:US\$|[$€£¥₹]|USD|EUR|GBP|JPY|CNY|INR|CHF|CAD|AUD|SEK)?"
+_COUNT = re.compile(rf"({_NUMBER})([kMGT]?)", re.IGNORECASE)
+_RATE = re.compile(rf"\s*({_NUMBER})\s*(?:([kKmMgGtT])(i(?=[bB]))?((?i:bits?|bytes?)|[bB])(?i:/s|ps|/sec))?")
+_PRICE = re.compile(rf"\s*{_CURRENCY}\s*({_NUMBER})\s*{_CURRENCY}\s*(?:/h|/hr|/hour|per hour|an hour)?\s*", re.IGNORECASE)
+
+
+def read_count(text: str) -> int:
+    """A positive whole number: "100000", "100_000", "1e5", "100k", "1.5M"."""
+    found = _COUNT.fullmatch(text)
+    value = float(found[1]) * 1000 ** " kmgt".index(found[2].lower() or " ") if found else 0.0
+    if value < 1 or not value.is_integer():
+        raise InvalidArgumentError(f"expected a whole number, for example 100000, 1e5 or 100k, not {text!r}")
+    return int(value)
+
+
+def read_rate(text: str) -> float:
+    """A rate in GB/s (10^9 bytes per second): "12.5", "12.5GB/s", "100Gb/s", "400Gbps". B is a byte, b an eighth of it."""
+    found = _RATE.fullmatch(text)
+    if found is None or float(found[1]) <= 0:
+        raise InvalidArgumentError(
+            f"expected a rate, for example 12.5, 12.5GB/s or 100Gb/s, not {text!r}: the units are GB/s (bytes) and Gb/s or "
+            "Gbps (bits), also with K, M or T in place of G"
+        )
+    number, prefix, binary, unit = found.groups()
+    if unit is None:
+        return float(number)
+    is_byte = unit == "B" or unit.lower().startswith("byte")
+    scale = (1024 if binary else 1000) ** (" kmgt".index(prefix.lower()))
+    gbps: float = float(number) * scale / 1e9 / (1 if is_byte else 8)
+    return gbps
+
+
+def read_price(text: str) -> float:
+    """The price of an hour: "2.5", "2.5/h", "$2.5/h", "2.5 USD/h", "€2". Currencies are not converted."""
+    found = _PRICE.fullmatch(text)
+    if found is None or float(found[1]) <= 0:
+        raise InvalidArgumentError(f"expected a price per hour, for example 2.5, 2.5/h or $2.5/h, not {text!r}")
+    return float(found[1])

@@ -1,0 +1,146 @@
+/* reserved_memory.c — see reserved_memory.h.
+ *
+ * The constants are documented sizes where a source exists, and otherwise the middle of a stated range.
+ *
+ *   rounding     PyTorch's caching allocator rounds sizes to 512 bytes. It takes segments of 2 MiB for tensors up to 1
+ *                MiB, of 20 MiB for those up to 10 MiB, and of multiples of 2 MiB for larger ones
+ *                (c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize, kSmallBuffer, kLargeBuffer, kRoundLarge). One
+ *                segment of each small kind is partly free. Temporary tensors leave gaps that later ones do not fill:
+ *                2 to 15 % of them. Tensors that live through the training lose only the rounding of their segments
+ *   context      the CUDA context and loaded kernels, as nvidia-smi shows them for an idle process: 250 to 350 MiB for
+ *                Pascal and Volta, 350 to 500 for Turing to Ada, 450 to 650 for Hopper and Blackwell. It depends on the
+ *                versions of the driver and of PyTorch
+ *   workspace    cuBLAS: PyTorch keeps one for each thread's handle, of 2 * 4 MiB + 8 * 16 KiB, and of 32 MiB from
+ *                Hopper on (aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize). Two threads compute:
+ *                that of the forward pass and that of autograd. cuDNN chooses algorithms of convolutions whose
+ *                workspaces take from nothing to some 100 MiB
+ *   collectives  NCCL: each communicator has a buffer per channel and peer, of 4 MiB for the protocol Simple, 4.7 MiB
+ *                for LL128 and 0.5 MiB for LL (src/init.cc, DEFAULT_BUFFSIZE, DEFAULT_LL128_BUFFSIZE,
+ *                DEFAULT_LL_BUFFSIZE). Rings use one peer per channel. All-to-all connects every pair of GPUs of a
+ *                node over all channels: 3.3 GB on eight H100s, with 32 channels (NVIDIA/nccl issue 1685)
+ *
+ * Usable memory. The driver keeps 1 to 2 % of the memory as sold: torch.cuda.get_device_properties reports 39.4 of 40
+ * GiB (A100), 79.1 of 80 (H100), 23.7 of 24 (RTX 3090), 15.8 of 16 (V100). Cards of the data center with GDDR memory
+ * keep another sixteenth for error correction, which is enabled by default: 14.6 to 14.8 of 16 GiB (T4), 22.1 of 24
+ * (A10G, L4), 44.4 of 48 (L40S). HBM has extra bits for error correction.
+ */
+#include "runtime/perf/reserved_memory.h"
+#include "runtime/perf/analysis.h"
+
+#include <string.h>
+
+#define MIB 0x1p20
+#define GIB 0x1p30
+
+static const double persistent_rounding = 0.005, temporary_fragmentation = 0.06, partial_segments = 22 * MIB;
+static const double first_turing = 7.5, first_hopper = 9.0;
+static const double old_context = 300 * MIB, turing_context = 420 * MIB, hopper_context = 540 * MIB;
+static const double cublas_workspace = 8.125 * MIB, hopper_cublas_workspace = 32 * MIB, cudnn_workspace = 128 * MIB;
+static const double channel_buffers = (4 + 4.6875 + 0.5) * MIB;
+static const double offered_by_driver = 0.985, without_error_correction = 15.0 / 16;
+enum { CUBLAS_THREADS = 2, NVLINK_CHANNELS = 24, HOPPER_CHANNELS = 32, PCIE_CHANNELS = 4 };
+
+static double min(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double sum_of(const rt_memory *m)
+{
+    return m->weights + m->gradients + m->optimizer + m->activations;
+}
+
+static uint64_t whole_bytes(double bytes)
+{
+    return bytes < 0x1p64 ? (uint64_t)bytes : UINT64_MAX;
+}
+
+/* ---- Beyond the tensors ------------------------------------------------------------------------------------------ */
+
+static double context_bytes(const mdot_gpu *gpu)
+{
+    if (gpu->compute_capability < first_turing) return old_context;
+    return gpu->compute_capability < first_hopper ? turing_context : hopper_context;
+}
+
+static double workspace_bytes(const mdot_job *job, const mdot_gpu *gpu)
+{
+    double cublas = gpu->compute_capability < first_hopper ? cublas_workspace : hopper_cublas_workspace;
+    return CUBLAS_THREADS * cublas + (job->analysis->totals.is_convolutional ? cudnn_workspace : 0);
+}
+
+static double collective_bytes(const rt_configuration *configuration)
+{
+    const mdot_configuration *c = &configuration->c;
+    const mdot_gpu *gpu = &configuration->gpu;
+    bool over_nvlink = gpu->nvlink_gbps > 0 && c->link != MDOT_LINK_PCIE;
+    double channels = !over_nvlink                             ? PCIE_CHANNELS
+                      : gpu->compute_capability < first_hopper ? NVLINK_CHANNELS
+                                                               : HOPPER_CHANNELS;
+    double rings = (c->data_parallel > 1) + (c->tensor_parallel > 1) + (c->pipeline_parallel > 1);
+    double of_node = (double)c->gpu_count / c->node_count;
+    double peers = c->expert_parallel > 1 ? min(c->expert_parallel, of_node < 2 ? 2 : of_node) - 1 : 0;
+    return (rings + peers) * channels * channel_buffers;
+}
+
+rt_reserved rt_reserve_memory(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_memory *memory)
+{
+    const mdot_gpu *gpu = &resolved->configuration.gpu;
+    double persistent = memory->weights + memory->gradients + memory->optimizer;
+    return (rt_reserved){.rounding = persistent_rounding * persistent + temporary_fragmentation * memory->activations +
+                                     partial_segments,
+                         .context = context_bytes(gpu),
+                         .workspace = workspace_bytes(job, gpu),
+                         .collectives = collective_bytes(&resolved->configuration)};
+}
+
+uint64_t rt_sum_reserved(const rt_memory *memory, const rt_reserved *reserved)
+{
+    return whole_bytes(sum_of(memory) + reserved->rounding + reserved->context + reserved->workspace +
+                       reserved->collectives);
+}
+
+/* ---- The GPU ----------------------------------------------------------------------------------------------------- */
+
+/* Is error correction enabled by default in memory that stores its bits beside the data? RTX workstation cards ship
+ * with it disabled. */
+static bool corrects_in_line(const char *gpu)
+{
+    static const char *const names[] = {"T4", "A10", "A10G", "A40", "L4", "L20", "L40", "L40S"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(gpu, names[i]) == 0) return true;
+    return false;
+}
+
+uint64_t rt_usable_memory(const mdot_gpu *gpu)
+{
+    bool is_reduced = gpu->name != NULL && corrects_in_line(gpu->name);
+    return whole_bytes(gpu->memory_gib * GIB * offered_by_driver * (is_reduced ? without_error_correction : 1));
+}
+
+/* ---- The interval ------------------------------------------------------------------------------------------------ */
+
+typedef enum memory_source {
+#define MEMORY_ERROR(source, below, above) SOURCE_##source,
+#include "runtime/perf/memory_error.def"
+    SOURCE_COUNT
+} memory_source;
+
+static memory_source source_of(const mdot_job *job)
+{
+    return job->program != NULL && job->program->program.recorded_count > 0 ? SOURCE_RECORDED : SOURCE_OPERATORS;
+}
+
+rt_memory_interval rt_memory_within(const mdot_job *job, const rt_memory *memory)
+{
+    static const struct {
+        double below, above;
+    } errors[SOURCE_COUNT] = {
+#define MEMORY_ERROR(source, below, above) {below, above},
+#include "runtime/perf/memory_error.def"
+    };
+    memory_source source = source_of(job);
+    double peak = sum_of(memory), least = memory->weights + memory->optimizer;
+    double lower = peak * (1 - errors[source].below), upper = peak * (1 + errors[source].above);
+    return (rt_memory_interval){whole_bytes(lower > least ? lower : least), whole_bytes(upper)};
+}

@@ -1,0 +1,174 @@
+/* test_reserved_memory.c — memory beyond the tensors, usable memory of GPUs, the interval of the peak. */
+#include "mdot/mdotjob.h"
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/reserved_memory.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MIB 0x1p20
+
+static mdot_job *make_job(const char *type)
+{
+    mdot_job_operator op = {.struct_size = sizeof op, .type = type, .known = true, .parameters = 1e6};
+    op.per_sample[MDOT_PHASE_FORWARD] = (mdot_load){1e9, 4e6, 4e6};
+    op.setting[MDOT_SETTING_CHANNELS_IN] = op.setting[MDOT_SETTING_CHANNELS_OUT] = 64;
+    op.setting[MDOT_SETTING_INPUTS] = 1;
+    if (strcmp(type, "Conv") == 0) op.setting[MDOT_SETTING_KERNEL_H] = op.setting[MDOT_SETTING_KERNEL_W] = 3;
+    mdot_operator_traits_find(type, &op.traits);
+    const mdot_job_description d = {.struct_size = sizeof d, .operators = &op, .operator_count = 1, .batch = 1};
+    mdot_job *job = NULL;
+    mdot_error err = {0};
+    if (mdot_job_create(&d, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    return job;
+}
+
+typedef struct answer {
+    rt_memory memory;
+    rt_reserved reserved;
+} answer;
+
+static answer reserve(const mdot_job *job, const char *gpu, mdot_configuration c)
+{
+    rt_configuration configuration = {.c = c, .gpu = MDOT_INIT(mdot_gpu)};
+    mdot_error err = {0};
+    if (c.batch == 0) configuration.c.batch = 1;
+    assert_int_equal(mdot_gpu_find(gpu, &configuration.gpu, NULL), MDOT_OK);
+    if (rt_configuration_complete(&configuration, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolved_configuration resolved;
+    rt_resolve(job, &configuration, &resolved);
+    answer a = {.memory = rt_measure_memory(job, &resolved)};
+    a.reserved = rt_reserve_memory(job, &resolved, &a.memory);
+    return a;
+}
+
+static void newer_architectures_reserve_more_context_and_workspace(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    rt_reserved v100 = reserve(job, "V100", (mdot_configuration){0}).reserved,
+                a100 = reserve(job, "A100", (mdot_configuration){0}).reserved,
+                h100 = reserve(job, "H100", (mdot_configuration){0}).reserved;
+    assert_true(250 * MIB <= v100.context && v100.context < a100.context && a100.context < h100.context);
+    assert_true(h100.context <= 650 * MIB);
+    assert_true(v100.workspace == 2 * 8.125 * MIB && a100.workspace == v100.workspace);
+    assert_true(h100.workspace == 2 * 32 * MIB);
+    mdot_job_destroy(job);
+}
+
+static void convolutions_need_a_workspace_of_cudnn(void **state)
+{
+    (void)state;
+    mdot_job *matmul = make_job("Linear"), *convolution = make_job("Conv");
+    assert_true(reserve(convolution, "A100", (mdot_configuration){0}).reserved.workspace >
+                reserve(matmul, "A100", (mdot_configuration){0}).reserved.workspace);
+    mdot_job_destroy(matmul);
+    mdot_job_destroy(convolution);
+}
+
+static void rounding_grows_with_the_tensors(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    double before = 0;
+    for (int64_t batch = 1; batch <= 4096; batch *= 4) {
+        answer a = reserve(job, "A100", (mdot_configuration){.batch = batch});
+        assert_true(a.reserved.rounding > before);
+        assert_true(a.reserved.rounding <= 0.15 * (double)rt_sum_memory(&a.memory) + 22 * MIB);
+        before = a.reserved.rounding;
+    }
+    mdot_job_destroy(job);
+}
+
+static void several_gpus_need_buffers_for_collectives(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    const mdot_configuration two = {.gpu_count = 2}, linked = {.gpu_count = 2, .link = MDOT_LINK_PCIE},
+                             both = {.data_parallel = 2, .tensor_parallel = 2},
+                             experts = {.expert_parallel = 8, .gpu_count = 8};
+    assert_true(reserve(job, "A100", (mdot_configuration){0}).reserved.collectives == 0);
+    double nvlink = reserve(job, "A100", two).reserved.collectives;
+    assert_true(100 * MIB < nvlink && nvlink < 400 * MIB);
+    assert_true(reserve(job, "A100", linked).reserved.collectives < nvlink / 2);
+    assert_true(reserve(job, "T4", two).reserved.collectives < nvlink / 2);
+    assert_true(reserve(job, "A100", both).reserved.collectives == 2 * nvlink);
+    assert_true(reserve(job, "H100", two).reserved.collectives > nvlink);
+    double all_to_all = reserve(job, "H100", experts).reserved.collectives; /* 3.3 GB were measured */
+    assert_true(1.5e9 < all_to_all && all_to_all < 3.3e9);
+    mdot_job_destroy(job);
+}
+
+static double usable_gib(const char *name)
+{
+    mdot_gpu gpu = MDOT_INIT(mdot_gpu);
+    assert_int_equal(mdot_gpu_find(name, &gpu, NULL), MDOT_OK);
+    return (double)rt_usable_memory(&gpu) / 0x1p30;
+}
+
+/* Memory that PyTorch reports for the GPU, in GiB; drivers differ by about 1 %. */
+static void usable_memory_is_near_the_total_that_pytorch_reports(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gpu;
+        double gib;
+    } reported[] = {{"T4", 14.75},  {"V100", 15.77}, {"A100", 39.4},      {"A100-80GB", 79.2},
+                    {"A10G", 22.1}, {"L4", 22.05},   {"RTX-3090", 23.69}, {"RTX-4090", 23.64},
+                    {"H100", 79.1}, {"L40S", 44.4},  {"H200", 139.8}};
+    for (size_t i = 0; i < sizeof reported / sizeof *reported; i++) {
+        double usable = usable_gib(reported[i].gpu);
+        if (usable < 0.985 * reported[i].gib || usable > 1.01 * reported[i].gib)
+            fail_msg("%s: %.2f GiB, PyTorch reports %.2f", reported[i].gpu, usable, reported[i].gib);
+    }
+    mdot_gpu unnamed = {.struct_size = sizeof unnamed, .memory_gib = 16};
+    assert_true(rt_usable_memory(&unnamed) < UINT64_C(16) << 30);
+}
+
+static void the_interval_contains_the_estimate_and_is_narrower_for_recorded_memory(void **state)
+{
+    (void)state;
+    static const mdot_peak_moment moment = {.per_sample = 4e6};
+    const mdot_recorded_memory recorded = {.moment_count = 1, .moments = &moment};
+    const mdot_job_program program = {.struct_size = sizeof program, .recorded_count = 1, .recorded = &recorded};
+    mdot_job *onnx = make_job("Linear"), *traced = NULL;
+    assert_int_equal(mdot_job_with_program(onnx, &program, &traced, NULL), MDOT_OK);
+    rt_memory memory = reserve(onnx, "A100", (mdot_configuration){.batch = 1024}).memory;
+    double peak = (double)rt_sum_memory(&memory);
+    rt_memory_interval wide = rt_memory_within(onnx, &memory), narrow = rt_memory_within(traced, &memory);
+    assert_true((double)wide.lower_bytes < peak && peak < (double)wide.upper_bytes);
+    assert_true((double)narrow.lower_bytes < peak && peak < (double)narrow.upper_bytes);
+    assert_true(narrow.upper_bytes - narrow.lower_bytes < wide.upper_bytes - wide.lower_bytes);
+    const rt_memory weights = {.weights = 8e9, .optimizer = 16e9, .activations = 1e6};
+    assert_true(rt_memory_within(onnx, &weights).lower_bytes >= UINT64_C(24000000000));
+    mdot_job_destroy(onnx);
+    mdot_job_destroy(traced);
+}
+
+static void sums_saturate(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    const rt_memory huge = {.activations = 0x1p64};
+    assert_true(rt_sum_reserved(&huge, &(rt_reserved){0}) == UINT64_MAX);
+    assert_true(rt_memory_within(job, &huge).upper_bytes == UINT64_MAX);
+    mdot_job_destroy(job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(newer_architectures_reserve_more_context_and_workspace),
+        cmocka_unit_test(convolutions_need_a_workspace_of_cudnn),
+        cmocka_unit_test(rounding_grows_with_the_tensors),
+        cmocka_unit_test(several_gpus_need_buffers_for_collectives),
+        cmocka_unit_test(usable_memory_is_near_the_total_that_pytorch_reports),
+        cmocka_unit_test(the_interval_contains_the_estimate_and_is_narrower_for_recorded_memory),
+        cmocka_unit_test(sums_saturate),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
