@@ -28,7 +28,7 @@ typedef struct settings {
 /* Accepts the names of an option's choices and the other words for them. */
 static mdot_status read_choice(const rt_option *option, const char *value, double *out, mdot_error *err)
 {
-    char known[128] = "";
+    char known[192] = "";
     int choice = rt_option_find_choice(option, value);
     if (choice >= 0) return *out = choice, MDOT_OK;
     for (size_t i = 0; option->choices[i] != NULL; i++) {

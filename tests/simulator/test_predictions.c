@@ -111,7 +111,7 @@ static void unpredictable_rows_are_named(void **state)
     static const char *const wrong[][2] = {{"a,nowhere.job,A100,64,amp,nchw,sgd,1,100\n", "m.csv:2: "},
                                            {"a,%s,A1000,64,amp,nchw,sgd,1,100\n", "A1000"},
                                            {"a,%s,A100,0,amp,nchw,sgd,1,100\n", "m.csv:2: batch is 0"},
-                                           {"a,%s,A100,64,fp8,nchw,sgd,1,100\n", "m.csv:2: precision is \"fp8\""},
+                                           {"a,%s,A100,64,fp4,nchw,sgd,1,100\n", "m.csv:2: precision is \"fp4\""},
                                            {"", "holds no jobs"}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char row[512], text[1024];

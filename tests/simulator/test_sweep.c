@@ -179,9 +179,9 @@ static void faults_name_the_line(void **state)
     mdot_error err = {0};
     assert_int_equal(sweep(f, "resnet,nowhere.job,64,amp,nchw,sgd\n", &err), MDOT_MALFORMED);
     expect_contains(err.message, "sweep.csv:2: ");
-    snprintf(row, sizeof row, "resnet,%s,64,amp,nchw,lion\n", resnet);
+    snprintf(row, sizeof row, "resnet,%s,64,amp,nchw,lamb\n", resnet);
     assert_int_equal(sweep(f, row, &err), MDOT_MALFORMED);
-    expect_contains(err.message, "sweep.csv:2: optimizer is \"lion\"");
+    expect_contains(err.message, "sweep.csv:2: optimizer is \"lamb\"");
     assert_int_equal(sc_cluster_add_node(&f->cluster, "c", "Abacus", 1, NULL), MDOT_OK);
     snprintf(row, sizeof row, "resnet,%s,64,amp,nchw,sgd\n", resnet);
     assert_int_equal(sweep(f, row, &err), MDOT_MALFORMED);
