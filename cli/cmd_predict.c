@@ -1,5 +1,6 @@
 /* cmd_predict.c — `mdot predict`: how long a training step of a job takes, for each GPU and batch. */
 #include "cli/cmd_predict.h"
+#include "base/join.h"
 #include "base/suggest.h"
 #include "cli/command.h"
 
@@ -14,10 +15,11 @@
 /* Returns CLI_USAGE after a message that ends with the names of all GPUs. */
 static int refuse_gpu(const char *reason)
 {
-    fprintf(stderr, "mdot predict: %s", reason);
-    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++)
-        fprintf(stderr, "%s%s", name == mdot_gpu_names() ? " " : ", ", *name);
-    fputs("; or \"all\"\n", stderr);
+    char names[2048];
+    bs_join list;
+    bs_join_begin(&list, names, sizeof names);
+    for (const char *const *name = mdot_gpu_names(); *name != NULL; name++) bs_join_add(&list, "%s", *name);
+    cli_message("predict", "%s %s; or \"all\"", reason, names);
     return CLI_USAGE;
 }
 

@@ -24,13 +24,20 @@ static const char usage[] =
     "windows (default 0.9)\n"
     "  --seeds N           number of seeds of random errors (default 3)\n";
 
+static bool refuse(const mdot_error *err)
+{
+    fprintf(stderr, "mdot-figure4: %s\n", err->message);
+    return false;
+}
+
 static bool parse(const char *option, const char *text, double least, double most, double *out_value)
 {
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end != '\0' || !(value >= least && value <= most)) {
-        fprintf(stderr, "mdot-figure4: --%s: \"%s\" is not a number from %g to %g\n", option, text, least, most);
-        return false;
+        mdot_error err;
+        mdot_fail(&err, MDOT_INVALID_ARGUMENT, "--%s: \"%s\" is not a number from %g to %g", option, text, least, most);
+        return refuse(&err);
     }
     *out_value = value;
     return true;
@@ -40,8 +47,9 @@ static bool add_trace(char *text, ex_setup *setup)
 {
     char *sign = strchr(text, '=');
     if (sign == NULL || sign == text || sign[1] == '\0' || setup->trace_count == EX_MAX_TRACES) {
-        fprintf(stderr, "mdot-figure4: traces are NAME=FILE, at most %d: \"%s\"\n", EX_MAX_TRACES, text);
-        return false;
+        mdot_error err;
+        mdot_fail(&err, MDOT_INVALID_ARGUMENT, "traces are NAME=FILE, at most %d: \"%s\"", EX_MAX_TRACES, text);
+        return refuse(&err);
     }
     *sign = '\0';
     setup->trace_names[setup->trace_count] = text;
@@ -58,6 +66,7 @@ static bool read_line(int argc, char **argv, ex_setup *setup, const char **out_p
         {"seeds", required_argument, NULL, 's'},       {0}};
     double gpus = 64, windows = 5, jobs = 10000, load = .9, seeds = 3;
     bool is_right = true;
+    opterr = 0; /* getopt would repeat unprintable characters */
     for (int option; is_right && (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
         case 'p':

@@ -55,12 +55,14 @@ static const char help[] =
 
 __attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...)
 {
+    char text[1024];
+    mdot_error err;
     va_list args;
     va_start(args, format);
-    fputs("mdot-simulate: ", stderr);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fputs("\n", stderr);
+    mdot_fail(&err, MDOT_INVALID_ARGUMENT, "%s", text); /* makes it one printable line */
+    fprintf(stderr, "mdot-simulate: %s\n", err.message);
     return false;
 }
 
@@ -281,6 +283,7 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
     *out_request = (sc_request){.seed = 1};
     *out_status = SC_EXIT_USAGE;
     bool is_right = true;
+    opterr = 0; /* getopt would repeat unprintable characters */
     for (int option; is_right && (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (option == LIST || option == HELP) {
             if (option == LIST)
@@ -290,7 +293,8 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
             *out_status = SC_EXIT_OK;
             return false;
         }
-        is_right = option != '?' && take(option, optarg, out_request);
+        is_right = option != '?' ? take(option, optarg, out_request)
+                                 : refuse("%s: unknown option, or its value is missing", argv[optind - 1]);
     }
     if (is_right && argc - optind > 1) is_right = refuse("expected one trace");
     if (is_right && argc - optind == 1) out_request->trace_path = argv[optind];

@@ -250,9 +250,36 @@ static void named_pipes_for_results_are_refused_without_waiting(void **state)
     free(pipe);
 }
 
+/* Inputs whose cells, columns or names contain an escape sequence, a bell and DEL. */
+static void control_bytes_of_inputs_stay_out_of_messages(void **state)
+{
+#define HOSTILE "\x1b[31m\a\r\x7f"
+    fixture *f = *state;
+    static const char *const texts[] = {HOSTILE "\n1\n", "job_id,submit_s,gpus,duration_s," HOSTILE "\na,0,2,100,1\n",
+                                        "job_id,submit_s,gpus,duration_s\n" HOSTILE ",0,2,x\n",
+                                        "job_id,submit_s,gpus,duration_s\na," HOSTILE ",2,100\n",
+                                        "job_id,submit_s,gpus,duration_s\na,0,2,100\n" HOSTILE ",0,2,100\n"};
+    static const char *const options[] = {"--cluster", "--throughputs", "--factors", "--sweep",  "--idle",
+                                          "--power",   "--policy",      "--gpus",    "--window", "--none" HOSTILE};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *path = workload_write_file(f->folder, "hostile.csv", texts[i]);
+        for (size_t k = 0; k <= sizeof options / sizeof *options; k++) {
+            if (k == sizeof options / sizeof *options)
+                RUN(f, path, "--gpus", "4", "--policy", "fifo");
+            else
+                RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", options[k], k < 6 ? path : HOSTILE);
+            for (const char *at = f->result.err; *at != '\0'; at++)
+                if (*at != '\n' && ((unsigned char)*at < ' ' || *at == 0x7f)) fail_msg("%s", f->result.err);
+        }
+        free(path);
+    }
+#undef HOSTILE
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(control_bytes_of_inputs_stay_out_of_messages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(policies_print_a_table, set_up, tear_down),
         cmocka_unit_test_setup_teardown(json_matches_the_table, set_up, tear_down),
         cmocka_unit_test_setup_teardown(energy_is_printed_if_power_is_known, set_up, tear_down),
