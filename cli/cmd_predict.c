@@ -390,7 +390,7 @@ static mdot_status predict_all(const predict_request *r, predict_answers *answer
 {
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
-    mdot_status status = predict_open_model(r->model_path, &predictor, &context, err);
+    mdot_status status = predict_open_model(r->model_path, NULL, &predictor, &context, err);
     if (status == MDOT_OK) {
         mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
         status = mdot_predictor_get_info(predictor, &info);

@@ -120,6 +120,22 @@ static mdot_status write_file(const char *prefix, const char *suffix,
     return status;
 }
 
+/* Refuses a prefix whose files are inputs. */
+static mdot_status check_outputs(const char *prefix, const char *predictions, const ex_setup *setup, mdot_error *err)
+{
+    static const char *const suffixes[] = {"md", "json", "svg"};
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < sizeof suffixes / sizeof *suffixes; i++) {
+        char *path = NULL;
+        if (asprintf(&path, "%s.%s", prefix, suffixes[i]) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+        status = sc_check_output(path, predictions, err);
+        for (size_t t = 0; status == MDOT_OK && t < setup->trace_count; t++)
+            status = sc_check_output(path, setup->trace_paths[t], err);
+        free(path);
+    }
+    return status;
+}
+
 static void show_progress(void *user, size_t done, size_t total)
 {
     (void)user;
@@ -136,8 +152,8 @@ int main(int argc, char **argv)
         return 2;
     }
     mdot_error err = {0};
-    mdot_status status = MDOT_OK;
-    if (predictions != NULL) status = ex_predictions_read(predictions, &setup.predictions, &err);
+    mdot_status status = check_outputs(prefix, predictions, &setup, &err);
+    if (status == MDOT_OK && predictions != NULL) status = ex_predictions_read(predictions, &setup.predictions, &err);
     if (status == MDOT_OK) status = ex_list_arms(&setup, &err);
     if (status == MDOT_OK) status = ex_run(&setup, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, &results, &err);
     if (status == MDOT_OK) status = write_file(prefix, "md", ex_print_table, &setup, &results, &err);

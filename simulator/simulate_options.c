@@ -1,6 +1,7 @@
 /* simulate_options.c — reading mdot-simulate's command line. */
 #include "simulator/simulate_options.h"
 #include "simulator/policy/policies.h"
+#include "simulator/report/simulation_report.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -238,9 +239,27 @@ static void list_policies(void)
     for (size_t i = 0; sc_policies[i] != NULL; i++) printf("%-12s %s\n", sc_policies[i]->name, sc_policies[i]->summary);
 }
 
+/* Refuses an output that would replace an input or the other output. */
+static bool check_outputs(const sc_request *request)
+{
+    const char *const inputs[] = {request->trace_path,       request->cluster_path, request->factors_path,
+                                  request->throughputs_path, request->idle_path,    request->sweep_path,
+                                  request->predictor_path};
+    mdot_error err;
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (sc_check_output(request->log_path, inputs[i], &err) != MDOT_OK ||
+            sc_check_output(request->jobs_path, inputs[i], &err) != MDOT_OK)
+            return refuse("%s", err.message);
+    bool is_one = request->log_path != NULL && request->jobs_path != NULL &&
+                  (strcmp(request->log_path, request->jobs_path) == 0 ||
+                   sc_check_output(request->log_path, request->jobs_path, NULL) != MDOT_OK);
+    return !is_one || refuse("--log and --per-job are one file");
+}
+
 static bool check(const sc_request *request)
 {
     if (request->trace_path == NULL) return refuse("no trace given");
+    if (!check_outputs(request)) return false;
     if (request->idle_path != NULL && (request->gpus > 0 || request->cluster_path != NULL || request->policy_count > 0))
         return refuse("--idle excludes --gpus, --cluster and --policy");
     if (request->factors_path != NULL && request->estimate != NULL) return refuse("--factors excludes --estimate");
