@@ -182,21 +182,25 @@ static uint64_t next_name(void)
     return x ^ x >> 31;
 }
 
+enum { PERMISSIONS = 0777 };
+
 /* The permissions of the file at `path`; false if there is none. */
 static bool find_mode(const char *path, mode_t *out_mode)
 {
-    enum { PERMISSIONS = 0777 };
     struct stat info;
     if (stat(path, &info) != 0) return false;
     *out_mode = info.st_mode & PERMISSIONS;
     return true;
 }
 
-/* Gives the descriptor's file the permissions of the file at `path`, if there is one. */
+/* Gives the descriptor's file the permissions of the file at `path`, if there is one. They usually agree already, so
+ * that a sandbox without fchmod suffices. */
 static bool keep_mode(int descriptor, const char *path)
 {
     mode_t mode;
-    return !find_mode(path, &mode) || fchmod(descriptor, mode) == 0;
+    struct stat info;
+    if (!find_mode(path, &mode)) return true;
+    return (fstat(descriptor, &info) == 0 && (info.st_mode & PERMISSIONS) == mode) || fchmod(descriptor, mode) == 0;
 }
 
 /* Creates a locked new file beside `path` and stores its name in `temporary`; -1 on failure. It is never more

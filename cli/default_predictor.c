@@ -33,7 +33,7 @@ static char *beside_executable(void)
  * frees the path. */
 static mdot_status find_default(char **out_path, mdot_error *err)
 {
-    const char *chosen = getenv("MDOT_PREDICTOR");
+    const char *chosen = secure_getenv("MDOT_PREDICTOR");
     bool is_chosen = chosen != NULL && *chosen != '\0';
     char *path = is_chosen ? strdup(chosen) : beside_executable();
     if (path == NULL)
