@@ -8,10 +8,12 @@
 
 static mdot_status check_identity(const Elf64_Ehdr *header, const char *kind, uint16_t machine, mdot_error *err)
 {
+    /* NVRTC 12 writes its own version into e_version: 121 to 129 */
+    bool is_cubin = machine == EM_CUDA && header->e_machine == EM_CUDA;
     if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
         return mdot_fail(err, MDOT_MALFORMED, "expected %s, but the file is not an ELF file", kind);
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
-        header->e_ident[EI_VERSION] != EV_CURRENT || header->e_version != EV_CURRENT)
+        header->e_ident[EI_VERSION] != EV_CURRENT || !(is_cubin || header->e_version == EV_CURRENT))
         return mdot_fail(err, MDOT_MALFORMED, "expected %s, but the file is not a 64-bit little-endian ELF file", kind);
     if (header->e_machine != machine && machine != BS_ELF_ANY_MACHINE)
         return mdot_fail(err, MDOT_INCOMPATIBLE, "the file is for another processor: ELF machine %d instead of %d",

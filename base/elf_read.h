@@ -39,7 +39,8 @@ enum { BS_ELF_ANY_MACHINE = 0xffff }; /* accepts every machine; a number that EL
 
 /* Checks the header, the position of both tables and the section names. `kind` names the expected kind of file in
  * messages, with its article: "an artefact". INCOMPATIBLE if the file is for another machine than `machine`
- * (EM_X86_64 …), MALFORMED if it is damaged or is anything other than a 64-bit little-endian ELF file. */
+ * (EM_X86_64 …), MALFORMED if it is damaged or is anything other than a 64-bit little-endian ELF file. If
+ * `machine` is EM_CUDA, the field e_version may have any value. */
 mdot_status bs_elf_open(const void *file, uint64_t size_bytes, const char *kind, uint16_t machine, bs_elf *out_elf,
                         mdot_error *err);
 

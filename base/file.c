@@ -130,12 +130,16 @@ mdot_status bs_check_output(const char *path, mdot_error *err)
     return MDOT_OK;
 }
 
+bool bs_is_same_file(const char *path, const char *other)
+{
+    struct stat a, b;
+    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 mdot_status bs_check_replaces(const char *path, const char *input, mdot_error *err)
 {
-    struct stat info, other;
     mdot_status status = bs_check_output(path, err);
-    if (status != MDOT_OK || stat(path, &info) != 0 || stat(input, &other) != 0) return status;
-    if (info.st_dev != other.st_dev || info.st_ino != other.st_ino) return MDOT_OK;
+    if (status != MDOT_OK || !bs_is_same_file(path, input)) return status;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the output would replace its own input %s", path, input);
 }
 
@@ -178,16 +182,40 @@ static uint64_t next_name(void)
     return x ^ x >> 31;
 }
 
-/* Creates a locked new file beside `path` and stores its name in `temporary`; -1 on failure. The kernel applies the
- * umask, because reading the mask would change it for the whole process. */
+enum { PERMISSIONS = 0777 };
+
+/* The permissions of the file at `path`; false if there is none. */
+static bool find_mode(const char *path, mode_t *out_mode)
+{
+    struct stat info;
+    if (stat(path, &info) != 0) return false;
+    *out_mode = info.st_mode & PERMISSIONS;
+    return true;
+}
+
+/* Gives the descriptor's file the permissions of the file at `path`, if there is one. They usually agree already, so
+ * that a sandbox without fchmod suffices. */
+static bool keep_mode(int descriptor, const char *path)
+{
+    mode_t mode;
+    struct stat info;
+    if (!find_mode(path, &mode)) return true;
+    return (fstat(descriptor, &info) == 0 && (info.st_mode & PERMISSIONS) == mode) || fchmod(descriptor, mode) == 0;
+}
+
+/* Creates a locked new file beside `path` and stores its name in `temporary`; -1 on failure. It is never more
+ * permissive than the file that it will replace. The kernel applies the umask, because reading the mask would change
+ * it for the whole process. */
 static int create_beside(const char *path, char *temporary, size_t size)
 {
     enum { ATTEMPTS = 100 };
     int descriptor = -1;
+    mode_t mode;
+    if (!find_mode(path, &mode)) mode = 0666;
     for (int i = 0; i < ATTEMPTS; i++) {
         snprintf(temporary, size, "%.*s" BS_TEMPORARY_PREFIX "%016llx", (int)folder_length(path), path,
                  (unsigned long long)next_name());
-        descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (descriptor >= 0 ? bs_hold(descriptor) : errno != EEXIST) break;
         if (descriptor < 0) continue;
         unlink(temporary);
@@ -219,7 +247,8 @@ mdot_status bs_write_file(const char *path, const void *bytes, size_t size_bytes
     if (descriptor < 0) {
         status = fail_file(err, path);
     } else {
-        if (!write_all(descriptor, bytes, size_bytes) || !synchronise(descriptor)) status = fail_file(err, path);
+        if (!write_all(descriptor, bytes, size_bytes) || !keep_mode(descriptor, path) || !synchronise(descriptor))
+            status = fail_file(err, path);
         int held = fcntl(descriptor, F_DUPFD_CLOEXEC, 0); /* keeps the lock until the file has its name */
         if (close(descriptor) != 0 && status == MDOT_OK) status = fail_file(err, path);
         if (status == MDOT_OK) status = rename_file(temporary, path, err);
@@ -236,7 +265,7 @@ mdot_status bs_replace_file(const char *temporary, const char *path, mdot_error 
     if (status != MDOT_OK) return status;
     int descriptor = open(temporary, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) return fail_file(err, temporary);
-    if (!synchronise(descriptor)) status = fail_file(err, path);
+    if (!keep_mode(descriptor, path) || !synchronise(descriptor)) status = fail_file(err, path);
     close(descriptor);
     return status == MDOT_OK ? rename_file(temporary, path, err) : status;
 }

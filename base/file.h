@@ -45,12 +45,16 @@ mdot_status bs_check_output(const char *path, mdot_error *err);
  * may be absent. */
 mdot_status bs_check_replaces(const char *path, const char *input, mdot_error *err);
 
+/* Returns whether both names refer to one existing file. */
+bool bs_is_same_file(const char *path, const char *other);
+
 /* Writes a file that appears only when it is complete: it is written under another name beside `path` and then
- * renamed. Its permissions are 0666 less the process's umask. A symbolic link at `path` is replaced rather than
- * followed. On failure the temporary file is removed and the old file at `path` stays as it was. */
+ * renamed. It keeps the permissions of the file that it replaces. The permissions of a new file are 0666 less the
+ * process's umask. A symbolic link at `path` is replaced rather than followed. On failure the temporary file is
+ * removed and the old file at `path` stays as it was. */
 mdot_status bs_write_file(const char *path, const void *bytes, size_t size_bytes, mdot_error *err);
 
-/* The last step of bs_write_file, for a file that another program has written at `temporary` in the same file system.
+/* The last steps of bs_write_file, for a file that another program has written at `temporary` in the same file system.
  * The caller removes `temporary` on failure. */
 mdot_status bs_replace_file(const char *temporary, const char *path, mdot_error *err);
 

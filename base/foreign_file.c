@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LOOKED_AT_BYTES = 1 << 16, CLASS_BYTES = 96, PICKLE_PROTO = 0x80, GZIP_1 = 0x1f, GZIP_2 = 0x8b };
+enum { CLASS_BYTES = 96, PICKLE_PROTO = 0x80, GZIP_1 = 0x1f, GZIP_2 = 0x8b };
 
 static const char from_torch[] =
     "use mdot.Job.from_torch(model, (example,)) in Python, or export the network with "
@@ -68,7 +68,7 @@ static void recognise_weights(const content *c, const char *kind, bs_foreign *ou
 static bool read_class(const content *c, char class[CLASS_BYTES])
 {
     static const char key[] = "\"architectures\"";
-    size_t size = c->size < LOOKED_AT_BYTES ? c->size : LOOKED_AT_BYTES;
+    size_t size = c->size;
     const unsigned char *found = memmem(c->bytes, size, key, sizeof key - 1);
     if (found == NULL) return false;
     const content all = {.bytes = c->bytes, .size = size};
@@ -130,7 +130,9 @@ static bool is_html(const content *c)
 
 bs_foreign bs_recognise_foreign(const void *bytes, size_t size_bytes, bs_expected expected)
 {
-    const content c = {.bytes = bytes, .size = size_bytes, .is_job = expected == BS_EXPECT_JOB};
+    const content c = {.bytes = bytes,
+                       .size = size_bytes < BS_FOREIGN_BYTES ? size_bytes : BS_FOREIGN_BYTES,
+                       .is_job = expected == BS_EXPECT_JOB};
     bs_foreign out = {""};
     bool is_pickle = size_bytes > 2 && c.bytes[0] == PICKLE_PROTO && c.bytes[1] >= 2 && c.bytes[1] <= 5;
     if (HAS(&c, 0, "PK\3\4") || is_pickle)

@@ -16,6 +16,9 @@ typedef enum bs_expected {
     BS_EXPECT_MODEL, /* a model to compile: an ONNX file */
 } bs_expected;
 
+/* The number of bytes of a file that suffices. */
+enum { BS_FOREIGN_BYTES = 1 << 16 };
+
 /* Looks at the first bytes of a file. Recognised are files of PyTorch (zip archives and pickles), safetensors, GGUF,
  * JSON (with the class of a configuration of transformers), HDF5, TensorFlow Lite, NumPy, gzip, ELF, HTML, Git LFS
  * pointers and mdot's .job files. None of them is valid ONNX. */

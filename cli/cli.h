@@ -13,6 +13,13 @@
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
+/* Prints "mdot compile: <message>" to stderr, or "mdot: <message>" if the command is NULL. All messages take this way,
+ * which makes them one printable line, because they repeat text from files and arguments. */
+#if defined(__GNUC__)
+__attribute__((format(printf, 2, 3)))
+#endif
+void
+cli_message(const char *command, const char *format, ...);
 /* Prints "mdot compile: unknown option …" and a reference to the help; returns CLI_USAGE. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
@@ -84,6 +91,8 @@ typedef struct cli_text {
     char text[256];
 } cli_text;
 const char *cli_printable(cli_text *buffer, const char *name);
+/* Prints a text of any length in the same form. */
+void cli_print_text(FILE *stream, const char *text);
 
 /* Prints a JSON string with its quotes. All characters are escaped that JSON or a safe terminal require; invalid
  * UTF-8 becomes U+FFFD. */

@@ -131,7 +131,7 @@ static mdot_status calibrate(const calibrate_request *r, const measured_steps *m
     mdot_context *context = NULL;
     mdot_calibration *calibration = NULL;
     double before = 0, after = 0;
-    mdot_status status = predict_open_model(r->model_path, &predictor, &context, err);
+    mdot_status status = predict_open_model(r->model_path, r->output, &predictor, &context, err);
     if (status == MDOT_OK)
         status = mdot_calibrate(context, m->jobs, m->configurations, m->ms, m->count, &calibration, err);
     bool halves = m->count >= LEAST_FOR_HALVES;
@@ -158,7 +158,7 @@ static int run(int argc, char **argv)
     if (request.output == NULL) return cli_usage_error("calibrate", "no output file given: use -o FILE.cal");
     mdot_error err = {0};
     measured_steps steps;
-    mdot_status status = measured_read("calibrate", operands.item[0], request.quiet, &steps, &err);
+    mdot_status status = measured_read("calibrate", operands.item[0], request.output, request.quiet, &steps, &err);
     if (status == MDOT_OK) status = calibrate(&request, &steps, &err);
     measured_free(&steps);
     return status == MDOT_OK ? CLI_OK : cli_report("calibrate", &err);

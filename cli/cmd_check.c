@@ -27,11 +27,18 @@ static void print_result(tally *t, const char *directory, const mdotc_check_repo
         cli_json_string(stdout, report->detail);
         printf("}");
     } else if (report->result != MDOTC_CHECK_PASS) {
-        printf("%-11s %s  %s\n", result_names[report->result], directory, report->detail);
+        printf("%-11s ", result_names[report->result]);
+        cli_print_text(stdout, directory);
+        printf("  ");
+        cli_print_text(stdout, report->detail);
+        printf("\n");
     } else if (!t->quiet) {
-        printf("%-11s %s  (%zu data set%s, largest error %.1e%s%s)\n", "pass", directory, report->data_sets,
-               report->data_sets == 1 ? "" : "s", report->worst_error, report->detail[0] != '\0' ? ", " : "",
-               report->detail);
+        printf("%-11s ", "pass");
+        cli_print_text(stdout, directory);
+        printf("  (%zu data set%s, largest error %.1e%s", report->data_sets, report->data_sets == 1 ? "" : "s",
+               report->worst_error, report->detail[0] != '\0' ? ", " : "");
+        cli_print_text(stdout, report->detail);
+        printf(")\n");
     }
     t->rows++;
 }
@@ -60,7 +67,7 @@ static bool is_file(const char *folder, const char *name)
 
 static void fail_path(tally *t, const char *path, const char *reason)
 {
-    fprintf(stderr, "mdot check: %s: %s\n", path, reason);
+    cli_message("check", "%s: %s", path, reason);
     t->broken = true;
 }
 

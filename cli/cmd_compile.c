@@ -31,7 +31,7 @@ static void show_progress(void *user, const char *step, size_t done, size_t tota
 static void show_warning(void *user, const char *message)
 {
     (void)user;
-    fprintf(stderr, "mdot compile: warning: %s\n", message);
+    cli_message("compile", "warning: %s", message);
 }
 
 static void show_dump(void *user, const char *message)

@@ -171,7 +171,7 @@ static int run(int argc, char **argv)
         mdot_job_get_info(job, &info);
         double batch = (double)(r.batch > 0 ? r.batch : cli_job_batch(&info));
         if (info.parameters + info.frozen_parameters == 0 && !r.reading.quiet)
-            fprintf(stderr, "mdot extract: warning: %s\n", mdot_warning_text(MDOT_WARN_NO_PARAMETERS));
+            cli_message("extract", "warning: %s", mdot_warning_text(MDOT_WARN_NO_PARAMETERS));
         mdot_optimizer optimizer = r.optimizer == CLI_NO_CHOICE ? info.optimizer : (mdot_optimizer)r.optimizer;
         if (r.json) {
             print_json(job, batch, optimizer);

@@ -193,8 +193,8 @@ static void print_text(const view *v)
     printf("size       %zu bytes, of which weights %zu\n", info.file_bytes, info.weights_bytes);
     printf("\n  %-24s %12s %12s  %s\n", "section", "address", "bytes", "access");
     for (size_t i = 0; i < v->section_count; i++)
-        printf("  %-24s %#12" PRIx64 " %12" PRIu64 "  %s\n", v->sections[i].name, v->sections[i].address,
-               v->sections[i].size_bytes, v->sections[i].access);
+        printf("  %-24s %#12" PRIx64 " %12" PRIu64 "  %s\n", cli_printable(&name, v->sections[i].name),
+               v->sections[i].address, v->sections[i].size_bytes, v->sections[i].access);
     for (size_t i = 0; i < info.entry_count; i++) print_entry(v, i);
     for (size_t i = 0; i < info.image_count; i++) print_image(v, i, info.entry_count);
 }

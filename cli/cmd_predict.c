@@ -1,5 +1,6 @@
 /* cmd_predict.c — `mdot predict`: how long a training step of a job takes, for each GPU and batch. */
 #include "cli/cmd_predict.h"
+#include "base/join.h"
 #include "base/suggest.h"
 #include "cli/command.h"
 
@@ -379,7 +380,7 @@ static mdot_status predict_all(const predict_request *r, predict_answers *answer
 {
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
-    mdot_status status = predict_open_model(r->model_path, &predictor, &context, err);
+    mdot_status status = predict_open_model(r->model_path, NULL, &predictor, &context, err);
     if (status == MDOT_OK) {
         mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
         status = mdot_predictor_get_info(predictor, &info);

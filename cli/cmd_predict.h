@@ -84,9 +84,10 @@ mdot_status predict_explain(const predict_answers *answers, mdot_error *err);
 void predict_json_explanation(const predict_answers *answers, size_t i);
 
 /* Opens the predictor at `path`, or the default one if it is NULL. The caller destroys both results, also after a
- * failure. */
-mdot_status predict_open_model(const char *path, mdot_predictor **out_predictor, mdot_context **out_context,
-                               mdot_error *err);
+ * failure. `output` is the file that the command will write; INVALID_ARGUMENT if it is the predictor. It may be
+ * NULL. */
+mdot_status predict_open_model(const char *path, const char *output, mdot_predictor **out_predictor,
+                               mdot_context **out_context, mdot_error *err);
 /* Loads a calibration, which must have been made with the predictor of this name. The caller destroys it, also after
  * a failure. */
 mdot_status predict_load_calibration(const char *path, const char *predictor, mdot_calibration **out_calibration,

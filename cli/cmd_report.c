@@ -199,7 +199,7 @@ static mdot_status open_model(calibrated_model *model, const report_request *r, 
 {
     mdot_calibration_info calibration = MDOT_INIT(mdot_calibration_info);
     *model = (calibrated_model){.info = MDOT_INIT(mdot_predictor_info)};
-    mdot_status status = predict_open_model(r->model_path, &model->predictor, &model->context, err);
+    mdot_status status = predict_open_model(r->model_path, r->output, &model->predictor, &model->context, err);
     if (status == MDOT_OK) status = mdot_predictor_get_info(model->predictor, &model->info);
     if (status != MDOT_OK || r->calibration_path == NULL) return status;
     status = predict_load_calibration(r->calibration_path, model->info.name, &model->calibration, err);
@@ -246,13 +246,13 @@ static int run(int argc, char **argv)
     if (request.gpus.count == 0 && !cli_add_gpus("report", fallback, &request.gpus)) return CLI_USAGE;
     if (request.gpus.count > REPORT_MAX_GPUS)
         return cli_usage_error("report", "a report shows at most %d GPUs", REPORT_MAX_GPUS);
+    request.reading.output = request.output;
     mdot_error err = {0};
     bs_memstream buffer;
     size_t size_bytes = 0;
     mdot_status status =
         bs_memstream_open(&buffer) ? MDOT_OK : mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for the report");
-    for (int i = 0; status == MDOT_OK && i < operands.count; i++)
-        status = bs_check_replaces(request.output, operands.item[i], &err);
+    if (status == MDOT_OK) status = bs_check_output(request.output, &err);
     if (status == MDOT_OK) status = write_report(&request, &operands, buffer.file, &err);
     char *text = bs_memstream_close(&buffer, &size_bytes);
     if (status == MDOT_OK && text == NULL) status = mdot_fail(&err, MDOT_OUT_OF_MEMORY, "no memory for the report");

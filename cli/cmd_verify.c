@@ -35,7 +35,7 @@ static void print_row(void *user, const mdotc_verify_row *row)
 static void show_warning(void *user, const char *message)
 {
     (void)user;
-    fprintf(stderr, "mdot verify: warning: %s\n", message);
+    cli_message("verify", "warning: %s", message);
 }
 
 typedef struct verify_request {

@@ -46,7 +46,7 @@ const cli_command *cli_find_command(const char *name)
         if (strcmp(name, (*command)->name) == 0) return *command;
         bs_suggest_add(&suggestion, (*command)->name);
     }
-    fprintf(stderr, "mdot: there is no command \"%s\"%s; see `mdot --help`\n", name, bs_suggest_end(&suggestion).text);
+    cli_message(NULL, "there is no command \"%s\"%s; see `mdot --help`", name, bs_suggest_end(&suggestion).text);
     return NULL;
 }
 

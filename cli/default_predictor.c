@@ -1,5 +1,6 @@
 /* default_predictor.c — opens the predictor, by default the one that mdot ships with, found relative to the executable,
  * and loads its calibration. */
+#include "base/file.h"
 #include "cli/cmd_predict.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ static char *beside_executable(void)
  * frees the path. */
 static mdot_status find_default(char **out_path, mdot_error *err)
 {
-    const char *chosen = getenv("MDOT_PREDICTOR");
+    const char *chosen = secure_getenv("MDOT_PREDICTOR");
     bool is_chosen = chosen != NULL && *chosen != '\0';
     char *path = is_chosen ? strdup(chosen) : beside_executable();
     if (path == NULL)
@@ -50,12 +51,14 @@ static mdot_status find_default(char **out_path, mdot_error *err)
     return status;
 }
 
-mdot_status predict_open_model(const char *path, mdot_predictor **out_predictor, mdot_context **out_context,
-                               mdot_error *err)
+mdot_status predict_open_model(const char *path, const char *output, mdot_predictor **out_predictor,
+                               mdot_context **out_context, mdot_error *err)
 {
     char *shipped = NULL;
     mdot_status status = path == NULL ? find_default(&shipped, err) : MDOT_OK;
-    if (status == MDOT_OK) status = mdot_predictor_open(shipped != NULL ? shipped : path, NULL, out_predictor, err);
+    if (shipped != NULL) path = shipped;
+    if (status == MDOT_OK && output != NULL) status = bs_check_replaces(output, path, err);
+    if (status == MDOT_OK) status = mdot_predictor_open(path, NULL, out_predictor, err);
     if (status == MDOT_OK) status = mdot_context_create(*out_predictor, out_context, err);
     free(shipped);
     return status;

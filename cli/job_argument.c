@@ -16,8 +16,8 @@ typedef struct warnings {
 static void show_warning(void *user, const char *message)
 {
     warnings *w = user;
-    if (w->shown < MAX_WARNINGS_SHOWN) fprintf(stderr, "mdot %s: warning: %s\n", w->command, message);
-    if (w->shown == MAX_WARNINGS_SHOWN) fprintf(stderr, "mdot %s: further warnings are omitted\n", w->command);
+    if (w->shown < MAX_WARNINGS_SHOWN) cli_message(w->command, "warning: %s", message);
+    if (w->shown == MAX_WARNINGS_SHOWN) cli_message(w->command, "further warnings are omitted");
     w->shown++;
 }
 

@@ -42,6 +42,7 @@ static const cli_command row_command = {.name = "calibrate", CLI_OPTIONS(options
 
 typedef struct table {
     const char *command, *path;
+    const char *output; /* file that the command will write, which must not be a job; may be NULL */
     int line;
     bool quiet;
     char *column[MEASURED_MAX_COLUMNS];
@@ -198,6 +199,7 @@ static mdot_status find_job(const table *t, char *const *cells, row_request *r, 
     mdot_job *job = NULL;
     char *path = path_from(t->path, cell_of(t, cells, "job"));
     r->reading.quiet = t->quiet;
+    r->reading.output = t->output;
     mdot_status status = path == NULL ? mdot_fail(&reason, MDOT_OUT_OF_MEMORY, "no memory")
                                       : cli_read_job(t->command, path, &r->reading, &job, &reason);
     free(path);
@@ -287,7 +289,8 @@ static mdot_status read_lines(table *t, char *text, measured_steps *m)
     return status;
 }
 
-mdot_status measured_read(const char *command, const char *path, bool quiet, measured_steps *out, mdot_error *err)
+mdot_status measured_read(const char *command, const char *path, const char *output, bool quiet, measured_steps *out,
+                          mdot_error *err)
 {
     unsigned char *bytes = NULL;
     size_t size_bytes = 0;
@@ -296,7 +299,7 @@ mdot_status measured_read(const char *command, const char *path, bool quiet, mea
     if (status != MDOT_OK) return status;
     char *text = (char *)bytes;
     size_t lines = count_lines(text);
-    table t = {.command = command, .path = path, .quiet = quiet, .err = err};
+    table t = {.command = command, .path = path, .output = output, .quiet = quiet, .err = err};
     if (strlen(text) != size_bytes) {
         status = mdot_fail(err, MDOT_MALFORMED, "%s: no text: it holds zeros", path);
     } else if (lines > MEASURED_MAX_ROWS) {

@@ -20,8 +20,10 @@ typedef struct measured_steps {
     size_t owned_count;
 } measured_steps;
 
-/* MALFORMED and INVALID_ARGUMENT name file and line. An invalid option value is also reported on stderr. */
-mdot_status measured_read(const char *command, const char *path, bool quiet, measured_steps *out, mdot_error *err);
+/* MALFORMED and INVALID_ARGUMENT name file and line. An invalid option value is also reported on stderr. `output` is
+ * the file that the command will write; INVALID_ARGUMENT if it is a job of the table. It may be NULL. */
+mdot_status measured_read(const char *command, const char *path, const char *output, bool quiet, measured_steps *out,
+                          mdot_error *err);
 void measured_free(measured_steps *steps);
 
 #endif

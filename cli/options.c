@@ -1,4 +1,5 @@
 /* options.c — the loop that reads command lines according to the table of a subcommand (command.h). */
+#include "base/file.h"
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/quantity.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPTIONS = 64 };
+enum { MAX_OPTIONS = 64, MAX_VALUES = 256 };
 
 typedef struct line {
     const cli_command *command;
@@ -16,6 +17,9 @@ typedef struct line {
     int argc, at; /* index of the next argument */
     char **argv;
     bool is_set[MAX_OPTIONS];
+    const char *values[MAX_VALUES]; /* of options other than --output: names of files, among others */
+    size_t value_count;
+    const char *output; /* value of --output; NULL if it is absent */
     bool helped;
 } line;
 
@@ -157,6 +161,24 @@ static bool refuse_name(const line *l, const char *name, size_t length, bool amb
 
 /* ---- The loop --------------------------------------------------------------------------------------------------- */
 
+/* Keeps the value for check_output. Behind "NAME=", the name of a file may follow. */
+static bool keep_value(line *l, const cli_option *option, const char *value)
+{
+    if (value == NULL) return true;
+    if (strcmp(option->name, "output") == 0) {
+        l->output = value;
+        return true;
+    }
+    if (l->value_count + 2 > MAX_VALUES) {
+        cli_usage_error(l->command->name, "at most %d options", MAX_VALUES / 2);
+        return false;
+    }
+    const char *equals = strchr(value, '=');
+    l->values[l->value_count++] = value;
+    if (equals != NULL) l->values[l->value_count++] = equals + 1;
+    return true;
+}
+
 static bool apply(line *l, const cli_option *option, const char *spelling, char *value)
 {
     size_t index = 0;
@@ -182,7 +204,7 @@ static bool apply(line *l, const cli_option *option, const char *spelling, char 
         }
         value = l->argv[l->at++];
     }
-    return set(l, option, value);
+    return keep_value(l, option, value) && set(l, option, value);
 }
 
 /* Reads "--name" or "--name=VALUE". */
@@ -245,6 +267,21 @@ static bool check_together(const line *l)
     return true;
 }
 
+/* Refuses an output that is one of the files on the command line: an operand or the value of an option. Commands check
+ * files that they find in other ways, for example the jobs of a table. */
+static bool check_output(const line *l, const cli_operands *operands)
+{
+    const char *input = NULL;
+    if (l->output == NULL) return true;
+    for (int i = 0; i < operands->count; i++)
+        if (bs_is_same_file(l->output, operands->item[i])) input = operands->item[i];
+    for (size_t i = 0; i < l->value_count; i++)
+        if (bs_is_same_file(l->output, l->values[i])) input = l->values[i];
+    if (input == NULL) return true;
+    cli_usage_error(l->command->name, "%s: the output would replace its own input %s", l->output, input);
+    return false;
+}
+
 static bool read_arguments(line *l, cli_operands *operands)
 {
     bool is_options_end = false;
@@ -262,7 +299,7 @@ static bool read_arguments(line *l, cli_operands *operands)
             is_options_end = true;
         if (!read) return false;
     }
-    return l->helped || check_together(l);
+    return l->helped || (check_together(l) && check_output(l, operands));
 }
 
 bool cli_read_line(const cli_command *command, int argc, char **argv, void *request, cli_operands *out_operands,

@@ -1,6 +1,7 @@
 /* report_html.c — a report as one self-contained HTML file, free of scripts, fonts and network access. */
 #include "cli/cmd_predict.h"
 #include "cli/report.h"
+#include "cli/type_times.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -251,49 +252,28 @@ static void write_memory(FILE *out, const report_job *job)
 
 /* ---- By type of operator, on the best GPU ------------------------------------------------------------------------ */
 
-/* Parts use the colours of the charts above: the optimizer is the fourth, waiting the fifth. */
-enum { MOST_TYPES = 8, OPTIMIZER_PART = 3, WAITING_PART, TYPE_PARTS };
-
-typedef struct type_time {
-    const char *type;
-    double ms[TYPE_PARTS];
-} type_time;
-
-static double all_ms(const type_time *t)
-{
-    double sum = 0;
-    for (int part = 0; part < TYPE_PARTS; part++) sum += t->ms[part];
-    return sum;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = all_ms(a), y = all_ms(b);
-    return x > y ? -1 : x < y;
-}
+enum { MOST_TYPES = 8 };
 
 /* False if memory ran out. */
 static bool write_types(FILE *out, const report_job *job)
 {
     const report_result *result = &job->results[best_result(job)];
-    type_time *types = calloc(job->info.operator_count, sizeof *types);
-    size_t count = 0;
+    size_t count = job->info.operator_count;
+    cli_type_time *types = calloc(count > MOST_TYPES ? count : MOST_TYPES, sizeof *types);
     if (types == NULL) return false;
-    for (size_t i = 0; i < job->info.operator_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         mdot_job_operator op = MDOT_INIT(mdot_job_operator);
         mdot_operator_time s = predict_explained_operator(result->explanation, &result->prediction, i);
         mdot_job_get_operator(job->job, i, &op);
-        size_t t = 0;
-        while (t < count && strcmp(types[t].type, op.type) != 0) t++;
-        if (t == count) types[count++].type = op.type;
-        types[t].ms[0] += s.forward_ms;
-        types[t].ms[1] += s.data_gradient_ms + s.weight_gradient_ms;
-        types[t].ms[OPTIMIZER_PART] += s.optimizer_ms;
+        types[i].type = op.type;
+        types[i].ms[CLI_FORWARD_PART] = s.forward_ms;
+        types[i].ms[CLI_BACKWARD_PART] = s.data_gradient_ms + s.weight_gradient_ms;
+        types[i].ms[CLI_OPTIMIZER_PART] = s.optimizer_ms;
     }
-    qsort(types, count, sizeof *types, compare);
+    count = cli_sum_by_type(types, count);
     for (size_t t = MOST_TYPES; t < count; t++) {
         types[MOST_TYPES - 1].type = "others";
-        for (int k = 0; k < TYPE_PARTS; k++) types[MOST_TYPES - 1].ms[k] += types[t].ms[k];
+        for (int k = 0; k < CLI_TYPE_PARTS; k++) types[MOST_TYPES - 1].ms[k] += types[t].ms[k];
     }
     if (count > MOST_TYPES) count = MOST_TYPES;
     double values[MOST_TYPES + 1][REPORT_MAX_PARTS] = {{0}};
@@ -303,7 +283,7 @@ static bool write_types(FILE *out, const report_job *job)
         memcpy(values[t], types[t].ms, sizeof types[t].ms);
     }
     mdot_explanation_info e = predict_explained(result->explanation, &result->prediction);
-    values[count][WAITING_PART] = e.host_ms + e.communication_ms + e.idle_ms;
+    values[count][CLI_WAITING_PART] = e.host_ms + e.communication_ms + e.idle_ms;
     names[count++] = "waiting";
     fprintf(out, "<div class=\"sheet\"><h2>By operator, on ");
     report_text(out, result->gpu->name);
@@ -311,7 +291,7 @@ static bool write_types(FILE *out, const report_job *job)
     report_draw_bars(out, &(report_bars){.title = "Time by operator",
                                          .unit = "ms",
                                          .parts = {"forward", "backward", "", "optimizer", "waiting"},
-                                         .part_count = TYPE_PARTS,
+                                         .part_count = CLI_TYPE_PARTS,
                                          .row_count = count,
                                          .names = names,
                                          .values = values});

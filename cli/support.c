@@ -13,27 +13,48 @@
 #include <strings.h>
 #include <unistd.h>
 
-int cli_usage_error(const char *command, const char *format, ...)
+/* Prints "mdot COMMAND: MESSAGE" and `end` as one printable line, because messages repeat text from files. */
+static void print_line(const char *command, const char *end, const char *format, va_list args)
+{
+    char text[8192]; /* a path of PATH_MAX and its message */
+    vsnprintf(text, sizeof text, format, args);
+    text[bs_cut_length(text, sizeof text - 1)] = '\0';
+    bs_make_printable(text);
+    if (command != NULL)
+        fprintf(stderr, "mdot %s: %s%s\n", command, text, end);
+    else
+        fprintf(stderr, "mdot: %s%s\n", text, end);
+}
+
+void cli_message(const char *command, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "mdot %s: ", command);
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "; see `mdot %s --help`\n", command);
+    print_line(command, "", format, args);
+    va_end(args);
+}
+
+int cli_usage_error(const char *command, const char *format, ...)
+{
+    char end[64];
+    va_list args;
+    va_start(args, format);
+    snprintf(end, sizeof end, "; see `mdot %s --help`", command);
+    print_line(command, end, format, args);
     va_end(args);
     return CLI_USAGE;
 }
 
 int cli_report(const char *command, const mdot_error *err)
 {
-    fprintf(stderr, "mdot %s: %s\n", command, err->message);
+    cli_message(command, "%s", err->message);
     return CLI_FAILED;
 }
 
 int cli_finish(const char *command, int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
-    fprintf(stderr, "mdot %s: cannot write the output: %s\n", command, strerror(errno));
+    cli_message(command, "cannot write the output: %s", strerror(errno));
     return CLI_FAILED;
 }
 
@@ -155,6 +176,18 @@ const char *cli_printable(cli_text *buffer, const char *name)
     snprintf(buffer->text, sizeof buffer->text, "%s", name);
     bs_make_printable(buffer->text);
     return buffer->text;
+}
+
+void cli_print_text(FILE *stream, const char *text)
+{
+    while (*text != '\0') {
+        int length = bs_printable_length(text), whole = bs_utf8_length(text);
+        if (length > 0)
+            fwrite(text, 1, (size_t)length, stream);
+        else
+            fputc(*text == '\n' || *text == '\t' || *text == '\r' ? ' ' : '?', stream);
+        text += whole > 0 ? whole : 1;
+    }
 }
 
 void cli_json_string(FILE *stream, const char *text)

@@ -1,3 +1,10 @@
+# mdot_installed_rpath(TARGET): TARGET, which is installed, has the same library path in the build tree as in an installation.
+# Otherwise, CMake writes a path for the build tree that ends with separators, which are room for the path that it writes when it
+# installs the file. The loader reads the room as empty elements, which mean the current directory. scripts/check-elf.sh tests it.
+function(mdot_installed_rpath target)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
+endfunction()
+
 # add_mdot_library(NAME OBJECTS TARGET… [NEEDS TARGET…] [SYSTEM TARGET…]): one of the installed libraries, as NAME (static)
 # and NAME_shared, made of the objects of the given object libraries. NEEDS: mdot's own libraries whose public functions it
 # calls. SYSTEM: other libraries, which a program that links the static one must link, too.
@@ -32,8 +39,17 @@ function(add_mdot_library name)
                VERSION ${PROJECT_VERSION}
                SOVERSION ${MDOT_SOVERSION}
                LINKER_LANGUAGE C
-               LINK_DEPENDS ${map}
-               INSTALL_RPATH $ORIGIN)
+               LINK_DEPENDS ${map})
+  mdot_installed_rpath(${name}_shared)
+  foreach(need IN LISTS arg_NEEDS) # so that $ORIGIN suffices in the build tree, too
+    add_custom_command(
+      TARGET ${name}_shared
+      POST_BUILD
+      COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:${need}_shared>
+              $<TARGET_FILE_DIR:${name}_shared>/$<TARGET_SONAME_FILE_NAME:${need}_shared>
+      VERBATIM)
+    set_property(TARGET ${name}_shared PROPERTY INSTALL_RPATH $ORIGIN)
+  endforeach()
   target_link_options(${name}_shared PRIVATE LINKER:--version-script=${map})
   if(NOT MDOT_ASAN AND NOT MDOT_TSAN) # the sanitizer's runtime library belongs to the program
     target_link_options(${name}_shared PRIVATE LINKER:-z,defs)

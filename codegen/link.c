@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -78,6 +79,27 @@ static mdot_status write_parts(const cg_temp_dir *w, const cg_parts *parts, mdot
 
 /* ---- Running the linker ------------------------------------------------------------------------------------------ */
 
+/* Starts the linker of this name in the first folder of PATH that has it. A process with more rights than its user
+ * (setuid) uses the system's own folders, because the user sets PATH. Returns 0 or an error number. */
+static int start_in_path(const char *linker, const posix_spawn_file_actions_t *actions, char **arguments,
+                         pid_t *out_process)
+{
+    static const char system_path[] = "/usr/bin:/bin";
+    char program[PATH_MAX];
+    const char *folder = secure_getenv("PATH");
+    int failed = ENOENT;
+    if (folder == NULL || *folder == '\0') folder = system_path;
+    while (failed != 0 && folder != NULL) {
+        const char *end = strchrnul(folder, ':');
+        int length = snprintf(program, sizeof program, "%.*s/%s", (int)(end - folder), folder, linker);
+        bool is_absolute = folder[0] == '/' && length > 0 && (size_t)length < sizeof program;
+        if (is_absolute && access(program, X_OK) == 0)
+            failed = posix_spawn(out_process, program, actions, NULL, arguments, environ);
+        folder = *end == ':' ? end + 1 : NULL;
+    }
+    return failed;
+}
+
 /* Starts the first linker found; its output goes to a file. */
 static mdot_status start_linker(const cg_temp_dir *w, const cg_machine *machine, pid_t *out_process,
                                 const char **out_name, mdot_error *err)
@@ -99,7 +121,7 @@ static mdot_status start_linker(const cg_temp_dir *w, const cg_machine *machine,
         failed = ENOENT;
         for (int i = 0; i < LINKER_COUNT && failed == ENOENT; i++) {
             *out_name = linkers[i];
-            failed = posix_spawnp(out_process, linkers[i], &actions, NULL, arguments, environ);
+            failed = start_in_path(linkers[i], &actions, arguments, out_process);
         }
     }
     posix_spawn_file_actions_destroy(&actions);

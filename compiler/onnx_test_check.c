@@ -292,7 +292,7 @@ mdot_status mdotc_check(const char *directory, const mdotc_check_options *option
     t.relative_tolerance = t.options->relative_tolerance > 0 ? t.options->relative_tolerance : 1e-4;
     t.absolute_tolerance = t.options->absolute_tolerance > 0 ? t.options->absolute_tolerance : 1e-6;
 
-    const char *root = getenv("TMPDIR");
+    const char *root = secure_getenv("TMPDIR");
     char folder[512], artefact[544];
     if (snprintf(folder, sizeof folder, "%s/mdot-check-XXXXXX", root != NULL ? root : "/tmp") >= (int)sizeof folder)
         return mdot_fail(err, MDOT_IO, "TMPDIR is too long: %s", root);

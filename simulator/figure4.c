@@ -24,13 +24,20 @@ static const char usage[] =
     "windows (default 0.9)\n"
     "  --seeds N           number of seeds of random errors (default 3)\n";
 
+static bool refuse(const mdot_error *err)
+{
+    fprintf(stderr, "mdot-figure4: %s\n", err->message);
+    return false;
+}
+
 static bool parse(const char *option, const char *text, double least, double most, double *out_value)
 {
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end != '\0' || !(value >= least && value <= most)) {
-        fprintf(stderr, "mdot-figure4: --%s: \"%s\" is not a number from %g to %g\n", option, text, least, most);
-        return false;
+        mdot_error err;
+        mdot_fail(&err, MDOT_INVALID_ARGUMENT, "--%s: \"%s\" is not a number from %g to %g", option, text, least, most);
+        return refuse(&err);
     }
     *out_value = value;
     return true;
@@ -40,8 +47,9 @@ static bool add_trace(char *text, ex_setup *setup)
 {
     char *sign = strchr(text, '=');
     if (sign == NULL || sign == text || sign[1] == '\0' || setup->trace_count == EX_MAX_TRACES) {
-        fprintf(stderr, "mdot-figure4: traces are NAME=FILE, at most %d: \"%s\"\n", EX_MAX_TRACES, text);
-        return false;
+        mdot_error err;
+        mdot_fail(&err, MDOT_INVALID_ARGUMENT, "traces are NAME=FILE, at most %d: \"%s\"", EX_MAX_TRACES, text);
+        return refuse(&err);
     }
     *sign = '\0';
     setup->trace_names[setup->trace_count] = text;
@@ -58,6 +66,7 @@ static bool read_line(int argc, char **argv, ex_setup *setup, const char **out_p
         {"seeds", required_argument, NULL, 's'},       {0}};
     double gpus = 64, windows = 5, jobs = 10000, load = .9, seeds = 3;
     bool is_right = true;
+    opterr = 0; /* getopt would repeat unprintable characters */
     for (int option; is_right && (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (option) {
         case 'p':
@@ -111,6 +120,22 @@ static mdot_status write_file(const char *prefix, const char *suffix,
     return status;
 }
 
+/* Refuses a prefix whose files are inputs. */
+static mdot_status check_outputs(const char *prefix, const char *predictions, const ex_setup *setup, mdot_error *err)
+{
+    static const char *const suffixes[] = {"md", "json", "svg"};
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < sizeof suffixes / sizeof *suffixes; i++) {
+        char *path = NULL;
+        if (asprintf(&path, "%s.%s", prefix, suffixes[i]) < 0) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+        status = sc_check_output(path, predictions, err);
+        for (size_t t = 0; status == MDOT_OK && t < setup->trace_count; t++)
+            status = sc_check_output(path, setup->trace_paths[t], err);
+        free(path);
+    }
+    return status;
+}
+
 static void show_progress(void *user, size_t done, size_t total)
 {
     (void)user;
@@ -127,8 +152,8 @@ int main(int argc, char **argv)
         return 2;
     }
     mdot_error err = {0};
-    mdot_status status = MDOT_OK;
-    if (predictions != NULL) status = ex_predictions_read(predictions, &setup.predictions, &err);
+    mdot_status status = check_outputs(prefix, predictions, &setup, &err);
+    if (status == MDOT_OK && predictions != NULL) status = ex_predictions_read(predictions, &setup.predictions, &err);
     if (status == MDOT_OK) status = ex_list_arms(&setup, &err);
     if (status == MDOT_OK) status = ex_run(&setup, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, &results, &err);
     if (status == MDOT_OK) status = write_file(prefix, "md", ex_print_table, &setup, &results, &err);

@@ -163,6 +163,7 @@ int main(int argc, char **argv)
         {"jobs", required_argument, NULL, 'j'}, {"rounds", required_argument, NULL, 'r'}, {0}};
     long jobs = 500, rounds = 9;
     bool is_right = true;
+    opterr = 0; /* getopt would repeat unprintable characters */
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         char *end = NULL;
         long *value = option == 'j' ? &jobs : &rounds;

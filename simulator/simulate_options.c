@@ -1,6 +1,7 @@
 /* simulate_options.c — reading mdot-simulate's command line. */
 #include "simulator/simulate_options.h"
 #include "simulator/policy/policies.h"
+#include "simulator/report/simulation_report.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -55,12 +56,14 @@ static const char help[] =
 
 __attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...)
 {
+    char text[1024];
+    mdot_error err;
     va_list args;
     va_start(args, format);
-    fputs("mdot-simulate: ", stderr);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fputs("\n", stderr);
+    mdot_fail(&err, MDOT_INVALID_ARGUMENT, "%s", text); /* makes it one printable line */
+    fprintf(stderr, "mdot-simulate: %s\n", err.message);
     return false;
 }
 
@@ -236,9 +239,27 @@ static void list_policies(void)
     for (size_t i = 0; sc_policies[i] != NULL; i++) printf("%-12s %s\n", sc_policies[i]->name, sc_policies[i]->summary);
 }
 
+/* Refuses an output that would replace an input or the other output. */
+static bool check_outputs(const sc_request *request)
+{
+    const char *const inputs[] = {request->trace_path,       request->cluster_path, request->factors_path,
+                                  request->throughputs_path, request->idle_path,    request->sweep_path,
+                                  request->predictor_path};
+    mdot_error err;
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
+        if (sc_check_output(request->log_path, inputs[i], &err) != MDOT_OK ||
+            sc_check_output(request->jobs_path, inputs[i], &err) != MDOT_OK)
+            return refuse("%s", err.message);
+    bool is_one = request->log_path != NULL && request->jobs_path != NULL &&
+                  (strcmp(request->log_path, request->jobs_path) == 0 ||
+                   sc_check_output(request->log_path, request->jobs_path, NULL) != MDOT_OK);
+    return !is_one || refuse("--log and --per-job are one file");
+}
+
 static bool check(const sc_request *request)
 {
     if (request->trace_path == NULL) return refuse("no trace given");
+    if (!check_outputs(request)) return false;
     if (request->idle_path != NULL && (request->gpus > 0 || request->cluster_path != NULL || request->policy_count > 0))
         return refuse("--idle excludes --gpus, --cluster and --policy");
     if (request->factors_path != NULL && request->estimate != NULL) return refuse("--factors excludes --estimate");
@@ -281,6 +302,7 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
     *out_request = (sc_request){.seed = 1};
     *out_status = SC_EXIT_USAGE;
     bool is_right = true;
+    opterr = 0; /* getopt would repeat unprintable characters */
     for (int option; is_right && (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (option == LIST || option == HELP) {
             if (option == LIST)
@@ -290,7 +312,8 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
             *out_status = SC_EXIT_OK;
             return false;
         }
-        is_right = option != '?' && take(option, optarg, out_request);
+        is_right = option != '?' ? take(option, optarg, out_request)
+                                 : refuse("%s: unknown option, or its value is missing", argv[optind - 1]);
     }
     if (is_right && argc - optind > 1) is_right = refuse("expected one trace");
     if (is_right && argc - optind == 1) out_request->trace_path = argv[optind];

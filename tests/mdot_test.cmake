@@ -28,6 +28,7 @@ set(mdot_full_tests
     test_bf16
     test_chronus
     test_cli
+    test_cli_control_bytes
     test_cli_predict
     test_cpu_attention
     test_cpu_expr

@@ -28,7 +28,7 @@ static mdot_status load_driver(gpu_device *c, mdot_error *err)
 {
     mdot_status status = rt_cuda_driver_load(&c->driver, err);
     if (status != MDOT_OK) return status;
-    const char *name = getenv("MDOT_LIBCUDA");
+    const char *name = secure_getenv("MDOT_LIBCUDA");
     if (name == NULL || name[0] == '\0') name = "libcuda.so.1";
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) return mdot_fail(err, MDOT_DEVICE, "%s has disappeared", name);

@@ -1,7 +1,8 @@
 /* cubin.c — see cubin.h.
  *
  * NVIDIA leaves the format undocumented. This file uses the parts that `cuobjdump -elf` prints with names (CUDA
- * 12.4). Tests compare them with ptxas's own output on every architecture (tried with NVRTC 12.9 and 13.0):
+ * 12.4). Tests compare them with ptxas's own output on every architecture, with NVRTC 12.1, 12.9 and 13.0
+ * (tests/codegen/cuda/nvrtc_versions.sh). NVRTC 12 writes its version, for example 129, into the ELF field e_version.
  *
  *   .symtab            a function symbol for each kernel, with STO_CUDA_ENTRY set in st_other
  *   .nv.info           attributes of all functions, each with the function's symbol number before the value

@@ -38,7 +38,7 @@ static void *open_in(const char *folder, const char *subfolder)
 
 static mdot_status open_library(void **out_library, mdot_error *err)
 {
-    const char *forced = getenv("MDOT_NVRTC"), *cuda = getenv("CUDA_HOME");
+    const char *forced = secure_getenv("MDOT_NVRTC"), *cuda = secure_getenv("CUDA_HOME");
     if (forced != NULL && forced[0] != '\0') {
         *out_library = dlopen(forced, RTLD_NOW | RTLD_LOCAL);
         if (*out_library != NULL) return MDOT_OK;

@@ -3,16 +3,17 @@
 #define FE_CONTEXT_H
 
 #include "frontend/onnx/onnx.h"
+#include "frontend/onnx/read.h"
 
 #include "onnx.pb-c.h"
 
 typedef struct fe_context {
-    const char *file;           /* name of the model in messages */
-    const char *folder;         /* folder of external data; NULL: external data is refused */
-    const unsigned char *bytes; /* the model file, which spans of raw_data refer to */
-    const fe_options *options;  /* always set */
-    ir_arena *arena;            /* the graph */
-    ir_arena *scratch;          /* protobuf messages and names, freed after the import */
+    const char *file;          /* name of the model in messages */
+    const char *folder;        /* folder of external data; NULL: external data is refused */
+    const fe_source *source;   /* the model file, which spans of raw_data refer to */
+    const fe_options *options; /* always set */
+    ir_arena *arena;           /* the graph */
+    ir_arena *scratch;         /* protobuf messages and names, freed after the import */
     mdot_error *err;
 } fe_context;
 

@@ -107,8 +107,8 @@ static int open_inside(const char *folder, const char *path, const char **out_re
     return fd;
 }
 
-static mdot_status map_location(const fe_context *context, int fd, const location *l, const char *kind,
-                                const char *name, size_t size_bytes, const void **out_data)
+static mdot_status read_location(const fe_context *context, int fd, const location *l, const char *kind,
+                                 const char *name, size_t size_bytes, const void **out_data)
 {
     struct stat info;
     if (fstat(fd, &info) != 0) return refuse(context, kind, name, l->path, strerror(errno));
@@ -123,9 +123,11 @@ static mdot_status map_location(const fe_context *context, int fd, const locatio
                          context->file, kind, name, l->path, size_bytes, (unsigned long long)length,
                          (unsigned long long)l->offset, (unsigned long long)file_bytes);
     }
-    const void *data = fe_map_range(fd, l->offset, size_bytes, context->arena);
+    const void *data = fe_read_range(fd, l->offset, size_bytes, context->arena);
+    if (data == NULL && errno == ENOMEM) return fe_out_of_memory(context);
     if (data == NULL)
-        return errno == ENOMEM ? fe_out_of_memory(context) : refuse(context, kind, name, l->path, strerror(errno));
+        return refuse(context, kind, name, l->path,
+                      errno == 0 ? "the file was truncated while it was read" : strerror(errno));
     ir_arena_allow(context->arena,
                    size_bytes <= SIZE_MAX / GRAPH_BYTES_PER_BYTE ? GRAPH_BYTES_PER_BYTE * size_bytes : SIZE_MAX);
     *out_data = data;
@@ -143,8 +145,8 @@ mdot_status fe_check_external(const fe_context *context, const Onnx__TensorProto
     return path != NULL ? bs_check_replaces(output, path, context->err) : fe_out_of_memory(context);
 }
 
-mdot_status fe_map_external(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
-                            const char *name, size_t size_bytes, const void **out_data)
+mdot_status fe_read_external(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
+                             const char *name, size_t size_bytes, const void **out_data)
 {
     location l = {0};
     mdot_status status = parse_location(context, proto, kind, name, &l);
@@ -154,7 +156,7 @@ mdot_status fe_map_external(const fe_context *context, const Onnx__TensorProto *
     const char *reason;
     int fd = open_inside(context->folder, l.path, &reason);
     if (fd < 0) return refuse(context, kind, name, l.path, reason);
-    status = map_location(context, fd, &l, kind, name, size_bytes, out_data);
+    status = read_location(context, fd, &l, kind, name, size_bytes, out_data);
     close(fd);
     return status;
 }

@@ -6,8 +6,8 @@
 
 /* Fails if options->output is the file of a tensor whose data_location is EXTERNAL, in any folder. */
 mdot_status fe_check_external(const fe_context *context, const Onnx__TensorProto *proto);
-/* Maps the `size_bytes` > 0 bytes of a tensor whose data_location is EXTERNAL. */
-mdot_status fe_map_external(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
-                            const char *name, size_t size_bytes, const void **out_data);
+/* Reads the `size_bytes` > 0 bytes of a tensor whose data_location is EXTERNAL. */
+mdot_status fe_read_external(const fe_context *context, const Onnx__TensorProto *proto, const char *kind,
+                             const char *name, size_t size_bytes, const void **out_data);
 
 #endif

@@ -401,20 +401,22 @@ mdot_status fe_explain_memory(const ir_arena *arena, const char *name, mdot_stat
 static mdot_status explain_format(const fe_context *context, size_t size_bytes, mdot_status status)
 {
     if (status != MDOT_MALFORMED && status != MDOT_UNSUPPORTED) return status;
-    bs_foreign foreign =
-        bs_recognise_foreign(context->bytes, size_bytes, context->options->job ? BS_EXPECT_JOB : BS_EXPECT_MODEL);
+    size_t looked_at = size_bytes < BS_FOREIGN_BYTES ? size_bytes : BS_FOREIGN_BYTES;
+    if (fe_need(context->source, 0, looked_at, NULL) != MDOT_OK) return status;
+    bs_foreign foreign = bs_recognise_foreign(context->source->bytes, looked_at,
+                                              context->options->job ? BS_EXPECT_JOB : BS_EXPECT_MODEL);
     if (foreign.text[0] == '\0') return status;
     return mdot_fail(context->err, MDOT_MALFORMED, "%s: %s", context->file, foreign.text);
 }
 
-mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *name, const char *folder,
-                            const fe_options *options, ir_arena *arena, ir_graph **out_graph, mdot_error *err)
+static mdot_status import_source(const fe_source *source, const char *folder, const fe_options *options,
+                                 ir_arena *arena, ir_graph **out_graph, mdot_error *err)
 {
     static const fe_options no_options;
-    importer im = {.context = {.file = name,
+    size_t size_bytes = source->size_bytes;
+    importer im = {.context = {.file = source->name,
                                .folder = folder,
-                               .bytes = bytes,
-
+                               .source = source,
                                .options = options != NULL ? options : &no_options,
                                .arena = arena,
                                .err = err}};
@@ -425,27 +427,35 @@ mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *na
     ir_arena_allow(arena, bound(base, GRAPH_BYTES_PER_BYTE, size_bytes));
     if (im.context.scratch == NULL) return fe_out_of_memory(&im.context);
     ProtobufCMessage *message;
-    status = fe_wire_unpack(bytes, size_bytes, &onnx__model_proto__descriptor, name, im.context.scratch, &message, err);
+    status = fe_wire_unpack(source, &onnx__model_proto__descriptor, im.context.scratch, &message, err);
     if (status == MDOT_OK) status = check_model(&im.context, (const Onnx__ModelProto *)message);
     status = explain_format(&im.context, size_bytes, status);
     if (status == MDOT_OK) status = import_model(&im, (const Onnx__ModelProto *)message);
     if (status == MDOT_OK) *out_graph = im.graph;
     ir_arena_destroy(im.context.scratch);
-    return fe_explain_memory(arena, name, status, err);
+    return fe_explain_memory(arena, source->name, status, err);
+}
+
+mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *name, const char *folder,
+                            const fe_options *options, ir_arena *arena, ir_graph **out_graph, mdot_error *err)
+{
+    fe_source source = fe_memory_source(bytes, size_bytes, name);
+    return import_source(&source, folder, options, arena, out_graph, err);
 }
 
 mdot_status fe_import(const char *path, const fe_options *options, ir_arena *arena, ir_graph **out_graph,
                       mdot_error *err)
 {
-    const void *bytes;
-    size_t size_bytes;
-    mdot_status status = fe_map_file(path, arena, &bytes, &size_bytes, err);
-    if (status == MDOT_OK && options != NULL && options->output != NULL)
-        status = bs_check_replaces(options->output, path, err);
+    fe_source source;
+    mdot_status status = fe_open_source(path, arena, &source, err);
     if (status != MDOT_OK) return status;
     const char *slash = strrchr(path, '/');
     const char *folder =
         slash != NULL ? ir_arena_strndup(arena, path, (size_t)(slash - path) + 1) : "."; /* "/" stays "/" */
-    if (folder == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
-    return fe_import_bytes(bytes, size_bytes, path, folder, options, arena, out_graph, err);
+    if (folder == NULL) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    if (status == MDOT_OK && options != NULL && options->output != NULL)
+        status = bs_check_replaces(options->output, path, err);
+    if (status == MDOT_OK) status = import_source(&source, folder, options, arena, out_graph, err);
+    fe_close_source(&source);
+    return status;
 }

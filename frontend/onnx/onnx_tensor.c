@@ -134,7 +134,7 @@ static mdot_status import_external(const fe_context *context, const Onnx__Tensor
                                    const char *name, ir_tensor *tensor, size_t size_bytes)
 {
     const void *data;
-    mdot_status status = fe_map_external(context, proto, kind, name, size_bytes, &data);
+    mdot_status status = fe_read_external(context, proto, kind, name, size_bytes, &data);
     if (status != MDOT_OK) return status;
     tensor->data = adopt(context, data, tensor->dtype, size_bytes);
     return tensor->data != NULL ? MDOT_OK : fe_out_of_memory(context);
@@ -150,7 +150,9 @@ static mdot_status import_raw(const fe_context *context, const Onnx__TensorProto
                          "%s: %s '%s': raw_data has %llu bytes, but its shape requires %zu", context->file, kind, name,
                          (unsigned long long)span.size_bytes, size_bytes);
     }
-    tensor->data = adopt(context, context->bytes + span.offset, tensor->dtype, size_bytes);
+    mdot_status status = fe_need(context->source, (size_t)span.offset, size_bytes, context->err);
+    if (status != MDOT_OK) return status;
+    tensor->data = adopt(context, context->source->bytes + span.offset, tensor->dtype, size_bytes);
     return tensor->data != NULL ? MDOT_OK : fe_out_of_memory(context);
 }
 
@@ -243,15 +245,15 @@ mdot_status fe_read_tensor(const char *path, ir_arena *arena, ir_tensor **out_te
                            mdot_error *err)
 {
     static const fe_options no_options;
-    const void *bytes;
-    size_t size_bytes;
-    mdot_status status = fe_map_file(path, arena, &bytes, &size_bytes, err);
+    fe_source file;
+    mdot_status status = fe_open_source(path, arena, &file, err);
     if (status != MDOT_OK) return status;
-    fe_context context = {.file = path, .bytes = bytes, .options = &no_options, .arena = arena, .err = err};
+    fe_context context = {.file = path, .source = &file, .options = &no_options, .arena = arena, .err = err};
     context.scratch = ir_arena_create(0);
-    if (context.scratch == NULL) return fe_out_of_memory(&context);
     ProtobufCMessage *message;
-    status = fe_wire_unpack(bytes, size_bytes, &onnx__tensor_proto__descriptor, path, context.scratch, &message, err);
+    status = context.scratch != NULL
+                 ? fe_wire_unpack(&file, &onnx__tensor_proto__descriptor, context.scratch, &message, err)
+                 : fe_out_of_memory(&context);
     if (status == MDOT_OK) {
         const Onnx__TensorProto *proto = (const Onnx__TensorProto *)message;
         const char *name = ir_arena_strdup(arena, fe_text(proto->name));
@@ -263,5 +265,6 @@ mdot_status fe_read_tensor(const char *path, ir_arena *arena, ir_tensor **out_te
         }
     }
     ir_arena_destroy(context.scratch);
+    fe_close_source(&file);
     return status;
 }

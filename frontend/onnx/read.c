@@ -1,11 +1,8 @@
-/* read.c — maps files read-only: models, external data, tensors of test data sets.
- *
- * A mapping reads the file while it is in use. If another process truncates the file meanwhile, SIGBUS ends the
- * process, as with every mapped file.
- */
+/* read.c — see read.h. */
 #include "frontend/onnx/read.h"
 
 #include "base/file.h"
+#include "frontend/onnx/wire.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,44 +20,94 @@ static void unmap(void *object)
     munmap(m->begin, m->size_bytes);
 }
 
-const void *fe_map_range(int fd, uint64_t offset, size_t size_bytes, ir_arena *arena)
+/* Reserves memory outside the arena's chunks. It takes no pages until it is written. NULL and errno on failure. */
+static unsigned char *reserve(size_t size_bytes, int flags, ir_arena *arena)
 {
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    size_t lead = (size_t)(offset % page);
     mapping *m = IR_NEW(arena, mapping);
-    if (m == NULL || size_bytes > SIZE_MAX - lead) {
+    if (m == NULL) {
         errno = ENOMEM;
         return NULL;
     }
-    m->size_bytes = lead + size_bytes;
-    m->begin = mmap(NULL, m->size_bytes, PROT_READ, MAP_PRIVATE, fd, (off_t)(offset - lead));
+    m->size_bytes = size_bytes;
+    m->begin = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (m->begin == MAP_FAILED) return NULL;
     if (!ir_arena_defer(arena, unmap, m)) {
         unmap(m);
         errno = ENOMEM;
         return NULL;
     }
-    return (const unsigned char *)m->begin + lead;
+    return m->begin;
 }
 
-mdot_status fe_map_file(const char *path, ir_arena *arena, const void **out_bytes, size_t *out_size_bytes,
-                        mdot_error *err)
+/* Reads exactly so many bytes. On failure, sets errno, to 0 if the file is too short. */
+static bool read_exactly(int fd, uint64_t offset, unsigned char *bytes, size_t size_bytes)
 {
-    int fd;
-    uint64_t size_bytes;
-    mdot_status status = bs_open_file(path, &fd, &size_bytes, err);
-    if (status != MDOT_OK) return status;
-    const void *bytes = NULL;
-    if (size_bytes == 0) {
-        status = mdot_fail(err, MDOT_MALFORMED, "%s: empty", path);
-    } else {
-        bytes = fe_map_range(fd, 0, (size_t)size_bytes, arena);
-        if (bytes == NULL)
-            status = mdot_fail(err, errno == ENOMEM ? MDOT_OUT_OF_MEMORY : MDOT_IO, "%s: %s", path, strerror(errno));
+    for (size_t have = 0; have < size_bytes;) {
+        ssize_t count = pread(fd, bytes + have, size_bytes - have, (off_t)(offset + have));
+        if (count < 0 && errno == EINTR) continue;
+        if (count == 0) errno = 0;
+        if (count <= 0) return false;
+        have += (size_t)count;
     }
-    close(fd);
+    return true;
+}
+
+const void *fe_read_range(int fd, uint64_t offset, size_t size_bytes, ir_arena *arena)
+{
+    unsigned char *bytes = reserve(size_bytes, 0, arena);
+    return bytes != NULL && read_exactly(fd, offset, bytes, size_bytes) ? bytes : NULL;
+}
+
+mdot_status fe_open_source(const char *path, ir_arena *arena, fe_source *out_source, mdot_error *err)
+{
+    enum { BITS = 64 };
+    fe_source source = {.name = path};
+    uint64_t size_bytes;
+    mdot_status status = bs_open_file(path, &source.descriptor, &size_bytes, err);
     if (status != MDOT_OK) return status;
-    *out_bytes = bytes;
-    *out_size_bytes = (size_t)size_bytes;
+    status = fe_check_file_size(path, size_bytes, err);
+    if (status == MDOT_OK) {
+        source.size_bytes = (size_t)size_bytes;
+        source.has_read = IR_NEW_ARRAY(arena, uint64_t, source.size_bytes / FE_CHUNK_BYTES / BITS + 1);
+        source.bytes = reserve(source.size_bytes, MAP_NORESERVE, arena);
+        if (source.has_read == NULL || source.bytes == NULL)
+            status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", path);
+    }
+    if (status == MDOT_OK)
+        *out_source = source;
+    else
+        close(source.descriptor);
+    return status;
+}
+
+void fe_close_source(fe_source *source)
+{
+    if (source->descriptor >= 0) close(source->descriptor);
+    source->descriptor = -1;
+}
+
+static bool has_chunk(const fe_source *source, size_t chunk)
+{
+    return (source->has_read[chunk / 64] >> chunk % 64 & 1) != 0;
+}
+
+mdot_status fe_need(const fe_source *source, size_t offset, size_t size_bytes, mdot_error *err)
+{
+    if (source->descriptor < 0 || size_bytes == 0) return MDOT_OK;
+    size_t end = (offset + size_bytes - 1) / FE_CHUNK_BYTES + 1;
+    for (size_t chunk = offset / FE_CHUNK_BYTES; chunk < end; chunk++) {
+        if (has_chunk(source, chunk)) continue;
+        size_t last = chunk;
+        while (last + 1 < end && !has_chunk(source, last + 1)) last++;
+        size_t from = chunk * FE_CHUNK_BYTES, to = (last + 1) * FE_CHUNK_BYTES;
+        if (to > source->size_bytes) to = source->size_bytes;
+        if (!read_exactly(source->descriptor, from, (unsigned char *)(uintptr_t)source->bytes + from, to - from)) {
+            if (errno == 0)
+                return mdot_fail(err, MDOT_MALFORMED, "%s: the file was truncated while it was read", source->name);
+            return mdot_fail(err, MDOT_IO, "%s: %s", source->name, strerror(errno));
+        }
+        for (; chunk <= last; chunk++) source->has_read[chunk / 64] |= UINT64_C(1) << chunk % 64;
+        chunk = last;
+    }
     return MDOT_OK;
 }

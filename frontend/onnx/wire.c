@@ -20,7 +20,8 @@ enum { VARINT_MAX_BYTES = 10, LENGTH_BYTES = 5, RAW_DATA_FIELD = 9 };
 typedef enum wire_type { WIRE_VARINT = 0, WIRE_64BIT = 1, WIRE_LENGTH = 2, WIRE_32BIT = 5 } wire_type;
 
 typedef struct scanner {
-    const unsigned char *begin;
+    const fe_source *source;
+    const unsigned char *begin; /* of the source */
     const char *file;
     mdot_error *err;
     int depth, graph_depth;
@@ -49,6 +50,13 @@ static mdot_status malformed_field(const scanner *s, const field *f, const Proto
 
 /* ---- Reading --------------------------------------------------------------------------------------------------- */
 
+/* Makes the bytes from `at` on available: so many, or all up to `end` if these are fewer. */
+static mdot_status need(const scanner *s, const unsigned char *at, const unsigned char *end, size_t size_bytes)
+{
+    size_t rest_bytes = (size_t)(end - at);
+    return fe_need(s->source, (size_t)(at - s->begin), size_bytes < rest_bytes ? size_bytes : rest_bytes, s->err);
+}
+
 static mdot_status read_varint(const scanner *s, const unsigned char **at, const unsigned char *end, uint64_t *out)
 {
     uint64_t value = 0;
@@ -71,7 +79,8 @@ static mdot_status read_field(const scanner *s, const unsigned char **at, const 
     field f = {.begin = *at};
     const unsigned char *p = *at;
     uint64_t tag, size = 0;
-    mdot_status status = read_varint(s, &p, end, &tag);
+    mdot_status status = need(s, p, end, 2 * VARINT_MAX_BYTES); /* the tag, and a number or a length behind it */
+    if (status == MDOT_OK) status = read_varint(s, &p, end, &tag);
     if (status != MDOT_OK) return status;
     if (tag > UINT32_MAX || tag >> 3 == 0) return malformed(s, f.begin, "a field's number is out of range");
     f.number = (uint32_t)(tag >> 3);
@@ -230,10 +239,12 @@ static mdot_status scan_field(scanner *s, const field *f, const ProtobufCMessage
     if (f->wire != expected && !packed) return malformed_field(s, f, message, d, "has the wrong wire type");
     if (d->type == PROTOBUF_C_TYPE_MESSAGE) return scan_nested(s, f, d->descriptor);
     if (message == &onnx__tensor_proto__descriptor && d->id == RAW_DATA_FIELD) return put_span(s, f);
+    mdot_status status = need(s, f->begin, f->end, SIZE_MAX);
+    if (status != MDOT_OK) return status;
     if (d->type == PROTOBUF_C_TYPE_STRING && memchr(f->value, 0, (size_t)(f->end - f->value)) != NULL) {
         return malformed_field(s, f, message, d, "contains a NUL byte");
     }
-    mdot_status status = packed ? check_packed(s, f, message, d) : MDOT_OK;
+    status = packed ? check_packed(s, f, message, d) : MDOT_OK;
     return status == MDOT_OK ? put(s, f->begin, (size_t)(f->end - f->begin)) : status;
 }
 
@@ -269,17 +280,24 @@ static void arena_free(void *arena, void *memory)
     (void)arena, (void)memory;
 }
 
-mdot_status fe_wire_unpack(const void *bytes, size_t size_bytes, const ProtobufCMessageDescriptor *type,
-                           const char *file, ir_arena *scratch, ProtobufCMessage **out_message, mdot_error *err)
+mdot_status fe_check_file_size(const char *file, uint64_t size_bytes, mdot_error *err)
 {
     if (size_bytes > INT_MAX) {
         return mdot_fail(err, MDOT_UNSUPPORTED,
-                         "%s: %zu bytes exceed protobuf's limit of 2 GiB; store the weights as external data", file,
-                         size_bytes);
+                         "%s: %llu bytes exceed protobuf's limit of 2 GiB; store the weights as external data", file,
+                         (unsigned long long)size_bytes);
     }
-    if (size_bytes == 0) return mdot_fail(err, MDOT_MALFORMED, "%s: empty", file);
-    scanner s = {.begin = bytes, .file = file, .err = err};
-    mdot_status status = scan_message(&s, type, s.begin, s.begin + size_bytes);
+    return size_bytes > 0 ? MDOT_OK : mdot_fail(err, MDOT_MALFORMED, "%s: empty", file);
+}
+
+mdot_status fe_wire_unpack(const fe_source *source, const ProtobufCMessageDescriptor *type, ir_arena *scratch,
+                           ProtobufCMessage **out_message, mdot_error *err)
+{
+    const char *file = source->name;
+    mdot_status status = fe_check_file_size(file, source->size_bytes, err);
+    if (status != MDOT_OK) return status;
+    scanner s = {.source = source, .begin = source->bytes, .file = file, .err = err};
+    status = scan_message(&s, type, s.begin, s.begin + source->size_bytes);
     if (status == MDOT_OK) {
         ProtobufCAllocator allocator = {arena_alloc, arena_free, scratch};
         ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, s.used, s.skeleton);

@@ -8,6 +8,7 @@
 #ifndef FE_WIRE_H
 #define FE_WIRE_H
 
+#include "frontend/onnx/read.h"
 #include "ir/arena.h"
 #include "mdot/mdot_base.h"
 
@@ -23,10 +24,15 @@ typedef struct fe_span {
     uint64_t offset, size_bytes; /* position and size in the file */
 } fe_span;
 
-/* Checks `bytes` as one message of the given type and unpacks its skeleton into `scratch`. `file` is the name for
- * messages. MALFORMED: truncated fields, overlong varints, groups, wrong wire types, singular messages that occur
- * twice, names with a NUL. UNSUPPORTED: deeper nesting than the limits above, or more than protobuf's two gigabytes. */
-mdot_status fe_wire_unpack(const void *bytes, size_t size_bytes, const ProtobufCMessageDescriptor *type,
-                           const char *file, ir_arena *scratch, ProtobufCMessage **out_message, mdot_error *err);
+/* MALFORMED for a file without bytes, UNSUPPORTED for more than protobuf's two gigabytes. `file` is the name for
+ * messages. */
+mdot_status fe_check_file_size(const char *file, uint64_t size_bytes, mdot_error *err);
+
+/* Checks the source as one message of the given type and unpacks its skeleton into `scratch`. Reads all of the file
+ * but the content of raw_data and of unknown fields. MALFORMED: truncated fields, overlong varints, groups, wrong
+ * wire types, singular messages that occur twice, names with a NUL. UNSUPPORTED: deeper nesting than the limits
+ * above, or more than protobuf's two gigabytes. */
+mdot_status fe_wire_unpack(const fe_source *source, const ProtobufCMessageDescriptor *type, ir_arena *scratch,
+                           ProtobufCMessage **out_message, mdot_error *err);
 
 #endif

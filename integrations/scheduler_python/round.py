@@ -6,50 +6,93 @@ QUEUE.csv has one line for each waiting job: job_id,path,steps,gpus,batch and, o
 mdot.Configuration. The order is shortest remaining service first (predicted time × GPUs), and each job gets the fastest type
 that is free. Jobs that lack an estimate come last, first come, first served, and have no limit. The program prints job_id,
 type, GPUs, seconds and limit.
+
+Users write the values of their lines. Therefore a line with an invalid value only costs its own job the round, and the program
+prints the reason. A file without the required columns ends the program.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import csv
+import re
 import sys
-from typing import Any, Sequence
+from typing import Mapping, Sequence
 
-from estimates import Estimates, Request
+from estimates import MOST_STEPS, Estimates, Request, whole
 
 COLUMNS = ("job_id", "path", "steps", "gpus")
+MOST_GPUS = 1 << 20
+"""Maximum number of GPUs of a job and of a type."""
 
 
-def read_queue(path: str) -> list[tuple[Request, int]]:
-    """Requests in the order of their submission, each with its number of GPUs."""
-    with open(path, newline="") as file:
-        reader = csv.DictReader(file)
-        missing = [name for name in COLUMNS if name not in (reader.fieldnames or [])]
-        if missing:
-            raise ValueError(f"{path}: no column {missing[0]!r}")
-        queue = []
-        for number, row in enumerate(reader, 2):
+def read_queue(path: str) -> tuple[list[tuple[Request, int]], list[str]]:
+    """Requests in the order of their submission, each with its number of GPUs, and the reasons for lines left out."""
+    queue: list[tuple[Request, int]] = []
+    refused: list[str] = []
+    known: set[str] = set()
+    csv.field_size_limit(1 << 30)  # a long cell is refused with its line instead of ending the program
+    with open(path, newline="", errors="replace") as file:
+        reader = csv.reader(file)
+        names = next(reader, [])
+        missing = [name for name in COLUMNS if name not in names]
+        if missing or len(set(names)) != len(names):
+            raise ValueError(f"{path}: no column {missing[0]!r}" if missing else f"{path}: a column appears twice")
+        while True:
             try:
-                options = {name: _value(text) for name, text in row.items() if name not in COLUMNS and text}
-                gpus = int(row["gpus"])
-                queue.append((Request(row["job_id"], row["path"], int(row["steps"]), {**options, "gpus": gpus}), gpus))
-            except (TypeError, ValueError) as fault:
-                raise ValueError(f"{path}:{number}: {fault}") from fault
-    return queue
+                cells = next(reader, None)
+                if cells is None:
+                    break
+                if not cells:
+                    continue
+                if len(cells) != len(names):
+                    raise ValueError(f"{len(cells)} cells instead of {len(names)}")
+                request, gpus = _request(dict(zip(names, cells)))
+                if request.job_id in known:
+                    raise ValueError(f"job {request.job_id} appears twice")
+            except (csv.Error, ValueError) as fault:
+                refused.append(f"{path}:{reader.line_num}: {fault}")
+                continue
+            known.add(request.job_id)
+            queue.append((request, gpus))
+    return queue, refused
 
 
-def _value(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text
+def _request(row: Mapping[str, str]) -> tuple[Request, int]:
+    if re.fullmatch(r"[\w.:\[\]-]{1,128}", row["job_id"], re.ASCII) is None:
+        raise ValueError(f"job_id consists of 1 to 128 letters, digits and . : _ - [ ], not {row['job_id'][:40]!r}")
+    gpus = whole("gpus", _value(row["gpus"]), MOST_GPUS)
+    steps = whole("steps", _value(row["steps"]), MOST_STEPS)
+    options = {name: _value(text) for name, text in row.items() if name not in COLUMNS and text}
+    return Request(row["job_id"], row["path"], steps, {**options, "gpus": gpus}), gpus
+
+
+def _value(text: str) -> int | float | str:
+    """A cell as an integer or a decimal number of at most 18 digits, or as text. Nothing is evaluated."""
+    if re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        return int(text)
+    return float(text) if re.fullmatch(r"[0-9]{1,9}\.[0-9]{1,9}", text) else text
+
+
+def read_free(text: str) -> dict[str, int]:
+    """Free GPUs of each type, from "A100=4,T4=8"."""
+    free: dict[str, int] = {}
+    for item in text.split(","):
+        name, _, count = item.partition("=")
+        if not name or name in free or re.fullmatch("[0-9]{1,7}", count) is None or int(count) > MOST_GPUS:
+            raise ValueError(f"--free takes TYPE=N,… with each type once and N from 0 to {MOST_GPUS}, not {item[:40]!r}")
+        free[name] = int(count)
+    return free
 
 
 def decide(
     queue: Sequence[tuple[Request, int]], free: dict[str, int], estimates: Estimates
 ) -> list[tuple[str, str, int, float | None, float | None]]:
-    """Jobs that start: (job_id, type, GPUs, predicted seconds, limit in seconds). Afterwards, `free` holds the free GPUs."""
+    """Jobs that start: (job_id, type, GPUs, predicted seconds, limit in seconds). Afterwards, `free` holds the free GPUs.
+
+    Raises ValueError for a job of less than one GPU, because it would add free GPUs."""
+    for request, gpus in queue:
+        whole(f"gpus of {request.job_id}", gpus, MOST_GPUS)
 
     def service(place: int) -> tuple[float, int]:
         request, gpus = queue[place]
@@ -69,21 +112,28 @@ def decide(
     return started
 
 
+def _report(reason: str) -> None:
+    """Prints one line without control characters, because reasons repeat text of users."""
+    print("round.py: " + "".join(c if c.isprintable() else "?" for c in reason), file=sys.stderr)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("queue", metavar="QUEUE.csv")
     parser.add_argument("--free", required=True, metavar="TYPE=N,…", help="GPUs that are free")
     options = parser.parse_args(arguments)
     try:
-        free = {name: int(count) for name, count in (item.split("=") for item in options.free.split(","))}
-        queue = read_queue(options.queue)
-    except (OSError, ValueError) as fault:
-        print(f"round.py: {fault}", file=sys.stderr)
+        free = read_free(options.free)
+        queue, refused = read_queue(options.queue)
+    except (OSError, ValueError, csv.Error) as fault:
+        _report(str(fault))
         return 2
+    for reason in refused:
+        _report(reason)
     estimates = Estimates(free)
     for request, _ in queue:
         if not estimates.submit(request):
-            print(f"round.py: {request.job_id} has no estimate: {estimates.refused[request.job_id]}", file=sys.stderr)
+            _report(f"{request.job_id} has no estimate: {estimates.refused[request.job_id]}")
     for job_id, gpu, gpus, seconds, limit in decide(queue, free, estimates):
         shown = ["-" if number is None else f"{number:.0f}" for number in (seconds, limit)]
         print(job_id, gpu, gpus, *shown)

@@ -285,7 +285,7 @@ static void choose(mdot_predictor *predictor, const mdot_open_options *options)
 
 mdot_status rt_device_open(mdot_predictor *predictor, const mdot_open_options *options, mdot_error *err)
 {
-    const char *device = options->device != NULL ? options->device : getenv("MDOT_DEVICE");
+    const char *device = options->device != NULL ? options->device : secure_getenv("MDOT_DEVICE");
     wanted w = {.choice = CHOOSE_AUTO};
     mdot_status status = parse_device(predictor->components, device, &w, err);
     if (status != MDOT_OK) return status;

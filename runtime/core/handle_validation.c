@@ -35,7 +35,7 @@ static object_table *objects; /* NULL until the first object is created */
 
 static void read_environment(void)
 {
-    const char *wanted = getenv("MDOT_VALIDATE");
+    const char *wanted = secure_getenv("MDOT_VALIDATE");
     bool on = wanted != NULL && strcmp(wanted, "") != 0 && strcmp(wanted, "0") != 0;
     atomic_store(&rt_validation_state, on ? RT_VALIDATION_ON : RT_VALIDATION_OFF);
 }

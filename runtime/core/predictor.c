@@ -95,7 +95,7 @@ mdot_status rt_predictor_open(const rt_components *components, const char *path,
     rt_allocator allocator;
     status = rt_allocator_init(&allocator, &o, err);
     if (status != MDOT_OK) return status;
-    const char *level = o.cpu_isa != NULL ? o.cpu_isa : getenv("MDOT_CPU_ISA");
+    const char *level = o.cpu_isa != NULL ? o.cpu_isa : secure_getenv("MDOT_CPU_ISA");
     if (level != NULL && level[0] == '\0') level = NULL;
     mdot_predictor *predictor = rt_alloc(&allocator, sizeof *predictor);
     if (predictor == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out for a predictor", path);

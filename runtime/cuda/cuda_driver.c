@@ -22,7 +22,7 @@ static mdot_status find(void *library, const char *library_name, const char *nam
 
 mdot_status rt_cuda_driver_load(rt_cuda_driver *out_driver, mdot_error *err)
 {
-    const char *name = getenv("MDOT_LIBCUDA");
+    const char *name = secure_getenv("MDOT_LIBCUDA");
     if (name == NULL || name[0] == '\0') name = "libcuda.so.1";
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (library == NULL) {

@@ -9,6 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+mdot_status sc_check_output(const char *path, const char *input, mdot_error *err)
+{
+    struct stat a, b;
+    if (path == NULL || input == NULL || stat(path, &a) != 0 || stat(input, &b) != 0 || a.st_dev != b.st_dev ||
+        a.st_ino != b.st_ino || !S_ISREG(a.st_mode))
+        return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "%s: the output would replace its own input %s", path, input);
+}
+
 mdot_status sc_open_output(const char *path, FILE **out_file, mdot_error *err)
 {
     struct stat info;
@@ -44,15 +53,22 @@ static bool write_rows(FILE *file, const sc_workload *workload, const sc_result 
 mdot_status sc_write_jobs(const char *path, const sc_workload *workload, const sc_result *result, mdot_error *err)
 {
     struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
-        return mdot_fail(err, MDOT_IO, "%s: not a regular file", path);
+    bool exists = stat(path, &info) == 0;
+    if (exists && !S_ISREG(info.st_mode)) return mdot_fail(err, MDOT_IO, "%s: not a regular file", path);
     char *temporary = NULL;
     if (asprintf(&temporary, "%s.%ld", path, (long)getpid()) < 0)
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory", path);
-    FILE *file = fopen(temporary, "wxe");
+    mode_t mode = exists ? info.st_mode & 0777 : 0666; /* a file that is replaced keeps its permissions */
+    int descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    bool is_open = descriptor >= 0 && (!exists || fchmod(descriptor, mode) == 0);
+    FILE *file = is_open ? fdopen(descriptor, "w") : NULL;
     mdot_status status = MDOT_OK;
     if (file == NULL) {
         status = mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
+        if (descriptor >= 0) {
+            close(descriptor);
+            unlink(temporary);
+        }
     } else {
         bool is_written = write_rows(file, workload, result);
         if (fclose(file) != 0 || !is_written || rename(temporary, path) != 0) {

@@ -22,12 +22,15 @@ typedef struct sc_summary {
 mdot_status sc_summarise(const sc_workload *workload, const sc_cluster *cluster, const sc_result *result,
                          sc_summary *out_summary, mdot_error *err);
 
+/* INVALID_ARGUMENT if the output `path` is the regular file `input` under any name. Either may be NULL. */
+mdot_status sc_check_output(const char *path, const char *input, mdot_error *err);
+
 /* Creates or truncates the file at `path` for writing; the caller closes it. IO for anything other than a regular
  * file, because a named pipe would block until a reader opens it. */
 mdot_status sc_open_output(const char *path, FILE **out_file, mdot_error *err);
 
 /* Writes job_id,start_s,end_s,jct_s,preemptions in order of arrival; the times of a rejected job are empty. The file
- * appears only when it is complete. */
+ * appears only when it is complete, and keeps the permissions of the file that it replaces. */
 mdot_status sc_write_jobs(const char *path, const sc_workload *workload, const sc_result *result, mdot_error *err);
 
 /* Print a table's header, a line of the table, and an indented JSON object. */

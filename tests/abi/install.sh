@@ -17,6 +17,7 @@ prefix=$work/moved
 mv "$work/installed" "$prefix"
 libraries=$(dirname "$(find "$prefix" -name libmdot.a)")
 if grep -rIlE "$build|$source|$work" "$prefix"; then fail "these files know where they were built or installed"; fi
+"$source/scripts/check-elf.sh" "$prefix" || fail "a library path of the installation lets the current directory provide libraries"
 
 # ---- The command -----------------------------------------------------------------------------------------------------
 

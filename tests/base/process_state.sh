@@ -1,13 +1,14 @@
 #!/bin/sh
 # Checks that the libraries leave the state of the whole process alone: umask, working folder, environment, locale, signals,
-# limits. Forbidden calls must be absent from the undefined symbols. Calls through syscall() have no symbol, therefore only the
+# limits. Reading the environment or PATH without regard to additional rights of the process (setuid) is forbidden, too;
+# secure_getenv is the alternative. Forbidden calls must be absent from the undefined symbols. Calls through syscall() have no symbol, therefore only the
 # library that is named below may use it, and its sources are searched for the numbers. Usage: process_state.sh LIBRARY.a…
 set -eu
 tree=$(cd "$(dirname "$0")/../.." && pwd)
 forbidden='umask chdir fchdir chroot setenv putenv unsetenv clearenv setlocale uselocale signal sigaction sigprocmask
 pthread_sigmask setrlimit setrlimit64 nice setpriority exit _exit _Exit abort quick_exit atexit system popen tmpnam
 tempnam mktemp strtok localtime gmtime rand srand random srandom rand_r perror printf puts putchar setuid setgid fork
-vfork prctl arch_prctl personality sched_setaffinity pthread_atfork __register_atfork syscall'
+vfork posix_spawnp execvp execlp getenv prctl arch_prctl personality sched_setaffinity pthread_atfork __register_atfork syscall'
 found=0
 for library in "$@"; do
     undefined=$(nm -u "$library" | awk 'NF == 2 && $1 == "U" { print $2 }' | sort -u)

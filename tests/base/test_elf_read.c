@@ -210,6 +210,25 @@ static void header_of_another_kind_is_refused(void **state)
     }
 }
 
+/* NVRTC 12.9 writes 129, its own version, into e_version of a cubin. Other files must have version 1. */
+static void cubins_may_have_any_file_version(void **state)
+{
+    (void)state;
+    static const uint32_t versions[] = {0, 1, 129, 130, UINT32_MAX};
+    bs_elf elf;
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        file f = make();
+        f.header.e_version = versions[i];
+        mdot_status expected = versions[i] == EV_CURRENT ? MDOT_OK : MDOT_MALFORMED;
+        assert_int_equal(bs_elf_open(&f, sizeof f, "a test", MACHINE, &elf, NULL), expected);
+        assert_int_equal(bs_elf_open(&f, sizeof f, "a test", BS_ELF_ANY_MACHINE, &elf, NULL), expected);
+        f.header.e_machine = EM_CUDA;
+        assert_int_equal(bs_elf_open(&f, sizeof f, "a test", EM_CUDA, &elf, NULL), MDOT_OK);
+        assert_int_equal(bs_elf_open(&f, sizeof f, "a test", BS_ELF_ANY_MACHINE, &elf, NULL), expected);
+        assert_int_not_equal(bs_elf_open(&f, sizeof f, "a test", MACHINE, &elf, NULL), MDOT_OK);
+    }
+}
+
 static void names_must_end_within_the_file(void **state)
 {
     (void)state;
@@ -349,6 +368,7 @@ int main(void)
         cmocka_unit_test(file_without_segments_is_read),
         cmocka_unit_test(any_machine_is_accepted_where_it_is_irrelevant),
         cmocka_unit_test(header_of_another_kind_is_refused),
+        cmocka_unit_test(cubins_may_have_any_file_version),
         cmocka_unit_test(names_must_end_within_the_file),
         cmocka_unit_test(section_outside_the_file_is_not_found),
         cmocka_unit_test(segment_with_impossible_sizes_is_not_found),

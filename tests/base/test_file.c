@@ -146,11 +146,30 @@ static void permissions_follow_the_umask(void **state)
     for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
         struct stat info;
         umask(masks[i]);
+        unlink(f->path);
         write_text(f->path, "x");
         assert_int_equal(stat(f->path, &info), 0);
         assert_int_equal(info.st_mode & 0777, 0666 & ~masks[i]);
     }
     umask(before);
+}
+
+static void replaced_file_keeps_its_permissions(void **state)
+{
+    fixture *f = *state;
+    static const mode_t modes[] = {0600, 0640, 0444, 0755};
+    struct stat info;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        assert_int_equal(bs_write_file(f->path, "x", 1, NULL), MDOT_OK);
+        assert_int_equal(chmod(f->path, modes[i]), 0);
+        assert_int_equal(bs_write_file(f->path, "y", 1, NULL), MDOT_OK);
+        assert_int_equal(stat(f->path, &info), 0);
+        assert_int_equal(info.st_mode & 0777, modes[i]);
+        assert_int_equal(bs_write_file(f->other, "z", 1, NULL), MDOT_OK);
+        assert_int_equal(bs_replace_file(f->other, f->path, NULL), MDOT_OK);
+        assert_int_equal(stat(f->path, &info), 0);
+        assert_int_equal(info.st_mode & 0777, modes[i]);
+    }
 }
 
 /* Creates files while another thread saves. The mode of every file must respect the umask. */
@@ -303,6 +322,7 @@ int main(void)
         CASE(a_file_is_replaced_without_leftovers),
         CASE(a_bare_name_is_written_in_the_working_folder),
         CASE(permissions_follow_the_umask),
+        CASE(replaced_file_keeps_its_permissions),
         CASE(writing_keeps_the_umask_of_other_threads),
         CASE(a_failed_write_changes_nothing),
         CASE(a_missing_folder_is_named),

@@ -82,15 +82,15 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Both writers refuse `output`, and every file stays as it was. */
-static void expect_refused(fixture *f, const char *output, const char *message)
+/* Both writers refuse `output`, and every file stays as it was. `extract` returns `extract_status`. */
+static void expect_refused(fixture *f, const char *output, int extract_status, const char *message)
 {
     struct stat model[2], weights[2];
     int files = process_count_files(f->folder);
-    static const struct {
+    const struct {
         const char *name;
         int status;
-    } commands[] = {{"compile", USAGE}, {"extract", FAILED}};
+    } commands[] = {{"compile", USAGE}, {"extract", extract_status}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         assert_int_equal(stat(f->model, &model[0]), 0);
         assert_int_equal(stat(f->weights, &weights[0]), 0);
@@ -111,7 +111,8 @@ static void the_model_is_not_replaced_under_any_name(void **state)
 {
     fixture *f = *state;
     const char *const names[] = {f->model, f->hard, f->soft};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) expect_refused(f, names[i], "replace its own input");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        expect_refused(f, names[i], USAGE, "replace its own input");
 }
 
 static void external_data_is_not_replaced_under_any_name(void **state)
@@ -119,7 +120,7 @@ static void external_data_is_not_replaced_under_any_name(void **state)
     fixture *f = *state;
     const char *const names[] = {f->weights, f->soft_weights};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        expect_refused(f, names[i], "replace its own input");
+        expect_refused(f, names[i], FAILED, "replace its own input");
         expect_contains(f->result.err, "weights.bin");
     }
 }
@@ -129,11 +130,12 @@ static void irregular_files_are_not_replaced(void **state)
     fixture *f = *state;
     struct stat info;
     assert_int_equal(mkfifo(f->output, 0600), 0);
-    expect_refused(f, f->output, "not a regular file");
+    expect_refused(f, f->output, FAILED, "not a regular file");
     assert_int_equal(lstat(f->output, &info), 0);
     assert_true(S_ISFIFO(info.st_mode));
     static const char *const names[] = {"/dev/null", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) expect_refused(f, names[i], "not a regular file");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        expect_refused(f, names[i], FAILED, "not a regular file");
 }
 
 static void a_directory_is_not_replaced(void **state)
@@ -157,7 +159,7 @@ static void a_job_does_not_replace_itself(void **state)
     RUN(f, "extract", f->model, "-o", job);
     assert_int_equal(f->result.status, OK);
     RUN(f, "extract", job, "-o", job);
-    assert_int_equal(f->result.status, FAILED);
+    assert_int_equal(f->result.status, USAGE);
     expect_contains(f->result.err, "replace its own input");
     RUN(f, "extract", job, "-o", again);
     assert_int_equal(f->result.status, OK);
@@ -177,6 +179,92 @@ static void existing_files_are_replaced(void **state)
     assert_int_equal(f->result.status, OK);
 }
 
+static char *write_text(const fixture *f, const char *name, const char *text)
+{
+    char *path = process_in_folder(f->folder, name);
+    assert_int_equal(bs_write_file(path, text, strlen(text), NULL), MDOT_OK);
+    return path;
+}
+
+/* Runs the command with each of the files as its output. Each run is refused and leaves the file as it was. */
+static void expect_inputs_kept(fixture *f, const char *const *arguments, const char *const *inputs)
+{
+    for (size_t i = 0; inputs[i] != NULL; i++) {
+        const char *argv[24] = {MDOT_CLI};
+        size_t count = 1;
+        struct stat before, after;
+        for (; arguments[count - 1] != NULL; count++) argv[count] = arguments[count - 1];
+        argv[count] = "-o";
+        argv[count + 1] = inputs[i];
+        assert_int_equal(stat(inputs[i], &before), 0);
+        process_run(argv, &f->result);
+        if (f->result.status != USAGE && f->result.status != FAILED)
+            fail_msg("mdot %s -o %s: exit status %d", arguments[0], inputs[i], f->result.status);
+        expect_contains(f->result.err, "would replace its own input");
+        assert_int_equal(stat(inputs[i], &after), 0);
+        assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size);
+        assert_true(before.st_mtim.tv_sec == after.st_mtim.tv_sec && before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
+    }
+}
+#define STRINGS(...)                                                                                                   \
+    (const char *const[])                                                                                              \
+    {                                                                                                                  \
+        __VA_ARGS__, NULL                                                                                              \
+    }
+
+static void inputs_of_reports_and_calibrations_are_kept(void **state)
+{
+    fixture *f = *state;
+    char *gpu = write_text(f, "gpu.txt", "name=x\ntflops=100\n");
+    char *job = process_in_folder(f->folder, "net.job"), *predictor = process_in_folder(f->folder, "p.mdot");
+    char *calibration = process_in_folder(f->folder, "site.cal");
+    char *steps = write_text(f, "steps.csv", "job,gpu,batch,ms\nnet.job,T4,8,10\nnet.job,T4,16,19\nnet.job,T4,32,35\n");
+    RUN(f, "extract", f->model, "-o", job);
+    assert_int_equal(f->result.status, OK);
+    unsigned char *bytes = NULL;
+    size_t size_bytes = 0;
+    assert_int_equal(bs_read_file(MDOT_SHIPPED_PREDICTOR, &bytes, &size_bytes, NULL), MDOT_OK);
+    assert_int_equal(bs_write_file(predictor, bytes, size_bytes, NULL), MDOT_OK);
+    free(bytes);
+    RUN(f, "calibrate", steps, "--model", predictor, "-o", calibration);
+    if (f->result.status != OK) fail_msg("%s", f->result.err);
+    expect_inputs_kept(f, STRINGS("calibrate", steps, "--model", predictor), STRINGS(steps, predictor, job));
+    expect_inputs_kept(
+        f, STRINGS("report", job, "--gpu", "T4", "--gpu-spec", gpu, "--model", predictor, "--calibration", calibration),
+        STRINGS(job, gpu, predictor, calibration));
+    assert_int_equal(setenv("MDOT_PREDICTOR", predictor, 1), 0);
+    expect_inputs_kept(f, STRINGS("report", job, "--gpu", "T4"), STRINGS(predictor));
+    expect_inputs_kept(f, STRINGS("calibrate", steps), STRINGS(predictor));
+    assert_int_equal(unsetenv("MDOT_PREDICTOR"), 0);
+    char entry[700];
+    snprintf(entry, sizeof entry, "encode=%s", f->model);
+    expect_inputs_kept(f, STRINGS("compile", "--entry", entry), STRINGS(f->model));
+    free(gpu);
+    free(job);
+    free(predictor);
+    free(calibration);
+    free(steps);
+}
+
+static void replaced_files_keep_their_permissions(void **state)
+{
+    fixture *f = *state;
+    static const mode_t modes[] = {0600, 0640, 0664};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        struct stat info;
+        assert_int_equal(bs_write_file(f->output, "x", 1, NULL), MDOT_OK);
+        assert_int_equal(chmod(f->output, modes[i]), 0);
+        RUN(f, "extract", f->model, "-o", f->output);
+        assert_int_equal(f->result.status, OK);
+        assert_int_equal(stat(f->output, &info), 0);
+        assert_int_equal(info.st_mode & 0777, modes[i]);
+        RUN(f, "compile", f->model, "-o", f->output, "-b", "16", "-t", "cpu:x86-64-v3", "-q");
+        assert_int_equal(f->result.status, OK);
+        assert_int_equal(stat(f->output, &info), 0);
+        assert_int_equal(info.st_mode & 0777, modes[i]);
+    }
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -187,6 +275,8 @@ int main(void)
         CASE(a_directory_is_not_replaced),
         CASE(a_job_does_not_replace_itself),
         CASE(existing_files_are_replaced),
+        CASE(inputs_of_reports_and_calibrations_are_kept),
+        CASE(replaced_files_keep_their_permissions),
     };
 #undef CASE
     return cmocka_run_group_tests(tests, NULL, NULL);

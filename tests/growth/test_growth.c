@@ -6,6 +6,7 @@
  * Quadratic work costs more, even if it is only a thirtieth of the work on the small model. For LLVM, the test counts
  * the module that its optimiser receives: instructions, and for each alias the uses of its target, because LLVM looks
  * at all of them. */
+#include "cli/type_times.h"
 #include "codegen/cpu/cpu_images.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/ops.h"
@@ -25,6 +26,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -274,6 +276,31 @@ static rt_configuration configuration_of(mdot_configuration c)
 }
 
 /* The queries of a scheduler's round to a predictor that reads at most the number of GPUs. */
+/* Work of summing the times of operators that are all of different types, as in a hostile job. */
+static double work_of_types(size_t count)
+{
+    cli_type_time *rows = calloc(count, sizeof *rows);
+    char(*names)[8] = calloc(count, sizeof *names);
+    assert_true(rows != NULL && names != NULL);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(names[i], sizeof names[i], "%zx", i * 2654435761u % 1048573);
+        rows[i] = (cli_type_time){.type = names[i], .ms = {1}};
+    }
+    blocks = 0;
+    assert_int_equal(cli_sum_by_type(rows, count), count);
+    double work = (double)blocks;
+    free(names);
+    free(rows);
+    return work;
+}
+
+static void report_of_many_types_takes_nearly_linear_time(void **state)
+{
+    (void)state;
+    double small = work_of_types(20000), large = work_of_types(20000 * TIMES);
+    if (large > 1.3 * TIMES * small) fail_msg("%.0f blocks for a quarter, %.0f for all", small, large);
+}
+
 static void analytic_correction_adds_up_equal_rooflines_once(void **state)
 {
     (void)state;
@@ -322,6 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_grows_linearly_with_the_model),
         cmocka_unit_test(hash_collisions_cost_no_extra_time),
+        cmocka_unit_test(report_of_many_types_takes_nearly_linear_time),
         cmocka_unit_test(analytic_correction_adds_up_equal_rooflines_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -250,9 +250,81 @@ static void named_pipes_for_results_are_refused_without_waiting(void **state)
     free(pipe);
 }
 
+/* Inputs whose cells, columns or names contain an escape sequence, a bell and DEL. */
+static void control_bytes_of_inputs_stay_out_of_messages(void **state)
+{
+#define HOSTILE "\x1b[31m\a\r\x7f"
+    fixture *f = *state;
+    static const char *const texts[] = {HOSTILE "\n1\n", "job_id,submit_s,gpus,duration_s," HOSTILE "\na,0,2,100,1\n",
+                                        "job_id,submit_s,gpus,duration_s\n" HOSTILE ",0,2,x\n",
+                                        "job_id,submit_s,gpus,duration_s\na," HOSTILE ",2,100\n",
+                                        "job_id,submit_s,gpus,duration_s\na,0,2,100\n" HOSTILE ",0,2,100\n"};
+    static const char *const options[] = {"--cluster", "--throughputs", "--factors", "--sweep",  "--idle",
+                                          "--power",   "--policy",      "--gpus",    "--window", "--none" HOSTILE};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *path = workload_write_file(f->folder, "hostile.csv", texts[i]);
+        for (size_t k = 0; k <= sizeof options / sizeof *options; k++) {
+            if (k == sizeof options / sizeof *options)
+                RUN(f, path, "--gpus", "4", "--policy", "fifo");
+            else
+                RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", options[k], k < 6 ? path : HOSTILE);
+            for (const char *at = f->result.err; *at != '\0'; at++)
+                if (*at != '\n' && ((unsigned char)*at < ' ' || *at == 0x7f)) fail_msg("%s", f->result.err);
+        }
+        free(path);
+    }
+#undef HOSTILE
+}
+
+static void inputs_are_not_replaced_by_outputs(void **state)
+{
+    fixture *f = *state;
+    static const char *const outputs[] = {"--log", "--per-job"};
+    struct stat before, after;
+    for (size_t i = 0; i < 2; i++) {
+        const char *const inputs[] = {f->trace, f->factors};
+        for (size_t k = 0; k < 2; k++) {
+            assert_int_equal(stat(inputs[k], &before), 0);
+            RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--factors", f->factors, outputs[i], inputs[k]);
+            assert_int_equal(f->result.status, 2);
+            expect_contains(f->result.err, "would replace its own input");
+            assert_int_equal(stat(inputs[k], &after), 0);
+            assert_true(before.st_ino == after.st_ino && before.st_size == after.st_size);
+        }
+    }
+    char *output = process_in_folder(f->folder, "out.csv");
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--log", output, "--per-job", output);
+    assert_int_equal(f->result.status, 2);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--per-job", output);
+    assert_int_equal(f->result.status, 0);
+    assert_int_equal(chmod(output, 0600), 0);
+    RUN(f, f->trace, "--gpus", "4", "--policy", "fifo", "--per-job", output);
+    assert_int_equal(f->result.status, 0);
+    assert_int_equal(stat(output, &after), 0);
+    assert_int_equal(after.st_mode & 0777, 0600);
+    free(output);
+}
+
+static void files_of_a_figure_are_not_its_inputs(void **state)
+{
+    fixture *f = *state;
+    char *trace = workload_write_file(f->folder, "figure.md", "job_id,submit_s,gpus,duration_s\na,0,2,100\n");
+    char *prefix = process_in_folder(f->folder, "figure"), named[600];
+    snprintf(named, sizeof named, "t=%s", trace);
+    process_run((const char *const[]){MDOT_FIGURE4, named, "--out", prefix, "--windows", "1", "--jobs", "2", NULL},
+                &f->result);
+    assert_int_equal(f->result.status, 1);
+    expect_contains(f->result.err, "would replace its own input");
+    free(trace);
+    free(prefix);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(inputs_are_not_replaced_by_outputs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_of_a_figure_are_not_its_inputs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(control_bytes_of_inputs_stay_out_of_messages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(policies_print_a_table, set_up, tear_down),
         cmocka_unit_test_setup_teardown(json_matches_the_table, set_up, tear_down),
         cmocka_unit_test_setup_teardown(energy_is_printed_if_power_is_known, set_up, tear_down),

@@ -111,7 +111,7 @@ static void check_site(const char *path)
     measured_steps m;
     mdot_error err = {0};
     tally t = {0};
-    if (measured_read("test_calibration", path, true, &m, &err) != MDOT_OK) fail_msg("%s", err.message);
+    if (measured_read("test_calibration", path, NULL, true, &m, &err) != MDOT_OK) fail_msg("%s", err.message);
     for (uint32_t seed = 0; seed < ORDERS; seed++) {
         size_t order[MAX_ROWS];
         order_rows(m.count, seed, order);

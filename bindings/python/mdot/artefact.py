@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence
 from mdot.configuration import Configuration, as_array
 from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError
-from mdot.library.libraries import call, check, read_text, runtime
+from mdot.library.libraries import call, check, encode_text, read_text, runtime
 
 if TYPE_CHECKING:
     from mdot.job import Job
@@ -238,7 +238,7 @@ def _length(entry: Entry, views: Mapping[str, memoryview]) -> int:
 
 def _find(predictor: Predictor, name: str) -> int:
     number = ctypes.c_size_t()
-    status = runtime().mdot_predictor_find_entry(predictor._handle, name.encode(), ctypes.byref(number))
+    status = runtime().mdot_predictor_find_entry(predictor._handle, encode_text(name), ctypes.byref(number))
     if status != 0:
         names = ", ".join(one.name for one in predictor.entries)
         raise InvalidArgumentError(f"{predictor.path} has no entry point {name!r}; its entry points are {names}")
@@ -283,7 +283,7 @@ def run_entry(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dic
         data = (ctypes.c_char * view.nbytes).from_buffer_copy(view.cast("B") if view.nbytes > 0 else b"")
         dims = (ctypes.c_int64 * max(view.ndim, 1))(*(view.shape or ()))
         keep += [data, dims]
-        one.name, one.dtype, one.rank = key.encode(), _dtype(key, view, declared.get(key)), view.ndim
+        one.name, one.dtype, one.rank = encode_text(key), _dtype(key, view, declared.get(key)), view.ndim
         one.dims, one.data = dims, ctypes.cast(data, ctypes.c_void_p)
     length = max(_length(entry, views), 0)
     shapes = [tensor.shape(length) for tensor in entry.outputs]
@@ -291,7 +291,7 @@ def run_entry(predictor: Predictor, inputs: Mapping[str, Any], name: str) -> dic
     buffers = [(ctypes.c_char * max(size, 0))() for size in sizes]
     out = (c.mdot_output * max(len(buffers), 1))()
     for at, tensor, buffer in zip(out, entry.outputs, buffers):
-        at.name, at.data, at.size_bytes = tensor.name.encode(), ctypes.addressof(buffer), len(buffer)
+        at.name, at.data, at.size_bytes = encode_text(tensor.name), ctypes.addressof(buffer), len(buffer)
     call(runtime().mdot_run, predictor._context(), number, array, len(views), out, len(buffers))
     return {
         tensor.name: memoryview(buffer).cast("B").cast(_FORMATS[tensor.dtype], list(shape))  # type: ignore[call-overload]

@@ -12,7 +12,7 @@ from mdot.configuration import Configuration, as_array
 from mdot.explanation import Handle
 from mdot.job import Job
 from mdot.library import structs as c
-from mdot.library.libraries import call, check, read_text, runtime
+from mdot.library.libraries import call, check, encode_path, read_text, runtime
 
 if TYPE_CHECKING:
     from mdot.predictor import Predictor
@@ -44,7 +44,7 @@ class Calibration:
     def load(cls, path: str | os.PathLike[str]) -> Calibration:
         """Reads a file that `save` or `mdot calibrate -o` wrote."""
         handle = ctypes.c_void_p()
-        call(runtime().mdot_calibration_load, os.fsencode(path), ctypes.byref(handle))
+        call(runtime().mdot_calibration_load, encode_path(path), ctypes.byref(handle))
         assert handle.value is not None
         return cls(handle.value)
 
@@ -75,7 +75,7 @@ class Calibration:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a text file of a few lines. The file appears complete or not at all."""
-        call(runtime().mdot_calibration_save, self._handle, os.fsencode(path))
+        call(runtime().mdot_calibration_save, self._handle, encode_path(path))
 
     def _info(self) -> c.mdot_calibration_info:
         info = c.new(c.mdot_calibration_info)

@@ -11,7 +11,7 @@ from mdot.configuration import Configuration, as_array
 from mdot.job import Job, _dims, _warn
 from mdot.library import structs as c
 from mdot.library.errors import Warning
-from mdot.library.libraries import c_int64, call, compiler, read_text
+from mdot.library.libraries import c_int64, call, compiler, encode_path, encode_text, read_text
 from mdot.predictor import Predictor
 
 
@@ -45,7 +45,7 @@ def compile(
     array = (c.mdotc_entry * max(len(entries), 1))()
     for entry, (entry_name, path) in zip(array, entries.items()):
         entry.struct_size = ctypes.sizeof(entry)
-        entry.name, entry.model_path = entry_name.encode(), os.fsencode(path)
+        entry.name, entry.model_path = encode_text(entry_name), encode_path(path)
     messages: list[str] = []
     report_progress = progress or (lambda step, done, total: None)
     show = dump or (lambda text: None)
@@ -54,19 +54,19 @@ def compile(
         c.mdotc_options,
         buckets=(c_int64 * max(len(buckets), 1))(*buckets),
         bucket_count=len(buckets),
-        targets=(ctypes.c_char_p * max(len(targets), 1))(*[target.encode() for target in targets]),
+        targets=(ctypes.c_char_p * max(len(targets), 1))(*[encode_text(target) for target in targets]),
         target_count=len(targets),
-        kernel_precision=kernel_precision.encode() if kernel_precision is not None else None,
+        kernel_precision=encode_text(kernel_precision) if kernel_precision is not None else None,
         dims=_dims(bound),
         dim_count=len(bound),
-        name=name.encode() if name is not None else None,
+        name=encode_text(name) if name is not None else None,
         min_length=min_length,
-        dump_pass=dump_pass.encode() if dump_pass is not None else None,
+        dump_pass=encode_text(dump_pass) if dump_pass is not None else None,
         dump=c.MESSAGE_FUNCTION(lambda _, text: show(read_text(text))),
         warning=c.MESSAGE_FUNCTION(lambda _, text: messages.append(read_text(text))),
         progress=c.PROGRESS_FUNCTION(lambda _, step, done, total: report_progress(read_text(step), done, total)),
     )
-    call(library.mdotc_compile, array, len(entries), os.fsencode(output), ctypes.byref(options))
+    call(library.mdotc_compile, array, len(entries), encode_path(output), ctypes.byref(options))
     for text in messages:
         _warn(text, CompilerWarning)
     return Predictor(output)
@@ -133,19 +133,19 @@ def verify(
         c.mdotc_verify_options,
         dims=_dims(bound),
         dim_count=len(bound),
-        entry=entry.encode() if entry is not None else None,
+        entry=encode_text(entry) if entry is not None else None,
         tolerance=tolerance,
         seed=seed,
         row=c.ROW_FUNCTION(add_row),
         warning=c.MESSAGE_FUNCTION(lambda _, text: messages.append(read_text(text))),
-        inputs=os.fsencode(inputs) if inputs is not None else None,
+        inputs=encode_path(inputs) if inputs is not None else None,
         jobs=(ctypes.c_void_p * max(len(jobs), 1))(*(job._handle.value for job, _ in jobs)),
         configurations=as_array((configuration for _, configuration in jobs), keep),
         job_count=len(jobs),
     )
     passed = ctypes.c_bool()
     path = artefact.path if isinstance(artefact, Predictor) else artefact
-    call(library.mdotc_verify, os.fsencode(path), os.fsencode(model), ctypes.byref(options), ctypes.byref(passed))
+    call(library.mdotc_verify, encode_path(path), encode_path(model), ctypes.byref(options), ctypes.byref(passed))
     for text in messages:
         _warn(text, CompilerWarning)
     return Verification(passed.value, tuple(rows))
@@ -180,10 +180,10 @@ def check(
     """Compiles directory/model.onnx and compares it with every test_data_set_* there, in the layout of ONNX's own tests."""
     options = c.new(
         c.mdotc_check_options,
-        level=level.encode() if level is not None else None,
+        level=encode_text(level) if level is not None else None,
         relative_tolerance=relative_tolerance,
         absolute_tolerance=absolute_tolerance,
     )
     report = c.new(c.mdotc_check_report)
-    call(compiler().mdotc_check, os.fsencode(directory), ctypes.byref(options), ctypes.byref(report))
+    call(compiler().mdotc_check, encode_path(directory), ctypes.byref(options), ctypes.byref(report))
     return Check(CHECK_RESULTS[report.result], report.worst_error, report.data_sets, read_text(report.detail))

@@ -12,6 +12,7 @@ from mdot.gpus import GPU
 from mdot.job import choose
 from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError
+from mdot.library.libraries import encode_text
 from mdot.options import CHOICES, ROWS, WORDS, ConfigurationOptions, Row
 from mdot.options import Options as Options
 from mdot.quantities import read_rate
@@ -104,7 +105,7 @@ def fill(out: c.mdot_configuration, configuration: Configuration, keep: list[Any
         keep.append(specs)
         out.gpu_spec = ctypes.pointer(specs)
     else:
-        out.gpu = str(configuration.gpu).encode()
+        out.gpu = encode_text(str(configuration.gpu))
     for row in ROWS:
         setattr(out, row.field, _number(row, getattr(configuration, row.keyword)))
     link = configuration.link

@@ -6,7 +6,7 @@ import ctypes
 import dataclasses
 
 from mdot.library import structs as c
-from mdot.library.libraries import call, read_text, runtime
+from mdot.library.libraries import call, encode_text, read_text, runtime
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ class GPU:
 
     def _as_struct(self) -> c.mdot_gpu:
         fields = dataclasses.asdict(self)
-        fields["name"] = self.name.encode()
+        fields["name"] = encode_text(self.name)
         return c.new(c.mdot_gpu, **fields)
 
 
@@ -46,7 +46,7 @@ def gpu(name: str) -> GPU:
     """Finds a GPU by a name of `gpus()`, by an alias, or by the name that the driver reports. Raises InvalidArgumentError if
     it is unknown."""
     found = c.new(c.mdot_gpu)
-    call(runtime().mdot_gpu_find, name.encode(), ctypes.byref(found))
+    call(runtime().mdot_gpu_find, encode_text(name), ctypes.byref(found))
     specs = {field.name: getattr(found, field.name) for field in dataclasses.fields(GPU) if field.name != "name"}
     return GPU(read_text(found.name), **specs)
 

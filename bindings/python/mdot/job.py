@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Se
 
 from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError, TracedModuleError
-from mdot.library.libraries import call, check, read_text, reader, runtime
+from mdot.library.libraries import call, check, encode_path, encode_text, read_text, reader, runtime
 from mdot.options import CHOICES
 from mdot.program import PeakMoment, Program, RecordedMemory, from_struct, to_struct
 
@@ -66,9 +66,9 @@ class Operator:
 def _dims(dims: Mapping[str, int | str]) -> Any:
     bindings = (c.mdot_dim_binding * max(len(dims), 1))()
     for binding, (name, value) in zip(bindings, dims.items()):
-        binding.name = name.encode()
+        binding.name = encode_text(name)
         if isinstance(value, str):
-            binding.same_as = value.encode()
+            binding.same_as = encode_text(value)
         else:
             binding.value = value
     return bindings
@@ -76,7 +76,8 @@ def _dims(dims: Mapping[str, int | str]) -> Any:
 
 def _freezing(frozen: Sequence[str], trained: Sequence[str]) -> c.mdot_job_freezing:
     frozen_array, trained_array = (
-        (ctypes.c_char_p * max(len(patterns), 1))(*[text.encode() for text in patterns]) for patterns in (frozen, trained)
+        (ctypes.c_char_p * max(len(patterns), 1))(*[encode_text(text) for text in patterns])
+        for patterns in (frozen, trained)
     )
     return c.new(
         c.mdot_job_freezing,
@@ -145,9 +146,9 @@ class Job:
         handle = ctypes.c_void_p()
         out = ctypes.byref(handle)
         if isinstance(model, bytes):
-            call(reader().mdot_job_read_bytes, model, len(model), name.encode(), ctypes.byref(options), out)
+            call(reader().mdot_job_read_bytes, model, len(model), encode_text(name), ctypes.byref(options), out)
         else:
-            call(reader().mdot_job_read, os.fsencode(model), ctypes.byref(options), out)
+            call(reader().mdot_job_read, encode_path(model), ctypes.byref(options), out)
         assert handle.value is not None
         job = cls(handle.value)
         for text in messages:
@@ -306,7 +307,7 @@ class Job:
     def load(cls, path: str | os.PathLike[str]) -> Job:
         """Reads a `.job` file that `save` or `mdot extract -o` wrote."""
         handle = ctypes.c_void_p()
-        call(runtime().mdot_job_load, os.fsencode(path), ctypes.byref(handle))
+        call(runtime().mdot_job_load, encode_path(path), ctypes.byref(handle))
         assert handle.value is not None
         return cls(handle.value)
 
@@ -331,7 +332,7 @@ class Job:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a `.job` file. The file appears complete or not at all."""
-        call(runtime().mdot_job_save, self._handle, os.fsencode(path))
+        call(runtime().mdot_job_save, self._handle, encode_path(path))
 
     def freeze(self, frozen: Sequence[str] = (), trained: Sequence[str] = ()) -> Job:
         """A copy of the job with parameters frozen by patterns of module names (mdot.h, mdot_job_freezing).
@@ -467,8 +468,8 @@ def _fill(out: c.mdot_job_operator, op: Operator, names: list[str], keep: list[A
     inputs = (ctypes.c_uint32 * max(len(op.inputs), 1))(*op.inputs)
     keep.append(inputs)
     out.struct_size = ctypes.sizeof(out)
-    out.type, out.known = op.type.encode(), op.known
-    out.module = op.module.encode() if op.module is not None else None
+    out.type, out.known = encode_text(op.type), op.known
+    out.module = encode_text(op.module) if op.module is not None else None
     out.parameters, out.frozen_parameters, out.block = op.parameters, op.frozen_parameters, op.block
     out.input_count, out.inputs = len(op.inputs), inputs
     for name, value in op.settings.items():
@@ -476,7 +477,7 @@ def _fill(out: c.mdot_job_operator, op: Operator, names: list[str], keep: list[A
     for of, loads in ((out.per_sample, op.per_sample), (out.per_step, op.per_step)):
         for phase, load in loads.items():
             of[choose("phase", phase, PHASES)] = c.mdot_load(load.flops, load.bytes_read, load.bytes_written)
-    if op.known and reader().mdot_operator_traits_find(op.type.encode(), ctypes.byref(out.traits)) != 0:
+    if op.known and reader().mdot_operator_traits_find(encode_text(op.type), ctypes.byref(out.traits)) != 0:
         raise NotFoundError(f"unknown operator type {op.type!r}; set known=False to use it")
 
 

@@ -28,7 +28,7 @@ from mdot.library.errors import (
     SoftwareNotMeasuredWarning,
     of_status,
 )
-from mdot.library.libraries import call, check, read_text, runtime, shipped_predictor
+from mdot.library.libraries import call, check, encode_path, encode_text, read_text, runtime, shipped_predictor
 from mdot.prediction import Prediction, Table, implausible_text, of_struct
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ class Predictor:
         options = c.new(
             c.mdot_open_options,
             device_timeout_ms=device_timeout_ms,
-            **{name: text.encode() for name, text in texts.items() if text is not None},
+            **{name: encode_text(text) for name, text in texts.items() if text is not None},
         )
         self._handle = ctypes.c_void_p()
         call(
-            runtime().mdot_predictor_open, os.fsencode(self.path), ctypes.byref(options), ctypes.byref(self._handle)
+            runtime().mdot_predictor_open, encode_path(self.path), ctypes.byref(options), ctypes.byref(self._handle)
         )
         self._finalizer = weakref.finalize(self, runtime().mdot_predictor_close, self._handle)
         self._local = threading.local()

@@ -52,6 +52,46 @@ NOT_NEEDED = {
 }
 
 
+class EmbeddedNul(support.TestCase):
+    """C ends a text at NUL, so that mdot would open, write or name something else."""
+
+    def test_paths_with_nul_are_refused_as_open_refuses_them(self) -> None:
+        job = mdot.Job.read(support.RESNET)
+        predictor = mdot.Predictor()
+        with tempfile.TemporaryDirectory() as folder:
+            hidden = Path(folder) / "out.job"
+            for path in (f"{hidden}\0.txt", f"{hidden}\0.txt".encode(), Path(f"{hidden}\0.txt")):
+                calls = (
+                    lambda: open(path),
+                    lambda: mdot.Job.read(path),
+                    lambda: mdot.Job.load(path),
+                    lambda: job.save(path),
+                    lambda: mdot.Predictor(path),
+                    lambda: mdot.Calibration.load(path),
+                    lambda: mdot.compile(support.RESNET, path),
+                    lambda: mdot.compile(path, hidden),
+                )
+                for call in calls:
+                    if isinstance(path, bytes) and call is calls[1]:
+                        continue  # bytes are the model itself
+                    self.assertRaises(ValueError, call)
+            self.assertEqual(os.listdir(folder), [])
+        del predictor
+
+    def test_names_with_nul_are_refused(self) -> None:
+        calls = (
+            lambda: mdot.Job.read(support.RESNET, dims={"N\0x": 1}),
+            lambda: mdot.Job.read(support.RESNET, dims={"N": "M\0x"}),
+            lambda: mdot.Job.read(support.RESNET).freeze(["layer1\0x"]),
+            lambda: mdot.Predictor(device="cpu\0x"),
+            lambda: mdot.Predictor(cpu_isa="x86-64-v3\0x"),
+            lambda: mdot.gpu("T4\0x"),
+            lambda: mdot.Predictor().predict(mdot.Job.read(support.RESNET), gpu="T4\0x", batch=1),
+        )
+        for call in calls:
+            self.assertRaises(ValueError, call)
+
+
 class Completeness(support.TestCase):
     def exported(self) -> set[str]:
         maps = [support.SOURCE / name for name in ("runtime/libmdot.map", "frontend/libmdotjob.map", "compiler/libmdotc.map")]

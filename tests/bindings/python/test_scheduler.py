@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
+import os
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from random import Random
 
 import support
 
@@ -83,12 +86,92 @@ class Round(support.TestCase):
         self.assertLess(float(started[1][3]), float(started[1][4]))
         self.assertIn("unknown has no estimate: ", reported)
 
-    def test_a_malformed_queue_is_refused_by_name(self) -> None:
-        status, _, reported = self.run_round(["a,b.job,many,1,8,amp"], "A100=8")
-        self.assertEqual(status, 2)
-        self.assertIn("queue.csv:2", reported)
+    def test_an_invalid_line_costs_only_its_own_job_the_round(self) -> None:
+        path = self.folder / "bert.job"
+        good = f"good,{path},100,1,16,amp"
+        minus = "-" * 60000 + "1"
+        for line in (
+            f"a,{path},many,1,8,amp",
+            f"a,{path},100,-8,16,amp",
+            f"a,{path},100,0,16,amp",
+            f"a,{path},0,1,16,amp",
+            f"a,{path},-5,1,16,amp",
+            f"a,{path},1e9,1,16,amp",
+            f"a,{path},{'9' * 400},1,16,amp",
+            f"a,{path},100,True,16,amp",
+            f"a,{path},100,1,16,amp,more",
+            f"a,{path}",
+            f"a b,{path},100,1,16,amp",
+            f"\x1b[31m,{path},100,1,16,amp",
+            f"good,{path},1,1,16,amp",
+        ):
+            status, started, reported = self.run_round([good, line, "", good.replace("good", "also")], "A100=2")
+            self.assertEqual((status, [row[0] for row in started]), (0, ["good", "also"]), line[:80])
+            self.assertIn("queue.csv:3: ", reported)
+            self.assertNotIn("\x1b", reported)
+        for batch in (minus, "9" * 200000, "inf", "nan", "-1", "1_0", "[1]", "__import__('os')", "\0"):
+            status, started, reported = self.run_round([f"a,{path},100,8,{batch},amp", good], "A100=1")
+            self.assertEqual((status, [row[0] for row in started]), (0, ["good"]), batch[:80])
+            self.assertIn("a has no estimate" if batch != "\0" else "round.py: ", reported)
+
+    def test_a_file_that_is_no_queue_is_refused_by_name(self) -> None:
         status, _, reported = self.run_round([], "A100")
         self.assertEqual(status, 2)
+        for free in ("A100=-1", "A100=x", "A100=1,A100=2", "=1", "A100=99999999"):
+            self.assertEqual(self.run_round([], free)[0], 2, free)
+        (self.folder / "other.csv").write_text("a,b\n1,2\n")
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            self.assertEqual(example.main([str(self.folder / "other.csv"), "--free", "A100=1"]), 2)
+        self.assertIn("no column 'job_id'", err.getvalue())
+
+    def test_numbers_of_a_submission_are_checked(self) -> None:
+        known = estimates.Estimates(["A100"])
+        for steps in (0, -1, True, 1.5, "10", float("nan"), 1 << 60, None):
+            self.assertFalse(known.submit(estimates.Request("a", self.folder / "bert.job", steps, {"batch": 16})))  # type: ignore[arg-type]
+            self.assertIn("steps must be an integer", known.refused["a"])
+        self.assertTrue(known.submit(self.request("a", 1000)))
+        self.assertEqual(known.refused, {})
+        self.assertEqual(known.remaining_s("a", "A100", 2000), 0)
+        self.assertEqual(known.remaining_s("a", "A100", -5), known.remaining_s("a", "A100"))
+        for gpus in (0, -8, True, 1 << 30):
+            with self.assertRaises(ValueError):
+                example.decide([(self.request("a", 10), gpus)], {"A100": 1}, known)
+        fifo = self.folder / "pipe.job"
+        os.mkfifo(fifo)
+        self.assertFalse(known.submit(estimates.Request("pipe", fifo, 10)))
+        self.assertIn("not a regular file", known.refused["pipe"])
+
+    def test_rounds_of_random_submissions_keep_their_invariants(self) -> None:
+        """No round raises, starts a job twice, or gives out more GPUs than are free."""
+        random = Random(1)
+        path = str(self.folder / "bert.job")
+        hostile = ["", "-1", "0", "1", "8", "1e3", "nan", "inf", "9" * 30, "-" * 3000, "(" * 3000, "\0", "\x1b[2J", "é", "true",
+                   "None", "1.5", " 1", "[]", "{}", "x" * 5000, "../../etc/passwd", path]  # fmt: skip
+        for _ in range(60):
+            rows = []
+            for job in range(random.randrange(1, 12)):
+                gpus = random.choice([1, 1, 2, 4, 8])
+                row = [f"job{job}", path, str(random.randrange(1, 100000)), str(gpus), str(random.choice([1, 8, 16])), "amp"]
+                is_hostile = random.random() < 0.4
+                for cell in range(6):
+                    if is_hostile and random.random() < 0.5:
+                        row[cell] = random.choice(hostile)
+                rows.append(row)
+            queue = self.folder / "random.csv"
+            free = {"A100": random.randrange(0, 12), "T4": random.randrange(0, 5)}
+            with open(queue, "w", newline="") as file:
+                csv.writer(file).writerows([["job_id", "path", "steps", "gpus", "batch", "precision"], *rows])
+            requests, refused = example.read_queue(str(queue))
+            self.assertLessEqual(len(requests) + len(refused), len(rows))
+            known, left = estimates.Estimates(free), dict(free)
+            for request, _ in requests:
+                known.submit(request)
+            started = example.decide(requests, left, known)
+            self.assertEqual(len({row[0] for row in started}), len(started))
+            for gpu, count in free.items():
+                used = sum(row[2] for row in started if row[1] == gpu)
+                self.assertTrue(0 <= used <= count and left[gpu] == count - used)
+            self.assertTrue(all(row[2] >= 1 and (row[3] is None or 0 < row[3] <= row[4]) for row in started))
 
 
 if __name__ == "__main__":

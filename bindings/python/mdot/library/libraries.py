@@ -203,6 +203,21 @@ def shipped_predictor() -> Path:
 # ---- Calling ---------------------------------------------------------------------------------------------------------
 
 
+def encode_text(text: str) -> bytes:
+    """Text for a C function. ValueError if it contains a NUL, at which C would cut it."""
+    if "\0" in text:
+        raise ValueError(f"embedded null character in {text!r}")
+    return text.encode()
+
+
+def encode_path(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
+    """A path for a C function. ValueError if it contains a NUL, as from open()."""
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        raise ValueError(f"embedded null byte in the path {os.fspath(path)!r}")
+    return encoded
+
+
 def read_text(value: bytes | None) -> str:
     return value.decode("utf-8", "replace") if value is not None else ""
 
