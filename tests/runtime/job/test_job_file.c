@@ -115,8 +115,6 @@ static bool change(mdot_job_description *d, mdot_job_operator *operators, int wh
     case 11:
         return d->notes = MDOT_JOB_MAYBE_FOLDED, true;
     case 12:
-        return d->notes = MDOT_JOB_FOLDED, true;
-    case 13:
         return op->frozen_parameters = 1, true;
     case 13:
         return op->flags = MDOT_OPERATOR_RECOMPUTED, true;
