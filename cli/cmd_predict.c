@@ -230,7 +230,7 @@ static const char *const synopsis[] = {"JOB.onnx --gpu NAME [OPTION]…", "JOB.j
 /* ---- Predictions ------------------------------------------------------------------------------------------------- */
 
 /* Collects properties of the job. A job whose tensors are all empty is refused, because its time is unpredictable. */
-static mdot_status look_through(const predict_request *r, predict_variant *v, bool *out_attends, mdot_error *err)
+static mdot_status look_through(const predict_request *r, predict_variant *v, mdot_error *err)
 {
     bool works = false, looks_up = false;
     int64_t queries = 0;
@@ -242,7 +242,6 @@ static mdot_status look_through(const predict_request *r, predict_variant *v, bo
         bool is_table = (op.traits.traits & MDOT_TRAIT_PICKS) != 0 && op.parameters + op.frozen_parameters > 0;
         looks_up = looks_up || is_table;
         if (queries == 0) queries = op.setting[MDOT_SETTING_QUERIES];
-        *out_attends = *out_attends || op.setting[MDOT_SETTING_HEADS] > 0;
     }
     v->tokens_per_sample = looks_up ? (double)queries : 0;
     if (works) return MDOT_OK;
@@ -287,10 +286,11 @@ static mdot_status read_variants(const predict_request *r, predict_answers *answ
         answers->variant_count++;
         v->info = MDOT_INIT(mdot_job_info);
         mdot_job_get_info(v->job, &v->info);
-        status = look_through(r, v, &answers->attends, err);
+        status = look_through(r, v, err);
     }
     answers->first_job = answers->variants[0].job;
     answers->job = answers->variants[0].info;
+    if (answers->first_job != NULL) answers->choices = cli_choices_of(answers->first_job);
     return status;
 }
 

@@ -47,11 +47,11 @@ typedef struct predict_variant {
 typedef struct predict_answers {
     predict_variant *variants;
     size_t variant_count;
-    size_t *variant;                    /* variant of each prediction */
-    const mdot_job *first_job;          /* the first variant's job, which represents all variants in the description
+    size_t *variant;           /* variant of each prediction */
+    const mdot_job *first_job; /* the first variant's job, which represents all variants in the description
                                          * of the job */
-    mdot_job_info job;                  /* info of the first variant's job */
-    bool attends;                       /* the job has attention */
+    mdot_job_info job;         /* info of the first variant's job */
+    cli_job_choices choices;
     char predictor[128], compiler[128]; /* the artefact's name, and the compiler that made it */
     mdot_configuration *configurations;
     mdot_prediction *predictions;

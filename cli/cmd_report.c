@@ -149,16 +149,6 @@ static mdot_status predict_result(const calibrated_model *model, const report_re
     return status;
 }
 
-static bool attends(const report_job *job)
-{
-    for (size_t i = 0; i < job->info.operator_count; i++) {
-        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-        mdot_job_get_operator(job->job, i, &op);
-        if (op.setting[MDOT_SETTING_HEADS] > 0) return true;
-    }
-    return false;
-}
-
 static int64_t unit_of(const cli_training *t)
 {
     int64_t micro_batches = t->value[RT_OPTION_micro_batches].whole;
@@ -177,7 +167,7 @@ static mdot_status predict_job(const calibrated_model *model, const report_reque
     mdot_status status = cli_read_job("report", path, &r->reading, &job->job, err);
     if (status != MDOT_OK) return status;
     mdot_job_get_info(job->job, &job->info);
-    job->attends = attends(job);
+    job->choices = cli_choices_of(job->job);
     list_batches(job, unit_of(&r->training));
     for (size_t i = 0; status == MDOT_OK && i < job->result_count; i++) {
         job->results[i].gpu = &r->gpus.item[i];

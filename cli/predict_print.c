@@ -160,7 +160,7 @@ static void print_common(const predict_request *r, const predict_answers *answer
     cli_sentence training;
     char all[sizeof training.text + sizeof(cell)];
     bool is_estimated = (answers->predictions[0].warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0;
-    cli_describe_training(&training, &r->training, c, &answers->job, answers->attends, is_estimated);
+    cli_describe_training(&training, &r->training, c, &answers->job, &answers->choices, is_estimated);
     snprintf(all, sizeof all, "%.*s%s", (int)sizeof(cell) - 1, before, training.text);
     cli_print_wrapped(stdout, all, indent, column);
 }

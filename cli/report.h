@@ -21,7 +21,7 @@ typedef struct report_job {
     const char *path;
     mdot_job *job;
     mdot_job_info info;
-    bool attends;
+    cli_job_choices choices;
     report_result results[REPORT_MAX_GPUS];
     size_t result_count;
     int64_t batches[REPORT_MAX_BATCHES];

@@ -333,8 +333,8 @@ bool report_write_job(FILE *out, const report_job *job, const cli_training *trai
     report_text(out, job->path);
     fprintf(out, "</h1>\n<p class=\"soft\">batch %lld, ", (long long)first->configuration.batch);
     bool is_estimated = (first->prediction.warnings & MDOT_WARN_ANALYTIC_ESTIMATE) != 0;
-    report_text(
-        out, cli_describe_training(&sentence, training, &first->configuration, &job->info, job->attends, is_estimated));
+    report_text(out, cli_describe_training(&sentence, training, &first->configuration, &job->info, &job->choices,
+                                           is_estimated));
     fprintf(out, ". %s parameters, %s FLOP per sample.", cli_short_number(first->prediction.parameters, parameters),
             cli_short_number(first->prediction.flops_per_sample, flops));
     if (job->calibrated_rows > 0) fprintf(out, " Calibrated by %zu measured steps.", job->calibrated_rows);

@@ -297,21 +297,41 @@ static void put_training(cli_sentence *out, const mdot_configuration *c)
     if (c->keep_gathered != 0) put(out, ", gathered weights kept");
 }
 
+cli_job_choices cli_choices_of(const mdot_job *job)
+{
+    cli_job_choices choices = {.precision = MDOT_PRECISION_PYTORCH, .attention = MDOT_ATTENTION_FLASH};
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(job, &info);
+    for (size_t i = 0; i < info.operator_count && !choices.attends; i++) {
+        mdot_job_operator op = MDOT_INIT(mdot_job_operator);
+        mdot_job_get_operator(job, i, &op);
+        choices.attends = op.setting[MDOT_SETTING_HEADS] > 0;
+    }
+    mdot_job_program program = MDOT_INIT(mdot_job_program);
+    choices.is_program = mdot_job_get_program(job, &program) == MDOT_OK;
+    if (!choices.is_program) return choices;
+    choices.precision = program.precision;
+    if (program.attention != MDOT_ATTENTION_PROGRAM) choices.attention = program.attention;
+    return choices;
+}
+
 const char *cli_describe_training(cli_sentence *out, const cli_training *t, const mdot_configuration *c,
-                                  const mdot_job_info *job, bool attends, bool is_estimated)
+                                  const mdot_job_info *job, const cli_job_choices *choices, bool is_estimated)
 {
     out->text[0] = '\0';
-    put(out, "%s", rt_precision_names[c->precision]);
-    if (!is_chosen(t, RT_OPTION_precision)) put(out, " (default)");
+    const char *by_default = choices->is_program ? " (the program's)" : " (default)";
+    bool is_left = c->precision == MDOT_PRECISION_PYTORCH;
+    put(out, "%s", rt_precision_names[is_left ? choices->precision : c->precision]);
+    if (!is_chosen(t, RT_OPTION_precision)) put(out, "%s", by_default);
     put(out, ", %s%s", rt_layout_names[c->layout], !is_chosen(t, RT_OPTION_layout) ? " (default)" : "");
     put(out, ", %s%s", rt_optimizer_names[c->optimizer],
         is_chosen(t, RT_OPTION_optimizer) ? ""
         : job->has_optimizer              ? " (the file's)"
                                           : " (default)");
-    if (attends || is_chosen(t, RT_OPTION_attention))
-        put(out, ", %s attention%s",
-            c->attention == MDOT_ATTENTION_PROGRAM ? "the program's" : rt_attention_names[c->attention],
-            !is_chosen(t, RT_OPTION_attention) ? " (default)" : "");
+    mdot_attention attention = c->attention == MDOT_ATTENTION_PROGRAM ? choices->attention : c->attention;
+    if (choices->attends || is_chosen(t, RT_OPTION_attention))
+        put(out, ", %s attention%s", rt_attention_names[attention],
+            is_chosen(t, RT_OPTION_attention) ? "" : by_default);
     if (job->frozen_parameters > 0)
         put(out, ", %.3g %% of parameters frozen",
             100 * job->frozen_parameters / (job->parameters + job->frozen_parameters));

@@ -39,14 +39,23 @@ void cli_training_apply(const cli_training *training, const mdot_job_info *job, 
 int cli_gpu_count(const mdot_configuration *configuration);
 double cli_samples_of_step(const mdot_configuration *configuration);
 
+/* Choices that a job makes if the command line leaves them open. */
+typedef struct cli_job_choices {
+    bool attends;             /* the job has attention */
+    bool is_program;          /* the job was traced from a program, which makes the other choices */
+    mdot_precision precision; /* of the program */
+    mdot_attention attention; /* EAGER or FLASH */
+} cli_job_choices;
+cli_job_choices cli_choices_of(const mdot_job *job);
+
 /* Describes the configuration for people: "pytorch (default), nchw (default), …, 8 GPUs". It marks defaults.
- * `attends`: the job has attention. `is_estimated`: part of the answer is an analytic estimate
+ * `choices` are those of the job. `is_estimated`: part of the answer is an analytic estimate
  * (MDOT_WARN_ANALYTIC_ESTIMATE). */
 typedef struct cli_sentence {
     char text[640];
 } cli_sentence;
 const char *cli_describe_training(cli_sentence *out, const cli_training *training, const mdot_configuration *c,
-                                  const mdot_job_info *job, bool attends, bool is_estimated);
+                                  const mdot_job_info *job, const cli_job_choices *choices, bool is_estimated);
 /* Prints the configuration as members of a JSON object, each behind a comma and a blank. */
 void cli_json_training(FILE *stream, const mdot_configuration *c);
 

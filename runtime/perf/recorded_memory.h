@@ -10,8 +10,8 @@
 size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration *resolved,
                            mdot_peak_moment out_moments[MDOT_PEAK_MOMENTS_MAX]);
 
-/* Bytes of weights and buffers on one GPU that has `elements` weights of `width` bytes. The program's sizes count if the
- * job has them: floating weights are converted to that width, and buffers and quantised weights keep their sizes. */
+/* Bytes of weights and buffers on one GPU that has `elements` weights of `width` bytes. The program's sizes count if
+ * the job has them: floating weights are converted to that width, and buffers and quantised weights keep theirs. */
 double rt_weight_bytes(const mdot_job *job, double width, double elements);
 
 #endif

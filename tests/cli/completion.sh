@@ -30,7 +30,7 @@ expect "predict" pre
 expect "calibrate compile check" c
 expect "--precision" predict --pre
 expect "--gpu --gpu-spec --gpus" predict --gpu
-expect "fp32" predict --precision f
+expect "fp32 fp8 fp8-rowwise" predict --precision f
 expect "fp32" predict --precision = f
 expect "fp32 tf32 amp-fp16 amp-bf16 bf16 pytorch" predict --precision =
 expect "H100-SXM-80GB H100-PCIe-80GB H100-NVL-94GB" predict net.onnx -g H100

@@ -99,7 +99,7 @@ static void a_report_uses_the_calibration(void **state)
     assert_non_null(file);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
-    snprintf(row, sizeof row, "<td>K80</td><td>%.4g</td>", step_ms);
+    snprintf(row, sizeof row, "<td>K80</td><td>%.3g</td>", step_ms);
     assert_non_null(strstr(text, row));
     assert_non_null(strstr(text, "Calibrated by 34 measured steps."));
     snprintf(row, sizeof row, "K80, batch 32: %.3g ms", step_ms); /* a point in the plot of time against batch */

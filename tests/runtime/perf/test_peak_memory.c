@@ -231,10 +231,11 @@ static void sparse_gradients_have_the_picked_rows(void **state)
     mdot_job *job = predict_make_job(operators, 2);
     double a = activations(job, RT_ACTIVATION_FP32, 0, 0), weights = 4 * 10100;
     const memory_case cases[] = {
-        {{.batch = 1}, weights + 2 * 4 * (100 + 8) + a},
-        {{.batch = 10}, weights + 2 * 4 * (100 + 80) + 10 * a},
-        {{.batch = 10000}, weights + 2 * weights + 10000 * a}, /* at most the whole table */
-        {{.batch = 1, .optimizer = MDOT_OPTIMIZER_ADAM}, weights + 4 * (100 + 8) + 2 * weights + a},
+        /* Both passes of a step look up rows; all gradients exist in the second one. */
+        {{.batch = 1, .accumulate = 2}, weights + 2 * 4 * (100 + 16) + a},
+        {{.batch = 10, .accumulate = 2}, weights + 2 * 4 * (100 + 160) + 10 * a},
+        {{.batch = 10000, .accumulate = 2}, weights + 2 * weights + 10000 * a}, /* at most the whole table */
+        {{.batch = 1, .accumulate = 2, .optimizer = MDOT_OPTIMIZER_ADAM}, weights + 4 * (100 + 16) + 2 * weights + a},
     };
     check(job, cases, sizeof cases / sizeof *cases);
     mdot_job_destroy(job);

@@ -134,7 +134,8 @@ static void the_interval_contains_the_estimate_and_is_narrower_for_recorded_memo
     (void)state;
     static const mdot_peak_moment moment = {.per_sample = 4e6};
     const mdot_recorded_memory recorded = {.moment_count = 1, .moments = &moment};
-    const mdot_job_program program = {.struct_size = sizeof program, .recorded_count = 1, .recorded = &recorded};
+    const mdot_job_program program = {
+        .struct_size = sizeof program, .precision = MDOT_PRECISION_PYTORCH, .recorded_count = 1, .recorded = &recorded};
     mdot_job *onnx = make_job("Linear"), *traced = NULL;
     assert_int_equal(mdot_job_with_program(onnx, &program, &traced, NULL), MDOT_OK);
     rt_memory memory = reserve(onnx, "A100", (mdot_configuration){.batch = 1024}).memory;

@@ -208,12 +208,13 @@ static void every_warning_has_a_name_and_a_text(void **state)
     assert_string_equal(mdot_warning_name(MDOT_WARN_SOFTWARE_NOT_MEASURED), "software-not-measured");
     assert_string_equal(mdot_warning_name(MDOT_WARN_TYPES_NOT_MEASURED), "types-not-measured");
     assert_string_equal(mdot_warning_name(MDOT_WARN_OPTIMIZER_OR_GPUS_NOT_MEASURED), "optimizer-or-gpus-not-measured");
+    assert_string_equal(mdot_warning_name(MDOT_WARN_DIFFERS_FROM_PROGRAM), "differs-from-program");
     int count = 0;
     while (count < 32 && mdot_warning_name(1u << count) != NULL) {
         assert_non_null(mdot_warning_text(1u << count));
         count++;
     }
-    assert_int_equal(count, 17);
+    assert_int_equal(count, 18);
     for (; count < 32; count++) assert_null(mdot_warning_name(1u << count));
     assert_null(mdot_warning_text(0));
     assert_null(mdot_warning_name(3));
