@@ -2,9 +2,9 @@
 #include "frontend/onnx/read.h"
 
 #include "base/file.h"
-#include "frontend/onnx/wire.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -56,6 +56,16 @@ const void *fe_read_range(int fd, uint64_t offset, size_t size_bytes, ir_arena *
 {
     unsigned char *bytes = reserve(size_bytes, 0, arena);
     return bytes != NULL && read_exactly(fd, offset, bytes, size_bytes) ? bytes : NULL;
+}
+
+mdot_status fe_check_file_size(const char *file, uint64_t size_bytes, mdot_error *err)
+{
+    if (size_bytes > INT_MAX) {
+        return mdot_fail(err, MDOT_UNSUPPORTED,
+                         "%s: %llu bytes exceed protobuf's limit of 2 GiB; store the weights as external data", file,
+                         (unsigned long long)size_bytes);
+    }
+    return size_bytes > 0 ? MDOT_OK : mdot_fail(err, MDOT_MALFORMED, "%s: empty", file);
 }
 
 mdot_status fe_open_source(const char *path, ir_arena *arena, fe_source *out_source, mdot_error *err)

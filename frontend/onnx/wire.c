@@ -277,16 +277,6 @@ static void arena_free(void *arena, void *memory)
     (void)arena, (void)memory;
 }
 
-mdot_status fe_check_file_size(const char *file, uint64_t size_bytes, mdot_error *err)
-{
-    if (size_bytes > INT_MAX) {
-        return mdot_fail(err, MDOT_UNSUPPORTED,
-                         "%s: %llu bytes exceed protobuf's limit of 2 GiB; store the weights as external data", file,
-                         (unsigned long long)size_bytes);
-    }
-    return size_bytes > 0 ? MDOT_OK : mdot_fail(err, MDOT_MALFORMED, "%s: empty", file);
-}
-
 mdot_status fe_wire_unpack(const fe_source *source, const ProtobufCMessageDescriptor *type, ir_arena *scratch,
                            ProtobufCMessage **out_message, mdot_error *err)
 {

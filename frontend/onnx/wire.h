@@ -24,10 +24,6 @@ typedef struct fe_span {
     uint64_t offset, size_bytes; /* position and size in the file */
 } fe_span;
 
-/* MALFORMED for a file without bytes, UNSUPPORTED for more than protobuf's two gigabytes. `file` is the name for
- * messages. */
-mdot_status fe_check_file_size(const char *file, uint64_t size_bytes, mdot_error *err);
-
 /* Checks the source as one message of the given type and unpacks its skeleton into `scratch`. Reads all of the file
  * but the content of raw_data and of unknown fields. MALFORMED: truncated fields, overlong varints, groups, wrong
  * wire types, singular messages that occur twice, names with a NUL. UNSUPPORTED: deeper nesting than the limits
