@@ -30,7 +30,7 @@ typedef struct strategy {
     const char *name;
     double stated;     /* stated steps, as a fraction of the true ones */
     double own_limit;  /* --time as a multiple of the true time; 0: none, so that mdot's limit binds */
-    bool is_doubtful;  /* a false .job, which mdot doubts */
+    bool is_doubtful;  /* a false .job, whose prediction carries a warning */
     bool is_cpu_only;  /* states no GPU, and needs some by other means */
     bool adds_gpus;    /* states one GPU, and asks for the true number after the submission */
     bool cancels_late; /* ends each job just before it completes, and finishes the rest with the next */
