@@ -33,7 +33,7 @@ static inline fe_source fe_memory_source(const void *bytes, size_t size_bytes, c
 mdot_status fe_check_file_size(const char *file, uint64_t size_bytes, mdot_error *err);
 
 /* Opens a file and reserves memory for its bytes for the lifetime of the arena. The caller closes it. NOT_FOUND, IO,
- * MALFORMED (empty), UNSUPPORTED (more than FE_MAX_FILE_BYTES), OUT_OF_MEMORY. */
+ * MALFORMED (empty), UNSUPPORTED (more than two gigabytes), OUT_OF_MEMORY. */
 mdot_status fe_open_source(const char *path, ir_arena *arena, fe_source *out_source, mdot_error *err);
 void fe_close_source(fe_source *source);
 

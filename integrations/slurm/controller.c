@@ -1,7 +1,9 @@
 /* controller.c — see controller.h. */
 #include "integrations/slurm/controller.h"
 
+#include "integrations/slurm/budget.h"
 #include "integrations/slurm/parcel.h"
+#include "integrations/slurm/trust.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -39,20 +41,29 @@ typedef struct task {
     mdot_error error;
 } task;
 
-struct sl_controller {
-    pthread_mutex_t turn;  /* held by a caller, so that callers take turns */
-    pthread_mutex_t mutex; /* protects all fields below; fields that the thread reads stay constant while it is BUSY */
-    pthread_cond_t requested, done;
-    pthread_t thread;
-    bool has_thread, ends;
-    task task;
-    watched site_file, predictor_file, calibration_file;
-    bool was_tried; /* the files have been read, or tried, once */
-    bool answers;   /* the files were read, so that predictions are possible */
+/* Everything that is read from the site's files. */
+typedef struct loaded {
     sl_site site;
     mdot_predictor *predictor;
     mdot_calibration *calibration; /* may be NULL */
     mdot_context *context;
+} loaded;
+
+struct sl_controller {
+    pthread_mutex_t files; /* held while files are read; protects the watched files */
+    watched site_file, predictor_file, calibration_file;
+    bool was_tried;        /* the files have been read, or tried, once */
+    pthread_mutex_t turn;  /* held by a caller, so that callers take turns */
+    pthread_mutex_t mutex; /* protects all fields below; fields that the thread reads stay constant while it works */
+    pthread_cond_t requested, done;
+    pthread_t thread;
+    bool has_thread, ends;
+    task task;
+    bool answers; /* the files were read, so that predictions are possible */
+    loaded in_use;
+    sl_cluster *cluster; /* NULL: unknown */
+    sl_outcomes *outcomes;
+    sl_budget budget;
 };
 
 sl_controller *sl_controller_create(const char *site_path)
@@ -66,6 +77,12 @@ sl_controller *sl_controller_create(const char *site_path)
     strcpy(c->site_file.path, site_path);
     pthread_condattr_init(&monotonic); /* these calls always succeed on Linux */
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    c->outcomes = sl_outcomes_create();
+    if (c->outcomes == NULL) {
+        free(c);
+        return NULL;
+    }
+    pthread_mutex_init(&c->files, NULL);
     pthread_mutex_init(&c->turn, NULL);
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->requested, NULL);
@@ -77,17 +94,17 @@ sl_controller *sl_controller_create(const char *site_path)
 static void empty_task(task *t)
 {
     const char *const texts[] = {t->submission.partitions, t->submission.default_partition, t->submission.per_job,
-                                 t->submission.per_node, t->submission.per_task};
+                                 t->submission.per_node,   t->submission.per_socket,        t->submission.per_task};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free((void *)(uintptr_t)texts[i]);
     sl_parcel_close(&t->parcel);
     *t = (task){.state = TASK_IDLE};
 }
 
-static void forget_files(sl_controller *c)
+static void forget(loaded *files)
 {
-    mdot_calibration_destroy(c->calibration);
-    mdot_context_destroy(c->context);
-    mdot_predictor_close(c->predictor);
+    mdot_calibration_destroy(files->calibration);
+    mdot_context_destroy(files->context);
+    mdot_predictor_close(files->predictor);
 }
 
 void sl_controller_destroy(sl_controller *c)
@@ -99,15 +116,25 @@ void sl_controller_destroy(sl_controller *c)
     pthread_mutex_unlock(&c->mutex);
     if (c->has_thread) pthread_join(c->thread, NULL);
     empty_task(&c->task);
-    forget_files(c);
+    forget(&c->in_use);
+    free(c->cluster);
+    sl_outcomes_destroy(c->outcomes);
     pthread_cond_destroy(&c->done);
     pthread_cond_destroy(&c->requested);
     pthread_mutex_destroy(&c->mutex);
     pthread_mutex_destroy(&c->turn);
+    pthread_mutex_destroy(&c->files);
     free(c);
 }
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
+
+static double seconds_of(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 static stamp stamp_of(const char *path)
 {
@@ -166,50 +193,81 @@ static mdot_status open_calibration(const char *path, const mdot_predictor *pred
     return MDOT_OK;
 }
 
-static mdot_status read_again(sl_controller *c, mdot_error *err)
+/* Reads all files into *out. The caller holds c->files only, so that submissions go on meanwhile. */
+static mdot_status read_again(sl_controller *c, loaded *out, mdot_error *err)
 {
-    sl_site site;
-    mdot_predictor *predictor = NULL;
-    mdot_context *context = NULL;
-    mdot_calibration *calibration = NULL;
+    loaded next = {.predictor = NULL};
     c->was_tried = true;
     watch(&c->site_file, c->site_file.path);
     watch(&c->predictor_file, "");
     watch(&c->calibration_file, "");
-    mdot_status status = sl_site_read(c->site_file.path, &site, err);
+    mdot_status status = sl_site_read(c->site_file.path, &next.site, err);
+    if (status == MDOT_OK) status = sl_check_trusted(c->site_file.path, err);
     if (status != MDOT_OK) return status;
-    watch(&c->predictor_file, site.predictor);
-    watch(&c->calibration_file, site.calibration);
-    status = open_predictor(site.predictor, &predictor, &context, err);
-    if (status == MDOT_OK && site.calibration[0] != '\0')
-        status = open_calibration(site.calibration, predictor, &calibration, err);
-    if (status != MDOT_OK) {
-        mdot_context_destroy(context);
-        mdot_predictor_close(predictor);
-        return status;
+    watch(&c->predictor_file, next.site.predictor);
+    watch(&c->calibration_file, next.site.calibration);
+    status = sl_check_trusted(next.site.predictor, err);
+    if (status == MDOT_OK) status = open_predictor(next.site.predictor, &next.predictor, &next.context, err);
+    if (status == MDOT_OK && next.site.calibration[0] != '\0') {
+        status = sl_check_trusted(next.site.calibration, err);
+        if (status == MDOT_OK) status = open_calibration(next.site.calibration, next.predictor, &next.calibration, err);
     }
-    forget_files(c);
-    c->site = site;
-    c->calibration = calibration;
-    c->predictor = predictor;
-    c->context = context;
-    c->answers = true;
-    return MDOT_OK;
+    if (status == MDOT_OK)
+        *out = next;
+    else
+        forget(&next);
+    return status;
+}
+
+/* Waits until the thread reads neither the files nor the cluster. The caller holds c->mutex. */
+static void wait_for_thread(sl_controller *c)
+{
+    while (c->task.state == TASK_ASKED || c->task.state == TASK_BUSY) pthread_cond_wait(&c->done, &c->mutex);
 }
 
 mdot_status sl_controller_refresh(sl_controller *c, bool *out_is_new, mdot_error *err)
 {
     mdot_status status = MDOT_OK;
-    pthread_mutex_lock(&c->mutex);
+    loaded next;
     *out_is_new = false;
-    bool is_free = c->task.state != TASK_BUSY; /* otherwise the next submission reads them */
-    if (is_free && (!c->was_tried || has_changed(&c->site_file) || has_changed(&c->predictor_file) ||
-                    has_changed(&c->calibration_file))) {
-        status = read_again(c, err);
-        *out_is_new = status == MDOT_OK;
+    pthread_mutex_lock(&c->files);
+    if (!c->was_tried || has_changed(&c->site_file) || has_changed(&c->predictor_file) ||
+        has_changed(&c->calibration_file)) {
+        status = read_again(c, &next, err);
+        if (status == MDOT_OK) {
+            pthread_mutex_lock(&c->mutex);
+            wait_for_thread(c);
+            loaded before = c->in_use;
+            c->in_use = next;
+            c->answers = true;
+            pthread_mutex_unlock(&c->mutex);
+            forget(&before);
+            *out_is_new = true;
+        }
     }
-    pthread_mutex_unlock(&c->mutex);
+    pthread_mutex_unlock(&c->files);
     return status;
+}
+
+void sl_controller_set_cluster(sl_controller *c, sl_cluster *cluster)
+{
+    pthread_mutex_lock(&c->mutex);
+    wait_for_thread(c);
+    free(c->cluster);
+    c->cluster = cluster;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+sl_outcomes *sl_controller_outcomes(sl_controller *c)
+{
+    return c->outcomes;
+}
+
+void sl_controller_outcomes_path(sl_controller *c, char out_path[SL_PATH_BYTES])
+{
+    pthread_mutex_lock(&c->mutex);
+    memcpy(out_path, c->in_use.site.outcomes, SL_PATH_BYTES);
+    pthread_mutex_unlock(&c->mutex);
 }
 
 /* ---- Deciding: the predicting thread ----------------------------------------------------------------------------- */
@@ -217,10 +275,10 @@ mdot_status sl_controller_refresh(sl_controller *c, bool *out_is_new, mdot_error
 static mdot_status answer(const sl_controller *c, task *t)
 {
     mdot_job *job = NULL;
-    sl_oracle oracle = {c->context, c->calibration};
+    sl_oracle oracle = {c->in_use.context, c->in_use.calibration};
     mdot_status status = mdot_job_parse(t->parcel.job, t->parcel.job_bytes, &job, &t->error);
     if (status == MDOT_OK)
-        status = sl_decide(&c->site, &oracle, job, &t->request, &t->submission, &t->decision, &t->error);
+        status = sl_decide(&c->in_use.site, &oracle, job, &t->request, &t->submission, &t->decision, &t->error);
     mdot_job_destroy(job);
     return status;
 }
@@ -237,13 +295,16 @@ static void *predict(void *controller)
         }
         t->state = TASK_BUSY;
         pthread_mutex_unlock(&c->mutex);
+        double begun_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
         t->status = answer(c, t);
+        double taken_ms = 1e3 * (seconds_of(CLOCK_THREAD_CPUTIME_ID) - begun_s);
         pthread_mutex_lock(&c->mutex);
+        sl_budget_charge(&c->budget, t->submission.user, taken_ms, c->in_use.site.user_ms, seconds_of(CLOCK_MONOTONIC));
         if (t->is_abandoned)
             empty_task(t);
         else
             t->state = TASK_DONE;
-        pthread_cond_signal(&c->done);
+        pthread_cond_broadcast(&c->done);
     }
     pthread_mutex_unlock(&c->mutex);
     return NULL;
@@ -285,36 +346,50 @@ static bool copy(const char *text, const char **out_copy)
 static mdot_status make_task(const sl_controller *c, const char *const *environment, size_t count,
                              const sl_submission *submission, task *t, mdot_error *err)
 {
-    mdot_status status = sl_parcel_open(environment, count, c->site.most_job_bytes, &t->parcel, err);
+    enum { MOST_AGE_S = 15 };
+    mdot_status status = sl_parcel_open(environment, count, c->in_use.site.most_job_bytes, &t->parcel, err);
     if (status != MDOT_OK) return status;
     if (t->parcel.problem != NULL) return repeat_problem(t->parcel.problem, err);
     if (t->parcel.job == NULL) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the request has no job");
     status = sl_request_parse(t->parcel.settings == NULL ? "" : t->parcel.settings, &t->request, err);
     if (status != MDOT_OK) return status;
-    t->submission = (sl_submission){.nodes = submission->nodes, .tasks = submission->tasks};
-    bool is_copied = copy(submission->partitions, &t->submission.partitions) &&
-                     copy(submission->default_partition, &t->submission.default_partition) &&
-                     copy(submission->per_job, &t->submission.per_job) &&
-                     copy(submission->per_node, &t->submission.per_node) &&
-                     copy(submission->per_task, &t->submission.per_task);
+    t->submission = *submission;
+    t->submission.partitions = t->submission.default_partition = NULL;
+    t->submission.per_job = t->submission.per_node = t->submission.per_socket = t->submission.per_task = NULL;
+    t->submission.understatement =
+        sl_outcomes_understatement(c->outcomes, submission->user, seconds_of(CLOCK_REALTIME));
+    if (submission->cluster == NULL && c->cluster != NULL &&
+        seconds_of(CLOCK_MONOTONIC) - c->cluster->read_s < MOST_AGE_S)
+        t->submission.cluster = c->cluster; /* it stays as it is while the thread works */
+    bool is_copied =
+        copy(submission->partitions, &t->submission.partitions) &&
+        copy(submission->default_partition, &t->submission.default_partition) &&
+        copy(submission->per_job, &t->submission.per_job) && copy(submission->per_node, &t->submission.per_node) &&
+        copy(submission->per_socket, &t->submission.per_socket) && copy(submission->per_task, &t->submission.per_task);
     return is_copied ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
 }
 
-/* Waits until the task is done or the site's patience is over. */
-static mdot_status wait_for_task(sl_controller *c, sl_decision *out_decision, mdot_error *err)
+/* The time at which the caller's patience ends. */
+static struct timespec end_of_patience(const sl_controller *c)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + (int64_t)(1e6 * c->site.patience_ms);
+    int64_t ns = until.tv_nsec + (int64_t)(1e6 * c->in_use.site.patience_ms);
     until.tv_sec += ns / 1000000000;
     until.tv_nsec = ns % 1000000000;
+    return until;
+}
+
+/* Waits until the task has this state or the caller's patience is over. */
+static bool wait_for_state(sl_controller *c, task_state state, const struct timespec *until)
+{
     int late = 0;
-    while (c->task.state != TASK_DONE && late == 0) late = pthread_cond_timedwait(&c->done, &c->mutex, &until);
-    if (c->task.state != TASK_DONE) {
-        c->task.is_abandoned = true;
-        return mdot_fail(err, MDOT_UNSUPPORTED, "the prediction took longer than MaxMilliseconds=%g",
-                         c->site.patience_ms);
-    }
+    while (c->task.state != state && late == 0) late = pthread_cond_timedwait(&c->done, &c->mutex, until);
+    return c->task.state == state;
+}
+
+static mdot_status take_answer(sl_controller *c, sl_decision *out_decision, mdot_error *err)
+{
     mdot_status status = c->task.status;
     if (status == MDOT_OK)
         *out_decision = c->task.decision;
@@ -324,22 +399,37 @@ static mdot_status wait_for_task(sl_controller *c, sl_decision *out_decision, md
     return status;
 }
 
+static mdot_status check_budget(const sl_controller *c, uint32_t user, mdot_error *err)
+{
+    double most_ms = c->in_use.site.user_ms;
+    double taken_ms = sl_budget_taken_ms(&c->budget, user, most_ms, seconds_of(CLOCK_MONOTONIC));
+    if (most_ms == 0 || taken_ms < most_ms) return MDOT_OK;
+    return mdot_fail(err, MDOT_OUT_OF_RANGE, "the user's predictions took %.0f ms lately; UserMilliseconds=%g",
+                     taken_ms, most_ms);
+}
+
 static mdot_status decide(sl_controller *c, const char *const *environment, size_t count,
                           const sl_submission *submission, sl_decision *out_decision, mdot_error *err)
 {
     task next = {.state = TASK_ASKED};
     if (!c->answers) return mdot_fail(err, MDOT_IO, "no predictor is loaded; see earlier lines of the log");
-    if (c->task.state != TASK_IDLE)
+    struct timespec until = end_of_patience(c);
+    mdot_status status = check_budget(c, submission->user, err);
+    if (status == MDOT_OK) status = start_thread(c, err);
+    if (status != MDOT_OK) return status;
+    if (!wait_for_state(c, TASK_IDLE, &until)) /* the thread still works on a job that was abandoned */
         return mdot_fail(err, MDOT_UNSUPPORTED, "the prediction of the preceding job is still running");
-    mdot_status status = start_thread(c, err);
-    if (status == MDOT_OK) status = make_task(c, environment, count, submission, &next, err);
+    status = make_task(c, environment, count, submission, &next, err);
     if (status != MDOT_OK) {
         empty_task(&next);
         return status;
     }
     c->task = next;
     pthread_cond_signal(&c->requested);
-    return wait_for_task(c, out_decision, err);
+    if (wait_for_state(c, TASK_DONE, &until)) return take_answer(c, out_decision, err);
+    c->task.is_abandoned = true;
+    return mdot_fail(err, MDOT_UNSUPPORTED, "the prediction took longer than MaxMilliseconds=%g",
+                     c->in_use.site.patience_ms);
 }
 
 mdot_status sl_controller_decide(sl_controller *c, const char *const *environment, size_t count,

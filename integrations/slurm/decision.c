@@ -1,6 +1,8 @@
 /* decision.c — see decision.h. */
 #include "integrations/slurm/decision.h"
 
+#include "integrations/slurm/limit.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,16 +14,21 @@ sl_gpus sl_gpus_of(const sl_submission *submission)
 {
     int64_t nodes = submission->nodes > 0 ? submission->nodes : 1,
             tasks = submission->tasks > 0 ? submission->tasks : 1;
+    int64_t sockets = submission->sockets > 0 ? submission->sockets : 1;
     const struct {
         const char *text;
         int64_t times;
-    } ways[] = {{submission->per_job, 1}, {submission->per_node, nodes}, {submission->per_task, tasks}};
+    } ways[] = {{submission->per_job, 1},
+                {submission->per_node, nodes},
+                {submission->per_socket, nodes * sockets},
+                {submission->per_task, tasks}};
     sl_gpus all = {.gpus = 1, .nodes = nodes};
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         sl_gres gres = sl_gres_read(ways[i].text);
         if (gres.count == 0) continue;
         all.gpus = gres.count * ways[i].times;
         all.is_mixed = gres.is_mixed;
+        all.is_requested = true;
         memcpy(all.type, gres.type, sizeof all.type);
         break;
     }
@@ -36,12 +43,18 @@ static bool names_partition(const char *list, const char *partition)
     return false;
 }
 
+/* The partitions that the request may run in; NULL if there is neither a list nor a default. */
+static const char *partitions_of(const sl_submission *submission)
+{
+    bool has_list = submission->partitions != NULL && submission->partitions[0] != '\0';
+    return has_list ? submission->partitions : submission->default_partition;
+}
+
 /* Finds the places that the request may run in. */
 static size_t find_places(const sl_site *site, const sl_submission *submission, const sl_gpus *gpus,
                           const sl_place *out_places[SL_MAX_PLACES])
 {
-    bool has_list = submission->partitions != NULL && submission->partitions[0] != '\0';
-    const char *list = has_list ? submission->partitions : submission->default_partition;
+    const char *list = partitions_of(submission);
     size_t count = 0;
     for (size_t i = 0; i < site->place_count; i++) {
         const sl_place *place = &site->places[i];
@@ -84,33 +97,77 @@ enum {
     MOST_MINUTES = 1 << 24 /* far below Slurm's NO_VAL and INFINITE */
 };
 
-static uint32_t limit_minutes(const sl_site *site, const sl_place *place, const mdot_prediction *p, double steps)
+/* The minutes that the training needs at the site's quantile; 0: set no limit. */
+static uint32_t wanted_minutes(const sl_site *site, const mdot_prediction *p, double steps)
 {
     if (steps == 0 || !p->fits || ((p->warnings & DOUBTFUL) != 0 && !site->limits_doubtful)) return 0;
     double seconds = 1e-3 * steps * sl_step_quantile_ms(p, site->quantile) * site->margin + site->startup_s;
-    double minutes = fmin(ceil(seconds / 60), fmin(floor(place->most_s / 60), MOST_MINUTES));
+    double minutes = fmin(ceil(seconds / 60), MOST_MINUTES);
     return minutes < 1 ? 1 : (uint32_t)minutes;
 }
 
-/* Returns the full weight for jobs as short as shortest_s, zero for longest_s, linear in the logarithm between. */
-static uint32_t priority(const sl_site *site, double total_s, int64_t gpus)
+uint32_t sl_priority(const sl_site *site, double predicted_s, uint32_t binding_minutes, int64_t gpus,
+                     double understatement)
 {
-    double length_s = site->order == SL_ORDER_SERVICE ? total_s * (double)gpus : total_s;
+    if (binding_minutes == 0 || binding_minutes == SL_UNLIMITED) return 0;
+    double length_s = fmax(predicted_s, 60.0 * binding_minutes) * fmax(understatement, 1);
+    if (site->order == SL_ORDER_SERVICE) length_s *= (double)gpus;
     double weight = log(site->longest_s / length_s) / log(site->longest_s / site->shortest_s);
     return (uint32_t)lround(site->priority_weight * fmin(fmax(weight, 0), 1));
 }
 
-/* The place with the least rank is selected. If the site leaves the choice to Slurm, the job may start in any place,
- * so the rank selects the slowest, for which the prediction must hold. */
+/* ---- The place --------------------------------------------------------------------------------------------------- */
+
+/* Can the request start in this place? The answer is certain only for partitions without lists of users. */
+static bool is_usable(const sl_place *place, const sl_submission *s, const sl_gpus *gpus)
+{
+    const sl_partition *p = sl_partition_find(s->cluster, place->partition, strlen(place->partition));
+    if (p == NULL || !p->is_up) return false;
+    if (gpus->nodes < p->least_nodes || gpus->nodes > p->most_nodes) return false;
+    /* the default limit of a partition may exceed its MaxTime */
+    uint32_t minutes = s->own_minutes > 0 ? s->own_minutes : p->default_minutes;
+    if (minutes > p->most_minutes || s->least_minutes > p->most_minutes) return false;
+    sl_node_gpus there = sl_partition_gpus(p, place->type[0] != '\0' ? place->type : gpus->type);
+    int64_t per_node = (gpus->gpus + gpus->nodes - 1) / gpus->nodes;
+    return there.nodes >= gpus->nodes && there.all >= gpus->gpus && there.per_node >= per_node;
+}
+
+/* May the request be restricted to one place? Only if all its partitions are known, are open to everybody and have a
+ * line in mdot.conf. Otherwise the user could lose a partition in which the job would start earlier. */
+static bool may_choose(const sl_submission *s, const sl_place *const *places, size_t count)
+{
+    const char *list = partitions_of(s);
+    if (list == NULL || s->has_reservation) return false;
+    for (const char *at = list; at != NULL; at = strchr(at, ',') == NULL ? NULL : strchr(at, ',') + 1) {
+        size_t length = strcspn(at, ",");
+        const sl_partition *p = sl_partition_find(s->cluster, at, length);
+        bool has_place = false;
+        for (size_t i = 0; i < count; i++)
+            has_place |= strncmp(places[i]->partition, at, length) == 0 && places[i]->partition[length] == '\0';
+        if (p == NULL || !p->is_open || !has_place) return false;
+    }
+    return true;
+}
+
+/* GPUs that the job occupies: all of its nodes' if it takes whole nodes. 0 if unknown. */
+static int64_t occupied_gpus(const sl_submission *s, const sl_gpus *gpus, const sl_place *place)
+{
+    if (!s->is_exclusive) return gpus->gpus;
+    const sl_partition *p = sl_partition_find(s->cluster, place->partition, strlen(place->partition));
+    int64_t all = 0;
+    for (uint32_t i = 0; p != NULL && i < p->type_count; i++) all += p->gpus[i].per_node;
+    all *= gpus->nodes;
+    return all == 0 || all > gpus->gpus ? all : gpus->gpus;
+}
+
+/* The place with the least rank is selected. */
 static double rank(const sl_site *site, const sl_place *place, const mdot_prediction *p)
 {
     switch (site->choice) {
-    case SL_CHOOSE_TIME:
-        return p->step_ms;
     case SL_CHOOSE_COST:
         return p->step_ms * place->price; /* the number of GPUs is the same everywhere */
     default:
-        return -p->step_ms;
+        return p->step_ms;
     }
 }
 
@@ -136,6 +193,7 @@ static void write_comment(const sl_gpus *gpus, const mdot_prediction *p, double 
     if (d->place.price > 0 && steps > 0)
         put(d->comment, " cost=%.4g", d->place.price * (double)gpus->gpus * d->total_s / 3600);
     if (d->limit_minutes > 0) put(d->comment, " limit_min=%u", d->limit_minutes);
+    if (d->has_priority) put(d->comment, " priority=%u binding_min=%u", d->priority, d->binding_minutes);
     const char *gap = " warnings=";
     for (uint32_t bit = 1; bit != 0; bit <<= 1) {
         const char *name = (p->warnings & bit) != 0 ? mdot_warning_name(bit) : NULL;
@@ -147,9 +205,9 @@ static void write_comment(const sl_gpus *gpus, const mdot_prediction *p, double 
 
 static int worker_count(const mdot_configuration *c)
 {
-    uint32_t tensor = c->tensor_parallel > 0 ? c->tensor_parallel : 1;
-    uint32_t pipeline = c->pipeline_parallel > 0 ? c->pipeline_parallel : 1;
-    int workers = c->gpu_count / (int)(tensor * pipeline);
+    int64_t tensor = c->tensor_parallel > 0 ? c->tensor_parallel : 1;
+    int64_t pipeline = c->pipeline_parallel > 0 ? c->pipeline_parallel : 1;
+    int workers = (int)(c->gpu_count / (tensor * pipeline));
     return workers > 0 ? workers : 1;
 }
 
@@ -161,9 +219,9 @@ static mdot_configuration configure(const sl_request *request, const sl_gpus *gp
     if (!request->has_optimizer) c.optimizer = job->optimizer;
     c.gpu_count = (int)gpus->gpus;
     c.node_count = (uint32_t)gpus->nodes;
-    uint32_t others =
-        (c.tensor_parallel > 0 ? c.tensor_parallel : 1) * (c.pipeline_parallel > 0 ? c.pipeline_parallel : 1);
-    if (c.data_parallel == 0 && others > 1) c.data_parallel = (uint32_t)c.gpu_count / others;
+    int64_t tensor = c.tensor_parallel > 0 ? c.tensor_parallel : 1;
+    int64_t others = tensor * (c.pipeline_parallel > 0 ? c.pipeline_parallel : 1);
+    if (c.data_parallel == 0 && others > 1) c.data_parallel = (uint32_t)(c.gpu_count / others);
     return c;
 }
 
@@ -180,6 +238,9 @@ mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_j
     size_t count = find_places(site, submission, &gpus, places);
     if (count == 0) return mdot_fail(err, MDOT_NOT_FOUND, "none of its partitions has such GPUs in mdot.conf");
     mdot_job_get_info(job, &info);
+    if (info.operator_count > site->most_work / count)
+        return mdot_fail(err, MDOT_OUT_OF_RANGE, "%zu operators in %zu places exceed MaxOperators=%zu",
+                         info.operator_count, count, site->most_work);
     for (size_t i = 0; i < count; i++) {
         configurations[i] = configure(request, &gpus, &info);
         configurations[i].gpu = places[i]->gpu;
@@ -189,23 +250,35 @@ mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_j
         status = mdot_calibration_apply(oracle->calibration, &configurations[i], NULL, &predictions[i], err);
     if (status != MDOT_OK) return status;
 
-    size_t best = 0;
-    for (size_t i = 1; i < count; i++) {
-        if (predictions[i].fits != predictions[best].fits && site->choice != SL_CHOOSE_NOT)
-            best = predictions[i].fits ? i : best;
-        else if (rank(site, places[i], &predictions[i]) < rank(site, places[best], &predictions[best]))
+    bool chooses = site->choice != SL_CHOOSE_NOT && may_choose(submission, places, count);
+    size_t best = count;
+    for (size_t i = 0; chooses && i < count; i++) {
+        if (!predictions[i].fits || !is_usable(places[i], submission, &gpus)) continue;
+        if (best == count || rank(site, places[i], &predictions[i]) < rank(site, places[best], &predictions[best]))
             best = i;
+    }
+    bool is_chosen = best < count && count > 1;
+    if (best == count) { /* the job may start anywhere, so that the slowest place decides */
+        best = 0;
+        for (size_t i = 1; i < count; i++)
+            if (predictions[i].step_ms > predictions[best].step_ms) best = i;
     }
     const mdot_configuration *c = &configurations[best];
     double samples = (double)c->batch * (c->accumulate > 0 ? c->accumulate : 1) * worker_count(c);
     double steps = sl_request_steps(request, samples);
     sl_decision d = {.place = *places[best],
-                     .is_chosen = site->choice != SL_CHOOSE_NOT && count > 1 && predictions[best].fits,
-                     .limit_minutes = limit_minutes(site, places[best], &predictions[best], steps),
+                     .is_chosen = is_chosen,
                      .step_ms = predictions[best].step_ms,
                      .total_s = 1e-3 * steps * predictions[best].step_ms};
-    d.has_priority = steps > 0 && site->priority_weight > 0;
-    if (d.has_priority) d.priority = priority(site, d.total_s, gpus.gpus);
+    const char *list = is_chosen ? d.place.partition : partitions_of(submission);
+    uint32_t wanted = wanted_minutes(site, &predictions[best], steps);
+    if (wanted > 0 && submission->own_minutes == 0) d.limit_minutes = sl_limit_minutes(site, submission, list, wanted);
+    d.binding_minutes = sl_binding_minutes(submission, list, d.limit_minutes);
+    int64_t gpu_count = occupied_gpus(submission, &gpus, places[best]);
+    bool is_trusted = (predictions[best].warnings & DOUBTFUL) == 0 && predictions[best].fits && gpus.is_requested;
+    if (is_trusted && gpu_count > 0 && steps > 0 && site->priority_weight > 0)
+        d.priority = sl_priority(site, d.total_s, d.binding_minutes, gpu_count, submission->understatement);
+    d.has_priority = d.priority > 0;
     write_comment(&gpus, &predictions[best], steps, &d);
     *out_decision = d;
     return MDOT_OK;

@@ -4,6 +4,10 @@
  * is the partition and the type of GPU if several are possible, a time limit if none is given, a priority factor, and
  * a comment. The plugin accepts every request and never reads a user's file. Faults go to slurmctld's log.
  *
+ * A thread watches everything that may take time: the site's files and, through Slurm's own requests, partitions, nodes
+ * and jobs. job_submit runs under slurmctld's locks and only looks at what the thread found. The thread also corrects
+ * the priority of a job whose request was changed later, and remembers how long jobs ran (outcomes.h).
+ *
  * Slurm's headers belong to one version, and slurmctld only loads plugins that were built with its own headers.
  */
 #include "integrations/slurm/controller.h"
@@ -12,9 +16,14 @@
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
+#include <ctype.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 /* Symbols of slurmctld and its library that are missing from the headers that Debian installs. */
@@ -51,6 +60,219 @@ static void refresh(void)
         slurm_info("%s: mdot.conf and its predictor are read", plugin_type);
 }
 
+/* ---- The watching thread: the cluster ---------------------------------------------------------------------------- */
+
+static double monotonic_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool is_everybody(const char *list)
+{
+    return list == NULL || list[0] == '\0' || strcasecmp(list, "ALL") == 0;
+}
+
+static void describe(const partition_info_t *from, const node_info_msg_t *nodes, sl_partition *to)
+{
+    const uint16_t closed = PART_FLAG_ROOT_ONLY | PART_FLAG_REQ_RESV | PART_FLAG_NO_ROOT | PART_FLAG_EXCLUSIVE_USER;
+    snprintf(to->name, sizeof to->name, "%s", from->name);
+    to->most_minutes = from->max_time == INFINITE || from->max_time == NO_VAL ? SL_UNLIMITED : from->max_time;
+    bool has_default = from->default_time != NO_VAL && from->default_time != INFINITE;
+    to->default_minutes = has_default ? from->default_time : to->most_minutes;
+    to->least_nodes = from->min_nodes;
+    to->most_nodes = from->max_nodes == NO_VAL ? UINT32_MAX : from->max_nodes;
+    to->is_up = from->state_up == PARTITION_UP;
+    to->is_open = is_everybody(from->allow_groups) && is_everybody(from->allow_accounts) &&
+                  is_everybody(from->allow_qos) && is_everybody(from->deny_accounts) && is_everybody(from->deny_qos) &&
+                  is_everybody(from->allow_alloc_nodes) && is_everybody(from->qos_char) && (from->flags & closed) == 0;
+    for (const int32_t *range = from->node_inx; range != NULL && range[0] >= 0; range += 2)
+        for (int32_t i = range[0]; i <= range[1] && (uint32_t)i < nodes->record_count; i++) {
+            const node_info_t *node = &nodes->node_array[i];
+            uint32_t base = node->node_state & NODE_STATE_BASE;
+            bool is_usable = (base == NODE_STATE_IDLE || base == NODE_STATE_ALLOCATED || base == NODE_STATE_MIXED) &&
+                             (node->node_state & (NODE_STATE_DRAIN | NODE_STATE_FAIL | NODE_STATE_NO_RESPOND)) == 0;
+            if (is_usable) sl_partition_add_node(to, node->gres);
+        }
+}
+
+/* Partitions that do not fit the snapshot are left out; requests for them keep their settings. */
+static void watch_cluster(void)
+{
+    enum { ENFORCES = 0x0002 | 0x0008 | 0x0010 }; /* limits, QOS, safe: missing from the public headers */
+    partition_info_msg_t *partitions = NULL;
+    node_info_msg_t *nodes = NULL;
+    double begun_s = monotonic_s();
+    if (slurm_load_partitions(0, &partitions, SHOW_ALL) != SLURM_SUCCESS) return;
+    sl_cluster *cluster = NULL;
+    if (slurm_load_node(0, &nodes, SHOW_ALL) == SLURM_SUCCESS) cluster = calloc(1, sizeof *cluster);
+    if (cluster != NULL) {
+        cluster->read_s = begun_s;
+        cluster->enforces_limits = (slurm_conf.accounting_storage_enforce & ENFORCES) != 0;
+        for (uint32_t i = 0; i < partitions->record_count; i++) {
+            const partition_info_t *p = &partitions->partition_array[i];
+            if (cluster->partition_count == SL_MAX_PARTITIONS || strlen(p->name) >= SL_PARTITION_BYTES) continue;
+            describe(p, nodes, &cluster->partitions[cluster->partition_count++]);
+        }
+        sl_controller_set_cluster(controller, cluster);
+    }
+    if (nodes != NULL) slurm_free_node_info_msg(nodes);
+    slurm_free_partition_info_msg(partitions);
+}
+
+/* ---- The watching thread: jobs ----------------------------------------------------------------------------------- */
+
+/* Reads the number behind " KEY=" in the plugin's comment. */
+static bool read_comment(const char *comment, const char *key, double *out)
+{
+    char pattern[32], *end;
+    snprintf(pattern, sizeof pattern, " %s=", key);
+    const char *at = comment != NULL && strncmp(comment, "mdot: ", 6) == 0 ? strstr(comment, pattern) : NULL;
+    if (at == NULL) return false;
+    *out = strtod(at + strlen(pattern), &end);
+    return end != at + strlen(pattern) && isfinite(*out);
+}
+
+/* GPUs of a job as it is requested now. */
+static int64_t requested_gpus(const slurm_job_info_t *job)
+{
+    sl_submission s = {.per_job = job->tres_per_job,
+                       .per_node = job->tres_per_node,
+                       .per_socket = job->tres_per_socket,
+                       .per_task = job->tres_per_task,
+                       .nodes = job->num_nodes == NO_VAL ? 0 : job->num_nodes,
+                       .sockets = job->sockets_per_node == NO_VAL16 ? 0 : job->sockets_per_node,
+                       .tasks = job->num_tasks == NO_VAL ? 0 : job->num_tasks};
+    return sl_gpus_of(&s).gpus;
+}
+
+/* A waiting job keeps its priority only while it asks for no more GPUs and time than the priority was given for. */
+static void correct_priority(const slurm_job_info_t *job)
+{
+    double gpus, binding, priority;
+    if ((job->job_state & JOB_STATE_BASE) != JOB_PENDING || job->site_factor == NICE_OFFSET ||
+        !read_comment(job->admin_comment, "priority", &priority) || !read_comment(job->admin_comment, "gpus", &gpus) ||
+        !read_comment(job->admin_comment, "binding_min", &binding))
+        return;
+    if (requested_gpus(job) <= (int64_t)gpus && job->time_limit != INFINITE && job->time_limit <= binding) return;
+    job_desc_msg_t update;
+    slurm_init_job_desc_msg(&update);
+    update.job_id = job->job_id;
+    update.site_factor = NICE_OFFSET;
+    int result = slurm_update_job(&update);
+    slurm_info("%s: job %u asks for more than at its submission: its priority is %s", plugin_type, job->job_id,
+               result == SLURM_SUCCESS ? "removed" : "unchanged, because the update failed");
+}
+
+/* Jobs are in slurmctld's memory for minutes after their end. `*seen_until` is the end of the latest one that
+ * counted. */
+static bool remember_outcome(const slurm_job_info_t *job, time_t from, time_t *seen_until)
+{
+    double total_s, gpus;
+    uint32_t state = job->job_state & JOB_STATE_BASE;
+    bool has_ended = state > JOB_SUSPENDED && (job->job_state & JOB_COMPLETING) == 0;
+    if (!has_ended || job->end_time <= from || job->start_time == 0 || job->end_time <= job->start_time) return false;
+    if (job->end_time > *seen_until) *seen_until = job->end_time;
+    if (!read_comment(job->admin_comment, "total_s", &total_s) || !read_comment(job->admin_comment, "gpus", &gpus))
+        return false;
+    double ran_s = difftime(job->end_time, job->start_time);
+    if (state == JOB_TIMEOUT) ran_s *= 2; /* it was cut off, so that its whole time is at least this much longer */
+    sl_outcomes_add(sl_controller_outcomes(controller), job->user_id, total_s, ran_s, gpus, state == JOB_COMPLETE,
+                    (double)job->end_time);
+    return true;
+}
+
+static void save_outcomes(void)
+{
+    char path[SL_PATH_BYTES];
+    mdot_error err = {0};
+    sl_controller_outcomes_path(controller, path);
+    if (path[0] == '\0') snprintf(path, sizeof path, "%s/mdot_outcomes", slurm_conf.state_save_location);
+    if (sl_outcomes_save(sl_controller_outcomes(controller), path, &err) != MDOT_OK)
+        slurm_error("%s: %s", plugin_type, err.message);
+}
+
+static void load_outcomes(void)
+{
+    char path[SL_PATH_BYTES];
+    mdot_error err = {0};
+    sl_controller_outcomes_path(controller, path);
+    if (path[0] == '\0') snprintf(path, sizeof path, "%s/mdot_outcomes", slurm_conf.state_save_location);
+    mdot_status status = sl_outcomes_load(sl_controller_outcomes(controller), path, &err);
+    if (status != MDOT_OK && status != MDOT_NOT_FOUND) slurm_error("%s: %s", plugin_type, err.message);
+}
+
+static void watch_jobs(void)
+{
+    static time_t seen_until;
+    job_info_msg_t *jobs = NULL;
+    bool is_new = false;
+    time_t from = seen_until;
+    if (from == 0) from = seen_until = time(NULL) - 1; /* earlier jobs were counted before slurmctld started */
+    if (slurm_load_jobs(0, &jobs, SHOW_ALL | SHOW_DETAIL) != SLURM_SUCCESS) return;
+    for (uint32_t i = 0; i < jobs->record_count; i++) {
+        correct_priority(&jobs->job_array[i]);
+        is_new |= remember_outcome(&jobs->job_array[i], from, &seen_until);
+    }
+    slurm_free_job_info_msg(jobs);
+    if (is_new) save_outcomes();
+}
+
+/* ---- The watching thread ----------------------------------------------------------------------------------------- */
+
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool is_started, ends, was_modified;
+} watcher = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+/* Waits for seconds, or less if the plugin ends or a job was modified. False if the plugin ends. */
+static bool wait_seconds(int seconds, bool *out_modified)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += seconds;
+    pthread_mutex_lock(&watcher.mutex);
+    int late = 0;
+    while (!watcher.ends && !watcher.was_modified && late == 0)
+        late = pthread_cond_timedwait(&watcher.changed, &watcher.mutex, &until);
+    *out_modified = watcher.was_modified;
+    watcher.was_modified = false;
+    bool goes_on = !watcher.ends;
+    pthread_mutex_unlock(&watcher.mutex);
+    return goes_on;
+}
+
+static void *watch_all(void *unused)
+{
+    enum { CLUSTER_S = 2, JOB_ROUNDS = 5 };
+    (void)unused;
+    bool was_modified = false;
+    load_outcomes();
+    for (int round = 0;; round++) {
+        refresh();
+        watch_cluster();
+        if (was_modified || round % JOB_ROUNDS == 0) watch_jobs();
+        if (!wait_seconds(CLUSTER_S, &was_modified)) return NULL;
+    }
+}
+
+/* Starts the thread at the first request or modification, because slurmctld forks before that. */
+static void start_watcher(void)
+{
+    sigset_t all, before;
+    pthread_mutex_lock(&watcher.mutex);
+    if (!watcher.is_started) {
+        sigfillset(&all); /* signals belong to slurmctld's own threads */
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        watcher.is_started = pthread_create(&watcher.thread, NULL, watch_all, NULL) == 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    pthread_mutex_unlock(&watcher.mutex);
+}
+
 int init(void)
 {
     char path[SL_PATH_BYTES];
@@ -67,6 +289,13 @@ int init(void)
 
 void fini(void)
 {
+    pthread_mutex_lock(&watcher.mutex);
+    watcher.ends = true;
+    pthread_cond_signal(&watcher.changed);
+    bool is_started = watcher.is_started;
+    pthread_mutex_unlock(&watcher.mutex);
+    if (is_started) pthread_join(watcher.thread, NULL);
+    watcher.is_started = watcher.ends = false;
     sl_controller_destroy(controller);
     controller = NULL;
 }
@@ -106,6 +335,7 @@ static void write_decision(const sl_decision *d, job_desc_msg_t *request)
         if (d->place.type[0] != '\0') {
             set_type(&request->tres_per_job, d->place.type);
             set_type(&request->tres_per_node, d->place.type);
+            set_type(&request->tres_per_socket, d->place.type);
             set_type(&request->tres_per_task, d->place.type);
         }
     }
@@ -115,36 +345,55 @@ static void write_decision(const sl_decision *d, job_desc_msg_t *request)
     if (request->admin_comment == NULL) request->admin_comment = slurm_xstrdup(d->comment);
 }
 
-static double now_us(void)
+static uint32_t count_of(uint32_t number)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e6 * (double)t.tv_sec + 1e-3 * (double)t.tv_nsec;
+    return number == NO_VAL || number == INFINITE ? 0 : number;
+}
+
+/* Comments that look like the plugin's own come from nobody else, because the watching thread believes them. */
+static void remove_forged_comment(job_desc_msg_t *request)
+{
+    if (request->admin_comment != NULL && strncmp(request->admin_comment, "mdot:", 5) == 0)
+        slurm_xfree((void **)&request->admin_comment);
 }
 
 int job_submit(job_desc_msg_t *request, uint32_t user, char **out_message)
 {
     (void)out_message;
     const char *const *environment = (const char *const *)request->spank_job_env;
-    if (controller == NULL || !sl_parcel_is_in(environment, request->spank_job_env_size)) return SLURM_SUCCESS;
-    refresh();
-    double begun_us = now_us();
+    remove_forged_comment(request);
+    if (controller == NULL) return SLURM_SUCCESS;
+    start_watcher();
+    if (!sl_parcel_is_in(environment, request->spank_job_env_size)) return SLURM_SUCCESS;
+    double begun_s = monotonic_s();
     sl_submission submission = {.partitions = request->partition,
                                 .default_partition = default_part_name,
                                 .per_job = request->tres_per_job,
                                 .per_node = request->tres_per_node,
+                                .per_socket = request->tres_per_socket,
                                 .per_task = request->tres_per_task,
-                                .nodes = request->min_nodes == NO_VAL ? 0 : request->min_nodes,
-                                .tasks = request->num_tasks == NO_VAL ? 0 : request->num_tasks};
+                                .nodes = count_of(request->min_nodes),
+                                .sockets = request->sockets_per_node == NO_VAL16 ? 0 : request->sockets_per_node,
+                                .tasks = count_of(request->num_tasks),
+                                .own_minutes = request->time_limit == NO_VAL ? 0
+                                               : request->time_limit == 0 || request->time_limit == INFINITE
+                                                   ? SL_UNLIMITED
+                                                   : request->time_limit,
+                                .least_minutes = count_of(request->time_min),
+                                .has_deadline = request->deadline != 0 && request->deadline != (time_t)NO_VAL,
+                                .has_reservation = request->reservation != NULL && request->reservation[0] != '\0',
+                                .is_exclusive = request->shared == JOB_SHARED_NONE,
+                                .user = user};
     sl_decision decision;
     mdot_error err = {0};
     if (sl_controller_decide(controller, environment, request->spank_job_env_size, &submission, &decision, &err) ==
         MDOT_OK) {
         write_decision(&decision, request);
-        slurm_info("%s: user %u in %.0f us: partition=%s %s", plugin_type, user, now_us() - begun_us,
+        slurm_info("%s: user %u in %.0f us: partition=%s %s", plugin_type, user, 1e6 * (monotonic_s() - begun_s),
                    decision.place.partition, decision.comment);
     } else {
-        slurm_info("%s: user %u in %.0f us: no prediction: %s", plugin_type, user, now_us() - begun_us, err.message);
+        slurm_info("%s: user %u in %.0f us: no prediction: %s", plugin_type, user, 1e6 * (monotonic_s() - begun_s),
+                   err.message);
     }
     take_parcel_out(request);
     return SLURM_SUCCESS;
@@ -152,6 +401,13 @@ int job_submit(job_desc_msg_t *request, uint32_t user, char **out_message)
 
 int job_modify(job_desc_msg_t *request, void *job, uint32_t user, char **out_message)
 {
-    (void)request, (void)job, (void)user, (void)out_message;
+    (void)job, (void)user, (void)out_message;
+    remove_forged_comment(request);
+    if (controller == NULL) return SLURM_SUCCESS;
+    start_watcher(); /* the thread looks at the job after the change, without slurmctld's locks */
+    pthread_mutex_lock(&watcher.mutex);
+    watcher.was_modified = true;
+    pthread_cond_signal(&watcher.changed);
+    pthread_mutex_unlock(&watcher.mutex);
     return SLURM_SUCCESS;
 }

@@ -103,6 +103,8 @@ static mdot_status read_site_key(const reader *r, const char *key, const char *v
     if (strcasecmp(key, "Predictor") == 0) return read_text(r, key, value, site->predictor, sizeof site->predictor);
     if (strcasecmp(key, "Calibration") == 0)
         return read_text(r, key, value, site->calibration, sizeof site->calibration);
+    if (strcasecmp(key, "Outcomes") == 0) return read_text(r, key, value, site->outcomes, sizeof site->outcomes);
+    if (strcasecmp(key, "UserMilliseconds") == 0) return read_number(r, key, value, 0, 60000, &site->user_ms);
     if (strcasecmp(key, "Quantile") == 0) return read_number(r, key, value, .01, .999, &site->quantile);
     if (strcasecmp(key, "Margin") == 0) return read_number(r, key, value, .1, 100, &site->margin);
     if (strcasecmp(key, "MaxMilliseconds") == 0) return read_number(r, key, value, 0, 1000, &site->patience_ms);
@@ -113,6 +115,9 @@ static mdot_status read_site_key(const reader *r, const char *key, const char *v
     if (strcasecmp(key, "MaxJobBytes") == 0) {
         status = read_number(r, key, value, 1, SL_MAX_JOB_BYTES, &number);
         if (status == MDOT_OK) site->most_job_bytes = (size_t)number;
+    } else if (strcasecmp(key, "MaxOperators") == 0) {
+        status = read_number(r, key, value, 1, 1e9, &number);
+        if (status == MDOT_OK) site->most_work = (size_t)number;
     } else if (strcasecmp(key, "PriorityOrder") == 0) {
         status = read_word(r, key, value, orders, &word);
         if (status == MDOT_OK) site->order = (sl_order)word;
@@ -149,8 +154,7 @@ static mdot_status read_place_key(const reader *r, const char *key, const char *
 static mdot_status end_place(const reader *r, const sl_place *place, sl_site *site)
 {
     if (place->gpu[0] == '\0') return refuse(r, "Partition=%s has no Gpu", place->partition);
-    if (!(place->most_s > 0))
-        return refuse(r, "Partition=%s has no MaxTime; copy it from slurm.conf", place->partition);
+    if (!(place->most_s > 0)) return refuse(r, "Partition=%s has MaxTime=0", place->partition);
     if (site->place_count == SL_MAX_PLACES) return refuse(r, "more than %d lines of partitions", SL_MAX_PLACES);
     for (size_t i = 0; i < site->place_count; i++)
         if (strcmp(site->places[i].partition, place->partition) == 0 && strcmp(site->places[i].type, place->type) == 0)
@@ -162,7 +166,7 @@ static mdot_status end_place(const reader *r, const sl_place *place, sl_site *si
 static mdot_status read_line(const reader *r, char *line, sl_site *site)
 {
     static const char blanks[] = " \t\r\n";
-    sl_place place = {0};
+    sl_place place = {.most_s = INFINITY};
     mdot_status status = MDOT_OK;
     bool is_place = false;
     int count = 0;
@@ -187,6 +191,7 @@ static mdot_status check(const reader *r, const sl_site *site)
     if (site->predictor[0] != '/') return refuse(r, "Predictor is missing, or is not an absolute path");
     if (site->calibration[0] != '\0' && site->calibration[0] != '/')
         return refuse(r, "Calibration is not an absolute path");
+    if (site->outcomes[0] != '\0' && site->outcomes[0] != '/') return refuse(r, "Outcomes is not an absolute path");
     if (site->place_count == 0) return refuse(r, "no Partition line");
     if (!(site->shortest_s > 0 && site->shortest_s < site->longest_s && isfinite(site->longest_s)))
         return refuse(r, "PriorityShortest must be less than PriorityLongest");
@@ -221,6 +226,8 @@ static mdot_status open_file(const char *path, FILE **out_file, mdot_error *err)
 mdot_status sl_site_read(const char *path, sl_site *out_site, mdot_error *err)
 {
     sl_site site = {.most_job_bytes = 128 * 1024,
+                    .most_work = 10000,
+                    .user_ms = 500,
                     .patience_ms = 20,
                     .quantile = .95,
                     .margin = 1.1,

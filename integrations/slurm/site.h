@@ -5,9 +5,9 @@
 
 #include "mdot/mdot.h"
 
-#include "integrations/slurm/gres.h"
+#include "integrations/slurm/partition.h"
 
-enum { SL_MAX_PLACES = 64, SL_PARTITION_BYTES = 64, SL_PATH_BYTES = 1024 };
+enum { SL_MAX_PLACES = 64, SL_PATH_BYTES = 1024 };
 
 /* A place to run jobs: GPUs of one type in a partition. */
 typedef struct sl_place {
@@ -15,7 +15,7 @@ typedef struct sl_place {
     char type[SL_GRES_TYPE_BYTES]; /* Slurm's name of the type, in lower case; empty: any type of the partition */
     char gpu[64];                  /* mdot's name of the GPU */
     double price;                  /* per GPU and hour, in any currency; 0: unspecified */
-    double most_s;                 /* the partition's longest time limit; INFINITY: unlimited */
+    double most_s; /* longest limit to set there, at most the partition's own; INFINITY: the partition's own */
 } sl_place;
 
 /* Criteria for a place and for a short job. */
@@ -25,7 +25,10 @@ typedef enum sl_order { SL_ORDER_TIME, SL_ORDER_SERVICE } sl_order;
 typedef struct sl_site {
     char predictor[SL_PATH_BYTES];
     char calibration[SL_PATH_BYTES]; /* file of `mdot calibrate`; may be empty */
+    char outcomes[SL_PATH_BYTES];    /* file of the users' records (outcomes.h); empty: the plugin's default */
     size_t most_job_bytes;
+    size_t most_work;             /* operators times places of one prediction */
+    double user_ms;               /* time of predictions that a user may take in a minute */
     double patience_ms;           /* longest time that a submission waits for its prediction */
     double quantile;              /* quantile of the training's time that becomes the limit */
     double margin;                /* factor on the limit */

@@ -1,4 +1,6 @@
-/* edf.c — earliest deadline first, preemptive: the baseline of ElasticFlow (Gu et al., ASPLOS 2023).
+/* edf.c — earliest deadline first, preemptive, for comparison with elasticflow.c. The rules are this project's own:
+ * jobs keep their requested widths. They are not the baselines that ElasticFlow's paper (Gu et al., ASPLOS 2023)
+ * measures under the names EDF and EDF with admission control, so their numbers cannot be compared with the paper's.
  *
  *   edf         by deadline, skipping jobs that do not fit; jobs without a deadline come last
  *   edf-admit   the same for admitted jobs. A job is admitted if a simulation by the same rule shows that it and every

@@ -7,6 +7,7 @@
  */
 #include "simulator/policy/policies.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -56,11 +57,30 @@ static double ratio_of(const sc_view *view, uint32_t job, double contention)
     return taken_s / (alone_s * contention);
 }
 
-static int by_ratio(const void *left, const void *right)
+static bool goes_before(const unfair *a, const unfair *b)
 {
-    const unfair *a = left, *b = right;
-    if (a->ratio != b->ratio) return a->ratio < b->ratio ? 1 : -1;
-    return (a->job > b->job) - (a->job < b->job);
+    return a->ratio != b->ratio ? a->ratio > b->ratio : a->job < b->job;
+}
+
+/* Moves entry `at` of a heap down to its place. A heap finds the few jobs that a round starts without sorting a long
+ * queue. */
+static void sift_down(unfair *heap, size_t count, size_t at)
+{
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && goes_before(&heap[child + 1], &heap[child])) child++;
+        if (!goes_before(&heap[child], &heap[at])) return;
+        unfair moved = heap[at];
+        heap[at] = heap[child];
+        heap[child] = moved;
+    }
+}
+
+/* Does a type have free GPUs for the narrowest job? */
+static bool has_room(const sc_view *view, const sc_plan *plan, int narrowest)
+{
+    for (unsigned type = 0; type < view->cluster->type_count; type++)
+        if (plan->free[type] >= narrowest) return true;
+    return false;
 }
 
 static void run_on_fastest(const sc_view *view, uint32_t job, sc_plan *plan)
@@ -89,10 +109,18 @@ static mdot_status decide(void *memory, const sc_view *view, sc_plan *plan, mdot
     self->count = kept;
     for (size_t i = 0; i < self->count; i++) requested_gpus += view->workload->jobs[self->active[i]].gpus;
     double contention = fmax(1, requested_gpus / view->cluster->gpus);
-    for (size_t i = 0; i < self->count; i++)
+    int narrowest = INT_MAX;
+    for (size_t i = 0; i < self->count; i++) {
+        int gpus = view->workload->jobs[self->active[i]].gpus;
+        if (gpus < narrowest) narrowest = gpus;
         self->order[i] = (unfair){self->active[i], ratio_of(view, self->active[i], contention)};
-    qsort(self->order, self->count, sizeof *self->order, by_ratio);
-    for (size_t i = 0; i < self->count; i++) run_on_fastest(view, self->order[i].job, plan);
+    }
+    for (size_t i = self->count / 2; i > 0; i--) sift_down(self->order, self->count, i - 1);
+    for (size_t left = self->count; left > 0 && has_room(view, plan, narrowest);) {
+        run_on_fastest(view, self->order[0].job, plan);
+        self->order[0] = self->order[--left];
+        sift_down(self->order, left, 0);
+    }
     return MDOT_OK;
 }
 

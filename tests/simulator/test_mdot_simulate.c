@@ -305,6 +305,19 @@ static void inputs_are_not_replaced_by_outputs(void **state)
     free(output);
 }
 
+static void policies_with_rounds_refuse_jobs_that_would_never_end(void **state)
+{
+    fixture *f = *state;
+    char *trace =
+        workload_write_file(f->folder, "endless.csv", "job_id,submit_s,gpus,duration_s\na,0,2,100\nb,0,2,1e12\n");
+    RUN(f, trace, "--gpus", "4", "--policy", "themis");
+    assert_int_equal(f->result.status, 1);
+    expect_contains(f->result.err, "job b takes 1e+12 s, which is more than 1000000 rounds of policy themis");
+    RUN(f, trace, "--gpus", "4", "--policy", "fifo");
+    assert_int_equal(f->result.status, 0);
+    free(trace);
+}
+
 static void files_of_a_figure_are_not_its_inputs(void **state)
 {
     fixture *f = *state;
@@ -323,6 +336,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(inputs_are_not_replaced_by_outputs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(policies_with_rounds_refuse_jobs_that_would_never_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_of_a_figure_are_not_its_inputs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(control_bytes_of_inputs_stay_out_of_messages, set_up, tear_down),
         cmocka_unit_test_setup_teardown(policies_print_a_table, set_up, tear_down),

@@ -102,7 +102,8 @@ CONF
 echo "required $plugins/spank_mdot.so" > "$work/plugstack.conf"
 printf '#!/bin/sh\nenv | grep -c MDOT_ >> %s/epilog.seen\nexit 0\n' "$work" > "$work/epilog.sh"
 chmod 755 "$work/epilog.sh"
-site() { # site LINE…: writes mdot.conf with these additional lines
+settle() { sleep 4.5; } # the plugin looks at the cluster every two seconds
+site() { # site LINE…: writes mdot.conf with these additional lines, and waits until the plugin has read them
     cat > "$work/mdot.conf.new" << CONF
 Predictor=$build/share/mdot/predictor.mdot
 Quantile=0.9
@@ -119,6 +120,8 @@ Partition=mixed Gpu=H100-SXM-80GB  Type=h100 MaxTime=INFINITE Price=8
 CONF
     printf '%s\n' "$@" >> "$work/mdot.conf.new"
     mv "$work/mdot.conf.new" "$work/mdot.conf"
+    [ -e "$work/slurmctld.pid" ] && settle
+    return 0
 }
 site
 
@@ -161,6 +164,8 @@ minutes() { # converts a TimeLimit to minutes
 }
 
 requested=resnet50.job,batch=128,precision=amp
+submit --gres=gpu:1 # the first submission starts the thread that watches the cluster
+settle
 
 submit --mdot=$requested,steps=100000 --gres=gpu:a100:1
 predicted=$("$mdot" predict resnet50.job --gpu A100-SXM-40GB --batch 128 --precision amp --json -q |
@@ -204,6 +209,7 @@ submit --mdot=$requested,steps=100000 --partition=mixed --gres=gpu:a100:1
 check "a requested type stays" has "$(scontrol -o show job "$id")" "gres:gpu:a100:1"
 sed -i 's/MaxTime=3-0/& Price=1/;s/MaxTime=30/& Price=1/' "$work/mdot.conf"
 sed -i 's/Choose=time/Choose=cost/' "$work/mdot.conf"
+settle
 submit --mdot=$requested,steps=100000 --partition=mixed --gpus=1
 check "by cost: the cheaper type" has "$(scontrol -o show job "$id")" "gres:gpu:a100:1"
 site
@@ -226,6 +232,110 @@ check "the shortest job runs first, a job without options last" \
     [ "$(paste -sd' ' "$work/jobs/order")" = "300 30000 1000000 nothing" ]
 check "prolog and epilog do not get the job's bytes" [ "$(sort -u "$work/epilog.seen" | paste -sd' ')" = 0 ]
 check "srun has the option, too" user srun --gres=gpu:1 --mdot=$requested,steps=10 true
+
+# priorities: only with a limit that binds, and only for what was stated
+priority() { scontrol -o show job "$id" | grep -o 'AdminComment=mdot.*' | tr ' ' '\n' | sed -n 's/^priority=//p'; }
+submit --mdot=$requested,steps=1000000 --gres=gpu:a100:1
+honest=$(priority)
+submit --mdot=$requested,steps=1 --gres=gpu:a100:1 --time=3-0
+check "one step and three days of one's own give less than the truth" [ "$(priority)" -lt "$honest" ]
+submit --mdot=$requested,steps=1 --gres=gpu:a100:1
+check "one step alone has a limit of minutes" [ "$(minutes "$(shows TimeLimit)")" -le 6 ]
+submit --mdot=$requested,steps=1
+check "a request without GPUs has no priority" [ "$(priority)" = "" ]
+submit --mdot=$requested,steps=1000000 --gpus-per-socket=2 --sockets-per-node=1
+check "GPUs of sockets are counted" [ "$(field gpus)" = 2 ]
+scontrol update PartitionName=a100 State=DOWN
+id=$(user sbatch --parsable -o /dev/null --gres=gpu:a100:1 --mdot=$requested,steps=1000000 job.sh)
+settle
+before=$(squeue -h -j "$id" -o %Q)
+user scontrol update JobId="$id" Gres=gpu:a100:2
+for _ in $(seq 40); do [ "$(squeue -h -j "$id" -o %Q)" -lt "$before" ] && break; sleep .2; done
+check "more GPUs after the submission end the priority" [ "$(squeue -h -j "$id" -o %Q)" -lt "$before" ]
+scancel -u nobody
+scontrol update PartitionName=a100 State=UP
+settle
+id=$(user "$build/tests/integrations/slurm/hostile_client" forged a100 2> messages) || id=0
+check "a forged comment does not reach the job" [ "${id:-0}" = 0 -o "$(comment 2> /dev/null)" = "" ]
+
+# a job that ran longer than it stated is remembered with its user
+printf '#!/bin/sh\nsleep 4\n' > brief.sh
+id=$(user sbatch --parsable -o /dev/null --gres=gpu:a100:1 --mdot=$requested,steps=1 brief.sh)
+for _ in $(seq 120); do [ -s "$work/state/mdot_outcomes" ] && break; sleep .2; done
+check "the time of a finished job is kept with its user" grep -q "^65534 " "$work/state/mdot_outcomes"
+
+# Random requests: what Slurm accepts without --mdot, it accepts with it, and the job is as eligible.
+state_of() { # the state and the reason of a job that is not held, less what depends on the load
+    squeue -h -t all -j "$1" -o '%T %r' 2> /dev/null | sed 's/RUNNING.*\|COMPLETED.*\|COMPLETING.*\|CONFIGURING.*/eligible/;s/PENDING (*\(None\|Resources\|Priority\))*/eligible/'
+}
+RANDOM=${SEED:-1}
+worse=0
+tried=0
+pick() { eval "picked=\${$((RANDOM % $# + 1))}"; }
+for round in $(seq "${ROUNDS:-6}"); do
+    pick ALL ANY NO
+    sed -i "s/^EnforcePartLimits=.*/EnforcePartLimits=$picked/" "$SLURM_CONF"
+    enforced=$picked
+    pick "" Choose=time Choose=cost
+    site $picked
+    sed -i 's/MaxTime=3-0/& Price=1/;s/MaxTime=30/& Price=1/' "$work/mdot.conf"
+    scontrol reconfigure
+    for partition in a100 h100 short mixed plain; do
+        pick UP UP UP DOWN INACTIVE DRAIN
+        scontrol update PartitionName=$partition State="$picked"
+        pick ALL ALL ALL root
+        scontrol update PartitionName=$partition AllowGroups="$picked"
+        pick 5 30 600 INFINITE
+        scontrol update PartitionName=$partition MaxTime="$picked"
+    done
+    settle
+    for _ in $(seq 12); do
+        pick a100 h100 short mixed plain a100,h100 short,a100 mixed,h100,short plain,a100
+        options="--partition=$picked"
+        pick --gres=gpu:1 --gres=gpu:a100:1 --gpus=2 --gres=gpu:h100:2 ""
+        options="$options $picked"
+        pick "" "" --time=4 --time=25 --time=2-0
+        options="$options $picked"
+        pick "" "" --time-min=3 --time-min=20
+        options="$options $picked"
+        pick "" "" --deadline=now+8minutes --deadline=now+3hours
+        options="$options $picked"
+        pick 1 3000 100000 1000000
+        steps=$picked
+        # shellcheck disable=SC2086 # words
+        plain=$(user sbatch --parsable -o /dev/null $options job.sh 2> /dev/null) || continue
+        tried=$((tried + 1))
+        # shellcheck disable=SC2086
+        if ! with=$(user sbatch --parsable -o /dev/null $options --mdot=$requested,steps="$steps" job.sh 2> messages); then
+            echo "FAILED: $enforced $options is refused with steps=$steps: $(cat messages)"
+            worse=$((worse + 1))
+            scancel "$plain"
+            continue
+        fi
+        # The scheduler looks at the two jobs at different times, for example to cancel one whose deadline is too early.
+        for _ in $(seq 12); do
+            sleep .4
+            with_state=$(state_of "$with")
+            plain_state=$(state_of "$plain")
+            if [ "$with_state" = eligible ] || [ "$plain_state" != eligible ]; then break; fi
+        done
+        [ "$plain_state" = eligible ] && [ "$with_state" != eligible ] && {
+            echo "FAILED: $enforced $options waits with steps=$steps: $with_state instead of $plain_state"
+            worse=$((worse + 1))
+        }
+        scancel "$with" "$plain"
+    done
+done
+check "of $tried random requests none is worse off with --mdot" [ "$worse" = 0 ]
+check "(with requests to compare)" [ "$tried" -gt 10 ]
+for partition in a100 h100 short mixed plain; do
+    scontrol update PartitionName=$partition State=UP AllowGroups=ALL
+done
+scontrol update PartitionName=short MaxTime=30
+for partition in a100 h100; do scontrol update PartitionName=$partition MaxTime=3-0; done
+for partition in mixed plain; do scontrol update PartitionName=$partition MaxTime=INFINITE; done
+site
+scancel -u nobody
 
 # hostile files
 refused() { # refused WHAT TEXT OPTION: the job is submitted without a comment, and the log contains TEXT as the reason
@@ -314,6 +424,7 @@ check "and logged once" [ "$(logged | grep -c 'Quantile must be a number')" = 0 
 site
 printf 'not an artefact' > "$work/bad.mdot"
 sed -i "s|^Predictor=.*|Predictor=$work/bad.mdot|" "$work/mdot.conf"
+settle
 submit --gres=gpu:a100:1 --mdot=$requested,steps=10
 check "a wrong predictor is logged" has "$(logged)" "bad.mdot"
 check "and the old one stays in use" has "$(comment)" "steps=10"

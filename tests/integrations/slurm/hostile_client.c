@@ -42,6 +42,7 @@ static uint32_t make(const char *kind, char *out[4])
     if (strcmp(kind, "blank") == 0) return out[1] = strdup(""), out[2] = strdup("MDOT_"), 3;
     if (strcmp(kind, "long") == 0)
         return free(out[0]), out[0] = repeat("MDOT_SETTINGS=batch=", '9', MANY), out[1] = strdup("MDOT_JOB_1=QUJD"), 2;
+    if (strcmp(kind, "forged") == 0) return 1;
     if (strcmp(kind, "problem") == 0) return out[1] = strdup("MDOT_PROBLEM=x\nerror: \033[2J%s%n"), 2;
     return 0;
 }
@@ -71,6 +72,8 @@ int main(int argc, char **argv)
     request.user_id = getuid();
     request.group_id = getgid();
     request.priority = 0; /* the job is held */
+    static char comment[] = "mdot: gpu=T4 gpus=1 total_s=1e9 priority=1 binding_min=1";
+    if (strcmp(argv[1], "forged") == 0) request.admin_comment = comment;
     request.min_nodes = 1;
     if (slurm_submit_batch_job(&request, &response) != SLURM_SUCCESS) {
         slurm_perror("hostile_client");

@@ -11,6 +11,9 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "integrations/slurm/base64.h"
@@ -55,6 +58,25 @@ static void write_site(const char *predictor, const char *more)
     snprintf(new_path, sizeof new_path, "%s.new", path);
     small_job_write_file(new_path, text, strlen(text));
     assert_int_equal(rename(new_path, path), 0);
+}
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A cluster with the partition "a", whose default limit is five minutes. */
+static sl_cluster *make_cluster(double read_s)
+{
+    sl_cluster *cluster = calloc(1, sizeof *cluster);
+    assert_non_null(cluster);
+    cluster->read_s = read_s;
+    cluster->partition_count = 1;
+    cluster->partitions[0] = (sl_partition){
+        .name = "a", .most_minutes = 1000, .default_minutes = 5, .most_nodes = 1, .is_up = true, .is_open = true};
+    return cluster;
 }
 
 static sl_controller *make(const char *more)
@@ -132,7 +154,13 @@ static void new_files_are_read_and_faults_are_logged_once(void **state)
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
     assert_false(is_new);
     assert_int_equal(decide(c, "MDOT_SETTINGS=steps=100000000", &d, NULL), MDOT_OK);
-    assert_int_equal(d.limit_minutes, 60);
+    assert_int_equal(d.limit_minutes, 0); /* the cluster is unknown */
+    sl_controller_set_cluster(c, make_cluster(now_s() - 3600));
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=100000000", &d, NULL), MDOT_OK);
+    assert_int_equal(d.limit_minutes, 0); /* an old snapshot */
+    sl_controller_set_cluster(c, make_cluster(now_s()));
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=100000000", &d, NULL), MDOT_OK);
+    assert_int_equal(d.limit_minutes, 60); /* MaxTime of mdot.conf */
     write_site(MDOT_SHIPPED_PREDICTOR, "Margin=wide");
     assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_MALFORMED);
     expect_contains(err.message, "Margin must be a number");
@@ -263,13 +291,139 @@ static void submissions_wait_no_longer_than_the_configured_limit(void **state)
                         strstr(err.message, "the prediction of the preceding job") != NULL);
     }
     write_site(MDOT_SHIPPED_PREDICTOR, "");
-    mdot_status status = MDOT_UNSUPPORTED;
-    while (status == MDOT_UNSUPPORTED) { /* while the thread is busy, the site file and the job stay unread */
-        usleep(1000);
-        assert_int_equal(sl_controller_refresh(c, &is_new, NULL), MDOT_OK);
-        status = decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL);
+    assert_int_equal(sl_controller_refresh(c, &is_new, NULL), MDOT_OK);
+    assert_true(is_new);
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL), MDOT_OK);
+    sl_controller_destroy(c);
+}
+
+/* ---- Costly jobs and slow files ---------------------------------------------------------------------------------- */
+
+static void *submit_costly(void *controller)
+{
+    static char text[1 << 20] = "MDOT_JOB_1=";
+    unsigned char *bytes;
+    size_t count;
+    char file[512];
+    snprintf(file, sizeof file, "%s/costly.job", folder);
+    small_job_save(700, file, &bytes, &count);
+    sl_base64_write(bytes, count, text + 11);
+    free(bytes);
+    const char *environment[] = {"MDOT_SETTINGS=steps=1", text};
+    size_t answers = 0;
+    for (int i = 0; i < 400; i++) {
+        sl_submission submission = {.partitions = "a", .user = 1};
+        sl_decision d;
+        answers += sl_controller_decide(controller, environment, 2, &submission, &d, NULL) == MDOT_OK;
     }
-    assert_int_equal(status, MDOT_OK);
+    return (void *)answers;
+}
+
+/* One user submits costly jobs without pause; another one gets all predictions nevertheless. */
+static void costly_jobs_are_charged_to_their_user(void **state)
+{
+    (void)state;
+    sl_controller *c = make("UserMilliseconds=20");
+    pthread_t thread;
+    void *costly;
+    assert_int_equal(pthread_create(&thread, NULL, submit_costly, c), 0);
+    for (int i = 0; i < 30; i++) {
+        sl_decision d;
+        mdot_error err = {0};
+        if (decide(c, "MDOT_SETTINGS=steps=1000", &d, &err) != MDOT_OK) fail_msg("%s", err.message);
+        usleep(1000);
+    }
+    assert_int_equal(pthread_join(thread, &costly), 0);
+    assert_true((size_t)costly > 0 && (size_t)costly < 400);
+    const char *environment[] = {"MDOT_SETTINGS=steps=1", job_text};
+    sl_submission submission = {.partitions = "a", .user = 1};
+    sl_decision d;
+    mdot_error err = {0};
+    assert_int_equal(sl_controller_decide(c, environment, 2, &submission, &d, &err), MDOT_OUT_OF_RANGE);
+    expect_contains(err.message, "UserMilliseconds=20");
+    sl_controller_destroy(c);
+}
+
+/* A submission waits for a prediction that its user abandoned, within its own limit. */
+static void an_abandoned_prediction_leaves_the_next_one_intact(void **state)
+{
+    (void)state;
+    sl_controller *c = make("UserMilliseconds=0");
+    for (int i = 0; i < 10; i++) {
+        bool is_new;
+        sl_decision d;
+        mdot_error err = {0};
+        write_site(MDOT_SHIPPED_PREDICTOR, "UserMilliseconds=0\nMaxMilliseconds=0");
+        assert_int_equal(sl_controller_refresh(c, &is_new, NULL), MDOT_OK);
+        (void)decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL);
+        write_site(MDOT_SHIPPED_PREDICTOR, "UserMilliseconds=0");
+        assert_int_equal(sl_controller_refresh(c, &is_new, NULL), MDOT_OK);
+        if (decide(c, "MDOT_SETTINGS=steps=1000", &d, &err) != MDOT_OK) fail_msg("%s", err.message);
+    }
+    sl_controller_destroy(c);
+}
+
+static atomic_bool is_slow, is_asleep;
+
+int __real_stat(const char *name, struct stat *out);
+int __wrap_stat(const char *name, struct stat *out);
+int __wrap_stat(const char *name, struct stat *out)
+{
+    if (atomic_load(&is_slow)) {
+        atomic_store(&is_asleep, true);
+        usleep(400000);
+    }
+    return __real_stat(name, out);
+}
+
+static void *refresh_slowly(void *controller)
+{
+    bool is_new;
+    return (void *)(size_t)sl_controller_refresh(controller, &is_new, NULL);
+}
+
+static void submissions_go_on_while_a_file_system_does_not_answer(void **state)
+{
+    (void)state;
+    sl_controller *c = make("");
+    pthread_t thread;
+    void *status;
+    sl_decision d;
+    atomic_store(&is_slow, true);
+    assert_int_equal(pthread_create(&thread, NULL, refresh_slowly, c), 0);
+    while (!atomic_load(&is_asleep)) usleep(1000);
+    double begun_s = now_s();
+    assert_int_equal(decide(c, "MDOT_SETTINGS=steps=1000", &d, NULL), MDOT_OK);
+    assert_true(now_s() - begun_s < .3);
+    atomic_store(&is_slow, false);
+    assert_int_equal(pthread_join(thread, &status), 0);
+    assert_int_equal((size_t)status, MDOT_OK);
+    sl_controller_destroy(c);
+}
+
+static void files_that_other_users_may_change_are_refused(void **state)
+{
+    (void)state;
+    bool is_new;
+    mdot_error err = {0};
+    sl_controller *c = make("");
+    write_site(MDOT_SHIPPED_PREDICTOR, "Margin=3");
+    assert_int_equal(chmod(path, 0646), 0);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "mdot.conf may be changed by other users");
+    assert_int_equal(chmod(path, 0644), 0);
+    write_site(MDOT_SHIPPED_PREDICTOR, "Margin=4");
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INVALID_ARGUMENT);
+    assert_int_equal(chmod(folder, 0700), 0);
+    write_site(MDOT_SHIPPED_PREDICTOR, "Margin=5");
+    assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_OK);
+    if (geteuid() == 0) {
+        write_site(MDOT_SHIPPED_PREDICTOR, "Margin=6");
+        assert_int_equal(chown(path, 65534, 0), 0);
+        assert_int_equal(sl_controller_refresh(c, &is_new, &err), MDOT_INVALID_ARGUMENT);
+        expect_contains(err.message, "belongs to user 65534");
+    }
     sl_controller_destroy(c);
 }
 
@@ -308,6 +462,10 @@ int main(void)
         cmocka_unit_test(a_missing_file_keeps_the_controller_running),
         cmocka_unit_test(submissions_wait_no_longer_than_the_configured_limit),
         cmocka_unit_test(threads_may_submit_concurrently),
+        cmocka_unit_test(costly_jobs_are_charged_to_their_user),
+        cmocka_unit_test(an_abandoned_prediction_leaves_the_next_one_intact),
+        cmocka_unit_test(submissions_go_on_while_a_file_system_does_not_answer),
+        cmocka_unit_test(files_that_other_users_may_change_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -39,7 +39,25 @@ static int tear_down(void **state)
     return 0;
 }
 
+/* Partitions of the cluster: usable, open to everybody, without time limits, and with a default limit of seven
+ * minutes. */
+#define NODES(type_name) .gpus = {{type_name, 4, 8, 32}}, .type_count = 1, .usable_nodes = 4
+#define OPEN(name_text)                                                                                                \
+    .name = name_text, .most_minutes = SL_UNLIMITED, .default_minutes = 7, .most_nodes = 8, .is_up = true,             \
+    .is_open = true
+static sl_cluster cluster = {.partition_count = 4,
+                             .partitions = {{OPEN("a100"), NODES("a100")},
+                                            {OPEN("t4"), NODES("t4")},
+                                            {OPEN("h100"), NODES("")},
+                                            {OPEN("mixed"), .gpus = {{"v100", 4, 8, 32}, {"h100", 4, 8, 32}},
+                                             .type_count = 2, .usable_nodes = 4}}};
+#define ON(...)                                                                                                        \
+    {                                                                                                                  \
+        .cluster = &cluster, __VA_ARGS__                                                                               \
+    }
+
 static const sl_site site = {.quantile = .95,
+                             .most_work = 10000,
                              .margin = 1.5,
                              .startup_s = 300,
                              .limits_doubtful = true,
@@ -85,7 +103,8 @@ static mdot_prediction predict(const char *gpu, int gpus, int64_t batch, mdot_op
     return p;
 }
 
-static const sl_submission on_a100 = {.partitions = "a100"}, on_mixed = {.partitions = "mixed"};
+static const sl_submission on_a100 = ON(.partitions = "a100", .per_node = "gres:gpu:1"),
+                           on_mixed = ON(.partitions = "mixed", .per_node = "gres:gpu:1");
 
 static void quantiles_interpolate_the_interval(void **state)
 {
@@ -116,11 +135,11 @@ static void the_limit_adds_margin_and_startup_to_the_quantile(void **state)
 static void a_limit_stays_within_the_partitions_limit(void **state)
 {
     (void)state;
-    sl_submission submission = {.partitions = "mixed", .per_node = "gres:gpu:h100:1"};
+    sl_submission submission = ON(.partitions = "mixed", .per_node = "gres:gpu:h100:1");
     assert_int_equal(decides(&site, "steps=1000000000", &submission).limit_minutes, 120);
     sl_site other = site;
-    other.places[4].most_s = 10; /* less than one minute, which is Slurm's unit */
-    assert_int_equal(decides(&other, "steps=1000000000", &submission).limit_minutes, 1);
+    other.places[4].most_s = 420; /* the default limit, which Slurm would set, too */
+    assert_int_equal(decides(&other, "steps=1000000000", &submission).limit_minutes, 0);
     assert_int_equal(decides(&site, "steps=9007199254740992", &on_a100).limit_minutes, 1 << 24);
 }
 
@@ -161,6 +180,8 @@ static void gpus_are_counted_from_slurm_requests(void **state)
                  {{.per_node = "gres:gpu:4", .nodes = 2}, 8, 2},
                  {{.per_job = "gres:gpu:4", .nodes = 2}, 4, 2},
                  {{.per_task = "gres:gpu:2", .tasks = 3}, 6, 1},
+                 {{.per_socket = "gres:gpu:2", .nodes = 3, .sockets = 2}, 12, 3},
+                 {{.per_socket = "gres:gpu:2"}, 2, 1},
                  {{.per_job = "gres:gpu:8", .per_node = "gres:gpu:4", .nodes = 2}, 8, 2},
                  {{.per_node = "gres:gpu:0", .nodes = 4}, 1, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -168,7 +189,7 @@ static void gpus_are_counted_from_slurm_requests(void **state)
         assert_int_equal(gpus.gpus, cases[i].gpus);
         assert_int_equal(gpus.nodes, cases[i].nodes);
     }
-    sl_submission four = {.partitions = "a100", .per_node = "gres:gpu:4"};
+    sl_submission four = ON(.partitions = "a100", .per_node = "gres:gpu:4");
     expect_contains(decides(&site, "epochs=2,dataset=1000,batch=10", &four).comment, "gpus=4");
     expect_contains(decides(&site, "epochs=2,dataset=1000,batch=10", &four).comment, "steps=50 ");
     /* a group of two tensor-parallel GPUs trains one batch */
@@ -181,7 +202,7 @@ static void the_best_partition_is_chosen(void **state)
     sl_site by_time = site, by_cost = site;
     by_time.choice = SL_CHOOSE_TIME;
     by_cost.choice = SL_CHOOSE_COST;
-    sl_submission all = {.partitions = "t4,a100,h100"};
+    sl_submission all = ON(.partitions = "t4,a100,h100");
     sl_decision d = decides(&by_time, "steps=100", &all);
     assert_true(d.is_chosen);
     assert_string_equal(d.place.partition, "h100");
@@ -193,7 +214,7 @@ static void the_best_partition_is_chosen(void **state)
     assert_string_equal(d.place.partition, "t4");
     d = decides(&by_time, "steps=100", &on_mixed);
     assert_string_equal(d.place.type, "h100");
-    sl_submission typed = {.partitions = "mixed", .per_node = "gres:gpu:v100:1"};
+    sl_submission typed = ON(.partitions = "mixed", .per_node = "gres:gpu:v100:1");
     d = decides(&by_time, "steps=100", &typed);
     assert_string_equal(d.place.type, "v100");
     assert_false(d.is_chosen);
@@ -204,7 +225,7 @@ static void partitions_without_enough_memory_are_skipped(void **state)
     (void)state;
     sl_site by_cost = site;
     by_cost.choice = SL_CHOOSE_COST;
-    sl_submission two = {.partitions = "t4,h100"};
+    sl_submission two = ON(.partitions = "t4,h100");
     int64_t batch = 1024;
     while (batch < 1 << 24 && predict("T4", 1, batch, MDOT_OPTIMIZER_ADAM).fits) batch *= 2;
     assert_true(predict("H100-SXM-80GB", 1, batch, MDOT_OPTIMIZER_ADAM).fits);
@@ -230,25 +251,140 @@ static void an_omitted_partition_means_the_default(void **state)
         assert_int_equal(decide(&site, "", &others[i], &d, &err), MDOT_NOT_FOUND);
 }
 
-static void priority_falls_with_the_logarithm(void **state)
+static void priority_falls_with_the_logarithm_of_what_binds(void **state)
 {
     (void)state;
-    double step_s = 1e-3 * predict("A100-SXM-40GB", 1, 16, MDOT_OPTIMIZER_ADAM).step_ms;
-    const double seconds[] = {1, 60, 600, 6000, 60e4, 60e6}, wanted[] = {1000, 1000, 750, 500, 0, 0};
-    for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++) {
-        char settings[64];
-        snprintf(settings, sizeof settings, "steps=%.0f", ceil(seconds[i] / step_s));
-        sl_decision d = decides(&site, settings, &on_a100);
-        assert_true(d.has_priority && fabs(d.priority - wanted[i]) <= 2);
-    }
+    /* minutes that bind, with a prediction of one second */
+    const uint32_t minutes[] = {1, 10, 100, 10000, 1 << 24, SL_UNLIMITED, 0}, wanted[] = {1000, 750, 500, 0, 0, 0, 0};
+    for (size_t i = 0; i < sizeof minutes / sizeof minutes[0]; i++)
+        assert_int_equal(sl_priority(&site, 1, minutes[i], 8, 1), wanted[i]);
+    assert_int_equal(sl_priority(&site, 6000, 1, 8, 1), 500); /* a prediction above the limit counts */
+    assert_int_equal(sl_priority(&site, 1, 10, 8, 10), 500);  /* jobs that ran ten times as long as predicted */
+    assert_int_equal(sl_priority(&site, 1, 10, 8, .1), 750);
     sl_site by_service = site, none = site;
     by_service.order = SL_ORDER_SERVICE;
     none.priority_weight = 0;
-    sl_submission eight = {.partitions = "a100", .per_node = "gres:gpu:8"};
-    sl_decision d = decides(&by_service, "steps=100000", &eight);
-    double share = log(60e4 / (8 * d.total_s)) / log(1e4);
-    assert_int_equal(d.priority, lround(1000 * fmin(fmax(share, 0), 1)));
+    assert_int_equal(sl_priority(&by_service, 1, 10, 10, 1), 500);
     assert_false(decides(&none, "steps=1000", &on_a100).has_priority);
+}
+
+/* Replaces the job by ResNet-50, which is like the training data of the predictor. Returns the job before. */
+static mdot_job *use_resnet(void)
+{
+    char *folder = process_make_folder(), *path = process_in_folder(folder, "resnet50.job");
+    static process_result result;
+    mdot_job *before = job;
+    process_run(
+        (const char *const[]){MDOT_CLI, "extract", MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", "-o", path, NULL},
+        &result);
+    assert_int_equal(result.status, 0);
+    assert_int_equal(mdot_job_load(path, &job, NULL), MDOT_OK);
+    free(path);
+    process_remove_folder(folder);
+    return before;
+}
+
+static void use_again(mdot_job *before)
+{
+    mdot_job_destroy(job);
+    job = before;
+}
+
+static void priority_counts_the_limit_that_ends_the_job(void **state)
+{
+    (void)state;
+    mdot_job *before = use_resnet();
+    sl_submission s = on_a100;
+    sl_decision d = decides(&site, "batch=64,steps=100000", &s);
+    if (!d.has_priority) fail_msg("%s", d.comment);
+    assert_true(d.limit_minutes > 0);
+    assert_int_equal(d.priority, sl_priority(&site, d.total_s, d.limit_minutes, 1, 1));
+    sl_decision brief = decides(&site, "batch=64,steps=1", &s);
+    assert_true(brief.has_priority && brief.limit_minutes <= 6); /* the startup, and then the job ends */
+    s.own_minutes = 3 * 1440;                                    /* the same claim, and three days of one's own */
+    sl_decision lie = decides(&site, "batch=64,steps=1", &s);
+    assert_int_equal(lie.limit_minutes, 0);
+    assert_int_equal(lie.priority, sl_priority(&site, 0, 3 * 1440, 1, 1));
+    assert_true(lie.priority < d.priority);
+    s.own_minutes = SL_UNLIMITED;
+    assert_false(decides(&site, "batch=64,steps=1", &s).has_priority);
+    s = on_a100;
+    s.understatement = 100;
+    assert_true(decides(&site, "batch=64,steps=1", &s).priority < brief.priority);
+    use_again(before);
+}
+
+static void doubtful_and_cpu_only_requests_get_no_priority(void **state)
+{
+    (void)state;
+    assert_false(decides(&site, "batch=1048576,steps=100", &on_a100).has_priority);  /* outside of the training data */
+    assert_false(decides(&site, "batch=16777216,steps=100", &on_a100).has_priority); /* exceeds the memory */
+    sl_submission without_gpu = ON(.partitions = "a100");
+    assert_false(decides(&site, "steps=100", &without_gpu).has_priority);
+    assert_true(decides(&site, "steps=100", &without_gpu).limit_minutes > 0);
+    sl_site by_service = site;
+    by_service.order = SL_ORDER_SERVICE;
+    sl_submission exclusive = on_a100;
+    exclusive.is_exclusive = true; /* eight GPUs of a node */
+    mdot_job *before = use_resnet();
+    sl_decision d = decides(&by_service, "batch=64,steps=100", &exclusive);
+    assert_int_equal(d.priority, sl_priority(&by_service, d.total_s, d.limit_minutes, 8, 1));
+    assert_true(d.has_priority);
+    use_again(before);
+}
+
+static void places_that_may_refuse_the_job_are_not_chosen(void **state)
+{
+    (void)state;
+    sl_site by_time = site;
+    by_time.choice = SL_CHOOSE_TIME;
+    sl_submission two = ON(.partitions = "a100,h100", .per_node = "gres:gpu:1");
+    sl_partition *h100 = &cluster.partitions[2], before = *h100;
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "h100");
+    assert_true(decides(&by_time, "steps=100", &two).is_chosen);
+    h100->is_up = false;
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "a100");
+    *h100 = before;
+    h100->is_open = false; /* some users lose a partition if another is chosen, some if this one is */
+    assert_false(decides(&by_time, "steps=100", &two).is_chosen);
+    *h100 = before;
+    two.own_minutes = 100;
+    h100->most_minutes = 99;
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "a100");
+    *h100 = before;
+    two.own_minutes = 0;
+    h100->most_minutes = 5; /* less than the default limit, which Slurm refuses there */
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "a100");
+    *h100 = before;
+    two.least_minutes = 100;
+    h100->most_minutes = 99;
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "a100");
+    *h100 = before;
+    two.least_minutes = 0;
+    h100->gpus[0].nodes = 0;
+    assert_string_equal(decides(&by_time, "steps=100", &two).place.partition, "a100");
+    *h100 = before;
+    two.partitions = "a100,h100,cpu"; /* without a line in mdot.conf */
+    assert_false(decides(&by_time, "steps=100", &two).is_chosen);
+    two.cluster = NULL;
+    two.partitions = "a100,h100";
+    assert_false(decides(&by_time, "steps=100", &two).is_chosen);
+    assert_int_equal(decides(&by_time, "steps=100", &two).limit_minutes, 0);
+}
+
+static void jobs_of_many_operators_are_refused_before_the_prediction(void **state)
+{
+    (void)state;
+    sl_site small = site;
+    sl_decision d;
+    mdot_error err = {0};
+    small.most_work = 11;
+    assert_int_equal(decide(&small, "", &on_a100, &d, &err), MDOT_OUT_OF_RANGE);
+    expect_contains(err.message, "MaxOperators=11");
+    small.most_work = 12;
+    assert_int_equal(decide(&small, "", &on_a100, &d, &err), MDOT_OK);
+    assert_int_equal(decide(&small, "", &on_mixed, &d, &err), MDOT_OUT_OF_RANGE); /* two places */
+    assert_int_not_equal(decide(&site, "tp=65536,pp=65536", &on_a100, &d, &err), MDOT_OK);
 }
 
 static void wrong_requests_give_a_reason(void **state)
@@ -310,7 +446,11 @@ int main(void)
         cmocka_unit_test(the_best_partition_is_chosen),
         cmocka_unit_test(partitions_without_enough_memory_are_skipped),
         cmocka_unit_test(an_omitted_partition_means_the_default),
-        cmocka_unit_test(priority_falls_with_the_logarithm),
+        cmocka_unit_test(priority_falls_with_the_logarithm_of_what_binds),
+        cmocka_unit_test(priority_counts_the_limit_that_ends_the_job),
+        cmocka_unit_test(doubtful_and_cpu_only_requests_get_no_priority),
+        cmocka_unit_test(places_that_may_refuse_the_job_are_not_chosen),
+        cmocka_unit_test(jobs_of_many_operators_are_refused_before_the_prediction),
         cmocka_unit_test(wrong_requests_give_a_reason),
         cmocka_unit_test(calibration_corrects_decisions),
     };

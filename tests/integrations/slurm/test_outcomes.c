@@ -1,0 +1,122 @@
+/* test_outcomes.c — users' records of predicted and actual times, and budgets of prediction time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <unistd.h>
+
+#include "integrations/slurm/budget.h"
+#include "integrations/slurm/outcomes.h"
+#include "tests/integrations/slurm/support/small_job.h"
+#include "tests/support/process.h"
+
+static const double now = 1.8e9, day_s = 86400;
+
+static void understatement_grows_with_time_beyond_predictions(void **state)
+{
+    (void)state;
+    sl_outcomes *o = sl_outcomes_create();
+    assert_true(sl_outcomes_understatement(o, 7, now) == 1);
+    for (int i = 0; i < 10; i++) sl_outcomes_add(o, 7, 36000, 34000, 1, true, now);
+    assert_true(sl_outcomes_understatement(o, 7, now) == 1);
+    for (int i = 0; i < 10; i++) sl_outcomes_add(o, 8, 3600, 36000, 1, true, now);
+    assert_true(sl_outcomes_understatement(o, 8, now) > 5);
+    assert_true(sl_outcomes_understatement(o, 7, now) == 1);
+    assert_true(sl_outcomes_understatement(o, 8, now + 14 * day_s) >
+                4); /* half of the sums; the ratio hardly changes */
+    assert_true(sl_outcomes_understatement(o, 8, now + 365 * day_s) < 1.1);
+    sl_outcomes_destroy(o);
+    sl_outcomes_destroy(NULL);
+}
+
+static void honest_small_jobs_and_overstated_ones_hide_no_lie(void **state)
+{
+    (void)state;
+    sl_outcomes *o = sl_outcomes_create();
+    sl_outcomes_add(o, 1, 60, 72000, 8, true, now);
+    double lie = sl_outcomes_understatement(o, 1, now);
+    for (int i = 0; i < 1000; i++) sl_outcomes_add(o, 1, 10, 10, 1, true, now);
+    assert_true(sl_outcomes_understatement(o, 1, now) > .4 * lie);
+    for (int i = 0; i < 1000; i++)
+        sl_outcomes_add(o, 1, 1e9, 10, 8, true, now); /* counts what ran, not what was stated */
+    assert_true(sl_outcomes_understatement(o, 1, now) > 5);
+    sl_outcomes_add(o, 2, 7200, 100, 1, false, now); /* cancelled early: no evidence */
+    assert_true(sl_outcomes_understatement(o, 2, now) == 1);
+    sl_outcomes_add(o, 2, 100, 72000, 1, false, now); /* cancelled late: evidence */
+    assert_true(sl_outcomes_understatement(o, 2, now) > 5);
+    static const double bad[] = {0, -1, NAN, INFINITY};
+    for (size_t i = 0; i < 4; i++) {
+        sl_outcomes_add(o, 3, bad[i], 10, 1, true, now);
+        sl_outcomes_add(o, 3, 10, bad[i], 1, true, now);
+        sl_outcomes_add(o, 3, 10, 10, bad[i], true, now);
+    }
+    assert_true(sl_outcomes_understatement(o, 3, now) == 1);
+    sl_outcomes_destroy(o);
+}
+
+static void records_survive_a_restart(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), *path = process_in_folder(folder, "outcomes");
+    sl_outcomes *o = sl_outcomes_create(), *read = sl_outcomes_create();
+    mdot_error err = {0};
+    assert_int_equal(sl_outcomes_load(read, path, &err), MDOT_NOT_FOUND);
+    for (uint32_t user = 0; user < 1000; user++)
+        sl_outcomes_add(o, user * 7919 % 1000, 100, 1e5 * (1 + user), 1, true, now);
+    assert_int_equal(sl_outcomes_save(o, path, &err), MDOT_OK);
+    assert_int_equal(sl_outcomes_load(read, path, &err), MDOT_OK);
+    for (uint32_t user = 0; user < 1000; user++) {
+        double a = sl_outcomes_understatement(o, user, now), b = sl_outcomes_understatement(read, user, now);
+        assert_true(a > 1 && fabs(a - b) < 1e-6 * a);
+    }
+    static const char *const wrong[] = {"",
+                                        "other\n",
+                                        "mdot-outcomes 1\n1 2 3\n",
+                                        "mdot-outcomes 1\n1 2 3 4",
+                                        "mdot-outcomes 1\n1 nan 3 4\n",
+                                        "mdot-outcomes 1\n1 -2 3 4\n",
+                                        "mdot-outcomes 1\n1 2 3 4 5\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        small_job_write_file(path, wrong[i], strlen(wrong[i]));
+        assert_int_equal(sl_outcomes_load(read, path, &err), MDOT_MALFORMED);
+        expect_contains(err.message, "outcomes:");
+        assert_true(sl_outcomes_understatement(read, 5, now) > 1); /* as before */
+    }
+    sl_outcomes_destroy(o);
+    sl_outcomes_destroy(read);
+    free(path);
+    process_remove_folder(folder);
+}
+
+static void budgets_expire_and_belong_to_users(void **state)
+{
+    (void)state;
+    static sl_budget b;
+    sl_budget_charge(&b, 1, 300, 60, 100);
+    sl_budget_charge(&b, 1, 300, 60, 100);
+    assert_true(sl_budget_taken_ms(&b, 1, 60, 100) == 600);
+    assert_true(sl_budget_taken_ms(&b, 2, 60, 100) == 0);
+    assert_true(fabs(sl_budget_taken_ms(&b, 1, 60, 160) - 540) < 1e-9);
+    assert_true(sl_budget_taken_ms(&b, 1, 60, 10000) == 0);
+    for (uint32_t user = 2; user < 2000; user++) sl_budget_charge(&b, user, 1, 60, 100); /* more users than rows */
+    assert_true(sl_budget_taken_ms(&b, 1, 60, 100) == 600);
+    assert_true(sl_budget_taken_ms(&b, 1999, 60, 100) == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(understatement_grows_with_time_beyond_predictions),
+        cmocka_unit_test(honest_small_jobs_and_overstated_ones_hide_no_lie),
+        cmocka_unit_test(records_survive_a_restart),
+        cmocka_unit_test(budgets_expire_and_belong_to_users),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
