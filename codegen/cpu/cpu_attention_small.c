@@ -89,8 +89,8 @@ static LLVMValueRef masked_score(cg_emitter *e, const cg_attention_head *h, LLVM
         LLVMValueRef at = cg_iadd(e, cg_imul(e, cg_int(e, query), h->mask_stride), cg_int(e, key));
         mask = cg_scale_mask(e, cg_load(e, e->f32, cg_at(e, e->f32, h->mask, at), 0));
     }
-    if (cg_scores_are_finished(k)) return cg_finish_score(e, k, cg_fmul(e, product, scale), mask);
-    return mask != NULL ? cg_fma(e, product, scale, mask) : cg_fmul(e, product, scale);
+    LLVMValueRef score = cg_scores_start_at_mask(k) ? cg_fma(e, product, scale, mask) : cg_fmul(e, product, scale);
+    return cg_finish_score(e, k, score, mask);
 }
 
 /* The unnormalised weights of all scores in one vector, and each query's maximum score, which is cg_no_maximum if all

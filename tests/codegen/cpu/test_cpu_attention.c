@@ -45,6 +45,7 @@ typedef struct shape {
     bool half;    /* the plan stores q, k, v and out in 16 bits */
     int64_t hide; /* MASK_KEYS, MASK_BATCHES: number of masked keys at the start of each row; -1 = all */
     double softcap, replaces;
+    double scale; /* 0: 1 / sqrt(dim) */
 } shape;
 
 /* The shape's numbers at one length. An operand has strides for batch, head and row. */
@@ -84,7 +85,7 @@ static pl_attention describe(const shape *s)
         .keys = s->keys,
         .dim = s->dim,
         .value_dim = s->value_dim,
-        .scale = 1 / sqrt((double)s->dim),
+        .scale = s->scale != 0 ? s->scale : 1 / sqrt((double)s->dim),
         .q = operand(s, Q, s->heads, s->queries, s->dim),
         .k = operand(s, K, s->kv_heads, s->keys, s->dim),
         .v = operand(s, V, s->kv_heads, s->keys, s->value_dim),
@@ -391,6 +392,24 @@ static void scores_are_capped_and_replaced(void **state)
     }
 }
 
+/* The scores are too great for -1e9 to absorb them in f32. */
+static void masked_rows_average_the_values_for_great_scores(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 5, 47, 64, 130};
+    for (int half = 0; half < 2; half++) {
+        shape s = square(2, 16, MASK_KEYS);
+        s.hide = -1;
+        s.scale = 1e4;
+        s.replaces = -1e9;
+        s.aligned = s.half = half;
+        check_in(half, &s, lengths, 5);
+        s.queries = s.keys = ir_dim_number(4);
+        s.batch = the_length;
+        if (!half) check_shape(&s, lengths, 3);
+    }
+}
+
 static void odd_and_unequal_channel_counts_match(void **state)
 {
     (void)state;
@@ -505,6 +524,7 @@ int main(void)
         cmocka_unit_test(mask_matrix_matches_at_every_length),
         cmocka_unit_test(causal_attention_matches_at_every_length),
         cmocka_unit_test(scores_are_capped_and_replaced),
+        cmocka_unit_test(masked_rows_average_the_values_for_great_scores),
         cmocka_unit_test(odd_and_unequal_channel_counts_match),
         cmocka_unit_test(grouped_heads_batches_and_unequal_lengths_match),
         cmocka_unit_test(causal_attention_accepts_more_keys_or_more_queries),
