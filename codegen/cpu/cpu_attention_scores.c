@@ -18,7 +18,7 @@ LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value)
     LLVMTypeRef type = LLVMTypeOf(value);
     LLVMValueRef never = cg_const(e, type, -INFINITY);
     LLVMValueRef scaled = cg_fmul(e, value, cg_const(e, type, cg_log2_e));
-    LLVMValueRef finite = cg_fmax(e, scaled, cg_const(e, type, 0.5 * cg_no_maximum));
+    LLVMValueRef finite = cg_fmax(e, cg_const(e, type, 0.5 * cg_no_maximum), scaled); /* keeps NaN */
     return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOEQ, value, never, ""), never, finite);
 }
 
@@ -39,6 +39,18 @@ LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef 
     if (!(k->replaces < 0)) return score;
     LLVMValueRef limit = cg_scale_mask(e, cg_const(e, type, k->replaces));
     return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOLE, mask, limit, ""), mask, score);
+}
+
+LLVMValueRef cg_context_factor(cg_emitter *e, const pl_attention *k, LLVMValueRef maximum, LLVMValueRef sum)
+{
+    LLVMTypeRef type = LLVMTypeOf(sum);
+    LLVMValueRef seen = LLVMBuildFCmp(e->builder, LLVMRealOGT, maximum, cg_const(e, type, cg_no_maximum), "");
+    LLVMValueRef zero = cg_const(e, type, 0), unseen = cg_fmul(e, sum, zero);
+    if (k->mask < 0 && !k->causal) {
+        LLVMValueRef has_keys = LLVMBuildFCmp(e->builder, LLVMRealUNE, sum, zero, "");
+        unseen = cg_select(e, has_keys, cg_const(e, type, NAN), zero);
+    }
+    return cg_select(e, seen, cg_fdiv(e, cg_const(e, type, 1), sum), unseen);
 }
 
 bool cg_attention_uses_bf16(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)

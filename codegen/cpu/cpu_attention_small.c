@@ -125,14 +125,12 @@ static void write_context(cg_emitter *e, const cg_attention_head *h, int query, 
 {
     const pl_attention *k = h->k;
     int keys = (int)k->keys.offset;
-    LLVMValueRef weight[MAX_KEYS], sum = NULL, zero = cg_const(e, e->f32, 0);
+    LLVMValueRef weight[MAX_KEYS], sum = NULL;
     for (int i = 0; i < keys; i++) {
         weight[i] = weight_of(e, weights, query * keys + i);
         sum = sum != NULL ? cg_fadd(e, sum, weight[i]) : weight[i];
     }
-    LLVMValueRef none = cg_const(e, e->f32, cg_no_maximum);
-    LLVMValueRef seen = LLVMBuildFCmp(e->builder, LLVMRealUGT, maximum, none, "");
-    LLVMValueRef factor = cg_select(e, seen, cg_fdiv(e, cg_const(e, e->f32, 1), sum), zero);
+    LLVMValueRef factor = cg_context_factor(e, k, maximum, sum);
     for (int i = 0; i < keys; i++) weight[i] = cg_fmul(e, weight[i], factor);
     for (int c = 0; c < chunks_of(k->value_dim, e->target); c++) {
         int lanes = chunk_lanes(e, k->value_dim, c);

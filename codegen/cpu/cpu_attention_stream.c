@@ -456,11 +456,8 @@ static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_que
     emit_key_block(e, s, state);
     cg_loop_end(e, &block, state);
 
-    LLVMValueRef one = cg_const(e, cg_lanes_type(e), 1), zero = cg_const(e, cg_lanes_type(e), 0);
-    LLVMValueRef no_maximum = cg_const(e, cg_lanes_type(e), cg_no_maximum);
     for (int j = 0; j < vectors; j++) {
-        LLVMValueRef is_visible = LLVMBuildFCmp(e->builder, LLVMRealUGT, block.out[j], no_maximum, "");
-        LLVMValueRef factor = cg_select(e, is_visible, cg_fdiv(e, one, block.out[vectors + j]), zero);
+        LLVMValueRef factor = cg_context_factor(e, s->head->k, block.out[j], block.out[vectors + j]);
         cg_store(e, factor, block_pointer(e, s, s->weights, cg_int(e, 0), j), cg_lanes_bytes(e));
     }
     cg_store_context(e, s, s->weights);

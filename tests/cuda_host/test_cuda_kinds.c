@@ -68,6 +68,28 @@ static void scores_are_capped_and_replaced(void **state)
         FEW_LENGTHS);
 }
 
+/* With matrix instructions, in slices of keys and in whole heads, and with plain threads: the root of negative numbers
+ * makes some queries NaN, or some elements of the mask. */
+static void nan_reaches_the_result(void **state)
+{
+    (void)state;
+    assert_graph_right(
+        "n = input f32[1,L,1]\n" PROJECTED(
+            32, 96, "[32, 32, 32]") "r = Sqrt(n)\nqn = Add(q, r)\n"
+                                    "y = Attention(qn, k, v) {q_num_heads=2, kv_num_heads=2}\nreturn y\n",
+        FEW_LENGTHS);
+    assert_graph_right(
+        "n = input f32[1,L,1]\n" PROJECTED(16, 384, "[128, 128, 128]") "r = Sqrt(n)\nqn = Add(q, r)\n"
+                                                                       "y = Attention(qn, k, v) {q_num_heads=8, "
+                                                                       "kv_num_heads=8}\nreturn y\n",
+        FEW_LENGTHS);
+    assert_graph_right("n = input f32[1,1,L,1]\nm = input f32[1,1,1,L]\n" PROJECTED(
+                           16, 63, "[21, 21, 21]") "r = Sqrt(n)\nmn = Add(m, r)\n"
+                                                   "y = Attention(q, k, v, mn) {q_num_heads=3, "
+                                                   "kv_num_heads=3}\nreturn y\n",
+                       FEW_LENGTHS);
+}
+
 static void heads_of_32_accept_a_mask_for_each_query(void **state)
 {
     (void)state;
@@ -234,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_of_16_share_warps),
         cmocka_unit_test(scores_are_capped_and_replaced),
+        cmocka_unit_test(nan_reaches_the_result),
         cmocka_unit_test(heads_of_32_accept_a_mask_for_each_query),
         cmocka_unit_test(a_warp_takes_a_whole_head_where_there_are_eight),
         cmocka_unit_test(causal_heads_of_64_match),
