@@ -41,6 +41,8 @@ typedef struct cg_options {
     void (*warning)(void *user, const char *text);
     void (*progress)(void *user, const char *step, size_t done, size_t total);
     void *user;
+    /* Accepts the linked file before it gets its name; NULL accepts every file. */
+    mdot_status (*check)(const char *path, mdot_error *err);
     bool in_process; /* run work that may end its process here rather than in a child (subprocess.h) */
 } cg_options;
 

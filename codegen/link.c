@@ -224,6 +224,7 @@ mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *
     status = write_parts(&w, parts, err);
     if (status == MDOT_OK) status = run_linker(&w, parts, err);
     if (status == MDOT_OK) status = seal(w.file[CG_LINKED], parts->machine, err);
+    if (status == MDOT_OK && parts->check != NULL) status = parts->check(w.file[CG_LINKED], err);
     if (status == MDOT_OK) status = bs_replace_file(w.file[CG_LINKED], path, err);
     cg_temp_dir_close(&w);
     return status;

@@ -285,7 +285,8 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
                        .dump_text = dump_code,
                        .warning = report_code_warning,
                        .progress = report_code_progress,
-                       .user = &hooks};
+                       .user = &hooks,
+                       .check = co_try_artefact};
     return cg_write_artefact(planned, (int)entry_count, &code, artefact_path, arena, err);
 }
 
