@@ -90,6 +90,19 @@ static void nan_reaches_the_result(void **state)
                        FEW_LENGTHS);
 }
 
+/* Narrowed and widened again: normal, denormal and infinite values of f16. */
+static void rounding_that_the_model_asks_for_is_kept(void **state)
+{
+    (void)state;
+    assert_graph_right(
+        "x = input f32[L,8]\nq = Cast(x) {to=10}\n"
+        "f = Cast(q) {to=1}\nd = Sub(x, f)\ns = constant f32[] [4096]\ny = Mul(d, s)\n"
+        "t = constant f32[] [9.5367431640625e-07]\nu = Mul(x, t)\nv = Cast(u) {to=10}\nw = Cast(v) {to=1}\n"
+        "a = constant f32[] [1048576]\nz = Mul(x, a)\nr = Cast(z) {to=10}\no = Cast(r) {to=1}\n"
+        "b = Cast(x) {to=16}\ne = Cast(b) {to=1}\nreturn y, w, o, e\n",
+        FEW_LENGTHS);
+}
+
 static void heads_of_32_accept_a_mask_for_each_query(void **state)
 {
     (void)state;
@@ -257,6 +270,7 @@ int main(void)
         cmocka_unit_test(heads_of_16_share_warps),
         cmocka_unit_test(scores_are_capped_and_replaced),
         cmocka_unit_test(nan_reaches_the_result),
+        cmocka_unit_test(rounding_that_the_model_asks_for_is_kept),
         cmocka_unit_test(heads_of_32_accept_a_mask_for_each_query),
         cmocka_unit_test(a_warp_takes_a_whole_head_where_there_are_eight),
         cmocka_unit_test(causal_heads_of_64_match),
