@@ -272,7 +272,8 @@ static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
     LLVMValueRef upper = compare(e, LLVMRealOGE, quadrant, 2);
     LLVMValueRef place = cg_select(e, upper, cg_fsub(e, quadrant, constant(e, x, 2)), quadrant);
     LLVMValueRef value = cg_select(e, compare(e, LLVMRealOGE, place, 1), cos_r, sin_r);
-    return cg_select(e, upper, LLVMBuildFNeg(e->builder, value, ""), value);
+    value = cg_select(e, upper, LLVMBuildFNeg(e->builder, value, ""), value);
+    return quadrants == 0 ? cg_select(e, compare(e, LLVMRealOEQ, x, 0), x, value) : value; /* the sign of zero */
 }
 
 static LLVMValueRef sine(cg_emitter *e, LLVMValueRef x, int quadrants)

@@ -190,7 +190,7 @@ const char cu_common[] =
     "    const float c = 1.0f - 0.5f * z + z * z * (4.16666667e-2f + z * (-1.38888889e-3f + z * (2.48015873e-5f - z * "
     "2.75573192e-7f)));\n"
     "    const float value = place == 1.0f || place == 3.0f ? c : s;\n"
-    "    return place >= 2.0f ? -value : value;\n"
+    "    return x == 0 && quadrants == 0 ? x : place >= 2.0f ? -value : value;\n"
     "}\n"
     "__device__ __forceinline__ float cosine(float x)\n"
     "{\n"
