@@ -6,6 +6,10 @@
 #include "ir/plan/plan.h"
 #include "mdot/mdot_abi.h"
 
+/* Most bytes of CPU code and its weights. Code addresses them relative to itself, in 32 bits with a sign; the rest is
+ * for padding and constants. */
+#define CG_MAX_WEIGHT_BYTES (((size_t)1 << 31) - ((size_t)16 << 20))
+
 /* A model's description of an input's columns (mdot_abi_tensor). */
 typedef struct cg_columns {
     int default_count; /* number of trailing columns that have a default value, for a runtime that lacks them */

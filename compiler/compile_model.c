@@ -242,6 +242,40 @@ static mdot_status read_entries(const mdotc_entry *caller_entries, size_t count,
     return status;
 }
 
+/* Least bytes of the graph's weights in images for CPUs. Constants that no node reads are left out. */
+static double least_weight_bytes(const ir_graph *graph, int element_bytes, ir_arena *arena)
+{
+    bool *counted = IR_NEW_ARRAY(arena, bool, graph->value_count + 1);
+    double elements = 0;
+    for (const ir_node *node = graph->first; node != NULL && counted != NULL; node = node->next) {
+        for (int i = 0; i < node->input_count; i++) {
+            const ir_value *value = node->inputs[i];
+            if (value == NULL || value->constant == NULL || counted[value->id]) continue;
+            counted[value->id] = true;
+            if (ir_dtype_is_float(value->constant->dtype)) elements += (double)value->constant->count;
+        }
+    }
+    return elements * element_bytes;
+}
+
+/* Refuses a model whose weights exceed the limit before minutes of compilation. */
+static mdot_status check_weight_bytes(const ir_graph *graph, const co_targets *targets, ir_arena *arena,
+                                      mdot_error *err)
+{
+    bool in_fp32 = false;
+    for (int t = 0; t < targets->count; t++)
+        in_fp32 =
+            in_fp32 || (targets->target[t].kind == MDOT_IMAGE_CPU && targets->target[t].kernel_precision == CG_FP32);
+    double bytes = least_weight_bytes(graph, in_fp32 ? 4 : 2, arena);
+    if (bytes <= (double)CG_MAX_WEIGHT_BYTES) return MDOT_OK;
+    bool fits_bf16 = in_fp32 && bytes / 2 <= (double)CG_MAX_WEIGHT_BYTES;
+    return mdot_fail(err, MDOT_UNSUPPORTED,
+                     "%s: the weights take at least %.2f GiB, but CPU code reaches less than 2 GiB; %ssplit the model",
+                     graph->name, bytes / (1 << 30),
+                     fits_bf16 ? "compile with --kernel-precision bf16 alone, which takes half of fp32's memory, or "
+                               : "");
+}
+
 static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
                            const mdotc_options *o, ir_arena *arena, mdot_error *err)
 {
@@ -266,6 +300,8 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
     for (size_t i = 0; status == MDOT_OK && i < entry_count; i++) {
         ir_graph *graph = NULL;
         status = fe_import(entries[i].model_path, &import, arena, &graph, err);
+        if (status != MDOT_OK) break;
+        status = check_weight_bytes(graph, &targets, arena, err);
         if (status != MDOT_OK) break;
         graph->min_length = o->min_length;
         dump_text(&hooks, "import", hooks.dump != NULL ? ir_graph_print(graph, arena) : NULL);
