@@ -6,6 +6,7 @@
 #include "frontend/onnx/onnx.h"
 
 #include "base/file.h"
+#include "frontend/onnx/file_kind.h"
 #include "frontend/onnx/functions.h"
 #include "frontend/onnx/graph_edit.h"
 #include "frontend/onnx/import_messages.h"
@@ -410,6 +411,7 @@ mdot_status fe_import_bytes(const void *bytes, size_t size_bytes, const char *na
                                .arena = arena,
                                .err = err}};
     mdot_status status = fe_check_bindings(im.context.options, err);
+    if (status == MDOT_OK) status = fe_check_kind(bytes, size_bytes, name, err);
     if (status != MDOT_OK) return status;
     im.context.scratch = ir_arena_create(bound(SCRATCH_BYTES_BASE, SCRATCH_BYTES_PER_BYTE, size_bytes));
     size_t base = im.context.options->job ? JOB_BYTES_BASE : MODEL_BYTES_BASE;

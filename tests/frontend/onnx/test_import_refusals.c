@@ -17,6 +17,29 @@ static onnx_builder *begin_model(void)
     return b;
 }
 
+static void files_of_other_formats_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes, *part;
+    } cases[] = {
+        {"PK\3\4.........", "m.pt: this is a zip archive, for example a PyTorch checkpoint instead of an ONNX model"},
+        {"\x80\2}q.........", "this is a pickle"},
+        {"\x7f"
+         "ELF.........",
+         "this is an ELF file, for example a compiled artefact"},
+        {"\x89HDF.........", "this is an HDF5 file"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        ir_arena *arena = ir_arena_create(0);
+        ir_graph *graph = NULL;
+        mdot_error err = {0};
+        assert_int_equal(fe_import_bytes(cases[i].bytes, 12, "m.pt", ".", NULL, arena, &graph, &err), MDOT_MALFORMED);
+        if (strstr(err.message, cases[i].part) == NULL) fail_msg("%s", err.message);
+        ir_arena_destroy(arena);
+    }
+}
+
 static void missing_opset_is_refused(void **state)
 {
     (void)state;
@@ -286,6 +309,7 @@ static void the_bound_on_memory_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_of_other_formats_are_named),
         cmocka_unit_test(missing_opset_is_refused),
         cmocka_unit_test(graph_without_outputs_is_refused),
         cmocka_unit_test(undefined_output_is_refused),
