@@ -4,6 +4,7 @@
 #include "mdot/mdotc.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct report {
     bool json;
@@ -36,6 +37,12 @@ static void show_warning(void *user, const char *message)
 {
     (void)user;
     cli_message("verify", "warning: %s", message);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
 }
 
 typedef struct verify_request {
@@ -109,6 +116,8 @@ static int run(int argc, char **argv)
     cli_operands operands;
     int usage;
     if (!cli_read_line(&cli_verify, argc, argv, &request, &operands, &usage)) return usage;
+    if (operands.count == 2 && ends_with(operands.item[0], ".onnx") && ends_with(operands.item[1], ".mdot"))
+        return cli_usage_error("verify", "the arguments are swapped: the artefact comes first (MODEL.mdot MODEL.onnx)");
     if (operands.count != 2)
         return cli_usage_error("verify", "expected an artefact and its model (MODEL.mdot MODEL.onnx)");
     report state = {.json = request.json};

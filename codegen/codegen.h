@@ -6,6 +6,10 @@
 #include "ir/plan/plan.h"
 #include "mdot/mdot_abi.h"
 
+/* Most bytes of CPU code and its weights. Code addresses them relative to itself, in 32 bits with a sign; the rest is
+ * for padding and constants. */
+#define CG_MAX_WEIGHT_BYTES (((size_t)1 << 31) - ((size_t)16 << 20))
+
 /* A model's description of an input's columns (mdot_abi_tensor). */
 typedef struct cg_columns {
     int default_count; /* number of trailing columns that have a default value, for a runtime that lacks them */
@@ -41,6 +45,8 @@ typedef struct cg_options {
     void (*warning)(void *user, const char *text);
     void (*progress)(void *user, const char *step, size_t done, size_t total);
     void *user;
+    /* Accepts the linked file before it gets its name; NULL accepts every file. */
+    mdot_status (*check)(const char *path, mdot_error *err);
     bool in_process; /* run work that may end its process here rather than in a child (subprocess.h) */
 } cg_options;
 

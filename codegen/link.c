@@ -67,6 +67,15 @@ static size_t size_of(const cg_parts *parts)
     return bytes;
 }
 
+/* Bytes of CPU code and of the weights that it addresses. */
+static size_t reached_bytes(const cg_parts *parts)
+{
+    size_t bytes = parts->code_bytes;
+    for (size_t i = 0; i < parts->section_count; i++)
+        if (strcmp(parts->sections[i].name, MDOT_ABI_SECTION_WEIGHTS) == 0) bytes += parts->sections[i].size_bytes;
+    return bytes;
+}
+
 static mdot_status write_parts(const cg_temp_dir *w, const cg_parts *parts, mdot_error *err)
 {
     mdot_status status = cg_elf_write_object(w->file[CG_DATA_OBJECT], parts->machine->elf_machine, parts->sections,
@@ -240,12 +249,18 @@ mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *
     enum { HEADERS_BYTES = 1 << 16 }; /* headers and page padding */
     if (!bs_is_within_limit(size_of(parts) + HEADERS_BYTES))
         return mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(EFBIG));
+    if (reached_bytes(parts) > CG_MAX_WEIGHT_BYTES)
+        return mdot_fail(err, MDOT_UNSUPPORTED,
+                         "the weights of all precisions take %.2f GiB, but CPU code reaches less than 2 GiB; name one "
+                         "precision, of which bf16 takes half of fp32's memory, or split the model",
+                         (double)reached_bytes(parts) / (1 << 30));
     cg_temp_dir w;
     mdot_status status = cg_temp_dir_open(path, arena, &w, err);
     if (status != MDOT_OK) return status;
     status = write_parts(&w, parts, err);
     if (status == MDOT_OK) status = run_linker(&w, parts, err);
     if (status == MDOT_OK) status = seal(w.file[CG_LINKED], parts->machine, err);
+    if (status == MDOT_OK && parts->check != NULL) status = parts->check(w.file[CG_LINKED], err);
     if (status == MDOT_OK) status = bs_replace_file(w.file[CG_LINKED], path, err);
     cg_temp_dir_close(&w);
     return status;

@@ -94,23 +94,10 @@ static ir_graph *bind_bucket(const ir_graph *imported, int64_t min_length, int64
     return graph;
 }
 
-/* Returns the smallest length from which a rejected model is accepted, up to the bucket's length; 0 if it is absent. */
-static int64_t find_min_length(const ir_graph *imported, int64_t bucket, ir_arena *arena)
+static mdot_status plan_bucket(const ir_graph *imported, int64_t min_length, int64_t max_length, const co_hooks *hooks,
+                               ir_arena *arena, pl_plan **out_plan, mdot_error *err)
 {
-    int64_t refused = ir_first_length(imported), accepted = 0;
-    for (int64_t tried = bucket; tried > refused; tried = refused + (accepted - refused) / 2) {
-        ir_graph *graph = bind_bucket(imported, tried, bucket, arena);
-        bool changed, fits = graph != NULL && ir_run_pass(graph, "infer", &changed, NULL) == MDOT_OK;
-        if (!fits && accepted == 0) return 0;
-        *(fits ? &accepted : &refused) = tried;
-    }
-    return accepted;
-}
-
-static mdot_status plan_bucket(const ir_graph *imported, int64_t max_length, const co_hooks *hooks, ir_arena *arena,
-                               pl_plan **out_plan, mdot_error *err)
-{
-    ir_graph *graph = bind_bucket(imported, imported->min_length, max_length, arena);
+    ir_graph *graph = bind_bucket(imported, min_length, max_length, arena);
     if (graph == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", imported->name);
 
     ir_pass_options options = {.dump_pass = hooks->dump_pass, .dump = hooks->dump, .user = hooks->user};
@@ -122,6 +109,47 @@ static mdot_status plan_bucket(const ir_graph *imported, int64_t max_length, con
 #endif
     if (status == MDOT_OK && hooks->dump != NULL) dump_text(hooks, "plan", pl_print(*out_plan, arena));
     return status;
+}
+
+static bool infers(const ir_graph *imported, int64_t min_length, int64_t max_length, ir_arena *arena)
+{
+    bool changed;
+    ir_graph *graph = bind_bucket(imported, min_length, max_length, arena);
+    return graph != NULL && ir_run_pass(graph, "infer", &changed, NULL) == MDOT_OK;
+}
+
+/* Returns the smallest length from which a refused model compiles in the bucket; 0 if no length, or only a single
+ * length, is a remedy. Then the reason is another one, for example an operator without a kernel. */
+static int64_t find_min_length(const ir_graph *imported, int64_t bucket, ir_arena *arena)
+{
+    static const co_hooks silent;
+    int64_t refused = ir_first_length(imported), accepted = bucket;
+    pl_plan *plan;
+    if (infers(imported, refused, bucket, arena) || !infers(imported, bucket, bucket, arena)) return 0;
+    while (accepted - refused > 1) {
+        int64_t tried = refused + (accepted - refused) / 2;
+        *(infers(imported, tried, bucket, arena) ? &accepted : &refused) = tried;
+    }
+    bool compiles = plan_bucket(imported, accepted, 2 * bucket, &silent, arena, &plan, NULL) == MDOT_OK;
+    return compiles ? accepted : 0;
+}
+
+/* Appends a remedy to the reason why the model is refused in a bucket. */
+static mdot_status refuse_bucket(const ir_graph *imported, const int64_t *buckets, size_t refused, size_t count,
+                                 bool are_default, const mdot_error *reason, ir_arena *arena, mdot_error *err)
+{
+    int64_t bucket = buckets[refused], least = find_min_length(imported, bucket, arena);
+    if (least == 0 && refused + 1 < count) least = find_min_length(imported, buckets[count - 1], arena);
+    if (least == 0) return mdot_fail(err, MDOT_UNSUPPORTED, "%s (in bucket %lld)", reason->message, (long long)bucket);
+    if (least > bucket && !are_default)
+        return mdot_fail(err, MDOT_UNSUPPORTED,
+                         "%s (in bucket %lld; --min-length %lld and buckets of that length or more make the model "
+                         "compile and restrict calls to that length or more)",
+                         reason->message, (long long)bucket, (long long)least);
+    return mdot_fail(err, MDOT_UNSUPPORTED,
+                     "%s (in bucket %lld; --min-length %lld makes the model compile and restricts calls to that "
+                     "length or more)",
+                     reason->message, (long long)bucket, (long long)least);
 }
 
 static void warn_dropped(const co_hooks *hooks, int64_t bucket, const mdot_error *reason)
@@ -148,20 +176,13 @@ mdot_status co_plan_entry(const char *name, const ir_graph *graph, const int64_t
     for (; status == MDOT_OK && count < needed; count++) {
         int64_t bucket = graph->symbol != NULL ? buckets[count] : 0;
         mdot_error reason = {0};
-        status = plan_bucket(graph, bucket, hooks, arena, &plans[count], &reason);
+        status = plan_bucket(graph, graph->min_length, bucket, hooks, arena, &plans[count], &reason);
         if (status == MDOT_OK) continue;
         if (count > 0 && drop_infeasible && status != MDOT_OUT_OF_MEMORY) {
             warn_dropped(hooks, bucket, &reason);
             status = MDOT_OK;
         } else if (graph->symbol != NULL && status == MDOT_UNSUPPORTED) {
-            int64_t least = find_min_length(graph, bucket, arena);
-            if (least > 0)
-                mdot_fail(err, status,
-                          "%s (in bucket %lld; --min-length %lld makes the model compile and restricts calls to that "
-                          "length or more)",
-                          reason.message, (long long)bucket, (long long)least);
-            else
-                mdot_fail(err, status, "%s (in bucket %lld)", reason.message, (long long)bucket);
+            refuse_bucket(graph, buckets, count, needed, drop_infeasible, &reason, arena, err);
         } else if (err != NULL) {
             *err = reason;
         }
@@ -221,6 +242,40 @@ static mdot_status read_entries(const mdotc_entry *caller_entries, size_t count,
     return status;
 }
 
+/* Least bytes of the graph's weights in images for CPUs. Constants that no node reads are left out. */
+static double least_weight_bytes(const ir_graph *graph, int element_bytes, ir_arena *arena)
+{
+    bool *counted = IR_NEW_ARRAY(arena, bool, graph->value_count + 1);
+    double elements = 0;
+    for (const ir_node *node = graph->first; node != NULL && counted != NULL; node = node->next) {
+        for (int i = 0; i < node->input_count; i++) {
+            const ir_value *value = node->inputs[i];
+            if (value == NULL || value->constant == NULL || counted[value->id]) continue;
+            counted[value->id] = true;
+            if (ir_dtype_is_float(value->constant->dtype)) elements += (double)value->constant->count;
+        }
+    }
+    return elements * element_bytes;
+}
+
+/* Refuses a model whose weights exceed the limit before minutes of compilation. */
+static mdot_status check_weight_bytes(const ir_graph *graph, const co_targets *targets, ir_arena *arena,
+                                      mdot_error *err)
+{
+    bool in_fp32 = false;
+    for (int t = 0; t < targets->count; t++)
+        in_fp32 =
+            in_fp32 || (targets->target[t].kind == MDOT_IMAGE_CPU && targets->target[t].kernel_precision == CG_FP32);
+    double bytes = least_weight_bytes(graph, in_fp32 ? 4 : 2, arena);
+    if (bytes <= (double)CG_MAX_WEIGHT_BYTES) return MDOT_OK;
+    bool fits_bf16 = in_fp32 && bytes / 2 <= (double)CG_MAX_WEIGHT_BYTES;
+    return mdot_fail(err, MDOT_UNSUPPORTED,
+                     "%s: the weights take at least %.2f GiB, but CPU code reaches less than 2 GiB; %ssplit the model",
+                     graph->name, bytes / (1 << 30),
+                     fits_bf16 ? "compile with --kernel-precision bf16 alone, which takes half of fp32's memory, or "
+                               : "");
+}
+
 static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const char *artefact_path,
                            const mdotc_options *o, ir_arena *arena, mdot_error *err)
 {
@@ -246,6 +301,8 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
         ir_graph *graph = NULL;
         status = fe_import(entries[i].model_path, &import, arena, &graph, err);
         if (status != MDOT_OK) break;
+        status = check_weight_bytes(graph, &targets, arena, err);
+        if (status != MDOT_OK) break;
         graph->min_length = o->min_length;
         dump_text(&hooks, "import", hooks.dump != NULL ? ir_graph_print(graph, arena) : NULL);
         status = co_plan_entry(entries[i].name, graph, buckets, bucket_count, o->bucket_count == 0, &hooks, arena,
@@ -264,7 +321,8 @@ static mdot_status compile(const mdotc_entry *entries, size_t entry_count, const
                        .dump_text = dump_code,
                        .warning = report_code_warning,
                        .progress = report_code_progress,
-                       .user = &hooks};
+                       .user = &hooks,
+                       .check = co_try_artefact};
     return cg_write_artefact(planned, (int)entry_count, &code, artefact_path, arena, err);
 }
 

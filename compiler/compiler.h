@@ -72,6 +72,10 @@ typedef struct co_targets {
 mdot_status co_parse_targets(const char *const *names, size_t count, const char *kernel_precision,
                              co_targets *out_targets, mdot_error *err);
 
+/* Opens an artefact and runs each entry on zeros at its shortest length. Accepts code for other processors than this
+ * one unrun. */
+mdot_status co_try_artefact(const char *path, mdot_error *err);
+
 /* A tensor of a run: dense data of a dtype with constant dims. */
 typedef struct co_tensor {
     const char *name;

@@ -94,6 +94,9 @@ static mdot_status unknown_target(const char *name, mdot_error *err)
     bs_join list;
     bs_join_begin(&list, text, sizeof text);
     for (int b = 0; b < CG_BACKENDS; b++) cg_backends[b]->list(&list);
+    if (strncmp(name, "sm", 2) == 0 && name[2] >= '0' && name[2] <= '9') /* the nearest name may be another one */
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown target \"%s\" (did you mean sm_%s?); known are %s", name,
+                         name + 2, text);
     return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown target \"%s\"%s; known are %s", name,
                      bs_suggest_among(name, text).text, text);
 }

@@ -100,6 +100,21 @@ static mdot_status run_variants(verification *v, int64_t length, const co_tensor
     return status;
 }
 
+/* Random integers are in the range of the tables that they index directly. A model that computes its indices from
+ * inputs, for example from the edges of a graph, may need real inputs. */
+static mdot_status evaluate(const verification *v, const ir_wide *const *inputs, ir_arena *arena,
+                            ir_wide **out_expected, mdot_error *err)
+{
+    mdot_error reason = {0};
+    mdot_status status = ir_evaluate(v->graph, inputs, arena, out_expected, &reason);
+    if (status == MDOT_OUT_OF_RANGE && v->provided == NULL)
+        return mdot_fail(err, status,
+                         "%s; the random inputs are not valid for this model: give real ones with --inputs",
+                         reason.message);
+    if (status != MDOT_OK && err != NULL) *err = reason;
+    return status;
+}
+
 /* Measures the error of rounding the factors of all matmuls on these inputs. Infinite errors are ignored: they mean
  * that the type overflowed. */
 static mdot_status measure_rounding(verification *v, const ir_wide *const *inputs, ir_wide *const *expected,
@@ -142,7 +157,7 @@ static mdot_status verify_length(verification *v, int64_t length, const co_verif
         else
             status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for input \"%s\"", info.name);
     }
-    if (status == MDOT_OK) status = ir_evaluate(v->graph, wide, arena, expected, err);
+    if (status == MDOT_OK) status = evaluate(v, wide, arena, expected, err);
     for (size_t i = 0; status == MDOT_OK && i < v->info.output_count; i++) count_values(&v->counts[i], expected[i]);
     if (status == MDOT_OK) status = measure_rounding(v, wide, expected, arena, err);
     if (status == MDOT_OK) status = run_variants(v, length, inputs, expected, arena, err);

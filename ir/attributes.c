@@ -24,6 +24,15 @@ const ir_attr *ir_node_ints(const ir_node *node, const char *name)
     return attr != NULL && attr->kind == IR_ATTR_INTS ? attr : NULL;
 }
 
+void ir_node_perm(const ir_node *transpose, int rank, int64_t *out_perm)
+{
+    const ir_attr *attr = ir_node_ints(transpose, "perm");
+    for (int i = 0; i < rank; i++) {
+        int64_t axis = attr != NULL ? attr->ints[i] : rank - 1 - i;
+        out_perm[i] = axis < 0 ? axis + rank : axis;
+    }
+}
+
 int64_t ir_node_int(const ir_node *node, const char *name, int64_t fallback)
 {
     const ir_attr *attr = ir_node_attr(node, name);

@@ -186,6 +186,9 @@ int ir_graph_remove_dead(ir_graph *graph);
 const ir_attr *ir_node_attr(const ir_node *node, const char *name); /* NULL: absent */
 /* The attribute if it is a list of integers. NULL: absent or of another type. */
 const ir_attr *ir_node_ints(const ir_node *node, const char *name);
+/* `perm` of a typed Transpose of `rank` dimensions, which may count from the end: output axis i is input axis
+ * out_perm[i], in [0, rank). If it is absent, all axes are reversed. */
+void ir_node_perm(const ir_node *transpose, int rank, int64_t *out_perm);
 int64_t ir_node_int(const ir_node *node, const char *name, int64_t fallback);
 double ir_node_float(const ir_node *node, const char *name, double fallback);
 const char *ir_node_string(const ir_node *node, const char *name, const char *fallback);

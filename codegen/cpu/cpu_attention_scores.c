@@ -18,28 +18,39 @@ LLVMValueRef cg_scale_mask(cg_emitter *e, LLVMValueRef value)
     LLVMTypeRef type = LLVMTypeOf(value);
     LLVMValueRef never = cg_const(e, type, -INFINITY);
     LLVMValueRef scaled = cg_fmul(e, value, cg_const(e, type, cg_log2_e));
-    LLVMValueRef finite = cg_fmax(e, scaled, cg_const(e, type, 0.5 * cg_no_maximum));
+    LLVMValueRef finite = cg_fmax(e, cg_const(e, type, 0.5 * cg_no_maximum), scaled); /* keeps NaN */
     return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOEQ, value, never, ""), never, finite);
 }
 
-bool cg_scores_are_finished(const pl_attention *k)
+bool cg_scores_start_at_mask(const pl_attention *k)
 {
-    return k->softcap > 0 || (k->mask >= 0 && k->replaces < 0);
+    return k->mask >= 0 && !(k->softcap > 0) && (!(k->replaces < 0) || ir_dim_is(k->mask_query, 0));
 }
 
-LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef product, LLVMValueRef mask)
+LLVMValueRef cg_finish_score(cg_emitter *e, const pl_attention *k, LLVMValueRef score, LLVMValueRef mask)
 {
-    LLVMTypeRef type = LLVMTypeOf(product);
-    LLVMValueRef score = product;
+    LLVMTypeRef type = LLVMTypeOf(score);
     if (k->softcap > 0) {
-        LLVMValueRef part = cg_fmul(e, product, cg_const(e, type, 1 / (k->softcap * cg_log2_e)));
+        LLVMValueRef part = cg_fmul(e, score, cg_const(e, type, 1 / (k->softcap * cg_log2_e)));
         score = cg_fmul(e, cg_tanh(e, part), cg_const(e, type, k->softcap * cg_log2_e));
     }
     if (mask == NULL) return score;
-    LLVMValueRef sum = cg_fadd(e, score, mask);
-    if (!(k->replaces < 0)) return sum;
+    if (!cg_scores_start_at_mask(k)) score = cg_fadd(e, score, mask);
+    if (!(k->replaces < 0)) return score;
     LLVMValueRef limit = cg_scale_mask(e, cg_const(e, type, k->replaces));
-    return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOLE, mask, limit, ""), mask, sum);
+    return cg_select(e, LLVMBuildFCmp(e->builder, LLVMRealOLE, mask, limit, ""), mask, score);
+}
+
+LLVMValueRef cg_context_factor(cg_emitter *e, const pl_attention *k, LLVMValueRef maximum, LLVMValueRef sum)
+{
+    LLVMTypeRef type = LLVMTypeOf(sum);
+    LLVMValueRef seen = LLVMBuildFCmp(e->builder, LLVMRealOGT, maximum, cg_const(e, type, cg_no_maximum), "");
+    LLVMValueRef zero = cg_const(e, type, 0), unseen = cg_fmul(e, sum, zero);
+    if (k->mask < 0 && !k->causal) {
+        LLVMValueRef has_keys = LLVMBuildFCmp(e->builder, LLVMRealUNE, sum, zero, "");
+        unseen = cg_select(e, has_keys, cg_const(e, type, NAN), zero);
+    }
+    return cg_select(e, seen, cg_fdiv(e, cg_const(e, type, 1), sum), unseen);
 }
 
 bool cg_attention_uses_bf16(const pl_plan *plan, const pl_attention *k, const cg_cpu_target *target)

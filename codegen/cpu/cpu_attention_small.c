@@ -89,8 +89,8 @@ static LLVMValueRef masked_score(cg_emitter *e, const cg_attention_head *h, LLVM
         LLVMValueRef at = cg_iadd(e, cg_imul(e, cg_int(e, query), h->mask_stride), cg_int(e, key));
         mask = cg_scale_mask(e, cg_load(e, e->f32, cg_at(e, e->f32, h->mask, at), 0));
     }
-    if (cg_scores_are_finished(k)) return cg_finish_score(e, k, cg_fmul(e, product, scale), mask);
-    return mask != NULL ? cg_fma(e, product, scale, mask) : cg_fmul(e, product, scale);
+    LLVMValueRef score = cg_scores_start_at_mask(k) ? cg_fma(e, product, scale, mask) : cg_fmul(e, product, scale);
+    return cg_finish_score(e, k, score, mask);
 }
 
 /* The unnormalised weights of all scores in one vector, and each query's maximum score, which is cg_no_maximum if all
@@ -125,14 +125,12 @@ static void write_context(cg_emitter *e, const cg_attention_head *h, int query, 
 {
     const pl_attention *k = h->k;
     int keys = (int)k->keys.offset;
-    LLVMValueRef weight[MAX_KEYS], sum = NULL, zero = cg_const(e, e->f32, 0);
+    LLVMValueRef weight[MAX_KEYS], sum = NULL;
     for (int i = 0; i < keys; i++) {
         weight[i] = weight_of(e, weights, query * keys + i);
         sum = sum != NULL ? cg_fadd(e, sum, weight[i]) : weight[i];
     }
-    LLVMValueRef none = cg_const(e, e->f32, cg_no_maximum);
-    LLVMValueRef seen = LLVMBuildFCmp(e->builder, LLVMRealUGT, maximum, none, "");
-    LLVMValueRef factor = cg_select(e, seen, cg_fdiv(e, cg_const(e, e->f32, 1), sum), zero);
+    LLVMValueRef factor = cg_context_factor(e, k, maximum, sum);
     for (int i = 0; i < keys; i++) weight[i] = cg_fmul(e, weight[i], factor);
     for (int c = 0; c < chunks_of(k->value_dim, e->target); c++) {
         int lanes = chunk_lanes(e, k->value_dim, c);

@@ -97,27 +97,32 @@ static LLVMValueRef mask_causal(cg_emitter *e, const cg_stream *s, LLVMValueRef 
     return s->head->k->causal ? mask_future(e, s, key, j, score) : score;
 }
 
-/* The initial value of a score: the mask, unless the finished score needs more than a sum with it. */
-static LLVMValueRef start_score(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j)
+/* Is anything left to do after the sum of products and mask? Then future keys are masked there, too. */
+static bool scores_are_finished(const cg_stream *s)
 {
-    LLVMValueRef zero = cg_const(e, cg_lanes_type(e), 0);
-    if (cg_scores_are_finished(s->head->k)) return zero;
-    LLVMValueRef mask = mask_of(e, s, key, j);
-    return mask_causal(e, s, key, j, mask != NULL ? mask : zero);
+    return s->head->k->softcap > 0 || (s->head->k->mask >= 0 && s->head->k->replaces < 0);
 }
 
-/* The finished score, given the tile's sum. */
+/* The initial value of a score. */
+static LLVMValueRef start_score(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j)
+{
+    LLVMValueRef start = cg_const(e, cg_lanes_type(e), 0);
+    if (cg_scores_start_at_mask(s->head->k)) start = mask_of(e, s, key, j);
+    return scores_are_finished(s) ? start : mask_causal(e, s, key, j, start);
+}
+
+/* The finished score, given the sum that began with start_score. */
 static LLVMValueRef end_score(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef sum)
 {
-    if (!cg_scores_are_finished(s->head->k)) return sum;
+    if (!scores_are_finished(s)) return sum;
     return mask_causal(e, s, key, j, cg_finish_score(e, s->head->k, sum, mask_of(e, s, key, j)));
 }
 
 /* The score, given the unscaled dot product. */
 static LLVMValueRef score_of(cg_emitter *e, const cg_stream *s, LLVMValueRef key, int j, LLVMValueRef product)
 {
-    if (cg_scores_are_finished(s->head->k)) return end_score(e, s, key, j, cg_fmul(e, product, cg_stream_scale(e, s)));
-    return cg_fma(e, product, cg_stream_scale(e, s), start_score(e, s, key, j));
+    LLVMValueRef sum = cg_fma(e, product, cg_stream_scale(e, s), start_score(e, s, key, j));
+    return end_score(e, s, key, j, sum);
 }
 
 /* Dot products of a tile of keys with the queries, by pairs of channels, then scaled and masked. */
@@ -451,11 +456,8 @@ static void emit_query_block(cg_emitter *e, cg_stream *s, LLVMValueRef first_que
     emit_key_block(e, s, state);
     cg_loop_end(e, &block, state);
 
-    LLVMValueRef one = cg_const(e, cg_lanes_type(e), 1), zero = cg_const(e, cg_lanes_type(e), 0);
-    LLVMValueRef no_maximum = cg_const(e, cg_lanes_type(e), cg_no_maximum);
     for (int j = 0; j < vectors; j++) {
-        LLVMValueRef is_visible = LLVMBuildFCmp(e->builder, LLVMRealUGT, block.out[j], no_maximum, "");
-        LLVMValueRef factor = cg_select(e, is_visible, cg_fdiv(e, one, block.out[vectors + j]), zero);
+        LLVMValueRef factor = cg_context_factor(e, s->head->k, block.out[j], block.out[vectors + j]);
         cg_store(e, factor, block_pointer(e, s, s->weights, cg_int(e, 0), j), cg_lanes_bytes(e));
     }
     cg_store_context(e, s, s->weights);

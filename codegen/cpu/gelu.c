@@ -1,9 +1,10 @@
 /* gelu.c — GELU, the activation in every feed-forward block of the reference predictors.
  *
- * f32 uses an approximation that costs a third of erf's: gelu(x) = max(0, x) + g(|x|) with g(a) = -a/2 erfc(a/√2), a
- * bump that is at most 0.17 deep and vanishes by a = 6. If a look-up in sixteen entries is one instruction, g is
- * sixteen polynomials of degree 4; otherwise it is one of degree 14. The absolute error is below 1e-6, NaN passes
- * through, and neither form divides.
+ * f32 uses an approximation that costs a third of erf's: gelu(x) = max(0, x) + a p(a) with a = |x| and p(a) =
+ * -erfc(a/√2) / 2. The product vanishes by a = 6. If a look-up in sixteen entries is one instruction, p is sixteen
+ * polynomials of degree 4, also for fewer lanes, so that an element's result is independent of its place in a row.
+ * Otherwise p is one polynomial of degree 14. The absolute error is below 1e-6. Small arguments keep their sign, because
+ * the factor a is exact. NaN passes through, and neither form divides.
  */
 #include "codegen/cpu/gelu.h"
 
@@ -20,7 +21,7 @@ static LLVMValueRef constant(cg_emitter *e, LLVMValueRef shape, double value)
 /* ---- Sixteen polynomials ---------------------------------------------------------------------------------------- */
 
 enum { INTERVALS = 16, TERMS = 5 };
-static const double interval_width = 0.35; /* g(16 · 0.35) = -6e-8; wider intervals would fit worse: 2e-7 here */
+static const double interval_width = 0.35; /* a p(a) = -6e-8 at 16 · 0.35; wider intervals would fit worse: 3e-7 here */
 
 /* c[k][i] is the coefficient of t^k on interval i, where t is the distance from its middle. Interpolation at the
  * Chebyshev nodes, by Newton's divided differences. */
@@ -32,7 +33,7 @@ static void fit_intervals(double c[TERMS][INTERVALS])
         for (int k = 0; k < TERMS; k++) {
             node[k] = cos(pi * (k + 0.5) / TERMS) * interval_width / 2;
             double a = (i + 0.5) * interval_width + node[k];
-            difference[k] = -a / 2 * erfc(a * sqrt(0.5));
+            difference[k] = -erfc(a * sqrt(0.5)) / 2;
         }
         for (int order = 1; order < TERMS; order++)
             for (int k = TERMS - 1; k >= order; k--)
@@ -61,34 +62,34 @@ static LLVMValueRef look_up(cg_emitter *e, const double table[INTERVALS], LLVMVa
     return result;
 }
 
-static LLVMValueRef bump_by_table(cg_emitter *e, LLVMValueRef a)
+static LLVMValueRef tail_by_table(cg_emitter *e, LLVMValueRef a)
 {
     double c[TERMS][INTERVALS];
     fit_intervals(c);
-    /* at most index 15, however products round */
-    a = cg_fmin(e, a, constant(e, a, INTERVALS * interval_width * (1 - 1e-6)));
     LLVMTypeRef integer = cg_with_element(LLVMTypeOf(a), e->i32);
     LLVMValueRef index = LLVMBuildFPToSI(e->builder, cg_fmul(e, a, constant(e, a, 1 / interval_width)), integer, "");
     LLVMValueRef start = LLVMBuildSIToFP(e->builder, index, LLVMTypeOf(a), "");
     LLVMValueRef middle = cg_fma(e, start, constant(e, a, interval_width), constant(e, a, interval_width / 2));
-    LLVMValueRef t = cg_fsub(e, a, middle), g = look_up(e, c[TERMS - 1], index);
-    for (int k = TERMS - 2; k >= 0; k--) g = cg_fma(e, g, t, look_up(e, c[k], index));
-    return g;
+    LLVMValueRef t = cg_fsub(e, a, middle), p = look_up(e, c[TERMS - 1], index);
+    for (int k = TERMS - 2; k >= 0; k--) p = cg_fma(e, p, t, look_up(e, c[k], index));
+    return p;
 }
 
 /* ---- One polynomial --------------------------------------------------------------------------------------------- */
 
-/* A polynomial in t = 2a/5.5 - 1. Minimax fit (Remez exchange), error 5.3e-7. */
-static LLVMValueRef bump_by_polynomial(cg_emitter *e, LLVMValueRef a)
+static const double polynomial_end = 5.2;
+
+/* A polynomial in t = 2a/5.2 - 1. Minimax fit of a p(a) (Lawson's algorithm), error 5.3e-7. */
+static LLVMValueRef tail_by_polynomial(cg_emitter *e, LLVMValueRef a)
 {
-    static const double c[] = {-0.00819484051, 0.0605790801, -0.191202283, 0.308643281,  -0.1802416,
-                               -0.260049343,   0.638720632,  -0.461279273, -0.192290664, 0.548724055,
-                               -0.185005248,   -0.236377835, 0.154076502,  0.0397604741, -0.0358626097};
+    static const double c[] = {-0.00466132581, 0.035316888,    -0.119350673, 0.229124616,    -0.253145946,
+                               0.110295528,    0.106718969,    -0.194273019, 0.0772587531,   0.0772493304,
+                               -0.0814379524,  -0.00464984436, 0.0279580806, -0.00306415208, -0.00333942863};
     const int terms = (int)(sizeof c / sizeof c[0]);
-    a = cg_fmin(e, a, constant(e, a, 5.5));
-    LLVMValueRef t = cg_fma(e, a, constant(e, a, 2 / 5.5), constant(e, a, -1)), g = constant(e, a, c[terms - 1]);
-    for (int k = terms - 2; k >= 0; k--) g = cg_fma(e, g, t, constant(e, a, c[k]));
-    return g;
+    LLVMValueRef t = cg_fma(e, a, constant(e, a, 2 / polynomial_end), constant(e, a, -1));
+    LLVMValueRef p = constant(e, a, c[terms - 1]);
+    for (int k = terms - 2; k >= 0; k--) p = cg_fma(e, p, t, constant(e, a, c[k]));
+    return p;
 }
 
 LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x)
@@ -97,9 +98,14 @@ LLVMValueRef cg_gelu(cg_emitter *e, LLVMValueRef x)
         LLVMValueRef half = cg_fmul(e, x, constant(e, x, 0.5));
         return cg_fma(e, half, cg_erf(e, cg_fmul(e, x, constant(e, x, 0.70710678118654752))), half);
     }
-    LLVMValueRef a = cg_fabs(e, x), positive = cg_fmax(e, constant(e, x, 0), x);
-    bool by_table = e->target->permute16 && cg_lanes(x) == INTERVALS;
-    return cg_fadd(e, positive, by_table ? bump_by_table(e, a) : bump_by_polynomial(e, a));
+    int lanes = cg_lanes(x);
+    bool by_table = e->target->permute16 && lanes <= INTERVALS;
+    if (by_table) x = cg_resize(e, x, INTERVALS, 0);
+    /* at most index 15, however products round */
+    double end = by_table ? INTERVALS * interval_width * (1 - 1e-6) : polynomial_end;
+    LLVMValueRef positive = cg_fmax(e, constant(e, x, 0), x), a = cg_fmin(e, cg_fabs(e, x), constant(e, x, end));
+    LLVMValueRef result = cg_fma(e, a, by_table ? tail_by_table(e, a) : tail_by_polynomial(e, a), positive);
+    return cg_resize(e, result, lanes, 0);
 }
 
 /* x/2 (1 + tanh u) = x sigmoid(2u), u = √(2/π) (x + 0.044715 x³): one exponential and one division. */

@@ -173,7 +173,8 @@ LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x)
     return cg_fmul(e, p, power_of_two(e, f, rest, type));
 }
 
-/* 2^x for x <= 0, relative error 2e-7, exactly 1 at 0; 2^-100 below -100 and for NaN. The limit keeps the result
+/* 2^x for x <= 0, relative error 2e-7, exactly 1 at 0; 2^-100 below -100. NaN stays NaN: processors convert it to an
+ * integer whose low bits are zero, so that nothing is added to it. The limit keeps the result
  * normal, so that the integer addition into the exponent is valid. It also keeps the result far from the smallest
  * normal number, so that products with ordinary values are normal, too. On some processors a denormal result costs a
  * hundred cycles, and softmax computes many such values for masked keys. Compared with a weight of 1 they are
@@ -182,11 +183,11 @@ LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x)
 {
     static const polynomial power = {6, {1, 0.693147004, 0.240222424, 0.0555073358, 0.00967151206, 0.00132647436}};
     LLVMTypeRef type = LLVMTypeOf(x), bits = bits_type(e, x);
-    x = cg_fmax(e, x, constant(e, x, -100));
+    x = cg_fmax(e, constant(e, x, -100), x);
     LLVMValueRef n = cg_rint(e, x);
     LLVMValueRef p = evaluate(e, &power, cg_fsub(e, x, n));
-    LLVMValueRef exponent =
-        LLVMBuildShl(e->builder, LLVMBuildFPToSI(e->builder, n, bits, ""), cg_const_int(bits, 23), "");
+    LLVMValueRef integer = LLVMBuildFreeze(e->builder, LLVMBuildFPToSI(e->builder, n, bits, ""), "");
+    LLVMValueRef exponent = LLVMBuildShl(e->builder, integer, cg_const_int(bits, 23), "");
     return LLVMBuildBitCast(e->builder, LLVMBuildAdd(e->builder, as_bits(e, p), exponent, ""), type, "");
 }
 
@@ -271,7 +272,8 @@ static LLVMValueRef sine_f64(cg_emitter *e, LLVMValueRef x, int quadrants)
     LLVMValueRef upper = compare(e, LLVMRealOGE, quadrant, 2);
     LLVMValueRef place = cg_select(e, upper, cg_fsub(e, quadrant, constant(e, x, 2)), quadrant);
     LLVMValueRef value = cg_select(e, compare(e, LLVMRealOGE, place, 1), cos_r, sin_r);
-    return cg_select(e, upper, LLVMBuildFNeg(e->builder, value, ""), value);
+    value = cg_select(e, upper, LLVMBuildFNeg(e->builder, value, ""), value);
+    return quadrants == 0 ? cg_select(e, compare(e, LLVMRealOEQ, x, 0), x, value) : value; /* the sign of zero */
 }
 
 static LLVMValueRef sine(cg_emitter *e, LLVMValueRef x, int quadrants)

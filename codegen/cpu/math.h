@@ -7,7 +7,7 @@
 /* For a scalar or vector of f32 or f64, without calls outside the module. Each definition states its
  * error. */
 LLVMValueRef cg_exp(cg_emitter *e, LLVMValueRef x);
-LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x); /* f32, x <= 0, for softmax; at least 2^-100 */
+LLVMValueRef cg_exp2_negative(cg_emitter *e, LLVMValueRef x); /* f32, x <= 0, for softmax; at least 2^-100, or NaN */
 LLVMValueRef cg_log(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_sin(cg_emitter *e, LLVMValueRef x);
 LLVMValueRef cg_cos(cg_emitter *e, LLVMValueRef x);

@@ -274,7 +274,7 @@ static void put_whole_heads(cu_function *f)
            "#pragma unroll\n"
            "        for (int h = 0; h < 2; h++) {\n"
            "            const int r = h * 8 + lane / 4, i1 = t.first + r;\n"
-           "            const float scale = total[h] > 0.0f ? 1.0f / total[h] : 0.0f;\n"
+           "            const float scale = total[h] == 0.0f ? 0.0f : 1.0f / total[h];\n"
            "            if (r < t.count) {\n"
            "#pragma unroll\n"
            "                for (int i = 0; i < %" PRId64 "; i++) {\n"
@@ -317,7 +317,7 @@ static void put_joined_heads(cu_function *f, int64_t slices)
            "            total += row[%" PRId64 "] * factor;\n"
            "            sum += row[channel] * factor;\n"
            "        }\n"
-           "        const float value = total > 0.0f ? sum / total : 0.0f;\n",
+           "        const float value = total == 0.0f ? 0.0f : sum / total;\n",
            pitch, 2 * width, 2 * width, width, width, a->value_dim, a->value_dim + 1, a->heads * a->value_dim,
            cu_threads(f), a->value_dim, a->value_dim, a->heads, a->heads * a->value_dim, slices, a->heads, pitch,
            a->value_dim, slices, a->heads, pitch, a->value_dim, a->value_dim + 1);
@@ -459,7 +459,7 @@ static void emit_threads(cu_function *f)
     if (slices > 1) put_join(f, slices);
     cu_put(&f->body,
            "        if (at >= items || share != 0) continue;\n"
-           "        const float scale = total > 0.0f ? 1.0f / total : 0.0f;\n"
+           "        const float scale = total == 0.0f ? 0.0f : 1.0f / total;\n"
            "#pragma unroll\n"
            "        for (int d = 0; d < %" PRId64 "; d++) {\n",
            a->value_dim);

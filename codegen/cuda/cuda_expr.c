@@ -25,10 +25,17 @@ static const char *print(cu_function *f, const pl_expr *e, const char *acc);
 
 /* ---- Types ------------------------------------------------------------------------------------------------------- */
 
+/* A cast to 16 bits is a rounded float. */
+static bool is_narrowing(const pl_expr *e)
+{
+    bool is_narrow = e->dtype == MDOT_DTYPE_F16 || e->dtype == MDOT_DTYPE_BF16;
+    return is_narrow && e->op == PL_CAST && e->arg[0]->dtype == MDOT_DTYPE_F32;
+}
+
 bool cu_check_types(cu_function *f, const pl_expr *e)
 {
     if (e == NULL) return true;
-    if (cu_type_name(e->dtype) == NULL) {
+    if (cu_type_name(e->dtype) == NULL && !is_narrowing(e)) {
         cu_refuse(f, "CUDA code does not support values of type %s", mdot_dtype_name(e->dtype));
         return false;
     }
@@ -180,6 +187,8 @@ static const char *cast(cu_function *f, const pl_expr *e, const char *x)
 {
     const pl_expr *from = e->arg[0];
     if (from->dtype == e->dtype) return x;
+    if (is_narrowing(e))
+        return ir_arena_printf(f->arena, e->dtype == MDOT_DTYPE_F16 ? "round_f16(%s)" : "round_bf16(%s)", x);
     if (e->dtype == MDOT_DTYPE_BOOL) return ir_arena_printf(f->arena, "(%s != 0)", x);
     if (e->dtype == MDOT_DTYPE_F32) return ir_arena_printf(f->arena, "(float)%s", x);
     if (ir_dtype_is_float(from->dtype)) /* saturates, because wider guarantees do not exist */

@@ -46,15 +46,16 @@ static double dot(const double *x, const double *y, int64_t count)
 /* Replaces the scores by softmax(scores + bias); zeros if the bias masks every key. */
 static void probabilities(double *score, const double *bias, int64_t count)
 {
-    double greatest_bias = -INFINITY, greatest = -INFINITY, sum = 0;
+    double greatest = -INFINITY, sum = 0;
+    bool is_masked = true;
     for (int64_t j = 0; j < count; j++) {
         score[j] += bias[j];
-        greatest_bias = fmax(greatest_bias, bias[j]);
+        is_masked = is_masked && bias[j] == -INFINITY;
         greatest = fmax(greatest, score[j]);
     }
     for (int64_t j = 0; j < count; j++) sum += exp(score[j] - greatest);
     for (int64_t j = 0; j < count; j++) {
-        score[j] = greatest_bias == -INFINITY ? 0 : exp(score[j] - greatest) / sum;
+        score[j] = is_masked ? 0 : exp(score[j] - greatest) / sum;
     }
 }
 

@@ -37,6 +37,7 @@ static mdot_status gather_result(const ir_operands *from, ir_type *out_type)
     int axis;
     mdot_status status = read_operands(from, &data, &indices);
     if (status == MDOT_OK) status = ir_operand_axis(from, "axis", 0, data.rank, &axis);
+    if (status == MDOT_OK) status = ir_operand_need_indices(from, 1, 0, 1, data.dim[axis]);
     if (status != MDOT_OK) return status;
     ir_type out = {data.dtype, 0, {{0, 0}}};
     bool fits = append_dims(&out, data.dim, axis) && append_dims(&out, indices.dim, indices.rank) &&
@@ -92,7 +93,7 @@ static mdot_status gather_elements_result(const ir_operands *from, ir_type *out_
     }
     *out_type = indices;
     out_type->dtype = data.dtype;
-    return MDOT_OK;
+    return ir_operand_need_indices(from, 1, 0, 1, data.dim[axis]);
 }
 
 mdot_status ir_shape_gather_elements(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -155,6 +156,8 @@ static mdot_status gather_nd_result(const ir_operands *from, ir_type *out_type)
     int batch = 0, length = 0;
     mdot_status status = read_operands(from, &data, &indices);
     if (status == MDOT_OK) status = read_tuple(from, &data, &indices, &batch, &length);
+    for (int d = 0; d < length && status == MDOT_OK; d++)
+        status = ir_operand_need_indices(from, 1, d, length, data.dim[batch + d]);
     if (status != MDOT_OK) return status;
     ir_type out = {data.dtype, 0, {{0, 0}}};
     int fixed = batch + length;

@@ -54,10 +54,15 @@ static mdot_status broadcast_dim(const ir_node *node, ir_dim a, ir_dim b, ir_dim
     } else if (ir_dim_is(a, 1)) {
         *out = b;
     } else {
-        bool numbers = ir_dim_is_number(a) && ir_dim_is_number(b);
-        return ir_fail(node, err, numbers ? MDOT_MALFORMED : MDOT_UNSUPPORTED,
-                       "dimensions %s and %s do not broadcast: they must be equal, or one of them 1",
-                       ir_dim_text(a, NULL, a_text, sizeof a_text), ir_dim_text(b, NULL, b_text, sizeof b_text));
+        bool a_fixed = ir_dim_is_number(a), b_fixed = ir_dim_is_number(b);
+        const char *remedy = "";
+        if (a_fixed != b_fixed)
+            remedy = "; if the number is the length of the export, the exporter fixed positions or masks to it: export "
+                     "with a dynamic length";
+        return ir_fail(node, err, a_fixed && b_fixed ? MDOT_MALFORMED : MDOT_UNSUPPORTED,
+                       "dimensions %s and %s do not broadcast: they must be equal, or one of them 1%s",
+                       ir_dim_text(a, NULL, a_text, sizeof a_text), ir_dim_text(b, NULL, b_text, sizeof b_text),
+                       remedy);
     }
     return MDOT_OK;
 }

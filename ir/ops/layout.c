@@ -233,28 +233,24 @@ mdot_status ir_eval_reshape(ir_arena *arena, const ir_node *node, const ir_wide 
 
 /* ---- The same elements in another order ------------------------------------------------------------------------- */
 
-/* `perm` of Transpose: output axis i is input axis perm[i]. Default: all axes reversed. */
-static mdot_status read_permutation(const ir_operands *from, int rank, int *out_perm)
+static mdot_status read_permutation(const ir_operands *from, int rank, int64_t *out_perm)
 {
     const ir_attr *attr = ir_node_ints(from->node, "perm");
-    if (attr == NULL) {
-        for (int i = 0; i < rank; i++) out_perm[i] = rank - 1 - i;
-        return MDOT_OK;
+    if (attr != NULL) {
+        if (attr->count != rank)
+            return ir_fail(from->node, from->err, MDOT_MALFORMED, "perm names %d of %d axes", attr->count, rank);
+        unsigned axes;
+        mdot_status status = ir_axes_mask(from->node, attr->ints, rank, rank, &axes, from->err);
+        if (status != MDOT_OK) return status;
     }
-    if (attr->count != rank) {
-        return ir_fail(from->node, from->err, MDOT_MALFORMED, "perm names %d of %d axes", attr->count, rank);
-    }
-    unsigned axes;
-    mdot_status status = ir_axes_mask(from->node, attr->ints, rank, rank, &axes, from->err);
-    if (status != MDOT_OK) return status;
-    for (int i = 0; i < rank; i++) out_perm[i] = (int)(attr->ints[i] < 0 ? attr->ints[i] + rank : attr->ints[i]);
+    ir_node_perm(from->node, rank, out_perm);
     return MDOT_OK;
 }
 
 static mdot_status transpose_result(const ir_operands *from, ir_type *out_type)
 {
     ir_type in;
-    int perm[MDOT_MAX_RANK];
+    int64_t perm[MDOT_MAX_RANK];
     mdot_status status = ir_operand_need(from, 0, "data", -1, &in);
     if (status == MDOT_OK) status = read_permutation(from, in.rank, perm);
     if (status != MDOT_OK) return status;
@@ -270,7 +266,7 @@ mdot_status ir_shape_transpose(ir_graph *graph, ir_node *node, mdot_error *err)
 
 /* Fills `out` with `in`, viewed as a tensor of shape `dims`, after its axes are permuted. Only the order of out's
  * elements matters; its shape is ignored. */
-static void copy_permuted(ir_wide *out, const ir_wide *in, int rank, const int64_t *dims, const int *perm)
+static void copy_permuted(ir_wide *out, const ir_wide *in, int rank, const int64_t *dims, const int64_t *perm)
 {
     int64_t strides[MDOT_MAX_RANK], permuted[MDOT_MAX_RANK];
     ir_wide view = *out;
@@ -286,7 +282,7 @@ static void copy_permuted(ir_wide *out, const ir_wide *in, int rank, const int64
 mdot_status ir_eval_transpose(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                               mdot_error *err)
 {
-    int perm[MDOT_MAX_RANK];
+    int64_t perm[MDOT_MAX_RANK];
     ir_operands from = ir_operands_of_tensors(node, in, err);
     mdot_status status = ir_make_by(arena, node, in, transpose_result, &out[0], err);
     if (status == MDOT_OK) status = read_permutation(&from, in[0]->rank, perm);
@@ -349,10 +345,10 @@ mdot_status ir_eval_depth_to_space(ir_arena *arena, const ir_node *node, const i
     int64_t b = ir_node_int(node, "blocksize", 0), channels = out[0]->dims[1];
     if (strcmp(ir_node_string(node, "mode", "DCR"), "CRD") == 0) {
         copy_permuted(out[0], in[0], 6, (int64_t[]){dims[0], channels, b, b, dims[2], dims[3]},
-                      (int[]){0, 1, 4, 2, 5, 3});
+                      (int64_t[]){0, 1, 4, 2, 5, 3});
     } else {
         copy_permuted(out[0], in[0], 6, (int64_t[]){dims[0], b, b, channels, dims[2], dims[3]},
-                      (int[]){0, 3, 4, 1, 5, 2});
+                      (int64_t[]){0, 3, 4, 1, 5, 2});
     }
     return MDOT_OK;
 }
@@ -365,7 +361,7 @@ mdot_status ir_eval_space_to_depth(ir_arena *arena, const ir_node *node, const i
     int64_t b = ir_node_int(node, "blocksize", 0);
     const int64_t *dims = out[0]->dims;
     copy_permuted(out[0], in[0], 6, (int64_t[]){dims[0], in[0]->dims[1], dims[2], b, dims[3], b},
-                  (int[]){0, 3, 5, 1, 2, 4});
+                  (int64_t[]){0, 3, 5, 1, 2, 4});
     return MDOT_OK;
 }
 

@@ -147,6 +147,39 @@ mdot_status ir_make_typed(ir_arena *arena, const ir_node *node, const ir_type *t
     return ir_make_wide(arena, node, type->dtype, type->rank, dims, out, err);
 }
 
+static mdot_status check_index(const ir_operands *from, ir_dim index, ir_dim extent)
+{
+    ir_dim least;
+    char text[IR_DIM_TEXT_BYTES], extent_text[IR_DIM_TEXT_BYTES];
+    bool fits = ir_dim_always_lt(from->graph, index, extent) && ir_dim_sub(ir_dim_number(0), extent, &least) &&
+                ir_dim_always_le(from->graph, least, index);
+    if (fits) return MDOT_OK;
+    if (ir_dim_is_number(index) && ir_dim_is_number(extent))
+        return ir_fail(from->node, from->err, MDOT_OUT_OF_RANGE, "index %lld is outside of a dimension of %lld",
+                       (long long)index.offset, (long long)extent.offset);
+    return ir_fail(from->node, from->err, MDOT_UNSUPPORTED, "index %s must be within a dimension of %s at every length",
+                   ir_dim_text(index, from->graph->symbol, text, sizeof text),
+                   ir_dim_text(extent, from->graph->symbol, extent_text, sizeof extent_text));
+}
+
+mdot_status ir_operand_need_indices(const ir_operands *from, int i, int64_t first, int64_t stride, ir_dim extent)
+{
+    ir_dim element[IR_MAX_KNOWN];
+    int count;
+    if (from->tensors != NULL) return MDOT_OK;
+    const ir_value *value = from->node->inputs[i];
+    const ir_tensor *constant = value->constant != NULL && value->constant->data != NULL ? value->constant : NULL;
+    mdot_status status = MDOT_OK;
+    if (constant != NULL && !ir_dtype_is_float(constant->dtype)) {
+        for (int64_t k = first; k < constant->count && status == MDOT_OK; k += stride)
+            status = check_index(from, ir_dim_number(ir_tensor_integer(constant, k)), extent);
+    } else if (ir_operand_known(from, i, element, &count)) {
+        for (int64_t k = first; k < count && status == MDOT_OK; k += stride)
+            status = check_index(from, element[k], extent);
+    }
+    return status;
+}
+
 mdot_status ir_shape_by(ir_graph *graph, ir_node *node, ir_result_fn result, mdot_error *err)
 {
     ir_operands from = ir_operands_of_graph(graph, node, err);

@@ -45,6 +45,11 @@ mdot_status ir_operand_dims(const ir_operands *from, int i, const char *what, ir
 /* Does the same, but every element must be a number. */
 mdot_status ir_operand_ints(const ir_operands *from, int i, const char *what, int64_t *out, int *out_count);
 
+/* Checks operand i, of indices into a dimension of `extent`: every `stride`-th element from `first` on. Elements that
+ * are known must be in [-extent, extent) at every length; others are clamped at run time. UNSUPPORTED if it depends on
+ * the length, otherwise OUT_OF_RANGE. An evaluation checks each index itself. */
+mdot_status ir_operand_need_indices(const ir_operands *from, int i, int64_t first, int64_t stride, ir_dim extent);
+
 /* The axis in attribute `name`, as 0 … rank - 1. */
 mdot_status ir_operand_axis(const ir_operands *from, const char *name, int64_t fallback, int rank, int *out_axis);
 

@@ -199,6 +199,13 @@ static mdot_status read_operands(const ir_operands *from, recurrent *r)
                    "the shapes of the weights do not match the input, the direction and hidden_size");
 }
 
+mdot_status ir_check_recurrent(const ir_node *node, const ir_wide *const *in, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    recurrent r;
+    return read_operands(&from, &r);
+}
+
 mdot_status ir_shape_recurrent(ir_graph *graph, ir_node *node, mdot_error *err)
 {
     ir_operands from = ir_operands_of_graph(graph, node, err);
@@ -231,32 +238,47 @@ void ir_cost_recurrent(const ir_node *node, int64_t length, ir_cost *out_cost)
 
 /* ---- mdot.Recurrence --------------------------------------------------------------------------------------------- */
 
-mdot_status ir_shape_recurrence(ir_graph *graph, ir_node *node, mdot_error *err)
+/* Checks all operands. *out_all is the type of the states of all steps. */
+static mdot_status read_recurrence(const ir_operands *from, ir_type *out_all)
 {
-    ir_operands from = ir_operands_of_graph(graph, node, err);
     ir_recurrent how;
     ir_type x, weights;
-    mdot_status status = ir_read_recurrent(node, 0, &how, err);
-    if (status == MDOT_OK) status = ir_operand_need(&from, 0, "input", 3, &x);
-    if (status == MDOT_OK) status = ir_operand_need(&from, 1, "weights", 2, &weights);
+    mdot_status status = ir_read_recurrent(from->node, 0, &how, from->err);
+    if (status == MDOT_OK) status = ir_operand_need(from, 0, "input", 3, &x);
+    if (status == MDOT_OK) status = ir_operand_need(from, 1, "weights", 2, &weights);
     if (status != MDOT_OK) return status;
     int64_t hidden = ir_dim_is_number(weights.dim[0]) ? weights.dim[0].offset : 0, columns, own;
     bool splits = how.cell == IR_CELL_GRU && !how.resets_behind;
     bool agree = hidden > 0 && !__builtin_mul_overflow(how.gates, hidden, &columns) && ir_dim_is(x.dim[2], columns);
     own = agree && splits ? columns - hidden : columns;
     if (!agree || !ir_dim_is(weights.dim[1], own))
-        return ir_fail(node, err, MDOT_MALFORMED, "the shapes of the weights do not match the input");
-    ir_dim h = ir_dim_number(hidden), square[] = {h, h}, state[] = {x.dim[1], h};
-    ir_dim peephole = ir_dim_number(3 * hidden), steps[] = {x.dim[0], x.dim[1], h};
-    status = check_operand(&from, 2, "candidate weights", 2, square);
-    if (status == MDOT_OK) status = check_operand(&from, 3, "biases", 1, &h);
-    if (status == MDOT_OK) status = check_operand(&from, 4, "lengths", 1, &x.dim[1]);
-    if (status == MDOT_OK) status = check_operand(&from, 5, "initial hidden states", 2, state);
-    if (status == MDOT_OK) status = check_operand(&from, 6, "initial cell states", 2, state);
-    if (status == MDOT_OK) status = check_operand(&from, 7, "peepholes", 1, &peephole);
+        return ir_fail(from->node, from->err, MDOT_MALFORMED, "the shapes of the weights do not match the input");
+    ir_dim h = ir_dim_number(hidden), square[] = {h, h}, state[] = {x.dim[1], h}, peephole = ir_dim_number(3 * hidden);
+    status = check_operand(from, 2, "candidate weights", 2, square);
+    if (status == MDOT_OK) status = check_operand(from, 3, "biases", 1, &h);
+    if (status == MDOT_OK) status = check_operand(from, 4, "lengths", 1, &x.dim[1]);
+    if (status == MDOT_OK) status = check_operand(from, 5, "initial hidden states", 2, state);
+    if (status == MDOT_OK) status = check_operand(from, 6, "initial cell states", 2, state);
+    if (status == MDOT_OK) status = check_operand(from, 7, "peepholes", 1, &peephole);
+    if (status == MDOT_OK) *out_all = (ir_type){x.dtype, 3, {x.dim[0], x.dim[1], h}};
+    return status;
+}
+
+mdot_status ir_check_recurrence(const ir_node *node, const ir_wide *const *in, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_tensors(node, in, err);
+    ir_type all;
+    return read_recurrence(&from, &all);
+}
+
+mdot_status ir_shape_recurrence(ir_graph *graph, ir_node *node, mdot_error *err)
+{
+    ir_operands from = ir_operands_of_graph(graph, node, err);
+    ir_type all;
+    mdot_status status = read_recurrence(&from, &all);
     if (status != MDOT_OK) return status;
-    ir_set_type(node, 0, x.dtype, 3, steps);
-    for (int i = 1; i < node->output_count; i++) ir_set_type(node, i, x.dtype, 2, state);
+    ir_set_type(node, 0, all.dtype, 3, all.dim);
+    for (int i = 1; i < node->output_count; i++) ir_set_type(node, i, all.dtype, 2, all.dim + 1);
     return MDOT_OK;
 }
 

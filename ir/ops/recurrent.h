@@ -69,4 +69,8 @@ mdot_status ir_read_recurrent(const ir_node *node, int direction, ir_recurrent *
 /* Number of directions of an ONNX node. */
 int ir_recurrent_directions(const ir_node *node);
 
+/* Checks the operands of an evaluation, as the shape rules do: of LSTM, GRU and RNN, and of mdot.Recurrence. */
+mdot_status ir_check_recurrent(const ir_node *node, const ir_wide *const *in, mdot_error *err);
+mdot_status ir_check_recurrence(const ir_node *node, const ir_wide *const *in, mdot_error *err);
+
 #endif

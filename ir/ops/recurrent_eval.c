@@ -197,19 +197,10 @@ static mdot_status make_outputs(ir_arena *arena, const ir_node *node, mdot_dtype
     return MDOT_OK;
 }
 
-/* Checks that results have types. Then the shape rule has checked the operands, so that they can be trusted below. */
-static mdot_status check_inferred(const ir_node *node, mdot_error *err)
-{
-    for (int i = 0; i < node->output_count; i++)
-        if (node->outputs[i] != NULL && node->outputs[i]->type.rank < 0)
-            return ir_fail(node, err, MDOT_MALFORMED, "output %d has no type", i);
-    return MDOT_OK;
-}
-
 mdot_status ir_eval_recurrent(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                               mdot_error *err)
 {
-    mdot_status status = check_inferred(node, err);
+    mdot_status status = ir_check_recurrent(node, in, err);
     if (status != MDOT_OK) return status;
     const ir_wide *x = in[0], *w = in[1], *r = in[2], *b = ir_tensor_input(node, in, 3);
     const ir_wide *lengths = ir_tensor_input(node, in, 4), *h = ir_tensor_input(node, in, 5);
@@ -272,7 +263,7 @@ static void copy_all(double *to, const ir_wide *from, int64_t count)
 mdot_status ir_eval_recurrence(ir_arena *arena, const ir_node *node, const ir_wide *const *in, ir_wide **out,
                                mdot_error *err)
 {
-    mdot_status status = check_inferred(node, err);
+    mdot_status status = ir_check_recurrence(node, in, err);
     if (status != MDOT_OK) return status;
     const ir_wide *x = in[0], *weights = in[1], *candidate = ir_tensor_input(node, in, 2);
     const ir_wide *bias = ir_tensor_input(node, in, 3), *lengths = ir_tensor_input(node, in, 4);

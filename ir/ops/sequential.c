@@ -274,7 +274,7 @@ static mdot_status scatter_elements_result(const ir_operands *from, ir_type *out
             ir_shape_text(from, indices.rank, indices.dim, text), ir_shape_text(from, data.rank, data.dim, data_text));
     }
     *out_type = data;
-    return MDOT_OK;
+    return ir_operand_need_indices(from, 1, 0, 1, data.dim[axis]);
 }
 
 mdot_status ir_shape_scatter_elements(ir_graph *graph, ir_node *node, mdot_error *err)
@@ -334,8 +334,10 @@ static mdot_status scatter_nd_result(const ir_operands *from, ir_type *out_type)
             ir_shape_text(from, data.rank, data.dim, data_text), ir_shape_text(from, indices.rank, indices.dim, text),
             ir_shape_text(from, updates.rank, updates.dim, updates_text));
     }
+    for (int d = 0; d < length.offset && status == MDOT_OK; d++)
+        status = ir_operand_need_indices(from, 1, d, length.offset, data.dim[d]);
     *out_type = data;
-    return MDOT_OK;
+    return status;
 }
 
 mdot_status ir_shape_scatter_nd(ir_graph *graph, ir_node *node, mdot_error *err)

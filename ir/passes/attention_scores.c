@@ -10,10 +10,9 @@
 
 #include <math.h>
 
-/* Selecting this number or a lesser one equals adding it: exp(s - 1e9) is zero beside any unmasked score. In a row
- * without an unmasked score, s - 1e9 rounds to the same f32 for every ordinary score s, as with selection. A greater
- * number must be selected. This is -1e9 as rounded to bf16. */
-static const double least_selected = -998244352;
+/* A selected number that is no greater lies below every bias of an ordinary model, even after biases were added to it.
+ * This is -1e9 as rounded to bf16. */
+static const double below_biases = -998244352;
 /* A score masked by this number or a lesser one has no weight beside any score of an ordinary model, because exp(-1e4
  * + 104) is zero in f32. This is -1e4 as rounded to bf16. */
 static const double surely_masked = -9984;
@@ -147,23 +146,27 @@ static bool read_selection(ir_node *node, ir_scores *s)
     return false;
 }
 
-/* Can one mask express all masks? A number that must replace the score has to be less than any sum of the added
- * masks, and nothing may be added to it. */
+/* Can one mask express all masks? A selected number replaces the score, so it must differ from every sum of added
+ * masks. Numbers up to below_biases do so by their size; they may also have masks added to them, because half of the
+ * number separates such sums from ordinary biases. A greater number must be less than the known minimum of the sums,
+ * and nothing may be added to it. */
 static bool settle_replacement(ir_scores *s)
 {
     double least_added = 0;
-    bool adds = false;
+    bool adds = false, is_below_biases = true;
     for (int i = s->mask_count - 1; i >= 0; i--) { /* from the innermost mask outwards */
         const ir_mask *mask = &s->masks[i];
-        if (mask->condition != NULL && mask->number > least_selected) {
+        if (mask->condition != NULL) {
             if (s->replaces == 0 || mask->number > s->replaces) s->replaces = mask->number;
-        } else if (mask->condition == NULL) {
-            if (s->replaces != 0) return false;
+            is_below_biases = is_below_biases && mask->number <= below_biases;
+        } else {
+            if (s->replaces != 0 && !is_below_biases) return false;
+            s->replaces /= 2;
             least_added += mask->subtracted ? -INFINITY : mask->factor * least_of(mask->added, 0);
             adds = true;
         }
     }
-    return s->replaces == 0 || !adds || least_added > s->replaces;
+    return s->replaces == 0 || !adds || is_below_biases || least_added > s->replaces;
 }
 
 /* ---- The whole -------------------------------------------------------------------------------------------------- */

@@ -21,8 +21,8 @@ typedef struct ir_scores {
     ir_value *q, *k_transposed, *v;
     double scale;
     double softcap;  /* 0: no cap */
-    double replaces; /* scores are replaced where the mask is at most this number: the greatest number selected by a
-                      * condition for which addition is not equivalent; 0: always add */
+    double replaces; /* scores are replaced where the mask is at most this number, which separates the numbers that
+                      * conditions select from sums of added masks; 0: always add */
     int mask_count;
     ir_mask masks[IR_MAX_MASKS]; /* outermost mask first */
     const ir_type *split;        /* scores as [batch, heads, N, M] if the matmuls see batch · heads as one dimension;

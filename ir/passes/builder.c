@@ -179,7 +179,7 @@ ir_value *ir_build_transpose(ir_builder *b, ir_value *x, const int64_t *perm)
     int rank = x->type.rank;
     int64_t first[MDOT_MAX_RANK], both[MDOT_MAX_RANK];
     if (x->def != NULL && x->def->op == &ir_ops[IR_OP_Transpose]) {
-        ir_read_perm(x->def, first);
+        ir_node_perm(x->def, rank, first);
         for (int i = 0; i < rank; i++) both[i] = first[perm[i]];
         return ir_build_transpose(b, x->def->inputs[0], both);
     }
@@ -191,13 +191,6 @@ ir_value *ir_build_transpose(ir_builder *b, ir_value *x, const int64_t *perm)
     ir_node *node = ir_build_node(b, IR_OP_Transpose, &x, 1, 1);
     set_ints(b, node, "perm", perm, rank);
     return ir_build_infer(b, node);
-}
-
-void ir_read_perm(const ir_node *transpose, int64_t *out_perm)
-{
-    const ir_attr *attr = ir_node_ints(transpose, "perm");
-    int rank = transpose->inputs[0]->type.rank;
-    for (int i = 0; i < rank; i++) out_perm[i] = attr != NULL && attr->count == rank ? attr->ints[i] : rank - 1 - i;
 }
 
 ir_value *ir_build_concat(ir_builder *b, int64_t axis, ir_value *const *parts, int count)

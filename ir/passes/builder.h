@@ -115,7 +115,6 @@ ir_value *ir_build_reduce(ir_builder *b, ir_opcode op, ir_value *x, const int64_
 /* Combines the transpose with one that produces x. If the order of elements stays the same, returns a reshape or x
  * itself. */
 ir_value *ir_build_transpose(ir_builder *b, ir_value *x, const int64_t *perm);
-void ir_read_perm(const ir_node *transpose, int64_t *out_perm);
 ir_value *ir_build_concat(ir_builder *b, int64_t axis, ir_value *const *parts, int count);
 /* x[..., from:to, ...] along one axis. */
 ir_value *ir_build_slice(ir_builder *b, ir_value *x, int64_t axis, int64_t from, int64_t to);

@@ -2,9 +2,9 @@
  * apply.
  *
  * Each node is rebuilt on f32 operands, and its results are cast back. A node that reads such a result reads the f32
- * value instead. Therefore values are rounded to 16 bits only at the model's inputs and outputs, and where the model
- * decides by a value. Results differ from the model's by at most the rounding of its type, and are closer to the
- * exact result.
+ * value instead. Therefore values are rounded to 16 bits only at the model's inputs and outputs, where the model
+ * decides by a value, and where it asks for the rounding itself: it narrows a value and widens the same value again.
+ * Other results differ from the model's by at most the rounding of its type, and are closer to the exact result.
  */
 #include "ir/ops.h"
 #include "ir/passes/builder.h"
@@ -15,11 +15,65 @@ static bool is_narrow(const ir_value *value)
     return value != NULL && (value->type.dtype == MDOT_DTYPE_F16 || value->type.dtype == MDOT_DTYPE_BF16);
 }
 
-/* The f32 or bool value that a cast narrowed, which gives f32 without rounding. NULL: the value has another origin. */
+/* ---- Rounding that the model asks for --------------------------------------------------------------------------- */
+
+/* Set on such a cast while the pass runs. */
+static const char rounds[] = "mdot.rounds";
+
+static bool is_cast(const ir_node *node)
+{
+    return node->op == &ir_ops[IR_OP_Cast] || node->op == &ir_ops[IR_OP_CastLike];
+}
+
+/* Does a reader widen the value, or elements of it that were only moved? */
+static bool is_widened(const ir_value *value, const bool *widened_later)
+{
+    for (const ir_use *use = value->uses; use != NULL; use = use->next) {
+        const ir_node *reader = use->node;
+        if (reader == NULL || reader->op == NULL || reader->outputs[0] == NULL || use->index > 0) continue;
+        if (is_cast(reader) && ir_dtype_is_float(reader->outputs[0]->type.dtype) && !is_narrow(reader->outputs[0]))
+            return true;
+        bool moves = reader->op->lowering == IR_LOWER_MOVE || reader->op->lowering == IR_LOWER_ALIAS;
+        for (int i = 0; moves && i < reader->output_count; i++)
+            if (reader->outputs[i] != NULL && widened_later[reader->outputs[i]->id]) return true;
+    }
+    return false;
+}
+
+/* Marks the casts that narrow a value which is widened again. Walks from the last node to the first, so that readers
+ * are visited before their operands. */
+static bool mark_rounding(ir_graph *graph)
+{
+    ir_arena *scratch = ir_arena_create(0);
+    bool *widened_later = scratch != NULL ? IR_NEW_ARRAY(scratch, bool, graph->value_count + 1) : NULL;
+    bool done = widened_later != NULL;
+    for (ir_node *node = graph->last; node != NULL && done; node = node->prev) {
+        for (int i = 0; i < node->output_count && done; i++) {
+            const ir_value *output = node->outputs[i];
+            if (!is_narrow(output)) continue;
+            widened_later[output->id] = is_widened(output, widened_later);
+            if (widened_later[output->id] && node->op != NULL && is_cast(node))
+                done = ir_node_set_int(graph, node, rounds, 1);
+        }
+    }
+    ir_arena_destroy(scratch);
+    return done;
+}
+
+static void unmark_rounding(ir_graph *graph)
+{
+    for (ir_node *node = graph->first; node != NULL; node = node->next) ir_node_remove_attr(node, rounds);
+}
+
+/* ---- Widening ---------------------------------------------------------------------------------------------------- */
+
+/* The f32 or bool value that a cast narrowed, which gives f32 without rounding. NULL: the value has another origin, or
+ * the model asks for the rounding. */
 static ir_value *before_narrowing(const ir_value *value)
 {
     const ir_node *node = value->def;
     if (!is_narrow(value) || node == NULL || node->op != &ir_ops[IR_OP_Cast]) return NULL;
+    if (ir_node_attr(node, rounds) != NULL) return NULL;
     mdot_dtype dtype = node->inputs[0]->type.dtype;
     return dtype == MDOT_DTYPE_F32 || dtype == MDOT_DTYPE_BOOL ? node->inputs[0] : NULL;
 }
@@ -88,5 +142,8 @@ static void widen(ir_builder *b, ir_node *node)
 
 mdot_status ir_pass_promote_f16(ir_graph *graph, bool *out_changed, mdot_error *err)
 {
-    return ir_rewrite(graph, widen, out_changed, err);
+    if (!mark_rounding(graph)) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: memory ran out", graph->name);
+    mdot_status status = ir_rewrite(graph, widen, out_changed, err);
+    unmark_rounding(graph);
+    return status;
 }

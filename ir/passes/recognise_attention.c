@@ -122,7 +122,7 @@ static bool is_split_off_rows(const ir_value *heads)
     if (ir_dim_is(dim[1], 1)) return true;
     if (node == NULL || node->op != &ir_ops[IR_OP_Transpose] || is_cut_in_channels(node->inputs[0])) return false;
     int64_t perm[MDOT_MAX_RANK], last = -1;
-    ir_read_perm(node, perm);
+    ir_node_perm(node, 4, perm);
     for (int i = 0; i < 4; i++) { /* dimensions of extent one may be anywhere */
         if (ir_dim_is(dim[in_rows[i]], 1)) continue;
         if (perm[in_rows[i]] < last) return false;

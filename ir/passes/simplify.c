@@ -46,7 +46,7 @@ static bool transpose_of_joined(ir_builder *b, ir_node *node)
     const ir_type *joined = &transpose->inputs[0]->type, *result = &node->outputs[0]->type;
     int64_t perm[MDOT_MAX_RANK];
     int rank = result->rank;
-    ir_read_perm(transpose, perm);
+    ir_node_perm(transpose, transpose->inputs[0]->type.rank, perm);
     if (joined->rank != 3 || perm[0] != 0 || perm[1] != 2 || rank < 4) return false;
     ir_type split = *result;
     split.dim[rank - 2] = result->dim[rank - 1];
@@ -82,7 +82,7 @@ static ir_node *transpose_under(const ir_value *value, int64_t *perm)
 {
     ir_node *node = value->def;
     if (node == NULL || node->op != &ir_ops[IR_OP_Transpose]) return NULL;
-    ir_read_perm(node, perm);
+    ir_node_perm(node, node->inputs[0]->type.rank, perm);
     return node;
 }
 
@@ -185,7 +185,7 @@ static void reshape(ir_builder *b, ir_node *node)
 static void transpose(ir_builder *b, ir_node *node)
 {
     int64_t perm[MDOT_MAX_RANK];
-    ir_read_perm(node, perm);
+    ir_node_perm(node, node->inputs[0]->type.rank, perm);
     ir_value *transposed = ir_build_transpose(b, node->inputs[0], perm);
     bool same = transposed != NULL && transposed->def != NULL && transposed->def->op == node->op &&
                 transposed->def->inputs[0] == node->inputs[0];

@@ -22,7 +22,7 @@ static bool read_transpose(const ir_value *value, permutation *out)
     const ir_node *node = value != NULL ? value->def : NULL;
     if (node == NULL || node->op != &ir_ops[IR_OP_Transpose]) return false;
     out->rank = value->type.rank;
-    ir_read_perm(node, out->at);
+    ir_node_perm(node, out->rank, out->at);
     return true;
 }
 

@@ -35,7 +35,8 @@ static int count_items(pl_plan *plan)
         if (!note_offsets(plan, &buffer->type)) return 0;
         *(pl_has_length(&buffer->type) ? &growing : &fixed) += buffer->max_bytes;
     }
-    int64_t most = plan->max_length / ir_first_length(plan->graph);
+    int64_t first = ir_first_length(plan->graph), most = plan->max_length / first;
+    if (plan->unit_offset > plan->max_length - 2 * first) return 0; /* two items never fit */
     if (fixed > 0 && growing / fixed < most) most = growing / fixed;
     return most < 2 ? 0 : most > MOST_ITEMS ? MOST_ITEMS : (int)most;
 }

@@ -200,12 +200,13 @@ static bool is_read_in_rows(const pl_builder *b, const ir_value *v)
     if (v->type.rank != 4 || info->output >= 0 || info->use_count == 0) return false;
     for (int u = 0; u < info->use_count; u++) {
         const ir_node *reader = info->uses[u].node;
-        const ir_attr *perm = ir_node_ints(reader, "perm");
-        if (ir_node_opcode(reader) != IR_OP_Transpose || perm == NULL || perm->count != 4) return false;
+        int64_t perm[MDOT_MAX_RANK];
+        if (ir_node_opcode(reader) != IR_OP_Transpose) return false;
+        ir_node_perm(reader, 4, perm);
         for (int k = 0, last = -1; k < 4; k++) { /* dimensions of extent one may be anywhere */
-            if (pl_is_unit(v->type.dim[perm->ints[k]])) continue;
-            if (place_in_row[perm->ints[k]] < last) return false;
-            last = place_in_row[perm->ints[k]];
+            if (pl_is_unit(v->type.dim[perm[k]])) continue;
+            if (place_in_row[perm[k]] < last) return false;
+            last = place_in_row[perm[k]];
         }
     }
     return true;

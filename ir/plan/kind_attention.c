@@ -119,7 +119,7 @@ static double score(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, 
 static void attend(pl_machine *m, const pl_attention *k, int64_t b, int64_t h, int64_t query, double *weight)
 {
     int64_t keys = pl_machine_dim(m, k->keys);
-    bool sees_any = false;
+    bool sees_any = k->mask < 0 && !k->causal; /* otherwise keys whose scores are -inf count as masked */
     for (int64_t key = 0; key < keys; key++) {
         weight[key] = score(m, k, b, h, query, key);
         sees_any = sees_any || weight[key] != -INFINITY;

@@ -75,5 +75,7 @@ const pl_expr *pl_atan(ir_arena *a, const pl_expr *x)
     for (int k = count - 2; k >= 0; k--)
         sum = pl_binary(a, PL_ADD, pl_binary(a, PL_MUL, sum, z), number(a, x, atan_coefficients[k]));
     const pl_expr *angle = pl_binary(a, PL_ADD, base, pl_binary(a, PL_MUL, t, sum));
-    return pl_select(a, pl_binary(a, PL_LT, x, zero), pl_unary(a, PL_NEG, angle), angle);
+    /* A zero keeps its sign, and NaN stays NaN. */
+    const pl_expr *unsigned_angle = pl_select(a, pl_binary(a, PL_LT, zero, x), angle, x);
+    return pl_select(a, pl_binary(a, PL_LT, x, zero), pl_unary(a, PL_NEG, angle), unsigned_angle);
 }

@@ -18,10 +18,11 @@ typedef const pl_expr *const *indices;
 static const pl_expr *define_transpose(pl_builder *b, const ir_node *node, int output, indices index)
 {
     (void)output;
-    const ir_attr *perm = ir_node_ints(node, "perm");
     const pl_expr *own[MDOT_MAX_RANK];
+    int64_t perm[MDOT_MAX_RANK];
     int rank = node->inputs[0]->type.rank;
-    for (int d = 0; d < rank; d++) own[perm != NULL ? perm->ints[d] : rank - 1 - d] = index[d];
+    ir_node_perm(node, rank, perm);
+    for (int d = 0; d < rank; d++) own[perm[d]] = index[d];
     return pl_value_at(b, node->inputs[0], own);
 }
 

@@ -142,19 +142,35 @@ static const pl_expr *arc_tangent(const operands *o)
     return pl_atan(o->arena, o->x[0]);
 }
 
+/* An odd function, given its value for |x|. A zero keeps its sign, and NaN stays NaN. */
+static const pl_expr *odd(const operands *o, const pl_expr *x, const pl_expr *positive)
+{
+    const pl_expr *zero = number(o, 0), *above = choose(o, less(o, zero, x), positive, x);
+    return choose(o, less(o, x, zero), unary(o, PL_NEG, positive), above);
+}
+
+/* `near` for |x| up to 40. Beyond, sinh and cosh are e^|x| / 2 to the last bit, as a product of two roots, because
+ * e^|x| overflows before its half does. */
+static const pl_expr *half_exponential(const operands *o, const pl_expr *positive, const pl_expr *near)
+{
+    const pl_expr *root = unary(o, PL_EXP, mul(o, positive, number(o, 0.5)));
+    const pl_expr *far = mul(o, mul(o, root, number(o, 0.5)), root);
+    return choose(o, less(o, number(o, 40), positive), far, near);
+}
+
 /* sinh |x| = (m + m / (m + 1)) / 2 with m = e^|x| - 1 */
 static const pl_expr *sine_hyperbolic(const operands *o)
 {
-    const pl_expr *x = o->x[0], *m = pl_expm1(o->arena, unary(o, PL_ABS, x));
-    const pl_expr *rest = choose(o, unary(o, PL_ISINF, m), number(o, 1), quotient(o, m, add(o, m, number(o, 1))));
-    const pl_expr *positive = mul(o, add(o, m, rest), number(o, 0.5));
-    return choose(o, less(o, x, number(o, 0)), unary(o, PL_NEG, positive), positive);
+    const pl_expr *x = o->x[0], *positive = unary(o, PL_ABS, x), *m = pl_expm1(o->arena, positive);
+    const pl_expr *near = mul(o, add(o, m, quotient(o, m, add(o, m, number(o, 1)))), number(o, 0.5));
+    return odd(o, x, half_exponential(o, positive, near));
 }
 
 static const pl_expr *cosine_hyperbolic(const operands *o)
 {
     const pl_expr *x = o->x[0];
-    return mul(o, add(o, unary(o, PL_EXP, x), unary(o, PL_EXP, unary(o, PL_NEG, x))), number(o, 0.5));
+    const pl_expr *near = mul(o, add(o, unary(o, PL_EXP, x), unary(o, PL_EXP, unary(o, PL_NEG, x))), number(o, 0.5));
+    return half_exponential(o, unary(o, PL_ABS, x), near);
 }
 
 /* asinh |x| = log1p(|x| + x² / (1 + √(1 + x²))), and log |x| + log 2 if x² may overflow */
@@ -168,15 +184,19 @@ static const pl_expr *area_sine(const operands *o)
     const pl_expr *near = pl_log1p(o->arena, add(o, bounded, quotient(o, square, add(o, one, root))));
     const pl_expr *far = add(o, unary(o, PL_LOG, positive), number(o, M_LN2));
     const pl_expr *area = choose(o, less(o, number(o, large), positive), far, near);
-    return choose(o, less(o, x, number(o, 0)), unary(o, PL_NEG, area), area);
+    return odd(o, x, area);
 }
 
-/* acosh x = log1p(t + √(2t + t²)) with t = x - 1 */
+/* acosh x = log1p(t + √t √(t + 2)) with t = x - 1, and log x + log 2 if the sum may overflow. The first root is NaN below
+ * 1, where the product of both radicands may be positive. */
 static const pl_expr *area_cosine(const operands *o)
 {
-    const pl_expr *t = sub(o, o->x[0], number(o, 1));
-    const pl_expr *root = unary(o, PL_SQRT, mul(o, t, add(o, t, number(o, 2))));
-    return pl_log1p(o->arena, add(o, t, root));
+    const double large = 1e9; /* from here on, √t √(t + 2) = x to the last bit of f32 and f64 */
+    const pl_expr *x = o->x[0], *t = sub(o, x, number(o, 1));
+    const pl_expr *root = mul(o, unary(o, PL_SQRT, t), unary(o, PL_SQRT, add(o, t, number(o, 2))));
+    const pl_expr *near = pl_log1p(o->arena, add(o, t, root));
+    const pl_expr *far = add(o, unary(o, PL_LOG, x), number(o, M_LN2));
+    return choose(o, less(o, number(o, large), x), far, near);
 }
 
 /* atanh x = log1p(2x / (1 - x)) / 2 */

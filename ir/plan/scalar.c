@@ -171,7 +171,7 @@ pl_scalar pl_scalar_cast(pl_scalar value, mdot_dtype from, mdot_dtype to)
 {
     bool was_float = ir_dtype_is_float(from);
     if (ir_dtype_is_float(to)) {
-        if (was_float) return value;
+        if (was_float) return (pl_scalar){.f = ir_round_float(to, value.f)};
         return (pl_scalar){.f = from == MDOT_DTYPE_U64 ? (double)(uint64_t)value.n : (double)value.n};
     }
     if (to == MDOT_DTYPE_BOOL) return (pl_scalar){.n = was_float ? value.f != 0 : value.n != 0};

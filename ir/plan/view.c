@@ -49,10 +49,10 @@ static bool move_start(pl_placement *placement, ir_dim steps, ir_dim stride)
 static bool view_transpose(pl_builder *b, const ir_node *node, int k, const ir_type *type, pl_placement *placement)
 {
     (void)b, (void)k;
-    const ir_attr *perm = ir_node_ints(node, "perm");
+    int64_t perm[MDOT_MAX_RANK];
     pl_placement from = *placement;
-    for (int d = 0; d < type->rank; d++)
-        placement->stride[d] = from.stride[perm != NULL ? perm->ints[d] : type->rank - 1 - d];
+    ir_node_perm(node, type->rank, perm);
+    for (int d = 0; d < type->rank; d++) placement->stride[d] = from.stride[perm[d]];
     return true;
 }
 

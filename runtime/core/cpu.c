@@ -142,7 +142,13 @@ mdot_status rt_cpu_choose(const rt_cpu *cpu, const mdot_abi_table *table, const 
     uint32_t level = forced != NULL ? rt_cpu_isa_find(forced) : MDOT_CPU_NONE;
     if (forced != NULL && level == MDOT_CPU_NONE)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown CPU ISA level \"%s\"; the artefact has %s", forced, held);
-    const mdot_abi_image *image = find_image(cpu, table, level, kernel_precision), *least = rt_image(table, 0);
+    const mdot_abi_image *least = rt_image(table, 0);
+    /* If the lowest level has several precisions, its first image has the preferred one, which a higher level may
+     * lack. */
+    bool has_choice = is_cpu_image(table, 1) && rt_image(table, 1)->number == least->number;
+    if (kernel_precision == NULL && forced == NULL && has_choice)
+        kernel_precision = rt_string(table, least->compute_at);
+    const mdot_abi_image *image = find_image(cpu, table, level, kernel_precision);
     if (image == NULL) image = find_image(cpu, table, level, NULL);
     if (image != NULL) {
         *out_image = image;

@@ -79,16 +79,24 @@ static void allocate_block(arena *d, const rt_job_schema *schema, rt_job_block *
 
 /* ---- The whole block --------------------------------------------------------------------------------------------- */
 
+/* The tensors have no copy on the stack, because their pairs take more than small stacks have. */
 static rt_job_tensors *lay_out(arena *d, const rt_job_schema *schema)
 {
-    rt_job_tensors made = {.schema = *schema, .block_count = schema->block > 1 ? RT_BLOCK_CAPACITY : RT_PAIR_CAPACITY};
+    void *rows[RT_JOB_INPUT_COUNT] = {0};
+    rt_cached_features features = {0};
     rt_job_tensors *tensors = arena_take(d, sizeof *tensors);
-    made.blocks = arena_take(d, made.block_count * sizeof *made.blocks);
-    allocate_rows(d, schema, made.rows);
-    allocate_features(d, schema, made.rows, &made.features);
-    for (size_t i = 0; i < made.block_count; i++)
-        allocate_block(d, schema, made.blocks != NULL ? &made.blocks[i] : NULL);
-    if (tensors != NULL) *tensors = made;
+    size_t block_count = schema->block > 1 ? RT_BLOCK_CAPACITY : RT_PAIR_CAPACITY;
+    rt_job_block *blocks = arena_take(d, block_count * sizeof *blocks);
+    allocate_rows(d, schema, rows);
+    allocate_features(d, schema, rows, &features);
+    for (size_t i = 0; i < block_count; i++) allocate_block(d, schema, blocks != NULL ? &blocks[i] : NULL);
+    if (tensors == NULL) return NULL;
+    memset(tensors, 0, sizeof *tensors);
+    tensors->schema = *schema;
+    memcpy(tensors->rows, rows, sizeof rows);
+    tensors->features = features;
+    tensors->block_count = block_count;
+    tensors->blocks = blocks;
     return tensors;
 }
 

@@ -83,6 +83,14 @@ static void compiled_code_verifies_at_every_bucket_and_level(void **state)
     assert_null(strstr(f->result.out, "FAIL"));
 }
 
+static void verify_names_swapped_arguments(void **state)
+{
+    fixture *f = *state;
+    RUN(f, "verify", f->model, f->artefact);
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "the arguments are swapped: the artefact comes first");
+}
+
 static void verify_fails_against_another_model(void **state)
 {
     fixture *f = *state;
@@ -427,6 +435,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(compile_is_silent_without_a_terminal),
         COMPILED_CASE(compiled_code_verifies_at_every_bucket_and_level),
+        COMPILED_CASE(verify_names_swapped_arguments),
         COMPILED_CASE(verify_fails_against_another_model),
         CASE(verify_reports_differences_hidden_by_nan),
         COMPILED_CASE(inspect_shows_entries_buckets_and_kernels),

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -161,6 +162,32 @@ static mdot_status link_within(int64_t limit_ms, const void *code, size_t code_b
 static mdot_status link_code(const void *code, size_t code_bytes, const char *path, mdot_error *err)
 {
     return link_within(0, code, code_bytes, path, err);
+}
+
+static void weights_beyond_the_reach_of_code_are_refused(void **state)
+{
+    (void)state;
+    static const char table[sizeof(mdot_abi_table)];
+    const size_t size = (size_t)9 << 28;
+    void *weights = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    assert_true(weights != MAP_FAILED);
+    const cg_data_section sections[] = {
+        {MDOT_ABI_SECTION_TABLE, MDOT_ABI_SYMBOL_TABLE, table, sizeof table, MDOT_ABI_ALIGNMENT},
+        {MDOT_ABI_SECTION_WEIGHTS, MDOT_ABI_SYMBOL_WEIGHTS, weights, size, CG_PAGE_BYTES},
+    };
+    const cg_parts parts = {
+        .machine = &cg_machine_x86_64, .code = "", .code_bytes = 1, .sections = sections, .section_count = 2};
+    char *folder = process_make_folder();
+    char path[512];
+    snprintf(path, sizeof path, "%s/predictor.mdot", folder);
+    ir_arena *arena = ir_arena_create(0);
+    mdot_error err = {0};
+    assert_int_equal(cg_link_artefact(&parts, path, arena, &err), MDOT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "2.25 GiB, but CPU code reaches less than 2 GiB"));
+    assert_int_equal(process_count_files(folder), 0);
+    ir_arena_destroy(arena);
+    munmap(weights, size);
+    process_remove_folder(folder);
 }
 
 static void failed_link_keeps_the_old_output(void **state)
@@ -479,6 +506,7 @@ int main(void)
         cmocka_unit_test(weights_start_on_a_page_of_a_read_only_segment),
         cmocka_unit_test(table_holds_file_size_and_checksum),
         cmocka_unit_test(linking_is_reproducible),
+        cmocka_unit_test(weights_beyond_the_reach_of_code_are_refused),
         cmocka_unit_test(failed_link_keeps_the_old_output),
         cmocka_unit_test(imported_symbol_is_a_toolchain_error),
         cmocka_unit_test(missing_folder_is_an_io_error),

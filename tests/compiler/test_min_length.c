@@ -49,6 +49,72 @@ static void minimum_length_of_a_convolution_follows_its_kernel(void **state)
                  "--min-length 4 makes the model compile"); /* an input of 4 gives an empty output, which is allowed */
 }
 
+/* Of the positions that a loop unrolled at its traced length reads or writes. */
+static void constant_indices_need_their_positions(void **state)
+{
+    (void)state;
+    expect_least("x = input f32[1,L,2]\ni = constant i64[] [9]\ny = Gather(x, i) {axis=1}\nreturn y\n", 10,
+                 "--min-length 10 makes the model compile");
+    expect_least("x = input f32[1,L,2]\ni = constant i64[2] [0, -5]\ny = Gather(x, i) {axis=1}\nreturn y\n", 5,
+                 "--min-length 5 makes the model compile");
+    expect_least("x = input f32[L,2]\ni = constant i64[1,2] [3, 0]\ny = GatherElements(x, i) {axis=0}\nreturn y\n", 4,
+                 "--min-length 4 makes the model compile");
+    expect_least("x = input f32[2,L]\ni = constant i64[2,2] [1, 3, 0, 6]\ny = GatherND(x, i)\nreturn y\n", 7,
+                 "--min-length 7 makes the model compile");
+    expect_least("x = input f32[L,2]\ni = constant i64[1,2] [3, 0]\nu = input f32[1,2]\n"
+                 "y = ScatterElements(x, i, u) {axis=0}\nreturn y\n",
+                 4, "--min-length 4 makes the model compile");
+    expect_least("x = input f32[L,2]\ni = constant i64[1,1] [6]\nu = input f32[1,2]\n"
+                 "y = ScatterND(x, i, u)\nreturn y\n",
+                 7, "--min-length 7 makes the model compile");
+}
+
+static void the_last_position_may_be_indexed_at_every_length(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    assert_int_equal(plan("x = input f32[1,L,2]\ns = Shape(x)\none = constant i64[1] [1]\nn = Gather(s, one)\n"
+                          "i = Sub(n, one)\ny = Gather(x, i) {axis=1}\nreturn y\n",
+                          0, &err),
+                     MDOT_OK);
+    assert_int_equal(
+        plan("x = input f32[1,L,2]\ni = constant i64[2] [0, -1]\ny = Gather(x, i) {axis=1}\nreturn y\n", 0, &err),
+        MDOT_OK);
+}
+
+static void a_bucket_that_is_too_short_names_the_least_length(void **state)
+{
+    (void)state;
+    static const co_hooks silent;
+    static const int64_t buckets[] = {8, 32};
+    mdot_error err = {0};
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = graph_from_notation(
+        "x = input f32[L,2]\ni = constant i64[] [19]\ny = Gather(x, i) {axis=0}\nreturn y\n", INT64_MAX, arena);
+    cg_entry entry;
+    assert_int_equal(co_plan_entry("predict", graph, buckets, 2, false, &silent, arena, &entry, &err),
+                     MDOT_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "--min-length 20 and buckets of that length or more"));
+    ir_arena_destroy(arena);
+}
+
+/* A remedy must leave more than one length, and must concern the reason. */
+static void false_remedies_are_withheld(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "x = input f32[L,8]\nw = weights f32[16,8]\ny = Add(x, w)\nreturn y\n",
+        "x = input f32[L,8]\nr = constant f32[] [0.5]\nt = constant bool[] [1]\ny, m = Dropout(x, r, t)\nreturn y\n",
+        "x = input f32[1,1,L,8]\nr = constant f32[0] []\ns = constant f32[4] [1.0, 1.0, 2.0, 2.0]\n"
+        "y = Resize(x, r, s)\nreturn y\n",
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdot_error err = {0};
+        assert_int_equal(plan(cases[i], 0, &err), MDOT_UNSUPPORTED);
+        if (strstr(err.message, "--min-length") != NULL) fail_msg("%s", err.message);
+    }
+}
+
 static void no_minimum_is_suggested_if_none_helps(void **state)
 {
     (void)state;
@@ -64,6 +130,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(top_k_needs_k_elements),
         cmocka_unit_test(minimum_length_of_a_convolution_follows_its_kernel),
+        cmocka_unit_test(constant_indices_need_their_positions),
+        cmocka_unit_test(the_last_position_may_be_indexed_at_every_length),
+        cmocka_unit_test(a_bucket_that_is_too_short_names_the_least_length),
+        cmocka_unit_test(false_remedies_are_withheld),
         cmocka_unit_test(no_minimum_is_suggested_if_none_helps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

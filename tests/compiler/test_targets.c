@@ -173,6 +173,8 @@ static void misspelt_names_get_a_suggestion(void **state)
     } cases[] = {
         {"cuad", NULL, "unknown target \"cuad\" (did you mean cuda?)"},
         {"sm86", NULL, "unknown target \"sm86\" (did you mean sm_86?)"},
+        {"sm90", NULL, "unknown target \"sm90\" (did you mean sm_90?)"},
+        {"sm90a", NULL, "unknown target \"sm90a\" (did you mean sm_90a?)"},
         {"cpu:x86-64-amz", NULL, "(did you mean cpu:x86-64-amx?)"},
         {"other architectures", NULL, "unknown target \"other architectures\"; known"},
         {NULL, "bf61", "unknown kernel precision \"bf61\" (did you mean bf16?)"},

@@ -68,6 +68,41 @@ static void scores_are_capped_and_replaced(void **state)
         FEW_LENGTHS);
 }
 
+/* With matrix instructions, in slices of keys and in whole heads, and with plain threads: the root of negative numbers
+ * makes some queries NaN, or some elements of the mask. */
+static void nan_reaches_the_result(void **state)
+{
+    (void)state;
+    assert_graph_right(
+        "n = input f32[1,L,1]\n" PROJECTED(
+            32, 96, "[32, 32, 32]") "r = Sqrt(n)\nqn = Add(q, r)\n"
+                                    "y = Attention(qn, k, v) {q_num_heads=2, kv_num_heads=2}\nreturn y\n",
+        FEW_LENGTHS);
+    assert_graph_right(
+        "n = input f32[1,L,1]\n" PROJECTED(16, 384, "[128, 128, 128]") "r = Sqrt(n)\nqn = Add(q, r)\n"
+                                                                       "y = Attention(qn, k, v) {q_num_heads=8, "
+                                                                       "kv_num_heads=8}\nreturn y\n",
+        FEW_LENGTHS);
+    assert_graph_right("n = input f32[1,1,L,1]\nm = input f32[1,1,1,L]\n" PROJECTED(
+                           16, 63, "[21, 21, 21]") "r = Sqrt(n)\nmn = Add(m, r)\n"
+                                                   "y = Attention(q, k, v, mn) {q_num_heads=3, "
+                                                   "kv_num_heads=3}\nreturn y\n",
+                       FEW_LENGTHS);
+}
+
+/* Narrowed and widened again: normal, denormal and infinite values of f16. */
+static void rounding_that_the_model_asks_for_is_kept(void **state)
+{
+    (void)state;
+    assert_graph_right(
+        "x = input f32[L,8]\nq = Cast(x) {to=10}\n"
+        "f = Cast(q) {to=1}\nd = Sub(x, f)\ns = constant f32[] [4096]\ny = Mul(d, s)\n"
+        "t = constant f32[] [9.5367431640625e-07]\nu = Mul(x, t)\nv = Cast(u) {to=10}\nw = Cast(v) {to=1}\n"
+        "a = constant f32[] [1048576]\nz = Mul(x, a)\nr = Cast(z) {to=10}\no = Cast(r) {to=1}\n"
+        "b = Cast(x) {to=16}\ne = Cast(b) {to=1}\nreturn y, w, o, e\n",
+        FEW_LENGTHS);
+}
+
 static void heads_of_32_accept_a_mask_for_each_query(void **state)
 {
     (void)state;
@@ -234,6 +269,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_of_16_share_warps),
         cmocka_unit_test(scores_are_capped_and_replaced),
+        cmocka_unit_test(nan_reaches_the_result),
+        cmocka_unit_test(rounding_that_the_model_asks_for_is_kept),
         cmocka_unit_test(heads_of_32_accept_a_mask_for_each_query),
         cmocka_unit_test(a_warp_takes_a_whole_head_where_there_are_eight),
         cmocka_unit_test(causal_heads_of_64_match),

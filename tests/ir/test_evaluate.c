@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -193,6 +194,37 @@ static void comparisons_use_f32_values(void **state)
 }
 
 /* 1 + 2^-10 is exact in f16 but rounds in bf16. Only factors are rounded, so a bias stays exact. */
+/* As `mdot verify` evaluates a model. Operands are checked, although no shape rule has done so. */
+static void recurrences_need_no_types(void **state)
+{
+    (void)state;
+    static const char *const cells[] = {"RNN", "GRU", "LSTM"};
+    static const int gates[] = {1, 3, 4};
+    for (int cell = 0; cell < 3; cell++) {
+        for (int extra = 0; extra < 2; extra++) { /* one row of weights too many */
+            char text[512];
+            ir_arena *arena = ir_arena_create(0);
+            int rows = gates[cell] + extra;
+            snprintf(text, sizeof text,
+                     "graph \"g\" {\n%%0 \"x\" : f32[2,1,1] = input\n%%1 \"w\" : f32[1,%d,1] = input\n"
+                     "%%2 \"r\" : f32[1,%d,1] = input\n%%3 \"y\" : ?[*], %%4 \"h\" : ?[*] = %s(%%0, %%1, %%2) "
+                     "{hidden_size=1}\nreturn %%3, %%4\n}\n",
+                     rows, gates[cell], cells[cell]);
+            ir_graph *graph;
+            mdot_error err = {0};
+            if (ir_graph_parse(text, NULL, arena, &graph, &err) != MDOT_OK) fail_msg("%s", err.message);
+            const ir_wide *in[] = {ir_wide_create(arena, MDOT_DTYPE_F32, 3, (const int64_t[]){2, 1, 1}),
+                                   ir_wide_create(arena, MDOT_DTYPE_F32, 3, (const int64_t[]){1, rows, 1}),
+                                   ir_wide_create(arena, MDOT_DTYPE_F32, 3, (const int64_t[]){1, gates[cell], 1})};
+            ir_wide *out[2] = {NULL};
+            mdot_status status = ir_evaluate(graph, in, arena, out, &err);
+            assert_int_equal(status, extra ? MDOT_MALFORMED : MDOT_OK);
+            if (!extra) expect_floats(out[0], 2, (const double[]){0, 0});
+            ir_arena_destroy(arena);
+        }
+    }
+}
+
 static void factors_of_matmuls_are_rounded_on_request(void **state)
 {
     (void)state;
@@ -218,6 +250,7 @@ static void factors_of_matmuls_are_rounded_on_request(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recurrences_need_no_types),
         cmocka_unit_test(factors_of_matmuls_are_rounded_on_request),
         cmocka_unit_test(values_that_are_read_twice_live_until_the_last_reader),
         cmocka_unit_test(outputs_may_be_inputs_constants_or_repeated),

@@ -33,6 +33,17 @@ typedef enum mask_kind {
     MASK_EVERYTHING /* a matrix per batch item and head, of -FLT_MAX, -inf and small values */
 } mask_kind;
 
+/* Values beyond ordinary numbers, in the middle query, key or element of the mask. */
+typedef enum poison {
+    POISON_NONE,
+    POISON_QUERY,   /* NaN */
+    POISON_KEY,     /* NaN */
+    POISON_MASK,    /* NaN */
+    POISON_NO_MASK, /* +inf in the mask */
+    POISON_LOGITS,  /* scores of one key overflow to +inf for some queries and -inf for others */
+    POISON_ALL      /* scores of all keys overflow to -inf */
+} poison;
+
 static const ir_dim the_length = {1, 0};
 
 typedef struct shape {
@@ -45,6 +56,8 @@ typedef struct shape {
     bool half;    /* the plan stores q, k, v and out in 16 bits */
     int64_t hide; /* MASK_KEYS, MASK_BATCHES: number of masked keys at the start of each row; -1 = all */
     double softcap, replaces;
+    double scale; /* 0: 1 / sqrt(dim) */
+    poison poison;
 } shape;
 
 /* The shape's numbers at one length. An operand has strides for batch, head and row. */
@@ -84,7 +97,7 @@ static pl_attention describe(const shape *s)
         .keys = s->keys,
         .dim = s->dim,
         .value_dim = s->value_dim,
-        .scale = 1 / sqrt((double)s->dim),
+        .scale = s->scale != 0 ? s->scale : 1 / sqrt((double)s->dim),
         .q = operand(s, Q, s->heads, s->queries, s->dim),
         .k = operand(s, K, s->kv_heads, s->keys, s->dim),
         .v = operand(s, V, s->kv_heads, s->keys, s->value_dim),
@@ -175,7 +188,41 @@ static void fill_mask(const shape *s, const sizes *z, float *mask)
     }
 }
 
-/* Computes the context of one query. `none`: all keys are masked. */
+static void poison_heads(const pl_heads *h, int64_t heads, int64_t positions, float *data, int64_t length, bool all,
+                         float value, bool alternates)
+{
+    for (int64_t head = 0; head < heads; head++)
+        for (int64_t i = all ? 0 : positions / 2; i < (all ? positions : positions / 2 + 1); i++)
+            data[ir_dim_at(h->offset, length) + head * ir_dim_at(h->head_stride, length) +
+                 i * ir_dim_at(h->row_stride, length)] = alternates && i % 2 ? -value : value;
+}
+
+static void poison_data(const shape *s, const pl_attention *k, const sizes *z, float *const data[BUFFERS], int64_t at)
+{
+    switch (s->poison) {
+    case POISON_NONE:
+        break;
+    case POISON_QUERY:
+        poison_heads(&k->q, k->heads, z->queries, data[Q], at, false, NAN, false);
+        break;
+    case POISON_KEY:
+        poison_heads(&k->k, k->kv_heads, z->keys, data[K], at, false, NAN, false);
+        break;
+    case POISON_MASK:
+    case POISON_NO_MASK:
+        for (int64_t i = z->keys / 2; i < z->mask_count; i += z->keys)
+            data[MASK][i] = s->poison == POISON_MASK ? NAN : INFINITY;
+        break;
+    case POISON_LOGITS:
+    case POISON_ALL:
+        poison_heads(&k->q, k->heads, z->queries, data[Q], at, true, 1e25f, s->poison == POISON_LOGITS);
+        poison_heads(&k->k, k->kv_heads, z->keys, data[K], at, true, s->poison == POISON_ALL ? -1e25f : 0, false);
+        if (s->poison == POISON_LOGITS) poison_heads(&k->k, k->kv_heads, z->keys, data[K], at, false, -1e25f, false);
+        break;
+    }
+}
+
+/* Computes the context of one query: zeros if all keys are masked. */
 static void attend(const pl_attention *k, const sizes *z, float *const data[BUFFERS], int64_t b, int64_t h, int64_t q,
                    double *context)
 {
@@ -189,6 +236,7 @@ static void attend(const pl_attention *k, const sizes *z, float *const data[BUFF
         score[i] = 0;
         for (int64_t d = 0; d < k->dim; d++) score[i] += (double)query[d] * keys[i * z->stride[K][2] + d];
         score[i] *= k->scale;
+        if (fabs(score[i]) > FLT_MAX) score[i] = (float)score[i]; /* overflows, as in the kernel */
         if (k->softcap > 0) score[i] = k->softcap * tanh(score[i] / k->softcap);
         if (k->mask >= 0) {
             double mask = data[MASK][b * z->mask_stride[0] + h * z->mask_stride[1] + q * z->mask_stride[2] + i];
@@ -201,11 +249,12 @@ static void attend(const pl_attention *k, const sizes *z, float *const data[BUFF
     }
     for (int64_t d = 0; d < k->value_dim; d++) context[d] = 0;
     for (int64_t i = 0; i < z->keys; i++) {
-        double weight = score[i] == -INFINITY ? 0 : exp(score[i] - largest);
+        bool is_masked = score[i] == -INFINITY && (largest > score[i] || k->mask >= 0 || k->causal);
+        double weight = is_masked ? 0 : exp(score[i] - largest);
         sum += weight;
         for (int64_t d = 0; d < k->value_dim; d++) context[d] += weight * values[i * z->stride[V][2] + d];
     }
-    for (int64_t d = 0; d < k->value_dim; d++) context[d] = sum > 0 ? context[d] / sum : 0;
+    for (int64_t d = 0; d < k->value_dim; d++) context[d] = sum == 0 ? 0 : context[d] / sum;
     free(score);
 }
 
@@ -224,7 +273,7 @@ static void check_context(const pl_attention *k, const sizes *z, float *const da
                 for (int64_t d = 0; d < k->value_dim; d++) {
                     double got = data[OUT][at + d];
                     written[at + d] = true;
-                    if (fabs(got - want[d]) <= tolerance) continue;
+                    if (fabs(got - want[d]) <= tolerance || (isnan(got) && isnan(want[d]))) continue;
                     fail_msg("queries %d keys %d dim %d,%d mask %d causal %d: [%d, %d, %d, %d] is %.9g, not %.9g",
                              (int)z->queries, (int)z->keys, (int)k->dim, (int)k->value_dim, k->mask, k->causal, (int)b,
                              (int)h, (int)q, (int)d, got, want[d]);
@@ -260,6 +309,11 @@ static void run_kernel(kernel run, const cg_cpu_target *target, const shape *s, 
         assert_non_null(data[b]);
         for (int64_t i = 0; i < count && b != MASK; i++) data[b][i] = b == OUT ? 77 : random_value();
         if (b == MASK) fill_mask(s, &z, data[MASK]);
+    }
+    poison_data(s, &k, &z, data, at);
+    for (int b = 0; b < BUFFERS; b++) {
+        int64_t count = b == MASK ? z.mask_count : z.count[b];
+        bool is_narrow = cg_stored_dtype(target, &buffers[b]) == MDOT_DTYPE_BF16;
         for (int64_t i = 0; i < count; i++) {
             if (half && b < OUT) data[b][i] = ir_bf16_to_f32(ir_f32_to_bf16(data[b][i]));
             if (is_narrow)
@@ -391,6 +445,50 @@ static void scores_are_capped_and_replaced(void **state)
     }
 }
 
+/* The scores are too great for -1e9 to absorb them in f32. */
+static void masked_rows_average_the_values_for_great_scores(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 5, 47, 64, 130};
+    for (int half = 0; half < 2; half++) {
+        shape s = square(2, 16, MASK_KEYS);
+        s.hide = -1;
+        s.scale = 1e4;
+        s.replaces = -1e9;
+        s.aligned = s.half = half;
+        check_in(half, &s, lengths, 5);
+        s.queries = s.keys = ir_dim_number(4);
+        s.batch = the_length;
+        if (!half) check_shape(&s, lengths, 3);
+    }
+}
+
+/* NaN and infinite scores reach every query that attends to them, as in the operators of the model. */
+static void nan_and_infinity_reach_the_result(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 5, 47, 65, 130};
+    for (int p = POISON_QUERY; p <= POISON_ALL; p++) {
+        for (int kind = 0; kind < 4; kind++) { /* no mask, by key, by key and replaced, by query */
+            bool needs_mask = p == POISON_MASK || p == POISON_NO_MASK;
+            shape s = square(2, 16, kind == 0 ? MASK_NONE : kind == 3 ? MASK_QUERIES : MASK_KEYS);
+            if ((needs_mask && kind == 0) || (p == POISON_ALL && kind > 0)) continue;
+            s.poison = p;
+            s.replaces = kind == 2 ? -1e9 : 0;
+            check_shape(&s, lengths, 5);
+            s.aligned = true;
+            for (int half = 0; half < 2; half++) {
+                s.half = half;
+                check_in(true, &s, lengths, 5);
+            }
+            s.aligned = s.half = false;
+            s.queries = s.keys = ir_dim_number(4);
+            s.batch = ir_dim_number(1);
+            check_shape(&s, lengths, 1);
+        }
+    }
+}
+
 static void odd_and_unequal_channel_counts_match(void **state)
 {
     (void)state;
@@ -505,6 +603,8 @@ int main(void)
         cmocka_unit_test(mask_matrix_matches_at_every_length),
         cmocka_unit_test(causal_attention_matches_at_every_length),
         cmocka_unit_test(scores_are_capped_and_replaced),
+        cmocka_unit_test(masked_rows_average_the_values_for_great_scores),
+        cmocka_unit_test(nan_and_infinity_reach_the_result),
         cmocka_unit_test(odd_and_unequal_channel_counts_match),
         cmocka_unit_test(grouped_heads_batches_and_unequal_lengths_match),
         cmocka_unit_test(causal_attention_accepts_more_keys_or_more_queries),

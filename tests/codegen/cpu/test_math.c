@@ -257,6 +257,42 @@ static void gelu_keeps_nan_and_ends_at_zero_and_infinity(void **state)
     }
 }
 
+/* Zeros stay zeros with their sign, and tiny arguments are halved. One lane gives the same bits as a vector, because the
+ * end of a row is computed with fewer lanes. */
+static void gelu_keeps_zero_and_the_sign_of_tiny_arguments(void **state)
+{
+    (void)state;
+    float in[WIDEST] = {0.0f, -0.0f, 1e-6f, -1e-6f, 1e-30f, -1e-30f, 0.3f, -0.3f,
+                        0.7f, -1.1f, 2.3f,  -3.9f,  5.2f,   6,       -7,   9};
+    float out[WIDEST], narrow[WIDEST];
+    char symbol[64];
+    for (int l = 0; l < LEVEL_COUNT; l++) {
+        if (!harness_runs(test_levels[l])) continue;
+        int lanes = loaded[l].e.target->lanes;
+        symbol_name(symbol, sizeof symbol, "gelu", false, lanes);
+        ((map_f32)(uintptr_t)harness_get(&loaded[l], symbol))(in, out, WIDEST);
+        assert_true(out[0] == 0 && !signbit(out[0]));
+        assert_true(out[1] == 0 && signbit(out[1]));
+        for (int i = 2; i < 6; i++) assert_true(fabsf(out[i] - in[i] / 2) <= 1e-5f * fabsf(in[i]));
+        symbol_name(symbol, sizeof symbol, "gelu", false, 1);
+        ((map_f32)(uintptr_t)harness_get(&loaded[l], symbol))(in, narrow, WIDEST);
+        assert_memory_equal(narrow, out, sizeof out);
+    }
+}
+
+static void sine_of_negative_zero_is_negative_zero(void **state)
+{
+    (void)state;
+    float in[WIDEST] = {-0.0f, 0.0f}, out[WIDEST];
+    char symbol[64];
+    for (int l = 0; l < LEVEL_COUNT; l++) {
+        if (!harness_runs(test_levels[l])) continue;
+        symbol_name(symbol, sizeof symbol, "sin", false, loaded[l].e.target->lanes);
+        ((map_f32)(uintptr_t)harness_get(&loaded[l], symbol))(in, out, WIDEST);
+        assert_true(out[0] == 0 && signbit(out[0]) && out[1] == 0 && !signbit(out[1]));
+    }
+}
+
 static void exp2_of_minus_infinity_is_nearly_zero(void **state)
 {
     (void)state;
@@ -325,6 +361,8 @@ int main(void)
         cmocka_unit_test(functions_match_libm_on_special_arguments),
         cmocka_unit_test(functions_match_libm_on_infinities_and_nan),
         cmocka_unit_test(gelu_keeps_nan_and_ends_at_zero_and_infinity),
+        cmocka_unit_test(gelu_keeps_zero_and_the_sign_of_tiny_arguments),
+        cmocka_unit_test(sine_of_negative_zero_is_negative_zero),
         cmocka_unit_test(exp2_of_minus_infinity_is_nearly_zero),
         cmocka_unit_test(pow_matches_libm_on_random_arguments),
         cmocka_unit_test(pow_matches_libm_on_special_arguments),

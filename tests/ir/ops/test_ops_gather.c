@@ -24,7 +24,9 @@ static void gather_moves_known_content(void **state)
     assert_types("i64[] known [L]", "Gather", .inputs = {"i64[3] known [1, L, 128]", "i64[] [1]"});
     assert_types("i64[2] known [128, 1]", "Gather", .inputs = {"i64[3] known [1, L, 128]", "i64[2] [-1, 0]"});
     assert_types("i64[1]", "Gather", .inputs = {"i64[3] known [1, L, 128]", "i64[1]"});
-    assert_types("i64[1]", "Gather", .inputs = {"i64[64]", "i64[1] known [L]"});
+    assert_types("i64[1]", "Gather", .inputs = {"i64[L+1]", "i64[1] known [L]"});
+    assert_shape_fault(MDOT_UNSUPPORTED, "index L must be within a dimension of 64 at every length", "Gather",
+                       .inputs = {"i64[64]", "i64[1] known [L]"});
     assert_shape_fault(MDOT_OUT_OF_RANGE, "index 3 is outside", "Gather",
                        .inputs = {"i64[3] known [1, L, 128]", "i64[] [3]"});
 }

@@ -2,7 +2,9 @@
  * rounded values. */
 #include "ir/ops.h"
 #include "ir/passes.h"
+#include "ir/plan/build.h"
 #include "tests/support/graph_notation.h"
+#include "tests/support/plan_oracle.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,6 +79,34 @@ static void comparisons_use_rounded_values(void **state)
     ir_arena_destroy(arena);
 }
 
+/* A value that is narrowed and widened again is rounded, also if it is moved in between: 1.0001, 70000 and 1e-8 are 1,
+ * infinity and 0 in f16. */
+static void narrowing_that_is_undone_rounds(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "x = input f32[4]\nq = Cast(x) {to=10}\ny = Cast(q) {to=1}\nreturn y\n",
+        "x = input f32[4]\nq = Cast(x) {to=16}\nr = Identity(q)\ny = Cast(r) {to=1}\nd = Sub(x, y)\nreturn d\n",
+        "x = input f32[4]\nq = Cast(x) {to=10}\ns = constant i64[2] [2, 2]\nr = Reshape(q, s)\n"
+        "t = Transpose(r)\ny = Cast(t) {to=1}\nreturn y\n",
+        "x = input f32[4]\nz = constant f16[] [0]\no = constant f32[] [0]\nq = CastLike(x, z)\n"
+        "y = CastLike(q, o)\ne = Exp(x)\nd = Mul(e, y)\nreturn d\n",
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ir_arena *arena = ir_arena_create(0);
+        mdot_error err;
+        pl_plan *plan;
+        ir_graph *before = graph_from_notation(cases[i], 16, arena), *after = after_passes(before, arena);
+        const int64_t dims[] = {4};
+        ir_wide *x = ir_wide_create(arena, MDOT_DTYPE_F32, 1, dims);
+        memcpy(x->f, (const double[]){1.0001, 70000, 1e-8, -3.14159}, 4 * sizeof(double));
+        assert_same_results(before, after, (const ir_wide *const[]){x}, 1e-7);
+        if (pl_build(after, arena, &plan, &err) != MDOT_OK) fail_msg("%s", err.message);
+        assert_plan_agrees(after, plan, 1, 1e-7);
+        ir_arena_destroy(arena);
+    }
+}
+
 /* 2049 is 2048 in f16. The f32 computation must have the rounded integer, too. */
 static void integers_are_rounded_to_f16(void **state)
 {
@@ -140,9 +170,8 @@ static void patterns_match_rounded_constants(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whole_models_are_computed_in_f32),
-        cmocka_unit_test(comparisons_use_rounded_values),
-        cmocka_unit_test(integers_are_rounded_to_f16),
+        cmocka_unit_test(whole_models_are_computed_in_f32), cmocka_unit_test(comparisons_use_rounded_values),
+        cmocka_unit_test(narrowing_that_is_undone_rounds),  cmocka_unit_test(integers_are_rounded_to_f16),
         cmocka_unit_test(patterns_match_rounded_constants),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,6 +165,23 @@ static void cost_is_counted_at_full_length(void **state)
     ir_arena_destroy(arena);
 }
 
+/* As a copy, as a view, behind attention and among axes of a reduction. */
+static void axes_may_count_from_the_end(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        "x = input f32[2,L,8]\nr = Relu(x)\ny = Transpose(r) {perm=[0, -1, 1]}\nreturn y\n",
+        "x = input f32[2,L,8]\nr = Relu(x)\ny = Transpose(r) {perm=[-3, -1, -2]}\nz = Exp(y)\nreturn z\n",
+        "x = input f32[2,L,8]\nw = weights f32[8,4]\nt = Transpose(x) {perm=[-2, 0, 2]}\n"
+        "y = mdot.Linear(t, w)\nreturn y\n",
+        "q = input f32[1,2,L,4]\nk = input f32[1,2,L,4]\nv = input f32[1,2,L,4]\n"
+        "a = Attention(q, k, v) {q_num_heads=2, kv_num_heads=2}\ny = Transpose(a) {perm=[0, -2, 1, -1]}\nreturn y\n",
+    };
+    ir_arena *arena = ir_arena_create(0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) plan(cases[i], arena);
+    ir_arena_destroy(arena);
+}
+
 static void scalars_need_no_loops(void **state)
 {
     (void)state;
@@ -359,6 +376,7 @@ int main(void)
         cmocka_unit_test(masks_that_are_also_outputs_are_unchanged),
         cmocka_unit_test(names_are_identifiers_and_unique),
         cmocka_unit_test(cost_is_counted_at_full_length),
+        cmocka_unit_test(axes_may_count_from_the_end),
         cmocka_unit_test(scalars_need_no_loops),
         cmocka_unit_test(kernels_without_elements_are_dropped),
         cmocka_unit_test(constants_are_stored_once_per_use),

@@ -164,6 +164,25 @@ static void precision_defaults_to_the_first_image(void **state)
     assert_int_equal(index, 0);
 }
 
+/* A level that has only another precision is not chosen for being the last. */
+static void the_precision_named_first_is_preferred_to_a_higher_level(void **state)
+{
+    (void)state;
+    const offer fp32_first[] = {{v3, "fp32"}, {v3, "bf16"}, {v4, "fp32"}, {v4, "bf16"}, {bf16, "bf16"}},
+                bf16_first[] = {{v3, "bf16"}, {v3, "fp32"}, {v4, "bf16"}, {v4, "fp32"}, {bf16, "bf16"}};
+    uint32_t index = 9;
+    assert_int_equal(choose(&everything, 5, fp32_first, NULL, NULL, &index, NULL), MDOT_OK);
+    assert_int_equal(index, 2);
+    assert_int_equal(choose(&everything, 5, fp32_first, NULL, "bf16", &index, NULL), MDOT_OK);
+    assert_int_equal(index, 4);
+    assert_int_equal(choose(&everything, 5, fp32_first, "x86-64-bf16", NULL, &index, NULL), MDOT_OK);
+    assert_int_equal(index, 4);
+    assert_int_equal(choose(&everything, 5, bf16_first, NULL, NULL, &index, NULL), MDOT_OK);
+    assert_int_equal(index, 4);
+    assert_int_equal(choose(&without_avx512, 5, fp32_first, NULL, NULL, &index, NULL), MDOT_OK);
+    assert_int_equal(index, 0);
+}
+
 /* VDPBF16PS runs at half the rate on these CPUs. Therefore the level is chosen only if the caller names it, or if the
  * artefact has no other image. */
 static void a_slower_level_is_chosen_by_name_alone(void **state)
@@ -245,6 +264,7 @@ int main(void)
         cmocka_unit_test(level_names_match_levels),
         cmocka_unit_test(best_common_level_is_chosen),
         cmocka_unit_test(precision_defaults_to_the_first_image),
+        cmocka_unit_test(the_precision_named_first_is_preferred_to_a_higher_level),
         cmocka_unit_test(a_slower_level_is_chosen_by_name_alone),
         cmocka_unit_test(features_missing_for_the_last_image_are_listed),
         cmocka_unit_test(impossible_choices_name_missing_features),

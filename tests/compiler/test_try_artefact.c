@@ -1,0 +1,100 @@
+/* test_try_artefact.c — the compiler opens and runs what it wrote before it reports success. */
+#include "codegen/artefact.h"
+#include "compiler/compiler.h"
+#include "tests/support/graph_notation.h"
+#include "tests/support/process.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static mdot_status refuse(const char *path, mdot_error *err)
+{
+    assert_int_equal(access(path, R_OK), 0);
+    return mdot_fail(err, MDOT_MALFORMED, "refused");
+}
+
+/* Compiles a model of one linear to `path`. */
+static mdot_status write_artefact(const char *path, mdot_status (*check)(const char *, mdot_error *), mdot_error *err)
+{
+    static const co_hooks silent;
+    static const char *const cpu[] = {"cpu:x86-64-v3"};
+    const int64_t bucket = 16;
+    ir_arena *arena = ir_arena_create(0);
+    ir_graph *graph = graph_from_notation("x = input f32[L,8]\nw = weights f32[8,8]\ny = mdot.Linear(x, w)\nreturn y\n",
+                                          INT64_MAX, arena);
+    cg_entry entry;
+    co_targets targets;
+    mdot_status status = co_parse_targets(cpu, 1, "fp32", &targets, err);
+    if (status == MDOT_OK) status = co_plan_entry("run", graph, &bucket, 1, false, &silent, arena, &entry, err);
+    const cg_options options = {.predictor_name = "tried",
+                                .target_count = targets.count,
+                                .targets = targets.target,
+                                .check = check,
+                                .in_process = true};
+    if (status == MDOT_OK) status = cg_write_artefact(&entry, 1, &options, path, arena, err);
+    ir_arena_destroy(arena);
+    return status;
+}
+
+static void a_good_artefact_is_accepted(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), path[512];
+    mdot_error err = {0};
+    snprintf(path, sizeof path, "%s/tried.mdot", folder);
+    assert_int_equal(write_artefact(path, co_try_artefact, &err), MDOT_OK);
+    assert_int_equal(access(path, R_OK), 0);
+    process_remove_folder(folder);
+}
+
+static void a_refused_artefact_leaves_no_file(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), path[512];
+    mdot_error err = {0};
+    snprintf(path, sizeof path, "%s/tried.mdot", folder);
+    assert_int_equal(write_artefact(path, refuse, &err), MDOT_MALFORMED);
+    assert_string_equal(err.message, "refused");
+    assert_int_equal(process_count_files(folder), 0);
+    process_remove_folder(folder);
+}
+
+static void a_damaged_artefact_is_reported_with_its_reason(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), path[512];
+    mdot_error err = {0};
+    snprintf(path, sizeof path, "%s/tried.mdot", folder);
+    assert_int_equal(write_artefact(path, NULL, &err), MDOT_OK);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    long middle = ftell(file) / 2;
+    fseek(file, middle, SEEK_SET);
+    int byte = fgetc(file);
+    fseek(file, middle, SEEK_SET);
+    fputc(byte ^ 1, file);
+    fclose(file);
+    mdot_status status = co_try_artefact(path, &err);
+    if (status != MDOT_CORRUPT) fail_msg("%s: %s", mdot_status_name(status), err.message);
+    assert_non_null(strstr(err.message, "the compiled artefact is unusable"));
+    process_remove_folder(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_good_artefact_is_accepted),
+        cmocka_unit_test(a_refused_artefact_leaves_no_file),
+        cmocka_unit_test(a_damaged_artefact_is_reported_with_its_reason),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
