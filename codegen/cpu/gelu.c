@@ -3,8 +3,8 @@
  * f32 uses an approximation that costs a third of erf's: gelu(x) = max(0, x) + a p(a) with a = |x| and p(a) =
  * -erfc(a/√2) / 2. The product vanishes by a = 6. If a look-up in sixteen entries is one instruction, p is sixteen
  * polynomials of degree 4, also for fewer lanes, so that an element's result is independent of its place in a row.
- * Otherwise p is one polynomial of degree 14. The absolute error is below 1e-6. Small arguments keep their sign, because
- * the factor a is exact. NaN passes through, and neither form divides.
+ * Otherwise p is one polynomial of degree 14. The absolute error is below 1e-6. Small arguments keep their sign,
+ * because the factor a is exact. NaN passes through, and neither form divides.
  */
 #include "codegen/cpu/gelu.h"
 

@@ -187,8 +187,8 @@ static const pl_expr *area_sine(const operands *o)
     return odd(o, x, area);
 }
 
-/* acosh x = log1p(t + √t √(t + 2)) with t = x - 1, and log x + log 2 if the sum may overflow. The first root is NaN below
- * 1, where the product of both radicands may be positive. */
+/* acosh x = log1p(t + √t √(t + 2)) with t = x - 1, and log x + log 2 if the sum may overflow. The first root is NaN
+ * below 1, where the product of both radicands may be positive. */
 static const pl_expr *area_cosine(const operands *o)
 {
     const double large = 1e9; /* from here on, √t √(t + 2) = x to the last bit of f32 and f64 */

@@ -467,7 +467,7 @@ static void masked_rows_average_the_values_for_great_scores(void **state)
 static void nan_and_infinity_reach_the_result(void **state)
 {
     (void)state;
-    static const int64_t lengths[] = {1, 5, 47, 65, 130};
+    static const int64_t lengths[] = {5, 65};
     for (int p = POISON_QUERY; p <= POISON_ALL; p++) {
         for (int kind = 0; kind < 4; kind++) { /* no mask, by key, by key and replaced, by query */
             bool needs_mask = p == POISON_MASK || p == POISON_NO_MASK;
@@ -475,12 +475,10 @@ static void nan_and_infinity_reach_the_result(void **state)
             if ((needs_mask && kind == 0) || (p == POISON_ALL && kind > 0)) continue;
             s.poison = p;
             s.replaces = kind == 2 ? -1e9 : 0;
-            check_shape(&s, lengths, 5);
+            check_shape(&s, lengths, 2);
             s.aligned = true;
-            for (int half = 0; half < 2; half++) {
-                s.half = half;
-                check_in(true, &s, lengths, 5);
-            }
+            s.half = kind % 2;
+            check_in(true, &s, lengths, 2);
             s.aligned = s.half = false;
             s.queries = s.keys = ir_dim_number(4);
             s.batch = ir_dim_number(1);

@@ -257,8 +257,8 @@ static void gelu_keeps_nan_and_ends_at_zero_and_infinity(void **state)
     }
 }
 
-/* Zeros stay zeros with their sign, and tiny arguments are halved. One lane gives the same bits as a vector, because the
- * end of a row is computed with fewer lanes. */
+/* Zeros stay zeros with their sign, and tiny arguments are halved. One lane gives the same bits as a vector, because
+ * the end of a row is computed with fewer lanes. */
 static void gelu_keeps_zero_and_the_sign_of_tiny_arguments(void **state)
 {
     (void)state;
