@@ -18,5 +18,8 @@ export PYTHONPATH="$PWD/bindings/python:$PWD/tests/bindings/python" PYTHONDONTWR
     MDOT_LIBRARIES="$build/runtime:$build/frontend:$build/compiler" MDOT_PREDICTOR="$build/share/mdot/predictor.mdot"
 case $python in /*) ;; *) python=$PWD/$python ;; esac
 (cd bindings/python && "$python" -m mypy)
-[ $# -gt 0 ] || "$python" tests/bindings/python/torch/test_modules.py
+if [ $# -eq 0 ]; then
+    "$python" tests/bindings/python/torch/test_modules.py
+    "$python" tests/bindings/python/torch/test_programs.py
+fi
 exec "$python" tests/bindings/python/torch/test_networks.py "$@"

@@ -1,11 +1,13 @@
 #!/bin/sh
-# Runs test_modules.py and test_networks.py with a Python that has PyTorch: MDOT_TORCH_PYTHON, build/torch (scripts/test-torch.sh) or PYTHON.
+# Runs the tests of traced modules with a Python that has PyTorch: MDOT_TORCH_PYTHON, build/torch
+# (scripts/test-torch.sh) or PYTHON.
 # Usage: run.sh SOURCE_FOLDER PYTHON
 set -eu
 for python in "${MDOT_TORCH_PYTHON:-}" "$1/build/torch/bin/python" "$2"; do
     [ -n "$python" ] && "$python" -c 'import torch, torchvision, transformers' 2> /dev/null || continue
     export PYTHONPATH="$PYTHONPATH:$1/tests/bindings/python"
     "$python" "$1/tests/bindings/python/torch/test_modules.py"
+    "$python" "$1/tests/bindings/python/torch/test_programs.py"
     exec "$python" "$1/tests/bindings/python/torch/test_networks.py"
 done
 echo "skipped: no Python has PyTorch, torchvision and transformers; scripts/test-torch.sh installs them"
