@@ -31,7 +31,7 @@ def torchtitan(row: dict[str, str]) -> Point:
         if degrees.get(name, 1) > 1:
             options[option] = degrees[name]
     if degrees.get("tp", 1) > 1:
-        options["sequence_parallel"] = True
+        options["sequence_parallel"] = 1
     if degrees.get("pp", 1) > 1:
         options["micro_batches"] = batch
         if "interleaved" in row["notes"]:
@@ -43,7 +43,8 @@ def torchtitan(row: dict[str, str]) -> Point:
 
 def torchtune(row: dict[str, str]) -> Point:
     size, method, gpus = row["model"].split()[-1], row["notes"].split(",")[0], int(row["gpus"])
-    options: dict[str, Any] = {"batch": 2, "precision": "bf16", "compiled": True, "checkpoint": "blocks", "optimizer": "adamw-fused"}
+    options: dict[str, Any] = {"batch": 2, "precision": "bf16", "compiled": True, "checkpoint": "blocks", "optimizer": "adamw-fused",
+                               "loss": "chunked"}
     if gpus > 1:
         options.update(gpus=gpus, zero=3)
     if method == "full" and gpus == 1:
