@@ -182,16 +182,17 @@ static double gathered_weights(const parts *p, double gradients)
     return width * elements;
 }
 
-static bool is_pipeline(const parts *p)
+static bool is_sharded_pipeline(const parts *p)
 {
-    return p->resolved->configuration.c.pipeline_parallel > 1;
+    const mdot_configuration *c = &p->resolved->configuration.c;
+    return c->zero_stage >= 3 && c->pipeline_parallel > 1;
 }
 
 /* Bytes of whole gradients at ZeRO stage 3, in a moment of the backward pass. */
 static double whole_gradients(const parts *p)
 {
     double trained = p->weights > 0 ? p->parameters / p->weights : 0;
-    if (is_pipeline(p)) return p->width.reduced * p->parameters;
+    if (is_sharded_pipeline(p)) return p->width.reduced * p->parameters;
     return trained * (p->width.compute * (p->block + p->root) + p->width.reduced * p->block);
 }
 
@@ -234,7 +235,7 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
         rt_memory at = *always;
         at.weights += gathered_weights(p, fraction);
         at.gradients += (p->keeps_gradients || (one_by_one && fraction > 0) ? 1 : fraction) * p->gradients;
-        if (fraction > 0 || is_pipeline(p)) at.gradients += whole_gradients(p);
+        if (fraction > 0 || is_sharded_pipeline(p)) at.gradients += whole_gradients(p);
         at.pass_activations = samples * moments[i].per_sample + moments[i].per_step;
         at.half_weights = weight_copies(p, moments[i].weight_copies);
         at.activations = at.pass_activations + at.half_weights;

@@ -1,10 +1,13 @@
-"""Calls the kernels of dropout and attention that run on GPUs, where the CPU would use others."""
+"""Runs dropout and attention as a program on a GPU does, where the CPU or a tensor without data would take another way."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from typing import Any
+import sys
+from typing import Any, Iterator
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
@@ -44,6 +47,18 @@ class GpuKernels(TorchFunctionMode):
         if not active or p == 0 or kwargs.get("inplace"):
             return input if not active or p == 0 else func(input, p, training=active, **kwargs)
         return torch.native_dropout(input, p, True)[0]
+
+
+@contextlib.contextmanager
+def unpacked_sequences() -> Iterator[None]:
+    """transformers reads the positions to find out whether sequences are packed. It cannot read them without data, and would
+    build a mask of each pair of positions. A run without data takes sequences as unpacked."""
+    masks = sys.modules.get("transformers.masking_utils")
+    if not hasattr(masks, "find_packed_sequence_indices"):
+        yield
+        return
+    with mock.patch.object(masks, "find_packed_sequence_indices", lambda *_, **__: None):
+        yield
 
 
 # ---- Attention -------------------------------------------------------------------------------------------------------

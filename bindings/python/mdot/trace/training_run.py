@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from mdot.trace import modules
 from mdot.trace.autocast import like_cuda
-from mdot.trace.gpu_kernels import GpuKernels
+from mdot.trace.gpu_kernels import GpuKernels, unpacked_sequences
 from mdot.trace.known import DataDependent, KnownContents, outside
 from mdot.trace.module_state import left_alone, plain, stand_in
 from mdot.trace.timeline import NEVER, Timeline, storages
@@ -76,6 +76,7 @@ def _run(
         inputs, named = _make_inputs((list(args), dict(kwargs)), batch, timeline, mode, dtype)
         timeline.add_inputs(leaf for leaf in pytree.tree_leaves((inputs, named)) if isinstance(leaf, torch.Tensor))
         calls, recomputed = stack.enter_context(_calls(model, timeline))
+        stack.enter_context(unpacked_sequences())
         stack.enter_context(GpuKernels())
         stack.enter_context(timeline)
         with torch.enable_grad():
