@@ -20,8 +20,9 @@
  * from stage 3 on also weights. At stage 3 (FSDP with one unit per block) these weights also exist as a whole, in the
  * type of computation: those of the block that computes and of the next one, which is gathered ahead, and those outside
  * of the blocks, which FSDP's root keeps. In the backward pass, a block's and the root's whole gradients exist, and a
- * block's gradients in the type in which they are summed. The stages of a pipeline sum gradients over GPUs after the last
- * micro-batch only, and until then keep all of them as a whole. Autocast copies the weights of the gathered block only.
+ * block's gradients in the type in which they are summed. The stages of a pipeline sum gradients over GPUs after the
+ * last micro-batch only, and until then keep all of them as a whole. Autocast copies the weights of the gathered block
+ * only.
  * Tensor parallelism shards the parameters and activations of the operators that sharding.c shards. Expert parallelism
  * distributes the experts, of which there are as many copies as data-parallel workers. All other parameters have as
  * many copies as the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the
