@@ -20,7 +20,9 @@
  * from stage 3 on also weights. At stage 3 (FSDP with one unit per block) these weights also exist as a whole, in the
  * type of computation: those of the block that computes and of the next one, which is gathered ahead, and those outside
  * of the blocks, which FSDP's root keeps. In the backward pass, a block's and the root's whole gradients exist, and a
- * block's gradients in the type in which they are summed. Autocast copies the weights of the gathered block only.
+ * block's gradients in the type in which they are summed. The stages of a pipeline sum gradients over GPUs after the
+ * last micro-batch only, and until then keep all of them as a whole. Autocast copies the weights of the gathered block
+ * only.
  * Tensor parallelism shards the parameters and activations of the operators that sharding.c shards. Expert parallelism
  * distributes the experts, of which there are as many copies as data-parallel workers. All other parameters have as
  * many copies as the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the
@@ -181,10 +183,17 @@ static double gathered_weights(const parts *p, double gradients)
     return width * elements;
 }
 
+static bool is_sharded_pipeline(const parts *p)
+{
+    const mdot_configuration *c = &p->resolved->configuration.c;
+    return c->zero_stage >= 3 && c->pipeline_parallel > 1;
+}
+
 /* Bytes of whole gradients at ZeRO stage 3, in a moment of the backward pass. */
 static double whole_gradients(const parts *p)
 {
     double trained = p->weights > 0 ? p->parameters / p->weights : 0;
+    if (is_sharded_pipeline(p)) return p->width.reduced * p->parameters;
     return trained * (p->width.compute * (p->block + p->root) + p->width.reduced * p->block);
 }
 
@@ -227,7 +236,7 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
         rt_memory at = *always;
         at.weights += gathered_weights(p, fraction);
         at.gradients += (p->keeps_gradients || (one_by_one && fraction > 0) ? 1 : fraction) * p->gradients;
-        if (fraction > 0) at.gradients += whole_gradients(p);
+        if (fraction > 0 || is_sharded_pipeline(p)) at.gradients += whole_gradients(p);
         at.pass_activations = samples * moments[i].per_sample + moments[i].per_step;
         at.half_weights = weight_copies(p, moments[i].weight_copies);
         at.activations = at.pass_activations + at.half_weights;

@@ -1,13 +1,14 @@
 """CUDA's automatic mixed precision for tensors on the CPU.
 
-A trace runs on the CPU, whose autocast keeps fewer operators in fp32 than CUDA's. While `like_cuda` is active, autocast on
-the CPU runs CUDA's list in fp32 (PyTorch's documentation, "CUDA Ops that can autocast to float32"), and a module's own
-`torch.autocast("cuda")` applies as well. Both are changes of PyTorch's state that end with the context.
+A trace runs on the CPU, whose autocast has other lists of operators than CUDA's. While `like_cuda` is active, autocast on the
+CPU runs CUDA's list in fp32 (PyTorch's documentation, "CUDA Ops that can autocast to float32") and no other operator, and a
+module's own `torch.autocast("cuda")` applies as well. Both are changes of PyTorch's state that end with the context.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from typing import Any, Callable, Iterator
 
@@ -21,10 +22,16 @@ _FP32 = (
     "erfinv", "exp", "expm1", "group_norm", "hinge_embedding_loss", "kl_div", "l1_loss", "layer_norm", "native_layer_norm",
     "log", "log10", "log1p", "log2", "margin_ranking_loss", "mse_loss", "multilabel_margin_loss", "multi_margin_loss",
     "nll_loss", "nll_loss2d", "norm", "pdist", "poisson_nll_loss", "pow", "reciprocal", "rsqrt", "sinh", "smooth_l1_loss",
-    "soft_margin_loss", "softplus", "renorm", "tan", "triplet_margin_loss", "linalg_vector_norm", "rms_norm",
+    "soft_margin_loss", "softplus", "renorm", "tan", "triplet_margin_loss", "rms_norm", "logsumexp",
+    "huber_loss", "frobenius_norm", "nuclear_norm", "upsample_nearest1d", "upsample_nearest2d",
+    "upsample_nearest3d", "_upsample_nearest_exact1d", "_upsample_nearest_exact2d", "_upsample_nearest_exact3d",
+    "upsample_linear1d", "upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d", "_upsample_bilinear2d_aa",
+    "_upsample_bicubic2d_aa",
 )  # fmt: skip
 """Operands are converted to fp32."""
-_FP32_RESULT = ("cumprod", "cumsum", "log_softmax", "prod", "softmax", "sum")
+_FP32_RESULT = (
+    "cumprod", "cumsum", "linalg_matrix_norm", "linalg_vector_norm", "log_softmax", "prod", "softmax", "sum",
+)  # fmt: skip
 """Read half precision and write fp32, because they have an argument for the type of the result."""
 
 _lock = threading.Lock()
@@ -43,9 +50,23 @@ def _overridden() -> Iterator[None]:
         for names, make in ((_FP32, _converting), (_FP32_RESULT, _with_fp32_result)):
             for op in _overloads(names):
                 library.impl(op.name().removeprefix("aten::"), make(op), _KEY, allow_override=True)
+        for name in _only_on_the_cpu():
+            library.impl(name, torch.library.fallthrough_kernel, _KEY, allow_override=True)
         yield
     finally:
         library._destroy()
+
+
+@functools.cache
+def _only_on_the_cpu() -> tuple[str, ...]:
+    """Operators that autocast changes on the CPU and leaves alone on CUDA, for example cross_entropy_loss."""
+    has: Any = torch._C._dispatch_has_kernel_for_dispatch_key
+    names: list[str] = torch._C._dispatch_get_all_op_names()  # type: ignore[attr-defined]
+    return tuple(
+        name.removeprefix("aten::")
+        for name in names
+        if name.startswith("aten::") and has(name, _KEY) and not has(name, "AutocastCUDA")
+    )
 
 
 def _overloads(names: tuple[str, ...]) -> Iterator[Any]:

@@ -18,10 +18,18 @@ def plain(out: Any) -> Any:
     return list(out.values()) if isinstance(out, Mapping) else out
 
 
+_HOOKS = (
+    "_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks",
+)  # fmt: skip
+"""Dictionaries of a module's hooks."""
+
+
 @contextlib.contextmanager
 def left_alone(model: nn.Module) -> Iterator[None]:
-    """Restores the attributes, parameters and buffers of all modules afterwards, because some modules keep computed values."""
-    members = ("_parameters", "_buffers", "_modules")
+    """Restores the attributes, parameters, buffers and hooks of all modules afterwards, because some modules keep computed values
+    and some install hooks in their first run."""
+    members = ("_parameters", "_buffers", "_modules", *_HOOKS)
     before = [
         (module, dict(vars(module)), [dict(getattr(module, name)) for name in members]) for module in model.modules()
     ]

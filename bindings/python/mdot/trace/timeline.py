@@ -95,6 +95,13 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for storage in storages(tensor):
                 self._alive[storage._cdata] = None
                 self._parameters.add(storage._cdata)
+                weakref.finalize(storage, self._forget, storage._cdata)
+
+    def _forget(self, address: int) -> None:
+        """A module may replace a buffer. Another tensor may then have its address."""
+        self._parameters.discard(address)
+        if self._alive.get(address, self) is None:
+            del self._alive[address]
 
     def add_inputs(self, tensors: Iterable[torch.Tensor]) -> None:
         """Counts these tensors from the start to the end of the step."""

@@ -14,11 +14,11 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.nn.modules import module as hooks
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from mdot.trace import modules
 from mdot.trace.autocast import like_cuda
+from mdot.trace.gpu_kernels import GpuKernels, unpacked_sequences
 from mdot.trace.known import DataDependent, KnownContents, outside
 from mdot.trace.module_state import left_alone, plain, stand_in
 from mdot.trace.timeline import NEVER, Timeline, storages
@@ -76,12 +76,12 @@ def _run(
         inputs, named = _make_inputs((list(args), dict(kwargs)), batch, timeline, mode, dtype)
         timeline.add_inputs(leaf for leaf in pytree.tree_leaves((inputs, named)) if isinstance(leaf, torch.Tensor))
         calls, recomputed = stack.enter_context(_calls(model, timeline))
-        stack.enter_context(_GpuKernels())
+        stack.enter_context(unpacked_sequences())
+        stack.enter_context(GpuKernels())
         stack.enter_context(timeline)
         with torch.enable_grad():
             with torch.autocast("cpu", dtype=torch.bfloat16) if autocast else contextlib.nullcontext():
                 scalar: Any = loss_of(model(*inputs, **named))
-            del inputs, named
             timeline.begin_backward()
             if scalar is not None:
                 scalar.backward()
@@ -160,43 +160,6 @@ def _make_inputs(inputs: Any, batch: int, timeline: Timeline, mode: FakeTensorMo
         return made
 
     return pytree.tree_map(make, inputs)
-
-
-# ---- Kernels of a GPU ------------------------------------------------------------------------------------------------
-
-
-class _GpuKernels(TorchFunctionMode):
-    """Calls the kernels that run on GPUs where the CPU would use others.
-
-    Dropout keeps a mask of one byte an element. Fused attention applies its dropout without a mask, whereas the CPU would
-    decompose attention."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
-        if func in (nn.functional.dropout, torch.dropout):
-            return self._dropout(func, *args, **kwargs)
-        if func is nn.functional.scaled_dot_product_attention:
-            kwargs["dropout_p"] = 0.0
-            args = args[:4] + ((0.0,) + args[5:] if len(args) > 4 else ())
-            if len(args) > 4:
-                del kwargs["dropout_p"]
-        elif func is nn.functional.multi_head_attention_forward:
-            args = list(args)
-            if len(args) > _MHA_DROPOUT:
-                args[_MHA_DROPOUT] = 0.0
-            else:
-                kwargs["dropout_p"] = 0.0
-        return func(*args, **kwargs)
-
-    def _dropout(self, func: Any, input: Any, p: float = 0.5, training: Any = None, train: Any = None, **kwargs: Any) -> Any:
-        active = training if training is not None else train if train is not None else True
-        if not active or p == 0 or kwargs.get("inplace"):
-            return input if not active or p == 0 else func(input, p, training=active, **kwargs)
-        return torch.native_dropout(input, p, True)[0]
-
-
-_MHA_DROPOUT = 10
-"""Position of dropout_p among the arguments of multi_head_attention_forward."""
 
 
 # ---- Calls of modules ------------------------------------------------------------------------------------------------

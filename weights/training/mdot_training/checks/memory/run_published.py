@@ -99,7 +99,7 @@ class _Jobs:
 
 
 def predict(point: Point, jobs: _Jobs) -> Row:
-    """The prediction of what the point's source counts: reserved memory for reserved and nvidia-smi, if this mdot has it."""
+    """The prediction of what the point's source counts."""
     import mdot
 
     if point.missing or point.model is None:
@@ -112,9 +112,17 @@ def predict(point: Point, jobs: _Jobs) -> Row:
         answer = mdot.predict(jobs.get(point.model), point.gpu, **options)
     except Exception as error:  # A refusal of mdot or a failure of its reader is a row of the table.
         return Row(point, note=f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
-    if point.counted != "allocated" and hasattr(answer, "reserved_bytes"):
-        return Row(point, int(answer.reserved_bytes))
-    return Row(point, int(answer.peak_memory_bytes))
+    return Row(point, int(counted(answer, point.counted)))
+
+
+def counted(answer, way: str) -> float:
+    """Bytes as the source counts them. The context and NCCL's buffers are outside of PyTorch's allocator, and nvidia-smi shows
+    them."""
+    if way == "nvidia-smi":
+        return answer.reserved_bytes
+    if way == "reserved":
+        return answer.reserved_bytes - answer.context_bytes - answer.collective_bytes
+    return answer.peak_memory_bytes
 
 
 def run(folder: Path, only: str, jobs_folder: Path | None) -> list[Row]:

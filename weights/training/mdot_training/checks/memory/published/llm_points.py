@@ -2,8 +2,9 @@
 
 torchtitan keeps fp32 parameters and Adam states, sharded by FSDP2, computes in bf16, and reports the reserved memory of the
 fullest GPU. Its selective checkpointing keeps attention and every second product, and recomputes all other operators.
-torchtune's parameters are bf16. Its 8B runs on a 4090 page the 8-bit Adam's state, and update in the backward pass. Its
-README leaves the A6000's optimizer open. Its recipes' LoRA has rank 8 on q, v, the output and the MLP, and chunks the loss.
+Stages of its pipelines keep gathered weights.
+torchtune's parameters are bf16. Its 8B runs on a 4090 page the 8-bit Adam's state, and update in the backward pass. Its README
+leaves the A6000's optimizer open. Its recipes' LoRA has rank 8 on q, v, the output and the MLP, and chunks the loss.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ def torchtitan(row: dict[str, str]) -> Point:
         if degrees.get(name, 1) > 1:
             options[option] = degrees[name]
     if degrees.get("tp", 1) > 1:
-        options["sequence_parallel"] = True
+        options["sequence_parallel"] = 1
     if degrees.get("pp", 1) > 1:
-        options["micro_batches"] = batch
+        options.update(micro_batches=batch, keep_gathered=True)
         if "interleaved" in row["notes"]:
             options["virtual_stages"] = 2
     name = f"{size} {row['precision']} {sequence} x {batch}, {row['parallel']}, {row['compile']} {row['notes']}".strip()
@@ -43,7 +44,8 @@ def torchtitan(row: dict[str, str]) -> Point:
 
 def torchtune(row: dict[str, str]) -> Point:
     size, method, gpus = row["model"].split()[-1], row["notes"].split(",")[0], int(row["gpus"])
-    options: dict[str, Any] = {"batch": 2, "precision": "bf16", "compiled": True, "checkpoint": "blocks", "optimizer": "adamw-fused"}
+    options: dict[str, Any] = {"batch": 2, "precision": "bf16", "compiled": True, "checkpoint": "blocks", "optimizer": "adamw-fused",
+                               "loss": "chunked"}
     if gpus > 1:
         options.update(gpus=gpus, zero=3)
     if method == "full" and gpus == 1:

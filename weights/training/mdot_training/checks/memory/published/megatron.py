@@ -63,10 +63,10 @@ def simumax(row: dict[str, str]) -> Point:
                                "data_parallel": dp}
     options["micro_batches" if pp > 1 else "accumulate"] = passes
     if tp > 1:
-        options["sequence_parallel"] = True
+        options["sequence_parallel"] = 1
     if row["cp"]:
         options["context_parallel"] = int(row["cp"])
     sequence = int(row["sequence_if_said"] or 4096)
     network = llama_3("70B", sequence, type="float32", num_hidden_layers=int(row["layers"]))
     return Point("SimuMax", row["case"], float(row["measured_alloc_gib"]) * GIB, "allocated", "B200", network, options,
-                 optional={"fused_loss": True})
+                 optional={"loss": "fused"})

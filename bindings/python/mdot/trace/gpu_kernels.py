@@ -1,0 +1,142 @@
+"""Runs dropout and attention as a program on a GPU does, where the CPU or a tensor without data would take another way."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import sys
+from typing import Any, Iterator
+from unittest import mock
+
+import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
+
+HALVES = (torch.float16, torch.bfloat16)
+_MOST_FLASH_CHANNELS = 256
+_REPLACED = ("dropout", "scaled_dot_product_attention")
+
+
+class GpuKernels(TorchFunctionMode):
+    """Dropout keeps a mask of one byte an element. Attention runs the kernel that PyTorch selects on a GPU of compute capability
+    8.0. The functions of torch.nn.functional are replaced too, because modes are off while the backward pass recomputes a
+    checkpointed region."""
+
+    def __enter__(self) -> Any:
+        self._originals = {name: getattr(F, name) for name in _REPLACED}
+        for name, func in self._originals.items():
+            setattr(F, name, functools.partial(self._call, func))
+        return super().__enter__()
+
+    def __exit__(self, *reason: Any) -> None:
+        for name, func in self._originals.items():
+            setattr(F, name, func)
+        super().__exit__(*reason)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return self._call(func, *args, **(kwargs or {}))
+
+    def _call(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+        if func in (self._originals["dropout"], torch.dropout):
+            return self._dropout(func, *args, **kwargs)
+        return attend(*args, **kwargs) if func is self._originals["scaled_dot_product_attention"] else func(*args, **kwargs)
+
+    def _dropout(self, func: Any, input: Any, p: float = 0.5, training: Any = None, train: Any = None, **kwargs: Any) -> Any:
+        active = training if training is not None else train if train is not None else True
+        if not active or p == 0 or kwargs.get("inplace"):
+            return input if not active or p == 0 else func(input, p, training=active, **kwargs)
+        return torch.native_dropout(input, p, True)[0]
+
+
+@contextlib.contextmanager
+def unpacked_sequences() -> Iterator[None]:
+    """transformers reads the positions to find out whether sequences are packed. It cannot read them without data, and would
+    build a mask of each pair of positions. A run without data takes sequences as unpacked."""
+    masks = sys.modules.get("transformers.masking_utils")
+    if not hasattr(masks, "find_packed_sequence_indices"):
+        yield
+        return
+    with mock.patch.object(masks, "find_packed_sequence_indices", lambda *_, **__: None):
+        yield
+
+
+# ---- Attention -------------------------------------------------------------------------------------------------------
+
+
+def attend(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """torch.nn.functional.scaled_dot_product_attention by the kernel of a GPU."""
+    if torch.is_autocast_enabled("cpu"):
+        narrow = torch.get_autocast_dtype("cpu")
+        query, key, value, attn_mask = (_narrowed(tensor, narrow) for tensor in (query, key, value, attn_mask))
+    kernel = choose(query, key, value, attn_mask, is_causal, enable_gqa)
+    aten = torch.ops.aten
+    if kernel == "flash":
+        return _flash(query, key, value, dropout_p, is_causal, scale)
+    if kernel == "efficient":
+        bias = None if attn_mask is None else _bias(attn_mask, query, key)
+        learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
+        return aten._scaled_dot_product_efficient_attention(
+            query, key, value, bias, learns, dropout_p, is_causal, scale=scale
+        )[0]
+    return aten._scaled_dot_product_attention_math(
+        query, key, value, _additive(attn_mask, query), dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
+    )[0]
+
+
+def choose(query: Any, key: Any, value: Any, mask: Any, is_causal: bool, is_grouped: bool) -> str:
+    """"flash", "efficient" or "math", in the order of PyTorch's sdp_utils.cpp."""
+    operands = (query, key, value)
+    if any(tensor.dim() != 4 or tensor.stride(-1) != 1 or 0 in tensor.shape for tensor in operands):
+        return "math"
+    if mask is not None and is_causal:
+        return "math"
+    heads = {tensor.shape[1] for tensor in operands}
+    channels = {tensor.shape[-1] for tensor in operands}
+    shares_heads = len(heads) == 1 or (is_grouped and query.shape[1] % key.shape[1] == 0)
+    is_square = not is_causal or query.shape[2] == key.shape[2]
+    is_half = query.dtype in HALVES
+    if is_half and mask is None and len(channels) == 1 and max(channels) <= _MOST_FLASH_CHANNELS and shares_heads and is_square:
+        return "flash"
+    is_aligned = all(size % (8 if is_half else 4) == 0 for size in channels)
+    return "efficient" if (is_half or query.dtype == torch.float32) and len(heads) == 1 and is_aligned else "math"
+
+
+def _narrowed(tensor: Any, dtype: torch.dtype) -> Any:
+    return tensor.to(dtype) if tensor is not None and tensor.is_floating_point() else tensor
+
+
+def _additive(mask: Any, query: Any) -> Any:
+    if mask is None or mask.dtype != torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=query.dtype).masked_fill_(mask.logical_not(), -math.inf)
+
+
+def _bias(mask: Any, query: Any, key: Any) -> Any:
+    """The additive mask that the memory-efficient kernel reads: rows are padded to a multiple of 16 elements."""
+    mask = _additive(mask, query)
+    length = mask.shape[-1]
+    if length % 16:
+        mask = F.pad(mask, (0, 16 - length % 16))[..., :length]
+    while mask.dim() < 4:
+        mask = mask.unsqueeze(0)
+    return mask.expand(*query.shape[:3], key.shape[2])
+
+
+def _flash(query: Any, key: Any, value: Any, dropout_p: float, is_causal: bool, scale: float | None) -> Any:
+    """Channels are padded to a multiple of 8."""
+    size = query.shape[-1]
+    scale = 1 / math.sqrt(size) if scale is None else scale
+    if size % 8:
+        query, key, value = (F.pad(tensor, (0, 8 - size % 8)) for tensor in (query, key, value))
+    out = torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, False, scale=scale)[0]
+    return out[..., :size] if size % 8 else out

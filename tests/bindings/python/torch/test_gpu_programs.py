@@ -1,0 +1,99 @@
+"""The recorded training step runs as on a GPU, although its tensors have no data and lie on the CPU."""
+
+from __future__ import annotations
+
+import unittest
+
+import support
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from mdot.trace.training_run import SAMPLES, TrainingRun, run
+
+
+class Counter(nn.Module):
+    """A norm that replaces its buffer at each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(64, 64)
+        self.register_buffer("steps", torch.zeros(64, 64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(4):
+            self.steps = self.steps + 1
+            x = self.linear(x).sin()
+        return x
+
+
+class LearnedMask(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mask = nn.Parameter(torch.zeros(1, 4, 64, 64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(x, x, x, attn_mask=self.mask)
+
+
+class CheckpointedDropout(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(self.body, x, use_reentrant=False)
+
+
+class Hooked(nn.Linear):
+    """Installs a hook in its first run, as transformers does."""
+
+    is_hooked = False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if not self.is_hooked:
+            self.is_hooked = True
+            self.register_forward_hook(lambda *_: None)
+        return super().forward(x)
+
+
+class CrossEntropy(nn.Linear):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(super().forward(x), torch.zeros(x.shape[0], dtype=torch.int64))
+
+
+def run_of(model: nn.Module, *shape: int, autocast: bool = False) -> TrainingRun:
+    return run(model, (torch.zeros(2, *shape, requires_grad=True),), {}, 2, autocast=autocast)
+
+
+def sizes(found: TrainingRun) -> list[int]:
+    return [allocation.bytes for allocation in found.timeline.allocations]
+
+
+def forward_sizes(found: TrainingRun) -> list[int]:
+    return [a.bytes for a in found.timeline.allocations if a.start < found.timeline.backward_start]
+
+
+class GpuPrograms(support.TestCase):
+    def test_tensor_at_the_address_of_a_replaced_buffer_counts(self) -> None:
+        self.assertEqual(forward_sizes(run_of(Counter(), 64)).count(SAMPLES * 64 * 4), 9)  # the input, linears and sines
+
+    def test_attention_with_a_learned_mask_is_fused(self) -> None:
+        self.assertNotIn(SAMPLES * 4 * 64 * 64 * 4, forward_sizes(run_of(LearnedMask(), 4, 64, 32)))
+
+    def test_recomputed_dropout_has_a_mask_of_bytes(self) -> None:
+        self.assertEqual(sizes(run_of(CheckpointedDropout(), 64)).count(SAMPLES * 64), 2)
+
+    def test_hooks_of_the_first_run_are_removed(self) -> None:
+        model = Hooked(8, 8)
+        run_of(model, 8)
+        self.assertEqual(len(model._forward_hooks), 0)
+
+    def test_cross_entropy_under_autocast_reads_half_precision(self) -> None:
+        found = forward_sizes(run_of(CrossEntropy(64, 512), 64, autocast=True))
+        self.assertEqual(found.count(SAMPLES * 512 * 2), 2)  # the logits and their log_softmax
+
+
+if __name__ == "__main__":
+    unittest.main()
