@@ -401,6 +401,7 @@ mdot_status fe_explain_memory(const ir_arena *arena, const char *name, mdot_stat
 static mdot_status explain_format(const fe_context *context, size_t size_bytes, mdot_status status)
 {
     if (status != MDOT_MALFORMED && status != MDOT_UNSUPPORTED) return status;
+    if (fe_check_file_size(context->file, size_bytes, NULL) != MDOT_OK) return status; /* the bytes stay unread */
     size_t looked_at = size_bytes < BS_FOREIGN_BYTES ? size_bytes : BS_FOREIGN_BYTES;
     if (fe_need(context->source, 0, looked_at, NULL) != MDOT_OK) return status;
     bs_foreign foreign = bs_recognise_foreign(context->source->bytes, looked_at,

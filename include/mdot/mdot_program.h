@@ -25,6 +25,7 @@ typedef struct mdot_peak_moment {
     double per_step;      /* bytes of those whose size is independent of the batch */
     double weight_copies; /* bytes of the half-precision copies of weights that autocast keeps */
     double gradients;     /* fraction of the trained parameters whose gradients are allocated, 0 to 1 */
+    double logits;        /* bytes of per_sample in tensors that are as large as the logits of the loss */
 } mdot_peak_moment;
 
 /* The moments of one pass at which its memory may be largest. */

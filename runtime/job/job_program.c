@@ -27,10 +27,11 @@ static bool is_program_precision(mdot_precision precision)
 static mdot_status check_moment(const mdot_peak_moment *m, size_t record, size_t index, mdot_error *err)
 {
     bool valid = is_bytes(m->per_sample) && is_bytes(m->per_step) && is_bytes(m->weight_copies);
-    if (valid && m->gradients >= 0 && m->gradients <= 1) return MDOT_OK;
+    valid = valid && m->gradients >= 0 && m->gradients <= 1 && m->logits >= 0 && m->logits <= m->per_sample;
+    if (valid) return MDOT_OK;
     return mdot_fail(err, MDOT_INVALID_ARGUMENT,
-                     "recorded[%zu].moments[%zu]: bytes must be numbers from 0 to 2^53, and gradients a fraction from "
-                     "0 to 1",
+                     "recorded[%zu].moments[%zu]: bytes must be numbers from 0 to 2^53, logits at most per_sample, and "
+                     "gradients a fraction from 0 to 1",
                      record, index);
 }
 
@@ -106,8 +107,9 @@ void rt_program_take(const mdot_job_program *source, rt_program *out)
         out->records[i] = source->recorded[i];
         for (size_t k = 0; k < source->recorded[i].moment_count; k++) {
             const mdot_peak_moment *m = &source->recorded[i].moments[k];
-            out->moments[i][k] = (mdot_peak_moment){rint(m->per_sample), rint(m->per_step), rint(m->weight_copies),
-                                                    rint(m->gradients * RT_PROGRAM_FRACTIONS) / RT_PROGRAM_FRACTIONS};
+            out->moments[i][k] =
+                (mdot_peak_moment){rint(m->per_sample), rint(m->per_step), rint(m->weight_copies),
+                                   rint(m->gradients * RT_PROGRAM_FRACTIONS) / RT_PROGRAM_FRACTIONS, rint(m->logits)};
         }
     }
     rt_program_link(out);

@@ -16,6 +16,7 @@ static void put_record(rt_writer *w, const rt_program *p, size_t index)
         rt_put(w, (uint64_t)m->per_step);
         rt_put(w, (uint64_t)m->weight_copies);
         rt_put(w, (uint64_t)(m->gradients * RT_PROGRAM_FRACTIONS));
+        rt_put(w, (uint64_t)m->logits);
     }
 }
 
@@ -49,6 +50,7 @@ static void get_record(rt_reader *r, rt_program *p, size_t index)
         m->per_step = rt_get_count(r);
         m->weight_copies = rt_get_count(r);
         m->gradients = (double)rt_get_below(r, RT_PROGRAM_FRACTIONS + 1) / RT_PROGRAM_FRACTIONS;
+        m->logits = rt_get_count(r);
     }
 }
 

@@ -28,10 +28,29 @@ static size_t nearest_record(const rt_program *p, const rt_activation_case *whic
  * has the ratio 1. */
 static double analytic_bytes(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
-    const rt_activations *a = rt_activations_of(&job->analysis->activations, &resolved->activation_case);
+    rt_activation_case which = resolved->activation_case;
+    which.loss = MDOT_LOSS_WHOLE; /* kept_logits accounts for it */
+    const rt_activations *a = rt_activations_of(&job->analysis->activations, &which);
     double tensor = resolved->shard.tensor;
     if (tensor == 1 && resolved->sequence == 1) return rint(a->all);
     return (a->whole / resolved->replicated + (a->all - a->whole) / tensor) / resolved->sequence;
+}
+
+/* The part of the tensors as large as the logits that exists at once. With a whole loss these are the logits and their
+ * gradient in the type of computation, and up to three fp32 tensors of the loss. A chunked loss has the latter for an
+ * eighth of the samples. One that is fused with the matmul makes all of them in parts of the size of its operand. */
+static double kept_logits(const mdot_job *job, const rt_activation_case *which)
+{
+    enum { CHUNKS = 8, FULL_TENSORS = 3 };
+    size_t matmul = job->analysis->totals.logits;
+    if (which->loss == MDOT_LOSS_WHOLE || matmul == 0) return 1;
+    const int64_t *setting = job->operators[matmul - 1].setting;
+    double hidden = (double)setting[MDOT_SETTING_CHANNELS_IN], classes = (double)setting[MDOT_SETTING_CHANNELS_OUT];
+    if (which->loss == MDOT_LOSS_FUSED) return hidden > 0 && hidden < classes ? hidden / classes : 1;
+    double width = which->type == RT_ACTIVATION_FP32 ? WEIGHT_BYTES : HALF_BYTES;
+    double own = 2 * width, of_loss = FULL_TENSORS * WEIGHT_BYTES;
+    if (which->type == RT_ACTIVATION_FP32) of_loss -= WEIGHT_BYTES; /* no copy in another type */
+    return (own + of_loss / CHUNKS) / (own + of_loss);
 }
 
 static double sum_of(rt_elements elements)
@@ -61,8 +80,12 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
         if (which->type == RT_ACTIVATION_AMP) copies = copied;
         if (which->type == RT_ACTIVATION_AMP && type == RT_ACTIVATION_AMP && all_copied > 0)
             copies = m->weight_copies * copied / all_copied;
-        out_moments[i] =
-            (mdot_peak_moment){scale * blocks * m->per_sample, scale * blocks * m->per_step, copies, m->gradients};
+        double logits = kept_logits(job, which) * m->logits, others = m->per_sample - m->logits;
+        out_moments[i] = (mdot_peak_moment){.per_sample = scale * blocks * (others + logits),
+                                            .per_step = scale * blocks * m->per_step,
+                                            .weight_copies = copies,
+                                            .gradients = m->gradients,
+                                            .logits = scale * blocks * logits};
     }
     return r->moment_count;
 }

@@ -23,6 +23,8 @@ class PeakMoment:
     """Bytes of the half-precision copies of weights that autocast keeps."""
     gradients: float
     """Fraction of the gradients that exist, 0 to 1."""
+    logits: float = 0.0
+    """Bytes of per_sample in tensors that are as large as the logits of a loss."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +59,7 @@ def to_struct(program: Program, keep: list[Any]) -> c.mdot_job_program:
         for at, moment in zip(moments, memory.moments):
             at.per_sample, at.per_step = moment.per_sample, moment.per_step
             at.weight_copies, at.gradients = moment.weight_copies, moment.gradients
+            at.logits = moment.logits
         out.precision, out.recompute = _PRECISION.index(memory.precision), _RECOMPUTE.index(memory.recompute)
         out.moment_count, out.moments = len(memory.moments), moments
         keep.append(moments)
@@ -91,5 +94,5 @@ def _recorded(memory: c.mdot_recorded_memory) -> RecordedMemory:
     return RecordedMemory(
         _PRECISION[memory.precision],
         _RECOMPUTE[memory.recompute],
-        tuple(PeakMoment(m.per_sample, m.per_step, m.weight_copies, m.gradients) for m in moments),
+        tuple(PeakMoment(m.per_sample, m.per_step, m.weight_copies, m.gradients, m.logits) for m in moments),
     )

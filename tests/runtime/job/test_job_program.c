@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static const mdot_peak_moment fp32_moments[] = {{.per_sample = 4096, .per_step = 17, .gradients = .25},
+static const mdot_peak_moment fp32_moments[] = {{.per_sample = 4096, .per_step = 17, .gradients = .25, .logits = 1024},
                                                 {.per_sample = 1024, .gradients = 1}};
 static const mdot_peak_moment amp_moments[] = {{.per_sample = 2048, .weight_copies = 3456, .gradients = 1 / 3.}};
 static const mdot_recorded_memory records[] = {
@@ -65,6 +65,7 @@ static void expect_equal(const mdot_job_program *a, const mdot_job_program *b)
             assert_true(p->moments[k].per_sample == q->moments[k].per_sample);
             assert_true(p->moments[k].per_step == q->moments[k].per_step);
             assert_true(p->moments[k].weight_copies == q->moments[k].weight_copies);
+            assert_true(p->moments[k].logits == q->moments[k].logits);
             assert_true(fabs(p->moments[k].gradients - q->moments[k].gradients) < 1e-6);
         }
     }
@@ -171,6 +172,10 @@ static void invalid_records_are_refused(void **state)
         *numbers[i] = -1;
         expect_refusal(&p, "recorded[1].moments[0]");
     }
+    moment = amp_moments[0];
+    moment.logits = 2049; /* more than the whole */
+    expect_refusal(&p, "logits at most per_sample");
+    moment = amp_moments[0];
     moment.gradients = 1.5;
     expect_refusal(&p, "a fraction from 0 to 1");
 }

@@ -156,6 +156,38 @@ static void other_cases_scale_with_the_analytic_estimates(void **state)
     mdot_job_destroy(job);
 }
 
+/* A matmul of 16 to 128 channels before a cross-entropy. Of 1000 bytes per sample, 800 are as large as its logits. */
+static void other_losses_keep_a_part_of_the_logits(void **state)
+{
+    (void)state;
+    enum { LOSS = 138 }; /* SoftmaxCrossEntropyLoss */
+    static const uint32_t before = 0;
+    static const mdot_peak_moment moment = {.per_sample = 1000, .logits = 800};
+    const mdot_recorded_memory recorded = {.precision = MDOT_PRECISION_BF16, .moment_count = 1, .moments = &moment};
+    mdot_job_operator operators[2] = {make("Linear", 1, 2048), make("SoftmaxCrossEntropyLoss", 1, 0)};
+    operators[0].traits.autocast = MDOT_AUTOCAST_HALF;
+    operators[0].setting[MDOT_SETTING_CHANNELS_IN] = 16;
+    operators[0].setting[MDOT_SETTING_CHANNELS_OUT] = 128;
+    operators[1].traits.number = LOSS;
+    operators[1].inputs = &before;
+    operators[1].input_count = 1;
+    mdot_job *plain = predict_make_job(operators, 2), *job = NULL;
+    const mdot_job_program p = {
+        .struct_size = sizeof p, .precision = MDOT_PRECISION_BF16, .recorded_count = 1, .recorded = &recorded};
+    assert_int_equal(mdot_job_with_program(plain, &p, &job, NULL), MDOT_OK);
+    static const double kept[] = {
+        [MDOT_LOSS_WHOLE] = 1, [MDOT_LOSS_CHUNKED] = (4 + 12 / 8.0) / 16, [MDOT_LOSS_FUSED] = 1 / 8.0};
+    for (int loss = MDOT_LOSS_WHOLE; loss <= MDOT_LOSS_FUSED; loss++) {
+        mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
+        rt_resolved_configuration r =
+            resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH, .loss = (mdot_loss)loss});
+        assert_int_equal(rt_recorded_moments(job, &r, got), 1);
+        if (fabs(got[0].per_sample - (200 + 800 * kept[loss])) > 1) fail_msg("loss %d: %.0f", loss, got[0].per_sample);
+    }
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
 static void weights_have_the_programs_sizes(void **state)
 {
     (void)state;
@@ -190,6 +222,7 @@ int main(void)
         cmocka_unit_test(contradicting_options_win_and_are_noted),
         cmocka_unit_test(recorded_case_is_used_as_it_is),
         cmocka_unit_test(other_cases_scale_with_the_analytic_estimates),
+        cmocka_unit_test(other_losses_keep_a_part_of_the_logits),
         cmocka_unit_test(weights_have_the_programs_sizes),
         cmocka_unit_test(checkpointed_operators_run_forward_again),
     };

@@ -262,6 +262,7 @@ class mdot_peak_moment(Struct):
         ("per_step", c_double),
         ("weight_copies", c_double),
         ("gradients", c_double),
+        ("logits", c_double),
     ]
 
 

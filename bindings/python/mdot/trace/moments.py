@@ -27,6 +27,8 @@ class Moment:
     per_step: float
     weight_copies: float
     gradients: float
+    logits: float
+    """The part of per_sample that is as large as the logits of a loss."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +120,7 @@ def selectively(timeline: Timeline) -> list[Interval]:
     backward = timeline.clock - timeline.backward_start
     for a in timeline.allocations:
         end = min(a.end, timeline.clock - 1)
-        if a.start >= timeline.backward_start or a.end == NEVER or a.kind != Kind.SAMPLES:
+        if a.start >= timeline.backward_start or a.end == NEVER or a.kind not in (Kind.SAMPLES, Kind.LOGITS):
             intervals.append(Interval(a.start, end, a.bytes, a.kind))
         elif a.is_matmul:
             mirrored = timeline.backward_start + int(backward * (1 - a.start / max(timeline.backward_start, 1)))
@@ -141,23 +143,24 @@ def moments(intervals: Iterable[Interval], length: int, samples: int) -> list[Mo
     total_gradients = 0.0
     for interval in intervals:
         size = interval.bytes
-        if interval.kind == Kind.SAMPLES:
+        if interval.kind in (Kind.SAMPLES, Kind.LOGITS):
             size /= samples
         elif interval.kind == Kind.GRADIENT:
             total_gradients += size
         change[interval.kind][interval.start] += size
         change[interval.kind][interval.end + 1] -= size
     columns = [list(itertools.accumulate(row[:length])) for row in change]
-    times = list(zip(*columns)) or [(0.0, 0.0, 0.0, 0.0)]
+    times = list(zip(*columns)) or [(0.0,) * len(Kind)]
     times = _without_smaller(times)
     chosen: dict[tuple[float, ...], None] = {}
-    for batch, copies, gradients in itertools.product(_BATCHES, (1.0, 0.0), (1.0, 0.5, 0.0)):
-        best = max(times, key=lambda t: batch * t[0] + t[1] + copies * t[2] + gradients * t[3])
+    for batch, copies, gradients, logits in itertools.product(_BATCHES, (1.0, 0.0), (1.0, 0.5, 0.0), (1.0, 0.0)):
+        best = max(times, key=lambda t: batch * (t[0] + logits * t[4]) + t[1] + copies * t[2] + gradients * t[3])
         chosen.setdefault(best)
     out = []
-    for per_sample, per_step, copies, gradients in list(chosen)[:MOST_MOMENTS]:
+    for per_sample, per_step, copies, gradients, logits in list(chosen)[:MOST_MOMENTS]:
         fraction = min(gradients / total_gradients, 1.0) if total_gradients > 0 else 0.0
-        out.append(Moment(max(per_sample, 0.0), max(per_step, 0.0), max(copies, 0.0), fraction))
+        logits = max(logits, 0.0)
+        out.append(Moment(max(per_sample, 0.0) + logits, max(per_step, 0.0), max(copies, 0.0), fraction, logits))
     return out
 
 

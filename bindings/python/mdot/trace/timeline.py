@@ -26,6 +26,10 @@ MOST_OPERATORS = 300_000
 """Operators of a step. Longer steps are loops over the sequence in Python; they would take minutes."""
 
 
+LIKE_LOGITS = 0.02
+"""Relative difference in size up to which a tensor counts as logits."""
+
+
 class TooLong(Exception):
     """The step has more than MOST_OPERATORS operators."""
 
@@ -41,6 +45,8 @@ class Kind(enum.IntEnum):
     """A copy of a parameter in another type, as autocast makes it."""
     GRADIENT = 3
     """The gradient of a parameter."""
+    LOGITS = 4
+    """Proportional to the batch, and as large as the logits of a cross-entropy. A chunked loss keeps a part of them."""
 
 
 @dataclasses.dataclass
@@ -49,6 +55,7 @@ class Allocation:
     start: int
     """Time of the operator that allocates it."""
     kind: Kind
+    elements: int = 0
     is_matmul: bool = False
     """Result of a matmul, a convolution or attention, or of random numbers: expensive or impossible to recompute."""
     end: int = NEVER
@@ -81,6 +88,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.allocations: list[Allocation] = []
         self.clock = 0
         self.backward_start = NEVER
+        self._logits = 0
+        """Elements of the largest logarithm of a softmax in the forward pass."""
         self._matmul_bytes = {torch.float16: 0, torch.bfloat16: 0, torch.float32: 0}
         """Sizes of the results of matmuls in the forward pass, by type."""
         self._alive: dict[int, Allocation | None] = {}
@@ -140,6 +149,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 if storage._cdata not in self._alive:
                     copies = name == "_to_copy" and self._is_parameter(operands[0])
                     self._allocate(storage, tensor, name, Kind.WEIGHT_COPY if copies else self._kind(tensor))
+            if name == "_log_softmax" and self.backward_start == NEVER:
+                self._logits = max(self._logits, tensor.numel())
             if name in _PRODUCTS and self.backward_start == NEVER and tensor.dtype in self._matmul_bytes:
                 self._matmul_bytes[tensor.dtype] += tensor.numel()
         self.clock += 1
@@ -155,7 +166,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return Kind.SAMPLES if elements % self.samples == 0 else Kind.STEP
 
     def _allocate(self, storage: Any, tensor: torch.Tensor, name: str, kind: Kind) -> None:
-        allocation = Allocation(storage.nbytes(), self.clock, kind, _is_matmul(name))
+        elements = storage.nbytes() // max(tensor.element_size(), 1)
+        allocation = Allocation(storage.nbytes(), self.clock, kind, elements, _is_matmul(name))
         allocation.last_forward_use = self.clock
         address = storage._cdata
         self._alive[address] = allocation
@@ -192,8 +204,15 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def allocation(self, storage: Any) -> Allocation | None:
         return self._alive.get(storage._cdata)
 
+    def _is_like_logits(self, allocation: Allocation) -> bool:
+        """Losses of next tokens may leave out the last position."""
+        return self._logits > 0 and abs(allocation.elements / self._logits - 1) < LIKE_LOGITS
+
     def close(self) -> None:
-        """Ends the recording. Memory that is still allocated stays until the end of the step."""
+        """Ends the recording, and finds the tensors that are as large as the logits. Memory that is still allocated stays until the end of the step."""
+        for allocation in self.allocations:
+            if allocation.kind == Kind.SAMPLES and self._is_like_logits(allocation):
+                allocation.kind = Kind.LOGITS
         self._alive.clear()
 
 
