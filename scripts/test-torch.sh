@@ -21,5 +21,6 @@ case $python in /*) ;; *) python=$PWD/$python ;; esac
 if [ $# -eq 0 ]; then
     "$python" tests/bindings/python/torch/test_modules.py
     "$python" tests/bindings/python/torch/test_programs.py
+    "$python" tests/bindings/python/torch/test_gpu_programs.py
 fi
 exec "$python" tests/bindings/python/torch/test_networks.py "$@"

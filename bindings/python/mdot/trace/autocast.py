@@ -61,7 +61,7 @@ def _overridden() -> Iterator[None]:
 def _only_on_the_cpu() -> tuple[str, ...]:
     """Operators that autocast changes on the CPU and leaves alone on CUDA, for example cross_entropy_loss."""
     has: Any = torch._C._dispatch_has_kernel_for_dispatch_key
-    names: list[str] = torch._C._dispatch_get_all_op_names()  # type: ignore[attr-defined]
+    names: list[str] = torch._C._dispatch_get_all_op_names()
     return tuple(
         name.removeprefix("aten::")
         for name in names

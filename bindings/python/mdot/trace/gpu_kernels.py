@@ -27,12 +27,12 @@ class GpuKernels(TorchFunctionMode):
         self._originals = {name: getattr(F, name) for name in _REPLACED}
         for name, func in self._originals.items():
             setattr(F, name, functools.partial(self._call, func))
-        return super().__enter__()
+        return super().__enter__()  # type: ignore[no-untyped-call]
 
     def __exit__(self, *reason: Any) -> None:
         for name, func in self._originals.items():
             setattr(F, name, func)
-        super().__exit__(*reason)
+        super().__exit__(*reason)  # type: ignore[no-untyped-call]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return self._call(func, *args, **(kwargs or {}))

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from mdot.trace.moments import Interval, Moment, Region, as_run, by_block, moments, selectively
-from mdot.trace.training_run import SAMPLES, ModuleCall, TrainingRun, run
+from mdot.trace.training_run import ModuleCall, TrainingRun, run
 
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -91,7 +91,7 @@ def records(program: Program, blocks: Sequence[str]) -> list[Record]:
         length = timeline.clock
 
         def add(recompute: str, intervals: list[Interval]) -> None:
-            made.append(Record(precision, recompute, moments(intervals, length, SAMPLES)))
+            made.append(Record(precision, recompute, moments(intervals, length, timeline.samples)))
 
         add("nothing", as_run(timeline))
         if one.recomputed:  # the program chose

@@ -64,7 +64,10 @@ def _flex_attention(notes: list[str]) -> list[tuple[Any, str, Any]]:
         statistics = torch.zeros(query.shape[:-1])
         return out, statistics, statistics
 
-    return [(module, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True), (module, "flex_attention_hop", attend)]
+    made = [(module, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True), (module, "flex_attention_hop", attend)]
+    if hasattr(module, "_validate_device"):  # refuses a backward pass on the CPU
+        made.append((module, "_validate_device", lambda *_: None))
+    return made
 
 
 def _skipped_share(block_mask: tuple[Any, ...]) -> float | None:

@@ -243,7 +243,7 @@ def _with_data(model: nn.Module) -> nn.Module:
                     if tensor is not None and tensor.device.type != "cpu":
                         if id(tensor) not in filled:
                             filled[id(tensor)] = _random_like(tensor)
-                        members[name] = filled[id(tensor)]  # type: ignore[assignment]
+                        members[name] = filled[id(tensor)]
     return made
 
 

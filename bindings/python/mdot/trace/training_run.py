@@ -51,24 +51,36 @@ def run(
     """Runs a step. The options are `dtype`, to which the module's floating-point parameters, buffers and inputs are converted,
     and `autocast`, which runs the forward pass in bf16 autocast. Raises the module's exception if the module cannot run on
     tensors without data."""
+    if batch < 2:
+        return _run_with(SAMPLES, model, args, kwargs, batch, **options)
     try:
-        return _run(model, args, kwargs, batch, None, **options)
+        return _run_with(SAMPLES, model, args, kwargs, batch, **options)
+    except DataDependent:
+        raise
+    except Exception:  # for example a shape with the batch as a number: the batch of the examples distinguishes less
+        return _run_with(batch, model, args, kwargs, batch, **options)
+
+
+def _run_with(samples: int, *arguments: Any, **options: Any) -> TrainingRun:
+    try:
+        return _run(samples, None, *arguments, **options)
     except DataDependent:  # it may depend on values that do not need the parameters
-        return _run(model, args, kwargs, batch, KnownContents(), **options)
+        return _run(samples, KnownContents(), *arguments, **options)
 
 
 def _run(
+    samples: int,
+    known: KnownContents | None,
     model: nn.Module,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     batch: int,
-    known: KnownContents | None,
     *,
     dtype: torch.dtype | None = None,
     autocast: bool = False,
 ) -> TrainingRun:
     mode = FakeTensorMode(allow_non_fake_inputs=True)
-    timeline = Timeline(SAMPLES, known)
+    timeline = Timeline(samples, known)
     with torch.random.fork_rng(devices=[]), left_alone(model), like_cuda(), contextlib.ExitStack() as stack:
         stack.enter_context(mode)
         modules.train(model)
