@@ -1,6 +1,6 @@
 #!/bin/sh
 # Writes the documents and the Python module that are made of the tables of training options, GPUs and operators
-# (runtime/job/configuration.def, runtime/job/gpus.def, ir/ops.def, ir/ops_job.def, mdot_predict.h). Run it after you
+# (runtime/job/configuration.def, runtime/job/gpus.def, ir/ops.def, ir/ops_job.def, mdot_job.h). Run it after you
 # change a table.
 #
 #     scripts/write-tables.sh [--check]

@@ -2,6 +2,7 @@
  *
  * Two layers share one artefact (predictor.mdot). Their headers are included by this one:
  *
+ *   mdot_job.h         describes training jobs.
  *   mdot_predict.h     mdot_job + mdot_configuration → mdot_prediction. The layer for schedulers.
  *   mdot_program.h     describes the PyTorch program of a job.
  *   mdot_explain.h     divides a prediction among the operators of its job.
@@ -30,6 +31,7 @@
 #include "mdot_base.h"
 #include "mdot_calibrate.h"
 #include "mdot_explain.h"
+#include "mdot_job.h"
 #include "mdot_predict.h"
 #include "mdot_program.h"
 #include "mdot_run.h"

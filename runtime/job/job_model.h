@@ -26,7 +26,7 @@ struct mdot_job {
 #define RT_JOB_MAX_SETTING (INT64_C(1) << 40)
 /* Limit of type ids. Predictors hold a row for each. */
 enum { RT_JOB_MAX_TYPE = 65535 };
-/* Limit of operators. Each takes about a kilobyte (mdot_predict.h). The longest real job has some ten thousand. */
+/* Limit of operators. Each takes about a kilobyte (mdot_job.h). The longest real job has some ten thousand. */
 enum { RT_JOB_MAX_OPERATORS = 1 << 22 };
 /* Limit of a `.job` file: 64 bytes per operator, about the size of an operator with its name. */
 #define RT_JOB_MAX_FILE_BYTES (UINT64_C(1) << 28)

@@ -108,8 +108,7 @@ static void write_choices(FILE *out)
         for (size_t k = 0; o->choices[k] != NULL; k++) fprintf(out, "%s\"%s\"", k > 0 ? ", " : "", o->choices[k]);
         fputs("),\n", out);
     }
-    fputs("}\n\"\"\"Names in the order of the enums of mdot_predict.h.\"\"\"\n\nWORDS: dict[str, dict[str, str]] = {\n",
-          out);
+    fputs("}\n\"\"\"Names in the order of the enums in C.\"\"\"\n\nWORDS: dict[str, dict[str, str]] = {\n", out);
     for (size_t i = 0; i < RT_OPTION_COUNT; i++) {
         const rt_option *o = &rt_options[i];
         if (o->choices == NULL) continue;

@@ -123,7 +123,7 @@ void tables_write_reference(FILE *out)
         "## Values\n\n"
         "A number of 0 in C selects the default, because a struct that is filled with zeros must be valid. Choices are "
         "the\n"
-        "enums of `mdot_predict.h` in this order, so that 0 in C is the first one. Rates are in GB/s (10^9 bytes per\n"
+        "enums of `mdot.h` in this order, so that 0 in C is the first one. Rates are in GB/s (10^9 bytes per\n"
         "second). A version is 100 * major + minor in C: for example, 2.4 is 204.\n\n",
         out);
     write_meanings(out);

@@ -16,7 +16,7 @@ typedef struct misuse_row {
     void (*misuse)(void);
 } misuse_row;
 
-/* Functions that take jobs (mdot_predict.h). */
+/* Functions that take jobs (mdot_job.h, mdot_predict.h). */
 extern const misuse_row misuse_of_jobs[];
 
 extern mdot_predictor *misuse_predictor;

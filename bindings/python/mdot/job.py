@@ -277,7 +277,7 @@ class Job:
         frozen: Sequence[str] = (),
         trained: Sequence[str] = (),
     ) -> Job:
-        """Makes a job from operators, each with its work in a step (mdot_predict.h, mdot_job_operator). The operators can be
+        """Makes a job from operators, each with its work in a step (mdot_job.h, mdot_job_operator). The operators can be
         changed ones of another job, or describe a network for which there is no graph. The operator's name determines its
         gradients, whether autocast computes it in half precision and the tensors that autograd saves, unless `known` is
         False. `frozen` and `trained` freeze parameters, as `freeze` does."""

@@ -77,7 +77,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "schedule": ("1f1b", "zero-bubble"),
     "link": ("default", "pcie", "nvlink"),
 }
-"""Names in the order of the enums of mdot_predict.h."""
+"""Names in the order of the enums in C."""
 
 WORDS: dict[str, dict[str, str]] = {
     "precision": {

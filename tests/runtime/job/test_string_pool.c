@@ -132,7 +132,7 @@ static void a_repeated_name_is_stored_once(void **state)
     assert_true(with.freeze - without.freeze <= COPIES * NAMES);
 }
 
-/* The memory per operator that mdot_predict.h states. */
+/* The memory per operator that mdot_job.h states. */
 static void an_operator_takes_the_documented_memory(void **state)
 {
     (void)state;

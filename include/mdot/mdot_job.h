@@ -1,0 +1,263 @@
+/* mdot_job.h — describe training jobs: the operators of a network, with their FLOPs and bytes.
+ *
+ * mdot.h includes this header and states the rules of the whole library: ownership, threading, memory, errors.
+ */
+#ifndef MDOT_JOB_H
+#define MDOT_JOB_H
+
+#include "mdot_run.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+/* A training job's operator sequence: types, attributes, FLOPs and bytes. It omits weights, and also names, except
+ * for the module names that the reader may keep on request. Immutable. */
+typedef struct mdot_job mdot_job;
+
+/* A job names one of the first three; a configuration may choose any. */
+typedef enum mdot_optimizer {
+    MDOT_OPTIMIZER_SGD, /* with momentum */
+    MDOT_OPTIMIZER_ADAM,
+    MDOT_OPTIMIZER_ADAMW,
+    MDOT_OPTIMIZER_SGD_PLAIN, /* without momentum: no state */
+    MDOT_OPTIMIZER_ADAM8BIT,  /* bitsandbytes: both states have one byte per parameter, and a scale for 256 */
+    MDOT_OPTIMIZER_ADAMW8BIT,
+    MDOT_OPTIMIZER_ADAFACTOR, /* factored second moments of matrices, no first moment */
+    MDOT_OPTIMIZER_LION,
+    MDOT_OPTIMIZER_MUON,       /* for the matrices in blocks, with AdamW for all other parameters */
+    MDOT_OPTIMIZER_ADAM_FUSED, /* the same as ADAM with optimizer_kernels FUSED */
+    MDOT_OPTIMIZER_ADAMW_FUSED
+} mdot_optimizer;
+
+/* FLOPs and bytes of an operation. A multiply-add is two FLOPs. Each tensor is counted once, and a floating-point
+ * element as four bytes for any type in the file, because precision belongs to the configuration. Whole numbers, at
+ * most 2^53. */
+typedef struct mdot_load {
+    double flops, bytes_read, bytes_written;
+} mdot_load;
+
+/* The parts of a training step in which an operator of the forward graph works. */
+typedef enum mdot_phase {
+    MDOT_PHASE_FORWARD,
+    MDOT_PHASE_DATA_GRADIENT,   /* gradient of its inputs, including the sum of the gradients that a result gets from
+                                 * several readers; zero if no parameter precedes the operator */
+    MDOT_PHASE_WEIGHT_GRADIENT, /* gradient of its parameters */
+    MDOT_PHASE_COUNT
+} mdot_phase;
+
+/* Attributes of an operator: name, text. An attribute that an operator type lacks is 0. Spatial dimensions are depth,
+ * height and width; an operator over fewer dimensions uses the last ones. Sizes are per sample. The order is that of
+ * the `.job` format: append only. */
+#define MDOT_SETTING_MAP(X)                                                                                            \
+    X(KERNEL_D, "kernel_d")                                                                                            \
+    X(KERNEL_H, "kernel_h")                                                                                            \
+    X(KERNEL_W, "kernel_w")                                                                                            \
+    X(STRIDE_D, "stride_d")                                                                                            \
+    X(STRIDE_H, "stride_h")                                                                                            \
+    X(STRIDE_W, "stride_w")                                                                                            \
+    X(DILATION_H, "dilation_h")                                                                                        \
+    X(DILATION_W, "dilation_w")                                                                                        \
+    X(PADDING_H, "padding_h") /* both sides together */                                                                \
+    X(PADDING_W, "padding_w")                                                                                          \
+    X(GROUPS, "groups")                                                                                                \
+    X(CHANNELS_IN, "channels_in")   /* of a matmul: the summed extent */                                               \
+    X(CHANNELS_OUT, "channels_out") /* of a matmul: columns of the result */                                           \
+    X(SIZE_IN, "size_in")           /* positions: pixels of a feature map, rows of a matrix */                         \
+    X(SIZE_OUT, "size_out")                                                                                            \
+    X(AXIS, "axis")     /* from the end: 1 is the last; 0: several or irrelevant */                                    \
+    X(EXTENT, "extent") /* of that axis; elements reduced into one; or steps of a recurrence */                        \
+    X(HEADS, "heads")                                                                                                  \
+    X(HEAD_SIZE, "head_size")                                                                                          \
+    X(QUERIES, "queries")                                                                                              \
+    X(KEYS, "keys")                                                                                                    \
+    X(BIAS, "bias")             /* 1: adds a trainable vector */                                                       \
+    X(NORMALISED, "normalised") /* 1: includes the BatchNormalization that follows */                                  \
+    X(DIRECTIONS, "directions") /* of a recurrent operator */                                                          \
+    X(INPUTS, "inputs")         /* tensors read, except parameters and constants */
+
+typedef enum mdot_setting {
+#define MDOT_SETTING_ENUM(name, text) MDOT_SETTING_##name,
+    MDOT_SETTING_MAP(MDOT_SETTING_ENUM)
+#undef MDOT_SETTING_ENUM
+        MDOT_SETTING_COUNT
+} mdot_setting;
+
+/* Capacity for future attributes, so that an appended one leaves the layout unchanged. */
+enum { MDOT_SETTING_CAPACITY = 48 };
+
+/* Returns for example "kernel_h", or "?" for an unknown value. Static. */
+const char *mdot_setting_name(mdot_setting setting);
+
+/* The type in which automatic mixed precision computes an operator. */
+typedef enum mdot_autocast {
+    MDOT_AUTOCAST_WIDEST, /* the type of the widest operand, parameters included */
+    MDOT_AUTOCAST_HALF,   /* fp16 */
+    MDOT_AUTOCAST_FULL,   /* fp32 */
+    MDOT_AUTOCAST_DATA    /* the type of the operands other than parameters */
+} mdot_autocast;
+
+/* Tensors of an operator that autograd keeps for the backward pass. 0 means unknown, and counts as every tensor that
+ * the operator reads or writes. */
+enum {
+    MDOT_SAVES_NOTHING = 1u << 0, /* used alone: autograd keeps zero tensors */
+    MDOT_SAVES_INPUTS = 1u << 1,
+    MDOT_SAVES_RESULT = 1u << 2,
+    MDOT_SAVES_FACTORS = 1u << 3, /* inputs, if the other factor needs them for its gradient */
+    MDOT_SAVES_INDICES = 1u << 4, /* 64 bits for each element of the result */
+    MDOT_SAVES_SCORES = 1u << 5   /* of attention: heads * queries * keys elements */
+};
+
+enum {
+    MDOT_TRAIT_VIEW = 1u << 0,      /* the result shares the memory of the first operator that it reads */
+    MDOT_TRAIT_PICKS = 1u << 1,     /* reads indices besides other operators' results; the indices take almost zero
+                                     * memory */
+    MDOT_TRAIT_PARTS = 1u << 2,     /* has an axis, but works on a part of the channels in the same way as on all of
+                                     * them */
+    MDOT_TRAIT_SUMS_PARTS = 1u << 3 /* takes parts of the channels from several GPUs and gives each GPU the whole
+                                     * result */
+};
+
+/* Operator traits: properties of an operator type in training, which are the same in every job. The job reader has
+ * them in its operator table, and `.job` files store them. All zero if the type is unknown. */
+typedef struct mdot_operator_traits {
+    uint32_t number;           /* type id that predictors use; 0: unknown to every predictor */
+    uint32_t autocast;         /* mdot_autocast */
+    uint32_t saved_written;    /* MDOT_SAVES_… if attention is decomposed into matmuls */
+    uint32_t saved_fused;      /* MDOT_SAVES_… if attention is one kernel */
+    uint32_t saved_recomputed; /* MDOT_SAVES_… if everything except matmuls is recomputed in the backward pass */
+    uint32_t reserve;          /* number of additional tensors kept, each as large as the result */
+    uint32_t traits;           /* MDOT_TRAIT_… */
+    uint32_t reserved[9];      /* must be 0; reserved for future traits */
+} mdot_operator_traits;
+
+/* Flags of an operator. Stored in `.job` files: append only. */
+enum {
+    MDOT_OPERATOR_RECOMPUTED = 1u << 0,     /* the program checkpoints it, so that its forward pass runs again in the
+                                         * backward pass */
+    MDOT_OPERATOR_STOPS_GRADIENT = 1u << 1, /* it gets no gradient, although operators before it have parameters */
+    MDOT_OPERATOR_FLAGS_ALL = (1u << 2) - 1
+};
+
+/* One operator of a job. At batch B, the FLOPs and bytes of a phase are B * per_sample + per_step, because parameters
+ * are read once per step rather than once per sample. */
+typedef struct mdot_job_operator {
+    size_t struct_size;
+    const char *type;                       /* "Conv", "Linear", "Attention" …: ONNX's name if ONNX has one */
+    bool known;                             /* false: mdot knows only the sizes of its tensors */
+    int64_t setting[MDOT_SETTING_CAPACITY]; /* zero from MDOT_SETTING_COUNT on */
+    mdot_load per_sample[MDOT_PHASE_COUNT];
+    mdot_load per_step[MDOT_PHASE_COUNT];
+    double parameters; /* elements that training updates */
+    /* Dependencies: indices of the operators whose results it reads, ascending, each less than its own index. */
+    size_t input_count;
+    const uint32_t *inputs;
+    /* Position, computed by mdot_job_create: the longest path before (depth) and behind (height) this operator, in
+     * operators, and the number of operators that read its result. */
+    uint32_t depth, height, out_degree;
+    mdot_operator_traits traits;
+    /* Number of its block (layer): 1 …, ascending over the job; 0 if it belongs to none. */
+    uint32_t block;
+    /* Number of blocks that equal its block, itself included, computed by mdot_job_create. Blocks are equal if their
+     * operators have equal types, attributes, parameters and forward FLOPs and bytes, and are connected in the same
+     * way. */
+    uint32_t equal_blocks;
+    uint32_t flags;           /* MDOT_OPERATOR_… */
+    const char *module;       /* module that it was exported from, "encoder.layer.3.output"; NULL if the job omits
+                               * names */
+    double frozen_parameters; /* elements that training reads but leaves unchanged; excluded from `parameters` */
+} mdot_job_operator;
+
+/* Uncertainties that the reader found in a job's graph, and its origin. Stored in `.job` files: append only. */
+enum {
+    MDOT_JOB_FOLDED = 1u << 0,       /* an exporter folded BatchNormalizations; the job contains them again */
+    MDOT_JOB_MAYBE_FOLDED = 1u << 1, /* an exporter probably folded them, but the file lacks the traces needed to
+                                      * restore them */
+    MDOT_JOB_NOTES_ALL = (1u << 2) - 1
+};
+
+typedef struct mdot_job_description {
+    size_t struct_size;
+    const mdot_job_operator *operators; /* in topological order; the position fields are ignored */
+    size_t operator_count;
+    int64_t batch;      /* batch of the file; 1 if the file leaves it open */
+    bool has_optimizer; /* the graph contains an optimizer, which is `optimizer` */
+    mdot_optimizer optimizer;
+    uint32_t notes;    /* MDOT_JOB_… */
+    uint32_t reserved; /* must be 0 */
+} mdot_job_description;
+
+typedef struct mdot_job_info {
+    size_t struct_size;
+    size_t operator_count, unknown_count;
+    double parameters;
+    int64_t batch;
+    bool has_optimizer;
+    mdot_optimizer optimizer;
+    uint32_t block_count; /* the highest block number */
+    uint32_t notes;       /* MDOT_JOB_… */
+    double frozen_parameters;
+} mdot_job_info;
+
+/* Creates a job from a description and copies all of it. Equal names are stored once. An operator takes about one
+ * kilobyte, and about two while the job is created.
+ *
+ * INVALID_ARGUMENT for any of these faults: a job with 0 or more than 2^22 operators; dependencies that do not ascend
+ * or that point forward; blocks that do not ascend; FLOPs, bytes or parameters that are negative, infinite, NaN or
+ * beyond 2^53; attributes that are negative or beyond 2^40. Fractions are rounded. Padding may be negative, because
+ * negative padding crops.
+ *
+ * An operator without traits has type id 0 and saves every tensor that it reads or writes. Use
+ * mdot_operator_traits_find (mdotjob.h) to get the traits of a type.
+ */
+mdot_status mdot_job_create(const mdot_job_description *description, mdot_job **out_job, mdot_error *err);
+
+/* Selects the parameters that training leaves unchanged, by module name: those that match a pattern of `frozen` (all,
+ * if `frozen` is empty) and no pattern of `trained`. '*' matches any characters, '?' matches one. A match includes
+ * the modules within: for example, "encoder" is all of the encoder, and "*.lora_?" is both parts of every LoRA
+ * adapter. */
+typedef struct mdot_job_freezing {
+    size_t struct_size;
+    const char *const *frozen;
+    size_t frozen_count;
+    const char *const *trained;
+    size_t trained_count;
+} mdot_job_freezing;
+
+/* Creates a copy of the job in which the selected parameters are frozen. Their gradients are removed, and so is the
+ * backward pass where no trainable parameter precedes. The caller destroys the copy. INVALID_ARGUMENT for a job
+ * without module names and if every parameter would be frozen; NOT_FOUND for a pattern that matches no module. */
+mdot_status mdot_job_freeze(const mdot_job *job, const mdot_job_freezing *freezing, mdot_job **out_job,
+                            mdot_error *err);
+/* Does the same to the operators of a description, in place, before mdot_job_create. For example, mdot_job_read uses
+ * it before it drops the names of modules. The operators stay as they are on failure. INVALID_ARGUMENT also for a
+ * dependency that points forward. */
+mdot_status mdot_operators_freeze(const mdot_job_freezing *freezing, mdot_job_operator *operators,
+                                  size_t operator_count, mdot_error *err);
+/* Reads a job from a `.job` file, or from its bytes, as written by mdot_job_save; the caller may free the bytes
+ * afterwards. MALFORMED (broken, or another kind of file), INCOMPATIBLE (another version of the format) or CORRUPT
+ * (checksum) otherwise. A file has at most 256 MiB; a larger one is refused unread. */
+mdot_status mdot_job_load(const char *path, mdot_job **out_job, mdot_error *err);
+mdot_status mdot_job_parse(const void *bytes, size_t size_bytes, mdot_job **out_job, mdot_error *err);
+/* Writes a `.job` file, which appears only when it is complete. OUT_OF_RANGE for a job that exceeds the size limit of
+ * a file. */
+mdot_status mdot_job_save(const mdot_job *job, const char *path, mdot_error *err);
+void mdot_job_destroy(mdot_job *job);
+
+/* Accessors. Strings and arrays are borrowed from the job. OUT_OF_RANGE for an index beyond the count,
+ * INVALID_ARGUMENT for an invalid struct_size. */
+mdot_status mdot_job_get_info(const mdot_job *job, mdot_job_info *out_info);
+mdot_status mdot_job_get_operator(const mdot_job *job, size_t index, mdot_job_operator *out_operator);
+/* Returns the FLOPs and bytes of one optimizer step for this many parameters, in fp32. */
+mdot_load mdot_optimizer_load(mdot_optimizer optimizer, double parameters);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif
