@@ -165,8 +165,8 @@ static void correct_priority(const slurm_job_info_t *job)
                result == SLURM_SUCCESS ? "removed" : "unchanged, because the update failed");
 }
 
-/* Adds a job that ended from `from` on and before `until`. Slurm keeps jobs in memory for minutes after their end. A job
- * whose epilog still runs (JOB_COMPLETING) has its final state and time. */
+/* Adds a job that ended from `from` on and before `until`. Slurm keeps jobs in memory for minutes after their end. A
+ * job whose epilog still runs (JOB_COMPLETING) has its final state and time. */
 static bool remember_outcome(const slurm_job_info_t *job, time_t from, time_t until)
 {
     double total_s, gpus;
