@@ -4,7 +4,8 @@
  * Why a child: LLVM's fatal-error handlers are one per process, which may use LLVM itself, and they must not return.
  * Leaving them by longjmp would leave LLVM's locks held.
  *
- * Why fork rather than a separate program: plans need no serialisation, and the library needs no executable on disk.
+ * Why fork rather than a separate program: the child has the plans in its memory already. A separate program would
+ * need a file format for plans, and an executable that is installed with the library.
  * LLVM never runs in the parent, so that its locks are free at the fork, and glibc's malloc is consistent after a
  * fork. The cost is a millisecond and the memory of the pages that the child writes to.
  */

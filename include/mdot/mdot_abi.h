@@ -202,8 +202,8 @@ typedef struct mdot_abi_items {
 } mdot_abi_items;
 
 /* Argument of an entry function. Inputs and outputs are in the entry's order and aligned to their element size.
- * Weights (the image's) and scratch are 64-byte aligned. The function is re-entrant, allocates nothing and makes no
- * system call.
+ * Weights (the image's) and scratch are 64-byte aligned. The function is re-entrant. It works without allocations and
+ * system calls.
  *
  * A call runs kernels kernel_begin … kernel_end - 1 of the bucket. Of each kernel it computes the slice share_begin …
  * share_end of the units (rows, heads, points, in groups that suit the code), measured in parts of 2^32. The ordinary

@@ -219,7 +219,8 @@ static mdot_status read_again(sl_controller *c, loaded *out, mdot_error *err)
     return status;
 }
 
-/* Waits until the thread reads neither the files nor the cluster. The caller holds c->mutex. */
+/* Waits until the predicting thread is idle, because it reads c->in_use and c->cluster without the lock while it works.
+ * The caller holds c->mutex. */
 static void wait_for_thread(sl_controller *c)
 {
     while (c->task.state == TASK_ASKED || c->task.state == TASK_BUSY) pthread_cond_wait(&c->done, &c->mutex);

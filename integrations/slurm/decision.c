@@ -43,7 +43,7 @@ static bool names_partition(const char *list, const char *partition)
     return false;
 }
 
-/* The partitions that the request may run in; NULL if there is neither a list nor a default. */
+/* The partitions that the request may run in: its own list, or else the default partition. NULL if both are unset. */
 static const char *partitions_of(const sl_submission *submission)
 {
     bool has_list = submission->partitions != NULL && submission->partitions[0] != '\0';

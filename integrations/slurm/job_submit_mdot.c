@@ -165,16 +165,15 @@ static void correct_priority(const slurm_job_info_t *job)
                result == SLURM_SUCCESS ? "removed" : "unchanged, because the update failed");
 }
 
-/* Jobs are in slurmctld's memory for minutes after their end. `*seen_until` is the end of the latest one that
- * counted. */
-static bool remember_outcome(const slurm_job_info_t *job, time_t from, time_t *seen_until)
+/* Adds a job that ended from `from` on and before `until`. Slurm keeps jobs in memory for minutes after their end. A
+ * job whose epilog still runs (JOB_COMPLETING) has its final state and time. */
+static bool remember_outcome(const slurm_job_info_t *job, time_t from, time_t until)
 {
     double total_s, gpus;
     uint32_t state = job->job_state & JOB_STATE_BASE;
-    bool has_ended = state > JOB_SUSPENDED && (job->job_state & JOB_COMPLETING) == 0;
-    if (!has_ended || job->end_time <= from || job->start_time == 0 || job->end_time <= job->start_time) return false;
-    if (job->end_time > *seen_until) *seen_until = job->end_time;
-    if (!read_comment(job->admin_comment, "total_s", &total_s) || !read_comment(job->admin_comment, "gpus", &gpus))
+    bool has_run = state > JOB_SUSPENDED && job->start_time != 0 && job->end_time > job->start_time;
+    if (!has_run || job->end_time < from || job->end_time >= until ||
+        !read_comment(job->admin_comment, "total_s", &total_s) || !read_comment(job->admin_comment, "gpus", &gpus))
         return false;
     double ran_s = difftime(job->end_time, job->start_time);
     if (state == JOB_TIMEOUT) ran_s *= 2; /* it was cut off, so that its whole time is at least this much longer */
@@ -183,12 +182,18 @@ static bool remember_outcome(const slurm_job_info_t *job, time_t from, time_t *s
     return true;
 }
 
+/* The file of outcomes: mdot.conf's, or one in Slurm's folder of state. */
+static void get_outcomes_path(char out_path[SL_PATH_BYTES])
+{
+    sl_controller_outcomes_path(controller, out_path);
+    if (out_path[0] == '\0') snprintf(out_path, SL_PATH_BYTES, "%s/mdot_outcomes", slurm_conf.state_save_location);
+}
+
 static void save_outcomes(void)
 {
     char path[SL_PATH_BYTES];
     mdot_error err = {0};
-    sl_controller_outcomes_path(controller, path);
-    if (path[0] == '\0') snprintf(path, sizeof path, "%s/mdot_outcomes", slurm_conf.state_save_location);
+    get_outcomes_path(path);
     if (sl_outcomes_save(sl_controller_outcomes(controller), path, &err) != MDOT_OK)
         slurm_error("%s: %s", plugin_type, err.message);
 }
@@ -197,24 +202,25 @@ static void load_outcomes(void)
 {
     char path[SL_PATH_BYTES];
     mdot_error err = {0};
-    sl_controller_outcomes_path(controller, path);
-    if (path[0] == '\0') snprintf(path, sizeof path, "%s/mdot_outcomes", slurm_conf.state_save_location);
+    get_outcomes_path(path);
     mdot_status status = sl_outcomes_load(sl_controller_outcomes(controller), path, &err);
     if (status != MDOT_OK && status != MDOT_NOT_FOUND) slurm_error("%s: %s", plugin_type, err.message);
 }
 
+/* Each job counts once: in the round whose period contains its end. A period ends before the request to slurmctld, so
+ * that later jobs of the same second belong to the next one. */
 static void watch_jobs(void)
 {
-    static time_t seen_until;
+    static time_t counted_until; /* 0 at first: earlier jobs were counted before slurmctld started */
     job_info_msg_t *jobs = NULL;
     bool is_new = false;
-    time_t from = seen_until;
-    if (from == 0) from = seen_until = time(NULL) - 1; /* earlier jobs were counted before slurmctld started */
+    time_t until = time(NULL), from = counted_until != 0 ? counted_until : until;
     if (slurm_load_jobs(0, &jobs, SHOW_ALL | SHOW_DETAIL) != SLURM_SUCCESS) return;
     for (uint32_t i = 0; i < jobs->record_count; i++) {
         correct_priority(&jobs->job_array[i]);
-        is_new |= remember_outcome(&jobs->job_array[i], from, &seen_until);
+        is_new |= remember_outcome(&jobs->job_array[i], from, until);
     }
+    counted_until = until;
     slurm_free_job_info_msg(jobs);
     if (is_new) save_outcomes();
 }

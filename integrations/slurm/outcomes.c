@@ -178,7 +178,21 @@ mdot_status sl_outcomes_load(sl_outcomes *o, const char *path, mdot_error *err)
     return MDOT_OK;
 }
 
-mdot_status sl_outcomes_save(const sl_outcomes *o, const char *path, mdot_error *err)
+/* Copies the records, so that no thread waits for the file system; *out_records is NULL if there are none. */
+static mdot_status copy_records(const sl_outcomes *o, record **out_records, size_t *out_count, mdot_error *err)
+{
+    pthread_mutex_lock(o->mutex);
+    size_t count = o->count;
+    record *records = count > 0 ? malloc(count * sizeof *records) : NULL;
+    if (records != NULL) memcpy(records, o->records, count * sizeof *records);
+    pthread_mutex_unlock(o->mutex);
+    if (count > 0 && records == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu outcomes", count);
+    *out_records = records;
+    *out_count = count;
+    return MDOT_OK;
+}
+
+static mdot_status write_records(const record *records, size_t count, const char *path, mdot_error *err)
 {
     char temporary[4096];
     if (snprintf(temporary, sizeof temporary, "%s.new", path) >= (int)sizeof temporary)
@@ -191,12 +205,10 @@ mdot_status sl_outcomes_save(const sl_outcomes *o, const char *path, mdot_error 
         return mdot_fail(err, MDOT_IO, "%s: %s", temporary, strerror(errno));
     }
     fputs(title, file);
-    pthread_mutex_lock(o->mutex);
-    for (size_t i = 0; i < o->count; i++) {
-        const record *r = &o->records[i];
+    for (size_t i = 0; i < count; i++) {
+        const record *r = &records[i];
         fprintf(file, "%" PRIu32 " %.9g %.9g %.9g\n", r->user, r->predicted, r->excess, r->at_s);
     }
-    pthread_mutex_unlock(o->mutex);
     bool is_written = fflush(file) == 0 && ferror(file) == 0 && fsync(fileno(file)) == 0;
     if (fclose(file) != 0 || !is_written || rename(temporary, path) != 0) {
         mdot_fail(err, MDOT_IO, "%s: %s", path, strerror(errno));
@@ -204,4 +216,14 @@ mdot_status sl_outcomes_save(const sl_outcomes *o, const char *path, mdot_error 
         return MDOT_IO;
     }
     return MDOT_OK;
+}
+
+mdot_status sl_outcomes_save(const sl_outcomes *o, const char *path, mdot_error *err)
+{
+    record *records = NULL;
+    size_t count = 0;
+    mdot_status status = copy_records(o, &records, &count, err);
+    if (status == MDOT_OK) status = write_records(records, count, path, err);
+    free(records);
+    return status;
 }

@@ -22,7 +22,7 @@ void sl_outcomes_add(sl_outcomes *outcomes, uint32_t user, double predicted_s, d
 double sl_outcomes_understatement(const sl_outcomes *outcomes, uint32_t user, double now_s);
 
 /* Reads and writes the record as text. The file is replaced as a whole. MALFORMED, with the line, for other contents;
- * NOT_FOUND if there is no file. A failed read leaves the record as it was. */
+ * NOT_FOUND if there is no file. A failed read leaves the record as it was. Other calls do not wait for the file. */
 mdot_status sl_outcomes_load(sl_outcomes *outcomes, const char *path, mdot_error *err);
 mdot_status sl_outcomes_save(const sl_outcomes *outcomes, const char *path, mdot_error *err);
 

@@ -16,7 +16,7 @@ typedef struct sl_submission {
     bool is_exclusive; /* takes whole nodes, with all their GPUs */
     uint32_t user;
     double understatement;     /* how much longer the user's jobs ran than they stated (outcomes.h); 0: unknown */
-    const sl_cluster *cluster; /* NULL: unknown, so that neither limit nor place is changed */
+    const sl_cluster *cluster; /* NULL: unknown; the request then keeps its limit and place */
 } sl_submission;
 
 /* Number of GPUs and nodes that work on a step. The GPUs are those per job; otherwise those per node, per socket or per

@@ -7,7 +7,8 @@
  * A CPU may be slower at an ISA level than at the next lower one. Then the lower one is chosen, unless the caller
  * requests the higher one by name.
  *
- * cpu_x86.c reads the CPU's features. On other processors cpu_generic.c reports none, so that no CPU image matches.
+ * cpu_x86.c reads the CPU's features. cpu_generic.c replaces it on other processors. It reports an empty set, so that
+ * every CPU image is refused.
  */
 #include "runtime/core/cpu.h"
 #include "base/join.h"

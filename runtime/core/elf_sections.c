@@ -1,8 +1,10 @@
 /* elf_sections.c — finds an artefact's sections in the file's bytes, before any of it is loaded.
  *
- * base/elf_read.h keeps all reads within the file. The checks here guarantee two further properties. Each of the
- * artefact's sections is mapped whole and read-only, at the address in its header. And loading the file needs no
- * relocation, no other file and no initialiser. (System V gABI, chapter 5.)
+ * base/elf_read.h keeps all reads within the file. The checks here guarantee two further properties (System V gABI,
+ * chapter 5):
+ *
+ *   - Each of the artefact's sections is mapped whole and read-only, at the address in its header.
+ *   - The file can be loaded by mapping alone: it has no relocations, dependencies or initialisers.
  */
 #include "runtime/core/elf_sections.h"
 #include "mdot/mdot_abi.h"

@@ -1,9 +1,8 @@
 /* loader.c — maps a checked artefact's segments as executable code, and warms them up.
  *
- * An artefact needs no dynamic loader, because it has neither relocations nor initialisers nor dependencies
- * (elf_sections.c).
- * Therefore its segments are mapped directly at their relative addresses, from the copy that was checked. All of
- * them are read-only.
+ * elf_sections.c refuses artefacts that have relocations, initialisers or dependencies. Therefore the segments are
+ * mapped directly at their relative addresses, from the copy that was checked, without a dynamic loader. All of them
+ * are read-only.
  */
 #include "runtime/core/loader.h"
 

@@ -1,8 +1,8 @@
 /* freeze.c — makes jobs in which training leaves some parameters unchanged, for example fine-tuning of heads or LoRA.
  *
- * A frozen parameter has neither a gradient nor optimizer state. It is read as before. A gradient passes an operator
- * only if an operator before it is still trained. Therefore frozen layers at the start of a network skip the backward
- * pass.
+ * Operators still read a frozen parameter, but its gradient and its optimizer state do not exist. A gradient passes an
+ * operator only if an operator before it is still trained. Therefore frozen layers at the start of a network skip the
+ * backward pass.
  */
 #include "runtime/job/freeze.h"
 #include "base/struct_version.h"
