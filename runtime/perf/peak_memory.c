@@ -140,6 +140,13 @@ static double sparse_state(const parts *p)
     return 2 * p->width.state * p->job->analysis->sharding.sparse.parameters / p->resolved->shard.tensor;
 }
 
+/* Frozen weights that the configuration quantises. */
+static rt_elements quantised_by_kind(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    if (resolved->configuration.c.frozen_weights == MDOT_FROZEN_UNCHANGED) return (rt_elements){0};
+    return rt_part_of(&job->analysis->update_parts.frozen_matmuls, &resolved->shard);
+}
+
 static parts parts_of(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const mdot_configuration *c = &resolved->configuration.c;
@@ -148,9 +155,8 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
                .resolved = resolved,
                .width = resolved->widths,
                .parameters = rt_parameters(job, shard),
-               .weights = both(rt_weights_by_kind(job, shard))};
-    if (c->frozen_weights != MDOT_FROZEN_UNCHANGED)
-        p.quantised = both(rt_part_of(&job->analysis->update_parts.frozen_matmuls, shard));
+               .weights = both(rt_weights_by_kind(job, shard)),
+               .quantised = both(quantised_by_kind(job, resolved))};
     if (c->zero_stage >= 3) gather(&p);
     p.gradients = gradient_bytes(&p) + p.width.gradients * picked_elements(job, resolved);
     bool is_main = rt_is_mixed(c->precision) && c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3;
@@ -158,18 +164,23 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
     return p;
 }
 
-/* Bytes of the weights of a GPU that exist throughout the step, without gathered ones. */
+/* The elements of weights that ZeRO leaves on a GPU from step to step. */
+static double kept_part(const mdot_configuration *c, rt_elements elements)
+{
+    return c->zero_stage >= 3 ? rt_zero_part(c, elements) : both(elements);
+}
+
+/* Bytes of the weights of a GPU that exist throughout the step, without gathered ones. Every worker has all buffers. */
 static double kept_weights(const parts *p)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
-    double ema = c->ema != 0 ? FULL_BYTES : 0, unchanged = p->width.weights;
-    double saved = p->quantised * (unchanged - rt_frozen_width(c, unchanged));
-    double whole = rt_weight_bytes(p->job, unchanged, p->weights) - saved, average = ema * p->parameters;
-    if (c->zero_stage < 3) return whole + average;
     const rt_shard *shard = &p->resolved->shard;
-    double sharded = rt_zero_part(c, rt_weights_by_kind(p->job, shard)) / p->weights;
-    average = ema * rt_zero_part(c, rt_parameters_by_kind(p->job, shard));
-    return (c->offload == MDOT_OFFLOAD_PARAMETERS ? 0 : whole * sharded) + average;
+    bool on_host = c->offload == MDOT_OFFLOAD_PARAMETERS;
+    double elements = on_host ? 0 : kept_part(c, rt_weights_by_kind(p->job, shard));
+    double quantised = on_host ? 0 : kept_part(c, quantised_by_kind(p->job, p->resolved)), width = p->width.weights;
+    double bytes = rt_weight_bytes(p->job, width, elements) - quantised * (width - rt_frozen_width(c, width));
+    double average = c->ema != 0 ? FULL_BYTES * kept_part(c, rt_parameters_by_kind(p->job, shard)) : 0;
+    return max(bytes, 0) + average; /* the program's sizes may be smaller than what quantisation saves */
 }
 
 /* Bytes of whole weights that ZeRO stage 3 gathered, at a moment with this fraction of the gradients. */

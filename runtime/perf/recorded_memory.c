@@ -101,7 +101,8 @@ double rt_weight_bytes(const mdot_job *job, double width, double elements)
 {
     const mdot_job_program *p = job->program != NULL ? &job->program->program : NULL;
     double all = job->info.parameters + job->info.frozen_parameters;
-    if (p == NULL || p->trained_bytes + p->frozen_bytes + p->buffer_bytes == 0 || all == 0) return width * elements;
+    if (p == NULL || p->trained_bytes + p->frozen_bytes + p->buffer_bytes == 0) return width * elements;
+    if (all == 0) return p->buffer_bytes;
     double own = element_bytes(p->precision), floating = fmin(own * job->info.frozen_parameters, p->frozen_bytes);
     double converted = width / own * (p->trained_bytes + floating), quantised = p->frozen_bytes - floating;
     return (converted + quantised) * elements / all + p->buffer_bytes;
