@@ -372,13 +372,13 @@ static void find_moments(step *s, double whole_peak, bool can_shard, rt_activati
     vertex hull[RT_ACTIVATION_MOMENTS + 1];
     size_t count = 0, n = s->count;
     double now = s->input_bytes, trained = 0, with_gradient = 0;
-    for (size_t i = 0; i < n; i++) trained += s->job->operators[i].parameters;
+    for (size_t i = 0; i < n; i++) trained += rt_dense_parameters(&s->job->operators[i]);
     for (size_t moment = 0; moment < 2 * n; moment++) {
         now += s->change[moment];
         size_t of = moment < n ? moment : 2 * n - 1 - moment;
         /* A fused loss computes the gradients of its matmul in the forward pass. */
         bool is_early = s->which.loss == MDOT_LOSS_FUSED && of + 1 == s->logits;
-        if (is_early == (moment < n)) with_gradient += s->job->operators[of].parameters;
+        if (is_early == (moment < n)) with_gradient += rt_dense_parameters(&s->job->operators[of]);
         count = append_vertex(hull, count, (vertex){trained > 0 ? with_gradient / trained : 0, now, moment});
     }
     for (size_t i = 0; i < count; i++)

@@ -1,15 +1,17 @@
 /* peak_memory.c — the peak memory of one training step on one GPU, as PyTorch runs it. It is the largest sum over the
  * moments of a pass (peak_moments.c) and the optimizer's update.
  *
- *   weights          Trained and frozen parameters, in the types of widths.c; quantised ones in fewer bytes. A moving
- *                    average (EMA) is an fp32 copy of the trained ones
+ *   weights          Trained and frozen parameters, in the types of widths.c; quantised ones in fewer bytes. If the
+ *                    program recorded its sizes, these count, with its buffers (recorded_memory.c). A moving average
+ *                    (EMA) is an fp32 copy of the trained ones
  *   gradients        of the trained parameters. They are freed after the optimizer's step, and allocated during the
  *                    backward pass. If a step has several passes, all of them exist in the later ones. Megatron's main
  *                    gradients (fp32 beside half-precision weights) are never freed. DistributedDataParallel keeps a
  *                    second copy of gradients in the buckets that several workers exchange
  *                    (gradient_as_bucket_view=False). An update in the backward pass frees each gradient at once, so
- *                    that only the largest one counts
- *   optimizer state  optimizer_update.c
+ *                    that only the largest one counts. A table with sparse gradients has those of the rows that a step
+ *                    looks up
+ *   optimizer state  optimizer_update.c, and sparse_state for tables with sparse gradients
  *   activations      of the moment. Compiled code saves the tensors that selective recomputation saves, because fused
  *                    kernels recompute everything except matmuls (torch.compile's min-cut partitioner). Half-precision
  *                    copies of the weights that autocast makes for matmuls live through the step. Quantised weights
@@ -22,7 +24,7 @@
  * of the blocks, which FSDP's root keeps. In the backward pass, a block's and the root's whole gradients exist, and a
  * block's gradients in the type in which they are summed. The stages of a pipeline sum gradients over GPUs after the
  * last micro-batch only, and until then keep all of them as a whole. Autocast copies the weights of the gathered block
- * only.
+ * only. Every GPU keeps all buffers.
  * Tensor parallelism shards the parameters and activations of the operators that sharding.c shards. Expert parallelism
  * distributes the experts, of which there are as many copies as data-parallel workers. All other parameters have as
  * many copies as the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the

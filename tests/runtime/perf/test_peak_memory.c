@@ -236,8 +236,12 @@ static void sparse_gradients_have_the_picked_rows(void **state)
         {{.batch = 10, .accumulate = 2}, weights + 2 * 4 * (100 + 160) + 10 * a},
         {{.batch = 10000, .accumulate = 2}, weights + 2 * weights + 10000 * a}, /* at most the whole table */
         {{.batch = 1, .accumulate = 2, .optimizer = MDOT_OPTIMIZER_ADAM}, weights + 4 * (100 + 16) + 2 * weights + a},
+        /* One gradient at a time: that of the matmul, and the picked rows. */
+        {{.batch = 1, .step_in_backward = 1}, weights + 2 * 4 * (100 + 8) + a},
     };
     check(job, cases, sizeof cases / sizeof *cases);
+    /* The gradient of the matmul is all of the dense ones. */
+    assert_true(job->analysis->activations.of[RT_ACTIVATION_FP32][0][0].moments[0].gradients == 1);
     mdot_job_destroy(job);
 }
 
