@@ -365,34 +365,36 @@ static size_t append_vertex(vertex *hull, size_t count, vertex next)
     return count - 1;
 }
 
-/* Requires a built timeline of all tensors. Replaces it by the timeline of the tensors that stay whole if these
- * differ. The peak has whole_peak, because the sum of both peaks' parts bounds the peak of a shard. */
-static void find_moments(step *s, double whole_peak, bool can_shard, rt_activations *out)
+/* Fills the moments, and `whole`. Requires `all` and a built timeline of all tensors. Replaces the timeline by that of
+ * the tensors that stay whole if these differ. The first moment has the peak of the latter, because the sum of both
+ * peaks' parts bounds the peak of a shard. */
+static void find_moments(step *s, bool can_shard, rt_activations *out)
 {
     vertex hull[RT_ACTIVATION_MOMENTS + 1];
     size_t count = 0, n = s->count;
     double now = s->input_bytes, trained = 0, with_gradient = 0;
-    for (size_t i = 0; i < n; i++) trained += s->job->operators[i].parameters;
+    for (size_t i = 0; i < n; i++) trained += rt_dense_parameters(&s->job->operators[i]);
     for (size_t moment = 0; moment < 2 * n; moment++) {
         now += s->change[moment];
         size_t of = moment < n ? moment : 2 * n - 1 - moment;
         /* A fused loss computes the gradients of its matmul in the forward pass. */
         bool is_early = s->which.loss == MDOT_LOSS_FUSED && of + 1 == s->logits;
-        if (is_early == (moment < n)) with_gradient += s->job->operators[of].parameters;
+        if (is_early == (moment < n)) with_gradient += rt_dense_parameters(&s->job->operators[of]);
         count = append_vertex(hull, count, (vertex){trained > 0 ? with_gradient / trained : 0, now, moment});
     }
     for (size_t i = 0; i < count; i++)
         out->moments[i] = (rt_activation_moment){hull[i].bytes, hull[i].bytes, hull[i].gradients};
     out->moment_count = count;
+    out->whole = out->all;
     if (!can_shard) return;
     s->whole_only = true;
-    build_timeline(s);
+    out->whole = measure(s);
     now = s->input_bytes;
     for (size_t moment = 0, i = 0; i < count; moment++) {
         now += s->change[moment];
         if (moment == hull[i].moment) out->moments[i++].whole = now;
     }
-    out->moments[0].whole = whole_peak;
+    out->moments[0].whole = out->whole;
 }
 
 /* Adds the bytes of each operator's tensors at the peak, times `weight`, to `bytes`. */
@@ -450,13 +452,10 @@ static void find_extents(const mdot_job *job, extent *extents)
 
 static void measure_case(step *s, rt_activation_case which, rt_activations *out)
 {
-    bool can_shard = s->sharding->common > 0;
     select_case(s, which);
-    s->whole_only = can_shard;
-    out->whole = measure(s);
     s->whole_only = false;
     out->all = measure(s);
-    find_moments(s, out->whole, can_shard, out);
+    find_moments(s, s->sharding->common > 0, out);
 }
 
 static void measure_all(const mdot_job *job, const rt_sharding *sharding, size_t logits, const scratch *r,

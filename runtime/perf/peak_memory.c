@@ -1,15 +1,17 @@
 /* peak_memory.c — the peak memory of one training step on one GPU, as PyTorch runs it. It is the largest sum over the
  * moments of a pass (peak_moments.c) and the optimizer's update.
  *
- *   weights          Trained and frozen parameters, in the types of widths.c; quantised ones in fewer bytes. A moving
- *                    average (EMA) is an fp32 copy of the trained ones
+ *   weights          Trained and frozen parameters, in the types of widths.c; quantised ones in fewer bytes. If the
+ *                    program recorded its sizes, these count, with its buffers (recorded_memory.c). A moving average
+ *                    (EMA) is an fp32 copy of the trained ones
  *   gradients        of the trained parameters. They are freed after the optimizer's step, and allocated during the
  *                    backward pass. If a step has several passes, all of them exist in the later ones. Megatron's main
  *                    gradients (fp32 beside half-precision weights) are never freed. DistributedDataParallel keeps a
  *                    second copy of gradients in the buckets that several workers exchange
  *                    (gradient_as_bucket_view=False). An update in the backward pass frees each gradient at once, so
- *                    that only the largest one counts
- *   optimizer state  optimizer_update.c
+ *                    that only the largest one counts. A table with sparse gradients has those of the rows that a step
+ *                    looks up
+ *   optimizer state  optimizer_update.c, and sparse_state for tables with sparse gradients
  *   activations      of the moment. Compiled code saves the tensors that selective recomputation saves, because fused
  *                    kernels recompute everything except matmuls (torch.compile's min-cut partitioner). Half-precision
  *                    copies of the weights that autocast makes for matmuls live through the step. Quantised weights
@@ -22,7 +24,7 @@
  * of the blocks, which FSDP's root keeps. In the backward pass, a block's and the root's whole gradients exist, and a
  * block's gradients in the type in which they are summed. The stages of a pipeline sum gradients over GPUs after the
  * last micro-batch only, and until then keep all of them as a whole. Autocast copies the weights of the gathered block
- * only.
+ * only. Every GPU keeps all buffers.
  * Tensor parallelism shards the parameters and activations of the operators that sharding.c shards. Expert parallelism
  * distributes the experts, of which there are as many copies as data-parallel workers. All other parameters have as
  * many copies as the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the
@@ -140,6 +142,13 @@ static double sparse_state(const parts *p)
     return 2 * p->width.state * p->job->analysis->sharding.sparse.parameters / p->resolved->shard.tensor;
 }
 
+/* Frozen weights that the configuration quantises. */
+static rt_elements quantised_by_kind(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    if (resolved->configuration.c.frozen_weights == MDOT_FROZEN_UNCHANGED) return (rt_elements){0};
+    return rt_part_of(&job->analysis->update_parts.frozen_matmuls, &resolved->shard);
+}
+
 static parts parts_of(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const mdot_configuration *c = &resolved->configuration.c;
@@ -148,9 +157,8 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
                .resolved = resolved,
                .width = resolved->widths,
                .parameters = rt_parameters(job, shard),
-               .weights = both(rt_weights_by_kind(job, shard))};
-    if (c->frozen_weights != MDOT_FROZEN_UNCHANGED)
-        p.quantised = both(rt_part_of(&job->analysis->update_parts.frozen_matmuls, shard));
+               .weights = both(rt_weights_by_kind(job, shard)),
+               .quantised = both(quantised_by_kind(job, resolved))};
     if (c->zero_stage >= 3) gather(&p);
     p.gradients = gradient_bytes(&p) + p.width.gradients * picked_elements(job, resolved);
     bool is_main = rt_is_mixed(c->precision) && c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3;
@@ -158,18 +166,23 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
     return p;
 }
 
-/* Bytes of the weights of a GPU that exist throughout the step, without gathered ones. */
+/* The elements of weights that ZeRO leaves on a GPU from step to step. */
+static double kept_part(const mdot_configuration *c, rt_elements elements)
+{
+    return c->zero_stage >= 3 ? rt_zero_part(c, elements) : both(elements);
+}
+
+/* Bytes of the weights of a GPU that exist throughout the step, without gathered ones. Every worker has all buffers. */
 static double kept_weights(const parts *p)
 {
     const mdot_configuration *c = &p->resolved->configuration.c;
-    double ema = c->ema != 0 ? FULL_BYTES : 0, unchanged = p->width.weights;
-    double saved = p->quantised * (unchanged - rt_frozen_width(c, unchanged));
-    double whole = rt_weight_bytes(p->job, unchanged, p->weights) - saved, average = ema * p->parameters;
-    if (c->zero_stage < 3) return whole + average;
     const rt_shard *shard = &p->resolved->shard;
-    double sharded = rt_zero_part(c, rt_weights_by_kind(p->job, shard)) / p->weights;
-    average = ema * rt_zero_part(c, rt_parameters_by_kind(p->job, shard));
-    return (c->offload == MDOT_OFFLOAD_PARAMETERS ? 0 : whole * sharded) + average;
+    bool on_host = c->offload == MDOT_OFFLOAD_PARAMETERS;
+    double elements = on_host ? 0 : kept_part(c, rt_weights_by_kind(p->job, shard));
+    double quantised = on_host ? 0 : kept_part(c, quantised_by_kind(p->job, p->resolved)), width = p->width.weights;
+    double bytes = rt_weight_bytes(p->job, width, elements) - quantised * (width - rt_frozen_width(c, width));
+    double average = c->ema != 0 ? FULL_BYTES * kept_part(c, rt_parameters_by_kind(p->job, shard)) : 0;
+    return max(bytes, 0) + average; /* the program's sizes may be smaller than what quantisation saves */
 }
 
 /* Bytes of whole weights that ZeRO stage 3 gathered, at a moment with this fraction of the gradients. */

@@ -43,13 +43,13 @@ double rt_offloaded_bytes(const mdot_job *job, const rt_resolved_configuration *
 
 size_t rt_peak_moments(const mdot_job *job, const rt_resolved_configuration *resolved, mdot_peak_moment *out_moments)
 {
+    double copies = 0, kept = kept_on_gpu(job, resolved);
     size_t recorded = rt_recorded_moments(job, resolved, out_moments);
-    for (size_t i = 0; i < recorded; i++) out_moments[i].per_sample *= kept_on_gpu(job, resolved);
+    for (size_t i = 0; i < recorded; i++) out_moments[i].per_sample *= kept;
     if (recorded > 0) return recorded;
     const rt_activation_case *which = &resolved->activation_case;
     const rt_activations *a = rt_activations_of(&job->analysis->activations, which);
     const rt_shard *shard = &resolved->shard;
-    double copies = 0, kept = kept_on_gpu(job, resolved);
     if (which->type == RT_ACTIVATION_AMP) {
         rt_elements half = rt_part_of(&job->analysis->sharding.half_parameters, shard);
         copies = HALF_BYTES * (half.others + half.experts);

@@ -74,13 +74,14 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
     rt_shard whole = {1, 1, {1, 1, 1}};
     double copied = HALF_BYTES * sum_of(rt_part_of(half, &resolved->shard)),
            all_copied = HALF_BYTES * sum_of(rt_part_of(half, &whole));
+    double logits_part = kept_logits(job, which);
     for (size_t i = 0; i < r->moment_count; i++) {
         const mdot_peak_moment *m = &r->moments[i];
         double copies = 0;
         if (which->type == RT_ACTIVATION_AMP) copies = copied;
         if (which->type == RT_ACTIVATION_AMP && type == RT_ACTIVATION_AMP && all_copied > 0)
             copies = m->weight_copies * copied / all_copied;
-        double logits = kept_logits(job, which) * m->logits, others = m->per_sample - m->logits;
+        double logits = logits_part * m->logits, others = m->per_sample - m->logits;
         out_moments[i] = (mdot_peak_moment){.per_sample = scale * blocks * (others + logits),
                                             .per_step = scale * blocks * m->per_step,
                                             .weight_copies = copies,
@@ -101,7 +102,8 @@ double rt_weight_bytes(const mdot_job *job, double width, double elements)
 {
     const mdot_job_program *p = job->program != NULL ? &job->program->program : NULL;
     double all = job->info.parameters + job->info.frozen_parameters;
-    if (p == NULL || p->trained_bytes + p->frozen_bytes + p->buffer_bytes == 0 || all == 0) return width * elements;
+    if (p == NULL || p->trained_bytes + p->frozen_bytes + p->buffer_bytes == 0) return width * elements;
+    if (all == 0) return p->buffer_bytes;
     double own = element_bytes(p->precision), floating = fmin(own * job->info.frozen_parameters, p->frozen_bytes);
     double converted = width / own * (p->trained_bytes + floating), quantised = p->frozen_bytes - floating;
     return (converted + quantised) * elements / all + p->buffer_bytes;

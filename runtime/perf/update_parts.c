@@ -37,7 +37,8 @@ rt_update_parts rt_find_update_parts(const mdot_job *job, const rt_sharding *sha
         const mdot_job_operator *op = &job->operators[i];
         matrices m = matrices_of(op);
         double elements = m.count * m.rows * m.columns;
-        rt_add_parts(sharding, i, op->parameters - elements + m.count * (m.rows + m.columns), &out.factored);
+        double parameters = rt_dense_parameters(op);
+        rt_add_parts(sharding, i, parameters - elements + m.count * (m.rows + m.columns), &out.factored);
         if (m.count > 0 && op->block > 0) {
             double shorter = m.rows < m.columns ? m.rows : m.columns, longer = m.rows + m.columns - shorter;
             double flops = ITERATIONS * m.count * shorter * shorter * (4 * longer + 2 * shorter);
@@ -49,7 +50,7 @@ rt_update_parts rt_find_update_parts(const mdot_job *job, const rt_sharding *sha
             rt_add_parts(sharding, i, op->frozen_parameters, &out.frozen_matmuls);
             keep_larger(&out.largest_frozen, op->frozen_parameters);
         }
-        keep_larger(&out.largest, op->parameters);
+        keep_larger(&out.largest, parameters);
         if (op->parameters > 0) out.tensors += op->setting[MDOT_SETTING_BIAS] != 0 ? 2 : 1;
     }
     return out;

@@ -1,4 +1,5 @@
-/* update_parts.h — sums over a job's parameters that optimizers need. */
+/* update_parts.h — sums over a job's parameters that optimizers need. Tables with sparse gradients are excluded,
+ * because their update covers the picked rows only. */
 #ifndef RT_UPDATE_PARTS_H
 #define RT_UPDATE_PARTS_H
 

@@ -236,6 +236,27 @@ static void sparse_gradients_have_the_picked_rows(void **state)
         {{.batch = 10, .accumulate = 2}, weights + 2 * 4 * (100 + 160) + 10 * a},
         {{.batch = 10000, .accumulate = 2}, weights + 2 * weights + 10000 * a}, /* at most the whole table */
         {{.batch = 1, .accumulate = 2, .optimizer = MDOT_OPTIMIZER_ADAM}, weights + 4 * (100 + 16) + 2 * weights + a},
+        /* One gradient at a time: that of the matmul, and the picked rows. */
+        {{.batch = 1, .step_in_backward = 1}, weights + 2 * 4 * (100 + 8) + a},
+    };
+    check(job, cases, sizeof cases / sizeof *cases);
+    /* The gradient of the matmul is all of the dense ones. */
+    assert_true(job->analysis->activations.of[RT_ACTIVATION_FP32][0][0].moments[0].gradients == 1);
+    mdot_job_destroy(job);
+}
+
+/* All weights are 0, and fractions of them are undefined. */
+static void networks_without_parameters_have_activations(void **state)
+{
+    (void)state;
+    const mdot_job_operator relu = make("Relu", 8, 0);
+    mdot_job *job = predict_make_job(&relu, 1);
+    double plain = peak(job, (mdot_configuration){.batch = 4});
+    assert_true(plain > 0);
+    const memory_case cases[] = {
+        {{.batch = 4, .gpu_count = 2, .data_parallel = 2, .zero_stage = 3}, plain},
+        {{.batch = 4, .gpu_count = 2, .data_parallel = 2, .zero_stage = 3, .keep_gathered = 1}, plain},
+        {{.batch = 4, .frozen_weights = MDOT_FROZEN_NF4}, plain},
     };
     check(job, cases, sizeof cases / sizeof *cases);
     mdot_job_destroy(job);
@@ -252,6 +273,7 @@ int main(void)
         cmocka_unit_test(update_of_adam_may_be_the_peak),
         cmocka_unit_test(overflowing_peak_saturates),
         cmocka_unit_test(sparse_gradients_have_the_picked_rows),
+        cmocka_unit_test(networks_without_parameters_have_activations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

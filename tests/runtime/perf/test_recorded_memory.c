@@ -1,5 +1,6 @@
 /* test_recorded_memory.c — runtime/perf/recorded_memory.c, and configurations that follow the program of a job. */
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/peak_memory.h"
 #include "runtime/perf/recorded_memory.h"
 #include "runtime/perf/roofline.h"
 #include "tests/support/predict_fixture.h"
@@ -201,6 +202,27 @@ static void weights_have_the_programs_sizes(void **state)
     mdot_job_destroy(plain);
 }
 
+static double peak_with_buffers(double buffer_bytes, mdot_configuration c)
+{
+    mdot_job *source = with_program(MDOT_PRECISION_BF16, MDOT_ATTENTION_EAGER), *job = NULL;
+    mdot_job_program p = MDOT_INIT(mdot_job_program);
+    assert_int_equal(mdot_job_get_program(source, &p), MDOT_OK);
+    p.buffer_bytes = buffer_bytes;
+    assert_int_equal(mdot_job_with_program(source, &p, &job, NULL), MDOT_OK);
+    rt_resolved_configuration r = resolve(job, c);
+    rt_memory m = rt_measure_memory(job, &r);
+    mdot_job_destroy(job);
+    mdot_job_destroy(source);
+    return m.weights + m.gradients + m.optimizer + m.activations;
+}
+
+static void every_worker_has_all_buffers(void **state)
+{
+    (void)state;
+    const mdot_configuration c = {.gpu_count = 4, .data_parallel = 4, .zero_stage = 3};
+    assert_true(peak_with_buffers(1e9 + 50, c) == peak_with_buffers(50, c) + 1e9);
+}
+
 static void checkpointed_operators_run_forward_again(void **state)
 {
     (void)state;
@@ -224,6 +246,7 @@ int main(void)
         cmocka_unit_test(other_cases_scale_with_the_analytic_estimates),
         cmocka_unit_test(other_losses_keep_a_part_of_the_logits),
         cmocka_unit_test(weights_have_the_programs_sizes),
+        cmocka_unit_test(every_worker_has_all_buffers),
         cmocka_unit_test(checkpointed_operators_run_forward_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
