@@ -190,6 +190,9 @@ class Job:
         The job follows the program: the types of its parameters, autocast inside it, each parameter that does not require a
         gradient, regions under `torch.no_grad()`, checkpointed modules, and the kernels of attention. Its memory is that of a
         training step that runs on tensors without data. Special cases are reported as JobWarning.
+
+        Traces of several threads run one after another. Pause other PyTorch work of the process meanwhile, because a trace
+        replaces functions of PyTorch for all threads.
         """
         from mdot.trace.onnx_file import BATCH, serialise
         from mdot.trace.tracer import trace

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import threading
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
@@ -27,6 +28,8 @@ MOST_REAL_BYTES = 8 << 30
 """Maximum size of the parameters that are filled with random values. This happens for modules on the meta device whose
 operators depend on data."""
 
+_lock = threading.RLock()
+
 
 @dataclasses.dataclass
 class Traced:
@@ -43,6 +46,14 @@ class Traced:
         return sum(value.count for value in self.graph.parameters if value.name not in self.unused)
 
 
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """A trace replaces functions of PyTorch in the whole process, and the tensors of the module."""
+    with _lock:
+        yield
+
+
+@_one_at_a_time()
 def trace(
     given: Any,
     args: Sequence[Any],
