@@ -15,7 +15,7 @@ from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError, TracedModuleError
 from mdot.library.libraries import call, check, encode_path, encode_text, read_text, reader, runtime
 from mdot.options import CHOICES
-from mdot.program import PeakMoment, Program, RecordedMemory, from_struct, to_struct
+from mdot.program import Program, from_struct, to_struct
 
 if TYPE_CHECKING:
     import torch
@@ -436,16 +436,9 @@ def _program_of(graph: Graph, traced: TracedProgram, job: Job) -> Program:
     from mdot.trace.program import common_modules, records
 
     blocks = common_modules([(op.block, op.module) for op in job])
-    names = {"fp32": "fp32", "amp": "amp-fp16", "bf16": "bf16"}
-    recorded = tuple(
-        RecordedMemory(
-            names[record.precision], record.recompute, tuple(PeakMoment(*dataclasses.astuple(m)) for m in record.moments)
-        )
-        for record in records(traced, blocks)
-    )
     attention = "flash" if graph.fused_attentions > 0 else "program"
     sizes = traced.trained_bytes, traced.frozen_bytes, traced.buffer_bytes
-    return Program(traced.precision, attention, *sizes, graph.has_loss, recorded)
+    return Program(traced.precision, attention, *sizes, graph.has_loss, records(traced, blocks))
 
 
 def optimizer_load(optimizer: str, parameters: float) -> Load:

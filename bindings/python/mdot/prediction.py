@@ -105,7 +105,7 @@ def short(value: float) -> str:
 
 
 def _limit(reserved: float, usable: float) -> str:
-    """"For example "12.3 reserved of 14.8", with as many decimals as it takes to tell the two apart, three at most."""
+    """For example "12.3 reserved of 14.8", with as many decimals as it takes to tell the two apart, three at most."""
     for decimals in range(1 if max(reserved, usable) < 99.95 else 0, 4):
         shown = f"{reserved:.{decimals}f}", f"{usable:.{decimals}f}"
         if shown[0] != shown[1]:

@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
-HALVES = (torch.float16, torch.bfloat16)
+from mdot.trace.autocast import HALVES
+
 _MOST_FLASH_CHANNELS = 256
 _REPLACED = ("dropout", "scaled_dot_product_attention")
 

@@ -10,6 +10,8 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
+from mdot.trace.known import outside
+
 
 def plain(out: Any) -> Any:
     """The fields of dataclasses, which transformers and diffusers return."""
@@ -48,7 +50,7 @@ def stand_in(
     tensor: torch.Tensor, mode: FakeTensorMode, *, dtype: torch.dtype | None = None, shape: Sequence[int] | None = None
 ) -> FakeTensor:
     """A tensor without data on the CPU, for a tensor on any device. The type or the shape may differ."""
-    with torch.utils._python_dispatch._disable_current_modes():
+    with outside():
         wanted = dtype if dtype is not None else tensor.dtype
         if shape is None or tuple(shape) == tuple(tensor.shape):
             made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=wanted, device="meta")

@@ -26,6 +26,7 @@ from mdot.trace.timeline import NEVER, Timeline, storages
 SAMPLES = 23
 """Batch of the run: a prime, so that it divides the size of a tensor only if the tensor grows with the batch."""
 
+
 @dataclasses.dataclass
 class ModuleCall:
     """One call of a module in the forward pass: its times, and the allocations that it returns."""
