@@ -76,6 +76,10 @@ class Configuration(ConfigurationOptions):
         return dataclasses.replace(self, **options)
 
     @property
+    def gpu_name(self) -> str:
+        return self.gpu if isinstance(self.gpu, str) else self.gpu.name
+
+    @property
     def _gpus_per_worker(self) -> int:
         return max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1) * max(self.context_parallel, 1)
 
