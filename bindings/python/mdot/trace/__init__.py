@@ -20,8 +20,8 @@
 PyTorch's exporters were rejected because they fold normalisations, merge equal parameters, write weights, take minutes and
 gigabytes for a language model, and fail if a module makes decisions from its data. A training job does not need the hard part
 of exporting, a graph that runs on other inputs. It needs only the operators of this run and their shapes. Therefore the
-module runs as it is, in training mode, on tensors that have shapes only (torch._subclasses.FakeTensorMode). The run that
-records the operators is in inference mode, because PyTorch then reports `linear`, `layer_norm` and
+module runs as it is, in training mode, on tensors that have shapes only (torch._subclasses.FakeTensorMode). The run
+that records the operators is in inference mode, because PyTorch then reports `linear`, `layer_norm` and
 `scaled_dot_product_attention` as they were called, before it decomposes them.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import nn
@@ -44,6 +44,23 @@ def left_alone(model: nn.Module) -> Iterator[None]:
             for name, content in zip(members, dictionaries):
                 getattr(module, name).clear()
                 getattr(module, name).update(content)
+
+
+def replace_tensors(model: nn.Module, make: Callable[[torch.Tensor, str, bool], torch.Tensor]) -> None:
+    """Replaces parameters and buffers. `make` is called with each tensor, its path, and whether it is a parameter. Tied tensors
+    stay tied."""
+    made: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # old tensors stay alive, so that no new one has their id
+    for path, module in model.named_modules():
+        for members, is_parameter in ((module._parameters, True), (module._buffers, False)):
+            for name, tensor in members.items():
+                if tensor is None:
+                    continue
+                if id(tensor) not in made:
+                    made[id(tensor)] = tensor, make(tensor, f"{path}.{name}" if path else name, is_parameter)
+                members[name] = made[id(tensor)][1]
+        if isinstance(module, nn.RNNBase):  # keeps a separate list of its parameters
+            names: Any = module._flat_weights_names
+            module._flat_weights = [getattr(module, name, None) for name in names]
 
 
 def stand_in(

@@ -40,7 +40,7 @@ def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], bat
     program = Program("bf16" if is_half else "pytorch", trained, frozen, sum(buffers.values()), {}, [])
     try:
         first = run(model, args, kwargs, batch)
-    except Exception as reason:  # the module's own, of any type
+    except Exception as reason:  # a module can raise any exception
         program.notes.append(
             "its memory is estimated from the operators, because a training step on tensors without data failed: "
             f"{type(reason).__name__}: {next(iter(str(reason).splitlines()), '')[:200]}"
