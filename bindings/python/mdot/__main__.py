@@ -24,7 +24,7 @@ from mdot.calibration import Calibration
 from mdot.html_report import write_job, write_page
 from mdot.library.errors import InvalidArgumentError
 from mdot.measured_table import read_measured
-from mdot.prediction import short
+from mdot.prediction import aligned, short
 from mdot.predictor import Predictor
 from mdot.quantities import read_count, read_price
 from mdot.training_arguments import add_training, argument, training_of
@@ -206,12 +206,11 @@ def _price(parsed: argparse.Namespace) -> None:
         else:
             hours = row.hours(steps=parsed.steps, epochs=parsed.epochs, dataset=parsed.dataset)
         cost = hours * parsed.price * row.configuration.gpu_total
-        gpu = row.configuration.gpu
-        cells.append((gpu if isinstance(gpu, str) else gpu.name, str(row.configuration.batch), short(row.step_ms),
-                      short(hours), short(cost)))  # fmt: skip
-    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
-    for line in cells:
-        print("  ".join([line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:]))]))
+        configuration = row.configuration
+        cells.append(
+            (configuration.gpu_name, str(configuration.batch), short(row.step_ms), short(hours), short(cost))
+        )
+    print(aligned(cells))
     if parsed.steps is None and parsed.epochs is None:
         print("\nHours and cost are those of a million samples. --steps, or --epochs with --dataset, gives the whole training.")
 

@@ -76,16 +76,24 @@ class Configuration(ConfigurationOptions):
         return dataclasses.replace(self, **options)
 
     @property
+    def gpu_name(self) -> str:
+        return self.gpu if isinstance(self.gpu, str) else self.gpu.name
+
+    @property
+    def _gpus_per_worker(self) -> int:
+        return max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1) * max(self.context_parallel, 1)
+
+    @property
     def workers(self) -> int:
         """Data- and expert-parallel workers, each of which has its own batch."""
-        gpus_per_worker = max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1) * max(self.context_parallel, 1)
-        workers = max(self.data_parallel, 1) * max(self.expert_parallel, 1)
-        return self.gpus // gpus_per_worker if self.gpus > 0 else workers
+        return self.gpu_total // self._gpus_per_worker
 
     @property
     def gpu_total(self) -> int:
         """GPUs that work on a step."""
-        return self.workers * max(self.tensor_parallel, 1) * max(self.pipeline_parallel, 1)
+        if self.gpus > 0:
+            return self.gpus
+        return max(self.data_parallel, 1) * max(self.expert_parallel, 1) * self._gpus_per_worker
 
     @property
     def samples(self) -> int:

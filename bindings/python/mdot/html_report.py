@@ -21,11 +21,6 @@ def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([*lines, "</table></div>"])
 
 
-def _name(row: Prediction) -> str:
-    gpu = row.configuration.gpu
-    return gpu if isinstance(gpu, str) else gpu.name
-
-
 def write_job(name: str, rows: Sequence[tuple[Prediction, Explanation]]) -> str:
     """The section of one job: time and memory on each GPU, and their parts."""
     first = rows[0][0]
@@ -35,16 +30,17 @@ def write_job(name: str, rows: Sequence[tuple[Prediction, Explanation]]) -> str:
     parts = [f"<h1>{html.escape(name)}</h1>", f"<p>batch {first.configuration.batch}, {first.configuration.precision}</p>"]
     parts.append("<h2>On each GPU</h2>" + _table(
         ("GPU", "step, ms", "90 % interval", "samples/s", "GiB", "reserved", "usable", "fits"),
-        ((_name(p), short(p.step_ms), f"{short(p.lower_ms)} to {short(p.upper_ms)}", short(p.samples_per_second),
-          short(p.memory_gib), short(p.reserved_gib), short(p.usable_gib), "yes" if p.fits else "no") for p, _ in rows),
+        ((p.configuration.gpu_name, short(p.step_ms), f"{short(p.lower_ms)} to {short(p.upper_ms)}",
+          short(p.samples_per_second), short(p.memory_gib), short(p.reserved_gib), short(p.usable_gib),
+          "yes" if p.fits else "no") for p, _ in rows),
     ))  # fmt: skip
     parts.append("<h2>Time by phase, ms</h2>" + _table(
         ("GPU", *(key[:-3].replace("_", " ") for key in times)),
-        ((_name(p), *(short(getattr(e, key) * p.step_ms / e.step_ms) for key in times)) for p, e in rows),
+        ((p.configuration.gpu_name, *(short(getattr(e, key) * p.step_ms / e.step_ms) for key in times)) for p, e in rows),
     ))  # fmt: skip
     parts.append("<h2>Memory, GiB</h2>" + _table(
         ("GPU", *(key[:-6] for key in sizes)),
-        ((_name(p), *(short(getattr(p, key) / GIB) for key in sizes)) for p, _ in rows),
+        ((p.configuration.gpu_name, *(short(getattr(p, key) / GIB) for key in sizes)) for p, _ in rows),
     ))  # fmt: skip
     warnings = sorted({name for p, _ in rows for name in p.warnings})
     if warnings:

@@ -15,7 +15,7 @@ from mdot.library import structs as c
 from mdot.library.errors import InvalidArgumentError, JobWarning, NotFoundError, OutOfRangeError, TracedModuleError
 from mdot.library.libraries import call, check, encode_path, encode_text, read_text, reader, runtime
 from mdot.options import CHOICES
-from mdot.program import PeakMoment, Program, RecordedMemory, from_struct, to_struct
+from mdot.program import Program, from_struct, to_struct
 
 if TYPE_CHECKING:
     import torch
@@ -190,6 +190,9 @@ class Job:
         The job follows the program: the types of its parameters, autocast inside it, each parameter that does not require a
         gradient, regions under `torch.no_grad()`, checkpointed modules, and the kernels of attention. Its memory is that of a
         training step that runs on tensors without data. Special cases are reported as JobWarning.
+
+        Traces of several threads run one after another. Pause other PyTorch work of the process meanwhile, because a trace
+        replaces functions of PyTorch for all threads.
         """
         from mdot.trace.onnx_file import BATCH, serialise
         from mdot.trace.tracer import trace
@@ -433,16 +436,9 @@ def _program_of(graph: Graph, traced: TracedProgram, job: Job) -> Program:
     from mdot.trace.program import common_modules, records
 
     blocks = common_modules([(op.block, op.module) for op in job])
-    names = {"fp32": "fp32", "amp": "amp-fp16", "bf16": "bf16"}
-    recorded = tuple(
-        RecordedMemory(
-            names[record.precision], record.recompute, tuple(PeakMoment(*dataclasses.astuple(m)) for m in record.moments)
-        )
-        for record in records(traced, blocks)
-    )
     attention = "flash" if graph.fused_attentions > 0 else "program"
     sizes = traced.trained_bytes, traced.frozen_bytes, traced.buffer_bytes
-    return Program(traced.precision, attention, *sizes, graph.has_loss, recorded)
+    return Program(traced.precision, attention, *sizes, graph.has_loss, records(traced, blocks))
 
 
 def optimizer_load(optimizer: str, parameters: float) -> Load:

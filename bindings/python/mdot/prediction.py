@@ -89,11 +89,9 @@ class Prediction:
         return steps * self.step_ms / 3.6e6
 
     def __str__(self) -> str:
-        gpu = self.configuration.gpu
-        name = gpu if isinstance(gpu, str) else gpu.name
         fits = "fits" if self.fits else "does not fit"
         return (
-            f"{name}, batch {self.configuration.batch}: {short(self.step_ms)} ms, 90 % interval "
+            f"{self.configuration.gpu_name}, batch {self.configuration.batch}: {short(self.step_ms)} ms, 90 % interval "
             f"{short(self.lower_ms)} to {short(self.upper_ms)} ms; {short(self.samples_per_second)} samples/s; "
             f"{short(self.memory_gib)} GiB allocated, {_limit(self.reserved_gib, self.usable_gib)} GiB usable: {fits}"
         )
@@ -104,8 +102,15 @@ def short(value: float) -> str:
     return f"{value:.{2 if value < 9.995 else 1 if value < 99.95 else 0}f}"
 
 
+def aligned(cells: Sequence[Sequence[str]]) -> str:
+    """Lines of a table. The first column is aligned on the left, and the others on the right."""
+    width = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+    lines = [[line[0].ljust(width[0]), *(cell.rjust(w) for cell, w in zip(line[1:], width[1:]))] for line in cells]
+    return "\n".join("  ".join(line) for line in lines)
+
+
 def _limit(reserved: float, usable: float) -> str:
-    """"For example "12.3 reserved of 14.8", with as many decimals as it takes to tell the two apart, three at most."""
+    """For example "12.3 reserved of 14.8", with as many decimals as it takes to tell the two apart, three at most."""
     for decimals in range(1 if max(reserved, usable) < 99.95 else 0, 4):
         shown = f"{reserved:.{decimals}f}", f"{usable:.{decimals}f}"
         if shown[0] != shown[1]:
@@ -166,8 +171,7 @@ class Table(Sequence[Prediction]):
         records = []
         for row in self._rows:
             options = {f.name: getattr(row.configuration, f.name) for f in dataclasses.fields(Configuration)}
-            if not isinstance(options["gpu"], str):
-                options["gpu"] = options["gpu"].name
+            options["gpu"] = row.configuration.gpu_name
             answer = {f.name: getattr(row, f.name) for f in dataclasses.fields(row) if f.name != "configuration"}
             answer["warnings"] = ", ".join(row.warnings)
             records.append({**options, **answer, "samples_per_second": row.samples_per_second})
@@ -187,7 +191,6 @@ class Table(Sequence[Prediction]):
         ]
         cells = [["GPU", "batch", *varied, "step, ms", "5 %", "95 %", "samples/s", "GiB", "reserved", "usable", "fits"]]
         for row in self._rows:
-            gpu = row.configuration.gpu
             numbers = (
                 row.step_ms,
                 row.lower_ms,
@@ -199,7 +202,7 @@ class Table(Sequence[Prediction]):
             )
             cells.append(
                 [
-                    gpu if isinstance(gpu, str) else gpu.name,
+                    row.configuration.gpu_name,
                     str(row.configuration.batch),
                     *[str(getattr(row.configuration, name)) for name in varied],
                     *[short(number) for number in numbers],
@@ -209,13 +212,7 @@ class Table(Sequence[Prediction]):
         return cells
 
     def __str__(self) -> str:
-        cells = self._cells()
-        width = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
-        lines = [
-            "  ".join([line[0].ljust(width[0]), *[cell.rjust(w) for cell, w in zip(line[1:], width[1:])]])
-            for line in cells
-        ]
-        return "\n".join(lines)
+        return aligned(self._cells())
 
     __repr__ = __str__
 

@@ -137,6 +137,12 @@ class Answers(support.TestCase):
         self.assertRaises(TypeError, answer.hours)
         self.assertRaises(TypeError, answer.hours, epochs=3)
 
+    def test_gpus_of_a_step_are_the_product_of_the_degrees(self) -> None:
+        given = mdot.Configuration(gpu="A100", batch=8, gpus=16, tensor_parallel=2, context_parallel=4)
+        degrees = given.replace(gpus=0, data_parallel=2)
+        for configuration in (given, degrees):
+            self.assertEqual((configuration.gpu_total, configuration.workers, configuration.samples), (16, 2, 16))
+
     def test_the_largest_batch_fits_and_the_next_does_not(self) -> None:
         job = self.bert()
         batch = mdot.largest_batch(job, "T4", precision="amp")

@@ -5,6 +5,13 @@
     operators/    translates ATen operators into ONNX operators; one file for each family
     modules.py    the module behind wrappers such as DistributedDataParallel; losses.py its loss; batch.py its batch
     budget.py     limits the computation of a run with real values
+    known.py      computes small values beside a run without data
+    gradient_mode.py, module_state.py
+                  where the module runs without gradients; stand-ins for its tensors, and its restoration
+    program.py    types, weights and memory of the module as a program. It runs training steps:
+                  training_run.py  runs one step on tensors without data, like a GPU (autocast.py, gpu_kernels.py)
+                  timeline.py      records when the step allocates and frees memory
+                  moments.py       reduces the record to the moments that can be the peak
     replacements.py, failures.py
                   parts of PyTorch that are replaced during a run; exceptions of the module
     graph.py      the resulting graph; onnx_file.py writes it as ONNX
@@ -13,9 +20,9 @@
 PyTorch's exporters were rejected because they fold normalisations, merge equal parameters, write weights, take minutes and
 gigabytes for a language model, and fail if a module makes decisions from its data. A training job does not need the hard part
 of exporting, a graph that runs on other inputs. It needs only the operators of this run and their shapes. Therefore the
-module runs as it is, in training mode, on tensors that have shapes only (torch._subclasses.FakeTensorMode). It runs in
-inference mode, because PyTorch then reports `linear`, `layer_norm` and `scaled_dot_product_attention` as they were called,
-before it decomposes them.
+module runs as it is, in training mode, on tensors that have shapes only (torch._subclasses.FakeTensorMode). The run
+that records the operators is in inference mode, because PyTorch then reports `linear`, `layer_norm` and
+`scaled_dot_product_attention` as they were called, before it decomposes them.
 """
 
 from mdot.library.errors import IncompatibleError, NotFoundError

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from typing import Any, Callable, Iterator
 
 import torch
@@ -34,12 +33,10 @@ _FP32_RESULT = (
 )  # fmt: skip
 """Read half precision and write fp32, because they have an argument for the type of the result."""
 
-_lock = threading.Lock()
-
 
 @contextlib.contextmanager
 def like_cuda() -> Iterator[None]:
-    with _lock, _overridden(), _on_the_cpu():
+    with _overridden(), _on_the_cpu():
         yield
 
 

@@ -13,7 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
-HALVES = (torch.float16, torch.bfloat16)
+from mdot.trace.autocast import HALVES
+
 _MOST_FLASH_CHANNELS = 256
 _REPLACED = ("dropout", "scaled_dot_product_attention")
 
@@ -39,14 +40,18 @@ class GpuKernels(TorchFunctionMode):
 
     def _call(self, func: Any, *args: Any, **kwargs: Any) -> Any:
         if func in (self._originals["dropout"], torch.dropout):
-            return self._dropout(func, *args, **kwargs)
+            return _dropout(func, *args, **kwargs)
         return attend(*args, **kwargs) if func is self._originals["scaled_dot_product_attention"] else func(*args, **kwargs)
 
-    def _dropout(self, func: Any, input: Any, p: float = 0.5, training: Any = None, train: Any = None, **kwargs: Any) -> Any:
-        active = training if training is not None else train if train is not None else True
-        if not active or p == 0 or kwargs.get("inplace"):
-            return input if not active or p == 0 else func(input, p, training=active, **kwargs)
-        return torch.native_dropout(input, p, True)[0]
+
+def _dropout(
+    func: Any, input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, train: bool = True
+) -> Any:
+    """`func` is torch.nn.functional.dropout, or torch.dropout, which names its third argument `train`. Dropout in place
+    multiplies by a mask of the operand's type, on a GPU as well."""
+    if not (training and train) or p == 0:
+        return input
+    return func(input, p, True, True) if inplace else torch.native_dropout(input, p, True)[0]
 
 
 @contextlib.contextmanager

@@ -7,12 +7,13 @@ small, so that a module may base decisions on them.
 from __future__ import annotations
 
 import contextlib
-import operator
+import math
 from typing import Any, Iterator
 
 import torch
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensor
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import _disable_current_modes
 from torch.utils.weak import WeakIdKeyDictionary
 
 DataDependent = (DataDependentOutputException, DynamicOutputShapeException)
@@ -109,17 +110,11 @@ def _is_small(func: Any, args: tuple[Any, ...]) -> bool:
     """Whether a factory's result is small. Its size is the first argument."""
     if not args or not isinstance(args[0], (list, tuple)):
         return True
-    sizes = [n for n in args[0] if isinstance(n, int)]
-    count = 1
-    for n in sizes:
-        count = operator.mul(count, n)
-    return count <= MOST_KNOWN
+    return math.prod(n for n in args[0] if isinstance(n, int)) <= MOST_KNOWN
 
 
 @contextlib.contextmanager
 def outside() -> Iterator[None]:
     """Disables all dispatch modes, so that operators compute real values."""
-    from torch.utils._python_dispatch import _disable_current_modes
-
     with _disable_current_modes():
         yield

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from mdot.trace.known import outside
 
 
 def plain(out: Any) -> Any:
@@ -44,11 +46,28 @@ def left_alone(model: nn.Module) -> Iterator[None]:
                 getattr(module, name).update(content)
 
 
+def replace_tensors(model: nn.Module, make: Callable[[torch.Tensor, str, bool], torch.Tensor]) -> None:
+    """Replaces parameters and buffers. `make` is called with each tensor, its path, and whether it is a parameter. Tied tensors
+    stay tied."""
+    made: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # old tensors stay alive, so that no new one has their id
+    for path, module in model.named_modules():
+        for members, is_parameter in ((module._parameters, True), (module._buffers, False)):
+            for name, tensor in members.items():
+                if tensor is None:
+                    continue
+                if id(tensor) not in made:
+                    made[id(tensor)] = tensor, make(tensor, f"{path}.{name}" if path else name, is_parameter)
+                members[name] = made[id(tensor)][1]
+        if isinstance(module, nn.RNNBase):  # keeps a separate list of its parameters
+            names: Any = module._flat_weights_names
+            module._flat_weights = [getattr(module, name, None) for name in names]
+
+
 def stand_in(
     tensor: torch.Tensor, mode: FakeTensorMode, *, dtype: torch.dtype | None = None, shape: Sequence[int] | None = None
 ) -> FakeTensor:
     """A tensor without data on the CPU, for a tensor on any device. The type or the shape may differ."""
-    with torch.utils._python_dispatch._disable_current_modes():
+    with outside():
         wanted = dtype if dtype is not None else tensor.dtype
         if shape is None or tuple(shape) == tuple(tensor.shape):
             made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=wanted, device="meta")

@@ -14,21 +14,12 @@ import dataclasses
 import itertools
 from typing import Iterable, Sequence
 
+from mdot.program import PeakMoment
 from mdot.trace.timeline import NEVER, Kind, Timeline
 
 MOST_MOMENTS = 16
 _BATCHES = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 8192.0)
 """Batches, as weights of the bytes per sample, for which a moment is searched."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Moment:
-    per_sample: float
-    per_step: float
-    weight_copies: float
-    gradients: float
-    logits: float
-    """The part of per_sample that is as large as the logits of a loss."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +128,7 @@ def selectively(timeline: Timeline) -> list[Interval]:
 # ---- Moments ---------------------------------------------------------------------------------------------------------
 
 
-def moments(intervals: Iterable[Interval], length: int, samples: int) -> list[Moment]:
+def moments(intervals: Iterable[Interval], length: int, samples: int) -> tuple[PeakMoment, ...]:
     """The moments that can be the peak, at most MOST_MOMENTS."""
     change = [[0.0] * (length + 1) for _ in Kind]
     total_gradients = 0.0
@@ -160,8 +151,8 @@ def moments(intervals: Iterable[Interval], length: int, samples: int) -> list[Mo
     for per_sample, per_step, copies, gradients, logits in list(chosen)[:MOST_MOMENTS]:
         fraction = min(gradients / total_gradients, 1.0) if total_gradients > 0 else 0.0
         logits = max(logits, 0.0)
-        out.append(Moment(max(per_sample, 0.0) + logits, max(per_step, 0.0), max(copies, 0.0), fraction, logits))
-    return out
+        out.append(PeakMoment(max(per_sample, 0.0) + logits, max(per_step, 0.0), max(copies, 0.0), fraction, logits))
+    return tuple(out)
 
 
 def _without_smaller(times: Sequence[tuple[float, ...]]) -> list[tuple[float, ...]]:

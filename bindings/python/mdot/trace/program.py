@@ -8,19 +8,10 @@ from typing import Any, Mapping, Sequence
 import torch
 from torch import nn
 
-from mdot.trace.moments import Interval, Moment, Region, as_run, by_block, moments, selectively
+from mdot.program import RecordedMemory
+from mdot.trace.autocast import HALVES
+from mdot.trace.moments import Interval, Region, as_run, by_block, moments, selectively
 from mdot.trace.training_run import ModuleCall, TrainingRun, run
-
-HALVES = (torch.float16, torch.bfloat16)
-
-
-@dataclasses.dataclass
-class Record:
-    """The moments that can be the memory's peak, in one precision and with one choice of recomputation."""
-
-    precision: str
-    recompute: str
-    moments: list[Moment]
 
 
 @dataclasses.dataclass
@@ -31,7 +22,7 @@ class Program:
     frozen_bytes: int
     buffer_bytes: int
     runs: dict[str, TrainingRun]
-    """By precision: fp32, amp, bf16."""
+    """By precision: fp32, amp-fp16 (autocast to either type), bf16."""
     notes: list[str]
 
     @property
@@ -49,7 +40,7 @@ def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], bat
     program = Program("bf16" if is_half else "pytorch", trained, frozen, sum(buffers.values()), {}, [])
     try:
         first = run(model, args, kwargs, batch)
-    except Exception as reason:  # whatever the module raises on tensors without data
+    except Exception as reason:  # a module can raise any exception
         program.notes.append(
             "its memory is estimated from the operators, because a training step on tensors without data failed: "
             f"{type(reason).__name__}: {next(iter(str(reason).splitlines()), '')[:200]}"
@@ -57,10 +48,10 @@ def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], bat
         return program
     if not is_half and first.timeline.autocast_dtype is not None:
         program.precision = "amp-fp16" if first.timeline.autocast_dtype == torch.float16 else "amp-bf16"
-    key = {"bf16": "bf16", "pytorch": "fp32"}.get(program.precision, "amp")
+    key = {"bf16": "bf16", "pytorch": "fp32"}.get(program.precision, "amp-fp16")
     program.runs[key] = first
     if key == "fp32":
-        for other, options in (("amp", {"autocast": True}), ("bf16", {"dtype": torch.bfloat16})):
+        for other, options in (("amp-fp16", {"autocast": True}), ("bf16", {"dtype": torch.bfloat16})):
             try:
                 program.runs[other] = run(model, args, kwargs, batch, **options)
             except Exception:  # this precision follows from the analytic model's ratio
@@ -69,7 +60,7 @@ def record(model: nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any], bat
 
 
 def _weights(model: nn.Module) -> tuple[int, int, int]:
-    """Bytes of trained parameters, of frozen ones, and of those in half precision."""
+    """Bytes of trained parameters, of frozen ones, and of those in half precision among both."""
     trained = frozen = halves = 0
     for parameter in model.parameters():
         size = parameter.numel() * parameter.element_size()
@@ -78,11 +69,11 @@ def _weights(model: nn.Module) -> tuple[int, int, int]:
         else:
             frozen += size
         if parameter.dtype in HALVES:
-            halves += 2 * size  # as many elements as fp32 parameters of this size
-    return trained, frozen, halves // 2
+            halves += size
+    return trained, frozen, halves
 
 
-def records(program: Program, blocks: Sequence[str]) -> list[Record]:
+def records(program: Program, blocks: Sequence[str]) -> tuple[RecordedMemory, ...]:
     """The memory for every precision and choice of recomputation. `blocks` are the modules that a configuration can
     recompute."""
     made = []
@@ -91,7 +82,7 @@ def records(program: Program, blocks: Sequence[str]) -> list[Record]:
         length = timeline.clock
 
         def add(recompute: str, intervals: list[Interval]) -> None:
-            made.append(Record(precision, recompute, moments(intervals, length, timeline.samples)))
+            made.append(RecordedMemory(precision, recompute, moments(intervals, length, timeline.samples)))
 
         add("nothing", as_run(timeline))
         if one.recomputed:  # the program chose
@@ -100,7 +91,7 @@ def records(program: Program, blocks: Sequence[str]) -> list[Record]:
         if regions:
             add("blocks", by_block(timeline, regions))
         add("selective", selectively(timeline))
-    return made
+    return tuple(made)
 
 
 def _regions(one: TrainingRun, blocks: Sequence[str]) -> list[Region]:

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.nn import functional
-from torch.utils._python_dispatch import _disable_current_modes
 
 from mdot.library.errors import UnsupportedError
+from mdot.trace.known import outside
 
 
 @contextlib.contextmanager
@@ -78,6 +78,6 @@ def _skipped_share(block_mask: tuple[Any, ...]) -> float | None:
         return 0.0
     if isinstance(counts, FakeTensor):
         return None
-    with _disable_current_modes():
+    with outside():
         computed = int(counts.sum()) + (int(full_counts.sum()) if full_counts is not None else 0)
     return 1 - computed / float(counts.numel() * indices.shape[-1])

@@ -209,7 +209,8 @@ class Timeline(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self._logits > 0 and abs(allocation.elements / self._logits - 1) < LIKE_LOGITS
 
     def close(self) -> None:
-        """Ends the recording, and finds the tensors that are as large as the logits. Memory that is still allocated stays until the end of the step."""
+        """Ends the recording, and finds the tensors that are as large as the logits. Memory that is still allocated
+        stays until the end of the step."""
         for allocation in self.allocations:
             if allocation.kind == Kind.SAMPLES and self._is_like_logits(allocation):
                 allocation.kind = Kind.LOGITS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import threading
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import torch
@@ -18,7 +19,7 @@ from mdot.trace import batch as batches
 from mdot.trace import failures, losses, modules, replacements
 from mdot.trace.graph import Graph
 from mdot.trace.known import DataDependent
-from mdot.trace.module_state import left_alone, plain, stand_in
+from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
 from mdot.trace.operators.call import DTYPES
 from mdot.trace.program import Program, record
 from mdot.trace.recorder import Recorder
@@ -26,6 +27,8 @@ from mdot.trace.recorder import Recorder
 MOST_REAL_BYTES = 8 << 30
 """Maximum size of the parameters that are filled with random values. This happens for modules on the meta device whose
 operators depend on data."""
+
+_lock = threading.RLock()
 
 
 @dataclasses.dataclass
@@ -43,6 +46,14 @@ class Traced:
         return sum(value.count for value in self.graph.parameters if value.name not in self.unused)
 
 
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """A trace replaces functions of PyTorch in the whole process, and the tensors of the module."""
+    with _lock:
+        yield
+
+
+@_one_at_a_time()
 def trace(
     given: Any,
     args: Sequence[Any],
@@ -138,14 +149,15 @@ def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
     """Registers parameters and buffers with the recorder. In fake mode, tensors without data replace both. Otherwise, copies
     replace the buffers, because training changes them."""
     mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) if fake else None
-    shown: dict[int, torch.Tensor] = {}
 
     def show(tensor: torch.Tensor, name: str, is_parameter: bool) -> torch.Tensor:
-        made = tensor if is_parameter else tensor.clone() if mode is None else tensor
+        made = tensor
         if mode is not None:
             made = stand_in(tensor, mode)
-        if mode is not None and is_parameter:
-            made = nn.Parameter(made, requires_grad=tensor.requires_grad)
+            if is_parameter:
+                made = nn.Parameter(made, requires_grad=tensor.requires_grad)
+        elif not is_parameter:
+            made = tensor.clone()
         shape, dtype = tuple(tensor.shape), DTYPES[tensor.dtype]
         if is_parameter:
             value = recorder.graph.parameter(name, shape, dtype)
@@ -159,17 +171,7 @@ def _show_parameters(model: nn.Module, recorder: Recorder, fake: bool) -> None:
         recorder.bind(made, value)
         return made
 
-    for path, module in model.named_modules():
-        for members, is_parameter in ((module._parameters, True), (module._buffers, False)):
-            for name, tensor in members.items():
-                if tensor is None:
-                    continue
-                if id(tensor) not in shown:
-                    shown[id(tensor)] = show(tensor, f"{path}.{name}" if path else name, is_parameter)
-                members[name] = shown[id(tensor)]
-        if isinstance(module, nn.RNNBase):  # keeps a separate list of its parameters
-            names: Any = module._flat_weights_names
-            module._flat_weights = [getattr(module, name, None) for name in names]
+    replace_tensors(model, show)
 
 
 def _inputs(inputs: tuple[list[Any], dict[str, Any]], recorder: Recorder, fake: bool) -> tuple[list[Any], dict[str, Any]]:
@@ -234,22 +236,10 @@ def _with_data(model: nn.Module) -> nn.Module:
     if not any(p.device.type == "meta" for p in model.parameters()):
         return model
     made = copy.deepcopy(model)
-    filled: dict[int, torch.Tensor] = {}  # by the tensor on the meta device, so that tied parameters stay tied
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        for module in made.modules():
-            for members in _members(module):
-                for name, tensor in members.items():
-                    if tensor is not None and tensor.device.type != "cpu":
-                        if id(tensor) not in filled:
-                            filled[id(tensor)] = _random_like(tensor)
-                        members[name] = filled[id(tensor)]
+        replace_tensors(made, lambda tensor, *_: tensor if tensor.device.type == "cpu" else _random_like(tensor))
     return made
-
-
-def _members(module: nn.Module) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The dictionaries of the module's own parameters and buffers."""
-    return module._parameters, module._buffers
 
 
 def _random_like(tensor: torch.Tensor) -> torch.Tensor:

@@ -20,11 +20,12 @@ from mdot.trace import modules
 from mdot.trace.autocast import like_cuda
 from mdot.trace.gpu_kernels import GpuKernels, unpacked_sequences
 from mdot.trace.known import DataDependent, KnownContents, outside
-from mdot.trace.module_state import left_alone, plain, stand_in
+from mdot.trace.module_state import left_alone, plain, replace_tensors, stand_in
 from mdot.trace.timeline import NEVER, Timeline, storages
 
 SAMPLES = 23
 """Batch of the run: a prime, so that it divides the size of a tensor only if the tensor grows with the batch."""
+
 
 @dataclasses.dataclass
 class ModuleCall:
@@ -124,10 +125,9 @@ def _show_parameters(
     model: nn.Module, mode: FakeTensorMode, dtype: torch.dtype | None, timeline: Timeline
 ) -> list[nn.Parameter]:
     """Replaces parameters and buffers by tensors without data, and returns the parameters."""
-    shown: dict[int, torch.Tensor] = {}
     parameters: list[nn.Parameter] = []
 
-    def show(tensor: torch.Tensor, is_parameter: bool) -> torch.Tensor:
+    def show(tensor: torch.Tensor, _: str, is_parameter: bool) -> torch.Tensor:
         wanted = dtype if dtype is not None and tensor.is_floating_point() else tensor.dtype
         made: torch.Tensor = stand_in(tensor, mode, dtype=wanted)
         if timeline.known is not None and not is_parameter and tensor.device.type == "cpu":
@@ -139,17 +139,7 @@ def _show_parameters(
             timeline.ignore([made])
         return made
 
-    for module in model.modules():
-        for members, is_parameter in ((module._parameters, True), (module._buffers, False)):
-            for name, tensor in members.items():
-                if tensor is None:
-                    continue
-                if id(tensor) not in shown:
-                    shown[id(tensor)] = show(tensor, is_parameter)
-                members[name] = shown[id(tensor)]  # type: ignore[assignment]
-        if isinstance(module, nn.RNNBase):  # keeps a separate list of its parameters
-            names: Any = module._flat_weights_names
-            module._flat_weights = [getattr(module, name, None) for name in names]
+    replace_tensors(model, show)
     return parameters
 
 

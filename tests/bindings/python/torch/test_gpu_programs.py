@@ -85,6 +85,12 @@ class GpuPrograms(support.TestCase):
     def test_recomputed_dropout_has_a_mask_of_bytes(self) -> None:
         self.assertEqual(sizes(run_of(CheckpointedDropout(), 64)).count(SAMPLES * 64), 2)
 
+    def test_dropout_in_place_has_a_mask_of_the_type_and_no_result(self) -> None:
+        model = nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.1, inplace=True))
+        found = forward_sizes(run_of(model, 64))
+        self.assertEqual(found.count(SAMPLES * 64 * 4), 3)  # the input, the linear and the mask
+        self.assertEqual(found.count(SAMPLES * 64), 0)
+
     def test_hooks_of_the_first_run_are_removed(self) -> None:
         model = Hooked(8, 8)
         run_of(model, 8)

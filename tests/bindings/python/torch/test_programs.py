@@ -5,6 +5,7 @@ The reference for memory is PyTorch's own torch.distributed._tools.mem_tracker o
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import math
 import unittest
@@ -54,6 +55,16 @@ def peak_bytes(make: Make, batch: int, dtype: torch.dtype = torch.float32) -> in
                     tracker.reset_mod_stats()
         snapshot = tracker.get_tracker_snapshot("peak")
     return int(next(sizes for device, sizes in snapshot.items() if device.type == "cpu")["Total"])
+
+
+def replaced_functions() -> tuple[Any, ...]:
+    """The functions of PyTorch that a trace replaces."""
+    checkpointing, functional = torch.utils.checkpoint.CheckpointFunction, nn.functional
+    contexts = torch.no_grad, torch.enable_grad, torch.inference_mode, torch.set_grad_enabled, torch.amp.autocast_mode.autocast
+    of_contexts = [getattr(cls, name) for cls in contexts for name in ("__init__", "__enter__", "__exit__")]
+    attention = functional.scaled_dot_product_attention
+    backward: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
+    return *of_contexts, checkpointing.forward, functional.dropout, attention, nn.SyncBatchNorm.forward, backward
 
 
 def read(make: Make) -> mdot.Job:
@@ -313,13 +324,22 @@ class Configurations(support.TestCase):
                 self.assertEqual(by_default.step_ms, mdot.predict(job, "A100", 64, attention=kernels).step_ms)
 
     def test_trace_restores_pytorch(self) -> None:
-        before = torch.amp.autocast_mode.autocast.__init__, torch.no_grad.__enter__, torch.set_grad_enabled.__init__
+        before = replaced_functions()
         job_of(Autocast(), torch.zeros(2, 256))
-        after = torch.amp.autocast_mode.autocast.__init__, torch.no_grad.__enter__, torch.set_grad_enabled.__init__
-        self.assertEqual(before, after)
+        with self.assertRaises(mdot.TracedModuleError):
+            job_of(Autocast(), torch.zeros(2, 255))
+        self.assertEqual(before, replaced_functions())
         x = torch.zeros(2, 8)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             self.assertEqual(nn.functional.layer_norm(x.bfloat16(), (8,)).dtype, torch.bfloat16)
+
+    def test_traces_of_several_threads_restore_pytorch(self) -> None:
+        before = replaced_functions()
+        model = nn.Sequential(*(nn.Linear(8, 8) for _ in range(20)))
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            sizes = list(pool.map(lambda _: len(mdot.Job.from_torch(model, torch.zeros(4, 8))), range(8)))
+        self.assertEqual(sizes, [20] * 8)
+        self.assertEqual(before, replaced_functions())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """The kernel that scaled_dot_product_attention selects on an NVIDIA GPU of compute capability 8.0: flash, else efficient,
-else math, as PyTorch's sdp_utils.cpp does. Fake tensors have no card that PyTorch could ask, and would always get math."""
+else math, as PyTorch's sdp_utils.cpp does. Fake tensors have no card that PyTorch could ask, and would always get math.
+
+mdot/trace/gpu_kernels.py makes the same choice. The two share no code, because this one is the reference that tests it."""
 
 from __future__ import annotations
 
@@ -28,14 +30,13 @@ def choose(query, key, value, mask, is_causal: bool, is_grouped: bool) -> str:
         return "flash"
     alignment = 8 if query.dtype in HALF else 4
     is_aligned = query.shape[-1] % alignment == 0 and value.shape[-1] % alignment == 0
-    masks_learn = mask is not None and mask.requires_grad and query.dtype not in (*HALF, torch.float32)
-    if query.dtype in (*HALF, torch.float32) and len(heads) == 1 and is_aligned and not masks_learn:
+    if query.dtype in (*HALF, torch.float32) and len(heads) == 1 and is_aligned:
         return "efficient"
     return "math"
 
 
 def _bias(mask: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-    """The additive mask that the memory-efficient kernel reads: rows are padded to a multiple of 16 bytes or more."""
+    """The additive mask that the memory-efficient kernel reads: rows are padded to a multiple of 16 elements."""
     if mask.dtype == torch.bool:
         mask = torch.zeros_like(mask, dtype=query.dtype).masked_fill_(mask.logical_not(), -math.inf)
     length = mask.shape[-1]

@@ -38,7 +38,7 @@ def _has(name: str, value: Any) -> bool:
 
 
 def expressible(options: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The options for this mdot, and those that it lacks, for example precision=fp8. A fused optimizer becomes the plain one if
+    """The options for this mdot, and those that it lacks. A fused optimizer becomes the plain one if
     this mdot distinguishes no implementations."""
     known, lacking = {}, []
     for name, value in options.items():
