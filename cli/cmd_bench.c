@@ -475,7 +475,7 @@ static const cli_option options[] = {
      .at = offsetof(bench_request, reading.dims),
      .least = 1,
      .repeats = true},
-    {.name = "json", .help = "print the results as JSON", .kind = CLI_FLAG, .at = offsetof(bench_request, json)},
+    CLI_JSON_OPTION(bench_request, json, "print the results as JSON"),
 };
 static const char *const synopsis[] = {"MODEL.mdot [OPTION]…", "MODEL.mdot --round JOB… [OPTION]…", NULL};
 

@@ -16,25 +16,10 @@ typedef struct calibrate_request {
 } calibrate_request;
 
 static const cli_option options[] = {
-    {.name = "output",
-     .letter = 'o',
-     .value = "FILE.cal",
-     .help = "output file of the calibration (required)",
-     .kind = CLI_TEXT,
-     .at = offsetof(calibrate_request, output),
-     .files = "cal"},
-    {.name = "model",
-     .letter = 'm',
-     .value = "FILE",
-     .help = "the compiled predictor to calibrate (default: the same as for `mdot predict`)",
-     .kind = CLI_TEXT,
-     .at = offsetof(calibrate_request, model_path),
-     .files = "mdot"},
-    {.name = "quiet",
-     .letter = 'q',
-     .help = "suppress warnings about the jobs",
-     .kind = CLI_FLAG,
-     .at = offsetof(calibrate_request, quiet)},
+    CLI_OUTPUT_OPTION(calibrate_request, output, "FILE.cal", "output file of the calibration (required)", "cal"),
+    PREDICT_MODEL_OPTION(calibrate_request, model_path, NULL,
+                         "the compiled predictor to calibrate (default: the same as for `mdot predict`)"),
+    CLI_QUIET_OPTION(calibrate_request, quiet, "suppress warnings about the jobs"),
 };
 static const char *const synopsis[] = {"MEASURED.csv -o FILE.cal [OPTION]…", NULL};
 

@@ -88,6 +88,20 @@ void predict_json_explanation(const predict_answers *answers, size_t i);
  * NULL. */
 mdot_status predict_open_model(const char *path, const char *output, mdot_predictor **out_predictor,
                                mdot_context **out_context, mdot_error *err);
+/* Rows of an option table for the arguments `path` of predict_open_model and predict_load_calibration, which are
+ * members of `request`. */
+#define PREDICT_MODEL_OPTION(request, path, HEADING, HELP)                                                             \
+    {                                                                                                                  \
+        .heading = HEADING, .name = "model", .letter = 'm', .value = "FILE", .help = HELP, .kind = CLI_TEXT,           \
+        .at = offsetof(request, path), .files = "mdot"                                                                 \
+    }
+#define PREDICT_CALIBRATION_OPTION(request, path)                                                                      \
+    {                                                                                                                  \
+        .name = "calibration", .letter = 'c', .value = "FILE.cal",                                                     \
+        .help = "apply a calibration that `mdot calibrate` made", .kind = CLI_TEXT, .at = offsetof(request, path),     \
+        .files = "cal"                                                                                                 \
+    }
+
 /* Loads a calibration, which must have been made with the predictor of this name. The caller destroys it, also after
  * a failure. */
 mdot_status predict_load_calibration(const char *path, const char *predictor, mdot_calibration **out_calibration,

@@ -202,7 +202,7 @@ static const cli_option options[] = {
      .at = offsetof(verify_request, seed),
      .least = 1,
      .most = INT64_MAX},
-    {.name = "json", .help = "print the rows as JSON", .kind = CLI_FLAG, .at = offsetof(verify_request, json)},
+    CLI_JSON_OPTION(verify_request, json, "print the rows as JSON"),
 };
 static const char *const synopsis[] = {"MODEL.mdot MODEL.onnx [OPTION]…", NULL};
 
