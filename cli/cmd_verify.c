@@ -201,7 +201,7 @@ static const cli_option options[] = {
      .kind = CLI_WHOLE,
      .at = offsetof(verify_request, seed),
      .least = 1,
-     .most = INT64_MAX},
+     .most = (INT64_C(1) << 53) - 1},
     CLI_JSON_OPTION(verify_request, json, "print the rows as JSON"),
 };
 static const char *const synopsis[] = {"MODEL.mdot MODEL.onnx [OPTION]…", NULL};
