@@ -158,9 +158,9 @@ const cli_command cli_calibrate = {
         "contains a factor and a narrower interval for each measured GPU, and a common correction for "
         "all other GPUs. Start with three rows or more; the effect grows with the number of rows.\n\nThe "
         "first line of the table names its columns: job, gpu, batch and ms, and any of dim, frozen, "
-        "trained, precision, layout, optimizer, attention, compile, checkpoint, accumulate, torch, gpus, "
-        "parallel, nodes, link and network as `mdot predict` defines them. An empty cell selects "
-        "the default. mdot ignores the column `note` and lines that begin with #. Paths of jobs are relative "
+        "trained and the options of `mdot predict` under \"Training\" and \"Several GPUs\", for example precision "
+        "or parallel. An empty cell selects the default. mdot ignores the column `note` and lines that begin with #. "
+        "Paths of jobs are relative "
         "to the folder of the table.",
     CLI_OPTIONS(options),
     .notes = "For example:\n\njob,gpu,batch,precision,gpus,ms\nbert.onnx,A100,32,amp-bf16,8,161.5",
