@@ -7,7 +7,7 @@ typedef struct gpus_request {
     bool json;
 } gpus_request;
 
-/* Returns how the shipped predictor knows the GPU model: "trained on", "checked", or "". */
+/* Returns how the shipped predictor knows the GPU model: "trained on", "inference", or "". */
 static const char *evidence_of(const char *name)
 {
     static const struct {

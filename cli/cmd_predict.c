@@ -159,8 +159,7 @@ static const cli_option options[] = {
     {.name = "price",
      .value = "X/h|FILE",
      .help = "price of a GPU per hour, for example 2.5, $2.5/h or 2EUR, or a file of lines such as \"A100 2.5\". Shows "
-             "the cost of the "
-             "training, or of a million samples if the number of steps is unknown",
+             "the cost of the training, or of a million samples if the number of steps is unknown",
      .kind = CLI_CALL,
      .call = cli_read_gpu_prices,
      .at = offsetof(predict_request, prices),

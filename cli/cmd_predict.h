@@ -48,8 +48,7 @@ typedef struct predict_answers {
     predict_variant *variants;
     size_t variant_count;
     size_t *variant;           /* variant of each prediction */
-    const mdot_job *first_job; /* the first variant's job, which represents all variants in the description
-                                         * of the job */
+    const mdot_job *first_job; /* the first variant's job; its description stands for all variants */
     mdot_job_info job;         /* info of the first variant's job */
     cli_job_choices choices;
     char predictor[128], compiler[128]; /* the artefact's name, and the compiler that made it */
