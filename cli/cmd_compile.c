@@ -158,15 +158,10 @@ static const cli_option options[] = {
      .kind = CLI_CALL,
      .call = parse_entry,
      .repeats = true},
-    {.name = "dim",
-     .letter = 'd',
-     .value = "NAME=N",
-     .help = "fix a symbolic dimension of the model other than the length, such as a batch. NAME=OTHER "
-             "declares that two dimensions are equal. The artefact omits inputs that NAME=0 makes empty, such "
-             "as cached keys",
-     .kind = CLI_DIM,
-     .at = offsetof(compile_request, dims),
-     .repeats = true},
+    CLI_DIM_OPTION(compile_request, dims, 0,
+                   "fix a symbolic dimension of the model other than the length, such as a batch. NAME=OTHER "
+                   "declares that two dimensions are equal. The artefact omits inputs that NAME=0 makes empty, such "
+                   "as cached keys"),
     {.name = "name",
      .value = "NAME",
      .help = "name of the predictor (default: the file name of the first model)",

@@ -64,7 +64,12 @@ typedef struct cli_command {
     const cli_variable *environment;
 } cli_command;
 
-/* Rows of option tables that several subcommands have. `path`, `json` and `quiet` are members of `request`. */
+/* Rows of option tables that several subcommands have. `path`, `dims`, `json` and `quiet` are members of `request`. */
+#define CLI_DIM_OPTION(request, dims, LEAST, HELP)                                                                     \
+    {                                                                                                                  \
+        .name = "dim", .letter = 'd', .value = "NAME=N", .help = HELP, .kind = CLI_DIM, .at = offsetof(request, dims), \
+        .least = LEAST, .repeats = true                                                                                \
+    }
 #define CLI_OUTPUT_OPTION(request, path, VALUE, HELP, SUFFIX)                                                          \
     {                                                                                                                  \
         .name = "output", .letter = 'o', .value = VALUE, .help = HELP, .kind = CLI_TEXT,                               \
