@@ -5,6 +5,7 @@
  *
  *   elf_read.h        sections and segments of an ELF file in memory
  *   file.h            reading without blocking; writing a file that appears when it is complete
+ *   foreign_file.h    recognises files that users mistake for ONNX models
  *   stale_temp.h      temporary files that a killed process left behind
  *   join.h            names joined into a buffer of fixed size
  *   suggest.h         suggests a known name for a misspelt one
@@ -12,6 +13,7 @@
  *   printable.h       text from files, made safe for a terminal
  *   struct_version.h  structs of the public headers that may grow
  *   memstream.h       text written into memory through a FILE
+ *   spin.h            the pause of a loop that polls a word
  */
 #ifndef BS_FILE_H
 #define BS_FILE_H

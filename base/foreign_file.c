@@ -68,17 +68,15 @@ static void recognise_weights(const content *c, const char *kind, bs_foreign *ou
 static bool read_class(const content *c, char class[CLASS_BYTES])
 {
     static const char key[] = "\"architectures\"";
-    size_t size = c->size;
-    const unsigned char *found = memmem(c->bytes, size, key, sizeof key - 1);
+    const unsigned char *found = memmem(c->bytes, c->size, key, sizeof key - 1);
     if (found == NULL) return false;
-    const content all = {.bytes = c->bytes, .size = size};
     size_t at = (size_t)(found - c->bytes) + sizeof key - 1;
     for (const char *expected = ":[\""; *expected != '\0'; expected++) {
-        at = skip_blanks(&all, at);
-        if (at == size || c->bytes[at++] != (unsigned char)*expected) return false;
+        at = skip_blanks(c, at);
+        if (at == c->size || c->bytes[at++] != (unsigned char)*expected) return false;
     }
     size_t length = 0;
-    for (; at + length < size && length < CLASS_BYTES - 1 && c->bytes[at + length] != '"'; length++) {
+    for (; at + length < c->size && length < CLASS_BYTES - 1 && c->bytes[at + length] != '"'; length++) {
         unsigned char letter = c->bytes[at + length];
         bool is_word = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
                        (letter >= '0' && letter <= '9') || letter == '_';
@@ -86,7 +84,7 @@ static bool read_class(const content *c, char class[CLASS_BYTES])
         class[length] = (char)letter;
     }
     class[length] = '\0';
-    return length > 0 && at + length < size && c->bytes[at + length] == '"';
+    return length > 0 && at + length < c->size && c->bytes[at + length] == '"';
 }
 
 static void recognise_json(const content *c, bs_foreign *out)

@@ -466,16 +466,11 @@ static const cli_option options[] = {
      .at = offsetof(bench_request, configurations),
      .least = 1,
      .most = MAX_CONFIGURATIONS},
-    {.name = "dim",
-     .letter = 'd',
-     .value = "NAME=N",
-     .help = "fix a symbolic dimension of the jobs of --round other than the batch, or set it equal to another one "
-             "(NAME=OTHER)",
-     .kind = CLI_DIM,
-     .at = offsetof(bench_request, reading.dims),
-     .least = 1,
-     .repeats = true},
-    {.name = "json", .help = "print the results as JSON", .kind = CLI_FLAG, .at = offsetof(bench_request, json)},
+    CLI_DIM_OPTION(
+        bench_request, reading.dims, 1,
+        "fix a symbolic dimension of the jobs of --round other than the batch, or set it equal to another one "
+        "(NAME=OTHER)"),
+    CLI_JSON_OPTION(bench_request, json, "print the results as JSON"),
 };
 static const char *const synopsis[] = {"MODEL.mdot [OPTION]…", "MODEL.mdot --round JOB… [OPTION]…", NULL};
 

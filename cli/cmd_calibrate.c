@@ -16,25 +16,10 @@ typedef struct calibrate_request {
 } calibrate_request;
 
 static const cli_option options[] = {
-    {.name = "output",
-     .letter = 'o',
-     .value = "FILE.cal",
-     .help = "output file of the calibration (required)",
-     .kind = CLI_TEXT,
-     .at = offsetof(calibrate_request, output),
-     .files = "cal"},
-    {.name = "model",
-     .letter = 'm',
-     .value = "FILE",
-     .help = "the compiled predictor to calibrate (default: the same as for `mdot predict`)",
-     .kind = CLI_TEXT,
-     .at = offsetof(calibrate_request, model_path),
-     .files = "mdot"},
-    {.name = "quiet",
-     .letter = 'q',
-     .help = "suppress warnings about the jobs",
-     .kind = CLI_FLAG,
-     .at = offsetof(calibrate_request, quiet)},
+    CLI_OUTPUT_OPTION(calibrate_request, output, "FILE.cal", "output file of the calibration (required)", "cal"),
+    PREDICT_MODEL_OPTION(calibrate_request, model_path, NULL,
+                         "the compiled predictor to calibrate (default: the same as for `mdot predict`)"),
+    CLI_QUIET_OPTION(calibrate_request, quiet, "suppress warnings about the jobs"),
 };
 static const char *const synopsis[] = {"MEASURED.csv -o FILE.cal [OPTION]…", NULL};
 
@@ -173,9 +158,9 @@ const cli_command cli_calibrate = {
         "contains a factor and a narrower interval for each measured GPU, and a common correction for "
         "all other GPUs. Start with three rows or more; the effect grows with the number of rows.\n\nThe "
         "first line of the table names its columns: job, gpu, batch and ms, and any of dim, frozen, "
-        "trained, precision, layout, optimizer, attention, compile, checkpoint, accumulate, torch, gpus, "
-        "parallel, nodes, link and network as `mdot predict` defines them. An empty cell selects "
-        "the default. mdot ignores the column `note` and lines that begin with #. Paths of jobs are relative "
+        "trained and the options of `mdot predict` under \"Training\" and \"Several GPUs\", for example precision "
+        "or parallel. An empty cell selects the default. mdot ignores the column `note` and lines that begin with #. "
+        "Paths of jobs are relative "
         "to the folder of the table.",
     CLI_OPTIONS(options),
     .notes = "For example:\n\njob,gpu,batch,precision,gpus,ms\nbert.onnx,A100,32,amp-bf16,8,161.5",

@@ -134,12 +134,8 @@ static const cli_option options[] = {
      .help = "absolute tolerance (default 1e-6)",
      .kind = CLI_REAL,
      .at = offsetof(tally, options.absolute_tolerance)},
-    {.name = "quiet",
-     .letter = 'q',
-     .help = "print only failures and the summary",
-     .kind = CLI_FLAG,
-     .at = offsetof(tally, quiet)},
-    {.name = "json", .help = "print the results as JSON", .kind = CLI_FLAG, .at = offsetof(tally, json)},
+    CLI_QUIET_OPTION(tally, quiet, "print only failures and the summary"),
+    CLI_JSON_OPTION(tally, json, "print the results as JSON"),
 };
 static const char *const synopsis[] = {"PATH… [OPTION]…", NULL};
 

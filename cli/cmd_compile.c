@@ -107,13 +107,9 @@ static const char *const *compute_names(void)
 }
 
 static const cli_option options[] = {
-    {.name = "output",
-     .letter = 'o',
-     .value = "FILE",
-     .help = "the artefact to write (required). It must be a regular file, because mdot replaces it atomically",
-     .kind = CLI_TEXT,
-     .at = offsetof(compile_request, output),
-     .files = "mdot"},
+    CLI_OUTPUT_OPTION(
+        compile_request, output, "FILE",
+        "the artefact to write (required). It must be a regular file, because mdot replaces it atomically", "mdot"),
     {.name = "buckets",
      .letter = 'b',
      .value = "N,N,…",
@@ -162,15 +158,10 @@ static const cli_option options[] = {
      .kind = CLI_CALL,
      .call = parse_entry,
      .repeats = true},
-    {.name = "dim",
-     .letter = 'd',
-     .value = "NAME=N",
-     .help = "fix a symbolic dimension of the model other than the length, such as a batch. NAME=OTHER "
-             "declares that two dimensions are equal. The artefact omits inputs that NAME=0 makes empty, such "
-             "as cached keys",
-     .kind = CLI_DIM,
-     .at = offsetof(compile_request, dims),
-     .repeats = true},
+    CLI_DIM_OPTION(compile_request, dims, 0,
+                   "fix a symbolic dimension of the model other than the length, such as a batch. NAME=OTHER "
+                   "declares that two dimensions are equal. The artefact omits inputs that NAME=0 makes empty, such "
+                   "as cached keys"),
     {.name = "name",
      .value = "NAME",
      .help = "name of the predictor (default: the file name of the first model)",
@@ -182,11 +173,7 @@ static const cli_option options[] = {
              "\"cuda\" (CUDA source) and \"ptxas\" (output of NVIDIA's assembler)",
      .kind = CLI_TEXT,
      .at = offsetof(compile_request, options.dump_pass)},
-    {.name = "quiet",
-     .letter = 'q',
-     .help = "suppress progress and warnings",
-     .kind = CLI_FLAG,
-     .at = offsetof(compile_request, quiet)},
+    CLI_QUIET_OPTION(compile_request, quiet, "suppress progress and warnings"),
 };
 static const char *const synopsis[] = {"MODEL.onnx -o MODEL.mdot [OPTION]…",
                                        "--entry NAME=MODEL.onnx [--entry …] -o MODEL.mdot [OPTION]…", NULL};

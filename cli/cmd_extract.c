@@ -199,24 +199,16 @@ static const cli_option options[] = {
      .kind = CLI_CHOICE,
      .at = offsetof(extract_request, optimizer),
      .choices = rt_optimizer_names},
-    {.name = "output",
-     .letter = 'o',
-     .value = "FILE",
-     .help =
-         "also write the sequence as a .job file. It omits weights, and it omits names unless --keep-names is given",
-     .kind = CLI_TEXT,
-     .at = offsetof(extract_request, reading.output),
-     .files = "job"},
+    CLI_OUTPUT_OPTION(
+        extract_request, reading.output, "FILE",
+        "also write the sequence as a .job file. It omits weights, and it omits names unless --keep-names is given",
+        "job"),
     {.name = "keep-names",
      .help = "keep the names of the modules that contain the operators, in --json and in the .job file",
      .kind = CLI_FLAG,
      .at = offsetof(extract_request, reading.keep_names)},
-    {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(extract_request, json)},
-    {.name = "quiet",
-     .letter = 'q',
-     .help = "suppress warnings",
-     .kind = CLI_FLAG,
-     .at = offsetof(extract_request, reading.quiet)},
+    CLI_JSON_OPTION(extract_request, json, "print everything as JSON"),
+    CLI_QUIET_OPTION(extract_request, reading.quiet, "suppress warnings"),
 };
 static const char *const synopsis[] = {"JOB.onnx [OPTION]…", "JOB.job [OPTION]…", NULL};
 

@@ -7,7 +7,7 @@ typedef struct gpus_request {
     bool json;
 } gpus_request;
 
-/* Returns how the shipped predictor knows the GPU model: "trained on", "checked", or "". */
+/* Returns how the shipped predictor knows the GPU model: "trained on", "inference", or "". */
 static const char *evidence_of(const char *name)
 {
     static const struct {
@@ -77,7 +77,7 @@ static int run(int argc, char **argv)
 }
 
 static const cli_option options[] = {
-    {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(gpus_request, json)},
+    CLI_JSON_OPTION(gpus_request, json, "print everything as JSON"),
 };
 static const char *const synopsis[] = {"[--json]", NULL};
 

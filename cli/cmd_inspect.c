@@ -348,7 +348,7 @@ static const cli_option options[] = {
      .help = "list the kernels of every bucket (default: only of the largest one)",
      .kind = CLI_FLAG,
      .at = offsetof(inspect_request, every_kernel)},
-    {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(inspect_request, json)},
+    CLI_JSON_OPTION(inspect_request, json, "print everything as JSON"),
 };
 static const char *const synopsis[] = {"MODEL.mdot [OPTION]…", NULL};
 

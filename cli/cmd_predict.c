@@ -12,16 +12,6 @@
 
 /* ---- Options ------------------------------------------------------------------------------------------- */
 
-static bool add_gpus(const char *command, char *text, void *request)
-{
-    return cli_add_gpus(command, text, &((predict_request *)request)->gpus);
-}
-
-static bool add_gpu_spec(const char *command, char *text, void *request)
-{
-    return cli_add_gpu_spec(command, text, &((predict_request *)request)->gpus);
-}
-
 static bool refuse_values(const char *command, const char *what, const char *text, int64_t most)
 {
     cli_usage_error(command, "%s takes integers from 1 to %" PRId64 ", for example 32, 16,32 or 16..64, not \"%s\"",
@@ -90,11 +80,6 @@ static bool parse_sweep(const char *command, char *text, void *request)
     return add_values(command, "--sweep", equals + 1, INT32_MAX, r->dim_values, &r->dim_value_count);
 }
 
-static bool read_prices(const char *command, char *text, void *request)
-{
-    return cli_read_gpu_prices(command, text, &((predict_request *)request)->prices);
-}
-
 static const char *const order_names[PREDICT_ORDER_COUNT + 1] = {
     [PREDICT_BY_TIME] = "time", [PREDICT_BY_THROUGHPUT] = "throughput", [PREDICT_BY_COST] = "cost", NULL};
 
@@ -152,25 +137,12 @@ static const cli_option options[] = {
      .needs = "epochs"},
 #define TRAINING CLI_OPTION_ROW
 #include "runtime/job/configuration.def"
-    {.heading = "GPUs",
-     .name = "gpu",
-     .letter = 'g',
-     .value = "NAME,…",
-     .help = "one or several GPUs, or \"all\" (required)",
-     .kind = CLI_CALL,
-     .call = add_gpus,
-     .repeats = true,
-     .names = mdot_gpu_names,
-     .is_list = true},
-    {.name = "gpu-spec",
-     .value = "FILE|KEY=X,…",
-     .help = "a GPU described by its spec values: name, tflops (half precision, dense), memory (GiB), "
-             "bandwidth (GB/s) and others that `mdot gpus --json` lists. Missing values are those of the most "
-             "similar GPU, or of like=NAME",
-     .kind = CLI_CALL,
-     .call = add_gpu_spec,
-     .repeats = true,
-     .files = "*"},
+    CLI_GPU_OPTION(predict_request, gpus, "one or several GPUs, or \"all\" (required)"),
+    CLI_GPU_SPEC_OPTION(
+        predict_request, gpus,
+        "a GPU described by its spec values: name, tflops (half precision, dense), memory (GiB), "
+        "bandwidth (GB/s) and others that `mdot gpus --json` lists. Missing values are those of the most "
+        "similar GPU, or of like=NAME"),
 #define CLUSTER CLI_OPTION_ROW
 #define GROUP CLI_GROUP_ROW
 #include "runtime/job/configuration.def"
@@ -187,10 +159,10 @@ static const cli_option options[] = {
     {.name = "price",
      .value = "X/h|FILE",
      .help = "price of a GPU per hour, for example 2.5, $2.5/h or 2EUR, or a file of lines such as \"A100 2.5\". Shows "
-             "the cost of the "
-             "training, or of a million samples if the number of steps is unknown",
+             "the cost of the training, or of a million samples if the number of steps is unknown",
      .kind = CLI_CALL,
-     .call = read_prices,
+     .call = cli_read_gpu_prices,
+     .at = offsetof(predict_request, prices),
      .files = "*"},
     {.name = "sort",
      .value = "BY",
@@ -202,28 +174,13 @@ static const cli_option options[] = {
      .help = "show all columns of the table, beyond 80 characters per line",
      .kind = CLI_FLAG,
      .at = offsetof(predict_request, wide)},
-    {.heading = "Predictor",
-     .name = "model",
-     .letter = 'm',
-     .value = "FILE",
-     .help = "a compiled predictor (default: the environment variable MDOT_PREDICTOR, otherwise the predictor "
-             "of the installation)",
-     .kind = CLI_TEXT,
-     .at = offsetof(predict_request, model_path),
-     .files = "mdot"},
-    {.name = "calibration",
-     .letter = 'c',
-     .value = "FILE.cal",
-     .help = "apply a calibration that `mdot calibrate` made",
-     .kind = CLI_TEXT,
-     .at = offsetof(predict_request, calibration_path),
-     .files = "cal"},
-    {.name = "json", .help = "print everything as JSON", .kind = CLI_FLAG, .at = offsetof(predict_request, json)},
-    {.name = "quiet",
-     .letter = 'q',
-     .help = "suppress warnings",
-     .kind = CLI_FLAG,
-     .at = offsetof(predict_request, reading.quiet)},
+    PREDICT_MODEL_OPTION(
+        predict_request, model_path, "Predictor",
+        "a compiled predictor (default: the environment variable MDOT_PREDICTOR, otherwise the predictor "
+        "of the installation)"),
+    PREDICT_CALIBRATION_OPTION(predict_request, calibration_path),
+    CLI_JSON_OPTION(predict_request, json, "print everything as JSON"),
+    CLI_QUIET_OPTION(predict_request, reading.quiet, "suppress warnings"),
 };
 static const char *const synopsis[] = {"JOB.onnx --gpu NAME [OPTION]…", "JOB.job --gpu NAME [OPTION]…", NULL};
 

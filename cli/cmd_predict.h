@@ -48,8 +48,7 @@ typedef struct predict_answers {
     predict_variant *variants;
     size_t variant_count;
     size_t *variant;           /* variant of each prediction */
-    const mdot_job *first_job; /* the first variant's job, which represents all variants in the description
-                                         * of the job */
+    const mdot_job *first_job; /* the first variant's job; its description stands for all variants */
     mdot_job_info job;         /* info of the first variant's job */
     cli_job_choices choices;
     char predictor[128], compiler[128]; /* the artefact's name, and the compiler that made it */
@@ -88,6 +87,20 @@ void predict_json_explanation(const predict_answers *answers, size_t i);
  * NULL. */
 mdot_status predict_open_model(const char *path, const char *output, mdot_predictor **out_predictor,
                                mdot_context **out_context, mdot_error *err);
+/* Rows of an option table for the arguments `path` of predict_open_model and predict_load_calibration, which are
+ * members of `request`. */
+#define PREDICT_MODEL_OPTION(request, path, HEADING, HELP)                                                             \
+    {                                                                                                                  \
+        .heading = HEADING, .name = "model", .letter = 'm', .value = "FILE", .help = HELP, .kind = CLI_TEXT,           \
+        .at = offsetof(request, path), .files = "mdot"                                                                 \
+    }
+#define PREDICT_CALIBRATION_OPTION(request, path)                                                                      \
+    {                                                                                                                  \
+        .name = "calibration", .letter = 'c', .value = "FILE.cal",                                                     \
+        .help = "apply a calibration that `mdot calibrate` made", .kind = CLI_TEXT, .at = offsetof(request, path),     \
+        .files = "cal"                                                                                                 \
+    }
+
 /* Loads a calibration, which must have been made with the predictor of this name. The caller destroys it, also after
  * a failure. */
 mdot_status predict_load_calibration(const char *path, const char *predictor, mdot_calibration **out_calibration,

@@ -18,24 +18,8 @@ typedef struct report_request {
 
 enum { DEFAULT_BATCH = 32, MOST_BATCH = 1024 };
 
-static bool add_gpus(const char *command, char *text, void *request)
-{
-    return cli_add_gpus(command, text, &((report_request *)request)->gpus);
-}
-
-static bool add_gpu_spec(const char *command, char *text, void *request)
-{
-    return cli_add_gpu_spec(command, text, &((report_request *)request)->gpus);
-}
-
 static const cli_option options[] = {
-    {.name = "output",
-     .letter = 'o',
-     .value = "FILE.html",
-     .help = "output file of the report (required)",
-     .kind = CLI_TEXT,
-     .at = offsetof(report_request, output),
-     .files = "html"},
+    CLI_OUTPUT_OPTION(report_request, output, "FILE.html", "output file of the report (required)", "html"),
     {.heading = "Jobs",
      .name = "batch",
      .letter = 'b',
@@ -48,46 +32,15 @@ static const cli_option options[] = {
     CLI_READING_OPTIONS(report_request, reading),
 #define TRAINING CLI_OPTION_ROW
 #include "runtime/job/configuration.def"
-    {.heading = "GPUs",
-     .name = "gpu",
-     .letter = 'g',
-     .value = "NAME,…",
-     .help = "up to 16 GPUs (default: T4, L4, RTX-3090, A100, L40S, H100, H200)",
-     .kind = CLI_CALL,
-     .call = add_gpus,
-     .repeats = true,
-     .names = mdot_gpu_names,
-     .is_list = true},
-    {.name = "gpu-spec",
-     .value = "FILE|KEY=X,…",
-     .help = "a GPU described by its spec values, as for `mdot predict`",
-     .kind = CLI_CALL,
-     .call = add_gpu_spec,
-     .repeats = true,
-     .files = "*"},
+    CLI_GPU_OPTION(report_request, gpus, "up to 16 GPUs (default: T4, L4, RTX-3090, A100, L40S, H100, H200)"),
+    CLI_GPU_SPEC_OPTION(report_request, gpus, "a GPU described by its spec values, as for `mdot predict`"),
 #define CLUSTER CLI_OPTION_ROW
 #define GROUP CLI_GROUP_ROW
 #include "runtime/job/configuration.def"
-    {.heading = "Predictor",
-     .name = "model",
-     .letter = 'm',
-     .value = "FILE",
-     .help = "a compiled predictor (default: the same as for `mdot predict`)",
-     .kind = CLI_TEXT,
-     .at = offsetof(report_request, model_path),
-     .files = "mdot"},
-    {.name = "calibration",
-     .letter = 'c',
-     .value = "FILE.cal",
-     .help = "apply a calibration that `mdot calibrate` made",
-     .kind = CLI_TEXT,
-     .at = offsetof(report_request, calibration_path),
-     .files = "cal"},
-    {.name = "quiet",
-     .letter = 'q',
-     .help = "suppress warnings about the jobs",
-     .kind = CLI_FLAG,
-     .at = offsetof(report_request, reading.quiet)},
+    PREDICT_MODEL_OPTION(report_request, model_path, "Predictor",
+                         "a compiled predictor (default: the same as for `mdot predict`)"),
+    PREDICT_CALIBRATION_OPTION(report_request, calibration_path),
+    CLI_QUIET_OPTION(report_request, reading.quiet, "suppress warnings about the jobs"),
 };
 static const char *const synopsis[] = {"JOB… -o FILE.html [OPTION]…", NULL};
 

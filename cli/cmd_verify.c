@@ -151,13 +151,7 @@ static const cli_option options[] = {
      .help = "the entry point that was compiled from MODEL.onnx (default \"predict\")",
      .kind = CLI_TEXT,
      .at = offsetof(verify_request, entry)},
-    {.name = "dim",
-     .letter = 'd',
-     .value = "NAME=N",
-     .help = "the same dimensions that `mdot compile` fixed",
-     .kind = CLI_DIM,
-     .at = offsetof(verify_request, dims),
-     .repeats = true},
+    CLI_DIM_OPTION(verify_request, dims, 0, "the same dimensions that `mdot compile` fixed"),
     {.name = "tolerance",
      .value = "X",
      .help = "maximum relative error (default 1e-4). For matrices in bf16 or fp16, the limit is at least "
@@ -201,8 +195,8 @@ static const cli_option options[] = {
      .kind = CLI_WHOLE,
      .at = offsetof(verify_request, seed),
      .least = 1,
-     .most = INT64_MAX},
-    {.name = "json", .help = "print the rows as JSON", .kind = CLI_FLAG, .at = offsetof(verify_request, json)},
+     .most = (INT64_C(1) << 53) - 1},
+    CLI_JSON_OPTION(verify_request, json, "print the rows as JSON"),
 };
 static const char *const synopsis[] = {"MODEL.mdot MODEL.onnx [OPTION]…", NULL};
 

@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 
-/* Type of an option's value, which is stored at `at` bytes in the subcommand's request. */
+/* Type of an option's value. Its place is `at` bytes into the subcommand's request. */
 typedef enum cli_kind {
     CLI_FLAG,   /* bool; takes no value */
     CLI_TEXT,   /* const char *: the value verbatim */
@@ -17,7 +17,7 @@ typedef enum cli_kind {
     CLI_CHOICE, /* int: index in `choices` */
     CLI_DIM,    /* cli_dims: adds NAME=NUMBER, from `least` on, or NAME=OTHER */
     CLI_TEXTS,  /* cli_texts: adds the value */
-    CLI_CALL,   /* passes the value to `call` */
+    CLI_CALL,   /* passes the value and the place to `call` */
 } cli_kind;
 
 typedef struct cli_option {
@@ -33,7 +33,7 @@ typedef struct cli_option {
     const cli_word *words;      /* other words for the choices; may be NULL */
     const char *fallback;       /* value if only the name is given; a value must then follow '='. NULL: the value is
                                  * required */
-    bool (*call)(const char *command, char *value, void *request); /* returns false after a usage error */
+    bool (*call)(const char *command, char *value, void *place); /* returns false after a usage error */
     const char *excludes, *needs; /* another option that must be absent, or present, together with this one */
     const char *heading;          /* heading before this option and those that follow */
     /* Possible values, for completion: names; a list of them with commas; or files by their suffixes, "onnx|job". */
@@ -63,6 +63,26 @@ typedef struct cli_command {
     const struct cli_command *const *commands;
     const cli_variable *environment;
 } cli_command;
+
+/* Rows of option tables that several subcommands have. `path`, `dims`, `json` and `quiet` are members of `request`. */
+#define CLI_DIM_OPTION(request, dims, LEAST, HELP)                                                                     \
+    {                                                                                                                  \
+        .name = "dim", .letter = 'd', .value = "NAME=N", .help = HELP, .kind = CLI_DIM, .at = offsetof(request, dims), \
+        .least = LEAST, .repeats = true                                                                                \
+    }
+#define CLI_OUTPUT_OPTION(request, path, VALUE, HELP, SUFFIX)                                                          \
+    {                                                                                                                  \
+        .name = "output", .letter = 'o', .value = VALUE, .help = HELP, .kind = CLI_TEXT,                               \
+        .at = offsetof(request, path), .files = SUFFIX                                                                 \
+    }
+#define CLI_JSON_OPTION(request, json, HELP)                                                                           \
+    {                                                                                                                  \
+        .name = "json", .help = HELP, .kind = CLI_FLAG, .at = offsetof(request, json)                                  \
+    }
+#define CLI_QUIET_OPTION(request, quiet, HELP)                                                                         \
+    {                                                                                                                  \
+        .name = "quiet", .letter = 'q', .help = HELP, .kind = CLI_FLAG, .at = offsetof(request, quiet)                 \
+    }
 
 #define CLI_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof(table)[0]
 

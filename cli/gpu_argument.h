@@ -12,12 +12,24 @@ typedef struct cli_gpus {
     size_t count;
 } cli_gpus;
 
-/* Adds "A100,H100" or "all"; false after a usage error. */
-bool cli_add_gpus(const char *command, char *text, cli_gpus *gpus);
-/* Adds a GPU from "name=X,tflops=400,memory=48,bandwidth=900" or from a file of such settings, one per line; false
- * after a usage error. A missing value is taken from the GPU named by `like`, or otherwise from the GPU of the table
- * whose rate in half precision is nearest. Rates of other precisions scale with that rate. */
-bool cli_add_gpu_spec(const char *command, char *text, cli_gpus *gpus);
+/* Adds "A100,H100" or "all" to the cli_gpus; false after a usage error. */
+bool cli_add_gpus(const char *command, char *text, void *gpus);
+/* Adds a GPU to the cli_gpus from "name=X,tflops=400,memory=48,bandwidth=900" or from a file of such settings, one per
+ * line; false after a usage error. A missing value is taken from the GPU named by `like`, or otherwise from the GPU of
+ * the table whose rate in half precision is nearest. Rates of other precisions scale with that rate. */
+bool cli_add_gpu_spec(const char *command, char *text, void *gpus);
+
+/* Rows of an option table for a cli_gpus at `gpus` of `request`. */
+#define CLI_GPU_OPTION(request, gpus, HELP)                                                                            \
+    {                                                                                                                  \
+        .heading = "GPUs", .name = "gpu", .letter = 'g', .value = "NAME,…", .help = HELP, .kind = CLI_CALL,            \
+        .call = cli_add_gpus, .at = offsetof(request, gpus), .repeats = true, .names = mdot_gpu_names, .is_list = true \
+    }
+#define CLI_GPU_SPEC_OPTION(request, gpus, HELP)                                                                       \
+    {                                                                                                                  \
+        .name = "gpu-spec", .value = "FILE|KEY=X,…", .help = HELP, .kind = CLI_CALL, .call = cli_add_gpu_spec,         \
+        .at = offsetof(request, gpus), .repeats = true, .files = "*"                                                   \
+    }
 
 /* Copies a name, cut to the buffer at a whole character. */
 void cli_copy_gpu_name(const char *name, char out[CLI_GPU_NAME_BYTES]);

@@ -44,8 +44,9 @@ static bool read_line(const char *command, const char *path, int number, char *l
     return true;
 }
 
-bool cli_read_gpu_prices(const char *command, char *text, cli_gpu_prices *prices)
+bool cli_read_gpu_prices(const char *command, char *text, void *out_prices)
 {
+    cli_gpu_prices *prices = out_prices;
     prices->is_set = true;
     const char *reason = cli_read_price(text, &prices->of_all);
     if (reason == NULL) return true;

@@ -14,9 +14,9 @@ typedef struct cli_gpu_prices {
     size_t count;
 } cli_gpu_prices;
 
-/* Reads "2.5" or "2.5/h" for any GPU, or a file of lines "A100 2.5", in which '#' begins a comment; false after a
- * usage error. */
-bool cli_read_gpu_prices(const char *command, char *text, cli_gpu_prices *prices);
+/* Reads into a cli_gpu_prices: "2.5" or "2.5/h" for any GPU, or a file of lines "A100 2.5", in which '#' begins a
+ * comment; false after a usage error. */
+bool cli_read_gpu_prices(const char *command, char *text, void *out_prices);
 
 /* Returns the price of an hour of the GPU; NAN if it is unknown. */
 double cli_gpu_price_of(const cli_gpu_prices *prices, const char *gpu);

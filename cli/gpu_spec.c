@@ -31,7 +31,7 @@ static bool add_name(const char *command, const char *name, cli_gpus *gpus)
     return true;
 }
 
-bool cli_add_gpus(const char *command, char *text, cli_gpus *gpus)
+bool cli_add_gpus(const char *command, char *text, void *gpus)
 {
     const char *items[CLI_MAX_GPUS];
     size_t count = 0;
@@ -230,7 +230,7 @@ static bool read_file(spec *s, const char *path, char *text, size_t size)
     return true;
 }
 
-bool cli_add_gpu_spec(const char *command, char *text, cli_gpus *gpus)
+bool cli_add_gpu_spec(const char *command, char *text, void *gpus)
 {
     spec s = {.command = command};
     char content[4096]; /* storage of the strings in the spec */

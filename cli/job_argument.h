@@ -24,14 +24,7 @@ mdot_status cli_read_job(const char *command, const char *path, const cli_readin
 
 /* Rows of an option table for a cli_reading at `member` of `request`. */
 #define CLI_READING_OPTIONS(request, member)                                                                           \
-    {.name = "dim",                                                                                                    \
-     .letter = 'd',                                                                                                    \
-     .value = "NAME=N",                                                                                                \
-     .help = "fix a symbolic dimension other than the batch (or NAME=OTHER)",                                          \
-     .kind = CLI_DIM,                                                                                                  \
-     .at = offsetof(request, member.dims),                                                                             \
-     .least = 1,                                                                                                       \
-     .repeats = true},                                                                                                 \
+    CLI_DIM_OPTION(request, member.dims, 1, "fix a symbolic dimension other than the batch (or NAME=OTHER)"),          \
         {.name = "frozen",                                                                                             \
          .value = "MODULE",                                                                                            \
          .help = "freeze the parameters of this module and of the modules in it; * and ? are wildcards. A .job file "  \

@@ -113,7 +113,7 @@ static bool set(const line *l, const cli_option *option, char *value)
     case CLI_TEXTS:
         return add_text(command, what.text, value, place);
     case CLI_CALL:
-        return option->call(command, value, l->request);
+        return option->call(command, value, place);
     }
     return false;
 }

@@ -54,7 +54,7 @@ const char *cli_read_count(const char *text, int suffixes, int64_t least, int64_
     const char *end = read_decimal(text, &value);
     if (end != NULL && suffixes != 0 && prefix_of(*end) > 0) value *= pow(1000, prefix_of(*end++));
     if (end == NULL || *end != '\0' || value != floor(value)) return suffixes != 0 ? with_suffix : not_whole;
-    if (value < (double)least || value > (double)most || fabs(value) > 0x1p53) return "it is out of range";
+    if (value < (double)least || value > (double)most || fabs(value) >= 0x1p53) return "it is out of range";
     *out = (int64_t)value;
     return NULL;
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Reads a whole number: "100000", "100_000", "1e5". `suffixes`: also "100k", "1.5M", "2G" and "1T", which are powers of
- * 1000. */
+ * 1000. Numbers from 2^53 on are refused, because a double rounds them. */
 const char *cli_read_count(const char *text, int suffixes, int64_t least, int64_t most, int64_t *out);
 
 /* Reads a rate in GB/s (10^9 bytes per second): "12.5", "12.5GB/s", "100Gb/s", "100 Gbit/s", "400Gbps". B is a byte, b

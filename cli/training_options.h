@@ -83,19 +83,19 @@ bool cli_parse_torch(const char *command, char *text, void *training);
      .value = VALUE,                                                                                                   \
      .help = HELP,                                                                                                     \
      .fallback = BARE,                                                                                                 \
-     .at = offsetof(cli_training, value[RT_OPTION_##FIELD]),                                                           \
      CLI_ROW_##KIND(FIELD, LEAST, MOST)},
 #define CLI_GROUP_ROW(SECTION, NAME, VALUE, HELP)                                                                      \
     {.name = #NAME, .value = VALUE, .help = HELP, .kind = CLI_CALL, .call = cli_parse_##NAME},
 
 #define CLI_HEADING(option)                                                                                            \
     ((option) == RT_OPTION_precision ? "Training" : (option) == RT_OPTION_gpu_count ? "Several GPUs" : NULL)
-#define CLI_ROW_COUNT(field, first, last) .kind = CLI_WHOLE, .least = (first), .most = (last)
+#define CLI_ROW_AT(field) .at = offsetof(cli_training, value[RT_OPTION_##field])
+#define CLI_ROW_COUNT(field, first, last) .kind = CLI_WHOLE, CLI_ROW_AT(field), .least = (first), .most = (last)
 #define CLI_ROW_WHOLE CLI_ROW_COUNT
-#define CLI_ROW_REAL(field, first, last) .kind = CLI_RATE, .most = (int64_t)(last)
+#define CLI_ROW_REAL(field, first, last) .kind = CLI_RATE, CLI_ROW_AT(field), .most = (int64_t)(last)
 #define CLI_ROW_CHOICE(field, first, last)                                                                             \
-    .kind = CLI_CHOICE, .choices = rt_##field##_names, .words = cli_##field##_words
-#define CLI_ROW_FLAG(field, first, last) .kind = CLI_FLAG
+    .kind = CLI_CHOICE, CLI_ROW_AT(field), .choices = rt_##field##_names, .words = cli_##field##_words
+#define CLI_ROW_FLAG(field, first, last) .kind = CLI_FLAG, CLI_ROW_AT(field)
 #define CLI_ROW_VERSION(field, first, last) .kind = CLI_CALL, .call = cli_parse_##field, .repeats = true
 
 #endif

@@ -30,6 +30,7 @@ set(mdot_full_tests
     test_cli
     test_cli_control_bytes
     test_cli_predict
+    test_cli_predict_usage
     test_cpu_attention
     test_cpu_expr
     test_cpu_linear

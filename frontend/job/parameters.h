@@ -12,7 +12,7 @@ void fe_parameters_create(fe_job *job);
 void fe_parameters_derive(fe_parameters *parameters, const ir_node *node, int id);
 /* Adds a parameter of training that the file lacks, for example the scale of an unfolded BatchNormalization. */
 void fe_parameters_add(fe_parameters *parameters, const ir_value *value);
-/* Is the value a parameter, that is, a trained floating constant of more than one element? The value may be NULL. */
+/* Is the value a parameter, trained or frozen (parameters.c)? The value may be NULL. */
 bool fe_is_parameter(const fe_job *job, const ir_value *value);
 /* Is the value a parameter of which training updates at least a part? The value may be NULL. */
 bool fe_is_trained(const fe_job *job, const ir_value *value);

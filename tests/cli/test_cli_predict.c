@@ -1,5 +1,5 @@
 /* test_cli_predict.c — `mdot predict` from the user's view, with the shipped predictor: paragraph, table, JSON,
- * defaults, wrong command lines, and the search for the predictor. */
+ * defaults, and the search for the predictor. test_cli_predict_usage.c tests its command lines. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -347,32 +347,6 @@ static void lines_are_sorted_and_show_costs(void **state)
     expect_contains(f->result.err, "the price must be above 0");
 }
 
-static void quantities_take_units(void **state)
-{
-    predict_command *f = *state;
-    double plain[3], units[3];
-    RUN(f, resnet, "--gpu=A100", "-b64", "--gpus=16", "--nodes=2", "--price=2.5", "--steps=100000", "--network=12.5",
-        "--link=600", "--json", "-q");
-    assert_int_equal(json_numbers(f->result.out, "step_ms", &plain[0], 1), 1);
-    assert_int_equal(json_numbers(f->result.out, "cost", &plain[1], 1), 1);
-    assert_int_equal(json_numbers(f->result.out, "total_seconds", &plain[2], 1), 1);
-    RUN(f, resnet, "--gpu=A100", "-b64", "--gpus=16", "--nodes=2", "--price=$2.5/h", "--steps=1e5", "--network=100Gb/s",
-        "--link=600GB/s", "--json", "-q");
-    assert_int_equal(json_numbers(f->result.out, "step_ms", &units[0], 1), 1);
-    assert_int_equal(json_numbers(f->result.out, "cost", &units[1], 1), 1);
-    assert_int_equal(json_numbers(f->result.out, "total_seconds", &units[2], 1), 1);
-    for (int i = 0; i < 3; i++) assert_true(plain[i] == units[i]);
-    RUN(f, resnet, "--gpu=A100", "--network=100Gb");
-    assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "--network takes a rate, not \"100Gb\": the units are GB/s (bytes) and Gb/s");
-    RUN(f, resnet, "--gpu=A100", "--link=100G");
-    expect_contains(f->result.err, "--link takes a rate");
-    RUN(f, resnet, "--gpu=A100", "--price=2.5/day");
-    expect_contains(f->result.err, "of an hour (/h)");
-    RUN(f, resnet, "--gpu=A100", "--steps=1e5x");
-    expect_contains(f->result.err, "for example 100000, 1e5 or 100k, not \"1e5x\"");
-}
-
 static size_t longest_line(const char *text)
 {
     size_t longest = 0;
@@ -383,7 +357,6 @@ static size_t longest_line(const char *text)
     return longest;
 }
 
-/* The columns have a fixed order. With --wide all of them are printed. */
 /* The answer follows from the numbers that are shown, also where both round to the same one. */
 static void the_share_of_usable_memory_decides_what_fits(void **state)
 {
@@ -405,6 +378,7 @@ static void the_share_of_usable_memory_decides_what_fits(void **state)
     }
 }
 
+/* With --wide all columns are printed. */
 static void tables_fit_eighty_columns(void **state)
 {
     predict_command *f = *state;
@@ -429,107 +403,6 @@ static void pytorch_files_give_export_instructions(void **state)
     assert_int_equal(f->result.status, FAILED);
     expect_contains(f->result.err,
                     "torch.onnx.export(model.train(), (example,), \"job.onnx\", dynamo=True, optimize=False)");
-}
-
-/* ---- Command lines ----------------------------------------------------------------------------------------------- */
-
-static void a_missing_or_unknown_gpu_says_how_to_list_gpus(void **state)
-{
-    predict_command *f = *state;
-    RUN(f, resnet);
-    assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "no GPU given");
-    expect_contains(f->result.err, "`mdot gpus` lists all names");
-    RUN(f, resnet, "--gpu=T4", "--checkpoint", "blocks"); /* the value must follow a = */
-    assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, " and \"blocks\"");
-    RUN(f, resnet, "--gpu", "T4,B17");
-    assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "\"B17\"");
-    expect_contains(f->result.err, "the most similar names are ");
-    expect_contains(f->result.err, "`mdot gpus` lists all 73; --gpu-spec describes other GPUs");
-    assert_true(strlen(f->result.err) < 300);
-    assert_string_equal(f->result.out, "");
-}
-
-static void wrong_values_list_the_accepted_values(void **state)
-{
-    predict_command *f = *state;
-    static const char *const lines[][3] = {
-        {"--precision=fp23", "did you mean fp32?"},
-        {"--precision=bf17",
-         "(did you mean bf16?); known are fp32, tf32, amp-fp16, amp-bf16, bf16, pytorch, mixed-bf16, mixed-fp16"},
-        {"--precision=half", "(did you mean amp-fp16?)"}, /* mdot does not support weights in half precision */
-        {"--precision=float16", "(did you mean amp-fp16?)"},
-        {"--precision=f16", "(did you mean amp-fp16?)"},
-        {"--precision=bfloat", "(did you mean bf16?)"},
-        {"--precision=16-mixd", "(did you mean amp-fp16?)"},
-        {"--layout=chanels_last", "(did you mean nhwc?)"},
-        {"--optimizer=momentum", "(did you mean sgd?)"},
-        {"--attention=flush", "(did you mean flash?)"},
-        {"--checkpoint=block", "(did you mean blocks?)"},
-        {"--accumulate=0", "from 1 to"},
-        {"--link=nvlnk", "(did you mean nvlink?)"},
-        {"--link=-3", "known are pcie, nvlink, a number (GB/s)"},
-        {"--link=nvlnk", "(did you mean nvlink?)"},
-        {"--network=0", "above 0"},
-        {"--parallel=tp", "KIND=N"},
-        {"--parallel=xp=2", "unknown value \"xp\"; known are dp, tp, pp, ep, cp, sp, micro, vpp, zero, fsdp"},
-        {"--parallel=dp=2,tb=2", "(did you mean tp?)"},
-        {"--parallel=tensro=2", "(did you mean tp?)"},
-        {"--parallel=expert_paralel=2", "(did you mean ep?)"},
-        {"--parallel=fsp=2", "(did you mean fsdp?)"},
-        {"--parallel=tp=two", "--parallel tp takes an integer from 1 to"},
-        {"--parallel=tp:2", "KIND=N"},
-        {"--parallel=tp=2,tp=4", "tp twice"},
-        {"--parallel=tp=0", "from 1 to"},
-        {"--parallel=zero=4", "from 0 to 3"},
-        {"--layout=chwn", "nchw, nhwc"},
-        {"--optimizer=lamb", "sgd, adam, adamw"},
-        {"--batch=0", "from 1 to"},
-        {"--batch=many", "from 1 to 16777216, for example 32"},
-        {"--gpus=0", "from 1 to"},
-        {"--steps=-1", "from 1 to"},
-        {"--sweep=batch=0..8", "from 1 to"},
-        {"--sweep=batch=8..4", "must ascend"},
-        {"--sweep=batch=8,,4", "list"},
-        {"--sweep=1..8", "batch=A..B"},
-        {"--batch=16-32", "--batch takes integers from 1 to 16777216, for example 32, 16,32 or 16..64, not \"16-32\""},
-        {"--batch=16..", "--batch takes integers"},
-        {"--epochs=3", "--dataset"},
-        {"--dataset=3", "--epochs"},
-        {"--dim=T", "NAME="},
-        {"--frob", "--frob"},
-    };
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        RUN(f, resnet, "--gpu", "T4", lines[i][0]);
-        if (f->result.status != USAGE) fail_msg("%s: exit status %d", lines[i][0], f->result.status);
-        assert_string_equal(f->result.out, "");
-        expect_contains(f->result.err, lines[i][1]);
-    }
-}
-
-static void options_that_exclude_each_other_are_refused(void **state)
-{
-    predict_command *f = *state;
-    RUN(f, resnet, "--gpu", "T4", "--batch", "8", "--sweep", "batch=8..16");
-    assert_int_equal(f->result.status, USAGE);
-    RUN(f, resnet, "--gpu", "T4", "--steps", "8", "--epochs", "1", "--dataset", "8");
-    assert_int_equal(f->result.status, USAGE);
-    RUN(f, "--gpu", "T4");
-    assert_int_equal(f->result.status, USAGE);
-    expect_contains(f->result.err, "no job given");
-    RUN(f, resnet, resnet, "--gpu", "T4");
-    assert_int_equal(f->result.status, USAGE);
-}
-
-static void help_succeeds(void **state)
-{
-    predict_command *f = *state;
-    RUN(f, "--help");
-    assert_int_equal(f->result.status, OK);
-    expect_contains(f->result.out, "Usage: mdot predict");
-    assert_string_equal(f->result.err, "");
 }
 
 /* ---- Which predictor --------------------------------------------------------------------------------------------- */
@@ -629,17 +502,9 @@ int main(void)
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(the_share_of_usable_memory_decides_what_fits, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(quantities_take_units, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(tables_fit_eighty_columns, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(pytorch_files_give_export_instructions, predict_command_set_up,
                                         predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(a_missing_or_unknown_gpu_says_how_to_list_gpus, predict_command_set_up,
-                                        predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(wrong_values_list_the_accepted_values, predict_command_set_up,
-                                        predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(options_that_exclude_each_other_are_refused, predict_command_set_up,
-                                        predict_command_tear_down),
-        cmocka_unit_test_setup_teardown(help_succeeds, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(the_command_line_and_the_environment_name_a_predictor, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(an_installation_may_be_moved, predict_command_set_up,

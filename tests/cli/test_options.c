@@ -61,14 +61,13 @@ typedef struct request {
     char called[64];
 } request;
 
-static bool call(const char *command, char *value, void *user)
+static bool call(const char *command, char *value, void *called)
 {
-    request *r = user;
     if (strcmp(value, "bad") == 0) {
         cli_usage_error(command, "a bad value");
         return false;
     }
-    strcat(strcat(r->called, "+"), value);
+    strcat(strcat(called, "+"), value);
     return true;
 }
 
@@ -116,7 +115,14 @@ static const cli_option options[] = {
      .kind = CLI_DIM,
      .at = offsetof(request, dims),
      .repeats = true},
-    {.name = "call", .letter = 'c', .value = "V", .help = "call", .kind = CLI_CALL, .call = call, .repeats = true},
+    {.name = "call",
+     .letter = 'c',
+     .value = "V",
+     .help = "call",
+     .kind = CLI_CALL,
+     .at = offsetof(request, called),
+     .call = call,
+     .repeats = true},
     {.name = "hidden", .kind = CLI_FLAG, .at = offsetof(request, flag)},
 };
 static const char *const synopsis[] = {"[OPTION]…", NULL};

@@ -52,6 +52,18 @@ static void counts_take_exponents_underscores_and_suffixes(void **state)
     }
 }
 
+/* A double holds the odd numbers below 2^53 only. 2^53 itself may stand for 2^53 + 1. */
+static void counts_that_a_double_would_round_are_refused(void **state)
+{
+    (void)state;
+    int64_t value = 0;
+    assert_null(cli_read_count("9007199254740991", 0, 1, INT64_MAX, &value));
+    assert_true(value == INT64_C(9007199254740991));
+    assert_non_null(cli_read_count("9007199254740992", 0, 1, INT64_MAX, &value));
+    assert_non_null(cli_read_count("9007199254740993", 0, 1, INT64_MAX, &value));
+    assert_true(value == INT64_C(9007199254740991));
+}
+
 static void rates_distinguish_bits_from_bytes(void **state)
 {
     (void)state;
@@ -118,6 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_take_exponents_underscores_and_suffixes),
+        cmocka_unit_test(counts_that_a_double_would_round_are_refused),
         cmocka_unit_test(rates_distinguish_bits_from_bytes),
         cmocka_unit_test(prices_take_currencies_and_hours),
     };

@@ -41,10 +41,7 @@ static mdot_status read_notes(reading *r, const char *const *notes)
     onnx_node(b, "Identity", "table", "y");
     onnx_output(b, "y");
     for (; *notes != NULL; notes += 2) {
-        pb_buffer note = {0};
-        pb_text(&note, 1, notes[0]);
-        pb_text(&note, 2, notes[1]);
-        onnx_model_raw(b, 14, &note);
+        onnx_metadata(b, notes[0], notes[1]);
     }
     pb_buffer model = onnx_finish(b);
     ir_graph *graph = NULL;

@@ -125,14 +125,8 @@ static pb_buffer predictor(void)
     onnx_node(b, "ReduceMax", "gpu", "outside_training");
     onnx_output(b, "step_ms");
     onnx_output(b, "outside_training");
-    pb_buffer note = {0};
-    pb_text(&note, 1, "mdot.defaults.gpu");
-    pb_text(&note, 2, "0.5");
-    onnx_model_raw(b, 14, &note);
-    pb_buffer names = {0};
-    pb_text(&names, 1, "mdot.reads.configuration");
-    pb_text(&names, 2, "torch, batch");
-    onnx_model_raw(b, 14, &names);
+    onnx_metadata(b, "mdot.defaults.gpu", "0.5");
+    onnx_metadata(b, "mdot.reads.configuration", "torch, batch");
     return onnx_finish(b);
 }
 

@@ -16,6 +16,13 @@ static void note_warning(void *user, const char *message)
     snprintf(r->warnings + used, sizeof r->warnings - used, "%s\n", message);
 }
 
+onnx_builder *job_begin(const char *shape)
+{
+    onnx_builder *b = onnx_begin(17);
+    onnx_input(b, "x", MDOT_DTYPE_F32, shape);
+    return b;
+}
+
 job_reading job_read_model(onnx_builder *b, const mdot_dim_binding *dims, size_t dim_count)
 {
     job_reading r = {.status = MDOT_OK};
@@ -32,6 +39,12 @@ job_reading job_expect(onnx_builder *b)
     job_reading r = job_read_model(b, NULL, 0);
     if (r.status != MDOT_OK) fail_msg("%s", r.err.message);
     return r;
+}
+
+job_reading job_expect_output(onnx_builder *b, const char *output)
+{
+    onnx_output(b, output);
+    return job_expect(b);
 }
 
 mdot_job_info job_info(const job_reading *r)

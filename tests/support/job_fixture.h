@@ -12,10 +12,14 @@ typedef struct job_reading {
     char warnings[4096];
 } job_reading;
 
+/* Begins a model with one input, "x", of this shape in float32. */
+onnx_builder *job_begin(const char *shape);
 /* Finishes the model and reads it. End every reading with job_end. */
 job_reading job_read_model(onnx_builder *b, const mdot_dim_binding *dims, size_t dim_count);
 /* Expects that the model is read, and otherwise prints the message. */
 job_reading job_expect(onnx_builder *b);
+/* Like job_expect, for a model whose only missing part is the output. */
+job_reading job_expect_output(onnx_builder *b, const char *output);
 void job_end(job_reading *r);
 
 mdot_job_info job_info(const job_reading *r);

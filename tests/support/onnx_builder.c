@@ -374,6 +374,13 @@ void onnx_model_raw(onnx_builder *b, int field, pb_buffer *content)
 {
     pb_message(&b->model, field, content);
 }
+void onnx_metadata(onnx_builder *b, const char *key, const char *value)
+{
+    pb_buffer entry = {0};
+    pb_text(&entry, 1, key);
+    pb_text(&entry, 2, value);
+    onnx_model_raw(b, 14, &entry); /* ModelProto.metadata_props */
+}
 void onnx_graph_raw(onnx_builder *b, int field, pb_buffer *content)
 {
     pb_message(&b->graph, field, content);

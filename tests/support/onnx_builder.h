@@ -81,6 +81,8 @@ void onnx_end_function(onnx_builder *b);
 /* Adds a field of ModelProto or GraphProto that the functions above omit. Frees `content`. */
 void onnx_model_raw(onnx_builder *b, int field, pb_buffer *content);
 void onnx_graph_raw(onnx_builder *b, int field, pb_buffer *content);
+/* Adds an entry to the metadata of the model. */
+void onnx_metadata(onnx_builder *b, const char *key, const char *value);
 
 /* A TensorProto with raw_data (NULL: zeros). */
 pb_buffer onnx_tensor(const char *name, mdot_dtype dtype, const char *shape, const void *data);

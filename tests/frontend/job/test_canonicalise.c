@@ -15,13 +15,11 @@
 static void convolutions_cost_their_closed_form(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16,8,8");
+    onnx_builder *b = job_begin("N,16,8,8");
     job_add_conv(b, "x", "full", "32,16,3,3", 1, true);
     job_add_conv(b, "full", "grouped", "32,8,3,3", 4, false);
     job_add_conv(b, "grouped", "depthwise", "32,1,3,3", 32, false);
-    onnx_output(b, "depthwise");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "depthwise");
     job_expect_types(&r, "Conv Conv Conv");
 
     mdot_job_operator full = job_operator(&r, 0), grouped = job_operator(&r, 1), depthwise = job_operator(&r, 2);
@@ -98,8 +96,7 @@ static void attention_is_recognised_with_its_heads(void **state)
     onnx_node(b, "Softmax", "d", "p");
     onnx_attr_int(b, "axis", -1);
     onnx_node(b, "MatMul", "p,v", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Attention");
     mdot_job_operator op = job_operator(&r, 0);
     assert_int_equal(op.setting[MDOT_SETTING_HEADS], 4);
@@ -115,14 +112,12 @@ static void attention_is_recognised_with_its_heads(void **state)
 static void recurrent_layers_cost_every_step(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "16,1,32");
+    onnx_builder *b = job_begin("16,1,32");
     onnx_initializer(b, "w", MDOT_DTYPE_F32, "1,256,32", NULL);
     onnx_initializer(b, "r", MDOT_DTYPE_F32, "1,256,64", NULL);
     onnx_node(b, "LSTM", "x,w,r", "y,,");
     onnx_attr_int(b, "hidden_size", 64);
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "LSTM");
     mdot_job_operator op = job_operator(&r, 0);
     double flops = 16 * (2.0 * 256 * (32 + 64) + 10 * 256);
@@ -139,8 +134,7 @@ static void recurrences_have_steps_and_positions(void **state)
 {
     (void)state;
     for (int batch_first = 0; batch_first < 2; batch_first++) {
-        onnx_builder *b = onnx_begin(17);
-        onnx_input(b, "x", MDOT_DTYPE_F32, batch_first ? "batch,7,16,32" : "16,batch,7,32");
+        onnx_builder *b = job_begin(batch_first ? "batch,7,16,32" : "16,batch,7,32");
         onnx_initializer(b, "shape", MDOT_DTYPE_I64, "3",
                          (int64_t[]){batch_first ? -1 : 16, batch_first ? 16 : -1, 32});
         onnx_initializer(b, "w", MDOT_DTYPE_F32, "1,256,32", NULL);
@@ -149,8 +143,7 @@ static void recurrences_have_steps_and_positions(void **state)
         onnx_node(b, "LSTM", "rows,w,r", "y,,");
         onnx_attr_int(b, "hidden_size", 64);
         if (batch_first) onnx_attr_int(b, "layout", 1);
-        onnx_output(b, "y");
-        job_reading r = job_expect(b);
+        job_reading r = job_expect_output(b, "y");
         mdot_job_operator op = job_operator(&r, job_info(&r).operator_count - 1);
         assert_string_equal(op.type, "LSTM");
         assert_int_equal(op.setting[MDOT_SETTING_SIZE_IN], 7 * 16);
@@ -166,8 +159,7 @@ static void embeddings_read_only_selected_rows(void **state)
     onnx_input(b, "ids", MDOT_DTYPE_I64, "N,32");
     onnx_initializer(b, "table", MDOT_DTYPE_F32, "1000,16", NULL);
     onnx_node(b, "Gather", "table,ids", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     mdot_job_operator op = job_operator(&r, 0);
     job_expect_load(op.per_sample[MDOT_PHASE_FORWARD], 0, 4 * 32 * 16, 4 * 32 * 16);
     job_expect_load(op.per_step[MDOT_PHASE_FORWARD], 0, 0, 0);
@@ -241,8 +233,7 @@ static void arithmetic_norm_is_recognised(void **state)
 static void bias_or_scale_alone_stays_pointwise(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_builder *b = job_begin("N,3,8,8");
     onnx_initializer(b, "bias", MDOT_DTYPE_F32, "16,1,1", NULL);
     onnx_initializer(b, "gamma", MDOT_DTYPE_F32, "16,1,1", NULL);
     job_add_conv(b, "x", "c", "16,3,3,3", 1, false);
@@ -250,8 +241,7 @@ static void bias_or_scale_alone_stays_pointwise(void **state)
     onnx_node(b, "Relu", "a", "r");
     job_add_conv(b, "r", "d", "16,16,3,3", 1, true);
     onnx_node(b, "Mul", "d,gamma", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Conv Relu Conv Mul");
     assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_BIAS], 1);
     assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_NORMALISED], 0);
@@ -264,16 +254,14 @@ static void layer_scale_behind_a_norm_stays(void **state)
 {
     (void)state;
     for (int both = 0; both < 2; both++) {
-        onnx_builder *b = onnx_begin(17);
-        onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+        onnx_builder *b = job_begin("N,3,8,8");
         job_add_conv(b, "x", "c", "16,3,3,3", 1, false);
         batch_norm(b, "c", "n", 16);
         onnx_initializer(b, "ls.gamma", MDOT_DTYPE_F32, "16,1,1", NULL);
         onnx_initializer(b, "shift", MDOT_DTYPE_F32, "16,1,1", NULL);
         onnx_node(b, "Mul", "n,ls.gamma", "y");
         if (both) onnx_node(b, "Add", "y,shift", "z");
-        onnx_output(b, both ? "z" : "y");
-        job_reading r = job_expect(b);
+        job_reading r = job_expect_output(b, both ? "z" : "y");
         job_expect_types(&r, both ? "Conv" : "Conv Mul");
         if (!both) assert_true(job_operator(&r, 1).parameters == 16);
         job_end(&r);
@@ -283,14 +271,12 @@ static void layer_scale_behind_a_norm_stays(void **state)
 static void norm_with_other_readers_stays_separate(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_builder *b = job_begin("N,3,8,8");
     batch_norm(b, "x", "first", 3);
     job_add_conv(b, "first", "c", "3,3,3,3", 1, false);
     batch_norm(b, "c", "n", 3);
     onnx_node(b, "Add", "n,c", "y"); /* reads the convolution's result, too */
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "BatchNormalization Conv BatchNormalization Add");
     assert_true(job_operator(&r, 0).parameters == 6);
     mdot_job_operator sum = job_operator(&r, 3);
@@ -322,8 +308,7 @@ static void shape_arithmetic_and_dropout_are_removed(void **state)
     onnx_node(b, "Cast", "d", "h");
     onnx_attr_int(b, "to", MDOT_DTYPE_F16);
     onnx_node(b, "Sigmoid", "h", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Relu Sigmoid");
     assert_int_equal(job_operator(&r, 1).input_count, 1);
     assert_int_equal(job_operator(&r, 1).inputs[0], 0);
@@ -343,8 +328,7 @@ static void expand_before_pointwise_is_removed(void **state)
     static const int64_t full[] = {2, 16, 8, 8};
     job_reading readings[2];
     for (int expanded = 0; expanded < 2; expanded++) {
-        onnx_builder *b = onnx_begin(17);
-        onnx_input(b, "x", MDOT_DTYPE_F32, "2,16,8,8");
+        onnx_builder *b = job_begin("2,16,8,8");
         onnx_node(b, "GlobalAveragePool", "x", "g");
         onnx_node(b, "Sigmoid", "g", "s");
         onnx_initializer(b, "full", MDOT_DTYPE_I64, "4", full);
@@ -363,13 +347,11 @@ static void expand_that_enlarges_the_result_stays(void **state)
 {
     (void)state;
     static const int64_t full[] = {2, 16, 8, 8};
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "2,16,1,1");
+    onnx_builder *b = job_begin("2,16,1,1");
     onnx_initializer(b, "full", MDOT_DTYPE_I64, "4", full);
     onnx_node(b, "Expand", "x,full", "e");
     onnx_node(b, "Add", "e,x", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Expand Add");
     job_end(&r);
 }
@@ -378,14 +360,12 @@ static void gather_of_one_index_becomes_slice(void **state)
 {
     (void)state;
     static const int64_t last = -1;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,10,8");
+    onnx_builder *b = job_begin("N,10,8");
     onnx_initializer(b, "last", MDOT_DTYPE_I64, "", &last);
     onnx_node(b, "Relu", "x", "r");
     onnx_node(b, "Gather", "r,last", "y");
     onnx_attr_int(b, "axis", 1);
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Relu Slice");
     job_expect_load(job_operator(&r, 1).per_sample[MDOT_PHASE_FORWARD], 0, 4 * 8, 4 * 8);
     job_end(&r);
@@ -449,14 +429,12 @@ static void gather_beyond_the_axis_stays(void **state)
 {
     (void)state;
     static const int64_t beyond = 10;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,10,8");
+    onnx_builder *b = job_begin("N,10,8");
     onnx_initializer(b, "beyond", MDOT_DTYPE_I64, "", &beyond);
     onnx_node(b, "Relu", "x", "r");
     onnx_node(b, "Gather", "r,beyond", "y");
     onnx_attr_int(b, "axis", 1);
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Relu Gather");
     job_end(&r);
 }
@@ -477,8 +455,7 @@ static void memory_format_view_is_removed(void **state)
     onnx_node(b, "pkg.onnxscript.torch_lib:_aten_as_strided_onnx", "p,size,stride", "v");
     onnx_attr_int(b, "storage_offset", 0);
     onnx_node(b, "Sigmoid", "v", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "GlobalAveragePool Sigmoid");
     assert_string_equal(r.warnings, "");
     job_end(&r);
@@ -506,8 +483,7 @@ static void window_masks_join_the_attention(void **state)
     onnx_node(b, "Softmax", "scores", "p");
     onnx_attr_int(b, "axis", -1);
     onnx_node(b, "MatMul", "p,v", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Attention");
     assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_HEADS], 3);
     assert_true(job_info(&r).parameters == 3 * 81);

@@ -14,8 +14,7 @@ enum { ELEMENTS = 16 * 64, MAP = 4 * ELEMENTS };
  * makes. */
 static onnx_builder *begin(void)
 {
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16,8,8");
+    onnx_builder *b = job_begin("N,16,8,8");
     job_add_conv(b, "x", "c", "16,16,3,3", 1, false);
     onnx_node(b, "Relu", "c", "r");
     return b;
@@ -38,8 +37,7 @@ static void single_reader_adds_no_gradient_sum(void **state)
     (void)state;
     onnx_builder *b = begin();
     onnx_node(b, "Sigmoid", "r", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     expect_additions(&r, 0);
     job_end(&r);
 }
@@ -52,8 +50,7 @@ static void gradients_of_all_readers_are_added(void **state)
     onnx_node(b, "Sigmoid", "r", "gate");
     onnx_node(b, "Mul", "inner,gate", "gated");
     onnx_node(b, "Add", "gated,r", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Conv Relu Conv Sigmoid Mul Add");
     expect_additions(&r, 2);
     job_end(&r);
@@ -70,8 +67,7 @@ static void view_gradients_count_for_their_source(void **state)
     onnx_node(b, "Sigmoid", "rows", "s");
     onnx_node(b, "Tanh", "same", "t");
     onnx_node(b, "Add", "s,t", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Conv Relu Sigmoid Tanh Add");
     expect_additions(&r, 1);
     job_end(&r);
@@ -82,8 +78,7 @@ static void operator_reading_a_value_twice_sends_one_gradient(void **state)
     (void)state;
     onnx_builder *b = begin();
     onnx_node(b, "Mul", "r,r", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     expect_additions(&r, 0);
     job_end(&r);
 }
@@ -95,8 +90,7 @@ static void readers_without_a_gradient_do_not_count(void **state)
     onnx_node(b, "Sigmoid", "r", "y");
     onnx_node(b, "Greater", "r,c", "positive");
     onnx_output(b, "y");
-    onnx_output(b, "positive");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "positive");
     job_expect_types(&r, "Conv Relu Sigmoid Greater");
     expect_additions(&r, 0);
     job_end(&r);
@@ -106,16 +100,14 @@ static void readers_without_a_gradient_do_not_count(void **state)
 static void merged_operator_sums_gradients_of_its_result(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16,8,8");
+    onnx_builder *b = job_begin("N,16,8,8");
     job_add_conv(b, "x", "c", "16,16,3,3", 1, false);
     onnx_initializer(b, "v", MDOT_DTYPE_F32, "16", NULL);
     onnx_node(b, "BatchNormalization", "c,v,v,v,v", "n");
     onnx_node(b, "Sigmoid", "n", "s");
     onnx_node(b, "Tanh", "n", "t");
     onnx_node(b, "Add", "s,t", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Conv Sigmoid Tanh Add");
     /* the normalisation: five FLOPs per element, two maps read and one written; then the addition */
     job_expect_load(data_gradient(&r, 0), 6 * ELEMENTS, 4 * MAP, 2 * MAP);
@@ -129,8 +121,7 @@ static void split_results_have_separate_gradients(void **state)
     onnx_node(b, "Split", "r", "p,q");
     onnx_attr_int(b, "axis", 1);
     onnx_node(b, "Mul", "p,q", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Conv Relu Split Mul");
     expect_additions(&r, 0);
     assert_true(data_gradient(&r, 2).flops == 0);
@@ -145,8 +136,7 @@ static void concat_copies_gradients_of_single_readers(void **state)
     onnx_node(b, "Sigmoid", "r", "s");
     onnx_node(b, "Concat", "x,r,s", "y");
     onnx_attr_int(b, "axis", 1);
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Conv Relu Sigmoid Concat");
     expect_additions(&r, 1);                            /* adds the gradients of the Sigmoid and the Concat */
     job_expect_load(data_gradient(&r, 3), 0, MAP, MAP); /* only the part for s is copied: r has another reader, and x
@@ -161,16 +151,14 @@ static void batch_normalization_has_vectors_for_each_step(void **state)
 {
     (void)state;
     enum { VECTOR = 16 * 4, WEIGHT = 16 * 16 * 9 * 4 };
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16,8,8");
+    onnx_builder *b = job_begin("N,16,8,8");
     static const char *const vectors[] = {"s1", "b1", "m1", "v1", "s2", "b2", "m2", "v2"};
     for (int i = 0; i < 8; i++) onnx_initializer(b, vectors[i], MDOT_DTYPE_F32, "16", NULL);
     onnx_node(b, "Relu", "x", "r");
     onnx_node(b, "BatchNormalization", "r,s1,b1,m1,v1", "n");
     job_add_conv(b, "n", "c", "16,16,3,3", 1, false);
     onnx_node(b, "BatchNormalization", "c,s2,b2,m2,v2", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Relu BatchNormalization Conv");
     mdot_job_operator alone = job_operator(&r, 1), part = job_operator(&r, 2);
     job_expect_load(alone.per_step[MDOT_PHASE_FORWARD], 0, 4 * VECTOR, 2 * VECTOR);
@@ -192,8 +180,7 @@ static void sparse_gradient_of_a_table_has_the_picked_rows(void **state)
         onnx_initializer(b, "table", MDOT_DTYPE_F32, "1000,64", NULL);
         onnx_node(b, "Gather", "table,places", "y");
         onnx_attr_int(b, "sparse_gradient", sparse);
-        onnx_output(b, "y");
-        job_reading r = job_expect(b);
+        job_reading r = job_expect_output(b, "y");
         mdot_job_operator op = job_operator(&r, 0);
         double rows = 4 * 4 * 64;
         assert_true(op.parameters == 64000);

@@ -72,8 +72,7 @@ static pb_buffer make_model(void)
 {
     static const int64_t zero = 0, one = 1, axes[] = {2, 3};
     static const float half = 0.5F;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,2,8");
+    onnx_builder *b = job_begin("N,2,8");
     onnx_input(b, "map", MDOT_DTYPE_F32, "N,3,8,8");
     onnx_input(b, "head.weight", MDOT_DTYPE_F32, "8,8");
     onnx_input(b, "loose", MDOT_DTYPE_F32, "8");

@@ -15,8 +15,7 @@
 
 static onnx_builder *batched(const char *shape)
 {
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, shape);
+    onnx_builder *b = job_begin(shape);
     job_add_conv(b, "x", "c", "16,3,3,3", 1, true);
     onnx_node(b, "Relu", "c", "r");
     onnx_node(b, "GlobalAveragePool", "r", "g");
@@ -63,8 +62,7 @@ static void unbound_symbols_are_listed(void **state)
 /* PyTorch's nn.Transformer and nn.LSTM have the sequence dimension first. */
 static onnx_builder *sequence_first(const char *shape)
 {
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, shape);
+    onnx_builder *b = job_begin(shape);
     onnx_initializer(b, "w", MDOT_DTYPE_F32, "32,10", NULL);
     onnx_node(b, "MatMul", "x,w", "y");
     onnx_output(b, "y");
@@ -126,9 +124,8 @@ static void recurrence_layout_determines_the_batch(void **state)
 
 static onnx_builder *with_unknown(bool stated)
 {
-    onnx_builder *b = onnx_begin(17);
+    onnx_builder *b = job_begin("N,3,8,8");
     onnx_import(b, "com.example", 1);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
     onnx_node(b, "com.example:Fancy", "x", "f");
     onnx_node(b, "Relu", "f", "y");
     onnx_output(b, "y");
@@ -168,11 +165,9 @@ static void unknown_operators_become_opaque(void **state)
 static void known_operators_that_break_rules_become_opaque(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_builder *b = job_begin("N,3,8,8");
     job_add_conv(b, "x", "c", "16,5,3,3", 1, false);
-    onnx_output(b, "c");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "c");
     job_expect_types(&r, "Conv");
     assert_false(job_operator(&r, 0).known);
     assert_non_null(strstr(r.warnings, "the input has 3"));
@@ -184,9 +179,8 @@ static void known_operators_that_break_rules_become_opaque(void **state)
 /* Linear, Relu, Linear, loss. `training` adds gradients as ONNX Runtime writes them, and an optimizer. */
 static onnx_builder *classifier(bool training)
 {
-    onnx_builder *b = onnx_begin(17);
+    onnx_builder *b = job_begin("N,64");
     onnx_import(b, "com.microsoft", 1);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,64");
     onnx_input(b, "labels", MDOT_DTYPE_I64, "N");
     static const char *const names[] = {"w1", "b1", "w2", "b2"}, *const shapes[] = {"32,64", "32", "10,32", "10"};
     for (int i = 0; i < 4; i++) {
@@ -238,14 +232,12 @@ static void gradients_and_updates_count_for_their_operators(void **state)
 static void alias_without_its_inputs_becomes_opaque(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
+    onnx_builder *b = job_begin("N,3,8,8");
     onnx_import(b, "com.microsoft", 1);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
     onnx_initializer(b, "scale", MDOT_DTYPE_F32, "3", NULL);
     onnx_node(b, "com.microsoft:BatchNormInternal", "x,scale", "n");
     onnx_node(b, "Relu", "n", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "com.microsoft:BatchNormInternal Relu");
     job_end(&r);
 }
@@ -258,8 +250,7 @@ static void optimizer_alone_stays_an_operator(void **state)
     onnx_input(b, "w", MDOT_DTYPE_F32, "10,10");
     onnx_input(b, "g", MDOT_DTYPE_F32, "10,10");
     onnx_node(b, "com.microsoft:SGDOptimizerV2", "w,g", "updated");
-    onnx_output(b, "updated");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "updated");
     job_expect_types(&r, "com.microsoft:SGDOptimizerV2");
     assert_int_equal(job_info(&r).unknown_count, 1);
     job_end(&r);
@@ -307,8 +298,7 @@ static void empty_dimensions_are_read_or_refused_with_a_message(void **state)
 static void excessive_flops_and_bytes_are_refused(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "1,4611686018427387904");
+    onnx_builder *b = job_begin("1,4611686018427387904");
     onnx_node(b, "Relu", "x", "y");
     onnx_output(b, "y");
     job_reading r = job_read_model(b, NULL, 0);
@@ -359,8 +349,7 @@ static void twenty_thousand_nodes_are_read(void **state)
         onnx_node(b, i % 2 ? "Sigmoid" : "Relu", in, out);
         memcpy(in, out, sizeof in);
     }
-    onnx_output(b, in);
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, in);
     assert_int_equal(job_info(&r).operator_count, 20000);
     assert_int_equal(job_operator(&r, 19999).depth, 19999);
     assert_int_equal(job_operator(&r, 0).height, 19999);
@@ -453,8 +442,7 @@ static void equal_readers_are_merged(void **state)
 {
     (void)state;
     enum { READERS = 100000, SUMMED = 1000 };
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    onnx_builder *b = job_begin("N,8");
     char name[32], *all = calloc(SUMMED, sizeof name), *sums = calloc(READERS / SUMMED, sizeof name);
     assert_non_null(all);
     assert_non_null(sums);
@@ -469,8 +457,7 @@ static void equal_readers_are_merged(void **state)
         used += sprintf(sums + used, "%s%s", i > 0 ? "," : "", name);
     }
     onnx_node(b, "Sum", sums, "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Relu Sum Sum");
     job_end(&r);
     free(all);

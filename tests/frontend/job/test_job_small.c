@@ -20,8 +20,7 @@ static onnx_builder *with_mask(empty_form form)
 {
     static const bool yes = true;
     static const int64_t sizes[] = {1, 1, 16, 16};
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,4,16,16");
+    onnx_builder *b = job_begin("N,4,16,16");
     onnx_input(b, "kept", MDOT_DTYPE_BOOL, "N,1,1,16");
     if (form == AS_INITIALIZER) {
         onnx_initializer(b, "no_dims", MDOT_DTYPE_I64, "0", NULL);

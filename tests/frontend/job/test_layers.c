@@ -54,8 +54,7 @@ static void add_layer(onnx_builder *b, naming how, int layer, int hidden, const 
 
 static onnx_builder *begin(void)
 {
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,4,16");
+    onnx_builder *b = job_begin("N,4,16");
     onnx_node(b, "Tanh", "x", "h0");
     return b;
 }
@@ -202,8 +201,7 @@ static void longest_repetition_takes_precedence(void **state)
 static void repeats_are_cut_at_single_results(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,4,16");
+    onnx_builder *b = job_begin("N,4,16");
     onnx_node(b, "Exp", "x", "p");
     onnx_node(b, "Abs", "x", "q");
     onnx_node(b, "Add", "p,q", "h0"); /* the same as the last operator of each layer */

@@ -20,8 +20,7 @@ static mdot_job *read_and_free(pb_buffer bytes, uint32_t keep_names)
 
 static onnx_builder *named_model(void)
 {
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
+    onnx_builder *b = job_begin("N,16");
     onnx_initializer(b, "encoder.layer.3.dense.weight", MDOT_DTYPE_F32, "16,16", NULL);
     onnx_node(b, "MatMul", "x,encoder.layer.3.dense.weight", "h");
     onnx_node(b, "Sigmoid", "h", "g");

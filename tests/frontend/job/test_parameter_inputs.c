@@ -28,8 +28,7 @@ static onnx_builder *classifier(bool stored, bool named)
     static const char *const shapes[] = {"16,3,3,3", "16", "16", "16", "16", "10,16", "10"};
     char conv[64], norm[256], transpose[64], add[64];
     const char *n[7];
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_builder *b = job_begin("N,3,8,8");
     for (int i = 0; i < 7; i++) {
         n[i] = names[i][named ? 0 : 1];
         parameter(b, stored, n[i], shapes[i]);
@@ -85,8 +84,7 @@ static void table_inputs_are_parameters_without_stored_ones(void **state)
         parameter(b, stored != 0, "weight", "16,8");
         onnx_node(b, "Gather", "rows,ids", "e");
         onnx_node(b, "MatMul", "e,weight", "y");
-        onnx_output(b, "y");
-        job_reading r = job_expect(b);
+        job_reading r = job_expect_output(b, "y");
         assert_true(job_info(&r).parameters == (stored ? 128 : 16128));
         job_end(&r);
     }
@@ -100,16 +98,14 @@ static void data_inputs_stay_inputs(void **state)
         bool stored; /* whether the file stores the parameters */
     } rows[] = {{"MatMul", "N,8", "8,8", true}, {"MatMul", "N,4,8", "N,8,8", false}, {"Add", "N,8", "8", false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        onnx_builder *b = onnx_begin(17);
-        onnx_input(b, "x", MDOT_DTYPE_F32, rows[i].first);
+        onnx_builder *b = job_begin(rows[i].first);
         onnx_input(b, "other", MDOT_DTYPE_F32, rows[i].second);
         onnx_node(b, rows[i].op_type, "x,other", "y");
         if (rows[i].stored) {
             onnx_initializer(b, "w", MDOT_DTYPE_F32, "8,8", NULL);
             onnx_node(b, "MatMul", "y,w", "z");
         }
-        onnx_output(b, rows[i].stored ? "z" : "y");
-        job_reading r = job_expect(b);
+        job_reading r = job_expect_output(b, rows[i].stored ? "z" : "y");
         assert_string_equal(r.warnings, "");
         assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_INPUTS], 2);
         job_end(&r);
@@ -120,8 +116,7 @@ static void data_inputs_stay_inputs(void **state)
 static void missing_parameters_are_refused_with_the_remedy(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_builder *b = job_begin("N,3,8,8");
     onnx_node(b, "Conv", "x,conv1.weight", "y");
     onnx_output(b, "y");
     job_reading r = job_read_model(b, NULL, 0);

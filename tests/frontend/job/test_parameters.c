@@ -59,8 +59,7 @@ static void parameters_of_one_constant_count_together(void **state)
 {
     (void)state;
     static const float zeros[8];
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,10,8");
+    onnx_builder *b = job_begin("N,10,8");
     onnx_initializer(b, "w", MDOT_DTYPE_F32, "8,24", NULL);
     onnx_initializer(b, "q_bias", MDOT_DTYPE_F32, "8", NULL);
     onnx_initializer(b, "v_bias", MDOT_DTYPE_F32, "8", NULL);
@@ -70,8 +69,7 @@ static void parameters_of_one_constant_count_together(void **state)
     onnx_attr_int(b, "axis", 0);
     onnx_node(b, "MatMul", "x,w", "p");
     onnx_node(b, "Add", "p,bias", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear");
     assert_true(job_info(&r).parameters == 8 * 24 + 2 * 8);
     job_end(&r);
@@ -82,8 +80,7 @@ static void single_elements_without_a_value_are_parameters(void **state)
 {
     (void)state;
     static const float half = 0.5F;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    onnx_builder *b = job_begin("N,8");
     onnx_initializer(b, "w", MDOT_DTYPE_F32, "8,1", NULL);
     onnx_initializer_elsewhere(b, "b", MDOT_DTYPE_F32, "1");
     onnx_initializer_elsewhere(b, "temperature", MDOT_DTYPE_F32, "");
@@ -92,8 +89,7 @@ static void single_elements_without_a_value_are_parameters(void **state)
     onnx_node(b, "Exp", "temperature", "scale");
     onnx_node(b, "Mul", "p,scale", "scaled");
     onnx_node(b, "Max", "scaled,half", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear Mul Max");
     assert_true(job_operator(&r, 0).parameters == 9);
     assert_true(job_operator(&r, 1).parameters == 1);
@@ -130,8 +126,7 @@ static void single_elements_with_a_value_count_in_weight_positions(void **state)
         if (strcmp(rows[i].before, "MatMul") != 0) onnx_node(b, rows[i].before, "p", "q");
         snprintf(inputs, sizeof inputs, "%s,%s", strcmp(rows[i].before, "MatMul") == 0 ? "p" : "q", rows[i].name);
         onnx_node(b, rows[i].op_type, inputs, "y");
-        onnx_output(b, "y");
-        job_reading r = job_expect(b);
+        job_reading r = job_expect_output(b, "y");
         if (job_info(&r).parameters != 8 + rows[i].parameters)
             fail_msg("%s: %g parameters", rows[i].name, job_info(&r).parameters);
         job_end(&r);
@@ -143,15 +138,13 @@ static void single_elements_of_unknown_operators_count_by_their_names(void **sta
 {
     (void)state;
     static const float number = 0.5F;
-    onnx_builder *b = onnx_begin(17);
+    onnx_builder *b = job_begin("N,8");
     onnx_import(b, "some.domain", 1);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
     onnx_initializer(b, "a", MDOT_DTYPE_F32, "1", &number);
     onnx_initializer(b, "odd.weight", MDOT_DTYPE_F32, "1", &number);
     onnx_node(b, "some.domain:Odd", "x,a,odd.weight", "p");
     onnx_node(b, "Add", "p,a", "y"); /* the other operand comes from an unknown operator */
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     assert_true(job_info(&r).parameters == 1);
     job_end(&r);
 }
@@ -161,16 +154,14 @@ static void scalars_count_by_their_names(void **state)
 {
     (void)state;
     static const float number = 0.5F;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    onnx_builder *b = job_begin("N,8");
     onnx_initializer(b, "w", MDOT_DTYPE_F32, "8,8", NULL);
     onnx_initializer(b, "blocks.0.skipinit_gain", MDOT_DTYPE_F32, "", &number);
     onnx_initializer(b, "onnx::Mul_12", MDOT_DTYPE_F32, "", &number);
     onnx_node(b, "MatMul", "x,w", "p");
     onnx_node(b, "Mul", "p,blocks.0.skipinit_gain", "q");
     onnx_node(b, "Mul", "q,onnx::Mul_12", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear Mul Mul");
     assert_true(job_operator(&r, 1).parameters == 1);
     assert_true(job_operator(&r, 2).parameters == 0);
@@ -182,8 +173,7 @@ static void single_biases_and_factors_count(void **state)
 {
     (void)state;
     static const float number = 0.5F;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,8");
+    onnx_builder *b = job_begin("N,8");
     onnx_initializer(b, "w", MDOT_DTYPE_F32, "1,8", NULL);
     onnx_initializer(b, "b", MDOT_DTYPE_F32, "1", &number);
     onnx_initializer(b, "k", MDOT_DTYPE_F32, "1,1,1", &number);
@@ -192,8 +182,7 @@ static void single_biases_and_factors_count(void **state)
     onnx_attr_int(b, "transB", 1);
     onnx_node(b, "Reshape", "p,shape", "q");
     onnx_node(b, "Conv", "q,k,b", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear Conv");
     assert_true(job_operator(&r, 0).parameters == 9);
     assert_true(job_operator(&r, 1).parameters == 1); /* the bias is counted at its first reader */
@@ -204,15 +193,13 @@ static void single_biases_and_factors_count(void **state)
 static void repeated_parameter_counts_once(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "2,10,8");
+    onnx_builder *b = job_begin("2,10,8");
     onnx_initializer(b, "cls_token", MDOT_DTYPE_F32, "1,1,8", NULL);
     onnx_initializer(b, "one", MDOT_DTYPE_I64, "3", (int64_t[]){2, 1, 8});
     onnx_node(b, "Expand", "cls_token,one", "tokens");
     onnx_node(b, "Concat", "tokens,x", "y");
     onnx_attr_int(b, "axis", 1);
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Concat");
     assert_true(job_info(&r).parameters == 8);
     job_end(&r);
@@ -221,8 +208,7 @@ static void repeated_parameter_counts_once(void **state)
 static onnx_builder *with_constant(const char *name, bool stored)
 {
     static const float numbers[] = {1, 2, 3, 4};
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,4");
+    onnx_builder *b = job_begin("N,4");
     onnx_initializer(b, "w", MDOT_DTYPE_F32, "4,4", NULL);
     if (stored) {
         onnx_initializer(b, name, MDOT_DTYPE_F32, "4", numbers);
@@ -264,13 +250,11 @@ static void weights_in_constant_nodes_are_parameters(void **state)
 {
     (void)state;
     static const float weights[16];
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,4");
+    onnx_builder *b = job_begin("N,4");
     onnx_node(b, "Constant", "", "w");
     onnx_attr_tensor(b, "value", MDOT_DTYPE_F32, "4,4", weights);
     onnx_node(b, "MatMul", "x,w", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear");
     assert_true(job_info(&r).parameters == 16);
     job_end(&r);
@@ -280,15 +264,13 @@ static void constants_of_a_shape_replace_missing_weights(void **state)
 {
     (void)state;
     static const int64_t shape[] = {64, 64};
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,64");
+    onnx_builder *b = job_begin("N,64");
     onnx_initializer(b, "shape", MDOT_DTYPE_I64, "2", shape);
     onnx_initializer(b, "bias", MDOT_DTYPE_F32, "64", NULL);
     onnx_node(b, "ConstantOfShape", "shape", "w");
     onnx_node(b, "MatMul", "x,w", "p");
     onnx_node(b, "Add", "p,bias", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear");
     assert_true(job_info(&r).parameters == 64 * 64 + 64);
     job_end(&r);
@@ -299,16 +281,14 @@ static void the_scales_of_a_resize_are_never_weights(void **state)
 {
     (void)state;
     static const float scales[] = {1, 1, 2, 2};
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_builder *b = job_begin("N,3,8,8");
     job_add_conv(b, "x", "c", "4,3,3,3", 1, false);
     onnx_initializer(b, "scales", MDOT_DTYPE_F32, "4", scales);
     onnx_node(b, "Identity", "scales", "same");
     onnx_node(b, "Transpose", "c", "t");
     onnx_attr_ints(b, "perm", 4, (int64_t[]){0, 1, 2, 3});
     onnx_node(b, "Resize", "t,,same", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Conv Resize");
     assert_true(job_operator(&r, 1).known);
     assert_int_equal(job_operator(&r, 1).setting[MDOT_SETTING_SIZE_OUT], 256);
@@ -323,8 +303,7 @@ static void running_statistics_are_not_parameters(void **state)
 {
     (void)state;
     static const int64_t kernel[] = {16, 3, 3, 3};
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,3,8,8");
+    onnx_builder *b = job_begin("N,3,8,8");
     onnx_initializer(b, "weight", MDOT_DTYPE_F32, "1,16,27", NULL);
     onnx_initializer(b, "copy", MDOT_DTYPE_F32, "1,16,27", NULL);
     onnx_initializer(b, "gain", MDOT_DTYPE_F32, "16", NULL);
@@ -335,8 +314,7 @@ static void running_statistics_are_not_parameters(void **state)
     onnx_node(b, "BatchNormalization", "weight,gain,gain,mean,mean", "standard");
     onnx_node(b, "Reshape", "standard,kernel", "w");
     onnx_node(b, "Conv", "x,w", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     assert_true(job_info(&r).parameters == 432 + 16);
     job_end(&r);
 }

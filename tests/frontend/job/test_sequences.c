@@ -60,8 +60,7 @@ static void parts_keep_their_axis_and_the_last_may_be_smaller(void **state)
     onnx_attr_int(b, "axis", -1);
     onnx_node(b, "SequenceAt", "list,last", "p");
     onnx_node(b, "Sigmoid", "p", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Relu Split Sigmoid");
     job_expect_load(job_operator(&r, 2).per_sample[MDOT_PHASE_FORWARD],
                     job_operator(&r, 2).per_sample[MDOT_PHASE_FORWARD].flops, 4 * 3 * 2, 4 * 3 * 2);
@@ -77,8 +76,7 @@ static void parts_may_be_listed(void **state)
     onnx_attr_int(b, "axis", 2);
     onnx_node(b, "SequenceAt", "list,second", "p");
     onnx_node(b, "Sigmoid", "p", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Relu Split Sigmoid");
     job_expect_load(job_operator(&r, 2).per_sample[MDOT_PHASE_FORWARD],
                     job_operator(&r, 2).per_sample[MDOT_PHASE_FORWARD].flops, 4 * 3 * 3, 4 * 3 * 3);
@@ -93,8 +91,7 @@ static void incomplete_parts_keep_the_list(void **state)
     onnx_node(b, "SplitToSequence", "r,sizes", "list");
     onnx_attr_int(b, "axis", 2);
     onnx_node(b, "SequenceAt", "list,second", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Relu SplitToSequence SequenceAt");
     job_end(&r);
 }
@@ -106,8 +103,7 @@ static void data_dependent_index_keeps_the_list(void **state)
     onnx_input(b, "place", MDOT_DTYPE_I64, "");
     onnx_node(b, "SplitToSequence", "r", "list");
     onnx_node(b, "SequenceAt", "list,place", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Relu SplitToSequence SequenceAt");
     assert_int_equal(job_info(&r).unknown_count, 2);
     job_end(&r);
@@ -122,8 +118,7 @@ static void index_beyond_the_list_keeps_the_list(void **state)
     onnx_node(b, "SplitToSequence", "r", "list");
     onnx_attr_int(b, "axis", 1);
     onnx_node(b, "SequenceAt", "list,nine", "y");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Relu SplitToSequence SequenceAt");
     job_end(&r);
 }

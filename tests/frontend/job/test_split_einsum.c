@@ -123,13 +123,11 @@ static void einsum_costs_the_same_as_its_matmul(void **state)
 static void einsum_with_a_parameter_is_a_linear(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "16,2,12");
+    onnx_builder *b = job_begin("16,2,12");
     onnx_initializer(b, "w", MDOT_DTYPE_F32, "12,4,5", NULL);
     onnx_node(b, "Einsum", "x,w", "y");
     onnx_attr_string(b, "equation", "ibh,hnd->ibnd");
-    onnx_output(b, "y");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "y");
     job_expect_types(&r, "Linear");
     mdot_job_operator op = job_operator(&r, 0);
     assert_true(op.parameters == 12 * 4 * 5);

@@ -8,32 +8,6 @@
 
 #include <cmocka.h>
 
-static void note(onnx_builder *b, const char *key, const char *value)
-{
-    pb_buffer entry = {0};
-    pb_text(&entry, 1, key);
-    pb_text(&entry, 2, value);
-    onnx_model_raw(b, 14, &entry); /* ModelProto.metadata_props */
-}
-
-static mdot_job *read_and_free(onnx_builder *b)
-{
-    pb_buffer bytes = onnx_finish(b);
-    mdot_job_options options = MDOT_INIT(mdot_job_options);
-    mdot_job *job = NULL;
-    mdot_error err = {0};
-    if (mdot_job_read_bytes(bytes.data, bytes.size, "m", &options, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
-    pb_free(&bytes);
-    return job;
-}
-
-static mdot_job_operator operator_at(const mdot_job *job, size_t index)
-{
-    mdot_job_operator op = MDOT_INIT(mdot_job_operator);
-    assert_int_equal(mdot_job_get_operator(job, index, &op), MDOT_OK);
-    return op;
-}
-
 static double backward_bytes(const mdot_job_operator *op, mdot_phase phase)
 {
     return op->per_sample[phase].bytes_read + op->per_sample[phase].bytes_written + op->per_step[phase].bytes_read +
@@ -64,8 +38,8 @@ static onnx_builder *two_layers(bool stops)
 static void region_without_gradient_has_no_backward_cost_and_is_frozen(void **state)
 {
     (void)state;
-    mdot_job *job = read_and_free(two_layers(true)), *plain = read_and_free(two_layers(false));
-    mdot_job_operator back = operator_at(job, 0), head = operator_at(job, 1);
+    job_reading job = job_expect(two_layers(true)), plain = job_expect(two_layers(false));
+    mdot_job_operator back = job_operator(&job, 0), head = job_operator(&job, 1);
     assert_true(back.parameters == 0 && back.frozen_parameters == 272);
     assert_true(head.parameters == 272 && head.frozen_parameters == 0);
     assert_true(backward_bytes(&back, MDOT_PHASE_WEIGHT_GRADIENT) == 0);
@@ -73,10 +47,10 @@ static void region_without_gradient_has_no_backward_cost_and_is_frozen(void **st
     assert_true(backward_bytes(&head, MDOT_PHASE_DATA_GRADIENT) == 0);
     assert_true(backward_bytes(&head, MDOT_PHASE_WEIGHT_GRADIENT) > 0);
     assert_true(head.known && head.input_count == 1);
-    mdot_job_operator trained = operator_at(plain, 0);
+    mdot_job_operator trained = job_operator(&plain, 0);
     assert_true(trained.parameters == 272 && backward_bytes(&trained, MDOT_PHASE_WEIGHT_GRADIENT) > 0);
-    mdot_job_destroy(plain);
-    mdot_job_destroy(job);
+    job_end(&plain);
+    job_end(&job);
 }
 
 /* A branch that ends in StopGradient reads a trained layer, which stays trained by the other branch. */
@@ -88,35 +62,31 @@ static void stopped_branch_beside_a_trained_one_gets_no_gradient(void **state)
     onnx_node(b, "Sigmoid", "s", "t");
     onnx_node(b, "mdot:StopGradient", "t", "u");
     onnx_node(b, "Mul", "u,y", "z");
-    onnx_output(b, "z");
-    mdot_job *job = read_and_free(b);
-    mdot_job_info info = MDOT_INIT(mdot_job_info);
-    assert_int_equal(mdot_job_get_info(job, &info), MDOT_OK);
+    job_reading job = job_expect_output(b, "z");
+    mdot_job_info info = job_info(&job);
     assert_true(info.parameters == 544 && info.frozen_parameters == 0);
     for (size_t i = 0; i < info.operator_count; i++) {
-        mdot_job_operator op = operator_at(job, i);
+        mdot_job_operator op = job_operator(&job, i);
         bool is_stopped = strcmp(op.type, "Sigmoid") == 0;
         assert_int_equal(op.flags, is_stopped ? MDOT_OPERATOR_STOPS_GRADIENT : 0);
         if (is_stopped) assert_true(backward_bytes(&op, MDOT_PHASE_DATA_GRADIENT) == 0);
     }
-    mdot_job_destroy(job);
+    job_end(&job);
 }
 
 /* The outputs are then no losses. */
 static void program_without_any_gradient_is_trained_as_before(void **state)
 {
     (void)state;
-    onnx_builder *b = onnx_begin(17);
+    onnx_builder *b = job_begin("N,16");
     onnx_import(b, "mdot", 1);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
     onnx_initializer(b, "w", MDOT_DTYPE_F32, "16,16", NULL);
     onnx_node(b, "MatMul", "x,w", "h");
     onnx_node(b, "mdot:StopGradient", "h", "y");
-    onnx_output(b, "y");
-    mdot_job *job = read_and_free(b);
-    mdot_job_operator op = operator_at(job, 0);
+    job_reading job = job_expect_output(b, "y");
+    mdot_job_operator op = job_operator(&job, 0);
     assert_true(op.parameters == 256 && backward_bytes(&op, MDOT_PHASE_WEIGHT_GRADIENT) > 0);
-    mdot_job_destroy(job);
+    job_end(&job);
 }
 
 /* BitFit: only biases are trained. */
@@ -124,11 +94,11 @@ static void parameters_freeze_one_by_one(void **state)
 {
     (void)state;
     onnx_builder *b = two_layers(false);
-    note(b, "mdot.program", "1");
-    note(b, "mdot.frozen", "back.weight\nhead.weight\nunused.weight");
-    mdot_job *job = read_and_free(b), *plain = read_and_free(two_layers(false));
+    onnx_metadata(b, "mdot.program", "1");
+    onnx_metadata(b, "mdot.frozen", "back.weight\nhead.weight\nunused.weight");
+    job_reading job = job_expect(b), plain = job_expect(two_layers(false));
     for (size_t i = 0; i < 2; i++) {
-        mdot_job_operator op = operator_at(job, i), trained = operator_at(plain, i);
+        mdot_job_operator op = job_operator(&job, i), trained = job_operator(&plain, i);
         assert_true(op.parameters == 16 && op.frozen_parameters == 256);
         assert_true(op.per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops == 16); /* the bias: a sum over the batch */
         assert_true(op.per_step[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written == 64);
@@ -136,35 +106,33 @@ static void parameters_freeze_one_by_one(void **state)
         assert_true(backward_bytes(&op, MDOT_PHASE_DATA_GRADIENT) ==
                     backward_bytes(&trained, MDOT_PHASE_DATA_GRADIENT));
     }
-    mdot_job_destroy(plain);
-    mdot_job_destroy(job);
+    job_end(&plain);
+    job_end(&job);
 }
 
 static void checkpointed_modules_are_flagged(void **state)
 {
     (void)state;
     onnx_builder *b = two_layers(false);
-    note(b, "mdot.program", "1");
-    note(b, "mdot.recomputed", "hea\nback");
-    mdot_job *job = read_and_free(b);
-    assert_int_equal(operator_at(job, 0).flags, MDOT_OPERATOR_RECOMPUTED);
-    assert_int_equal(operator_at(job, 1).flags, 0);
-    mdot_job_destroy(job);
+    onnx_metadata(b, "mdot.program", "1");
+    onnx_metadata(b, "mdot.recomputed", "hea\nback");
+    job_reading job = job_expect(b);
+    assert_int_equal(job_operator(&job, 0).flags, MDOT_OPERATOR_RECOMPUTED);
+    assert_int_equal(job_operator(&job, 1).flags, 0);
+    job_end(&job);
 }
 
 /* x * sigmoid(x), which is one operator in an ordinary file. */
 static size_t count_operators(bool is_traced)
 {
     onnx_builder *b = onnx_begin(17);
-    if (is_traced) note(b, "mdot.program", "1");
+    if (is_traced) onnx_metadata(b, "mdot.program", "1");
     onnx_input(b, "x", MDOT_DTYPE_F32, "N,16");
     onnx_node(b, "Sigmoid", "x", "s");
     onnx_node(b, "Mul", "x,s", "y");
-    onnx_output(b, "y");
-    mdot_job *job = read_and_free(b);
-    mdot_job_info info = MDOT_INIT(mdot_job_info);
-    assert_int_equal(mdot_job_get_info(job, &info), MDOT_OK);
-    mdot_job_destroy(job);
+    job_reading job = job_expect_output(b, "y");
+    mdot_job_info info = job_info(&job);
+    job_end(&job);
     return info.operator_count;
 }
 
@@ -184,20 +152,20 @@ static void job_of_a_program_holds_its_attention(void **state)
     } cases[] = {{"fused", MDOT_ATTENTION_FLASH}, {"written", MDOT_ATTENTION_EAGER}, {"odd", MDOT_ATTENTION_PROGRAM}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         onnx_builder *b = two_layers(false);
-        note(b, "mdot.program", "1");
-        note(b, "mdot.attention", cases[i].word);
-        mdot_job *job = read_and_free(b);
+        onnx_metadata(b, "mdot.program", "1");
+        onnx_metadata(b, "mdot.attention", cases[i].word);
+        job_reading job = job_expect(b);
         mdot_job_program p = MDOT_INIT(mdot_job_program);
-        assert_int_equal(mdot_job_get_program(job, &p), MDOT_OK);
+        assert_int_equal(mdot_job_get_program(job.job, &p), MDOT_OK);
         assert_int_equal(p.attention, cases[i].attention);
         assert_int_equal(p.precision, MDOT_PRECISION_PYTORCH);
         assert_false(p.has_loss);
-        mdot_job_destroy(job);
+        job_end(&job);
     }
-    mdot_job *plain = read_and_free(two_layers(false));
+    job_reading plain = job_expect(two_layers(false));
     mdot_job_program p = MDOT_INIT(mdot_job_program);
-    assert_int_equal(mdot_job_get_program(plain, &p), MDOT_NOT_FOUND);
-    mdot_job_destroy(plain);
+    assert_int_equal(mdot_job_get_program(plain.job, &p), MDOT_NOT_FOUND);
+    job_end(&plain);
 }
 
 int main(void)

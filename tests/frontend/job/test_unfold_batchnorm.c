@@ -34,8 +34,7 @@ static const form forms[] = {
 static onnx_builder *layer(const form *f, const char *weight, const char *bias, bool normalised)
 {
     char inputs[256];
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, f->shape);
+    onnx_builder *b = job_begin(f->shape);
     onnx_initializer(b, weight, MDOT_DTYPE_F32, f->weight_shape, NULL);
     if (bias != NULL) onnx_initializer(b, bias, MDOT_DTYPE_F32, "16", NULL);
     onnx_initializer(b, "act.weight", MDOT_DTYPE_F32, "1", NULL);
@@ -130,8 +129,7 @@ static void numeric_names_alone_do_not_indicate_a_folded_norm(void **state)
     onnx_initializer(b, "1", MDOT_DTYPE_F32, "16,3,3,3", NULL);
     onnx_initializer(b, "2", MDOT_DTYPE_F32, "16", NULL);
     onnx_node(b, "Conv", "0,1,2", "3");
-    onnx_output(b, "3");
-    job_reading r = job_expect(b);
+    job_reading r = job_expect_output(b, "3");
     assert_int_equal(job_operator(&r, 0).setting[MDOT_SETTING_NORMALISED], 0);
     assert_string_equal(r.warnings, "");
     job_end(&r);
@@ -145,8 +143,7 @@ typedef enum block { PLAIN, RESIDUAL, SILU, DEPTHWISE, SUPER_RESOLUTION } block;
 static onnx_builder *network(block kind, bool with_bias, bool with_norm)
 {
     char in[32] = "x", conv[32], out[32], pair[80];
-    onnx_builder *b = onnx_begin(17);
-    onnx_input(b, "x", MDOT_DTYPE_F32, "N,16,8,8");
+    onnx_builder *b = job_begin("N,16,8,8");
     for (int i = 0; i < 10; i++) {
         snprintf(conv, sizeof conv, "c%d", i);
         snprintf(out, sizeof out, "y%d", i);

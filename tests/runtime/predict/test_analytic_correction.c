@@ -301,10 +301,7 @@ static onnx_builder *knowing_model_of(rt_configuration_set numbers)
         snprintf(list + used, sizeof list - used, "%s%s", count++ > 0 ? ", " : "", names[i]);
     }
     onnx_builder *b = knowing_model(count);
-    pb_buffer note = {0};
-    pb_text(&note, 1, "mdot.reads.configuration");
-    pb_text(&note, 2, list);
-    onnx_model_raw(b, 14, &note);
+    onnx_metadata(b, "mdot.reads.configuration", list);
     return b;
 }
 

@@ -99,10 +99,7 @@ static void older_predictors_get_the_leading_columns(void **state)
 /* Adds the metadata `key`: `value`. */
 static onnx_builder *with_note(onnx_builder *b, const char *key, const char *value)
 {
-    pb_buffer note = {0};
-    pb_text(&note, 1, key);
-    pb_text(&note, 2, value);
-    onnx_model_raw(b, 14, &note);
+    onnx_metadata(b, key, value);
     return b;
 }
 
