@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,6 +56,30 @@ static void a_good_artefact_is_accepted(void **state)
     process_remove_folder(folder);
 }
 
+/* The variable selects code for programs that run the artefact. */
+static void the_trial_ignores_the_isa_of_the_environment(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), path[512];
+    mdot_error err = {0};
+    snprintf(path, sizeof path, "%s/tried.mdot", folder);
+    setenv("MDOT_CPU_ISA", "x86-64-v9", 1);
+    mdot_status status = write_artefact(path, co_try_artefact, &err);
+    unsetenv("MDOT_CPU_ISA");
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    process_remove_folder(folder);
+}
+
+static void an_unreadable_artefact_is_no_fault_of_the_compiler(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    char *folder = process_make_folder();
+    assert_int_equal(co_try_artefact(folder, &err), MDOT_IO);
+    assert_null(strstr(err.message, "fault of the compiler"));
+    process_remove_folder(folder);
+}
+
 static void a_refused_artefact_leaves_no_file(void **state)
 {
     (void)state;
@@ -93,6 +118,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_good_artefact_is_accepted),
+        cmocka_unit_test(the_trial_ignores_the_isa_of_the_environment),
+        cmocka_unit_test(an_unreadable_artefact_is_no_fault_of_the_compiler),
         cmocka_unit_test(a_refused_artefact_leaves_no_file),
         cmocka_unit_test(a_damaged_artefact_is_reported_with_its_reason),
     };
