@@ -17,9 +17,8 @@ typedef struct cg_parts {
 
 /* Links the parts with the system's linker, fills in file_bytes and checksum, and renames the result to `path`. A
  * linker that exceeds the limit is killed. Returns TOOLCHAIN with the linker's output, or a note that it was killed;
- * or IO, for example if the result exceeds the process's file size limit; UNSUPPORTED above CG_MAX_WEIGHT_BYTES;
- * or the status of `check`. On failure `path` is unchanged and all
- * temporary files are removed. */
+ * IO, for example if the result exceeds the process's file size limit; UNSUPPORTED above CG_MAX_WEIGHT_BYTES; or the
+ * status of `check`. On failure `path` is unchanged and all temporary files are removed. */
 mdot_status cg_link_artefact(const cg_parts *parts, const char *path, ir_arena *arena, mdot_error *err);
 
 #endif

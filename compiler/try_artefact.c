@@ -40,7 +40,8 @@ mdot_status co_try_artefact(const char *path, mdot_error *err)
     mdot_predictor *predictor = NULL;
     mdot_context *context = NULL;
     mdot_error reason = {0};
-    mdot_open_options options = {.struct_size = sizeof options, .device = "cpu"};
+    /* "" is the best level, whatever MDOT_CPU_ISA names. */
+    mdot_open_options options = {.struct_size = sizeof options, .device = "cpu", .cpu_isa = ""};
     mdot_status status = mdot_predictor_open(path, &options, &predictor, &reason);
     if (status == MDOT_INCOMPATIBLE) return MDOT_OK; /* well-formed, but for other processors than this one */
     mdot_predictor_info info = MDOT_INIT(mdot_predictor_info);
@@ -51,6 +52,8 @@ mdot_status co_try_artefact(const char *path, mdot_error *err)
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
     if (status == MDOT_OK) return MDOT_OK;
-    return mdot_fail(err, status, "the compiled artefact is unusable, which is a fault of the compiler: %s",
-                     reason.message[0] != '\0' ? reason.message : mdot_status_text(status));
+    const char *text = reason.message[0] != '\0' ? reason.message : mdot_status_text(status);
+    if (status == MDOT_OUT_OF_MEMORY || status == MDOT_IO)
+        return mdot_fail(err, status, "the compiled artefact cannot be tried: %s", text);
+    return mdot_fail(err, status, "the compiled artefact is unusable, which is a fault of the compiler: %s", text);
 }

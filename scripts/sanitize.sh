@@ -11,8 +11,8 @@ cd "$(dirname "$0")/.."
 threaded="test_predict_calls test_context test_handle_validation test_lock test_runtime_run test_workers
           test_runtime_cuda test_runtime_cuda_faults test_runtime_cuda_limits"
 # Excludes tests that count allocations or forbid system calls, because valgrind makes both itself.
-checked="test_context test_runtime_open test_handle_validation test_handle_validation_calls test_info test_table_check
-         test_job_model test_job_file test_predict test_operator_features"
+checked="test_artefact_copy test_context test_runtime_open test_handle_validation test_handle_validation_calls test_info
+         test_table_check test_job_model test_job_file test_predict test_operator_features"
 status=0
 for tool; do
     case $tool in

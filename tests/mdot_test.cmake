@@ -32,6 +32,7 @@ set(mdot_full_tests
     test_cli_predict
     test_cli_predict_usage
     test_cpu_attention
+    test_cpu_attention_scores
     test_cpu_expr
     test_cpu_linear
     test_cpu_nest
@@ -67,7 +68,8 @@ set(mdot_shards
     "test_cuda_schedules 2"
     "test_cuda_images 3"
     "test_cpu_linear 3"
-    "test_cpu_attention 4"
+    "test_cpu_attention 3"
+    "test_cpu_attention_scores 4"
     "test_batch_items 2"
     "test_faults_exhaustive 9"
     "test_library_faults_exhaustive 6"

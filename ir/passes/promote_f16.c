@@ -30,8 +30,9 @@ static bool is_widened(const ir_value *value, const bool *widened_later)
 {
     for (const ir_use *use = value->uses; use != NULL; use = use->next) {
         const ir_node *reader = use->node;
-        if (reader == NULL || reader->op == NULL || reader->outputs[0] == NULL || use->index > 0) continue;
-        if (is_cast(reader) && ir_dtype_is_float(reader->outputs[0]->type.dtype) && !is_narrow(reader->outputs[0]))
+        if (reader == NULL || reader->op == NULL || reader->outputs[0] == NULL) continue;
+        bool is_cast_value = is_cast(reader) && use->index == 0; /* CastLike reads only the type of its other operand */
+        if (is_cast_value && ir_dtype_is_float(reader->outputs[0]->type.dtype) && !is_narrow(reader->outputs[0]))
             return true;
         bool moves = reader->op->lowering == IR_LOWER_MOVE || reader->op->lowering == IR_LOWER_ALIAS;
         for (int i = 0; moves && i < reader->output_count; i++)

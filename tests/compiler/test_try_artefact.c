@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +20,22 @@ static mdot_status refuse(const char *path, mdot_error *err)
 {
     assert_int_equal(access(path, R_OK), 0);
     return mdot_fail(err, MDOT_MALFORMED, "refused");
+}
+
+/* Counts the runs; fails them if `breaks` is set. */
+static int runs;
+static bool breaks;
+
+mdot_status __real_mdot_run(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
+                            const mdot_output *outputs, size_t output_count, mdot_error *err);
+mdot_status __wrap_mdot_run(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
+                            const mdot_output *outputs, size_t output_count, mdot_error *err);
+mdot_status __wrap_mdot_run(mdot_context *context, size_t entry, const mdot_input *inputs, size_t input_count,
+                            const mdot_output *outputs, size_t output_count, mdot_error *err)
+{
+    runs++;
+    if (breaks) return mdot_fail(err, MDOT_INVALID_ARGUMENT, "broken");
+    return __real_mdot_run(context, entry, inputs, input_count, outputs, output_count, err);
 }
 
 /* Compiles a model of one linear to `path`. */
@@ -44,14 +61,55 @@ static mdot_status write_artefact(const char *path, mdot_status (*check)(const c
     return status;
 }
 
-static void a_good_artefact_is_accepted(void **state)
+static void a_good_artefact_is_run_and_accepted(void **state)
 {
     (void)state;
     char *folder = process_make_folder(), path[512];
     mdot_error err = {0};
     snprintf(path, sizeof path, "%s/tried.mdot", folder);
+    runs = 0;
     assert_int_equal(write_artefact(path, co_try_artefact, &err), MDOT_OK);
+    assert_int_equal(runs, 1);
     assert_int_equal(access(path, R_OK), 0);
+    process_remove_folder(folder);
+}
+
+/* The variable selects code for programs that run the artefact. */
+static void the_trial_ignores_the_isa_of_the_environment(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), path[512];
+    mdot_error err = {0};
+    snprintf(path, sizeof path, "%s/tried.mdot", folder);
+    setenv("MDOT_CPU_ISA", "x86-64-v9", 1);
+    mdot_status status = write_artefact(path, co_try_artefact, &err);
+    unsetenv("MDOT_CPU_ISA");
+    if (status != MDOT_OK) fail_msg("%s", err.message);
+    process_remove_folder(folder);
+}
+
+static void an_unreadable_artefact_is_no_fault_of_the_compiler(void **state)
+{
+    (void)state;
+    mdot_error err = {0};
+    char *folder = process_make_folder();
+    assert_int_equal(co_try_artefact(folder, &err), MDOT_IO);
+    assert_null(strstr(err.message, "fault of the compiler"));
+    process_remove_folder(folder);
+}
+
+static void an_artefact_that_fails_to_run_is_refused(void **state)
+{
+    (void)state;
+    char *folder = process_make_folder(), path[512];
+    mdot_error err = {0};
+    snprintf(path, sizeof path, "%s/tried.mdot", folder);
+    breaks = true;
+    mdot_status status = write_artefact(path, co_try_artefact, &err);
+    breaks = false;
+    assert_int_equal(status, MDOT_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, "which is a fault of the compiler: broken"));
+    assert_int_equal(process_count_files(folder), 0);
     process_remove_folder(folder);
 }
 
@@ -92,7 +150,10 @@ static void a_damaged_artefact_is_reported_with_its_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_good_artefact_is_accepted),
+        cmocka_unit_test(a_good_artefact_is_run_and_accepted),
+        cmocka_unit_test(the_trial_ignores_the_isa_of_the_environment),
+        cmocka_unit_test(an_unreadable_artefact_is_no_fault_of_the_compiler),
+        cmocka_unit_test(an_artefact_that_fails_to_run_is_refused),
         cmocka_unit_test(a_refused_artefact_leaves_no_file),
         cmocka_unit_test(a_damaged_artefact_is_reported_with_its_reason),
     };

@@ -91,6 +91,8 @@ static void narrowing_that_is_undone_rounds(void **state)
         "t = Transpose(r)\ny = Cast(t) {to=1}\nreturn y\n",
         "x = input f32[4]\nz = constant f16[] [0]\no = constant f32[] [0]\nq = CastLike(x, z)\n"
         "y = CastLike(q, o)\ne = Exp(x)\nd = Mul(e, y)\nreturn d\n",
+        "x = input f32[4]\ne = Exp(x)\nq = Cast(x) {to=10}\nr = Cast(e) {to=10}\nc = Concat(r, q) {axis=0}\n"
+        "y = Cast(c) {to=1}\nreturn y\n",
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ir_arena *arena = ir_arena_create(0);

@@ -1,0 +1,104 @@
+/* Scores of the attention kernel beyond sums of products and masks: capped, replaced, great, infinite and NaN. */
+#include "tests/support/attention_fixture.h"
+#include "tests/support/shard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const ir_dim the_length = {1, 0};
+
+/* Capped and replaced scores with every kind of mask, both streaming and with few positions. */
+static void scores_are_capped_and_replaced(void **state)
+{
+    (void)state;
+    static const struct {
+        attention_mask mask;
+        double softcap, replaces;
+    } cases[] = {{MASK_NONE, 0.7, 0},     {MASK_KEYS, 0.7, 0},       {MASK_KEYS, 0, -1e9},  {MASK_BATCHES, 0.7, 0},
+                 {MASK_QUERIES, 0, -1.5}, {MASK_QUERIES, 0.7, -1.5}, {MASK_KEYS, 0.7, -1e9}};
+    static const int64_t lengths[] = {1, 5, 16, 47, 64, 65, 130};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int causal = 0; causal < 2; causal++) {
+            attention_shape s = attention_square(2, 12, cases[i].mask);
+            s.softcap = cases[i].softcap;
+            s.replaces = cases[i].replaces;
+            s.causal = causal;
+            s.hide = i % 2 ? -1 : 3;
+            attention_check(&s, lengths, 7);
+            s.queries = s.keys = ir_dim_number(4);
+            s.batch = the_length;
+            if (s.mask != MASK_BATCHES) attention_check(&s, lengths, 3);
+        }
+    }
+}
+
+/* The scores are too great for -1e9 to absorb them in f32. */
+static void masked_rows_average_the_values_for_great_scores(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {1, 5, 47, 64, 130};
+    for (int half = 0; half < 2; half++) {
+        attention_shape s = attention_square(2, 16, MASK_KEYS);
+        s.hide = -1;
+        s.scale = 1e4;
+        s.replaces = -1e9;
+        s.aligned = s.half = half;
+        (half ? attention_check_bf16 : attention_check)(&s, lengths, 5);
+        s.queries = s.keys = ir_dim_number(4);
+        s.batch = the_length;
+        if (!half) attention_check(&s, lengths, 3);
+    }
+}
+
+/* With no mask, masks by key, by key with replacement, and by query; streaming and with few positions. */
+static void check_poison(attention_poison poison)
+{
+    static const int64_t lengths[] = {5, 65};
+    bool needs_mask = poison == POISON_MASK || poison == POISON_NO_MASK;
+    int last = poison == POISON_ALL ? 0 : 3;
+    for (int kind = needs_mask ? 1 : 0; kind <= last; kind++) {
+        attention_shape s = attention_square(2, 16, kind == 0 ? MASK_NONE : kind == 3 ? MASK_QUERIES : MASK_KEYS);
+        s.poison = poison;
+        s.replaces = kind == 2 ? -1e9 : 0;
+        attention_check(&s, lengths, 2);
+        s.aligned = true;
+        s.half = kind % 2;
+        attention_check_bf16(&s, lengths, 2);
+        s.aligned = s.half = false;
+        s.queries = s.keys = ir_dim_number(4);
+        s.batch = ir_dim_number(1);
+        attention_check(&s, lengths, 1);
+    }
+}
+
+/* NaN and infinity reach every query that attends to them, as in the operators of the model. */
+static void nan_reaches_the_result(void **state)
+{
+    (void)state;
+    check_poison(POISON_QUERY);
+    check_poison(POISON_KEY);
+    check_poison(POISON_MASK);
+}
+
+static void infinity_reaches_the_result(void **state)
+{
+    (void)state;
+    check_poison(POISON_NO_MASK);
+    check_poison(POISON_LOGITS);
+    check_poison(POISON_ALL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scores_are_capped_and_replaced),
+        cmocka_unit_test(masked_rows_average_the_values_for_great_scores),
+        cmocka_unit_test(nan_reaches_the_result),
+        cmocka_unit_test(infinity_reaches_the_result),
+    };
+    return shard_run_group_tests(tests, NULL, NULL);
+}
