@@ -39,9 +39,10 @@ static rt_roofline_terms phase_terms(const rt_roofline_inputs *inputs, mdot_phas
     const rt_flops_and_bytes *sample = &inputs->sample[phase], *step = &inputs->step[phase];
     const mdot_configuration *c = &resolved->configuration.c;
     const rt_rates *rates = &resolved->rates;
-    double divisor = resolved->sequence * (inputs->is_replicated ? resolved->replicated : 1);
-    double batch = (double)resolved->configuration.micro_batch / divisor, flops = batch * sample->flops + step->flops;
-    double bytes = batch * sample->bytes + step->bytes;
+    double divisor = inputs->is_replicated ? resolved->sequence * resolved->replicated : resolved->sequence;
+    double batch = (double)resolved->configuration.micro_batch;
+    if (divisor != 1) batch /= divisor; /* a division takes longer than the rest of most phases */
+    double flops = batch * sample->flops + step->flops, bytes = batch * sample->bytes + step->bytes;
     if (phase != MDOT_PHASE_WEIGHT_GRADIENT) {
         double passes = phase == MDOT_PHASE_FORWARD ? SCORE_PASSES_FORWARD : SCORE_PASSES_BACKWARD;
         if (c->attention == MDOT_ATTENTION_EAGER) bytes += passes * batch * inputs->score_bytes;
@@ -88,6 +89,11 @@ static double cast_ms(const rt_roofline_inputs *inputs, mdot_phase phase, const 
     return CAST_BYTES(c->compiled != 0, c->precision == MDOT_PRECISION_FP8) * elements * resolved->rates.byte_ms;
 }
 
+static bool prepares_operands(const mdot_configuration *c)
+{
+    return c->frozen_weights != MDOT_FROZEN_UNCHANGED || rt_is_fp8(c->precision);
+}
+
 /* Time of the kernels that prepare a matmul's operands. */
 static double preparation_ms(const rt_roofline_inputs *inputs, mdot_phase phase,
                              const rt_resolved_configuration *resolved)
@@ -104,13 +110,16 @@ static double times_again(const rt_roofline_inputs *inputs, const rt_resolved_co
     return inputs->is_selected ? 1 : 0;
 }
 
-static void phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_configuration *resolved,
-                      double out_ms[MDOT_PHASE_COUNT])
+/* `prepares` is prepares_operands's, which callers evaluate once for all operators. */
+static inline void phases_ms(const rt_roofline_inputs *inputs, const rt_resolved_configuration *resolved, bool prepares,
+                             double out_ms[MDOT_PHASE_COUNT])
 {
     for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) {
         rt_roofline_terms terms = phase_terms(inputs, (mdot_phase)phase, resolved);
-        out_ms[phase] = larger(terms.compute_ms, terms.memory_ms) + preparation_ms(inputs, (mdot_phase)phase, resolved);
+        out_ms[phase] = larger(terms.compute_ms, terms.memory_ms);
     }
+    for (int phase = 0; phase < MDOT_PHASE_COUNT && prepares; phase++)
+        out_ms[phase] += preparation_ms(inputs, (mdot_phase)phase, resolved);
     double again = times_again(inputs, resolved);
     out_ms[MDOT_PHASE_DATA_GRADIENT] += again * out_ms[MDOT_PHASE_FORWARD];
 }
@@ -137,18 +146,19 @@ void rt_operator_roofline(const mdot_job *job, size_t index, const rt_resolved_c
                           double out_ms[MDOT_PHASE_COUNT])
 {
     rt_roofline_inputs inputs = inputs_of_operator(job, index, &resolved->shard);
-    phases_ms(&inputs, resolved, out_ms);
+    phases_ms(&inputs, resolved, prepares_operands(&resolved->configuration.c), out_ms);
 }
 
 rt_roofline rt_roofline_of(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const rt_shard *shard = &resolved->shard;
     rt_roofline sum = {.optimizer_ms = rt_optimizer_ms(job, resolved, shard)};
+    bool prepares = prepares_operands(&resolved->configuration.c);
     for (size_t i = 0; i < job->analysis->sharded_groups.count; i++) {
         rt_roofline_inputs buffer;
         const rt_roofline_inputs *inputs = inputs_of_group(job, i, shard, &buffer);
         double ms[MDOT_PHASE_COUNT], count = inputs->count * shard->of[inputs->position];
-        phases_ms(inputs, resolved, ms);
+        phases_ms(inputs, resolved, prepares, ms);
         sum.forward_ms += count * ms[MDOT_PHASE_FORWARD];
         sum.backward_ms += count * (ms[MDOT_PHASE_DATA_GRADIENT] + ms[MDOT_PHASE_WEIGHT_GRADIENT]);
     }
@@ -159,6 +169,7 @@ rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_
 {
     const rt_shard *shard = &resolved->shard;
     rt_roofline_terms sum = {0};
+    bool prepares = prepares_operands(&resolved->configuration.c);
     for (size_t i = 0; i < job->analysis->sharded_groups.count; i++) {
         rt_roofline_inputs buffer;
         const rt_roofline_inputs *inputs = inputs_of_group(job, i, shard, &buffer);
@@ -168,7 +179,8 @@ rt_roofline_terms rt_step_roofline_terms(const mdot_job *job, const rt_resolved_
             double times = count;
             if (phase == MDOT_PHASE_FORWARD) times += count * times_again(inputs, resolved);
             sum.compute_ms += times * terms.compute_ms;
-            sum.memory_ms += times * (terms.memory_ms + preparation_ms(inputs, (mdot_phase)phase, resolved));
+            sum.memory_ms += times * terms.memory_ms;
+            if (prepares) sum.memory_ms += times * preparation_ms(inputs, (mdot_phase)phase, resolved);
             sum.masked_ms += times * terms.masked_ms;
         }
     }
