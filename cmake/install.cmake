@@ -1,5 +1,5 @@
 # Defines the installed files and their packages: one package for each library, one for building against them (dev), and one
-# for the command. The installation can be moved, because all paths within it are relative.
+# each for the command, the simulator and the plugins of Slurm. The installation can be moved, because all paths within it are relative.
 include(CMakePackageConfigHelpers)
 
 set(MDOT_CMAKE_FOLDER ${CMAKE_INSTALL_LIBDIR}/cmake/mdot)
@@ -76,6 +76,25 @@ install(
   DESTINATION share/doc/mdot
   COMPONENT command)
 
+# ---- The simulator and the plugins of Slurm -------------------------------------------------------------------------
+
+install(TARGETS mdot_simulate mdot_predictions mdot_round DESTINATION bin COMPONENT simulator)
+install(
+  FILES simulator/README.md simulator/IN_YOUR_SCHEDULER.md LICENSE
+  DESTINATION share/doc/mdot-simulator
+  COMPONENT simulator)
+set(packaged runtime job compiler dev command simulator)
+if(TARGET job_submit_mdot)
+  # Slurm loads plugins of exactly its own version, thus the package depends on the version that it was built with.
+  install(TARGETS job_submit_mdot spank_mdot LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/slurm-wlm COMPONENT slurm)
+  install(
+    FILES integrations/slurm/README.md integrations/slurm/INCENTIVES.md LICENSE
+    DESTINATION share/doc/mdot-slurm
+    COMPONENT slurm)
+  list(APPEND packaged slurm)
+  execute_process(COMMAND dpkg-query -W -f "\${source:Upstream-Version}" libslurm-dev OUTPUT_VARIABLE slurm_version ERROR_QUIET)
+endif()
+
 # ---- Packages: `cpack` in the build folder --------------------------------------------------------------------------
 
 set(CPACK_PACKAGE_NAME mdot)
@@ -86,7 +105,7 @@ set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_GENERATOR DEB TGZ)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_THREADS 1)
-set(CPACK_COMPONENTS_ALL runtime job compiler dev command)
+set(CPACK_COMPONENTS_ALL ${packaged})
 set(CPACK_ARCHIVE_COMPONENT_INSTALL OFF)
 set(CPACK_PACKAGE_FILE_NAME mdot-${PROJECT_VERSION}-linux-x86_64)
 
@@ -103,6 +122,14 @@ set(CPACK_DEBIAN_COMMAND_PACKAGE_NAME mdot)
 foreach(component IN ITEMS RUNTIME JOB COMPILER)
   set(CPACK_DEBIAN_${component}_PACKAGE_SECTION libs)
 endforeach()
+set(CPACK_DEBIAN_SIMULATOR_PACKAGE_NAME mdot-simulator)
+set(CPACK_DEBIAN_SIMULATOR_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_SLURM_PACKAGE_NAME mdot-slurm)
+set(CPACK_DEBIAN_SLURM_PACKAGE_SECTION admin)
+set(CPACK_DEBIAN_SLURM_PACKAGE_RECOMMENDS mdot) # the command makes the job files
+if(slurm_version)
+  set(CPACK_DEBIAN_SLURM_PACKAGE_DEPENDS "slurm-wlm-basic-plugins (>= ${slurm_version}), slurm-wlm-basic-plugins (<< ${slurm_version}.99)")
+endif()
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_COMMAND_PACKAGE_SECTION science)
 set(exactly "(= ${PROJECT_VERSION})")
@@ -126,5 +153,7 @@ set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "libmdot: load a predictor, predict; wha
 set(CPACK_COMPONENT_JOB_DESCRIPTION "libmdotjob: read training jobs from ONNX files")
 set(CPACK_COMPONENT_COMPILER_DESCRIPTION "libmdotc: compile predictors from ONNX files")
 set(CPACK_COMPONENT_DEV_DESCRIPTION "headers, static libraries, CMake package and pkg-config files of libmdot, libmdotjob, libmdotc")
+set(CPACK_COMPONENT_SIMULATOR_DESCRIPTION "mdot-simulate: published schedulers on traces of clusters, with predicted durations")
+set(CPACK_COMPONENT_SLURM_DESCRIPTION "plugins that predict the duration of jobs when they are submitted to Slurm")
 set(CPACK_COMPONENT_COMMAND_DESCRIPTION "the command mdot, with its predictor, manual pages and completion")
 include(CPack)

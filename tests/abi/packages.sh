@@ -1,5 +1,6 @@
 #!/bin/sh
-# Checks that `cpack` makes a package of each library, a development package, a package of the command, and a tarball. The
+# Checks that `cpack` makes a package of each library, a development package, packages of the command, the simulator and (where
+# Slurm's headers are installed) the plugins, and a tarball. The
 # dependencies must be those of the files, and the unpacked files must work.
 # Usage: packages.sh SOURCE_FOLDER BUILD_FOLDER VERSION SOVERSION
 set -eu
@@ -29,6 +30,14 @@ expect "libmdotjob$soversion" "libmdot$soversion"
 expect "libmdotc$soversion" "$llvm" "libmdot$soversion"
 expect libmdot-dev "libmdot$soversion" "libmdotc$soversion" "libmdotjob$soversion"
 expect mdot "$llvm"
+expect mdot-simulator
+[ ! -e "$build/integrations/slurm/job_submit_mdot.so" ] || {
+    expect mdot-slurm
+    dpkg-deb -c "$work/mdot-slurm_${version}_amd64.deb" | grep -q '/slurm-wlm/job_submit_mdot\.so$' ||
+        fail "the plugin is outside Slurm's folder"
+    dpkg-deb -f "$work/mdot-slurm_${version}_amd64.deb" Depends | grep -q slurm-wlm-basic-plugins ||
+        fail "the plugins depend on no version of Slurm"
+}
 
 mkdir "$work/tar"
 tar -xzf "$work/mdot-$version-linux-x86_64.tar.gz" -C "$work/tar" --strip-components=1
@@ -39,4 +48,5 @@ for prefix in "$work/root/usr" "$work/tar"; do
         share/man/man1/mdot-predict.1 share/bash-completion/completions/mdot share/doc/mdot/LICENSE; do
         [ -e "$prefix/$file" ] || fail "there is no $prefix/$file"
     done
+    "$prefix/bin/mdot-simulate" --help > "$work/output" || fail "the simulator in $prefix does not run"
 done

@@ -1,4 +1,4 @@
-"""`python -m mdot`: makes jobs from networks by name, and predicts their training steps, from the shell. Commands and
+"""`python -m mdot`, which the wheel also installs as `mdot`: makes jobs from networks by name, and predicts their training steps, from the shell. Commands and
 options have the names of the command `mdot`.
 
     python -m mdot export resnet50 -o resnet50.job
@@ -28,6 +28,7 @@ from mdot.prediction import aligned, short
 from mdot.predictor import Predictor
 from mdot.quantities import read_count, read_price
 from mdot.training_arguments import add_training, argument, training_of
+from mdot.version import VERSION
 
 EXIT_FAILED = 1  # argparse exits with 2 after a usage error
 
@@ -55,8 +56,10 @@ def _numbers(text: str) -> list[int]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m mdot", description="Makes jobs from networks and predicts the time of their training steps."
+        prog="python -m mdot" if Path(sys.argv[0]).name == "__main__.py" else "mdot",
+        description="Makes jobs from networks and predicts the time of their training steps.",
     )
+    parser.add_argument("--version", action="version", version=f"mdot {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True)
 
     export = commands.add_parser(

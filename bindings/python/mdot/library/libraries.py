@@ -185,7 +185,7 @@ def compiler() -> ctypes.CDLL:
         return _load("mdotc", _COMPILER)
     except OSError as fault:
         raise errors.ToolchainError(
-            f"the compiler is not installed; run pip install 'mdot[compiler]' ({fault})"
+            f"the compiler is not installed; run pip install 'mdot-predict[compiler]' ({fault})"
         ) from fault
 
 

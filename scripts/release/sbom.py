@@ -1,0 +1,140 @@
+"""Writes the software bill of materials of a release as SPDX 2.3 (JSON): mdot's files, and the libraries that they contain or
+load.
+
+    sbom.py --version 0.3.0 --commit HASH --date 2026-11-24T00:00:00Z --out FILE FILE…
+
+FILE… are the files of the release. The versions of C libraries are those of the Debian packages of the build machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+
+from license_expression import get_spdx_licensing
+from spdx_tools.spdx.model import (
+    Actor,
+    ActorType,
+    Checksum,
+    ChecksumAlgorithm,
+    CreationInfo,
+    Document,
+    Package,
+    PackagePurpose,
+    Relationship,
+    RelationshipType,
+    SpdxNoAssertion,
+)
+from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
+from spdx_tools.spdx.writer.json.json_writer import write_document_to_file
+
+# Debian package, licence (SPDX), relation to mdot.
+LIBRARIES = [
+    ("llvm-19-dev", "Apache-2.0 WITH LLVM-exception", "dynamic link; the wheel mdot-compiler contains it"),
+    ("libprotobuf-c-dev", "BSD-2-Clause", "dynamic link"),
+    ("libsqlite3-dev", "blessing", "dynamic link"),
+    ("coinor-libclp-dev", "EPL-1.0", "dynamic link of the simulator"),
+    ("coinor-libcbc-dev", "EPL-1.0", "dynamic link of the simulator"),
+    ("libjson-c-dev", "MIT", "dynamic link of the simulator"),
+    ("libslurm-dev", "GPL-2.0-or-later", "headers of the plugins"),
+    ("libcmocka-dev", "Apache-2.0", "tests"),
+]
+
+
+def debian_version(package: str) -> str | None:
+    """Version of an installed package; None if it is missing."""
+    asked = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", package], capture_output=True, text=True, check=False
+    )
+    state, _, version = asked.stdout.partition(" ")
+    return version if state == "installed" else None
+
+
+def sha256(path: Path) -> Checksum:
+    return Checksum(ChecksumAlgorithm.SHA256, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def document(version: str, commit: str, date: datetime, files: list[Path]) -> Document:
+    licences = get_spdx_licensing()
+    author = Actor(ActorType.ORGANIZATION, "mdot's authors")
+    source = Package(
+        spdx_id="SPDXRef-mdot",
+        name="mdot",
+        download_location=SpdxNoAssertion(),
+        version=version,
+        supplier=author,
+        files_analyzed=False,
+        license_concluded=licences.parse("Apache-2.0"),
+        license_declared=licences.parse("Apache-2.0"),
+        source_info=f"git commit {commit}",
+        primary_package_purpose=PackagePurpose.SOURCE,
+    )
+    packages = [source]
+    relations = [Relationship("SPDXRef-DOCUMENT", RelationshipType.DESCRIBES, source.spdx_id)]
+    for number, path in enumerate(files):
+        package = Package(
+            spdx_id=f"SPDXRef-file-{number}",
+            name=path.name,
+            download_location=SpdxNoAssertion(),
+            version=version,
+            file_name=path.name,
+            supplier=author,
+            files_analyzed=False,
+            checksums=[sha256(path)],
+            license_concluded=licences.parse("Apache-2.0"),
+            primary_package_purpose=PackagePurpose.ARCHIVE,
+        )
+        packages.append(package)
+        relations.append(Relationship(package.spdx_id, RelationshipType.GENERATED_FROM, source.spdx_id))
+    for name, licence, use in LIBRARIES:
+        found = debian_version(name)
+        if found is None:
+            continue
+        package = Package(
+            spdx_id=f"SPDXRef-{name}",
+            name=name,
+            download_location=SpdxNoAssertion(),
+            version=found,
+            files_analyzed=False,
+            license_declared=licences.parse(licence),
+            comment=use,
+            primary_package_purpose=PackagePurpose.LIBRARY,
+        )
+        packages.append(package)
+        kind = RelationshipType.TEST_DEPENDENCY_OF if use == "tests" else RelationshipType.BUILD_DEPENDENCY_OF
+        relations.append(Relationship(package.spdx_id, kind, source.spdx_id))
+    made = CreationInfo(
+        spdx_version="SPDX-2.3",
+        spdx_id="SPDXRef-DOCUMENT",
+        name=f"mdot-{version}",
+        document_namespace=f"https://spdx.org/spdxdocs/mdot-{version}-{commit}",
+        creators=[author],
+        created=date,
+    )
+    return Document(made, packages=packages, relationships=relations)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--version", required=True)
+    parser.add_argument("--commit", required=True)
+    parser.add_argument("--date", required=True, help="UTC, as 2026-11-24T00:00:00Z; the commit's, so that a release repeats")
+    parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("files", nargs="+", type=Path)
+    parsed = parser.parse_args()
+    made = document(parsed.version, parsed.commit, datetime.strptime(parsed.date, "%Y-%m-%dT%H:%M:%SZ"), parsed.files)
+    faults = validate_full_spdx_document(made)
+    for fault in faults:
+        print(f"sbom.py: {fault.validation_message}", file=sys.stderr)
+    if faults:
+        return 1
+    write_document_to_file(made, str(parsed.out), validate=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
