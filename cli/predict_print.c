@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define JOULES_PER_KWH 3.6e6
 #define GIB ((double)(1 << 30))
 
 /* In the order of their bits. */
@@ -212,6 +213,17 @@ static void print_memory(const mdot_configuration *c, const mdot_prediction *p)
     putchar('\n');
 }
 
+static void print_energy(const predict_request *r, const mdot_configuration *c, const mdot_prediction *p)
+{
+    if (p->average_watts == 0) return;
+    cell a, b, d;
+    printf("  energy      %s W%s, %s J per step", number(&a, p->average_watts), cli_gpu_count(c) > 1 ? " per GPU" : "",
+           number(&b, p->energy_joules));
+    double steps = predict_total_steps(r, c);
+    if (steps > 0) printf(", %s kWh in total", number(&d, steps * p->energy_joules / JOULES_PER_KWH));
+    putchar('\n');
+}
+
 static void print_one(const predict_request *r, const predict_answers *answers)
 {
     const mdot_configuration *c = &answers->configurations[0];
@@ -234,6 +246,7 @@ static void print_one(const predict_request *r, const predict_answers *answers)
     print_work(answers);
     printf("; %.0f %% of the GPU's peak FLOP/s, %.0f %% of its bandwidth\n", 100 * p->compute_share,
            100 * p->memory_share);
+    print_energy(r, c, p);
     if (answers->calibrated_rows > 0) printf("  calibrated  by %zu measured steps\n", answers->calibrated_rows);
     double steps = predict_total_steps(r, c);
     if (steps > 0)
@@ -420,6 +433,7 @@ static void print_json_prediction(const predict_request *r, const predict_answer
     printf("\"rounding_bytes\": %.0f, \"context_bytes\": %.0f, \"workspace_bytes\": %.0f, \"collective_bytes\": "
            "%.0f,\n   ",
            p->rounding_bytes, p->context_bytes, p->workspace_bytes, p->collective_bytes);
+    printf("\"average_watts\": %.6g, \"energy_joules\": %.6g, ", p->average_watts, p->energy_joules);
     printf("\"compute_share\": %.6g, \"memory_share\": %.6g, \"unknown_share\": %.6g, ", p->compute_share,
            p->memory_share, p->unknown_share);
     printf("\"warnings\": [");

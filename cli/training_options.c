@@ -293,6 +293,7 @@ static void put_training(cli_sentence *out, const mdot_configuration *c)
     if (c->loss != MDOT_LOSS_WHOLE) put(out, ", %s loss", rt_loss_names[c->loss]);
     if (c->frozen_weights != MDOT_FROZEN_UNCHANGED)
         put(out, ", frozen weights in %s", rt_frozen_weights_names[c->frozen_weights]);
+    if (c->power_limit > 0) put(out, ", limited to %g W", c->power_limit);
     if (c->ema != 0) put(out, ", moving average of weights");
     if (c->keep_gathered != 0) put(out, ", gathered weights kept");
 }

@@ -200,6 +200,8 @@ typedef struct mdot_configuration {
     mdot_loss loss; /* kernels of the cross-entropy: on all logits (whole), in eight parts (chunked), or fused with the
                      * matmul before it, as Liger's. INVALID_ARGUMENT for CHUNKED and FUSED if the job has no
                      * cross-entropy */
+    double power_limit; /* power limit of each GPU in watts, which may lower its clock; 0 selects the GPU's own.
+                         * INVALID_ARGUMENT above that, and below a fifth of it */
 } mdot_configuration;
 
 /* The numbers of a configuration that predictors read (below), by name. Append only. is_… and recomputes_… are 1 or
@@ -347,6 +349,10 @@ typedef struct mdot_prediction {
     double context_bytes;    /* CUDA context and code */
     double workspace_bytes;  /* workspaces of cuBLAS and cuDNN */
     double collective_bytes; /* NCCL's buffers; 0 on one GPU */
+    /* Energy, from the utilisation of the GPU and its power limit: runtime/perf/power.c. 0 if the GPU's watts are
+     * unknown. Measured averages of ResNet-50 on three GPU models are within 12 %: */
+    double average_watts; /* of one GPU */
+    double energy_joules; /* of a step on all GPUs, without the rest of the machine */
 } mdot_prediction;
 
 /* A predictor of jobs is an artefact whose entry "predict" reads any of these inputs and no others, or an artefact

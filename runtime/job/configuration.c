@@ -230,6 +230,18 @@ static mdot_status read_gpu_spec(const mdot_gpu *spec, mdot_gpu *out_gpu, mdot_e
     return MDOT_OK;
 }
 
+#define LEAST_POWER_PART 0.2 /* drivers refuse limits below about a third, and no measurement lies below */
+
+static mdot_status check_power(const rt_configuration *s, mdot_error *err)
+{
+    double limit = s->c.power_limit, watts = s->gpu.watts;
+    if (limit == 0 || watts == 0 || (limit <= watts && limit >= LEAST_POWER_PART * watts)) return MDOT_OK;
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                     "power_limit is %g W; accepted for %s: %g to %g W. For a board with another limit, set the GPU's "
+                     "watts",
+                     limit, s->gpu.name != NULL ? s->gpu.name : "the GPU", LEAST_POWER_PART * watts, watts);
+}
+
 static mdot_status check_fp8(const rt_configuration *s, mdot_error *err)
 {
     const char *gpu = s->gpu.name != NULL ? s->gpu.name : "the GPU", *precision = rt_precision_names[s->c.precision];
@@ -345,6 +357,7 @@ mdot_status rt_configuration_complete(rt_configuration *s, mdot_error *err)
     if (status == MDOT_OK) status = complete_micro_batches(s, err);
     if (status == MDOT_OK) status = complete_link(s, err);
     if (status == MDOT_OK) status = check_fp8(s, err);
+    if (status == MDOT_OK) status = check_power(s, err);
     if (status != MDOT_OK) return status;
     s->plain_workers = s->plain_workers && c->tensor_parallel == 1 && c->pipeline_parallel == 1 &&
                        c->expert_parallel == 1 && c->context_parallel == 1;

@@ -26,6 +26,7 @@
 #include "runtime/perf/communication.h"
 #include "runtime/perf/host_memory.h"
 #include "runtime/perf/optimizer_update.h"
+#include "runtime/perf/power.h"
 #include "runtime/perf/roofline.h"
 
 #include <math.h>
@@ -156,8 +157,9 @@ static rt_roofline roofline_beside(const mdot_job *job, const rt_resolved_config
     return r;
 }
 
-rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
-                         const mdot_job *job, double step_ms)
+static rt_correction correct_configuration(const rt_resolved_configuration *requested,
+                                           const rt_resolved_configuration *queried, const mdot_job *job,
+                                           double step_ms)
 {
     const mdot_configuration *rc = &requested->configuration.c, *qc = &queried->configuration.c;
     rt_correction none = {.step_ms = step_ms, .interval_factor = 1};
@@ -205,4 +207,18 @@ rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_re
                            .exchanged_ms = exchanged,
                            .transferred_ms = transferred,
                            .launched_ms = launched};
+}
+
+rt_correction rt_correct(const rt_resolved_configuration *requested, const rt_resolved_configuration *queried,
+                         const mdot_job *job, double step_ms)
+{
+    rt_correction corrected = correct_configuration(requested, queried, job, step_ms);
+    if (requested->configuration.c.power_limit == 0) return corrected;
+    rt_roofline_terms terms = rt_step_roofline_terms(job, requested);
+    double slowdown = rt_power_slowdown(&requested->configuration, &terms, corrected.step_ms);
+    if (slowdown <= 1 + NEGLIGIBLE_CHANGE) return corrected;
+    corrected.step_ms *= slowdown;
+    corrected.interval_factor *= exp(INTERVAL_WIDENING * log(slowdown));
+    corrected.is_analytic = corrected.differs = true;
+    return corrected;
 }

@@ -8,6 +8,7 @@
 #include "runtime/predict/predict.h"
 #include "base/struct_version.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/power.h"
 #include "runtime/perf/reserved_memory.h"
 #include "runtime/perf/roofline.h"
 #include "runtime/predict/analytic_correction.h"
@@ -17,6 +18,8 @@
 
 #include <math.h>
 #include <string.h>
+
+#define MS_PER_SECOND 1000
 
 /* The pairs of one call: jobs[i] with configuration i, or `job` with every configuration. The caller may have
  * encoded `job`. */
@@ -153,6 +156,10 @@ static mdot_status read_pair(const mdot_context *context, const rt_job_schema *s
                                         .collective_bytes = reserved.collectives,
                                         .warnings = warnings};
     rt_roofline_terms terms = rt_step_roofline_terms(job, &pair->requested);
+    const rt_configuration *configuration = &pair->requested.configuration;
+    out_prediction->average_watts = rt_average_watts(configuration, &terms, corrected.step_ms);
+    out_prediction->energy_joules =
+        out_prediction->average_watts * corrected.step_ms / MS_PER_SECOND * configuration->c.gpu_count;
     bool reads_types = schema->input_at[RT_JOB_INPUT_TYPE] != RT_NOT_THERE;
     rt_check_plausibility(job, &terms, reads_types ? schema->type_count : UINT32_MAX, out_prediction);
     return MDOT_OK;

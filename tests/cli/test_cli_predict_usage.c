@@ -37,6 +37,26 @@ static void quantities_take_units(void **state)
     expect_contains(f->result.err, "for example 100000, 1e5 or 100k, not \"1e5x\"");
 }
 
+static void power_limits_are_within_those_of_the_gpu(void **state)
+{
+    predict_command *f = *state;
+    double ms[3], watts[3], joules[3];
+    const char *const limits[] = {"--power-limit=400", "--power-limit=250", "--power-limit=100"};
+    for (int i = 0; i < 3; i++) {
+        RUN(f, resnet, "--gpu=A100", "-b256", "--gpus=4", "--json", "-q", limits[i]);
+        assert_int_equal(json_numbers(f->result.out, "step_ms", &ms[i], 1), 1);
+        assert_int_equal(json_numbers(f->result.out, "average_watts", &watts[i], 1), 1);
+        assert_int_equal(json_numbers(f->result.out, "energy_joules", &joules[i], 1), 1);
+        assert_float_equal(joules[i], 4 * watts[i] * ms[i] / 1000, 1e-4 * joules[i]);
+    }
+    assert_true(ms[0] < ms[1] && ms[1] < ms[2]);
+    assert_true(watts[0] > watts[1] && watts[1] > watts[2] && watts[2] > 50);
+    RUN(f, resnet, "--gpu=A100", "--power-limit=500");
+    expect_contains(f->result.err, "power_limit is 500 W; accepted for A100-SXM-40GB: 80 to 400 W");
+    RUN(f, resnet, "--gpu=A100", "--power-limit=70");
+    expect_contains(f->result.err, "power_limit is 70 W");
+}
+
 static void a_missing_or_unknown_gpu_says_how_to_list_gpus(void **state)
 {
     predict_command *f = *state;
@@ -140,6 +160,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(quantities_take_units, predict_command_set_up, predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(power_limits_are_within_those_of_the_gpu, predict_command_set_up,
+                                        predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_missing_or_unknown_gpu_says_how_to_list_gpus, predict_command_set_up,
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(wrong_values_list_the_accepted_values, predict_command_set_up,

@@ -59,6 +59,7 @@ CONFIGURATION_FIELDS: list[tuple[str, Any]] = [
     ("schedule", ctypes.c_int),
     ("offload_activations", ctypes.c_uint32),
     ("loss", ctypes.c_int),
+    ("power_limit", ctypes.c_double),
 ]
 """The members of mdot_configuration behind struct_size. gpu_spec is a pointer to an mdot_gpu."""
 
@@ -169,6 +170,7 @@ ROWS: tuple[Row, ...] = (
     Row("loss", "loss", "choice", 0, 2),
     Row("frozen_weights", "frozen_weights", "choice", 0, 2),
     Row("ema", "ema", "flag", 0, 1),
+    Row("power_limit", "power_limit", "rate", 0, 100000),
     Row("gpus", "gpu_count", "whole", 0, 65536),
     Row("data_parallel", "data_parallel", "whole", 0, 65536),
     Row("tensor_parallel", "tensor_parallel", "whole", 0, 65536),
@@ -243,6 +245,9 @@ class ConfigurationOptions:
     Values: unchanged, int8, nf4."""
     ema: bool = False
     """Moving average of the weights, an fp32 copy that each step updates."""
+    power_limit: float = 0.0
+    """Power limit of each GPU in watts, which may lower its clock.
+    0 selects the default: the GPU's."""
     gpus: int = 0
     """Number of GPUs that work on a step.
     0 selects the default: the product of the degrees of parallelism, or 1."""
@@ -307,6 +312,7 @@ class Options(TypedDict, total=False):
     loss: str
     frozen_weights: str
     ema: bool
+    power_limit: float
     gpus: int
     data_parallel: int
     tensor_parallel: int

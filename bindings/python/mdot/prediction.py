@@ -62,6 +62,10 @@ class Prediction:
     """Workspaces of cuBLAS and cuDNN."""
     collective_bytes: float
     """NCCL's buffers; 0 on one GPU."""
+    average_watts: float
+    """Average power of one GPU; 0 if its power limit is unknown."""
+    energy_joules: float
+    """Energy of a step on all GPUs, without the rest of the machine."""
 
     @property
     def samples_per_second(self) -> float:

@@ -370,6 +370,8 @@ class mdot_prediction(Sized):
         ("context_bytes", c_double),
         ("workspace_bytes", c_double),
         ("collective_bytes", c_double),
+        ("average_watts", c_double),
+        ("energy_joules", c_double),
     ]
 
 
