@@ -139,14 +139,15 @@ class Steps(RecordingCase):
         self.assertEqual(recorder.result.configuration.accumulate, 2)
 
     def test_waiting_for_data_is_noted(self) -> None:
-        with self.recorder() as recorder:
-            for _ in range(60):
-                self.time.now += 0.005
-                recorder.begin()
-                self.train(recorder, 1, 15)
-        assert recorder.result is not None
-        self.assertEqual(recorder.result.notes["data_wait"], "0.250")
-        self.assertAlmostEqual(recorder.result.step_ms, 20)
+        for passes in (1, 3):
+            with self.subTest(passes), self.recorder(accumulate=passes) as recorder:
+                for _ in range(60 * passes):
+                    self.time.now += 0.005
+                    recorder.begin()
+                    self.train(recorder, 1, 15)
+            assert recorder.result is not None
+            self.assertEqual(recorder.result.notes["data_wait"], "0.250")
+            self.assertAlmostEqual(recorder.result.step_ms, 20 * passes)
 
     def test_row_is_written_when_recording_is_complete(self) -> None:
         recorder = self.recorder(seconds=2)
@@ -229,6 +230,17 @@ class Devices(RecordingCase):
         assert recorder.result is not None
         self.assertAlmostEqual(recorder.result.step_ms, 20)
         self.assertEqual(self.rows(), [])
+
+    def test_fault_in_a_foreign_object_does_not_end_the_training(self) -> None:
+        class Odd:
+            def parameters(self) -> Any:
+                raise RuntimeError("weights are elsewhere")
+
+        for patched in ("device_of", "peak_memory"):
+            with self.subTest(patched), mock.patch.object(observed, patched, lambda *_: Odd().parameters()):
+                with self.warning("RuntimeError: weights are elsewhere"), self.recorder(gpu="A100") as recorder:
+                    self.train(recorder, 60)
+                self.assertEqual(self.rows(), [])
 
     def test_unknown_gpu_gives_a_warning_at_the_first_step(self) -> None:
         recorder = self.recorder(gpu="B17")

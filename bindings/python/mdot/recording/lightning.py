@@ -16,7 +16,7 @@ from typing import Any
 
 from mdot.job import Job
 from mdot.library.errors import NotFoundError
-from mdot.recording.recorder import Recorder, record
+from mdot.recording.recorder import Recorder, going_on
 from mdot.recording.row import Recorded
 
 
@@ -49,7 +49,7 @@ class RecordCallback(_Callback):  # type: ignore[misc]
     def __init__(self, job: Job | str | os.PathLike[str], table: str | os.PathLike[str] = "measured.csv", **arguments: Any) -> None:
         """The arguments are those of `mdot.record`. Batch, model, optimizer, precision, accumulation and parallelism are the
         Trainer's, unless they are given."""
-        self._recorder: Recorder = record(job, table, **arguments)
+        self._recorder = Recorder(job, table, **arguments)
         self._is_updated = False
         self._passes = 0
 
@@ -59,6 +59,10 @@ class RecordCallback(_Callback):  # type: ignore[misc]
         return self._recorder.result
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        with going_on():
+            self._see(trainer, pl_module)
+
+    def _see(self, trainer: Any, pl_module: Any) -> None:
         optimizers = list(trainer.optimizers)
         loader = trainer.train_dataloader
         self._recorder.see_objects(
@@ -82,6 +86,7 @@ class RecordCallback(_Callback):  # type: ignore[misc]
 
     def on_train_batch_end(self, *_: Any) -> None:
         self._passes += 1
+        self._recorder.end_pass()
         if self._is_updated:
             self._recorder.end_step(self._passes)
             self._is_updated = False

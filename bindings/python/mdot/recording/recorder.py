@@ -14,10 +14,12 @@ The result is the median over windows of the mean time of a step.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import warnings
 from collections import Counter, deque
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Callable, Mapping
@@ -130,10 +132,20 @@ class Recorder:
         if self._done:
             return
         self._passes += 1
+        self.end_pass()
         if samples is not None and samples != self._batch:
             self.interrupt("samples")
         if is_complete:
             self.end_step(self._passes)
+
+    def end_pass(self) -> None:
+        """Ends a pass that need not end a step, from which on the program waits for data. For callbacks of frameworks that call
+        `begin` for each pass."""
+        if self._is_begin_called and not self._done:
+            now = self._host()
+            if self._ended is not None:
+                self._spanned += now - self._ended
+            self._ended = now
 
     def end_step(self, passes: int = 1) -> None:
         """Ends a step of the optimizer, which used the gradients of so many passes. For callbacks of frameworks."""
@@ -142,14 +154,10 @@ class Recorder:
         self._passes = 0
         if not self._begun:
             self._begin()
-            if self._done:
-                return
+        if self._done:
+            return
         self._steps += 1
-        if self._is_begin_called:
-            now = self._host()
-            if self._ended is not None:
-                self._spanned += now - self._ended
-            self._ended = now
+        self.end_pass()
         if self._steps <= self._warmup_steps:
             self._warm_up(passes)
         elif passes != self._usual_passes:
@@ -233,16 +241,18 @@ class Recorder:
 
     def _begin(self) -> None:
         self._begun = True
-        if observed.rank() != 0:
-            self._done = True
+        self._done = True  # unless the next lines succeed
+        with going_on():
+            if observed.rank() == 0:
+                self._device = observed.device_of(self._model)
+                if self._clock is None:
+                    self._clock = CudaClock(self._device) if self._device is not None else HostClock(self._host)
+                self._check_gpu()
+                if self._batch is None:
+                    _warn("no row will be written, because the batch is unknown; pass batch=")
+                self._done = False
+        if self._done:
             self._release()
-            return
-        self._device = observed.device_of(self._model)
-        if self._clock is None:
-            self._clock = CudaClock(self._device) if self._device is not None else HostClock(self._host)
-        self._check_gpu()
-        if self._batch is None:
-            _warn("no row will be written, because the batch is unknown; pass batch=")
 
     def _check_gpu(self) -> None:
         """Finds the GPU. Warns at the first step of a training whose row `mdot calibrate` could not read."""
@@ -320,12 +330,10 @@ class Recorder:
             return
         self._done = True
         self._release()
-        try:
+        with going_on():
             self.result = self._make(recorded)
             if self._gpu is not None and self._batch is not None:
                 append(self._table, self._job, self.result)
-        except (Error, OSError, ValueError) as fault:
-            _warn(f"no row was written: {fault}")
 
     def _make(self, recorded: c.mdot_recorded) -> Recorded:
         if self._memory is None:
@@ -388,6 +396,18 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in options.items() if value is not None}
     fill(c.mdot_configuration(), Configuration(gpu="", **given), [])
     return given
+
+
+@contextlib.contextmanager
+def going_on() -> Iterator[None]:
+    """Turns an exception into a warning, because recording must not end a training. It reads objects of many frameworks and
+    versions, so that any exception is possible."""
+    try:
+        yield
+    except Error as fault:
+        _warn(f"no row was written: {fault}")
+    except Exception as fault:  # noqa: BLE001
+        _warn(f"no row was written: {type(fault).__name__}: {fault}")
 
 
 def _warn(message: str) -> None:

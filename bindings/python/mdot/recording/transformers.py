@@ -12,7 +12,7 @@ from typing import Any
 
 from mdot.job import Job
 from mdot.library.errors import NotFoundError
-from mdot.recording.recorder import Recorder, record
+from mdot.recording.recorder import Recorder, going_on
 from mdot.recording.row import Recorded
 
 try:
@@ -29,7 +29,7 @@ class RecordCallback(_Callback):  # type: ignore[misc]
     def __init__(self, job: Job | str | os.PathLike[str], table: str | os.PathLike[str] = "measured.csv", **arguments: Any) -> None:
         """The arguments are those of `mdot.record`. Batch, model, optimizer, precision, accumulation and parallelism are the
         Trainer's, unless they are given."""
-        self._recorder: Recorder = record(job, table, **arguments)
+        self._recorder = Recorder(job, table, **arguments)
         self._passes = 0
 
     @property
@@ -38,13 +38,17 @@ class RecordCallback(_Callback):  # type: ignore[misc]
         return self._recorder.result
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **objects: Any) -> None:
+        with going_on():
+            self._see(args, state, objects)
+
+    def _see(self, args: Any, state: Any, objects: dict[str, Any]) -> None:
         workers_of_process = max(int(args.n_gpu), 1)  # above 1 with nn.DataParallel, which divides the batch
         samples = int(state.train_batch_size or args.train_batch_size) // workers_of_process
         self._recorder.see_objects(model=objects.get("model"), optimizer=objects.get("optimizer"), batch=max(samples, 1))
         self._recorder.see(
             precision=_precision_of(args),
-            compiled=True if args.torch_compile else None,
-            checkpoint="blocks" if args.gradient_checkpointing else None,
+            compiled=True if getattr(args, "torch_compile", False) else None,
+            checkpoint="blocks" if _is_checkpointed(args) else None,
             accumulate=int(args.gradient_accumulation_steps),
             zero=_zero_of(args),
             gpus=workers_of_process if workers_of_process > 1 else None,
@@ -79,6 +83,11 @@ class RecordCallback(_Callback):  # type: ignore[misc]
 def _deepspeed_of(args: Any) -> dict[str, Any]:
     configuration = getattr(getattr(args, "hf_deepspeed_config", None), "config", None)
     return configuration if isinstance(configuration, dict) else {}
+
+
+def _is_checkpointed(args: Any) -> bool:
+    """Newer versions of transformers call the argument activation_checkpointing."""
+    return bool(getattr(args, "activation_checkpointing", None) or getattr(args, "gradient_checkpointing", None))
 
 
 def _precision_of(args: Any) -> str | None:
