@@ -90,7 +90,8 @@ class Traces(TraceCase):
 
     def test_step_takes_at_least_as_long_as_the_gpu_is_busy(self) -> None:
         """The host runs ahead of the GPU in a short trace without a synchronisation."""
-        found = read_trace(self.write(trace(step(1, 0, 2000), step(2, 2000, 2000), kernel(100, 30_000), kernel(30_100, 30_000))))
+        steps, kernels = (step(1, 0, 2000), step(2, 2000, 2000)), (kernel(100, 30_000), kernel(30_100, 30_000))
+        found = read_trace(self.write(trace(*steps, *kernels)))
         self.assertAlmostEqual(found.step_ms, 30)
 
     def test_memory_and_processes_are_read(self) -> None:

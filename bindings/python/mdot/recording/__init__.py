@@ -8,8 +8,9 @@
     traced_row.py    `mdot.record_trace`: a row from a trace of torch.profiler, which trace_file.py reads
     overhead.py      measures the cost of recording
 
-    clocks.py, observed.py, row.py
-                     CUDA events and the host's clock; the configuration that PyTorch's objects show; the row, which libmdot writes
+    clocks.py        CUDA events, and the host's clock
+    observed.py      the configuration that PyTorch's objects show
+    row.py           the row, which libmdot writes
 
 Nothing here imports PyTorch or a framework, except the modules that are named for one.
 """

@@ -179,19 +179,21 @@ class AutocastProbe:
     """Sees the autocast of the first forward pass of a module, in a hook that removes itself."""
 
     def __init__(self, model: Any) -> None:
+        """Leaves a module alone that was compiled in place, because torch.compile would trace the hook. A hook that has been
+        traced stays, because its removal would compile the module again."""
         self.precision: str | None = None
-        self._handle = model.register_forward_pre_hook(self._look) if hasattr(model, "register_forward_pre_hook") else None
+        is_hooked = hasattr(model, "register_forward_pre_hook") and getattr(model, "_compiled_call_impl", None) is None
+        self._handle = model.register_forward_pre_hook(self._look) if is_hooked else None
 
     def _look(self, module: Any, _inputs: Any) -> None:
         torch = torch_if_loaded()
+        if torch.compiler.is_compiling():  # the module was compiled in place since
+            return
         for kind in ("cuda", "cpu"):
             if torch.is_autocast_enabled(kind):
                 is_half = torch.get_autocast_dtype(kind) == torch.float16
                 self.precision = "amp-fp16" if is_half else "amp-bf16"
                 break
-        self.remove()
-
-    def remove(self) -> None:
         if self._handle is not None:
             self._handle.remove()
             self._handle = None

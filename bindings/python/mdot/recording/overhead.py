@@ -45,8 +45,8 @@ class _Moving:
 
 
 def measure(step_ms: float = 10.0, steps: int = 20000) -> Overhead:
-    """Records `steps` steps of an empty training whose steps take `step_ms` on the host's clock. Uses CUDA events if PyTorch finds
-    a GPU. Raises InvalidArgumentError for times and numbers that are too small."""
+    """Records `steps` steps of an empty training whose steps take `step_ms` on the host's clock. Uses CUDA events if PyTorch
+    finds a GPU. Raises InvalidArgumentError for times and numbers that are too small."""
     if not step_ms > 0 or steps < 1000:
         raise InvalidArgumentError("the time of a step must be above 0, and the number of steps at least 1000")
     device = _cuda_device()

@@ -234,10 +234,9 @@ class Recorder:
         return register(notice)
 
     def _release(self) -> None:
-        """Removes the hooks."""
-        for handle in (self._hook, self._probe):
-            if handle is not None:
-                handle.remove()
+        """Removes the hook of the optimizer."""
+        if self._hook is not None:
+            self._hook.remove()
 
     def _begin(self) -> None:
         self._begun = True

@@ -26,7 +26,8 @@ _Callback: Any = TrainerCallback
 class RecordCallback(_Callback):  # type: ignore[misc]
     """Records the first training of a Trainer. Epochs, evaluations, predictions and checkpoints interrupt it."""
 
-    def __init__(self, job: Job | str | os.PathLike[str], table: str | os.PathLike[str] = "measured.csv", **arguments: Any) -> None:
+    def __init__(self, job: Job | str | os.PathLike[str], table: str | os.PathLike[str] = "measured.csv",
+                 **arguments: Any) -> None:  # fmt: skip
         """The arguments are those of `mdot.record`. Batch, model, optimizer, precision, accumulation and parallelism are the
         Trainer's, unless they are given."""
         self._recorder = Recorder(job, table, **arguments)

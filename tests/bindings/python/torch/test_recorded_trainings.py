@@ -371,8 +371,9 @@ class Observed(support.TestCase):
     def test_unknown_optimizer_is_named_in_a_warning_and_the_note(self) -> None:
         model, time = linear(), Time()
         optimizer = torch.optim.RMSprop(model.parameters())
+        arguments: dict[str, Any] = {"batch": 4, "gpu": "A100", "optimizer": optimizer, "host": time}
         with tempfile.TemporaryDirectory() as folder, self.assertWarnsRegex(mdot.RecordingWarning, "RMSprop"):
-            with mdot.Recorder(support.RESNET, f"{folder}/t.csv", batch=4, gpu="A100", optimizer=optimizer, host=time) as recorder:
+            with mdot.Recorder(support.RESNET, f"{folder}/t.csv", **arguments) as recorder:
                 for _ in range(50):
                     time.now += 0.01
                     recorder.end_step()
@@ -390,6 +391,26 @@ class Observed(support.TestCase):
         checkpointed = linear()
         checkpointed.is_gradient_checkpointing = True  # type: ignore[assignment]
         self.assertEqual(observed.of_model(checkpointed)["checkpoint"], "blocks")
+
+    def test_recording_compiles_nothing_again(self) -> None:
+        """The module is compiled in place before or after the recorder sees it."""
+        for is_early in (True, False):
+            model, time = linear(), Time()
+            if is_early:
+                model.compile(backend="eager")
+            with tempfile.TemporaryDirectory() as folder:
+                with mdot.Recorder(support.RESNET, f"{folder}/t.csv", batch=4, gpu="A100", model=model, host=time) as recorder:
+                    if not is_early:
+                        model.compile(backend="eager")
+                    model(torch.zeros(2, 6))
+                    for _ in range(50):
+                        time.now += 0.01
+                        recorder.step()
+                with torch._dynamo.config.patch(error_on_recompile=True):
+                    model(torch.zeros(2, 6))
+            assert recorder.result is not None
+            self.assertTrue(recorder.result.configuration.compiled)
+            self.assertEqual(len(model._forward_pre_hooks), 0 if is_early else 1)
 
     def test_precision_of_fp32_follows_pytorchs_settings(self) -> None:
         before = torch.get_float32_matmul_precision()
@@ -463,6 +484,6 @@ class Events(support.TestCase):
 
 
 if __name__ == "__main__":
-    print("frameworks:", ", ".join(f"{name} {'found' if found else 'is missing: its test is skipped'}" for name, found in HAS.items()),
-          file=sys.stderr)  # fmt: skip
+    for name in (name for name, found in HAS.items() if not found):
+        print(f"skipped: {name} is not installed, so that its training is not recorded", file=sys.stderr)
     unittest.main()
