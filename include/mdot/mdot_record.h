@@ -61,14 +61,17 @@ typedef struct mdot_measured_row {
     const char *job; /* file of the job, .job or ONNX; relative to the folder of the table unless it begins with '/' */
     const mdot_configuration *configuration; /* its GPU must be one that mdot_gpu_find knows */
     double step_ms;
-    const char *note; /* column `note`, for example versions of software; NULL: empty. Line ends become blanks */
+    double memory_bytes; /* column `gib`: peak of allocated memory on one GPU, as torch.cuda.max_memory_allocated counts
+                          * it; 0: unknown */
+    const char *note;    /* column `note`, for example versions of software; NULL: empty. Line ends become blanks */
 } mdot_measured_row;
 
 /* Appends a row to the table at `path`. A new table gets a header first. Any number of processes may append at once,
  * because each holds a lock (flock) on the file. A row is complete in the file when the call returns; if the disk is
- * full, the file stays as it was. A table that already has a header keeps its columns. Errors: INVALID_ARGUMENT for an
- * invalid configuration, an unknown GPU, a time that is not above 0, or a column that the table lacks; MALFORMED if
- * the table has no header in its first 16 KiB; IO. Allocates. */
+ * full, the file stays as it was. A table that already has a header keeps its columns, and a row loses its memory and
+ * note there if the table lacks their columns. Errors: INVALID_ARGUMENT for an invalid configuration, an unknown GPU,
+ * a time that is not above 0, a negative size, or an option whose column the table lacks; MALFORMED if the table has
+ * no header in its first 16 KiB; IO. Allocates. */
 mdot_status mdot_measured_append(const char *path, const mdot_measured_row *row, mdot_error *err);
 
 #if defined(__GNUC__)

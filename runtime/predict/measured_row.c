@@ -18,7 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CELLS = RT_OPTION_COUNT + 6, CELL_BYTES = 192, DIGITS = 9 };
+enum { MOST_CELLS = RT_OPTION_COUNT + 7, CELL_BYTES = 192, DIGITS = 9 };
+
+#define GIB 1073741824.0
 
 /* A column and its value in the row. */
 typedef struct cell {
@@ -122,11 +124,17 @@ static mdot_status make_cells(const mdot_measured_row *row, cells *out, mdot_err
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "a measured row needs the file of its job, as printable text");
     if (!(row->step_ms > 0) || !isfinite(row->step_ms))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "step_ms is a time above 0, not %g", row->step_ms);
+    if (!(row->memory_bytes >= 0) || !isfinite(row->memory_bytes))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "memory_bytes is a size of at least 0, not %g", row->memory_bytes);
     out->count = 0;
     add(out, "job", row->job);
     add(out, "gpu", gpu->name);
     snprintf(add(out, "batch", NULL)->text, CELL_BYTES, "%lld", (long long)c.batch);
     snprintf(add(out, "ms", NULL)->text, CELL_BYTES, "%s", bs_number_print(row->step_ms, DIGITS, digits));
+    cell *memory = add(out, "gib", NULL);
+    memory->is_optional = true;
+    if (row->memory_bytes > 0)
+        snprintf(memory->text, CELL_BYTES, "%s", bs_number_print(row->memory_bytes / GIB, DIGITS, digits));
     add_options(out, &c);
     add(out, "note", row->note != NULL ? row->note : "")->is_optional = true;
     return MDOT_OK;

@@ -138,7 +138,7 @@ static mdot_status recording_steps(double *out_answer, mdot_error *err)
 {
     mdot_recorder *recorder = NULL;
     mdot_recorded recorded = MDOT_INIT(mdot_recorded);
-    mdot_measured_row row = {sizeof row, "x.job", &configurations[0], 0, "note"};
+    mdot_measured_row row = {sizeof row, "x.job", &configurations[0], 0, 5e9, "note"};
     struct stat info;
     mdot_status status = mdot_recorder_create(NULL, &recorder, err);
     for (int i = 0; status == MDOT_OK && i < 50; i++) mdot_recorder_step(recorder, 20);

@@ -137,6 +137,7 @@ class Rows(TraceCase):
         rows = self.rows()
         self.assertEqual([(row["gpu"], row["batch"], row["ms"], row["gpus"]) for row in rows],
                          [("A100-SXM-40GB", "64", "21", "4"), ("A100-SXM-40GB", "64", "21", "2")])  # fmt: skip
+        self.assertEqual(rows[0]["gib"], "5")
         self.assertIn("source=torch.profiler; trace=trace.json; steps=3; busy_ms=12; kernels=9; rank=0; "
                       f"allocated_bytes={5 << 30}; reserved_bytes={6 << 30}", rows[0]["note"])  # fmt: skip
         support.run(os.environ["MDOT_CLI"], "calibrate", str(table), "-o", str(self.folder / "site.cal"), "--quiet")

@@ -224,6 +224,17 @@ class Devices(RecordingCase):
         assert recorder.result is not None
         self.assertAlmostEqual(recorder.result.step_ms, 1, places=2)
 
+    def test_memory_is_read_until_the_first_evaluation(self) -> None:
+        peaks = iter([(3 << 30, 4 << 30), (6 << 30, 8 << 30)])
+        with mock.patch.object(observed, "peak_memory", lambda _: next(peaks)):
+            with self.recorder() as recorder:
+                self.train(recorder, 80)
+                recorder.interrupt("evaluation")
+                self.train(recorder, 80)
+        (row,) = self.rows()
+        self.assertEqual(row["gib"], "3")
+        self.assertIn(f"allocated_bytes={3 << 30}; reserved_bytes={4 << 30}", row["note"])
+
     def test_training_without_a_gpu_has_a_result_and_no_row(self) -> None:
         with self.warning("no GPU of PyTorch"), self.recorder(gpu=None) as recorder:
             self.train(recorder, 60)

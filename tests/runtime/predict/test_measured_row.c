@@ -18,12 +18,14 @@ enum { TEXT_BYTES = 1 << 16 };
 
 static const char resnet[] = MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx";
 static char *folder, *table;
+static double memory_bytes;
 static mdot_error err;
 
 static int set_up(void **state)
 {
     (void)state;
     folder = process_make_folder();
+    memory_bytes = 0;
     table = process_in_folder(folder, "measured.csv");
     return 0;
 }
@@ -43,7 +45,7 @@ static mdot_configuration configuration(void)
 
 static mdot_status append(const mdot_configuration *c, const char *job, double ms, const char *note)
 {
-    const mdot_measured_row row = {sizeof row, job, c, ms, note};
+    const mdot_measured_row row = {sizeof row, job, c, ms, memory_bytes, note};
     return mdot_measured_append(table, &row, &err);
 }
 
@@ -78,9 +80,9 @@ static void header_is_written_once(void **state)
     mdot_configuration c = configuration();
     for (int i = 0; i < 3; i++) assert_int_equal(append(&c, "a.job", 10 + i, NULL), MDOT_OK);
     const char *text = read_table();
-    assert_int_equal(strncmp(text, "job,gpu,batch,ms,precision,", strlen("job,gpu,batch,ms,precision,")), 0);
+    assert_int_equal(strncmp(text, "job,gpu,batch,ms,gib,precision,", strlen("job,gpu,batch,ms,gib,precision,")), 0);
     assert_int_equal(count_lines(text), 4);
-    expect_contains(text, "\na.job,A100-SXM-40GB,32,12,fp32,nchw,sgd,");
+    expect_contains(text, "\na.job,A100-SXM-40GB,32,12,,fp32,nchw,sgd,");
     assert_ptr_equal(strstr(strstr(text, "job,gpu") + 1, "job,gpu"), NULL);
 }
 
@@ -106,13 +108,14 @@ static void calibrate_reads_rows_with_every_kind_of_option(void **state)
     c.zero_stage = 2;
     c.link = MDOT_LINK_PCIE;
     c.network_gbps = 12.5;
+    memory_bytes = 1.25 * 1024 * 1024 * 1024;
     assert_int_equal(append(&c, resnet, 400.25, NULL), MDOT_OK);
     c.link = MDOT_LINK_DEFAULT;
     c.link_gbps = 40;
     assert_int_equal(append(&c, resnet, 390, NULL), MDOT_OK);
     const char *text = read_table();
     assert_int_equal(count_lines(text), 4);
-    expect_contains(text, ",400.25,amp-bf16,nhwc,adamw-fused,,yes,selective,4,2.4,");
+    expect_contains(text, ",400.25,1.25,amp-bf16,nhwc,adamw-fused,,yes,selective,4,2.4,");
     expect_contains(text, ",16,\"dp=16,zero=2\",,,2,12.5,pcie,");
     expect_contains(text, ",12.5,40,");
     expect_contains(text, "\"torch=2.15.0; \"\"quoted\"\", and a line end\"\n");
@@ -170,6 +173,10 @@ static void rows_that_calibrate_could_not_read_are_refused(void **state)
     assert_int_equal(append(&c, "a.job", 1, NULL), MDOT_INVALID_ARGUMENT);
     c = configuration();
     assert_int_equal(append(&c, "a.job", 0, NULL), MDOT_INVALID_ARGUMENT);
+    memory_bytes = -1;
+    assert_int_equal(append(&c, "a.job", 1, NULL), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "memory_bytes");
+    memory_bytes = 0;
     assert_int_equal(append(&c, "a\n.job", 1, NULL), MDOT_INVALID_ARGUMENT);
     assert_int_equal(append(&c, "", 1, NULL), MDOT_INVALID_ARGUMENT);
     assert_int_equal(access(table, F_OK), -1);

@@ -469,6 +469,7 @@ class mdot_measured_row(Sized):
         ("job", c_char_p),
         ("configuration", ctypes.POINTER(mdot_configuration)),
         ("step_ms", c_double),
+        ("memory_bytes", c_double),
         ("note", c_char_p),
     ]
 

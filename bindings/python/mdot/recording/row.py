@@ -33,7 +33,7 @@ class Recorded:
     windows: int = 0
     """Complete windows that were measured."""
     allocated_bytes: int | None = None
-    """Peak of the memory of tensors. None without a GPU of PyTorch."""
+    """Peak of the memory of tensors, the column `gib`. None without a GPU of PyTorch."""
     reserved_bytes: int | None = None
     """Peak of the memory that PyTorch's allocator took from the GPU. None without a GPU of PyTorch."""
     notes: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -86,7 +86,7 @@ def append(table: Path, job: str | Job, recorded: Recorded) -> None:
     fill(configuration, recorded.configuration, keep)
     name = save_beside(table, job) if isinstance(job, Job) else job
     row = c.new(c.mdot_measured_row, job=encode_text(name), configuration=ctypes.pointer(configuration),
-                step_ms=recorded.step_ms, note=encode_text(recorded.note))  # fmt: skip
+                step_ms=recorded.step_ms, memory_bytes=recorded.allocated_bytes or 0, note=encode_text(recorded.note))  # fmt: skip
     call(runtime().mdot_measured_append, encode_path(table), ctypes.byref(row))
 
 
