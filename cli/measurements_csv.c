@@ -105,7 +105,7 @@ static size_t find_column(const table *t, const char *name)
 
 static bool is_own_column(const char *name)
 {
-    return strcmp(name, "job") == 0 || strcmp(name, "ms") == 0 || strcmp(name, "note") == 0;
+    return strcmp(name, "job") == 0 || strcmp(name, "ms") == 0 || strcmp(name, "gib") == 0 || strcmp(name, "note") == 0;
 }
 
 static const cli_option *find_option(const char *name)

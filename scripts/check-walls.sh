@@ -22,7 +22,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 # Tables of data are exceptions, because training options (configuration.def), GPUs and operators are defined once, and each
 # program that reads, prints or checks them includes the table.
 cat > "$work/walls" <<'WALLS'
-include         mdot_base.h mdot_run.h mdot_job.h mdot_predict.h mdot_program.h mdot_explain.h mdot_calibrate.h mdot.h
+include         mdot_base.h mdot_run.h mdot_job.h mdot_predict.h mdot_program.h mdot_explain.h mdot_calibrate.h mdot_record.h mdot.h
 base            mdot/mdot_base.h
 runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/job/job_model.h runtime/job/job_file.h runtime/job/freeze.h runtime/job/with_program.h runtime/perf/job_analyzer.h runtime/predict/predict_extension.h
 runtime/core    base/ mdot/mdot.h mdot/mdot_abi.h

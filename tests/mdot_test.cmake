@@ -22,6 +22,8 @@ set(mdot_full_tests
     python_library
     python_predict
     python_readme
+    python_record_trace
+    python_recording
     python_scheduler
     readme
     reproducible

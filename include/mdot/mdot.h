@@ -7,6 +7,7 @@
  *   mdot_program.h     describes the PyTorch program of a job.
  *   mdot_explain.h     divides a prediction among the operators of its job.
  *   mdot_calibrate.h   corrects predictions with a site's own measurements.
+ *   mdot_record.h      records measured steps, as rows of a table for calibrations.
  *   mdot_run.h         opens an artefact and runs an entry point on named tensors. The job layer is built on it.
  *
  * libmdotjob (mdotjob.h) reads jobs from ONNX; mdot_job_load reads them from .job files.
@@ -34,6 +35,7 @@
 #include "mdot_job.h"
 #include "mdot_predict.h"
 #include "mdot_program.h"
+#include "mdot_record.h"
 #include "mdot_run.h"
 
 #ifdef __cplusplus

@@ -27,7 +27,8 @@
     X(ENCODING, "encoding")                                                                                            \
     X(JOB_INPUTS, "set of a job's inputs")                                                                             \
     X(EXPLANATION, "explanation")                                                                                      \
-    X(CALIBRATION, "calibration")
+    X(CALIBRATION, "calibration")                                                                                      \
+    X(RECORDER, "recorder")
 
 typedef enum rt_kind {
 #define RT_KIND_ENUM(id, text) RT_##id,

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -88,12 +89,35 @@ static void calibration_moves_predictions_towards_the_measurements(void **state)
     expect_contains(result.err, "BATCH=MILLISECONDS");
 }
 
+/* A shell feeds the program's stdin, because process_run leaves it empty. */
+static void recorded_steps_become_a_row_that_calibrate_reads(void **state)
+{
+    (void)state;
+    static const char feed[] = "i=0; while [ $i -lt 60 ]; do echo 41.5; i=$((i + 1)); done | \"$@\"";
+    char *folder = process_make_folder(), *table = process_in_folder(folder, "measured.csv"),
+         *calibration = process_in_folder(folder, "site.cal");
+    RUN("/bin/sh", "-c", feed, "sh", MDOT_RECORD_STEPS, table, job, "A100", "32");
+    assert_int_equal(result.status, OK);
+    assert_string_equal(result.out, "41.500 ms per step, from 50 steps\n");
+    RUN(MDOT_CLI, "calibrate", table, "-o", calibration, "-m", MDOT_SHIPPED_PREDICTOR, "--quiet");
+    assert_int_equal(result.status, OK);
+    RUN(MDOT_RECORD_STEPS, table, job, "A100", "32");
+    assert_int_equal(result.status, FAILED);
+    expect_contains(result.err, "0 steps were recorded");
+    RUN(MDOT_RECORD_STEPS);
+    assert_int_equal(result.status, USAGE);
+    process_remove_folder(folder);
+    free(table);
+    free(calibration);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quickstart_predicts_and_sweeps),
         cmocka_unit_test(encoded_job_gives_the_answers_of_quickstart),
         cmocka_unit_test(calibration_moves_predictions_towards_the_measurements),
+        cmocka_unit_test(recorded_steps_become_a_row_that_calibrate_reads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,6 +247,29 @@ static void calibrate(void)
     predict_close(&f);
 }
 
+static void record(void)
+{
+    mdot_recorder *made = NULL;
+    mdot_recorded recorded = MDOT_INIT(mdot_recorded);
+    mdot_configuration c = predict_configuration(8, "A100");
+    mdot_measured_row row = {.struct_size = sizeof row, .job = "x.job", .step_ms = 1};
+    EXPECT_REFUSAL(mdot_recorder_create(NULL, NULL, &misuse_err));
+    assert_int_equal(mdot_recorder_create(NULL, &made, &misuse_err), MDOT_OK);
+    mdot_recorder_step(NULL, 1);
+    mdot_recorder_step(made, NAN);
+    mdot_recorder_step(made, -1);
+    EXPECT_REFUSAL(mdot_recorder_finish(NULL, &recorded, &misuse_err));
+    EXPECT_REFUSAL(mdot_recorder_finish(made, NULL, &misuse_err));
+    BEYOND(mdot_recorder_finish(made, &recorded, &misuse_err));
+    EXPECT_REFUSAL(mdot_measured_append("/nowhere/x.csv", NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_measured_append("/nowhere/x.csv", &row, &misuse_err));
+    row.configuration = &c;
+    EXPECT_REFUSAL(mdot_measured_append(NULL, &row, &misuse_err));
+    assert_int_equal(mdot_measured_append("/nowhere/x.csv", &row, &misuse_err), MDOT_NOT_FOUND);
+    mdot_recorder_destroy(made);
+    mdot_recorder_destroy(NULL);
+}
+
 static void explain(void)
 {
     predict_fixture f;
@@ -285,6 +308,7 @@ const misuse_row misuse_of_jobs[] = {
     {"mdot_calibrate mdot_calibration_apply mdot_calibration_destroy mdot_calibration_get_gpu "
      "mdot_calibration_get_info mdot_calibration_load mdot_calibration_parse mdot_calibration_save",
      calibrate},
+    {"mdot_measured_append mdot_recorder_create mdot_recorder_destroy mdot_recorder_finish mdot_recorder_step", record},
     {"mdot_encoding_create mdot_encoding_destroy mdot_evaluate", encode},
     {"mdot_job_inputs_create mdot_job_inputs_destroy mdot_job_inputs_get", job_inputs},
     {"mdot_explain mdot_explanation_destroy mdot_explanation_get_info mdot_explanation_get_operator", explain},

@@ -27,6 +27,7 @@ typedef struct objects {
     mdot_job_inputs *inputs;
     mdot_explanation *explanation;
     mdot_calibration *calibration;
+    mdot_recorder *recorder;
 } objects;
 
 static predict_fixture f;
@@ -47,11 +48,13 @@ static void make(objects *o)
     if (status == MDOT_OK) status = mdot_job_inputs_create(f.context, 0, o->job, &configuration, &o->inputs, &err);
     if (status == MDOT_OK) status = mdot_explain(f.context, o->job, &configuration, &o->explanation, &err);
     if (status == MDOT_OK) status = mdot_calibrate(f.context, jobs, &configuration, &ms, 1, &o->calibration, &err);
+    if (status == MDOT_OK) status = mdot_recorder_create(NULL, &o->recorder, &err);
     if (status != MDOT_OK) fail_msg("%s", err.message);
 }
 
 static void destroy(const objects *o)
 {
+    mdot_recorder_destroy(o->recorder);
     mdot_calibration_destroy(o->calibration);
     mdot_explanation_destroy(o->explanation);
     mdot_job_inputs_destroy(o->inputs);
@@ -166,7 +169,10 @@ static mdot_input input;
     ROW(calibration, mdot_calibration_apply, mdot_calibration_apply(o, &configuration, NULL, &prediction, &err)) \
     ROW(calibration, mdot_calibration_save, mdot_calibration_save(o, "/nowhere/x.calibration", &err)) \
     ROW(calibration, mdot_calibration_get_info, mdot_calibration_get_info(o, INTO(mdot_calibration_info))) \
-    ROW(calibration, mdot_calibration_get_gpu, mdot_calibration_get_gpu(o, 0, INTO(mdot_calibration_gpu)))
+    ROW(calibration, mdot_calibration_get_gpu, mdot_calibration_get_gpu(o, 0, INTO(mdot_calibration_gpu))) \
+    ROW(recorder, mdot_recorder_destroy, NOTHING(mdot_recorder_destroy(o))) \
+    ROW(recorder, mdot_recorder_step, NOTHING(mdot_recorder_step(o, 1))) \
+    ROW(recorder, mdot_recorder_finish, mdot_recorder_finish(o, INTO(mdot_recorded), &err))
 /* clang-format on */
 
 #define DEFINE_ROW(kind, function, ...)                                                                                \
@@ -203,6 +209,7 @@ static void *object_of(const objects *from, const char *kind)
         {"mdot_job_inputs", from->inputs},
         {"mdot_explanation", from->explanation},
         {"mdot_calibration", from->calibration},
+        {"mdot_recorder", from->recorder},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcmp(all[i].kind, kind) == 0) return all[i].object;
@@ -371,7 +378,7 @@ static void every_function_that_takes_an_object_has_a_row(void **state)
     (void)state;
     static const char *const names[] = {"mdot_base.h",    "mdot.h",         "mdot_run.h",     "mdot_job.h",
                                         "mdot_predict.h", "mdot_program.h", "mdot_explain.h", "mdot_calibrate.h",
-                                        "mdotjob.h",      "mdotc.h"};
+                                        "mdot_record.h",  "mdotjob.h",      "mdotc.h"};
     static const char *const maps[] = {"runtime/libmdot.map", "frontend/libmdotjob.map", "compiler/libmdotc.map"};
     enum { HEADERS = sizeof names / sizeof names[0], MAPS = sizeof maps / sizeof maps[0] };
     char *headers[HEADERS], kinds[MOST_KINDS][NAME_BYTES], parameters[2048], path[128], line[NAME_BYTES];
@@ -382,7 +389,7 @@ static void every_function_that_takes_an_object_has_a_row(void **state)
         blank_comments(headers[i]);
         kind_count += find_kinds(headers[i], kinds + kind_count);
     }
-    assert_int_equal(kind_count, 7);
+    assert_int_equal(kind_count, 8);
     for (size_t m = 0; m < MAPS; m++) {
         char *map = read_text(maps[m]);
         for (const char *at = map; (at = strchr(at, '\n')) != NULL; at++) {

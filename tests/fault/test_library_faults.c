@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -128,6 +129,24 @@ static mdot_status using_calibrations(double *out_answer, mdot_error *err)
     *out_answer = info.factor;
     mdot_calibration_destroy(loaded);
     mdot_calibration_destroy(made);
+    return status;
+}
+
+/* A row that cannot be written leaves the table as it was. Here the table was absent, and an empty file remains,
+ * because another process may wait for its lock. */
+static mdot_status recording_steps(double *out_answer, mdot_error *err)
+{
+    mdot_recorder *recorder = NULL;
+    mdot_recorded recorded = MDOT_INIT(mdot_recorded);
+    mdot_measured_row row = {sizeof row, "x.job", &configurations[0], 0, 5e9, "note"};
+    struct stat info;
+    mdot_status status = mdot_recorder_create(NULL, &recorder, err);
+    for (int i = 0; status == MDOT_OK && i < 50; i++) mdot_recorder_step(recorder, 20);
+    if (status == MDOT_OK) status = mdot_recorder_finish(recorder, &recorded, err);
+    row.step_ms = *out_answer = recorded.step_ms;
+    if (status == MDOT_OK) status = mdot_measured_append(output, &row, err);
+    mdot_recorder_destroy(recorder);
+    if (status != MDOT_OK && stat(output, &info) == 0 && info.st_size == 0) unlink(output);
     return status;
 }
 
@@ -255,6 +274,7 @@ SURVIVES(using_jobs, true, "memory", "read", "write")
 SURVIVES(extracting_jobs, true, "memory", "read")
 SURVIVES(explaining_predictions, true, "memory")
 SURVIVES(using_calibrations, true, "memory", "read", "write")
+SURVIVES(recording_steps, true, "memory", "read", "write")
 SURVIVES(compiling_models, false, "memory", "read", "write", "start")
 SURVIVES(verifying_artefacts, false, "memory", "read")
 SURVIVES(checking_models, false, "memory", "read", "write", "start")
@@ -306,6 +326,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(extracting_jobs_survives_every_fault),
         cmocka_unit_test(explaining_predictions_survives_every_fault),
         cmocka_unit_test(using_calibrations_survives_every_fault),
+        cmocka_unit_test(recording_steps_survives_every_fault),
         cmocka_unit_test(compiling_models_survives_every_fault),
         cmocka_unit_test(verifying_artefacts_survives_every_fault),
         cmocka_unit_test(checking_models_survives_every_fault),

@@ -46,6 +46,7 @@ from mdot.library.errors import (
     OutsideTrainingWarning,
     PrecisionNotMeasuredWarning,
     PredictionWarning,
+    RecordingWarning,
     ShortenedWarning,
     SoftwareNotMeasuredWarning,
     ToolchainError,
@@ -57,6 +58,10 @@ from mdot.library.errors import (
 )
 from mdot.prediction import Prediction, Table
 from mdot.predictor import Predictor, explain, largest_batch, predict, sweep
+from mdot.recording.hooks import StepHook
+from mdot.recording.recorder import Recorder, record
+from mdot.recording.row import Recorded
+from mdot.recording.traced_row import record_trace
 from mdot.version import VERSION as __version__
 
 
@@ -109,8 +114,12 @@ __all__ = [
     "Prediction",
     "PredictionWarning",
     "Predictor",
+    "Recorded",
+    "Recorder",
+    "RecordingWarning",
     "Share",
     "ShortenedWarning",
+    "StepHook",
     "SoftwareNotMeasuredWarning",
     "Table",
     "Tensor",
@@ -131,6 +140,8 @@ __all__ = [
     "library_version",
     "optimizer_load",
     "predict",
+    "record",
+    "record_trace",
     "sweep",
     "verify",
 ]

@@ -6,6 +6,7 @@ options have the names of the command `mdot`.
     python -m mdot predict resnet50.job --gpu A100,H100 --batch 64,128 --precision amp
     python -m mdot fit resnet50.job --gpu all
     python -m mdot price resnet50.job --gpu A100,H100 --price $2.5/h --steps 1e5
+    python -m mdot record-trace trace.json.gz --job resnet50.job --batch 64 --precision amp --table measured.csv
 """
 
 from __future__ import annotations
@@ -27,10 +28,14 @@ from mdot.measured_table import read_measured
 from mdot.prediction import aligned, short
 from mdot.predictor import Predictor
 from mdot.quantities import read_count, read_price
+from mdot.recording.overhead import measure
+from mdot.recording.traced_row import record_trace
 from mdot.training_arguments import add_training, argument, training_of
 from mdot.version import VERSION
 
 EXIT_FAILED = 1  # argparse exits with 2 after a usage error
+MOST_OVERHEAD = 0.001
+"""Largest part of a step that recording may take."""
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -97,6 +102,27 @@ def _parser() -> argparse.ArgumentParser:
     calibrate.add_argument("measured", metavar="MEASURED.csv")
     calibrate.add_argument("-o", "--output", required=True, metavar="FILE.cal", help="output file")
     calibrate.add_argument("-m", "--model", metavar="FILE", help="a compiled predictor (default: the package's)")
+
+    traced = commands.add_parser(
+        "record-trace",
+        help="append the step of a torch.profiler trace to a table of measured steps",
+        description="TRACE is a file in Chrome's format (.json, .json.gz) that marks steps by profiler.step(). State how the job "
+        "trained by the options, because a trace contains neither precision nor optimizer.",
+    )
+    traced.add_argument("trace", metavar="TRACE")
+    traced.add_argument("-j", "--job", required=True, metavar="FILE", help="a .job or ONNX file")
+    traced.add_argument("-t", "--table", default="measured.csv", metavar="FILE.csv", help="table (default measured.csv)")
+    traced.add_argument("-b", "--batch", type=int, metavar="N", help="samples of a pass (default: the batch of the job)")
+    traced.add_argument("-g", "--gpu", metavar="NAME", help="GPU model (default: the trace's)")
+    add_training(traced)
+
+    overhead = commands.add_parser(
+        "record-overhead",
+        help="measure the cost of recording a step",
+        description=f"Fails if recording takes more than {MOST_OVERHEAD:.1%} of a step. Uses CUDA events if PyTorch finds a GPU.",
+    )
+    overhead.add_argument("--step-ms", type=float, default=10, metavar="MS", help="time of the recorded steps (default 10)")
+    overhead.add_argument("--steps", type=argument(read_count), default=20000, metavar="N", help="number of steps (default 20000)")
     return parser
 
 
@@ -256,6 +282,20 @@ def _calibrate(parsed: argparse.Namespace) -> None:
     print(f"{'others':<24} {'':>6} {calibration.factor:>8.3f}")
 
 
+def _record_trace(parsed: argparse.Namespace) -> None:
+    options = training_of(vars(parsed))
+    recorded = record_trace(parsed.trace, parsed.job, parsed.table, batch=parsed.batch, gpu=parsed.gpu, **options)
+    at = recorded.configuration
+    print(f"{parsed.table}: {at.gpu_name}, batch {at.batch}: {recorded.step_ms:.3f} ms per step, {recorded.note}")
+
+
+def _record_overhead(parsed: argparse.Namespace) -> None:
+    found = measure(parsed.step_ms, parsed.steps)
+    print(f"{found.clock}: {1e3 * found.cost_ms:.2f} us per step, {100 * found.share:.4f} % of {found.step_ms:g} ms")
+    if found.share > MOST_OVERHEAD:
+        raise mdot.Error(f"recording takes more than {MOST_OVERHEAD:.1%} of a step")
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "export": _export,
     "gpus": _gpus,
@@ -265,6 +305,8 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "price": _price,
     "report": _report,
     "calibrate": _calibrate,
+    "record-trace": _record_trace,
+    "record-overhead": _record_overhead,
 }
 
 

@@ -25,7 +25,7 @@ def read_measured(path: Path) -> list[tuple[Job, Configuration, float]]:
     if missing:
         raise InvalidArgumentError(f"{path}: the first line lacks the column {missing[0]}")
     names = {flag_of(option): option for option in Options.__annotations__}
-    known = {*REQUIRED, *names, "parallel", "dim", "frozen", "trained", "note"}
+    known = {*REQUIRED, *names, "parallel", "dim", "frozen", "trained", "gib", "note"}
     unknown = [name for name in reader.fieldnames or () if name not in known]
     if unknown:
         raise InvalidArgumentError(f"{path}: unknown column {unknown[0]!r}; known are {', '.join(sorted(known))}")

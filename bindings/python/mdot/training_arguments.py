@@ -15,7 +15,10 @@ DEGREES = {
     "tp": "tensor_parallel",
     "pp": "pipeline_parallel",
     "ep": "expert_parallel",
+    "cp": "context_parallel",
+    "sp": "sequence_parallel",
     "micro": "micro_batches",
+    "vpp": "virtual_stages",
     "zero": "zero",
 }
 """The keys of --parallel dp=2,tp=4 and the options that they set."""
@@ -61,7 +64,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         group.add_argument(*dict.fromkeys(names), dest=name, metavar="X", default=None,
                            type=functools.partial(option_value, name), **bare)  # fmt: skip
     group.add_argument("--parallel", type=argument(read_parallel), default={}, metavar="dp=N,tp=N,…",
-                       help="degrees of parallelism: dp, tp, pp, ep, micro, zero")  # fmt: skip
+                       help=f"degrees of parallelism: {', '.join(DEGREES)}")  # fmt: skip
 
 
 def read_parallel(text: str) -> dict[str, int]:

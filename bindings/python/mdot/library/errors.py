@@ -98,6 +98,11 @@ class JobWarning(Warning):
     """Issued while a job is read: something was repaired, guessed or not understood."""
 
 
+class RecordingWarning(Warning):
+    """Issued if a training cannot be recorded as expected: no row is written, or a part of its configuration is unknown. The
+    training continues."""
+
+
 class PredictionWarning(Warning):
     """A reason to trust a prediction less. Each kind is a class of its own, named as in MDOT_WARNING_MAP."""
 

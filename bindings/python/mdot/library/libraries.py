@@ -119,6 +119,11 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
     "mdot_calibration_get_gpu": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_calibration_gpu)]),
     "mdot_calibration_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "mdot_calibration_destroy": (None, [c_void_p]),
+    "mdot_recorder_create": (c_int, [POINTER(c.mdot_recorder_options), POINTER(c_void_p), _ERROR]),
+    "mdot_recorder_step": (None, [c_void_p, c_double]),
+    "mdot_recorder_finish": (c_int, [c_void_p, POINTER(c.mdot_recorded), _ERROR]),
+    "mdot_recorder_destroy": (None, [c_void_p]),
+    "mdot_measured_append": (c_int, [c_char_p, POINTER(c.mdot_measured_row), _ERROR]),
     "mdot_sweep": (
         c_int,
         [c_void_p, c_void_p, POINTER(c.mdot_configuration), c_size_t, POINTER(c.mdot_prediction), _ERROR],

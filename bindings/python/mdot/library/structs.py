@@ -443,6 +443,39 @@ class mdot_calibration_gpu(Sized):
     ]
 
 
+# ---- mdot_record.h ---------------------------------------------------------------------------------------------------
+
+
+class mdot_recorder_options(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("warmup_steps", c_uint32),
+        ("window_steps", c_uint32),
+    ]
+
+
+class mdot_recorded(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("step_ms", c_double),
+        ("spread", c_double),
+        ("window_count", c_uint64),
+        ("step_count", c_uint64),
+        ("stalled_count", c_uint64),
+    ]
+
+
+class mdot_measured_row(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("job", c_char_p),
+        ("configuration", ctypes.POINTER(mdot_configuration)),
+        ("step_ms", c_double),
+        ("memory_bytes", c_double),
+        ("note", c_char_p),
+    ]
+
+
 # ---- mdotjob.h -------------------------------------------------------------------------------------------------------
 
 MESSAGE_FUNCTION = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
