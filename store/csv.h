@@ -1,5 +1,5 @@
-/* csv.h — lines of CSV, as `mdot calibrate` reads them: RFC 4180, but a quoted cell stays on one line; blanks around cells
- * are ignored, and so are empty lines and lines that begin with "#". */
+/* csv.h — lines of CSV, as `mdot calibrate` reads them: RFC 4180, but a quoted cell stays on one line; blanks around
+ * cells are ignored, and so are empty lines and lines that begin with "#". */
 #ifndef ST_CSV_H
 #define ST_CSV_H
 

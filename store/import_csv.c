@@ -148,7 +148,8 @@ static bool grow(table *t)
     return true;
 }
 
-/* The hash of the row's content, and of the number of equal rows before it in the table. Returns 0 if memory ran out. */
+/* The hash of the row's content, and of the number of equal rows before it in the table. Returns 0 if memory ran out.
+ */
 static uint64_t uid_of(table *t, const mdot_store_row *r)
 {
     const char *const texts[] = {r->digest, r->job, r->gpu, r->settings, r->software, r->host, r->predictor, r->note};

@@ -7,8 +7,8 @@
 /* A record whose seal is right. Values are valid during the call. Returns false to stop. */
 typedef bool (*st_take_record)(void *user, const st_table *table, int64_t id, const st_value *values);
 
-/* Looks for records at every byte of every page of the file, and of the committed pages of its write-ahead log. A record
- * may be found more than once, also in an older form. */
+/* Looks for records at every byte of every page of the file, and of the committed pages of its write-ahead log. A
+ * record may be found more than once, also in an older form. */
 mdot_status st_scan_pages(const char *path, st_take_record take, void *user, mdot_error *err);
 
 #endif

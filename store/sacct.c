@@ -1,7 +1,7 @@
 /* sacct.c — Slurm's accounting, as `sacct -P` prints it, becomes outcomes. docs/store.md lists the fields.
  *
- * sacct writes "|" between fields and does not quote. Surplus cells therefore belong to the field that users choose freely,
- * such as JobName, if the table has a single one.
+ * sacct writes "|" between fields and does not quote. Surplus cells therefore belong to the field that users choose
+ * freely, such as JobName, if the table has a single one.
  */
 #include "base/struct_version.h"
 #include "store/outcomes.h"
@@ -191,7 +191,8 @@ static mdot_status read_job(accounting *a)
 {
     char gpu[128];
     const char *id = field(a, FIELD_JobID), *cluster = field(a, FIELD_Cluster);
-    /* 12.batch, 12.extern and 12.0 are steps. 12_[4-9] stands for tasks that still wait, each of which gets a line later. */
+    /* 12.batch, 12.extern and 12.0 are steps. 12_[4-9] stands for tasks that still wait, each of which gets a line
+     * later. */
     if (strpbrk(id, ".[") != NULL) {
         a->counts.step_count++;
         return MDOT_OK;

@@ -13,12 +13,12 @@ typedef struct st_setting {
 /* Reads the setting at *io_at and moves on to the next; false at the end, and for a line that has no "=". */
 bool st_next_setting(const char **io_at, st_setting *out);
 
-/* Returns the settings sorted, without empty values; the caller frees them. `settings` may be NULL. On failure it returns
- * NULL, and *out_fault is the reason; NULL if memory ran out. */
+/* Returns the settings sorted, without empty values; the caller frees them. `settings` may be NULL. On failure it
+ * returns NULL, and *out_fault is the reason; NULL if memory ran out. */
 char *st_sort_settings(const char *settings, const char **out_fault);
 
-/* Returns a copy without the settings that tell how a job was read from its file; the caller frees it. NULL if memory ran
- * out. */
+/* Returns a copy without the settings that tell how a job was read from its file; the caller frees it. NULL if memory
+ * ran out. */
 char *st_strip_reading(const char *settings);
 
 /* Whether a setting tells how a job was read from its file ("dim", "frozen", "trained"). A `.job` file contains the

@@ -10,9 +10,9 @@ typedef struct st_fit {
     double mean, spread;
 } st_fit;
 
-/* Fits values by expectation maximisation, and fills a weight of 0 to 1 for each: nu / (nu + r^2), for a value that is r
- * spreads from the mean. The spread starts from 0.02, with the weight of four values, because steps repeat within about
- * 2 %: a group of three rows can therefore have an outlier. `scratch` has room for `count` values. */
+/* Fits values by expectation maximisation, and fills a weight of 0 to 1 for each: nu / (nu + r^2), for a value that is
+ * r spreads from the mean. The spread starts from 0.02, with the weight of four values, because steps repeat within
+ * about 2 %: a group of three rows can therefore have an outlier. `scratch` has room for `count` values. */
 st_fit st_fit_student(const double *values, size_t count, double *out_weights, double *scratch);
 
 /* Two-sided p-values of a standard normal and of Student's t. */

@@ -3,21 +3,21 @@
  * The library is libmdotstore. It needs libmdot and libsqlite3. A store is an SQLite database (docs/store.md describes
  * its tables). It holds
  *
- *   rows       measured steps: a job, its GPU and options, and milliseconds
- *   jobs       the networks of the rows, each once, recognised by a digest of its operators
- *   outcomes   executions of jobs on a cluster: completed, failed, cancelled, timed out
- *   groups     rows that repeat one measurement, with a robust mean; computed from the rows
+ *   rows        measured steps: a job, its GPU and options, and milliseconds
+ *   jobs        the networks of the rows, each once, recognised by a digest of its operators
+ *   outcomes    executions of jobs on a cluster: completed, failed, cancelled, timed out
+ *   groups      rows that repeat one measurement, with a robust mean; computed from the rows
  *
  *   Durability  A function that writes returns MDOT_OK after its data are on the disk. They survive a killed process, a
  *               full disk and a loss of power. A function that fails changes nothing.
  *   Threading   A store object belongs to one thread at a time. Any number of processes and store objects may read and
  *               write one file at once. A writer waits for another one, up to mdot_store_options.busy_ms.
- *   Callbacks   Visitors get pointers that are valid during the call. They return false to stop the visit. They must not
- *               call functions of the same store.
- *   Units       Times of day are seconds since 1970, and 0 if they are unknown. Texts are UTF-8; "" if they are unknown.
- *               NULL counts as "".
- *   Errors      See mdot_base.h. CORRUPT: the file is damaged; the message names the remedy, mdot_store_recover.
- *               IO: for example a full disk, or another process that holds the store for too long.
+ *   Callbacks   Visitors get pointers that are valid during the call. They return false to stop the visit. They must
+ *               not call functions of the same store.
+ *   Units       Times of day are seconds since 1970, and 0 if they are unknown. Texts are UTF-8; "" if they are
+ *               unknown. NULL counts as "".
+ *   Errors      See mdot_base.h. CORRUPT: the file is damaged; the message names the remedy, mdot_store_recover. IO:
+ *               for example a full disk, or another process that holds the store for too long.
  *
  * Never call the library where a wait is harmful, for example under a lock of slurmctld.
  */
@@ -178,9 +178,10 @@ typedef struct mdot_store_import {
 
 /* Imports a table of measured steps in one transaction: CSV with the columns of `mdot calibrate`, and also row, name,
  * digest, memory_mib, software, host, predictor and measured_at, as mdot_store_export_csv writes them. jobs[i] is the
- * job of the i-th row, which the store adds if it is new. If `jobs` is NULL, the column digest selects jobs of the store.
- * `name` replaces the file name in messages. A row without a number in the column `row` is identified by its content, so that a table that has grown may
- * be imported again. A faulty line fails the whole import, with its number. */
+ * job of the i-th row, which the store adds if it is new. If `jobs` is NULL, the column digest selects jobs of the
+ * store. `name` replaces the file name in messages. A row without a number in the column `row` is identified by its
+ * content, so that a table that has grown may be imported again. A faulty line fails the whole import, with its
+ * number. */
 mdot_status mdot_store_import_csv(mdot_store *store, const char *text, size_t size_bytes, const char *name,
                                   const mdot_job *const *jobs, size_t job_count, mdot_store_import *out_import,
                                   mdot_error *err);
@@ -256,9 +257,9 @@ typedef struct mdot_store_accounting {
     void *user;
 } mdot_store_accounting;
 
-/* Imports Slurm's accounting, the output of `sacct --parsable2` (-P) or `--parsable` (-p), in one transaction. The first
- * line names the fields. JobID and State are required; docs/store.md lists all others. Malformed lines are reported and
- * left out. */
+/* Imports Slurm's accounting, the output of `sacct --parsable2` (-P) or `--parsable` (-p), in one transaction. The
+ * first line names the fields. JobID and State are required; docs/store.md lists all others. Malformed lines are
+ * reported and left out. */
 mdot_status mdot_store_import_sacct(mdot_store *store, const char *text, size_t size_bytes,
                                     const mdot_store_accounting *options, mdot_store_import *out_import,
                                     mdot_error *err);
@@ -295,8 +296,8 @@ typedef struct mdot_store_refresh_report {
 mdot_status mdot_store_refresh(mdot_store *store, mdot_store_refresh_report *out_report, mdot_error *err);
 
 typedef bool (*mdot_store_visit_group)(void *user, const mdot_store_group *group);
-/* Visits groups, with the predictions of `predictor` (NULL: without). `filter` may be NULL; its gpu, digest and software
- * count. */
+/* Visits groups, with the predictions of `predictor` (NULL: without). `filter` may be NULL; its gpu, digest and
+ * software count. */
 mdot_status mdot_store_visit_groups(mdot_store *store, const mdot_store_filter *filter, const char *predictor,
                                     mdot_store_visit_group visit, void *user, mdot_error *err);
 
@@ -312,9 +313,9 @@ mdot_status mdot_store_set_predictions(mdot_store *store, const char *predictor,
 
 /* ---- Drift ------------------------------------------------------------------------------------------------------- */
 
-/* Comparison of measurements with predictions for one GPU model and one software version. It has three tests. Each has a
- * statistic, and a p-value that is corrected for the number of tests (Holm). A p-value of 1 and a count of 0 mean that
- * there were too few rows.
+/* Comparison of measurements with predictions for one GPU model and one software version. It has three tests. Each has
+ * a statistic, and a p-value that is corrected for the number of tests (Holm). A p-value of 1 and a count of 0 mean
+ * that there were too few rows.
  *
  *   level     predictions of this predictor are right within their intervals. Each job counts once, because the errors
  *             of its rows belong together
