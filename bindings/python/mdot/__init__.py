@@ -57,6 +57,7 @@ from mdot.library.errors import (
 )
 from mdot.prediction import Prediction, Table
 from mdot.predictor import Predictor, explain, largest_batch, predict, sweep
+from mdot.store import Drift, Group, Import, Outcome, Row, Store, StoredJob
 from mdot.version import VERSION as __version__
 
 
@@ -79,6 +80,7 @@ __all__ = [
     "CorruptError",
     "DeviceError",
     "DiffersFromProgramWarning",
+    "Drift",
     "Encoding",
     "Entry",
     "Error",
@@ -86,9 +88,11 @@ __all__ = [
     "FallbackWarning",
     "FoldedWarning",
     "GPU",
+    "Group",
     "GpuNotMeasuredWarning",
     "Image",
     "ImplausibleWarning",
+    "Import",
     "IncompatibleError",
     "InputOutputError",
     "InvalidArgumentError",
@@ -104,14 +108,18 @@ __all__ = [
     "OptimizerOrGpusNotMeasuredWarning",
     "OutOfMemoryError",
     "OutOfRangeError",
+    "Outcome",
     "OutsideTrainingWarning",
     "PrecisionNotMeasuredWarning",
     "Prediction",
     "PredictionWarning",
     "Predictor",
+    "Row",
     "Share",
     "ShortenedWarning",
     "SoftwareNotMeasuredWarning",
+    "Store",
+    "StoredJob",
     "Table",
     "Tensor",
     "ToolchainError",
