@@ -122,8 +122,9 @@ compiler  co_ mdotc_
 store     st_ mdot_ mdotstore_
 PREFIXES
 if [ -n "$build" ]; then
-    # store/ has no objects if SQLite is missing
-    find "$build/base" "$build/runtime" "$build/ir" "$build/frontend" "$build/codegen" "$build/compiler" "$build/store" \
+    store= # absent from builds without SQLite
+    [ ! -d "$build/store" ] || store=$build/store
+    find "$build/base" "$build/runtime" "$build/ir" "$build/frontend" "$build/codegen" "$build/compiler" ${store:+"$store"} \
         -path '*.dir/*.o' > "$work/objects"
     [ -s "$work/objects" ] || { echo "check-walls.sh: no objects in $build" >&2; exit 2; }
     # names with two leading underscores belong to the compiler

@@ -97,6 +97,7 @@ class Outcome:
 class Group:
     """Rows that repeat one measurement, and their robust mean."""
 
+    id: int
     digest: str
     job: str
     gpu_name: str
@@ -368,20 +369,17 @@ class Store:
 
         def compare(steps: list[tuple[Job, Any, float]]) -> list[Drift]:
             answers = predictor.predict_many([(job, configuration) for job, configuration, _ in steps])
-            for answer in answers:
+            groups = self.groups()
+            found = (c.mdot_store_prediction * max(len(answers), 1))()
+            for entry, group, answer in zip(found, groups, answers):
                 if isinstance(answer, Error):
                     raise answer
-            ids: list[int] = []
-            visitor = CFUNCTYPE(c_bool, c_void_p, POINTER(c.mdot_store_group))(
-                lambda _, at: ids.append(at.contents.id) is None
-            )
-            call(store().mdot_store_visit_groups, self._handle, None, None, ctypes.cast(visitor, c_void_p), None)
-            size = ctypes.sizeof(c.mdot_store_prediction)
-            found = (c.mdot_store_prediction * max(len(answers), 1))(
-                *[(size, i, a.step_ms, a.lower_ms, a.upper_ms) for i, a in zip(ids, answers)]  # type: ignore[union-attr]
-            )
+                entry.struct_size = ctypes.sizeof(c.mdot_store_prediction)
+                entry.group = group.id
+                entry.ms, entry.lower_ms, entry.upper_ms = answer.step_ms, answer.lower_ms, answer.upper_ms
             # Always new: another predictor may have the same name.
-            call(store().mdot_store_set_predictions, self._handle, b"python", found, min(len(ids), len(answers)))
+            count = min(len(groups), len(answers))
+            call(store().mdot_store_set_predictions, self._handle, b"python", found, count)
             return self._collect(store().mdot_store_find_drift, (b"python",), c.mdot_store_drift, Drift)
 
         return self._with_groups(compare)
