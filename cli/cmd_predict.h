@@ -82,6 +82,10 @@ mdot_operator_time predict_explained_operator(const mdot_explanation *explanatio
 mdot_status predict_explain(const predict_answers *answers, mdot_error *err);
 void predict_json_explanation(const predict_answers *answers, size_t i);
 
+/* Finds the default predictor: the path in MDOT_PREDICTOR, or ../share/mdot/predictor.mdot relative to the folder of
+ * this executable, which is right in a build tree and for any installation. NOT_FOUND if it is absent. The caller
+ * frees the path. */
+mdot_status predict_find_default(char **out_path, mdot_error *err);
 /* Opens the predictor at `path`, or the default one if it is NULL. The caller destroys both results, also after a
  * failure. `output` is the file that the command will write; INVALID_ARGUMENT if it is the predictor. It may be
  * NULL. */

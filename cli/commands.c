@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-const cli_command *const cli_commands[] = {&cli_predict, &cli_report_command, &cli_calibrate, &cli_compile,
-                                           &cli_extract, &cli_inspect,        &cli_bench,     &cli_verify,
-                                           &cli_check,   &cli_gpus_command,   &cli_help,      NULL};
+const cli_command *const cli_commands[] = {
+    &cli_predict, &cli_report_command, &cli_calibrate,    &cli_compile, &cli_extract, &cli_inspect, &cli_bench,
+    &cli_verify,  &cli_check,          &cli_gpus_command, &cli_store,   &cli_help,    NULL};
 
 static const cli_option options[] = {{.name = "version", .help = "show the version", .kind = CLI_FLAG}};
 static const char *const synopsis[] = {"COMMAND [OPTION]…", NULL};

@@ -28,10 +28,7 @@ static char *beside_executable(void)
     return asprintf(&path, "%s" SHIPPED, executable) < 0 ? NULL : path;
 }
 
-/* Finds the default predictor: the path in MDOT_PREDICTOR, or ../share/mdot/predictor.mdot relative to the folder of
- * this executable, which is right in a build tree and for any installation. NOT_FOUND if it is absent. The caller
- * frees the path. */
-static mdot_status find_default(char **out_path, mdot_error *err)
+mdot_status predict_find_default(char **out_path, mdot_error *err)
 {
     const char *chosen = secure_getenv("MDOT_PREDICTOR");
     bool is_chosen = chosen != NULL && *chosen != '\0';
@@ -55,7 +52,7 @@ mdot_status predict_open_model(const char *path, const char *output, mdot_predic
                                mdot_context **out_context, mdot_error *err)
 {
     char *shipped = NULL;
-    mdot_status status = path == NULL ? find_default(&shipped, err) : MDOT_OK;
+    mdot_status status = path == NULL ? predict_find_default(&shipped, err) : MDOT_OK;
     if (shipped != NULL) path = shipped;
     if (status == MDOT_OK && output != NULL) status = bs_check_replaces(output, path, err);
     if (status == MDOT_OK) status = mdot_predictor_open(path, NULL, out_predictor, err);

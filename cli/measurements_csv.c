@@ -103,9 +103,14 @@ static size_t find_column(const table *t, const char *name)
     return i;
 }
 
+/* Columns that are no options. Besides ms, they are records of the measurement, which a store keeps (docs/store.md). */
 static bool is_own_column(const char *name)
 {
-    return strcmp(name, "job") == 0 || strcmp(name, "ms") == 0 || strcmp(name, "gib") == 0 || strcmp(name, "note") == 0;
+    static const char *const own[] = {"job",       "ms",          "gib", "note",   "software", "host",
+                                      "predictor", "measured_at", "name",       "digest", "row"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(name, own[i]) == 0) return true;
+    return false;
 }
 
 static const cli_option *find_option(const char *name)
@@ -289,15 +294,11 @@ static mdot_status read_lines(table *t, char *text, measured_steps *m)
     return status;
 }
 
-mdot_status measured_read(const char *command, const char *path, const char *output, bool quiet, measured_steps *out,
-                          mdot_error *err)
+mdot_status measured_parse(const char *command, const char *path, char *text, size_t size_bytes, const char *output,
+                           bool quiet, measured_steps *out, mdot_error *err)
 {
-    unsigned char *bytes = NULL;
-    size_t size_bytes = 0;
+    mdot_status status;
     *out = (measured_steps){0};
-    mdot_status status = bs_read_file_within(path, MEASURED_MAX_BYTES, &bytes, &size_bytes, err);
-    if (status != MDOT_OK) return status;
-    char *text = (char *)bytes;
     size_t lines = count_lines(text);
     table t = {.command = command, .path = path, .output = output, .quiet = quiet, .err = err};
     if (strlen(text) != size_bytes) {
@@ -316,6 +317,17 @@ mdot_status measured_read(const char *command, const char *path, const char *out
         status = allocated ? read_lines(&t, text, out) : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %s", path);
         if (status == MDOT_OK && out->count == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: no measured step", path);
     }
+    return status;
+}
+
+mdot_status measured_read(const char *command, const char *path, const char *output, bool quiet, measured_steps *out,
+                          mdot_error *err)
+{
+    unsigned char *bytes = NULL;
+    size_t size_bytes = 0;
+    *out = (measured_steps){0};
+    mdot_status status = bs_read_file_within(path, MEASURED_MAX_BYTES, &bytes, &size_bytes, err);
+    if (status == MDOT_OK) status = measured_parse(command, path, (char *)bytes, size_bytes, output, quiet, out, err);
     free(bytes);
     return status;
 }

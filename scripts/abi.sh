@@ -22,7 +22,7 @@ if [ ! -e "$released/build/compiler/libmdotc.so" ]; then
     mkdir -p "$released"
     git archive "$tag" | tar -x -C "$released"
     cmake -S "$released" -B "$released/build" -G Ninja -D CMAKE_BUILD_TYPE=Release -D MDOT_TESTS=OFF > "$released/log" 2>&1 &&
-        cmake --build "$released/build" --target mdot_shared mdotjob_shared mdotc_shared > "$released/log" 2>&1 ||
+        cmake --build "$released/build" --target mdot_shared mdotjob_shared mdotc_shared mdotstore_shared > "$released/log" 2>&1 ||
         { cat "$released/log"; exit 1; }
 fi
 # Programs hold pointers to the types of the first entry and cannot see their contents.
@@ -38,7 +38,8 @@ cat > "$build/abi/suppressions" <<'SUPPRESSIONS'
   changed_enumerators_regexp = .*_COUNT$
 SUPPRESSIONS
 status=0
-for file in runtime/libmdot frontend/libmdotjob compiler/libmdotc; do
+for file in runtime/libmdot frontend/libmdotjob compiler/libmdotc store/libmdotstore; do
+    [ -e "$released/build/$file.so" ] || continue # the release lacks the library
     if abidiff --no-added-syms --suppressions "$build/abi/suppressions" "$released/build/$file.so" "$build/$file.so" \
         > "$build/abi/difference.txt" 2>&1; then continue; fi
     echo "$build/$file.so differs from $tag:"

@@ -10,7 +10,7 @@ set -eu
 build=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 shift
-[ $# -gt 0 ] || set -- base benchmarks cli codegen compiler examples frontend integrations ir runtime simulator
+[ $# -gt 0 ] || set -- base benchmarks cli codegen compiler examples frontend integrations ir runtime simulator store
 command -v clang > /dev/null || { echo "skipped: there is no clang"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM

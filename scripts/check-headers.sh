@@ -11,7 +11,7 @@ set -eu
 tree=${1:-$(dirname "$0")/..}
 [ $# -eq 0 ] || shift
 cd "$tree"
-[ $# -gt 0 ] || set -- base benchmarks cli codegen compiler frontend integrations ir runtime simulator
+[ $# -gt 0 ] || set -- base benchmarks cli codegen compiler frontend integrations ir runtime simulator store
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 

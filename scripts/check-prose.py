@@ -49,7 +49,7 @@ LIMITS = {
     "messages": MESSAGES,
 }
 MESSAGE_FOLDERS = ("base/", "benchmarks/", "cli/", "codegen/", "compiler/", "examples/", "frontend/", "include/",
-                   "integrations/", "ir/", "runtime/", "simulator/")
+                   "integrations/", "ir/", "runtime/", "simulator/", "store/")
 LEAST_WORDS_OF_A_MESSAGE = 4
 
 

@@ -17,7 +17,7 @@
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 whole="abi cuda_host fault growth portability weights"
-sources="base runtime ir frontend codegen compiler cli"
+sources="base runtime ir frontend codegen compiler store cli"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
@@ -97,7 +97,8 @@ function includes_public(source,    top, at, k, header) {
             if (header !~ /^mdot\//) continue
             if (top == "frontend" && header == "mdot/mdotjob.h") return 1
             if ((top == "compiler" || top == "codegen") && header == "mdot/mdotc.h") return 1
-            if ((top == "runtime" || top == "base") && header !~ /mdot(job|c)\.h$/) return 1
+            if (top == "store" && header == "mdot/mdot_store.h") return 1
+            if ((top == "runtime" || top == "base") && header !~ /mdot(job|c|_store)\.h$/) return 1
         }
     return (top == "cli" || top == "compiler") && has_word("MDOT_CLI")
 }

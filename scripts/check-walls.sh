@@ -37,7 +37,8 @@ codegen         base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_abi.h ir/ codegen/c
 codegen/cpu     base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/target.h codegen/subprocess.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
 codegen/cuda    base/ mdot/mdot_base.h mdot/mdot_abi.h ir/ codegen/backend.h codegen/codegen.h codegen/target.h codegen/machine.h codegen/byte_pool.h codegen/table_builder.h
 compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/backend.h codegen/backends.h codegen/codegen.h codegen/artefact.h codegen/target.h
-cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/measured_gpus.def runtime/job/configuration.def runtime/job/configuration_table.h
+store           base/ mdot/mdot_base.h mdot/mdot.h mdot/mdot_store.h
+cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h mdot/mdot_store.h weights/measured_gpus.def runtime/job/configuration.def runtime/job/configuration_table.h
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 benchmarks      mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 integrations/slurm  mdot/mdot_base.h mdot/mdot.h runtime/job/configuration.def runtime/job/configuration_table.h
@@ -60,9 +61,10 @@ cat > "$work/libraries" <<'LIBRARIES'
 libmdot    base runtime
 libmdotjob base ir frontend
 libmdotc   base ir frontend/onnx codegen compiler
+libmdotstore base store
 LIBRARIES
 
-find include base runtime ir frontend codegen compiler cli examples benchmarks integrations simulator scripts -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
+find include base runtime ir frontend codegen compiler store cli examples benchmarks integrations simulator scripts -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
     LC_ALL=C sort > "$work/files"
 [ -s "$work/files" ] || { echo "check-walls.sh: no sources in $(pwd)" >&2; exit 2; }
 # Prints "FILE HEADER" for every line #include "HEADER".
@@ -117,9 +119,12 @@ ir        ir_ pl_
 frontend  fe_ mdot_ mdotjob_ onnx__
 codegen   cg_ cu_
 compiler  co_ mdotc_
+store     st_ mdot_ mdotstore_
 PREFIXES
 if [ -n "$build" ]; then
-    find "$build/base" "$build/runtime" "$build/ir" "$build/frontend" "$build/codegen" "$build/compiler" \
+    store= # absent from builds without SQLite
+    [ ! -d "$build/store" ] || store=$build/store
+    find "$build/base" "$build/runtime" "$build/ir" "$build/frontend" "$build/codegen" "$build/compiler" ${store:+"$store"} \
         -path '*.dir/*.o' > "$work/objects"
     [ -s "$work/objects" ] || { echo "check-walls.sh: no objects in $build" >&2; exit 2; }
     # names with two leading underscores belong to the compiler

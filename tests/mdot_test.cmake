@@ -34,6 +34,7 @@ set(mdot_full_tests
     test_cli_control_bytes
     test_cli_predict
     test_cli_predict_usage
+    test_cli_store
     test_cpu_attention
     test_cpu_attention_scores
     test_cpu_expr
@@ -59,6 +60,7 @@ set(mdot_full_tests
     test_nvrtc
     test_onnx_reference
     test_random_models
+    test_recover
     test_runtime_cuda_limits
     test_types)
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks that the six library files export exactly the functions of their public headers, and that shared libraries give them
-# a version. Usage: exports.sh CC INCLUDE_FOLDER FILE… where FILE is lib<name>.a or lib<name>.so, and <name> is mdot, mdotjob
-# or mdotc. Exit status 77: skipped, because a sanitizer adds its own symbols.
+# Checks that the library files export exactly the functions of their public headers, and that shared libraries give them
+# a version. Usage: exports.sh CC INCLUDE_FOLDER FILE… where FILE is lib<name>.a or lib<name>.so, and <name> is mdot, mdotjob,
+# mdotc or mdotstore. Exit status 77: skipped, because a sanitizer adds its own symbols.
 set -eu
 cc=$1 include=$2
 shift 2
@@ -23,6 +23,7 @@ for file in "$@"; do
     declared mdot > "$work/core"
     case $name in
     mdot) cp "$work/core" "$work/wanted" ;;
+    mdotstore) declared mdot_store | comm -23 - "$work/core" > "$work/wanted" ;;
     *) declared "$name" | comm -23 - "$work/core" > "$work/wanted" ;;
     esac
     [ -s "$work/wanted" ] || { echo "no function was found in $name.h"; exit 1; }

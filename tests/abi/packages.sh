@@ -28,7 +28,12 @@ llvm=$(dpkg-deb -f "$work/mdot_${version}_amd64.deb" Depends | tr ', ' '\n\n' | 
 expect "libmdot$soversion"
 expect "libmdotjob$soversion" "libmdot$soversion"
 expect "libmdotc$soversion" "$llvm" "libmdot$soversion"
-expect libmdot-dev "libmdot$soversion" "libmdotc$soversion" "libmdotjob$soversion"
+store= # absent if the build lacks SQLite
+if [ -e "$build/store/libmdotstore.so" ]; then
+    store=libmdotstore$soversion
+    expect "$store" "libmdot$soversion"
+fi
+expect libmdot-dev "libmdot$soversion" "libmdotc$soversion" "libmdotjob$soversion" ${store:+"$store"}
 expect mdot "$llvm"
 expect mdot-simulator
 [ ! -e "$build/integrations/slurm/job_submit_mdot.so" ] || {

@@ -62,6 +62,7 @@ from mdot.recording.hooks import StepHook
 from mdot.recording.recorder import Recorder, record
 from mdot.recording.row import Recorded
 from mdot.recording.traced_row import record_trace
+from mdot.store import Drift, Group, Import, Outcome, Row, Store, StoredJob
 from mdot.version import VERSION as __version__
 
 
@@ -84,6 +85,7 @@ __all__ = [
     "CorruptError",
     "DeviceError",
     "DiffersFromProgramWarning",
+    "Drift",
     "Encoding",
     "Entry",
     "Error",
@@ -91,9 +93,11 @@ __all__ = [
     "FallbackWarning",
     "FoldedWarning",
     "GPU",
+    "Group",
     "GpuNotMeasuredWarning",
     "Image",
     "ImplausibleWarning",
+    "Import",
     "IncompatibleError",
     "InputOutputError",
     "InvalidArgumentError",
@@ -109,6 +113,7 @@ __all__ = [
     "OptimizerOrGpusNotMeasuredWarning",
     "OutOfMemoryError",
     "OutOfRangeError",
+    "Outcome",
     "OutsideTrainingWarning",
     "PrecisionNotMeasuredWarning",
     "Prediction",
@@ -117,10 +122,13 @@ __all__ = [
     "Recorded",
     "Recorder",
     "RecordingWarning",
+    "Row",
     "Share",
     "ShortenedWarning",
     "StepHook",
     "SoftwareNotMeasuredWarning",
+    "Store",
+    "StoredJob",
     "Table",
     "Tensor",
     "ToolchainError",

@@ -14,6 +14,8 @@ from mdot.predictor import configure
 from mdot.training_arguments import flag_of, option_value, read_parallel
 
 REQUIRED = ("job", "gpu", "batch", "ms")
+RECORDED = ("note", "gib", "software", "host", "predictor", "measured_at", "name", "digest", "row")
+"""Columns of a store (docs/store.md), which change no step."""
 
 
 def read_measured(path: Path) -> list[tuple[Job, Configuration, float]]:
@@ -25,7 +27,7 @@ def read_measured(path: Path) -> list[tuple[Job, Configuration, float]]:
     if missing:
         raise InvalidArgumentError(f"{path}: the first line lacks the column {missing[0]}")
     names = {flag_of(option): option for option in Options.__annotations__}
-    known = {*REQUIRED, *names, "parallel", "dim", "frozen", "trained", "gib", "note"}
+    known = {*REQUIRED, *names, "parallel", "dim", "frozen", "trained", *RECORDED}
     unknown = [name for name in reader.fieldnames or () if name not in known]
     if unknown:
         raise InvalidArgumentError(f"{path}: unknown column {unknown[0]!r}; known are {', '.join(sorted(known))}")

@@ -1,4 +1,4 @@
-"""Finds and loads libmdot, libmdotjob and libmdotc, and declares the types of their functions.
+"""Finds and loads libmdot, libmdotjob, libmdotc and libmdotstore, and declares the types of their functions.
 
 The libraries are searched in this order: the folders of the environment variable MDOT_LIBRARIES (separated by colons; a build
 tree's runtime, frontend and compiler); the package's own folder `lib`, which a wheel fills; the package mdot_compiler, which
@@ -142,8 +142,62 @@ _COMPILER: dict[str, tuple[Any, list[Any]]] = {
     "mdotc_check": (c_int, [c_char_p, POINTER(c.mdotc_check_options), POINTER(c.mdotc_check_report), _ERROR]),
     "mdotc_verify": (c_int, [c_char_p, c_char_p, POINTER(c.mdotc_verify_options), POINTER(c_bool), _ERROR]),
 }
+_STORE: dict[str, tuple[Any, list[Any]]] = {
+    "mdot_store_open": (c_int, [c_char_p, POINTER(c.mdot_store_options), POINTER(c_void_p), _ERROR]),
+    "mdot_store_close": (None, [c_void_p]),
+    "mdot_store_get_info": (c_int, [c_void_p, POINTER(c.mdot_store_info), _ERROR]),
+    "mdot_store_migrate": (c_int, [c_char_p, POINTER(c_uint32), _ERROR]),
+    "mdot_store_check": (c_int, [c_void_p, _ERROR]),
+    "mdot_store_recover": (c_int, [c_char_p, c_char_p, POINTER(c.mdot_store_recovery), _ERROR]),
+    "mdot_store_free": (None, [c_void_p]),
+    "mdot_store_add_job": (c_int, [c_void_p, c_void_p, c_char_p, c_char_p, _ERROR]),
+    "mdot_store_get_job": (c_int, [c_void_p, c_char_p, POINTER(c_void_p), POINTER(c_size_t), _ERROR]),
+    "mdot_store_visit_jobs": (c_int, [c_void_p, c_void_p, c_void_p, _ERROR]),
+    "mdot_store_add_rows": (c_int, [c_void_p, POINTER(c.mdot_store_row), c_size_t, POINTER(c_size_t), _ERROR]),
+    "mdot_store_visit_rows": (c_int, [c_void_p, POINTER(c.mdot_store_filter), c_void_p, c_void_p, _ERROR]),
+    "mdot_store_import_csv": (
+        c_int,
+        [
+            c_void_p,
+            c_char_p,
+            c_size_t,
+            c_char_p,
+            POINTER(c_void_p),
+            c_size_t,
+            POINTER(c.mdot_store_import),
+            _ERROR,
+        ],
+    ),
+    "mdot_store_export_csv": (
+        c_int,
+        [c_void_p, POINTER(c.mdot_store_export), POINTER(c_void_p), POINTER(c_size_t), _ERROR],
+    ),
+    "mdot_outcome_name": (c_char_p, [c_int]),
+    "mdot_store_visit_outcomes": (c_int, [c_void_p, c_void_p, c_void_p, _ERROR]),
+    "mdot_store_import_sacct": (
+        c_int,
+        [
+            c_void_p,
+            c_char_p,
+            c_size_t,
+            POINTER(c.mdot_store_accounting),
+            POINTER(c.mdot_store_import),
+            _ERROR,
+        ],
+    ),
+    "mdot_store_refresh": (c_int, [c_void_p, POINTER(c.mdot_store_refresh_report), _ERROR]),
+    "mdot_store_visit_groups": (
+        c_int,
+        [c_void_p, POINTER(c.mdot_store_filter), c_char_p, c_void_p, c_void_p, _ERROR],
+    ),
+    "mdot_store_set_predictions": (
+        c_int,
+        [c_void_p, c_char_p, POINTER(c.mdot_store_prediction), c_size_t, _ERROR],
+    ),
+    "mdot_store_find_drift": (c_int, [c_void_p, c_char_p, c_void_p, c_void_p, _ERROR]),
+}
 
-__all__ = ["call", "check", "compiler", "read_text", "reader", "runtime", "shipped_predictor", "c_int64"]
+__all__ = ["call", "check", "compiler", "read_text", "reader", "runtime", "shipped_predictor", "store", "c_int64"]
 
 
 # ---- Finding ---------------------------------------------------------------------------------------------------------
@@ -192,6 +246,16 @@ def compiler() -> ctypes.CDLL:
         raise errors.ToolchainError(
             f"the compiler is not installed; run pip install 'mdot-predict[compiler]' ({fault})"
         ) from fault
+
+
+@functools.lru_cache(maxsize=None)
+def store() -> ctypes.CDLL:
+    """Loads libmdotstore. Raises UnsupportedError if mdot was built without it, or if libsqlite3 is missing."""
+    runtime()
+    try:
+        return _load("mdotstore", _STORE)
+    except OSError as fault:
+        raise errors.UnsupportedError(f"libmdotstore cannot be loaded; it needs libsqlite3 ({fault})") from fault
 
 
 def shipped_predictor() -> Path:

@@ -1,0 +1,166 @@
+/* cmd_store.c — `mdot store`: measured steps and outcomes of jobs in a file that many processes share. */
+#include "cli/cmd_predict.h"
+#include "cli/store_actions.h"
+
+#include <signal.h>
+#include <string.h>
+
+typedef struct named_action {
+    const char *name;
+    const char *operands; /* behind the store */
+    int least, most;      /* number of operands, the store included */
+    store_action *run;
+} named_action;
+
+#ifdef MDOT_HAVE_STORE
+#define ACTION(name) store_##name
+#else
+/* Takes the place of each action in a build that lacks SQLite. */
+static int report_missing(const store_request *request, char **operands, int count)
+{
+    (void)request, (void)operands, (void)count;
+    cli_message("store",
+                "this mdot was built without libsqlite3, which holds the store; install libsqlite3-dev and build "
+                "it again");
+    return CLI_FAILED;
+}
+#define ACTION(name) report_missing
+#endif
+
+enum { ANY = 1 << 20 };
+static const named_action actions[] = {
+    {"add", "COLUMN=VALUE…", 2, ANY, ACTION(add)},
+    {"import", "FILE…", 2, ANY, ACTION(import)},
+    {"export", "", 1, 1, ACTION(export)},
+    {"list", "", 1, 1, ACTION(list)},
+    {"jobs", "", 1, 1, ACTION(jobs)},
+    {"outcomes", "", 1, 1, ACTION(outcomes)},
+    {"outliers", "", 1, 1, ACTION(outliers)},
+    {"calibrate", "-o FILE.cal", 1, 1, ACTION(calibrate)},
+    {"drift", "", 1, 1, ACTION(drift)},
+    {"check", "", 1, 1, ACTION(check)},
+    {"recover", "NEW_STORE", 2, 2, ACTION(recover)},
+    {"migrate", "", 1, 1, ACTION(migrate)},
+};
+enum { ACTIONS = sizeof actions / sizeof *actions };
+
+static const cli_option options[] = {
+    CLI_OUTPUT_OPTION(store_request, output, "FILE", "output file of `export` (default: stdout) and `calibrate`",
+                      "csv|cal"),
+    {.name = "jobs",
+     .value = "FOLDER",
+     .help = "with `export`: write the jobs to this folder, and let the table name them there",
+     .kind = CLI_TEXT,
+     .at = offsetof(store_request, jobs)},
+    {.name = "plain",
+     .help = "with `export`: only the columns that `mdot calibrate` uses, and the note",
+     .kind = CLI_FLAG,
+     .at = offsetof(store_request, plain)},
+    {.heading = "Selection of rows",
+     .name = "gpu",
+     .value = "NAME",
+     .help = "only rows of this GPU model",
+     .kind = CLI_TEXT,
+     .at = offsetof(store_request, gpu),
+     .names = mdot_gpu_names},
+    {.name = "software",
+     .value = "TEXT",
+     .help = "only rows of this software, exactly as it was recorded",
+     .kind = CLI_TEXT,
+     .at = offsetof(store_request, software)},
+    {.name = "job",
+     .value = "DIGEST",
+     .help = "only rows of the job whose digest begins with these digits",
+     .kind = CLI_TEXT,
+     .at = offsetof(store_request, digest)},
+    {.name = "since",
+     .value = "DATE",
+     .help = "only rows that were measured on this day (2026-11-24, UTC) or later",
+     .kind = CLI_TEXT,
+     .at = offsetof(store_request, since)},
+    {.heading = "Other options",
+     .name = "cluster",
+     .value = "NAME",
+     .help = "with `import`: name of the cluster where Slurm's accounting lacks it",
+     .kind = CLI_TEXT,
+     .at = offsetof(store_request, cluster)},
+    PREDICT_MODEL_OPTION(
+        store_request, model_path, NULL,
+        "with `calibrate` and `drift`: the compiled predictor (default: the same as for `mdot predict`)"),
+    {.name = "calibration",
+     .letter = 'c',
+     .value = "FILE.cal",
+     .help = "with `drift`: compare with calibrated predictions",
+     .kind = CLI_TEXT,
+     .at = offsetof(store_request, calibration_path),
+     .files = "cal"},
+    CLI_JSON_OPTION(store_request, json, "with `list`, `jobs`, `outcomes`, `outliers` and `drift`: print JSON"),
+    CLI_QUIET_OPTION(store_request, quiet, "suppress warnings about jobs"),
+};
+
+static int run(int argc, char **argv)
+{
+    store_request request = {0};
+    cli_operands operands;
+    int usage;
+    if (!cli_read_line(&cli_store, argc, argv, &request, &operands, &usage)) return usage;
+    if (operands.count == 0) return cli_usage_error("store", "expected an action, for example import");
+    const char *names[ACTIONS + 1] = {0};
+    for (int i = 0; i < ACTIONS; i++) names[i] = actions[i].name;
+    int found;
+    if (!cli_parse_choice("store", "the action", operands.item[0], names, NULL, &found)) return CLI_USAGE;
+    const named_action *action = &actions[found];
+    int count = operands.count - 1;
+    if (count < action->least || count > action->most)
+        return cli_usage_error("store", "expected `mdot store %s STORE%s%s`", action->name,
+                               *action->operands != '\0' ? " " : "", action->operands);
+    /* Beyond the limit of file sizes, a write then fails and is reported, instead of ending the process. */
+    signal(SIGXFSZ, SIG_IGN);
+    return action->run(&request, operands.item + 1, count);
+}
+
+static const char *const synopsis[] = {"add STORE COLUMN=VALUE…",
+                                       "import STORE FILE…",
+                                       "export STORE [-o FILE.csv] [--jobs FOLDER] [--plain]",
+                                       "list|jobs|outcomes|outliers STORE [--json]",
+                                       "calibrate STORE -o FILE.cal",
+                                       "drift STORE [-c FILE.cal] [--json]",
+                                       "check|migrate STORE",
+                                       "recover STORE NEW_STORE",
+                                       NULL};
+
+const cli_command cli_store = {
+    .name = "store",
+    .summary = "keep measured steps and outcomes of jobs, and calibrate from them",
+    .synopsis = synopsis,
+    .description =
+        "Keeps measured training steps, their jobs, and outcomes of cluster jobs in one file, a database. Several "
+        "processes may write at once, and a step that was added survives a crash and a full disk.\n\n"
+        "add: adds one step. COLUMN is a column of a table of `mdot calibrate`, for example job=bert.onnx gpu=A100 "
+        "batch=32 "
+        "ms=161.5, or software, host, predictor, gib, measured_at (seconds since 1970; default: now).\n\n"
+        "import: adds the rows of tables of measured steps (CSV, see `mdot calibrate`), and the jobs of Slurm's "
+        "accounting "
+        "(`sacct -P`). FILE - is stdin, for accounting. Repeating an import adds only what is new.\n\n"
+        "export: writes the rows as a table. With --jobs it is complete, and `mdot store import` reads it on any "
+        "machine.\n\n"
+        "list, jobs, outcomes: print rows, networks and executions. outliers: prints rows that differ from repetitions "
+        "of "
+        "the same measurement, for example because the GPU was throttled or shared.\n\n"
+        "calibrate: makes a calibration from all rows, as `mdot calibrate` does. Repeated measurements count as one, "
+        "with a "
+        "robust mean; only groups with new rows are computed again.\n\n"
+        "drift: compares measurements with predictions for each GPU model and software version. It tests whether "
+        "predictions are right within their intervals, whether times changed at some moment, and whether they changed "
+        "with the software. All p-values are corrected for the number of tests.\n\n"
+        "check: reads everything and verifies checksums. recover: copies all records that can be read from a damaged "
+        "store. migrate: brings a store of an older mdot to this version.",
+    CLI_OPTIONS(options),
+    .notes =
+        "For example:\n\nmdot store import site.store steps.csv\n"
+        "sacct -aP -o JobID,JobName,User,State,Submit,Elapsed,Timelimit,AllocTRES |\n  mdot store import site.store -\n"
+        "mdot store calibrate site.store -o site.cal",
+    .exit_status = "0 success, 1 failure (also for malformed lines of accounting), 2 usage error",
+    .files = "store|csv",
+    .run = run,
+};

@@ -1,0 +1,40 @@
+/* store_actions.h — parts of `mdot store`: cmd_store.c reads the command line, and each store_*.c runs some actions.
+ * The build leaves out store_*.c if libsqlite3 is missing. */
+#ifndef CLI_STORE_ACTIONS_H
+#define CLI_STORE_ACTIONS_H
+
+#include "cli/command.h"
+#include "mdot/mdot_store.h"
+
+/* The command line. NULL and 0 mean that an option is absent. */
+typedef struct store_request {
+    const char *output, *jobs, *gpu, *software, *digest, *since, *cluster, *model_path, *calibration_path;
+    bool plain, json, quiet;
+} store_request;
+
+/* An action gets the operands behind its name; the first is the store. It returns the exit status of the command. */
+typedef int store_action(const store_request *request, char **operands, int count);
+
+store_action store_add, store_import, store_export, store_list, store_jobs, store_outcomes, store_outliers,
+    store_calibrate, store_drift, store_check, store_recover, store_migrate;
+
+/* Opens an existing store for reading, and reports a failure. NULL then. */
+mdot_store *store_open_to_read(const char *path);
+
+/* Fills a filter from the options; false after a usage error. */
+bool store_filter(const store_request *request, mdot_store_filter *out);
+
+/* Prints seconds since 1970 as "2026-11-24T10:00:00Z", or "" for 0. */
+typedef struct store_time {
+    char text[32];
+} store_time;
+const char *store_print_time(store_time *buffer, int64_t seconds);
+
+/* Writes all jobs of the store to a folder as DIGEST.job; the folder must exist. Files that are there stay. */
+mdot_status store_write_jobs(mdot_store *store, const char *folder, mdot_error *err);
+
+/* Makes a temporary folder with all jobs. The caller removes it, also after a failure; `folder` may be NULL. */
+mdot_status store_make_folder(mdot_store *store, char **out_folder, mdot_error *err);
+void store_remove_folder(char *folder);
+
+#endif

@@ -1,0 +1,355 @@
+/* mdot_store.h — the store: measured training steps and outcomes of jobs in one file, for many processes at once.
+ *
+ * The library is libmdotstore. It needs libmdot and libsqlite3. A store is an SQLite database (docs/store.md describes
+ * its tables). It holds
+ *
+ *   rows        measured steps: a job, its GPU and options, and milliseconds
+ *   jobs        the networks of the rows, each once, recognised by a digest of its operators
+ *   outcomes    executions of jobs on a cluster: completed, failed, cancelled, timed out
+ *   groups      rows that repeat one measurement, with a robust mean; computed from the rows
+ *
+ *   Durability  A function that writes returns MDOT_OK after its data are on the disk. They survive a killed process, a
+ *               full disk and a loss of power. A function that fails changes nothing.
+ *   Threading   A store object belongs to one thread at a time. Any number of processes and store objects may read and
+ *               write one file at once. A writer waits for another one, up to mdot_store_options.busy_ms.
+ *   Callbacks   Visitors get pointers that are valid during the call. They return false to stop the visit. They must
+ *               not call functions of the same store.
+ *   Units       Times of day are seconds since 1970, and 0 if they are unknown. Texts are UTF-8; "" if they are
+ *               unknown. NULL counts as "".
+ *   Errors      See mdot_base.h. CORRUPT: the file is damaged; the message names the remedy, mdot_store_recover. IO:
+ *               for example a full disk, or another process that holds the store for too long.
+ *
+ * Never call the library where a wait is harmful, for example under a lock of slurmctld.
+ */
+#ifndef MDOT_STORE_H
+#define MDOT_STORE_H
+
+#include "mdot.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+/* Version of the library: "0.3.0" as a static string, and as a number like MDOT_VERSION_NUMBER. */
+const char *mdotstore_version(void);
+uint32_t mdotstore_version_number(void);
+
+/* ---- The file ---------------------------------------------------------------------------------------------------- */
+
+typedef struct mdot_store mdot_store;
+
+enum {
+    MDOT_STORE_READ_ONLY = 1u << 0, /* refuses writes; needs no permission to write the file */
+    MDOT_STORE_EXISTING = 1u << 1,  /* NOT_FOUND for a file that is absent, instead of creating it */
+};
+
+typedef struct mdot_store_options { /* zero selects the default of every field */
+    size_t struct_size;
+    uint32_t flags;   /* MDOT_STORE_… */
+    uint32_t busy_ms; /* longest wait for another writer; 0: 30,000 ms */
+} mdot_store_options;
+
+typedef struct mdot_store_info {
+    size_t struct_size;
+    uint32_t schema_version; /* version of the file's tables */
+    uint32_t is_shared_disk; /* 1: the file is on a network file system, and uses a rollback journal instead of WAL,
+                              * because WAL needs memory that all processes share. 0 or 1 */
+    uint64_t row_count, job_count, outcome_count;
+} mdot_store_info;
+
+/* Opens a store, and creates it if the file is absent or empty. `options` may be NULL. INCOMPATIBLE for tables of
+ * another version: a newer store needs a newer library, and an older store needs mdot_store_migrate. MALFORMED for a
+ * file of another kind. The caller closes the store. */
+mdot_status mdot_store_open(const char *path, const mdot_store_options *options, mdot_store **out_store,
+                            mdot_error *err);
+void mdot_store_close(mdot_store *store);
+mdot_status mdot_store_get_info(mdot_store *store, mdot_store_info *out_info, mdot_error *err);
+/* Brings an older store to the version of this library in one transaction. *out_from gets the version before. The file
+ * stays as it was on failure. */
+mdot_status mdot_store_migrate(const char *path, uint32_t *out_from, mdot_error *err);
+/* Reads everything: pages, indices, and the checksum of each record. CORRUPT names the first fault. */
+mdot_status mdot_store_check(mdot_store *store, mdot_error *err);
+
+typedef struct mdot_store_recovery {
+    size_t struct_size;
+    uint64_t row_count, job_count, outcome_count; /* saved records */
+    uint64_t scanned_count;                       /* those of them that were found only by a search of all pages */
+    uint64_t damaged_count;                       /* records whose checksum differs; they are left out */
+} mdot_store_recovery;
+
+/* Copies every record that can be read from a damaged store into a new store at `new_path`, which must be absent. It
+ * follows the tables first, and then searches all pages of the file and of its write-ahead log for records. A record
+ * counts only if its checksum is right. */
+mdot_status mdot_store_recover(const char *path, const char *new_path, mdot_store_recovery *out_recovery,
+                               mdot_error *err);
+
+/* Frees a text or bytes that a function of this library returned; NULL is fine. */
+void mdot_store_free(void *memory);
+
+/* ---- Jobs -------------------------------------------------------------------------------------------------------- */
+
+enum { MDOT_STORE_DIGEST_BYTES = 33 }; /* 32 hexadecimal digits and a NUL */
+
+/* Computes the digest of a job from its operators: types, attributes, FLOPs, bytes and connections. It leaves out the
+ * batch of the file, the names of modules, and everything that a configuration selects. */
+mdot_status mdot_store_digest(const mdot_job *job, char out_digest[MDOT_STORE_DIGEST_BYTES], mdot_error *err);
+
+typedef struct mdot_store_job {
+    size_t struct_size;
+    const char *digest;
+    const char *name; /* name of the file that it was read from, or another name for people */
+    int64_t operator_count;
+    double parameters;
+    int64_t added_at;
+    uint64_t size_bytes; /* size of its `.job` file */
+    uint64_t row_count;  /* measured rows of the job */
+} mdot_store_job;
+
+typedef bool (*mdot_store_visit_job)(void *user, const mdot_store_job *job);
+mdot_status mdot_store_visit_jobs(mdot_store *store, mdot_store_visit_job visit, void *user, mdot_error *err);
+/* Adds a job, and fills its digest. A job that the store has already is kept; of two forms, the longer file stays,
+ * because it has a program or names besides. */
+mdot_status mdot_store_add_job(mdot_store *store, const mdot_job *job, const char *name,
+                               char out_digest[MDOT_STORE_DIGEST_BYTES], mdot_error *err);
+/* Returns the bytes of the job's `.job` file (mdot_job_parse reads them); free them with mdot_store_free. NOT_FOUND for
+ * a digest that the store lacks. */
+mdot_status mdot_store_get_job(mdot_store *store, const char *digest, void **out_bytes, size_t *out_size_bytes,
+                               mdot_error *err);
+
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
+
+/* A measured step. The fields correspond to columns of the table that `mdot calibrate` reads. */
+typedef struct mdot_store_row {
+    size_t struct_size;
+    int64_t id;         /* number of the row in this store; ignored in a row to be added */
+    uint64_t uid;       /* identity of the measurement in all stores; 0 in a row to be added selects a new one */
+    const char *digest; /* of its job */
+    const char *job;    /* the job's file, as the table names it */
+    const char *name;   /* name of the job in the store. Ignored in a row to be added */
+    const char *gpu;    /* the name that the measurement gave */
+    const char
+        *gpu_name; /* the GPU model's name in mdot's table, or `gpu` if mdot does not know it. Ignored in a row to
+                           * be added */
+    int64_t batch;
+    double ms;            /* measured time of a step, above 0 */
+    double memory_gib;    /* measured peak memory; 0: unknown */
+    const char *settings; /* the other columns, one line "name=value" for each, sorted by name */
+    const char *software; /* for example "torch 2.4.1, CUDA 12.4, driver 550.54" */
+    const char *host;
+    const char *predictor; /* predictor that was in use when the job ran, and its version */
+    const char *note;
+    int64_t measured_at;
+    double weight; /* weight of the row in its group, 0 to 1; below MDOT_STORE_OUTLIER_WEIGHT: an outlier. 0 before
+                    * mdot_store_refresh has seen it. Ignored in a row to be added */
+} mdot_store_row;
+
+/* Adds rows in one transaction. INVALID_ARGUMENT names an invalid row; NOT_FOUND a digest without a job. A row whose
+ * uid the store has already is left out. *out_added (may be NULL) gets the number of new rows. */
+mdot_status mdot_store_add_rows(mdot_store *store, const mdot_store_row *rows, size_t count, size_t *out_added,
+                                mdot_error *err);
+
+typedef struct mdot_store_filter { /* zero selects all rows */
+    size_t struct_size;
+    const char *gpu;      /* the GPU's name, in any spelling that mdot_gpu_find reads; NULL: any */
+    const char *digest;   /* the first digits of the digest; NULL: any */
+    const char *software; /* NULL: any */
+    int64_t since;        /* measured at this time or later */
+    int64_t after_id;     /* rows with greater ids only */
+    double below_weight;  /* rows with smaller weights only; 0: all rows */
+} mdot_store_filter;
+
+typedef bool (*mdot_store_visit_row)(void *user, const mdot_store_row *row);
+/* Visits rows in the order of their ids; `filter` may be NULL. CORRUPT for a row whose checksum differs. */
+mdot_status mdot_store_visit_rows(mdot_store *store, const mdot_store_filter *filter, mdot_store_visit_row visit,
+                                  void *user, mdot_error *err);
+
+/* Counts of an import. */
+typedef struct mdot_store_import {
+    size_t struct_size;
+    size_t added_count;     /* new records */
+    size_t updated_count;   /* outcomes that the store had in an earlier state */
+    size_t known_count;     /* records that the store had already */
+    size_t step_count;      /* lines of Slurm that are no jobs: steps, and tasks of an array that wait */
+    size_t malformed_count; /* lines that were left out */
+} mdot_store_import;
+
+/* Imports a table of measured steps in one transaction: CSV with the columns of `mdot calibrate`, and also row, name,
+ * digest, gib, software, host, predictor and measured_at, as mdot_store_export_csv writes them. jobs[i] is the
+ * job of the i-th row, which the store adds if it is new. If `jobs` is NULL, the column digest selects jobs of the
+ * store. `name` replaces the file name in messages. A row without a number in the column `row` is identified by its
+ * content, so that a table that has grown may be imported again. A faulty line fails the whole import, with its
+ * number. */
+mdot_status mdot_store_import_csv(mdot_store *store, const char *text, size_t size_bytes, const char *name,
+                                  const mdot_job *const *jobs, size_t job_count, mdot_store_import *out_import,
+                                  mdot_error *err);
+
+enum {
+    MDOT_STORE_EXPORT_PLAIN = 1u << 0,  /* only the columns that `mdot calibrate` uses, and the note */
+    MDOT_STORE_EXPORT_GROUPS = 1u << 1, /* plain, with a row for each group and its robust mean, as a calibration
+                                         * needs it. It requires job_folder. The order is that of
+                                         * mdot_store_visit_groups */
+};
+
+typedef struct mdot_store_export {
+    size_t struct_size;
+    uint32_t flags;                  /* MDOT_STORE_EXPORT_… */
+    uint32_t reserved;               /* must be 0 */
+    const mdot_store_filter *filter; /* NULL: all rows. Groups take its gpu, digest and software */
+    const char *job_folder; /* the column job names DIGEST.job in this folder, and options of reading the job are left
+                             * out, because the file contains their effect. NULL: the job as the row names it */
+    const char *unpredicted_by; /* only groups that lack a prediction by this predictor; NULL: all */
+} mdot_store_export;
+
+/* Writes a table as text. An import of it into an empty store, and an export of that store, give the same bytes. Free
+ * the text with mdot_store_free. */
+mdot_status mdot_store_export_csv(mdot_store *store, const mdot_store_export *options, char **out_text,
+                                  size_t *out_size_bytes, mdot_error *err);
+
+/* ---- Outcomes ---------------------------------------------------------------------------------------------------- */
+
+typedef enum mdot_outcome {
+    MDOT_OUTCOME_UNFINISHED, /* pending, running or suspended */
+    MDOT_OUTCOME_COMPLETED,
+    MDOT_OUTCOME_FAILED,
+    MDOT_OUTCOME_CANCELLED,
+    MDOT_OUTCOME_TIMED_OUT
+} mdot_outcome;
+
+/* "unfinished", "completed" …; NULL for an unknown value. Static. */
+const char *mdot_outcome_name(mdot_outcome outcome);
+
+/* One execution of a job. Times of Slurm are those of the cluster's clock, as if its zone were UTC. */
+typedef struct mdot_store_outcome {
+    size_t struct_size;
+    int64_t id;          /* number in this store; ignored in an outcome to be added */
+    const char *cluster; /* the first three identify an execution */
+    const char *job_id;  /* "1234", or "1234_7" for a task of a job array */
+    int64_t submitted_at;
+    const char *name, *user, *account, *partition;
+    const char *state;  /* the scheduler's own word, for example "OUT_OF_MEMORY" */
+    const char *digest; /* of its network, if it is known */
+    const char *gpu;    /* type of its GPUs, as the scheduler names it */
+    int64_t gpu_count;  /* allocated GPUs, or requested ones if none were allocated */
+    int64_t node_count;
+    int64_t started_at, ended_at;
+    int64_t elapsed_s; /* -1: unknown */
+    int64_t limit_s;   /* time limit; 0: unknown, -1: unlimited */
+    int64_t exit_code; /* -1: unknown */
+    mdot_outcome outcome;
+    uint32_t reserved; /* must be 0 */
+} mdot_store_outcome;
+
+/* Adds outcomes in one transaction. An outcome that the store has already is updated, unless that would replace a
+ * finished one with an unfinished one. */
+mdot_status mdot_store_add_outcomes(mdot_store *store, const mdot_store_outcome *outcomes, size_t count,
+                                    mdot_store_import *out_import, mdot_error *err);
+typedef bool (*mdot_store_visit_outcome)(void *user, const mdot_store_outcome *outcome);
+mdot_status mdot_store_visit_outcomes(mdot_store *store, mdot_store_visit_outcome visit, void *user, mdot_error *err);
+
+typedef struct mdot_store_accounting {
+    size_t struct_size;
+    const char *name;    /* name of the text in messages */
+    const char *cluster; /* name of the cluster where the text lacks it; NULL: "" */
+    void (*malformed)(void *user, size_t line, const char *reason); /* called for each malformed line; may be NULL */
+    void *user;
+} mdot_store_accounting;
+
+/* Imports Slurm's accounting, the output of `sacct --parsable2` (-P) or `--parsable` (-p), in one transaction. The
+ * first line names the fields. JobID and State are required; docs/store.md lists all others. Malformed lines are
+ * reported and left out. */
+mdot_status mdot_store_import_sacct(mdot_store *store, const char *text, size_t size_bytes,
+                                    const mdot_store_accounting *options, mdot_store_import *out_import,
+                                    mdot_error *err);
+
+/* ---- Groups: repeated measurements ------------------------------------------------------------------------------- */
+
+#define MDOT_STORE_OUTLIER_WEIGHT 0.25
+
+/* Rows of one job, GPU model, batch, settings and software. Their logarithms follow a Student t distribution of four
+ * degrees of freedom, which gives rows far from the others small weights: for example, those of a throttled or shared
+ * GPU. */
+typedef struct mdot_store_group {
+    size_t struct_size;
+    int64_t id;
+    const char *digest, *job, *gpu_name, *settings, *software;
+    int64_t batch;
+    uint64_t row_count, outlier_count;
+    double ms;         /* robust geometric mean */
+    double spread;     /* standard deviation of the logarithm of a row */
+    double memory_gib; /* largest measured peak; 0: unknown */
+    int64_t first_at, last_at;
+    double predicted_ms, lower_ms, upper_ms; /* 0: not predicted */
+} mdot_store_group;
+
+typedef struct mdot_store_refresh_report {
+    size_t struct_size;
+    uint64_t new_row_count;  /* rows since the last refresh */
+    uint64_t read_row_count; /* rows that were read: those of the groups that got new rows */
+    uint64_t changed_group_count, group_count;
+} mdot_store_refresh_report;
+
+/* Updates groups and weights. It reads only the groups that got rows since the last refresh. Calibrations and drift
+ * then need one value for each group, however often a step was measured. */
+mdot_status mdot_store_refresh(mdot_store *store, mdot_store_refresh_report *out_report, mdot_error *err);
+
+typedef bool (*mdot_store_visit_group)(void *user, const mdot_store_group *group);
+/* Visits groups, with the predictions of `predictor` (NULL: without). `filter` may be NULL; its gpu, digest and
+ * software count. */
+mdot_status mdot_store_visit_groups(mdot_store *store, const mdot_store_filter *filter, const char *predictor,
+                                    mdot_store_visit_group visit, void *user, mdot_error *err);
+
+typedef struct mdot_store_prediction {
+    size_t struct_size;
+    int64_t group; /* id of a group */
+    double ms, lower_ms, upper_ms;
+} mdot_store_prediction;
+
+/* Stores predictions of a predictor, which the caller names uniquely with version and calibration. */
+mdot_status mdot_store_set_predictions(mdot_store *store, const char *predictor,
+                                       const mdot_store_prediction *predictions, size_t count, mdot_error *err);
+
+/* ---- Drift ------------------------------------------------------------------------------------------------------- */
+
+/* Comparison of measurements with predictions for one GPU model and one software version. It has three tests. Each has
+ * a statistic, and a p-value that is corrected for the number of tests (Holm). A p-value of 1 and a count of 0 mean
+ * that there were too few rows.
+ *
+ *   level     predictions of this predictor are right within their intervals. Each job counts once, because the errors
+ *             of its rows belong together
+ *   change    steps took equally long at all times: the largest sum of deviations from the group's mean, up to any
+ *             moment, against 999 random orders within the groups
+ *   software  steps took as long as with the previous software version: differences of equal groups, averaged for each
+ *             job, by Student's t test from three jobs on, otherwise against the spread of the rows
+ */
+typedef struct mdot_store_drift {
+    size_t struct_size;
+    const char *gpu_name, *software;
+    uint64_t row_count, group_count, job_count; /* with predictions */
+    double ratio;                               /* measured over predicted, geometric mean over jobs */
+    double level_z, level_p;                    /* normal statistic */
+    uint64_t dated_row_count;                   /* rows with a date in groups of two or more */
+    int64_t changed_at;                         /* first row after the change */
+    double change_ratio;                        /* times after over times before */
+    double change_statistic, change_p;
+    const char *previous_software;
+    uint64_t pair_count;
+    double software_ratio; /* times with this software over the previous one */
+    double software_t, software_p;
+} mdot_store_drift;
+
+typedef bool (*mdot_store_visit_drift)(void *user, const mdot_store_drift *drift);
+/* Compares all groups that have predictions of `predictor`. Refresh first. Software versions are ordered by their first
+ * measurement. */
+mdot_status mdot_store_find_drift(mdot_store *store, const char *predictor, mdot_store_visit_drift visit, void *user,
+                                  mdot_error *err);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+#endif

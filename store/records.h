@@ -1,0 +1,119 @@
+/* records.h — the tables of the store that hold primary data, as descriptions. Reading, writing, checksums and recovery
+ * share them, so that each column is named once.
+ *
+ * The last column of each table is `seal`, a checksum of all others except the id. SQLite finds damaged pages only if
+ * their structure is broken; the seal finds damaged values. Recovery recognises records by it.
+ */
+#ifndef ST_RECORDS_H
+#define ST_RECORDS_H
+
+#include "store/database.h"
+
+/* name, SQL type, type: T text, I integer, R real, B bytes. Appended columns would need a new schema version. */
+#define ST_ROW_COLUMNS(X)                                                                                              \
+    X(uid, I)                                                                                                          \
+    X(digest, T)                                                                                                       \
+    X(job, T)                                                                                                          \
+    X(gpu, T)                                                                                                          \
+    X(gpu_name, T)                                                                                                     \
+    X(batch, I)                                                                                                        \
+    X(ms, R)                                                                                                           \
+    X(memory_gib, R)                                                                                                   \
+    X(settings, T)                                                                                                     \
+    X(software, T)                                                                                                     \
+    X(host, T)                                                                                                         \
+    X(predictor, T)                                                                                                    \
+    X(note, T)                                                                                                         \
+    X(measured_at, I)
+#define ST_JOB_COLUMNS(X)                                                                                              \
+    X(digest, T)                                                                                                       \
+    X(name, T)                                                                                                         \
+    X(operator_count, I)                                                                                               \
+    X(parameters, R)                                                                                                   \
+    X(added_at, I)                                                                                                     \
+    X(bytes, B)
+#define ST_OUTCOME_COLUMNS(X)                                                                                          \
+    X(cluster, T)                                                                                                      \
+    X(job_id, T)                                                                                                       \
+    X(submitted_at, I)                                                                                                 \
+    X(name, T)                                                                                                         \
+    X(user, T)                                                                                                         \
+    X(account, T)                                                                                                      \
+    X(partition, T)                                                                                                    \
+    X(state, T)                                                                                                        \
+    X(digest, T)                                                                                                       \
+    X(gpu, T)                                                                                                          \
+    X(gpu_count, I)                                                                                                    \
+    X(node_count, I)                                                                                                   \
+    X(started_at, I)                                                                                                   \
+    X(ended_at, I)                                                                                                     \
+    X(elapsed_s, I)                                                                                                    \
+    X(limit_s, I)                                                                                                      \
+    X(exit_code, I)                                                                                                    \
+    X(outcome, I)
+
+#define ST_COLUMN_INDEX(name, type) ST_AT_##name,
+enum { ST_ROW_COLUMNS(ST_COLUMN_INDEX) ST_ROW_WIDTH };
+#undef ST_COLUMN_INDEX
+#define ST_COLUMN_INDEX(name, type) ST_JOB_AT_##name,
+enum { ST_JOB_COLUMNS(ST_COLUMN_INDEX) ST_JOB_WIDTH };
+#undef ST_COLUMN_INDEX
+#define ST_COLUMN_INDEX(name, type) ST_OUTCOME_AT_##name,
+enum { ST_OUTCOME_COLUMNS(ST_COLUMN_INDEX) ST_OUTCOME_WIDTH };
+#undef ST_COLUMN_INDEX
+enum { ST_MAX_WIDTH = 20 };
+
+typedef struct st_table {
+    const char *name;
+    const char *types;  /* one letter for each column, without id and seal */
+    const char *select; /* "SELECT id, …, seal FROM …" */
+    const char
+        *insert; /* "INSERT INTO … VALUES (?1, …)" with the id first; a NULL id chooses one. It ends with the rule
+                         * for a record that exists */
+    const char *salvage; /* the same for records of unknown age, which must not replace newer ones */
+    int width;           /* columns, without id and seal */
+    uint64_t seed;       /* start of the seal */
+} st_table;
+
+enum { ST_ROWS, ST_JOBS, ST_OUTCOMES, ST_TABLES };
+extern const st_table st_tables[ST_TABLES];
+
+/* A value of a record. Texts and bytes are borrowed. */
+typedef struct st_value {
+    int64_t whole;
+    double real;
+    const void *bytes; /* of a text or of bytes */
+    size_t size_bytes;
+} st_value;
+
+static inline st_value st_text(const char *text)
+{
+    if (text == NULL) text = "";
+    size_t size = 0;
+    while (text[size] != '\0') size++;
+    return (st_value){.bytes = text, .size_bytes = size};
+}
+static inline st_value st_whole(int64_t whole)
+{
+    return (st_value){.whole = whole};
+}
+static inline st_value st_real(double real)
+{
+    return (st_value){.real = real};
+}
+
+/* Mixes bytes into a 64-bit hash. */
+uint64_t st_hash(uint64_t hash, const void *bytes, size_t size_bytes);
+
+int64_t st_seal(const st_table *table, const st_value *values);
+/* Runs the prepared `insert` for a record; id 0 chooses one. Texts must stay valid. *out_changed (may be NULL): whether
+ * the record was new or changed. */
+mdot_status st_insert(const mdot_store *store, const st_table *table, sqlite3_stmt *insert, int64_t id,
+                      const st_value *values, const char *action, bool *out_changed, mdot_error *err);
+/* Reads a record from a row of results whose columns begin as `select` does. CORRUPT if the seal differs. */
+mdot_status st_read(const mdot_store *store, const st_table *table, sqlite3_stmt *row, st_value *out_values,
+                    mdot_error *err);
+/* Like st_read; false if the seal differs. */
+bool st_read_sealed(const st_table *table, sqlite3_stmt *row, st_value *out_values);
+
+#endif

@@ -1,0 +1,332 @@
+/* test_cli_store.c — `mdot store`: tables and accounting in and out, calibrations, drift, outliers, and damaged or full
+ * stores. A build that lacks SQLite reports it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/json.h"
+#include "tests/support/predict_command.h"
+
+#define STORE(f, ...) process_run((const char *const[]){MDOT_CLI, "store", __VA_ARGS__, NULL}, &(f)->result)
+#ifdef MDOT_HAVE_STORE
+
+static const char steps[] = MDOT_SOURCE_DIR "/tests/data/steps_gavel.csv";
+
+static char *path_in(const predict_command *f, const char *name)
+{
+    return process_in_folder(f->folder, name);
+}
+
+static char *read_text(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    char *text = calloc(1, 1 << 18);
+    assert_true(fread(text, 1, (1 << 18) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void expect_ok(const predict_command *f)
+{
+    if (f->result.status != OK) fail_msg("status %d: %s%s", f->result.status, f->result.out, f->result.err);
+}
+
+static void expect_same_file(const char *left, const char *right)
+{
+    char *a = read_text(left), *b = read_text(right);
+    assert_string_equal(a, b);
+    free(a);
+    free(b);
+}
+
+static void tables_go_in_and_out_unchanged(void **state)
+{
+    predict_command *f = *state;
+    char *store = path_in(f, "a.store"), *copy = path_in(f, "b.store"), *first = path_in(f, "first.csv"),
+         *second = path_in(f, "second.csv"), *jobs = path_in(f, "jobs");
+    STORE(f, "import", store, steps, "-q");
+    expect_ok(f);
+    expect_contains(f->result.out, "34 rows added, 0 known");
+    STORE(f, "import", store, steps);
+    expect_contains(f->result.out, "0 rows added, 34 known");
+    STORE(f, "add", store, "job=" MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", "gpu=A100", "batch=32",
+          "parallel=dp=4,tp=2", "ms=161.5", "software=torch 2.4, CUDA \"12\"", "host=n1", "note=by hand",
+          "gib=1000.5");
+    expect_ok(f);
+    STORE(f, "export", store, "-o", first, "--jobs", jobs);
+    expect_ok(f);
+    STORE(f, "import", copy, first);
+    expect_ok(f);
+    expect_contains(f->result.out, "35 rows added");
+    STORE(f, "export", copy, "-o", second, "--jobs", jobs);
+    expect_ok(f);
+    expect_same_file(first, second);
+    char *text = read_text(first);
+    expect_contains(text, "\"torch 2.4, CUDA \"\"12\"\"\",n1,");
+    expect_contains(text, ",\"dp=4,tp=2\",");
+    free(text);
+    STORE(f, "list", store);
+    expect_contains(f->result.out, "resnet50.onnx            A100-SXM-40GB");
+    STORE(f, "list", store, "--gpu", "a100", "--json");
+    expect_contains(f->result.out, "\"software\": \"torch 2.4, CUDA \\\"12\\\"\"");
+    assert_null(strstr(f->result.out, "K80"));
+    STORE(f, "jobs", store);
+    expect_contains(f->result.out, "    35       121");
+    STORE(f, "check", store);
+    expect_contains(f->result.out, "intact: 35 rows, 1 jobs, 0 outcomes");
+    free(store);
+    free(copy);
+    free(first);
+    free(second);
+    free(jobs);
+}
+
+/* Rows without repetitions are groups of one, so that both commands fit the same table. */
+static void a_calibration_from_the_store_is_that_of_its_table(void **state)
+{
+    predict_command *f = *state;
+    char *store = path_in(f, "a.store"), *direct = path_in(f, "direct.cal"), *stored = path_in(f, "stored.cal");
+    process_run((const char *const[]){MDOT_CLI, "calibrate", steps, "-o", direct, "-q", NULL}, &f->result);
+    expect_ok(f);
+    STORE(f, "import", store, steps, "-q");
+    STORE(f, "calibrate", store, "-o", stored);
+    expect_ok(f);
+    expect_contains(f->result.out, "34 new rows; 34 rows read again; 34 groups");
+    expect_same_file(direct, stored);
+    STORE(f, "add", store, "job=" MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx", "gpu=K80", "batch=16", "gpus=1",
+          "precision=fp32", "ms=436");
+    expect_ok(f);
+    STORE(f, "calibrate", store, "-o", stored, "--model", MDOT_SHIPPED_PREDICTOR);
+    expect_ok(f);
+    expect_contains(f->result.out, "1 new rows; 2 rows read again; 34 groups");
+    RUN(f, resnet, "--gpu", "K80", "--batch", "32", "-c", stored, "-q");
+    expect_ok(f);
+    expect_contains(f->result.out, "calibrated  by 34 measured steps");
+    STORE(f, "calibrate", store);
+    assert_int_equal(f->result.status, USAGE);
+    free(store);
+    free(direct);
+    free(stored);
+}
+
+static void outliers_are_listed(void **state)
+{
+    predict_command *f = *state;
+    char *store = path_in(f, "a.store"), *table = path_in(f, "steps.csv");
+    write_text(table, "job,gpu,batch,ms,host\n" MDOT_SOURCE_DIR
+                      "/examples/jobs/resnet50.onnx,A100,32,100,cool\n" MDOT_SOURCE_DIR
+                      "/examples/jobs/resnet50.onnx,A100,32,101,cool\n" MDOT_SOURCE_DIR
+                      "/examples/jobs/resnet50.onnx,A100,32,99,cool\n" MDOT_SOURCE_DIR
+                      "/examples/jobs/resnet50.onnx,A100,32,150,throttled\n");
+    STORE(f, "import", store, table);
+    expect_ok(f);
+    STORE(f, "outliers", store);
+    expect_ok(f);
+    expect_contains(f->result.out, "throttled");
+    assert_null(strstr(f->result.out, "cool"));
+    expect_contains(f->result.out, "1 rows have a weight below 0.25");
+    free(store);
+    free(table);
+}
+
+/* Published steps of ResNet-50 take longer than predicted. A calibration made from them explains it. */
+static void drift_compares_measurements_with_the_predictor(void **state)
+{
+    predict_command *f = *state;
+    char *store = path_in(f, "a.store"), *cal = path_in(f, "a.cal");
+    double ratios[3], p[3];
+    STORE(f, "import", store, steps, "-q");
+    STORE(f, "drift", store, "--json");
+    expect_ok(f);
+    assert_int_equal(json_numbers(f->result.out, "ratio", ratios, 3), 3);
+    for (int i = 0; i < 3; i++) assert_true(ratios[i] > 1.3);
+    STORE(f, "calibrate", store, "-o", cal);
+    STORE(f, "drift", store, "--json", "-c", cal);
+    expect_ok(f);
+    assert_int_equal(json_numbers(f->result.out, "ratio", ratios, 3), 3);
+    assert_int_equal(json_numbers(f->result.out, "level_p", p, 3), 3);
+    for (int i = 0; i < 3; i++) assert_true(ratios[i] < 1.2 && p[i] > 0.05);
+    STORE(f, "drift", store);
+    expect_ok(f);
+    expect_contains(f->result.out, "K80, unknown software: 10 rows, 1 jobs; measured / predicted ");
+    expect_contains(f->result.out, "    level     1 jobs        z ");
+    free(store);
+    free(cal);
+}
+
+static void accounting_is_imported_and_malformed_lines_are_named(void **state)
+{
+    predict_command *f = *state;
+    char *store = path_in(f, "a.store"), *text = path_in(f, "sacct.txt"), command[512];
+    write_text(text, "JobID|JobName|User|State|Elapsed|Timelimit|AllocTRES\n"
+                     "1|train|ada|COMPLETED|01:00:00|02:00:00|gres/gpu:a100=4\n1.batch|batch||COMPLETED|01:00:00||\n"
+                     "2|odd|name|bob|TIMEOUT|02:00:00|02:00:00|gres/gpu=1\n");
+    STORE(f, "import", store, text);
+    expect_ok(f);
+    expect_contains(f->result.out, "2 outcomes added, 0 known, 0 updated, 1 steps skipped, 0 lines malformed");
+    STORE(f, "outcomes", store);
+    expect_contains(f->result.out, "timed-out");
+    expect_contains(f->result.out, "odd|name");
+    STORE(f, "outcomes", store, "--json");
+    expect_contains(f->result.out, "\"gpu\": \"a100\", \"gpu_count\": 4");
+    write_text(text, "JobID|State\n3|COMPLETED\n4|WHAT\n");
+    STORE(f, "import", store, text);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "sacct.txt, line 3: State is \"WHAT\"");
+    expect_contains(f->result.out, "1 outcomes added");
+    snprintf(command, sizeof command, "printf 'JobID|State\\n5|FAILED\\n' | %s store import %s - --cluster here",
+             MDOT_CLI, store);
+    process_run((const char *const[]){"/bin/sh", "-c", command, NULL}, &f->result);
+    expect_ok(f);
+    expect_contains(f->result.out, "stdin: 1 outcomes added");
+    STORE(f, "outcomes", store, "--json");
+    expect_contains(f->result.out, "\"cluster\": \"here\"");
+    free(store);
+    free(text);
+}
+
+static void wrong_tables_are_refused_with_their_line(void **state)
+{
+    predict_command *f = *state;
+    char *store = path_in(f, "a.store"), *table = path_in(f, "steps.csv");
+    write_text(table, "job,gpu,batch,ms\n" MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx,A1000000,1,5\n");
+    STORE(f, "import", store, table);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "steps.csv, line 2");
+    write_text(table,
+               "job,gpu,batch,ms\n" MDOT_SOURCE_DIR "/examples/jobs/resnet50.onnx,A100,1,5\nabsent.onnx,A100,1,5\n");
+    STORE(f, "import", store, table);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "line 3");
+    STORE(f, "list", store);
+    expect_contains(f->result.out, "no rows");
+    STORE(f, "add", store, "gpu=A100", "bacth=1");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "bacth");
+    free(store);
+    free(table);
+}
+
+static void a_damaged_store_names_its_remedy_which_works(void **state)
+{
+    predict_command *f = *state;
+    char *store = path_in(f, "a.store"), *copy = path_in(f, "b.store"), *first = path_in(f, "a.csv"),
+         *second = path_in(f, "b.csv");
+    STORE(f, "import", store, steps, "-q");
+    STORE(f, "export", store, "-o", first);
+    FILE *file = fopen(store, "r+b");
+    for (int i = 0; i < 4096; i++) fputc(0xee, file);
+    fclose(file);
+    STORE(f, "list", store);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "the store is damaged");
+    expect_contains(f->result.err, "mdot store recover");
+    STORE(f, "recover", store, copy);
+    expect_ok(f);
+    expect_contains(f->result.out, "34 rows, 1 jobs and 0 outcomes copied");
+    STORE(f, "export", copy, "-o", second);
+    expect_ok(f);
+    expect_same_file(first, second);
+    STORE(f, "recover", store, copy);
+    assert_int_equal(f->result.status, FAILED);
+    STORE(f, "migrate", copy);
+    expect_contains(f->result.out, "version 1 of the tables is the newest");
+    free(store);
+    free(copy);
+    free(first);
+    free(second);
+}
+
+/* The limit of file sizes fails writes as a full disk does; its signal would end the command without a message. */
+static void a_full_disk_is_reported(void **state)
+{
+    predict_command *f = *state;
+    char *store = path_in(f, "a.store"), command[1024];
+    STORE(f, "import", store, steps, "-q");
+    expect_ok(f);
+    snprintf(command, sizeof command, "ulimit -f 8; exec %s store add %s job=%s gpu=A100 batch=1 ms=5", MDOT_CLI, store,
+             resnet);
+    process_run((const char *const[]){"/bin/sh", "-c", command, NULL}, &f->result);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "mdot store: ");
+    STORE(f, "check", store);
+    expect_contains(f->result.out, "intact: 34 rows");
+    free(store);
+}
+
+static void wrong_command_lines_are_usage_errors(void **state)
+{
+    predict_command *f = *state;
+    char *store = path_in(f, "a.store");
+    STORE(f, "list");
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "expected `mdot store list STORE`");
+    STORE(f, "import", store);
+    assert_int_equal(f->result.status, USAGE);
+    STORE(f, "lost", store);
+    assert_int_equal(f->result.status, USAGE);
+    expect_contains(f->result.err, "did you mean list");
+    STORE(f, "export", store, "--since", "yesterday");
+    assert_int_equal(f->result.status, USAGE);
+    STORE(f, "export", store, "--gpu", "nonsense");
+    assert_int_equal(f->result.status, USAGE);
+    STORE(f, "add", store, "gpu");
+    assert_int_equal(f->result.status, USAGE);
+    process_run((const char *const[]){MDOT_CLI, "store", NULL}, &f->result);
+    assert_int_equal(f->result.status, USAGE);
+    STORE(f, "list", store);
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "there is no such store");
+    STORE(f, "drift", store);
+    assert_int_equal(f->result.status, FAILED);
+    free(store);
+}
+#endif
+
+static void a_build_without_sqlite_reports_it(void **state)
+{
+    predict_command *f = *state;
+    STORE(f, "list", "/nonexistent.store");
+    assert_int_equal(f->result.status, FAILED);
+#ifdef MDOT_HAVE_STORE
+    assert_null(strstr(f->result.err, "libsqlite3"));
+#else
+    expect_contains(f->result.err, "built without libsqlite3");
+#endif
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, predict_command_set_up, predict_command_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#ifdef MDOT_HAVE_STORE
+        CASE(tables_go_in_and_out_unchanged),
+        CASE(a_calibration_from_the_store_is_that_of_its_table),
+        CASE(outliers_are_listed),
+        CASE(drift_compares_measurements_with_the_predictor),
+        CASE(accounting_is_imported_and_malformed_lines_are_named),
+        CASE(wrong_tables_are_refused_with_their_line),
+        CASE(a_damaged_store_names_its_remedy_which_works),
+        CASE(a_full_disk_is_reported),
+        CASE(wrong_command_lines_are_usage_errors),
+#endif
+        CASE(a_build_without_sqlite_reports_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

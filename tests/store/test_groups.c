@@ -1,0 +1,228 @@
+/* test_groups.c — repeated measurements: robust means, weights of outliers, and updates that read only what is new. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/rows.h"
+#include "tests/support/process.h"
+#include "tests/support/store_fixture.h"
+
+#include <math.h>
+
+typedef struct groups {
+    mdot_store_group item[32];
+    size_t count;
+} groups;
+
+static bool take_group(void *user, const mdot_store_group *g)
+{
+    groups *all = user;
+    all->item[all->count++] = *g; /* its texts end with the call */
+    return true;
+}
+
+static groups groups_of(store_fixture *f, const char *predictor)
+{
+    groups all = {0};
+    store_expect_ok(mdot_store_visit_groups(f->store, NULL, predictor, take_group, &all, &f->err), &f->err);
+    return all;
+}
+
+static mdot_store_refresh_report refresh(store_fixture *f)
+{
+    mdot_store_refresh_report report = MDOT_INIT(mdot_store_refresh_report);
+    store_expect_ok(mdot_store_refresh(f->store, &report, &f->err), &f->err);
+    return report;
+}
+
+static void add_times(store_fixture *f, mdot_store_row row, const double *ms, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        row.ms = ms[i];
+        store_fixture_add(f, row);
+    }
+}
+
+static bool take_id(void *user, const mdot_store_row *r)
+{
+    int64_t *id = user;
+    *id = *id == 0 ? r->id : -1;
+    return true;
+}
+
+static void a_throttled_row_is_listed_and_hardly_counts(void **state)
+{
+    store_fixture *f = *state;
+    static const double ms[] = {100, 101, 99, 140, 100.5};
+    add_times(f, store_fixture_row(f, 0), ms, 5);
+    refresh(f);
+    groups all = groups_of(f, NULL);
+    assert_int_equal(all.count, 1);
+    assert_int_equal(all.item[0].row_count, 5);
+    assert_int_equal(all.item[0].outlier_count, 1);
+    assert_true(fabs(all.item[0].ms - 100.2) < 0.5);
+    int64_t id = 0;
+    mdot_store_filter outliers = {.struct_size = sizeof outliers, .below_weight = MDOT_STORE_OUTLIER_WEIGHT};
+    store_expect_ok(mdot_store_visit_rows(f->store, &outliers, take_id, &id, &f->err), &f->err);
+    assert_int_equal(id, 4);
+}
+
+static void groups_differ_by_job_gpu_batch_settings_and_software(void **state)
+{
+    store_fixture *f = *state;
+    mdot_store_row row = store_fixture_row(f, 5);
+    store_fixture_add(f, row);
+    store_fixture_add(f, row);
+    row.settings = "dim=seq=128\nprecision=amp"; /* how the job was read belongs to the job */
+    row.host = "other";
+    store_fixture_add(f, row);
+    assert_int_equal(refresh(f).group_count, 1);
+    row.settings = "precision=bf16";
+    store_fixture_add(f, row);
+    row.software = "torch 2.5";
+    store_fixture_add(f, row);
+    row.batch = 64;
+    store_fixture_add(f, row);
+    row.gpu = "V100";
+    store_fixture_add(f, row);
+    row.digest = f->other_digest;
+    store_fixture_add(f, row);
+    assert_int_equal(refresh(f).group_count, 6);
+}
+
+static void names_of_one_gpu_model_share_a_group(void **state)
+{
+    store_fixture *f = *state;
+    mdot_store_row row = store_fixture_row(f, 5);
+    store_fixture_add(f, row);
+    row.gpu = "NVIDIA A100-SXM4-40GB";
+    store_fixture_add(f, row);
+    assert_int_equal(refresh(f).group_count, 1);
+}
+
+static void a_refresh_reads_only_groups_with_new_rows(void **state)
+{
+    store_fixture *f = *state;
+    mdot_store_row row = store_fixture_row(f, 5);
+    for (int batch = 1; batch <= 20; batch++) {
+        row.batch = batch;
+        for (int k = 0; k < 3; k++) store_fixture_add(f, row);
+    }
+    mdot_store_refresh_report report = refresh(f);
+    assert_int_equal(report.new_row_count, 60);
+    assert_int_equal(report.read_row_count, 60);
+    assert_int_equal(report.changed_group_count, 20);
+    report = refresh(f);
+    assert_int_equal(report.new_row_count, 0);
+    assert_int_equal(report.read_row_count, 0);
+    store_fixture_add(f, row);
+    report = refresh(f);
+    assert_int_equal(report.new_row_count, 1);
+    assert_int_equal(report.read_row_count, 4);
+    assert_int_equal(report.changed_group_count, 1);
+    assert_int_equal(report.group_count, 20);
+}
+
+/* The order of refreshes leaves no trace in the result. */
+static void refreshes_one_by_one_and_at_once_agree(void **state)
+{
+    store_fixture *f = *state;
+    static const double ms[] = {100, 130, 99, 101, 100.5, 70, 100.2};
+    mdot_store_row row = store_fixture_row(f, 0);
+    for (size_t i = 0; i < sizeof ms / sizeof *ms; i++) {
+        add_times(f, row, &ms[i], 1);
+        refresh(f);
+    }
+    row.batch = 64;
+    add_times(f, row, ms, sizeof ms / sizeof *ms);
+    refresh(f);
+    groups all = groups_of(f, NULL);
+    assert_int_equal(all.count, 2);
+    assert_true(all.item[0].ms == all.item[1].ms);
+    assert_true(all.item[0].spread == all.item[1].spread);
+    assert_int_equal(all.item[0].outlier_count, all.item[1].outlier_count);
+}
+
+/* However long a group is, a new row costs at most a thousand. */
+static void a_long_group_is_read_in_part(void **state)
+{
+    store_fixture *f = *state;
+    enum { MANY = 1500 };
+    mdot_store_row *rows = calloc(MANY, sizeof *rows);
+    for (int i = 0; i < MANY; i++) rows[i] = store_fixture_row(f, 100 + i % 3);
+    store_expect_ok(mdot_store_add_rows(f->store, rows, MANY, NULL, &f->err), &f->err);
+    free(rows);
+    assert_int_equal(refresh(f).read_row_count, 1000);
+    assert_int_equal(groups_of(f, NULL).item[0].row_count, MANY);
+}
+
+static void memory_and_dates_of_a_group_span_its_rows(void **state)
+{
+    store_fixture *f = *state;
+    mdot_store_row row = store_fixture_row(f, 5);
+    store_fixture_add(f, row);
+    row.memory_gib = 900;
+    row.measured_at = 300;
+    store_fixture_add(f, row);
+    row.memory_gib = 800;
+    row.measured_at = 200;
+    store_fixture_add(f, row);
+    refresh(f);
+    mdot_store_group g = groups_of(f, NULL).item[0];
+    assert_true(g.memory_gib == 900);
+    assert_int_equal(g.first_at, 200);
+    assert_int_equal(g.last_at, 300);
+}
+
+static void predictions_belong_to_their_predictor(void **state)
+{
+    store_fixture *f = *state;
+    store_fixture_add(f, store_fixture_row(f, 5));
+    refresh(f);
+    mdot_store_prediction p = {
+        .struct_size = sizeof p, .group = groups_of(f, NULL).item[0].id, .ms = 4, .lower_ms = 3, .upper_ms = 6};
+    store_expect_ok(mdot_store_set_predictions(f->store, "shipped", &p, 1, &f->err), &f->err);
+    assert_true(groups_of(f, "shipped").item[0].predicted_ms == 4);
+    assert_true(groups_of(f, "other").item[0].predicted_ms == 0);
+    p.ms = 5;
+    store_expect_ok(mdot_store_set_predictions(f->store, "shipped", &p, 1, &f->err), &f->err);
+    assert_true(groups_of(f, "shipped").item[0].predicted_ms == 5);
+    p.lower_ms = 7;
+    assert_int_equal(mdot_store_set_predictions(f->store, "shipped", &p, 1, &f->err), MDOT_INVALID_ARGUMENT);
+}
+
+static void a_table_of_groups_has_their_means(void **state)
+{
+    store_fixture *f = *state;
+    static const double ms[] = {100, 100, 100, 900};
+    add_times(f, store_fixture_row(f, 0), ms, 4);
+    refresh(f);
+    mdot_store_export options = {
+        .struct_size = sizeof options, .flags = MDOT_STORE_EXPORT_GROUPS, .job_folder = "/jobs"};
+    char *text = NULL, wanted[128];
+    size_t size;
+    store_expect_ok(mdot_store_export_csv(f->store, &options, &text, &size, &f->err), &f->err);
+    snprintf(wanted, sizeof wanted, "job,gpu,batch,precision,ms\n/jobs/%s.job,A100-SXM-40GB,32,amp,10", f->digest);
+    expect_contains(text, wanted);
+    mdot_store_free(text);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_throttled_row_is_listed_and_hardly_counts), CASE(groups_differ_by_job_gpu_batch_settings_and_software),
+        CASE(names_of_one_gpu_model_share_a_group),        CASE(a_refresh_reads_only_groups_with_new_rows),
+        CASE(refreshes_one_by_one_and_at_once_agree),      CASE(a_long_group_is_read_in_part),
+        CASE(memory_and_dates_of_a_group_span_its_rows),   CASE(predictions_belong_to_their_predictor),
+        CASE(a_table_of_groups_has_their_means),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,228 @@
+/* test_open.c — opening and creating stores, versions of their tables, and migrations. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/open.h"
+#include "tests/support/process.h"
+#include "tests/support/store_fixture.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *text_of(mdot_store *store, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    mdot_error err = {0};
+    store_expect_ok(st_prepare(store, sql, &statement, &err), &err);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    char *text = strdup(st_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    return text;
+}
+
+static void expect_text(mdot_store *store, const char *sql, const char *wanted)
+{
+    char *text = text_of(store, sql);
+    assert_string_equal(text, wanted);
+    free(text);
+}
+
+static void a_new_store_is_durable(void **state)
+{
+    store_fixture *f = *state;
+    expect_text(f->store, "PRAGMA journal_mode", "wal");
+    expect_text(f->store, "PRAGMA synchronous", "2");
+    assert_int_equal(store_count(f->store).schema_version, 1);
+    assert_string_equal(mdotstore_version(), MDOT_VERSION_STRING);
+    assert_int_equal(mdotstore_version_number(), MDOT_VERSION_NUMBER);
+}
+
+/* WAL needs memory that all processes share, so that a network file system gets a rollback journal. */
+static void a_network_file_system_gets_a_rollback_journal(void **state)
+{
+    store_fixture *f = *state;
+    char *path = process_in_folder(f->folder, "network.store");
+    mdot_store *store = NULL;
+    store_expect_ok(st_open(path, NULL, &st_schema, false, 1, NULL, &store, &f->err), &f->err);
+    expect_text(store, "PRAGMA journal_mode", "delete");
+    expect_text(store, "PRAGMA synchronous", "2");
+    assert_int_equal(store_count(store).is_shared_disk, 1);
+    store_expect_ok(mdot_store_add_job(store, f->job, "x", NULL, &f->err), &f->err);
+    mdot_store_close(store);
+    free(path);
+    assert_true(st_is_network(0x6969));
+    assert_true(st_is_network(0x0bd00bd0));
+    assert_true(st_is_network(0xfffffffffe534d42ul)); /* a sign-extended number */
+    assert_false(st_is_network(0xef53));              /* ext4 */
+    assert_false(st_is_network(0x01021994));          /* tmpfs */
+}
+
+static void flags_are_respected(void **state)
+{
+    store_fixture *f = *state;
+    mdot_store *store = NULL;
+    mdot_store_options options = {.struct_size = sizeof options, .flags = MDOT_STORE_EXISTING};
+    char *path = process_in_folder(f->folder, "absent.store");
+    store_expect_failure(mdot_store_open(path, &options, &store, &f->err), &f->err, MDOT_NOT_FOUND, "absent.store");
+    assert_int_not_equal(access(path, F_OK), 0);
+    options.flags = 1u << 30;
+    store_expect_failure(mdot_store_open(path, &options, &store, &f->err), &f->err, MDOT_INVALID_ARGUMENT, "flags");
+    options.flags = MDOT_STORE_READ_ONLY;
+    store_expect_ok(mdot_store_open(f->path, &options, &store, &f->err), &f->err);
+    mdot_store_row row = store_fixture_row(f, 1);
+    store_expect_failure(mdot_store_add_rows(store, &row, 1, NULL, &f->err), &f->err, MDOT_INVALID_ARGUMENT,
+                         "reading only");
+    store_expect_failure(mdot_store_refresh(store, NULL, &f->err), &f->err, MDOT_INVALID_ARGUMENT, "reading only");
+    mdot_store_close(store);
+    free(path);
+}
+
+static void other_files_are_refused(void **state)
+{
+    store_fixture *f = *state;
+    mdot_store *store = NULL;
+    char *path = process_in_folder(f->folder, "file");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    store_expect_failure(mdot_store_open(path, NULL, &store, &f->err), &f->err, MDOT_IO, "not a regular file");
+    unlink(path);
+    store_expect_failure(mdot_store_open(f->folder, NULL, &store, &f->err), &f->err, MDOT_IO, "not a regular file");
+    assert_int_equal(mdot_store_open("/nonexistent/folder/x", NULL, &store, &f->err), MDOT_IO);
+    assert_int_equal(mdot_store_open("", NULL, &store, &f->err), MDOT_INVALID_ARGUMENT);
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 2000; i++) fputs("not a database\n", file);
+    fclose(file);
+    store_expect_failure(mdot_store_open(path, NULL, &store, &f->err), &f->err, MDOT_CORRUPT, "mdot store recover");
+    unlink(path);
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "CREATE TABLE recipes (name TEXT)", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    store_expect_failure(mdot_store_open(path, NULL, &store, &f->err), &f->err, MDOT_MALFORMED, "another program");
+    assert_null(store);
+    free(path);
+}
+
+/* ---- Versions ---------------------------------------------------------------------------------------------------- */
+
+static const char faulty[] = "ALTER TABLE rows ADD COLUMN watts REAL NOT NULL DEFAULT 0; SELECT nothing FROM nowhere;";
+static const char second[] = "ALTER TABLE rows ADD COLUMN watts REAL NOT NULL DEFAULT 0;";
+static const char third[] = "CREATE TABLE sites (name TEXT); INSERT INTO sites SELECT 'here' FROM rows;";
+
+/* Later versions of the tables, as a later library would have them. */
+static st_steps later(const char *sql[3], const char *step_2, const char *step_3)
+{
+    sql[0] = st_schema.sql[0];
+    sql[1] = step_2;
+    sql[2] = step_3;
+    return (st_steps){.sql = sql, .count = step_3 != NULL ? 3 : 2};
+}
+
+static int version_of(mdot_store *store)
+{
+    return (int)store_count(store).schema_version;
+}
+
+static void an_older_store_is_migrated_only_on_request(void **state)
+{
+    store_fixture *f = *state;
+    const char *sql[3];
+    st_steps steps = later(sql, second, NULL);
+    mdot_store *store = NULL;
+    int from = 0;
+    store_fixture_add(f, store_fixture_row(f, 5));
+    store_expect_failure(st_open(f->path, NULL, &steps, false, 0, NULL, &store, &f->err), &f->err, MDOT_INCOMPATIBLE,
+                         "mdot store migrate");
+    assert_int_equal(version_of(f->store), 1);
+    store_expect_ok(st_open(f->path, NULL, &steps, true, 0, &from, &store, &f->err), &f->err);
+    assert_int_equal(from, 1);
+    assert_int_equal(version_of(store), 2);
+    assert_int_equal(store_count(store).row_count, 1);
+    expect_text(store, "SELECT watts FROM rows", "0.0");
+    mdot_store_close(store);
+}
+
+static void every_older_version_reaches_the_newest(void **state)
+{
+    store_fixture *f = *state;
+    for (int start = 1; start <= 3; start++) {
+        const char *sql[3];
+        st_steps old = later(sql, second, third), all = old;
+        char name[32];
+        int from = 0;
+        mdot_store *store = NULL;
+        snprintf(name, sizeof name, "from%d.store", start);
+        char *path = process_in_folder(f->folder, name);
+        old.count = start;
+        store_expect_ok(st_open(path, NULL, &old, false, 0, NULL, &store, &f->err), &f->err);
+        mdot_store_close(store);
+        store_expect_ok(st_open(path, NULL, &all, true, 0, &from, &store, &f->err), &f->err);
+        assert_int_equal(from, start);
+        assert_int_equal(version_of(store), 3);
+        expect_text(store, "SELECT count(*) FROM pragma_table_info('rows') WHERE name = 'watts'", "1");
+        expect_text(store, "SELECT count(*) FROM sqlite_master WHERE name = 'sites'", "1");
+        mdot_store_close(store);
+        free(path);
+    }
+}
+
+static void a_failed_migration_leaves_the_store_as_it_was(void **state)
+{
+    store_fixture *f = *state;
+    const char *sql[3];
+    st_steps steps = later(sql, faulty, NULL);
+    mdot_store *store = NULL;
+    assert_int_not_equal(st_open(f->path, NULL, &steps, true, 0, NULL, &store, &f->err), MDOT_OK);
+    assert_null(store);
+    assert_int_equal(version_of(f->store), 1);
+    expect_text(f->store, "SELECT count(*) FROM pragma_table_info('rows') WHERE name = 'watts'", "0");
+    store_fixture_add(f, store_fixture_row(f, 5));
+}
+
+static void a_newer_store_is_refused(void **state)
+{
+    store_fixture *f = *state;
+    const char *sql[3];
+    st_steps steps = later(sql, second, NULL);
+    mdot_store *store = NULL;
+    store_expect_ok(st_open(f->path, NULL, &steps, true, 0, NULL, &store, &f->err), &f->err);
+    mdot_store_close(store);
+    store = NULL;
+    store_expect_failure(mdot_store_open(f->path, NULL, &store, &f->err), &f->err, MDOT_INCOMPATIBLE,
+                         "use a newer mdot");
+    store_expect_failure(mdot_store_migrate(f->path, NULL, &f->err), &f->err, MDOT_INCOMPATIBLE, "use a newer mdot");
+    assert_null(store);
+}
+
+static void a_migration_of_the_newest_version_changes_nothing(void **state)
+{
+    store_fixture *f = *state;
+    uint32_t from = 0;
+    store_expect_ok(mdot_store_migrate(f->path, &from, &f->err), &f->err);
+    assert_int_equal(from, 1);
+    assert_int_equal(mdot_store_migrate("/nonexistent", &from, &f->err), MDOT_NOT_FOUND);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_new_store_is_durable),
+        CASE(a_network_file_system_gets_a_rollback_journal),
+        CASE(flags_are_respected),
+        CASE(other_files_are_refused),
+        CASE(an_older_store_is_migrated_only_on_request),
+        CASE(every_older_version_reaches_the_newest),
+        CASE(a_failed_migration_leaves_the_store_as_it_was),
+        CASE(a_newer_store_is_refused),
+        CASE(a_migration_of_the_newest_version_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+/* test_tables.c — tables of measured steps go into a store and come out again, with the same bytes. Wrong lines fail
+ * the whole import, with their numbers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/csv.h"
+#include "tests/support/process.h"
+#include "tests/support/store_fixture.h"
+
+/* Jobs of a table's rows: those of the fixture in turn, starting with the first. */
+static mdot_status import_text(store_fixture *f, mdot_store *store, const char *text, size_t rows,
+                               mdot_store_import *out)
+{
+    const mdot_job *jobs[16];
+    for (size_t i = 0; i < 16; i++) jobs[i] = i % 2 == 0 ? f->job : f->other;
+    return mdot_store_import_csv(store, text, strlen(text), "steps.csv", jobs, rows, out, &f->err);
+}
+
+static char *export_text(store_fixture *f, mdot_store *store, uint32_t flags, const char *job_folder)
+{
+    mdot_store_export options = {.struct_size = sizeof options, .flags = flags, .job_folder = job_folder};
+    char *text = NULL;
+    size_t size = 0;
+    store_expect_ok(mdot_store_export_csv(store, &options, &text, &size, &f->err), &f->err);
+    assert_int_equal(strlen(text), size);
+    return text;
+}
+
+static const char plain[] = "job,gpu,batch,dim,gpus,parallel,precision,ms,gib,note\n"
+                            "two.onnx,A100,32,seq=128,,,amp,161.5,1000.25,\n"
+                            "three.onnx,V100,1,,8,\"dp=4,tp=2\",,0.1,,\"a \"\"note\"\", with a comma\"\n"
+                            "two.onnx,A100,32,seq=128,,,amp,161.5,1000.25,\n"
+                            "three.onnx,V100,16777216,,,,,123456.78901234567,, kept\n";
+
+static void a_plain_table_comes_out_as_it_went_in(void **state)
+{
+    store_fixture *f = *state;
+    mdot_store_import counts = MDOT_INIT(mdot_store_import);
+    store_expect_ok(import_text(f, f->store, plain, 4, &counts), &f->err);
+    assert_int_equal(counts.added_count, 4);
+    char *text = export_text(f, f->store, MDOT_STORE_EXPORT_PLAIN, NULL);
+    char *wanted = strdup(plain);
+    char *blank = strstr(wanted, ", kept"); /* blanks around cells are no part of them */
+    memmove(blank + 1, blank + 2, strlen(blank + 2) + 1);
+    assert_string_equal(text, wanted);
+    free(wanted);
+    mdot_store_free(text);
+}
+
+static void a_table_of_all_columns_makes_an_equal_store(void **state)
+{
+    store_fixture *f = *state;
+    mdot_store_row row = store_fixture_row(f, 0.1 + 0.2);
+    row.software = "torch 2.4.1, CUDA 12.4";
+    row.host = "node7";
+    row.predictor = "shipped 0.3.0";
+    row.note = "first";
+    row.measured_at = 1790000000;
+    store_fixture_add(f, row);
+    store_expect_ok(import_text(f, f->store, plain, 4, NULL), &f->err);
+    char *first = export_text(f, f->store, 0, "jobs");
+    char *path = process_in_folder(f->folder, "second.store");
+    mdot_store *second = NULL;
+    store_expect_ok(mdot_store_open(path, NULL, &second, &f->err), &f->err);
+    const mdot_job *jobs[] = {f->job, f->job, f->other, f->job, f->other};
+    mdot_store_import counts = MDOT_INIT(mdot_store_import);
+    store_expect_ok(mdot_store_import_csv(second, first, strlen(first), "all.csv", jobs, 5, &counts, &f->err), &f->err);
+    assert_int_equal(counts.added_count, 5);
+    assert_int_equal(store_count(second).job_count, 2);
+    char *again = export_text(f, second, 0, "jobs");
+    assert_string_equal(first, again);
+    expect_contains(first, "0.30000000000000004");
+    mdot_store_free(first);
+    mdot_store_free(again);
+    mdot_store_close(second);
+    free(path);
+}
+
+/* Options of reading the job are part of its .job file. */
+static void an_export_with_jobs_leaves_reading_options_out(void **state)
+{
+    store_fixture *f = *state;
+    store_expect_ok(import_text(f, f->store, plain, 4, NULL), &f->err);
+    char *text = export_text(f, f->store, MDOT_STORE_EXPORT_PLAIN, "jobs");
+    assert_null(strstr(text, "dim"));
+    char wanted[80];
+    snprintf(wanted, sizeof wanted, "\njobs/%s.job,A100", f->digest);
+    expect_contains(text, wanted);
+    mdot_store_free(text);
+}
+
+static void a_table_that_has_grown_adds_its_new_rows_only(void **state)
+{
+    store_fixture *f = *state;
+    char longer[sizeof plain + 64];
+    mdot_store_import counts = MDOT_INIT(mdot_store_import);
+    store_expect_ok(import_text(f, f->store, plain, 4, NULL), &f->err);
+    snprintf(longer, sizeof longer, "%stwo.onnx,A100,64,,,,,99,,\n", plain);
+    store_expect_ok(import_text(f, f->store, longer, 5, &counts), &f->err);
+    assert_int_equal(counts.added_count, 1);
+    assert_int_equal(counts.known_count, 4);
+    assert_int_equal(store_count(f->store).row_count, 5);
+}
+
+static void digests_select_jobs_that_the_store_has(void **state)
+{
+    store_fixture *f = *state;
+    char text[256];
+    snprintf(text, sizeof text, "job,gpu,batch,ms,digest\nx,A100,1,5,%s\n", f->other_digest);
+    store_expect_ok(mdot_store_import_csv(f->store, text, strlen(text), "x.csv", NULL, 0, NULL, &f->err), &f->err);
+    snprintf(text, sizeof text, "job,gpu,batch,ms,digest\nx,A100,1,5,%032d\n", 7);
+    store_expect_failure(mdot_store_import_csv(f->store, text, strlen(text), "x.csv", NULL, 0, NULL, &f->err), &f->err,
+                         MDOT_NOT_FOUND, "x.csv, line 2");
+}
+
+static void a_wrong_digest_is_refused(void **state)
+{
+    store_fixture *f = *state;
+    char text[256];
+    snprintf(text, sizeof text, "job,gpu,batch,ms,digest\ntwo.onnx,A100,1,5,%s\n", f->other_digest);
+    store_expect_failure(import_text(f, f->store, text, 1, NULL), &f->err, MDOT_INVALID_ARGUMENT,
+                         "the column digest has");
+}
+
+typedef struct wrong {
+    const char *text, *part;
+} wrong;
+
+static void a_wrong_line_is_named_and_nothing_is_added(void **state)
+{
+    store_fixture *f = *state;
+    static const wrong cases[] = {
+        {"", "it is empty"},
+        {"job,gpu,ms\n", "no column batch"},
+        {"job,gpu,batch,ms,gpu\n", "appears twice"},
+        {"job,gpu,batch,ms\na,A100,1,5\nb,A100,1\n", "line 3: 3 cells where there are 4 columns"},
+        {"job,gpu,batch,ms\na,A100,1,5\n\nb,A100,1,0\n", "line 4: ms is a time above 0"},
+        {"job,gpu,batch,ms\na,A100,1,5\nb,A100,1,nan\n", "line 3: ms is a time above 0"},
+        {"job,gpu,batch,ms\na,A100,1,5x\n", "line 2: ms is a number"},
+        {"job,gpu,batch,ms\na,A100,0,5\n", "line 2: the batch"},
+        {"job,gpu,batch,ms\na,A100,1.5,5\n", "line 2: batch is a whole number"},
+        {"job,gpu,batch,ms\na,,1,5\n", "line 2: the GPU is missing"},
+        {"job,gpu,batch,ms,row\na,A100,1,5,xyz\n", "line 2: row has 16 digits"},
+        {"job,gpu,batch,ms,gib\na,A100,1,5,-1\n", "line 2: memory_gib"},
+        {"job,gpu,batch,ms,note\na,A100,1,5,\"open\n", "line 2: a quote is not closed"},
+        {"job,gpu,batch,ms,note\na,A100,1,5,\"x\"y\n", "line 2: characters follow"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        f->err = (mdot_error){0};
+        mdot_status status = import_text(f, f->store, cases[i].text, 4, NULL);
+        if (status == MDOT_OK) fail_msg("accepted: %s", cases[i].text);
+        expect_contains(f->err.message, cases[i].part);
+        expect_contains(f->err.message, "steps.csv");
+        assert_int_equal(store_count(f->store).row_count, 0);
+    }
+    static const char zero[] = "job,gpu,batch,ms\na,A\0"
+                               "100,1,5\n";
+    const mdot_job *jobs[] = {f->job};
+    store_expect_failure(mdot_store_import_csv(f->store, zero, sizeof zero - 1, "zero.csv", jobs, 1, NULL, &f->err),
+                         &f->err, MDOT_MALFORMED, "zero byte");
+}
+
+static void numbers_are_read_as_on_the_command_line(void **state)
+{
+    store_fixture *f = *state;
+    store_expect_ok(
+        import_text(f, f->store, "# comment\njob,gpu,batch,ms\r\n a , A100 ,1_024,1e3\r\nb,A100,1e3,.5\n", 2, NULL),
+        &f->err);
+    char *text = export_text(f, f->store, MDOT_STORE_EXPORT_PLAIN, NULL);
+    assert_string_equal(text, "job,gpu,batch,ms\na,A100,1024,1000\nb,A100,1000,0.5\n");
+    mdot_store_free(text);
+}
+
+static void exports_select_rows(void **state)
+{
+    store_fixture *f = *state;
+    store_expect_ok(import_text(f, f->store, plain, 4, NULL), &f->err);
+    mdot_store_filter filter = {.struct_size = sizeof filter, .gpu = "v100"};
+    mdot_store_export options = {.struct_size = sizeof options, .flags = MDOT_STORE_EXPORT_PLAIN, .filter = &filter};
+    char *text = NULL;
+    size_t size;
+    store_expect_ok(mdot_store_export_csv(f->store, &options, &text, &size, &f->err), &f->err);
+    assert_null(strstr(text, "A100"));
+    expect_contains(text, "three.onnx,V100,1,8,\"dp=4,tp=2\",0.1,");
+    mdot_store_free(text);
+    options.flags = MDOT_STORE_EXPORT_GROUPS;
+    store_expect_failure(mdot_store_export_csv(f->store, &options, &text, &size, &f->err), &f->err,
+                         MDOT_INVALID_ARGUMENT, "job_folder");
+}
+
+static void cells_are_quoted_where_csv_needs_it(void **state)
+{
+    (void)state;
+    static const char *const cells[] = {"", "plain", " blank", "blank ", "#", "a,b", "say \"x\"", "\"", "a b"};
+    char text[256] = "";
+    FILE *stream = fmemopen(text, sizeof text, "w");
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        if (i > 0) fputc(',', stream);
+        st_csv_write(stream, cells[i], strlen(cells[i]));
+    }
+    fclose(stream);
+    st_csv csv = st_csv_begin(text, strlen(text));
+    assert_true(st_csv_next(&csv));
+    assert_null(csv.fault);
+    assert_int_equal(csv.count, sizeof cells / sizeof *cells);
+    for (size_t i = 0; i < csv.count; i++) assert_string_equal(csv.cell[i], cells[i]);
+    assert_false(st_csv_next(&csv));
+    st_csv_end(&csv);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, store_fixture_set_up, store_fixture_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_plain_table_comes_out_as_it_went_in),
+        CASE(a_table_of_all_columns_makes_an_equal_store),
+        CASE(an_export_with_jobs_leaves_reading_options_out),
+        CASE(a_table_that_has_grown_adds_its_new_rows_only),
+        CASE(digests_select_jobs_that_the_store_has),
+        CASE(a_wrong_digest_is_refused),
+        CASE(a_wrong_line_is_named_and_nothing_is_added),
+        CASE(numbers_are_read_as_on_the_command_line),
+        CASE(exports_select_rows),
+        cmocka_unit_test(cells_are_quoted_where_csv_needs_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
