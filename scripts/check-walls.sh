@@ -22,7 +22,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 # Tables of data are exceptions, because training options (configuration.def), GPUs and operators are defined once, and each
 # program that reads, prints or checks them includes the table.
 cat > "$work/walls" <<'WALLS'
-include         mdot_base.h mdot_run.h mdot_job.h mdot_predict.h mdot_program.h mdot_explain.h mdot_calibrate.h mdot.h
+include         mdot_base.h mdot_run.h mdot_job.h mdot_predict.h mdot_program.h mdot_explain.h mdot_calibrate.h mdot_history.h mdot.h
 base            mdot/mdot_base.h
 runtime         runtime/core/core.h runtime/cuda/cuda.h runtime/job/job_model.h runtime/job/job_file.h runtime/job/freeze.h runtime/job/with_program.h runtime/perf/job_analyzer.h runtime/predict/predict_extension.h
 runtime/core    base/ mdot/mdot.h mdot/mdot_abi.h
@@ -41,11 +41,12 @@ cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h w
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 benchmarks      mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 integrations/slurm  mdot/mdot_base.h mdot/mdot.h runtime/job/configuration.def runtime/job/configuration_table.h
-simulator           mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/
-simulator/core      mdot/mdot_base.h
+store/history       base/ mdot/mdot_base.h mdot/mdot_history.h
+simulator           mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdot_history.h simulator/
+simulator/core      mdot/mdot_base.h mdot/mdot_history.h
 simulator/policy    mdot/mdot_base.h simulator/core/ simulator/solve/
 simulator/solve     mdot/mdot_base.h
-simulator/estimate  mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h simulator/core/ simulator/input/ runtime/job/configuration_table.h
+simulator/estimate  mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdot_history.h simulator/core/ simulator/input/ runtime/job/configuration_table.h
 simulator/input     mdot/mdot_base.h simulator/core/
 simulator/report    mdot/mdot_base.h simulator/core/
 simulator/idle      mdot/mdot_base.h simulator/core/ simulator/input/
@@ -60,9 +61,10 @@ cat > "$work/libraries" <<'LIBRARIES'
 libmdot    base runtime
 libmdotjob base ir frontend
 libmdotc   base ir frontend/onnx codegen compiler
+libmdot_history base store/history
 LIBRARIES
 
-find include base runtime ir frontend codegen compiler cli examples benchmarks integrations simulator scripts -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
+find include base runtime ir frontend codegen compiler cli examples benchmarks integrations simulator store scripts -name '*.[ch]' -o -name '*.def' 2> "$work/missing" |
     LC_ALL=C sort > "$work/files"
 [ -s "$work/files" ] || { echo "check-walls.sh: no sources in $(pwd)" >&2; exit 2; }
 # Prints "FILE HEADER" for every line #include "HEADER".
@@ -117,9 +119,10 @@ ir        ir_ pl_
 frontend  fe_ mdot_ mdotjob_ onnx__
 codegen   cg_ cu_
 compiler  co_ mdotc_
+store     hs_ mdot_history_
 PREFIXES
 if [ -n "$build" ]; then
-    find "$build/base" "$build/runtime" "$build/ir" "$build/frontend" "$build/codegen" "$build/compiler" \
+    find "$build/base" "$build/runtime" "$build/ir" "$build/frontend" "$build/codegen" "$build/compiler" "$build/store" \
         -path '*.dir/*.o' > "$work/objects"
     [ -s "$work/objects" ] || { echo "check-walls.sh: no objects in $build" >&2; exit 2; }
     # names with two leading underscores belong to the compiler

@@ -1,30 +1,36 @@
 /* estimate.h — the durations of jobs that a policy estimates. Policies read only this, never the true durations.
  *
  * An estimator (estimate/) states once, when a job arrives, the factor by which its duration is mispredicted. The
- * remaining time follows from one of two error models:
+ * remaining time follows from one of three error models:
  *
- *   scale  steps are known and the step time is mispredicted: factor · remaining. It shrinks to 0 as the job ends.
- *   total  the duration is mispredicted and never corrected: max(0, factor · duration - executed).
+ *   scale      steps are known and the step time is mispredicted: factor · remaining. It shrinks to 0 as the job ends.
+ *   total      the duration is mispredicted and never corrected: max(0, factor · duration - executed).
+ *   residual   the estimator states a distribution of the duration. The remaining time is the median of the part beyond
+ *              the executed time. It may grow, because a job that outlasts others of its kind is likely to go on.
  */
 #ifndef SC_ESTIMATE_H
 #define SC_ESTIMATE_H
 
 #include "simulator/core/workload.h"
 
-typedef enum sc_errors { SC_ERRORS_SCALE, SC_ERRORS_TOTAL } sc_errors;
+typedef enum sc_errors { SC_ERRORS_SCALE, SC_ERRORS_TOTAL, SC_ERRORS_RESIDUAL } sc_errors;
 
 typedef struct sc_estimator {
     /* Returns predicted over true duration of a job that has just arrived, above 0. `duration_s` is the true
      * duration, or the estimated one of its kind. */
     double (*factor)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
-    /* Learns from a completed job that took `duration_s`; may be NULL. */
-    void (*learn)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
+    /* Learns from a job that has just completed after it took `duration_s`; may be NULL. */
+    void (*learn)(void *self, const sc_workload *workload, uint32_t job, double duration_s, double now_s);
+    /* Returns the estimated rest of a job that has arrived, in seconds; NULL if the error model is another one than
+     * residual. */
+    double (*remaining)(void *self, uint32_t job, double executed_s);
     void (*destroy)(void *self);
     void *self;
 } sc_estimator;
 
 typedef struct sc_estimate {
     const sc_workload *workload;
+    const sc_estimator *estimator; /* of the residual error model */
     sc_errors errors;
     double *factors;     /* for each job that has arrived */
     double *durations_s; /* duration of each job on a node of its fastest type, before the factor: the estimate for its

@@ -1,106 +1,76 @@
-/* history.c — the knowledge of a scheduler that lacks predictions: how long similar jobs took.
- *
- * This is the rolling estimate of Helios (Hu et al., SC 2021) without its trees: the mean over completed jobs of the
- * same group (user or name) and width, falling back to the group and then to all jobs. It learns while the simulation
- * runs.
- */
+/* history.c — estimates from a history of completed jobs (mdot_history.h), which starts empty. */
+#include "mdot/mdot_history.h"
+
 #include "simulator/estimate/estimators.h"
+#include "simulator/estimate/history_job.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-typedef struct tally {
-    double sum_s;
-    size_t count;
-} tally;
+mdot_history_job sc_history_job_of(const sc_job *job)
+{
+    return (mdot_history_job){.struct_size = sizeof(mdot_history_job),
+                              .user = job->user != NULL ? job->user : job->group,
+                              .group = job->user != NULL ? job->group : NULL,
+                              .name = job->name,
+                              .gpu_type = job->gpu_type,
+                              .gpus = job->gpus,
+                              .submit_s = job->submit_s};
+}
 
 typedef struct history {
-    uint32_t *group, *class_of; /* for each job: its group, and its group with its width */
-    tally *groups, *classes;
-    tally all;
+    mdot_history *jobs;
+    mdot_history_estimate *estimates; /* of each job that has arrived */
 } history;
 
 static void destroy(void *memory)
 {
     history *self = memory;
     if (self == NULL) return;
-    free(self->group);
-    free(self->class_of);
-    free(self->groups);
-    free(self->classes);
+    mdot_history_destroy(self->jobs);
+    free(self->estimates);
     free(self);
 }
 
+/* Traces are checked when they are read, so that a history accepts all of their jobs. If memory runs out, the history
+ * lacks a job or keeps its first estimate. */
 static double factor(void *memory, const sc_workload *workload, uint32_t job, double duration_s)
 {
-    (void)workload;
-    const history *self = memory;
-    const tally *known = &self->classes[self->class_of[job]];
-    if (known->count == 0) known = &self->groups[self->group[job]];
-    if (known->count == 0) known = &self->all;
-    double predicted_s = known->count > 0 ? known->sum_s / (double)known->count : 3600;
-    return fmax(predicted_s, 1) / fmax(duration_s, 1);
-}
-
-static void add(tally *to, double duration_s)
-{
-    to->sum_s += duration_s;
-    to->count++;
-}
-
-static void learn(void *memory, const sc_workload *workload, uint32_t job, double duration_s)
-{
-    (void)workload;
     history *self = memory;
-    add(&self->classes[self->class_of[job]], duration_s);
-    add(&self->groups[self->group[job]], duration_s);
-    add(&self->all, duration_s);
+    mdot_history_job question = sc_history_job_of(&workload->jobs[job]);
+    mdot_history_estimate *e = &self->estimates[job];
+    *e = (mdot_history_estimate)MDOT_INIT(mdot_history_estimate);
+    mdot_history_ask(self->jobs, &question, e, NULL);
+    return fmax(e->median_s, 1) / fmax(duration_s, 1);
 }
 
-typedef struct entry {
-    const char *group;
-    int gpus;
-    uint32_t job;
-} entry;
-
-static int by_group(const void *a, const void *b)
+static double remaining(void *memory, uint32_t job, double executed_s)
 {
-    const entry *x = a, *y = b;
-    int order = strcmp(x->group, y->group);
-    return order != 0 ? order : (x->gpus > y->gpus) - (x->gpus < y->gpus);
+    const history *self = memory;
+    return mdot_history_remaining_s(&self->estimates[job], executed_s, 0.5);
+}
+
+static void learn(void *memory, const sc_workload *workload, uint32_t job, double duration_s, double now_s)
+{
+    history *self = memory;
+    const sc_job *ended = &workload->jobs[job];
+    mdot_history_job added = sc_history_job_of(ended);
+    mdot_history_add(self->jobs, &added, ended->outcome, duration_s, now_s, NULL);
 }
 
 mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err)
 {
-    size_t count = workload->job_count;
     history *self = calloc(1, sizeof *self);
-    entry *entries = calloc(count + 1, sizeof *entries);
-    if (self != NULL) {
-        self->group = calloc(count + 1, sizeof *self->group);
-        self->class_of = calloc(count + 1, sizeof *self->class_of);
-        self->groups = calloc(count + 1, sizeof *self->groups);
-        self->classes = calloc(count + 1, sizeof *self->classes);
-    }
-    if (self == NULL || entries == NULL || self->group == NULL || self->class_of == NULL || self->groups == NULL ||
-        self->classes == NULL) {
+    if (self != NULL) self->estimates = calloc(workload->job_count + 1, sizeof *self->estimates);
+    mdot_status status = self != NULL && self->estimates != NULL
+                             ? mdot_history_create(NULL, &self->jobs, err)
+                             : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the history of %zu jobs",
+                                         workload->job_count);
+    if (status != MDOT_OK) {
         destroy(self);
-        free(entries);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the history of %zu jobs", count);
+        return status;
     }
-    for (size_t i = 0; i < count; i++) {
-        const sc_job *job = &workload->jobs[i];
-        entries[i] = (entry){.group = job->group != NULL ? job->group : "", .gpus = job->gpus, .job = (uint32_t)i};
-    }
-    qsort(entries, count, sizeof *entries, by_group);
-    uint32_t group = 0, class = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0 && strcmp(entries[i].group, entries[i - 1].group) != 0) group++;
-        if (i > 0 && by_group(&entries[i], &entries[i - 1]) != 0) class ++;
-        self->group[entries[i].job] = group;
-        self->class_of[entries[i].job] = class;
-    }
-    free(entries);
-    *out_estimator = (sc_estimator){.factor = factor, .learn = learn, .destroy = destroy, .self = self};
+    *out_estimator = (sc_estimator){
+        .factor = factor, .learn = learn, .remaining = remaining, .destroy = destroy, .self = self};
     return MDOT_OK;
 }

@@ -2,7 +2,6 @@
 #include "simulator/policy/sorted_jobs.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct sc_sorted_jobs {
     sc_order *order;
@@ -39,12 +38,25 @@ void sc_sorted_jobs_destroy(void *memory)
     free(self);
 }
 
+/* Gives running jobs their new keys: either those whose keys grow, or the others. */
+static void settle(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *key, bool grows)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < view->running_count; i++) {
+        uint32_t job = view->running[i];
+        double next = key(view, job);
+        if ((next > sc_order_key(self->order, job)) != grows) continue;
+        self->jobs[count] = job;
+        self->keys[count++] = next;
+    }
+    sc_order_settle(self->order, self->jobs, self->keys, count);
+}
+
 void sc_sorted_jobs_sort(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *key)
 {
     for (size_t i = 0; i < view->completed_count; i++) sc_order_remove(self->order, view->completed[i]);
-    memcpy(self->jobs, view->running, view->running_count * sizeof *self->jobs);
-    for (size_t i = 0; i < view->running_count; i++) self->keys[i] = key(view, view->running[i]);
-    sc_order_settle(self->order, self->jobs, self->keys, view->running_count);
+    settle(self, view, key, false);
+    settle(self, view, key, true);
     for (size_t i = 0; i < view->arrived_count; i++)
         sc_order_put_last(self->order, view->arrived[i], key(view, view->arrived[i]));
 }
