@@ -1,10 +1,12 @@
 /* mdot_durations.c — mdot-durations: what a history would have answered for each job of a trace at its submission.
  *
  * Jobs start when they are submitted, and the history learns from each job at its end. The output has one line per job
- * in order of submission, for comparisons with other estimates (benchmarks/durations).
+ * in order of submission, for comparisons with other estimates (benchmarks/durations). Outcome and key are the numbers
+ * of mdot_outcome and mdot_history_key.
  */
 #include "mdot/mdot_history.h"
 
+#include "simulator/core/log.h"
 #include "simulator/estimate/history_job.h"
 #include "simulator/input/input.h"
 
@@ -19,7 +21,8 @@ static const char usage[] =
     "Reads a trace in any form that mdot-simulate reads. Prints, for each job, quantiles of its duration as\n"
     "a history of the jobs that ended before its submission estimates them.\n";
 static const char header[] =
-    "job_id,submit_s,duration_s,outcome,early_failure,key,weight,p5_s,p10_s,p25_s,p50_s,p75_s,p90_s,p95_s";
+    "job_id,user,group,name,gpu_type,gpus,submit_s,duration_s,outcome,limit_s,early_failure,key,weight,"
+    "p5_s,p10_s,p25_s,p50_s,p75_s,p90_s,p95_s";
 
 static const double probabilities[] = {.05, .1, .25, .5, .75, .9, .95};
 enum { QUANTILES = sizeof probabilities / sizeof probabilities[0] };
@@ -42,8 +45,13 @@ static mdot_status print_job(const mdot_history *history, const sc_job *job, mdo
     mdot_history_estimate e = MDOT_INIT(mdot_history_estimate);
     mdot_status status = mdot_history_ask(history, &question, &e, err);
     if (status != MDOT_OK) return status;
-    printf("%s,%.17g,%.17g,%d,%.6g,%d,%.4g", job->id, job->submit_s, job->work, (int)job->outcome, e.early_failure,
-           (int)e.key, e.weight);
+    const char *const texts[] = {job->id, job->user, job->group, job->name, job->gpu_type};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        sc_log_field(stdout, texts[i] != NULL ? texts[i] : "");
+        putchar(',');
+    }
+    printf("%d,%.17g,%.17g,%d,%.17g,%.6g,%d,%.4g", job->gpus, job->submit_s, job->work, (int)job->outcome, job->limit_s,
+           e.early_failure, (int)e.key, e.weight);
     for (int i = 0; i < QUANTILES; i++) printf(",%.6g", mdot_history_quantile_s(&e, probabilities[i]));
     putchar('\n');
     return MDOT_OK;

@@ -64,7 +64,7 @@ static mdot_status read_job(const mdot_history *h, const mdot_history_job *job, 
 
 static mdot_history_estimate estimate_of(const mdot_history *h, const hs_forecast *f)
 {
-    hs_shape shape = hs_shape_fit(&h->learning.errors[f->weight_class]);
+    hs_shape shape = hs_shape_fit(&h->learning.errors[f->error_class]);
     double log_s = f->log_s + f->scale * shape.center;
     return (mdot_history_estimate){.struct_size = sizeof(mdot_history_estimate),
                                    .median_s = exp(fmin(fmax(log_s, log(least_s)), log(most_s))),
@@ -115,27 +115,29 @@ static ending ending_of(const mdot_history_estimate *e, mdot_outcome outcome, do
  * it is older than others of the key. */
 static double age(const mdot_history *h, hs_node *node, double end_s)
 {
-    if (node->ends == 0) node->first_s = node->at_s = end_s;
+    if (node->ends == 0) node->at_s = end_s;
     double kept = hs_decay(h->options.half_life_s, node->at_s, end_s);
     double weight = hs_decay(h->options.half_life_s, end_s, node->at_s);
-    node->weight *= kept;
     node->misses *= kept;
     node->ends *= kept;
     node->failures *= kept;
-    node->first_s = fmin(node->first_s, end_s);
     node->at_s = fmax(node->at_s, end_s);
     return weight;
 }
 
-static void add_duration(hs_node *node, double value, double weight)
+static void add_duration(const mdot_history *h, hs_node *node, double value, double weight, double end_s)
 {
-    bool is_first = node->weight == 0;
-    node->weight += weight;
-    node->mean += weight / node->weight * (value - node->mean);
-    if (is_first)
-        node->recent = value;
+    const double least_weight = 0.3; /* of earlier jobs that still count as recent */
+    hs_durations *d = &node->now;
+    double kept = d->weight * hs_decay(h->options.half_life_s, d->at_s, node->at_s);
+    hs_node_keep(node, end_s);
+    d->weight = kept + weight;
+    d->mean += weight / d->weight * (value - d->mean);
+    d->at_s = node->at_s;
+    if (kept < least_weight)
+        d->recent = value;
     else if (weight > .5)
-        node->recent = (node->recent + value) / 2;
+        d->recent = (d->recent + value) / 2;
 }
 
 static void add_error(hs_node *node, double error, double weight)
@@ -148,7 +150,7 @@ static void add_error(hs_node *node, double error, double weight)
 static mdot_status add_to_keys(mdot_history *h, const hs_keys *keys, const hs_forecast *f, const ending *e,
                                bool is_complete, mdot_error *err)
 {
-    double far = 6 * f->scale, log_s = e->log_s;
+    double far = fmax(6 * f->scale, log(10)), log_s = e->log_s; /* limits the effect of one job */
     if (f->weight > 3) log_s = fmin(fmax(log_s, f->log_s - far), f->log_s + far);
     for (int key = 0; key < HS_KEYS; key++) {
         if (keys->hash[key] == 0) continue;
@@ -161,7 +163,7 @@ static mdot_status add_to_keys(mdot_history *h, const hs_keys *keys, const hs_fo
             node->failures += weight;
             continue;
         }
-        add_duration(node, key == MDOT_HISTORY_KEY_HOUR ? log_s - before : log_s, weight);
+        add_duration(h, node, key == MDOT_HISTORY_KEY_HOUR ? log_s - before : log_s, weight, e->end_s);
         if (is_complete && was_known) add_error(node, fmin(fabs(e->log_s - f->log_s) / f->usual, 8), weight);
     }
     return MDOT_OK;
@@ -182,7 +184,8 @@ mdot_status mdot_history_add(mdot_history *h, const mdot_history_job *job, mdot_
                          most_s);
     if ((unsigned)outcome > MDOT_OUTCOME_TIMED_OUT)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the outcome %d is not a value of mdot_outcome", (int)outcome);
-    hs_forecast f = hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, own.submit_s, end_s);
+    hs_forecast f = hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, own.submit_s,
+                                   own.submit_s);
     mdot_history_estimate estimate = estimate_of(h, &f);
     ending e = ending_of(&estimate, outcome, duration_s, end_s);
     bool is_complete = outcome == MDOT_OUTCOME_COMPLETED;

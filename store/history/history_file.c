@@ -36,8 +36,8 @@ mdot_status mdot_history_save(const mdot_history *h, const char *path, mdot_erro
         put_numbers(stream.file, &h->options.half_life_s, 1);
         put_numbers(stream.file, learning, LEARNING_NUMBERS);
         for (const hs_node *n = hs_nodes_next(h->nodes, NULL); n != NULL; n = hs_nodes_next(h->nodes, n)) {
-            const double numbers[NODE_NUMBERS] = {n->first_s, n->at_s,   n->weight, n->mean,    n->recent,
-                                                  n->misses,  n->spread, n->ends,   n->failures};
+            const double numbers[NODE_NUMBERS] = {n->now.at_s, n->now.weight, n->now.mean, n->now.recent, n->misses,
+                                                  n->spread,   n->ends,       n->failures, n->at_s};
             fprintf(stream.file, "%" PRIx64 " ", n->hash);
             put_numbers(stream.file, numbers, NODE_NUMBERS);
         }
@@ -109,8 +109,14 @@ static mdot_status read_node(reader *r, mdot_history *h, mdot_error *err)
     double n[NODE_NUMBERS];
     if (!read_hash(r, ' ', &hash) || hash % 2 == 0 || !read_numbers(r, n, NODE_NUMBERS))
         return fail(r, err, "a hash and the nine numbers of a key");
-    hs_node read = {hash, n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7], n[8]};
-    if (read.weight < 0 || read.misses < 0 || read.spread < 0 || read.ends < 0 || read.failures < 0)
+    hs_node read = {.hash = hash,
+                    .now = {n[0], n[1], n[2], n[3]},
+                    .misses = n[4],
+                    .spread = n[5],
+                    .ends = n[6],
+                    .failures = n[7],
+                    .at_s = n[8]};
+    if (read.now.weight < 0 || read.misses < 0 || read.spread < 0 || read.ends < 0 || read.failures < 0)
         return fail(r, err, "weights of at least 0");
     hs_node *node = hs_nodes_use(h->nodes, hash);
     if (node == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory", r->path);

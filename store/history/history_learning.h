@@ -7,7 +7,8 @@
  * deviations from m. Finer keys move a second time, towards the mean of the most recent jobs.
  *
  * The scale of an estimate is the usual absolute error of estimates whose finest key and weight are alike, times the
- * relative errors of the job's own keys, shrunk in the same way.
+ * relative errors of the job's own keys, shrunk in the same way. Where few such estimates were made, the usual error is
+ * that of estimates that stop at this key for the sake of comparison.
  */
 #ifndef HS_LEARNING_H
 #define HS_LEARNING_H
@@ -15,13 +16,14 @@
 #include "store/history/history_nodes.h"
 #include "store/history/history_shape.h"
 
-enum { HS_STEPS = 2 * HS_KEYS, HS_CANDIDATES = 9, HS_WEIGHT_CLASSES = 4 };
+enum { HS_STEPS = 2 * HS_KEYS, HS_CANDIDATES = 9, HS_WEIGHT_CLASSES = 4, HS_ERROR_CLASSES = 5 };
 
 typedef struct hs_learning {
     double losses[HS_STEPS][HS_CANDIDATES]; /* decayed sums of absolute errors above those of the best */
     double usual[HS_KEYS][HS_WEIGHT_CLASSES][2]; /* weight and mean of absolute errors, by finest key and its weight */
-    double usual_of_all[2];
-    hs_errors errors[HS_WEIGHT_CLASSES]; /* relative to scales, by weight of the finest key */
+    double passing[HS_KEYS][2]; /* the same of estimates that stop at this key, although finer keys had data */
+    /* Relative to scales: of jobs with a known name or digest, by the weight of the finest key; and of all others. */
+    hs_errors errors[HS_ERROR_CLASSES];
 } hs_learning;
 
 /* An estimate before its form is known, and the steps that led to it. */
@@ -29,11 +31,11 @@ typedef struct hs_forecast {
     double log_s;            /* logarithm of the estimated seconds */
     double usual, scale;     /* usual absolute error, and that of the job's keys */
     double early_failure;
-    int key, weight_class;   /* finest key with data, and the class of its weight */
+    int key, weight_class, error_class; /* of the finest key with data */
     double weight;
     struct {
         double weight; /* 0: the step was left out */
-        double before, towards;
+        double before, towards, after;
     } steps[HS_STEPS];
 } hs_forecast;
 

@@ -45,7 +45,7 @@ double hs_t_quantile(double degrees, double probability)
 
 /* ---- Errors ------------------------------------------------------------------------------------------------------ */
 
-static const double bin_width = 0.25, stretch = 8;
+static const double bin_width = 0.125, stretch = 8;
 
 /* Returns the error at the beginning of a bin. */
 static double begin_of(double bin)

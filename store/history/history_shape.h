@@ -5,7 +5,7 @@
 
 #include "mdot/mdot_history.h"
 
-enum { HS_BINS = 64 };
+enum { HS_BINS = 128 };
 
 /* Weights of relative errors. Bins are equally wide in asinh(8 z). */
 typedef struct hs_errors {
