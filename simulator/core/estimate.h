@@ -5,8 +5,8 @@
  *
  *   scale      steps are known and the step time is mispredicted: factor · remaining. It shrinks to 0 as the job ends.
  *   total      the duration is mispredicted and never corrected: max(0, factor · duration - executed).
- *   residual   the estimator states a distribution of the duration. The remaining time is the median of the part beyond
- *              the executed time. It may grow, because a job that outlasts others of its kind is likely to go on.
+ *   residual   the estimator knows a distribution of the duration, and states the remaining time itself. It may grow,
+ *              because a job that outlasts others of its kind is likely to go on.
  */
 #ifndef SC_ESTIMATE_H
 #define SC_ESTIMATE_H

@@ -72,6 +72,7 @@ static mdot_history_estimate estimate_of(const mdot_history *h, const hs_forecas
                                    .upper_scale = f->scale * shape.upper,
                                    .degrees = shape.degrees,
                                    .early_failure = f->early_failure,
+                                   .failure_s = exp(f->failure_log_s),
                                    .key = (mdot_history_key)f->key,
                                    .weight = f->weight};
 }
@@ -96,7 +97,7 @@ mdot_status mdot_history_ask(const mdot_history *h, const mdot_history_job *job,
 /* An end of a job, ready to be added to its keys. */
 typedef struct ending {
     bool has_duration; /* false: an early failure */
-    double log_s;
+    double log_s;      /* of the duration, or until the failure */
     double end_s;
 } ending;
 
@@ -107,7 +108,7 @@ static ending ending_of(const mdot_history_estimate *e, mdot_outcome outcome, do
     double ran_s = fmax(duration_s, least_s);
     bool is_early = outcome != MDOT_OUTCOME_TIMED_OUT && ran_s < early * e->median_s;
     if (outcome == MDOT_OUTCOME_COMPLETED) return (ending){true, log(ran_s), end_s};
-    if (is_early) return (ending){false, 0, end_s};
+    if (is_early) return (ending){false, log(ran_s), end_s};
     return (ending){true, log(fmin(ran_s + mdot_history_remaining_s(e, ran_s, .5), most_s)), end_s};
 }
 
@@ -161,6 +162,7 @@ static mdot_status add_to_keys(mdot_history *h, const hs_keys *keys, const hs_fo
         node->ends += weight;
         if (!e->has_duration) {
             node->failures += weight;
+            node->failure += weight / node->failures * (e->log_s - node->failure);
             continue;
         }
         add_duration(h, node, key == MDOT_HISTORY_KEY_HOUR ? log_s - before : log_s, weight, e->end_s);

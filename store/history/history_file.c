@@ -10,7 +10,7 @@
 #include <string.h>
 
 static const char title[] = "mdot-history 1\n";
-enum { MOST_FILE_BYTES = 1 << 30, NODE_NUMBERS = 9 };
+enum { MOST_FILE_BYTES = 1 << 30, NODE_NUMBERS = 10 };
 
 /* The learning is a struct of doubles only, so that it is read and written as one array. */
 enum { LEARNING_NUMBERS = sizeof(hs_learning) / sizeof(double) };
@@ -37,7 +37,7 @@ mdot_status mdot_history_save(const mdot_history *h, const char *path, mdot_erro
         put_numbers(stream.file, learning, LEARNING_NUMBERS);
         for (const hs_node *n = hs_nodes_next(h->nodes, NULL); n != NULL; n = hs_nodes_next(h->nodes, n)) {
             const double numbers[NODE_NUMBERS] = {n->now.at_s, n->now.weight, n->now.mean, n->now.recent, n->misses,
-                                                  n->spread,   n->ends,       n->failures, n->at_s};
+                                                  n->spread,   n->ends,       n->failures, n->failure,     n->at_s};
             fprintf(stream.file, "%" PRIx64 " ", n->hash);
             put_numbers(stream.file, numbers, NODE_NUMBERS);
         }
@@ -108,14 +108,15 @@ static mdot_status read_node(reader *r, mdot_history *h, mdot_error *err)
     uint64_t hash;
     double n[NODE_NUMBERS];
     if (!read_hash(r, ' ', &hash) || hash % 2 == 0 || !read_numbers(r, n, NODE_NUMBERS))
-        return fail(r, err, "a hash and the nine numbers of a key");
+        return fail(r, err, "a hash and the ten numbers of a key");
     hs_node read = {.hash = hash,
                     .now = {n[0], n[1], n[2], n[3]},
                     .misses = n[4],
                     .spread = n[5],
                     .ends = n[6],
                     .failures = n[7],
-                    .at_s = n[8]};
+                    .failure = n[8],
+                    .at_s = n[9]};
     if (read.now.weight < 0 || read.misses < 0 || read.spread < 0 || read.ends < 0 || read.failures < 0)
         return fail(r, err, "weights of at least 0");
     hs_node *node = hs_nodes_use(h->nodes, hash);

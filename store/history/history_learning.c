@@ -64,7 +64,7 @@ hs_forecast hs_forecast_of(const hs_learning *l, const hs_nodes *nodes, const hs
     const double spread_against = 4, failures_against = 4, most_recent = 2;
     const double least_weight = 0.1; /* keys of less weight are forgotten, because several of them would add up */
     const double least_scale = 0.01;
-    hs_forecast f = {.log_s = log(3600), .early_failure = 0.05};
+    hs_forecast f = {.log_s = log(3600), .early_failure = 0.05, .failure_log_s = log(60)};
     double spread = 1;
     for (int key = 0; key < HS_KEYS; key++) {
         const hs_node *node = keys->hash[key] != 0 ? hs_nodes_find(nodes, keys->hash[key]) : NULL;
@@ -83,6 +83,8 @@ hs_forecast hs_forecast_of(const hs_learning *l, const hs_nodes *nodes, const hs
             f.weight = weight;
         }
         spread = (kept * node->misses * node->spread + spread_against * spread) / (kept * node->misses + spread_against);
+        f.failure_log_s = (kept * node->failures * node->failure + failures_against * f.failure_log_s) /
+                          (kept * node->failures + failures_against);
         f.early_failure = (kept * node->failures + failures_against * f.early_failure) /
                           (kept * node->ends + failures_against);
     }

@@ -30,7 +30,7 @@ typedef struct hs_learning {
 typedef struct hs_forecast {
     double log_s;            /* logarithm of the estimated seconds */
     double usual, scale;     /* usual absolute error, and that of the job's keys */
-    double early_failure;
+    double early_failure, failure_log_s;
     int key, weight_class, error_class; /* of the finest key with data */
     double weight;
     struct {

@@ -21,6 +21,7 @@ typedef struct hs_node {
     hs_durations now, earlier[HS_EARLIER]; /* the latest first; weight 0: empty */
     double misses, spread; /* weight and mean of absolute errors of estimates, relative to the usual error */
     double ends, failures; /* weights of all jobs and of early failures */
+    double failure;        /* mean logarithm of the seconds until early failures */
     double at_s;           /* time to which the weights above have decayed */
 } hs_node;
 
