@@ -40,7 +40,7 @@ compiler        base/ mdot/ ir/ frontend/onnx/onnx.h codegen/backend.h codegen/b
 cli             base/ mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h weights/measured_gpus.def runtime/job/configuration.def runtime/job/configuration_table.h
 examples        mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
 benchmarks      mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdotc.h
-integrations/slurm  mdot/mdot_base.h mdot/mdot.h runtime/job/configuration.def runtime/job/configuration_table.h
+integrations/slurm  mdot/mdot_base.h mdot/mdot.h mdot/mdot_history.h runtime/job/configuration.def runtime/job/configuration_table.h
 store/history       base/ mdot/mdot_base.h mdot/mdot_history.h
 simulator           mdot/mdot_base.h mdot/mdot.h mdot/mdotjob.h mdot/mdot_history.h simulator/
 simulator/core      mdot/mdot_base.h mdot/mdot_history.h
