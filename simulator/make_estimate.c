@@ -28,7 +28,7 @@ static mdot_status make_base(const sc_request *request, const sc_workload *workl
     const char *name = sc_name_estimate(request);
     size_t learner = 0;
     while (learner < LEARNERS && strcmp(name, learners[learner].name) != 0) learner++;
-    *out_errors = request->has_errors   ? request->errors
+    *out_errors = request->has_errors  ? request->errors
                   : learner < LEARNERS ? learners[learner].errors
                                        : SC_ERRORS_SCALE;
     if (request->factors_path != NULL) {
@@ -46,7 +46,8 @@ static mdot_status make_base(const sc_request *request, const sc_workload *workl
                          name + 6);
     }
     if (strcmp(name, "oracle") != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown estimate \"%s\"; known are oracle, history, rolling, last-two, error:M", name);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "unknown estimate \"%s\"; known are oracle, history, rolling, last-two, error:M", name);
     *out_estimator = sc_estimator_oracle();
     return MDOT_OK;
 }

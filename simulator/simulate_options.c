@@ -30,7 +30,8 @@ static const char help[] =
     "  --estimate E        durations that policies assume: oracle, or error:M for log-normal factors of mean "
     "error M; or learned\n"
     "                      from completed jobs: history, rolling (means), last-two (of a user) (default oracle)\n"
-    "  --learn             correct --estimate error:M, --factors or --sweep by the completed jobs of the same job_type, "
+    "  --learn             correct --estimate error:M, --factors or --sweep by the completed jobs of the same "
+    "job_type, "
     "or user\n"
     "                      and name\n"
     "  --factors FILE      job_id,factor: predicted over true duration of each job, instead of "
@@ -271,7 +272,8 @@ static bool check(const sc_request *request)
         return refuse("--idle excludes --gpus, --cluster and --policy");
     if (request->factors_path != NULL && request->estimate != NULL) return refuse("--factors excludes --estimate");
     if (request->learns && request->estimate != NULL && strncmp(request->estimate, "error:", 6) != 0)
-        return refuse("--learn corrects --estimate error:M, --factors or --sweep, not --estimate %s", request->estimate);
+        return refuse("--learn corrects --estimate error:M, --factors or --sweep, not --estimate %s",
+                      request->estimate);
     if (request->idle_path != NULL) return true;
     if ((request->gpus > 0) == (request->cluster_path != NULL)) return refuse("expected either --gpus or --cluster");
     if (request->power_w > 0 && request->cluster_path == NULL) return refuse("--power requires --cluster with watts");

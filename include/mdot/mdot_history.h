@@ -85,9 +85,10 @@ typedef struct mdot_history_estimate {
     double median_s;
     double lower_scale, upper_scale; /* of the natural logarithm, above 0 */
     double degrees;                  /* degrees of freedom: 1, 2, 4 or INFINITY; few are heavy tails */
-    double early_failure; /* probability that the job fails or is cancelled before half of the median, 0 to 1. The fields
+    double
+        early_failure; /* probability that the job fails or is cancelled before half of the median, 0 to 1. The fields
                            * above are for a job that does not */
-    double failure_s;     /* usual time until an early failure, a geometric mean */
+    double failure_s;  /* usual time until an early failure, a geometric mean */
     mdot_history_key key; /* finest key with data */
     double weight;        /* jobs of that key, less for old ones; 0: nothing is known */
 } mdot_history_estimate;

@@ -29,6 +29,14 @@ double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double
     return work == duration_s ? factor * remaining : factor * duration_s * (remaining / work);
 }
 
+bool sc_estimate_renew(const sc_estimate *estimate, uint32_t job)
+{
+    const sc_estimator *estimator = estimate->estimator;
+    if (estimate->errors != SC_ERRORS_RESIDUAL || estimator->renew == NULL) return false;
+    estimator->renew(estimator->self, estimate->workload, job);
+    return true;
+}
+
 double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus)
 {
     const sc_job *j = &estimate->workload->jobs[job];

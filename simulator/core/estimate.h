@@ -24,6 +24,8 @@ typedef struct sc_estimator {
     /* Returns the estimated rest of a job that has arrived, in seconds; NULL if the error model is another one than
      * residual. */
     double (*remaining)(void *self, uint32_t job, double executed_s);
+    /* Estimates a job again, from what was learned since it arrived; NULL: an estimate stays as it is. */
+    void (*renew)(void *self, const sc_workload *workload, uint32_t job);
     void (*destroy)(void *self);
     void *self;
 } sc_estimator;
@@ -44,6 +46,8 @@ double sc_estimate_base_duration_s(const sc_workload *workload, const sc_job *jo
 double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job);
 /* Predicted seconds that a job still needs, given its `remaining` work and the `executed_s` seconds that it has run. */
 double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double remaining, double executed_s);
+/* Estimates a job again if the estimator learns distributions. Returns whether the remaining time may have changed. */
+bool sc_estimate_renew(const sc_estimate *estimate, uint32_t job);
 /* Predicted work per second on `gpus` GPUs of one node of a type; 0 if the job does not run there, in truth or by the
  * estimate. */
 double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus);

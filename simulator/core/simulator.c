@@ -90,7 +90,7 @@ static void complete(simulation *s)
         s->states[job].phase = SC_DONE;
         s->states[job].part_count = 0;
         s->states[job].end_s = s->states[job].due_s;
-        if (s->estimator->learn != NULL) 
+        if (s->estimator->learn != NULL)
             s->estimator->learn(s->estimator->self, s->workload, job, s->durations_s[job], s->view.now_s);
         s->done++;
         report_progress(s);

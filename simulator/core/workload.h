@@ -32,8 +32,8 @@ typedef struct sc_job {
     double weight;     /* relative entitlement to GPU time; 1 if the trace omits it */
     double work;       /* steps if the job has a kind; otherwise seconds on `gpus` GPUs, which is its duration */
     int gpus;
-    uint32_t kind; /* SC_NONE: no kind */
-    double spread; /* slowdown on several nodes relative to one; 0: as its kind */
+    uint32_t kind;                /* SC_NONE: no kind */
+    double spread;                /* slowdown on several nodes relative to one; 0: as its kind */
     char *user, *name, *gpu_type; /* keys of history; NULL if the trace omits them */
     mdot_outcome outcome;         /* its end in the trace */
     double limit_s;               /* requested time limit; 0: the trace omits it */

@@ -103,6 +103,14 @@ static double gittins_index_s(const mdot_history_estimate *e, double executed_s)
     return least_s;
 }
 
+static void renew(void *memory, const sc_workload *workload, uint32_t job)
+{
+    history *self = memory;
+    mdot_history_job question = sc_history_job_of(&workload->jobs[job]);
+    mdot_history_ask(self->jobs, &question, &self->arrived[job].estimate, NULL);
+    self->arrived[job].executed_s = -1;
+}
+
 /* The index is computed again whenever the executed time has grown by 3 %. */
 static double remaining(void *memory, uint32_t job, double executed_s)
 {
@@ -127,15 +135,15 @@ mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator 
 {
     history *self = calloc(1, sizeof *self);
     if (self != NULL) self->arrived = calloc(workload->job_count + 1, sizeof *self->arrived);
-    mdot_status status = self != NULL && self->arrived != NULL
-                             ? mdot_history_create(NULL, &self->jobs, err)
-                             : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the history of %zu jobs",
-                                         workload->job_count);
+    mdot_status status =
+        self != NULL && self->arrived != NULL
+            ? mdot_history_create(NULL, &self->jobs, err)
+            : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the history of %zu jobs", workload->job_count);
     if (status != MDOT_OK) {
         destroy(self);
         return status;
     }
     *out_estimator = (sc_estimator){
-        .factor = factor, .learn = learn, .remaining = remaining, .destroy = destroy, .self = self};
+        .factor = factor, .learn = learn, .remaining = remaining, .renew = renew, .destroy = destroy, .self = self};
     return MDOT_OK;
 }

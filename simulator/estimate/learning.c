@@ -58,7 +58,8 @@ static void learn(void *memory, const sc_workload *workload, uint32_t job, doubl
     mdot_history_job added = job_of(self, workload, job);
     double ratio = duration_s / self->estimated_s[job];
     if (self->base.learn != NULL) self->base.learn(self->base.self, workload, job, duration_s, now_s);
-    if (ratio > 0 && ratio < 1e6) mdot_history_add(self->ratios, &added, MDOT_OUTCOME_COMPLETED, unit_s * ratio, now_s, NULL);
+    if (ratio > 0 && ratio < 1e6)
+        mdot_history_add(self->ratios, &added, MDOT_OUTCOME_COMPLETED, unit_s * ratio, now_s, NULL);
 }
 
 mdot_status sc_estimator_make_learning(const sc_workload *workload, sc_estimator *base, const uint64_t *digests,
@@ -72,10 +73,10 @@ mdot_status sc_estimator_make_learning(const sc_workload *workload, sc_estimator
     } else {
         sc_estimator_destroy(base);
     }
-    mdot_status status = self != NULL && self->estimated_s != NULL
-                             ? mdot_history_create(NULL, &self->ratios, err)
-                             : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the ratios of %zu jobs",
-                                         workload->job_count);
+    mdot_status status =
+        self != NULL && self->estimated_s != NULL
+            ? mdot_history_create(NULL, &self->ratios, err)
+            : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the ratios of %zu jobs", workload->job_count);
     if (status != MDOT_OK) {
         destroy(self);
         return status;

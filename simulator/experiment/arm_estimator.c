@@ -63,7 +63,7 @@ static mdot_status make_learned(const ex_setup *setup, const ex_arm *arm, const 
 typedef struct mixed {
     sc_estimator known, unknown;
     const sc_workload *workload;
-    bool *is_known;   /* of each job */
+    bool *is_known;                /* of each job */
     double *factors, *durations_s; /* of each job with known steps that has arrived */
 } mixed;
 
@@ -95,6 +95,12 @@ static double remaining(void *memory, uint32_t job, double executed_s)
     return self->factors[job] * fmax(self->durations_s[job] - executed_s, 0);
 }
 
+static void renew(void *memory, const sc_workload *workload, uint32_t job)
+{
+    mixed *self = memory;
+    if (!self->is_known[job]) self->unknown.renew(self->unknown.self, workload, job);
+}
+
 static void learn(void *memory, const sc_workload *workload, uint32_t job, double duration_s, double now_s)
 {
     mixed *self = memory;
@@ -124,7 +130,7 @@ static mdot_status make_mixed(const ex_setup *setup, const ex_arm *arm, const sc
         return status;
     }
     *out_estimator = (sc_estimator){
-        .factor = factor, .learn = learn, .remaining = remaining, .destroy = destroy, .self = self};
+        .factor = factor, .learn = learn, .remaining = remaining, .renew = renew, .destroy = destroy, .self = self};
     return MDOT_OK;
 }
 

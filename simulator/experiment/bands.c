@@ -44,7 +44,8 @@ static ex_band band_of_cells(const ex_setup *setup, const ex_results *results, s
     return ex_band_of(values, count);
 }
 
-ex_band ex_part_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm, size_t part)
+ex_band ex_part_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm,
+                     size_t part)
 {
     double values[MAX_WINDOWS];
     assert(setup->windows <= MAX_WINDOWS);

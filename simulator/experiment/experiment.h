@@ -31,10 +31,10 @@ mdot_status ex_predictions_read(const char *path, ex_predictions *out_prediction
 void ex_predictions_free(ex_predictions *predictions);
 
 typedef enum ex_kind {
-    EX_BLIND,    /* a policy that uses no estimates */
-    EX_EXACT,    /* true durations */
-    EX_SCALE,    /* log-normal errors of step times */
-    EX_TOTAL,    /* log-normal errors of total durations, never corrected */
+    EX_BLIND,     /* a policy that uses no estimates */
+    EX_EXACT,     /* true durations */
+    EX_SCALE,     /* log-normal errors of step times */
+    EX_TOTAL,     /* log-normal errors of total durations, never corrected */
     EX_PREDICTED, /* a predictor's own errors */
     EX_LEARNED,   /* the same, corrected by completed jobs */
     EX_HISTORY,   /* durations of a history */
@@ -109,7 +109,8 @@ ex_band ex_band_of(const double *values, size_t count);
  * completion times in hours. */
 ex_band ex_ratio_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm);
 /* The mean over the windows of a trace of the logarithm of this ratio in one tenth of the window. */
-ex_band ex_part_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm, size_t part);
+ex_band ex_part_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm,
+                     size_t part);
 ex_band ex_hours_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm);
 
 void ex_print_table(FILE *stream, const ex_setup *setup, const ex_results *results); /* Markdown */

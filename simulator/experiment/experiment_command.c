@@ -43,12 +43,15 @@ static bool add_trace(char *text, ex_setup *setup)
 
 static bool read_line(int argc, char **argv, ex_setup *setup, const char **out_predictions, const char **out_prefix)
 {
-    static const struct option options[] = {
-        {"predictions", required_argument, NULL, 'p'}, {"out", required_argument, NULL, 'o'},
-        {"gpus", required_argument, NULL, 'g'},        {"windows", required_argument, NULL, 'w'},
-        {"jobs", required_argument, NULL, 'j'},        {"load", required_argument, NULL, 'l'},
-        {"seeds", required_argument, NULL, 's'},       {"known", required_argument, NULL, 'k'},
-        {0}};
+    static const struct option options[] = {{"predictions", required_argument, NULL, 'p'},
+                                            {"out", required_argument, NULL, 'o'},
+                                            {"gpus", required_argument, NULL, 'g'},
+                                            {"windows", required_argument, NULL, 'w'},
+                                            {"jobs", required_argument, NULL, 'j'},
+                                            {"load", required_argument, NULL, 'l'},
+                                            {"seeds", required_argument, NULL, 's'},
+                                            {"known", required_argument, NULL, 'k'},
+                                            {0}};
     double gpus = 64, windows = 5, jobs = 10000, load = .9, seeds = 3, known = .5;
     bool is_right = true;
     opterr = 0; /* getopt would repeat unprintable characters */

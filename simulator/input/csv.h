@@ -16,7 +16,7 @@ typedef struct sc_csv {
     const char *path;
     char *text, *at;
     char separator; /* a comma, or "|" if the header has that one */
-    size_t line; /* line of the row that was read last, from 1 */
+    size_t line;    /* line of the row that was read last, from 1 */
     char *header[SC_CSV_MAX_FIELDS], *field[SC_CSV_MAX_FIELDS];
     int header_count, field_count;
 } sc_csv;

@@ -31,7 +31,7 @@ static const char task_header[] =
 
 typedef struct task {
     const char *job, *gpu_type; /* borrowed from the table */
-    size_t line;     /* position in the file, the order of jobs with equal start */
+    size_t line;                /* position in the file, the order of jobs with equal start */
     double start_s, end_s, gpus;
     bool is_valid; /* status Terminated, with both times */
 } task;
@@ -57,10 +57,8 @@ static int by_line(const void *a, const void *b)
 static mdot_status read_task(const sc_csv *csv, task *out, mdot_error *err)
 {
     const char *const *field = (const char *const *)csv->field;
-    *out = (task){.job = field[0],
-                  .gpu_type = field[9],
-                  .line = csv->line,
-                  .is_valid = strcmp(field[3], "Terminated") == 0};
+    *out = (task){
+        .job = field[0], .gpu_type = field[9], .line = csv->line, .is_valid = strcmp(field[3], "Terminated") == 0};
     double instances = 1, percent = 0;
     mdot_status status = MDOT_OK;
     if (field[0][0] == '\0') return sc_csv_fail(csv, err, "job_name is empty");
@@ -190,7 +188,8 @@ static mdot_status add_side_facts(const side_table *jobs, const side_table *tags
 {
     enum { JOB_INSTANCE = 1, JOB_USER = 2, JOB_START = 4, TAG_GROUP = 3 };
     bool is_missing = false;
-    char *const *row = find_side(jobs, from->job), *const *tag = row != NULL ? find_side(tags, row[JOB_INSTANCE]) : NULL;
+    char *const *row = find_side(jobs, from->job), *const *tag =
+                                                       row != NULL ? find_side(tags, row[JOB_INSTANCE]) : NULL;
     job->gpu_type = copy_text(from->gpu_type, &is_missing);
     if (row != NULL) {
         char *end;
@@ -226,10 +225,11 @@ static mdot_status read_task_table(sc_csv *csv, sc_workload *workload, mdot_erro
 {
     tasks all = {0};
     side_table jobs = {0}, tags = {0};
-    mdot_status status = open_side(csv->path, "pai_job_table.csv", "job_name,inst_id,user,status,start_time,end_time",
-                                   &jobs, err);
+    mdot_status status =
+        open_side(csv->path, "pai_job_table.csv", "job_name,inst_id,user,status,start_time,end_time", &jobs, err);
     if (status == MDOT_OK)
-        status = open_side(csv->path, "pai_group_tag_table.csv", "inst_id,user,gpu_type_spec,group,workload", &tags, err);
+        status =
+            open_side(csv->path, "pai_group_tag_table.csv", "inst_id,user,gpu_type_spec,group,workload", &tags, err);
     if (status == MDOT_OK) status = read_tasks(csv, &all, err);
     if (status == MDOT_OK && all.count > 0) {
         qsort(all.items, all.count, sizeof *all.items, by_job);

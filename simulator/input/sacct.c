@@ -45,7 +45,7 @@ static bool read_span(const char *text, double *out_s)
         text = end + 1;
     } while (*end == ':');
     if (*end != '\0') return false;
-    double seconds = count == 3 ? 3600 * parts[0] + 60 * parts[1] + parts[2]
+    double seconds = count == 3   ? 3600 * parts[0] + 60 * parts[1] + parts[2]
                      : count == 2 ? (dash != NULL ? 3600 * parts[0] + 60 * parts[1] : 60 * parts[0] + parts[1])
                                   : (dash != NULL ? 3600 * parts[0] : parts[0]);
     *out_s = 86400 * days + seconds;
@@ -104,11 +104,11 @@ static bool read_state(const char *text, mdot_outcome *out)
     static const struct {
         const char *name;
         mdot_outcome outcome;
-    } known[] = {{"COMPLETED", MDOT_OUTCOME_COMPLETED},    {"FAILED", MDOT_OUTCOME_FAILED},
-                 {"OUT_OF_MEMORY", MDOT_OUTCOME_FAILED},   {"CANCELLED", MDOT_OUTCOME_CANCELLED},
-                 {"DEADLINE", MDOT_OUTCOME_TIMED_OUT},     {"TIMEOUT", MDOT_OUTCOME_TIMED_OUT},
-                 {"NODE_FAIL", MDOT_OUTCOME_CANCELLED},    {"BOOT_FAIL", MDOT_OUTCOME_CANCELLED},
-                 {"PREEMPTED", MDOT_OUTCOME_CANCELLED},    {"REVOKED", MDOT_OUTCOME_CANCELLED}};
+    } known[] = {{"COMPLETED", MDOT_OUTCOME_COMPLETED},  {"FAILED", MDOT_OUTCOME_FAILED},
+                 {"OUT_OF_MEMORY", MDOT_OUTCOME_FAILED}, {"CANCELLED", MDOT_OUTCOME_CANCELLED},
+                 {"DEADLINE", MDOT_OUTCOME_TIMED_OUT},   {"TIMEOUT", MDOT_OUTCOME_TIMED_OUT},
+                 {"NODE_FAIL", MDOT_OUTCOME_CANCELLED},  {"BOOT_FAIL", MDOT_OUTCOME_CANCELLED},
+                 {"PREEMPTED", MDOT_OUTCOME_CANCELLED},  {"REVOKED", MDOT_OUTCOME_CANCELLED}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         size_t length = strlen(known[i].name);
         if (strncmp(text, known[i].name, length) != 0 || (text[length] != '\0' && text[length] != ' ')) continue;
@@ -122,15 +122,15 @@ static bool read_state(const char *text, mdot_outcome *out)
 
 static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err)
 {
-    *out = (columns){.name = sc_csv_find(csv, "JobName"),
-                     .user = sc_csv_find(csv, "User"),
-                     .account = sc_csv_find(csv, "Account"),
-                     .elapsed = sc_csv_find(csv, "Elapsed"),
-                     .elapsed_raw = sc_csv_find(csv, "ElapsedRaw"),
-                     .limit = sc_csv_find(csv, "Timelimit"),
-                     .limit_raw = sc_csv_find(csv, "TimelimitRaw"),
-                     .resources = {sc_csv_find(csv, "AllocTRES"), sc_csv_find(csv, "ReqTRES"),
-                                   sc_csv_find(csv, "AllocGRES")}};
+    *out = (columns){
+        .name = sc_csv_find(csv, "JobName"),
+        .user = sc_csv_find(csv, "User"),
+        .account = sc_csv_find(csv, "Account"),
+        .elapsed = sc_csv_find(csv, "Elapsed"),
+        .elapsed_raw = sc_csv_find(csv, "ElapsedRaw"),
+        .limit = sc_csv_find(csv, "Timelimit"),
+        .limit_raw = sc_csv_find(csv, "TimelimitRaw"),
+        .resources = {sc_csv_find(csv, "AllocTRES"), sc_csv_find(csv, "ReqTRES"), sc_csv_find(csv, "AllocGRES")}};
     mdot_status status = sc_csv_need(csv, "JobID", &out->id, err);
     if (status == MDOT_OK) status = sc_csv_need(csv, "Submit", &out->submit, err);
     if (status == MDOT_OK) status = sc_csv_need(csv, "State", &out->state, err);

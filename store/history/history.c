@@ -85,8 +85,7 @@ mdot_status mdot_history_ask(const mdot_history *h, const mdot_history_job *job,
     mdot_status status = bs_check_struct(&estimate_struct, out_estimate, err);
     if (status == MDOT_OK) status = read_job(h, job, &own, &keys, err);
     if (status != MDOT_OK) return status;
-    hs_forecast f =
-        hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, INFINITY, own.submit_s);
+    hs_forecast f = hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, INFINITY, own.submit_s);
     mdot_history_estimate estimate = estimate_of(h, &f);
     bs_write_struct(&estimate_struct, &estimate, out_estimate, out_estimate->struct_size);
     return MDOT_OK;
@@ -186,8 +185,7 @@ mdot_status mdot_history_add(mdot_history *h, const mdot_history_job *job, mdot_
                          most_s);
     if ((unsigned)outcome > MDOT_OUTCOME_TIMED_OUT)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the outcome %d is not a value of mdot_outcome", (int)outcome);
-    hs_forecast f = hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, own.submit_s,
-                                   own.submit_s);
+    hs_forecast f = hs_forecast_of(&h->learning, h->nodes, &keys, h->options.half_life_s, own.submit_s, own.submit_s);
     mdot_history_estimate estimate = estimate_of(h, &f);
     ending e = ending_of(&estimate, outcome, duration_s, end_s);
     bool is_complete = outcome == MDOT_OUTCOME_COMPLETED;

@@ -37,7 +37,7 @@ mdot_status mdot_history_save(const mdot_history *h, const char *path, mdot_erro
         put_numbers(stream.file, learning, LEARNING_NUMBERS);
         for (const hs_node *n = hs_nodes_next(h->nodes, NULL); n != NULL; n = hs_nodes_next(h->nodes, n)) {
             const double numbers[NODE_NUMBERS] = {n->now.at_s, n->now.weight, n->now.mean, n->now.recent, n->misses,
-                                                  n->spread,   n->ends,       n->failures, n->failure,     n->at_s};
+                                                  n->spread,   n->ends,       n->failures, n->failure,    n->at_s};
             fprintf(stream.file, "%" PRIx64 " ", n->hash);
             put_numbers(stream.file, numbers, NODE_NUMBERS);
         }

@@ -168,7 +168,6 @@ hs_keys hs_keys_of(const uint64_t seed[2], const mdot_history_job *job)
         [MDOT_HISTORY_KEY_USER_EXACT_NAME] = {3, {p.user, p.exact_name, p.resources}},
     };
     hs_keys keys;
-    for (int i = 0; i < HS_KEYS; i++)
-        keys.hash[i] = key_of(seed, (mdot_history_key)i, rows[i].count, rows[i].parts);
+    for (int i = 0; i < HS_KEYS; i++) keys.hash[i] = key_of(seed, (mdot_history_key)i, rows[i].count, rows[i].parts);
     return keys;
 }

@@ -82,11 +82,12 @@ hs_forecast hs_forecast_of(const hs_learning *l, const hs_nodes *nodes, const hs
             f.key = key;
             f.weight = weight;
         }
-        spread = (kept * node->misses * node->spread + spread_against * spread) / (kept * node->misses + spread_against);
+        spread =
+            (kept * node->misses * node->spread + spread_against * spread) / (kept * node->misses + spread_against);
         f.failure_log_s = (kept * node->failures * node->failure + failures_against * f.failure_log_s) /
                           (kept * node->failures + failures_against);
-        f.early_failure = (kept * node->failures + failures_against * f.early_failure) /
-                          (kept * node->ends + failures_against);
+        f.early_failure =
+            (kept * node->failures + failures_against * f.early_failure) / (kept * node->ends + failures_against);
     }
     f.weight_class = weight_class_of(f.weight);
     f.error_class = f.key < MDOT_HISTORY_KEY_NAME ? HS_ERROR_CLASSES - 1 : f.weight_class;

@@ -19,7 +19,7 @@
 enum { HS_STEPS = 2 * HS_KEYS, HS_CANDIDATES = 9, HS_WEIGHT_CLASSES = 4, HS_ERROR_CLASSES = 5 };
 
 typedef struct hs_learning {
-    double losses[HS_STEPS][HS_CANDIDATES]; /* decayed sums of absolute errors above those of the best */
+    double losses[HS_STEPS][HS_CANDIDATES];      /* decayed sums of absolute errors above those of the best */
     double usual[HS_KEYS][HS_WEIGHT_CLASSES][2]; /* weight and mean of absolute errors, by finest key and its weight */
     double passing[HS_KEYS][2]; /* the same of estimates that stop at this key, although finer keys had data */
     /* Relative to scales: of jobs with a known name or digest, by the weight of the finest key; and of all others. */
@@ -28,8 +28,8 @@ typedef struct hs_learning {
 
 /* An estimate before its form is known, and the steps that led to it. */
 typedef struct hs_forecast {
-    double log_s;            /* logarithm of the estimated seconds */
-    double usual, scale;     /* usual absolute error, and that of the job's keys */
+    double log_s;        /* logarithm of the estimated seconds */
+    double usual, scale; /* usual absolute error, and that of the job's keys */
     double early_failure, failure_log_s;
     int key, weight_class, error_class; /* of the finest key with data */
     double weight;

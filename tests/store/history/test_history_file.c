@@ -25,11 +25,11 @@ static mdot_history *make(void)
     for (int i = 0; i < 500; i++) {
         char user[8];
         snprintf(user, sizeof user, "u%d", i % 7);
-        mdot_history_job job = {.struct_size = sizeof job, .user = user, .name = "n", .gpus = 1 + i % 3,
-                                .submit_s = 1000. * i};
+        mdot_history_job job = {
+            .struct_size = sizeof job, .user = user, .name = "n", .gpus = 1 + i % 3, .submit_s = 1000. * i};
         double duration_s = 100 * (1 + i % 7) + i % 11;
-        assert_int_equal(
-            mdot_history_add(h, &job, (mdot_outcome)(i % 4), duration_s, job.submit_s + duration_s, NULL), MDOT_OK);
+        assert_int_equal(mdot_history_add(h, &job, (mdot_outcome)(i % 4), duration_s, job.submit_s + duration_s, NULL),
+                         MDOT_OK);
     }
     return h;
 }

@@ -61,7 +61,10 @@ static void hashes_are_siphash(void **state)
     static const struct {
         size_t bytes;
         uint64_t hash;
-    } known[] = {{0, 0x726fdb47dd0e0e31}, {1, 0x74f839c593dc67fd}, {7, 0xab0200f58b01d137}, {8, 0x93f5f5799a932462},
+    } known[] = {{0, 0x726fdb47dd0e0e31},
+                 {1, 0x74f839c593dc67fd},
+                 {7, 0xab0200f58b01d137},
+                 {8, 0x93f5f5799a932462},
                  {15, 0xa129ca6149be45e5}};
     unsigned char bytes[16];
     for (unsigned char i = 0; i < 16; i++) bytes[i] = i;
@@ -95,8 +98,8 @@ static void every_property_and_the_seed_change_the_keys(void **state)
 {
     (void)state;
     static const uint64_t seed[2] = {1, 2}, other_seed[2] = {1, 3};
-    mdot_history_job job = {.struct_size = sizeof job, .user = "u", .group = "g", .name = "n", .gpu_type = "t",
-                            .digest = 5, .gpus = 1};
+    mdot_history_job job = {
+        .struct_size = sizeof job, .user = "u", .group = "g", .name = "n", .gpu_type = "t", .digest = 5, .gpus = 1};
     mdot_history_job changed[6];
     for (int i = 0; i < 6; i++) changed[i] = job;
     changed[0].user = "v";
@@ -117,8 +120,10 @@ static void every_property_and_the_seed_change_the_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_lose_digits_dates_and_hashes), cmocka_unit_test(long_names_are_cut),
-        cmocka_unit_test(hashes_are_siphash),                 cmocka_unit_test(keys_need_their_properties),
+        cmocka_unit_test(names_lose_digits_dates_and_hashes),
+        cmocka_unit_test(long_names_are_cut),
+        cmocka_unit_test(hashes_are_siphash),
+        cmocka_unit_test(keys_need_their_properties),
         cmocka_unit_test(every_property_and_the_seed_change_the_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

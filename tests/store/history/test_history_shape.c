@@ -31,7 +31,7 @@ static void quantiles_invert_probabilities(void **state)
 static void quantiles_are_those_of_tables(void **state)
 {
     (void)state;
-    static const double known[][3] = {{1, .95, 6.314}, {2, .95, 2.920}, {4, .95, 2.132},      {4, .975, 2.776},
+    static const double known[][3] = {{1, .95, 6.314}, {2, .95, 2.920}, {4, .95, 2.132},        {4, .975, 2.776},
                                       {2, .9, 1.886},  {1, .75, 1.000}, {INFINITY, .975, 1.960}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         assert_true(fabs(hs_t_quantile(known[i][0], known[i][1]) - known[i][2]) < 5e-4);
