@@ -27,7 +27,8 @@ endforeach()
 install(
   DIRECTORY include/mdot
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  COMPONENT dev)
+  COMPONENT dev
+  PATTERN mdot_history.h EXCLUDE) # its library serves programs of this project only
 
 # ---- find_package(mdot) ---------------------------------------------------------------------------------------------
 

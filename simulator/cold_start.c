@@ -1,4 +1,5 @@
-/* cold_start.c — mdot-cold-start: estimates that start without knowledge and learn from completed jobs, as one command. */
+/* cold_start.c — mdot-cold-start: estimates that start without knowledge and learn from completed jobs, as one
+ * command. */
 #include "simulator/experiment/experiment_command.h"
 
 static const char usage[] =

@@ -116,13 +116,15 @@ def features_of(jobs):
     columns = [np.unique(column, return_inverse=True)[1] for column in (jobs["user"], jobs["group"], names, jobs["gpu_type"])]
     columns += [jobs["gpus"], jobs["submit_s"] // 3600 % 24, jobs["submit_s"] // 86400 % 7]
     means = np.full((len(names), 6), np.nan)
-    recent = defaultdict(list)
+    sums, counts, recent = defaultdict(float), defaultdict(int), defaultdict(list)
     for what, job in in_order(jobs):
         for i, key in enumerate([("user", jobs["user"][job]), ("name", jobs["user"][job], names[job])]):
             if what == "end":
-                recent[key].append(jobs["log_s"][job])
+                sums[key] += jobs["log_s"][job]
+                counts[key] += 1
+                recent[key] = [*recent[key], jobs["log_s"][job]][-5:]
             elif recent[key]:
-                means[job, 3 * i:3 * i + 3] = np.mean(recent[key]), np.mean(recent[key][-5:]), recent[key][-1]
+                means[job, 3 * i:3 * i + 3] = sums[key] / counts[key], sum(recent[key]) / len(recent[key]), recent[key][-1]
     return np.column_stack([*columns, means])
 
 

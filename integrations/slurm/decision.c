@@ -106,8 +106,8 @@ static uint32_t wanted_minutes(const sl_site *site, const mdot_prediction *p, do
     return minutes < 1 ? 1 : (uint32_t)minutes;
 }
 
-/* The same by the user's earlier jobs of this name. Five of them are needed, because a limit that is too short costs the
- * user a job. */
+/* The same by the user's earlier jobs of this name. Five of them are needed, because a limit that is too short costs
+ * the user a job. */
 static uint32_t minutes_by_history(const sl_site *site, const mdot_history_estimate *history)
 {
     const double least_jobs = 5;

@@ -1,9 +1,9 @@
 /* experiment.h — one question over many windows of traces: what do errors of estimates cost?
  *
  * mdot-figure4 is the survey's figure 4: shortest remaining service first with mispredicted durations, compared with
- * policies that use no estimates. mdot-cold-start has estimates that learn while a window runs. An arm is a policy with an estimate. Each arm runs on each window, at the trace's own load
- * and at given loads; random arms run once per seed. All results are relative to shortest remaining service first
- * with true durations in the same window.
+ * policies that use no estimates. mdot-cold-start has estimates that learn while a window runs. An arm is a policy
+ * with an estimate. Each arm runs on each window, at the trace's own load and at given loads; random arms run once per
+ * seed. All results are relative to shortest remaining service first with true durations in the same window.
  *
  *   arms.c      the lists of arms           run_experiment.c     windows times arms
  *   bands.c     means and confidence        arm_estimator.c      the estimator of an arm

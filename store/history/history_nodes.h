@@ -15,7 +15,8 @@ typedef struct hs_durations {
 } hs_durations;
 
 /* Statistics of one key. A job is compared with the estimate at its submission, and other jobs of the key have ended
- * since then. Therefore a key keeps its durations at a few earlier times, whose distances grow from a minute to days. */
+ * since then. Therefore a key keeps its durations at a few earlier times, whose distances grow from a minute to
+ * days. */
 typedef struct hs_node {
     uint64_t hash;
     hs_durations now, earlier[HS_EARLIER]; /* the latest first; weight 0: empty */
@@ -27,8 +28,8 @@ typedef struct hs_node {
 
 /* Returns the durations that the key had at a time; NULL: none. */
 const hs_durations *hs_node_at(const hs_node *node, double time_s);
-/* Keeps the present durations as earlier ones, where it is time to do so. Call it before a job that ended at `time_s` is
- * added. */
+/* Keeps the present durations as earlier ones, where it is time to do so. Call it before a job that ended at `time_s`
+ * is added. */
 void hs_node_keep(hs_node *node, double time_s);
 
 typedef struct hs_nodes hs_nodes;
