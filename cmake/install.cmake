@@ -34,7 +34,8 @@ endif()
 install(
   DIRECTORY include/mdot
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  COMPONENT dev ${without_store})
+  COMPONENT dev ${without_store}
+  PATTERN mdot_history.h EXCLUDE) # its library serves programs of this project only
 
 # ---- find_package(mdot) ---------------------------------------------------------------------------------------------
 

@@ -12,18 +12,31 @@ const char *sc_name_estimate(const sc_request *request)
     return request->estimate != NULL ? request->estimate : "oracle";
 }
 
-mdot_status sc_make_estimator(const sc_request *request, const sc_workload *workload, sc_estimator *out_estimator,
-                              sc_errors *out_errors, mdot_error *err)
+/* Estimates of durations that learn from completed jobs. */
+static const struct {
+    const char *name;
+    mdot_status (*make)(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err);
+    sc_errors errors;
+} learners[] = {{"history", sc_estimator_make_history, SC_ERRORS_RESIDUAL},
+                {"rolling", sc_estimator_make_rolling, SC_ERRORS_TOTAL},
+                {"last-two", sc_estimator_make_last_two, SC_ERRORS_TOTAL}};
+enum { LEARNERS = sizeof learners / sizeof learners[0] };
+
+static mdot_status make_base(const sc_request *request, const sc_workload *workload, sc_estimator *out_estimator,
+                             sc_errors *out_errors, mdot_error *err)
 {
     const char *name = sc_name_estimate(request);
-    bool learns = strcmp(name, "history") == 0;
-    *out_errors = request->has_errors ? request->errors : learns ? SC_ERRORS_TOTAL : SC_ERRORS_SCALE;
+    size_t learner = 0;
+    while (learner < LEARNERS && strcmp(name, learners[learner].name) != 0) learner++;
+    *out_errors = request->has_errors  ? request->errors
+                  : learner < LEARNERS ? learners[learner].errors
+                                       : SC_ERRORS_SCALE;
     if (request->factors_path != NULL) {
         double *factors;
         mdot_status status = sc_read_factors(request->factors_path, workload, &factors, err);
         return status == MDOT_OK ? sc_estimator_make_fixed(factors, out_estimator, err) : status;
     }
-    if (learns) return sc_estimator_make_history(workload, out_estimator, err);
+    if (learner < LEARNERS) return learners[learner].make(workload, out_estimator, err);
     if (strncmp(name, "error:", 6) == 0) {
         char *end;
         double error = strtod(name + 6, &end);
@@ -33,9 +46,20 @@ mdot_status sc_make_estimator(const sc_request *request, const sc_workload *work
                          name + 6);
     }
     if (strcmp(name, "oracle") != 0)
-        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "unknown estimate \"%s\"; known are oracle, history, error:M",
-                         name);
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "unknown estimate \"%s\"; known are oracle, history, rolling, last-two, error:M", name);
     *out_estimator = sc_estimator_oracle();
+    return MDOT_OK;
+}
+
+mdot_status sc_make_estimator(const sc_request *request, const sc_workload *workload, sc_estimator *out_estimator,
+                              sc_errors *out_errors, mdot_error *err)
+{
+    sc_estimator base = {0};
+    mdot_status status = make_base(request, workload, &base, out_errors, err);
+    if (status != MDOT_OK) return status;
+    if (request->learns) return sc_estimator_make_learning(workload, &base, NULL, out_estimator, err);
+    *out_estimator = base;
     return MDOT_OK;
 }
 
@@ -57,7 +81,7 @@ mdot_status sc_make_upper_quantiles(const sc_request *request, const sc_workload
     if (predicted_s == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count);
     mdot_status status = sc_make_estimator(request, workload, &estimator, &errors, err);
     if (status == MDOT_OK && estimator.learn != NULL)
-        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "--idle excludes --estimate history");
+        status = mdot_fail(err, MDOT_INVALID_ARGUMENT, "--idle excludes estimates that learn");
     for (uint32_t i = 0; status == MDOT_OK && i < workload->job_count; i++) {
         double work_s = workload->jobs[i].work;
         predicted_s[i] = upper_of(request) * work_s * estimator.factor(estimator.self, workload, i, work_s);

@@ -27,14 +27,18 @@ static const char help[] =
     "                      GPU types are then names of mdot; without --throughputs, jobs run at the "
     "predicted speed\n"
     "  --predictor FILE    the compiled predictor for --sweep\n"
-    "  --estimate E        durations that policies assume: oracle, history, or error:M for "
-    "log-normal factors of mean\n"
-    "                      error M (default oracle)\n"
+    "  --estimate E        durations that policies assume: oracle, or error:M for log-normal factors of mean "
+    "error M; or learned\n"
+    "                      from completed jobs: history, rolling (means), last-two (of a user) (default oracle)\n"
+    "  --learn             correct --estimate error:M, --factors or --sweep by the completed jobs of the same "
+    "job_type, "
+    "or user\n"
+    "                      and name\n"
     "  --factors FILE      job_id,factor: predicted over true duration of each job, instead of "
     "--estimate\n"
     "  --errors scale|total  error in the step time with known steps, or in the total duration "
     "without corrections\n"
-    "                      (default: scale, with history total)\n"
+    "                      (default: scale; rolling and last-two: total; history: the median of the rest)\n"
     "  --window FROM:COUNT  only COUNT jobs from FROM on, among those that fit the cluster\n"
     "  --scale-load L      stretch submit times until the load is L\n"
     "  --restart-cost B[,D]  duration of a restart in seconds: B + D (log2(GPUs) + 1) (default 0)\n"
@@ -167,6 +171,7 @@ enum {
     DEADLINES,
     IDLE,
     UPPER,
+    LEARN,
     SWEEP,
     PREDICTOR,
     POWER,
@@ -207,6 +212,9 @@ static bool take(int option, char *value, sc_request *request)
         return true;
     case PER_JOB:
         request->jobs_path = value;
+        return true;
+    case LEARN:
+        request->learns = true;
         return true;
     case IDLE:
         request->idle_path = value;
@@ -263,6 +271,9 @@ static bool check(const sc_request *request)
     if (request->idle_path != NULL && (request->gpus > 0 || request->cluster_path != NULL || request->policy_count > 0))
         return refuse("--idle excludes --gpus, --cluster and --policy");
     if (request->factors_path != NULL && request->estimate != NULL) return refuse("--factors excludes --estimate");
+    if (request->learns && request->estimate != NULL && strncmp(request->estimate, "error:", 6) != 0)
+        return refuse("--learn corrects --estimate error:M, --factors or --sweep, not --estimate %s",
+                      request->estimate);
     if (request->idle_path != NULL) return true;
     if ((request->gpus > 0) == (request->cluster_path != NULL)) return refuse("expected either --gpus or --cluster");
     if (request->power_w > 0 && request->cluster_path == NULL) return refuse("--power requires --cluster with watts");
@@ -292,6 +303,7 @@ bool sc_read_options(int argc, char **argv, sc_request *out_request, int *out_st
                                             {"deadlines", required_argument, NULL, DEADLINES},
                                             {"idle", required_argument, NULL, IDLE},
                                             {"upper", required_argument, NULL, UPPER},
+                                            {"learn", no_argument, NULL, LEARN},
                                             {"sweep", required_argument, NULL, SWEEP},
                                             {"predictor", required_argument, NULL, PREDICTOR},
                                             {"power", required_argument, NULL, POWER},

@@ -12,7 +12,8 @@ typedef struct sc_request {
         *sweep_path, *predictor_path;
     const sc_policy *policies[SC_MAX_POLICIES];
     size_t policy_count;
-    const char *estimate; /* "oracle", "error:E", "history" */
+    const char *estimate; /* "oracle", "error:E", "history", "rolling", "last-two" */
+    bool learns;          /* --learn */
     bool has_errors;      /* --errors was given */
     sc_errors errors;
     int gpus;

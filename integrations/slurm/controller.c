@@ -5,6 +5,7 @@
 #include "integrations/slurm/parcel.h"
 #include "integrations/slurm/trust.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,6 +37,7 @@ typedef struct task {
     sl_parcel parcel;  /* only its job is used; its texts are ignored */
     sl_request request;
     sl_submission submission; /* copies of the caller's texts */
+    mdot_history_estimate history;
     sl_decision decision;
     mdot_status status;
     mdot_error error;
@@ -63,6 +65,7 @@ struct sl_controller {
     loaded in_use;
     sl_cluster *cluster; /* NULL: unknown */
     sl_outcomes *outcomes;
+    sl_durations *durations;
     sl_budget budget;
 };
 
@@ -78,7 +81,10 @@ sl_controller *sl_controller_create(const char *site_path)
     pthread_condattr_init(&monotonic); /* these calls always succeed on Linux */
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     c->outcomes = sl_outcomes_create();
-    if (c->outcomes == NULL) {
+    c->durations = sl_durations_create();
+    if (c->outcomes == NULL || c->durations == NULL) {
+        sl_outcomes_destroy(c->outcomes);
+        sl_durations_destroy(c->durations);
         free(c);
         return NULL;
     }
@@ -119,6 +125,7 @@ void sl_controller_destroy(sl_controller *c)
     forget(&c->in_use);
     free(c->cluster);
     sl_outcomes_destroy(c->outcomes);
+    sl_durations_destroy(c->durations);
     pthread_cond_destroy(&c->done);
     pthread_cond_destroy(&c->requested);
     pthread_mutex_destroy(&c->mutex);
@@ -271,12 +278,25 @@ void sl_controller_outcomes_path(sl_controller *c, char out_path[SL_PATH_BYTES])
     pthread_mutex_unlock(&c->mutex);
 }
 
+sl_durations *sl_controller_durations(sl_controller *c)
+{
+    return c->durations;
+}
+
+void sl_controller_history_path(sl_controller *c, char out_path[SL_PATH_BYTES])
+{
+    pthread_mutex_lock(&c->mutex);
+    memcpy(out_path, c->in_use.site.history, SL_PATH_BYTES);
+    pthread_mutex_unlock(&c->mutex);
+}
+
 /* ---- Deciding: the predicting thread ----------------------------------------------------------------------------- */
 
 static mdot_status answer(const sl_controller *c, task *t)
 {
     mdot_job *job = NULL;
     sl_oracle oracle = {c->in_use.context, c->in_use.calibration};
+    t->submission.history = t->history.weight > 0 ? &t->history : NULL;
     mdot_status status = mdot_job_parse(t->parcel.job, t->parcel.job_bytes, &job, &t->error);
     if (status == MDOT_OK)
         status = sl_decide(&c->in_use.site, &oracle, job, &t->request, &t->submission, &t->decision, &t->error);
@@ -343,6 +363,15 @@ static bool copy(const char *text, const char **out_copy)
     return text == NULL || *out_copy != NULL;
 }
 
+/* Looks the job up in the history, which takes some microseconds. */
+static void ask_history(const sl_controller *c, const sl_submission *submission, task *t)
+{
+    char user[16];
+    sl_gpus gpus = sl_gpus_of(submission);
+    mdot_history_job job = sl_durations_job(submission, &gpus, floor(seconds_of(CLOCK_REALTIME)), user);
+    sl_durations_ask(c->durations, &job, &t->history);
+}
+
 /* Makes the task from the environment and `submission`. The caller empties it, also after a failure. */
 static mdot_status make_task(const sl_controller *c, const char *const *environment, size_t count,
                              const sl_submission *submission, task *t, mdot_error *err)
@@ -357,6 +386,8 @@ static mdot_status make_task(const sl_controller *c, const char *const *environm
     t->submission = *submission;
     t->submission.partitions = t->submission.default_partition = NULL;
     t->submission.per_job = t->submission.per_node = t->submission.per_socket = t->submission.per_task = NULL;
+    t->submission.account = t->submission.name = NULL; /* only the history needs them */
+    ask_history(c, submission, t);
     t->submission.understatement =
         sl_outcomes_understatement(c->outcomes, submission->user, seconds_of(CLOCK_REALTIME));
     if (submission->cluster == NULL && c->cluster != NULL &&

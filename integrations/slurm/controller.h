@@ -3,6 +3,7 @@
 #define SL_CONTROLLER_H
 
 #include "integrations/slurm/decision.h"
+#include "integrations/slurm/durations.h"
 #include "integrations/slurm/outcomes.h"
 
 typedef struct sl_controller sl_controller;
@@ -25,6 +26,9 @@ void sl_controller_set_cluster(sl_controller *controller, sl_cluster *cluster);
  * empty. */
 sl_outcomes *sl_controller_outcomes(sl_controller *controller);
 void sl_controller_outcomes_path(sl_controller *controller, char out_path[SL_PATH_BYTES]);
+/* The same for the durations of jobs. */
+sl_durations *sl_controller_durations(sl_controller *controller);
+void sl_controller_history_path(sl_controller *controller, char out_path[SL_PATH_BYTES]);
 
 /* Decides on a request whose environment holds a parcel (parcel.h). A status other than OK gives the reason why there
  * is no prediction. Opens no file. Any thread may call it.

@@ -106,6 +106,18 @@ static uint32_t wanted_minutes(const sl_site *site, const mdot_prediction *p, do
     return minutes < 1 ? 1 : (uint32_t)minutes;
 }
 
+/* The same by the user's earlier jobs of this name. Five of them are needed, because a limit that is too short costs
+ * the user a job. */
+static uint32_t minutes_by_history(const sl_site *site, const mdot_history_estimate *history)
+{
+    const double least_jobs = 5;
+    if (history == NULL || !site->limits_by_history || history->key < MDOT_HISTORY_KEY_USER_NAME ||
+        history->weight < least_jobs)
+        return 0;
+    double seconds = mdot_history_quantile_s(history, site->quantile) * site->margin + site->startup_s;
+    return (uint32_t)fmax(fmin(ceil(seconds / 60), MOST_MINUTES), 1);
+}
+
 uint32_t sl_priority(const sl_site *site, double predicted_s, uint32_t binding_minutes, int64_t gpus,
                      double understatement)
 {
@@ -180,15 +192,24 @@ __attribute__((format(printf, 2, 3))) static void put(char comment[SL_COMMENT_BY
     va_end(args);
 }
 
+/* Without a number of steps, the comment has the duration by the jobs that ended on the cluster. */
+static void write_history(const mdot_history_estimate *e, char comment[SL_COMMENT_BYTES])
+{
+    put(comment, " history_s=%.0f history_interval_s=%.0f..%.0f history_jobs=%.0f early_failure=%.2g", e->median_s,
+        mdot_history_quantile_s(e, .05), mdot_history_quantile_s(e, .95), ceil(e->weight), e->early_failure);
+}
+
 /* Writes a comment that consists of mdot's own numbers and of names from its tables, so that it is free of user
  * input. */
-static void write_comment(const sl_gpus *gpus, const mdot_prediction *p, double steps, sl_decision *d)
+static void write_comment(const sl_gpus *gpus, const mdot_prediction *p, double steps,
+                          const mdot_history_estimate *history, sl_decision *d)
 {
     put(d->comment, "mdot: gpu=%s gpus=%lld step_ms=%.4g interval_ms=%.4g..%.4g", d->place.gpu, (long long)gpus->gpus,
         p->step_ms, p->lower_ms, p->upper_ms);
     if (steps > 0)
         put(d->comment, " steps=%.0f total_s=%.1f interval_s=%.1f..%.1f", steps, d->total_s, 1e-3 * steps * p->lower_ms,
             1e-3 * steps * p->upper_ms);
+    if (steps == 0 && history != NULL) write_history(history, d->comment);
     put(d->comment, " memory_gib=%.3g fits=%s", (double)p->peak_memory_bytes / 1073741824, p->fits ? "yes" : "no");
     if (d->place.price > 0 && steps > 0)
         put(d->comment, " cost=%.4g", d->place.price * (double)gpus->gpus * d->total_s / 3600);
@@ -271,7 +292,8 @@ mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_j
                      .step_ms = predictions[best].step_ms,
                      .total_s = 1e-3 * steps * predictions[best].step_ms};
     const char *list = is_chosen ? d.place.partition : partitions_of(submission);
-    uint32_t wanted = wanted_minutes(site, &predictions[best], steps);
+    uint32_t wanted =
+        steps > 0 ? wanted_minutes(site, &predictions[best], steps) : minutes_by_history(site, submission->history);
     if (wanted > 0 && submission->own_minutes == 0) d.limit_minutes = sl_limit_minutes(site, submission, list, wanted);
     d.binding_minutes = sl_binding_minutes(submission, list, d.limit_minutes);
     int64_t gpu_count = occupied_gpus(submission, &gpus, places[best]);
@@ -279,7 +301,7 @@ mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_j
     if (is_trusted && gpu_count > 0 && steps > 0 && site->priority_weight > 0)
         d.priority = sl_priority(site, d.total_s, d.binding_minutes, gpu_count, submission->understatement);
     d.has_priority = d.priority > 0;
-    write_comment(&gpus, &predictions[best], steps, &d);
+    write_comment(&gpus, &predictions[best], steps, submission->history, &d);
     *out_decision = d;
     return MDOT_OK;
 }

@@ -6,7 +6,7 @@
  *
  * A thread watches everything that may take time: the site's files and, through Slurm's own requests, partitions, nodes
  * and jobs. job_submit runs under slurmctld's locks and only looks at what the thread found. The thread also corrects
- * the priority of a job whose request was changed later, and remembers how long jobs ran (outcomes.h).
+ * the priority of a job whose request was changed later, and remembers how long jobs ran (outcomes.h, durations.h).
  *
  * Slurm's headers belong to one version, and slurmctld only loads plugins that were built with its own headers.
  */
@@ -134,16 +134,24 @@ static bool read_comment(const char *comment, const char *key, double *out)
     return end != at + strlen(pattern) && isfinite(*out);
 }
 
-/* GPUs of a job as it is requested now. */
+/* A job as it is requested now. */
+static sl_submission submission_of(const slurm_job_info_t *job)
+{
+    return (sl_submission){.per_job = job->tres_per_job,
+                           .per_node = job->tres_per_node,
+                           .per_socket = job->tres_per_socket,
+                           .per_task = job->tres_per_task,
+                           .nodes = job->num_nodes == NO_VAL ? 0 : job->num_nodes,
+                           .sockets = job->sockets_per_node == NO_VAL16 ? 0 : job->sockets_per_node,
+                           .tasks = job->num_tasks == NO_VAL ? 0 : job->num_tasks,
+                           .user = job->user_id,
+                           .account = job->account,
+                           .name = job->name};
+}
+
 static int64_t requested_gpus(const slurm_job_info_t *job)
 {
-    sl_submission s = {.per_job = job->tres_per_job,
-                       .per_node = job->tres_per_node,
-                       .per_socket = job->tres_per_socket,
-                       .per_task = job->tres_per_task,
-                       .nodes = job->num_nodes == NO_VAL ? 0 : job->num_nodes,
-                       .sockets = job->sockets_per_node == NO_VAL16 ? 0 : job->sockets_per_node,
-                       .tasks = job->num_tasks == NO_VAL ? 0 : job->num_tasks};
+    sl_submission s = submission_of(job);
     return sl_gpus_of(&s).gpus;
 }
 
@@ -182,11 +190,68 @@ static bool remember_outcome(const slurm_job_info_t *job, time_t from, time_t un
     return true;
 }
 
-/* The file of outcomes: mdot.conf's, or one in Slurm's folder of state. */
+/* Adds the duration of a job that ended in the same period, whether or not it came with --mdot. */
+static bool remember_duration(const slurm_job_info_t *job, time_t from, time_t until)
+{
+    uint32_t state = job->job_state & JOB_STATE_BASE;
+    bool has_run = state > JOB_SUSPENDED && job->start_time != 0 && job->end_time > job->start_time;
+    if (!has_run || job->end_time < from || job->end_time >= until) return false;
+    sl_submission s = submission_of(job);
+    sl_gpus gpus = sl_gpus_of(&s);
+    if (!gpus.is_requested || gpus.is_mixed) return false;
+    char user[16];
+    mdot_history_job ended = sl_durations_job(&s, &gpus, (double)job->submit_time, user);
+    mdot_outcome outcome = state == JOB_COMPLETE                           ? MDOT_OUTCOME_COMPLETED
+                           : state == JOB_FAILED || state == JOB_OOM       ? MDOT_OUTCOME_FAILED
+                           : state == JOB_TIMEOUT || state == JOB_DEADLINE ? MDOT_OUTCOME_TIMED_OUT
+                                                                           : MDOT_OUTCOME_CANCELLED;
+    sl_durations_add(sl_controller_durations(controller), &ended, outcome, difftime(job->end_time, job->start_time),
+                     (double)job->end_time);
+    return true;
+}
+
+/* A file of the plugin: mdot.conf's, or one in Slurm's folder of state. */
+static void get_path(void (*configured)(sl_controller *, char *), const char *name, char out_path[SL_PATH_BYTES])
+{
+    configured(controller, out_path);
+    if (out_path[0] == '\0') snprintf(out_path, SL_PATH_BYTES, "%s/%s", slurm_conf.state_save_location, name);
+}
+
 static void get_outcomes_path(char out_path[SL_PATH_BYTES])
 {
-    sl_controller_outcomes_path(controller, out_path);
-    if (out_path[0] == '\0') snprintf(out_path, SL_PATH_BYTES, "%s/mdot_outcomes", slurm_conf.state_save_location);
+    get_path(sl_controller_outcomes_path, "mdot_outcomes", out_path);
+}
+
+static void get_history_path(char out_path[SL_PATH_BYTES])
+{
+    get_path(sl_controller_history_path, "mdot_history", out_path);
+}
+
+/* Writing the history takes some tenths of a second, and the history answers no submission meanwhile. Therefore it is
+ * written once in five minutes, and when the plugin ends. */
+static void save_history(bool is_new, bool ends)
+{
+    enum { PERIOD_S = 300 };
+    static bool is_unsaved;
+    static double saved_s;
+    char path[SL_PATH_BYTES];
+    mdot_error err = {0};
+    is_unsaved |= is_new;
+    if (!is_unsaved || (!ends && monotonic_s() - saved_s < PERIOD_S)) return;
+    get_history_path(path);
+    if (sl_durations_save(sl_controller_durations(controller), path, &err) != MDOT_OK)
+        slurm_error("%s: %s", plugin_type, err.message);
+    is_unsaved = false;
+    saved_s = monotonic_s();
+}
+
+static void load_history(void)
+{
+    char path[SL_PATH_BYTES];
+    mdot_error err = {0};
+    get_history_path(path);
+    mdot_status status = sl_durations_load(sl_controller_durations(controller), path, &err);
+    if (status != MDOT_OK && status != MDOT_NOT_FOUND) slurm_error("%s: %s", plugin_type, err.message);
 }
 
 static void save_outcomes(void)
@@ -213,16 +278,18 @@ static void watch_jobs(void)
 {
     static time_t counted_until; /* 0 at first: earlier jobs were counted before slurmctld started */
     job_info_msg_t *jobs = NULL;
-    bool is_new = false;
+    bool is_new = false, has_durations = false;
     time_t until = time(NULL), from = counted_until != 0 ? counted_until : until;
     if (slurm_load_jobs(0, &jobs, SHOW_ALL | SHOW_DETAIL) != SLURM_SUCCESS) return;
     for (uint32_t i = 0; i < jobs->record_count; i++) {
         correct_priority(&jobs->job_array[i]);
         is_new |= remember_outcome(&jobs->job_array[i], from, until);
+        has_durations |= remember_duration(&jobs->job_array[i], from, until);
     }
     counted_until = until;
     slurm_free_job_info_msg(jobs);
     if (is_new) save_outcomes();
+    save_history(has_durations, false);
 }
 
 /* ---- The watching thread ----------------------------------------------------------------------------------------- */
@@ -257,12 +324,15 @@ static void *watch_all(void *unused)
     (void)unused;
     bool was_modified = false;
     load_outcomes();
+    load_history();
     for (int round = 0;; round++) {
         refresh();
         watch_cluster();
         if (was_modified || round % JOB_ROUNDS == 0) watch_jobs();
-        if (!wait_seconds(CLUSTER_S, &was_modified)) return NULL;
+        if (!wait_seconds(CLUSTER_S, &was_modified)) break;
     }
+    save_history(false, true);
+    return NULL;
 }
 
 /* Starts the thread at the first request or modification, because slurmctld forks before that. */
@@ -389,7 +459,9 @@ int job_submit(job_desc_msg_t *request, uint32_t user, char **out_message)
                                 .has_deadline = request->deadline != 0 && request->deadline != (time_t)NO_VAL,
                                 .has_reservation = request->reservation != NULL && request->reservation[0] != '\0',
                                 .is_exclusive = request->shared == JOB_SHARED_NONE,
-                                .user = user};
+                                .user = user,
+                                .account = request->account,
+                                .name = request->name};
     sl_decision decision;
     mdot_error err = {0};
     if (sl_controller_decide(controller, environment, request->spank_job_env_size, &submission, &decision, &err) ==

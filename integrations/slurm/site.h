@@ -26,6 +26,7 @@ typedef struct sl_site {
     char predictor[SL_PATH_BYTES];
     char calibration[SL_PATH_BYTES]; /* file of `mdot calibrate`; may be empty */
     char outcomes[SL_PATH_BYTES];    /* file of the users' records (outcomes.h); empty: the plugin's default */
+    char history[SL_PATH_BYTES];     /* file of the jobs' durations (durations.h); empty: the plugin's default */
     size_t most_job_bytes;
     size_t most_work;             /* operators times places of one prediction */
     double user_ms;               /* time of predictions that a user may take in a minute */
@@ -34,6 +35,7 @@ typedef struct sl_site {
     double margin;                /* factor on the limit */
     double startup_s;             /* added to the limit */
     bool limits_doubtful;         /* also set limits for jobs outside of the predictor's training data */
+    bool limits_by_history;       /* also set limits by the user's earlier jobs of this name, if steps are unknown */
     double priority_weight;       /* priority of the shortest job; 0: leave priorities as they are */
     sl_order order;               /* measure of a short job: time, or time multiplied by GPUs */
     double shortest_s, longest_s; /* lengths that get the full weight and zero */

@@ -4,6 +4,8 @@
 
 #include "integrations/slurm/partition.h"
 
+#include "mdot/mdot_history.h"
+
 /* Texts may be NULL, and numbers 0, if the request leaves them open. */
 typedef struct sl_submission {
     const char *partitions;                                 /* "a100,h100"; empty: the default one */
@@ -15,6 +17,8 @@ typedef struct sl_submission {
     bool has_deadline, has_reservation;
     bool is_exclusive; /* takes whole nodes, with all their GPUs */
     uint32_t user;
+    const char *account, *name;           /* of the job */
+    const mdot_history_estimate *history; /* its duration by the jobs that ended on the cluster; NULL: unknown */
     double understatement;     /* how much longer the user's jobs ran than they stated (outcomes.h); 0: unknown */
     const sl_cluster *cluster; /* NULL: unknown; the request then keeps its limit and place */
 } sl_submission;

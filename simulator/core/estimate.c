@@ -21,10 +21,20 @@ double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job)
 double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double remaining, double executed_s)
 {
     double factor = estimate->factors[job], duration_s = estimate->durations_s[job];
+    if (estimate->errors == SC_ERRORS_RESIDUAL)
+        return estimate->estimator->remaining(estimate->estimator->self, job, executed_s);
     if (estimate->errors == SC_ERRORS_TOTAL) return fmax(0, factor * duration_s - executed_s);
     double work = estimate->workload->jobs[job].work;
     /* For a job without a kind, work is in seconds. This form is then exact, as comparisons of policies require. */
     return work == duration_s ? factor * remaining : factor * duration_s * (remaining / work);
+}
+
+bool sc_estimate_renew(const sc_estimate *estimate, uint32_t job)
+{
+    const sc_estimator *estimator = estimate->estimator;
+    if (estimate->errors != SC_ERRORS_RESIDUAL || estimator->renew == NULL) return false;
+    estimator->renew(estimator->self, estimate->workload, job);
+    return true;
 }
 
 double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus)

@@ -1,30 +1,38 @@
 /* estimate.h — the durations of jobs that a policy estimates. Policies read only this, never the true durations.
  *
  * An estimator (estimate/) states once, when a job arrives, the factor by which its duration is mispredicted. The
- * remaining time follows from one of two error models:
+ * remaining time follows from one of three error models:
  *
- *   scale  steps are known and the step time is mispredicted: factor · remaining. It shrinks to 0 as the job ends.
- *   total  the duration is mispredicted and never corrected: max(0, factor · duration - executed).
+ *   scale      steps are known and the step time is mispredicted: factor · remaining. It shrinks to 0 as the job ends.
+ *   total      the duration is mispredicted and never corrected: max(0, factor · duration - executed).
+ *   residual   the estimator knows a distribution of the duration, and states the remaining time itself. It may grow,
+ *              because a job that outlasts others of its kind is likely to go on.
  */
 #ifndef SC_ESTIMATE_H
 #define SC_ESTIMATE_H
 
 #include "simulator/core/workload.h"
 
-typedef enum sc_errors { SC_ERRORS_SCALE, SC_ERRORS_TOTAL } sc_errors;
+typedef enum sc_errors { SC_ERRORS_SCALE, SC_ERRORS_TOTAL, SC_ERRORS_RESIDUAL } sc_errors;
 
 typedef struct sc_estimator {
     /* Returns predicted over true duration of a job that has just arrived, above 0. `duration_s` is the true
      * duration, or the estimated one of its kind. */
     double (*factor)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
-    /* Learns from a completed job that took `duration_s`; may be NULL. */
-    void (*learn)(void *self, const sc_workload *workload, uint32_t job, double duration_s);
+    /* Learns from a job that has just completed after it took `duration_s`; may be NULL. */
+    void (*learn)(void *self, const sc_workload *workload, uint32_t job, double duration_s, double now_s);
+    /* Returns the estimated rest of a job that has arrived, in seconds; NULL if the error model is another one than
+     * residual. */
+    double (*remaining)(void *self, uint32_t job, double executed_s);
+    /* Estimates a job again, from what was learned since it arrived; NULL: an estimate stays as it is. */
+    void (*renew)(void *self, const sc_workload *workload, uint32_t job);
     void (*destroy)(void *self);
     void *self;
 } sc_estimator;
 
 typedef struct sc_estimate {
     const sc_workload *workload;
+    const sc_estimator *estimator; /* of the residual error model */
     sc_errors errors;
     double *factors;     /* for each job that has arrived */
     double *durations_s; /* duration of each job on a node of its fastest type, before the factor: the estimate for its
@@ -38,6 +46,8 @@ double sc_estimate_base_duration_s(const sc_workload *workload, const sc_job *jo
 double sc_estimate_duration_s(const sc_estimate *estimate, uint32_t job);
 /* Predicted seconds that a job still needs, given its `remaining` work and the `executed_s` seconds that it has run. */
 double sc_estimate_remaining_s(const sc_estimate *estimate, uint32_t job, double remaining, double executed_s);
+/* Estimates a job again if the estimator learns distributions. Returns whether the remaining time may have changed. */
+bool sc_estimate_renew(const sc_estimate *estimate, uint32_t job);
 /* Predicted work per second on `gpus` GPUs of one node of a type; 0 if the job does not run there, in truth or by the
  * estimate. */
 double sc_estimate_speed(const sc_estimate *estimate, uint32_t job, unsigned type, int gpus);

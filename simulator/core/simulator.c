@@ -90,7 +90,8 @@ static void complete(simulation *s)
         s->states[job].phase = SC_DONE;
         s->states[job].part_count = 0;
         s->states[job].end_s = s->states[job].due_s;
-        if (s->estimator->learn != NULL) s->estimator->learn(s->estimator->self, s->workload, job, s->durations_s[job]);
+        if (s->estimator->learn != NULL)
+            s->estimator->learn(s->estimator->self, s->workload, job, s->durations_s[job], s->view.now_s);
         s->done++;
         report_progress(s);
     }
@@ -311,6 +312,7 @@ static mdot_status prepare(simulation *s, mdot_error *err)
         s->estimate.durations_s[i] = sc_estimate_base_duration_s(s->workload, job, s->cluster->type_count);
     }
     s->estimate.workload = s->workload;
+    s->estimate.estimator = s->estimator;
     s->estimate.errors = s->options->errors;
     s->view = (sc_view){.workload = s->workload,
                         .cluster = s->cluster,

@@ -4,12 +4,18 @@
 #include <math.h>
 #include <stdlib.h>
 
+void sc_job_free(sc_job *job)
+{
+    free(job->id);
+    free(job->group);
+    free(job->user);
+    free(job->name);
+    free(job->gpu_type);
+}
+
 void sc_workload_free(sc_workload *workload)
 {
-    for (size_t i = 0; i < workload->job_count; i++) {
-        free(workload->jobs[i].id);
-        free(workload->jobs[i].group);
-    }
+    for (size_t i = 0; i < workload->job_count; i++) sc_job_free(&workload->jobs[i]);
     for (size_t i = 0; i < workload->kind_count; i++) free(workload->kinds[i].name);
     free(workload->jobs);
     free(workload->kinds);

@@ -7,7 +7,7 @@
 #ifndef SC_WORKLOAD_H
 #define SC_WORKLOAD_H
 
-#include "mdot/mdot_base.h"
+#include "mdot/mdot_history.h"
 
 enum {
     SC_NONE = 0xffffffff, /* absent job or kind */
@@ -26,14 +26,17 @@ typedef struct sc_kind {
 
 typedef struct sc_job {
     char *id;
-    char *group; /* user or name, the key of history; NULL if the trace omits it */
+    char *group; /* user or name, the key of the rolling mean; NULL if the trace omits it */
     double submit_s;
     double deadline_s; /* on the clock of submit_s; INFINITY: no deadline */
     double weight;     /* relative entitlement to GPU time; 1 if the trace omits it */
     double work;       /* steps if the job has a kind; otherwise seconds on `gpus` GPUs, which is its duration */
     int gpus;
-    uint32_t kind; /* SC_NONE: no kind */
-    double spread; /* slowdown on several nodes relative to one; 0: as its kind */
+    uint32_t kind;                /* SC_NONE: no kind */
+    double spread;                /* slowdown on several nodes relative to one; 0: as its kind */
+    char *user, *name, *gpu_type; /* keys of history; NULL if the trace omits them */
+    mdot_outcome outcome;         /* its end in the trace */
+    double limit_s;               /* requested time limit; 0: the trace omits it */
 } sc_job;
 
 /* Jobs in order of arrival: by submit_s, and in the trace's order if that is equal. */
@@ -45,6 +48,8 @@ typedef struct sc_workload {
 } sc_workload;
 
 void sc_workload_free(sc_workload *workload);
+/* Frees the texts of a job. */
+void sc_job_free(sc_job *job);
 
 /* Returns log2 of a power of two below 2^SC_WIDTHS, else SC_WIDTHS. */
 unsigned sc_width_of(int gpus);

@@ -1,106 +1,149 @@
-/* history.c — the knowledge of a scheduler that lacks predictions: how long similar jobs took.
+/* history.c — estimates from a history of completed jobs (mdot_history.h), which starts empty.
  *
- * This is the rolling estimate of Helios (Hu et al., SC 2021) without its trees: the mean over completed jobs of the
- * same group (user or name) and width, falling back to the group and then to all jobs. It learns while the simulation
- * runs.
+ * A history knows a distribution of a job's duration instead of one number. The remaining time is therefore that of
+ * Gittins' index: the least ratio of expected time to probability of completion, over all spans for which the job might
+ * run next. It equals the remaining time if that is certain. For a wide distribution it is shorter, because the job may
+ * soon turn out to be a short one, and it grows while the job runs. Serving the least index first minimises the mean
+ * completion time on one server (Gittins, 1979); Tiresias ranks jobs of unknown duration in this way, too.
  */
+#include "mdot/mdot_history.h"
+
 #include "simulator/estimate/estimators.h"
+#include "simulator/estimate/history_job.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-typedef struct tally {
-    double sum_s;
-    size_t count;
-} tally;
+mdot_history_job sc_history_job_of(const sc_job *job)
+{
+    return (mdot_history_job){.struct_size = sizeof(mdot_history_job),
+                              .user = job->user != NULL ? job->user : job->group,
+                              .group = job->user != NULL ? job->group : NULL,
+                              .name = job->name,
+                              .gpu_type = job->gpu_type,
+                              .gpus = job->gpus,
+                              .submit_s = job->submit_s};
+}
+
+/* A job that has arrived. */
+typedef struct arrived {
+    mdot_history_estimate estimate;
+    double executed_s, index_s; /* Gittins' index at this executed time */
+} arrived;
 
 typedef struct history {
-    uint32_t *group, *class_of; /* for each job: its group, and its group with its width */
-    tally *groups, *classes;
-    tally all;
+    mdot_history *jobs;
+    arrived *arrived;
 } history;
 
 static void destroy(void *memory)
 {
     history *self = memory;
     if (self == NULL) return;
-    free(self->group);
-    free(self->class_of);
-    free(self->groups);
-    free(self->classes);
+    mdot_history_destroy(self->jobs);
+    free(self->arrived);
     free(self);
 }
 
+/* Traces are checked when they are read, so that a history accepts all of their jobs. If memory runs out, the history
+ * lacks a job or keeps its first estimate. */
 static double factor(void *memory, const sc_workload *workload, uint32_t job, double duration_s)
 {
-    (void)workload;
-    const history *self = memory;
-    const tally *known = &self->classes[self->class_of[job]];
-    if (known->count == 0) known = &self->groups[self->group[job]];
-    if (known->count == 0) known = &self->all;
-    double predicted_s = known->count > 0 ? known->sum_s / (double)known->count : 3600;
-    return fmax(predicted_s, 1) / fmax(duration_s, 1);
-}
-
-static void add(tally *to, double duration_s)
-{
-    to->sum_s += duration_s;
-    to->count++;
-}
-
-static void learn(void *memory, const sc_workload *workload, uint32_t job, double duration_s)
-{
-    (void)workload;
     history *self = memory;
-    add(&self->classes[self->class_of[job]], duration_s);
-    add(&self->groups[self->group[job]], duration_s);
-    add(&self->all, duration_s);
+    mdot_history_job question = sc_history_job_of(&workload->jobs[job]);
+    arrived *a = &self->arrived[job];
+    *a = (arrived){.estimate = MDOT_INIT(mdot_history_estimate), .executed_s = -1};
+    mdot_history_ask(self->jobs, &question, &a->estimate, NULL);
+    return fmax(a->estimate.median_s, 1) / fmax(duration_s, 1);
 }
 
-typedef struct entry {
-    const char *group;
-    int gpus;
-    uint32_t job;
-} entry;
+/* A possible rest of a job's time. */
+typedef struct rest {
+    double seconds, probability;
+} rest;
 
-static int by_group(const void *a, const void *b)
+enum { DURATIONS = 24, FAILURES = 6, RESTS = DURATIONS + FAILURES };
+
+static size_t insert(rest rests[RESTS], size_t count, rest added)
 {
-    const entry *x = a, *y = b;
-    int order = strcmp(x->group, y->group);
-    return order != 0 ? order : (x->gpus > y->gpus) - (x->gpus < y->gpus);
+    size_t i = count;
+    for (; i > 0 && rests[i - 1].seconds > added.seconds; i--) rests[i] = rests[i - 1];
+    rests[i] = added;
+    return count + 1;
+}
+
+/* Represents the distribution of the rest by values in ascending order; the sum of their probabilities may be below 1.
+ * Times until early failures are log-normal with σ = 1. */
+static size_t list_rests(const mdot_history_estimate *e, double executed_s, rest out_rests[RESTS])
+{
+    static const double normal[FAILURES] = {-1.383, -.674, -.210, .210, .674, 1.383}; /* at 1/12, 3/12 … */
+    size_t count = 0;
+    for (int i = 0; i < DURATIONS; i++)
+        out_rests[count++] = (rest){.seconds = mdot_history_remaining_s(e, executed_s, (i + .5) / DURATIONS),
+                                    .probability = (1 - e->early_failure) / DURATIONS};
+    for (int i = 0; i < FAILURES; i++) {
+        double rest_s = e->failure_s * exp(normal[i]) - executed_s;
+        if (rest_s > 0) count = insert(out_rests, count, (rest){rest_s, e->early_failure / FAILURES});
+    }
+    return count;
+}
+
+static double gittins_index_s(const mdot_history_estimate *e, double executed_s)
+{
+    rest rests[RESTS];
+    size_t count = list_rests(e, executed_s, rests);
+    double left = 0, ended = 0, spent_s = 0, least_s = INFINITY;
+    for (size_t i = 0; i < count; i++) left += rests[i].probability;
+    for (size_t i = 0; i < count; i++) {
+        left -= rests[i].probability;
+        ended += rests[i].probability;
+        spent_s += rests[i].probability * rests[i].seconds;
+        least_s = fmin(least_s, (spent_s + fmax(left, 0) * rests[i].seconds) / ended);
+    }
+    return least_s;
+}
+
+static void renew(void *memory, const sc_workload *workload, uint32_t job)
+{
+    history *self = memory;
+    mdot_history_job question = sc_history_job_of(&workload->jobs[job]);
+    mdot_history_ask(self->jobs, &question, &self->arrived[job].estimate, NULL);
+    self->arrived[job].executed_s = -1;
+}
+
+/* The index is computed again whenever the executed time has grown by 3 %. */
+static double remaining(void *memory, uint32_t job, double executed_s)
+{
+    const history *self = memory;
+    arrived *a = &self->arrived[job];
+    if (a->executed_s < 0 || executed_s > 1.03 * a->executed_s + 1 || executed_s < a->executed_s) {
+        a->executed_s = executed_s;
+        a->index_s = gittins_index_s(&a->estimate, executed_s);
+    }
+    return a->index_s;
+}
+
+static void learn(void *memory, const sc_workload *workload, uint32_t job, double duration_s, double now_s)
+{
+    history *self = memory;
+    const sc_job *ended = &workload->jobs[job];
+    mdot_history_job added = sc_history_job_of(ended);
+    mdot_history_add(self->jobs, &added, ended->outcome, duration_s, now_s, NULL);
 }
 
 mdot_status sc_estimator_make_history(const sc_workload *workload, sc_estimator *out_estimator, mdot_error *err)
 {
-    size_t count = workload->job_count;
     history *self = calloc(1, sizeof *self);
-    entry *entries = calloc(count + 1, sizeof *entries);
-    if (self != NULL) {
-        self->group = calloc(count + 1, sizeof *self->group);
-        self->class_of = calloc(count + 1, sizeof *self->class_of);
-        self->groups = calloc(count + 1, sizeof *self->groups);
-        self->classes = calloc(count + 1, sizeof *self->classes);
-    }
-    if (self == NULL || entries == NULL || self->group == NULL || self->class_of == NULL || self->groups == NULL ||
-        self->classes == NULL) {
+    if (self != NULL) self->arrived = calloc(workload->job_count + 1, sizeof *self->arrived);
+    mdot_status status =
+        self != NULL && self->arrived != NULL
+            ? mdot_history_create(NULL, &self->jobs, err)
+            : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the history of %zu jobs", workload->job_count);
+    if (status != MDOT_OK) {
         destroy(self);
-        free(entries);
-        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for the history of %zu jobs", count);
+        return status;
     }
-    for (size_t i = 0; i < count; i++) {
-        const sc_job *job = &workload->jobs[i];
-        entries[i] = (entry){.group = job->group != NULL ? job->group : "", .gpus = job->gpus, .job = (uint32_t)i};
-    }
-    qsort(entries, count, sizeof *entries, by_group);
-    uint32_t group = 0, class = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0 && strcmp(entries[i].group, entries[i - 1].group) != 0) group++;
-        if (i > 0 && by_group(&entries[i], &entries[i - 1]) != 0) class ++;
-        self->group[entries[i].job] = group;
-        self->class_of[entries[i].job] = class;
-    }
-    free(entries);
-    *out_estimator = (sc_estimator){.factor = factor, .learn = learn, .destroy = destroy, .self = self};
+    *out_estimator = (sc_estimator){
+        .factor = factor, .learn = learn, .remaining = remaining, .renew = renew, .destroy = destroy, .self = self};
     return MDOT_OK;
 }

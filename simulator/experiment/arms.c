@@ -27,14 +27,20 @@ static mdot_status add_errors(ex_setup *setup, ex_kind kind, const char *what, m
     return status;
 }
 
+static double mean_error(const ex_predictions *p, size_t column)
+{
+    double error = 0;
+    for (size_t j = 0; j < p->network_count; j++)
+        error += fabs(p->factors[column * p->network_count + j] - 1) / (double)p->network_count;
+    return error;
+}
+
 static mdot_status add_predictors(ex_setup *setup, mdot_error *err)
 {
     const ex_predictions *p = &setup->predictions;
     mdot_status status = MDOT_OK;
     for (size_t i = 0; status == MDOT_OK && i < p->predictor_count; i++) {
-        ex_arm arm = {.kind = EX_PREDICTED, .column = (int)i};
-        for (size_t j = 0; j < p->network_count; j++)
-            arm.error += fabs(p->factors[i * p->network_count + j] - 1) / (double)p->network_count;
+        ex_arm arm = {.kind = EX_PREDICTED, .error = mean_error(p, i), .column = (int)i};
         snprintf(arm.label, sizeof arm.label, "SRSF, %.30s", p->names[i]);
         status = add(setup, arm, "srsf", err);
     }
@@ -56,6 +62,46 @@ mdot_status ex_list_arms(ex_setup *setup, mdot_error *err)
         ex_arm arm = {.kind = EX_BLIND, .column = EX_NO_COLUMN};
         strcpy(arm.label, blind[i].label);
         status = add(setup, arm, blind[i].policy, err);
+    }
+    return status;
+}
+
+/* Returns the column of the predictor mdot. */
+static mdot_status find_mdot(const ex_predictions *p, int *out_column, mdot_error *err)
+{
+    for (size_t i = 0; i < p->predictor_count; i++) {
+        if (strcmp(p->names[i], "mdot") != 0) continue;
+        *out_column = (int)i;
+        return MDOT_OK;
+    }
+    return mdot_fail(err, MDOT_INVALID_ARGUMENT, "--predictions must name a table with the column mdot");
+}
+
+mdot_status ex_list_learning_arms(ex_setup *setup, mdot_error *err)
+{
+    static const struct {
+        const char *label, *policy;
+        ex_kind kind;
+    } arms[] = {{"SRSF, exact", "srsf", EX_EXACT},
+                {"SRSF, cold mdot", "srsf", EX_PREDICTED},
+                {"SRSF, mdot that learns", "srsf", EX_LEARNED},
+                {"SRSF, history", "srsf", EX_HISTORY},
+                {"SRSF, mdot or history", "srsf", EX_MIXED},
+                {"SRSF, rolling means", "srsf", EX_ROLLING},
+                {"SRSF, last two", "srsf", EX_LAST_TWO},
+                {"LAS, continuous", "las", EX_BLIND},
+                {"FIFO that skips", "fjf", EX_BLIND}};
+    int column = EX_NO_COLUMN;
+    mdot_status status = find_mdot(&setup->predictions, &column, err);
+    for (size_t i = 0; status == MDOT_OK && i < sizeof arms / sizeof arms[0]; i++) {
+        bool is_predicted = arms[i].kind == EX_PREDICTED || arms[i].kind == EX_LEARNED || arms[i].kind == EX_MIXED;
+        ex_arm arm = {.kind = arms[i].kind, .error = -1, .column = is_predicted ? column : EX_NO_COLUMN};
+        if (arm.kind == EX_EXACT) arm.error = 0;
+        if (arm.kind == EX_PREDICTED) arm.error = mean_error(&setup->predictions, (size_t)column);
+        snprintf(arm.label, sizeof arm.label, "%s", arms[i].label);
+        if (arm.kind == EX_MIXED)
+            snprintf(arm.label, sizeof arm.label, "SRSF, mdot for %.0f %%, else history", 100 * setup->known_share);
+        status = add(setup, arm, arms[i].policy, err);
     }
     return status;
 }

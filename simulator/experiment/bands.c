@@ -44,6 +44,18 @@ static ex_band band_of_cells(const ex_setup *setup, const ex_results *results, s
     return ex_band_of(values, count);
 }
 
+ex_band ex_part_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm,
+                     size_t part)
+{
+    double values[MAX_WINDOWS];
+    assert(setup->windows <= MAX_WINDOWS);
+    for (size_t window = 0; window < setup->windows; window++)
+        values[window] = log(ex_cell_at(setup, results, load, trace, window, arm)->parts_jct_s[part] /
+                             ex_cell_at(setup, results, load, trace, window, 0)->parts_jct_s[part]);
+    ex_band band = ex_band_of(values, setup->windows);
+    return (ex_band){.mean = exp(band.mean), .low = exp(band.low), .high = exp(band.high), .count = band.count};
+}
+
 ex_band ex_ratio_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm)
 {
     ex_band band = band_of_cells(setup, results, load, trace, arm, true);

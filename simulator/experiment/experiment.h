@@ -1,12 +1,13 @@
 /* experiment.h — one question over many windows of traces: what do errors of estimates cost?
  *
- * This is the survey's figure 4: shortest remaining service first with mispredicted durations, compared with policies
- * that use no estimates. An arm is a policy with an estimate. Each arm runs on each window, at the trace's own load
- * and at given loads; random arms run once per seed. All results are relative to shortest remaining service first
- * with true durations in the same window.
+ * mdot-figure4 is the survey's figure 4: shortest remaining service first with mispredicted durations, compared with
+ * policies that use no estimates. mdot-cold-start has estimates that learn while a window runs. An arm is a policy
+ * with an estimate. Each arm runs on each window, at the trace's own load and at given loads; random arms run once per
+ * seed. All results are relative to shortest remaining service first with true durations in the same window.
  *
- *   arms.c      the list of arms            run_experiment.c     windows times arms
- *   bands.c     means and confidence        experiment_table.c, json.c, svg.c    output
+ *   arms.c      the lists of arms           run_experiment.c     windows times arms
+ *   bands.c     means and confidence        arm_estimator.c      the estimator of an arm
+ *   experiment_table.c, svg.c, curves_svg.c     output
  */
 #ifndef SC_EXPERIMENT_H
 #define SC_EXPERIMENT_H
@@ -16,7 +17,7 @@
 
 #include <stdio.h>
 
-enum { EX_MAX_TRACES = 8, EX_MAX_ARMS = 48, EX_NO_COLUMN = -1, EX_LOADS = 2 };
+enum { EX_MAX_TRACES = 8, EX_MAX_ARMS = 48, EX_NO_COLUMN = -1, EX_LOADS = 2, EX_PARTS = 10 };
 
 /* Networks with measured step times, and predictions of them: network, further information about the network,
  * step_ms, and one column per predictor. */
@@ -30,18 +31,23 @@ mdot_status ex_predictions_read(const char *path, ex_predictions *out_prediction
 void ex_predictions_free(ex_predictions *predictions);
 
 typedef enum ex_kind {
-    EX_BLIND,    /* a policy that uses no estimates */
-    EX_EXACT,    /* true durations */
-    EX_SCALE,    /* log-normal errors of step times */
-    EX_TOTAL,    /* log-normal errors of total durations, never corrected */
-    EX_PREDICTED /* a predictor's own errors */
+    EX_BLIND,     /* a policy that uses no estimates */
+    EX_EXACT,     /* true durations */
+    EX_SCALE,     /* log-normal errors of step times */
+    EX_TOTAL,     /* log-normal errors of total durations, never corrected */
+    EX_PREDICTED, /* a predictor's own errors */
+    EX_LEARNED,   /* the same, corrected by completed jobs */
+    EX_HISTORY,   /* durations of a history */
+    EX_MIXED,     /* EX_LEARNED for jobs with known steps, EX_HISTORY for the others */
+    EX_ROLLING,   /* mean durations of completed jobs of the same group and width */
+    EX_LAST_TWO   /* mean durations of the user's last two completed jobs */
 } ex_kind;
 
 typedef struct ex_arm {
     char label[48];
     const sc_policy *policy;
     ex_kind kind;
-    double error; /* mean of |predicted over true - 1|; for a predictor, that of its column */
+    double error; /* mean of |predicted over true - 1|; for a predictor, that of its column; below 0: unknown */
     int column;   /* column of the predictions, or EX_NO_COLUMN */
 } ex_arm;
 
@@ -52,6 +58,7 @@ typedef struct ex_setup {
     size_t windows, jobs; /* windows per trace, jobs per window */
     size_t seeds;
     double loads[EX_LOADS]; /* 0: the trace's own load */
+    double known_share;     /* share of jobs with known steps in EX_MIXED */
     ex_predictions predictions;
     ex_arm arms[EX_MAX_ARMS]; /* the first is the exact arm, the reference of all others */
     size_t arm_count;
@@ -59,10 +66,20 @@ typedef struct ex_setup {
 
 /* Fills the arms: those of the survey, and one for each predictor. */
 mdot_status ex_list_arms(ex_setup *setup, mdot_error *err);
+/* Fills the arms with estimates that learn. INVALID_ARGUMENT unless the predictions have a column mdot. */
+mdot_status ex_list_learning_arms(ex_setup *setup, mdot_error *err);
+
+/* Makes the estimator of an arm for one window; *out_errors is its error model. The memory of `digests`, one per job,
+ * is the caller's and must outlive the estimator. */
+mdot_status ex_make_estimator(const ex_setup *setup, const ex_arm *arm, const sc_workload *workload, uint64_t seed,
+                              uint64_t *digests, sc_estimator *out_estimator, sc_errors *out_errors, mdot_error *err);
+/* Does the arm depend on the seed? */
+bool ex_is_random(const ex_arm *arm);
 
 /* One window under one arm: mean completion time over the seeds, and its ratio to the exact arm in the same window. */
 typedef struct ex_cell {
     double mean_jct_s, ratio;
+    double parts_jct_s[EX_PARTS]; /* the same of jobs in each tenth of the window, in order of submission */
 } ex_cell;
 
 typedef struct ex_results {
@@ -91,10 +108,17 @@ ex_band ex_band_of(const double *values, size_t count);
 /* Bands over the windows of one trace, or of all traces (trace = trace_count): ratios, with a geometric mean, or
  * completion times in hours. */
 ex_band ex_ratio_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm);
+/* The mean over the windows of a trace of the logarithm of this ratio in one tenth of the window. */
+ex_band ex_part_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm,
+                     size_t part);
 ex_band ex_hours_band(const ex_setup *setup, const ex_results *results, size_t load, size_t trace, size_t arm);
 
 void ex_print_table(FILE *stream, const ex_setup *setup, const ex_results *results); /* Markdown */
 void ex_print_json(FILE *stream, const ex_setup *setup, const ex_results *results);
 void ex_print_svg(FILE *stream, const ex_setup *setup, const ex_results *results);
+/* Completion times of each arm over those of exact SRSF, along the window. */
+void ex_print_curves(FILE *stream, const ex_setup *setup, const ex_results *results);
+/* Writes text of a drawing, with escapes. */
+void ex_print_svg_text(FILE *stream, const char *text);
 
 #endif

@@ -26,7 +26,7 @@ static void print_load(FILE *stream, const ex_setup *setup, const ex_results *re
     fputs("\n", stream);
     for (size_t arm = 0; arm < setup->arm_count; arm++) {
         fprintf(stream, "| %s |", setup->arms[arm].label);
-        if (setup->arms[arm].kind == EX_BLIND)
+        if (setup->arms[arm].kind == EX_BLIND || setup->arms[arm].error < 0)
             fputs(" – |", stream);
         else
             fprintf(stream, " %.1f %% |", 100 * setup->arms[arm].error);
@@ -74,6 +74,9 @@ static void print_json_arm(FILE *stream, const ex_setup *setup, const ex_results
         for (size_t window = 0; window < setup->windows; window++)
             fprintf(stream, "%s%.3f", window > 0 ? ", " : "",
                     ex_cell_at(setup, results, load, trace, window, arm)->mean_jct_s);
+        fputs("], \"tenths_ratio\": [", stream);
+        for (size_t part = 0; part < EX_PARTS; part++)
+            fprintf(stream, "%s%.4f", part > 0 ? ", " : "", ex_part_band(setup, results, load, trace, arm, part).mean);
         fputs("]", stream);
     }
     fputs("}", stream);

@@ -1,5 +1,4 @@
 /* run_experiment.c — runs every window of every trace under every arm, at its own load and at the given loads. */
-#include "simulator/core/random.h"
 #include "simulator/estimate/estimators.h"
 #include "simulator/experiment/experiment.h"
 #include "simulator/report/simulation_report.h"
@@ -19,53 +18,42 @@ void ex_results_free(ex_results *results)
     *results = (ex_results){0};
 }
 
-/* Assigns a network to each job, drawn with the seed. The error of a predictor for a job is its error for that
- * network. */
-static mdot_status draw_networks(const ex_predictions *p, int column, size_t job_count, uint64_t seed,
-                                 sc_estimator *out_estimator, mdot_error *err)
+/* Adds the mean completion time of each tenth of the window, divided by the number of seeds. */
+static void add_parts(const sc_workload *workload, const sc_result *result, size_t seeds, ex_cell *cell)
 {
-    double *factors = calloc(job_count + 1, sizeof *factors);
-    if (factors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu factors", job_count);
-    for (size_t i = 0; i < job_count; i++)
-        factors[i] = p->factors[(size_t)column * p->network_count + sc_random_next(&seed) % p->network_count];
-    return sc_estimator_make_fixed(factors, out_estimator, err);
-}
-
-static mdot_status make_estimator(const ex_setup *setup, const ex_arm *arm, size_t job_count, uint64_t seed,
-                                  sc_estimator *out_estimator, mdot_error *err)
-{
-    switch (arm->kind) {
-    case EX_SCALE:
-    case EX_TOTAL:
-        return sc_estimator_make_errors(job_count, arm->error, seed, out_estimator, err);
-    case EX_PREDICTED:
-        return draw_networks(&setup->predictions, arm->column, job_count, seed, out_estimator, err);
-    default:
-        *out_estimator = sc_estimator_oracle();
-        return MDOT_OK;
+    size_t count = workload->job_count;
+    for (size_t part = 0; part < EX_PARTS; part++) {
+        size_t from = part * count / EX_PARTS, to = (part + 1) * count / EX_PARTS;
+        double sum_s = 0;
+        for (size_t i = from; i < to; i++) sum_s += result->states[i].end_s - workload->jobs[i].submit_s;
+        cell->parts_jct_s[part] += sum_s / (double)(to - from) / (double)seeds;
     }
 }
 
 static mdot_status run_arm(const ex_setup *setup, const ex_arm *arm, const sc_workload *workload,
-                           const sc_cluster *cluster, double *out_mean_jct_s, mdot_error *err)
+                           const sc_cluster *cluster, ex_cell *cell, mdot_error *err)
 {
-    bool is_random = arm->kind == EX_SCALE || arm->kind == EX_TOTAL || arm->kind == EX_PREDICTED;
-    size_t seeds = is_random ? setup->seeds : 1;
-    mdot_status status = MDOT_OK;
+    size_t seeds = ex_is_random(arm) ? setup->seeds : 1;
+    uint64_t *digests = calloc(workload->job_count + 1, sizeof *digests);
+    mdot_status status = digests != NULL ? MDOT_OK : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for an arm");
     double sum_s = 0;
     for (size_t seed = 1; status == MDOT_OK && seed <= seeds; seed++) {
         sc_estimator estimator = {0};
         sc_result result = {0};
         sc_summary summary;
-        sc_run_options options = {.errors = arm->kind == EX_TOTAL ? SC_ERRORS_TOTAL : SC_ERRORS_SCALE};
-        status = make_estimator(setup, arm, workload->job_count, seed, &estimator, err);
+        sc_run_options options = {0};
+        status = ex_make_estimator(setup, arm, workload, seed, digests, &estimator, &options.errors, err);
         if (status == MDOT_OK) status = sc_simulate(workload, cluster, arm->policy, &estimator, &options, &result, err);
         if (status == MDOT_OK) status = sc_summarise(workload, cluster, &result, &summary, err);
-        if (status == MDOT_OK) sum_s += summary.mean_jct_s;
+        if (status == MDOT_OK) {
+            sum_s += summary.mean_jct_s;
+            add_parts(workload, &result, seeds, cell);
+        }
         sc_result_free(&result);
         sc_estimator_destroy(&estimator);
     }
-    *out_mean_jct_s = sum_s / (double)seeds;
+    free(digests);
+    cell->mean_jct_s = sum_s / (double)seeds;
     return status;
 }
 
@@ -93,7 +81,7 @@ static mdot_status run_window(const ex_setup *setup, const sc_cluster *cluster, 
         results->window_loads[trace * setup->windows + window] = sc_workload_load(&workload, cluster);
     for (size_t arm = 0; status == MDOT_OK && arm < setup->arm_count; arm++) {
         ex_cell *cell = ex_cell_at(setup, results, load, trace, window, arm);
-        status = run_arm(setup, &setup->arms[arm], &workload, cluster, &cell->mean_jct_s, err);
+        status = run_arm(setup, &setup->arms[arm], &workload, cluster, cell, err);
         cell->ratio = cell->mean_jct_s / ex_cell_at(setup, results, load, trace, window, 0)->mean_jct_s;
     }
     sc_workload_free(&workload);

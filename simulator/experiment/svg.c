@@ -22,7 +22,7 @@ typedef struct panel {
 } panel;
 
 /* Escapes the text, because names come from the command line and from files. */
-static void put_text(FILE *stream, const char *text)
+void ex_print_svg_text(FILE *stream, const char *text)
 {
     for (; *text != '\0'; text++) {
         switch (*text) {
@@ -92,7 +92,7 @@ static void put_axes(FILE *stream, const panel *p)
     char load[32] = "unmodified";
     if (p->setup->loads[p->load] > 0) snprintf(load, sizeof load, "load %.2g", p->setup->loads[p->load]);
     fprintf(stream, "<text x=\"%g\" y=\"%g\" font-weight=\"bold\">", p->left, p->top - 8);
-    put_text(stream, p->setup->trace_names[p->trace]);
+    ex_print_svg_text(stream, p->setup->trace_names[p->trace]);
     fprintf(stream, ", %s</text>\n", load);
 }
 
@@ -145,7 +145,7 @@ static void put_predictors(FILE *stream, const panel *p)
                 "<text x=\"%.1f\" y=\"%.1f\" fill=\"%s\">",
                 x, y_of(p, fmin(band.high, p->most_ratio)), y_of(p, band.low), predictor_colour, x, y, name_y - 8,
                 predictor_colour, x - 4, y - 4, predictor_colour, x + 3, name_y, predictor_colour);
-        put_text(stream, p->setup->predictions.names[a->column]);
+        ex_print_svg_text(stream, p->setup->predictions.names[a->column]);
         fputs("</text>\n", stream);
     }
 }

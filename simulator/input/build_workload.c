@@ -19,8 +19,7 @@ mdot_status sc_workload_add(sc_workload *workload, sc_job job, mdot_error *err)
     sc_job *jobs = workload->job_count < SC_NONE ? grow(workload->jobs, workload->job_count, sizeof *jobs) : NULL;
     if (jobs == NULL || job.id == NULL) {
         if (jobs != NULL) workload->jobs = jobs;
-        free(job.id);
-        free(job.group);
+        sc_job_free(&job);
         return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu jobs", workload->job_count + 1);
     }
     workload->jobs = jobs;
@@ -125,8 +124,7 @@ static void drop_wide(sc_workload *workload, const sc_cluster *cluster)
         if (sc_cluster_holds(cluster, job.gpus)) {
             workload->jobs[kept++] = job;
         } else {
-            free(job.id);
-            free(job.group);
+            sc_job_free(&job);
         }
     }
     workload->job_count = kept;
@@ -135,9 +133,7 @@ static void drop_wide(sc_workload *workload, const sc_cluster *cluster)
 static void cut(sc_workload *workload, size_t from, size_t count)
 {
     for (size_t i = 0; i < workload->job_count; i++) {
-        if (i >= from && i - from < count) continue;
-        free(workload->jobs[i].id);
-        free(workload->jobs[i].group);
+        if (i < from || i - from >= count) sc_job_free(&workload->jobs[i]);
     }
     memmove(workload->jobs, workload->jobs + from, count * sizeof *workload->jobs);
     workload->job_count = count;

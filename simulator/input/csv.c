@@ -57,10 +57,12 @@ static mdot_status read_text(const char *path, char **out_text, mdot_error *err)
 
 /* Terminates the field at `begin` and stores the beginning of the next one in *out_next; NULL: it was the last.
  * Returns the field, less its quotes; NULL for a quoted field that lacks its end or is followed by other text. */
-static char *take_field(char *begin, char **out_next)
+static char *take_field(char *begin, char separator, char **out_next)
 {
     char *end = begin, *to = begin;
-    if (*begin == '"') {
+    if (separator == '|') {
+        to = end = begin + strcspn(begin, "|");
+    } else if (*begin == '"') {
         bool is_open = true;
         for (end++; *end != '\0'; end++) {
             if (*end == '"' && end[1] != '"') {
@@ -75,7 +77,7 @@ static char *take_field(char *begin, char **out_next)
     } else {
         to = end = begin + strcspn(begin, ",");
     }
-    *out_next = *end == ',' ? end + 1 : NULL;
+    *out_next = *end == separator ? end + 1 : NULL;
     *to = '\0';
     return begin;
 }
@@ -85,7 +87,11 @@ static mdot_status split(const sc_csv *csv, char *line, char **fields, int *out_
     int count = 0;
     for (char *at = line; at != NULL;) {
         if (count == SC_CSV_MAX_FIELDS) return sc_csv_fail(csv, err, "more than %d fields", SC_CSV_MAX_FIELDS);
-        fields[count] = take_field(at, &at);
+        if (csv->separator == '|' && count + 1 == csv->header_count) {
+            fields[count++] = at; /* with any further separators */
+            break;
+        }
+        fields[count] = take_field(at, csv->separator, &at);
         if (fields[count++] == NULL)
             return sc_csv_fail(csv, err, "a quote is unterminated or is followed by text other than a comma");
     }
@@ -117,7 +123,7 @@ static bool begins_with_field(const char *text, const char *header)
 mdot_status sc_csv_open(const char *path, const char *header, sc_csv *out_csv, mdot_error *err)
 {
     static const char byte_order_mark[] = "\xef\xbb\xbf";
-    sc_csv csv = {.path = path};
+    sc_csv csv = {.path = path, .separator = ','};
     mdot_status status = read_text(path, &csv.text, err);
     if (status != MDOT_OK) return status;
     csv.at = csv.text;
@@ -138,6 +144,7 @@ mdot_status sc_csv_open(const char *path, const char *header, sc_csv *out_csv, m
         status = split(&csv, csv.text, csv.header, &csv.header_count, err);
     } else {
         char *line = take_line(&csv);
+        if (line != NULL && strchr(line, '|') != NULL && strchr(line, ',') == NULL) csv.separator = '|';
         status = line == NULL ? mdot_fail(err, MDOT_MALFORMED, "%s: is empty", path)
                               : split(&csv, line, csv.header, &csv.header_count, err);
     }
@@ -163,6 +170,14 @@ mdot_status sc_csv_next(sc_csv *csv, bool *out_is_row, mdot_error *err)
     if (status == MDOT_OK && csv->field_count != csv->header_count)
         status = sc_csv_fail(csv, err, "%d fields, but the header has %d", csv->field_count, csv->header_count);
     return status;
+}
+
+char *sc_csv_copy(const sc_csv *csv, int column, bool *out_is_missing)
+{
+    if (column == SC_CSV_ABSENT || csv->field[column][0] == '\0') return NULL;
+    char *copy = strdup(csv->field[column]);
+    *out_is_missing = *out_is_missing || copy == NULL;
+    return copy;
 }
 
 int sc_csv_find(const sc_csv *csv, const char *column)

@@ -2,6 +2,8 @@
  * line of a fault.
  *
  * Fields may be in double quotes (RFC 4180), but must end on the same line. Empty lines are skipped.
+ *
+ * The tables of Slurm's sacct are separated by "|" and quote nothing, so that their last field may contain more "|".
  */
 #ifndef SC_CSV_H
 #define SC_CSV_H
@@ -13,7 +15,8 @@ enum { SC_CSV_MAX_FIELDS = 64, SC_CSV_ABSENT = -1 };
 typedef struct sc_csv {
     const char *path;
     char *text, *at;
-    size_t line; /* line of the row that was read last, from 1 */
+    char separator; /* a comma, or "|" if the header has that one */
+    size_t line;    /* line of the row that was read last, from 1 */
     char *header[SC_CSV_MAX_FIELDS], *field[SC_CSV_MAX_FIELDS];
     int header_count, field_count;
 } sc_csv;
@@ -26,6 +29,10 @@ void sc_csv_close(sc_csv *csv);
 /* Reads the next row; *out_is_row is false behind the last. MALFORMED if its number of fields differs from the
  * header's. */
 mdot_status sc_csv_next(sc_csv *csv, bool *out_is_row, mdot_error *err);
+
+/* Returns a copy of the row's text in a column, or NULL if it is empty or the column is SC_CSV_ABSENT. *out_is_missing
+ * becomes true if memory ran out. */
+char *sc_csv_copy(const sc_csv *csv, int column, bool *out_is_missing);
 
 /* Returns the index of a column, or SC_CSV_ABSENT. */
 int sc_csv_find(const sc_csv *csv, const char *column);

@@ -5,12 +5,16 @@
 
 #include "simulator/core/cluster.h"
 
-/* Reads a trace in any form that its header identifies: mdot's own (trace.c) or one of PAI's (pai.c). */
+/* Reads a trace in any form that its header identifies: mdot's own (trace.c), one of PAI's (pai.c), or Slurm's
+ * accounting (sacct.c). */
 mdot_status sc_read_trace(const char *path, sc_workload *out_workload, mdot_error *err);
 
 /* Reads PAI's pai_task_table.csv, with or without its header, or its simulator's table of jobs. For any other file
  * *out_is_pai is false and the workload stays as it is. */
 mdot_status sc_read_pai(const char *path, bool *out_is_pai, sc_workload *out_workload, mdot_error *err);
+
+/* Reads the output of `sacct -P`. For any other file *out_is_sacct is false and the workload stays as it is. */
+mdot_status sc_read_sacct(const char *path, bool *out_is_sacct, sc_workload *out_workload, mdot_error *err);
 
 /* Reads node,type,gpus, one line per node. */
 mdot_status sc_read_cluster(const char *path, sc_cluster *out_cluster, mdot_error *err);
@@ -24,7 +28,7 @@ mdot_status sc_read_throughputs(const char *path, const sc_cluster *cluster, sc_
 
 /* ---- Making a workload ------------------------------------------------------------------------------------------- */
 
-/* Appends a job and takes ownership of id and group, also on failure. */
+/* Appends a job and takes ownership of its texts, also on failure. */
 mdot_status sc_workload_add(sc_workload *workload, sc_job job, mdot_error *err);
 /* Finds or creates the kind of this name. */
 mdot_status sc_workload_add_kind(sc_workload *workload, const char *name, uint32_t *out_kind, mdot_error *err);

@@ -3,17 +3,22 @@
  *
  * pai_task_table.csv has one line per task (role) of a job. It usually lacks the header, which is a separate file. A
  * job holds all GPUs of its tasks at once: inst_num · plan_gpu / 100 each, summed and rounded up. It runs from the
- * first start of its tasks to the last end. The table omits submission times, so the start is used instead. As in
- * studies of the trace, jobs are skipped if they use no GPU, or if a task has another status than Terminated or lacks
- * its times.
+ * first start of its tasks to the last end. As in studies of the trace, jobs are skipped if they use no GPU, or if a
+ * task has another status than Terminated or lacks its times.
+ *
+ * Two other tables of the trace are read if they are in the same folder. pai_job_table.csv has each job's user and the
+ * time of its submission; without it, the start counts as submission. pai_group_tag_table.csv has a tag that jobs with
+ * similar scripts, arguments and data share. The tag is the job's name, because names in the trace are random.
  *
  * The table of its simulator, job_id,…,num_gpu,…,submit_time,num_inst,…,duration,…, has one line per job: num_gpu,
- * which may be a fraction, for each of num_inst instances. `user` is its group.
+ * which may be a fraction, for each of num_inst instances. `user` is its user and its group, and the optional column
+ * `group` its name.
  */
 #include "simulator/input/csv.h"
 #include "simulator/input/input.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +30,8 @@ static const char task_header[] =
 /* ---- The task table ---------------------------------------------------------------------------------------------- */
 
 typedef struct task {
-    const char *job; /* borrowed from the table */
-    size_t line;     /* position in the file, the order of jobs with equal start */
+    const char *job, *gpu_type; /* borrowed from the table */
+    size_t line;                /* position in the file, the order of jobs with equal start */
     double start_s, end_s, gpus;
     bool is_valid; /* status Terminated, with both times */
 } task;
@@ -52,7 +57,8 @@ static int by_line(const void *a, const void *b)
 static mdot_status read_task(const sc_csv *csv, task *out, mdot_error *err)
 {
     const char *const *field = (const char *const *)csv->field;
-    *out = (task){.job = field[0], .line = csv->line, .is_valid = strcmp(field[3], "Terminated") == 0};
+    *out = (task){
+        .job = field[0], .gpu_type = field[9], .line = csv->line, .is_valid = strcmp(field[3], "Terminated") == 0};
     double instances = 1, percent = 0;
     mdot_status status = MDOT_OK;
     if (field[0][0] == '\0') return sc_csv_fail(csv, err, "job_name is empty");
@@ -93,6 +99,7 @@ static void join_tasks(tasks *all)
         task job = all->items[i];
         for (i++; i < all->count && strcmp(all->items[i].job, job.job) == 0; i++) {
             const task *next = &all->items[i];
+            if (job.gpus == 0) job.gpu_type = next->gpu_type;
             job.gpus += next->gpus;
             job.start_s = fmin(job.start_s, next->start_s);
             job.end_s = fmax(job.end_s, next->end_s);
@@ -103,33 +110,137 @@ static void join_tasks(tasks *all)
     all->count = kept;
 }
 
+/* ---- The tables beside it ---------------------------------------------------------------------------------------- */
+
+/* A table that may be absent, with its rows sorted by the first field. */
+typedef struct side_table {
+    sc_csv csv;
+    char *path;
+    char *(*rows)[6]; /* first fields of each row */
+    size_t count;
+} side_table;
+
+static void close_side(side_table *table)
+{
+    free(table->rows);
+    free(table->path);
+    sc_csv_close(&table->csv);
+}
+
+static int by_first_field(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static mdot_status read_side_rows(side_table *table, mdot_error *err)
+{
+    mdot_status status = MDOT_OK;
+    for (bool is_row = true; status == MDOT_OK;) {
+        status = sc_csv_next(&table->csv, &is_row, err);
+        if (status != MDOT_OK || !is_row) break;
+        if ((table->count & (table->count - 1)) == 0) {
+            void *rows = realloc(table->rows, (table->count > 0 ? 2 * table->count : 1) * sizeof *table->rows);
+            if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "%s: no memory", table->path);
+            table->rows = rows;
+        }
+        for (int i = 0; i < 6 && i < table->csv.field_count; i++) table->rows[table->count][i] = table->csv.field[i];
+        table->count++;
+    }
+    if (table->count > 0) qsort(table->rows, table->count, sizeof *table->rows, by_first_field);
+    return status;
+}
+
+/* Opens the table of this name in the folder of `beside`. An absent table has no rows. */
+static mdot_status open_side(const char *beside, const char *name, const char *header, side_table *out_table,
+                             mdot_error *err)
+{
+    const char *slash = strrchr(beside, '/');
+    side_table table = {0};
+    if (asprintf(&table.path, "%.*s%s", slash != NULL ? (int)(slash - beside) + 1 : 0, beside, name) < 0)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a path");
+    mdot_status status = sc_csv_open(table.path, header, &table.csv, err);
+    if (status == MDOT_OK) status = read_side_rows(&table, err);
+    if (status == MDOT_NOT_FOUND) status = MDOT_OK;
+    if (status == MDOT_OK)
+        *out_table = table;
+    else
+        close_side(&table);
+    return status;
+}
+
+/* Returns the row with this first field, or NULL. */
+static char *const *find_side(const side_table *table, const char *first)
+{
+    return table->count > 0 ? bsearch(&first, table->rows, table->count, sizeof *table->rows, by_first_field) : NULL;
+}
+
+static char *copy_text(const char *text, bool *out_is_missing)
+{
+    if (text == NULL || text[0] == '\0') return NULL;
+    char *copy = strdup(text);
+    *out_is_missing = *out_is_missing || copy == NULL;
+    return copy;
+}
+
+/* Adds what the tables beside the task table know about a job. */
+static mdot_status add_side_facts(const side_table *jobs, const side_table *tags, const task *from, sc_job *job,
+                                  mdot_error *err)
+{
+    enum { JOB_INSTANCE = 1, JOB_USER = 2, JOB_START = 4, TAG_GROUP = 3 };
+    bool is_missing = false;
+    char *const *row = find_side(jobs, from->job), *const *tag =
+                                                       row != NULL ? find_side(tags, row[JOB_INSTANCE]) : NULL;
+    job->gpu_type = copy_text(from->gpu_type, &is_missing);
+    if (row != NULL) {
+        char *end;
+        double submit_s = strtod(row[JOB_START], &end);
+        job->user = copy_text(row[JOB_USER], &is_missing);
+        job->group = copy_text(row[JOB_USER], &is_missing);
+        if (end != row[JOB_START] && submit_s >= 0 && submit_s <= from->start_s) job->submit_s = submit_s;
+    }
+    if (tag != NULL) job->name = copy_text(tag[TAG_GROUP], &is_missing);
+    return is_missing ? mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for job %s", from->job) : MDOT_OK;
+}
+
+static mdot_status add_task_job(const sc_csv *csv, const side_table *jobs, const side_table *tags, const task *from,
+                                sc_workload *workload, mdot_error *err)
+{
+    if (from->gpus > MAX_GPUS)
+        return mdot_fail(err, MDOT_MALFORMED, "%s:%zu: job %s has %g GPUs, more than %d", csv->path, from->line,
+                         from->job, from->gpus, MAX_GPUS);
+    sc_job job = {.id = strdup(from->job),
+                  .submit_s = from->start_s,
+                  .deadline_s = INFINITY,
+                  .weight = 1,
+                  .work = from->end_s - from->start_s,
+                  .gpus = (int)ceil(from->gpus),
+                  .kind = SC_NONE};
+    mdot_status status = add_side_facts(jobs, tags, from, &job, err);
+    if (status == MDOT_OK) return sc_workload_add(workload, job, err);
+    sc_job_free(&job);
+    return status;
+}
+
 static mdot_status read_task_table(sc_csv *csv, sc_workload *workload, mdot_error *err)
 {
     tasks all = {0};
-    mdot_status status = read_tasks(csv, &all, err);
+    side_table jobs = {0}, tags = {0};
+    mdot_status status =
+        open_side(csv->path, "pai_job_table.csv", "job_name,inst_id,user,status,start_time,end_time", &jobs, err);
+    if (status == MDOT_OK)
+        status =
+            open_side(csv->path, "pai_group_tag_table.csv", "inst_id,user,gpu_type_spec,group,workload", &tags, err);
+    if (status == MDOT_OK) status = read_tasks(csv, &all, err);
     if (status == MDOT_OK && all.count > 0) {
         qsort(all.items, all.count, sizeof *all.items, by_job);
         join_tasks(&all);
         qsort(all.items, all.count, sizeof *all.items, by_line);
     }
-    for (size_t i = 0; status == MDOT_OK && i < all.count; i++) {
-        const task *job = &all.items[i];
-        if (job->gpus > MAX_GPUS) {
-            status = mdot_fail(err, MDOT_MALFORMED, "%s:%zu: job %s has %g GPUs, more than %d", csv->path, job->line,
-                               job->job, job->gpus, MAX_GPUS);
-            break;
-        }
-        status = sc_workload_add(workload,
-                                 (sc_job){.id = strdup(job->job),
-                                          .submit_s = job->start_s,
-                                          .deadline_s = INFINITY,
-                                          .weight = 1,
-                                          .work = job->end_s - job->start_s,
-                                          .gpus = (int)ceil(job->gpus),
-                                          .kind = SC_NONE},
-                                 err);
-    }
+    for (size_t i = 0; status == MDOT_OK && i < all.count; i++)
+        status = add_task_job(csv, &jobs, &tags, &all.items[i], workload, err);
     free(all.items);
+    close_side(&tags);
+    close_side(&jobs);
     return status;
 }
 
@@ -138,7 +249,8 @@ static mdot_status read_task_table(sc_csv *csv, sc_workload *workload, mdot_erro
 static mdot_status read_job_table(sc_csv *csv, sc_workload *workload, mdot_error *err)
 {
     int id = sc_csv_find(csv, "job_id"), gpus = sc_csv_find(csv, "num_gpu"), user = sc_csv_find(csv, "user");
-    int instances = sc_csv_find(csv, "num_inst"), submit, duration;
+    int instances = sc_csv_find(csv, "num_inst"), group = sc_csv_find(csv, "group"), submit, duration;
+    int gpu_type = sc_csv_find(csv, "gpu_type");
     mdot_status status = sc_csv_need(csv, "submit_time", &submit, err);
     if (status == MDOT_OK) status = sc_csv_need(csv, "duration", &duration, err);
     bool is_row = true;
@@ -157,9 +269,14 @@ static mdot_status read_job_table(sc_csv *csv, sc_workload *workload, mdot_error
             status = sc_csv_fail(csv, err, "num_gpu times num_inst is %g, more than %d", each * count, MAX_GPUS);
         if (status != MDOT_OK || each * count <= 0) continue;
         job.gpus = (int)ceil(each * count - 1e-9);
-        job.id = strdup(csv->field[id]);
-        if (user != SC_CSV_ABSENT && csv->field[user][0] != '\0') job.group = strdup(csv->field[user]);
+        bool is_missing = false;
+        job.id = sc_csv_copy(csv, id, &is_missing);
+        job.group = sc_csv_copy(csv, user, &is_missing);
+        job.user = sc_csv_copy(csv, user, &is_missing);
+        job.name = sc_csv_copy(csv, group, &is_missing);
+        job.gpu_type = sc_csv_copy(csv, gpu_type, &is_missing);
         status = sc_workload_add(workload, job, err);
+        if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a job");
     }
     return status;
 }

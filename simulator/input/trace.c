@@ -4,7 +4,7 @@
  *     job_id,submit_s,gpus,job_type,steps    steps of a kind whose speed is in a table
  *
  * The column gpus may also be called scale_factor. Optional columns for policies or estimates: deadline_s (on the
- * clock of submit_s), weight, group.
+ * clock of submit_s), weight, group, user, name, gpu_type, outcome, limit_s.
  */
 #include "simulator/input/csv.h"
 #include "simulator/input/input.h"
@@ -18,7 +18,7 @@ enum { MAX_GPUS = 1 << 20 };
 #define MAX_SECONDS 1e12 /* whole seconds are exact far beyond, even in sums */
 
 typedef struct columns {
-    int id, submit, gpus, duration, type, steps, deadline, weight, group, spread;
+    int id, submit, gpus, duration, type, steps, deadline, weight, group, spread, user, name, gpu_type, outcome, limit;
 } columns;
 
 static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err)
@@ -30,12 +30,35 @@ static mdot_status find_columns(const sc_csv *csv, columns *out, mdot_error *err
                      .weight = sc_csv_find(csv, "weight"),
                      .group = sc_csv_find(csv, "group"),
                      .spread = sc_csv_find(csv, "spread"),
+                     .user = sc_csv_find(csv, "user"),
+                     .name = sc_csv_find(csv, "name"),
+                     .gpu_type = sc_csv_find(csv, "gpu_type"),
+                     .outcome = sc_csv_find(csv, "outcome"),
+                     .limit = sc_csv_find(csv, "limit_s"),
                      .gpus = sc_csv_find(csv, "scale_factor")};
     mdot_status status = sc_csv_need(csv, "job_id", &out->id, err);
     if (status == MDOT_OK) status = sc_csv_need(csv, "submit_s", &out->submit, err);
     if (status == MDOT_OK && out->gpus == SC_CSV_ABSENT) status = sc_csv_need(csv, "gpus", &out->gpus, err);
     if (status == MDOT_OK && out->type == SC_CSV_ABSENT) status = sc_csv_need(csv, "duration_s", &out->duration, err);
     if (status == MDOT_OK && out->type != SC_CSV_ABSENT) status = sc_csv_need(csv, "steps", &out->steps, err);
+    return status;
+}
+
+/* Reads the columns that estimates from history use. */
+static mdot_status read_history_columns(const sc_csv *csv, const columns *at, sc_job *job, mdot_error *err)
+{
+    static const char *const outcomes[] = {"completed", "failed", "cancelled", "timed-out"};
+    mdot_status status = MDOT_OK;
+    if (at->limit != SC_CSV_ABSENT && csv->field[at->limit][0] != '\0')
+        status = sc_csv_number(csv, at->limit, 0, MAX_SECONDS, &job->limit_s, err);
+    if (status == MDOT_OK && at->outcome != SC_CSV_ABSENT && csv->field[at->outcome][0] != '\0') {
+        int outcome = 0;
+        while (outcome < 4 && strcmp(csv->field[at->outcome], outcomes[outcome]) != 0) outcome++;
+        if (outcome == 4)
+            return sc_csv_fail(csv, err, "outcome is \"%.40s\", but must be completed, failed, cancelled or timed-out",
+                               csv->field[at->outcome]);
+        job->outcome = (mdot_outcome)outcome;
+    }
     return status;
 }
 
@@ -59,10 +82,17 @@ static mdot_status read_job(sc_workload *workload, const sc_csv *csv, const colu
         status = sc_csv_number(csv, at->weight, 1e-6, 1e6, &job.weight, err);
     if (status == MDOT_OK && at->spread != SC_CSV_ABSENT && csv->field[at->spread][0] != '\0')
         status = sc_csv_number(csv, at->spread, 1, MAX_SPREAD, &job.spread, err);
+    if (status == MDOT_OK) status = read_history_columns(csv, at, &job, err);
     if (status != MDOT_OK) return status;
-    job.id = strdup(csv->field[at->id]);
-    if (at->group != SC_CSV_ABSENT && csv->field[at->group][0] != '\0') job.group = strdup(csv->field[at->group]);
-    return sc_workload_add(workload, job, err);
+    bool is_missing = false;
+    job.id = sc_csv_copy(csv, at->id, &is_missing);
+    job.group = sc_csv_copy(csv, at->group, &is_missing);
+    job.user = sc_csv_copy(csv, at->user, &is_missing);
+    job.name = sc_csv_copy(csv, at->name, &is_missing);
+    job.gpu_type = sc_csv_copy(csv, at->gpu_type, &is_missing);
+    status = sc_workload_add(workload, job, err);
+    if (status == MDOT_OK && is_missing) status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for a job");
+    return status;
 }
 
 static mdot_status read_own(const char *path, sc_workload *workload, mdot_error *err)
@@ -84,9 +114,10 @@ static mdot_status read_own(const char *path, sc_workload *workload, mdot_error 
 mdot_status sc_read_trace(const char *path, sc_workload *out_workload, mdot_error *err)
 {
     sc_workload workload = {0};
-    bool is_pai = false;
+    bool is_pai = false, is_sacct = false;
     mdot_status status = sc_read_pai(path, &is_pai, &workload, err);
-    if (status == MDOT_OK && !is_pai) status = read_own(path, &workload, err);
+    if (status == MDOT_OK && !is_pai) status = sc_read_sacct(path, &is_sacct, &workload, err);
+    if (status == MDOT_OK && !is_pai && !is_sacct) status = read_own(path, &workload, err);
     if (status == MDOT_OK) status = sc_workload_finish(&workload, path, err);
     if (status == MDOT_OK)
         *out_workload = workload;

@@ -2,12 +2,12 @@
 #include "simulator/policy/sorted_jobs.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct sc_sorted_jobs {
     sc_order *order;
     uint32_t *jobs; /* capacity: the number of jobs that can run */
     double *keys;
+    uint32_t cursor, arrived; /* position among the jobs that have arrived */
 };
 
 mdot_status sc_sorted_jobs_create(const sc_view *view, void **out_self, mdot_error *err)
@@ -39,14 +39,45 @@ void sc_sorted_jobs_destroy(void *memory)
     free(self);
 }
 
+/* Gives running jobs their new keys: either those whose keys grow, or the others. */
+static void settle(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *key, bool grows)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < view->running_count; i++) {
+        uint32_t job = view->running[i];
+        double next = key(view, job);
+        if ((next > sc_order_key(self->order, job)) != grows) continue;
+        self->jobs[count] = job;
+        self->keys[count++] = next;
+    }
+    sc_order_settle(self->order, self->jobs, self->keys, count);
+}
+
+/* Estimates some of the waiting and running jobs again, in turn, because an estimator may have learned since they
+ * arrived. Running jobs move at the next decision. */
+static void renew_some(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *key)
+{
+    enum { LOOKED_AT = 12 };
+    for (int i = 0; i < LOOKED_AT && self->arrived > 0; i++) {
+        uint32_t job = self->cursor = (self->cursor + 1) % self->arrived;
+        sc_phase phase = view->states[job].phase;
+        if (phase != SC_WAITING && phase != SC_RUNNING) continue;
+        if (!sc_estimate_renew(view->estimate, job)) return;
+        double next = key(view, job);
+        if (phase == SC_WAITING && next != sc_order_key(self->order, job)) sc_order_put_last(self->order, job, next);
+    }
+}
+
 void sc_sorted_jobs_sort(sc_sorted_jobs *self, const sc_view *view, sc_key_fn *key)
 {
     for (size_t i = 0; i < view->completed_count; i++) sc_order_remove(self->order, view->completed[i]);
-    memcpy(self->jobs, view->running, view->running_count * sizeof *self->jobs);
-    for (size_t i = 0; i < view->running_count; i++) self->keys[i] = key(view, view->running[i]);
-    sc_order_settle(self->order, self->jobs, self->keys, view->running_count);
-    for (size_t i = 0; i < view->arrived_count; i++)
+    settle(self, view, key, false);
+    settle(self, view, key, true);
+    renew_some(self, view, key);
+    for (size_t i = 0; i < view->arrived_count; i++) {
         sc_order_put_last(self->order, view->arrived[i], key(view, view->arrived[i]));
+        self->arrived = view->arrived[i] + 1; /* jobs are numbered in order of arrival */
+    }
 }
 
 void sc_sorted_jobs_decide(sc_sorted_jobs *self, const sc_view *view, sc_plan *plan, sc_key_fn *key)

@@ -61,7 +61,7 @@ static void both_error_models_match(void **state)
     sc_workload_free(&w);
 }
 
-static void history_predicts_the_mean_of_similar_jobs(void **state)
+static void rolling_predicts_the_mean_of_similar_jobs(void **state)
 {
     (void)state;
     static const double jobs[][3] = {{0, 1, 100}, {0, 1, 200}, {0, 2, 600}, {0, 1, 50}, {0, 1, 50}, {0, 4, 50}};
@@ -69,15 +69,15 @@ static void history_predicts_the_mean_of_similar_jobs(void **state)
     for (size_t i = 0; i < 4; i++) w.jobs[i].group = strdup("anna");
     w.jobs[5].group = strdup("anna");
     sc_estimator e;
-    assert_int_equal(sc_estimator_make_history(&w, &e, NULL), MDOT_OK);
+    assert_int_equal(sc_estimator_make_rolling(&w, &e, NULL), MDOT_OK);
     assert_true(e.factor(e.self, &w, 3, 50) == 3600.0 / 50);
-    e.learn(e.self, &w, 0, 100);
-    e.learn(e.self, &w, 1, 200);
-    e.learn(e.self, &w, 2, 600);
+    e.learn(e.self, &w, 0, 100, 0);
+    e.learn(e.self, &w, 1, 200, 0);
+    e.learn(e.self, &w, 2, 600, 0);
     assert_true(e.factor(e.self, &w, 3, 50) == 3); /* estimate from group and width: 150 */
     assert_true(e.factor(e.self, &w, 5, 50) == 6); /* estimate from the group: 300 */
     assert_true(e.factor(e.self, &w, 4, 50) == 6); /* estimate from all jobs: 300 */
-    e.learn(e.self, &w, 4, 50);
+    e.learn(e.self, &w, 4, 50, 0);
     assert_true(e.factor(e.self, &w, 4, 50) == 1);
     sc_estimator_destroy(&e);
     sc_workload_free(&w);
@@ -115,7 +115,7 @@ int main(void)
         cmocka_unit_test(sigma_follows_the_mean_error),
         cmocka_unit_test(errors_are_log_normal_with_median_one),
         cmocka_unit_test(both_error_models_match),
-        cmocka_unit_test(history_predicts_the_mean_of_similar_jobs),
+        cmocka_unit_test(rolling_predicts_the_mean_of_similar_jobs),
         cmocka_unit_test(every_policy_uses_estimates_of_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

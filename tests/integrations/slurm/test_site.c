@@ -116,6 +116,8 @@ static void faults_name_their_line(void **state)
     refuses(LEAST "Partition=b MaxTime=1\n", MDOT_MALFORMED, "Partition=b has no Gpu");
     refuses(LEAST "Partition=b Gpu=A100 MaxTime=0\n", MDOT_MALFORMED, "Partition=b has MaxTime=0");
     refuses("Outcomes=here\n" LEAST, MDOT_MALFORMED, "Outcomes is not an absolute path");
+    refuses("History=here\n" LEAST, MDOT_MALFORMED, "History is not an absolute path");
+    refuses("LimitByHistory=perhaps\n" LEAST, MDOT_MALFORMED, "LimitByHistory is \"perhaps\"");
     refuses(LEAST "Partition=b Gpu=A101 MaxTime=1\n", MDOT_INVALID_ARGUMENT, ":3: ");
     refuses(LEAST "Partition=b Gpu=A100 MaxTime=1 Color=red\n", MDOT_MALFORMED,
             "Color is not a setting of a Partition");

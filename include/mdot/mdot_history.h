@@ -1,0 +1,141 @@
+/* mdot_history.h — how long a job will run, from the jobs that a site has completed. libmdot_history, which needs
+ * libmdot's mdot_fail, libc and libm, and neither a file nor a database.
+ *
+ * A history is for jobs whose number of steps is unknown. Each completed job is added under several keys, from the
+ * coarsest (all jobs) to the finest (the same user, name and resources). An estimate begins at the coarsest key and
+ * moves towards the durations of each finer key that has data. The distance that it moves depends on the number of jobs
+ * of the key, and on the success of the key at earlier jobs. Old jobs lose weight.
+ *
+ *     mdot_history_job job = {.struct_size = sizeof job, .user = "anna", .name = "resnet50-lr0.1", .gpus = 4};
+ *     mdot_history_estimate e = MDOT_INIT(mdot_history_estimate);
+ *     mdot_history_ask(history, &job, &e, &err);
+ *     double limit_s = mdot_history_quantile_s(&e, 0.95);
+ *
+ * Threads: a history may be asked from several threads at once, but mdot_history_add excludes all other calls on it.
+ */
+#ifndef MDOT_HISTORY_H
+#define MDOT_HISTORY_H
+
+#include "mdot_base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mdot_history mdot_history;
+
+typedef struct mdot_history_options {
+    size_t struct_size;
+    size_t most_keys;      /* keys that are kept, 64 to 2^24; the one that was used least recently makes room. 0: 65536,
+                            * which take about 8 MB */
+    double half_life_s;    /* time after which a job counts half as much, at least 60; 0: 30 days */
+    uint64_t hash_seed[2]; /* random numbers, if users may choose names that disturb other users' keys */
+} mdot_history_options;
+
+/* Properties of a job that are known when it is submitted. Texts may be NULL or empty if they are unknown; the first
+ * 1024 bytes count. Numbers may be 0 if they are unknown. */
+typedef struct mdot_history_job {
+    size_t struct_size;
+    const char *user, *group; /* group: account, project or virtual cluster */
+    const char *name;         /* name of the job, or another text that recurring jobs share */
+    const char *gpu_type;
+    uint64_t digest; /* of the training job's operators */
+    int gpus;        /* 0 to 2^20 */
+    double submit_s; /* seconds since 1970, or of any other clock: at most 1e12 */
+} mdot_history_job;
+
+/* End of a job: name, value, description. */
+#define MDOT_OUTCOME_MAP(X)                                                                                            \
+    X(COMPLETED, 0, "completed")                                                                                       \
+    X(FAILED, 1, "failed")                                                                                             \
+    X(CANCELLED, 2, "cancelled by its user or by the site")                                                            \
+    X(TIMED_OUT, 3, "ended by its time limit")
+
+typedef enum mdot_outcome {
+#define MDOT_OUTCOME_ENUM(name, value, text) MDOT_OUTCOME_##name = value,
+    MDOT_OUTCOME_MAP(MDOT_OUTCOME_ENUM)
+#undef MDOT_OUTCOME_ENUM
+} mdot_outcome;
+
+/* Keys, from the coarsest to the finest: name, value, text. */
+#define MDOT_HISTORY_KEY_MAP(X)                                                                                        \
+    X(ALL, 0, "all jobs")                                                                                              \
+    X(RESOURCES, 1, "GPUs and their type")                                                                             \
+    X(HOUR, 2, "time of the submission in the week")                                                                   \
+    X(GROUP, 3, "group")                                                                                               \
+    X(USER, 4, "user")                                                                                                 \
+    X(USER_RESOURCES, 5, "user, GPUs")                                                                                 \
+    X(NAME, 6, "name without digits, dates and hashes")                                                                \
+    X(DIGEST, 7, "digest")                                                                                             \
+    X(USER_NAME, 8, "user, name")                                                                                      \
+    X(USER_NAME_RESOURCES, 9, "user, name, GPUs")                                                                      \
+    X(USER_DIGEST_RESOURCES, 10, "user, digest, GPUs")                                                                 \
+    X(USER_EXACT_NAME, 11, "user, unchanged name, GPUs")
+
+typedef enum mdot_history_key {
+#define MDOT_HISTORY_KEY_ENUM(name, value, text) MDOT_HISTORY_KEY_##name = value,
+    MDOT_HISTORY_KEY_MAP(MDOT_HISTORY_KEY_ENUM)
+#undef MDOT_HISTORY_KEY_ENUM
+} mdot_history_key;
+
+/* The distribution of a duration. Its logarithm has Student's t distribution on either side of the median, with a scale
+ * for each side and common degrees of freedom. */
+typedef struct mdot_history_estimate {
+    size_t struct_size;
+    double median_s;
+    double lower_scale, upper_scale; /* of the natural logarithm, above 0 */
+    double degrees;                  /* degrees of freedom: 1, 2, 4 or INFINITY; few are heavy tails */
+    double
+        early_failure; /* probability that the job fails or is cancelled before half of the median, 0 to 1. The fields
+                           * above are for a job that does not */
+    double failure_s;  /* usual time until an early failure, a geometric mean */
+    mdot_history_key key; /* finest key with data */
+    double weight;        /* jobs of that key, less for old ones; 0: nothing is known */
+} mdot_history_estimate;
+
+/* Creates an empty history. `options` may be NULL for the defaults. INVALID_ARGUMENT names the option. The caller
+ * destroys the history; NULL is allowed. */
+mdot_status mdot_history_create(const mdot_history_options *options, mdot_history **out_history, mdot_error *err);
+void mdot_history_destroy(mdot_history *history);
+
+/* Adds a job that ended at `end_s` after it had run for `duration_s` seconds (0 to 1e12; less than 1 ms counts as 1
+ * ms). A job that was cut off counts as longer than it ran, and one that failed early counts only as a failure.
+ * INVALID_ARGUMENT for a number outside of its range; the history stays as it was. Takes constant time. */
+mdot_status mdot_history_add(mdot_history *history, const mdot_history_job *job, mdot_outcome outcome,
+                             double duration_s, double end_s, mdot_error *err);
+
+/* Estimates the duration of a job at its submission. An empty history gives 1 h with wide scales. Takes constant
+ * time and allocates nothing. */
+mdot_status mdot_history_ask(const mdot_history *history, const mdot_history_job *job,
+                             mdot_history_estimate *out_estimate, mdot_error *err);
+
+/* Returns a quantile of the duration in seconds; `probability` is clamped to 0.001 … 0.999. */
+double mdot_history_quantile_s(const mdot_history_estimate *estimate, double probability);
+
+/* Returns a quantile of the time that remains for a job that has run for `executed_s` seconds: above 0. It grows with
+ * `executed_s` in a heavy tail. */
+double mdot_history_remaining_s(const mdot_history_estimate *estimate, double executed_s, double probability);
+
+/* Combines the estimate with another one for the same job, which is a median and a 90 % interval, for example the
+ * predicted step time times the number of steps. Logarithms are weighted by their inverse variance. If the two differ
+ * by more than their scales allow, the result is wider. INVALID_ARGUMENT unless 0 < lower_s <= median_s <= upper_s. */
+mdot_status mdot_history_combine(mdot_history_estimate *estimate, double median_s, double lower_s, double upper_s,
+                                 mdot_error *err);
+
+enum { MDOT_HISTORY_NAME_BYTES = 128 };
+
+/* Writes a job's name as the keys use it: lower-case words, without digits, dates, hashes and identifiers, joined by
+ * "-". For example "ResNet50_lr0.1-20240501-9f3ac2e1" becomes "resnet-lr". `name` may be NULL. */
+void mdot_history_normalise_name(const char *name, char out_name[MDOT_HISTORY_NAME_BYTES]);
+
+/* Writes the history to a file, which is replaced as a whole, and reads it. NOT_FOUND if there is no file; MALFORMED,
+ * with the line, for other contents. The options come from the file, except for most_keys of the arguments. */
+mdot_status mdot_history_save(const mdot_history *history, const char *path, mdot_error *err);
+mdot_status mdot_history_load(const char *path, const mdot_history_options *options, mdot_history **out_history,
+                              mdot_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
