@@ -14,6 +14,9 @@ typedef struct rt_optimizer_memory {
  * that hold the same ones. */
 double rt_zero_part(const mdot_configuration *c, rt_elements elements);
 
+/* The parameters that a GPU of the shard updates. */
+double rt_updated_parameters(const mdot_configuration *c, const mdot_job *job, const rt_shard *shard);
+
 /* State and update of the parameters that a GPU updates, wherever they are (mdot_offload). */
 rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolved_configuration *resolved);
 

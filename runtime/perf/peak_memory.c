@@ -28,9 +28,11 @@
  * Tensor parallelism shards the parameters and activations of the operators that sharding.c shards. Expert parallelism
  * distributes the experts, of which there are as many copies as data-parallel workers. All other parameters have as
  * many copies as the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the
- * parameters of its blocks and of the heavier end. It keeps the activations of as many micro-batches as there are
- * stages after it, and of more in an interleaved pipeline (resolved_configuration.c). The estimate takes the first
- * stage, with at most all micro-batches. Context parallelism divides the activations and copies weights as data
+ * parameters of its blocks. The first one also has the operators before the blocks, and the last one those behind them,
+ * with a copy of the table that a tied head multiplies by. A stage keeps the activations of as many micro-batches as
+ * there are stages from it on, and of more in an interleaved pipeline (resolved_configuration.c), but at most all
+ * micro-batches. The peak is that of the first or of the last stage. Only the last one has the logits. Context
+ * parallelism divides the activations and copies weights as data
  * parallelism does. Sequence parallelism divides the activations that tensor parallelism replicates.
  */
 #include "runtime/perf/peak_memory.h"
@@ -56,16 +58,30 @@ static double both(rt_elements elements)
     return elements.experts + elements.others;
 }
 
+static rt_elements sum_of_elements(rt_elements a, rt_elements b)
+{
+    return (rt_elements){a.others + b.others, a.experts + b.experts};
+}
+
+/* The elements of a stage. A stage without the operators before the blocks has a copy of the tables that its head is
+ * tied to. */
+static rt_elements with_tied(const rt_parts *parts, const rt_parts *tied, const rt_shard *shard)
+{
+    rt_elements own = rt_part_of(parts, shard);
+    return shard->of[RT_PIPELINE_BEFORE] > 0 ? own : sum_of_elements(own, rt_part_of(tied, shard));
+}
+
 rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *shard)
 {
-    return rt_part_of(&job->analysis->sharding.parameters, shard);
+    const rt_sharding *sharding = &job->analysis->sharding;
+    return with_tied(&sharding->parameters, &sharding->tied, shard);
 }
 
 rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *shard)
 {
     const rt_sharding *sharding = &job->analysis->sharding;
-    rt_elements trained = rt_part_of(&sharding->parameters, shard), frozen = rt_part_of(&sharding->frozen, shard);
-    return (rt_elements){trained.others + frozen.others, trained.experts + frozen.experts};
+    return sum_of_elements(rt_parameters_by_kind(job, shard),
+                           with_tied(&sharding->frozen, &sharding->frozen_tied, shard));
 }
 
 double rt_parameters(const mdot_job *job, const rt_shard *shard)
@@ -210,6 +226,16 @@ static double whole_gradients(const parts *p)
     return trained * (p->width.compute * (p->block + p->root) + p->width.reduced * p->block);
 }
 
+/* Bytes of half-precision gradients that stay beside the fp32 ones to which they are added, as in DeepSpeed's
+ * BF16_Optimizer. Megatron adds each gradient at once. */
+static double pass_gradients(const parts *p)
+{
+    const mdot_configuration *c = &p->resolved->configuration.c;
+    bool are_kept = rt_is_mixed(c->precision) && c->zero_stage < 3 && c->gradient_type == MDOT_NUMBER_FP32 &&
+                    c->reduce_type == MDOT_NUMBER_HALF;
+    return are_kept ? HALF_BYTES * p->parameters : 0;
+}
+
 /* Bytes of half-precision copies of weights, of which autocast makes `all`. Quantised weights are copied by
  * dequantisation, one matrix at a time. */
 static double weight_copies(const parts *p, double all)
@@ -250,6 +276,7 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
         at.weights += gathered_weights(p, fraction);
         at.gradients += (p->keeps_gradients || (one_by_one && fraction > 0) ? 1 : fraction) * p->gradients;
         if (fraction > 0 || is_sharded_pipeline(p)) at.gradients += whole_gradients(p);
+        at.gradients += pass_gradients(p);
         at.pass_activations = samples * moments[i].per_sample + moments[i].per_step;
         at.half_weights = weight_copies(p, moments[i].weight_copies);
         at.activations = at.pass_activations + at.half_weights;
@@ -257,7 +284,7 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
     }
 }
 
-rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved)
+static rt_memory measure_stage(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const mdot_configuration *c = &resolved->configuration.c;
     parts p = parts_of(job, resolved);
@@ -271,6 +298,15 @@ rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration
     updating.activations = on_host ? 0 : optimizer.update;
     consider(updating, &largest);
     consider_passes(&p, &m, &largest);
+    return largest;
+}
+
+rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    if (resolved->configuration.c.pipeline_parallel == 1) return measure_stage(job, resolved);
+    rt_resolved_configuration first = rt_first_stage(resolved), last = rt_last_stage(resolved);
+    rt_memory largest = measure_stage(job, &first);
+    consider(measure_stage(job, &last), &largest);
     return largest;
 }
 

@@ -141,6 +141,29 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     out_resolved->activation_case = activation_case_of(c);
 }
 
+/* ---- Stages ------------------------------------------------------------------------------------------------------ */
+
+rt_resolved_configuration rt_first_stage(const rt_resolved_configuration *resolved)
+{
+    rt_resolved_configuration stage = *resolved;
+    stage.shard.of[RT_PIPELINE_BEFORE] = 1;
+    stage.shard.of[RT_PIPELINE_AFTER] = 0;
+    return stage;
+}
+
+/* The last stage of a plain pipeline keeps one micro-batch. With v parts per stage, it has computed all parts but the
+ * last for as many micro-batches as there are stages when it begins its backward pass. */
+rt_resolved_configuration rt_last_stage(const rt_resolved_configuration *resolved)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    rt_resolved_configuration stage = *resolved;
+    double parts = c->virtual_stages, in_flight = ((parts - 1) * c->pipeline_parallel + 1) / parts;
+    stage.shard.of[RT_PIPELINE_BEFORE] = 0;
+    stage.shard.of[RT_PIPELINE_AFTER] = 1;
+    if (in_flight < stage.in_flight) stage.in_flight = in_flight;
+    return stage;
+}
+
 /* ---- Variants ---------------------------------------------------------------------------------------------------- */
 
 rt_resolved_configuration rt_with_micro_batch(const rt_resolved_configuration *resolved, int64_t micro_batch)

@@ -48,6 +48,8 @@ typedef struct rt_sharding {
     rt_parts parameters,
         frozen; /* tables with sparse gradients count as frozen, because no tensor beside them has their
                                   * size except the state of Adam */
+    /* Heads behind the blocks that are tied to a table before them. The last stage of a pipeline has a copy of it. */
+    rt_parts tied, frozen_tied;
     rt_sparse_tables sparse;
     rt_parts half_parameters;        /* trained and frozen parameters of operators that autocast computes in half
                                       * precision */

@@ -189,6 +189,31 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
     mdot_job_destroy(plain);
 }
 
+/* Of 1000 bytes per sample, 800 are as large as the logits, which only the stage with the head has. Two stages divide
+ * the others, and the stage keeps two micro-batches, but the logits of one. */
+static void one_stage_has_the_logits(void **state)
+{
+    (void)state;
+    static const mdot_peak_moment moment = {.per_sample = 1000, .logits = 800};
+    const mdot_recorded_memory recorded = {.precision = MDOT_PRECISION_FP32, .moment_count = 1, .moments = &moment};
+    const mdot_job_program p = {
+        .struct_size = sizeof p, .precision = MDOT_PRECISION_PYTORCH, .recorded_count = 1, .recorded = &recorded};
+    mdot_job *plain = network(-1), *job = NULL;
+    mdot_error err = {0};
+    if (mdot_job_with_program(plain, &p, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
+    r.shard = (rt_shard){1, 1, {1, .5, 0}};
+    mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
+    assert_int_equal(rt_recorded_moments(job, &r, got), 1);
+    assert_true(got[0].per_sample == 100 && got[0].logits == 0);
+    r.shard = (rt_shard){1, 1, {0, .5, 1}};
+    r.in_flight = 2;
+    assert_int_equal(rt_recorded_moments(job, &r, got), 1);
+    assert_true(got[0].per_sample == 100 + 800 / 2 && got[0].logits == 400);
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
 static void weights_have_the_programs_sizes(void **state)
 {
     (void)state;
@@ -245,6 +270,7 @@ int main(void)
         cmocka_unit_test(recorded_case_is_used_as_it_is),
         cmocka_unit_test(other_cases_scale_with_the_analytic_estimates),
         cmocka_unit_test(other_losses_keep_a_part_of_the_logits),
+        cmocka_unit_test(one_stage_has_the_logits),
         cmocka_unit_test(weights_have_the_programs_sizes),
         cmocka_unit_test(every_worker_has_all_buffers),
         cmocka_unit_test(checkpointed_operators_run_forward_again),
