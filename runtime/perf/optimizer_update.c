@@ -115,7 +115,8 @@ rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolve
     mdot_optimizer_kernels kernels = kernels_of(c);
     if (kernels == MDOT_OPTIMIZER_KERNELS_FOREACH) out.update = w.state * rule->list_update * listed;
     if (kernels == MDOT_OPTIMIZER_KERNELS_FOR_LOOP) out.update = loop;
-    if (w.master > 0 && w.gradients < FULL_BYTES) out.update += FULL_BYTES * parameters;
+    if (w.master > 0 && w.gradients < FULL_BYTES) out.flat = FULL_BYTES * parameters;
+    out.update += out.flat;
     return out;
 }
 

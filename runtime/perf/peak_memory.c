@@ -31,7 +31,7 @@
  * parameters of its blocks. The first one also has the operators before the blocks, and the last one those behind them,
  * with a copy of the table that a tied head multiplies by. A stage keeps the activations of as many micro-batches as
  * there are stages from it on, and of more in an interleaved pipeline (resolved_configuration.c), but at most all
- * micro-batches. The peak is that of the first or of the last stage. Only the last one has the logits. Context
+ * micro-batches, and the results that it sent to the next stage. The peak is that of the first or of the last stage. Only the last one has the logits. Context
  * parallelism divides the activations and copies weights as data
  * parallelism does. Sequence parallelism divides the activations that tensor parallelism replicates.
  */
@@ -249,6 +249,17 @@ static double weight_copies(const parts *p, double all)
     return copied + dequantised / p->resolved->shard.tensor;
 }
 
+/* Bytes of the results that a stage sent to the next one. PyTorch's and DeepSpeed's pipelines keep them up to the backward
+ * pass of their micro-batch. */
+static double sent_results(const parts *p)
+{
+    const rt_resolved_configuration *resolved = p->resolved;
+    if (resolved->configuration.c.pipeline_parallel == 1 || resolved->shard.of[RT_PIPELINE_AFTER] > 0) return 0;
+    double width = resolved->activation_case.type == RT_ACTIVATION_FP32 ? 1 : 0.5;
+    double sample = width * p->job->analysis->sharding.border_bytes / resolved->replicated / resolved->sequence;
+    return (double)resolved->configuration.micro_batch * resolved->in_flight * sample;
+}
+
 /* ---- The peak ---------------------------------------------------------------------------------------------------- */
 
 static double sum_of(const rt_memory *m)
@@ -277,7 +288,7 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
         at.gradients += (p->keeps_gradients || (one_by_one && fraction > 0) ? 1 : fraction) * p->gradients;
         if (fraction > 0 || is_sharded_pipeline(p)) at.gradients += whole_gradients(p);
         at.gradients += pass_gradients(p);
-        at.pass_activations = samples * moments[i].per_sample + moments[i].per_step;
+        at.pass_activations = samples * moments[i].per_sample + moments[i].per_step + sent_results(p);
         at.half_weights = weight_copies(p, moments[i].weight_copies);
         at.activations = at.pass_activations + at.half_weights;
         consider(at, largest);

@@ -185,10 +185,12 @@ static void pipeline_parallelism_distributes_blocks(void **state)
     double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
     double weights = 4 * (1000 / 2.0 + (job->analysis->sharding.heavier_end == RT_PIPELINE_BEFORE ? 24 : 0));
     mdot_configuration c = {.batch = 8, .pipeline_parallel = 2, .micro_batches = 4};
-    assert_true(peak(job, c) == 3 * weights + 2 * 2 * a / 2);
+    double sent = job->analysis->sharding.border_bytes;
+    assert_true(sent == 8 * UNIT);
+    assert_true(peak(job, c) == 3 * weights + 2 * 2 * (a / 2 + sent));
     c.micro_batches = 1;
     c.accumulate = 2;
-    assert_true(peak(job, c) == 3 * weights + 8 * 2 * a / 2);
+    assert_true(peak(job, c) == 3 * weights + 8 * 2 * (a / 2 + sent));
     mdot_job_destroy(job);
 }
 
@@ -209,8 +211,8 @@ static mdot_job *language_model(double own)
     return predict_make_job(operators, 4);
 }
 
-/* The first stage has the table and keeps two micro-batches, and the last one has the head and keeps one. A head that
- * is tied to the table adds a copy of it to the last stage, and nothing to the first one. */
+/* The first stage has the table, and keeps two micro-batches with their results. The last one has the head, and keeps
+ * one. A head that is tied to the table adds a copy of it to the last stage. */
 static void stages_of_a_pipeline_have_one_end_each(void **state)
 {
     (void)state;
@@ -220,7 +222,8 @@ static void stages_of_a_pipeline_have_one_end_each(void **state)
         double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
         mdot_configuration c = {.batch = 8, .pipeline_parallel = 2, .micro_batches = 4};
         double copy = heads[i] > 0 ? heads[i] : 400;
-        double first = 3 * 4 * (400 + 500) + 2 * 2 * a / 2, last = 3 * 4 * (500 + copy) + 2 * a / 2;
+        double sent = job->analysis->sharding.border_bytes;
+        double first = 3 * 4 * (400 + 500) + 2 * 2 * (a / 2 + sent), last = 3 * 4 * (500 + copy) + 2 * a / 2;
         assert_true(peak(job, c) == (first > last ? first : last));
         mdot_job_destroy(job);
     }

@@ -189,6 +189,19 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
     mdot_job_destroy(plain);
 }
 
+/* Compilers leave the checkpoints of a program as they are. */
+static void compiled_program_keeps_its_checkpoints(void **state)
+{
+    (void)state;
+    for (int checkpointed = -1; checkpointed <= 1; checkpointed += 2) {
+        mdot_job *job = network(checkpointed);
+        rt_resolved_configuration r = resolve(job, (mdot_configuration){.compiled = 1});
+        mdot_recompute by_compiler = checkpointed >= 0 ? MDOT_RECOMPUTE_NOTHING : MDOT_RECOMPUTE_SELECTIVE;
+        assert_int_equal(r.activation_case.recompute, by_compiler);
+        mdot_job_destroy(job);
+    }
+}
+
 /* Of 1000 bytes per sample, 800 are as large as the logits, which only the stage with the head has. Two stages divide
  * the others, and the stage keeps two micro-batches, but the logits of one. */
 static void one_stage_has_the_logits(void **state)
@@ -270,6 +283,7 @@ int main(void)
         cmocka_unit_test(recorded_case_is_used_as_it_is),
         cmocka_unit_test(other_cases_scale_with_the_analytic_estimates),
         cmocka_unit_test(other_losses_keep_a_part_of_the_logits),
+        cmocka_unit_test(compiled_program_keeps_its_checkpoints),
         cmocka_unit_test(one_stage_has_the_logits),
         cmocka_unit_test(weights_have_the_programs_sizes),
         cmocka_unit_test(every_worker_has_all_buffers),
