@@ -54,11 +54,6 @@ static const update_rule rules[] = {
     [MDOT_OPTIMIZER_MUON] = {.elements = 1, .list_update = 1, .launches = 30},
 };
 
-static double both(rt_elements elements)
-{
-    return elements.experts + elements.others;
-}
-
 static double larger(double a, double b)
 {
     return a > b ? a : b;
@@ -73,7 +68,7 @@ double rt_zero_part(const mdot_configuration *c, rt_elements elements)
 /* The elements that a GPU updates, of these elements of its shard. */
 static double updated_of(const mdot_configuration *c, rt_elements elements)
 {
-    return c->zero_stage >= 1 ? rt_zero_part(c, elements) : both(elements);
+    return c->zero_stage >= 1 ? rt_zero_part(c, elements) : rt_sum_elements(elements);
 }
 
 static double updated(const mdot_configuration *c, const rt_parts *parts, const rt_shard *shard)

@@ -27,13 +27,15 @@
  * only. Every GPU keeps all buffers.
  * Tensor parallelism shards the parameters and activations of the operators that sharding.c shards. Expert parallelism
  * distributes the experts, of which there are as many copies as data-parallel workers. All other parameters have as
- * many copies as the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the
- * parameters of its blocks. The first one also has the operators before the blocks, and the last one those behind them,
- * with a copy of the table that a tied head multiplies by. A stage keeps the activations of as many micro-batches as
- * there are stages from it on, and of more in an interleaved pipeline (resolved_configuration.c), but at most all
- * micro-batches, and the results that it sent to the next stage. The peak is that of the first or of the last stage. Only the last one has the logits. Context
- * parallelism divides the activations and copies weights as data
- * parallelism does. Sequence parallelism divides the activations that tensor parallelism replicates.
+ * many copies as the product of both degrees. A GPU keeps the same number of tokens.
+ *
+ * A pipeline stage has the parameters of its blocks. The first one also has the operators before the blocks, and the
+ * last one those behind them, with a copy of the table that a tied head multiplies by. A stage keeps the activations of
+ * as many micro-batches as there are stages from it on, and of more in an interleaved pipeline
+ * (resolved_configuration.c), but at most all micro-batches, and the results that it sent to the next stage. The peak is
+ * that of the first or of the last stage. Only the last one has the logits. Context parallelism divides the activations
+ * and copies weights as data parallelism does. Sequence parallelism divides the activations that tensor parallelism
+ * replicates.
  */
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/analysis.h"
@@ -51,11 +53,6 @@ static double min(double a, double b)
 static double max(double a, double b)
 {
     return a > b ? a : b;
-}
-
-static double both(rt_elements elements)
-{
-    return elements.experts + elements.others;
 }
 
 static rt_elements sum_of_elements(rt_elements a, rt_elements b)
@@ -86,7 +83,7 @@ rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *shard)
 
 double rt_parameters(const mdot_job *job, const rt_shard *shard)
 {
-    return both(rt_parameters_by_kind(job, shard));
+    return rt_sum_elements(rt_parameters_by_kind(job, shard));
 }
 
 /* The elements that DistributedDataParallel exchanges with other workers and therefore copies. */
@@ -115,7 +112,7 @@ static double root_weights(const mdot_job *job, const rt_shard *shard)
     if (job->info.block_count == 0) return 0;
     rt_shard ends = *shard;
     ends.of[RT_PIPELINE_BLOCKS] = 0;
-    return both(rt_weights_by_kind(job, &ends));
+    return rt_sum_elements(rt_weights_by_kind(job, &ends));
 }
 
 static void gather(parts *p)
@@ -137,7 +134,7 @@ static double gradient_bytes(const parts *p)
     if (c->step_in_backward != 0)
         return p->width.gradients * p->job->analysis->update_parts.largest / p->resolved->shard.tensor;
     if (c->offload == MDOT_OFFLOAD_PARAMETERS) return 0;
-    return p->width.gradients * (c->zero_stage >= 2 ? rt_zero_part(c, elements) : both(elements));
+    return p->width.gradients * (c->zero_stage >= 2 ? rt_zero_part(c, elements) : rt_sum_elements(elements));
 }
 
 /* Elements of the rows that a step looks up in tables with sparse gradients. */
@@ -173,8 +170,8 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
                .resolved = resolved,
                .width = resolved->widths,
                .parameters = rt_parameters(job, shard),
-               .weights = both(rt_weights_by_kind(job, shard)),
-               .quantised = both(quantised_by_kind(job, resolved))};
+               .weights = rt_sum_elements(rt_weights_by_kind(job, shard)),
+               .quantised = rt_sum_elements(quantised_by_kind(job, resolved))};
     if (c->zero_stage >= 3) gather(&p);
     p.gradients = gradient_bytes(&p) + p.width.gradients * picked_elements(job, resolved);
     bool is_main = rt_is_mixed(c->precision) && c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3;
@@ -185,7 +182,7 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
 /* The elements of weights that ZeRO leaves on a GPU from step to step. */
 static double kept_part(const mdot_configuration *c, rt_elements elements)
 {
-    return c->zero_stage >= 3 ? rt_zero_part(c, elements) : both(elements);
+    return c->zero_stage >= 3 ? rt_zero_part(c, elements) : rt_sum_elements(elements);
 }
 
 /* Bytes of the weights of a GPU that exist throughout the step, without gathered ones. Every worker has all buffers. */
@@ -249,8 +246,8 @@ static double weight_copies(const parts *p, double all)
     return copied + dequantised / p->resolved->shard.tensor;
 }
 
-/* Bytes of the results that a stage sent to the next one. PyTorch's and DeepSpeed's pipelines keep them up to the backward
- * pass of their micro-batch. */
+/* Bytes of the results that a stage sent to the next one. PyTorch's and DeepSpeed's pipelines keep them up to the
+ * backward pass of their micro-batch. */
 static double sent_results(const parts *p)
 {
     const rt_resolved_configuration *resolved = p->resolved;
@@ -307,8 +304,10 @@ static rt_memory measure_stage(const mdot_job *job, const rt_resolved_configurat
     rt_memory updating = m, largest = {0};
     updating.gradients += p.gradients;
     updating.activations = on_host ? 0 : optimizer.update;
-    consider(updating, &largest);
     consider_passes(&p, &m, &largest);
+    double pass = sum_of(&largest);
+    consider(updating, &largest);
+    largest.pass = pass;
     return largest;
 }
 

@@ -8,7 +8,7 @@
  *                segment of each small kind is partly free. Temporary tensors leave gaps that later ones do not fill:
  *                2 to 15 % of them. Tensors that live through the training lose only the rounding of their segments.
  *                The update in mixed precision converts gradients to fp32 in one flat tensor, which takes a segment of
- *                its own: BLOOM's notes state 54 GB for 18 billion parameters on eight GPUs, of which 8.7 are that tensor
+ *                its own: BLOOM's notes state 54 GB for 18 billion parameters on eight GPUs, of which it has 8.7
  *   context      the CUDA context and loaded kernels, as nvidia-smi shows them for an idle process: 250 to 350 MiB for
  *                Pascal and Volta, 350 to 500 for Turing to Ada, 450 to 650 for Hopper and Blackwell. It depends on the
  *                versions of the driver and of PyTorch
@@ -78,9 +78,9 @@ static double workspace_bytes(const mdot_job *job, const mdot_gpu *gpu)
  * the free parts of segments are those of many smaller tensors. */
 static double flat_segment(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_memory *memory)
 {
-    bool is_at_update = memory->pass_activations + memory->half_weights == 0;
-    bool on_host = resolved->configuration.c.offload != MDOT_OFFLOAD_NOTHING;
-    return is_at_update || on_host ? 0 : rt_optimizer_memory_of(job, resolved).flat;
+    if (resolved->configuration.c.offload != MDOT_OFFLOAD_NOTHING) return 0;
+    double both = memory->pass + rt_optimizer_memory_of(job, resolved).flat;
+    return both > sum_of(memory) ? both - sum_of(memory) : 0;
 }
 
 static double collective_bytes(const rt_configuration *configuration)

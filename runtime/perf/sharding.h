@@ -72,6 +72,11 @@ typedef struct rt_elements {
     double others, experts;
 } rt_elements;
 
+static inline double rt_sum_elements(rt_elements elements)
+{
+    return elements.others + elements.experts;
+}
+
 /* Adds `elements` of operator `index` to the parts of its position and role. */
 void rt_add_parts(const rt_sharding *sharding, size_t index, double elements, rt_parts *out);
 /* The elements on one GPU of the shard. */

@@ -117,15 +117,16 @@ static double peak(const mdot_job *job, mdot_configuration c)
 
 /* The peak with one field changed is at most (sign < 0) or at least (sign > 0) that of `c`. Combinations that are
  * refused are left out. */
-#define EXPECT(c, field, value, sign)                                                                                  \
+#define EXPECT_WITHIN(c, field, value, sign, tolerance)                                                                \
     do {                                                                                                               \
         mdot_configuration changed = (c);                                                                              \
         changed.field = (value);                                                                                       \
         double before = peak(job, (c)), after = peak(job, changed);                                                    \
-        if (after >= 0 && ((sign) < 0 ? after > before * (1 + 1e-12) : after < before * (1 - 1e-12)))                  \
+        if (after >= 0 && ((sign) < 0 ? after > before * (1 + (tolerance)) : after < before * (1 - (tolerance))))      \
             fail_case(#field, before, after, &(c));                                                                    \
         if (after >= 0) compared++;                                                                                    \
     } while (0)
+#define EXPECT(c, field, value, sign) EXPECT_WITHIN(c, field, value, sign, 1e-12)
 
 static void fail_case(const char *field, double before, double after, const mdot_configuration *c)
 {
@@ -186,8 +187,12 @@ static void memory_grows_with_work_and_falls_with_saving(void **state)
             /* Offloading leaves the tensors of blocks, whatever the other options save. With tensor parallelism, the
              * moments are those of the unsharded job, which differ between the options. */
             if (c.offload_activations != 0 || c.tensor_parallel > 1) continue;
-            if (c.recompute == MDOT_RECOMPUTE_NOTHING) EXPECT(c, recompute, MDOT_RECOMPUTE_BLOCKS, -1);
-            if (c.loss == MDOT_LOSS_WHOLE) EXPECT(c, loss, MDOT_LOSS_CHUNKED, -1);
+            /* Compiled code computes the loss's copies of the logits again, which are outside of the blocks. */
+            if (c.recompute == MDOT_RECOMPUTE_NOTHING && c.compiled == 0)
+                EXPECT(c, recompute, MDOT_RECOMPUTE_BLOCKS, -1);
+            /* A few moments stand for all, and those of two losses may differ. At ZeRO stage 3, they may differ in
+             * whether a block's whole gradients exist. */
+            if (c.loss == MDOT_LOSS_WHOLE && c.zero_stage < 3) EXPECT_WITHIN(c, loss, MDOT_LOSS_CHUNKED, -1, 0.03);
         }
         mdot_job_destroy(job);
     }

@@ -1,4 +1,5 @@
 /* test_recorded_memory.c — runtime/perf/recorded_memory.c, and configurations that follow the program of a job. */
+#include "mdot/mdotjob.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/recorded_memory.h"
@@ -161,7 +162,6 @@ static void other_cases_scale_with_the_analytic_estimates(void **state)
 static void other_losses_keep_a_part_of_the_logits(void **state)
 {
     (void)state;
-    enum { LOSS = 138 }; /* SoftmaxCrossEntropyLoss */
     static const uint32_t before = 0;
     static const mdot_peak_moment moment = {.per_sample = 1000, .logits = 800};
     const mdot_recorded_memory recorded = {.precision = MDOT_PRECISION_BF16, .moment_count = 1, .moments = &moment};
@@ -169,7 +169,7 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
     operators[0].traits.autocast = MDOT_AUTOCAST_HALF;
     operators[0].setting[MDOT_SETTING_CHANNELS_IN] = 16;
     operators[0].setting[MDOT_SETTING_CHANNELS_OUT] = 128;
-    operators[1].traits.number = LOSS;
+    mdot_operator_traits_find(operators[1].type, &operators[1].traits);
     operators[1].inputs = &before;
     operators[1].input_count = 1;
     mdot_job *plain = predict_make_job(operators, 2), *job = NULL;
