@@ -250,6 +250,20 @@ static void save_scores(step *s, size_t index, const memory_node *node)
     add_lifetime(s, backward(s, index), backward(s, index), softmax);
 }
 
+/* PyTorch's cross-entropy keeps the logarithms of the probabilities. Its backward operation makes their gradient before
+ * that of the logits. */
+static void save_probabilities(step *s, size_t index)
+{
+    const mdot_job_operator *op = &s->job->operators[index];
+    if (!rt_is_cross_entropy(op) || op->input_count == 0) return;
+    const memory_node *logits = &s->nodes[op->inputs[0]];
+    if (!logits->needs_gradient || logits->sharded) return;
+    double bytes = s->which.type == RT_ACTIVATION_BF16 ? logits->bytes / 2 : logits->bytes;
+    if (logits->loss) bytes *= s->copies_share / s->logits_share;
+    keep_for_backward(s, index, bytes);
+    add_lifetime(s, backward(s, index), backward(s, index), bytes);
+}
+
 /* Bytes that the operator itself keeps for its backward operation, and the temporary bytes of that operation. */
 static void save_for_backward(step *s, size_t index)
 {
@@ -263,6 +277,7 @@ static void save_for_backward(step *s, size_t index)
     if (saved && s->which.type == RT_ACTIVATION_AMP && op->traits.autocast == MDOT_AUTOCAST_HALF)
         keep_for_backward(s, index, samples / 2);
     save_scores(s, index, node);
+    save_probabilities(s, index);
     if (!node->needs_gradient) return;
     if (saves(s, op, MDOT_SAVES_RESULT)) record_saver(s, &s->nodes[node->root], (uint32_t)index);
     double reserve = op->traits.reserve * size_of(node);

@@ -36,10 +36,9 @@ static double state_ms(const mdot_job *job, const rt_resolved_configuration *res
 {
     const mdot_configuration *c = &resolved->configuration.c;
     if (c->offload == MDOT_OFFLOAD_NOTHING) return 0;
-    rt_elements parameters = rt_parameters_by_kind(job, &resolved->shard),
-                weights = rt_weights_by_kind(job, &resolved->shard);
+    rt_elements weights = rt_weights_by_kind(job, &resolved->shard);
     rt_widths w = resolved->widths;
-    double updated = c->zero_stage >= 1 ? rt_zero_part(c, parameters) : parameters.others + parameters.experts;
+    double updated = rt_updated_parameters(c, job, &resolved->shard);
     mdot_load load = mdot_optimizer_load(c->optimizer, updated);
     double in_node = (double)c->gpu_count / c->node_count;
     double update_ms = (load.bytes_read + load.bytes_written) / (HOST_GBPS * RT_BYTES_PER_MS) * in_node;

@@ -30,11 +30,19 @@ static inline double rt_dense_parameters(const mdot_job_operator *op)
     return rt_has_sparse_gradient(op) ? 0 : op->parameters;
 }
 
-/* True for a cross-entropy, or the part of it that reads logarithms of probabilities: type ids of ir/ops_job.def. */
+/* Type ids of ir/ops_job.def, which predictors store. */
+enum { RT_TYPE_SOFTMAX_CROSS_ENTROPY = 138, RT_TYPE_NEGATIVE_LOG_LIKELIHOOD = 139 };
+
+/* True for a cross-entropy of logits. */
+static inline bool rt_is_cross_entropy(const mdot_job_operator *op)
+{
+    return op->traits.number == RT_TYPE_SOFTMAX_CROSS_ENTROPY;
+}
+
+/* True for a cross-entropy, or the part of it that reads logarithms of probabilities. */
 static inline bool rt_is_loss(const mdot_job_operator *op)
 {
-    enum { SOFTMAX_CROSS_ENTROPY = 138, NEGATIVE_LOG_LIKELIHOOD = 139 };
-    return op->traits.number == SOFTMAX_CROSS_ENTROPY || op->traits.number == NEGATIVE_LOG_LIKELIHOOD;
+    return rt_is_cross_entropy(op) || op->traits.number == RT_TYPE_NEGATIVE_LOG_LIKELIHOOD;
 }
 
 /* fp32 bytes of one sample's scores if the operator is an attention, otherwise 0. Derived from the FLOPs, which

@@ -22,6 +22,7 @@
  */
 #include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/peak_memory.h"
 
 enum { FULL_BYTES = 4, HALF_BYTES = 2, EMA_TENSORS = 3 };
 
@@ -53,11 +54,6 @@ static const update_rule rules[] = {
     [MDOT_OPTIMIZER_MUON] = {.elements = 1, .list_update = 1, .launches = 30},
 };
 
-static double both(rt_elements elements)
-{
-    return elements.experts + elements.others;
-}
-
 static double larger(double a, double b)
 {
     return a > b ? a : b;
@@ -69,11 +65,20 @@ double rt_zero_part(const mdot_configuration *c, rt_elements elements)
     return elements.others / (copies * c->expert_parallel) + elements.experts / copies;
 }
 
-/* The elements of `parts` that a GPU of the shard updates. */
+/* The elements that a GPU updates, of these elements of its shard. */
+static double updated_of(const mdot_configuration *c, rt_elements elements)
+{
+    return c->zero_stage >= 1 ? rt_zero_part(c, elements) : rt_sum_elements(elements);
+}
+
 static double updated(const mdot_configuration *c, const rt_parts *parts, const rt_shard *shard)
 {
-    rt_elements elements = rt_part_of(parts, shard);
-    return c->zero_stage >= 1 ? rt_zero_part(c, elements) : both(elements);
+    return updated_of(c, rt_part_of(parts, shard));
+}
+
+double rt_updated_parameters(const mdot_configuration *c, const mdot_job *job, const rt_shard *shard)
+{
+    return updated_of(c, rt_parameters_by_kind(job, shard));
 }
 
 static mdot_optimizer_kernels kernels_of(const mdot_configuration *c)
@@ -91,7 +96,7 @@ rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolve
     const rt_update_parts *parts = &job->analysis->update_parts;
     const update_rule *rule = &rules[c->optimizer];
     rt_widths w = resolved->widths;
-    double parameters = updated(c, &job->analysis->sharding.parameters, shard), tensor = shard->tensor;
+    double parameters = rt_updated_parameters(c, job, shard), tensor = shard->tensor;
     double width = rule->bytes_of_state > 0 ? rule->bytes_of_state : w.state;
     double matrices = updated(c, &parts->matrices, shard), elements = rule->elements * parameters, listed = parameters;
     double loop = w.state * rule->loop_update * parts->largest / tensor;
@@ -105,7 +110,8 @@ rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolve
     mdot_optimizer_kernels kernels = kernels_of(c);
     if (kernels == MDOT_OPTIMIZER_KERNELS_FOREACH) out.update = w.state * rule->list_update * listed;
     if (kernels == MDOT_OPTIMIZER_KERNELS_FOR_LOOP) out.update = loop;
-    if (w.master > 0 && w.gradients < FULL_BYTES) out.update += FULL_BYTES * parameters;
+    if (w.master > 0 && w.gradients < FULL_BYTES) out.flat = FULL_BYTES * parameters;
+    out.update += out.flat;
     return out;
 }
 
@@ -122,7 +128,7 @@ double rt_optimizer_ms(const mdot_job *job, const rt_resolved_configuration *res
     const mdot_gpu *gpu = &resolved->configuration.gpu;
     rt_widths w = resolved->widths;
     if (c->offload != MDOT_OFFLOAD_NOTHING) return 0; /* host_memory.c has the time of the host */
-    double parameters = updated(c, &job->analysis->sharding.parameters, shard);
+    double parameters = rt_updated_parameters(c, job, shard);
     double bytes = traffic(c->optimizer, parameters) * w.state / FULL_BYTES, flops = 0;
     if (c->optimizer == MDOT_OPTIMIZER_MUON) {
         double others = parameters - updated(c, &parts->matrices, shard);

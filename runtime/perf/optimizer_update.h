@@ -8,11 +8,15 @@
 typedef struct rt_optimizer_memory {
     double state;  /* bytes of moments and of fp32 weights beside half-precision ones */
     double update; /* temporary bytes of the update */
+    double flat;   /* bytes of `update` in one contiguous tensor */
 } rt_optimizer_memory;
 
 /* The part of sharded elements that a GPU keeps if ZeRO shards them over workers. Experts are divided over the workers
  * that hold the same ones. */
 double rt_zero_part(const mdot_configuration *c, rt_elements elements);
+
+/* The parameters that a GPU of the shard updates. */
+double rt_updated_parameters(const mdot_configuration *c, const mdot_job *job, const rt_shard *shard);
 
 /* State and update of the parameters that a GPU updates, wherever they are (mdot_offload). */
 rt_optimizer_memory rt_optimizer_memory_of(const mdot_job *job, const rt_resolved_configuration *resolved);

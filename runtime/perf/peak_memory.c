@@ -27,11 +27,15 @@
  * only. Every GPU keeps all buffers.
  * Tensor parallelism shards the parameters and activations of the operators that sharding.c shards. Expert parallelism
  * distributes the experts, of which there are as many copies as data-parallel workers. All other parameters have as
- * many copies as the product of both degrees. A GPU keeps the same number of tokens. A pipeline stage has the
- * parameters of its blocks and of the heavier end. It keeps the activations of as many micro-batches as there are
- * stages after it, and of more in an interleaved pipeline (resolved_configuration.c). The estimate takes the first
- * stage, with at most all micro-batches. Context parallelism divides the activations and copies weights as data
- * parallelism does. Sequence parallelism divides the activations that tensor parallelism replicates.
+ * many copies as the product of both degrees. A GPU keeps the same number of tokens.
+ *
+ * A pipeline stage has the parameters of its blocks. The first one also has the operators before the blocks, and the
+ * last one those behind them, with a copy of the table that a tied head multiplies by. A stage keeps the activations of
+ * as many micro-batches as there are stages from it on, and of more in an interleaved pipeline
+ * (resolved_configuration.c), but at most all micro-batches, and the results that it sent to the next stage. The peak is
+ * that of the first or of the last stage. Only the last one has the logits. Context parallelism divides the activations
+ * and copies weights as data parallelism does. Sequence parallelism divides the activations that tensor parallelism
+ * replicates.
  */
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/analysis.h"
@@ -51,26 +55,35 @@ static double max(double a, double b)
     return a > b ? a : b;
 }
 
-static double both(rt_elements elements)
+static rt_elements sum_of_elements(rt_elements a, rt_elements b)
 {
-    return elements.experts + elements.others;
+    return (rt_elements){a.others + b.others, a.experts + b.experts};
+}
+
+/* The elements of a stage. A stage without the operators before the blocks has a copy of the tables that its head is
+ * tied to. */
+static rt_elements with_tied(const rt_parts *parts, const rt_parts *tied, const rt_shard *shard)
+{
+    rt_elements own = rt_part_of(parts, shard);
+    return shard->of[RT_PIPELINE_BEFORE] > 0 ? own : sum_of_elements(own, rt_part_of(tied, shard));
 }
 
 rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *shard)
 {
-    return rt_part_of(&job->analysis->sharding.parameters, shard);
+    const rt_sharding *sharding = &job->analysis->sharding;
+    return with_tied(&sharding->parameters, &sharding->tied, shard);
 }
 
 rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *shard)
 {
     const rt_sharding *sharding = &job->analysis->sharding;
-    rt_elements trained = rt_part_of(&sharding->parameters, shard), frozen = rt_part_of(&sharding->frozen, shard);
-    return (rt_elements){trained.others + frozen.others, trained.experts + frozen.experts};
+    return sum_of_elements(rt_parameters_by_kind(job, shard),
+                           with_tied(&sharding->frozen, &sharding->frozen_tied, shard));
 }
 
 double rt_parameters(const mdot_job *job, const rt_shard *shard)
 {
-    return both(rt_parameters_by_kind(job, shard));
+    return rt_sum_elements(rt_parameters_by_kind(job, shard));
 }
 
 /* The elements that DistributedDataParallel exchanges with other workers and therefore copies. */
@@ -99,7 +112,7 @@ static double root_weights(const mdot_job *job, const rt_shard *shard)
     if (job->info.block_count == 0) return 0;
     rt_shard ends = *shard;
     ends.of[RT_PIPELINE_BLOCKS] = 0;
-    return both(rt_weights_by_kind(job, &ends));
+    return rt_sum_elements(rt_weights_by_kind(job, &ends));
 }
 
 static void gather(parts *p)
@@ -121,7 +134,7 @@ static double gradient_bytes(const parts *p)
     if (c->step_in_backward != 0)
         return p->width.gradients * p->job->analysis->update_parts.largest / p->resolved->shard.tensor;
     if (c->offload == MDOT_OFFLOAD_PARAMETERS) return 0;
-    return p->width.gradients * (c->zero_stage >= 2 ? rt_zero_part(c, elements) : both(elements));
+    return p->width.gradients * (c->zero_stage >= 2 ? rt_zero_part(c, elements) : rt_sum_elements(elements));
 }
 
 /* Elements of the rows that a step looks up in tables with sparse gradients. */
@@ -157,8 +170,8 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
                .resolved = resolved,
                .width = resolved->widths,
                .parameters = rt_parameters(job, shard),
-               .weights = both(rt_weights_by_kind(job, shard)),
-               .quantised = both(quantised_by_kind(job, resolved))};
+               .weights = rt_sum_elements(rt_weights_by_kind(job, shard)),
+               .quantised = rt_sum_elements(quantised_by_kind(job, resolved))};
     if (c->zero_stage >= 3) gather(&p);
     p.gradients = gradient_bytes(&p) + p.width.gradients * picked_elements(job, resolved);
     bool is_main = rt_is_mixed(c->precision) && c->gradient_type == MDOT_NUMBER_FP32 && c->zero_stage < 3;
@@ -169,7 +182,7 @@ static parts parts_of(const mdot_job *job, const rt_resolved_configuration *reso
 /* The elements of weights that ZeRO leaves on a GPU from step to step. */
 static double kept_part(const mdot_configuration *c, rt_elements elements)
 {
-    return c->zero_stage >= 3 ? rt_zero_part(c, elements) : both(elements);
+    return c->zero_stage >= 3 ? rt_zero_part(c, elements) : rt_sum_elements(elements);
 }
 
 /* Bytes of the weights of a GPU that exist throughout the step, without gathered ones. Every worker has all buffers. */
@@ -210,6 +223,16 @@ static double whole_gradients(const parts *p)
     return trained * (p->width.compute * (p->block + p->root) + p->width.reduced * p->block);
 }
 
+/* Bytes of half-precision gradients that stay beside the fp32 ones to which they are added, as in DeepSpeed's
+ * BF16_Optimizer. Megatron adds each gradient at once. */
+static double pass_gradients(const parts *p)
+{
+    const mdot_configuration *c = &p->resolved->configuration.c;
+    bool are_kept = rt_is_mixed(c->precision) && c->zero_stage < 3 && c->gradient_type == MDOT_NUMBER_FP32 &&
+                    c->reduce_type == MDOT_NUMBER_HALF;
+    return are_kept ? HALF_BYTES * p->parameters : 0;
+}
+
 /* Bytes of half-precision copies of weights, of which autocast makes `all`. Quantised weights are copied by
  * dequantisation, one matrix at a time. */
 static double weight_copies(const parts *p, double all)
@@ -221,6 +244,17 @@ static double weight_copies(const parts *p, double all)
     double copied = all > 0 ? max(all - HALF_BYTES * p->quantised, 0) : 0;
     if (c->zero_stage >= 3 && p->weights > 0) copied *= p->block / p->weights;
     return copied + dequantised / p->resolved->shard.tensor;
+}
+
+/* Bytes of the results that a stage sent to the next one. PyTorch's and DeepSpeed's pipelines keep them up to the
+ * backward pass of their micro-batch. */
+static double sent_results(const parts *p)
+{
+    const rt_resolved_configuration *resolved = p->resolved;
+    if (resolved->configuration.c.pipeline_parallel == 1 || resolved->shard.of[RT_PIPELINE_AFTER] > 0) return 0;
+    double width = resolved->activation_case.type == RT_ACTIVATION_FP32 ? 1 : 0.5;
+    double sample = width * p->job->analysis->sharding.border_bytes / resolved->replicated / resolved->sequence;
+    return (double)resolved->configuration.micro_batch * resolved->in_flight * sample;
 }
 
 /* ---- The peak ---------------------------------------------------------------------------------------------------- */
@@ -250,14 +284,15 @@ static void consider_passes(const parts *p, const rt_memory *always, rt_memory *
         at.weights += gathered_weights(p, fraction);
         at.gradients += (p->keeps_gradients || (one_by_one && fraction > 0) ? 1 : fraction) * p->gradients;
         if (fraction > 0 || is_sharded_pipeline(p)) at.gradients += whole_gradients(p);
-        at.pass_activations = samples * moments[i].per_sample + moments[i].per_step;
+        at.gradients += pass_gradients(p);
+        at.pass_activations = samples * moments[i].per_sample + moments[i].per_step + sent_results(p);
         at.half_weights = weight_copies(p, moments[i].weight_copies);
         at.activations = at.pass_activations + at.half_weights;
         consider(at, largest);
     }
 }
 
-rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved)
+static rt_memory measure_stage(const mdot_job *job, const rt_resolved_configuration *resolved)
 {
     const mdot_configuration *c = &resolved->configuration.c;
     parts p = parts_of(job, resolved);
@@ -269,8 +304,19 @@ rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration
     rt_memory updating = m, largest = {0};
     updating.gradients += p.gradients;
     updating.activations = on_host ? 0 : optimizer.update;
-    consider(updating, &largest);
     consider_passes(&p, &m, &largest);
+    double pass = sum_of(&largest);
+    consider(updating, &largest);
+    largest.pass = pass;
+    return largest;
+}
+
+rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved)
+{
+    if (resolved->configuration.c.pipeline_parallel == 1) return measure_stage(job, resolved);
+    rt_resolved_configuration first = rt_first_stage(resolved), last = rt_last_stage(resolved);
+    rt_memory largest = measure_stage(job, &first);
+    consider(measure_stage(job, &last), &largest);
     return largest;
 }
 

@@ -15,6 +15,7 @@ typedef struct rt_memory {
     double weights, gradients, optimizer, activations; /* activations include all temporary tensors */
     double pass_activations, half_weights; /* the parts of activations; both 0 if the peak is in the optimizer's
                                             * update */
+    double pass;                           /* the largest sum in a pass, which may be less than that in the update */
 } rt_memory;
 
 rt_memory rt_measure_memory(const mdot_job *job, const rt_resolved_configuration *resolved);

@@ -53,11 +53,6 @@ static double kept_logits(const mdot_job *job, const rt_activation_case *which)
     return (own + of_loss / CHUNKS) / (own + of_loss);
 }
 
-static double sum_of(rt_elements elements)
-{
-    return elements.others + elements.experts;
-}
-
 size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration *resolved,
                            mdot_peak_moment out_moments[MDOT_PEAK_MOMENTS_MAX])
 {
@@ -72,21 +67,23 @@ size_t rt_recorded_moments(const mdot_job *job, const rt_resolved_configuration 
     rt_activation_type type = rt_activation_type_of(r->precision);
     const rt_parts *half = &job->analysis->sharding.half_parameters;
     rt_shard whole = {1, 1, {1, 1, 1}};
-    double copied = HALF_BYTES * sum_of(rt_part_of(half, &resolved->shard)),
-           all_copied = HALF_BYTES * sum_of(rt_part_of(half, &whole));
+    double copied = HALF_BYTES * rt_sum_elements(rt_part_of(half, &resolved->shard)),
+           all_copied = HALF_BYTES * rt_sum_elements(rt_part_of(half, &whole));
     double logits_part = kept_logits(job, which);
+    /* The stage with the head has the logits of one micro-batch, however many it keeps. */
+    double with_logits = resolved->shard.of[RT_PIPELINE_AFTER] / resolved->in_flight;
     for (size_t i = 0; i < r->moment_count; i++) {
         const mdot_peak_moment *m = &r->moments[i];
         double copies = 0;
         if (which->type == RT_ACTIVATION_AMP) copies = copied;
         if (which->type == RT_ACTIVATION_AMP && type == RT_ACTIVATION_AMP && all_copied > 0)
             copies = m->weight_copies * copied / all_copied;
-        double logits = logits_part * m->logits, others = m->per_sample - m->logits;
-        out_moments[i] = (mdot_peak_moment){.per_sample = scale * blocks * (others + logits),
+        double logits = with_logits * logits_part * m->logits, others = m->per_sample - m->logits;
+        out_moments[i] = (mdot_peak_moment){.per_sample = scale * (blocks * others + logits),
                                             .per_step = scale * blocks * m->per_step,
                                             .weight_copies = copies,
                                             .gradients = m->gradients,
-                                            .logits = scale * blocks * logits};
+                                            .logits = scale * logits};
     }
     return r->moment_count;
 }

@@ -6,7 +6,9 @@
  *                MiB, of 20 MiB for those up to 10 MiB, and of multiples of 2 MiB for larger ones
  *                (c10/cuda/CUDACachingAllocator.cpp: kMinBlockSize, kSmallBuffer, kLargeBuffer, kRoundLarge). One
  *                segment of each small kind is partly free. Temporary tensors leave gaps that later ones do not fill:
- *                2 to 15 % of them. Tensors that live through the training lose only the rounding of their segments
+ *                2 to 15 % of them. Tensors that live through the training lose only the rounding of their segments.
+ *                The update in mixed precision converts gradients to fp32 in one flat tensor, which takes a segment of
+ *                its own: BLOOM's notes state 54 GB for 18 billion parameters on eight GPUs, of which it has 8.7
  *   context      the CUDA context and loaded kernels, as nvidia-smi shows them for an idle process: 250 to 350 MiB for
  *                Pascal and Volta, 350 to 500 for Turing to Ada, 450 to 650 for Hopper and Blackwell. It depends on the
  *                versions of the driver and of PyTorch
@@ -16,7 +18,9 @@
  *                workspaces take from nothing to some 100 MiB
  *   collectives  NCCL: each communicator has a buffer per channel and peer, of 4 MiB for the protocol Simple, 4.7 MiB
  *                for LL128 and 0.5 MiB for LL (src/init.cc, DEFAULT_BUFFSIZE, DEFAULT_LL128_BUFFSIZE,
- *                DEFAULT_LL_BUFFSIZE). Rings use one peer per channel. All-to-all connects every pair of GPUs of a
+ *                DEFAULT_LL_BUFFSIZE). Rings use one peer per channel. Each dimension has a communicator, all GPUs
+ *                together have one, and the GPUs of a model in a tensor-parallel pipeline have one for the norm of its
+ *                gradients. All-to-all connects every pair of GPUs of a
  *                node over all channels: 3.3 GB on eight H100s, with 32 channels (NVIDIA/nccl issue 1685)
  *
  * Usable memory. The driver keeps 1 to 2 % of the memory as sold: torch.cuda.get_device_properties reports 39.4 of 40
@@ -26,6 +30,7 @@
  */
 #include "runtime/perf/reserved_memory.h"
 #include "runtime/perf/analysis.h"
+#include "runtime/perf/optimizer_update.h"
 
 #include <string.h>
 
@@ -69,6 +74,15 @@ static double workspace_bytes(const mdot_job *job, const mdot_gpu *gpu)
     return CUBLAS_THREADS * cublas + (job->analysis->totals.is_convolutional ? cudnn_workspace : 0);
 }
 
+/* Bytes of segments that the update takes although the pass has freed more. Its flat fp32 gradients are one tensor, and
+ * the free parts of segments are those of many smaller tensors. */
+static double flat_segment(const mdot_job *job, const rt_resolved_configuration *resolved, const rt_memory *memory)
+{
+    if (resolved->configuration.c.offload != MDOT_OFFLOAD_NOTHING) return 0;
+    double both = memory->pass + rt_optimizer_memory_of(job, resolved).flat;
+    return both > sum_of(memory) ? both - sum_of(memory) : 0;
+}
+
 static double collective_bytes(const rt_configuration *configuration)
 {
     const mdot_configuration *c = &configuration->c;
@@ -77,7 +91,9 @@ static double collective_bytes(const rt_configuration *configuration)
     double channels = !over_nvlink                             ? PCIE_CHANNELS
                       : gpu->compute_capability < first_hopper ? NVLINK_CHANNELS
                                                                : HOPPER_CHANNELS;
-    double rings = (c->data_parallel > 1) + (c->tensor_parallel > 1) + (c->pipeline_parallel > 1);
+    int dimensions = (c->data_parallel > 1) + (c->tensor_parallel > 1) + (c->pipeline_parallel > 1);
+    bool splits_model = c->tensor_parallel > 1 && c->pipeline_parallel > 1;
+    double rings = dimensions + (dimensions > 1) + splits_model;
     double of_node = (double)c->gpu_count / c->node_count;
     double peers = c->expert_parallel > 1 ? min(c->expert_parallel, of_node < 2 ? 2 : of_node) - 1 : 0;
     return (rings + peers) * channels * channel_buffers;
@@ -88,7 +104,7 @@ rt_reserved rt_reserve_memory(const mdot_job *job, const rt_resolved_configurati
     const mdot_gpu *gpu = &resolved->configuration.gpu;
     double persistent = memory->weights + memory->gradients + memory->optimizer;
     return (rt_reserved){.rounding = persistent_rounding * persistent + temporary_fragmentation * memory->activations +
-                                     partial_segments,
+                                     partial_segments + flat_segment(job, resolved, memory),
                          .context = context_bytes(gpu),
                          .workspace = workspace_bytes(job, gpu),
                          .collectives = collective_bytes(&resolved->configuration)};

@@ -71,10 +71,13 @@ static rt_shard shard_of(const mdot_job *job, const mdot_configuration *c)
     return shard;
 }
 
-static rt_activation_case activation_case_of(const mdot_configuration *c)
+/* Compiled code recomputes what a selective checkpoint does. If the program has checkpoints of its own, they state what
+ * is recomputed in compiled code, too. */
+static rt_activation_case activation_case_of(const mdot_configuration *c, bool has_checkpoints)
 {
     mdot_recompute recompute = c->recompute;
-    if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0) recompute = MDOT_RECOMPUTE_SELECTIVE;
+    if (recompute == MDOT_RECOMPUTE_NOTHING && c->compiled != 0 && !has_checkpoints)
+        recompute = MDOT_RECOMPUTE_SELECTIVE;
     return (rt_activation_case){rt_activation_type_of(c->precision), c->attention, recompute, c->loss};
 }
 
@@ -138,7 +141,30 @@ void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_r
     out_resolved->replicated = c->sequence_parallel != 0 ? c->tensor_parallel : 1;
     out_resolved->rates = rt_rates_of(configuration);
     out_resolved->widths = rt_widths_of(c);
-    out_resolved->activation_case = activation_case_of(c);
+    out_resolved->activation_case = activation_case_of(c, out_resolved->recomputes_as_program);
+}
+
+/* ---- Stages ------------------------------------------------------------------------------------------------------ */
+
+rt_resolved_configuration rt_first_stage(const rt_resolved_configuration *resolved)
+{
+    rt_resolved_configuration stage = *resolved;
+    stage.shard.of[RT_PIPELINE_BEFORE] = 1;
+    stage.shard.of[RT_PIPELINE_AFTER] = 0;
+    return stage;
+}
+
+/* The last stage of a plain pipeline keeps one micro-batch. With v parts per stage, it has computed all parts but the
+ * last for as many micro-batches as there are stages when it begins its backward pass. */
+rt_resolved_configuration rt_last_stage(const rt_resolved_configuration *resolved)
+{
+    const mdot_configuration *c = &resolved->configuration.c;
+    rt_resolved_configuration stage = *resolved;
+    double parts = c->virtual_stages, in_flight = ((parts - 1) * c->pipeline_parallel + 1) / parts;
+    stage.shard.of[RT_PIPELINE_BEFORE] = 0;
+    stage.shard.of[RT_PIPELINE_AFTER] = 1;
+    if (in_flight < stage.in_flight) stage.in_flight = in_flight;
+    return stage;
 }
 
 /* ---- Variants ---------------------------------------------------------------------------------------------------- */
@@ -166,6 +192,6 @@ rt_resolved_configuration rt_with_kernels_of(const rt_resolved_configuration *re
     c->loss = other->configuration.c.loss;
     variant.rates = other->rates;
     variant.widths = rt_widths_of(c);
-    variant.activation_case = activation_case_of(c);
+    variant.activation_case = activation_case_of(c, resolved->recomputes_as_program);
     return variant;
 }

@@ -40,6 +40,11 @@ rt_configuration rt_follow_program(const mdot_job *job, const rt_configuration *
 /* Resolves a configuration that the job can be trained with. */
 void rt_resolve(const mdot_job *job, const rt_configuration *configuration, rt_resolved_configuration *out_resolved);
 
+/* The first and the last stage of a pipeline, which resolved configurations combine: the operators before the blocks or
+ * behind them, and the micro-batches whose activations the stage keeps. */
+rt_resolved_configuration rt_first_stage(const rt_resolved_configuration *resolved);
+rt_resolved_configuration rt_last_stage(const rt_resolved_configuration *resolved);
+
 /* Variants: the same shard, with another micro-batch; and with the kernels (precision, attention, compiled code,
  * update) of another configuration of the same GPU. */
 rt_resolved_configuration rt_with_micro_batch(const rt_resolved_configuration *resolved, int64_t micro_batch);

@@ -270,6 +270,18 @@ static void add_sparse_table(const mdot_job_operator *op, rt_sparse_tables *out)
     out->picked += op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].bytes_written / sizeof(float);
 }
 
+/* A head behind the blocks without weights of its own multiplies by those of a table before them. */
+static void add_tied_head(const mdot_job_operator *op, size_t index, rt_sharding *out)
+{
+    const int64_t *setting = op->setting;
+    bool is_matmul = op->input_count <= 1 && setting[MDOT_SETTING_CHANNELS_IN] > 0 &&
+                     setting[MDOT_SETTING_CHANNELS_OUT] > 0 && multiplies_by_weights(op);
+    if (out->position[index] != RT_PIPELINE_AFTER || weights_of(op) > 0 || !is_matmul) return;
+    bool is_trained = op->per_sample[MDOT_PHASE_WEIGHT_GRADIENT].flops > 0;
+    double elements = (double)setting[MDOT_SETTING_CHANNELS_IN] * (double)setting[MDOT_SETTING_CHANNELS_OUT];
+    rt_add_parts(out, index, elements, is_trained ? &out->tied : &out->frozen_tied);
+}
+
 static void find_positions(const mdot_job *job, const double *costs, rt_sharding *out)
 {
     size_t count = job->info.operator_count, first = count, last = 0;
@@ -288,6 +300,7 @@ static void find_positions(const mdot_job *job, const double *costs, rt_sharding
         cost[position] += costs[i];
         double parameters = rt_dense_parameters(&job->operators[i]), weights = weights_of(&job->operators[i]);
         add_sparse_table(&job->operators[i], &out->sparse);
+        add_tied_head(&job->operators[i], i, out);
         rt_add_parts(out, i, parameters, &out->parameters);
         rt_add_parts(out, i, weights - parameters, &out->frozen);
         if (job->operators[i].traits.autocast == MDOT_AUTOCAST_HALF)

@@ -48,6 +48,8 @@ typedef struct rt_sharding {
     rt_parts parameters,
         frozen; /* tables with sparse gradients count as frozen, because no tensor beside them has their
                                   * size except the state of Adam */
+    /* Heads behind the blocks that are tied to a table before them. The last stage of a pipeline has a copy of it. */
+    rt_parts tied, frozen_tied;
     rt_sparse_tables sparse;
     rt_parts half_parameters;        /* trained and frozen parameters of operators that autocast computes in half
                                       * precision */
@@ -69,6 +71,11 @@ typedef struct rt_shard {
 typedef struct rt_elements {
     double others, experts;
 } rt_elements;
+
+static inline double rt_sum_elements(rt_elements elements)
+{
+    return elements.others + elements.experts;
+}
 
 /* Adds `elements` of operator `index` to the parts of its position and role. */
 void rt_add_parts(const rt_sharding *sharding, size_t index, double elements, rt_parts *out);

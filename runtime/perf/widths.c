@@ -5,6 +5,9 @@
  *   bf16                 2        -       2        2          2        2
  *   mixed, ZeRO 0 to 2   2        4       2        2          2        4       DeepSpeed; Megatron with fp32 gradients
  *   mixed, ZeRO 3        4        -       2        4          2        4       FSDP: MixedPrecision(param_dtype)
+ *
+ * fp32 gradients that are summed in half precision are those of DeepSpeed's BF16_Optimizer, which keeps the
+ * half-precision ones of each pass, too (peak_memory.c).
  */
 #include "runtime/perf/widths.h"
 

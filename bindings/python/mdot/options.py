@@ -229,7 +229,7 @@ class ConfigurationOptions:
     """Type of the gradients that a GPU keeps; fp32 in mixed precision is Megatron's main gradients, which are never freed.
     Values: default, fp32, half."""
     reduce_type: str = "default"
-    """Type in which gradients are summed over GPUs.
+    """Type in which gradients are summed over GPUs; half beside fp32 gradients is DeepSpeed's BF16_Optimizer, which keeps both.
     Values: default, fp32, half."""
     offload: Union[str, None] = None
     """Parts that are kept in host memory and updated there: the optimizer's state, or also weights and gradients, which needs ZeRO stage 3.

@@ -164,6 +164,21 @@ static void softmax_is_fp32_under_autocast(void **state)
 
 /* The network has zero parameters. Therefore it needs neither gradients nor saved activations. At f1: samples and two
  * results. */
+/* A cross-entropy keeps its logits (4) and the logarithms of the probabilities (4). Its backward operation makes the
+ * gradient of these (4) and of the logits (4). The sample has 1, and the loss is a number. */
+static void cross_entropy_has_four_tensors_of_logits(void **state)
+{
+    (void)state;
+    network n = {0};
+    add(&n, "Linear", 4, 100, "");
+    add(&n, "SoftmaxCrossEntropyLoss", 0, 0, "0");
+    mdot_job *job = predict_make_job(n.operators, n.count);
+    const rt_activation_table *a = &job->analysis->activations;
+    assert_true(a->of[RT_ACTIVATION_FP32][0][0].all == (1 + 4 * 4) * UNIT);
+    assert_true(a->of[RT_ACTIVATION_BF16][0][0].all == (1 + 4 * 2) * UNIT);
+    mdot_job_destroy(job);
+}
+
 static void network_without_parameters_saves_nothing(void **state)
 {
     (void)state;
@@ -311,6 +326,7 @@ int main(void)
         cmocka_unit_test(views_take_no_memory),
         cmocka_unit_test(max_pool_keeps_indices),
         cmocka_unit_test(softmax_is_fp32_under_autocast),
+        cmocka_unit_test(cross_entropy_has_four_tensors_of_logits),
         cmocka_unit_test(network_without_parameters_saves_nothing),
         cmocka_unit_test(multiplications_save_their_factors),
         cmocka_unit_test(unknown_operators_save_everything),

@@ -185,10 +185,66 @@ static void pipeline_parallelism_distributes_blocks(void **state)
     double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
     double weights = 4 * (1000 / 2.0 + (job->analysis->sharding.heavier_end == RT_PIPELINE_BEFORE ? 24 : 0));
     mdot_configuration c = {.batch = 8, .pipeline_parallel = 2, .micro_batches = 4};
-    assert_true(peak(job, c) == 3 * weights + 2 * 2 * a / 2);
+    double sent = job->analysis->sharding.border_bytes;
+    assert_true(sent == 8 * UNIT);
+    assert_true(peak(job, c) == 3 * weights + 2 * 2 * (a / 2 + sent));
     c.micro_batches = 1;
     c.accumulate = 2;
-    assert_true(peak(job, c) == 3 * weights + 8 * 2 * a / 2);
+    assert_true(peak(job, c) == 3 * weights + 8 * 2 * (a / 2 + sent));
+    mdot_job_destroy(job);
+}
+
+/* A table of 8 x 50, blocks of 600 and 400 parameters, and a head, which is tied to the table if `own` is 0. */
+static mdot_job *language_model(double own)
+{
+    static const uint32_t before[4] = {0, 1, 2, 3};
+    mdot_job_operator operators[4] = {make("Gather", 2, 400), make("Linear", 2, 600), make("Linear", 2, 400),
+                                      make("Linear", 2, own)};
+    for (int i = 1; i < 4; i++) {
+        operators[i].inputs = &before[i - 1];
+        operators[i].input_count = 1;
+        operators[i].block = i < 3 ? (uint32_t)i : 0;
+        operators[i].setting[MDOT_SETTING_CHANNELS_IN] = 8;
+        operators[i].setting[MDOT_SETTING_CHANNELS_OUT] = 50;
+        operators[i].per_sample[MDOT_PHASE_WEIGHT_GRADIENT] = (mdot_load){1e9, UNIT, UNIT};
+    }
+    return predict_make_job(operators, 4);
+}
+
+/* The first stage has the table, and keeps two micro-batches with their results. The last one has the head, and keeps
+ * one. A head that is tied to the table adds a copy of it to the last stage. */
+static void stages_of_a_pipeline_have_one_end_each(void **state)
+{
+    (void)state;
+    static const double heads[] = {0, 400, 100000};
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        mdot_job *job = language_model(heads[i]);
+        double a = activations(job, RT_ACTIVATION_FP32, 0, 0);
+        mdot_configuration c = {.batch = 8, .pipeline_parallel = 2, .micro_batches = 4};
+        double copy = heads[i] > 0 ? heads[i] : 400;
+        double sent = job->analysis->sharding.border_bytes;
+        double first = 3 * 4 * (400 + 500) + 2 * 2 * (a / 2 + sent), last = 3 * 4 * (500 + copy) + 2 * a / 2;
+        assert_true(peak(job, c) == (first > last ? first : last));
+        mdot_job_destroy(job);
+    }
+    mdot_job *job = language_model(0);
+    const rt_sharding *d = &job->analysis->sharding;
+    assert_true(d->tied.all[RT_PIPELINE_AFTER] == 400 && d->frozen_tied.all[RT_PIPELINE_AFTER] == 0);
+    rt_shard last = {1, 1, {0, .5, 1}};
+    assert_true(rt_parameters(job, &last) == 900);
+    mdot_job_destroy(job);
+}
+
+/* DeepSpeed's BF16_Optimizer keeps half-precision gradients beside the fp32 ones. Megatron adds each at once. */
+static void half_gradients_may_stay_beside_fp32_ones(void **state)
+{
+    (void)state;
+    mdot_job *job = small_network(0);
+    mdot_configuration c = {
+        .batch = 1, .precision = MDOT_PRECISION_MIXED_BF16, .gradient_type = MDOT_NUMBER_FP32, .zero_stage = 1};
+    double megatron = peak(job, c);
+    c.reduce_type = MDOT_NUMBER_HALF;
+    assert_true(peak(job, c) == megatron + 2 * 1024);
     mdot_job_destroy(job);
 }
 
@@ -270,6 +326,8 @@ int main(void)
         cmocka_unit_test(zero_shards_over_workers),
         cmocka_unit_test(tensor_parallelism_shards_matmuls),
         cmocka_unit_test(pipeline_parallelism_distributes_blocks),
+        cmocka_unit_test(stages_of_a_pipeline_have_one_end_each),
+        cmocka_unit_test(half_gradients_may_stay_beside_fp32_ones),
         cmocka_unit_test(update_of_adam_may_be_the_peak),
         cmocka_unit_test(overflowing_peak_saturates),
         cmocka_unit_test(sparse_gradients_have_the_picked_rows),

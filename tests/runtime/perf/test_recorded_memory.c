@@ -1,4 +1,5 @@
 /* test_recorded_memory.c — runtime/perf/recorded_memory.c, and configurations that follow the program of a job. */
+#include "mdot/mdotjob.h"
 #include "runtime/perf/analysis.h"
 #include "runtime/perf/peak_memory.h"
 #include "runtime/perf/recorded_memory.h"
@@ -161,7 +162,6 @@ static void other_cases_scale_with_the_analytic_estimates(void **state)
 static void other_losses_keep_a_part_of_the_logits(void **state)
 {
     (void)state;
-    enum { LOSS = 138 }; /* SoftmaxCrossEntropyLoss */
     static const uint32_t before = 0;
     static const mdot_peak_moment moment = {.per_sample = 1000, .logits = 800};
     const mdot_recorded_memory recorded = {.precision = MDOT_PRECISION_BF16, .moment_count = 1, .moments = &moment};
@@ -169,7 +169,7 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
     operators[0].traits.autocast = MDOT_AUTOCAST_HALF;
     operators[0].setting[MDOT_SETTING_CHANNELS_IN] = 16;
     operators[0].setting[MDOT_SETTING_CHANNELS_OUT] = 128;
-    operators[1].traits.number = LOSS;
+    mdot_operator_traits_find(operators[1].type, &operators[1].traits);
     operators[1].inputs = &before;
     operators[1].input_count = 1;
     mdot_job *plain = predict_make_job(operators, 2), *job = NULL;
@@ -185,6 +185,44 @@ static void other_losses_keep_a_part_of_the_logits(void **state)
         assert_int_equal(rt_recorded_moments(job, &r, got), 1);
         if (fabs(got[0].per_sample - (200 + 800 * kept[loss])) > 1) fail_msg("loss %d: %.0f", loss, got[0].per_sample);
     }
+    mdot_job_destroy(job);
+    mdot_job_destroy(plain);
+}
+
+/* Compilers leave the checkpoints of a program as they are. */
+static void compiled_program_keeps_its_checkpoints(void **state)
+{
+    (void)state;
+    for (int checkpointed = -1; checkpointed <= 1; checkpointed += 2) {
+        mdot_job *job = network(checkpointed);
+        rt_resolved_configuration r = resolve(job, (mdot_configuration){.compiled = 1});
+        mdot_recompute by_compiler = checkpointed >= 0 ? MDOT_RECOMPUTE_NOTHING : MDOT_RECOMPUTE_SELECTIVE;
+        assert_int_equal(r.activation_case.recompute, by_compiler);
+        mdot_job_destroy(job);
+    }
+}
+
+/* Of 1000 bytes per sample, 800 are as large as the logits, which only the stage with the head has. Two stages divide
+ * the others, and the stage keeps two micro-batches, but the logits of one. */
+static void one_stage_has_the_logits(void **state)
+{
+    (void)state;
+    static const mdot_peak_moment moment = {.per_sample = 1000, .logits = 800};
+    const mdot_recorded_memory recorded = {.precision = MDOT_PRECISION_FP32, .moment_count = 1, .moments = &moment};
+    const mdot_job_program p = {
+        .struct_size = sizeof p, .precision = MDOT_PRECISION_PYTORCH, .recorded_count = 1, .recorded = &recorded};
+    mdot_job *plain = network(-1), *job = NULL;
+    mdot_error err = {0};
+    if (mdot_job_with_program(plain, &p, &job, &err) != MDOT_OK) fail_msg("%s", err.message);
+    rt_resolved_configuration r = resolve(job, (mdot_configuration){.precision = MDOT_PRECISION_PYTORCH});
+    r.shard = (rt_shard){1, 1, {1, .5, 0}};
+    mdot_peak_moment got[MDOT_PEAK_MOMENTS_MAX];
+    assert_int_equal(rt_recorded_moments(job, &r, got), 1);
+    assert_true(got[0].per_sample == 100 && got[0].logits == 0);
+    r.shard = (rt_shard){1, 1, {0, .5, 1}};
+    r.in_flight = 2;
+    assert_int_equal(rt_recorded_moments(job, &r, got), 1);
+    assert_true(got[0].per_sample == 100 + 800 / 2 && got[0].logits == 400);
     mdot_job_destroy(job);
     mdot_job_destroy(plain);
 }
@@ -245,6 +283,8 @@ int main(void)
         cmocka_unit_test(recorded_case_is_used_as_it_is),
         cmocka_unit_test(other_cases_scale_with_the_analytic_estimates),
         cmocka_unit_test(other_losses_keep_a_part_of_the_logits),
+        cmocka_unit_test(compiled_program_keeps_its_checkpoints),
+        cmocka_unit_test(one_stage_has_the_logits),
         cmocka_unit_test(weights_have_the_programs_sizes),
         cmocka_unit_test(every_worker_has_all_buffers),
         cmocka_unit_test(checkpointed_operators_run_forward_again),

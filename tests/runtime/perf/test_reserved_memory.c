@@ -4,6 +4,7 @@
 #include "runtime/perf/reserved_memory.h"
 #include "tests/support/predict_fixture.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -84,19 +85,48 @@ static void rounding_grows_with_the_tensors(void **state)
     mdot_job_destroy(job);
 }
 
+/* The update converts half-precision gradients in one tensor, which takes a segment beside those of the pass, even if
+ * the update itself has the peak. fp32 gradients need none. */
+static void flat_gradients_take_a_segment(void **state)
+{
+    (void)state;
+    mdot_job *job = make_job("Linear");
+    mdot_configuration c = {.precision = MDOT_PRECISION_MIXED_BF16, .zero_stage = 1};
+    static const int64_t batches[] = {1, 2, 4096};
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+        c.batch = batches[i];
+        c.gradient_type = MDOT_NUMBER_DEFAULT;
+        answer half = reserve(job, "A100", c);
+        const rt_memory *m = &half.memory;
+        double sum = m->weights + m->gradients + m->optimizer + m->activations;
+        double persistent = 0.005 * (m->weights + m->gradients + m->optimizer), temporary = 0.06 * m->activations;
+        double flat = half.reserved.rounding - persistent - temporary - 22 * MIB;
+        assert_true(m->pass > 0 && fabs(sum + flat - (m->pass + 4e6)) < 1);
+        c.gradient_type = MDOT_NUMBER_FP32;
+        answer full = reserve(job, "A100", c);
+        m = &full.memory;
+        persistent = 0.005 * (m->weights + m->gradients + m->optimizer), temporary = 0.06 * m->activations;
+        assert_true(fabs(full.reserved.rounding - persistent - temporary - 22 * MIB) < 1);
+    }
+    mdot_job_destroy(job);
+}
+
 static void several_gpus_need_buffers_for_collectives(void **state)
 {
     (void)state;
     mdot_job *job = make_job("Linear");
     const mdot_configuration two = {.gpu_count = 2}, linked = {.gpu_count = 2, .link = MDOT_LINK_PCIE},
                              both = {.data_parallel = 2, .tensor_parallel = 2},
+                             pipeline = {.batch = 2, .pipeline_parallel = 2, .tensor_parallel = 2},
                              experts = {.expert_parallel = 8, .gpu_count = 8};
     assert_true(reserve(job, "A100", (mdot_configuration){0}).reserved.collectives == 0);
     double nvlink = reserve(job, "A100", two).reserved.collectives;
     assert_true(100 * MIB < nvlink && nvlink < 400 * MIB);
     assert_true(reserve(job, "A100", linked).reserved.collectives < nvlink / 2);
     assert_true(reserve(job, "T4", two).reserved.collectives < nvlink / 2);
-    assert_true(reserve(job, "A100", both).reserved.collectives == 2 * nvlink);
+    /* One for each dimension, one for all GPUs, and one for the GPUs of a model that a pipeline divides, too. */
+    assert_true(reserve(job, "A100", both).reserved.collectives == 3 * nvlink);
+    assert_true(reserve(job, "A100", pipeline).reserved.collectives == 4 * nvlink);
     assert_true(reserve(job, "H100", two).reserved.collectives > nvlink);
     double all_to_all = reserve(job, "H100", experts).reserved.collectives; /* 3.3 GB were measured */
     assert_true(1.5e9 < all_to_all && all_to_all < 3.3e9);
@@ -166,6 +196,7 @@ int main(void)
         cmocka_unit_test(newer_architectures_reserve_more_context_and_workspace),
         cmocka_unit_test(convolutions_need_a_workspace_of_cudnn),
         cmocka_unit_test(rounding_grows_with_the_tensors),
+        cmocka_unit_test(flat_gradients_take_a_segment),
         cmocka_unit_test(several_gpus_need_buffers_for_collectives),
         cmocka_unit_test(usable_memory_is_near_the_total_that_pytorch_reports),
         cmocka_unit_test(the_interval_contains_the_estimate_and_is_narrower_for_recorded_memory),

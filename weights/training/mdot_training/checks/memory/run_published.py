@@ -57,6 +57,7 @@ def _read(model: Model):
     from mdot_training.checks.memory import building
     from mdot_training.checks.memory.networks.case import LabelLoss, integers
     from mdot_training.checks.memory.networks.language import build
+    from mdot_training.checks.memory.published import programs
     from mdot_training.checks.memory.reference import Step
 
     def make() -> Step:
@@ -67,6 +68,10 @@ def _read(model: Model):
 
             network = peft.get_peft_model(network, peft.LoraConfig(
                 r=model.lora_rank, lora_dropout=model.lora_dropout, target_modules=list(model.lora_modules)))
+        if model.keeps_operands:
+            programs.keep_operands(network)
+        if model.saves_every_second_product:
+            programs.save_every_second_product(network.model.layers)
         tokens = integers(TRACED_BATCH, model.sequence)
         return Step(LabelLoss(network), (), {"input_ids": tokens, "labels": tokens})
 

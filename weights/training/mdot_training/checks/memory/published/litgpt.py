@@ -3,7 +3,7 @@
 The settings are those of litgpt's config_hub. Alpaca2k's rows are taken at their maximum length, 512. Alpaca's rows are taken
 at the longest sample, 1304 tokens by Llama's tokenizer and 1034 by phi's, and adapt queries and values with rank 8. peft drops
 out the input of each adapted product, and litgpt that of the joint product of queries, keys and values once. litgpt unties
-the head from the embedding.
+the head from the embedding. Its bitsandbytes (0.41 to 0.43) keeps the operands of quantised products.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ SECOND_GEMMA = {("gemma-2b", "14.31"), ("gemma-2b", "13.52")}
 """Rows of Gemma 2's 2B, which the table calls gemma-2b too."""
 
 
-def _model(name: str, sequence: int, is_full: bool, is_alpaca2k: bool) -> Model:
+def _model(name: str, sequence: int, is_full: bool, is_alpaca2k: bool, is_quantised: bool) -> Model:
     kind, values = MODELS[name]
-    values = {**values, "tie_word_embeddings": False}
+    values = {**values, "tie_word_embeddings": False, "keeps_operands": is_quantised}
     if is_full:
         return model(kind, sequence, **values)
     if is_alpaca2k and name in ALL_ADAPTED:
@@ -95,4 +95,5 @@ def read(row: dict[str, str]) -> Point | None:
         options["frozen_weights"] = "nf4"
     if is_full and name in FULL_DEVICES:
         options.update(gpus=FULL_DEVICES[name], zero=3, checkpoint="blocks")    # FSDP
-    return Point("litgpt", title, measured, "allocated", gpu, _model(name, sequence, is_full, is_alpaca2k), options)
+    network = _model(name, sequence, is_full, is_alpaca2k, "frozen_weights" in options)
+    return Point("litgpt", title, measured, "allocated", gpu, network, options)

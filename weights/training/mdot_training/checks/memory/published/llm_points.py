@@ -1,8 +1,9 @@
 """torchtune's and torchtitan's rows of llm_points.csv.
 
-torchtitan keeps fp32 parameters and Adam states, sharded by FSDP2, computes in bf16, and reports the reserved memory of the
-fullest GPU. Its selective checkpointing keeps attention and every second product, and recomputes all other operators.
-Stages of its pipelines keep gathered weights.
+torchtitan keeps fp32 parameters and Adam states, sharded by FSDP2, computes in bf16, sums gradients in fp32, and reports the
+reserved memory of the fullest GPU. Its selective checkpointing keeps attention and every second product, and recomputes all
+other operators. Stages of its pipelines keep gathered weights. A step has as many micro-batches as the pipeline has parts,
+the default of `pipeline_parallel_microbatches`.
 torchtune's parameters are bf16. Its 8B runs on a 4090 page the 8-bit Adam's state, and update in the backward pass. Its README
 leaves the A6000's optimizer open. Its recipes' LoRA has rank 8 on q, v, the output and the MLP, and chunks the loss.
 """
@@ -23,23 +24,23 @@ def _degrees(text: str) -> dict[str, int]:
 
 def torchtitan(row: dict[str, str]) -> Point:
     degrees, gpus = _degrees(row["parallel"]), int(row["gpus"])
-    size = row["model"].split()[-1]
+    size, is_selective = row["model"].split()[-1], row["checkpointing"] == "selective"
     sequence, batch = int(row["sequence"]), int(row["micro_batch"])
     options: dict[str, Any] = {"precision": "fp8" if row["precision"] == "fp8" else "mixed-bf16", "optimizer": "adamw-fused",
-                               "gpus": gpus, "nodes": max(1, gpus // 8), "zero": 3, "compiled": row["compile"] == "compile",
-                               "checkpoint": "selective" if row["checkpointing"] == "selective" else "blocks"}
+                               "reduce_type": "fp32", "gpus": gpus, "nodes": max(1, gpus // 8), "zero": 3,
+                               "compiled": row["compile"] == "compile",
+                               "checkpoint": "nothing" if is_selective else "blocks"}
     for name, option in (("tp", "tensor_parallel"), ("pp", "pipeline_parallel"), ("cp", "context_parallel")):
         if degrees.get(name, 1) > 1:
             options[option] = degrees[name]
     if degrees.get("tp", 1) > 1:
         options["sequence_parallel"] = 1
     if degrees.get("pp", 1) > 1:
-        options.update(micro_batches=batch, keep_gathered=True)
-        if "interleaved" in row["notes"]:
-            options["virtual_stages"] = 2
+        parts = 2 if "interleaved" in row["notes"] else 1
+        options.update(micro_batches=degrees["pp"] * parts, virtual_stages=parts, keep_gathered=True)
     name = f"{size} {row['precision']} {sequence} x {batch}, {row['parallel']}, {row['compile']} {row['notes']}".strip()
     return Point("torchtitan", name, float(row["peak_memory_gib"]) * GIB, "reserved", "H100-SXM-80GB",
-                 llama_3(size, sequence, type="float32"), {"batch": batch, **options})
+                 llama_3(size, sequence, type="float32", saves_every_second_product=is_selective), {"batch": batch, **options})
 
 
 def torchtune(row: dict[str, str]) -> Point:

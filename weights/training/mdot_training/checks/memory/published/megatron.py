@@ -1,9 +1,11 @@
 """BLOOM's search (bigscience_steps.csv) and SimuMax's slices of Llama-3-70B (simumax_b200.csv): Megatron's mixed precision, with
-fp32 gradients and master weights and the optimizer's state sharded over the data-parallel workers (ZeRO-1).
+fp32 master weights and the optimizer's state sharded over the data-parallel workers (ZeRO-1).
 
 BLOOM's search recomputes each block, has 250,880 words, GELU, and attention as matmuls and a fused softmax. Its memory is taken
-as nvidia-smi's. A row counts if its size, width and depth agree. SimuMax's fullest GPU, max_memory_allocated, uses flash
-attention, a fused loss and sequence parallelism.
+as nvidia-smi's. A row counts if its size, width and depth agree. Gradients of its first runs are fp16. From the section
+"Rebalancing layers" on, DeepSpeed's BF16_Optimizer adds bf16 gradients to fp32 ones, which it does not shard.
+
+SimuMax's fullest GPU, max_memory_allocated, uses flash attention, a fused loss and sequence parallelism.
 """
 
 from __future__ import annotations
@@ -14,6 +16,10 @@ from typing import Any
 from mdot_training.checks.memory.published.point import GIB, Point, llama_3, model
 
 WORDS, HEADS = 250880, 64
+FIRST_BF16_LINE = 893
+"""Of the source's text: the section "Rebalancing layers"."""
+WITHOUT_ZERO = ("667", "72GB")
+"""Line and memory of the row whose column ZS is 0. The table lacks the column."""
 
 
 def _parameters(hidden: int, layers: int) -> float:
@@ -47,10 +53,14 @@ def bigscience(row: dict[str, str]) -> Point | None:
     if hidden % heads:
         return Point("bigscience", title, measured, "nvidia-smi", row["gpu"], missing=f"{heads} heads do not divide {hidden}")
     gpus, passes = int(row["gpus"]), max(1, int(row["global_batch"]) // (dp * micro))
-    options: dict[str, Any] = {"batch": micro * passes if pp > 1 else micro, "precision": "mixed-bf16", "gradient_type": "fp32",
-                               "optimizer": "adam-fused", "attention": "eager", "checkpoint": "blocks", "zero": 1, "gpus": gpus,
+    line = row["place"].split(":")[-1]
+    gradients = {"precision": "mixed-fp16"} if int(line) < FIRST_BF16_LINE else {
+        "precision": "mixed-bf16", "gradient_type": "fp32", "reduce_type": "half"}
+    options: dict[str, Any] = {"batch": micro * passes if pp > 1 else micro, **gradients, "optimizer": "adam-fused", "attention": "eager", "checkpoint": "blocks", "zero": 1, "gpus": gpus,
                                "nodes": max(1, gpus // 8), "tensor_parallel": tp, "pipeline_parallel": pp, "data_parallel": dp}
     options["micro_batches" if pp > 1 else "accumulate"] = passes
+    if (line, row["memory"]) == WITHOUT_ZERO:
+        options["zero"] = 0
     network = model("GPT2", 2048, type="float32", n_embd=hidden, n_layer=layers, n_head=heads, vocab_size=WORDS, n_positions=2048,
                     attn_pdrop=0.0, embd_pdrop=0.0, resid_pdrop=0.0)
     return Point("bigscience", title, measured, "nvidia-smi", row["gpu"], network, options)

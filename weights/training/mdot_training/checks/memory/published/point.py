@@ -22,6 +22,10 @@ class Model:
     """0: all parameters learn."""
     lora_modules: tuple[str, ...] = ()
     lora_dropout: float = 0.0
+    keeps_operands: bool = False
+    """Products with frozen weights keep their operand (bitsandbytes up to 0.44: MatMul4Bit)."""
+    saves_every_second_product: bool = False
+    """Blocks are checkpointed, and save attention and every second product (torchtitan's selective checkpointing)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,8 +50,10 @@ Reader = Callable[[dict[str, str]], "Point | None"]
 
 
 def model(kind: str, sequence: int, lora_rank: int = 0, lora_modules: tuple[str, ...] = (), type: str = "bfloat16",
-          lora_dropout: float = 0.0, **values: Any) -> Model:
-    return Model(kind, tuple(sorted(values.items())), sequence, type, lora_rank, lora_modules, lora_dropout)
+          lora_dropout: float = 0.0, keeps_operands: bool = False, saves_every_second_product: bool = False,
+          **values: Any) -> Model:
+    return Model(kind, tuple(sorted(values.items())), sequence, type, lora_rank, lora_modules, lora_dropout, keeps_operands,
+                 saves_every_second_product)
 
 
 LLAMA_3 = {

@@ -1,0 +1,133 @@
+/* test_kernel_options.c — options of kernels change only the operators that have such kernels. A layout is that of
+ * images, and compilers call cuDNN's recurrences as PyTorch does. */
+#include "runtime/perf/analysis.h"
+#include "runtime/perf/peak_memory.h"
+#include "runtime/perf/roofline.h"
+#include "tests/support/predict_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { LAYERS = 4, COUNT = LAYERS + 1, CHANNELS = 256, STEPS = 50 };
+
+/* An activation, and layers of one type. Each reads the one before it. `kernel` is 0 if they lack one. */
+static mdot_job *layers_of(const char *type, int64_t kernel, uint32_t frozen)
+{
+    static const uint32_t inputs[COUNT] = {0, 0, 1, 2, 3};
+    mdot_job_operator operators[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        mdot_job_operator *op = &operators[i];
+        *op = (mdot_job_operator){.struct_size = sizeof *op, .known = true, .type = i == 0 ? "Gelu" : type};
+        double parameters = i == 0 ? 0 : (double)(4 * CHANNELS * CHANNELS), bytes = 4.0 * STEPS * CHANNELS;
+        for (int phase = 0; phase < (i == 0 ? 2 : 3); phase++) {
+            op->per_sample[phase] = (mdot_load){2 * STEPS * (parameters + CHANNELS), bytes, bytes};
+            op->per_step[phase] = (mdot_load){0, 4 * parameters, 0};
+        }
+        bool is_frozen = i > 0 && i <= frozen;
+        op->parameters = is_frozen ? 0 : parameters;
+        op->frozen_parameters = is_frozen ? parameters : 0;
+        op->setting[MDOT_SETTING_INPUTS] = 1;
+        if (i > 0) {
+            op->setting[MDOT_SETTING_CHANNELS_IN] = op->setting[MDOT_SETTING_CHANNELS_OUT] = CHANNELS;
+            op->setting[MDOT_SETTING_KERNEL_W] = kernel;
+        }
+        op->inputs = &inputs[i];
+        op->input_count = i > 0;
+    }
+    return predict_make_job(operators, COUNT);
+}
+
+static const mdot_precision PRECISIONS[] = {MDOT_PRECISION_FP32, MDOT_PRECISION_AMP_BF16, MDOT_PRECISION_BF16};
+static const mdot_recompute RECOMPUTATIONS[] = {MDOT_RECOMPUTE_NOTHING, MDOT_RECOMPUTE_SELECTIVE};
+
+static rt_resolved_configuration resolve(const mdot_job *job, mdot_configuration c)
+{
+    rt_configuration configuration;
+    rt_gpu_names names = {0};
+    rt_resolved_configuration resolved;
+    assert_int_equal(rt_configuration_read(&c, 0, &names, &configuration, NULL), MDOT_OK);
+    rt_resolve(job, &configuration, &resolved);
+    return resolved;
+}
+
+static void assert_equal_memory(const mdot_job *job, mdot_configuration one, mdot_configuration other)
+{
+    rt_resolved_configuration a = resolve(job, one), b = resolve(job, other);
+    rt_memory m = rt_measure_memory(job, &a), n = rt_measure_memory(job, &b);
+    assert_true(m.weights == n.weights && m.gradients == n.gradients);
+    assert_true(m.optimizer == n.optimizer && m.activations == n.activations);
+}
+
+/* Compares the times of operators from `first` on. */
+static void assert_equal_times(const mdot_job *job, size_t first, mdot_configuration one, mdot_configuration other)
+{
+    rt_resolved_configuration a = resolve(job, one), b = resolve(job, other);
+    for (size_t i = first; i < COUNT; i++) {
+        double ms[MDOT_PHASE_COUNT], other_ms[MDOT_PHASE_COUNT];
+        rt_operator_roofline(job, i, &a, ms);
+        rt_operator_roofline(job, i, &b, other_ms);
+        for (int phase = 0; phase < MDOT_PHASE_COUNT; phase++) assert_true(ms[phase] == other_ms[phase]);
+        assert_true(ms[MDOT_PHASE_FORWARD] > 0);
+    }
+}
+
+/* The layers of one type in every precision and recomputation, with and without frozen layers. */
+static void for_each_configuration(const char *type, int64_t kernel,
+                                   void (*check)(const mdot_job *job, mdot_configuration c))
+{
+    for (uint32_t frozen = 0; frozen < LAYERS; frozen++) {
+        mdot_job *job = layers_of(type, kernel, frozen);
+        for (size_t p = 0; p < sizeof PRECISIONS / sizeof *PRECISIONS; p++) {
+            for (size_t r = 0; r < sizeof RECOMPUTATIONS / sizeof *RECOMPUTATIONS; r++) {
+                mdot_configuration c = predict_configuration(16, "A100-SXM-80GB");
+                c.precision = PRECISIONS[p];
+                c.recompute = RECOMPUTATIONS[r];
+                check(job, c);
+            }
+        }
+        mdot_job_destroy(job);
+    }
+}
+
+static void check_layout(const mdot_job *job, mdot_configuration c)
+{
+    mdot_configuration channels_last = c;
+    channels_last.layout = MDOT_LAYOUT_NHWC;
+    assert_equal_memory(job, c, channels_last);
+    assert_equal_times(job, 0, c, channels_last);
+}
+
+static void layout_leaves_operators_without_layout_alone(void **state)
+{
+    (void)state;
+    for_each_configuration("LSTM", 0, check_layout);
+    for_each_configuration("Linear", 0, check_layout);
+    for_each_configuration("Conv", 3, check_layout); /* of one dimension: kernel_h is 0 */
+}
+
+static void check_compilation(const mdot_job *job, mdot_configuration c)
+{
+    mdot_configuration compiled = c;
+    compiled.compiled = 1;
+    assert_equal_memory(job, c, compiled);
+    assert_equal_times(job, 1, c, compiled);
+}
+
+static void compilation_leaves_recurrences_alone(void **state)
+{
+    (void)state;
+    for_each_configuration("LSTM", 0, check_compilation);
+    for_each_configuration("GRU", 0, check_compilation);
+    for_each_configuration("RNN", 0, check_compilation);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layout_leaves_operators_without_layout_alone),
+        cmocka_unit_test(compilation_leaves_recurrences_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
