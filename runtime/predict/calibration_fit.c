@@ -23,9 +23,11 @@
 #include <string.h>
 
 #define PRIOR_ROWS 6.0
+#define LEAST_SPREAD 0.5    /* rows that agree by chance, and jobs that differ in their noise */
 #define PRIOR_JOBS 4.0      /* pseudo-jobs that pull the scale of outliers towards 1 */
 #define FAR 1.7             /* standard deviations beyond which a job is an outlier among others */
 #define FAR_ALONE 1.0       /* the same for the only job */
+#define MOST_TYPICAL 9.0    /* limit of that scale: beyond it, a job is an outlier in any company */
 #define MEDIAN_SQUARE 0.455 /* median of the square of a normal variable */
 #define LEAST_PIVOT 1e-12   /* keeps rounding from making a factor invalid */
 #define MOST_AVERAGED 16.0  /* rows of one step beyond which their mean has the same noise: conditions drift */
@@ -205,7 +207,7 @@ static void find_outliers(fitting *f, double *surprises, double *ordered)
         ordered[jobs] = surprises[jobs] = surprise_of(f, first, end_of_job(f, first)), jobs++;
     double scale = 1, limit = FAR_ALONE * FAR_ALONE;
     if (jobs > 1) {
-        double typical = median_of(ordered, jobs) / MEDIAN_SQUARE;
+        double typical = fmin(median_of(ordered, jobs) / MEDIAN_SQUARE, MOST_TYPICAL);
         scale = fmax(typical, (PRIOR_JOBS + (double)jobs * typical) / (PRIOR_JOBS + (double)jobs));
         limit = FAR * FAR;
     }
@@ -294,7 +296,8 @@ static mdot_status fit_quantity(rt_calibration_gpu *gpu, rt_quantity q, bool ada
         fit->host_share += a->step.host_share / (double)n;
     }
     if (adapts) adapt(&f, numbers + 3 * n);
-    fit->spread = (PRIOR_ROWS + factor_covariance(&f)) / (PRIOR_ROWS + (double)n);
+    double freedom = PRIOR_ROWS + (double)n;
+    fit->spread = fmax((PRIOR_ROWS + factor_covariance(&f)) / freedom, LEAST_SPREAD);
     free(numbers);
     return MDOT_OK;
 }

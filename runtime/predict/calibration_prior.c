@@ -39,11 +39,11 @@
 #define BATCH_DOUBLINGS 20.0 /* doublings of the batch after which a correlation is smaller by e */
 #define NEIGHBOUR_DOUBLINGS 2.0
 #define OTHER_LAYOUT 0.5 /* correlation of the parts of configurations that differ in one respect */
-#define OTHER_TORCH 0.5
+#define OTHER_TORCH 0.6
 #define OTHER_PRECISION 0.2
 #define OTHER_GPU_COUNT 0.5
 #define OTHER_OPTIONS 0.6
-#define NOISE 0.003       /* of the stated variance */
+#define NOISE 0.035       /* of the stated variance */
 #define LEAST_NOISE 0.008 /* standard deviation; a rerun of timm's steps differs by 1.7 % with the same software */
 #define IDLE 0.3          /* added noise of a predictor that is already right, at scale 1 */
 

@@ -278,7 +278,7 @@ static int compare_identities(const void *a, const void *b)
 /* ---- Anchors ----------------------------------------------------------------------------------------------------- */
 
 /* Levels at which steps become one anchor, until they fit. */
-typedef enum merging { MERGE_EQUAL, MERGE_BATCHES, MERGE_CONFIGURATIONS, MERGE_LEVELS } merging;
+typedef enum merging { MERGE_EQUAL, MERGE_NEAR_BATCHES, MERGE_BATCHES, MERGE_CONFIGURATIONS, MERGE_LEVELS } merging;
 
 static bool merges(const rt_step *a, const rt_step *b, merging level)
 {
@@ -286,7 +286,8 @@ static bool merges(const rt_step *a, const rt_step *b, merging level)
     if (a->job != b->job || !same_class) return false;
     if (a->job == RT_NO_JOB || level >= MERGE_CONFIGURATIONS) return (a->gpu_count > 1) == (b->gpu_count > 1);
     rt_step other = *b;
-    if (level == MERGE_BATCHES) other.batch = a->batch;
+    bool is_near = floor(2 * log2(a->batch)) == floor(2 * log2(b->batch)); /* half a doubling */
+    if (level == MERGE_BATCHES || (level == MERGE_NEAR_BATCHES && is_near)) other.batch = a->batch;
     return compare_steps(a, &other) == 0;
 }
 

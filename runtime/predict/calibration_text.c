@@ -151,13 +151,13 @@ static bool fail_memory(reader *r)
 
 static bool read_job(reader *r, mdot_calibration *c)
 {
-    char *rest;
+    char *rest = NULL;
     rt_job_identity *job = &c->jobs[c->job_count];
     if (!next_line(r, "job", &rest) || !read_hash(r, &rest, &job->digest)) return false;
     if (job->digest == 0 || (c->job_count > 0 && job->digest <= job[-1].digest))
         return refuse(r, "must have a larger digest than the job before");
     for (int k = 0; k < RT_WORK_CLASSES; k++) {
-        size_t share;
+        size_t share = 0;
         if (!read_whole(r, &rest, RT_SHARE_UNITS, &share)) return false;
         job->share[k] = (float)((double)share / RT_SHARE_UNITS);
     }
