@@ -15,9 +15,9 @@ extern "C" {
 #endif
 
 /* A calibration corrects predictions by measured steps of a site; one is enough. The logarithm of measured over
- * predicted is a sum of effects: of the site, of a GPU model (its host and its kernels), of a GPU model in one
- * precision class (half precision or full), of several GPUs together, of a job on a GPU model, and of a job on a GPU model in one
- * configuration. Each effect is drawn around zero with a part of the variance that the predictor's intervals state
+ * predicted is a sum of effects: of the site, of a GPU model (its host and its kernels), of a GPU model in half
+ * precision or in full precision, of several GPUs together, of a job on a GPU model, and of its configuration there.
+ * Each effect is drawn around zero with a part of the variance that the predictor's intervals state
  * (runtime/predict/calibration_prior.c). Therefore zero rows change nothing, a row corrects its own job most, and the
  * interval narrows by the part that is known. A job is recognised by its operators, at any batch and under any name.
  * Jobs whose operators divide the work alike share a part. A GPU model is corrected by its own rows alone; the site's

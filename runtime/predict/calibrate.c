@@ -38,14 +38,14 @@ static void copy_predictor_name(mdot_calibration *calibration, const char *name)
     if (calibration->predictor[0] == '\0') calibration->predictor[0] = '?';
 }
 
-static mdot_status make(mdot_context *context, const mdot_measurement *rows, size_t count,
+static mdot_status make(mdot_context *context, const mdot_measurement *rows, size_t count, const char *function,
                         mdot_calibration **out_calibration, mdot_error *err)
 {
     const mdot_abi_table *table = rt_predictor_artefact(rt_context_predictor(context))->table;
     mdot_calibration *calibration = calloc(1, sizeof *calibration);
     if (calibration == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for a calibration");
     copy_predictor_name(calibration, rt_string(table, table->name_at));
-    mdot_status status = rt_calibration_read_rows(context, rows, count, calibration, err);
+    mdot_status status = rt_calibration_read_rows(context, rows, count, function, calibration, err);
     if (status == MDOT_OK) status = rt_calibration_fit(calibration, err);
     if (status != MDOT_OK) {
         rt_calibration_free(calibration);
@@ -61,7 +61,7 @@ static mdot_status make_entered(mdot_context *context, const mdot_measurement *r
 {
     mdot_status status = rt_handle_enter(context, function, err);
     if (status != MDOT_OK) return status;
-    status = make(context, rows, count, out_calibration, err);
+    status = make(context, rows, count, function, out_calibration, err);
     rt_handle_leave(context);
     return status;
 }
@@ -142,11 +142,10 @@ static mdot_status read_question(const mdot_calibration *calibration, const mdot
 }
 
 static mdot_status read_explained(const mdot_calibration *calibration, const mdot_configuration *configuration,
-                                  const mdot_explanation *explanation, const mdot_prediction *prediction, question *out,
-                                  mdot_error *err)
+                                  const mdot_explanation *explanation, const mdot_prediction *prediction,
+                                  const char *function, question *out, mdot_error *err)
 {
-    mdot_status status =
-        explanation != NULL ? rt_handle_check(explanation, RT_EXPLANATION, "mdot_calibration_apply", err) : MDOT_OK;
+    mdot_status status = explanation != NULL ? rt_handle_check(explanation, RT_EXPLANATION, function, err) : MDOT_OK;
     if (status == MDOT_OK) status = read_question(calibration, configuration, prediction, out, err);
     if (status != MDOT_OK || explanation == NULL) return status;
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
@@ -204,7 +203,8 @@ mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const md
                          "mdot_calibration_apply: calibration, configuration or prediction is NULL");
     question q;
     mdot_status status = rt_handle_check(calibration, RT_CALIBRATION, __func__, err);
-    if (status == MDOT_OK) status = read_explained(calibration, configuration, explanation, prediction, &q, err);
+    if (status == MDOT_OK)
+        status = read_explained(calibration, configuration, explanation, prediction, __func__, &q, err);
     if (status != MDOT_OK) return status;
     correct(calibration, &q);
     bs_write_struct(&prediction_type, &q.prediction, prediction, prediction->struct_size);
@@ -253,7 +253,8 @@ mdot_status mdot_calibration_explain(const mdot_calibration *calibration, const 
                          "mdot_calibration_explain: calibration, configuration, prediction or out_factors is NULL");
     question q;
     mdot_status status = rt_handle_check(calibration, RT_CALIBRATION, __func__, err);
-    if (status == MDOT_OK) status = read_explained(calibration, configuration, explanation, prediction, &q, err);
+    if (status == MDOT_OK)
+        status = read_explained(calibration, configuration, explanation, prediction, __func__, &q, err);
     if (status != MDOT_OK) return status;
     mdot_calibration_factors f = {.struct_size = sizeof f};
     explain_quantity(calibration, &q, RT_QUANTITY_TIME, &f.factor, &f.interval, f.by_effect, f.believed);

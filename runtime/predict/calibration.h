@@ -157,9 +157,10 @@ void rt_state_deviations(const mdot_prediction *prediction, rt_step *step);
 /* Index of the job; RT_NO_JOB if the calibration lacks it. */
 uint32_t rt_calibration_find_job(const mdot_calibration *calibration, uint64_t digest);
 const rt_calibration_gpu *rt_calibration_find_gpu(const mdot_calibration *calibration, const char *name);
-/* Reads measured steps into the calibration's GPUs, jobs and anchors. */
+/* Reads measured steps into the calibration's GPUs, jobs and anchors. `function` is the name of the public function,
+ * for messages. */
 mdot_status rt_calibration_read_rows(mdot_context *context, const mdot_measurement *rows, size_t count,
-                                     mdot_calibration *calibration, mdot_error *err);
+                                     const char *function, mdot_calibration *calibration, mdot_error *err);
 void rt_calibration_free(mdot_calibration *calibration);
 
 #endif

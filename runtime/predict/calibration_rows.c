@@ -170,7 +170,7 @@ static bool is_number(double value)
     return value >= 0 && isfinite(value);
 }
 
-static mdot_status check_row(const mdot_measurement *m, mdot_error *err)
+static mdot_status check_row(const mdot_measurement *m, const char *function, mdot_error *err)
 {
     if (m->job == NULL || m->configuration == NULL)
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job or the configuration is NULL");
@@ -180,7 +180,7 @@ static mdot_status check_row(const mdot_measurement *m, mdot_error *err)
     if (!is_number(m->memory_bytes))
         return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the measured memory of %g bytes must be a positive number",
                          m->memory_bytes);
-    return rt_handle_check(m->job, RT_JOB, "mdot_calibrate", err);
+    return rt_handle_check(m->job, RT_JOB, function, err);
 }
 
 /* Takes the caller's prediction if there is one. */
@@ -203,13 +203,13 @@ static double residual_of(double measured, double predicted)
     return fmin(fmax(log(measured / predicted), -RT_CALIBRATION_MOST_RESIDUAL), RT_CALIBRATION_MOST_RESIDUAL);
 }
 
-static mdot_status read_row(mdot_context *context, const mdot_measurement *m, mdot_calibration *calibration,
-                            measured_row *out, mdot_error *err)
+static mdot_status read_row(mdot_context *context, const mdot_measurement *m, const char *function,
+                            mdot_calibration *calibration, measured_row *out, mdot_error *err)
 {
     mdot_prediction p = MDOT_INIT(mdot_prediction);
     mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
     const char *name = NULL;
-    mdot_status status = check_row(m, err);
+    mdot_status status = check_row(m, function, err);
     if (status == MDOT_OK) status = rt_explain_one(context, m->job, m->configuration, &p, &info, err);
     if (status == MDOT_OK) status = read_prediction(m, &p, err);
     if (status == MDOT_OK) status = rt_calibration_step(m->configuration, &out->step, &name, err);
@@ -394,7 +394,7 @@ static mdot_status collect_jobs(mdot_calibration *calibration, measured_row *row
 }
 
 mdot_status rt_calibration_read_rows(mdot_context *context, const mdot_measurement *measured, size_t count,
-                                     mdot_calibration *calibration, mdot_error *err)
+                                     const char *function, mdot_calibration *calibration, mdot_error *err)
 {
     measured_row *rows = count < SIZE_MAX / sizeof *rows ? calloc(count + 1, sizeof *rows) : NULL;
     if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu measured steps", count);
@@ -403,7 +403,7 @@ mdot_status rt_calibration_read_rows(mdot_context *context, const mdot_measureme
         mdot_error reason = {0};
         mdot_measurement m;
         status = bs_read_element(&measurement_type, measured, i, &m, &reason);
-        if (status == MDOT_OK) status = read_row(context, &m, calibration, &rows[i], &reason);
+        if (status == MDOT_OK) status = read_row(context, &m, function, calibration, &rows[i], &reason);
         if (status != MDOT_OK) mdot_fail(err, status, "row %zu: %s", i, reason.message);
     }
     if (status == MDOT_OK) status = collect_jobs(calibration, rows, count, err);

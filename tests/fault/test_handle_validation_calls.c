@@ -110,8 +110,6 @@ static mdot_input input;
 #define NOTHING(call) ((call), MDOT_INVALID_ARGUMENT) /* for a function that returns void */
 #define INTO(type) &(type){.struct_size = sizeof(type)}
 #define JOBS (const mdot_job *const[]){o}
-#define MEASURED(job) \
-    &(mdot_measurement){sizeof(mdot_measurement), (job), &configuration, 30, 0, NULL}
 #define ROW_MAP(ROW) \
     ROW(predictor, mdot_predictor_close, NOTHING(mdot_predictor_close(o))) \
     ROW(predictor, mdot_predictor_get_info, mdot_predictor_get_info(o, INTO(mdot_predictor_info))) \
@@ -156,8 +154,6 @@ static mdot_input input;
     ROW(job, mdot_job_inputs_create, mdot_job_inputs_create(f.context, 0, o, &configuration, &no_set, &err)) \
     ROW(job, mdot_explain, mdot_explain(f.context, o, &configuration, &no_explanation, &err)) \
     ROW(job, mdot_calibrate, mdot_calibrate(f.context, JOBS, &configuration, &one_ms, 1, &no_calibration, &err)) \
-    ROW(job, mdot_calibrate_measured, \
-        mdot_calibrate_measured(f.context, MEASURED(o), 1, &no_calibration, &err)) \
     ROW(job, mdot_calibration_apply_to_job, \
         mdot_calibration_apply_to_job(alive.calibration, o, &configuration, &prediction, &err)) \
     ROW(encoding, mdot_encoding_destroy, NOTHING(mdot_encoding_destroy(o))) \
