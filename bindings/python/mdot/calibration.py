@@ -67,7 +67,8 @@ class Factors:
 
 @dataclasses.dataclass(frozen=True)
 class Correction:
-    """The correction of one GPU model: one set of values for half precision, and one for all other precisions."""
+    """The correction, on one GPU model, of a job that shares nothing with the measured ones: one set of values for half
+    precision, and one for all other precisions. `Calibration.explain` has the corrections of measured jobs."""
 
     row_count: int
     factor: float

@@ -287,7 +287,7 @@ class Calibrations(support.TestCase):
         self.assertEqual((slower.row_count, list(slower.gpus)), (4, ["A100-SXM-40GB"]))
         correction = slower.gpus["A100-SXM-40GB"]
         self.assertEqual((correction.row_count, correction.half_row_count), (0, 4))
-        self.assertGreater(correction.half_factor, 1.1)
+        self.assertTrue(1.0 < correction.half_factor < 1.5)  # of a job that shares nothing with the measured one
         self.assertEqual(slower.predictor, predictor.info["name"])
         self.assertEqual((unmoved.calibration.row_count, unmoved.calibration.factor), (0, 1.0))
         self.assertEqual(unmoved.calibration.several, (0, 1.0, 1.0))
