@@ -11,8 +11,8 @@ of timm, and PROFET), which is printed. The interval is the shipped predictor's 
 held-out errors of networks that the shipped predictor was trained on. Therefore the intervals of each source's held-out
 predictions are widened until they hold 90 % before calibration.
 
-`--half` selects networks by a hash of their names: the constants of runtime/predict/calibration_prior.c were chosen on
-`chosen`. Each line gives mean and median error in %, before and after, as medians over the draws; the share of steps inside the
+`--half` selects networks by a hash of their names: the constants of runtime/predict/calibration_prior.c were first
+chosen on `chosen`, and then adjusted on all networks. Each line gives mean and median error in %, before and after, as medians over the draws; the share of steps inside the
 interval; and the largest increase of the mean error of a draw, in points.
 """
 
