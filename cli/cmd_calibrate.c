@@ -25,29 +25,6 @@ static const char *const synopsis[] = {"MEASURED.csv -o FILE.cal [OPTION]…", N
 
 /* ---- Accuracy ---------------------------------------------------------------------------------------------------- */
 
-/* Fits a calibration to every second row, from `first` on. */
-static mdot_status fit_half(mdot_context *context, const measured_steps *m, size_t first, mdot_calibration **out,
-                            mdot_error *err)
-{
-    const mdot_job **jobs = calloc(m->count, sizeof *jobs);
-    mdot_configuration *configurations = calloc(m->count, sizeof *configurations);
-    double *ms = calloc(m->count, sizeof *ms);
-    size_t count = 0;
-    mdot_status status = mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu rows", m->count);
-    if (jobs != NULL && configurations != NULL && ms != NULL) {
-        for (size_t i = first; i < m->count; i += 2, count++) {
-            jobs[count] = m->jobs[i];
-            configurations[count] = m->configurations[i];
-            ms[count] = m->ms[i];
-        }
-        status = mdot_calibrate(context, jobs, configurations, ms, count, out, err);
-    }
-    free(jobs);
-    free(configurations);
-    free(ms);
-    return status;
-}
-
 /* Sums the absolute errors of predictions, as logarithms, over every second row; `calibration` may be NULL. */
 static mdot_status measure_half(mdot_context *context, const measured_steps *m, size_t first,
                                 const mdot_calibration *calibration, double *io_sum, mdot_error *err)
@@ -62,10 +39,17 @@ static mdot_status measure_half(mdot_context *context, const measured_steps *m, 
             if (status == MDOT_OK)
                 status = mdot_calibration_apply(calibration, &m->configurations[i], explanation, &p, err);
         }
-        if (status == MDOT_OK) *io_sum += fabs(log(p.step_ms / m->ms[i]));
+        if (status == MDOT_OK && m->ms[i] > 0) *io_sum += fabs(log(p.step_ms / m->ms[i]));
         mdot_explanation_destroy(explanation);
     }
     return status;
+}
+
+static size_t count_timed(const measured_steps *m)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < m->count; i++) count += m->ms[i] > 0;
+    return count;
 }
 
 /* Predicts each half of the rows with a calibration fitted to the other half, and also uncalibrated. */
@@ -76,13 +60,14 @@ static mdot_status leave_out(mdot_context *context, const measured_steps *m, dou
     mdot_status status = MDOT_OK;
     for (size_t half = 0; status == MDOT_OK && half < 2; half++) {
         mdot_calibration *other = NULL;
-        status = fit_half(context, m, 1 - half, &other, err);
+        status = measured_calibrate(context, m, 1 - half, 2, &other, err);
         if (status == MDOT_OK) status = measure_half(context, m, half, NULL, &before, err);
         if (status == MDOT_OK) status = measure_half(context, m, half, other, &after, err);
         mdot_calibration_destroy(other);
     }
-    *out_before = 100 * expm1(before / (double)m->count);
-    *out_after = 100 * expm1(after / (double)m->count);
+    double timed = (double)count_timed(m);
+    *out_before = 100 * expm1(before / timed);
+    *out_after = 100 * expm1(after / timed);
     return status;
 }
 
@@ -106,7 +91,13 @@ static void print_calibration(const mdot_calibration *calibration)
         print_correction(gpu.name, "half", gpu.half_row_count, gpu.half_factor, gpu.half_interval);
     }
     print_correction("others", "", 0, info.factor, info.interval);
-    print_correction("several GPUs (extra)", "", info.several_row_count, info.several_factor, info.several_interval);
+    if (info.several_row_count > 0)
+        printf("  %zu of the steps ran on several GPUs, which multiplies by another %.3f\n", info.several_row_count,
+               info.several_factor);
+    printf("\n  These are the corrections of a job that shares nothing with the %zu measured one%s. The measured\n"
+           "  jobs have corrections of their own: see `mdot predict --calibration FILE.cal --explain`.\n",
+           info.job_count, info.job_count == 1 ? "" : "s");
+    if (info.memory_row_count > 0) printf("  %zu rows correct the predicted memory.\n", info.memory_row_count);
 }
 
 static mdot_status calibrate(const calibrate_request *r, const measured_steps *m, mdot_error *err)
@@ -117,9 +108,8 @@ static mdot_status calibrate(const calibrate_request *r, const measured_steps *m
     mdot_calibration *calibration = NULL;
     double before = 0, after = 0;
     mdot_status status = predict_open_model(r->model_path, r->output, &predictor, &context, err);
-    if (status == MDOT_OK)
-        status = mdot_calibrate(context, m->jobs, m->configurations, m->ms, m->count, &calibration, err);
-    bool halves = m->count >= LEAST_FOR_HALVES;
+    if (status == MDOT_OK) status = measured_calibrate(context, m, 0, 1, &calibration, err);
+    bool halves = count_timed(m) >= LEAST_FOR_HALVES;
     if (status == MDOT_OK && halves) status = leave_out(context, m, &before, &after, err);
     if (status == MDOT_OK) status = mdot_calibration_save(calibration, r->output, err);
     if (status == MDOT_OK) {
@@ -154,11 +144,12 @@ const cli_command cli_calibrate = {
     .summary = "fit predictions to your own measured training steps",
     .synopsis = synopsis,
     .description =
-        "Reads measured training steps and writes a calibration for `mdot predict --calibration`. It "
-        "contains a factor and a narrower interval for each measured GPU, and a common correction for "
-        "all other GPUs. Start with three rows or more; the effect grows with the number of rows.\n\nThe "
-        "first line of the table names its columns: job, gpu, batch and ms, and any of dim, frozen, "
-        "trained and the options of `mdot predict` under \"Training\" and \"Several GPUs\", for example precision "
+        "Reads measured training steps and writes a calibration for `mdot predict --calibration`. One row is "
+        "enough: it corrects its own job on its GPU most, at any batch, and related jobs on this GPU a "
+        "little. Rows of several jobs correct other jobs on the GPU. A job's correction is never carried to "
+        "another GPU model.\n\nThe first line of the table names its columns: job, gpu, batch, ms (milliseconds of a "
+        "step) or gib (peak of allocated memory in GiB) or both, and any of dim, frozen, trained and the options of "
+        "`mdot predict` under \"Training\" and \"Several GPUs\", for example precision "
         "or parallel. An empty cell selects the default. mdot ignores the column `note` and lines that begin with #. "
         "Paths of jobs are relative "
         "to the folder of the table.",

@@ -3,6 +3,7 @@
 #include "base/join.h"
 #include "base/suggest.h"
 #include "cli/command.h"
+#include "cli/measurements_csv.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -93,6 +94,18 @@ static bool parse_batch(const char *command, char *text, void *request)
     return add_values(command, "--batch", text, CLI_MAX_BATCH, r->batches, &r->batch_count);
 }
 
+static bool keep_measured(const char *command, char *text, void *request)
+{
+    predict_request *r = request;
+    if (r->measured_count == PREDICT_MAX_MEASURED) {
+        cli_usage_error(command, "--measured can be given at most %d times; use `mdot calibrate` for a table",
+                        PREDICT_MAX_MEASURED);
+        return false;
+    }
+    r->measured[r->measured_count++] = text;
+    return true;
+}
+
 static const cli_option options[] = {
     {.heading = "Job",
      .name = "batch",
@@ -179,6 +192,16 @@ static const cli_option options[] = {
         "a compiled predictor (default: the environment variable MDOT_PREDICTOR, otherwise the predictor "
         "of the installation)"),
     PREDICT_CALIBRATION_OPTION(predict_request, calibration_path),
+    {.name = "measured",
+     .value = "KEY=X,…",
+     .help =
+         "correct the predictions by a measured step of this job: ms (milliseconds), gib (peak of allocated memory) "
+         "or both, and gpu, batch and the options above under which it ran, for example "
+         "gpu=A100,batch=64,precision=amp,ms=123. Keys that are left out are those of the command line",
+     .kind = CLI_CALL,
+     .call = keep_measured,
+     .repeats = true,
+     .excludes = "calibration"},
     CLI_JSON_OPTION(predict_request, json, "print everything as JSON"),
     CLI_QUIET_OPTION(predict_request, reading.quiet, "suppress warnings"),
 };
@@ -317,15 +340,48 @@ static mdot_status explain_all(mdot_context *context, predict_answers *answers, 
     return status;
 }
 
-static mdot_status calibrate_all(const predict_request *r, predict_answers *answers, mdot_error *err)
+static mdot_status read_measured(const predict_request *r, const predict_answers *answers, measured_steps *out,
+                                 mdot_error *err)
+{
+    const measured_defaults defaults = {.training = &r->training,
+                                        .gpu = r->gpus.count == 1 ? &r->gpus.item[0] : NULL,
+                                        .batch = r->batch_count > 1 ? 0 : answers->configurations[0].batch};
+    if (!measured_allocate(r->measured_count, out))
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu measured steps", r->measured_count);
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < r->measured_count; i++)
+        status = measured_read_option("predict", r->measured[i], &defaults, answers->first_job, out, err);
+    return status;
+}
+
+static mdot_status make_calibration(const predict_request *r, mdot_context *context, const predict_answers *answers,
+                                    mdot_calibration **out_calibration, mdot_error *err)
+{
+    if (r->calibration_path != NULL)
+        return predict_load_calibration(r->calibration_path, answers->predictor, out_calibration, err);
+    measured_steps steps = {0};
+    mdot_status status = read_measured(r, answers, &steps, err);
+    if (status == MDOT_OK) status = measured_calibrate(context, &steps, 0, 1, out_calibration, err);
+    measured_free(&steps);
+    return status;
+}
+
+static mdot_status calibrate_all(const predict_request *r, mdot_context *context, predict_answers *answers,
+                                 mdot_error *err)
 {
     mdot_calibration *calibration = NULL;
     mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
-    mdot_status status = predict_load_calibration(r->calibration_path, answers->predictor, &calibration, err);
+    answers->factors = calloc(answers->count, sizeof *answers->factors);
+    if (answers->factors == NULL)
+        return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu corrections", answers->count);
+    mdot_status status = make_calibration(r, context, answers, &calibration, err);
     if (status == MDOT_OK) status = mdot_calibration_get_info(calibration, &info);
     for (size_t i = 0; status == MDOT_OK && i < answers->count; i++) {
+        const mdot_configuration *c = &answers->configurations[i];
         mdot_prediction *p = &answers->predictions[i];
-        status = mdot_calibration_apply(calibration, &answers->configurations[i], answers->explanations[i], p, err);
+        answers->factors[i].struct_size = sizeof *answers->factors;
+        status = mdot_calibration_explain(calibration, c, answers->explanations[i], p, &answers->factors[i], err);
+        if (status == MDOT_OK) status = mdot_calibration_apply(calibration, c, answers->explanations[i], p, err);
     }
     answers->calibrated_rows = info.row_count;
     mdot_calibration_destroy(calibration);
@@ -350,8 +406,9 @@ static mdot_status predict_all(const predict_request *r, predict_answers *answer
     for (size_t v = 0; status == MDOT_OK && v < answers->variant_count; v++)
         status = mdot_sweep(context, answers->variants[v].job, &answers->configurations[v * each], each,
                             &answers->predictions[v * each], err);
-    if (status == MDOT_OK && (r->explain || r->calibration_path != NULL)) status = explain_all(context, answers, err);
-    if (status == MDOT_OK && r->calibration_path != NULL) status = calibrate_all(r, answers, err);
+    bool calibrates = r->calibration_path != NULL || r->measured_count > 0;
+    if (status == MDOT_OK && (r->explain || calibrates)) status = explain_all(context, answers, err);
+    if (status == MDOT_OK && calibrates) status = calibrate_all(r, context, answers, err);
     mdot_context_destroy(context);
     mdot_predictor_close(predictor);
     return status;
@@ -382,6 +439,8 @@ static int run(int argc, char **argv)
     if (request.swept_dim != NULL && strcmp(operands.item[0], "-") == 0)
         return cli_usage_error(
             "predict", "--sweep of a dimension requires a job in a file, because it reads the job several times");
+    if (request.swept_dim != NULL && request.measured_count > 0)
+        return cli_usage_error("predict", "--measured excludes --sweep of a dimension, because its step has one size");
     bool several = request.gpus.count > 1 || request.batch_count > 1 || request.dim_value_count > 1 ||
                    request.training.torch_count > 1;
     if (request.explain && several && !request.json)
@@ -400,6 +459,7 @@ static int run(int argc, char **argv)
     for (size_t i = 0; answers.explanations != NULL && i < answers.count; i++)
         mdot_explanation_destroy(answers.explanations[i]);
     free(answers.explanations);
+    free(answers.factors);
     free(answers.configurations);
     free(answers.predictions);
     free(answers.variant);

@@ -7,7 +7,7 @@
 #include "cli/gpu_price.h"
 #include "cli/training_options.h"
 
-enum { PREDICT_MAX_BATCHES = 64 };
+enum { PREDICT_MAX_BATCHES = 64, PREDICT_MAX_MEASURED = 256 };
 
 /* The command line. 0, NULL and CLI_NO_CHOICE mean that an option is absent. */
 typedef struct predict_request {
@@ -22,6 +22,8 @@ typedef struct predict_request {
     int64_t dim_values[PREDICT_MAX_BATCHES];
     size_t dim_value_count;
     int64_t steps, epochs, dataset;
+    const char *measured[PREDICT_MAX_MEASURED]; /* steps, as texts */
+    size_t measured_count;
     cli_gpu_prices prices;
     int sort; /* predict_order, or CLI_NO_CHOICE */
     bool fit, explain, json, wide;
@@ -54,8 +56,9 @@ typedef struct predict_answers {
     char predictor[128], compiler[128]; /* the artefact's name, and the compiler that made it */
     mdot_configuration *configurations;
     mdot_prediction *predictions;
-    mdot_explanation **explanations; /* one per prediction; NULL: not requested */
-    size_t calibrated_rows;          /* rows of the calibration that corrected the predictions; 0: uncalibrated */
+    mdot_explanation **explanations;   /* one per prediction; NULL: not requested */
+    mdot_calibration_factors *factors; /* one per prediction; NULL: uncalibrated */
+    size_t calibrated_rows;            /* rows of the calibration that corrected the predictions; 0: uncalibrated */
     size_t count;
 } predict_answers;
 
@@ -86,6 +89,11 @@ void predict_json_explanation(const predict_answers *answers, size_t i);
  * this executable, which is right in a build tree and for any installation. NOT_FOUND if it is absent. The caller
  * frees the path. */
 mdot_status predict_find_default(char **out_path, mdot_error *err);
+/* predict_correction.c: prints the effects in the correction of the only prediction; prints those of prediction i as a
+ * JSON field. */
+void predict_correction(const predict_answers *answers);
+void predict_json_correction(const predict_answers *answers, size_t i);
+
 /* Opens the predictor at `path`, or the default one if it is NULL. The caller destroys both results, also after a
  * failure. `output` is the file that the command will write; INVALID_ARGUMENT if it is the predictor. It may be
  * NULL. */

@@ -43,7 +43,7 @@ static const cli_command row_command = {.name = "calibrate", CLI_OPTIONS(options
 typedef struct table {
     const char *command, *path;
     const char *output; /* file that the command will write, which must not be a job; may be NULL */
-    int line;
+    int line;           /* 0: the path is no file, but the text of an option */
     bool quiet;
     char *column[MEASURED_MAX_COLUMNS];
     size_t column_count;
@@ -62,6 +62,7 @@ fail_line(const table *t, mdot_status status, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
+    if (t->line == 0) return mdot_fail(t->err, status, "%s: %s", t->path, what);
     return mdot_fail(t->err, status, "%s, line %d: %s", t->path, t->line, what);
 }
 
@@ -121,21 +122,34 @@ static const cli_option *find_option(const char *name)
     return NULL;
 }
 
-static mdot_status check_columns(table *t)
+static const char *noun_of(const table *t)
 {
-    static const char *const needed[] = {"job", "gpu", "batch", "ms"};
+    return t->line == 0 ? "key" : "column";
+}
+
+static mdot_status check_names(const table *t)
+{
     for (size_t i = 0; i < t->column_count; i++) {
         const char *name = t->column[i];
-        if (find_column(t, name) < i) return FAIL(t, MDOT_MALFORMED, "column %.64s appears twice", name);
+        if (find_column(t, name) < i) return FAIL(t, MDOT_MALFORMED, "%s %.64s appears twice", noun_of(t), name);
         if (is_own_column(name) || (find_option(name) != NULL && strcmp(name, "help") != 0)) continue;
         bs_suggest near = bs_suggest_begin(name);
         for (size_t k = 0; k < row_command.option_count; k++) bs_suggest_add(&near, row_command.options[k].name);
-        return FAIL(t, MDOT_INVALID_ARGUMENT, "there is no column \"%.64s\"%s", name, bs_suggest_end(&near).text);
+        return FAIL(t, MDOT_INVALID_ARGUMENT, "there is no %s \"%.64s\"%s", noun_of(t), name,
+                    bs_suggest_end(&near).text);
     }
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (find_column(t, needed[i]) == t->column_count)
-            return FAIL(t, MDOT_INVALID_ARGUMENT, "there is no column %s", needed[i]);
     return MDOT_OK;
+}
+
+static mdot_status check_columns(const table *t)
+{
+    static const char *const needed[] = {"job", "gpu", "batch", "ms"};
+    bool has_memory = find_column(t, "gib") < t->column_count;
+    mdot_status status = check_names(t);
+    for (size_t i = 0; status == MDOT_OK && i < sizeof needed / sizeof *needed; i++)
+        if (find_column(t, needed[i]) == t->column_count && !(has_memory && strcmp(needed[i], "ms") == 0))
+            status = FAIL(t, MDOT_INVALID_ARGUMENT, "there is no column %s", needed[i]);
+    return status;
 }
 
 /* ---- Rows -------------------------------------------------------------------------------------------------------- */
@@ -218,45 +232,165 @@ static mdot_status find_job(const table *t, char *const *cells, row_request *r, 
     return MDOT_OK;
 }
 
-static mdot_status read_ms(const table *t, const char *text, double *out_ms)
+/* Reads a measured quantity; an empty cell gives 0. `what` is "a time" or "a size". */
+static mdot_status read_measured_cell(const table *t, const char *column, const char *what, const char *text,
+                                      double *out)
 {
     const char *end;
-    double ms = bs_number_read(text, &end);
-    if (end == text || *end != '\0' || !(ms > 0) || !isfinite(ms))
-        return FAIL(t, MDOT_INVALID_ARGUMENT, "ms is a time above 0, not \"%.40s\"", text);
-    *out_ms = ms;
+    double value = bs_number_read(text, &end);
+    *out = 0;
+    if (*text == '\0') return MDOT_OK;
+    if (end == text || *end != '\0' || !(value > 0) || !isfinite(value))
+        return FAIL(t, MDOT_INVALID_ARGUMENT, "%s is %s above 0, not \"%.40s\"", column, what, text);
+    *out = value;
+    return MDOT_OK;
+}
+
+/* Reads the cells as options. Options that they omit stay as they are in *io_request. */
+static mdot_status read_options(const table *t, char *const *cells, row_request *io_request)
+{
+    enum { LINE_BYTES = 4096 };
+    static char text[LINE_BYTES]; /* values that are texts point into it until the row is stored */
+    char *argv[MEASURED_MAX_COLUMNS + 2];
+    int argc, usage;
+    cli_operands operands;
+    if (*cell_of(t, cells, "torch") != '\0') io_request->training.torch_count = 0;
+    if (!write_line(t, cells, text, sizeof text, argv, &argc))
+        return FAIL(t, MDOT_INVALID_ARGUMENT, "a cell is too long, or a flag is neither yes nor no");
+    cli_command command = row_command;
+    command.name = t->command; /* in messages */
+    if (!cli_read_line(&command, argc, argv, io_request, &operands, &usage))
+        return FAIL(t, MDOT_INVALID_ARGUMENT, "a value cannot be read");
+    if (io_request->training.torch_count > 1)
+        return FAIL(t, MDOT_INVALID_ARGUMENT, "a step ran on one version of PyTorch");
+    return MDOT_OK;
+}
+
+/* Stores the row of `job`, or of the job that the cells name if `job` is NULL. */
+static mdot_status store_row(const table *t, char *const *cells, row_request *r, const mdot_gpu *default_gpu,
+                             const mdot_job *job, measured_steps *m)
+{
+    if ((r->gpu == NULL && default_gpu == NULL) || r->batch == 0)
+        return FAIL(t, MDOT_INVALID_ARGUMENT, "a row needs a gpu and a batch");
+    mdot_gpu *gpu = &m->gpus[m->count];
+    mdot_configuration *c = &m->configurations[m->count];
+    mdot_error reason = {0};
+    mdot_status status = MDOT_OK;
+    *gpu = MDOT_INIT(mdot_gpu);
+    if (r->gpu != NULL)
+        status = mdot_gpu_find(r->gpu, gpu, &reason);
+    else
+        *gpu = *default_gpu;
+    if (status != MDOT_OK) return FAIL(t, status, "%s", reason.message);
+    status = read_measured_cell(t, "ms", "a time", cell_of(t, cells, "ms"), &m->ms[m->count]);
+    if (status == MDOT_OK) status = read_measured_cell(t, "gib", "a size", cell_of(t, cells, "gib"), &m->gib[m->count]);
+    if (status == MDOT_OK && m->ms[m->count] == 0 && m->gib[m->count] == 0)
+        status = FAIL(t, MDOT_INVALID_ARGUMENT, "ms is a time above 0, not \"\"; a row needs ms, gib or both");
+    if (job != NULL)
+        m->jobs[m->count] = job;
+    else if (status == MDOT_OK)
+        status = find_job(t, cells, r, m, &m->jobs[m->count]);
+    if (status != MDOT_OK) return status;
+    mdot_job_info info = MDOT_INIT(mdot_job_info);
+    mdot_job_get_info(m->jobs[m->count], &info);
+    *c = (mdot_configuration){.struct_size = sizeof *c, .batch = r->batch, .gpu_spec = gpu};
+    cli_training_apply(&r->training, &info, c);
+    c->torch = r->training.torch_count > 0 ? r->training.torch[0] : 0;
+    m->count++;
     return MDOT_OK;
 }
 
 static mdot_status read_row(const table *t, char *const *cells, measured_steps *m)
 {
-    enum { LINE_BYTES = 4096 };
-    char text[LINE_BYTES], *argv[MEASURED_MAX_COLUMNS + 2];
-    int argc, usage;
-    cli_operands operands;
     row_request r = {0};
     cli_training_begin(&r.training);
-    if (!write_line(t, cells, text, sizeof text, argv, &argc))
-        return FAIL(t, MDOT_INVALID_ARGUMENT, "a cell is too long, or a flag is neither yes nor no");
-    if (!cli_read_line(&row_command, argc, argv, &r, &operands, &usage))
-        return FAIL(t, MDOT_INVALID_ARGUMENT, "a value cannot be read");
-    if (r.training.torch_count > 1) return FAIL(t, MDOT_INVALID_ARGUMENT, "a step ran on one version of PyTorch");
-    if (r.gpu == NULL || r.batch == 0) return FAIL(t, MDOT_INVALID_ARGUMENT, "a row needs a gpu and a batch");
-    mdot_gpu *gpu = &m->gpus[m->count];
-    mdot_configuration *c = &m->configurations[m->count];
-    mdot_error reason = {0};
-    *gpu = MDOT_INIT(mdot_gpu);
-    mdot_status status = mdot_gpu_find(r.gpu, gpu, &reason);
-    if (status != MDOT_OK) return FAIL(t, status, "%s", reason.message);
-    status = read_ms(t, cell_of(t, cells, "ms"), &m->ms[m->count]);
-    if (status == MDOT_OK) status = find_job(t, cells, &r, m, &m->jobs[m->count]);
-    if (status != MDOT_OK) return status;
-    mdot_job_info info = MDOT_INIT(mdot_job_info);
-    mdot_job_get_info(m->jobs[m->count], &info);
-    *c = (mdot_configuration){.struct_size = sizeof *c, .batch = r.batch, .gpu_spec = gpu};
-    cli_training_apply(&r.training, &info, c);
-    m->count++;
+    mdot_status status = read_options(t, cells, &r);
+    return status == MDOT_OK ? store_row(t, cells, &r, NULL, NULL, m) : status;
+}
+
+/* ---- A step in an option ----------------------------------------------------------------------------------------- */
+
+/* Splits "gpu=A100,batch=64,parallel=dp=4,tp=2,compile" in place. An item without a known key continues the value
+ * before it, unless it is a flag. */
+static mdot_status split_option(table *t, char *text, char *cells[MEASURED_MAX_COLUMNS])
+{
+    static char yes[] = "yes";
+    for (char *item = text, *next; item != NULL; item = next) {
+        next = strchr(item, ',');
+        if (next != NULL) *next++ = '\0';
+        char *equals = strchr(item, '=');
+        if (equals != NULL) *equals = '\0';
+        const cli_option *option = find_option(item);
+        bool is_list = t->column_count > 0 && strcmp(t->column[t->column_count - 1], "parallel") == 0;
+        bool is_link = t->column_count > 0 && strcmp(t->column[t->column_count - 1], "link") == 0;
+        if (option == NULL && !is_own_column(item) && ((is_list && equals != NULL) || (is_link && equals == NULL))) {
+            if (equals != NULL) *equals = '=';
+            item[-1] = ',';
+            continue;
+        }
+        bool is_flag = option != NULL && option->value == NULL;
+        if (*item == '\0' || (equals == NULL && !is_flag))
+            return FAIL(t, MDOT_INVALID_ARGUMENT, "\"%.64s\" lacks a value: write KEY=VALUE, for example ms=123", item);
+        if (t->column_count == MEASURED_MAX_COLUMNS)
+            return FAIL(t, MDOT_INVALID_ARGUMENT, "more than %d keys", MEASURED_MAX_COLUMNS);
+        cells[t->column_count] = equals != NULL ? equals + 1 : yes;
+        t->column[t->column_count++] = item;
+    }
     return MDOT_OK;
+}
+
+static mdot_status check_keys(const table *t)
+{
+    static const char *const of_job[] = {"job", "dim", "frozen", "trained", "note"};
+    for (size_t i = 0; i < sizeof of_job / sizeof *of_job; i++)
+        if (find_column(t, of_job[i]) < t->column_count)
+            return FAIL(t, MDOT_INVALID_ARGUMENT, "%s does not belong to a step of the predicted job", of_job[i]);
+    return check_names(t);
+}
+
+mdot_status measured_read_option(const char *command, const char *text, const measured_defaults *defaults,
+                                 const mdot_job *job, measured_steps *io_steps, mdot_error *err)
+{
+    char *copy = strdup(text), *cells[MEASURED_MAX_COLUMNS];
+    if (copy == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory");
+    table t = {.command = command, .path = "--measured", .err = err};
+    row_request r = {.training = *defaults->training, .batch = defaults->batch};
+    mdot_status status = split_option(&t, copy, cells);
+    if (status == MDOT_OK) status = check_keys(&t);
+    if (status == MDOT_OK) status = read_options(&t, cells, &r);
+    if (status == MDOT_OK) status = store_row(&t, cells, &r, defaults->gpu, job, io_steps);
+    free(copy);
+    return status;
+}
+
+bool measured_allocate(size_t count, measured_steps *out)
+{
+    *out = (measured_steps){.jobs = calloc(count, sizeof *out->jobs),
+                            .configurations = calloc(count, sizeof *out->configurations),
+                            .gpus = calloc(count, sizeof *out->gpus),
+                            .ms = calloc(count, sizeof *out->ms),
+                            .gib = calloc(count, sizeof *out->gib),
+                            .owned = calloc(count, sizeof *out->owned),
+                            .owned_by = calloc(count, sizeof *out->owned_by)};
+    return out->jobs != NULL && out->configurations != NULL && out->gpus != NULL && out->ms != NULL &&
+           out->gib != NULL && out->owned != NULL && out->owned_by != NULL;
+}
+
+mdot_status measured_calibrate(mdot_context *context, const measured_steps *m, size_t first, size_t stride,
+                               mdot_calibration **out_calibration, mdot_error *err)
+{
+    mdot_measurement *rows = calloc(m->count + 1, sizeof *rows);
+    size_t count = 0;
+    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %zu rows", m->count);
+    for (size_t i = first; i < m->count; i += stride)
+        rows[count++] = (mdot_measurement){.struct_size = sizeof *rows,
+                                           .job = m->jobs[i],
+                                           .configuration = &m->configurations[i],
+                                           .step_ms = m->ms[i],
+                                           .memory_bytes = m->gib[i] * MEASURED_GIB};
+    mdot_status status = mdot_calibrate_measured(context, rows, count, out_calibration, err);
+    free(rows);
+    return status;
 }
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
@@ -306,14 +440,7 @@ mdot_status measured_parse(const char *command, const char *path, char *text, si
     } else if (lines > MEASURED_MAX_ROWS) {
         status = mdot_fail(err, MDOT_OUT_OF_RANGE, "%s: more than %d lines", path, MEASURED_MAX_ROWS);
     } else {
-        out->jobs = calloc(lines, sizeof *out->jobs);
-        out->configurations = calloc(lines, sizeof *out->configurations);
-        out->gpus = calloc(lines, sizeof *out->gpus);
-        out->ms = calloc(lines, sizeof *out->ms);
-        out->owned = calloc(lines, sizeof *out->owned);
-        out->owned_by = calloc(lines, sizeof *out->owned_by);
-        bool allocated = out->jobs != NULL && out->configurations != NULL && out->gpus != NULL && out->ms != NULL &&
-                         out->owned != NULL && out->owned_by != NULL;
+        bool allocated = measured_allocate(lines, out);
         status = allocated ? read_lines(&t, text, out) : mdot_fail(err, MDOT_OUT_OF_MEMORY, "no memory for %s", path);
         if (status == MDOT_OK && out->count == 0) status = mdot_fail(err, MDOT_MALFORMED, "%s: no measured step", path);
     }
@@ -342,6 +469,7 @@ void measured_free(measured_steps *m)
     free(m->configurations);
     free(m->gpus);
     free(m->ms);
+    free(m->gib);
     free(m->owned);
     free(m->owned_by);
 }

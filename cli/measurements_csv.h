@@ -2,18 +2,21 @@
 #ifndef CLI_MEASUREMENTS_CSV_H
 #define CLI_MEASUREMENTS_CSV_H
 
+#include "cli/training_options.h"
 #include "mdot/mdot.h"
 
 #include <stddef.h>
 
 enum { MEASURED_MAX_ROWS = 1000000, MEASURED_MAX_COLUMNS = 64, MEASURED_MAX_BYTES = 1 << 26 };
+#define MEASURED_GIB ((double)(1 << 30))
 
-/* Step i took ms[i] for jobs[i] under configurations[i]. A job that several rows share is read once. */
+/* Step i took ms[i] and gib[i] for jobs[i] under configurations[i]; either may be 0, which is unknown. A job that
+ * several rows share is read once. */
 typedef struct measured_steps {
     const mdot_job **jobs;
     mdot_configuration *configurations;
     mdot_gpu *gpus; /* referenced by the configurations */
-    double *ms;
+    double *ms, *gib;
     size_t count;
     mdot_job **owned; /* each job once */
     char **owned_by;  /* for each owned job, the cells of its row that selected it */
@@ -28,6 +31,20 @@ mdot_status measured_read(const char *command, const char *path, const char *out
  * relative to its folder. */
 mdot_status measured_parse(const char *command, const char *path, char *text, size_t size_bytes, const char *output,
                            bool quiet, measured_steps *out, mdot_error *err);
+/* Values of keys that a step in an option omits. gpu may be NULL and batch may be 0: the step must have them. */
+typedef struct measured_defaults {
+    const cli_training *training;
+    const mdot_gpu *gpu;
+    int64_t batch;
+} measured_defaults;
+/* Adds a step of `job`, "gpu=A100,batch=64,precision=amp,ms=123". The steps must have space for it. */
+mdot_status measured_read_option(const char *command, const char *text, const measured_defaults *defaults,
+                                 const mdot_job *job, measured_steps *io_steps, mdot_error *err);
+/* Space for `count` steps. The caller frees it in either case. */
+bool measured_allocate(size_t count, measured_steps *out_steps);
+/* Fits a calibration to every stride-th step from `first` on. */
+mdot_status measured_calibrate(mdot_context *context, const measured_steps *steps, size_t first, size_t stride,
+                               mdot_calibration **out_calibration, mdot_error *err);
 void measured_free(measured_steps *steps);
 
 #endif

@@ -247,7 +247,9 @@ static void print_one(const predict_request *r, const predict_answers *answers)
     printf("; %.0f %% of the GPU's peak FLOP/s, %.0f %% of its bandwidth\n", 100 * p->compute_share,
            100 * p->memory_share);
     print_energy(r, c, p);
-    if (answers->calibrated_rows > 0) printf("  calibrated  by %zu measured steps\n", answers->calibrated_rows);
+    if (answers->calibrated_rows > 0)
+        printf("  calibrated  by %zu measured step%s\n", answers->calibrated_rows,
+               answers->calibrated_rows == 1 ? "" : "s");
     double steps = predict_total_steps(r, c);
     if (steps > 0)
         printf("  total       %s for %.0f step%s\n", duration(&a, steps * p->step_ms / 1000), steps,
@@ -387,7 +389,9 @@ static void print_table(const predict_request *r, const predict_answers *answers
     printf("%s: ", cli_printable(&name, r->job_path));
     print_common(r, answers, batch.text, 2, 2);
     print_work(answers);
-    if (answers->calibrated_rows > 0) printf("; calibrated by %zu measured steps", answers->calibrated_rows);
+    if (answers->calibrated_rows > 0)
+        printf("; calibrated by %zu measured step%s", answers->calibrated_rows,
+               answers->calibrated_rows == 1 ? "" : "s");
     if (r->prices.is_set && predict_total_steps(r, &answers->configurations[0]) == 0)
         printf("; cost per million samples");
     puts("\n");
@@ -446,6 +450,7 @@ static void print_json_prediction(const predict_request *r, const predict_answer
     printf("]");
     if (p->implausible != 0) printf(", \"implausible\": \"%s\"", mdot_implausible_name(p->implausible));
     if (e != NULL) predict_json_explanation(answers, i);
+    if (e != NULL && answers->factors != NULL) predict_json_correction(answers, i);
     printf("}");
 }
 
@@ -476,6 +481,7 @@ mdot_status predict_print(const predict_request *request, const predict_answers 
         print_json(request, answers);
     } else if (answers->count == 1) {
         print_one(request, answers);
+        if (request->explain && answers->factors != NULL) predict_correction(answers);
         if (request->explain) status = predict_explain(answers, err);
     } else {
         print_table(request, answers);

@@ -37,6 +37,8 @@ typedef struct line {
     size_t index, variant;
     mdot_configuration configuration;
     mdot_prediction prediction;
+    mdot_explanation *explanation;
+    mdot_calibration_factors factors;
 } line;
 
 static int compare(const void *a, const void *b)
@@ -65,13 +67,18 @@ bool predict_sort(const predict_request *r, predict_answers *answers)
     for (size_t i = 0; i < answers->count; i++) {
         const mdot_configuration *c = &answers->configurations[i];
         const mdot_prediction *p = &answers->predictions[i];
-        lines[i] = (line){key_of(r, c, p), i, answers->variant[i], *c, *p};
+        lines[i] = (line){
+            .key = key_of(r, c, p), .index = i, .variant = answers->variant[i], .configuration = *c, .prediction = *p};
+        if (answers->explanations != NULL) lines[i].explanation = answers->explanations[i];
+        if (answers->factors != NULL) lines[i].factors = answers->factors[i];
     }
     qsort(lines, answers->count, sizeof *lines, compare);
     for (size_t i = 0; i < answers->count; i++) {
         answers->configurations[i] = lines[i].configuration;
         answers->predictions[i] = lines[i].prediction;
         answers->variant[i] = lines[i].variant;
+        if (answers->explanations != NULL) answers->explanations[i] = lines[i].explanation;
+        if (answers->factors != NULL) answers->factors[i] = lines[i].factors;
     }
     free(lines);
     return true;

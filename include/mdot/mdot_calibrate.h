@@ -14,13 +14,29 @@ extern "C" {
 #pragma GCC visibility push(default)
 #endif
 
-/* A calibration is fitted to a few measured steps; three are enough. It holds a factor and an interval width for each
- * GPU, separately for half precision and for other precisions. It also holds the effect that all GPUs have in common,
- * for GPUs that lack a row. From eight rows on, it also corrects for the share of time that a step spends in a part
- * (forward, backward, optimizer, waiting for the host or for other GPUs). The fit is conservative: zero rows change
- * nothing and few rows change little (runtime/predict/calibrate.c). A calibration belongs to the predictor that it was
- * made with. Immutable; any number of threads may read it. */
+/* A calibration corrects predictions by measured steps of a site; one is enough. The logarithm of measured over
+ * predicted is a sum of effects: of the site, of a GPU model (its host and its kernels), of a GPU model in half
+ * precision or in full precision, of several GPUs together, of a job on a GPU model, and of its configuration there.
+ * Each effect is drawn around zero with a part of the variance that the predictor's intervals state
+ * (runtime/predict/calibration_prior.c). Therefore zero rows change nothing, a row corrects its own job most, and the
+ * interval narrows by the part that is known. A job is recognised by its operators, at any batch and under any name.
+ * Jobs whose operators divide the work alike share a part. A GPU model is corrected by its own rows alone; the site's
+ * offset corrects GPU models without a row. Measured memory corrects predicted memory in the same way.
+ *
+ * A calibration belongs to the predictor that it was made with. Immutable; any number of threads may read it. */
 typedef struct mdot_calibration mdot_calibration;
+
+/* One measured step, or the median of several. At least one of step_ms and memory_bytes must be above 0; 0 means that
+ * it was not measured. */
+typedef struct mdot_measurement {
+    size_t struct_size;
+    const mdot_job *job;
+    const mdot_configuration *configuration;
+    double step_ms;
+    double memory_bytes; /* peak of allocated memory on one GPU, as torch.cuda.max_memory_allocated counts it */
+    const mdot_prediction *prediction; /* uncalibrated prediction of the step, for example one that was stored with the
+                                        * measurement; NULL: the step is predicted now */
+} mdot_measurement;
 
 typedef struct mdot_calibration_info {
     size_t struct_size;
@@ -28,11 +44,14 @@ typedef struct mdot_calibration_info {
     size_t row_count, gpu_count;
     double factor;            /* multiplies times on GPUs that lack a row */
     double interval;          /* on those GPUs, multiplies the logarithms of the interval's bounds over the median */
-    size_t several_row_count; /* steps that ran on several GPUs together; the next two are additional multipliers for
-                               * such steps */
-    double several_factor, several_interval;
+    size_t several_row_count; /* steps that ran on several GPUs together; the next is the mean factor of their effect,
+                               * which belongs to the GPU models that have such rows */
+    double several_factor, several_interval; /* several_interval is 1 */
+    size_t memory_row_count;                 /* rows that have measured memory */
+    size_t job_count;                        /* different jobs among the rows */
 } mdot_calibration_info;
 
+/* A measured GPU model. Factors and intervals are those of a job that shares nothing with the measured ones. */
 typedef struct mdot_calibration_gpu {
     size_t struct_size;
     const char *name; /* borrowed */
@@ -42,22 +61,68 @@ typedef struct mdot_calibration_gpu {
     double half_factor, half_interval;
 } mdot_calibration_gpu;
 
+/* The effects in the correction of one prediction, in this order: */
+#define MDOT_CALIBRATION_EFFECT_MAP(X)                                                                                 \
+    X(SITE, "site")                                                                                                    \
+    X(GPU, "gpu")                     /* of a GPU model that has rows, together with the site */                       \
+    X(HOST, "host")                   /* launch cost of the GPU model's host */                                        \
+    X(KERNELS, "kernels")             /* of the GPU model */                                                           \
+    X(PRECISION, "precision")         /* of the GPU model, in this precision class */                                  \
+    X(SEVERAL, "several")             /* of several GPUs of the model together */                                      \
+    X(JOB, "job")                     /* on the GPU model; includes the part of related jobs */                        \
+    X(CONFIGURATION, "configuration") /* of the job on the GPU model */
+
+typedef enum mdot_calibration_effect {
+#define MDOT_CALIBRATION_EFFECT_ENUM(id, name) MDOT_CALIBRATION_EFFECT_##id,
+    MDOT_CALIBRATION_EFFECT_MAP(MDOT_CALIBRATION_EFFECT_ENUM)
+#undef MDOT_CALIBRATION_EFFECT_ENUM
+        MDOT_CALIBRATION_EFFECT_COUNT
+} mdot_calibration_effect;
+
+/* Returns for example "job", or "?" for an unknown value. Static. */
+const char *mdot_calibration_effect_name(mdot_calibration_effect effect);
+
+/* The correction of one prediction, as factors that multiply to `factor` (unless it is cut at 1/64 or 64). `believed`
+ * is the part of an effect's prior variance that the rows explain: 0 knows nothing of it, 1 knows it exactly. */
+typedef struct mdot_calibration_factors {
+    size_t struct_size;
+    double factor, interval; /* multiplier of the time; multiplier of the logarithms of its bounds over the median */
+    double by_effect[MDOT_CALIBRATION_EFFECT_COUNT], believed[MDOT_CALIBRATION_EFFECT_COUNT];
+    double memory_factor, memory_interval; /* the same for peak memory */
+    double memory_by_effect[MDOT_CALIBRATION_EFFECT_COUNT], memory_believed[MDOT_CALIBRATION_EFFECT_COUNT];
+    size_t row_count;     /* rows of the GPU model */
+    size_t job_row_count; /* those of the job */
+} mdot_calibration_factors;
+
 /* Fits a calibration to `count` measured steps: jobs[i] under configurations[i] took measured_ms[i]. INVALID_ARGUMENT
  * for an invalid time and for a GPU without a name. Names are cut to 63 bytes. Other errors in a row are those of
- * mdot_predict, with the row's number. OUT_OF_RANGE for more than 2^24 rows or 64 GPUs. Allocates. The caller
- * destroys the calibration. */
+ * mdot_predict, with the row's number. OUT_OF_RANGE for more than 2^24 rows or 64 GPUs. The order of rows does not
+ * matter. A GPU model keeps 512 different steps; beyond them, the closest are averaged. Allocates. The caller destroys
+ * the calibration. */
 mdot_status mdot_calibrate(mdot_context *context, const mdot_job *const *jobs, const mdot_configuration *configurations,
                            const double *measured_ms, size_t count, mdot_calibration **out_calibration,
                            mdot_error *err);
-/* Calibrates a prediction for `configuration`: its times, and its utilisation of the GPU's peak rates. `explanation`,
- * of the same job and configuration, adds the corrections for parts of a step; NULL skips them. Performs zero
- * allocations. Calibrate a prediction only once. INVALID_ARGUMENT for a prediction that failed, as in a call for
- * many. */
+/* The same for measured times and memory. The rows, jobs and configurations may be freed afterwards. */
+mdot_status mdot_calibrate_measured(mdot_context *context, const mdot_measurement *rows, size_t count,
+                                    mdot_calibration **out_calibration, mdot_error *err);
+/* Calibrates a prediction for `configuration`: its times, its memory, and its utilisation of the GPU's peak rates.
+ * `explanation`, of the same job and configuration, identifies the job and the time that waits for the host; NULL
+ * corrects only by effects that all jobs share. Performs zero allocations. Calibrate a prediction only once.
+ * INVALID_ARGUMENT for a prediction that failed, as in a call for many. */
 mdot_status mdot_calibration_apply(const mdot_calibration *calibration, const mdot_configuration *configuration,
                                    const mdot_explanation *explanation, mdot_prediction *prediction, mdot_error *err);
-/* A calibration file is a few lines of text, described in runtime/predict/calibration_text.c. It has at most 64 KiB; a
- * larger file is refused unread. MALFORMED names the line; INCOMPATIBLE means another version of the format. The
- * saved file appears only when it is complete. */
+/* The same for callers without an explanation, which allocates: for example schedulers. The share of the step that
+ * waits for the host is taken to be the mean of the GPU model's rows. */
+mdot_status mdot_calibration_apply_to_job(const mdot_calibration *calibration, const mdot_job *job,
+                                          const mdot_configuration *configuration, mdot_prediction *prediction,
+                                          mdot_error *err);
+/* Explains the correction of an uncalibrated prediction. `explanation` as in mdot_calibration_apply. */
+mdot_status mdot_calibration_explain(const mdot_calibration *calibration, const mdot_configuration *configuration,
+                                     const mdot_explanation *explanation, const mdot_prediction *prediction,
+                                     mdot_calibration_factors *out_factors, mdot_error *err);
+/* A calibration file is text, described in runtime/predict/calibration_text.c. It has at most 4 MiB; a larger file is
+ * refused unread. MALFORMED names the line; INCOMPATIBLE means another version of the format: make the file again from
+ * the measured steps. The saved file appears only when it is complete. */
 mdot_status mdot_calibration_load(const char *path, mdot_calibration **out_calibration, mdot_error *err);
 mdot_status mdot_calibration_parse(const void *bytes, size_t size_bytes, mdot_calibration **out_calibration,
                                    mdot_error *err);

@@ -268,7 +268,7 @@ mdot_status sl_decide(const sl_site *site, const sl_oracle *oracle, const mdot_j
     }
     mdot_status status = mdot_sweep(oracle->context, job, configurations, count, predictions, err);
     for (size_t i = 0; status == MDOT_OK && oracle->calibration != NULL && i < count; i++)
-        status = mdot_calibration_apply(oracle->calibration, &configurations[i], NULL, &predictions[i], err);
+        status = mdot_calibration_apply_to_job(oracle->calibration, job, &configurations[i], &predictions[i], err);
     if (status != MDOT_OK) return status;
 
     bool chooses = site->choice != SL_CHOOSE_NOT && may_choose(submission, places, count);

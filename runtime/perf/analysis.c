@@ -15,6 +15,7 @@ static bool fill(const mdot_job *job, rt_analysis *a)
     a->roofline_inputs = rt_collect_roofline_inputs(job, &a->sharding, fused_bytes, &a->sharded_groups);
     if (a->roofline_inputs == NULL) return false;
     a->update_parts = rt_find_update_parts(job, &a->sharding);
+    rt_identify_job(job, a->op_costs.cost, &a->identity);
     a->totals = rt_sum_job(job, a->op_costs.cost);
     return rt_measure_activations(job, &a->sharding, a->totals.logits, &a->activations);
 }

@@ -4,6 +4,7 @@
 #define RT_ANALYSIS_H
 
 #include "runtime/perf/activation_memory.h"
+#include "runtime/perf/job_identity.h"
 #include "runtime/perf/job_totals.h"
 #include "runtime/perf/op_cost.h"
 #include "runtime/perf/operator_groups.h"
@@ -20,6 +21,7 @@ struct rt_analysis {
     rt_activation_table activations;
     rt_job_totals totals;
     rt_update_parts update_parts;
+    rt_job_identity identity;
 };
 
 #endif

@@ -1,60 +1,166 @@
 /* calibration.h — the correction of a predictor's answers by a site's measurements, shared by the files that fit,
  * store and apply it.
  *
- *   calibrate.c          measured steps → a calibration; a prediction → the calibrated one
- *   calibration_text.c   a calibration as text, and back
+ *   calibration_rows.c    measured steps → anchors
+ *   calibration_prior.c   how much two steps have in common
+ *   calibration_fit.c     anchors of a GPU → the fitted model; a step → its correction
+ *   calibrate.c           the public calls
+ *   calibration_text.c    a calibration as text, and back
  */
 #ifndef RT_CALIBRATION_H
 #define RT_CALIBRATION_H
 
 #include "mdot/mdot.h"
-
-enum { RT_CALIBRATION_NAME_BYTES = 64, RT_CALIBRATION_MAX_GPUS = 64, RT_CALIBRATION_MAX_ROWS = 1 << 24 };
-
-/* Name and text of each part of a step. The file uses this order: append only. */
-#define RT_CALIBRATION_PART_MAP(X)                                                                                     \
-    X(FORWARD, "forward")                                                                                              \
-    X(BACKWARD, "backward")                                                                                            \
-    X(OPTIMIZER, "optimizer")                                                                                          \
-    X(HOST, "host")                                                                                                    \
-    X(COMMUNICATION, "communication")
+#include "runtime/job/configuration.h"
+#include "runtime/perf/job_identity.h"
 
 enum {
-#define RT_CALIBRATION_PART_ENUM(id, text) RT_CALIBRATION_##id,
-    RT_CALIBRATION_PART_MAP(RT_CALIBRATION_PART_ENUM)
-#undef RT_CALIBRATION_PART_ENUM
-        RT_CALIBRATION_PARTS
+    RT_CALIBRATION_NAME_BYTES = 64,
+    RT_CALIBRATION_MAX_GPUS = 64,
+    RT_CALIBRATION_MAX_ROWS = 1 << 24,
+    RT_CALIBRATION_MAX_ANCHORS = 512, /* of a GPU */
+    RT_CALIBRATION_MAX_JOBS = RT_CALIBRATION_MAX_GPUS * RT_CALIBRATION_MAX_ANCHORS
 };
 
 /* Kernels of full and half precision have separate efficiencies, so measurements of one hardly inform the other. */
 typedef enum rt_precision_class { RT_PRECISION_FULL, RT_PRECISION_HALF, RT_PRECISION_CLASSES } rt_precision_class;
 
-/* Times are multiplied by `factor`, and the logarithm of an interval by `interval`. */
-typedef struct rt_calibrated {
-    size_t row_count;
-    double factor, interval;
-} rt_calibrated;
+/* The two quantities that are measured. */
+typedef enum rt_quantity { RT_QUANTITY_TIME, RT_QUANTITY_MEMORY, RT_QUANTITIES } rt_quantity;
+
+/* Index of a job in a calibration; its digest is found again at other indices of other calibrations. */
+enum { RT_NO_JOB = UINT32_MAX };
+
+/* A step, as far as a calibration distinguishes steps of one GPU model. */
+typedef struct rt_step {
+    uint32_t job;       /* index in the calibration's jobs; RT_NO_JOB: any other job */
+    const float *share; /* rt_job_identity.share; NULL if the job is unknown */
+    uint32_t precision; /* mdot_precision */
+    uint32_t layout, torch;
+    uint32_t gpu_count;
+    uint64_t others; /* hash of all other options */
+    double batch;
+    double host_share;               /* fraction of the step that waits for the host, 0 to 1 */
+    double deviation[RT_QUANTITIES]; /* standard deviation of the logarithm that the predictor states */
+} rt_step;
+
+/* Equal steps that were measured, as one. */
+typedef struct rt_anchor {
+    rt_step step;
+    size_t row_count[RT_QUANTITIES];
+    double residual[RT_QUANTITIES]; /* mean logarithm of measured over predicted */
+    double own[RT_QUANTITIES];      /* added variance of the anchor's job, in units of the stated one: an outlier's */
+} rt_anchor;
+
+/* Terms of the model, in the order of mdot_calibration_factors. */
+typedef enum rt_term {
+    RT_TERM_SITE,
+    RT_TERM_GPU,
+    RT_TERM_HOST,
+    RT_TERM_KERNELS,
+    RT_TERM_PRECISION,
+    RT_TERM_SEVERAL,
+    RT_TERM_JOB,
+    RT_TERM_CONFIGURATION,
+    RT_TERMS
+} rt_term;
+
+/* The model of one quantity on one GPU. Arrays are indexed by the anchors that have rows of this quantity. */
+typedef struct rt_fit {
+    size_t count;
+    uint32_t *anchor;     /* their indices */
+    double *factor;       /* Cholesky factor of the covariance, lower triangle, [count, count] */
+    double *weight;       /* inverse of the covariance times the residuals */
+    double general, idle; /* scales of the terms that jobs share, and of the noise */
+    double spread;        /* variance of the residuals over the modelled one */
+    double deviation;     /* mean stated one */
+    double host_share;    /* mean */
+} rt_fit;
 
 typedef struct rt_calibration_gpu {
     char name[RT_CALIBRATION_NAME_BYTES];
-    rt_calibrated in[RT_PRECISION_CLASSES];
+    size_t row_count[RT_PRECISION_CLASSES]; /* of measured times */
+    size_t several_row_count;
+    size_t anchor_count;
+    rt_anchor *anchors;
+    rt_fit fit[RT_QUANTITIES];
 } rt_calibration_gpu;
+
+/* What the measured GPUs have in common, for GPUs that lack a row. */
+typedef struct rt_site {
+    double mean;      /* of the logarithm of measured over predicted */
+    double explained; /* part of a step's variance that is known */
+    double deviation; /* mean stated one of the anchors; 0: no GPU was measured */
+} rt_site;
 
 struct mdot_calibration {
     char predictor[2 * RT_CALIBRATION_NAME_BYTES];
-    size_t row_count;
-    /* If a part's share of the step differs from the mean share by d, the step is multiplied by exp(slope * d). */
-    double mean_share[RT_CALIBRATION_PARTS], slope[RT_CALIBRATION_PARTS];
-    rt_calibrated others;  /* correction for GPUs that have zero rows; its row_count is 0 */
-    rt_calibrated several; /* correction for steps of several GPUs, on top of the GPU's own */
-    rt_calibration_gpu gpus[RT_CALIBRATION_MAX_GPUS];
+    size_t row_count, memory_row_count;
+    size_t job_count;
+    rt_job_identity *jobs; /* ascending digests */
     size_t gpu_count;
+    rt_calibration_gpu gpus[RT_CALIBRATION_MAX_GPUS];
+    rt_site site[RT_QUANTITIES];
 };
 
-/* Limits of a correction and of an interval's factor. */
+/* Limits. */
 #define RT_CALIBRATION_MOST_FACTOR 64.0
-#define RT_CALIBRATION_MOST_SLOPE 64.0
 #define RT_CALIBRATION_LEAST_INTERVAL 0.05
 #define RT_CALIBRATION_MOST_INTERVAL 4.0
+#define RT_CALIBRATION_LEAST_DEVIATION 0.005
+#define RT_CALIBRATION_MOST_DEVIATION 4.0
+#define RT_CALIBRATION_MOST_OWN 1e4
+#define RT_CALIBRATION_MOST_RESIDUAL 6.0 /* a factor of 400 */
+
+static inline rt_precision_class rt_precision_class_of(uint32_t precision)
+{
+    return rt_is_half((mdot_precision)precision) ? RT_PRECISION_HALF : RT_PRECISION_FULL;
+}
+
+/* ---- calibration_prior.c ----------------------------------------------------------------------------------------- */
+
+/* Covariance of two steps on one GPU by term, in units of the stated variance; the terms that jobs share are
+ * multiplied by `general`. Returns their sum. */
+double rt_common_terms(const rt_step *a, const rt_step *b, double general, double out_terms[RT_TERMS]);
+/* Variance of a measurement of one quantity, of this stated deviation. */
+double rt_noise(double deviation, double idle);
+/* The part of the site in the variance that the site and a GPU share. */
+double rt_site_part(void);
+
+/* ---- calibration_fit.c ------------------------------------------------------------------------------------------- */
+
+/* Fits all GPUs, whose anchors are set. OUT_OF_MEMORY. */
+mdot_status rt_calibration_fit(mdot_calibration *calibration, mdot_error *err);
+/* Restores a fit from scales and `own` that are set. */
+mdot_status rt_calibration_restore(mdot_calibration *calibration, mdot_error *err);
+
+/* The correction of one step. `mean` is added to the logarithm of the prediction. */
+typedef struct rt_corrected {
+    double mean;
+    double interval;          /* multiplies the logarithms of the interval's bounds over the median */
+    double by_term[RT_TERMS]; /* parts of the mean; of a measured GPU, the site's and the GPU's are one term */
+} rt_corrected;
+/* `gpu` may be NULL: a GPU that lacks a row. Allocates nothing. */
+void rt_calibration_correct(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity quantity,
+                            const rt_step *step, rt_corrected *out_corrected);
+/* The known part of each term's variance, 0 to 1. */
+void rt_calibration_believe(const mdot_calibration *calibration, const rt_calibration_gpu *gpu, rt_quantity quantity,
+                            const rt_step *step, double out_believed[RT_TERMS]);
+
+/* ---- calibration_rows.c ------------------------------------------------------------------------------------------ */
+
+/* Reads a configuration and finds its GPU's name, which lives as long as the configuration. */
+mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step *out_step, const char **out_gpu,
+                                mdot_error *err);
+/* Sets the stated deviations. A quantity that the prediction lacks gets the largest. */
+void rt_state_deviations(const mdot_prediction *prediction, rt_step *step);
+/* Index of the job; RT_NO_JOB if the calibration lacks it. */
+uint32_t rt_calibration_find_job(const mdot_calibration *calibration, uint64_t digest);
+const rt_calibration_gpu *rt_calibration_find_gpu(const mdot_calibration *calibration, const char *name);
+/* Reads measured steps into the calibration's GPUs, jobs and anchors. `function` is the name of the public function,
+ * for messages. */
+mdot_status rt_calibration_read_rows(mdot_context *context, const mdot_measurement *rows, size_t count,
+                                     const char *function, mdot_calibration *calibration, mdot_error *err);
+void rt_calibration_free(mdot_calibration *calibration);
 
 #endif

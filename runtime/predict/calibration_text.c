@@ -1,15 +1,20 @@
 /* calibration_text.c — a calibration as human-readable text:
  *
- *     mdot-calibration 2
+ *     mdot-calibration 3
  *     predictor NAME
- *     rows COUNT
- *     part NAME MEAN-SHARE SLOPE           each of RT_CALIBRATION_PART_MAP, in its order
- *     others FACTOR INTERVAL               GPUs that have no line of their own
- *     several ROWS FACTOR INTERVAL         on top, for steps of several GPUs
- *     gpu ROWS FACTOR INTERVAL ROWS FACTOR INTERVAL NAME
- *                                          one for each GPU: full precision, then half precision
+ *     rows COUNT COUNT                     measured times and memory; measured memory
+ *     job DIGEST SHARE …                   each job, by ascending digest: 16 hexadecimal digits, and its work by class
+ *                                          of operator in ten-thousandths
+ *     gpu FULL HALF SEVERAL NAME           a GPU model: rows in full and in half precision, rows of several GPUs
+ *     time GENERAL IDLE                    scales of the fit to its times
+ *     memory GENERAL IDLE                  the same for memory
+ *     step DIGEST PRECISION LAYOUT TORCH GPUS OTHERS BATCH HOST
+ *          ROWS DEVIATION RESIDUAL OWN     of time, and again of memory, on the same line
+ *                                          each different step of the GPU model (rt_anchor), ordered by job; "-" for
+ *                                          steps of several jobs
  *
- * The file is untrusted input. Therefore every line is checked, and sizes and numbers are bounded.
+ * The fits follow from the steps. The file is untrusted input. Therefore every line is checked, and sizes and numbers
+ * are bounded.
  */
 #include "base/file.h"
 #include "base/memstream.h"
@@ -18,20 +23,15 @@
 #include "runtime/core/core.h"
 #include "runtime/predict/calibration.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_BYTES = 1 << 16 };
-static const char magic[] = "mdot-calibration", version[] = "2";
-
-static const char *const part_names[RT_CALIBRATION_PARTS] = {
-#define NAME(id, text) text,
-    RT_CALIBRATION_PART_MAP(NAME)
-#undef NAME
-};
+enum { MAX_BYTES = 1 << 22 };
+static const char magic[] = "mdot-calibration", version[] = "3";
 
 /* ---- Reading ----------------------------------------------------------------------------------------------------- */
 
@@ -85,10 +85,10 @@ static bool read_number(reader *r, char **text, double least, double most, doubl
     return true;
 }
 
-static bool read_count(reader *r, char **text, size_t *out)
+static bool read_whole(reader *r, char **text, double most, size_t *out)
 {
     double value = 0;
-    if (!read_number(r, text, 0, RT_CALIBRATION_MAX_ROWS, &value)) return false;
+    if (!read_number(r, text, 0, most, &value)) return false;
     if (value != floor(value)) return refuse(r, "has a fraction as a count, which must be a whole number");
     *out = (size_t)value;
     return true;
@@ -103,20 +103,126 @@ static bool read_name(reader *r, const char *text, char *out, size_t capacity)
     return true;
 }
 
-static bool read_correction(reader *r, char **text, rt_calibrated *out)
+static bool read_count(reader *r, char **text, size_t *out)
 {
-    return read_number(r, text, 1 / RT_CALIBRATION_MOST_FACTOR, RT_CALIBRATION_MOST_FACTOR, &out->factor) &&
-           read_number(r, text, RT_CALIBRATION_LEAST_INTERVAL, RT_CALIBRATION_MOST_INTERVAL, &out->interval);
+    return read_whole(r, text, RT_CALIBRATION_MAX_ROWS, out);
 }
 
-static bool read_measured(reader *r, char **text, rt_calibrated *out)
+/* Reads 16 hexadecimal digits and the blank or line end after them. */
+static bool read_hash(reader *r, char **text, uint64_t *out)
 {
-    return read_count(r, text, &out->row_count) && read_correction(r, text, out);
+    enum { DIGITS = 16 };
+    static const char digits[] = "0123456789abcdef";
+    uint64_t value = 0;
+    for (int i = 0; i < DIGITS; i++, ++*text) {
+        const char *digit = **text != '\0' ? strchr(digits, **text) : NULL;
+        if (digit == NULL) return refuse(r, "must have 16 hexadecimal digits for a job and for options");
+        value = value << 4 | (uint64_t)(digit - digits);
+    }
+    if (**text != ' ' && **text != '\0') return refuse(r, "must have 16 hexadecimal digits for a job and for options");
+    *text += **text == ' ';
+    *out = value;
+    return true;
 }
 
 static bool is_read(reader *r, const char *rest)
 {
     return *rest == '\0' || refuse(r, "has extra text at its end");
+}
+
+static bool begins_with(const reader *r, const char *word)
+{
+    return strncmp(r->at, word, strlen(word)) == 0;
+}
+
+static size_t count_lines(const char *text, const char *word)
+{
+    size_t count = 0, length = strlen(word);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n'), line += line != NULL)
+        count += strncmp(line, word, length) == 0;
+    return count;
+}
+
+static bool fail_memory(reader *r)
+{
+    r->status = mdot_fail(r->err, MDOT_OUT_OF_MEMORY, "memory ran out for a calibration");
+    return false;
+}
+
+static bool read_job(reader *r, mdot_calibration *c)
+{
+    char *rest = NULL;
+    rt_job_identity *job = &c->jobs[c->job_count];
+    if (!next_line(r, "job", &rest) || !read_hash(r, &rest, &job->digest)) return false;
+    if (job->digest == 0 || (c->job_count > 0 && job->digest <= job[-1].digest))
+        return refuse(r, "must have a larger digest than the job before");
+    for (int k = 0; k < RT_WORK_CLASSES; k++) {
+        size_t share = 0;
+        if (!read_whole(r, &rest, RT_SHARE_UNITS, &share)) return false;
+        job->share[k] = (float)((double)share / RT_SHARE_UNITS);
+    }
+    c->job_count++;
+    return is_read(r, rest);
+}
+
+static bool read_jobs(reader *r, mdot_calibration *c)
+{
+    size_t count = count_lines(r->at, "job ");
+    if (count > RT_CALIBRATION_MAX_JOBS)
+        return refuse(r, "begins more jobs than the limit of %d", RT_CALIBRATION_MAX_JOBS);
+    c->jobs = calloc(count + 1, sizeof *c->jobs);
+    if (c->jobs == NULL) return fail_memory(r);
+    while (begins_with(r, "job "))
+        if (!read_job(r, c)) return false;
+    return true;
+}
+
+static bool read_step_job(reader *r, char **text, const mdot_calibration *c, rt_step *step)
+{
+    step->job = RT_NO_JOB;
+    if (strncmp(*text, "- ", 2) == 0) {
+        *text += 2;
+        return true;
+    }
+    uint64_t digest;
+    if (!read_hash(r, text, &digest)) return false;
+    step->job = rt_calibration_find_job(c, digest);
+    if (step->job == RT_NO_JOB) return refuse(r, "names a job that has no line");
+    step->share = c->jobs[step->job].share;
+    return true;
+}
+
+static bool read_anchor(reader *r, const mdot_calibration *c, rt_anchor *out)
+{
+    enum { MOST_CHOICE = 64, MOST_TORCH = 9999, MOST_GPUS = 1 << 16, MOST_BATCH = 1 << 24 };
+    char *rest;
+    size_t precision, layout, torch, gpus;
+    rt_step *step = &out->step;
+    if (!next_line(r, "step", &rest) || !read_step_job(r, &rest, c, step) ||
+        !read_whole(r, &rest, MOST_CHOICE, &precision) || !read_whole(r, &rest, MOST_CHOICE, &layout) ||
+        !read_whole(r, &rest, MOST_TORCH, &torch) || !read_whole(r, &rest, MOST_GPUS, &gpus) ||
+        !read_hash(r, &rest, &step->others) || !read_number(r, &rest, 1, MOST_BATCH, &step->batch) ||
+        !read_number(r, &rest, 0, 1, &step->host_share))
+        return false;
+    step->precision = (uint32_t)precision;
+    step->layout = (uint32_t)layout;
+    step->torch = (uint32_t)torch;
+    step->gpu_count = (uint32_t)gpus;
+    for (int q = 0; q < RT_QUANTITIES; q++)
+        if (!read_count(r, &rest, &out->row_count[q]) ||
+            !read_number(r, &rest, RT_CALIBRATION_LEAST_DEVIATION, RT_CALIBRATION_MOST_DEVIATION,
+                         &step->deviation[q]) ||
+            !read_number(r, &rest, -RT_CALIBRATION_MOST_RESIDUAL, RT_CALIBRATION_MOST_RESIDUAL, &out->residual[q]) ||
+            !read_number(r, &rest, 0, RT_CALIBRATION_MOST_OWN, &out->own[q]))
+            return false;
+    return is_read(r, rest);
+}
+
+static bool read_scales(reader *r, const char *word, rt_fit *fit)
+{
+    char *rest;
+    return next_line(r, word, &rest) && read_number(r, &rest, 1e-6, 1, &fit->general) &&
+           read_number(r, &rest, 0, 1, &fit->idle) && is_read(r, rest);
 }
 
 static bool read_gpu(reader *r, mdot_calibration *c)
@@ -126,11 +232,26 @@ static bool read_gpu(reader *r, mdot_calibration *c)
     if (c->gpu_count == RT_CALIBRATION_MAX_GPUS) return refuse(r, "exceeds the limit of GPUs");
     rt_calibration_gpu *gpu = &c->gpus[c->gpu_count];
     for (int precision_class = 0; precision_class < RT_PRECISION_CLASSES; precision_class++)
-        if (!read_measured(r, &rest, &gpu->in[precision_class])) return false;
-    if (!read_name(r, rest, gpu->name, sizeof gpu->name)) return false;
+        if (!read_count(r, &rest, &gpu->row_count[precision_class])) return false;
+    if (!read_count(r, &rest, &gpu->several_row_count) || !read_name(r, rest, gpu->name, sizeof gpu->name))
+        return false;
     for (size_t i = 0; i < c->gpu_count; i++)
         if (strcmp(c->gpus[i].name, gpu->name) == 0) return refuse(r, "repeats a GPU");
     c->gpu_count++;
+    if (!read_scales(r, "time", &gpu->fit[RT_QUANTITY_TIME]) ||
+        !read_scales(r, "memory", &gpu->fit[RT_QUANTITY_MEMORY]))
+        return false;
+    gpu->anchors = calloc(RT_CALIBRATION_MAX_ANCHORS, sizeof *gpu->anchors);
+    if (gpu->anchors == NULL) return fail_memory(r);
+    while (begins_with(r, "step ")) {
+        if (gpu->anchor_count == RT_CALIBRATION_MAX_ANCHORS)
+            return refuse(r, "begins more steps of a GPU than the limit of %d", RT_CALIBRATION_MAX_ANCHORS);
+        rt_anchor *anchor = &gpu->anchors[gpu->anchor_count];
+        if (!read_anchor(r, c, anchor)) return false;
+        if (gpu->anchor_count > 0 && anchor->step.job < anchor[-1].step.job)
+            return refuse(r, "is out of order: steps are ordered by job");
+        gpu->anchor_count++;
+    }
     return true;
 }
 
@@ -139,29 +260,21 @@ static bool read_all(reader *r, mdot_calibration *c)
     char *rest;
     if (!next_line(r, magic, &rest)) return false;
     if (strcmp(rest, version) != 0) {
-        r->status =
-            mdot_fail(r->err, MDOT_INCOMPATIBLE,
-                      "the calibration has format version \"%.16s\"; this mdot reads version %s", rest, version);
+        r->status = mdot_fail(r->err, MDOT_INCOMPATIBLE,
+                              "the calibration has format version \"%.16s\"; this mdot reads version %s: make it again "
+                              "from the measured steps with `mdot calibrate`",
+                              rest, version);
         return false;
     }
     if (!next_line(r, "predictor", &rest) || !read_name(r, rest, c->predictor, sizeof c->predictor)) return false;
-    if (!next_line(r, "rows", &rest) || !read_count(r, &rest, &c->row_count) || !is_read(r, rest)) return false;
-    for (int part = 0; part < RT_CALIBRATION_PARTS; part++) {
-        size_t length = strlen(part_names[part]);
-        if (!next_line(r, "part", &rest)) return false;
-        if (strncmp(rest, part_names[part], length) != 0 || rest[length] != ' ')
-            return refuse(r, "must describe part %s", part_names[part]);
-        rest += length + 1;
-        if (!read_number(r, &rest, 0, 1, &c->mean_share[part]) ||
-            !read_number(r, &rest, -RT_CALIBRATION_MOST_SLOPE, RT_CALIBRATION_MOST_SLOPE, &c->slope[part]) ||
-            !is_read(r, rest))
-            return false;
-    }
-    if (!next_line(r, "others", &rest) || !read_correction(r, &rest, &c->others) || !is_read(r, rest)) return false;
-    if (!next_line(r, "several", &rest) || !read_measured(r, &rest, &c->several) || !is_read(r, rest)) return false;
+    if (!next_line(r, "rows", &rest) || !read_count(r, &rest, &c->row_count) ||
+        !read_count(r, &rest, &c->memory_row_count) || !is_read(r, rest))
+        return false;
+    if (!read_jobs(r, c)) return false;
     while (*r->at != '\0')
         if (!read_gpu(r, c)) return false;
-    return true;
+    r->status = rt_calibration_restore(c, r->err);
+    return r->status == MDOT_OK;
 }
 
 mdot_status mdot_calibration_parse(const void *bytes, size_t size_bytes, mdot_calibration **out_calibration,
@@ -186,7 +299,7 @@ mdot_status mdot_calibration_parse(const void *bytes, size_t size_bytes, mdot_ca
     }
     free(copy);
     if (status != MDOT_OK) {
-        free(c);
+        rt_calibration_free(c);
         return status;
     }
     rt_handle_register(c, RT_CALIBRATION);
@@ -215,27 +328,48 @@ static const char *digits(double value, char out[BS_NUMBER_BYTES])
     return bs_number_print(value, 9, out);
 }
 
-static void write_measured(const rt_calibrated *c, FILE *file)
+static void write_anchor(const mdot_calibration *c, const rt_anchor *a, FILE *file)
+{
+    char text[BS_NUMBER_BYTES];
+    const rt_step *step = &a->step;
+    if (step->job == RT_NO_JOB)
+        fprintf(file, "step -");
+    else
+        fprintf(file, "step %016" PRIx64, c->jobs[step->job].digest);
+    fprintf(file, " %u %u %u %u %016" PRIx64, (unsigned)step->precision, (unsigned)step->layout, (unsigned)step->torch,
+            (unsigned)step->gpu_count, step->others);
+    fprintf(file, " %s", digits(step->batch, text));
+    fprintf(file, " %s", digits(step->host_share, text));
+    for (int q = 0; q < RT_QUANTITIES; q++) {
+        fprintf(file, " %zu %s", a->row_count[q], digits(step->deviation[q], text));
+        fprintf(file, " %s", digits(a->residual[q], text));
+        fprintf(file, " %s", digits(a->own[q], text));
+    }
+    fputc('\n', file);
+}
+
+static void write_scales(const char *word, const rt_fit *fit, FILE *file)
 {
     char a[BS_NUMBER_BYTES], b[BS_NUMBER_BYTES];
-    fprintf(file, " %zu %s %s", c->row_count, digits(c->factor, a), digits(c->interval, b));
+    fprintf(file, "%s %s %s\n", word, digits(fit->general, a), digits(fit->idle, b));
 }
 
 static void write_all(const mdot_calibration *c, FILE *file)
 {
-    char a[BS_NUMBER_BYTES], b[BS_NUMBER_BYTES];
-    fprintf(file, "%s %s\npredictor %s\nrows %zu\n", magic, version, c->predictor, c->row_count);
-    for (int part = 0; part < RT_CALIBRATION_PARTS; part++)
-        fprintf(file, "part %s %s %s\n", part_names[part], digits(c->mean_share[part], a), digits(c->slope[part], b));
-    fprintf(file, "others %s %s\n", digits(c->others.factor, a), digits(c->others.interval, b));
-    fprintf(file, "several");
-    write_measured(&c->several, file);
-    fprintf(file, "\n");
-    for (size_t i = 0; i < c->gpu_count; i++) {
-        fprintf(file, "gpu");
-        for (int precision_class = 0; precision_class < RT_PRECISION_CLASSES; precision_class++)
-            write_measured(&c->gpus[i].in[precision_class], file);
-        fprintf(file, " %s\n", c->gpus[i].name);
+    fprintf(file, "%s %s\npredictor %s\nrows %zu %zu\n", magic, version, c->predictor, c->row_count,
+            c->memory_row_count);
+    for (size_t j = 0; j < c->job_count; j++) {
+        fprintf(file, "job %016" PRIx64, c->jobs[j].digest);
+        for (int k = 0; k < RT_WORK_CLASSES; k++) fprintf(file, " %.0f", (double)c->jobs[j].share[k] * RT_SHARE_UNITS);
+        fputc('\n', file);
+    }
+    for (size_t g = 0; g < c->gpu_count; g++) {
+        const rt_calibration_gpu *gpu = &c->gpus[g];
+        fprintf(file, "gpu %zu %zu %zu %s\n", gpu->row_count[RT_PRECISION_FULL], gpu->row_count[RT_PRECISION_HALF],
+                gpu->several_row_count, gpu->name);
+        write_scales("time", &gpu->fit[RT_QUANTITY_TIME], file);
+        write_scales("memory", &gpu->fit[RT_QUANTITY_MEMORY], file);
+        for (size_t i = 0; i < gpu->anchor_count; i++) write_anchor(c, &gpu->anchors[i], file);
     }
 }
 

@@ -30,6 +30,7 @@
 struct mdot_explanation {
     mdot_explanation_info info;
     mdot_operator_time *operators;
+    rt_job_identity identity; /* a copy, because an explanation may outlive its job */
 };
 
 static const bs_struct_version info_type = BS_SIZED(mdot_explanation_info, reserved);
@@ -327,6 +328,7 @@ static mdot_status predict_and_explain(mdot_context *context, const mdot_job *jo
     if (b.out != NULL) b.out->operators = calloc(count_of(&b), sizeof *b.out->operators);
     bool allocated = b.operator_ms != NULL && b.out != NULL && b.out->operators != NULL;
     if (allocated) {
+        b.out->identity = job->analysis->identity;
         b.out->info = (mdot_explanation_info){.struct_size = sizeof b.out->info,
                                               .operator_count = count_of(&b),
                                               .step_ms = out_answer->prediction.step_ms};
@@ -354,6 +356,11 @@ mdot_status rt_explain_one(mdot_context *context, const mdot_job *job, const mdo
     *out_info = made->info;
     free_explanation(made);
     return MDOT_OK;
+}
+
+const rt_job_identity *rt_explained_job(const mdot_explanation *explanation)
+{
+    return &explanation->identity;
 }
 
 mdot_status mdot_explain(mdot_context *context, const mdot_job *job, const mdot_configuration *configuration,

@@ -1,5 +1,6 @@
 /* test_cli_calibrate.c — `mdot calibrate` on published steps. Predictions of held-out rows become better or stay as
  * good, and `mdot predict --calibration` reports the calibration. Wrong tables are refused with the line. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +59,7 @@ static void predictions_name_their_calibration(void **state)
     run_calibrate(f, steps, output);
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "\n    others ");
-    expect_contains(f->result.out, "\n    several GPUs (extra) ");
+    expect_contains(f->result.out, "of the steps ran on several GPUs");
     double before[3], after[3];
     static const char *const keys[] = {"step_ms", "lower_ms", "upper_ms"};
     RUN(f, resnet, "--gpu", "K80", "--batch", "32", "--precision", "fp32", "--json", "-q");
@@ -72,6 +73,8 @@ static void predictions_name_their_calibration(void **state)
     RUN(f, resnet, "--gpu", "K80", "--batch", "32", "-c", output, "--explain", "-q");
     assert_int_equal(f->result.status, OK);
     expect_contains(f->result.out, "  calibrated  by 34 measured steps\n");
+    expect_contains(f->result.out, "\ncorrection  x ");
+    expect_contains(f->result.out, "this job on the GPU model");
     RUN(f, resnet, "--gpu", "K80,T4", "-c", output, "-q");
     expect_contains(f->result.out, "; calibrated by 34 measured steps\n");
     RUN(f, resnet, "--gpu", "K80", "-c", steps);
@@ -131,6 +134,8 @@ static void columns_match_the_options_of_predict(void **state)
     } wrong[] = {
         {"", "no measured step"},
         {"job,gpu,batch\n", "line 1: there is no column ms"},
+        {"job,gpu,batch,gib\nx.onnx,T4,8,0\n", "line 2: gib is a size above 0, not \"0\""},
+        {"job,gpu,batch,gib,ms\nx.onnx,T4,8,,\n", "line 2: ms is a time above 0"},
         {"job,gpu,batch,ms,precison\n", "line 1: there is no column \"precison\" (did you mean precision?)"},
         {"job,gpu,batch,ms,ms\n", "line 1: column ms appears twice"},
         {"job,gpu,batch,ms\nx.onnx,T4,8\n", "line 2: 3 cells where there are 4 columns"},
@@ -155,6 +160,79 @@ static void columns_match_the_options_of_predict(void **state)
     free(output);
 }
 
+/* One measured step, without a file. */
+static void one_measured_step_corrects_a_prediction(void **state)
+{
+    predict_command *f = *state;
+    double before, after, other, bytes, more;
+    RUN(f, resnet, "--gpu", "A100", "--batch", "64", "--precision", "amp", "--json", "-q");
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &before, 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "peak_memory_bytes", &bytes, 1), 1);
+    char measured[160];
+    snprintf(measured, sizeof measured, "gpu=A100,batch=64,precision=amp,ms=%.9g,gib=%.9g", 1.5 * before,
+             1.2 * bytes / (1 << 30));
+    RUN(f, resnet, "--gpu", "A100", "--batch", "64", "--precision", "amp", "--json", "-q", "--measured", measured);
+    if (f->result.status != OK) fail_msg("%s", f->result.err);
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &after, 1), 1);
+    assert_int_equal(json_numbers(f->result.out, "peak_memory_bytes", &more, 1), 1);
+    assert_true(after > 1.3 * before && after < 1.51 * before);
+    assert_true(more > 1.1 * bytes && more < 1.21 * bytes);
+    expect_contains(f->result.out, "\"calibrated_by\": 1");
+    RUN(f, resnet, "--gpu", "A100", "--batch", "128", "--precision", "amp", "--explain", "-q", "--measured", measured);
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "  calibrated  by 1 measured step\n");
+    expect_contains(f->result.out, "by 1 row of this GPU model, 1 of this job");
+    expect_contains(f->result.out, "this job in this configuration");
+    RUN(f, resnet, "--gpu", "A100", "--batch", "128", "--precision", "amp", "--explain", "--json", "-q", "--measured",
+        measured);
+    expect_contains(f->result.out, "\"correction\": {\"factor\": ");
+    /* keys that are left out are those of the command line; a list continues its value */
+    snprintf(measured, sizeof measured, "ms=%.9g", 1.5 * before);
+    RUN(f, resnet, "--gpu", "A100", "--batch", "64", "--precision", "amp", "--json", "-q", "--measured", measured);
+    assert_int_equal(json_numbers(f->result.out, "step_ms", &other, 1), 1);
+    assert_true(fabs(other / after - 1) < 1e-6);
+    RUN(f, resnet, "--gpu", "A100", "--batch", "64", "--json", "-q", "--measured", measured, "--measured",
+        "gpu=T4,batch=8,parallel=dp=2,tp=1,compile,torch=2.1,layout=nhwc,ms=90");
+    assert_int_equal(f->result.status, OK);
+    expect_contains(f->result.out, "\"calibrated_by\": 2");
+}
+
+static void hostile_steps_are_refused(void **state)
+{
+    predict_command *f = *state;
+    static const struct {
+        const char *text, *message;
+    } wrong[] = {
+        {"", "lacks a value"},
+        {",", "lacks a value"},
+        {"ms", "\"ms\" lacks a value: write KEY=VALUE"},
+        {"ms=0", "ms is a time above 0, not \"0\""},
+        {"ms=-3", "ms is a time above 0, not \"-3\""},
+        {"ms=nan", "ms is a time above 0, not \"nan\""},
+        {"ms=1e999", "ms is a time above 0, not \"1e999\""},
+        {"gib=x", "gib is a size above 0, not \"x\""},
+        {"batch=8", "a row needs ms, gib or both"},
+        {"ms=3,ms=4", "key ms appears twice"},
+        {"mss=3", "there is no key \"mss\""},
+        {"job=x.onnx,ms=3", "job does not belong to a step of the predicted job"},
+        {"gpu=T5,ms=3", "unknown GPU \"T5\""},
+        {"batch=0,ms=3", "mdot predict: --batch takes"},
+        {"precision=fp17,ms=3", "mdot predict: --precision: unknown value"},
+        {"compile=maybe,ms=3", "neither yes nor no"},
+        {"torch=2.1,torch=2.2,ms=3", "key torch appears twice"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        RUN(f, resnet, "--gpu", "A100", "--batch", "64", "-q", "--measured", wrong[i].text);
+        assert_int_equal(f->result.status, FAILED);
+        expect_contains(f->result.err, wrong[i].message);
+    }
+    RUN(f, resnet, "--gpu", "A100,T4", "--batch", "64", "-q", "--measured", "ms=3");
+    assert_int_equal(f->result.status, FAILED);
+    expect_contains(f->result.err, "a row needs a gpu and a batch");
+    RUN(f, resnet, "--gpu", "A100", "-c", "x.cal", "--measured", "ms=3");
+    assert_int_equal(f->result.status, USAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +242,9 @@ int main(void)
                                         predict_command_tear_down),
         cmocka_unit_test_setup_teardown(a_report_uses_the_calibration, predict_command_set_up,
                                         predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(one_measured_step_corrects_a_prediction, predict_command_set_up,
+                                        predict_command_tear_down),
+        cmocka_unit_test_setup_teardown(hostile_steps_are_refused, predict_command_set_up, predict_command_tear_down),
         cmocka_unit_test_setup_teardown(columns_match_the_options_of_predict, predict_command_set_up,
                                         predict_command_tear_down),
     };

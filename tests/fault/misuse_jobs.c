@@ -224,6 +224,13 @@ static void calibrate(void)
     EXPECT_REFUSAL(mdot_calibrate(f.context, jobs, &c, &ms, 1, NULL, &misuse_err));
     EXPECT_REFUSAL(mdot_calibrate(f.context, jobs, &c, &none_ms, 1, &none, &misuse_err));
     assert_int_equal(mdot_calibrate(f.context, jobs, &c, &ms, SIZE_MAX, &none, &misuse_err), MDOT_OUT_OF_RANGE);
+    const mdot_measurement row = {.struct_size = sizeof row, .job = jobs[0], .configuration = &c, .step_ms = ms};
+    const mdot_measurement no_job = {.struct_size = sizeof no_job, .configuration = &c, .step_ms = ms};
+    EXPECT_REFUSAL(mdot_calibrate_measured(NULL, &row, 1, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibrate_measured(f.context, NULL, 1, &none, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibrate_measured(f.context, &row, 1, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibrate_measured(f.context, &no_job, 1, &none, &misuse_err));
+    assert_int_equal(mdot_calibrate_measured(f.context, &row, SIZE_MAX, &none, &misuse_err), MDOT_OUT_OF_RANGE);
     EXPECT_REFUSAL(mdot_calibration_load(NULL, &none, &misuse_err));
     EXPECT_REFUSAL(mdot_calibration_load("x", NULL, &misuse_err));
     EXPECT_REFUSAL(mdot_calibration_parse(NULL, 100, &none, &misuse_err));
@@ -235,6 +242,17 @@ static void calibrate(void)
     EXPECT_REFUSAL(mdot_calibration_apply(NULL, &c, NULL, &p, &misuse_err));
     EXPECT_REFUSAL(mdot_calibration_apply(made, NULL, NULL, &p, &misuse_err));
     EXPECT_REFUSAL(mdot_calibration_apply(made, &c, NULL, NULL, &misuse_err));
+    mdot_calibration_factors factors = MDOT_INIT(mdot_calibration_factors);
+    EXPECT_REFUSAL(mdot_calibration_apply_to_job(NULL, jobs[0], &c, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_apply_to_job(made, NULL, &c, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_apply_to_job(made, jobs[0], NULL, &p, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_apply_to_job(made, jobs[0], &c, NULL, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_explain(NULL, &c, NULL, &p, &factors, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_explain(made, NULL, NULL, &p, &factors, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_explain(made, &c, NULL, NULL, &factors, &misuse_err));
+    EXPECT_REFUSAL(mdot_calibration_explain(made, &c, NULL, &p, NULL, &misuse_err));
+    assert_string_equal(mdot_calibration_effect_name(MDOT_CALIBRATION_EFFECT_JOB), "job");
+    assert_string_equal(mdot_calibration_effect_name((mdot_calibration_effect)-1), "?");
     EXPECT_REFUSAL(mdot_calibration_save(NULL, "x", &misuse_err));
     EXPECT_REFUSAL(mdot_calibration_save(made, NULL, &misuse_err));
     INVALID(mdot_calibration_get_info(NULL, &info));
@@ -305,7 +323,8 @@ const misuse_row misuse_of_jobs[] = {
     {"mdot_job_with_program mdot_job_get_program", job_program},
     {"mdot_gpu_names mdot_gpu_find", gpus},
     {"mdot_predict mdot_predict_many mdot_sweep", predict},
-    {"mdot_calibrate mdot_calibration_apply mdot_calibration_destroy mdot_calibration_get_gpu "
+    {"mdot_calibrate mdot_calibrate_measured mdot_calibration_apply mdot_calibration_apply_to_job "
+     "mdot_calibration_destroy mdot_calibration_effect_name mdot_calibration_explain mdot_calibration_get_gpu "
      "mdot_calibration_get_info mdot_calibration_load mdot_calibration_parse mdot_calibration_save",
      calibrate},
     {"mdot_measured_append mdot_recorder_create mdot_recorder_destroy mdot_recorder_finish mdot_recorder_step", record},

@@ -142,6 +142,7 @@ static mdot_input input;
     ROW(context, mdot_job_inputs_create, mdot_job_inputs_create(o, 0, alive.job, &configuration, &no_set, &err)) \
     ROW(context, mdot_explain, mdot_explain(o, alive.job, &configuration, &no_explanation, &err)) \
     ROW(context, mdot_calibrate, mdot_calibrate(o, NULL, NULL, NULL, 0, &no_calibration, &err)) \
+    ROW(context, mdot_calibrate_measured, mdot_calibrate_measured(o, NULL, 0, &no_calibration, &err)) \
     ROW(job, mdot_job_destroy, NOTHING(mdot_job_destroy(o))) \
     ROW(job, mdot_job_get_info, mdot_job_get_info(o, INTO(mdot_job_info))) \
     ROW(job, mdot_job_get_operator, mdot_job_get_operator(o, 0, INTO(mdot_job_operator))) \
@@ -156,6 +157,8 @@ static mdot_input input;
     ROW(job, mdot_job_inputs_create, mdot_job_inputs_create(f.context, 0, o, &configuration, &no_set, &err)) \
     ROW(job, mdot_explain, mdot_explain(f.context, o, &configuration, &no_explanation, &err)) \
     ROW(job, mdot_calibrate, mdot_calibrate(f.context, JOBS, &configuration, &one_ms, 1, &no_calibration, &err)) \
+    ROW(job, mdot_calibration_apply_to_job, \
+        mdot_calibration_apply_to_job(alive.calibration, o, &configuration, &prediction, &err)) \
     ROW(encoding, mdot_encoding_destroy, NOTHING(mdot_encoding_destroy(o))) \
     ROW(encoding, mdot_evaluate, mdot_evaluate(f.context, o, &configuration, 1, &prediction, &err)) \
     ROW(job_inputs, mdot_job_inputs_destroy, NOTHING(mdot_job_inputs_destroy(o))) \
@@ -165,8 +168,15 @@ static mdot_input input;
     ROW(explanation, mdot_explanation_get_operator, mdot_explanation_get_operator(o, 0, INTO(mdot_operator_time))) \
     ROW(explanation, mdot_calibration_apply, \
         mdot_calibration_apply(alive.calibration, &configuration, o, &prediction, &err)) \
+    ROW(explanation, mdot_calibration_explain, \
+        mdot_calibration_explain(alive.calibration, &configuration, o, &prediction, INTO(mdot_calibration_factors), \
+                                 &err)) \
     ROW(calibration, mdot_calibration_destroy, NOTHING(mdot_calibration_destroy(o))) \
     ROW(calibration, mdot_calibration_apply, mdot_calibration_apply(o, &configuration, NULL, &prediction, &err)) \
+    ROW(calibration, mdot_calibration_apply_to_job, \
+        mdot_calibration_apply_to_job(o, alive.job, &configuration, &prediction, &err)) \
+    ROW(calibration, mdot_calibration_explain, \
+        mdot_calibration_explain(o, &configuration, NULL, &prediction, INTO(mdot_calibration_factors), &err)) \
     ROW(calibration, mdot_calibration_save, mdot_calibration_save(o, "/nowhere/x.calibration", &err)) \
     ROW(calibration, mdot_calibration_get_info, mdot_calibration_get_info(o, INTO(mdot_calibration_info))) \
     ROW(calibration, mdot_calibration_get_gpu, mdot_calibration_get_gpu(o, 0, INTO(mdot_calibration_gpu))) \

@@ -157,15 +157,17 @@ const seed_model seed_models[] = {{"old_opset", old_opset},
                                   {"training", training},
                                   {NULL, NULL}};
 
-const char seed_calibration[] = "mdot-calibration 2\n"
-                                "predictor predictor\n"
-                                "rows 22\n"
-                                "part forward 0.357478253 -0.0193262802\n"
-                                "part backward 0.59831405 -0.00958227161\n"
-                                "part optimizer 0.0320138065 0.0125965616\n"
-                                "part host 0.0120180105 0.0159202444\n"
-                                "part communication 0.000175879227 0.000391745846\n"
-                                "others 1.01841074 1.58623889\n"
-                                "several 12 1.25 1.1\n"
-                                "gpu 10 2.35762698 0.728360265 0 1.03180174 1.5859097 K80\n"
-                                "gpu 12 1.71284489 0.796294563 0 1.02668418 1.58590858 V100-SXM-16GB\n";
+const char seed_calibration[] =
+    "mdot-calibration 3\n"
+    "predictor predictor\n"
+    "rows 3 1\n"
+    "job 2b20dfe9d5dd0046 0 0 0 0 70 282 5 0 0 0 0 0 0 1501 5233 0 0 0 0 5 0 0 0 0 386 2519 0 0 0 0 0 0\n"
+    "gpu 1 2 1 K80\n"
+    "time 0.25 0.2\n"
+    "memory 1 0\n"
+    "step 2b20dfe9d5dd0046 0 0 204 1 1a5cbfbae8fb1dfe 32 0.927800294 1 0.262576709 0.165227101 0 0 0.192273209 0 0\n"
+    "step 2b20dfe9d5dd0046 2 0 204 2 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 1.5 1 0.192273209 0.1 0\n"
+    "step - 2 1 110 1 1a5cbfbae8fb1dfe 64 0.5 1 0.262576709 0.25 0 0 0.192273209 0 0\n"
+    "gpu 0 0 0 V100-SXM-16GB\n"
+    "time 1 0\n"
+    "memory 1 0\n";

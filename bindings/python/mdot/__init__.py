@@ -12,7 +12,7 @@ answer less are issued as `mdot.Warning`.
 """
 
 from mdot.artefact import Entry, Image, Tensor
-from mdot.calibration import Calibration, Correction
+from mdot.calibration import Calibration, Correction, Effect, Factors, Measurement
 from mdot.compiler import Check, CompilerWarning, Verification, check, compile, verify
 from mdot.configuration import Configuration
 from mdot.encoding import Encoding
@@ -78,6 +78,9 @@ __all__ = [
     "BatchAboveDataWarning",
     "BatchBelowDataWarning",
     "Calibration",
+    "Effect",
+    "Factors",
+    "Measurement",
     "Check",
     "CompilerWarning",
     "Configuration",

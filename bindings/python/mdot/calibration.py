@@ -6,7 +6,7 @@ import ctypes
 import dataclasses
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Union
 
 from mdot.configuration import Configuration, as_array
 from mdot.explanation import Handle
@@ -15,12 +15,60 @@ from mdot.library import structs as c
 from mdot.library.libraries import call, check, encode_path, read_text, runtime
 
 if TYPE_CHECKING:
+    from mdot.prediction import Prediction
     from mdot.predictor import Predictor
+
+GIB = float(1 << 30)
+
+
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    """A measured step of a job, or the median of several (mdot_calibrate.h, mdot_measurement)."""
+
+    job: Job
+    configuration: Configuration
+    ms: float = 0.0
+    """Milliseconds of the step; 0: not measured."""
+    gib: float = 0.0
+    """Peak of allocated memory on one GPU (torch.cuda.max_memory_allocated) in GiB; 0: not measured."""
+    prediction: Prediction | None = None
+    """The uncalibrated prediction of the step, for example one that was stored with the measurement. Default: the step is
+    predicted now."""
+
+
+MeasurementLike = Union[Measurement, "tuple[Job, Configuration, float]"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Effect:
+    """One of the effects whose factors multiply to a correction."""
+
+    factor: float
+    believed: float
+    """The part of the effect's prior variance that the rows explain: 0 knows nothing of it, 1 knows it exactly."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Factors:
+    """The correction of one prediction (mdot_calibrate.h, mdot_calibration_factors)."""
+
+    factor: float
+    interval: float
+    """Factor on the logarithms of the interval's bounds over the median."""
+    effects: Mapping[str, Effect]
+    """site, gpu, host, kernels, precision, several, job, configuration."""
+    memory_factor: float
+    memory_interval: float
+    memory_effects: Mapping[str, Effect]
+    row_count: int
+    """Rows of the GPU model; `job_row_count` are those of the job."""
+    job_row_count: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Correction:
-    """The correction of one GPU model: one set of values for half precision, and one for all other precisions."""
+    """The correction, on one GPU model, of a job that shares nothing with the measured ones: one set of values for half
+    precision, and one for all other precisions. `Calibration.explain` has the corrections of measured jobs."""
 
     row_count: int
     factor: float
@@ -57,19 +105,24 @@ class Calibration:
         return cls(handle.value)
 
     @classmethod
-    def measured(cls, predictor: Predictor, rows: Iterable[tuple[Job, Configuration, float]]) -> Calibration:
-        """Fits a calibration to measured steps, each a job, a configuration and milliseconds. Three steps are enough to help.
-        An empty list gives a calibration that changes nothing."""
-        steps = list(rows)
+    def measured(cls, predictor: Predictor, rows: Iterable[MeasurementLike]) -> Calibration:
+        """Fits a calibration to measured steps: Measurement, or tuples of a job, a configuration and milliseconds. One step is
+        enough. Their order does not matter. An empty list gives a calibration that changes nothing."""
+        steps = [row if isinstance(row, Measurement) else Measurement(*row) for row in rows]
         keep: list[Any] = []
-        count = max(len(steps), 1)
-        jobs = (ctypes.c_void_p * count)(*[job._handle for job, _, _ in steps])
-        times = (ctypes.c_double * count)(*[ms for _, _, ms in steps])
+        configurations = as_array((step.configuration for step in steps), keep)
+        array = (c.mdot_measurement * max(len(steps), 1))()
+        for i, step in enumerate(steps):
+            array[i].struct_size = ctypes.sizeof(c.mdot_measurement)
+            array[i].job = step.job._handle
+            array[i].configuration = ctypes.pointer(configurations[i])
+            array[i].step_ms = step.ms
+            array[i].memory_bytes = step.gib * GIB
+            if step.prediction is not None:
+                keep.append(_uncalibrated(step.prediction))
+                array[i].prediction = ctypes.pointer(keep[-1])
         handle = ctypes.c_void_p()
-        configurations = as_array((configuration for _, configuration, _ in steps), keep)
-        call(
-            runtime().mdot_calibrate, predictor._context(), jobs, configurations, times, len(steps), ctypes.byref(handle)
-        )
+        call(runtime().mdot_calibrate_measured, predictor._context(), array, len(steps), ctypes.byref(handle))
         assert handle.value is not None
         return cls(handle.value)
 
@@ -93,6 +146,16 @@ class Calibration:
         return int(self._info().row_count)
 
     @property
+    def memory_row_count(self) -> int:
+        """The number of these steps with measured memory."""
+        return int(self._info().memory_row_count)
+
+    @property
+    def job_count(self) -> int:
+        """The number of different jobs among them."""
+        return int(self._info().job_count)
+
+    @property
     def factor(self) -> float:
         """Factor on times for GPUs without a measured step. `interval` is the corresponding factor of the interval."""
         return float(self._info().factor)
@@ -103,8 +166,7 @@ class Calibration:
 
     @property
     def several(self) -> tuple[int, float, float]:
-        """Number of measured steps on several cooperating GPUs, and the factor and interval that are applied to such steps in
-        addition."""
+        """Number of measured steps on several cooperating GPUs, the mean factor of their effect, and 1."""
         info = self._info()
         return int(info.several_row_count), float(info.several_factor), float(info.several_interval)
 
@@ -119,11 +181,41 @@ class Calibration:
             found[read_text(at.name)] = Correction(**fields)
         return found
 
+    def explain(
+        self, predictor: Predictor, job: Job, configuration: Configuration, prediction: Prediction | None = None
+    ) -> Factors:
+        """The factors that correct a prediction, and how much of each is known. `prediction` is an uncalibrated prediction of
+        this step; by default, the step is predicted now."""
+        keep: list[Any] = []
+        asked = as_array([configuration], keep)[0]
+        answer = c.new(c.mdot_prediction)
+        call(runtime().mdot_predict, predictor._context(), job._handle, ctypes.byref(asked), ctypes.byref(answer))
+        if prediction is not None:
+            answer = _uncalibrated(prediction)
+        explained, factors = Handle(predictor, job, asked), c.new(c.mdot_calibration_factors)
+        call(
+            runtime().mdot_calibration_explain,
+            self._handle,
+            ctypes.byref(asked),
+            explained.pointer,
+            ctypes.byref(answer),
+            ctypes.byref(factors),
+        )
+        return Factors(
+            factors.factor,
+            factors.interval,
+            _effects(factors.by_effect, factors.believed),
+            factors.memory_factor,
+            factors.memory_interval,
+            _effects(factors.memory_by_effect, factors.memory_believed),
+            factors.row_count,
+            factors.job_row_count,
+        )
+
     def _apply(
         self, predictor: Predictor, job: Job, configuration: c.mdot_configuration, answer: c.mdot_prediction
     ) -> None:
-        """Corrects an answer in place. The correction includes the factor of measured steps that spend their time in the same
-        parts, therefore it needs an explanation."""
+        """Corrects an answer in place. The explanation identifies the job and the time that waits for the host."""
         explained = Handle(predictor, job, configuration)
         call(
             runtime().mdot_calibration_apply,
@@ -132,3 +224,12 @@ class Calibration:
             explained.pointer,
             ctypes.byref(answer),
         )
+
+
+def _effects(factors: Any, believed: Any) -> dict[str, Effect]:
+    return {name: Effect(factors[i], believed[i]) for i, name in enumerate(c.CALIBRATION_EFFECTS)}
+
+
+def _uncalibrated(prediction: Prediction) -> c.mdot_prediction:
+    names = ("step_ms", "lower_ms", "upper_ms", "peak_memory_bytes", "memory_lower_bytes", "memory_upper_bytes")
+    return c.new(c.mdot_prediction, **{name: getattr(prediction, name) for name in names})

@@ -40,7 +40,7 @@ class Encoding:
             )
             return status
 
-        return self.predictor._answer([(self.job, one) for one in listed], as_array(listed, keep), query)
+        return self.predictor._answer([(self.job, one) for one in listed], as_array(listed, keep), query, self.predictor.calibration)
 
 
 def _destroy(handle: ctypes.c_void_p, job: Job) -> None:

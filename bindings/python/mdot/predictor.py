@@ -11,7 +11,7 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Sequence, Union
 
 from mdot.artefact import Entry, Image, compute_inputs, read_entries, read_images, run_entry, run_entry_many
-from mdot.calibration import Calibration
+from mdot.calibration import Calibration, Measurement
 from mdot.configuration import OPTIONS, Configuration, Options, as_array
 from mdot.encoding import Encoding
 from mdot.explanation import Explanation, explain_step
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 JobLike = Union[Job, str, "os.PathLike[str]"]
 """A job, or a file that `Job.read` reads."""
+
+MeasuredLike = Union[Measurement, Mapping[str, Any]]
+"""A measured step: a Measurement, or its options with `ms`, `gib` or both."""
 
 MAX_BATCH = 1 << 24
 
@@ -147,14 +150,17 @@ class Predictor:
 
     # ---- Predicting --------------------------------------------------------------------------------------------------
 
-    def predict_many(self, pairs: Iterable[tuple[Job, Configuration]]) -> list[Prediction | Error]:
+    def predict_many(
+        self, pairs: Iterable[tuple[Job, Configuration]], *, measured: Iterable[Measurement] = ()
+    ) -> list[Prediction | Error]:
         """Predicts pairs of job and configuration in one call of the library, for example in a scheduler's loop.
 
         An invalid pair does not affect the others: its position holds the exception that gives the reason. Instead of issuing
         warnings, each prediction lists its `warnings`. Consecutive pairs of one job cost less than the same pairs in mixed
-        order.
+        order. `measured` are steps that correct the predictions; they exclude the predictor's own calibration.
         """
         requests = list(pairs)
+        calibration = self._calibration_of(measured)
         keep: list[Any] = []
         jobs = (ctypes.c_void_p * max(len(requests), 1))(*[job._handle for job, _ in requests])
 
@@ -164,10 +170,23 @@ class Predictor:
             )
             return status
 
-        return self._answer(requests, as_array((configuration for _, configuration in requests), keep), query)
+        configurations = as_array((configuration for _, configuration in requests), keep)
+        return self._answer(requests, configurations, query, calibration)
+
+    def _calibration_of(self, measured: Iterable[Measurement]) -> Calibration | None:
+        rows = list(measured)
+        if not rows:
+            return self.calibration
+        if self.calibration is not None:
+            raise InvalidArgumentError("the predictor has a calibration, which excludes measured steps")
+        return Calibration.measured(self, rows)
 
     def _answer(
-        self, requests: Sequence[tuple[Job, Configuration]], configurations: Any, query: Callable[[Any, Any, c.mdot_error], int]
+        self,
+        requests: Sequence[tuple[Job, Configuration]],
+        configurations: Any,
+        query: Callable[[Any, Any, c.mdot_error], int],
+        calibration: Calibration | None,
     ) -> list[Prediction | Error]:
         """The calibrated predictions of one library call for many pairs. An invalid pair yields its own exception."""
         if not requests:
@@ -178,10 +197,10 @@ class Predictor:
         status = query(configurations, answers, error)
         if status != 0 and all(answer.status == 0 for answer in answers):
             check(status, error)  # the whole call failed
-        if self.calibration is not None:
+        if calibration is not None:
             for (job, _), configuration, answer in zip(requests, configurations, answers):
                 if answer.status == 0:
-                    self.calibration._apply(self, job, configuration, answer)
+                    calibration._apply(self, job, configuration, answer)
         return [
             of_struct(pair[1], answer) if answer.status == 0 else self._error_of(pair[0], configurations[i], answer.status)
             for i, (pair, answer) in enumerate(zip(requests, answers))
@@ -195,14 +214,28 @@ class Predictor:
         runtime().mdot_sweep(self._context(), job._handle, array, 1, ctypes.byref(answer), ctypes.byref(error))
         return of_status(status, read_text(error.message))
 
-    def predict(self, job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> Prediction:
+    def predict(
+        self,
+        job: JobLike,
+        gpu: str | GPU,
+        batch: int | None = None,
+        *,
+        measured: Iterable[MeasuredLike] = (),
+        **options: Unpack[Options],
+    ) -> Prediction:
         """Predicts one step of a job: `predict(job, "A100", 64, precision="amp")`.
 
         The options are those of `Configuration`. The default batch and optimizer are those of the job's file. Reasons for
         less trust are issued as warnings, one PredictionWarning for each kind.
+
+        `measured` are steps that correct the prediction: a Measurement, or a dictionary with the options of a step of this
+        job, and `ms`, `gib` or both: `measured=[{"gpu": "A100", "batch": 32, "precision": "amp", "ms": 123}]`. Options that
+        a dictionary omits are those of the prediction.
         """
         read = as_job(job)
-        answer = self.predict_many([(read, configure(read, gpu, batch, options))])[0]
+        asked = {"gpu": gpu, "batch": batch, **options}
+        rows = [as_measurement(read, row, asked) for row in measured]
+        answer = self.predict_many([(read, configure(read, gpu, batch, options))], measured=rows)[0]
         if isinstance(answer, Error):
             raise answer
         _warn_of([answer], read)
@@ -278,6 +311,22 @@ def as_job(job: JobLike) -> Job:
     return job if isinstance(job, Job) else Job.read(job)
 
 
+def as_measurement(job: Job, row: MeasuredLike, asked: Mapping[str, Any]) -> Measurement:
+    """A measured step from its options; `asked` has those that it omits."""
+    if isinstance(row, Measurement):
+        return row
+    fields = {**asked, **row}
+    ms, gib, gpu, batch = (fields.pop(name, None) for name in ("ms", "gib", "gpu", "batch"))
+    if ms is None and gib is None:
+        raise InvalidArgumentError("a measured step requires ms, gib or both")
+    for name, value in (("ms", ms), ("gib", gib)):
+        if value is not None and not 0 < value < float("inf"):
+            raise InvalidArgumentError(f"{name} of a measured step must be a number above 0, not {value!r}")
+    if gpu is None:
+        raise InvalidArgumentError("a measured step requires a gpu")
+    return Measurement(job, configure(job, gpu, batch, fields), ms or 0.0, gib or 0.0)
+
+
 def configure(job: Job, gpu: str | GPU, batch: int | None, options: Mapping[str, Any]) -> Configuration:
     """Makes a configuration. The batch and the optimizer default to those of the job."""
     unknown = sorted(set(options) - set(OPTIONS))
@@ -325,9 +374,16 @@ def _shipped() -> Predictor:
     return _opened(str(shipped_predictor()))
 
 
-def predict(job: JobLike, gpu: str | GPU, batch: int | None = None, **options: Unpack[Options]) -> Prediction:
+def predict(
+    job: JobLike,
+    gpu: str | GPU,
+    batch: int | None = None,
+    *,
+    measured: Iterable[MeasuredLike] = (),
+    **options: Unpack[Options],
+) -> Prediction:
     """Calls `Predictor.predict` of the predictor that the package contains, which is opened once."""
-    return _shipped().predict(job, gpu, batch, **options)
+    return _shipped().predict(job, gpu, batch, measured=measured, **options)
 
 
 def sweep(

@@ -426,7 +426,7 @@ static void calibration_corrects_decisions(void **state)
     requested.gpu_count = 1;
     requested.node_count = 1;
     assert_int_equal(mdot_predict(context, job, &requested, &wanted, NULL), MDOT_OK);
-    assert_int_equal(mdot_calibration_apply(calibration, &requested, NULL, &wanted, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_apply_to_job(calibration, job, &requested, &wanted, NULL), MDOT_OK);
     sl_decision after = decides(&site, "batch=32,optimizer=sgd,precision=fp32,steps=1000000", &on_a100);
     mdot_calibration_destroy(calibration);
     calibration = NULL;

@@ -97,21 +97,24 @@ _RUNTIME: dict[str, tuple[Any, list[Any]]] = {
     "mdot_explanation_destroy": (None, [c_void_p]),
     "mdot_explanation_get_info": (c_int, [c_void_p, POINTER(c.mdot_explanation_info)]),
     "mdot_explanation_get_operator": (c_int, [c_void_p, c_size_t, POINTER(c.mdot_operator_time)]),
-    "mdot_calibrate": (
+    "mdot_calibrate_measured": (
         c_int,
-        [
-            c_void_p,
-            POINTER(c_void_p),
-            POINTER(c.mdot_configuration),
-            POINTER(c_double),
-            c_size_t,
-            POINTER(c_void_p),
-            _ERROR,
-        ],
+        [c_void_p, POINTER(c.mdot_measurement), c_size_t, POINTER(c_void_p), _ERROR],
     ),
     "mdot_calibration_apply": (
         c_int,
         [c_void_p, POINTER(c.mdot_configuration), c_void_p, POINTER(c.mdot_prediction), _ERROR],
+    ),
+    "mdot_calibration_explain": (
+        c_int,
+        [
+            c_void_p,
+            POINTER(c.mdot_configuration),
+            c_void_p,
+            POINTER(c.mdot_prediction),
+            POINTER(c.mdot_calibration_factors),
+            _ERROR,
+        ],
     ),
     "mdot_calibration_load": (c_int, [c_char_p, POINTER(c_void_p), _ERROR]),
     "mdot_calibration_parse": (c_int, [c_char_p, c_size_t, POINTER(c_void_p), _ERROR]),

@@ -427,6 +427,39 @@ class mdot_calibration_info(Sized):
         ("several_row_count", c_size_t),
         ("several_factor", c_double),
         ("several_interval", c_double),
+        ("memory_row_count", c_size_t),
+        ("job_count", c_size_t),
+    ]
+
+
+class mdot_measurement(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("job", c_void_p),
+        ("configuration", ctypes.POINTER(mdot_configuration)),
+        ("step_ms", c_double),
+        ("memory_bytes", c_double),
+        ("prediction", ctypes.POINTER(mdot_prediction)),
+    ]
+
+
+CALIBRATION_EFFECTS = ("site", "gpu", "host", "kernels", "precision", "several", "job", "configuration")
+"""MDOT_CALIBRATION_EFFECT_MAP."""
+
+
+class mdot_calibration_factors(Sized):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("factor", c_double),
+        ("interval", c_double),
+        ("by_effect", c_double * len(CALIBRATION_EFFECTS)),
+        ("believed", c_double * len(CALIBRATION_EFFECTS)),
+        ("memory_factor", c_double),
+        ("memory_interval", c_double),
+        ("memory_by_effect", c_double * len(CALIBRATION_EFFECTS)),
+        ("memory_believed", c_double * len(CALIBRATION_EFFECTS)),
+        ("row_count", c_size_t),
+        ("job_row_count", c_size_t),
     ]
 
 

@@ -1,0 +1,416 @@
+/* calibration_rows.c — measured steps → anchors: each different step of a GPU model once, with the mean residual of
+ * its rows.
+ *
+ * Rows are ordered before they are averaged, so that a calibration is independent of their order to the last bit.
+ */
+#include "base/printable.h"
+#include "base/struct_version.h"
+#include "runtime/core/core.h"
+#include "runtime/job/configuration.h"
+#include "runtime/job/gpus.h"
+#include "runtime/job/operator_hash.h"
+#include "runtime/perf/analysis.h"
+#include "runtime/predict/calibration.h"
+#include "runtime/predict/explain.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define QUANTILE_95 1.6448536 /* 95 % quantile of the normal distribution */
+
+static const bs_struct_version measurement_type = BS_SIZED(mdot_measurement, prediction);
+static const bs_struct_version prediction_type = BS_SIZED(mdot_prediction, warnings);
+
+static mdot_status find_gpu_name(const mdot_configuration *c, const char **out_name, mdot_error *err)
+{
+    const mdot_gpu *gpu = c->gpu_spec;
+    mdot_status status = gpu == NULL ? rt_gpu_find(c->gpu, &gpu, err) : bs_check_struct(&rt_gpu_type, c->gpu_spec, err);
+    if (status == MDOT_OK) status = rt_gpu_check_name(gpu->name, err);
+    if (status == MDOT_OK) *out_name = gpu->name;
+    return status;
+}
+
+/* ---- Steps ------------------------------------------------------------------------------------------------------- */
+
+static uint64_t hash_number(uint64_t hash, double number)
+{
+    return rt_hash(hash, &number, sizeof number);
+}
+
+static uint64_t hash_options(const mdot_configuration *c)
+{
+    uint64_t hash = RT_HASH_START;
+#define HASH_NUMBER(field) hash_number(hash, (double)c->field)
+#define HASH_WHOLE HASH_NUMBER
+#define HASH_COUNT HASH_NUMBER
+#define HASH_REAL HASH_NUMBER
+#define HASH_CHOICE HASH_NUMBER
+#define HASH_FLAG HASH_NUMBER
+#define HASH_VERSION HASH_NUMBER
+#define HASH_GPU(field) hash
+#define OPTION(field, kind, ...) hash = HASH_##kind(field);
+#include "runtime/job/configuration.def"
+    return hash;
+}
+
+mdot_status rt_calibration_step(const mdot_configuration *configuration, rt_step *out_step, const char **out_gpu,
+                                mdot_error *err)
+{
+    rt_gpu_names names = {0};
+    rt_configuration read;
+    const char *name = NULL;
+    mdot_status status = rt_configuration_read(configuration, 0, &names, &read, err);
+    if (status == MDOT_OK) status = find_gpu_name(configuration, &name, err);
+    if (status != MDOT_OK) return status;
+    mdot_configuration c = read.c;
+    rt_step step = {.job = RT_NO_JOB,
+                    .precision = (uint32_t)c.precision,
+                    .layout = (uint32_t)c.layout,
+                    .torch = c.torch,
+                    .gpu_count = (uint32_t)c.gpu_count,
+                    .batch = (double)c.batch};
+    c.batch = c.gpu_count = 0;
+    c.data_parallel = 0; /* follows from the others */
+    c.precision = MDOT_PRECISION_FP32;
+    c.layout = MDOT_LAYOUT_NCHW;
+    c.torch = 0;
+    step.others = hash_options(&c);
+    *out_step = step;
+    *out_gpu = name;
+    return MDOT_OK;
+}
+
+static double deviation_of(double lower, double upper)
+{
+    double deviation = lower > 0 && upper > lower ? log(upper / lower) / (2 * QUANTILE_95) : 0;
+    return fmin(fmax(deviation, RT_CALIBRATION_LEAST_DEVIATION), RT_CALIBRATION_MOST_DEVIATION);
+}
+
+void rt_state_deviations(const mdot_prediction *p, rt_step *step)
+{
+    step->deviation[RT_QUANTITY_TIME] = deviation_of(p->lower_ms, p->upper_ms);
+    step->deviation[RT_QUANTITY_MEMORY] = deviation_of((double)p->memory_lower_bytes, (double)p->memory_upper_bytes);
+}
+
+/* ---- GPUs and jobs ----------------------------------------------------------------------------------------------- */
+
+/* Names are cut to RT_CALIBRATION_NAME_BYTES - 1 bytes, at a character boundary. */
+static size_t name_length(const char *name)
+{
+    return bs_cut_length(name, RT_CALIBRATION_NAME_BYTES - 1);
+}
+
+const rt_calibration_gpu *rt_calibration_find_gpu(const mdot_calibration *calibration, const char *name)
+{
+    size_t length = name != NULL ? name_length(name) : 0;
+    for (size_t i = 0; length > 0 && i < calibration->gpu_count; i++) {
+        const char *known = calibration->gpus[i].name;
+        if (strncmp(known, name, length) == 0 && known[length] == '\0') return &calibration->gpus[i];
+    }
+    return NULL;
+}
+
+static mdot_status add_gpu(mdot_calibration *calibration, const char *name, size_t *out_index, mdot_error *err)
+{
+    if (name == NULL || name[0] == '\0')
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT,
+                         "a calibration needs a name for each GPU: set gpu, or name in gpu_spec");
+    const rt_calibration_gpu *known = rt_calibration_find_gpu(calibration, name);
+    *out_index = known != NULL ? (size_t)(known - calibration->gpus) : calibration->gpu_count;
+    if (known == NULL) {
+        if (calibration->gpu_count == RT_CALIBRATION_MAX_GPUS)
+            return mdot_fail(err, MDOT_OUT_OF_RANGE, "a calibration holds at most %d GPUs", RT_CALIBRATION_MAX_GPUS);
+        memcpy(calibration->gpus[calibration->gpu_count++].name, name, name_length(name));
+    }
+    return MDOT_OK;
+}
+
+uint32_t rt_calibration_find_job(const mdot_calibration *calibration, uint64_t digest)
+{
+    size_t first = 0, end = calibration->job_count;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (calibration->jobs[middle].digest < digest)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    bool is_known = first < calibration->job_count && calibration->jobs[first].digest == digest;
+    return is_known ? (uint32_t)first : RT_NO_JOB;
+}
+
+void rt_calibration_free(mdot_calibration *calibration)
+{
+    if (calibration == NULL) return;
+    for (size_t g = 0; g < calibration->gpu_count; g++) {
+        free(calibration->gpus[g].anchors);
+        for (int q = 0; q < RT_QUANTITIES; q++) {
+            free(calibration->gpus[g].fit[q].anchor);
+            free(calibration->gpus[g].fit[q].factor);
+            free(calibration->gpus[g].fit[q].weight);
+        }
+    }
+    free(calibration->jobs);
+    free(calibration);
+}
+
+/* ---- Rows -------------------------------------------------------------------------------------------------------- */
+
+typedef struct measured_row {
+    size_t gpu;
+    const rt_job_identity *identity; /* of the caller's job */
+    rt_step step;
+    bool is_measured[RT_QUANTITIES];
+    double residual[RT_QUANTITIES];
+} measured_row;
+
+static bool is_number(double value)
+{
+    return value >= 0 && isfinite(value);
+}
+
+static mdot_status check_row(const mdot_measurement *m, const char *function, mdot_error *err)
+{
+    if (m->job == NULL || m->configuration == NULL)
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the job or the configuration is NULL");
+    if (!is_number(m->step_ms) || (m->step_ms == 0 && m->memory_bytes == 0))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the measured time of %g ms must be a positive number",
+                         m->step_ms);
+    if (!is_number(m->memory_bytes))
+        return mdot_fail(err, MDOT_INVALID_ARGUMENT, "the measured memory of %g bytes must be a positive number",
+                         m->memory_bytes);
+    return rt_handle_check(m->job, RT_JOB, function, err);
+}
+
+/* Takes the caller's prediction if there is one. */
+static mdot_status read_prediction(const mdot_measurement *m, mdot_prediction *io_prediction, mdot_error *err)
+{
+    if (m->prediction == NULL) return MDOT_OK;
+    mdot_status status = bs_read_struct(&prediction_type, m->prediction, io_prediction, err);
+    if (status != MDOT_OK) return status;
+    const mdot_prediction *p = io_prediction;
+    bool is_valid = p->status == MDOT_OK && p->lower_ms > 0 && p->lower_ms <= p->step_ms && p->step_ms <= p->upper_ms &&
+                    isfinite(p->upper_ms);
+    return is_valid ? MDOT_OK
+                    : mdot_fail(err, MDOT_INVALID_ARGUMENT, "its prediction of %g ms, %g to %g, is invalid", p->step_ms,
+                                p->lower_ms, p->upper_ms);
+}
+
+static double residual_of(double measured, double predicted)
+{
+    if (!(predicted > 0)) return 0;
+    return fmin(fmax(log(measured / predicted), -RT_CALIBRATION_MOST_RESIDUAL), RT_CALIBRATION_MOST_RESIDUAL);
+}
+
+static mdot_status read_row(mdot_context *context, const mdot_measurement *m, const char *function,
+                            mdot_calibration *calibration, measured_row *out, mdot_error *err)
+{
+    mdot_prediction p = MDOT_INIT(mdot_prediction);
+    mdot_explanation_info info = MDOT_INIT(mdot_explanation_info);
+    const char *name = NULL;
+    mdot_status status = check_row(m, function, err);
+    if (status == MDOT_OK) status = rt_explain_one(context, m->job, m->configuration, &p, &info, err);
+    if (status == MDOT_OK) status = read_prediction(m, &p, err);
+    if (status == MDOT_OK) status = rt_calibration_step(m->configuration, &out->step, &name, err);
+    if (status == MDOT_OK) status = add_gpu(calibration, name, &out->gpu, err);
+    if (status != MDOT_OK) return status;
+    out->identity = &m->job->analysis->identity;
+    out->step.host_share = fmin(fmax(info.host_ms / info.step_ms, 0), 1);
+    rt_state_deviations(&p, &out->step);
+    out->is_measured[RT_QUANTITY_TIME] = m->step_ms > 0;
+    out->is_measured[RT_QUANTITY_MEMORY] = m->memory_bytes > 0;
+    out->residual[RT_QUANTITY_TIME] = m->step_ms > 0 ? residual_of(m->step_ms, p.step_ms) : 0;
+    out->residual[RT_QUANTITY_MEMORY] =
+        m->memory_bytes > 0 ? residual_of(m->memory_bytes, (double)p.peak_memory_bytes) : 0;
+    rt_calibration_gpu *gpu = &calibration->gpus[out->gpu];
+    gpu->row_count[rt_precision_class_of(out->step.precision)] += m->step_ms > 0;
+    gpu->several_row_count += out->step.gpu_count > 1;
+    calibration->row_count++;
+    calibration->memory_row_count += m->memory_bytes > 0;
+    return MDOT_OK;
+}
+
+/* ---- Order ------------------------------------------------------------------------------------------------------- */
+
+static int compare_words(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_doubles(double a, double b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Orders by job, so that a job's anchors stand together, and then from the property that merges last to the one that
+ * merges first. */
+static int compare_steps(const rt_step *a, const rt_step *b)
+{
+    int order = compare_words(a->job, b->job);
+    if (order == 0) order = compare_words(rt_precision_class_of(a->precision), rt_precision_class_of(b->precision));
+    if (order == 0) order = compare_words(a->precision, b->precision);
+    if (order == 0) order = compare_words(a->layout, b->layout);
+    if (order == 0) order = compare_words(a->torch, b->torch);
+    if (order == 0) order = compare_words(a->gpu_count, b->gpu_count);
+    if (order == 0) order = compare_words(a->others, b->others);
+    return order != 0 ? order : compare_doubles(a->batch, b->batch);
+}
+
+static int compare_rows(const void *first, const void *second)
+{
+    const measured_row *a = first, *b = second;
+    int order = compare_words(a->gpu, b->gpu);
+    if (order == 0) order = compare_steps(&a->step, &b->step);
+    for (int q = 0; order == 0 && q < RT_QUANTITIES; q++) {
+        order = compare_words(a->is_measured[q], b->is_measured[q]);
+        if (order == 0) order = compare_doubles(a->residual[q], b->residual[q]);
+        if (order == 0) order = compare_doubles(a->step.deviation[q], b->step.deviation[q]);
+    }
+    return order != 0 ? order : compare_doubles(a->step.host_share, b->step.host_share);
+}
+
+static int compare_identities(const void *a, const void *b)
+{
+    return compare_words(((const rt_job_identity *)a)->digest, ((const rt_job_identity *)b)->digest);
+}
+
+/* ---- Anchors ----------------------------------------------------------------------------------------------------- */
+
+/* Levels at which steps become one anchor, until they fit. */
+typedef enum merging { MERGE_EQUAL, MERGE_NEAR_BATCHES, MERGE_BATCHES, MERGE_CONFIGURATIONS, MERGE_LEVELS } merging;
+
+static bool merges(const rt_step *a, const rt_step *b, merging level)
+{
+    bool same_class = rt_precision_class_of(a->precision) == rt_precision_class_of(b->precision);
+    if (a->job != b->job || !same_class) return false;
+    if (a->job == RT_NO_JOB || level >= MERGE_CONFIGURATIONS) return (a->gpu_count > 1) == (b->gpu_count > 1);
+    rt_step other = *b;
+    bool is_near = floor(2 * log2(a->batch)) == floor(2 * log2(b->batch)); /* half a doubling */
+    if (level == MERGE_BATCHES || (level == MERGE_NEAR_BATCHES && is_near)) other.batch = a->batch;
+    return compare_steps(a, &other) == 0;
+}
+
+/* The first anchor gets the mean of both, weighted by rows. */
+static void merge_anchor(rt_anchor *into, const rt_anchor *other)
+{
+    double rows = 0, more = 0;
+    for (int q = 0; q < RT_QUANTITIES; q++) {
+        rows += (double)into->row_count[q];
+        more += (double)other->row_count[q];
+        double sum = (double)(into->row_count[q] + other->row_count[q]);
+        if (sum > 0) into->residual[q] += (other->residual[q] - into->residual[q]) * (double)other->row_count[q] / sum;
+        into->row_count[q] += other->row_count[q];
+    }
+    double part = more / (rows + more);
+    into->step.host_share += (other->step.host_share - into->step.host_share) * part;
+    into->step.batch *= pow(other->step.batch / into->step.batch, part);
+    for (int q = 0; q < RT_QUANTITIES; q++)
+        into->step.deviation[q] += (other->step.deviation[q] - into->step.deviation[q]) * part;
+}
+
+static size_t merge_neighbours(rt_anchor *anchors, size_t count, merging level)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (kept > 0 && merges(&anchors[kept - 1].step, &anchors[i].step, level))
+            merge_anchor(&anchors[kept - 1], &anchors[i]);
+        else
+            anchors[kept++] = anchors[i];
+    }
+    return kept;
+}
+
+static int compare_anchors(const void *a, const void *b)
+{
+    return compare_steps(&((const rt_anchor *)a)->step, &((const rt_anchor *)b)->step);
+}
+
+static size_t rows_of(const rt_anchor *a)
+{
+    return a->row_count[RT_QUANTITY_TIME] + a->row_count[RT_QUANTITY_MEMORY];
+}
+
+/* Jobs with few rows lose their identity: those with at most as many rows as fit the limit. */
+static size_t merge_small_jobs(rt_anchor *anchors, size_t count)
+{
+    size_t least = 0, kept = count;
+    while (kept > RT_CALIBRATION_MAX_ANCHORS / 2) {
+        least++;
+        kept = 0;
+        for (size_t i = 0; i < count; i++) kept += rows_of(&anchors[i]) > least;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (rows_of(&anchors[i]) > least) continue;
+        anchors[i].step.job = RT_NO_JOB;
+        anchors[i].step.share = NULL;
+    }
+    qsort(anchors, count, sizeof *anchors, compare_anchors);
+    return merge_neighbours(anchors, count, MERGE_CONFIGURATIONS);
+}
+
+static mdot_status make_anchors(mdot_calibration *calibration, const measured_row *rows, size_t count, mdot_error *err)
+{
+    for (size_t first = 0, end; first < count; first = end) {
+        rt_calibration_gpu *gpu = &calibration->gpus[rows[first].gpu];
+        for (end = first; end < count && rows[end].gpu == rows[first].gpu;) end++;
+        rt_anchor *anchors = calloc(end - first, sizeof *anchors);
+        if (anchors == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu measured steps", count);
+        for (size_t i = first; i < end; i++) {
+            rt_anchor *a = &anchors[i - first];
+            a->step = rows[i].step;
+            for (int q = 0; q < RT_QUANTITIES; q++) {
+                a->row_count[q] = rows[i].is_measured[q];
+                a->residual[q] = rows[i].residual[q];
+            }
+        }
+        size_t kept = end - first;
+        for (int level = MERGE_EQUAL; level < MERGE_LEVELS; level++)
+            if (level == MERGE_EQUAL || kept > RT_CALIBRATION_MAX_ANCHORS)
+                kept = merge_neighbours(anchors, kept, (merging)level);
+        if (kept > RT_CALIBRATION_MAX_ANCHORS) kept = merge_small_jobs(anchors, kept);
+        gpu->anchors = anchors;
+        gpu->anchor_count = kept;
+    }
+    return MDOT_OK;
+}
+
+static mdot_status collect_jobs(mdot_calibration *calibration, measured_row *rows, size_t count, mdot_error *err)
+{
+    rt_job_identity *jobs = calloc(count + 1, sizeof *jobs);
+    if (jobs == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu measured steps", count);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) jobs[i] = *rows[i].identity;
+    qsort(jobs, count, sizeof *jobs, compare_identities);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || jobs[kept - 1].digest != jobs[i].digest) jobs[kept++] = jobs[i];
+    calibration->jobs = jobs;
+    calibration->job_count = kept;
+    for (size_t i = 0; i < count; i++) {
+        rows[i].step.job = rt_calibration_find_job(calibration, rows[i].identity->digest);
+        rows[i].step.share = jobs[rows[i].step.job].share;
+    }
+    return MDOT_OK;
+}
+
+mdot_status rt_calibration_read_rows(mdot_context *context, const mdot_measurement *measured, size_t count,
+                                     const char *function, mdot_calibration *calibration, mdot_error *err)
+{
+    measured_row *rows = count < SIZE_MAX / sizeof *rows ? calloc(count + 1, sizeof *rows) : NULL;
+    if (rows == NULL) return mdot_fail(err, MDOT_OUT_OF_MEMORY, "memory ran out for %zu measured steps", count);
+    mdot_status status = MDOT_OK;
+    for (size_t i = 0; status == MDOT_OK && i < count; i++) {
+        mdot_error reason = {0};
+        mdot_measurement m;
+        status = bs_read_element(&measurement_type, measured, i, &m, &reason);
+        if (status == MDOT_OK) status = read_row(context, &m, function, calibration, &rows[i], &reason);
+        if (status != MDOT_OK) mdot_fail(err, status, "row %zu: %s", i, reason.message);
+    }
+    if (status == MDOT_OK) status = collect_jobs(calibration, rows, count, err);
+    if (status == MDOT_OK) {
+        qsort(rows, count, sizeof *rows, compare_rows);
+        status = make_anchors(calibration, rows, count, err);
+    }
+    free(rows);
+    return status;
+}

@@ -1,0 +1,371 @@
+/* test_calibration_model.c — properties of the hierarchical calibration: jobs, configurations, precisions and memory.
+ * One row corrects its job, and the order of rows, names and batches do not matter. */
+#include "tests/support/predict_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/process.h"
+
+enum { MAX_ROWS = 64 };
+
+typedef struct site {
+    predict_fixture f;
+    mdot_job *job, *other; /* which differ in their operators */
+    mdot_configuration c[MAX_ROWS];
+    mdot_measurement rows[MAX_ROWS];
+    size_t count;
+} site;
+
+static int open_site(void **state)
+{
+    site *s = calloc(1, sizeof *s);
+    if (s == NULL) return -1;
+    predict_open_explained(&s->f, predict_bandwidth_model(), predict_bandwidth_explained());
+    s->job = predict_job(20, 20);
+    s->other = predict_job(9, 3);
+    *state = s;
+    return 0;
+}
+
+static int forget_rows(void **state)
+{
+    ((site *)*state)->count = 0;
+    return 0;
+}
+
+static int close_site(void **state)
+{
+    site *s = *state;
+    mdot_job_destroy(s->job);
+    mdot_job_destroy(s->other);
+    predict_close(&s->f);
+    free(s);
+    return 0;
+}
+
+static mdot_configuration configure(const char *gpu, int64_t batch)
+{
+    mdot_configuration c = predict_configuration(batch, gpu);
+    c.attention = MDOT_ATTENTION_EAGER;
+    c.precision = MDOT_PRECISION_FP32;
+    return c;
+}
+
+/* Adds a row: `times` times the predicted time, and `more` times the predicted memory; 0: not measured. */
+static void add_row(site *s, const mdot_job *job, mdot_configuration c, double times, double more)
+{
+    size_t i = s->count++;
+    mdot_prediction p = predict_one(&s->f, job, &c);
+    s->c[i] = c;
+    s->rows[i] = (mdot_measurement){.struct_size = sizeof s->rows[i],
+                                    .job = job,
+                                    .configuration = &s->c[i],
+                                    .step_ms = times * p.step_ms,
+                                    .memory_bytes = more * (double)p.peak_memory_bytes};
+}
+
+static mdot_calibration *calibrate(site *s)
+{
+    mdot_calibration *calibration = NULL;
+    mdot_error err = {0};
+    if (mdot_calibrate_measured(s->f.context, s->rows, s->count, &calibration, &err) != MDOT_OK)
+        fail_msg("%s", err.message);
+    return calibration;
+}
+
+static mdot_calibration_factors factors_of(site *s, const mdot_calibration *calibration, const mdot_job *job,
+                                           mdot_configuration c)
+{
+    mdot_explanation *explanation = NULL;
+    mdot_calibration_factors factors = MDOT_INIT(mdot_calibration_factors);
+    mdot_prediction p = predict_one(&s->f, job, &c);
+    assert_int_equal(mdot_explain(s->f.context, job, &c, &explanation, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_explain(calibration, &c, explanation, &p, &factors, NULL), MDOT_OK);
+    mdot_explanation_destroy(explanation);
+    return factors;
+}
+
+static void one_row_corrects_its_job_at_other_batches(void **state)
+{
+    site *s = *state;
+    add_row(s, s->job, configure("T4", 16), 1.4, 0);
+    mdot_calibration *calibration = calibrate(s);
+    double last = 1.41;
+    for (int64_t batch = 16; batch <= 128; batch *= 2) {
+        mdot_calibration_factors f = factors_of(s, calibration, s->job, configure("T4", batch));
+        if (!(f.factor > 1.2 && f.factor < last)) fail_msg("%d: %g", (int)batch, f.factor);
+        assert_true(f.interval < 1);
+        assert_int_equal(f.job_row_count, 1);
+        last = f.factor;
+    }
+    mdot_calibration_factors other = factors_of(s, calibration, s->other, configure("T4", 16));
+    assert_true(other.factor > 1 && other.factor < last);
+    assert_int_equal(other.job_row_count, 0);
+    assert_int_equal(other.row_count, 1);
+    mdot_calibration_destroy(calibration);
+}
+
+static void a_row_of_exactly_the_prediction_changes_nothing(void **state)
+{
+    site *s = *state;
+    add_row(s, s->job, configure("T4", 16), 1, 1);
+    mdot_calibration *calibration = calibrate(s);
+    static const char *const gpus[] = {"T4", "A100"};
+    const mdot_job *jobs[] = {s->job, s->other};
+    for (int k = 0; k < 4; k++) {
+        mdot_configuration c = configure(gpus[k / 2], 32);
+        mdot_prediction before = predict_one(&s->f, jobs[k % 2], &c), after = before;
+        assert_int_equal(mdot_calibration_apply_to_job(calibration, jobs[k % 2], &c, &after, NULL), MDOT_OK);
+        predict_assert_close(after.step_ms, before.step_ms);
+        assert_true(fabs((double)after.peak_memory_bytes - (double)before.peak_memory_bytes) <= 1);
+        assert_true(after.lower_ms >= before.lower_ms * (1 - 1e-9) && after.upper_ms <= before.upper_ms * (1 + 1e-9));
+    }
+    mdot_calibration_destroy(calibration);
+}
+
+static void more_rows_narrow_the_interval(void **state)
+{
+    site *s = *state;
+    double last = 1;
+    for (int64_t batch = 8; batch <= 128; batch *= 2) {
+        add_row(s, s->job, configure("T4", batch), 1.2, 0);
+        mdot_calibration *calibration = calibrate(s);
+        double interval = factors_of(s, calibration, s->job, configure("T4", 48)).interval;
+        if (!(interval < last)) fail_msg("batch %d: %g after %g", (int)batch, interval, last);
+        last = interval;
+        mdot_calibration_destroy(calibration);
+    }
+    assert_true(last < 0.6);
+}
+
+static void the_order_of_rows_does_not_matter(void **state)
+{
+    site *s = *state;
+    static const double times[] = {1.5, 0.7, 1.1, 2, 1.3, 0.9, 1.2, 1.6};
+    enum { ROWS = sizeof times / sizeof *times };
+    for (int i = 0; i < ROWS; i++) /* the last two are equal steps with different times */
+        add_row(s, i % 3 == 0 ? s->other : s->job, configure(i % 2 == 0 ? "T4" : "A100", 8 + 8 * (i % 6)), times[i],
+                times[ROWS - 1 - i]);
+    mdot_calibration *first = calibrate(s);
+    for (int turn = 1; turn < ROWS; turn++) {
+        mdot_measurement front = s->rows[0];
+        memmove(&s->rows[0], &s->rows[1], (ROWS - 1) * sizeof *s->rows);
+        s->rows[ROWS - 1] = front;
+        mdot_calibration *turned = calibrate(s);
+        mdot_calibration_factors a = factors_of(s, first, s->job, configure("T4", 20));
+        mdot_calibration_factors b = factors_of(s, turned, s->job, configure("T4", 20));
+        assert_memory_equal(&a, &b, sizeof a); /* to the last bit */
+        mdot_calibration_destroy(turned);
+    }
+    mdot_calibration_destroy(first);
+}
+
+static void a_row_of_another_gpu_leaves_a_measured_gpu_unchanged(void **state)
+{
+    site *s = *state;
+    add_row(s, s->job, configure("T4", 16), 1.4, 1.2);
+    mdot_calibration *alone = calibrate(s);
+    add_row(s, s->job, configure("A100", 16), 0.5, 2);
+    add_row(s, s->other, configure("A100", 16), 3, 2);
+    mdot_calibration *both = calibrate(s);
+    mdot_calibration_factors a = factors_of(s, alone, s->job, configure("T4", 32));
+    mdot_calibration_factors b = factors_of(s, both, s->job, configure("T4", 32));
+    assert_memory_equal(&a, &b, sizeof a);
+    /* and a GPU without rows gets no factor of the job */
+    mdot_calibration_factors none = factors_of(s, both, s->job, configure("V100", 16));
+    assert_true(none.by_effect[MDOT_CALIBRATION_EFFECT_JOB] == 1);
+    assert_true(none.by_effect[MDOT_CALIBRATION_EFFECT_CONFIGURATION] == 1);
+    assert_true(none.factor > 0.9 && none.factor < 1.1);
+    mdot_calibration_destroy(alone);
+    mdot_calibration_destroy(both);
+}
+
+static void the_factors_multiply_to_the_correction(void **state)
+{
+    site *s = *state;
+    add_row(s, s->job, configure("T4", 16), 1.4, 1.2);
+    add_row(s, s->other, configure("T4", 16), 1.1, 0.9);
+    mdot_calibration *calibration = calibrate(s);
+    mdot_configuration c = configure("T4", 64);
+    mdot_calibration_factors f = factors_of(s, calibration, s->job, c);
+    double product = 1, memory = 1;
+    for (int e = 0; e < MDOT_CALIBRATION_EFFECT_COUNT; e++) {
+        product *= f.by_effect[e];
+        memory *= f.memory_by_effect[e];
+        assert_true(f.believed[e] >= 0 && f.believed[e] <= 1);
+        assert_true(f.memory_believed[e] >= 0 && f.memory_believed[e] <= 1);
+    }
+    predict_assert_close(product, f.factor);
+    predict_assert_close(memory, f.memory_factor);
+    assert_true(f.believed[MDOT_CALIBRATION_EFFECT_JOB] > 0);
+    assert_true(f.believed[MDOT_CALIBRATION_EFFECT_SEVERAL] == 0);
+    mdot_prediction p = predict_one(&s->f, s->job, &c), before = p;
+    mdot_explanation *e = NULL;
+    assert_int_equal(mdot_explain(s->f.context, s->job, &c, &e, NULL), MDOT_OK);
+    assert_int_equal(mdot_calibration_apply(calibration, &c, e, &p, NULL), MDOT_OK);
+    mdot_explanation_destroy(e);
+    predict_assert_close(p.step_ms, before.step_ms * f.factor);
+    predict_assert_close((double)p.peak_memory_bytes, (double)before.peak_memory_bytes * f.memory_factor);
+    predict_assert_close(p.weight_bytes + p.gradient_bytes + p.optimizer_bytes + p.activation_bytes,
+                         (double)p.peak_memory_bytes);
+    mdot_calibration_destroy(calibration);
+}
+
+/* A job is known by its operators, at another batch of its file and under other names. */
+static void jobs_are_recognised_by_their_operators(void **state)
+{
+    site *s = *state;
+    enum { OPERATORS = 3 };
+    mdot_job_operator operators[OPERATORS];
+    mdot_job *jobs[3];
+    for (int k = 0; k < 3; k++) {
+        for (size_t i = 0; i < OPERATORS; i++) {
+            operators[i] = predict_operator(i);
+            operators[i].module = k == 1 ? "renamed" : NULL;
+        }
+        if (k == 2) operators[0].setting[MDOT_SETTING_CHANNELS_OUT] += 1;
+        const mdot_job_description d = {
+            .struct_size = sizeof d, .operators = operators, .operator_count = OPERATORS, .batch = k == 1 ? 64 : 8};
+        assert_int_equal(mdot_job_create(&d, &jobs[k], NULL), MDOT_OK);
+    }
+    add_row(s, jobs[0], configure("T4", 16), 1.4, 0);
+    mdot_calibration *calibration = calibrate(s);
+    assert_int_equal(factors_of(s, calibration, jobs[1], configure("T4", 16)).job_row_count, 1);
+    mdot_calibration_factors changed = factors_of(s, calibration, jobs[2], configure("T4", 16));
+    assert_int_equal(changed.job_row_count, 0);
+    assert_true(changed.by_effect[MDOT_CALIBRATION_EFFECT_JOB] > 1); /* a relative */
+    assert_true(changed.by_effect[MDOT_CALIBRATION_EFFECT_CONFIGURATION] == 1);
+    mdot_calibration_destroy(calibration);
+    for (int k = 0; k < 3; k++) mdot_job_destroy(jobs[k]);
+}
+
+static void memory_is_corrected_without_a_time(void **state)
+{
+    site *s = *state;
+    mdot_configuration c = configure("T4", 16);
+    add_row(s, s->job, c, 0, 1.5);
+    mdot_calibration *calibration = calibrate(s);
+    mdot_prediction before = predict_one(&s->f, s->job, &c), after = before;
+    assert_int_equal(mdot_calibration_apply_to_job(calibration, s->job, &c, &after, NULL), MDOT_OK);
+    assert_true(after.step_ms == before.step_ms && after.lower_ms == before.lower_ms);
+    double factor = (double)after.peak_memory_bytes / (double)before.peak_memory_bytes;
+    if (!(factor > 1.3 && factor < 1.51)) fail_msg("%g", factor);
+    assert_true(after.reserved_bytes > before.reserved_bytes);
+    assert_true(after.memory_lower_bytes <= after.peak_memory_bytes &&
+                after.peak_memory_bytes <= after.memory_upper_bytes);
+    mdot_calibration_info info = MDOT_INIT(mdot_calibration_info);
+    assert_int_equal(mdot_calibration_get_info(calibration, &info), MDOT_OK);
+    assert_int_equal(info.memory_row_count, 1);
+    assert_int_equal(info.job_count, 1);
+    mdot_calibration_destroy(calibration);
+}
+
+/* A stored prediction takes the place of today's. */
+static void a_row_may_bring_its_prediction(void **state)
+{
+    site *s = *state;
+    mdot_configuration c = configure("T4", 16);
+    add_row(s, s->job, c, 1, 0);
+    mdot_prediction stored = predict_one(&s->f, s->job, &c);
+    stored.step_ms /= 1.3;
+    stored.lower_ms /= 1.3;
+    stored.upper_ms /= 1.3;
+    s->rows[0].prediction = &stored;
+    mdot_calibration *calibration = calibrate(s);
+    double factor = factors_of(s, calibration, s->job, c).factor;
+    assert_true(factor > 1.2 && factor < 1.31);
+    mdot_calibration_destroy(calibration);
+    calibration = NULL;
+    stored.lower_ms = NAN;
+    mdot_error err = {0};
+    assert_int_equal(mdot_calibrate_measured(s->f.context, s->rows, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "row 0: its prediction of ");
+}
+
+static void a_gpu_keeps_many_steps(void **state)
+{
+    site *s = *state;
+    enum { ROWS = 1500 };
+    mdot_measurement *rows = calloc(ROWS, sizeof *rows);
+    mdot_configuration *c = calloc(ROWS, sizeof *c);
+    mdot_calibration *calibration = NULL;
+    assert_true(rows != NULL && c != NULL);
+    for (int i = 0; i < ROWS; i++) {
+        c[i] = configure("T4", 1 + i);
+        mdot_prediction p = predict_one(&s->f, s->job, &c[i]);
+        rows[i] = (mdot_measurement){
+            .struct_size = sizeof rows[i], .job = s->job, .configuration = &c[i], .step_ms = 1.25 * p.step_ms};
+    }
+    assert_int_equal(mdot_calibrate_measured(s->f.context, rows, ROWS, &calibration, NULL), MDOT_OK);
+    mdot_calibration_factors f = factors_of(s, calibration, s->job, configure("T4", 40));
+    if (!(f.factor > 1.2 && f.factor < 1.26)) fail_msg("%g", f.factor);
+    assert_int_equal(f.row_count, ROWS);
+    mdot_calibration_destroy(calibration);
+    free(rows);
+    free(c);
+}
+
+static void hostile_rows_are_refused(void **state)
+{
+    site *s = *state;
+    static const struct {
+        double ms, bytes;
+        const char *message;
+    } wrong[] = {
+        {0, 0, "row 0: the measured time of 0 ms"},    {-1, 0, "row 0: the measured time of -1 ms"},
+        {NAN, 5, "row 0: the measured time of "},      {INFINITY, 0, "row 0: the measured time of inf ms"},
+        {5, -1, "row 0: the measured memory of -1 b"}, {5, INFINITY, "row 0: the measured memory of inf b"},
+        {0, NAN, "row 0: the measured memory of "},
+    };
+    mdot_calibration *calibration = NULL;
+    add_row(s, s->job, configure("T4", 16), 1, 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        mdot_error err = {0};
+        s->rows[0].step_ms = wrong[i].ms;
+        s->rows[0].memory_bytes = wrong[i].bytes;
+        assert_int_equal(mdot_calibrate_measured(s->f.context, s->rows, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
+        expect_contains(err.message, wrong[i].message);
+        assert_null(calibration);
+    }
+    mdot_error err = {0};
+    s->rows[0].step_ms = 1;
+    s->rows[0].memory_bytes = 0;
+    s->rows[0].job = NULL;
+    assert_int_equal(mdot_calibrate_measured(s->f.context, s->rows, 1, &calibration, &err), MDOT_INVALID_ARGUMENT);
+    expect_contains(err.message, "row 0: the job or the configuration is NULL");
+    /* the extremes of what is accepted give finite corrections */
+    s->rows[0].job = s->job;
+    static const double extremes[] = {1e-300, 1e300};
+    for (size_t i = 0; i < 2; i++) {
+        s->rows[0].step_ms = s->rows[0].memory_bytes = extremes[i];
+        calibration = calibrate(s);
+        mdot_calibration_factors f = factors_of(s, calibration, s->job, configure("T4", 16));
+        assert_true(f.factor >= 1 / 64.001 && f.factor <= 64.001 && f.interval > 0 && isfinite(f.interval));
+        mdot_calibration_destroy(calibration);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(one_row_corrects_its_job_at_other_batches, forget_rows),
+        cmocka_unit_test_setup(a_row_of_exactly_the_prediction_changes_nothing, forget_rows),
+        cmocka_unit_test_setup(more_rows_narrow_the_interval, forget_rows),
+        cmocka_unit_test_setup(the_order_of_rows_does_not_matter, forget_rows),
+        cmocka_unit_test_setup(a_row_of_another_gpu_leaves_a_measured_gpu_unchanged, forget_rows),
+        cmocka_unit_test_setup(the_factors_multiply_to_the_correction, forget_rows),
+        cmocka_unit_test_setup(jobs_are_recognised_by_their_operators, forget_rows),
+        cmocka_unit_test_setup(memory_is_corrected_without_a_time, forget_rows),
+        cmocka_unit_test_setup(a_row_may_bring_its_prediction, forget_rows),
+        cmocka_unit_test_setup(a_gpu_keeps_many_steps, forget_rows),
+        cmocka_unit_test_setup(hostile_rows_are_refused, forget_rows),
+    };
+    return cmocka_run_group_tests(tests, open_site, close_site);
+}
