@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { PANEL_W = 300, PANEL_H = 250, LEFT = 56, TOP = 64, GAP_X = 250, GAP_Y = 74, LINE = 14 };
+enum { PANEL_W = 300, PANEL_H = 250, LEFT = 56, TOP = 64, GAP_X = 285, GAP_Y = 74, LINE = 14 };
 
 static const char colours[][8] = {"#000000", "#1b6ca8", "#1a7f37", "#c8501e", "#8250df",
                                   "#9a6700", "#bf3989", "#555555", "#999999"};

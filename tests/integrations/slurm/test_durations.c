@@ -83,7 +83,8 @@ static void the_record_survives_a_restart(void **state)
     assert_int_equal(sl_durations_save(d, path, &err), MDOT_OK);
     assert_int_equal(sl_durations_load(next, path, &err), MDOT_OK);
     assert_true(ask(d, 1000, "train", &before) && ask(next, 1000, "train", &after));
-    assert_memory_equal(&before, &after, sizeof before);
+    assert_true(before.median_s == after.median_s && before.upper_scale == after.upper_scale);
+    assert_true(before.key == after.key && before.weight == after.weight);
     FILE *file = fopen(path, "w");
     fputs("mdot-outcomes 1\n", file);
     fclose(file);

@@ -47,6 +47,14 @@ static double width_of(const mdot_history_estimate *e)
     return mdot_history_quantile_s(e, .95) / mdot_history_quantile_s(e, .05);
 }
 
+/* The structs have padding. */
+static void expect_equal(const mdot_history_estimate *a, const mdot_history_estimate *b)
+{
+    assert_true(a->median_s == b->median_s && a->lower_scale == b->lower_scale && a->upper_scale == b->upper_scale);
+    assert_true(a->degrees == b->degrees && a->early_failure == b->early_failure && a->failure_s == b->failure_s);
+    assert_true(a->key == b->key && a->weight == b->weight);
+}
+
 static double unit(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -321,7 +329,7 @@ static void combining_weighs_by_inverse_variance(void **state)
     assert_int_equal(mdot_history_combine(&e, 0, 0, 1, &err), MDOT_INVALID_ARGUMENT);
     assert_int_equal(mdot_history_combine(&e, 5, 6, 7, &err), MDOT_INVALID_ARGUMENT);
     assert_int_equal(mdot_history_combine(&e, NAN, 6, 7, &err), MDOT_INVALID_ARGUMENT);
-    assert_memory_equal(&e, &kept, sizeof e);
+    expect_equal(&e, &kept);
 }
 
 static void hostile_values_are_refused_and_leave_the_history(void **state)
@@ -351,7 +359,7 @@ static void hostile_values_are_refused_and_leave_the_history(void **state)
     job.struct_size = 0;
     assert_int_equal(mdot_history_add(h, &job, MDOT_OUTCOME_COMPLETED, 1, 0, &err), MDOT_INVALID_ARGUMENT);
     after = ask(h, "anna", "train", 1e6);
-    assert_memory_equal(&before, &after, sizeof before);
+    expect_equal(&before, &after);
     mdot_history_destroy(h);
 }
 
