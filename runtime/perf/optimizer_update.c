@@ -22,7 +22,6 @@
  */
 #include "runtime/perf/optimizer_update.h"
 #include "runtime/perf/analysis.h"
-#include "runtime/perf/peak_memory.h"
 
 enum { FULL_BYTES = 4, HALF_BYTES = 2, EMA_TENSORS = 3 };
 
@@ -78,7 +77,7 @@ static double updated(const mdot_configuration *c, const rt_parts *parts, const 
 
 double rt_updated_parameters(const mdot_configuration *c, const mdot_job *job, const rt_shard *shard)
 {
-    return updated_of(c, rt_parameters_by_kind(job, shard));
+    return updated_of(c, rt_trained_part(&job->analysis->sharding, shard));
 }
 
 static mdot_optimizer_kernels kernels_of(const mdot_configuration *c)

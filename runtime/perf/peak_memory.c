@@ -32,8 +32,8 @@
  * A pipeline stage has the parameters of its blocks. The first one also has the operators before the blocks, and the
  * last one those behind them, with a copy of the table that a tied head multiplies by. A stage keeps the activations of
  * as many micro-batches as there are stages from it on, and of more in an interleaved pipeline
- * (resolved_configuration.c), but at most all micro-batches, and the results that it sent to the next stage. The peak is
- * that of the first or of the last stage. Only the last one has the logits. Context parallelism divides the activations
+ * (resolved_configuration.c), but at most all micro-batches, and the results that it sent to the next stage. The peak
+ * is that of the first or of the last stage. Only the last one has the logits. Context parallelism divides activations
  * and copies weights as data parallelism does. Sequence parallelism divides the activations that tensor parallelism
  * replicates.
  */
@@ -55,30 +55,14 @@ static double max(double a, double b)
     return a > b ? a : b;
 }
 
-static rt_elements sum_of_elements(rt_elements a, rt_elements b)
-{
-    return (rt_elements){a.others + b.others, a.experts + b.experts};
-}
-
-/* The elements of a stage. A stage without the operators before the blocks has a copy of the tables that its head is
- * tied to. */
-static rt_elements with_tied(const rt_parts *parts, const rt_parts *tied, const rt_shard *shard)
-{
-    rt_elements own = rt_part_of(parts, shard);
-    return shard->of[RT_PIPELINE_BEFORE] > 0 ? own : sum_of_elements(own, rt_part_of(tied, shard));
-}
-
 rt_elements rt_parameters_by_kind(const mdot_job *job, const rt_shard *shard)
 {
-    const rt_sharding *sharding = &job->analysis->sharding;
-    return with_tied(&sharding->parameters, &sharding->tied, shard);
+    return rt_trained_part(&job->analysis->sharding, shard);
 }
 
 rt_elements rt_weights_by_kind(const mdot_job *job, const rt_shard *shard)
 {
-    const rt_sharding *sharding = &job->analysis->sharding;
-    return sum_of_elements(rt_parameters_by_kind(job, shard),
-                           with_tied(&sharding->frozen, &sharding->frozen_tied, shard));
+    return rt_weights_part(&job->analysis->sharding, shard);
 }
 
 double rt_parameters(const mdot_job *job, const rt_shard *shard)

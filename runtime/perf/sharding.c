@@ -406,6 +406,30 @@ rt_elements rt_part_of(const rt_parts *parts, const rt_shard *shard)
     return sum;
 }
 
+static rt_elements sum_of_elements(rt_elements a, rt_elements b)
+{
+    return (rt_elements){a.others + b.others, a.experts + b.experts};
+}
+
+/* The elements of a stage. A stage without the operators before the blocks has a copy of the tables that its head is
+ * tied to. */
+static rt_elements with_tied(const rt_parts *parts, const rt_parts *tied, const rt_shard *shard)
+{
+    rt_elements own = rt_part_of(parts, shard);
+    return shard->of[RT_PIPELINE_BEFORE] > 0 ? own : sum_of_elements(own, rt_part_of(tied, shard));
+}
+
+rt_elements rt_trained_part(const rt_sharding *sharding, const rt_shard *shard)
+{
+    return with_tied(&sharding->parameters, &sharding->tied, shard);
+}
+
+rt_elements rt_weights_part(const rt_sharding *sharding, const rt_shard *shard)
+{
+    return sum_of_elements(rt_trained_part(sharding, shard),
+                           with_tied(&sharding->frozen, &sharding->frozen_tied, shard));
+}
+
 /* ---- Operators on one GPU --------------------------------------------------------------------------------------- */
 
 static void divide_load(mdot_load *load, double flops, double read, double written)

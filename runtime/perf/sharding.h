@@ -81,6 +81,9 @@ static inline double rt_sum_elements(rt_elements elements)
 void rt_add_parts(const rt_sharding *sharding, size_t index, double elements, rt_parts *out);
 /* The elements on one GPU of the shard. */
 rt_elements rt_part_of(const rt_parts *parts, const rt_shard *shard);
+/* The trained parameters, and all weights, on one GPU of the shard, with the copy of a table that a tied head uses. */
+rt_elements rt_trained_part(const rt_sharding *sharding, const rt_shard *shard);
+rt_elements rt_weights_part(const rt_sharding *sharding, const rt_shard *shard);
 
 static inline bool rt_is_unsharded(const rt_shard *shard)
 {
