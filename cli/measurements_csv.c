@@ -107,8 +107,8 @@ static size_t find_column(const table *t, const char *name)
 /* Columns that are no options. Besides ms, they are records of the measurement, which a store keeps (docs/store.md). */
 static bool is_own_column(const char *name)
 {
-    static const char *const own[] = {"job",       "ms",          "gib", "note",   "software", "host",
-                                      "predictor", "measured_at", "name",       "digest", "row"};
+    static const char *const own[] = {"job",       "ms",          "gib",  "note",   "software", "host",
+                                      "predictor", "measured_at", "name", "digest", "row"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (strcmp(name, own[i]) == 0) return true;
     return false;

@@ -19,7 +19,7 @@ bool st_is_reading_setting(const char *name, size_t length)
 
 bool st_is_field(const char *name, size_t length)
 {
-    static const char *const names[] = {"row",        "job",      "name", "digest",    "gpu",  "batch",       "ms",
+    static const char *const names[] = {"row", "job",      "name", "digest",    "gpu",  "batch",       "ms",
                                         "gib", "software", "host", "predictor", "note", "measured_at", NULL};
     return is_listed(names, name, length);
 }

@@ -180,8 +180,9 @@ typedef struct mdot_configuration {
                                 * needs a single pass per step. 0 or 1 */
     mdot_number gradient_type; /* type of the gradients that a GPU keeps; fp32 in mixed precision is Megatron's main
                                 * gradients, which are never freed. HALF needs weights in half precision */
-    mdot_number reduce_type;   /* type in which gradients are summed over GPUs. HALF beside fp32 gradients keeps both */
-    mdot_offload offload;      /* parts that are kept in host memory and updated there: the optimizer's state, or also
+    mdot_number reduce_type; /* type in which gradients are summed over GPUs; half beside fp32 gradients is DeepSpeed's
+                                 * BF16_Optimizer, which keeps both */
+    mdot_offload offload;    /* parts that are kept in host memory and updated there: the optimizer's state, or also
                                 * weights and gradients, which needs ZeRO stage 3 */
     mdot_frozen frozen_weights; /* type of the frozen weights of matmuls, which are dequantised before each use */
     uint32_t ema;               /* moving average of the weights, an fp32 copy that each step updates. 0 or 1 */

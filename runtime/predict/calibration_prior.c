@@ -15,8 +15,8 @@
  * A step with a wide interval and one with a narrow interval share the smaller variance (the covariance of Brownian
  * motion), so that a correction is never amplified when it is carried over.
  *
- * The parts began as those of largest marginal likelihood on half of the networks of timm (held-out families, torch 1.11
- * and 1.12), torchvision (held-out GPUs), NeuSight, Sailor, vTrain and llm-foundry (held-out language models), and
+ * The parts began as those of largest marginal likelihood on half of the networks of timm (held-out families, torch
+ * 1.11 and 1.12), torchvision (held-out GPUs), NeuSight, Sailor, vTrain and llm-foundry (held-out language models), and
  * PROFET. They were then rounded, and the parts of a configuration and of noise were raised until intervals covered
  * about 90 %, on all of these networks. Therefore the other half judges the starting values alone
  * (weights/training/mdot_training/checks/calibration.py). The parts are relative to stated variances, so that another

@@ -195,7 +195,7 @@ static bool read_step_job(reader *r, char **text, const mdot_calibration *c, rt_
 static bool read_anchor(reader *r, const mdot_calibration *c, rt_anchor *out)
 {
     enum { MOST_CHOICE = 64, MOST_TORCH = 9999, MOST_GPUS = 1 << 16, MOST_BATCH = 1 << 24 };
-    char *rest;
+    char *rest = NULL;
     size_t precision, layout, torch, gpus;
     rt_step *step = &out->step;
     if (!next_line(r, "step", &rest) || !read_step_job(r, &rest, c, step) ||
@@ -220,14 +220,14 @@ static bool read_anchor(reader *r, const mdot_calibration *c, rt_anchor *out)
 
 static bool read_scales(reader *r, const char *word, rt_fit *fit)
 {
-    char *rest;
+    char *rest = NULL;
     return next_line(r, word, &rest) && read_number(r, &rest, 1e-6, 1, &fit->general) &&
            read_number(r, &rest, 0, 1, &fit->idle) && is_read(r, rest);
 }
 
 static bool read_gpu(reader *r, mdot_calibration *c)
 {
-    char *rest;
+    char *rest = NULL;
     if (!next_line(r, "gpu", &rest)) return false;
     if (c->gpu_count == RT_CALIBRATION_MAX_GPUS) return refuse(r, "exceeds the limit of GPUs");
     rt_calibration_gpu *gpu = &c->gpus[c->gpu_count];
@@ -257,7 +257,7 @@ static bool read_gpu(reader *r, mdot_calibration *c)
 
 static bool read_all(reader *r, mdot_calibration *c)
 {
-    char *rest;
+    char *rest = NULL;
     if (!next_line(r, magic, &rest)) return false;
     if (strcmp(rest, version) != 0) {
         r->status = mdot_fail(r->err, MDOT_INCOMPATIBLE,
